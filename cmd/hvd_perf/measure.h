@@ -1,0 +1,280 @@
+// The measuring loops of hvd_perf. A header, so that the benchmark's peer programs time their library in just the same way.
+//
+// One figure = the time of a loop of {write the whole input, run the collective, read the whole result} minus the time of
+// the same loop without the collective, per round, median of several such loops. Without read-back the reading is left
+// out on both sides. Every result is verified once per loop.
+#ifndef HVD_CMD_HVD_PERF_MEASURE_H_
+#define HVD_CMD_HVD_PERF_MEASURE_H_
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+
+namespace hvd_perf {
+
+struct Options {
+  std::string collective = "allreduce";  // allreduce, broadcast, barrier
+  std::vector<size_t> sizes = {8,     64,      1024,     8192,
+                               65536, 1 << 20, 16 << 20, 64 << 20};  // bytes, float32
+  bool registered = false;
+  bool private_memory = false;  // neither given: both
+  bool pin = false;             // this rank to the allowed core of its number
+  bool json = false;
+  int loops = 5;  // the median of so many
+};
+
+// A library under test, on one rank.
+struct Library {
+  int rank = 0;
+  int size = 1;
+  std::function<void(float*, size_t)> allreduce;  // in place, sum
+  std::function<void(float*, size_t)> broadcast;  // in place, from rank 0
+  std::function<void()> barrier;
+  std::function<float*(size_t bytes, bool registered)> allocate;
+  std::function<void(float*, bool registered)> free;
+};
+
+struct Figure {
+  double us = 0;  // per call, median over loops
+  bool correct = true;
+};
+
+// Values that sum exactly in float32 for up to 64 ranks.
+inline float InputAt(size_t i, int rank, int round) {
+  return static_cast<float>((i % 251) + static_cast<size_t>(rank) + static_cast<size_t>(round % 7));
+}
+
+inline void Write(float* data, size_t count, int rank, int round) {
+  for (size_t i = 0, k = 0; i < count; ++i, k = k == 250 ? 0 : k + 1) {
+    data[i] = static_cast<float>(k + static_cast<size_t>(rank) + static_cast<size_t>(round % 7));
+  }
+}
+
+// Eight vectors of sums, so that reading is limited by memory and not by the latency of an addition.
+inline float Read(const float* data, size_t count) {
+  using Vector = float __attribute__((vector_size(16)));
+  constexpr size_t kLanes = 4, kSums = 8;
+  Vector sums[kSums] = {};
+  size_t i = 0;
+  for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
+    Vector in[kSums];
+    std::memcpy(in, data + i, sizeof in);
+    for (size_t k = 0; k < kSums; ++k) sums[k] += in[k];
+  }
+  float sum = 0;
+  for (; i < count; ++i) sum += data[i];
+  for (const Vector& part : sums) sum += part[0] + part[1] + part[2] + part[3];
+  return sum;
+}
+
+inline int RoundsFor(size_t bytes) {
+  if (bytes <= 1024) return 10000;
+  if (bytes <= 8192) return 3000;
+  if (bytes <= 65536) return 600;
+  if (bytes <= (1 << 20)) return 60;
+  return bytes <= (16 << 20) ? 8 : 3;
+}
+
+inline double Seconds() {
+  return std::chrono::duration<double>(hvd::SteadyNow().time_since_epoch()).count();
+}
+
+class Loop {
+ public:
+  Loop(const Library& library, const Options& options, size_t bytes, bool registered,
+       bool read_back)
+      : library_(library), options_(options), count_(bytes / sizeof(float)), read_back_(read_back) {
+    data_ = library_.allocate(std::max<size_t>(bytes, 4), registered);
+    registered_ = registered;
+  }
+  ~Loop() { library_.free(data_, registered_); }
+  Loop(const Loop&) = delete;
+
+  Figure Measure() {
+    const int rounds = RoundsFor(count_ * sizeof(float));
+    Time(std::max(1, rounds / 10), true);  // warm-up
+    std::vector<double> figures;
+    Figure figure;
+    for (int loop = 0; loop < options_.loops; ++loop) {
+      double without = Time(rounds, false);
+      double with = Time(rounds, true);
+      figure.correct = figure.correct && Correct(rounds - 1);
+      figures.push_back(std::max(0.0, with - without) / rounds * 1e6);
+    }
+    std::nth_element(figures.begin(), figures.begin() + figures.size() / 2, figures.end());
+    figure.us = figures[figures.size() / 2];
+    return figure;
+  }
+
+ private:
+  double Time(int rounds, bool with_collective) {
+    library_.barrier();
+    double start = Seconds();
+    float sum = 0;
+    for (int round = 0; round < rounds; ++round) {
+      if (options_.collective != "barrier") Write(data_, count_, library_.rank, round);
+      asm volatile(""
+                   :
+                   : "r"(data_)
+                   : "memory");  // the compiler keeps every write, also without a collective
+      if (with_collective) Run();
+      if (read_back_) sum += Read(data_, count_);
+    }
+    double seconds = Seconds() - start;
+    volatile float sink = sum;
+    (void)sink;
+    return seconds;
+  }
+
+  void Run() {
+    if (options_.collective == "allreduce")
+      library_.allreduce(data_, count_);
+    else if (options_.collective == "broadcast")
+      library_.broadcast(data_, count_);
+    else
+      library_.barrier();
+  }
+
+  bool Correct(int round) const {
+    if (options_.collective == "barrier") return true;
+    for (size_t i = 0; i < count_; ++i) {
+      float expected = InputAt(i, 0, round);
+      if (options_.collective == "allreduce") {
+        for (int r = 1; r < library_.size; ++r) expected += InputAt(i, r, round);
+      }
+      if (data_[i] != expected) {
+        std::fprintf(stderr, "WRONG: rank %d, %s of %zu floats, element %zu is %g, expected %g\n",
+                     library_.rank, options_.collective.c_str(), count_, i,
+                     static_cast<double>(data_[i]), static_cast<double>(expected));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Library& library_;
+  const Options& options_;
+  size_t count_;
+  bool read_back_;
+  bool registered_;
+  float* data_;
+};
+
+inline void Print(const Options& options, const Library& library, size_t bytes, bool registered,
+                  bool read_back, const Figure& figure) {
+  const double bus = 2.0 * (library.size - 1) / library.size;
+  const double gb_per_s = figure.us > 0 ? static_cast<double>(bytes) / figure.us / 1e3 : 0;
+  if (options.json) {
+    std::printf(
+        "{\"collective\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"registered\": %s, "
+        "\"read_back\": %s, \"us\": %.3f, \"correct\": %s}\n",
+        options.collective.c_str(), library.size, bytes, registered ? "true" : "false",
+        read_back ? "true" : "false", figure.us, figure.correct ? "true" : "false");
+  } else {
+    std::printf("%-10s %10zu B  %-10s  %-9s  %12.2f us  algbw %7.2f  busbw %7.2f GB/s  %s\n",
+                options.collective.c_str(), bytes, registered ? "registered" : "private",
+                read_back ? "read-back" : "", figure.us, gb_per_s, gb_per_s * bus,
+                figure.correct ? "verified" : "WRONG");
+  }
+  std::fflush(stdout);
+}
+
+// The n-th core this process may use, counted round: a launcher's own binding to one core stays as it is.
+inline void PinToAllowedCore(int n) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  int skip = n % std::max(1, CPU_COUNT(&allowed));
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || skip-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
+// Everything that was asked for; false if a result was wrong.
+inline bool RunAll(const Library& library, const Options& options) {
+  if (options.pin) PinToAllowedCore(library.rank);
+  bool correct = true;
+  for (size_t bytes : options.collective == "barrier" ? std::vector<size_t>{0} : options.sizes) {
+    for (bool registered : {true, false}) {
+      bool asked = registered ? options.registered : options.private_memory;
+      if ((options.registered || options.private_memory) && !asked) continue;
+      for (bool read_back : {true, false}) {
+        Figure figure = Loop(library, options, bytes, registered, read_back).Measure();
+        correct = correct && figure.correct;
+        if (library.rank == 0) Print(options, library, bytes, registered, read_back, figure);
+      }
+    }
+  }
+  return correct;
+}
+
+// Reads the command line; exits with 2 and one sentence on bad input.
+inline Options ParseArguments(int argc, char** argv, const char* program) {
+  Options options;
+  auto fail = [&](const std::string& what) {
+    std::fprintf(stderr,
+                 "%s: %s; usage: %s [--collective allreduce|broadcast|barrier] [--sizes BYTES,...] "
+                 "[--registered] [--private] [--pin] [--json] [--loops N]\n",
+                 program, what.c_str(), program);
+    std::exit(2);
+  };
+  for (int i = 1; i < argc; ++i) {
+    std::string flag = argv[i];
+    auto value = [&]() -> std::string {
+      if (i + 1 >= argc) fail(flag + " needs a value");
+      return argv[++i];
+    };
+    if (flag == "--collective") {
+      options.collective = value();
+      if (options.collective != "allreduce" && options.collective != "broadcast" &&
+          options.collective != "barrier") {
+        fail("unknown collective '" + options.collective + "'");
+      }
+    } else if (flag == "--sizes") {
+      options.sizes.clear();
+      std::string list = value();
+      for (const char* at = list.c_str(); *at != '\0';) {
+        char* end = nullptr;
+        unsigned long long size = std::strtoull(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0') || size % 4 != 0 || size > (1ull << 34)) {
+          fail("--sizes '" + list + "' is not a list of multiples of 4");
+        }
+        options.sizes.push_back(size);
+        at = *end == ',' ? end + 1 : end;
+      }
+    } else if (flag == "--loops") {
+      options.loops = std::atoi(value().c_str());
+      if (options.loops < 1 || options.loops > 1000) fail("--loops takes 1 to 1000");
+    } else if (flag == "--registered") {
+      options.registered = true;
+    } else if (flag == "--private") {
+      options.private_memory = true;
+    } else if (flag == "--pin") {
+      options.pin = true;
+    } else if (flag == "--json") {
+      options.json = true;
+    } else {
+      fail("unknown argument '" + flag + "'");
+    }
+  }
+  return options;
+}
+
+}  // namespace hvd_perf
+
+#endif  // HVD_CMD_HVD_PERF_MEASURE_H_

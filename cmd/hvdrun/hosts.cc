@@ -1,0 +1,64 @@
+// Which hosts a run may use, from -H, --hostfile, --slots-per-host and --hosts-per-machine.
+#include <fstream>
+#include <sstream>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/message_text.h"
+#include "discovery/fixed_hosts.h"
+#include "discovery/this_machine.h"
+
+namespace hvd {
+namespace {
+
+Result<std::vector<HostSpec>> NamedHosts(const Settings& settings) {
+  if (settings.hostfile.empty()) return ParseHostList(settings.hosts);
+  if (!settings.hosts.empty()) {
+    return InvalidArgument("-H and --hostfile both name the hosts; use one of them");
+  }
+  std::ifstream file(settings.hostfile);
+  std::stringstream text;
+  if (!(text << file.rdbuf())) {
+    return InvalidArgument("the host file " + Printable(settings.hostfile, kMaxShownPath) +
+                           " cannot be read or is empty; check its path");
+  }
+  return ParseHostFile(text.str(), Printable(settings.hostfile, kMaxShownPath));
+}
+
+uint32_t SlotsPerHost(const Settings& settings) {
+  return settings.slots_per_host > 0 ? static_cast<uint32_t>(settings.slots_per_host)
+                                     : DefaultSlots();
+}
+
+// "name:4"
+bool LooksLikeHost(const std::string& word) {
+  size_t colon = word.find(':');
+  return colon != std::string::npos && colon > 0 && colon + 1 < word.size() &&
+         word.find('/') == std::string::npos &&
+         word.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+}
+
+}  // namespace
+
+Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command) {
+  if (settings.hosts.empty() || command.empty() || !LooksLikeHost(command[0])) return Status::Ok();
+  std::string word = Printable(command[0], kMaxShownPath);
+  return InvalidArgument("'" + word + "' stands where the command begins but looks like a host; " +
+                         "hosts are separated by commas: -H " +
+                         Printable(settings.hosts, kMaxShownPath) + "," + word);
+}
+
+Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
+  auto num_proc = static_cast<uint32_t>(settings.num_proc);
+  auto played = static_cast<uint32_t>(settings.hosts_per_machine);
+  if (settings.hosts.empty() && settings.hostfile.empty()) {
+    return PlayHosts({HostName(), (num_proc + played - 1) / played}, played);
+  }
+  Result<std::vector<HostSpec>> specs = NamedHosts(settings);
+  if (!specs.ok()) return specs.status();
+  FixedHosts source(*specs, {IsThisMachine, [&] { return SlotsPerHost(settings); }});
+  Result<std::vector<HostSlots>> hosts = source.Hosts();
+  if (!hosts.ok()) return hosts;
+  return PlayHosts(hosts->front(), played);
+}
+
+}  // namespace hvd

@@ -1,0 +1,32 @@
+// hvdrun: starts distributed training jobs and keeps them alive.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "cmd/hvdrun/verbs.h"
+
+namespace {
+
+// Descriptors 0 to 2 exist from here on, so that no socket of ours ever gets one of these numbers.
+void FillStandardDescriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  FillStandardDescriptors();
+  std::vector<std::string> args(argv + 1, argv + argc);
+  std::string verb = args.empty() ? "" : args[0];
+  std::vector<std::string> rest(args.begin() + (args.empty() ? 0 : 1), args.end());
+  if (verb == "agent") return hvd::AgentVerb(rest);
+  if (verb == "ps") return hvd::PsVerb(rest);
+  if (verb == "stop") return hvd::StopVerb(rest);
+  return hvd::RunVerb(args);
+}

@@ -1,0 +1,18 @@
+// hvdrun ps: which jobs of this user run on this machine.
+#include <unistd.h>
+
+#include "cmd/hvdrun/verbs.h"
+#include "launcher/jobs_here.h"
+#include "launcher/output.h"
+
+namespace hvd {
+
+int PsVerb(const std::vector<std::string>& args) {
+  if (!args.empty()) {
+    WriteAll(STDERR_FILENO, "hvdrun ps: takes no arguments; try hvdrun ps\n");
+    return kUsageError;
+  }
+  return WriteAll(STDOUT_FILENO, JobsTable(ListJobs())) ? 0 : 1;
+}
+
+}  // namespace hvd

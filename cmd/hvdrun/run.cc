@@ -1,0 +1,118 @@
+// The default verb: parse, plan, wire, run.
+#include <unistd.h>
+
+#include <climits>
+#include <memory>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/command_line.h"
+#include "configs/message_text.h"
+#include "launcher/binding.h"
+#include "launcher/driver.h"
+#include "launcher/env_file.h"
+#include "launcher/error_file.h"
+#include "launcher/job_id.h"
+#include "launcher/local_channel.h"
+#include "launcher/output.h"
+#include "launcher/output_files.h"
+#include "launcher/start_job.h"
+#include "launcher/stdin_reader.h"
+#include "launcher/worker_env.h"
+#include "runtime/base/env.h"
+#include "runtime/base/log.h"
+
+namespace hvd {
+namespace {
+
+constexpr const char* kSelf = "/proc/self/exe";
+constexpr size_t kMaxSentence = 500;  // of a usage error, whatever it quotes
+
+std::string WorkingDirectory() {
+  char path[PATH_MAX];
+  return ::getcwd(path, sizeof path) != nullptr ? path : "/";
+}
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : AllEnv()) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+int UsageError(const Status& status) {
+  WriteAll(STDERR_FILENO, "hvdrun: " + Printable(status.message(), kMaxSentence) + "\n");
+  return kUsageError;
+}
+
+// --env-file first, so that -x wins.
+Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
+  std::vector<std::string> entries;
+  if (!settings.env_file.empty()) {
+    Result<std::vector<GivenVariable>> in_file = ReadEnvFile(settings.env_file);
+    if (!in_file.ok()) return in_file.status();
+    for (const GivenVariable& variable : *in_file) entries.push_back(variable.entry());
+  }
+  Result<std::vector<GivenVariable>> passed =
+      ParsePassed(settings.pass_env, [](const char* name) { return GetEnv(name); });
+  if (!passed.ok()) return passed.status();
+  for (const GivenVariable& variable : *passed) entries.push_back(variable.entry());
+  return entries;
+}
+
+int PrintEnvironment(const DriverOptions& options) {
+  char self[PATH_MAX] = {};
+  if (::readlink(kSelf, self, sizeof self - 1) < 0) self[0] = '\0';
+  StartJob start = StartJobFor(options, 0);
+  std::vector<Cpu> cpus = AllowedCpus();
+  auto local_size = static_cast<uint32_t>(start.slots.size());
+  std::vector<uint32_t> shares = CoreShares(BindRanks(start.bind_to, cpus, local_size));
+  WorkerCores cores{static_cast<uint32_t>(cpus.size()), shares[0]};
+  ExplainedEnvironment environment =
+      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(self), cores);
+  return WriteAll(STDOUT_FILENO, PrintEnvText(environment)) ? 0 : 1;
+}
+
+}  // namespace
+
+int RunVerb(const std::vector<std::string>& args) {
+  Result<ParsedCommandLine> parsed =
+      ParseCommandLine(args, [](const char* name) { return GetEnv(name); });
+  if (!parsed.ok()) return UsageError(parsed.status());
+  if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
+  if (parsed->action != Action::kRun) return WriteAll(STDOUT_FILENO, parsed->text) ? 0 : 1;
+  SetLog(ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning), "hvdrun");
+  for (const std::string& warning : parsed->warnings) LogWarning(warning);
+
+  if (Status status = CheckNoHostInCommand(parsed->settings, parsed->command); !status.ok())
+    return UsageError(status);
+  Result<std::vector<HostSlots>> hosts = HostsOf(parsed->settings);
+  if (!hosts.ok()) return UsageError(hosts.status());
+  Result<Plan> plan = MakePlan(*hosts, static_cast<uint32_t>(parsed->settings.num_proc));
+  if (!plan.ok()) return UsageError(plan.status());
+
+  if (const std::string& path = parsed->settings.error_file; !path.empty()) {
+    if (Status status = PrepareErrorFile(path); !status.ok()) return UsageError(status);
+  }
+
+  std::string job_id = MakeJobId();
+  DriverOptions options{job_id,          MakeJobKey(),  std::move(*plan),  parsed->settings,
+                        parsed->command, Environment(), WorkingDirectory()};
+  Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
+  if (!given.ok()) return UsageError(given.status());
+  options.given_environment = std::move(*given);
+  options.master_port = FreePort();
+  if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
+  if (options.settings.print_env) return PrintEnvironment(options);
+  if (const std::string& directory = options.settings.output_filename; !directory.empty()) {
+    if (Status status = PrepareOutputFiles(directory, options.plan.size()); !status.ok())
+      return UsageError(status);
+  }
+  auto family = std::make_shared<LocalFamily>();
+  return RunJob(std::move(options),
+                [&, host = 0U](asio::io_context& io, const std::string&) mutable {
+                  std::string id = AgentJobId(job_id, host++);
+                  std::vector<std::string> agent = {kSelf, "agent", "--job", id};
+                  return std::make_unique<LocalChannel>(io, id, agent, family);
+                });
+}
+
+}  // namespace hvd

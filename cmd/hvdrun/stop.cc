@@ -1,0 +1,31 @@
+// hvdrun stop JOB: ends a job of this user on this machine as Ctrl-C would.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/message_text.h"
+#include "launcher/jobs_here.h"
+#include "launcher/output.h"
+
+namespace hvd {
+
+int StopVerb(const std::vector<std::string>& args) {
+  if (args.size() != 1) {
+    WriteAll(STDERR_FILENO, "hvdrun stop: takes the id of one job; hvdrun ps lists them\n");
+    return kUsageError;
+  }
+  std::vector<JobHere> jobs = ListJobs();
+  auto job =
+      std::find_if(jobs.begin(), jobs.end(), [&](const JobHere& j) { return j.id == args[0]; });
+  if (job == jobs.end()) {
+    WriteAll(STDERR_FILENO, "hvdrun stop: no job " + Quoted(args[0]) +
+                                " of yours runs on this machine; hvdrun ps lists them\n");
+    return kUsageError;
+  }
+  SignalProcess(job->driver, SIGINT);
+  return WriteAll(STDOUT_FILENO, "hvdrun stop: job " + job->id + " was asked to end\n") ? 0 : 1;
+}
+
+}  // namespace hvd

@@ -1,0 +1,38 @@
+// The verbs of hvdrun, one file each. Arguments come without the program's name and the verb; the exit code goes back.
+#ifndef HVD_CMD_HVDRUN_VERBS_H_
+#define HVD_CMD_HVDRUN_VERBS_H_
+
+#include <string>
+#include <vector>
+
+#include "configs/settings.h"
+#include "discovery/host_slots.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+inline constexpr int kUsageError = 2;
+
+// hvdrun [flags] command...: runs a job (the default).
+int RunVerb(const std::vector<std::string>& args);
+
+// hvdrun agent --job ID: one host's part of a job, spoken to on stdin and stdout. Started by hvdrun.
+int AgentVerb(const std::vector<std::string>& args);
+
+// hvdrun ps: lists the jobs of this user on this machine.
+int PsVerb(const std::vector<std::string>& args);
+
+// hvdrun stop JOB: ends one of them as Ctrl-C would.
+int StopVerb(const std::vector<std::string>& args);
+
+// The hosts that a run may use, in order (hosts.cc).
+Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
+// `-H a:1 b:1 python`: the second host would be taken for the command.
+Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command);
+
+// What hvdrun --check-build prints.
+std::string CheckBuildText();
+
+}  // namespace hvd
+
+#endif  // HVD_CMD_HVDRUN_VERBS_H_

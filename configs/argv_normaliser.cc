@@ -1,0 +1,161 @@
+#include "configs/argv_normaliser.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "configs/message_text.h"
+
+namespace hvd {
+namespace {
+
+// What a flag on the command line stands for: a row, or a planned flag.
+struct Meaning {
+  std::string_view flag;
+  const Row* row = nullptr;
+  const PlannedFlag* planned = nullptr;
+};
+
+std::vector<Meaning> AllFlags(std::span<const Row> rows, std::span<const PlannedFlag> planned) {
+  std::vector<Meaning> all;
+  for (const Row& row : rows) {
+    for (std::string_view flag : row.flags) all.push_back({.flag = flag, .row = &row});
+  }
+  for (const PlannedFlag& later : planned) {
+    for (std::string_view flag : later.flags) all.push_back({.flag = flag, .planned = &later});
+  }
+  return all;
+}
+
+bool SameMeaning(const Meaning& a, const Meaning& b) {
+  bool same_polarity = a.flag.starts_with("--no-") == b.flag.starts_with("--no-");
+  return a.row == b.row && a.planned == b.planned && same_polarity;
+}
+
+bool IsOption(std::string_view token) { return token.size() > 1 && token.front() == '-'; }
+
+bool TakesValue(const Row& row) { return row.type != Type::kAction && row.type != Type::kBool; }
+
+// Reads tokens one by one; one object per command line.
+class Normaliser {
+ public:
+  Normaliser(std::span<const std::string> args, std::span<const Row> rows,
+             std::span<const PlannedFlag> planned)
+      : args_(args), flags_(AllFlags(rows, planned)) {}
+
+  Result<NormalisedArgv> Run() {
+    while (next_ < args_.size() && IsOption(args_[next_]) && args_[next_] != "--") {
+      if (Status status = ReadOption(args_[next_++]); !status.ok()) return status;
+      if (EndsReading(*out_.options.back().row)) return std::move(out_);
+    }
+    if (next_ < args_.size() && args_[next_] == "--") ++next_;
+    out_.command.assign(args_.begin() + static_cast<std::ptrdiff_t>(next_), args_.end());
+    return std::move(out_);
+  }
+
+ private:
+  static bool EndsReading(const Row& row) {
+    const Action* action = std::get_if<Action>(&row.target);
+    return action != nullptr && (*action == Action::kHelp || *action == Action::kVersion);
+  }
+
+  Status ReadOption(std::string_view token) {
+    size_t equals = token.find('=');
+    std::string_view said = token.substr(0, equals);
+    Result<Meaning> meaning = Find(said);
+    if (!meaning.ok()) return meaning.status();
+    if (meaning->planned != nullptr) return NotYet(said, *meaning->planned);
+    const Row& row = *meaning->row;
+    GivenOption option{.row = &row, .said = std::string(said), .value = std::nullopt};
+    if (TakesValue(row)) {
+      bool inline_value = equals != std::string_view::npos;
+      Result<std::string> value =
+          inline_value ? std::string(token.substr(equals + 1)) : NextAsValue(row, said);
+      if (!value.ok()) return value.status();
+      if (value->empty()) return NeedsValue(row, said, "an empty text is none");
+      option.value = std::move(*value);
+    } else if (equals != std::string_view::npos) {
+      return InvalidArgument(Printable(said) + " takes no value, but " +
+                             Quoted(token.substr(equals + 1)) + " was given: write " +
+                             std::string(meaning->flag) + " alone");
+    } else if (row.type == Type::kBool) {
+      option.value = meaning->flag.starts_with("--no-") ? "off" : "on";
+    }
+    out_.options.push_back(std::move(option));
+    return Status::Ok();
+  }
+
+  Result<std::string> NextAsValue(const Row& row, std::string_view said) {
+    if (next_ == args_.size()) return NeedsValue(row, said, "nothing follows it");
+    const std::string& token = args_[next_];
+    if (token == "--" || IsExactFlag(token)) {
+      return NeedsValue(row, said, Quoted(token) + " follows it");
+    }
+    ++next_;
+    return token;
+  }
+
+  bool IsExactFlag(std::string_view token) const {
+    return std::any_of(flags_.begin(), flags_.end(), [&](const Meaning& m) {
+      return m.flag == token.substr(0, token.find('='));
+    });
+  }
+
+  Result<Meaning> Find(std::string_view said) const {
+    std::vector<Meaning> matches;
+    for (const Meaning& meaning : flags_) {
+      if (meaning.flag == said) return meaning;
+      bool abbreviated =
+          said.size() > 2 && said.starts_with("--") && meaning.flag.starts_with(said);
+      if (!abbreviated) continue;
+      bool known = std::any_of(matches.begin(), matches.end(),
+                               [&](const Meaning& m) { return SameMeaning(m, meaning); });
+      if (!known) matches.push_back(meaning);
+    }
+    if (matches.size() == 1) return matches.front();
+    return matches.empty() ? Unknown(said) : Ambiguous(said, matches);
+  }
+
+  Status Unknown(std::string_view said) const {
+    std::vector<std::string_view> candidates;
+    for (const Meaning& meaning : flags_) candidates.push_back(meaning.flag);
+    std::string_view nearest = NearestOf(said, candidates);
+    std::string hint = nearest.empty() ? "hvdrun --help lists all options"
+                                       : "did you mean " + std::string(nearest) + "?";
+    return InvalidArgument("unknown option " + Quoted(said) + ": " + hint);
+  }
+
+  static Status Ambiguous(std::string_view said, const std::vector<Meaning>& matches) {
+    std::string list;
+    for (const Meaning& match : matches) {
+      list += (list.empty() ? "" : ", ") + std::string(match.flag);
+    }
+    return InvalidArgument(Printable(said) + " can mean several options: write one of " + list +
+                           " in full");
+  }
+
+  static Status NotYet(std::string_view said, const PlannedFlag& planned) {
+    return InvalidArgument(std::string(said) +
+                           " is not available yet: " + std::string(planned.feature) +
+                           " is still to come, leave the option out");
+  }
+
+  static Status NeedsValue(const Row& row, std::string_view said, const std::string& but) {
+    return InvalidArgument(std::string(said) + " needs a value, but " + but + ": " +
+                           std::string(row.what) + ", for example " + std::string(said) + " " +
+                           std::string(row.example));
+  }
+
+  std::span<const std::string> args_;
+  std::vector<Meaning> flags_;
+  size_t next_ = 0;
+  NormalisedArgv out_;
+};
+
+}  // namespace
+
+Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows,
+                                     std::span<const PlannedFlag> planned) {
+  return Normaliser(args, rows, planned).Run();
+}
+
+}  // namespace hvd

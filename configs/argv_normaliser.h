@@ -1,0 +1,34 @@
+// The argv normaliser: from what people type ("-np 4", "-np=4", "--verb", "-hostfile f") to one canonical form per option,
+// and where the user's command starts. Refuses what is unknown, ambiguous, planned or lacks a value. Pure.
+#ifndef HVD_CONFIGS_ARGV_NORMALISER_H_
+#define HVD_CONFIGS_ARGV_NORMALISER_H_
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "configs/settings_table.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct GivenOption {
+  const Row* row = nullptr;
+  std::string said;                  // the flag as the user typed it, without the value
+  std::optional<std::string> value;  // "on" or "off" for a switch; nothing for an action
+};
+
+struct NormalisedArgv {
+  std::vector<GivenOption> options;  // in order
+  std::vector<std::string>
+      command;  // everything from the first token that is no option, or after "--"
+};
+
+// --help and --version end the reading: what follows them is not looked at.
+Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows,
+                                     std::span<const PlannedFlag> planned);
+
+}  // namespace hvd
+
+#endif  // HVD_CONFIGS_ARGV_NORMALISER_H_

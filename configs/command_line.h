@@ -1,0 +1,42 @@
+// ParseCommandLine: argv, environment and configuration file in; settings and the user's command out.
+// A pure function of its arguments: it prints nothing and never exits.
+#ifndef HVD_CONFIGS_COMMAND_LINE_H_
+#define HVD_CONFIGS_COMMAND_LINE_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/settings.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct ParsedCommandLine {
+  Action action = Action::kRun;
+  Settings settings;  // filled for kRun and kPrintConfig
+  std::vector<std::string>
+      command;  // the user's program and its arguments, untouched; not empty for kRun
+  std::vector<std::string> warnings;  // one line each, for the log
+  std::string
+      text;  // for every other action but kCheckBuild: what to print on stdout, ends with a newline
+};
+
+// The value of an environment variable, or nothing when it is unset.
+using EnvLookup = std::function<std::optional<std::string>(const char*)>;
+// The text of a file, or one sentence why it cannot be read.
+using FileReader = std::function<Result<std::string>(const std::string& path)>;
+
+// Reads a whole configuration file; refuses directories and files over 1 MiB.
+Result<std::string> ReadConfigFile(const std::string& path);
+
+// `args` is argv without the program's name. Precedence: default < configuration file < environment < flag.
+// A usage error is kInvalidArgument with one sentence that names the value and what would work (exit code 2).
+Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
+                                           const EnvLookup& env,
+                                           const FileReader& read_file = ReadConfigFile);
+
+}  // namespace hvd
+
+#endif  // HVD_CONFIGS_COMMAND_LINE_H_

@@ -1,0 +1,87 @@
+#include "configs/option_parser.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+// CLI11 takes its arguments last one first.
+std::vector<std::string> CanonicalArguments(const NormalisedArgv& argv) {
+  std::vector<std::string> canonical;
+  for (const GivenOption& option : argv.options) {
+    std::string flag = "--" + std::string(option.row->name);
+    canonical.push_back(option.value ? flag + "=" + *option.value : flag);
+  }
+  std::reverse(canonical.begin(), canonical.end());
+  return canonical;
+}
+
+// Two flags of one group, or both words of an on/off pair.
+Status CheckExclusive(const NormalisedArgv& argv) {
+  for (auto later = argv.options.begin(); later != argv.options.end(); ++later) {
+    for (auto earlier = argv.options.begin(); earlier != later; ++earlier) {
+      const Row& row = *later->row;
+      bool same_group =
+          &row != earlier->row && !row.group.empty() && row.group == earlier->row->group;
+      bool contradicts =
+          &row == earlier->row && row.type == Type::kBool && later->value != earlier->value;
+      if (!same_group && !contradicts) continue;
+      return InvalidArgument(earlier->said + " and " + later->said +
+                             " exclude each other: keep one of them");
+    }
+  }
+  return Status::Ok();
+}
+
+void AddRow(CLI::App& app, const Row& row) {
+  std::string flag = "--" + std::string(row.name);
+  if (row.type == Type::kAction) {
+    app.add_flag(flag);
+  } else {
+    app.add_option(flag)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+}
+
+std::string LastSpelling(const NormalisedArgv& argv, const Row& row) {
+  auto found = std::find_if(argv.options.rbegin(), argv.options.rend(),
+                            [&](const GivenOption& option) { return option.row == &row; });
+  return found->said;
+}
+
+void Collect(const CLI::App& app, const NormalisedArgv& argv, const Row& row, ParsedOptions& out) {
+  const CLI::Option* option = app.get_option("--" + std::string(row.name));
+  if (option->count() == 0) return;
+  if (const Action* action = std::get_if<Action>(&row.target)) {
+    bool ends_reading = out.action == Action::kHelp || out.action == Action::kVersion;
+    if (!ends_reading) out.action = *action;
+    return;
+  }
+  out.values[row.name] = {.said = LastSpelling(argv, row),
+                          .text = option->results().back(),
+                          .texts = option->results()};
+}
+
+}  // namespace
+
+Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<const Row> rows,
+                                   std::span<const PlannedFlag> planned) {
+  Result<NormalisedArgv> argv = NormaliseArgv(args, rows, planned);
+  if (!argv.ok()) return argv.status();
+  if (Status both = CheckExclusive(*argv); !both.ok()) return both;
+  ParsedOptions out;
+  try {
+    CLI::App app;
+    app.set_help_flag();
+    for (const Row& row : rows) AddRow(app, row);
+    app.parse(CanonicalArguments(*argv));
+    for (const Row& row : rows) Collect(app, *argv, row, out);
+  } catch (const CLI::Error& error) {
+    return InvalidArgument(error.what());
+  }
+  out.command = std::move(argv->command);
+  return out;
+}
+
+}  // namespace hvd

@@ -1,0 +1,337 @@
+#include "configs/reference_text.h"
+
+#include <string_view>
+#include <vector>
+
+#include "configs/values.h"
+
+namespace hvd {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::string Joined(const Texts& texts, std::string_view separator) {
+  std::string joined;
+  for (const std::string& text : texts) {
+    if (!joined.empty()) joined += separator;
+    joined += text;
+  }
+  return joined;
+}
+
+std::string Replaced(std::string_view text, char what, std::string_view with) {
+  std::string out;
+  for (char c : text) {
+    if (c == what) {
+      out += with;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+bool TakesNoValue(const Row& row) { return row.type == Type::kAction || row.type == Type::kBool; }
+bool TakesFile(const Row& row) { return row.placeholder == "FILE"; }
+bool TakesFolder(const Row& row) { return row.placeholder == "DIR"; }
+
+std::string Range(const Row& row) {
+  switch (row.type) {
+    case Type::kAction: return "";
+    case Type::kString:
+    case Type::kList: return row.placeholder.empty() ? "a text" : std::string(row.placeholder);
+    default: return AllowedValues(row);
+  }
+}
+
+// ---- the manual page
+
+std::string Troff(std::string_view text) {
+  std::string out = Replaced(Replaced(text, '\\', "\\e"), '-', "\\-");
+  if (out.starts_with(".") || out.starts_with("'")) out.insert(0, "\\&");
+  return out;
+}
+
+std::string ManEntry(const Row& row) {
+  Texts flags;
+  for (std::string_view flag : row.flags) flags.push_back("\\fB" + Troff(flag) + "\\fR");
+  std::string entry = ".TP\n" + Joined(flags, ", ");
+  std::string value = Placeholder(row);
+  if (!value.empty()) entry += " \\fI" + Troff(std::string_view(value).substr(1)) + "\\fR";
+  entry += "\n" + Troff(row.doc) + ".\n";
+  Texts facts;
+  bool has_range = !TakesNoValue(row) && row.type != Type::kString && row.type != Type::kList;
+  if (has_range) facts.push_back("Allowed: " + Range(row) + ".");
+  if (!row.default_text.empty()) facts.push_back("Default: " + std::string(row.default_text) + ".");
+  if (!row.env.empty()) {
+    std::string inverted = row.env_inverted ? " (1 means off)" : "";
+    facts.push_back("Variable: " + std::string(row.env) + inverted + ".");
+  }
+  if (!row.yaml.empty()) facts.push_back("Key: " + std::string(row.yaml) + ".");
+  if (!facts.empty()) entry += Troff(Joined(facts, " ")) + "\n";
+  return entry;
+}
+
+constexpr std::string_view kManHead =
+    ".SH NAME\n"
+    "hvdrun, horovodrun \\- start distributed training and keep it alive\n"
+    ".SH SYNOPSIS\n"
+    "\\fBhvdrun\\fR \\fB\\-np\\fR \\fIN\\fR [\\fIoptions\\fR] \\fIcommand\\fR [\\fIarguments\\fR]\n"
+    ".br\n"
+    "\\fBhvdrun ps\\fR\n"
+    ".br\n"
+    "\\fBhvdrun stop\\fR \\fIJOB\\fR\n"
+    ".SH DESCRIPTION\n"
+    "Starts \\fIN\\fR processes of the command, watches them, and ends all of them when one "
+    "fails.\n"
+    "The first word that is no option, or the word after \\fB\\-\\-\\fR, starts the command; what\n"
+    "follows it is handed over unchanged. An option may be shortened as long as it is clear which\n"
+    "one is meant. \\fBhorovodrun\\fR is the same program.\n"
+    ".PP\n"
+    "\\fBhvdrun ps\\fR lists your jobs on this machine, \\fBhvdrun stop\\fR ends one of them as "
+    "Ctrl\\-C\n"
+    "would. To run a program named ps or stop, give an option first.\n";
+
+constexpr std::string_view kManTail =
+    ".SH PRECEDENCE\n"
+    "Default, then configuration file, then variable, then flag: the last one wins.\n"
+    "\\fB\\-\\-print\\-config\\fR shows every value and where it came from.\n"
+    ".SH EXIT STATUS\n"
+    "0 when every worker ended with 0; otherwise that of the first worker that failed, 128 + n "
+    "when\n"
+    "signal n ended it; 2 for a usage error, before anything is started; 126 or 127 when the "
+    "command\n"
+    "cannot be started; 130 after Ctrl\\-C.\n"
+    ".SH EXAMPLE\n"
+    ".nf\n"
+    "hvdrun \\-np 4 python train.py\n"
+    ".fi\n";
+
+// ---- the shells
+
+// A text inside single quotes of fish.
+std::string InQuotes(std::string_view text) {
+  return "'" + Replaced(Replaced(text, '\\', "\\\\"), '\'', "\\'") + "'";
+}
+
+std::string WordsOf(const Row& row) {
+  std::string words;
+  for (std::string_view choice : row.choices)
+    words += (words.empty() ? "" : " ") + std::string(choice);
+  return words;
+}
+
+std::string Pattern(const Row& row) {
+  Texts flags;
+  for (std::string_view flag : row.flags) {
+    if (!flag.starts_with("--no-")) flags.emplace_back(flag);
+  }
+  return Joined(flags, "|");
+}
+
+// "case $previous in" of the bash completion: what may follow the flag.
+std::string BashCase(const Row& row) {
+  if (TakesNoValue(row)) return "";
+  std::string then = ":";
+  if (row.type == Type::kEnum)
+    then = "COMPREPLY=($(compgen -W '" + WordsOf(row) + "' -- \"$word\"))";
+  if (TakesFile(row)) then = "COMPREPLY=($(compgen -f -- \"$word\"))";
+  if (TakesFolder(row)) then = "COMPREPLY=($(compgen -d -- \"$word\"))";
+  return "    " + Pattern(row) + ") " + then + "; return ;;\n";
+}
+
+// Inside [...] and after : of a zsh specification.
+std::string ZshText(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+    out += c;
+  }
+  return Replaced(out, '\'', "'\\''");
+}
+
+std::string ZshValue(const Row& row) {
+  if (TakesNoValue(row)) return "";
+  std::string value = ":" + ZshText(row.what) + ":";
+  if (row.type == Type::kEnum) value += "(" + WordsOf(row) + ")";
+  if (TakesFile(row)) value += "_files";
+  if (TakesFolder(row)) value += "_files -/";
+  return value;
+}
+
+std::string FishLine(const Row& row, std::string_view flag) {
+  std::string line = "complete -c $command -n __hvdrun_before_command";
+  if (flag.starts_with("--")) {
+    line += " -l " + std::string(flag.substr(2));
+  } else {
+    line += (flag.size() == 2 ? " -s " : " -o ") + std::string(flag.substr(1));
+  }
+  if (!TakesNoValue(row)) line += TakesFile(row) || TakesFolder(row) ? " -r" : " -x";
+  if (row.type == Type::kEnum) line += " -a " + InQuotes(WordsOf(row));
+  return line + " -d " + InQuotes(row.doc) + "\n";
+}
+
+// ---- the settings page
+
+std::string Cell(std::string_view text) { return Replaced(text, '|', "\\|"); }
+
+std::string AsCode(std::string_view text) { return text.empty() ? "" : "`" + Cell(text) + "`"; }
+
+std::string SettingLine(const Row& row) {
+  Texts flags;
+  for (std::string_view flag : row.flags) flags.push_back(AsCode(flag));
+  std::string variable = AsCode(row.env) + (row.env_inverted ? " (inverted)" : "");
+  return "| " + Joined(flags, ", ") + " | " + Cell(Range(row)) + " | " + Cell(row.default_text) +
+         " | " + variable + " | " + AsCode(row.yaml) + " | " + Cell(row.doc) + " |\n";
+}
+
+constexpr std::string_view kPageHead =
+    "# Settings\n\n"
+    "This page is made from `configs/settings_table.cc`; a test fails when it is stale. To make it "
+    "again:\n\n"
+    "    build/bin/hvdrun_texts settings > docs/settings.md\n\n"
+    "A setting can come from four places; the last one that has it wins: default, configuration "
+    "file\n"
+    "(`--config-file`), environment variable, flag. Every one of them is checked, also those that "
+    "lose.\n"
+    "`hvdrun --print-config` shows each value and where it came from.\n\n"
+    "- `--flag value` and `--flag=value` mean the same. A flag may be shortened while it stays "
+    "clear.\n"
+    "- When a flag is given twice the last one counts; `-x` counts every time. A switch and its "
+    "opposite\n"
+    "  (`--fold --no-fold`), and `-H` with `--hostfile`, exclude each other.\n"
+    "- An empty variable counts as unset. A key that no setting has is a warning with a proposal.\n"
+    "- A key with a dot is a key in a section: `launcher.num_proc` is `launcher:`, then "
+    "`num_proc:` below it.\n"
+    "- What has a variable and was set by someone reaches the workers in that variable.\n";
+
+constexpr std::string_view kPlannedHead =
+    "\n## Not available yet\n\n"
+    "These are known from horovodrun and refused as flags, in one sentence, until they exist. As a "
+    "key in a\n"
+    "file they are one line of warning, as a variable they are left alone, so that what works "
+    "today keeps working.\n\n"
+    "| flags | key | for |\n|---|---|---|\n";
+
+}  // namespace
+
+std::string ManPage(std::span<const Row> rows) {
+  std::string page = ".TH HVDRUN 1 \"\" \"hvdrun " HVD_VERSION "\"\n" + std::string(kManHead);
+  std::string_view section;
+  for (const Row& row : rows) {
+    if (row.section != section) page += ".SH " + Troff(section = row.section) + "\n";
+    page += ManEntry(row);
+  }
+  return page + std::string(kManTail);
+}
+
+std::string BashCompletion(std::span<const Row> rows) {
+  Texts flags, switches;
+  std::string cases;
+  for (const Row& row : rows) {
+    for (std::string_view flag : row.flags) {
+      flags.emplace_back(flag);
+      if (TakesNoValue(row)) switches.emplace_back(flag);
+    }
+    cases += BashCase(row);
+  }
+  return "# bash completion for hvdrun and horovodrun\n"
+         "_hvdrun() {\n"
+         "  local word=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" i=1\n"
+         "  COMPREPLY=()\n"
+         "  # Behind the first word that is no option lies the user's command: its own "
+         "completion.\n"
+         "  while ((i < COMP_CWORD)); do\n"
+         "    case \"${COMP_WORDS[i]}\" in\n"
+         "    --) ((i++)); break ;;\n"
+         "    " +
+         Joined(switches, "|") +
+         "|-*=*) ;;\n"
+         "    -*) ((i++)) ;;\n"
+         "    *) break ;;\n"
+         "    esac\n"
+         "    ((i++))\n"
+         "  done\n"
+         "  if ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then\n"
+         "    _command_offset \"$i\"\n"
+         "    return\n"
+         "  fi\n"
+         "  case \"$previous\" in\n" +
+         cases +
+         "  esac\n"
+         "  if [[ $word == -* ]]; then\n"
+         "    COMPREPLY=($(compgen -W '" +
+         Joined(flags, " ") +
+         "' -- \"$word\"))\n"
+         "  else\n"
+         "    COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+         "  fi\n"
+         "}\n"
+         "complete -o filenames -o bashdefault -F _hvdrun hvdrun horovodrun\n";
+}
+
+std::string ZshCompletion(std::span<const Row> rows) {
+  std::string text = "#compdef hvdrun horovodrun\n_arguments -S \\\n";
+  for (const Row& row : rows) {
+    for (std::string_view flag : row.flags) {
+      std::string repeat = row.type == Type::kList ? "*" : "";
+      text += "  '" + repeat + std::string(flag) + "[" + ZshText(row.doc) + "]" + ZshValue(row) +
+              "' \\\n";
+    }
+  }
+  return text + "  '(-):command:_command_names -e' \\\n  '*::arguments:_normal'\n";
+}
+
+std::string FishCompletion(std::span<const Row> rows) {
+  std::string lines;
+  Texts switches;
+  for (const Row& row : rows) {
+    for (std::string_view flag : row.flags) {
+      lines += "  " + FishLine(row, flag);
+      if (TakesNoValue(row)) switches.emplace_back(flag);
+    }
+  }
+  return "# fish completion for hvdrun and horovodrun\n"
+         "function __hvdrun_before_command\n"
+         "  set -l words (commandline -opc)[2..-1]\n"
+         "  set -l skip 0\n"
+         "  for word in $words\n"
+         "    if test $skip = 1\n"
+         "      set skip 0\n"
+         "    else if contains -- $word " +
+         Joined(switches, " ") +
+         "\n"
+         "      continue\n"
+         "    else if string match -q -- '--' $word; or not string match -q -- '-*' $word\n"
+         "      return 1\n"
+         "    else if not string match -q -- '*=*' $word\n"
+         "      set skip 1\n"
+         "    end\n"
+         "  end\n"
+         "  return 0\n"
+         "end\n"
+         "for command in hvdrun horovodrun\n" +
+         lines + "end\n";
+}
+
+std::string SettingsPage(std::span<const Row> rows, std::span<const PlannedFlag> planned) {
+  std::string page(kPageHead);
+  std::string_view section;
+  for (const Row& row : rows) {
+    if (row.section != section) {
+      page += "\n## " + std::string(section = row.section) +
+              "\n\n| flags | values | default | variable | key | |\n|---|---|---|---|---|---|\n";
+    }
+    page += SettingLine(row);
+  }
+  page += kPlannedHead;
+  for (const PlannedFlag& later : planned) {
+    Texts flags;
+    for (std::string_view flag : later.flags) flags.push_back(AsCode(flag));
+    page += "| " + Joined(flags, ", ") + " | " + AsCode(later.yaml) + " | " +
+            std::string(later.feature) + " |\n";
+  }
+  return page;
+}
+
+}  // namespace hvd

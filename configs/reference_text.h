@@ -1,0 +1,21 @@
+// Texts for people and shells that are generated from the settings table: manual page, shell completion, settings page.
+#ifndef HVD_CONFIGS_REFERENCE_TEXT_H_
+#define HVD_CONFIGS_REFERENCE_TEXT_H_
+
+#include <span>
+#include <string>
+
+#include "configs/settings_table.h"
+
+namespace hvd {
+
+std::string ManPage(std::span<const Row> rows);         // troff for hvdrun(1)
+std::string BashCompletion(std::span<const Row> rows);  // for hvdrun and horovodrun
+std::string ZshCompletion(std::span<const Row> rows);   // a file _hvdrun
+std::string FishCompletion(std::span<const Row> rows);  // a file hvdrun.fish
+// docs/settings.md: every setting, then what is refused for now.
+std::string SettingsPage(std::span<const Row> rows, std::span<const PlannedFlag> planned);
+
+}  // namespace hvd
+
+#endif  // HVD_CONFIGS_REFERENCE_TEXT_H_

@@ -1,0 +1,54 @@
+// Settings: what the settings table resolves to, typed. A plain value; copy it freely.
+#ifndef HVD_CONFIGS_SETTINGS_H_
+#define HVD_CONFIGS_SETTINGS_H_
+
+#include <string>
+#include <vector>
+
+namespace hvd {
+
+// What the command line asks for.
+enum class Action { kRun, kHelp, kVersion, kPrintConfig, kCheckBuild };
+
+// One field per row of the settings table that holds a value. The defaults live in the table, not here.
+struct Settings {
+  int num_proc = 0;
+  bool verbose = false;
+  std::string config_file;  // empty: none
+
+  // Hosts on one machine; empty or 0: not given.
+  std::string hosts;
+  std::string hostfile;
+  int hosts_per_machine = 1;
+  int slots_per_host = 0;
+
+  std::string output_filename;  // a directory
+  bool prefix_timestamp = false;
+  bool fold = false;
+  std::string color;  // auto, always or never
+
+  std::vector<std::string> pass_env;  // each "NAME" or "NAME=value", in order
+  std::string env_file;
+  bool print_env = false;
+  std::string stdin_to;  // rank0, all or none
+  std::string bind_to;   // none, core or numa
+  int omp_threads = 0;   // 0: the share of cores, -1: left alone
+
+  double timeout_seconds = 0;  // 0: none
+  std::string error_file;
+
+  // Obeyed by the runtime in the workers, through their variables.
+  bool stall_check = true;
+  int stall_warning_seconds = 0;
+  std::string log_level;  // TRACE, DEBUG, INFO, WARNING, ERROR or FATAL
+  double start_timeout_seconds = 0;
+  double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
+  double driver_grace_seconds = 0;     // how long an agent outlives the stream it came through
+
+  // "NAME=value" for every setting that has a variable and was set by someone: workers start with these.
+  std::vector<std::string> worker_environment;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_CONFIGS_SETTINGS_H_

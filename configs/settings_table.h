@@ -1,0 +1,62 @@
+// The settings table: one row per setting, from which come the option parser, the environment and file loading, range
+// errors, --help, --print-config and the environment of the workers. A new setting is a new row and a field in Settings.
+#ifndef HVD_CONFIGS_SETTINGS_TABLE_H_
+#define HVD_CONFIGS_SETTINGS_TABLE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "configs/settings.h"
+
+namespace hvd {
+
+// kList is a text that may be given many times; every one counts.
+enum class Type { kAction, kInt, kFloat, kSeconds, kBytes, kBool, kEnum, kString, kList };
+
+// Where the value of a row goes; for kAction, what the flag asks for.
+using Target =
+    std::variant<Action, int Settings::*, double Settings::*, int64_t Settings::*, bool Settings::*,
+                 std::string Settings::*, std::vector<std::string> Settings::*>;
+
+struct Row {
+  std::string_view section;  // heading in --help
+  std::string_view name;     // long flag without dashes; unique
+  std::vector<std::string_view>
+      flags;  // all spellings, the one for messages first; "--x" of a kBool has "--no-x" too
+  std::string_view env = {};   // variable, or empty
+  std::string_view yaml = {};  // dotted key, or empty
+  Type type = Type::kString;
+  std::string_view default_text = {};          // as a person would write it; empty: not set
+  double min = 0, max = 0;                     // for numbers, inclusive
+  std::vector<std::string_view> choices = {};  // for kEnum, compared without case
+  std::string_view placeholder = {};           // "FILE" or "DIR" in --help and for completion
+  std::string_view example = {};               // a value that works, for messages
+  std::string_view what = {};   // what the value is, for messages: "the number of processes"
+  std::string_view doc = {};    // one line of --help
+  std::string_view group = {};  // of the rows of one group at most one may be given as a flag
+  bool env_inverted = false;    // the variable of this kBool means the opposite: HOROVOD_X_DISABLE
+  bool required = false;
+  bool zero_means_unset = false;  // 0 falls through to the next origin, as horovodrun does it
+  bool tunable = false;           // may change while the job runs
+  Target target;
+};
+
+std::span<const Row> SettingRows();
+
+// Flags and keys of horovodrun whose feature does not exist yet. A flag is refused, never ignored; a key in a file is a
+// warning and a variable is left alone, so that files and environments that work today keep working.
+struct PlannedFlag {
+  std::vector<std::string_view> flags;  // or none: a key alone
+  std::string_view yaml;                // or empty
+  std::string_view feature;             // "choosing hosts", completes "... is not available yet"
+};
+
+std::span<const PlannedFlag> PlannedFlags();
+
+}  // namespace hvd
+
+#endif  // HVD_CONFIGS_SETTINGS_TABLE_H_

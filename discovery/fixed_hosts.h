@@ -1,0 +1,37 @@
+// FixedHosts: the hosts that the user named, with -H or a host file.
+#ifndef HVD_DISCOVERY_FIXED_HOSTS_H_
+#define HVD_DISCOVERY_FIXED_HOSTS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "discovery/host_source.h"
+#include "discovery/host_spec.h"
+
+namespace hvd {
+
+// What FixedHosts asks the world.
+struct MachineFacts {
+  std::function<bool(const std::string&)> is_this_machine;
+  std::function<uint32_t()> default_slots;
+};
+
+class FixedHosts final : public HostSource {
+ public:
+  FixedHosts(std::vector<HostSpec> specs, MachineFacts facts);
+
+  // This machine under its first name, with the slots of all its names. Refuses names of other machines.
+  Result<std::vector<HostSlots>> Hosts() override;
+
+ private:
+  std::vector<HostSpec> specs_;
+  MachineFacts facts_;
+};
+
+// One machine as `count` hosts, each with the slots of the whole: for tests. Pure.
+std::vector<HostSlots> PlayHosts(const HostSlots& machine, uint32_t count);
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_FIXED_HOSTS_H_

@@ -1,0 +1,114 @@
+#include "discovery/this_machine.h"
+
+#include <dirent.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace hvd {
+namespace {
+
+using Bytes = std::string;  // an address, without port and scope
+
+Bytes AddressBytes(const sockaddr* address) {
+  if (address == nullptr) return "";
+  if (address->sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+    return Bytes(reinterpret_cast<const char*>(&v4), sizeof v4);
+  }
+  if (address->sa_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+    return Bytes(reinterpret_cast<const char*>(&v6), sizeof v6);
+  }
+  return "";
+}
+
+bool IsLoopback(const Bytes& address) {
+  in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
+  if (address.size() == sizeof(in_addr)) return address[0] == 127;
+  return address == Bytes(reinterpret_cast<const char*>(&loopback), sizeof loopback);
+}
+
+std::vector<Bytes> OwnAddresses() {
+  std::vector<Bytes> own;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return own;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (Bytes bytes = AddressBytes(i->ifa_addr); !bytes.empty()) own.push_back(bytes);
+  }
+  ::freeifaddrs(list);
+  return own;
+}
+
+std::vector<Bytes> Resolve(const std::string& name) {
+  std::vector<Bytes> found;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0) return found;
+  for (const addrinfo* i = list; i != nullptr; i = i->ai_next) {
+    if (Bytes bytes = AddressBytes(i->ai_addr); !bytes.empty()) found.push_back(bytes);
+  }
+  ::freeaddrinfo(list);
+  return found;
+}
+
+// nvidia0, nvidia1, ...: one per device.
+bool IsGpuNode(std::string_view name) {
+  constexpr std::string_view kPrefix = "nvidia";
+  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
+  name.remove_prefix(kPrefix.size());
+  return name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+uint32_t CountGpus() {
+  std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/dev"), ::closedir);
+  if (!folder) return 0;
+  uint32_t count = 0;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    if (IsGpuNode(entry->d_name)) ++count;
+  }
+  return count;
+}
+
+uint32_t CountCores() {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    return static_cast<uint32_t>(CPU_COUNT(&allowed));
+  }
+  return static_cast<uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+}  // namespace
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
+bool IsThisMachine(const std::string& name) {
+  if (name == "localhost" || name == HostName()) return true;
+  std::vector<Bytes> addresses = Resolve(name);
+  if (addresses.empty()) return false;
+  std::vector<Bytes> own = OwnAddresses();
+  return std::all_of(addresses.begin(), addresses.end(), [&](const Bytes& address) {
+    return IsLoopback(address) || std::find(own.begin(), own.end(), address) != own.end();
+  });
+}
+
+uint32_t DefaultSlots() {
+  uint32_t gpus = CountGpus();
+  return gpus > 0 ? gpus : CountCores();
+}
+
+}  // namespace hvd

@@ -1,0 +1,509 @@
+#include "launcher/agent.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "launcher/binding.h"
+#include "launcher/byte_pump.h"
+#include "launcher/cgroup.h"
+#include "launcher/epoch_page.h"
+#include "launcher/job_id.h"
+#include "launcher/lines.h"
+#include "launcher/link_server.h"
+#include "launcher/local_process_host.h"
+#include "launcher/messages.h"
+#include "launcher/oom.h"
+#include "launcher/process_tree.h"
+#include "launcher/stdin_feeder.h"
+#include "launcher/worker_env.h"
+#include "runtime/base/log.h"
+#include "runtime/net/stream.h"
+
+namespace hvd {
+namespace {
+
+constexpr Duration kKillLimit = std::chrono::seconds(3);
+// Without its driver a job ends quickly, whatever grace it was given.
+constexpr Duration kOrphanGrace = std::chrono::seconds(2);
+constexpr size_t kMaxLogPiece = kMaxFramePayload - kOutputOverhead;
+constexpr int kAgentFailed = 1;
+
+int64_t Nanoseconds(TimePoint t) { return t.time_since_epoch().count(); }
+
+class Agent final : public ProcessObserver, public LinkObserver {
+ public:
+  explicit Agent(AgentOptions options);
+
+  int Run();
+
+  // ProcessObserver; a worker's number is its slot.
+  void OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) override;
+  void OnOutputEnd(uint32_t slot, OutputStream stream) override;
+  void OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) override;
+
+  // LinkObserver.
+  void OnJoin(uint32_t slot) override;
+  void OnGoodbye(uint32_t slot, uint64_t epoch) override;
+  void OnLinkEnd(uint32_t slot) override;
+
+ private:
+  struct Slot {
+    int pid = 0;
+    bool running = false;
+    bool waiting = false;  // asked for an epoch
+    uint64_t in_epoch = 0;
+    LineBuffer lines[2];
+    LastLines last_stderr;
+  };
+
+  // The stream.
+  void OnBytes(std::string_view bytes);
+  void Handle(ToAgent message);
+  void Tell(const ToDriver& message);
+  void Flush();
+  void ScheduleTick();
+
+  // What the driver asks for.
+  void On(StartJob start);
+  void On(const BeginEpoch& message);
+  void On(const BreakEpoch& message);
+  void On(const SignalWorkers& message);
+  void On(const FinishJob& message);
+  void On(const WorkerInput& message);
+
+  void ShareCores();
+  bool ReadsInput(uint32_t slot) const;
+  void StartWorker(uint32_t slot);
+  void SendOutput(uint32_t slot, OutputStream stream, std::string bytes);
+  void LoseRank(uint32_t slot, const char* how);
+  void TellBroken(uint64_t epoch, const std::string& reason);
+  void DropPageIfUnused();
+  std::string MeansInForce() const;
+  void SignalAll(int signal);
+  void FinishIfSilent();
+  void KillAll();
+  void OnDriverGone(const std::string& reason);
+  void TerminateOrphans();
+  void EndOrphanIfAlone();
+  void OnWardenGone();
+  void End(int code);
+  uint32_t RankOf(uint32_t slot) const { return start_.slots[slot].rank; }
+  bool Known(uint32_t slot) const { return slot < slots_.size(); }
+
+  AgentOptions options_;
+  asio::io_context io_{1};
+  Stream stream_;
+  BytePump pump_;
+  BytePump warden_;
+  UniqueFd cgroup_;  // invalid: workers have none of their own
+  LocalProcessHost host_;
+  StdinFeeder feeder_;
+  asio::steady_timer tick_timer_, end_timer_;
+  std::optional<LinkServer> links_;
+  StartJob start_;
+  std::string link_address_;
+  bool started_ = false;
+  std::vector<Slot> slots_;
+  uint32_t host_cores_ = 0;
+  std::vector<std::vector<int>> bound_;  // by slot
+  std::vector<uint32_t> core_shares_;
+  std::unique_ptr<EpochPage> page_;
+  OomCounters oom_;
+  uint64_t oom_kills_before_ = oom_.Kills();
+  bool killing_ = false;
+  bool finishing_ = false, said_gone_ = false, orphaned_ = false;
+  int code_ = kAgentFailed;
+};
+
+StreamOptions OptionsOf(const std::string& job_id) {
+  StreamOptions options;
+  options.job = ParseJobId(job_id).value_or(0);
+  return options;
+}
+
+Agent::Agent(AgentOptions options)
+    : options_(std::move(options)),
+      stream_(OptionsOf(options_.job_id)),
+      pump_(io_, std::move(options_.input), std::move(options_.output),
+            {[this](std::string_view bytes) { OnBytes(bytes); }, [this] { Flush(); },
+             [this] { OnDriverGone("the stream to the driver ended"); }}),
+      warden_(io_, std::move(options_.warden_alive), UniqueFd(),
+              {[](std::string_view) {}, [] {}, [this] { OnWardenGone(); }}),
+      cgroup_(OpenCgroup(options_.job_id)),
+      host_(io_, *this, cgroup_.get()),
+      feeder_(io_, [this](uint64_t bytes) { Tell(InputTaken{bytes}); }),
+      tick_timer_(io_),
+      end_timer_(io_) {}
+
+// For --verbose: how this agent makes sure that nothing is left behind.
+std::string Agent::MeansInForce() const {
+  std::string means = cgroup_.valid() ? "cgroup of its own, " : "";
+  means += "subreaper, sessions, parent-death signal, job id in /proc/PID/environ";
+  if (HavePidfd()) means += ", pidfd";
+  return means;
+}
+
+int Agent::Run() {
+  BecomeSubreaper();
+  stream_.Attach(SteadyNow());
+  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce()});
+  ScheduleTick();
+  io_.run();
+  return code_;
+}
+
+// ---- the stream
+
+void Agent::OnBytes(std::string_view bytes) {
+  Status status = stream_.Receive(bytes, SteadyNow());
+  while (std::optional<StreamMessage> message = stream_.Next()) {
+    Result<ToAgent> decoded = DecodeToAgent(message->bytes);
+    if (!decoded.ok()) {
+      status = decoded.status();
+      break;
+    }
+    Handle(std::move(*decoded));
+  }
+  if (!status.ok()) {
+    pump_.Close();
+    return OnDriverGone("the stream to the driver is damaged: " + status.message());
+  }
+  Flush();
+  if (said_gone_ && stream_.AllAcknowledged()) End(0);
+}
+
+void Agent::Handle(ToAgent message) {
+  std::visit([this](auto& m) { On(std::move(m)); }, message);
+}
+
+void Agent::Tell(const ToDriver& message) {
+  stream_.SendControl(EncodeToDriver(message));
+  Flush();
+}
+
+void Agent::Flush() {
+  while (pump_.open()) {
+    std::string_view out = stream_.Outgoing();
+    if (out.empty()) break;
+    size_t wanted = out.size();
+    size_t written = pump_.Write(out);
+    stream_.Consume(written);
+    if (written < wanted) break;
+  }
+  host_.HoldOutput(stream_.LogsHeld() && pump_.open());
+  FinishIfSilent();
+}
+
+void Agent::ScheduleTick() {
+  tick_timer_.expires_at(stream_.NextTick());
+  tick_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    stream_.Tick(SteadyNow());
+    Flush();
+    ScheduleTick();
+  });
+}
+
+// ---- starting
+
+void Agent::On(StartJob start) {
+  if (started_ || start.argv.empty()) return;
+  started_ = true;
+  link_address_ = MakeLinkAddress(options_.job_id);
+  start_ = std::move(start);
+  slots_.resize(start_.slots.size());
+  stream_.set_epoch(0);
+  ShareCores();
+  links_.emplace(io_, *this, static_cast<uint32_t>(slots_.size()), start_.job_key);
+  Status listening = links_->Listen(link_address_);
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (listening.ok()) {
+      StartWorker(slot);
+    } else {
+      Tell(WorkerNotStarted{RankOf(slot), EIO, listening.message()});
+    }
+  }
+}
+
+// The cores that this agent may use are those of its workers.
+void Agent::ShareCores() {
+  std::vector<Cpu> cpus = AllowedCpus();
+  host_cores_ = static_cast<uint32_t>(cpus.size());
+  bound_ = BindRanks(start_.bind_to, std::move(cpus), static_cast<uint32_t>(slots_.size()));
+  core_shares_ = CoreShares(bound_);
+  for (const std::string& entry :
+       WorkerEnvironment(start_, 0, {}, {}, {host_cores_, core_shares_.at(0)})) {
+    if (entry.starts_with("OMP_NUM_THREADS="))
+      Tell(AgentNote{"workers share " + std::to_string(host_cores_) + " cores; " + entry});
+  }
+}
+
+bool Agent::ReadsInput(uint32_t slot) const {
+  return start_.stdin_to == StdinTo::kAll ||
+         (start_.stdin_to == StdinTo::kRank0 && RankOf(slot) == 0);
+}
+
+void Agent::StartWorker(uint32_t slot) {
+  WorkerLink link{link_address_, options_.job_id};
+  WorkerCores cores{host_cores_, core_shares_[slot]};
+  SpawnRequest request{
+      start_.argv, WorkerEnvironment(start_, slot, link, PathsBeside(options_.executable), cores),
+      start_.directory, bound_[slot]};
+  UniqueFd input;
+  if (ReadsInput(slot)) {
+    input = feeder_.AddPipe();
+    if (!input.valid())
+      return Tell(WorkerNotStarted{RankOf(slot), EMFILE, "no pipe could be made for its stdin"});
+    request.stdin_fd = input.get();
+  }
+  SpawnOutcome outcome = host_.Spawn(slot, request);
+  if (outcome.pid == 0) {
+    return Tell(WorkerNotStarted{RankOf(slot), outcome.error,
+                                 outcome.reason + " (host " + start_.host + ")"});
+  }
+  slots_[slot].pid = outcome.pid;
+  slots_[slot].running = true;
+  if (!bound_[slot].empty())
+    Tell(AgentNote{"rank " + std::to_string(RankOf(slot)) + " is kept on CPUs " +
+                   CpuListText(bound_[slot])});
+  Tell(WorkerStarted{RankOf(slot), outcome.pid});
+}
+
+// ---- output and exits
+
+void Agent::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) {
+  if (stream == OutputStream::kStderr) slots_[slot].last_stderr.Add(bytes);
+  SendOutput(slot, stream, slots_[slot].lines[static_cast<int>(stream)].Add(bytes));
+}
+
+void Agent::OnOutputEnd(uint32_t slot, OutputStream stream) {
+  SendOutput(slot, stream, slots_[slot].lines[static_cast<int>(stream)].Flush());
+  FinishIfSilent();
+}
+
+void Agent::SendOutput(uint32_t slot, OutputStream stream, std::string bytes) {
+  if (orphaned_) return;  // nobody is left to read it
+  for (size_t at = 0; at < bytes.size(); at += kMaxLogPiece) {
+    stream_.SendLog(
+        EncodeToDriver(WorkerOutput{RankOf(slot), stream, bytes.substr(at, kMaxLogPiece)}));
+  }
+  Flush();
+}
+
+void Agent::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
+  Slot& s = slots_[slot];
+  s.running = false;
+  links_->Drain(slot);  // a goodbye may have been said just before
+  if (s.in_epoch != 0 && links_->pid(slot) == s.pid) LoseRank(slot, "ended");
+  s.waiting = false;
+  bool killed = end.by_signal && end.value == SIGKILL && !killing_;
+  bool out_of_memory = killed && oom_.Kills() > oom_kills_before_;
+  Tell(WorkerExited{RankOf(slot), s.pid, end, Nanoseconds(noticed), s.last_stderr.Text(),
+                    out_of_memory});
+  FinishIfSilent();
+  if (orphaned_) EndOrphanIfAlone();
+}
+
+// ---- links and epochs
+
+void Agent::OnJoin(uint32_t slot) {
+  Slot& s = slots_[slot];
+  s.in_epoch = 0;  // who joins has left
+  s.waiting = true;
+  Tell(RankJoined{RankOf(slot)});
+}
+
+void Agent::OnGoodbye(uint32_t slot, uint64_t epoch) {
+  Slot& s = slots_[slot];
+  if (s.in_epoch != epoch) return;
+  s.in_epoch = 0;
+  Tell(RankLeft{RankOf(slot), epoch, Nanoseconds(SteadyNow())});
+  DropPageIfUnused();
+}
+
+void Agent::OnLinkEnd(uint32_t slot) {
+  Slot& s = slots_[slot];
+  if (s.in_epoch != 0) {
+    LoseRank(slot, "died");
+  } else if (s.waiting) {
+    s.waiting = false;
+    Tell(RankLost{RankOf(slot), links_->pid(slot), 0, Nanoseconds(SteadyNow()), "", ""});
+  }
+}
+
+void Agent::On(const BeginEpoch& message) {
+  stream_.set_epoch(message.epoch);
+  auto on_death = [this, epoch = message.epoch](uint32_t slot) {
+    asio::post(io_, [this, epoch, slot] {
+      if (Known(slot) && slots_[slot].in_epoch == epoch) LoseRank(slot, "died");
+    });
+  };
+  page_.reset();
+  auto local_size = static_cast<uint32_t>(slots_.size());
+  Result<std::unique_ptr<EpochPage>> page = EpochPage::Make(message.epoch, local_size, on_death);
+  if (!page.ok())
+    return TellBroken(0, "the page of epoch " + std::to_string(message.epoch) +
+                             " could not be made on host " + start_.host + ": " +
+                             page.status().message());
+  page_ = std::move(*page);
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    const Placement& p = start_.slots[slot];
+    slots_[slot].in_epoch = message.epoch;
+    slots_[slot].waiting = false;
+    links_->Send(slot,
+                 LinkEpoch{message.epoch, page_->bytes(), p.rank, start_.size, p.local_rank,
+                           p.local_size, p.cross_rank, p.cross_size, start_.homogeneous},
+                 page_->fd());
+  }
+  // A link may have ended while the driver decided.
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (!links_->connected(slot) && slots_[slot].in_epoch == message.epoch) LoseRank(slot, "died");
+  }
+}
+
+void Agent::On(const BreakEpoch& message) {
+  if (message.epoch != 0 && (!page_ || page_->epoch() != message.epoch || page_->page().broken()))
+    return;
+  if (message.epoch != 0) page_->page().Break(message.reason);
+  TellBroken(message.epoch, message.reason);
+}
+
+// The epoch breaks here and now; the driver learns of it afterwards.
+void Agent::LoseRank(uint32_t slot, const char* how) {
+  TimePoint noticed = SteadyNow();
+  Slot& s = slots_[slot];
+  uint64_t epoch = std::exchange(s.in_epoch, 0);
+  int pid = links_->pid(slot) != 0 ? links_->pid(slot) : s.pid;
+  bool has_page = page_ && page_->epoch() == epoch;
+  std::string doing = has_page ? page_->LastCollectiveText(slot) : "";
+  std::string reason = "rank " + std::to_string(RankOf(slot)) + " (pid " + std::to_string(pid) +
+                       " on host " + start_.host + ") " + how +
+                       " in the middle of the job, without hvd.shutdown()" + doing +
+                       "; why is in the last lines of hvdrun's output";
+  if (has_page) {
+    page_->page().Break(reason);
+    TellBroken(epoch, reason);
+  }
+  Tell(RankLost{RankOf(slot), pid, epoch, Nanoseconds(noticed), reason, doing});
+  DropPageIfUnused();
+}
+
+// Epoch 0: those who wait for one.
+void Agent::TellBroken(uint64_t epoch, const std::string& reason) {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Slot& s = slots_[slot];
+    if (epoch == 0 ? !s.waiting : s.in_epoch != epoch) continue;
+    s.waiting = false;
+    links_->Send(slot, LinkBroken{epoch, reason});
+  }
+}
+
+void Agent::DropPageIfUnused() {
+  bool used =
+      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.in_epoch != 0; });
+  if (!used) page_.reset();
+}
+
+// ---- ending
+
+void Agent::On(const SignalWorkers& message) { SignalAll(message.signal); }
+
+void Agent::SignalAll(int signal) {
+  if (signal == SIGKILL) return KillAll();
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].running) host_.Signal(slot, signal);
+  }
+  if (signal == SIGSTOP || signal == SIGCONT) {
+    for (const ProcessInfo& process : DescendantsOf(::getpid(), ListProcesses())) {
+      SignalProcess(process, signal);
+    }
+  } else {
+    SignalAll(SIGCONT);  // who is stopped hears nothing else
+  }
+}
+
+// Everything below this agent; their exits come in as usual.
+void Agent::KillAll() {
+  killing_ = true;
+  KillEverything(options_.job_id, {::getppid()}, kKillLimit,
+                 [this](pid_t pid, int status) { host_.NoteReaped(pid, status); });
+}
+
+void Agent::On(const FinishJob&) {
+  finishing_ = true;
+  if (!host_.Reap()) KillAll();
+  FinishIfSilent();
+}
+
+void Agent::On(const WorkerInput& message) { feeder_.Feed(message.bytes); }
+
+// All output is on its way: nothing more will come.
+void Agent::FinishIfSilent() {
+  if (!finishing_ || said_gone_ || stream_.LogsHeld() || !host_.OutputEnded()) return;
+  said_gone_ = true;
+  page_.reset();
+  Tell(AgentGone{});
+}
+
+void Agent::OnDriverGone(const std::string& reason) {
+  pump_.Close();
+  if (said_gone_) return End(0);
+  if (orphaned_) return;
+  orphaned_ = true;
+  LogWarning("agent on host " + start_.host + ": " + reason + "; ending the workers");
+  if (host_.Reap()) return End(kAgentFailed);
+  if (start_.driver_grace_ms <= 0) return TerminateOrphans();
+  end_timer_.expires_after(std::chrono::milliseconds(start_.driver_grace_ms));
+  end_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) TerminateOrphans();
+  });
+}
+
+void Agent::TerminateOrphans() {
+  SignalAll(SIGTERM);
+  Duration grace =
+      std::min<Duration>(std::chrono::milliseconds(start_.terminate_grace_ms), kOrphanGrace);
+  end_timer_.expires_after(grace);
+  end_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    KillAll();
+    End(kAgentFailed);
+  });
+}
+
+void Agent::EndOrphanIfAlone() {
+  bool running = std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.running; });
+  if (running) return;
+  if (!host_.Reap()) KillAll();
+  End(kAgentFailed);
+}
+
+void Agent::OnWardenGone() {
+  warden_.Close();
+  KillAll();
+  RemoveCgroup(options_.job_id);
+  End(kAgentFailed);
+}
+
+void Agent::End(int code) {
+  code_ = code;
+  io_.stop();
+}
+
+}  // namespace
+
+int RunAgent(AgentOptions options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  Agent agent(std::move(options));
+  return agent.Run();
+}
+
+}  // namespace hvd

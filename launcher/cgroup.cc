@@ -1,0 +1,91 @@
+#include "launcher/cgroup.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "launcher/proc_file.h"
+#include "runtime/base/means.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kTries = 150, kTryAgainMs = 2;
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+// The job's folder, whether it exists or not; empty where there is no cgroup2.
+std::string FolderOf(const std::string& job_id) {
+  if (Without("cgroup")) return "";
+  static const std::string own =
+      CgroupFolder(ReadProcFile("self/mountinfo"), ReadProcFile("self/cgroup"));
+  return own.empty() ? "" : own + "/hvd-" + job_id;
+}
+
+}  // namespace
+
+std::string CgroupFolder(std::string_view mountinfo, std::string_view proc_cgroup) {
+  std::string_view path;
+  for (std::string_view line : Split(proc_cgroup, '\n')) {
+    if (line.starts_with("0::")) path = line.substr(3);
+  }
+  if (path.empty()) return "";
+  for (std::string_view line : Split(mountinfo, '\n')) {
+    size_t type = line.find(" - cgroup2 ");
+    if (type == std::string_view::npos) continue;
+    std::vector<std::string_view> fields = Split(line.substr(0, type), ' ');
+    if (fields.size() < 5) continue;
+    std::string_view root = fields[3], mounted_at = fields[4];
+    std::string_view below = path;
+    if (root != "/") {
+      if (!below.starts_with(root)) continue;
+      below.remove_prefix(root.size());
+    }
+    return std::string(mounted_at) + std::string(below == "/" ? "" : below);
+  }
+  return "";
+}
+
+bool MakeCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty() || ::mkdir(folder.c_str(), 0755) != 0) return false;
+  if (::access((folder + "/cgroup.kill").c_str(), W_OK) == 0) return true;
+  ::rmdir(folder.c_str());
+  return false;
+}
+
+UniqueFd OpenCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty()) return UniqueFd();
+  return UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+void KillCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty()) return;
+  UniqueFd kill(::open((folder + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+  if (kill.valid() && ::write(kill.get(), "1", 1) != 1) return;  // the other means follow anyway
+}
+
+void RemoveCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty()) return;
+  // Who was just killed stays in the group for a moment.
+  for (int i = 0; i < kTries && ::rmdir(folder.c_str()) != 0 && errno == EBUSY; ++i) {
+    ::poll(nullptr, 0, kTryAgainMs);
+  }
+}
+
+}  // namespace hvd

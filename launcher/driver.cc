@@ -1,0 +1,544 @@
+#include "launcher/driver.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/post.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "launcher/error_file.h"
+#include "launcher/fold.h"
+#include "launcher/job.h"
+#include "launcher/job_id.h"
+#include "launcher/lines.h"
+#include "launcher/messages.h"
+#include "launcher/output.h"
+#include "launcher/output_files.h"
+#include "launcher/progress.h"
+#include "launcher/report.h"
+#include "launcher/start_job.h"
+#include "launcher/stdin_reader.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/env.h"
+#include "runtime/base/log.h"
+#include "runtime/net/stream.h"
+
+namespace hvd {
+namespace {
+
+Duration Seconds(double seconds) {
+  constexpr double kLongest = 1e9;  // "for ever", without overflow
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::min(seconds, kLongest)));
+}
+
+// An agent speaks at least once per heartbeat.
+constexpr int kSilentSeconds = 30;
+// How much of stdin may be on its way to the workers.
+constexpr uint64_t kInputWindow = 256 * 1024;
+constexpr int kSilentTicks = kSilentSeconds / 2;
+
+JobOptions JobOptionsOf(const Settings& settings) {
+  JobOptions options;
+  options.terminate_grace = Seconds(settings.terminate_grace_seconds);
+  options.start_timeout = Seconds(settings.start_timeout_seconds);
+  options.timeout = Seconds(settings.timeout_seconds);
+  // Tests do not want to wait for it.
+  if (std::optional<std::string> ms = GetEnv("HVD_TEST_INIT_WATCH_MS")) {
+    int value = 0;
+    std::from_chars(ms->data(), ms->data() + ms->size(), value);
+    if (value > 0) options.init_watch = std::chrono::milliseconds(value);
+  }
+  return options;
+}
+
+class Driver;
+
+// One host as the driver sees it: a channel and the stream in it.
+class HostLine final : public ChannelObserver {
+ public:
+  HostLine(Driver& driver, uint32_t host, uint64_t job, std::unique_ptr<HostChannel> channel);
+
+  void Open();
+  void Tell(const ToAgent& message);
+  void ReturnCredit(size_t count);
+  void Tick();
+  TimePoint NextTick() const { return stream_.NextTick(); }
+  void Cut() { channel_->Kill(); }
+
+  void OnBytes(std::string_view bytes) override;
+  void OnWritable() override { Flush(); }
+  void OnEnd(const ChannelEnd& end) override;
+
+ private:
+  void Flush();
+  void Break(const std::string& reason);
+
+  Driver& driver_;
+  uint32_t host_;
+  Stream stream_;
+  std::unique_ptr<HostChannel> channel_;
+  bool gone_ = false;  // the agent said that it is done
+  bool ended_ = false;
+  int silent_ticks_ = 0;
+  std::string broken_;  // why this side gave the stream up
+};
+
+class Driver {
+ public:
+  Driver(DriverOptions options, const ChannelMaker& make_channel);
+
+  int Run();
+  void Happens(const JobEvent& event);
+  void Print(uint32_t host, const WorkerOutput& output, size_t message_bytes);
+  void OnMessage(uint32_t host, ToDriver message, size_t message_bytes);
+
+ private:
+  void WriteErrorFileIfFailed();
+  void Do(const JobAction& action);
+  void TellAll(const ToAgent& message);
+  void HandleSignals();
+  void WaitForSignals();
+  void OnSignal(int signal);
+  void ScheduleDeadline();
+  void ScheduleHeartbeat();
+  void Verbose(const std::string& text);
+  void Say(const std::string& text);
+  void ReadInput();
+  void OnInput(std::string bytes);
+  void BeginProgress();
+  void ScheduleProgress();
+  void EndProgress();
+  enum class Sink { kScreen, kFiles };
+  void Show(int stream, std::vector<FoldedLine> lines, OutputReceipt receipt);
+  void ScheduleFold();
+  void OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts);
+  void SayFileFailure();
+  void FinishOutput();
+  void OnInputTaken(uint32_t host, uint64_t bytes);
+
+  DriverOptions options_;
+  asio::io_context io_{1};
+  asio::signal_set signals_;
+  asio::steady_timer deadline_timer_, heartbeat_timer_;
+  JobState state_;
+  LinePrefixer prefixers_[2];
+  std::optional<Folder> folders_[2];
+  asio::steady_timer fold_timer_;
+  std::optional<Progress> progress_;  // while the job starts
+  asio::steady_timer progress_timer_;
+  // Log bytes of a host that became text, in each of the two sinks.
+  struct Written {
+    uint64_t bytes[2] = {0, 0};
+    uint64_t returned = 0;
+  };
+  std::vector<Written> written_;
+  std::vector<std::unique_ptr<HostLine>> hosts_;
+  // Last: their threads post to io_ and use hosts_.
+  std::unique_ptr<OutputWriter> writers_[2];
+  std::unique_ptr<OutputFiles> files_;
+  std::vector<uint64_t> input_taken_;  // by host, of those that read it; empty: nobody does
+  uint64_t input_allowed_ = 0;
+  std::unique_ptr<StdinReader> input_;
+};
+
+// ---- HostLine
+
+StreamOptions StreamOptionsOf(uint64_t job) {
+  StreamOptions options;
+  options.job = job;
+  return options;
+}
+
+HostLine::HostLine(Driver& driver, uint32_t host, uint64_t job,
+                   std::unique_ptr<HostChannel> channel)
+    : driver_(driver), host_(host), stream_(StreamOptionsOf(job)), channel_(std::move(channel)) {}
+
+void HostLine::Open() {
+  stream_.Attach(SteadyNow());
+  channel_->Open(*this);
+  Flush();
+}
+
+void HostLine::Tell(const ToAgent& message) {
+  if (ended_) return;
+  if (const auto* begin = std::get_if<BeginEpoch>(&message)) stream_.set_epoch(begin->epoch);
+  stream_.SendControl(EncodeToAgent(message));
+  Flush();
+}
+
+void HostLine::ReturnCredit(size_t count) {
+  stream_.ReturnCredit(count);
+  Flush();
+}
+
+void HostLine::Tick() {
+  stream_.Tick(SteadyNow());
+  Flush();
+  // Counted in our own ticks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
+  if (!ended_ && ++silent_ticks_ == kSilentTicks)
+    Break("its agent has been silent for " + std::to_string(kSilentSeconds) + " s");
+}
+
+void HostLine::Flush() {
+  while (!ended_) {
+    std::string_view out = stream_.Outgoing();
+    if (out.empty()) return;
+    size_t wanted = out.size();
+    size_t written = channel_->Write(out);
+    stream_.Consume(written);
+    if (written < wanted) return;
+  }
+}
+
+void HostLine::OnBytes(std::string_view bytes) {
+  silent_ticks_ = 0;
+  Status status = stream_.Receive(bytes, SteadyNow());
+  while (std::optional<StreamMessage> message = stream_.Next()) {
+    Result<ToDriver> decoded = DecodeToDriver(message->bytes);
+    if (!decoded.ok()) {
+      status = decoded.status();
+      break;
+    }
+    if (std::holds_alternative<AgentGone>(*decoded)) {
+      gone_ = true;
+      stream_.Acknowledge();
+      Flush();
+    }
+    driver_.OnMessage(host_, std::move(*decoded), message->bytes.size());
+  }
+  if (!status.ok()) return Break("its stream is damaged: " + status.message());
+  Flush();
+}
+
+void HostLine::Break(const std::string& reason) {
+  broken_ = reason;
+  stream_.Detach();
+  channel_->Close();
+}
+
+void HostLine::OnEnd(const ChannelEnd& end) {
+  ended_ = true;
+  if (gone_) return driver_.Happens(AgentFinished{host_});
+  std::string reason = !broken_.empty() ? broken_ : end.reason;
+  if (reason.empty()) reason = "its agent ended before the job";
+  driver_.Happens(AgentLost{host_, reason});
+}
+
+// ---- Driver
+
+PrefixStyle StyleOf(const Settings& settings, int fd) {
+  PrefixStyle style;
+  std::string terminal = GetEnv("TERM").value_or("dumb");
+  bool wanted = ::isatty(fd) == 1 && terminal != "dumb" && GetEnv("NO_COLOR").value_or("").empty();
+  style.color = settings.color == "always" || (settings.color != "never" && wanted);
+  if (settings.prefix_timestamp) style.stamp = [] { return TimeStampText(WallSeconds()); };
+  return style;
+}
+
+Driver::Driver(DriverOptions options, const ChannelMaker& make_channel)
+    : options_(std::move(options)),
+      signals_(io_),
+      deadline_timer_(io_),
+      heartbeat_timer_(io_),
+      state_(options_.plan, JobOptionsOf(options_.settings)),
+      prefixers_{LinePrefixer(OutputStream::kStdout, StyleOf(options_.settings, STDOUT_FILENO)),
+                 LinePrefixer(OutputStream::kStderr, StyleOf(options_.settings, STDERR_FILENO))},
+      fold_timer_(io_),
+      progress_timer_(io_),
+      written_(options_.plan.hosts.size()) {
+  uint64_t job = ParseJobId(options_.job_id).value_or(0);
+  for (uint32_t host = 0; host < options_.plan.hosts.size(); ++host) {
+    hosts_.push_back(std::make_unique<HostLine>(*this, host, job + host,
+                                                make_channel(io_, options_.plan.hosts[host])));
+  }
+  for (int i = 0; i < 2; ++i) {
+    writers_[i] =
+        std::make_unique<OutputWriter>(i + 1, [this](std::vector<OutputReceipt> receipts) {
+          asio::post(
+              io_, [this, receipts = std::move(receipts)] { OnWritten(Sink::kScreen, receipts); });
+        });
+    if (options_.settings.fold) folders_[i].emplace(options_.plan.size());
+  }
+  if (const std::string& directory = options_.settings.output_filename; !directory.empty()) {
+    files_ = std::make_unique<OutputFiles>(
+        directory, options_.plan.size(), [this](std::vector<OutputReceipt> receipts) {
+          asio::post(io_,
+                     [this, receipts = std::move(receipts)] { OnWritten(Sink::kFiles, receipts); });
+        });
+  }
+}
+
+int Driver::Run() {
+  HandleSignals();
+  Happens(Begun{});
+  for (uint32_t host = 0; host < hosts_.size(); ++host) {
+    hosts_[host]->Open();
+    hosts_[host]->Tell(StartJobFor(options_, host));
+  }
+  ScheduleHeartbeat();
+  ReadInput();
+  BeginProgress();
+  io_.run();
+  input_.reset();
+  signals_.clear();  // whoever is stuck in a blocked screen can be interrupted
+  FinishOutput();
+  WriteAll(STDERR_FILENO, Report(state_));
+  WriteErrorFileIfFailed();
+  return ExitCode(state_);
+}
+
+void Driver::WriteErrorFileIfFailed() {
+  const std::string& path = options_.settings.error_file;
+  if (path.empty() || !state_.failure) return;
+  Status status = WriteErrorFile(path, ErrorJson(state_, options_.job_id, options_.command));
+  if (!status.ok()) WriteAll(STDERR_FILENO, "hvdrun: " + status.message() + "\n");
+}
+
+void Driver::OnMessage(uint32_t host, ToDriver message, size_t message_bytes) {
+  std::visit(
+      [&](auto& m) {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, WorkerOutput>) {
+          Print(host, m, message_bytes);
+        } else if constexpr (std::is_same_v<M, AgentReady>) {
+          Verbose("agent on host " + options_.plan.hosts[host] + ": pid " + std::to_string(m.pid) +
+                  ", warden " + std::to_string(m.warden_pid) +
+                  "; nothing is left behind by means of: " + m.means);
+          Happens(AgentIsReady{host});
+        } else if constexpr (std::is_same_v<M, AgentNote>) {
+          Verbose("host " + options_.plan.hosts[host] + ": " + m.text);
+        } else if constexpr (std::is_same_v<M, InputTaken>) {
+          OnInputTaken(host, m.bytes);
+        } else if constexpr (!std::is_same_v<M, AgentGone>) {
+          if (progress_) {
+            if constexpr (std::is_same_v<M, WorkerStarted>) progress_->WorkerStarted();
+            if constexpr (std::is_same_v<M, RankJoined>) progress_->RankJoined();
+            ScheduleProgress();
+          }
+          Happens(m);
+        }
+      },
+      message);
+}
+
+// `message_bytes` is what the output took of the stream's credit.
+void Driver::Print(uint32_t host, const WorkerOutput& output, size_t message_bytes) {
+  int stream = output.stream == OutputStream::kStdout ? 0 : 1;
+  OutputReceipt receipt{host, message_bytes};
+  EndProgress();
+  if (files_) files_->Write(output.rank, output.stream, output.bytes, receipt);
+  if (!folders_[stream]) {
+    return writers_[stream]->Write(prefixers_[stream].Add(output.rank, output.bytes), receipt);
+  }
+  Show(stream, folders_[stream]->Add(output.rank, output.bytes, SteadyNow()), receipt);
+  ScheduleFold();
+}
+
+// What the folder still holds counts as shown: it is bounded by itself.
+void Driver::Show(int stream, std::vector<FoldedLine> lines, OutputReceipt receipt) {
+  std::string text;
+  for (const FoldedLine& line : lines) text += prefixers_[stream].Add(line.label, line.bytes);
+  writers_[stream]->Write(std::move(text), receipt);
+}
+
+void Driver::ScheduleFold() {
+  std::optional<TimePoint> next;
+  for (const auto& folder : folders_) {
+    std::optional<TimePoint> due = folder->deadline();
+    if (due && (!next || *due < *next)) next = due;
+  }
+  if (!next || fold_timer_.expiry() == *next) return;
+  fold_timer_.expires_at(*next);
+  fold_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    for (int i = 0; i < 2; ++i) Show(i, folders_[i]->Due(SteadyNow()), {});
+    ScheduleFold();
+  });
+}
+
+// On a terminal, and where --verbose does not tell more.
+void Driver::BeginProgress() {
+  bool terminal = ::isatty(STDERR_FILENO) == 1 && GetEnv("TERM").value_or("dumb") != "dumb";
+  if (!terminal || options_.settings.verbose) return;
+  progress_.emplace(options_.plan.size(), SteadyNow());
+  ScheduleProgress();
+}
+
+void Driver::ScheduleProgress() {
+  std::optional<TimePoint> due = progress_->due();
+  if (!due || progress_timer_.expiry() == *due) return;
+  progress_timer_.expires_at(*due);
+  progress_timer_.async_wait([this](const asio::error_code& error) {
+    if (error || !progress_) return;
+    writers_[1]->Write(progress_->Show(SteadyNow()));
+    ScheduleProgress();
+  });
+}
+
+// The terminal has stdout, too: the line is gone before that goes on, unless the terminal is stopped.
+void Driver::EndProgress() {
+  if (!progress_) return;
+  std::string wipe = progress_->Wipe();
+  progress_.reset();
+  progress_timer_.cancel();
+  if (wipe.empty()) return;
+  writers_[1]->Write(std::move(wipe));
+  writers_[1]->FlushFor(std::chrono::milliseconds(50));
+}
+
+void Driver::FinishOutput() {
+  EndProgress();
+  for (int i = 0; i < 2; ++i) {
+    if (folders_[i]) Show(i, folders_[i]->Flush(), {});
+    writers_[i]->Write(prefixers_[i].Close());
+  }
+  if (files_) {
+    files_->Flush();
+    SayFileFailure();
+  }
+  for (auto& writer : writers_) writer->Flush();
+}
+
+void Driver::SayFileFailure() {
+  if (std::optional<std::string> failure = files_->TakeFailure()) Say("hvdrun: " + *failure + "\n");
+}
+
+void Driver::Happens(const JobEvent& event) {
+  Decision decision = Step(state_, event, SteadyNow());
+  if (!decision.reason.empty()) Verbose(decision.reason);
+  for (const JobAction& action : decision.actions) Do(action);
+  ScheduleDeadline();
+}
+
+void Driver::Do(const JobAction& action) {
+  std::visit(
+      [this](const auto& a) {
+        using A = std::decay_t<decltype(a)>;
+        if constexpr (std::is_same_v<A, EndRun>) {
+          io_.stop();
+        } else if constexpr (std::is_same_v<A, CutChannels>) {
+          for (auto& host : hosts_) host->Cut();
+        } else if constexpr (std::is_same_v<A, TellUser>) {
+          Say("hvdrun: " + a.sentence + "\n");
+        } else {
+          TellAll(a);
+        }
+      },
+      action);
+}
+
+void Driver::TellAll(const ToAgent& message) {
+  for (auto& host : hosts_) host->Tell(message);
+}
+
+// A signal that was ignored when hvdrun began (nohup) stays so.
+void Driver::HandleSignals() {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT}) {
+    struct sigaction inherited {};
+    if (::sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+      signals_.add(signal);
+  }
+  WaitForSignals();
+}
+
+void Driver::WaitForSignals() {
+  signals_.async_wait([this](const asio::error_code& error, int signal) {
+    if (error) return;
+    OnSignal(signal);
+    WaitForSignals();
+  });
+}
+
+void Driver::OnSignal(int signal) {
+  if (signal == SIGCONT) return Happens(Resumed{});
+  if (signal != SIGTSTP) return Happens(Interrupted{signal});
+  Happens(Paused{});
+  ::raise(SIGSTOP);  // here the shell takes over, until it says SIGCONT
+}
+
+void Driver::ScheduleDeadline() {
+  std::optional<TimePoint> next = state_.NextTick();
+  if (!next) {
+    deadline_timer_.cancel();
+    return;
+  }
+  deadline_timer_.expires_at(*next);
+  deadline_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) Happens(Tick{});
+  });
+}
+
+void Driver::ScheduleHeartbeat() {
+  TimePoint next = TimePoint::max();
+  for (const auto& host : hosts_) next = std::min(next, host->NextTick());
+  heartbeat_timer_.expires_at(next);
+  heartbeat_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    for (auto& host : hosts_) host->Tick();
+    ScheduleHeartbeat();
+  });
+}
+
+void Driver::Verbose(const std::string& text) {
+  if (options_.settings.verbose) Say("hvdrun: " + text + "\n");
+}
+
+void Driver::Say(const std::string& text) {
+  EndProgress();
+  writers_[1]->Write(prefixers_[1].Close() + text);
+}
+
+// Rank 0 is on the first host: ranks are handed out host by host.
+void Driver::ReadInput() {
+  StdinTo to = StartJobFor(options_, 0).stdin_to;
+  if (to == StdinTo::kNone) return;
+  input_taken_.resize(to == StdinTo::kRank0 ? 1 : hosts_.size());
+  input_allowed_ = kInputWindow;
+  input_ = std::make_unique<StdinReader>(STDIN_FILENO, kInputWindow, [this](std::string bytes) {
+    asio::post(io_, [this, bytes = std::move(bytes)]() mutable { OnInput(std::move(bytes)); });
+  });
+}
+
+void Driver::OnInput(std::string bytes) {
+  EndProgress();  // somebody types into this line
+  WorkerInput input{std::move(bytes)};
+  for (size_t host = 0; host < input_taken_.size(); ++host) hosts_[host]->Tell(input);
+}
+
+// The slowest host says how much more is read.
+void Driver::OnInputTaken(uint32_t host, uint64_t bytes) {
+  if (host >= input_taken_.size()) return;
+  input_taken_[host] += bytes;
+  uint64_t allowed = *std::min_element(input_taken_.begin(), input_taken_.end()) + kInputWindow;
+  if (allowed > input_allowed_) input_->Allow(allowed - std::exchange(input_allowed_, allowed));
+}
+
+// The slower of screen and files says how much more the agents may send.
+void Driver::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
+  for (const OutputReceipt& receipt : receipts)
+    written_[receipt.host].bytes[static_cast<int>(sink)] += receipt.log_bytes;
+  for (uint32_t host = 0; host < hosts_.size(); ++host) {
+    Written& written = written_[host];
+    uint64_t done = files_ ? std::min(written.bytes[0], written.bytes[1]) : written.bytes[0];
+    if (done == written.returned) continue;
+    hosts_[host]->ReturnCredit(done - std::exchange(written.returned, done));
+  }
+  if (files_) SayFileFailure();
+}
+
+}  // namespace
+
+int RunJob(DriverOptions options, const ChannelMaker& make_channel) {
+  ::signal(SIGPIPE, SIG_IGN);
+  Driver driver(std::move(options), make_channel);
+  return driver.Run();
+}
+
+}  // namespace hvd

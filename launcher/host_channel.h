@@ -1,0 +1,48 @@
+// HostChannel: a byte stream to `hvdrun agent` on one host, however it got there. Its end is reported exactly once, with
+// the stage it was in and a reason.
+#ifndef HVD_LAUNCHER_HOST_CHANNEL_H_
+#define HVD_LAUNCHER_HOST_CHANNEL_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace hvd {
+
+enum class ChannelStage {
+  kExec,     // starting the agent's program
+  kRunning,  // bytes may flow
+  kClosed,   // Close was called before the end
+};
+
+struct ChannelEnd {
+  ChannelStage stage = ChannelStage::kRunning;
+  std::string reason;  // one sentence without the host's name; empty for an agent that ended well
+};
+
+class ChannelObserver {
+ public:
+  virtual ~ChannelObserver() = default;
+  virtual void OnBytes(std::string_view bytes) = 0;
+  // After a Write that did not take everything.
+  virtual void OnWritable() = 0;
+  // Last call. Nothing of the channel's own processes is left.
+  virtual void OnEnd(const ChannelEnd& end) = 0;
+};
+
+class HostChannel {
+ public:
+  virtual ~HostChannel() = default;
+  // Begins; once. A failure comes as OnEnd with its stage, later than this call.
+  virtual void Open(ChannelObserver& observer) = 0;
+  // Takes as many bytes as fit now and returns their number.
+  virtual size_t Write(std::string_view bytes) = 0;
+  // Closes the stream; the agent ends when it notices, then OnEnd comes.
+  virtual void Close() = 0;
+  // Ends the agent by force; then OnEnd comes.
+  virtual void Kill() = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_HOST_CHANNEL_H_

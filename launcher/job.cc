@@ -1,0 +1,451 @@
+#include "launcher/job.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <set>
+#include <utility>
+
+#include "launcher/fold.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+constexpr int kTimedOut = 124;  // as timeout(1) says it
+constexpr int kSignalBase = 128;
+
+std::string RankText(const JobState& state, uint32_t rank) {
+  std::string text = "rank " + std::to_string(rank);
+  if (state.ranks[rank].pid != 0) text += " (pid " + std::to_string(state.ranks[rank].pid) + ")";
+  return text;
+}
+
+std::string EndText(const ProcessEnd& end) {
+  return end.by_signal ? "was ended by signal " + std::to_string(end.value)
+                       : "ended with exit code " + std::to_string(end.value);
+}
+
+std::string SecondsText(Duration duration) {
+  auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+  std::string number = std::to_string(static_cast<double>(ms.count()) / 1e3);
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.ends_with('.')) number.pop_back();
+  return number + " s";
+}
+
+// "rank 2 (pid 1234)", "ranks 0,2-3 (pids 1230, 1232, 1233)"
+std::string RanksText(const JobState& state, const std::set<uint32_t>& ranks) {
+  constexpr size_t kMaxPids = 16;
+  if (ranks.size() == 1) return RankText(state, *ranks.begin());
+  std::string pids;
+  size_t shown = 0, left = 0;
+  for (uint32_t rank : ranks) {
+    if (state.ranks[rank].pid == 0) continue;
+    if (shown == kMaxPids) {
+      ++left;
+      continue;
+    }
+    pids += (shown++ > 0 ? ", " : "") + std::to_string(state.ranks[rank].pid);
+  }
+  if (left > 0) pids += " and " + std::to_string(left) + " more";
+  return "ranks " + RankRanges(ranks) + (pids.empty() ? "" : " (pids " + pids + ")");
+}
+
+bool All(const JobState& state, auto predicate) {
+  return std::all_of(state.ranks.begin(), state.ranks.end(), predicate);
+}
+
+bool Any(const JobState& state, auto predicate) {
+  return std::any_of(state.ranks.begin(), state.ranks.end(), predicate);
+}
+
+// One event's worth of work on the state; gathers what was decided.
+class Stepper {
+ public:
+  Stepper(JobState& state, TimePoint now) : state_(state), now_(now) {}
+
+  void On(const Begun&);
+  void On(const AgentIsReady&) {}
+  void On(const AgentLost& event);
+  void On(const AgentFinished& event);
+  void On(const Interrupted& event);
+  void On(const Tick&);
+  void On(const Paused&);
+  void On(const Resumed&);
+  void On(const WorkerStarted& event);
+  void On(const WorkerNotStarted& event);
+  void On(const RankJoined& event);
+  void On(const RankLeft& event);
+  void On(const RankLost& event);
+  void On(const WorkerExited& event);
+
+  void WatchInit();
+  Decision Take() { return std::move(decision_); }
+
+ private:
+  bool Known(uint32_t rank) const { return rank < state_.ranks.size(); }
+  void Do(auto action) { decision_.actions.emplace_back(std::move(action)); }
+  void Because(std::string reason) { decision_.reason = std::move(reason); }
+
+  void BeginWhenAllWait();
+  void BreakWaiting(uint32_t rank);
+  void SayWhoIsMissing();
+  void Fail(JobFailure failure, std::string reason);
+  void Terminate();
+  void Kill();
+  void FailStart();
+  void TimeOut();
+  void FinishWhenAllEnded();
+  void EndWhenAllClosed();
+
+  JobState& state_;
+  TimePoint now_;
+  Decision decision_;
+};
+
+void Stepper::On(const Begun&) {
+  state_.deadline = now_ + state_.options.start_timeout;
+  if (state_.options.timeout > Duration::zero()) {
+    state_.timeout_at = now_ + state_.options.timeout;
+  }
+}
+
+void Stepper::On(const WorkerStarted& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  if (rank.phase != RankPhase::kStarting) return;
+  rank.phase = RankPhase::kRunning;
+  rank.pid = event.pid;
+  bool all = All(state_, [](const RankRecord& r) { return r.phase != RankPhase::kStarting; });
+  if (state_.phase != JobPhase::kStarting || !all) return;
+  state_.phase = JobPhase::kRunning;
+  state_.deadline.reset();
+  Because("all workers are started");
+}
+
+void Stepper::On(const WorkerNotStarted& event) {
+  if (!Known(event.rank)) return;
+  state_.ranks[event.rank].phase = RankPhase::kEnded;
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kCommand;
+  failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kNotFound : kNotExecutable;
+  failure.rank = event.rank;
+  failure.reason = event.reason;
+  Fail(std::move(failure), "rank " + std::to_string(event.rank) + " could not be started");
+  FinishWhenAllEnded();
+}
+
+void Stepper::On(const RankJoined& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  if (rank.phase == RankPhase::kEnded) return;
+  rank.waiting = true;
+  rank.in_epoch = 0;
+  rank.departed_ns = 0;
+  for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
+    if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost) return BreakWaiting(r);
+  }
+  BeginWhenAllWait();
+}
+
+// After every event: is there something to watch?
+void Stepper::WatchInit() {
+  bool waiting = Any(state_, [](const RankRecord& r) { return r.waiting; });
+  if (!waiting || state_.phase >= JobPhase::kStopping) {
+    state_.init_watch.reset();
+  } else if (!state_.init_watch) {
+    state_.init_watch = JobState::InitWatch{now_, now_ + state_.options.init_watch};
+  }
+}
+
+void Stepper::SayWhoIsMissing() {
+  JobState::InitWatch& watch = *state_.init_watch;
+  std::set<uint32_t> missing;
+  for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
+    if (!state_.ranks[r].waiting) missing.insert(r);
+  }
+  size_t waiting = state_.ranks.size() - missing.size();
+  std::string sentence = RanksText(state_, missing) + (missing.size() == 1 ? " has" : " have") +
+                         " not called hvd.init()" + (state_.epoch > 0 ? " again" : "") + "; " +
+                         std::to_string(waiting) + " of " + std::to_string(state_.ranks.size()) +
+                         (waiting == 1 ? " ranks waits" : " ranks wait") +
+                         " there, the first for " + SecondsText(now_ - watch.since);
+  Do(TellUser{std::move(sentence)});
+  // After 10 s, then 10, 30 and 60 s later, then every 60 s.
+  constexpr int kTimes[] = {1, 3, 6};
+  watch.next = now_ + state_.options.init_watch * kTimes[std::min(watch.times++, 2)];
+}
+
+void Stepper::BeginWhenAllWait() {
+  if (!All(state_, [](const RankRecord& r) { return r.waiting; })) return;
+  ++state_.epoch;
+  for (RankRecord& rank : state_.ranks) {
+    rank.waiting = false;
+    rank.in_epoch = state_.epoch;
+  }
+  Do(BeginEpoch{state_.epoch});
+  Because("every rank asked for epoch " + std::to_string(state_.epoch));
+}
+
+// Ranks that wait for a world which can no longer form are told so.
+void Stepper::BreakWaiting(uint32_t missing) {
+  bool waiting = Any(state_, [](const RankRecord& r) { return r.waiting; });
+  if (!waiting) return;
+  for (RankRecord& rank : state_.ranks) rank.waiting = false;
+  const RankRecord& gone = state_.ranks[missing];
+  std::string how = gone.end ? EndText(*gone.end) : gone.lost ? "was lost" : "could not be started";
+  std::string again = state_.epoch > 0 ? " again" : "";
+  std::string reason = RankText(state_, missing) + " " + how + " before it called hvd.init()" +
+                       again + ", so the world of " + std::to_string(state_.plan.size()) +
+                       " cannot form";
+  Do(BreakEpoch{0, reason});
+  Because(reason);
+}
+
+void Stepper::On(const RankLeft& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  rank.in_epoch = 0;
+  if (rank.departed_ns == 0) rank.departed_ns = event.noticed_ns;
+}
+
+void Stepper::On(const RankLost& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  rank.waiting = false;
+  if (event.epoch == 0 || rank.in_epoch != event.epoch) return;
+  rank.in_epoch = 0;
+  rank.lost = true;
+  rank.departed_ns = event.noticed_ns;
+  rank.lost_reason = event.reason;
+  rank.doing = event.doing;
+  if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
+  Do(BreakEpoch{event.epoch, event.reason});
+  JobFailure failure;
+  failure.rank = event.rank;
+  Fail(std::move(failure), event.reason);
+}
+
+void Stepper::On(const WorkerExited& event) {
+  if (!Known(event.rank) || state_.ranks[event.rank].end) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  rank.phase = RankPhase::kEnded;
+  rank.waiting = false;
+  rank.end = event.end;
+  rank.last_stderr = event.last_stderr;
+  rank.out_of_memory = event.out_of_memory;
+  rank.ended_by_us = state_.phase == JobPhase::kStopping && !rank.lost && rank.departed_ns == 0 &&
+                     (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase);
+  if (rank.departed_ns == 0) rank.departed_ns = event.noticed_ns;
+  BreakWaiting(event.rank);
+  if (!event.end.ok() && !rank.ended_by_us) {
+    JobFailure failure;
+    failure.rank = event.rank;
+    Fail(std::move(failure), RankText(state_, event.rank) + " " + EndText(event.end));
+  }
+  FinishWhenAllEnded();
+}
+
+// Records the first failure and begins to end the others.
+void Stepper::Fail(JobFailure failure, std::string reason) {
+  if (state_.failure || state_.phase >= JobPhase::kFinishing) return;
+  bool rank_failed = failure.kind == JobFailure::Kind::kRank;
+  state_.failure = std::move(failure);
+  if (state_.phase == JobPhase::kStopping) return;
+  Because(std::move(reason));
+  // Ranks that shared an epoch learn from the page what happened and may say it; the others have nothing to say.
+  if (rank_failed && state_.epoch > 0) {
+    state_.phase = JobPhase::kStopping;
+    state_.deadline = now_ + state_.options.survivor_grace;
+  } else {
+    Terminate();
+  }
+}
+
+void Stepper::Terminate() {
+  state_.phase = JobPhase::kStopping;
+  if (All(state_, [](const RankRecord& r) { return r.phase == RankPhase::kEnded; })) return;
+  state_.terminating = true;
+  Do(SignalWorkers{SIGTERM});
+  state_.deadline = now_ + state_.options.terminate_grace;
+  // A grace of "forever" must not overflow.
+  if (*state_.deadline < now_) state_.deadline = TimePoint::max();
+}
+
+void Stepper::Kill() {
+  state_.phase = JobPhase::kStopping;
+  state_.killing = true;
+  Do(SignalWorkers{SIGKILL});
+  state_.deadline = now_ + state_.options.finish_limit;
+}
+
+void Stepper::On(const Interrupted& event) {
+  if (state_.phase ==
+      JobPhase::kFinishing) {  // only output is left, and somebody does not want to wait for it
+    Do(CutChannels{});
+    return Because("interrupted while the last output was printed");
+  }
+  ++state_.interrupts;
+  if (!state_.failure) {
+    JobFailure failure;
+    failure.kind = JobFailure::Kind::kInterrupt;
+    failure.exit_code = kSignalBase + event.signal;
+    failure.signal = event.signal;
+    state_.failure = std::move(failure);
+  }
+  if (state_.interrupts == 1) {
+    if (!state_.terminating) Terminate();
+    Because("asked to end by signal " + std::to_string(event.signal));
+  } else if (!state_.killing) {
+    Kill();
+    Because("asked a second time to end");
+  }
+}
+
+void Stepper::On(const Paused&) {
+  if (state_.paused_at || state_.phase >= JobPhase::kFinishing) return;
+  state_.paused_at = now_;
+  Do(SignalWorkers{SIGSTOP});
+  Because("paused");
+}
+
+void Stepper::On(const Resumed&) {
+  if (!state_.paused_at) return;
+  Duration away = now_ - *std::exchange(state_.paused_at, std::nullopt);
+  for (std::optional<TimePoint>* time : {&state_.deadline, &state_.timeout_at}) {
+    if (*time && **time < TimePoint::max() - away) **time += away;
+  }
+  if (state_.init_watch) {
+    state_.init_watch->since += away;
+    state_.init_watch->next += away;
+  }
+  Do(SignalWorkers{SIGCONT});
+  Because("resumed");
+}
+
+void Stepper::TimeOut() {
+  state_.timeout_at.reset();
+  if (state_.failure || state_.phase >= JobPhase::kFinishing) return;
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kTimeout;
+  failure.exit_code = kTimedOut;
+  failure.reason = "the job did not end within the " + SecondsText(state_.options.timeout) +
+                   " of --timeout; all ranks were ended";
+  std::string reason = failure.reason;
+  Fail(std::move(failure), std::move(reason));
+}
+
+void Stepper::On(const Tick&) {
+  if (state_.timeout_at && now_ >= *state_.timeout_at) TimeOut();
+  if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next) SayWhoIsMissing();
+  if (!state_.deadline || now_ < *state_.deadline) return;
+  state_.deadline.reset();
+  if (state_.phase == JobPhase::kStarting) {
+    FailStart();
+  } else if (state_.phase == JobPhase::kFinishing || state_.killing) {
+    Do(CutChannels{});
+    Because("an agent does not end what it was told to end");
+  } else if (state_.phase == JobPhase::kStopping) {
+    if (state_.terminating) {
+      Kill();
+      Because("workers outlived the grace period");
+    } else {
+      Terminate();
+      Because("workers outlived the failure of a peer");
+    }
+  }
+}
+
+void Stepper::FailStart() {
+  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(state_.options.start_timeout);
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kInternal;
+  failure.reason = "the workers were not started within " + std::to_string(seconds.count()) +
+                   " s; is a host overloaded? A longer --start-timeout gives it more time";
+  std::string reason = failure.reason;
+  Fail(std::move(failure), std::move(reason));
+}
+
+void Stepper::FinishWhenAllEnded() {
+  if (state_.phase >= JobPhase::kFinishing) return;
+  if (!All(state_, [](const RankRecord& r) { return r.phase == RankPhase::kEnded; })) return;
+  state_.phase = JobPhase::kFinishing;
+  // A job that ended well may take its time to print; only one that fails is cut.
+  state_.deadline.reset();
+  Do(FinishJob{});
+  if (decision_.reason.empty()) Because("all workers have ended");
+  EndWhenAllClosed();
+}
+
+void Stepper::EndWhenAllClosed() {
+  if (state_.phase != JobPhase::kFinishing) return;
+  if (std::find(state_.host_open.begin(), state_.host_open.end(), true) != state_.host_open.end())
+    return;
+  state_.phase = JobPhase::kDone;
+  state_.deadline.reset();
+  Do(EndRun{});
+}
+
+void Stepper::On(const AgentFinished& event) {
+  state_.host_open[event.host] = false;
+  EndWhenAllClosed();
+}
+
+void Stepper::On(const AgentLost& event) {
+  if (!state_.host_open[event.host]) return;
+  state_.host_open[event.host] = false;
+  for (const Placement& place : state_.plan.ranks) {
+    if (place.host != event.host) continue;
+    RankRecord& rank = state_.ranks[place.rank];
+    rank.phase = RankPhase::kEnded;
+    rank.waiting = false;
+  }
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kHost;
+  failure.host = event.host;
+  failure.reason = event.reason;
+  Fail(std::move(failure), event.reason);
+  FinishWhenAllEnded();
+  EndWhenAllClosed();
+}
+
+}  // namespace
+
+std::optional<TimePoint> JobState::NextTick() const {
+  std::optional<TimePoint> next = deadline;
+  if (timeout_at && (!next || *timeout_at < *next)) next = timeout_at;
+  if (init_watch && (!next || init_watch->next < *next)) next = init_watch->next;
+  return next;
+}
+
+Decision Step(JobState& state, const JobEvent& event, TimePoint now) {
+  Stepper stepper(state, now);
+  std::visit([&](const auto& e) { stepper.On(e); }, event);
+  stepper.WatchInit();
+  return stepper.Take();
+}
+
+std::optional<uint32_t> FirstFailedRank(const JobState& state) {
+  std::optional<uint32_t> first;
+  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
+    const RankRecord& rank = state.ranks[r];
+    bool failed = rank.lost || (rank.end && !rank.end->ok() && !rank.ended_by_us);
+    if (!failed) continue;
+    if (!first || rank.departed_ns < state.ranks[*first].departed_ns) first = r;
+  }
+  return first;
+}
+
+int ExitCode(const JobState& state) {
+  if (!state.failure) return 0;
+  if (state.failure->kind != JobFailure::Kind::kRank) return state.failure->exit_code;
+  std::optional<uint32_t> first = FirstFailedRank(state);
+  if (!first) return 1;
+  const std::optional<ProcessEnd>& end = state.ranks[*first].end;
+  // A rank that left its peers in the middle of an epoch failed the job, even with exit code 0.
+  return end && !end->ok() ? end->exit_code() : 1;
+}
+
+}  // namespace hvd

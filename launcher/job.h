@@ -1,0 +1,147 @@
+// The life of a job as one state machine: events in, actions and a reason out. No descriptors, no threads, no clock of
+// its own; the driver (driver.cc) turns the world into events and actions into the world.
+//
+//   starting -> running -> [stopping] -> finishing -> done
+//
+// A static job is one epoch after another with the same members: the driver begins epoch g + 1 when every rank has asked
+// for it, and a rank that is lost or fails ends the job (its minimum is its size).
+#ifndef HVD_LAUNCHER_JOB_H_
+#define HVD_LAUNCHER_JOB_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/messages.h"
+#include "launcher/plan.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+struct JobOptions {
+  Duration terminate_grace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
+  // How long ranks that lost a peer may go on by themselves, so that they can say what happened to them.
+  Duration survivor_grace = std::chrono::seconds(1);
+  Duration start_timeout = std::chrono::seconds(30);  // until all workers are started
+  // How long agents may take to end everything after SIGKILL; then their channels are cut.
+  Duration finish_limit = std::chrono::seconds(3);
+  Duration timeout{};  // for the whole job; 0: none
+  // How long some ranks may wait in hvd.init() until the user hears who is missing; said again at growing intervals.
+  Duration init_watch = std::chrono::seconds(10);
+};
+
+enum class JobPhase { kStarting, kRunning, kStopping, kFinishing, kDone };
+enum class RankPhase { kStarting, kRunning, kEnded };
+
+struct RankRecord {
+  RankPhase phase = RankPhase::kStarting;
+  int32_t pid = 0;
+  bool waiting = false;   // asked for the next epoch
+  uint64_t in_epoch = 0;  // 0: in none
+  std::optional<ProcessEnd> end;
+  int64_t departed_ns = 0;   // when it left or was lost for good, by its agent's clock; 0: not
+  bool lost = false;         // gone without a goodbye
+  bool ended_by_us = false;  // after the job asked it to end
+  std::string last_stderr;
+  std::string lost_reason;  // what the agent saw
+  std::string doing;        // the same agent on its collectives: "; its last one was 'x'"
+  bool out_of_memory = false;
+};
+
+// What the job failed of, once it failed.
+struct JobFailure {
+  enum class Kind { kRank, kCommand, kHost, kInterrupt, kTimeout, kInternal };
+  Kind kind = Kind::kRank;
+  int exit_code = 1;
+  uint32_t rank = 0;   // kRank, kCommand
+  uint32_t host = 0;   // kHost
+  std::string reason;  // kCommand, kHost, kInternal: a sentence
+  int signal = 0;      // kInterrupt
+};
+
+struct JobState {
+  JobState(Plan the_plan, JobOptions the_options)
+      : plan(std::move(the_plan)),
+        options(the_options),
+        ranks(plan.size()),
+        host_open(plan.hosts.size(), true) {}
+
+  Plan plan;
+  JobOptions options;
+  JobPhase phase = JobPhase::kStarting;
+  std::vector<RankRecord> ranks;
+  std::vector<bool> host_open;  // the agent there was not reported gone
+  uint64_t epoch = 0;           // the last one begun
+  std::optional<JobFailure> failure;
+  int interrupts = 0;
+  bool terminating = false;             // SIGTERM was sent
+  bool killing = false;                 // SIGKILL was sent
+  std::optional<TimePoint> deadline;    // of the phase
+  std::optional<TimePoint> timeout_at;  // of the whole job
+  std::optional<TimePoint> paused_at;   // since when hvdrun and its workers are stopped
+
+  // Some ranks wait in hvd.init() and others have not called it.
+  struct InitWatch {
+    TimePoint since, next;  // the first began to wait; when to speak
+    int times = 0;          // said already
+  };
+  std::optional<InitWatch> init_watch;
+
+  // When Tick must come.
+  std::optional<TimePoint> NextTick() const;
+};
+
+// ---- events
+
+struct AgentIsReady {
+  uint32_t host = 0;
+};
+struct AgentLost {
+  uint32_t host = 0;
+  std::string reason;
+};
+struct AgentFinished {
+  uint32_t host = 0;
+};
+struct Interrupted {
+  int signal = 0;
+};
+struct Begun {};    // the channels are being opened
+struct Tick {};     // NextTick() has come
+struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
+struct Resumed {};  // it goes on; the time between does not count
+
+// The agents' messages are events as they are.
+using JobEvent =
+    std::variant<Begun, AgentIsReady, AgentLost, AgentFinished, Interrupted, Tick, Paused, Resumed,
+                 WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited>;
+
+// ---- actions: what to tell every agent that is still there
+
+struct CutChannels {};  // kill the agents that do not end
+struct EndRun {};       // everything is over: print the report, return the code
+struct TellUser {       // a line for the screen, whether --verbose or not
+  std::string sentence;
+};
+
+using JobAction =
+    std::variant<BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, CutChannels, EndRun, TellUser>;
+
+struct Decision {
+  std::vector<JobAction> actions;
+  std::string reason;  // one sentence, for --verbose; empty when nothing was decided
+};
+
+Decision Step(JobState& state, const JobEvent& event, TimePoint now);
+
+// The first cause of a failed job, when it is a rank: the one that left the others first, whatever its peers did then.
+std::optional<uint32_t> FirstFailedRank(const JobState& state);
+
+// The code hvdrun returns, once the phase is kDone.
+int ExitCode(const JobState& state);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_H_

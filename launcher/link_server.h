@@ -1,0 +1,88 @@
+// LinkServer: the agent's end of the links. Accepts workers at an abstract unix address, checks that they are of this
+// user, job and slot, hands out data segments, and tells the observer who joins, leaves and disappears.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_LINK_SERVER_H_
+#define HVD_LAUNCHER_LINK_SERVER_H_
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/link.h"
+
+namespace hvd {
+
+class LinkObserver {
+ public:
+  virtual ~LinkObserver() = default;
+  virtual void OnJoin(uint32_t slot) = 0;
+  virtual void OnGoodbye(uint32_t slot, uint64_t epoch) = 0;
+  // The link of the slot ended; a new one may follow.
+  virtual void OnLinkEnd(uint32_t slot) = 0;
+};
+
+class LinkServer {
+ public:
+  // `observer` outlives this object.
+  LinkServer(asio::io_context& io, LinkObserver& observer, uint32_t slots, std::string job_key);
+  ~LinkServer();
+
+  Status Listen(const std::string& abstract_name);
+
+  // Queued when the worker does not read; nothing happens when the slot has no link.
+  void Send(uint32_t slot, const LinkMessage& message, std::shared_ptr<UniqueFd> fd = nullptr);
+  // Handles what the slot's worker has sent up to now.
+  void Drain(uint32_t slot);
+  bool connected(uint32_t slot) const { return slots_[slot].link != nullptr; }
+  // The process behind the slot's link, in our pid namespace; 0 when there is none or never was.
+  int pid(uint32_t slot) const { return slots_[slot].pid; }
+
+ private:
+  struct Link;
+  using LinkPtr = std::shared_ptr<Link>;
+  struct Slot {
+    LinkPtr link;
+    int pid = 0;
+  };
+  struct Segment {
+    std::shared_ptr<UniqueFd> fd;
+    uint64_t bytes = 0;
+    uint32_t slot = 0;
+  };
+
+  void WaitToAccept();
+  void AcceptAll();
+  void WaitToRead(const LinkPtr& link);
+  void WaitToWrite(const LinkPtr& link);
+  void ReadAll(const LinkPtr& link);
+  void Handle(const LinkPtr& link, LinkMessage message);
+  void HandleHello(const LinkPtr& link, const LinkHello& hello);
+  Status CheckHello(const Link& link, const LinkHello& hello);
+  void Allocate(const LinkPtr& link, uint64_t bytes);
+  void Fetch(const LinkPtr& link, uint32_t segment);
+  void Free(const LinkPtr& link, uint32_t segment);
+  void SendOn(const LinkPtr& link, const LinkMessage& message,
+              std::shared_ptr<UniqueFd> fd = nullptr);
+  void End(const LinkPtr& link);
+
+  asio::io_context& io_;
+  LinkObserver& observer_;
+  std::string job_key_;
+  asio::posix::stream_descriptor listener_;
+  std::vector<Slot> slots_;
+  std::map<uint32_t, Segment> segments_;
+  uint32_t next_segment_ = 1;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_LINK_SERVER_H_

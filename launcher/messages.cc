@@ -1,0 +1,126 @@
+#include "launcher/messages.h"
+
+#include "runtime/base/bytes.h"
+
+namespace hvd {
+namespace {
+
+// One Fields function per message lists its fields in wire order, for writing and for reading alike.
+struct Writing {
+  ByteWriter writer;
+  template <typename T>
+  requires std::is_integral_v<T> || std::is_enum_v<T>
+  void operator()(const T& value) { writer.Put(value); }
+  void operator()(const std::string& text) { writer.PutString(text); }
+  void operator()(const Placement& p) {
+    for (uint32_t v : {p.rank, p.host, p.local_rank, p.local_size, p.cross_rank, p.cross_size})
+      writer.Put(v);
+  }
+  template <typename T>
+  void operator()(const std::vector<T>& list) {
+    writer.Put(static_cast<uint32_t>(list.size()));
+    for (const T& item : list) (*this)(item);
+  }
+};
+
+struct Reading {
+  ByteReader reader;
+  template <typename T>
+  requires std::is_integral_v<T> || std::is_enum_v<T>
+  void operator()(T& value) { value = reader.Get<T>(); }
+  void operator()(bool& value) { value = reader.Get<uint8_t>() != 0; }
+  void operator()(std::string& text) { text = reader.GetString(); }
+  void operator()(Placement& p) {
+    for (uint32_t* v :
+         {&p.rank, &p.host, &p.local_rank, &p.local_size, &p.cross_rank, &p.cross_size}) {
+      *v = reader.Get<uint32_t>();
+    }
+  }
+  template <typename T>
+  void operator()(std::vector<T>& list) {
+    auto count = reader.Get<uint32_t>();
+    // Not resized up front: a count that the bytes do not hold must not allocate.
+    for (uint32_t i = 0; i < count && reader.ok(); ++i) (*this)(list.emplace_back());
+  }
+};
+
+template <typename V, typename M, typename... Same>
+inline constexpr bool kIs = std::is_same_v<std::remove_const_t<M>, V>;
+
+template <typename M>
+void Fields(auto& f, M& m) {
+  if constexpr (kIs<StartJob, M>) {
+    f(m.job_key), f(m.host), f(m.size), f(m.homogeneous), f(m.slots), f(m.argv), f(m.directory);
+    f(m.environment), f(m.worker_environment), f(m.terminate_grace_ms), f(m.driver_grace_ms);
+    f(m.given_environment), f(m.master_address), f(m.master_port), f(m.omp_threads);
+    f(m.bind_to), f(m.stdin_to);
+  } else if constexpr (kIs<BeginEpoch, M>) {
+    f(m.epoch);
+  } else if constexpr (kIs<BreakEpoch, M>) {
+    f(m.epoch), f(m.reason);
+  } else if constexpr (kIs<SignalWorkers, M>) {
+    f(m.signal);
+  } else if constexpr (kIs<AgentReady, M>) {
+    f(m.pid), f(m.warden_pid), f(m.means);
+  } else if constexpr (kIs<WorkerStarted, M>) {
+    f(m.rank), f(m.pid);
+  } else if constexpr (kIs<WorkerNotStarted, M>) {
+    f(m.rank), f(m.error), f(m.reason);
+  } else if constexpr (kIs<RankJoined, M>) {
+    f(m.rank);
+  } else if constexpr (kIs<RankLeft, M>) {
+    f(m.rank), f(m.epoch), f(m.noticed_ns);
+  } else if constexpr (kIs<RankLost, M>) {
+    f(m.rank), f(m.pid), f(m.epoch), f(m.noticed_ns), f(m.reason), f(m.doing);
+  } else if constexpr (kIs<WorkerExited, M>) {
+    f(m.rank), f(m.pid), f(m.end.by_signal), f(m.end.value), f(m.noticed_ns), f(m.last_stderr);
+    f(m.out_of_memory);
+  } else if constexpr (kIs<WorkerOutput, M>) {
+    f(m.rank), f(m.stream), f(m.bytes);
+  } else if constexpr (kIs<WorkerInput, M>) {
+    f(m.bytes);
+  } else if constexpr (kIs<InputTaken, M>) {
+    f(m.bytes);
+  } else if constexpr (kIs<AgentNote, M>) {
+    f(m.text);
+  } else {
+    static_assert(kIs<FinishJob, M> || kIs<AgentGone, M>);
+  }
+}
+
+template <typename Variant>
+std::string Encode(const Variant& message) {
+  Writing writing;
+  writing.writer.Put(static_cast<uint8_t>(message.index()));
+  std::visit([&](const auto& m) { Fields(writing, m); }, message);
+  return writing.writer.Take();
+}
+
+template <typename Variant, size_t I = 0>
+Result<Variant> DecodeAs(size_t type, std::string_view bytes) {
+  if constexpr (I == std::variant_size_v<Variant>) {
+    return InvalidArgument("unknown type " + std::to_string(type) + " of a message");
+  } else {
+    if (type != I) return DecodeAs<Variant, I + 1>(type, bytes);
+    Reading reading{ByteReader(bytes)};
+    std::variant_alternative_t<I, Variant> message;
+    Fields(reading, message);
+    if (!reading.reader.AtEnd()) return InvalidArgument("a message of a wrong length");
+    return Variant(std::move(message));
+  }
+}
+
+template <typename Variant>
+Result<Variant> Decode(std::string_view bytes) {
+  if (bytes.empty()) return InvalidArgument("an empty message");
+  return DecodeAs<Variant>(static_cast<uint8_t>(bytes[0]), bytes.substr(1));
+}
+
+}  // namespace
+
+std::string EncodeToAgent(const ToAgent& message) { return Encode(message); }
+std::string EncodeToDriver(const ToDriver& message) { return Encode(message); }
+Result<ToAgent> DecodeToAgent(std::string_view bytes) { return Decode<ToAgent>(bytes); }
+Result<ToDriver> DecodeToDriver(std::string_view bytes) { return Decode<ToDriver>(bytes); }
+
+}  // namespace hvd

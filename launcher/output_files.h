@@ -1,0 +1,73 @@
+// OutputFiles: what each rank prints, byte for byte, in <directory>/rank.<number>/stdout and stderr. Written by a thread
+// of its own, so that a slow disk stops no heartbeat. A file that cannot be written any more is given up, and the job
+// and the screen go on.
+#ifndef HVD_LAUNCHER_OUTPUT_FILES_H_
+#define HVD_LAUNCHER_OUTPUT_FILES_H_
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "launcher/messages.h"
+#include "launcher/output.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+// "<directory>/rank.07": numbers have as many digits as the largest of `size` ranks. Pure.
+std::string OutputFolder(const std::string& directory, uint32_t rank, uint32_t size);
+
+// Makes the folders and empty files of all ranks.
+Status PrepareOutputFiles(const std::string& directory, uint32_t size);
+
+class OutputFiles {
+ public:
+  // The files were prepared. `on_written` hears what left the queue; it runs on the writing thread.
+  OutputFiles(std::string directory, uint32_t size,
+              std::function<void(std::vector<OutputReceipt>)> on_written);
+  ~OutputFiles();  // waits until everything is written
+
+  void Write(uint32_t rank, OutputStream stream, std::string bytes, OutputReceipt receipt);
+  // Waits until everything queued is written.
+  void Flush();
+  // A sentence about the first file that could not be written; once.
+  std::optional<std::string> TakeFailure();
+
+ private:
+  struct Piece {
+    size_t file = 0;  // 2 * rank + stream
+    std::string bytes;
+    OutputReceipt receipt;
+  };
+  // Bounded, so that 10,000 ranks need no 20,000 descriptors.
+  static constexpr size_t kMaxOpen = 128;
+
+  void Run();
+  void WritePiece(const Piece& piece);
+
+  std::string directory_;
+  uint32_t size_;
+  std::function<void(std::vector<OutputReceipt>)> on_written_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Piece> queued_;
+  bool writing_ = false, stop_ = false;
+  std::optional<std::string> failure_;
+
+  // Of the thread alone.
+  std::map<size_t, UniqueFd> open_;
+  std::vector<bool> given_up_;
+  bool reported_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_OUTPUT_FILES_H_

@@ -1,0 +1,39 @@
+// Progress: one line on a terminal while the job starts, rewritten in place and wiped before anything else is shown. A
+// start that is quick shows none. Pure: time is passed in.
+#ifndef HVD_LAUNCHER_PROGRESS_H_
+#define HVD_LAUNCHER_PROGRESS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class Progress {
+ public:
+  static constexpr Duration kQuiet = std::chrono::milliseconds(500);
+  static constexpr Duration kBetween = std::chrono::milliseconds(100);
+
+  Progress(uint32_t size, TimePoint now) : size_(size), next_(now + kQuiet) {}
+
+  void WorkerStarted() { ++started_, changed_ = true; }
+  void RankJoined() { ++in_init_, changed_ = true; }
+  // When Show has something new; nothing while nothing changes and once it is over.
+  std::optional<TimePoint> due() const;
+  // The line as it is now, ready for the terminal. With the last rank in init it is over.
+  std::string Show(TimePoint now);
+  // Something else is about to be shown: what wipes the line. There will be no other one.
+  std::string Wipe();
+
+ private:
+  uint32_t size_;
+  TimePoint next_;
+  uint32_t started_ = 0, in_init_ = 0;
+  bool changed_ = true, shown_ = false, over_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_PROGRESS_H_

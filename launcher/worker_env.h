@@ -1,0 +1,59 @@
+// The environment of a worker: what it inherits, what it needs to find its agent, and what scripts look for. Pure.
+#ifndef HVD_LAUNCHER_WORKER_ENV_H_
+#define HVD_LAUNCHER_WORKER_ENV_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launcher/messages.h"
+
+namespace hvd {
+
+// Where the parts of this installation lie, seen from the agent's host.
+struct InstallPaths {
+  std::string runtime;  // libhvd.so
+  std::string python;   // the folder that holds the package `horovod`
+};
+
+// <prefix>/bin/hvdrun -> <prefix>/lib/libhvd.so and <prefix>/lib/hvdrun/python.
+InstallPaths PathsBeside(const std::string& executable);
+
+// How this worker reaches its agent.
+struct WorkerLink {
+  std::string agent_address;  // abstract unix name
+  std::string job_id;
+};
+
+// The cores that it may use.
+struct WorkerCores {
+  uint32_t host = 0;  // together with the other workers of its agent; 0: not known
+  uint32_t own = 0;   // its share of those it is bound to; 0: not bound
+};
+
+struct ExplainedVariable {
+  std::string name, value;
+  const char* why;  // "inherited", "slot" ...
+};
+
+struct ExplainedEnvironment {
+  std::vector<ExplainedVariable> variables;                   // by name
+  std::vector<std::pair<std::string, const char*>> left_out;  // names of what is not inherited
+};
+
+// Slot values win over what the user gave (--env-file, then -x), that over settings, settings over inheritance.
+ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
+                                              const WorkerLink& link, const InstallPaths& paths,
+                                              const WorkerCores& cores);
+
+// "NAME=value" for the worker in slot `slot` of the agent.
+std::vector<std::string> WorkerEnvironment(const StartJob& start, uint32_t slot,
+                                           const WorkerLink& link, const InstallPaths& paths,
+                                           const WorkerCores& cores);
+
+// What --print-env shows: the variables with their reasons, one a line, then the rules.
+std::string PrintEnvText(const ExplainedEnvironment& environment);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_WORKER_ENV_H_

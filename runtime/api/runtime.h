@@ -1,0 +1,73 @@
+// Runtime: the state behind the C ABI of this process; the only global of the repository.
+//
+// Calls into a session count themselves (SessionRef), so that a shutdown in one thread waits for the others to come out.
+#ifndef HVD_RUNTIME_API_RUNTIME_H_
+#define HVD_RUNTIME_API_RUNTIME_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "runtime/api/session.h"
+#include "runtime/base/status.h"
+#include "runtime/core/bootstrap.h"
+#include "runtime/device/shared_heap.h"
+
+namespace hvd {
+
+class Runtime {
+ public:
+  // Made at first use, never destroyed (threads may outlive static destructors).
+  static Runtime& Get();
+  // The runtime if Get was ever called, else null.
+  static Runtime* Existing();
+
+  Status Init(Duration timeout);
+  void Shutdown();
+
+  // Set in a child forked from this process: nothing here belongs to it.
+  bool forked() const { return forked_.load(std::memory_order_relaxed); }
+  SharedHeap& heap() { return heap_; }
+  // A number per process for names made up by the runtime.
+  uint64_t NextUnnamed() { return unnamed_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  friend class SessionRef;
+  explicit Runtime(std::unique_ptr<Bootstrap> bootstrap);
+  void PrepareFork();
+  void AfterForkInParent();
+  void AfterForkInChild();
+  void UnlockAfterFork();
+
+  std::unique_ptr<Bootstrap> bootstrap_;
+  SharedHeap heap_;
+  std::mutex mutex_;                        // Init and Shutdown, one at a time
+  std::unique_ptr<Session> owned_;          // guarded by mutex_
+  std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls
+  std::atomic<uint32_t> users_{0};          // calls inside the session
+  std::atomic<uint64_t> unnamed_{0};
+  std::atomic<bool> forked_{false};
+};
+
+// The current session for the length of one call; empty when not initialised.
+class SessionRef {
+ public:
+  SessionRef() : runtime_(Runtime::Get()) {
+    runtime_.users_.fetch_add(1, std::memory_order_seq_cst);
+    session_ = runtime_.session_.load(std::memory_order_seq_cst);
+  }
+  ~SessionRef() { runtime_.users_.fetch_sub(1, std::memory_order_release); }
+  SessionRef(const SessionRef&) = delete;
+
+  explicit operator bool() const { return session_ != nullptr; }
+  Session* operator->() const { return session_; }
+
+ private:
+  Runtime& runtime_;
+  Session* session_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_API_RUNTIME_H_

@@ -1,0 +1,48 @@
+// Session: everything that lives from hvd_init to hvd_shutdown, wired together.
+#ifndef HVD_RUNTIME_API_SESSION_H_
+#define HVD_RUNTIME_API_SESSION_H_
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "runtime/backends/shm/shm_backend.h"
+#include "runtime/backends/shm/shm_peers.h"
+#include "runtime/core/bootstrap.h"
+#include "runtime/core/engine.h"
+
+namespace hvd {
+
+class Session {
+ public:
+  // Takes part in the world from here on. `bootstrap` and `heap` outlive the session.
+  static Result<std::unique_ptr<Session>> Open(World world, Bootstrap& bootstrap, SharedHeap& heap);
+
+  // Leaves the world, failing what is in flight. No call may be inside engine() any more; see FailPending.
+  ~Session();
+  Session(const Session&) = delete;
+
+  // Makes every waiting thread return; afterwards nothing new is accepted.
+  void FailPending() { engine_.Close("hvd.shutdown() was called on this rank"); }
+
+  Engine& engine() { return engine_; }
+  const World& world() const { return world_; }
+  SharedMemoryMap& peer_memory() { return peer_memory_; }
+
+ private:
+  Session(World world, Bootstrap& bootstrap, SharedHeap& heap);
+  void RunRuntimeThread();
+
+  World world_;
+  Bootstrap& bootstrap_;
+  SharedMemoryMap peer_memory_;
+  ShmPeers peers_;
+  ShmBackend backend_;
+  Engine engine_;
+  std::atomic<bool> stopping_{false};
+  std::thread runtime_thread_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_API_SESSION_H_

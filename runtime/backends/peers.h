@@ -1,0 +1,64 @@
+// Peers: what the ranks of a group say to each other while they work. Agent and driver are never on this path.
+//
+// Each rank has one outgoing stream of records that every other rank reads in order. Records are opaque bytes here; the
+// engine writes requests into them. All calls of one object come from one thread at a time (the engine's lock), except
+// Sleep.
+#ifndef HVD_RUNTIME_BACKENDS_PEERS_H_
+#define HVD_RUNTIME_BACKENDS_PEERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hvd {
+
+class Peers {
+ public:
+  virtual ~Peers() = default;
+
+  virtual uint32_t rank() const = 0;  // within the group
+  virtual uint32_t size() const = 0;
+  // The largest record in bytes.
+  virtual size_t max_record() const = 0;
+
+  // Room for a record of `bytes` (at most max_record()), 8-byte aligned; empty while a peer has not read enough yet.
+  virtual std::span<std::byte> Reserve(size_t bytes) = 0;
+  // Publishes the record reserved last and wakes the peers that sleep.
+  virtual void Commit() = 0;
+
+  // The oldest unread record of a peer, or an empty span. Valid until Consume.
+  virtual std::span<const std::byte> Peek(uint32_t peer) = 0;
+  virtual void Consume(uint32_t peer) = 0;
+
+  // The group cannot go on: a rank died or the job ends. Checked in every turn of a wait, so it is cheap.
+  virtual bool broken() const = 0;
+  virtual std::string broken_text() const = 0;
+  // The peer said goodbye; it will send nothing more.
+  virtual bool HasLeft(uint32_t peer) const = 0;
+
+  // Wakes every peer that sleeps (work for it may have been finished).
+  virtual void WakeAll() = 0;
+  // Asks the peers to read their records soon, even if no thread of theirs waits: our stream is full.
+  virtual void Nudge() = 0;
+
+  // Wakes the other threads of this rank that sleep here.
+  virtual void WakeSelf() = 0;
+
+  // For whoever has to explain a stall or a death of this rank: its newest collective, and since when it sleeps for it
+  // (steady clock; 0: it does not).
+  virtual void NoteSubmitted(uint32_t collective, std::string_view name) = 0;
+  virtual void NoteSleeping(int64_t since_ns) = 0;
+
+  // Sleeping: announce it, look once more for what is awaited, then Sleep with the token (at most `timeout_ns`, at most
+  // 100 ms) or change one's mind; EndSleep in both cases. Anything a peer does after AnnounceSleep ends the sleep. Sleep
+  // alone may run beside other calls.
+  virtual uint32_t AnnounceSleep() = 0;
+  virtual void Sleep(uint32_t token, int64_t timeout_ns) = 0;
+  virtual void EndSleep() = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_PEERS_H_

@@ -1,0 +1,27 @@
+// Log lines to stderr, "[hvd warning] text". The only file that touches spdlog.
+#ifndef HVD_RUNTIME_BASE_LOG_H_
+#define HVD_RUNTIME_BASE_LOG_H_
+
+#include <string_view>
+
+namespace hvd {
+
+enum class LogLevel { kTrace, kDebug, kInfo, kWarning, kError, kFatal };
+
+// Lines below `level` are dropped. Default kWarning. `who` names the program or rank in each line.
+void SetLog(LogLevel level, std::string_view who);
+
+// Reads "trace" ... "fatal" in any case; `fallback` for anything else.
+LogLevel ParseLogLevel(std::string_view text, LogLevel fallback);
+
+// Writes one line at once; thread-safe; never throws and never fails the caller.
+void Log(LogLevel level, std::string_view text);
+
+inline void LogDebug(std::string_view text) { Log(LogLevel::kDebug, text); }
+inline void LogInfo(std::string_view text) { Log(LogLevel::kInfo, text); }
+inline void LogWarning(std::string_view text) { Log(LogLevel::kWarning, text); }
+inline void LogError(std::string_view text) { Log(LogLevel::kError, text); }
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BASE_LOG_H_

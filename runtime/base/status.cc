@@ -1,0 +1,18 @@
+#include "runtime/base/status.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace hvd {
+
+const std::string& Status::message() const {
+  static const auto* const kNone = new std::string;  // outlives every thread that asks
+  return message_ ? *message_ : *kNone;
+}
+
+Status SystemError(std::string_view what, int error) {
+  Code code = error == ENOMEM || error == ENOSPC ? Code::kOutOfMemory : Code::kInternal;
+  return {code, std::string(what) + ": " + std::generic_category().message(error)};
+}
+
+}  // namespace hvd

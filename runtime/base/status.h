@@ -1,0 +1,88 @@
+// Status and Result<T>: how functions across folders report failure. No exceptions cross a folder.
+#ifndef HVD_RUNTIME_BASE_STATUS_H_
+#define HVD_RUNTIME_BASE_STATUS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hvd {
+
+// The numbers equal hvd_status in hvd.h (checked where the C ABI is implemented).
+enum class Code : int {
+  kOk = 0,
+  kInProgress = 1,
+  kInvalidArgument = 2,
+  kNotInitialized = 3,
+  kDuplicateName = 4,
+  kMismatch = 5,
+  kAborted = 6,
+  kUnsupported = 7,
+  kOutOfMemory = 8,
+  kForked = 9,
+  kInternal = 10,
+};
+
+// A code and, unless it is kOk, one sentence: who, where, what, because, try. An ok Status costs no more than a number: a
+// hot path makes many of them.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message)
+      : code_(code), message_(std::make_unique<std::string>(std::move(message))) {}
+  Status(const Status& other)
+      : code_(other.code_),
+        message_(other.message_ ? std::make_unique<std::string>(*other.message_) : nullptr) {}
+  Status& operator=(const Status& other) { return *this = Status(other); }
+  Status(Status&&) = default;
+  Status& operator=(Status&&) = default;
+
+  static Status Ok() { return {}; }
+
+  bool ok() const { return code_ == Code::kOk; }
+  Code code() const { return code_; }
+  // "" when ok.
+  const std::string& message() const;
+
+ private:
+  Code code_ = Code::kOk;
+  std::unique_ptr<std::string> message_;
+};
+
+inline Status InvalidArgument(std::string m) { return {Code::kInvalidArgument, std::move(m)}; }
+inline Status Aborted(std::string m) { return {Code::kAborted, std::move(m)}; }
+inline Status Mismatch(std::string m) { return {Code::kMismatch, std::move(m)}; }
+inline Status Unsupported(std::string m) { return {Code::kUnsupported, std::move(m)}; }
+inline Status OutOfMemory(std::string m) { return {Code::kOutOfMemory, std::move(m)}; }
+inline Status Internal(std::string m) { return {Code::kInternal, std::move(m)}; }
+
+// "what: No such file or directory": a failed system call in words. `error` is an errno value.
+Status SystemError(std::string_view what, int error);
+
+// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& value() & { return *value_; }
+  const T& value() const& { return *value_; }
+  T&& value() && { return std::move(*value_); }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+  T& operator*() & { return *value_; }
+  const T& operator*() const& { return *value_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BASE_STATUS_H_

@@ -1,0 +1,55 @@
+// Bootstrap: how this process gets into a world, and where its shared memory comes from.
+#ifndef HVD_RUNTIME_CORE_BOOTSTRAP_H_
+#define HVD_RUNTIME_CORE_BOOTSTRAP_H_
+
+#include <cstdint>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/device/shared_heap.h"
+#include "runtime/segment/job_page.h"
+#include "runtime/segment/shared_memory.h"
+
+namespace hvd {
+
+// One membership, from init to shutdown.
+struct World {
+  uint64_t epoch = 0;
+  uint32_t rank = 0, size = 1;
+  uint32_t local_rank = 0, local_size = 1;
+  uint32_t cross_rank = 0, cross_size = 1;
+  bool homogeneous = true;
+  UniqueFd page_fd;
+  Mapping page_memory;
+  JobPage page;  // a view of page_memory
+};
+
+// Thread-safe. A new Join is possible after Leave.
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+
+  // Blocks until the world is complete. A `timeout` <= 0 means no limit of its own; it still ends when the launcher knows
+  // that a rank cannot come any more.
+  virtual Result<World> Join(Duration timeout) = 0;
+  // "I am out of this epoch": to be called after the last access to its page.
+  virtual void Leave(uint64_t epoch) = 0;
+
+  virtual SegmentSource& segments() = 0;
+
+  // Takes in what the agent had to say, without blocking. Not ok: the agent is gone.
+  virtual Status Attend() = 0;
+  // True if a death in this world has to be noticed by an agent (then a runtime thread holds the alive mark).
+  virtual bool watched() const = 0;
+
+  // In a forked child: lets go of what belongs to the parent. Async-signal-safe.
+  virtual void CloseAfterFork() = 0;
+};
+
+// Maps a page that the agent made.
+Status AttachPage(UniqueFd fd, uint64_t bytes, World* world);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_BOOTSTRAP_H_

@@ -1,0 +1,51 @@
+// Element types. The numbers equal hvd_dtype in hvd.h.
+#ifndef HVD_RUNTIME_DEVICE_DTYPE_H_
+#define HVD_RUNTIME_DEVICE_DTYPE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace hvd {
+
+enum class DType : uint8_t {
+  kUint8 = 0,
+  kInt8 = 1,
+  kUint16 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat16 = 6,
+  kFloat32 = 7,
+  kFloat64 = 8,
+  kBool = 9,
+  kBfloat16 = 10,
+  kFloat8E4m3 = 11,
+  kFloat8E5m2 = 12,
+};
+inline constexpr int kDTypeCount = 13;
+
+constexpr size_t SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kUint16:
+    case DType::kInt16:
+    case DType::kFloat16:
+    case DType::kBfloat16: return 2;
+    case DType::kInt32:
+    case DType::kFloat32: return 4;
+    case DType::kInt64:
+    case DType::kFloat64: return 8;
+    default: return 1;
+  }
+}
+
+constexpr std::string_view NameOf(DType dtype) {
+  constexpr std::string_view kNames[kDTypeCount] = {
+      "uint8",   "int8",    "uint16", "int16",    "int32",       "int64",      "float16",
+      "float32", "float64", "bool",   "bfloat16", "float8_e4m3", "float8_e5m2"};
+  return static_cast<int>(dtype) < kDTypeCount ? kNames[static_cast<int>(dtype)] : "unknown";
+}
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_DEVICE_DTYPE_H_

@@ -1,0 +1,121 @@
+// SharedHeap: memory of this rank that the other ranks of the host can reach ("registered" memory).
+//
+// Grows by data segments and never moves one. Each segment is shared memory with an id; a peer that hears (id, offset)
+// finds the same bytes in its own mapping of that segment (SharedMemoryMap). Thread-safe.
+#ifndef HVD_RUNTIME_DEVICE_SHARED_HEAP_H_
+#define HVD_RUNTIME_DEVICE_SHARED_HEAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/segment/shared_memory.h"
+
+namespace hvd {
+
+struct DataSegment {
+  uint32_t id = 0;
+  uint64_t bytes = 0;
+  UniqueFd fd;
+};
+
+// Where segments come from: the agent of this host, or this process itself in a world of one. Thread-safe.
+class SegmentSource {
+ public:
+  virtual ~SegmentSource() = default;
+  // A new segment of this rank; pages are not yet reserved.
+  virtual Result<DataSegment> Allocate(uint64_t bytes) = 0;
+  // A segment of any local rank.
+  virtual Result<DataSegment> Fetch(uint32_t id) = 0;
+  virtual void Free(uint32_t id) = 0;
+};
+
+// A place in some rank's registered memory, the same in every process of the host.
+struct Location {
+  uint32_t segment = 0;  // 0: nowhere
+  uint64_t offset = 0;
+};
+
+class SharedHeap {
+ public:
+  explicit SharedHeap(SegmentSource& source) : source_(source) {}
+  SharedHeap(const SharedHeap&) = delete;
+
+  // 64-byte aligned; zeroed when `zeroed`. nullptr and the reason in *why when there is no memory.
+  void* Allocate(size_t bytes, bool zeroed, Status* why = nullptr);
+  // False when `memory` was not given by Allocate or is free already.
+  bool Free(void* memory);
+  // Where a range lies, if all of it is inside one allocation-bearing segment of this heap.
+  std::optional<Location> Locate(const void* memory, size_t bytes) const;
+
+  // Around fork(): nobody is inside the heap while the process is copied. In the child, MakePrivateAfterFork (between
+  // the two) turns every segment into a private view, so that the child cannot write into the world.
+  void LockForFork() const { mutex_.lock(); }
+  void UnlockAfterFork() const { mutex_.unlock(); }
+  void MakePrivateAfterFork() const;
+
+ private:
+  struct Segment {
+    DataSegment origin;
+    Mapping mapping;
+    std::map<uint64_t, uint64_t> free;  // offset -> bytes, never adjacent to each other
+    std::map<uint64_t, uint64_t> used;  // offset -> bytes
+  };
+
+  void* AllocateIn(Segment& segment, size_t bytes);
+  Result<Segment*> Grow(size_t bytes);
+  Segment* SegmentOf(const void* memory, size_t bytes) const;
+
+  SegmentSource& source_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+};
+
+// This process's mappings of peers' segments, made when first needed and kept. Thread-safe.
+class SharedMemoryMap {
+ public:
+  explicit SharedMemoryMap(SegmentSource& source) : source_(source) {}
+
+  // The address of the range in this process.
+  Result<std::byte*> Resolve(Location location, size_t bytes);
+  // Unmaps everything; no address may be in use.
+  void Clear();
+  // As in SharedHeap.
+  void LockForFork() { mutex_.lock(); }
+  void UnlockAfterFork() { mutex_.unlock(); }
+  void MakePrivateAfterFork() const;
+
+ private:
+  struct Mapped {
+    UniqueFd fd;
+    Mapping mapping;
+  };
+
+  SegmentSource& source_;
+  std::mutex mutex_;
+  std::map<uint32_t, Mapped> mapped_;
+};
+
+// Segments of a process without an agent: plain shared memory, ids counted here.
+class LocalSegmentSource final : public SegmentSource {
+ public:
+  Result<DataSegment> Allocate(uint64_t bytes) override;
+  Result<DataSegment> Fetch(uint32_t id) override;
+  void Free(uint32_t id) override;
+
+ private:
+  std::mutex mutex_;
+  uint32_t next_id_ = 1;
+  std::map<uint32_t, DataSegment> kept_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_DEVICE_SHARED_HEAP_H_

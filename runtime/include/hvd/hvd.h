@@ -1,0 +1,194 @@
+/* hvd.h: the C ABI of libhvd.so, the collective runtime inside each worker. The only public header.
+ *
+ * Conventions
+ *   - Every function may be called from any thread. None throws, none aborts on bad input.
+ *   - Functions that can fail return an hvd_status; HVD_OK is 0. hvd_last_error() then gives the sentence that says
+ *     who, where, what, because and what to try; it is kept per thread until the next failing call of that thread.
+ *   - Structs begin with struct_size (sizeof at the caller's compile time): fields are only ever appended, so a
+ *     caller built against an older header keeps working.
+ *   - Ranks are ranks of the whole world, also inside a process set. Sizes are in bytes, times in milliseconds.
+ *   - A process that was forked from one that called hvd_init() holds nothing of the runtime: each call there
+ *     returns HVD_FORKED (queries return -1).
+ */
+#ifndef HVD_HVD_H_
+#define HVD_HVD_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HVD_ABI_VERSION 1
+
+#if defined(__GNUC__)
+#define HVD_EXPORT __attribute__((visibility("default")))
+#else
+#define HVD_EXPORT
+#endif
+
+typedef enum hvd_status {
+  HVD_OK = 0,
+  HVD_IN_PROGRESS = 1, /* hvd_wait ran out of its time; the handle stays valid */
+  HVD_INVALID_ARGUMENT =
+      2, /* the call is wrong on this rank; nothing was submitted (Python: ValueError) */
+  HVD_NOT_INITIALIZED =
+      3, /* hvd_init() has not been called, or hvd_shutdown() has (Python: ValueError) */
+  HVD_DUPLICATE_NAME = 4, /* a tensor of this name is in flight on this rank (Python: ValueError) */
+  HVD_MISMATCH = 5,       /* ranks disagree about one tensor (Python: HorovodInternalError) */
+  HVD_ABORTED =
+      6, /* the world broke: a peer died, left, or the job ends (Python: HorovodInternalError) */
+  HVD_UNSUPPORTED = 7, /* not built or not implemented; the sentence says which piece is missing */
+  HVD_OUT_OF_MEMORY = 8,
+  HVD_FORKED = 9,   /* called in a child forked after hvd_init() */
+  HVD_INTERNAL = 10 /* a defect of the runtime or a system call that failed */
+} hvd_status;
+
+typedef enum hvd_dtype {
+  HVD_UINT8 = 0,
+  HVD_INT8 = 1,
+  HVD_UINT16 = 2,
+  HVD_INT16 = 3,
+  HVD_INT32 = 4,
+  HVD_INT64 = 5,
+  HVD_FLOAT16 = 6,
+  HVD_FLOAT32 = 7,
+  HVD_FLOAT64 = 8,
+  HVD_BOOL = 9,
+  HVD_BFLOAT16 = 10,
+  HVD_FLOAT8_E4M3 = 11,
+  HVD_FLOAT8_E5M2 = 12
+} hvd_dtype;
+
+typedef enum hvd_collective {
+  HVD_ALLREDUCE = 0,
+  HVD_ALLGATHER = 1,
+  HVD_BROADCAST = 2,
+  HVD_ALLTOALL = 3,
+  HVD_REDUCESCATTER = 4,
+  HVD_BARRIER = 5,
+  HVD_JOIN = 6
+} hvd_collective;
+
+typedef enum hvd_reduce_op {
+  HVD_AVERAGE = 0,
+  HVD_SUM = 1,
+  HVD_ADASUM = 2,
+  HVD_MIN = 3,
+  HVD_MAX = 4,
+  HVD_PRODUCT = 5
+} hvd_reduce_op;
+
+typedef enum hvd_device_kind { HVD_DEVICE_HOST = 0, HVD_DEVICE_CUDA = 1 } hvd_device_kind;
+
+/* ---- library ------------------------------------------------------------------------------------------------- */
+
+HVD_EXPORT int32_t hvd_abi_version(void);        /* HVD_ABI_VERSION of the library */
+HVD_EXPORT const char* hvd_version_string(void); /* "0.1.0"; static storage */
+HVD_EXPORT const char* hvd_last_error(void);     /* this thread's last error sentence, "" if none */
+HVD_EXPORT const char* hvd_status_name(int32_t status); /* "HVD_ABORTED"; static storage */
+
+/* 1 if the feature is in this build and can be loaded, else 0. Features: "shm" "gloo" "mpi" "nccl" "cuda" "rocm"
+ * "ccl" "ddl". */
+HVD_EXPORT int32_t hvd_built(const char* feature);
+
+/* ---- world --------------------------------------------------------------------------------------------------- */
+
+typedef struct hvd_init_options {
+  uint32_t struct_size;
+  uint32_t flags; /* 0 */
+  int64_t
+      timeout_ms; /* how long to wait for the other ranks' hvd_init(); <= 0: no limit of its own (a warning
+                               once a minute; the launcher ends the wait when a rank can no longer come) */
+} hvd_init_options;
+
+/* Joins the world described by the environment (HVD_AGENT, set by hvdrun), or makes a world of one. Idempotent while
+ * initialised. Blocks until every rank has called it. `options` may be NULL. */
+HVD_EXPORT int32_t hvd_init(const hvd_init_options* options);
+
+/* Leaves the world: pending handles fail with HVD_ABORTED here, and on other ranks if they need this rank. Does
+ * nothing when not initialised. hvd_init() may follow, any number of times. Registered memory stays valid. */
+HVD_EXPORT int32_t hvd_shutdown(void);
+
+HVD_EXPORT int32_t hvd_is_initialized(void);
+
+/* Each returns -1 when not initialised. */
+HVD_EXPORT int32_t hvd_rank(void);
+HVD_EXPORT int32_t hvd_size(void);
+HVD_EXPORT int32_t hvd_local_rank(void);
+HVD_EXPORT int32_t hvd_local_size(void);
+HVD_EXPORT int32_t hvd_cross_rank(void);
+HVD_EXPORT int32_t hvd_cross_size(void);
+HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1: every host has the same number of ranks */
+HVD_EXPORT int64_t hvd_epoch(void);          /* membership number, grows with each world joined */
+
+/* Process sets. Id 0 is the world. Rank within the set is -1 for a non-member, size is -1 for an unknown set. */
+HVD_EXPORT int32_t hvd_process_set_size(int32_t process_set);
+HVD_EXPORT int32_t hvd_process_set_rank(int32_t process_set);
+
+/* ---- collectives --------------------------------------------------------------------------------------------- */
+
+typedef struct hvd_tensor {
+  uint32_t struct_size;
+  int32_t dtype; /* hvd_dtype */
+  const void*
+      input; /* contiguous elements; read until the handle is done; may be NULL when count is 0 */
+  void*
+      output; /* contiguous; may equal input (in place), else must not overlap it; written until done */
+  const int64_t*
+      shape;    /* ndim extents, each >= 0; copied by the call. ndim 0 is a scalar (one element) */
+  int32_t ndim; /* 0 to 8 */
+  int32_t device_kind;  /* hvd_device_kind */
+  int32_t device_index; /* ordinal, 0 for the host */
+  int32_t reserved;
+  void* stream; /* CUDA stream the tensor is produced on, NULL for the host */
+} hvd_tensor;
+
+typedef struct hvd_request {
+  uint32_t struct_size;
+  int32_t collective; /* hvd_collective */
+  const char*
+      name; /* matches this tensor across ranks; 1 to 16,384 bytes UTF-8; copied. NULL: a name is made
+                               from the collective and a per-process counter, so unnamed calls must come in the same
+                               order on every rank */
+  const hvd_tensor* tensor; /* NULL for a barrier */
+  int32_t reduce_op;        /* hvd_reduce_op; allreduce and reducescatter */
+  int32_t root_rank;        /* world rank; broadcast */
+  int32_t process_set;      /* 0: the world */
+  uint32_t flags;           /* 0 */
+  double prescale;          /* factor before reducing; 0.0 is read as 0.0, so set 1.0 for none */
+  double postscale;         /* factor after reducing */
+} hvd_request;
+
+typedef uint64_t hvd_handle; /* 0 is never a valid handle */
+
+/* Starts a collective. Errors of the call itself are returned now and leave nothing behind; disagreement between
+ * ranks and deaths come from hvd_wait. The tensor's memory must stay valid until the handle is done. */
+HVD_EXPORT int32_t hvd_submit(const hvd_request* request, hvd_handle* handle);
+
+/* *done = 1 when hvd_wait would return at once (with success or an error). Makes progress. */
+HVD_EXPORT int32_t hvd_poll(hvd_handle handle, int32_t* done);
+
+/* Waits at most timeout_ms (< 0: without a limit of its own) and makes progress meanwhile. Any result other than
+ * HVD_IN_PROGRESS forgets the handle. An unknown handle is HVD_INVALID_ARGUMENT. */
+HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
+
+/* hvd_submit and hvd_wait without limit in one call: the fastest way for a blocking collective. */
+HVD_EXPORT int32_t hvd_run(const hvd_request* request);
+
+/* ---- registered memory --------------------------------------------------------------------------------------- */
+
+/* Memory that all ranks of this host can reach, so that tensors in it are reduced where they are. 64-byte aligned,
+ * zeroed, owned by the caller until hvd_free(). Usable before hvd_init() and after hvd_shutdown(). NULL when there is
+ * no memory (hvd_last_error() says why): use malloc then; everything still works, with one copy more. */
+HVD_EXPORT void* hvd_alloc(size_t bytes);
+HVD_EXPORT int32_t
+hvd_free(void* memory); /* NULL is allowed; must not be in use by a pending handle */
+HVD_EXPORT int32_t hvd_is_registered(const void* memory,
+                                     size_t bytes); /* 1 if the whole range is */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* HVD_HVD_H_ */

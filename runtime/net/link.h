@@ -1,0 +1,106 @@
+// The link between a worker and the agent of its host: a unix SOCK_SEQPACKET connection on an abstract address (no file,
+// so nothing is left behind), control only. PROTOCOL.md has the conversation; tensors never travel here.
+//
+// The worker finds it by three variables that the agent sets: HVD_AGENT (the abstract name), HVD_SLOT (which of the
+// agent's slots it is, a number that stays the same across epochs) and HVD_JOB_KEY (proves that it is of this job).
+#ifndef HVD_RUNTIME_NET_LINK_H_
+#define HVD_RUNTIME_NET_LINK_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+inline constexpr uint32_t kLinkVersion = 1;
+inline constexpr size_t kMaxLinkMessage = 4096;
+
+// ---- worker to agent
+
+// First message. The agent answers with Refused or nothing.
+struct LinkHello {
+  uint32_t version = kLinkVersion;
+  uint32_t slot = 0;
+  uint32_t pid = 0;  // in the worker's pid namespace, for texts; the agent trusts SO_PEERCRED
+  std::string job_key;
+};
+// "I want to be in the next epoch". Answered by LinkEpoch once every rank of the job has asked, or by LinkBroken.
+struct LinkJoin {};
+// "I am out of this epoch and will not touch its page again".
+struct LinkGoodbye {
+  uint64_t epoch = 0;
+};
+// Asks for a data segment of its own. Answered by LinkSegment with a descriptor, in order. The worker reserves the pages.
+struct LinkAllocate {
+  uint64_t bytes = 0;
+};
+// Asks for a data segment of any local rank. Answered by LinkSegment.
+struct LinkFetch {
+  uint32_t segment = 0;
+};
+// The data segment is no longer needed by its owner; the agent forgets it.
+struct LinkFree {
+  uint32_t segment = 0;
+};
+
+// ---- agent to worker
+
+// The world of an epoch begins. One descriptor: the job page.
+struct LinkEpoch {
+  uint64_t epoch = 0;
+  uint64_t page_bytes = 0;
+  uint32_t rank = 0, size = 1, local_rank = 0, local_size = 1, cross_rank = 0, cross_size = 1;
+  uint8_t homogeneous = 1;
+};
+// The epoch (or the one being waited for, when `epoch` is 0) cannot go on. Also written into the page.
+struct LinkBroken {
+  uint64_t epoch = 0;
+  std::string reason;
+};
+// A data segment. One descriptor, or none and the reason in `error`. Ids are unique in the job's life on this host,
+// from 1; `bytes` is the size.
+struct LinkSegment {
+  uint32_t segment = 0;
+  uint64_t bytes = 0;
+  std::string error;
+};
+// The hello was not accepted; the agent closes.
+struct LinkRefused {
+  std::string reason;
+};
+
+using LinkMessage = std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch,
+                                 LinkFree, LinkEpoch, LinkBroken, LinkSegment, LinkRefused>;
+
+// Text is cut so that a message never exceeds kMaxLinkMessage bytes.
+std::string EncodeLink(const LinkMessage& message);
+// kInvalidArgument for anything that is not exactly one message.
+Result<LinkMessage> DecodeLink(std::string_view bytes);
+
+// ---- the socket under it
+
+struct ReceivedLink {
+  LinkMessage message;
+  UniqueFd fd;  // the descriptor that came along, if one did
+};
+
+// A listening abstract unix SEQPACKET socket, non-blocking, close-on-exec.
+Result<UniqueFd> ListenLink(const std::string& abstract_name);
+// A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or root).
+Result<UniqueFd> ConnectLink(const std::string& abstract_name);
+
+// Sends one message, with a descriptor unless `fd` is -1. Never raises SIGPIPE. kInProgress when a non-blocking socket is
+// full; kAborted when the peer is gone.
+Status SendLink(int socket, const LinkMessage& message, int fd = -1);
+// Receives one message. kInProgress when `wait` is false (or the socket non-blocking) and none is there; kAborted at the
+// end of the link; kInvalidArgument for bytes that are no message.
+Result<ReceivedLink> ReceiveLink(int socket, bool wait);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_LINK_H_

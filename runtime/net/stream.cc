@@ -1,0 +1,209 @@
+#include "runtime/net/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/bytes.h"
+
+namespace hvd {
+namespace {
+
+// Frames are numbered only when they go to the wire; a short wire lets control overtake waiting logs.
+constexpr size_t kWireBytes = 128 * 1024;
+// The sender keeps what was not acknowledged, so the receiver speaks up at the latest after this much.
+constexpr uint64_t kAckAfterBytes = 256 * 1024;
+
+}  // namespace
+
+void Stream::Attach(TimePoint now) {
+  Detach();
+  attached_ = true;
+  now_ = last_heard_ = last_sent_ = now;
+  PutHello();
+}
+
+void Stream::Detach() {
+  attached_ = greeted_ = false;
+  wire_.clear();
+  wire_used_ = 0;
+  reader_.Reset();
+}
+
+void Stream::SendControl(std::string bytes) {
+  std::string_view rest = bytes;
+  do {
+    std::string_view part = rest.substr(0, kMaxFramePayload);
+    rest.remove_prefix(part.size());
+    control_.push_back({FrameType::kControl, !rest.empty(), epoch_, std::string(part)});
+  } while (!rest.empty());
+}
+
+void Stream::SendLog(std::string bytes) {
+  logs_.push_back({FrameType::kLog, false, epoch_, std::move(bytes)});
+}
+
+FrameHeader Stream::HeaderOf(const Queued& frame, uint64_t sequence) const {
+  FrameHeader header;
+  header.type = frame.type;
+  header.more = frame.more;
+  header.job = options_.job;
+  header.epoch = frame.epoch;
+  header.sequence = sequence;
+  header.ack = received_;
+  return header;
+}
+
+void Stream::Put(FrameType type, std::string_view payload) {
+  AppendFrame(wire_, HeaderOf({type, false, epoch_, {}}, 0), payload);
+  said_ack_ = received_;
+  unsaid_bytes_ = 0;
+  last_sent_ = now_;
+}
+
+void Stream::PutNumbered(const Queued& frame, uint64_t sequence) {
+  AppendFrame(wire_, HeaderOf(frame, sequence), frame.payload);
+  said_ack_ = received_;
+  unsaid_bytes_ = 0;
+  last_sent_ = now_;
+}
+
+void Stream::PutHello() {
+  log_granted_ = log_returned_ + options_.log_window_bytes;
+  ByteWriter writer;
+  writer.Put(kStreamVersion).Put(log_granted_);
+  Put(FrameType::kHello, writer.Take());
+}
+
+bool Stream::TakeNextQueued(Queued* frame) {
+  if (!control_.empty()) {
+    *frame = std::move(control_.front());
+    control_.pop_front();
+    return true;
+  }
+  if (logs_.empty() || log_sent_ + logs_.front().payload.size() > log_allowed_) return false;
+  *frame = std::move(logs_.front());
+  logs_.pop_front();
+  log_sent_ += frame->payload.size();
+  return true;
+}
+
+std::string_view Stream::Outgoing() {
+  if (!attached_) return {};
+  Queued frame;
+  while (greeted_ && wire_.size() - wire_used_ < kWireBytes && TakeNextQueued(&frame)) {
+    uint64_t sequence = next_sequence_++;
+    PutNumbered(frame, sequence);
+    unacked_.push_back({sequence, std::move(frame)});
+  }
+  return std::string_view(wire_).substr(wire_used_);
+}
+
+void Stream::Consume(size_t count) {
+  wire_used_ += std::min(count, wire_.size() - wire_used_);
+  if (wire_used_ < wire_.size() && wire_used_ < kWireBytes) return;
+  wire_.erase(0, wire_used_);
+  wire_used_ = 0;
+}
+
+Status Stream::Receive(std::string_view bytes, TimePoint now) {
+  now_ = last_heard_ = now;
+  reader_.Append(bytes);
+  while (true) {
+    Result<std::optional<Frame>> next = reader_.Next();
+    if (!next.ok()) return next.status();
+    if (!next->has_value()) return Status::Ok();
+    if (Status status = Handle(std::move(**next)); !status.ok()) return status;
+  }
+}
+
+Status Stream::Handle(Frame frame) {
+  if (frame.header.job != options_.job) {
+    return InvalidArgument("the other end of the stream belongs to another job");
+  }
+  if (frame.header.type == FrameType::kHello) return HandleHello(frame);
+  if (!greeted_) return InvalidArgument("a frame before the hello");
+  if (Status status = HandleAck(frame.header.ack); !status.ok()) return status;
+  if (frame.header.type == FrameType::kHeartbeat) return Status::Ok();
+  if (frame.header.type == FrameType::kCredit) {
+    ByteReader reader(frame.payload);
+    auto allowed = reader.Get<uint64_t>();
+    if (!reader.AtEnd()) return InvalidArgument("a credit frame of a wrong length");
+    log_allowed_ = std::max(log_allowed_, allowed);
+    return Status::Ok();
+  }
+  return HandleNumbered(std::move(frame));
+}
+
+Status Stream::HandleHello(const Frame& frame) {
+  if (greeted_) return InvalidArgument("a second hello on one connection");
+  ByteReader reader(frame.payload);
+  auto version = reader.Get<uint32_t>();
+  auto allowed = reader.Get<uint64_t>();
+  if (!reader.AtEnd()) return InvalidArgument("a hello of a wrong length");
+  if (version != kStreamVersion) {
+    return InvalidArgument("the other end speaks version " + std::to_string(version) +
+                           " of the stream protocol, this end version " +
+                           std::to_string(kStreamVersion) + "; use one release on all hosts");
+  }
+  if (Status status = HandleAck(frame.header.ack); !status.ok()) return status;
+  log_allowed_ = std::max(log_allowed_, allowed);
+  greeted_ = true;
+  for (const Unacked& unacked : unacked_) PutNumbered(unacked.frame, unacked.sequence);
+  return Status::Ok();
+}
+
+Status Stream::HandleAck(uint64_t ack) {
+  if (ack >= next_sequence_) return InvalidArgument("a frame was acknowledged that was never sent");
+  while (!unacked_.empty() && unacked_.front().sequence <= ack) unacked_.pop_front();
+  return Status::Ok();
+}
+
+Status Stream::HandleNumbered(Frame frame) {
+  const FrameHeader& header = frame.header;
+  if (header.sequence <= received_) return Status::Ok();  // sent again, but it had arrived
+  if (header.sequence != received_ + 1) return InvalidArgument("frames are missing in the stream");
+  received_ = header.sequence;
+  unsaid_bytes_ += frame.payload.size();
+  bool log = header.type == FrameType::kLog;
+  if (log) {
+    log_received_ += frame.payload.size();
+    if (log_received_ > log_granted_) return InvalidArgument("more log bytes than were granted");
+  }
+  std::string& partial = log ? partial_log_ : partial_control_;
+  if (partial.size() + frame.payload.size() > kMaxMessageBytes) {
+    return InvalidArgument("a message of more than 64 MiB");
+  }
+  partial += frame.payload;
+  if (!header.more) messages_.push_back({log, header.epoch, std::exchange(partial, {})});
+  if (unsaid_bytes_ >= kAckAfterBytes) Acknowledge();
+  return Status::Ok();
+}
+
+std::optional<StreamMessage> Stream::Next() {
+  if (messages_.empty()) return std::nullopt;
+  StreamMessage message = std::move(messages_.front());
+  messages_.pop_front();
+  return message;
+}
+
+void Stream::ReturnCredit(size_t count) {
+  log_returned_ += count;
+  uint64_t grant = log_returned_ + options_.log_window_bytes;
+  // Every grant is a frame; a quarter of the window at a time keeps them few.
+  if (!greeted_ || grant - log_granted_ < options_.log_window_bytes / 4) return;
+  log_granted_ = grant;
+  ByteWriter writer;
+  writer.Put(log_granted_);
+  Put(FrameType::kCredit, writer.Take());
+}
+
+void Stream::Acknowledge() {
+  if (attached_ && said_ack_ != received_) Put(FrameType::kHeartbeat, {});
+}
+
+void Stream::Tick(TimePoint now) {
+  now_ = now;
+  if (attached_ && now >= NextTick()) Put(FrameType::kHeartbeat, {});
+}
+
+}  // namespace hvd

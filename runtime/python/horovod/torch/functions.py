@@ -1,0 +1,163 @@
+"""Broadcasting models, optimizers and any Python object."""
+
+import io
+import pickle
+
+import torch
+
+from horovod.torch.mpi_ops import (
+    Sum, allreduce, broadcast_, broadcast_async_, global_process_set, rank, synchronize)
+
+try:
+    import cloudpickle as _pickler
+except ImportError:
+    _pickler = pickle
+
+
+def broadcast_parameters(params, root_rank):
+    """Gives every rank the root's parameters, in place.
+
+    params: a state_dict, or an iterable of (name, tensor) or of tensors, such as model.named_parameters().
+    """
+    if isinstance(params, dict):
+        entries = sorted(params.items())
+    elif isinstance(params, torch.Tensor) or isinstance(params, (str, bytes)) or not hasattr(params, '__iter__'):
+        raise ValueError('invalid params of type: {}'.format(type(params)))
+    else:
+        entries = [entry if isinstance(entry, tuple) else (None, entry) for entry in params]
+    pending = []
+    for name, tensor in entries:
+        if tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            continue  # extra state of a module, which is not a parameter
+        pending.append(_broadcast_any_async(tensor, root_rank, name))
+    _finish(pending)
+
+
+def _broadcast_any_async(tensor, root_rank, name):
+    """Starts a broadcast in place of a tensor with any strides; gives what _finish wants."""
+    if tensor.layout == torch.strided and not tensor.is_contiguous():
+        contiguous = tensor.detach().contiguous()
+        return broadcast_async_(contiguous, root_rank, name), tensor, contiguous
+    return broadcast_async_(tensor, root_rank, name), None, None
+
+
+def _finish(pending):
+    first_error = None
+    for handle, tensor, contiguous in pending:
+        try:
+            synchronize(handle)
+        except Exception as error:  # the other handles must not stay in flight
+            first_error = first_error or error
+        else:
+            if tensor is not None:
+                with torch.no_grad():
+                    tensor.copy_(contiguous)
+    if first_error is not None:
+        raise first_error
+
+
+def broadcast_optimizer_state(optimizer, root_rank, model=None):
+    """Gives every rank the root's optimizer: options of the parameter groups, and state.
+
+    The root describes its state, and the other ranks make theirs alike. No step is taken to create state, so a
+    fresh optimizer stays fresh; `model` is accepted and not needed.
+    """
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ValueError('hvd.broadcast_optimizer_state cannot broadcast torch.optim.LBFGS, whose state is not kept '
+                         'for each parameter.')
+    params = [p for group in optimizer.param_groups for p in group['params']]
+    groups = [{key: value for key, value in group.items() if key != 'params'} for group in optimizer.param_groups]
+    is_root = rank() == root_rank
+    description = None
+    if is_root:
+        state = [(index, [_describe(key, value) for key, value in optimizer.state[p].items()])
+                 for index, p in enumerate(params) if p in optimizer.state]
+        description = (len(params), len(groups), groups, state)
+    description = broadcast_object(description, root_rank, name='optimizer_state')
+    count, group_count, root_groups, root_state = description
+    # All ranks must know, since those that are alike would wait for the others below.
+    alike = (count, group_count) == (len(params), len(groups))
+    _agree(alike, 'hvd.broadcast_optimizer_state needs the same parameters on all ranks, but rank {} has {} '
+           'parameters in {} groups, and the root, rank {}, has {} in {}.'.format(
+               rank(), len(params), len(groups), root_rank, count, group_count), 'optimizer_state.agree')
+    if not is_root:
+        for group, options in zip(optimizer.param_groups, root_groups):
+            for key, value in options.items():
+                _assign(group, key, value)
+        with_state = {index for index, _ in root_state}
+        for index, p in enumerate(params):
+            if index not in with_state:
+                optimizer.state.pop(p, None)
+    pending = []
+    for index, entries in root_state:
+        p = params[index]
+        own = optimizer.state[p]
+        if not is_root:
+            for key in [key for key in own if key not in {entry[0] for entry in entries}]:
+                del own[key]
+        for key, kind, value in entries:
+            if kind == 'tensor':
+                if not is_root:
+                    shape, dtype, device = value
+                    tensor = own.get(key)
+                    if not isinstance(tensor, torch.Tensor) or tensor.shape != shape or tensor.dtype != dtype:
+                        own[key] = torch.zeros(shape, dtype=dtype, device='cpu' if device == 'cpu' else p.device)
+                pending.append(_broadcast_any_async(own[key], root_rank, '{}.{}'.format(key, index)))
+            elif not is_root:
+                own[key] = value
+    _finish(pending)
+
+
+def _describe(key, value):
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+        return key, 'tensor', (tuple(value.shape), value.dtype, value.device.type)
+    return key, 'value', value
+
+
+def _assign(group, key, value):
+    own = group.get(key)
+    if isinstance(own, torch.Tensor) and isinstance(value, torch.Tensor) and own.shape == value.shape:
+        with torch.no_grad():
+            own.copy_(value)  # others may hold this tensor
+    else:
+        group[key] = value
+
+
+def _agree(fine, sentence, name):
+    """ValueError on all ranks when it is not fine on one."""
+    bad = allreduce(torch.tensor([0 if fine else 1], dtype=torch.int64), op=Sum, name=name)
+    if not fine:
+        raise ValueError(sentence)
+    if int(bad) != 0:
+        raise ValueError('{} of the other ranks failed in hvd.broadcast_optimizer_state: they have other parameters '
+                         'than this rank.'.format(int(bad)))
+
+
+def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
+    """Gives every rank a copy of the root's object; the root gets its own back.
+
+    The object is pickled, by cloudpickle where that is installed. What is unpickled here comes from a process of
+    the same job, which had to show the job's secret to join.
+    """
+    # Not the type of obj: callers give None on the other ranks, and names must be the same everywhere.
+    name = 'broadcast_object' if name is None else name
+    if rank() == root_rank:
+        data = _pickler.dumps(obj)
+        length = torch.tensor([len(data)], dtype=torch.int64)
+        payload = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    else:
+        length = torch.zeros(1, dtype=torch.int64)
+    broadcast_(length, root_rank, name=name + '.sz', process_set=process_set)
+    if rank() != root_rank:
+        payload = torch.empty(int(length), dtype=torch.uint8)
+    broadcast_(payload, root_rank, name=name + '.t', process_set=process_set)
+    if rank() == root_rank:
+        return obj
+    return pickle.load(io.BytesIO(payload.numpy().tobytes()))
+
+
+def allgather_object(obj, name=None):
+    raise NotImplementedError('hvd.allgather_object is not available yet; use hvd.broadcast_object from each rank in '
+                              'turn.')

@@ -1,0 +1,121 @@
+// JobPage: the memory that all ranks of one host share during one epoch. SEGMENT.md is its map.
+//
+// Made and formatted by the agent, one new page per epoch (so that a rank of an older epoch can never write into it),
+// mapped by every local rank. A JobPage is a view: it owns nothing and may be copied. "rank" here is the local rank.
+#ifndef HVD_RUNTIME_SEGMENT_JOB_PAGE_H_
+#define HVD_RUNTIME_SEGMENT_JOB_PAGE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+inline constexpr size_t kCacheLine = 64;
+
+struct PageHeader {
+  uint64_t magic;
+  uint32_t layout_version;
+  uint32_t local_size;
+  uint64_t epoch;
+  uint64_t total_bytes;
+  uint64_t block_offset;  // of rank 0's block from the page start
+  uint64_t block_stride;  // from one rank's block to the next
+  uint64_t ring_offset;   // within a block
+  uint64_t ring_bytes;    // a power of two
+  uint64_t trace_offset;  // within a block
+  uint64_t trace_bytes;   // reserved for the timeline
+
+  // Written once, by the agent. 0: sound. 1: broken; broken_text is then complete.
+  alignas(kCacheLine) std::atomic<uint32_t> broken;
+  char broken_text[1020];
+};
+
+// Where a rank sleeps. Anyone may ring; only the rank's own threads sleep. SEGMENT.md has the rule.
+struct alignas(kCacheLine) Doorbell {
+  std::atomic<uint32_t> word;      // grows with each ring
+  std::atomic<uint32_t> sleeping;  // how many threads of the rank sleep on `word`, or are about to
+};
+
+enum class RankState : uint32_t { kAbsent = 0, kIn = 1, kLeft = 2 };
+
+// What a rank did last; for whoever explains a stall or a death. Written by the rank only, read by the agent.
+struct LastCollective {
+  std::atomic<uint64_t>
+      sequence;  // grows by 2 with each submission; odd while the name is being changed
+  std::atomic<uint64_t> reserved;
+  std::atomic<uint64_t>
+      started_ns;  // steady clock: since when the rank sleeps for a peer, 0 if it does not
+  std::atomic<uint32_t> collective;  // hvd_collective
+  std::atomic<uint32_t> waiting;     // 1 while the rank sleeps for a peer
+  char name[64];                     // cut and zero-terminated
+};
+
+// The fixed head of a rank's block; the cursors, the request ring and the trace ring follow.
+struct RankBlock {
+  Doorbell bell;                                    // for application threads inside hvd_wait
+  Doorbell runtime_bell;                            // for the rank's runtime thread
+  alignas(kCacheLine) std::atomic<uint32_t> state;  // RankState, written by the rank
+  std::atomic<uint32_t> pid;
+  // The robust futex: the thread id of the rank's runtime thread while it is alive and in the epoch (AliveMark).
+  alignas(kCacheLine) std::atomic<uint32_t> alive;
+  alignas(kCacheLine) LastCollective last;
+  // consumed[w]: how many bytes of rank w's ring this rank has read. Written by this rank only.
+  alignas(kCacheLine) std::atomic<uint64_t> consumed[];
+};
+
+class JobPage {
+ public:
+  static constexpr uint32_t kLayoutVersion = 1;
+
+  JobPage() = default;
+
+  // Size of a page for `local_size` ranks (1 to 4,096).
+  static size_t BytesFor(uint32_t local_size);
+  // Lays out zeroed memory of BytesFor(local_size) bytes. Agent only, before anybody else sees it.
+  static JobPage Format(std::byte* base, uint32_t local_size, uint64_t epoch);
+  // Views memory that the agent formatted; an error when it is no page of this layout or does not fit `bytes`.
+  static Result<JobPage> View(std::byte* base, size_t bytes);
+
+  bool valid() const { return base_ != nullptr; }
+  PageHeader& header() const { return *reinterpret_cast<PageHeader*>(base_); }
+  uint32_t local_size() const { return header().local_size; }
+  RankBlock& rank(uint32_t r) const {
+    return *reinterpret_cast<RankBlock*>(base_ + block_offset_ + r * block_stride_);
+  }
+  // The request ring of rank r: written by r, read by all.
+  std::span<std::byte> ring(uint32_t r) const {
+    return {base_ + block_offset_ + r * block_stride_ + ring_offset_, ring_bytes_};
+  }
+
+  bool broken() const { return header().broken.load(std::memory_order_acquire) != 0; }
+  std::string broken_text() const;
+
+  // Marks the epoch broken with a sentence (cut at 1,019 bytes) and rings everybody. The first call wins. To be called
+  // from one process only (the agent), one thread at a time.
+  void Break(std::string_view sentence) const;
+
+  // Wakes the threads of rank r that sleep on its doorbells, whatever they wait for.
+  void RingAll(uint32_t r) const;
+
+ private:
+  explicit JobPage(std::byte* base);
+  std::byte* base_ = nullptr;
+  size_t block_offset_ = 0, block_stride_ = 0, ring_offset_ = 0, ring_bytes_ = 0;
+};
+
+// Raises the word and wakes its sleepers, if there are any. Whatever the sleeper is to see must be stored before.
+void Ring(Doorbell& bell);
+
+// Sleeps until the bell rings, `expected` no longer is its word, or timeout_ns passed. The caller has read `expected`,
+// then set `sleeping`, then looked again for what it waits for.
+void SleepOn(Doorbell& bell, uint32_t expected, int64_t timeout_ns);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_SEGMENT_JOB_PAGE_H_

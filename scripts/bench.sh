@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Installs, builds and measures; options go to test/bench/bench.py (--help lists them).
+caller="$PWD"
+source "$(dirname "$0")/common.sh"
+scripts/install_deps.sh
+scripts/build.sh release
+cd "$caller"  # --json FILE is meant from where it was typed
+exec /usr/bin/python3 "$HVD_ROOT/test/bench/bench.py" "$@"

@@ -1,0 +1,23 @@
+# Sourced by the other scripts: the root of the repository, and steps that say what they do and how long it took.
+set -euo pipefail
+HVD_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd "$HVD_ROOT"
+
+say() { printf '[%s] %s\n' "$(basename "$0")" "$*"; }
+
+# step "words" command...: runs the command, shows its output only when it fails (or HVD_VERBOSE=1), says the seconds.
+step() {
+  local what="$1" start=$SECONDS log rc=0
+  shift
+  say "$what ..."
+  if [[ "${HVD_VERBOSE:-0}" == 1 ]]; then
+    "$@" || rc=$?
+  else
+    log="$(mktemp)"
+    "$@" >"$log" 2>&1 || rc=$?
+    if [[ $rc != 0 ]]; then tail -n 200 "$log"; fi
+    rm -f "$log"
+  fi
+  if [[ $rc == 0 ]]; then say "$what: done in $((SECONDS - start)) s"; else say "$what: FAILED ($rc) after $((SECONDS - start)) s"; fi
+  return $rc
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Installs what building and testing need, from Debian. Does nothing when all of it is there.
+#   --pypi-torch   also makes a virtual environment with the newest PyTorch from PyPI (HVD_TORCH_VENV names its folder)
+#   --fuzz         also what the fuzzers need (clang)
+source "$(dirname "$0")/common.sh"
+
+PACKAGES=(
+  build-essential cmake ninja-build ccache
+  libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev libgtest-dev libgmock-dev
+  libopenmpi-dev openmpi-bin
+  python3 python3-venv python3-pytest python3-torch python3-sklearn
+)
+FUZZ_PACKAGES=(clang libclang-rt-14-dev)
+VENV_PACKAGES=(torch numpy scikit-learn pytest)
+VENV_GIB=12
+TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
+
+missing_packages() {
+  local package
+  for package in "${PACKAGES[@]}"; do
+    [[ "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null)" == "install ok installed" ]] || echo "$package"
+  done
+}
+
+install_debian() {
+  local missing run=()
+  mapfile -t missing < <(missing_packages)
+  if [[ ${#missing[@]} == 0 ]]; then
+    say "all ${#PACKAGES[@]} packages are installed"
+    return
+  fi
+  if [[ $EUID != 0 ]]; then
+    if ! sudo -n true 2>/dev/null && ! { [[ -t 0 ]] && command -v sudo >/dev/null; }; then
+      say "these packages are missing and this user may not install them; as root, run:"
+      echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+      exit 1
+    fi
+    run=(sudo)
+  fi
+  step "reading the package lists" "${run[@]}" apt-get update -q
+  step "installing ${missing[*]}" "${run[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+free_gib() {
+  local folder="$1"
+  while [[ ! -d "$folder" ]]; do folder="$(dirname "$folder")"; done
+  df -BG --output=avail "$folder" | tail -n 1 | tr -dc 0-9
+}
+
+install_torch() {
+  if "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest' 2>/dev/null; then
+    say "PyTorch $("$TORCH_VENV/bin/python" -c 'import torch; print(torch.__version__)') is in $TORCH_VENV"
+    return
+  fi
+  local free
+  free="$(free_gib "$TORCH_VENV")"
+  if ((free < VENV_GIB)); then
+    say "PyTorch from PyPI is left out: it needs $VENV_GIB GiB and $TORCH_VENV has $free GiB free"
+    exit 3
+  fi
+  mkdir -p "$(dirname "$TORCH_VENV")"
+  step "making $TORCH_VENV" python3 -m venv "$TORCH_VENV"
+  step "installing ${VENV_PACKAGES[*]} from PyPI (some minutes)" \
+    "$TORCH_VENV/bin/python" -m pip install --quiet --disable-pip-version-check "${VENV_PACKAGES[@]}"
+}
+
+case "${1:-}" in
+  "") install_debian ;;
+  --pypi-torch)
+    install_debian
+    install_torch
+    ;;
+  --fuzz)
+    PACKAGES+=("${FUZZ_PACKAGES[@]}")
+    install_debian
+    ;;
+  *) say "unknown option '$1': --pypi-torch or --fuzz" && exit 2 ;;
+esac

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Installs, builds and runs the tests.
+#   --all    what CI runs: also under the sanitizers, every fuzzer for 20 s (HVD_FUZZ_SECONDS), and the Python suites with
+#            the newest PyTorch of PyPI
+#   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1)
+source "$(dirname "$0")/common.sh"
+
+all=0
+for option in "$@"; do
+  case "$option" in
+    --all) all=1 ;;
+    --soak) export HVD_SOAK=1 ;;
+    *) say "unknown option '$option': --all or --soak" && exit 2 ;;
+  esac
+done
+
+PYTHON=/usr/bin/python3
+TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
+FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-20}"
+summary=()
+failures=0
+export PYTHONDONTWRITEBYTECODE=1
+
+# suite "words" command...: runs it with its output on the screen and notes the result for the summary.
+suite() {
+  local what="$1" start=$SECONDS result=ok
+  shift
+  say "$what ..."
+  "$@" || { result="FAILED" && failures=$((failures + 1)); }
+  summary+=("$(printf '%-6s %4d s  %s' "$result" $((SECONDS - start)) "$what")")
+}
+
+left_out() { summary+=("$(printf '%-6s         %s' "-" "$1")"); }
+
+pytest_suites() {
+  local python="$1" words="$2" folder
+  shift 2
+  for folder in "$@"; do
+    compgen -G "$folder/test_*.py" >/dev/null || continue
+    suite "$folder, $words" "$python" -m pytest -q -p no:cacheprovider "$folder"
+  done
+}
+
+sanitizer_suites() {
+  local preset
+  for preset in asan tsan; do
+    suite "build of $preset" scripts/build.sh "$preset"
+    suite "unit and contract tests under $preset" \
+      ctest --preset "$preset" -L 'unit|contract' -j "$(nproc)"
+  done
+}
+
+fuzz_suites() {
+  local fuzzer name corpus
+  scripts/install_deps.sh --fuzz
+  suite "build of the fuzzers" scripts/build.sh fuzz
+  for fuzzer in test/fuzz/*_fuzz.cc; do
+    name="$(basename "$fuzzer" _fuzz.cc)"
+    corpus="build-fuzz/corpus/$name"
+    mkdir -p "$corpus"
+    suite "fuzzing $name for $FUZZ_SECONDS s" "build-fuzz/fuzz/fuzz_$name" -verbosity=0 \
+      -max_total_time="$FUZZ_SECONDS" -max_len=4096 -artifact_prefix="$corpus-" "$corpus"
+  done
+}
+
+newest_torch_suites() {
+  local rc=0
+  scripts/install_deps.sh --pypi-torch || rc=$?
+  if [[ $rc == 0 ]]; then
+    pytest_suites "$TORCH_VENV/bin/python" "newest PyTorch" test/python
+  elif [[ $rc == 3 ]]; then
+    left_out "test/python, newest PyTorch: not enough disk, see above"
+  else
+    suite "PyTorch of PyPI could not be installed" false
+  fi
+}
+
+scripts/install_deps.sh
+scripts/build.sh release
+suite "unit, contract and simulation tests" ctest --preset release -j "$(nproc)"
+pytest_suites "$PYTHON" "Debian's Python" test/house test/python test/system
+if [[ $all == 1 ]]; then
+  sanitizer_suites
+  fuzz_suites
+  newest_torch_suites
+fi
+
+echo
+say "summary after $SECONDS s:"
+printf '  %s\n' "${summary[@]}"
+if [[ $failures != 0 ]]; then
+  say "$failures FAILED"
+  exit 1
+fi
+say "all passed"

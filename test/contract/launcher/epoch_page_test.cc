@@ -1,0 +1,72 @@
+// A rank that dies while it holds its robust futex in the page is noticed, whatever kills it; one that leaves is not.
+#include "launcher/epoch_page.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace hvd {
+namespace {
+
+struct Deaths {
+  void Add(uint32_t rank) {
+    std::lock_guard lock(mutex);
+    ranks.push_back(rank);
+    changed.notify_all();
+  }
+  bool Wait(size_t count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(60), [&] { return ranks.size() >= count; });
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<uint32_t> ranks;
+};
+
+// A process that takes part in the page as `rank`, then does what `how` says.
+pid_t Rank(const EpochPage& page, uint32_t rank, bool leave) {
+  int ready[2];
+  if (::pipe(ready) != 0) return -1;
+  pid_t pid = ::fork();
+  if (pid == 0) {
+    AliveMark mark;
+    if (!mark.Hold(page.page().rank(rank).alive).ok()) ::_exit(1);
+    if (leave) mark.Release();
+    (void)!::write(ready[1], "x", 1);
+    if (leave) ::_exit(0);
+    ::pause();
+  }
+  char c;
+  EXPECT_EQ(::read(ready[0], &c, 1), 1);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  return pid;
+}
+
+TEST(EpochPage, NoticesEachDeathOnceAndNoLeave) {
+  Deaths deaths;
+  Result<std::unique_ptr<EpochPage>> page =
+      EpochPage::Make(3, 3, [&](uint32_t rank) { deaths.Add(rank); });
+  ASSERT_TRUE(page.ok());
+  EXPECT_EQ((*page)->epoch(), 3u);
+  EXPECT_EQ((*page)->bytes(), JobPage::BytesFor(3));
+  pid_t leaver = Rank(**page, 0, true), victim = Rank(**page, 1, false),
+        second = Rank(**page, 2, false);
+  ::waitpid(leaver, nullptr, 0);
+  ::kill(victim, SIGKILL);
+  ASSERT_TRUE(deaths.Wait(1));
+  ::kill(second, SIGKILL);
+  ASSERT_TRUE(deaths.Wait(2));
+  ::waitpid(victim, nullptr, 0);
+  ::waitpid(second, nullptr, 0);
+  page->reset();
+  EXPECT_EQ(deaths.ranks, std::vector<uint32_t>({1, 2}));
+}
+
+}  // namespace
+}  // namespace hvd

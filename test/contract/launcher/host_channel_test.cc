@@ -1,0 +1,194 @@
+// What every HostChannel promises, checked on the real local one and on the scripted one.
+#include "launcher/host_channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <memory>
+
+#include "launcher/job_id.h"
+#include "launcher/local_channel.h"
+#include "launcher/messages.h"
+#include "runtime/net/stream.h"
+#include "test/contract/launcher/scripted_channel.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kDeadline = std::chrono::seconds(60);
+
+// Plays the driver: says hello, keeps what comes.
+struct Driver final : ChannelObserver {
+  explicit Driver(uint64_t job) : stream(OptionsOf(job)) {}
+
+  static StreamOptions OptionsOf(uint64_t job) {
+    StreamOptions options;
+    options.job = job;
+    return options;
+  }
+  void OnBytes(std::string_view bytes) override {
+    EXPECT_EQ(ends, 0) << "nothing after the end";
+    EXPECT_TRUE(stream.Receive(bytes, SteadyNow()).ok());
+    while (std::optional<StreamMessage> message = stream.Next()) {
+      Result<ToDriver> decoded = DecodeToDriver(message->bytes);
+      ASSERT_TRUE(decoded.ok());
+      if (std::holds_alternative<AgentReady>(*decoded)) ready = true;
+    }
+  }
+  void OnWritable() override { ++writable; }
+  void OnEnd(const ChannelEnd& the_end) override {
+    ++ends;
+    end = the_end;
+  }
+
+  Stream stream;
+  bool ready = false;
+  int ends = 0, writable = 0;
+  ChannelEnd end;
+};
+
+// Plays an agent that says hello and that it is ready.
+ScriptedChannel::FarEnd ScriptedAgent(uint64_t job) {
+  auto stream = std::make_shared<Stream>(Driver::OptionsOf(job));
+  return [stream, begun = false](std::string_view bytes) mutable {
+    if (!begun) {
+      begun = true;
+      stream->Attach(SteadyNow());
+      stream->SendControl(EncodeToDriver(AgentReady{1, 2, "script"}));
+    }
+    EXPECT_TRUE(stream->Receive(bytes, SteadyNow()).ok());
+    std::string out(stream->Outgoing());
+    stream->Consume(out.size());
+    return out;
+  };
+}
+
+struct Rig {
+  asio::io_context io{1};
+  asio::executor_work_guard<asio::io_context::executor_type> stay{io.get_executor()};
+  std::string job_id = MakeJobId();
+  Driver driver{*ParseJobId(job_id)};
+  std::unique_ptr<HostChannel> channel;
+
+  void Open() {
+    driver.stream.Attach(SteadyNow());
+    channel->Open(driver);
+    Flush();
+  }
+  void Flush() {
+    std::string_view out = driver.stream.Outgoing();
+    driver.stream.Consume(channel->Write(out));
+  }
+  template <typename Condition>
+  bool RunUntil(Condition condition) {
+    TimePoint deadline = SteadyNow() + kDeadline;
+    while (!condition() && SteadyNow() < deadline) io.run_one_for(std::chrono::milliseconds(50));
+    return condition();
+  }
+};
+
+enum class Kind { kLocal, kScripted };
+
+class HostChannelContract : public ::testing::TestWithParam<Kind> {
+ protected:
+  // As in hvdrun itself: a write to an agent that is gone is an error, not the end of this process.
+  void SetUp() override { ::signal(SIGPIPE, SIG_IGN); }
+  void Make(Rig& rig) {
+    if (GetParam() == Kind::kLocal) {
+      std::vector<std::string> command = {HVDRUN_PATH, "agent", "--job", rig.job_id};
+      rig.channel = std::make_unique<LocalChannel>(rig.io, rig.job_id, command);
+    } else {
+      rig.channel =
+          std::make_unique<ScriptedChannel>(rig.io, ScriptedAgent(*ParseJobId(rig.job_id)));
+    }
+  }
+  void MakeUnstartable(Rig& rig) {
+    if (GetParam() == Kind::kLocal) {
+      rig.channel = std::make_unique<LocalChannel>(rig.io, rig.job_id,
+                                                   std::vector<std::string>{"/no/such/agent"});
+    } else {
+      auto scripted = std::make_unique<ScriptedChannel>(rig.io, ScriptedAgent(1));
+      scripted->FailToStart("the command '/no/such/agent' does not exist");
+      rig.channel = std::move(scripted);
+    }
+  }
+};
+
+TEST_P(HostChannelContract, CarriesBytesBothWays) {
+  Rig rig;
+  Make(rig);
+  rig.Open();
+  EXPECT_TRUE(rig.RunUntil([&] { return rig.driver.ready; }));
+  rig.channel->Close();
+  EXPECT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
+}
+
+TEST_P(HostChannelContract, AFailedStartIsAnEndInTheStageExec) {
+  Rig rig;
+  MakeUnstartable(rig);
+  rig.Open();
+  EXPECT_EQ(rig.driver.ends, 0) << "not from inside Open";
+  EXPECT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
+  EXPECT_EQ(rig.driver.end.stage, ChannelStage::kExec);
+  EXPECT_THAT(rig.driver.end.reason, HasSubstr("/no/such/agent"));
+}
+
+TEST_P(HostChannelContract, TheEndAfterCloseIsReportedOnceInTheStageClosed) {
+  Rig rig;
+  Make(rig);
+  rig.Open();
+  ASSERT_TRUE(rig.RunUntil([&] { return rig.driver.ready; }));
+  rig.channel->Close();
+  rig.channel->Close();
+  ASSERT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
+  rig.io.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(rig.driver.ends, 1);
+  EXPECT_EQ(rig.driver.end.stage, ChannelStage::kClosed);
+}
+
+TEST_P(HostChannelContract, AKilledAgentIsAnEndWithAReason) {
+  Rig rig;
+  Make(rig);
+  rig.Open();
+  ASSERT_TRUE(rig.RunUntil([&] { return rig.driver.ready; }));
+  rig.channel->Kill();
+  ASSERT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
+  rig.io.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(rig.driver.ends, 1);
+  EXPECT_FALSE(rig.driver.end.reason.empty());
+}
+
+TEST_P(HostChannelContract, WritingAfterTheEndIsSwallowed) {
+  Rig rig;
+  Make(rig);
+  rig.Open();
+  rig.channel->Kill();
+  ASSERT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
+  EXPECT_EQ(rig.channel->Write("abc"), 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostChannelContract, ::testing::Values(Kind::kLocal, Kind::kScripted),
+                         [](const auto& p) {
+                           return p.param == Kind::kLocal ? "local" : "scripted";
+                         });
+
+TEST(ScriptedChannel, TellsWhenThereIsRoomAgain) {
+  asio::io_context io;
+  Driver driver(1);
+  std::string got;
+  ScriptedChannel channel(
+      io, [&](std::string_view bytes) { return got += bytes, std::string(); }, 2);
+  channel.Open(driver);
+  EXPECT_EQ(channel.Write("abc"), 2u);
+  io.run();
+  EXPECT_EQ(driver.writable, 1);
+  EXPECT_EQ(got, "ab");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,81 @@
+"""Deadlines, and what the tests need to find: the package, the runtime, hvdrun, torch."""
+
+import faulthandler
+import os
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import jobs  # noqa: E402
+
+if jobs.PACKAGES not in sys.path:
+    sys.path.insert(0, jobs.PACKAGES)
+if jobs.find_runtime():
+    os.environ['HVD_RUNTIME'] = jobs.find_runtime()
+
+DEADLINE_S = 120
+
+
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'deadline(seconds): the test fails when it takes longer (default {})'.format(
+        DEADLINE_S))
+
+
+def pytest_report_header(config):
+    try:
+        import torch
+        version = torch.__version__
+    except ImportError:
+        version = 'none: tests that need it are skipped'
+    return 'torch: {}; runtime: {}; hvdrun: {}'.format(version, jobs.find_runtime(), jobs.find_hvdrun())
+
+
+@pytest.fixture(autouse=True)
+def deadline(request):
+    """Ends a test that hangs: by an exception where Python still runs, else by ending pytest with a traceback."""
+    marker = request.node.get_closest_marker('deadline')
+    seconds = marker.args[0] if marker else DEADLINE_S
+
+    def too_late(*unused):
+        raise AssertionError('the test took longer than its deadline of {} s'.format(seconds))
+
+    previous = signal.signal(signal.SIGALRM, too_late)
+    signal.alarm(seconds)
+    faulthandler.dump_traceback_later(seconds + 30, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.fixture(scope='session')
+def runtime():
+    path = jobs.find_runtime()
+    if path is None:
+        pytest.skip('there is no libhvd.so; build it or set HVD_RUNTIME')
+    return path
+
+
+@pytest.fixture(scope='session')
+def hvdrun(runtime):
+    if jobs.find_hvdrun() is None:
+        pytest.skip('there is no hvdrun; build it or set HVDRUN')
+    return jobs.find_hvdrun()
+
+
+@pytest.fixture(scope='session')
+def torch():
+    return pytest.importorskip('torch', reason='PyTorch is not installed for this Python')
+
+
+@pytest.fixture
+def hvd(runtime, torch):
+    """horovod.torch, initialised as a world of one."""
+    if 'HVD_AGENT' in os.environ:
+        pytest.skip('these tests need a world of one, but run inside a job')
+    import horovod.torch
+    horovod.torch.init()
+    yield horovod.torch
+    horovod.torch.init()  # a test may have shut it down

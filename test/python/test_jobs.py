@@ -1,0 +1,91 @@
+"""Jobs of several processes under hvdrun. Each test starts one script of workers/."""
+
+import glob
+import os
+import re
+import time
+import uuid
+
+import pytest
+
+import jobs
+
+
+def lines(output, text):
+    return [line for line in output.splitlines() if text in line]
+
+
+def run_ok(processes, name, *arguments, **kwargs):
+    """Runs a worker that prints ok on every rank."""
+    result = jobs.run_job(processes, jobs.worker(name), *arguments, **kwargs)
+    assert len(re.findall(r'\bok$', result.output, re.MULTILINE)) == processes, str(result)
+    return result
+
+
+@pytest.fixture(params=[2, 4])
+def processes(request, hvdrun, torch):
+    return request.param
+
+
+def test_world(processes):
+    run_ok(processes, 'world.py', processes)
+
+
+def test_collectives_against_numpy(processes):
+    run_ok(processes, 'collectives.py', timeout_s=100)
+
+
+def test_objects_parameters_and_optimizer_state(processes):
+    run_ok(processes, 'objects.py')
+
+
+def test_distributed_optimizer(processes):
+    run_ok(processes, 'optimizer.py')
+
+
+def test_data_loader_processes(processes):
+    run_ok(processes, 'loader.py')
+
+
+def test_forked_child_gets_one_sentence(processes):
+    run_ok(processes, 'forked_child.py')
+
+
+def test_200_cycles_of_init_and_shutdown(processes):
+    run_ok(processes, 'cycles.py', 200, timeout_s=100)
+
+
+def test_disagreement_reaches_every_rank(processes):
+    result = run_ok(processes, 'disagree.py')
+    for what in ('shape', 'rank', 'dtype', 'op', 'scale', 'root'):
+        assert len(lines(result.output, 'got {}: '.format(what))) == processes, str(result)
+
+
+def test_signal_handlers_run_during_a_wait(processes):
+    run_ok(processes, 'signals.py')
+
+
+def test_duplicate_name(processes):
+    run_ok(processes, 'duplicate.py')
+
+
+@pytest.mark.parametrize('mode', ['small', 'large', 'waiting', 'peer', 'loader'])
+def test_killed_rank_is_named_by_the_survivors(processes, mode, tmp_path):
+    path = str(tmp_path / 'answer')
+    token = 'token-' + uuid.uuid4().hex
+    result = jobs.run_job(processes, jobs.worker('killed.py'), path, mode, token, timeout_s=40, expect_success=False)
+    assert result.returncode not in (0, 2, 126, 127), str(result)
+    deadline = time.time() + 5
+    while jobs.processes_with(token) and time.time() < deadline:
+        time.sleep(0.05)
+    assert not jobs.processes_with(token), str(result)
+    victim = processes - 1
+    answers = sorted(glob.glob(path + '.*'))
+    assert [os.path.basename(a) for a in answers] == ['answer.{}'.format(r) for r in range(victim)], str(result)
+    for answer in answers:
+        with open(answer) as file:
+            seconds, error, again = file.read().splitlines()[:3]
+        assert error.startswith('HorovodInternalError: '), error
+        assert 'rank {}'.format(victim) in error, error
+        assert float(seconds) < 2.0, (seconds, error)
+        assert again == 'HorovodInternalError', again

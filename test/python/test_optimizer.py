@@ -1,0 +1,541 @@
+"""DistributedOptimizer and broadcast_optimizer_state in a world of one.
+
+HOROVOD_ELASTIC=1 makes the optimizer exchange gradients also in a world of one, which is how its bookkeeping is
+tested here without a job.
+"""
+
+import copy
+import warnings
+
+import pytest
+
+
+@pytest.fixture
+def active(monkeypatch):
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+
+
+@pytest.fixture(params=['exchanging', 'alone'])
+def either(request, monkeypatch):
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1' if request.param == 'exchanging' else '0')
+    return request.param
+
+
+def make_model(torch, seed=1):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3))
+
+
+def batch(torch, seed=2):
+    torch.manual_seed(seed)
+    return torch.randn(6, 5)
+
+
+def loss_of(model, x):
+    return model(x).pow(2).mean()
+
+
+def wrap(hvd, torch, model, **kwargs):
+    return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+                                    named_parameters=model.named_parameters(), **kwargs)
+
+
+def values(model):
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def plain_training(torch, steps, **kwargs):
+    model = make_model(torch)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x = batch(torch)
+    for _ in range(steps):
+        optimizer.zero_grad(**kwargs)
+        loss_of(model, x).backward()
+        optimizer.step()
+    return values(model)
+
+
+def equal(torch, these, those):
+    return all(torch.equal(a, b) for a, b in zip(these, those))
+
+
+def test_class_of_the_wrapper(hvd, torch, either):
+    model = make_model(torch)
+    inner = torch.optim.SGD(model.parameters(), lr=0.25, momentum=0.5, nesterov=True, weight_decay=0.125)
+    optimizer = hvd.DistributedOptimizer(inner, named_parameters=model.named_parameters())
+    assert type(optimizer).__name__ == 'SGD' and type(optimizer) is not torch.optim.SGD
+    assert isinstance(optimizer, torch.optim.SGD)
+    group = optimizer.param_groups[0]
+    assert (group['lr'], group['momentum'], group['nesterov'], group['weight_decay']) == (0.25, 0.5, True, 0.125)
+    assert type(hvd.DistributedOptimizer(inner)) is not type(optimizer)
+
+
+def test_optimizer_whose_class_insists_on_arguments(hvd, torch, active):
+    class Needy(torch.optim.SGD):
+        def __init__(self, params, lr):
+            super(Needy, self).__init__(params, lr=lr)
+
+    optimizer = hvd.DistributedOptimizer(Needy(make_model(torch).parameters(), lr=0.5))
+    assert type(optimizer).__name__ == 'Needy' and optimizer.param_groups[0]['lr'] == 0.5
+
+
+@pytest.mark.parametrize('set_to_none', [True, False])
+def test_same_steps_as_plain(hvd, torch, either, set_to_none):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    x = batch(torch)
+    for _ in range(5):
+        assert optimizer.zero_grad(set_to_none=set_to_none) is None
+        if set_to_none:
+            assert all(p.grad is None for p in model.parameters())
+        else:
+            assert all(p.grad is None or not p.grad.any() for p in model.parameters())
+        loss_of(model, x).backward()
+        optimizer.step()
+    assert equal(torch, values(model), plain_training(torch, 5, set_to_none=set_to_none))
+
+
+def test_gradients_live_in_registered_memory(hvd, torch, active):
+    from horovod.common import _library
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    addresses = []
+    for _ in range(4):
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, batch(torch)).backward()
+        for p in model.parameters():
+            assert _library.lib().hvd_is_registered(p.grad.data_ptr(), p.numel() * 4) == 1
+        addresses.append([p.grad.data_ptr() for p in model.parameters()])
+        optimizer.step()
+    assert all(a == addresses[0] for a in addresses)
+
+
+def test_old_gradients_keep_their_values(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    kept = []
+    for step in range(5):
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, batch(torch, seed=step)).backward()
+        optimizer.step()
+        grad = model[0].weight.grad
+        kept.append((grad, grad.clone()))
+    for grad, value in kept:
+        assert torch.equal(grad, value)
+    assert len({grad.data_ptr() for grad, _ in kept}) == 5
+
+
+def test_autograd_grad_is_left_alone(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    x = batch(torch)
+    grads = torch.autograd.grad(loss_of(model, x), list(model.parameters()))
+    saved = [g.clone() for g in grads]
+    loss_of(model, 2 * x).backward()
+    optimizer.step()
+    assert equal(torch, grads, saved)
+    assert not equal(torch, grads, [p.grad for p in model.parameters()])
+
+
+def test_double_backward(hvd, torch, either):
+    def penalised(model, x):
+        loss = loss_of(model, x)
+        loss.backward(create_graph=True)
+        grads = [p.grad for p in model.parameters()]
+        return sum((g * g).sum() for g in grads)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # torch warns of the cycle that create_graph makes
+        reference = make_model(torch)
+        penalised(reference, batch(torch)).backward()
+        model = make_model(torch)
+        optimizer = wrap(hvd, torch, model, backward_passes_per_step=2)
+        penalised(model, batch(torch)).backward()
+        optimizer.synchronize()
+    for p, q in zip(model.parameters(), reference.parameters()):
+        assert torch.allclose(p.grad, q.grad)
+
+
+def test_gradient_penalty_with_autograd_grad(hvd, torch, either):
+    def penalised(model, x):
+        loss = loss_of(model, x)
+        grads = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+        return loss + sum((g * g).sum() for g in grads)
+
+    reference, model = make_model(torch), make_model(torch)
+    penalised(reference, batch(torch)).backward()
+    optimizer = wrap(hvd, torch, model)
+    penalised(model, batch(torch)).backward()
+    optimizer.synchronize()
+    for p, q in zip(model.parameters(), reference.parameters()):
+        assert torch.allclose(p.grad, q.grad)
+
+
+def test_retain_graph(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, backward_passes_per_step=2)
+    loss = loss_of(model, batch(torch))
+    loss.backward(retain_graph=True)
+    once = model[0].weight.grad.clone()
+    loss.backward()
+    optimizer.synchronize()
+    assert torch.allclose(model[0].weight.grad, 2 * once)
+
+
+def test_hooks_of_the_script(hvd, torch, active):
+    """Hooks registered before and after ours both see and change gradients."""
+    model = make_model(torch)
+    plain = make_model(torch)
+    loss_of(plain, batch(torch)).backward()
+    model[0].weight.register_hook(lambda g: g * 2)
+    optimizer = wrap(hvd, torch, model)
+    model[0].weight.register_hook(lambda g: g + 1)
+    loss_of(model, batch(torch)).backward()
+    optimizer.synchronize()
+    assert torch.allclose(model[0].weight.grad, plain[0].weight.grad * 2 + 1)
+    assert torch.allclose(model[2].weight.grad, plain[2].weight.grad)
+
+
+def test_channels_last(hvd, torch, active):
+    torch.manual_seed(0)
+    reference = torch.nn.Conv2d(3, 4, 3)
+    model = copy.deepcopy(reference).to(memory_format=torch.channels_last)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    x = torch.randn(2, 3, 8, 8)
+    reference(x).pow(2).sum().backward()
+    model(x.to(memory_format=torch.channels_last)).pow(2).sum().backward()
+    optimizer.step()
+    assert torch.allclose(model.weight.grad, reference.weight.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_dropped_optimizer_leaves_the_model_alone(hvd, torch, active):
+    model = make_model(torch)
+    wrap(hvd, torch, model)
+    second = wrap(hvd, torch, model)
+    x = batch(torch)
+    for _ in range(5):
+        second.zero_grad(set_to_none=True)
+        loss_of(model, x).backward()
+        second.step()
+    assert equal(torch, values(model), plain_training(torch, 5, set_to_none=True))
+
+
+def test_named_parameters_errors(hvd, torch, either):
+    model = make_model(torch)
+
+    def make(named_parameters):
+        return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1),
+                                        named_parameters=named_parameters)
+
+    with pytest.raises(ValueError, match='tuples'):
+        make(list(model.parameters()))
+    with pytest.raises(ValueError, match='once'):
+        make([('same', p) for p in model.parameters()])
+    with pytest.raises(ValueError, match='every parameter'):
+        make(list(model.named_parameters())[:-1])
+    make(list(model.named_parameters()) + [('other', torch.nn.Parameter(torch.zeros(1)))])
+    optimizer = make(None)
+    assert sorted(optimizer._parameter_names.values()) == ['allreduce.noname.0.{}'.format(i) for i in range(4)]
+
+
+def test_argument_errors(hvd, torch, either):
+    model = make_model(torch)
+    for kwargs in (dict(backward_passes_per_step=0), dict(gradient_predivide_factor=2.0, op=hvd.Sum),
+                   dict(groups='all'), dict(groups=0), dict(groups=[['a']]),
+                   dict(groups=[[model[0].weight], [model[0].weight]]), dict(op=99)):
+        with pytest.raises(ValueError):
+            wrap(hvd, torch, model, **kwargs)
+    with pytest.raises(NotImplementedError):
+        wrap(hvd, torch, model, op=hvd.Adasum)
+    with pytest.warns(DeprecationWarning):
+        wrap(hvd, torch, model, num_groups=2)
+    wrap(hvd, torch, model, groups=[[model[0].weight, model[0].bias]])
+    wrap(hvd, torch, model, groups=2)
+
+
+def test_too_many_backwards(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    loss_of(model, batch(torch)).backward()
+    with pytest.raises(AssertionError, match='backward_passes_per_step'):
+        loss_of(model, batch(torch)).backward()
+    optimizer.synchronize()
+
+
+def test_zero_grad_while_pending(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    loss_of(model, batch(torch)).backward()
+    with pytest.raises(AssertionError, match='zero_grad'):
+        optimizer.zero_grad()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def test_step_after_synchronize_warns(hvd, torch, either):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    loss_of(model, batch(torch)).backward()
+    optimizer.synchronize()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        optimizer.step()
+    ours = [w for w in caught if str(w.message).startswith(
+        'optimizer.step() called without optimizer.skip_synchronize() context')]
+    assert len(ours) == 1 and issubclass(ours[0].category, UserWarning)
+
+
+def test_clipping(hvd, torch, either):
+    reference = make_model(torch)
+    plain = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9)
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    x = batch(torch)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for _ in range(3):
+            plain.zero_grad()
+            loss_of(reference, x).backward()
+            torch.nn.utils.clip_grad_norm_(reference.parameters(), 0.01)
+            plain.step()
+            optimizer.zero_grad()
+            loss_of(model, x).backward()
+            optimizer.synchronize()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+            with optimizer.skip_synchronize():
+                optimizer.step()
+    assert equal(torch, values(model), values(reference))
+
+
+@pytest.mark.parametrize('set_to_none', [True, False])
+def test_accumulation(hvd, torch, either, set_to_none):
+    reference = make_model(torch)
+    plain = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9)
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, backward_passes_per_step=3)
+    for _ in range(3):
+        plain.zero_grad(set_to_none=set_to_none)
+        optimizer.zero_grad(set_to_none=set_to_none)
+        for i in range(3):
+            loss_of(reference, batch(torch, seed=i)).backward()
+            loss_of(model, batch(torch, seed=i)).backward()
+        plain.step()
+        optimizer.step()
+    assert equal(torch, values(model), values(reference))
+    optimizer.set_backward_passes_per_step(1)
+    assert optimizer.backward_passes_per_step == 1
+    optimizer.zero_grad()
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
+    with pytest.raises(ValueError):
+        optimizer.set_backward_passes_per_step(0)
+
+
+def test_step_before_all_passes(hvd, torch, active):
+    """The last batches of an epoch may be fewer: what is there is exchanged."""
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, backward_passes_per_step=3)
+    loss_of(model, batch(torch)).backward()
+    assert not optimizer._handles
+    optimizer.step()
+    assert not equal(torch, values(model), values(make_model(torch)))
+    for _ in range(3):
+        loss_of(model, batch(torch)).backward()
+    optimizer.step()
+
+
+def test_predivide(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, gradient_predivide_factor=4.0)
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
+    assert all(torch.allclose(a, b) for a, b in zip(values(model), plain_training(torch, 1)))
+
+
+def test_fp16_compression(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, compression=hvd.Compression.fp16)
+    loss_of(model, batch(torch)).backward()
+    exact = [p.grad.clone() for p in model.parameters()]
+    optimizer.synchronize()
+    for p, grad in zip(model.parameters(), exact):
+        assert p.grad.dtype == torch.float32 and torch.equal(p.grad, grad.half().float())
+
+
+def test_missing_gradients_become_zeros(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    model[0](batch(torch)).sum().backward()
+    optimizer.step()
+    assert not model[2].weight.grad.any() and model[0].weight.grad.any()
+
+
+def test_dynamic_requires_grad(hvd, torch, active):
+    model = make_model(torch)
+    model[2].bias.requires_grad = False
+    optimizer = wrap(hvd, torch, model)
+    for frozen in (False, True, False):
+        for p in model[0].parameters():
+            p.requires_grad = not frozen
+        optimizer.zero_grad()
+        loss_of(model, batch(torch)).backward()
+        optimizer.step()
+    model[2].bias.requires_grad = True  # unfrozen after the wrapping: exchanged all the same
+    optimizer.zero_grad(set_to_none=True)
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
+    assert model[2].bias in optimizer._requires_update
+
+
+def test_add_param_group(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    extra = torch.nn.Parameter(torch.ones(2))
+    optimizer.add_param_group({'params': [extra]})
+    for _ in range(2):
+        optimizer.zero_grad()
+        (loss_of(model, batch(torch)) + extra.sum()).backward()
+        optimizer.step()
+    assert optimizer._parameter_names[extra] == 'allreduce.noname.1.0'
+
+
+def test_closure(hvd, torch, either):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    x = batch(torch)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = loss_of(model, x)
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(5)]
+    assert losses == sorted(losses, reverse=True) and len(set(losses)) == 5
+    assert equal(torch, values(model), plain_training(torch, 5))
+    assert not optimizer._handles
+
+
+def test_lr_scheduler(hvd, torch, either):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss_of(model, batch(torch)).backward()
+            optimizer.step()
+            scheduler.step()
+    assert optimizer.param_groups[0]['lr'] == 0.0125
+
+
+def test_step_hooks_run_once(hvd, torch, either):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    if not hasattr(optimizer, 'register_step_post_hook'):
+        pytest.skip('this torch has no step hooks')
+    calls = []
+    optimizer.register_step_pre_hook(lambda *a: calls.append('pre'))
+    optimizer.register_step_post_hook(lambda *a: calls.append('post'))
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
+    assert calls == ['pre', 'post']
+
+
+def test_load_state_dict(hvd, torch, either):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    optimizer.zero_grad()
+    loss_of(model, batch(torch)).backward()  # in flight when the state is loaded
+    optimizer.load_state_dict(saved)
+    assert not optimizer._handles
+    optimizer.zero_grad()
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
+    fresh = torch.optim.SGD(make_model(torch).parameters(), lr=0.1, momentum=0.9)
+    fresh.load_state_dict(optimizer.state_dict())
+
+
+def test_sparse_gradients(hvd, torch, active):
+    def train(optimizer, embedding):
+        embedding(torch.tensor([1, 1, 3])).sum().backward()
+        optimizer.step()
+
+    embedding = torch.nn.Embedding(5, 2, sparse=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SparseAdam(list(embedding.parameters())))
+    with pytest.raises(NotImplementedError, match='sparse'):
+        train(optimizer, embedding)
+    del optimizer
+    torch.manual_seed(0)
+    embedding = torch.nn.Embedding(5, 2, sparse=True)
+    reference = copy.deepcopy(embedding)
+    train(torch.optim.SparseAdam(list(reference.parameters())), reference)
+    train(hvd.DistributedOptimizer(torch.optim.SparseAdam(list(embedding.parameters())), sparse_as_dense=True),
+          embedding)
+    assert embedding.weight.grad.is_sparse
+    assert torch.allclose(embedding.weight, reference.weight)
+
+
+def test_model_can_be_copied_and_saved(hvd, torch, active, tmp_path):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        copied = copy.deepcopy(model)
+        torch.save(model.state_dict(), str(tmp_path / 'model'))
+    loss_of(copied, batch(torch)).backward()
+    assert not optimizer._handles
+
+
+def optimizer_classes():
+    try:
+        import torch
+    except ImportError:
+        return []
+    return sorted((c for c in torch.optim.Optimizer.__subclasses__() if c.__module__.startswith('torch.optim')),
+                  key=lambda c: c.__name__)
+
+
+def make_optimizer(torch, cls, seed):
+    """A model and an optimizer of the class that has taken two steps."""
+    torch.manual_seed(seed)
+    if cls.__name__ == 'SparseAdam':
+        model = torch.nn.Embedding(5, 3, sparse=True)
+        run = lambda: model(torch.tensor([seed, 3])).pow(2).sum()
+    elif cls.__name__ == 'Muon':  # takes matrices only
+        model = torch.nn.Linear(5, 3, bias=False)
+        run = lambda: model(batch(torch, seed)).pow(2).sum()
+    else:
+        model = make_model(torch, seed)
+        run = lambda: loss_of(model, batch(torch, seed))
+    kwargs = {'momentum': 0.9} if cls.__name__ == 'SGD' else {}
+    optimizer = cls(list(model.parameters()), lr=0.01 * seed, **kwargs)
+    return model, optimizer, run
+
+
+@pytest.mark.parametrize('cls', optimizer_classes(), ids=lambda c: c.__name__)
+@pytest.mark.parametrize('wrapped', [False, True], ids=['plain', 'wrapped'])
+def test_broadcast_optimizer_state(hvd, torch, cls, wrapped, active):
+    model, optimizer, run = make_optimizer(torch, cls, seed=1)
+    if cls is torch.optim.LBFGS:
+        with pytest.raises(ValueError, match='LBFGS'):
+            hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        return
+    if wrapped:
+        optimizer = hvd.DistributedOptimizer(optimizer, sparse_as_dense=True)
+        assert type(optimizer).__name__ == cls.__name__
+    before = values(model)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)  # without state yet
+    assert equal(torch, values(model), before)
+    for _ in range(2):
+        optimizer.zero_grad()
+        run().backward()
+        optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0, model=model)
+    assert str(optimizer.state_dict()) == str(saved)
+    assert not equal(torch, values(model), before)

@@ -1,0 +1,200 @@
+"""The package without a world: finding the runtime, names and signatures, helpers."""
+
+import ast
+import inspect
+import os
+import sys
+
+import pytest
+
+import jobs
+
+
+def run_code(code, **env):
+    return jobs.run([sys.executable, '-c', code], 60, **env)
+
+
+def test_importing_horovod_imports_no_framework():
+    result = run_code('import sys, horovod, horovod.common.util, horovod.common.exceptions\n'
+                      'print(horovod.__version__, sorted({"torch", "tensorflow", "numpy"} & set(sys.modules)))')
+    assert result.returncode == 0, str(result)
+    assert result.output.split() == ['0.28.1', '[]']
+
+
+def test_missing_runtime_is_one_sentence():
+    result = run_code('import horovod.common._library as l\ntry:\n  l.lib()\nexcept ImportError as e:\n  print(e)',
+                      HVD_RUNTIME='/nonexistent/libhvd.so')
+    assert result.returncode == 0, str(result)
+    assert result.output.count('\n') == 1 and '/nonexistent/libhvd.so' in result.output
+    assert 'HVD_RUNTIME' in result.output
+
+
+def test_file_that_is_no_library_is_one_sentence(tmp_path):
+    path = tmp_path / 'libhvd.so'
+    path.write_text('nothing')
+    result = run_code('import horovod.common._library as l\ntry:\n  l.lib()\nexcept ImportError as e:\n  print(e)',
+                      HVD_RUNTIME=str(path))
+    assert result.returncode == 0, str(result)
+    assert result.output.count('\n') == 1 and str(path) in result.output
+
+
+@pytest.mark.parametrize('layout', ['installed', 'link'])
+def test_runtime_is_found_beside_the_package(tmp_path, layout):
+    """PREFIX/lib/hvdrun/python/horovod finds PREFIX/lib/libhvd.so, as a copy and as a link to the sources."""
+    prefix = tmp_path / 'prefix'
+    (prefix / 'lib' / 'hvdrun').mkdir(parents=True)
+    (prefix / 'lib' / 'libhvd.so').write_text('')
+    python = prefix / 'lib' / 'hvdrun' / 'python'
+    if layout == 'installed':
+        import shutil
+        shutil.copytree(jobs.PACKAGES, str(python))
+    else:
+        python.mkdir()
+        (python / 'horovod').symlink_to(os.path.join(jobs.PACKAGES, 'horovod'))
+    result = jobs.run([sys.executable, '-c',
+                       'import sys; sys.path.insert(0, sys.argv[1])\n'
+                       'import horovod.common._library as l; print(l.find())', str(python)],
+                      60, HVD_RUNTIME=None, PYTHONPATH=None)
+    assert result.returncode == 0, str(result)
+    assert result.output.strip() == str(prefix / 'lib' / 'libhvd.so')
+
+
+def test_sources_parse_as_python_3_8():
+    for folder, _, files in os.walk(os.path.join(jobs.PACKAGES, 'horovod')):
+        for name in files:
+            if name.endswith('.py'):
+                path = os.path.join(folder, name)
+                with open(path) as file:
+                    ast.parse(file.read(), path, feature_version=(3, 8))
+
+
+def test_exceptions():
+    from horovod.common import exceptions
+    assert issubclass(exceptions.HorovodInternalError, RuntimeError)
+    assert issubclass(exceptions.HostsUpdatedInterrupt, RuntimeError)
+    assert exceptions.HostsUpdatedInterrupt(True).skip_sync is True
+    error = exceptions.HorovodVersionMismatchError('torch', '2.0', '1.0')
+    assert isinstance(error, ImportError)
+    assert str(error) == exceptions.get_version_mismatch_message('torch', '2.0', '1.0')
+
+
+def test_util_helpers():
+    from horovod.common import util
+    assert util.split_list(list(range(10)), 4) == [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]
+    assert [n for n in range(9) if util.num_rank_is_power_2(n)] == [1, 2, 4, 8]
+    assert util.is_iterable([]) and not util.is_iterable(1)
+    assert util.is_version_greater_equal_than('1.12.1+cpu', '1.12.0')
+    assert util.is_version_greater_equal_than('2.0.0', '1.13.1')
+    assert not util.is_version_greater_equal_than('1.9.0', '1.12.0')
+    with pytest.raises(ValueError):
+        util.is_version_greater_equal_than('1.2.3', '1.2')
+    calls = []
+    cached = util._cache(lambda x: calls.append(x) or x)
+    assert (cached(1), cached(1), cached(2)) == (1, 1, 2) and calls == [1, 2]
+
+
+def test_env_sets_and_restores(monkeypatch):
+    from horovod.common import util
+    monkeypatch.setenv('HVD_TEST_A', '1')
+    monkeypatch.delenv('HVD_TEST_B', raising=False)
+    with util.env(HVD_TEST_A=None, HVD_TEST_B='2'):
+        assert 'HVD_TEST_A' not in os.environ and os.environ['HVD_TEST_B'] == '2'
+    assert os.environ['HVD_TEST_A'] == '1' and 'HVD_TEST_B' not in os.environ
+
+
+def test_average_backwards_compatibility():
+    from horovod.common import util
+
+    class Ops(object):
+        Average, Sum = 0, 1
+
+    convert = util.get_average_backwards_compatibility_fun(Ops)
+    assert convert(None, None) == 0 and convert(1, None) == 1
+    with pytest.warns(DeprecationWarning):
+        assert convert(None, False) == 1
+    with pytest.warns(DeprecationWarning):
+        assert convert(None, True) == 0
+    with pytest.raises(ValueError):
+        convert(1, True)
+
+
+# What scripts pass by position or by name, with the defaults they rely on.
+SIGNATURES = {
+    'init': '(comm=None, process_sets=None)',
+    'start_timeline': '(file_path, mark_cycles=False)',
+    'allreduce': '(tensor, average=None, name=None, compression=none, op=None, prescale_factor=1.0, '
+                 'postscale_factor=1.0, process_set=gps)',
+    'allreduce_': '(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, '
+                  'process_set=gps)',
+    'allreduce_async': '(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, '
+                       'process_set=gps)',
+    'allreduce_async_': '(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, '
+                        'process_set=gps)',
+    'grouped_allreduce': '(tensors, average=None, name=None, compression=none, op=None, prescale_factor=1.0, '
+                         'postscale_factor=1.0, process_set=gps)',
+    'grouped_allreduce_': '(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, '
+                          'process_set=gps)',
+    'grouped_allreduce_async': '(tensors, average=None, name=None, op=None, prescale_factor=1.0, '
+                               'postscale_factor=1.0, process_set=gps)',
+    'grouped_allreduce_async_': '(tensors, average=None, name=None, op=None, prescale_factor=1.0, '
+                                'postscale_factor=1.0, process_set=gps)',
+    'sparse_allreduce_async': '(tensor, name, op, process_set=gps)',
+    'allgather': '(tensor, name=None, process_set=gps)',
+    'allgather_async': '(tensor, name=None, process_set=gps)',
+    'grouped_allgather': '(tensors, name=None, process_set=gps)',
+    'grouped_allgather_async': '(tensors, name=None, process_set=gps)',
+    'broadcast': '(tensor, root_rank, name=None, process_set=gps)',
+    'broadcast_': '(tensor, root_rank, name=None, process_set=gps)',
+    'broadcast_async': '(tensor, root_rank, name=None, process_set=gps)',
+    'broadcast_async_': '(tensor, root_rank, name=None, process_set=gps)',
+    'alltoall': '(tensor, splits=None, name=None, process_set=gps)',
+    'alltoall_async': '(tensor, splits=None, name=None, process_set=gps)',
+    'reducescatter': '(tensor, name=None, compression=none, op=0, process_set=gps, prescale_factor=1.0, '
+                     'postscale_factor=1.0)',
+    'reducescatter_async': '(tensor, name=None, op=0, process_set=gps, prescale_factor=1.0, postscale_factor=1.0)',
+    'grouped_reducescatter': '(tensors, name=None, compression=none, op=0, process_set=gps, prescale_factor=1.0, '
+                             'postscale_factor=1.0)',
+    'grouped_reducescatter_async': '(tensors, name=None, op=0, process_set=gps, prescale_factor=1.0, '
+                                   'postscale_factor=1.0)',
+    'join': '(device=-1)',
+    'barrier': '(process_set=gps)',
+    'poll': '(handle)',
+    'synchronize': '(handle)',
+    'broadcast_parameters': '(params, root_rank)',
+    'broadcast_optimizer_state': '(optimizer, root_rank, model=None)',
+    'broadcast_object': '(obj, root_rank=0, name=None, process_set=gps)',
+    'allgather_object': '(obj, name=None)',
+    'DistributedOptimizer': '(optimizer, named_parameters=None, compression=none, backward_passes_per_step=1, op=0, '
+                            'gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False, '
+                            'process_set=gps)',
+    'SyncBatchNorm': '(num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)',
+}
+
+
+@pytest.mark.parametrize('name', sorted(SIGNATURES))
+def test_signature(runtime, torch, name):
+    import horovod.torch as hvd
+    parts = []
+    for parameter in inspect.signature(getattr(hvd, name)).parameters.values():
+        if parameter.default is inspect.Parameter.empty:
+            parts.append(parameter.name)
+        else:
+            default = parameter.default
+            text = ('gps' if default is hvd.global_process_set else
+                    'none' if default is hvd.Compression.none else repr(default))
+            parts.append('{}={}'.format(parameter.name, text))
+    assert '({})'.format(', '.join(parts)) == SIGNATURES[name]
+
+
+def test_names(runtime, torch):
+    import horovod.torch as hvd
+    for name in ('shutdown is_initialized stop_timeline size local_size cross_size rank local_rank cross_rank '
+                 'mpi_threads_supported mpi_enabled mpi_built gloo_enabled gloo_built nccl_built ddl_built ccl_built '
+                 'cuda_built rocm_built is_homogeneous ProcessSet add_process_set remove_process_set elastic '
+                 'HorovodInternalError Compression _check_has_gpu mpi_ops functions optimizer sync_batch_norm '
+                 'compression').split():
+        assert hasattr(hvd, name), name
+    for name in ('is_homogeneous _basics handle_average_backwards_compatibility HorovodAllreduce HorovodBroadcast '
+                 '_handle_map allreduce').split():
+        assert hasattr(hvd.mpi_ops, name), name
+    assert (hvd.Average, hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max, hvd.Product) == (0, 1, 2, 3, 4, 5)

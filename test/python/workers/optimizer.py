@@ -1,0 +1,188 @@
+"""DistributedOptimizer in a job, against gradients computed here for every rank."""
+
+import sys
+
+import torch
+
+import horovod.torch as hvd
+
+
+def make_model():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3)).double()
+
+
+def batch(rank, step=0):
+    torch.manual_seed(100 * step + rank)
+    return torch.randn(6, 5, dtype=torch.float64)
+
+
+def loss_of(model, x):
+    return model(x).pow(2).mean()
+
+
+def mean_gradients(model, step=0, passes=1, factor=1.0):
+    """The average over all ranks of what each computes."""
+    sums = [torch.zeros_like(p) for p in model.parameters()]
+    for rank in range(hvd.size()):
+        for i in range(passes):
+            for s, g in zip(sums, torch.autograd.grad(loss_of(model, batch(rank, step + i)), model.parameters())):
+                s += g
+    return [s * factor / hvd.size() for s in sums]
+
+
+def check(model, expected, tolerance=1e-12):
+    for p, g in zip(model.parameters(), expected):
+        assert torch.allclose(p.grad, g, rtol=tolerance, atol=tolerance), (p.grad, g)
+
+
+def wrap(model, **kwargs):
+    return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+                                    named_parameters=model.named_parameters(), **kwargs)
+
+
+def averages():
+    for set_to_none in (True, False):
+        model, reference = make_model(), make_model()
+        optimizer = wrap(model)
+        for step in range(4):
+            expected = mean_gradients(model, step)
+            optimizer.zero_grad(set_to_none=set_to_none)
+            loss_of(model, batch(hvd.rank(), step)).backward()
+            optimizer.synchronize()
+            check(model, expected)
+            with optimizer.skip_synchronize():
+                optimizer.step()
+
+
+def sums_and_predivide():
+    model = make_model()
+    for kwargs, factor in (({'op': hvd.Sum}, hvd.size()), ({'gradient_predivide_factor': 2.0}, 1.0)):
+        optimizer = wrap(model, **kwargs)
+        optimizer.zero_grad()
+        loss_of(model, batch(hvd.rank())).backward()
+        optimizer.synchronize()
+        check(model, mean_gradients(model, factor=factor))
+        del optimizer
+
+
+def passes():
+    model = make_model()
+    optimizer = wrap(model, backward_passes_per_step=3)
+    for step in range(3):
+        expected = mean_gradients(model, 10 * step, passes=3)
+        optimizer.zero_grad()
+        for i in range(3):
+            loss_of(model, batch(hvd.rank(), 10 * step + i)).backward()
+        optimizer.synchronize()
+        check(model, expected)
+        with optimizer.skip_synchronize():
+            optimizer.step()
+
+
+def fp16():
+    model = make_model()
+    optimizer = wrap(model, compression=hvd.Compression.fp16)
+    loss_of(model, batch(hvd.rank())).backward()
+    optimizer.synchronize()
+    check(model, mean_gradients(model), 1e-2)
+
+
+def other_layers_on_other_ranks():
+    """A rank that does not use a layer sends zeros for it."""
+    model = make_model()
+    optimizer = wrap(model)
+    if hvd.rank() == 0:
+        model[0](batch(0)).sum().backward()
+    else:
+        loss_of(model, batch(hvd.rank())).backward()
+    optimizer.synchronize()
+    rest = [torch.zeros_like(p) for p in model.parameters()]
+    model.zero_grad()
+    for rank in range(1, hvd.size()):
+        for r, g in zip(rest, torch.autograd.grad(loss_of(model, batch(rank)), model.parameters())):
+            r += g / hvd.size()
+    del optimizer
+    model = make_model()
+    optimizer = wrap(model)
+    if hvd.rank() == 0:
+        model[0](batch(0)).sum().backward()
+    else:
+        loss_of(model, batch(hvd.rank())).backward()
+    optimizer.synchronize()
+    check(model[2], rest[2:])
+
+
+def frozen_on_the_way():
+    model = make_model()
+    optimizer = wrap(model)
+    for frozen in (False, True, False):
+        for p in model[0].parameters():
+            p.requires_grad = not frozen
+        optimizer.zero_grad()
+        loss_of(model, batch(hvd.rank())).backward()
+        optimizer.step()
+    first = hvd.broadcast_object([p.tolist() for p in model.parameters()], root_rank=0)
+    assert first == [p.tolist() for p in model.parameters()]
+
+
+def closure():
+    model = make_model()
+    optimizer = wrap(model)
+
+    def evaluate():
+        optimizer.zero_grad()
+        loss = loss_of(model, batch(hvd.rank()))
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(evaluate)
+    first = hvd.broadcast_object([p.tolist() for p in model.parameters()], root_rank=0)
+    assert first == [p.tolist() for p in model.parameters()]
+
+
+def old_gradients():
+    model = make_model()
+    optimizer = wrap(model)
+    kept = []
+    for step in range(4):
+        optimizer.zero_grad(set_to_none=True)
+        expected = mean_gradients(model, step)[0]
+        loss_of(model, batch(hvd.rank(), step)).backward()
+        optimizer.step()
+        kept.append((model[0].weight.grad, expected))
+    for grad, expected in kept:
+        assert torch.allclose(grad, expected, rtol=1e-12, atol=1e-12)
+
+
+def sparse_as_dense():
+    torch.manual_seed(0)
+    embedding = torch.nn.Embedding(6, 2, sparse=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(embedding.parameters(), lr=0.1), sparse_as_dense=True)
+    embedding(torch.tensor([hvd.rank()])).sum().backward()
+    optimizer.step()
+    grad = embedding.weight.grad.to_dense()
+    for row in range(6):
+        assert torch.allclose(grad[row], torch.full((2,), 1.0 / hvd.size() if row < hvd.size() else 0.0)), grad
+
+
+def large():
+    """Gradients large enough to be reduced slice by slice."""
+    p = torch.nn.Parameter(torch.zeros(3000001))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p], lr=1.0))
+    for step in range(5):
+        optimizer.zero_grad()
+        (p * float(hvd.rank() + 1 + step)).sum().backward()
+        optimizer.step()
+        assert (p.grad == (hvd.size() + 1) / 2 + step).all()
+
+
+hvd.init()
+torch.set_num_threads(1)
+for part in (averages, sums_and_predivide, passes, fp16, other_layers_on_other_ranks, frozen_on_the_way, closure,
+             old_gradients, sparse_as_dense, large):
+    part()
+    hvd.barrier()
+    assert not hvd.mpi_ops._handle_map, part
+print('ok', flush=True)

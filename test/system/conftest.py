@@ -1,0 +1,174 @@
+"""Helpers to drive the real hvdrun. Standard library and pytest only."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import pytest
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+WORKERS = pathlib.Path(__file__).resolve().parent / "workers"
+DEADLINE = 60  # generous: what a test waits for has happened long before, or never will
+MARK = "HVDRUN_TEST_MARK"
+
+
+def hvdrun_path():
+    path = pathlib.Path(os.environ.get("HVDRUN", REPO / "build" / "bin" / "hvdrun"))
+    if not path.exists():
+        pytest.fail(f"{path} does not exist; build first, or set HVDRUN")
+    return str(path)
+
+
+def read_proc(pid, name):
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def is_alive(pid):
+    """A zombie has ended: whoever inherited it may reap late."""
+    stat = read_proc(pid, "stat")
+    return bool(stat) and stat[stat.rindex(b")") + 2 :][:1] not in (b"Z", b"X")
+
+
+def state_of(pid):
+    stat = read_proc(pid, "stat")
+    return stat[stat.rindex(b")") + 2 :][:1].decode() if stat else ""
+
+
+def parent_of(pid):
+    stat = read_proc(pid, "stat")
+    return int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else 0
+
+
+def children_of(pid):
+    return [p for p in pids() if is_alive(p) and parent_of(p) == pid]
+
+
+def environ_has(pid, name, value):
+    return f"{name}={value}".encode() in read_proc(pid, "environ").split(b"\0")
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it was ending by itself
+
+
+def wait_until(what, condition, limit=DEADLINE):
+    end = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(f"waited {limit} s in vain for: {what}")
+        time.sleep(0.01)
+
+
+class Job:
+    """One run of hvdrun. All its processes carry a mark in their environment."""
+
+    def __init__(self, *args, env=None, program=None, **popen):
+        self.mark = uuid.uuid4().hex
+        environment = dict(os.environ, **{MARK: self.mark}, **(env or {}))
+        popen.setdefault("stdout", subprocess.PIPE)
+        popen.setdefault("stderr", subprocess.PIPE)
+        self.process = subprocess.Popen([*(program or [hvdrun_path()]), *map(str, args)], env=environment, **popen)
+        self.out = self.err = ""
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def warden(self):
+        wait_until("the warden", lambda: children_of(self.pid))
+        return children_of(self.pid)[0]
+
+    @property
+    def agent(self):
+        warden = self.warden
+        wait_until("the agent", lambda: children_of(warden))
+        return children_of(warden)[0]
+
+    @property
+    def workers(self):
+        """The processes that the agent started; told by their parent, because pids begin again at some number."""
+        return children_of(self.agent)
+
+    def processes(self):
+        return [p for p in pids() if is_alive(p) and environ_has(p, MARK, self.mark)]
+
+    def job_id(self):
+        for pid in self.processes():
+            for entry in read_proc(pid, "environ").split(b"\0"):
+                if entry.startswith(b"HVD_JOB_ID="):
+                    return entry[len(b"HVD_JOB_ID=") :].decode()
+        return None
+
+    def finish(self):
+        """Waits for the end; returns the exit code, fills out and err."""
+        try:
+            out, err = self.process.communicate(timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            for pid in self.processes():
+                kill(pid)
+            pytest.fail("hvdrun did not end")
+        self.out = (out or b"").decode(errors="surrogateescape")
+        self.err = (err or b"").decode(errors="surrogateescape")
+        return self.process.returncode
+
+    def nothing_left(self, job_id=None, within=5):
+        """No process, no socket and no shared memory of the job, at the latest `within` seconds from now."""
+        wait_until(f"the end of {self.processes()}", lambda: not self.processes(), within)
+        if job_id is None:
+            return
+        assert f"hvd-{job_id}" not in pathlib.Path("/proc/net/unix").read_text(errors="replace")
+        for pid in pids():
+            if b"memfd:hvd-" in read_proc(pid, "maps") and is_alive(pid):
+                assert job_id.encode() not in read_proc(pid, "environ")
+
+
+@pytest.fixture
+def start():
+    """start(*args): a running Job, ended for certain after the test."""
+    jobs = []
+
+    def begin(*args, **kwargs):
+        jobs.append(Job(*args, **kwargs))
+        return jobs[-1]
+
+    yield begin
+    for job in jobs:
+        for pid in job.processes():
+            kill(pid)
+        job.process.wait()
+        for stream in (job.process.stdout, job.process.stderr):
+            if stream:
+                stream.close()
+
+
+@pytest.fixture
+def run(start):
+    """run(*args): the finished Job."""
+
+    def begin(*args, **kwargs):
+        job = start(*args, **kwargs)
+        job.finish()
+        job.code = job.process.returncode
+        return job
+
+    return begin
+
+
+def worker(name, *args):
+    """The command line of a test worker written in Python."""
+    return [sys.executable, "-S", "-E", str(WORKERS / name), *map(str, args)]

@@ -1,0 +1,72 @@
+"""Joining, epochs and broken epochs, seen by workers that speak the link protocol themselves."""
+
+from conftest import worker
+
+
+def lines(job, rank):
+    prefix = f"[{rank}]<stdout>:"
+    return [line[len(prefix) :] for line in job.out.splitlines() if line.startswith(prefix)]
+
+
+def test_all_ranks_join_one_epoch_and_leave(run):
+    job = run("-np", 3, *worker("link_worker.py", "join", "goodbye"))
+    assert job.code == 0, job.err
+    for rank in range(3):
+        assert lines(job, rank) == [f"epoch 1 rank {rank} size 3 page True"]
+
+
+def test_epochs_are_numbered_on(run):
+    job = run("-np", 2, *worker("link_worker.py", *["join", "goodbye"] * 20))
+    assert job.code == 0, job.err
+    assert lines(job, 1)[-1] == "epoch 20 rank 1 size 2 page True"
+
+
+def test_death_inside_an_epoch_is_told_to_the_others_and_is_the_cause(run):
+    job = run("-np", 3, *worker("link_worker.py", "join", "1:kill", "broken", "goodbye", "exit=7"))
+    assert job.code == 137
+    (_, broken) = lines(job, 0)
+    assert broken.startswith("broken 1: rank 1 (pid ") and "without hvd.shutdown()" in broken
+    assert "rank 1 on host" in job.err and "signal 9 (SIGKILL)" in job.err
+    assert "2 other ranks were ended" in job.err
+
+
+def test_exit_without_goodbye_fails_the_job_even_with_code_0(run):
+    job = run("-np", 2, *worker("link_worker.py", "join", "1:exit=0", "broken", "exit=5"))
+    assert job.code == 1
+    assert "rank 1 on host" in job.err and "not hvd.shutdown()" in job.err
+
+
+def test_rank_that_ends_before_it_joins_releases_those_who_wait(run):
+    job = run("-np", 2, *worker("link_worker.py", "1:exit=0", "join", "exit=4"))
+    assert job.code == 4
+    (broken,) = lines(job, 0)
+    assert broken.startswith("broken 0: rank 1 (pid ")
+    assert broken.endswith(
+        "ended with exit code 0 before it called hvd.init(), so the world of 2 cannot form"
+    )
+
+
+def test_rank_that_ends_after_its_goodbye_is_no_death(run):
+    job = run("-np", 2, *worker("link_worker.py", "join", "goodbye", "1:exit=0", "exit=0"))
+    assert job.code == 0, job.err
+
+
+def test_data_segments_are_handed_over_by_descriptor(run):
+    job = run("-np", 1, *worker("link_worker.py", "join", "alloc=12345", "fetch=1", "fetch=2", "goodbye"))
+    assert lines(job, 0)[1:] == [
+        "segment 1 bytes 12345 real 12345 error ''",
+        "segment 1 bytes 12345 real 12345 error ''",
+        "segment 2 bytes 0 real -1 error 'segment 2 does not exist any more'",
+    ]
+
+
+def test_a_second_process_in_one_slot_is_refused_with_a_sentence(run):
+    job = run("-np", 1, *worker("link_worker.py", "second-link"))
+    assert job.code == 8
+    assert "slot 0 is in use by process" in lines(job, 0)[0]
+
+
+def test_a_wrong_key_is_refused(run):
+    job = run("-np", 1, "env", "HVD_JOB_KEY=guess", *worker("link_worker.py", "join"))
+    assert job.code == 8
+    assert "does not have the key of this job" in lines(job, 0)[0]

@@ -1,0 +1,148 @@
+"""The last block on the screen is the first cause, whoever shouted later; --error-file has it as JSON."""
+
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+from conftest import MARK, hvdrun_path, is_alive, wait_until, worker
+
+TRACEBACK = """
+import os, sys, time
+if os.environ["HOROVOD_RANK"] == "1":
+    def deep(n):
+        if n == 0:
+            raise ValueError("the first cause")
+        deep(n - 1)
+    def middle():
+        try:
+            [][1]
+        except IndexError:
+            deep(3)
+    middle()
+time.sleep(0.3)
+sys.stderr.write("noise of a consequence\\n" * 100)
+sys.exit(9)
+"""
+
+
+def report_of(job):
+    return job.err[job.err.rindex("hvdrun: rank") :]
+
+
+def test_P04_first_failure_is_the_last_block(run):
+    job = run("-np", 4, "--terminate-grace", 5, sys.executable, "-c", TRACEBACK)
+    assert job.code == 1
+    report = report_of(job)
+    assert report.startswith("hvdrun: rank 1 on host ") and "exit code 1" in report
+    assert "ValueError: the first cause" in report and "noise" not in report
+    assert report.rstrip().endswith("3 other ranks were ended because of it.")
+
+
+def test_L12_report_has_host_pid_end_traceback_and_others(run):
+    job = run("-np", 2, sys.executable, "-c", TRACEBACK)
+    report = report_of(job)
+    assert f"on host {os.uname().nodename} (pid " in report
+    assert report.count("Traceback (most recent call last):") == 2, "with the exception it came from"
+    assert "IndexError" in report and report.count("in deep") == 4
+
+
+def test_a_long_traceback_is_whole(run):
+    code = "import sys\nsys.setrecursionlimit(9999)\n" + "\n".join(
+        f"def f{i}(): f{i + 1}()" for i in range(60)) + "\ndef f60(): raise KeyError('bottom')\nf0()\n"
+    job = run("-np", 1, sys.executable, "-c", code)
+    report = report_of(job)
+    assert "in f0" in report and "in f59" in report and "KeyError: 'bottom'" in report
+
+
+@pytest.mark.parametrize("name, meaning", [("SEGV", "memory that it does not have"), ("ABRT", "gave up by itself"),
+                                           ("KILL", "did not run out of memory"), ("TERM", "not part of hvdrun")])
+def test_signals_are_told_apart(run, name, meaning):
+    number = getattr(signal, f"SIG{name}").value
+    job = run("-np", 2, "sh", "-c", f"[ $HOROVOD_RANK = 1 ] && kill -{name} $$; sleep 600")
+    assert job.code == 128 + number
+    assert f"failed: signal {number} (SIG{name})" in job.err and meaning in job.err
+
+
+def test_error_file_is_json_for_its_owner(run, tmp_path):
+    path = tmp_path / "error.json"
+    job = run("-np", 3, "--error-file", path, "sh", "-c", "[ $HOROVOD_RANK = 2 ] && { printf 'q\"\\377\\n' >&2; exit 7; }; sleep 600")
+    assert job.code == 7
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    said = json.loads(path.read_text(encoding="utf-8"))
+    assert said["version"] == 1 and said["kind"] == "rank" and said["exit_code"] == 7
+    assert said["rank"] == 2 and said["host"] == os.uname().nodename and said["pid"] > 0
+    assert said["cause"] == "exit code 7" and said["stderr"] == 'q"\ufffd' and said["others_ended"] == 2
+    assert said["command"][0] == "sh" and said["num_proc"] == 3 and said["out_of_memory"] is False
+    assert said["report"] in job.err.replace("\udcff", "\ufffd") or "exit code 7" in said["report"]
+    assert os.listdir(tmp_path) == ["error.json"]
+
+
+def test_error_file_of_a_former_job_goes_away(run, tmp_path):
+    path = tmp_path / "error.json"
+    path.write_text("old")
+    assert run("-np", 1, "--error-file", path, "true").code == 0
+    assert not path.exists()
+
+
+def test_error_file_that_cannot_be_written_is_said_before_anything_starts(run, tmp_path):
+    for bad in (tmp_path / "no" / "such" / "folder.json", tmp_path):
+        job = run("-np", 1, "--error-file", bad, "touch", tmp_path / "started")
+        assert job.code == 2 and str(bad) in job.err and len(job.err.splitlines()) == 1
+    assert not (tmp_path / "started").exists()
+
+
+def test_error_file_of_a_signal_and_of_an_interrupt(run, start, tmp_path):
+    path = tmp_path / "error.json"
+    run("-np", 1, "--error-file", path, "sh", "-c", "kill -SEGV $$")
+    said = json.loads(path.read_text())
+    assert said["signal"] == 11 and said["signal_name"] == "SIGSEGV" and said["exit_code"] == 139
+    job = start("-np", 1, "--error-file", path, "sleep", 600)
+    wait_until("the worker", lambda: len(job.processes()) >= 4)
+    os.kill(job.pid, signal.SIGINT)
+    assert job.finish() == 130
+    said = json.loads(path.read_text())
+    assert said["kind"] == "interrupt" and said["signal_name"] == "SIGINT"
+
+
+def memory_group():
+    """A fresh cgroup of at most 64 MB for the calling process's children: the command that moves itself there."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        folder = pathlib.Path(root) / f"hvd-test-{os.getpid()}"
+        try:
+            folder.mkdir()
+            (folder / limit).write_text(str(64 << 20))
+            return folder
+        except OSError:
+            try:
+                folder.rmdir()
+            except OSError:
+                pass
+    return None
+
+
+def test_P33_out_of_memory_is_told_from_a_kill(run):
+    folder = memory_group()
+    if folder is None:
+        pytest.skip("no cgroup with a memory limit can be made here")
+    try:
+        eat = "import os,time\nif os.environ['HOROVOD_RANK'] == '1':\n  x = bytearray(300 << 20)\n  x[::4096] = b'x' * len(x[::4096])\ntime.sleep(600)"
+        script = f'echo $$ > {folder}/cgroup.procs && exec "$@"'
+        environment = dict(os.environ)
+        done = subprocess.run(["sh", "-c", script, "sh", hvdrun_path(), "-np", "2", sys.executable, "-S", "-E", "-c", eat],
+                              capture_output=True, text=True, timeout=60, env=environment)
+        assert done.returncode == 137, done.stderr
+        assert "rank 1 on host" in done.stderr and "the kernel ended it for lack of memory" in done.stderr
+        done = subprocess.run(["sh", "-c", script, "sh", hvdrun_path(), "-np", "2", "sh", "-c",
+                               "[ $HOROVOD_RANK = 1 ] && kill -9 $$; sleep 600"],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 137 and "did not run out of memory" in done.stderr
+    finally:
+        wait_until("the end of the group", lambda: not (folder / "cgroup.procs").read_text().strip())
+        folder.rmdir()
+
+

@@ -1,0 +1,113 @@
+"""Which processes run where: -H, --hostfile, -np, and one machine that plays several hosts."""
+
+import os
+import signal
+import socket
+
+import pytest
+from conftest import is_alive, wait_until, worker
+
+SHOW = 'echo "$HOROVOD_RANK $HOROVOD_SIZE $HOROVOD_LOCAL_RANK/$HOROVOD_LOCAL_SIZE $HOROVOD_CROSS_RANK/$HOROVOD_CROSS_SIZE $HOROVOD_HOSTNAME"'
+
+
+def places(job):
+    assert job.code == 0, job.err
+    return sorted(line.split(":", 1)[1] for line in job.out.splitlines())
+
+
+def test_L4_np_is_a_cap(run):
+    assert places(run("-np", 2, "-H", "localhost:4", "sh", "-c", SHOW)) == ["0 2 0/2 0/1 localhost", "1 2 1/2 0/1 localhost"]
+
+
+def test_slots_default_to_gpus_or_cores(run):
+    gpus = [name for name in os.listdir("/dev") if name.startswith("nvidia") and name[6:].isdigit()]
+    slots = len(gpus) or len(os.sched_getaffinity(0))
+    assert run("-np", slots, "-H", "localhost", "true").code == 0
+    job = run("-np", slots + 1, "-H", "localhost", "true")
+    assert job.code == 2 and f"have {slots} slots" in job.err
+    assert run("-np", slots + 1, "-H", "localhost", "--slots-per-host", slots + 1, "true").code == 0
+
+
+def test_P34_every_name_of_this_machine_is_one_host(run):
+    names = f"localhost:1,127.0.0.1:1,{socket.gethostname()}:1"
+    assert places(run("-np", 3, "-H", names, "sh", "-c", SHOW)) == [f"{r} 3 {r}/3 0/1 localhost" for r in range(3)]
+
+
+def test_L13_hostfile_with_blank_lines_comments_and_max_slots(run, tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# one machine\n\n   \nlocalhost slots=2 max_slots=4   # here\n\n127.0.0.1:1\n")
+    assert len(places(run("-np", 3, "--hostfile", hosts, "sh", "-c", SHOW))) == 3
+    job = run("-np", 4, "--hostfile", hosts, "true")
+    assert job.code == 2 and "3 slots" in job.err
+    hosts.write_text("localhost\nlocalhost slots=x\n")
+    job = run("-np", 1, "--hostfile", hosts, "true")
+    assert job.code == 2 and "line 2" in job.err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-np", "3", "-H", "localhost:2"],
+        ["-np", "1", "-H", ":2"],
+        ["-np", "1", "-H", "localhost:two"],
+        ["-np", "1", "-H", "localhost:0"],
+        ["-np", "1", "-H", "localhost:-1"],
+        ["-np", "1", "-H", "localhost,"],
+        ["-np", "1", "-H", "a", "--hostfile", "b"],
+        ["-np", "1", "--hostfile", "/no/such/file"],
+        ["-np", "1", "--hostfile", "/dev/null"],
+        ["-np", "1", "-H", "192.0.2.77:2"],
+        ["-np", "1", "-H", "-x:2"],
+        ["-np", "1", "-H", "a\x1b[31m:2"],
+        ["-np", "1", "-H", "x" * 10000],
+        ["-np", "1", "-H", "localhost:" + "9" * 10000],
+    ],
+)
+def test_P47_bad_hosts_are_one_sentence_and_exit_2(run, tmp_path, args):
+    job = run(*args, "touch", tmp_path / "started")
+    assert job.code == 2 and job.out == ""
+    assert len(job.err.strip().splitlines()) == 1 and len(job.err) < 700, job.err
+    assert "\x1b" not in job.err
+    assert not (tmp_path / "started").exists()
+
+
+def test_P47_hosts_with_a_space_between_are_told_the_right_spelling(run):
+    job = run("-np", 2, "-H", "localhost:1", "localhost:1", "true")
+    assert job.code == 2 and len(job.err.splitlines()) == 1
+    assert "'localhost:1' stands where the command begins" in job.err and "-H localhost:1,localhost:1\n" in job.err
+    job = run("-np", 1, "-H", "localhost:1", "./localhost:1")
+    assert job.code == 127, "with a path it is a command"
+
+
+def test_another_machine_is_refused_with_its_name(run):
+    job = run("-np", 1, "-H", "localhost:1,192.0.2.77:1", "true")
+    assert job.code == 2 and "192.0.2.77" in job.err and "not available yet" in job.err
+
+
+def test_one_machine_plays_two_hosts(run):
+    job = run("-np", 3, "--hosts-per-machine", 2, "sh", "-c", SHOW)
+    assert places(job) == ["0 3 0/2 0/2 host-0", "1 3 1/2 0/1 host-0", "2 3 0/1 1/2 host-1"]
+
+
+def test_played_hosts_end_together_and_leave_nothing(start):
+    for victim in ("agent", "warden", "hvdrun", "worker"):
+        job = start("-np", 4, "--hosts-per-machine", 2, "sh", "-c", "setsid sleep 600 & sleep 600")
+        agents = lambda: [p for p in job.processes() if b"\0agent\0" in open(f"/proc/{p}/cmdline", "rb").read()]
+        wait_until("two agents, two wardens, workers and children", lambda: len(job.processes()) >= 1 + 4 + 12)
+        known = {"hvdrun": job.pid, "warden": job.warden, "agent": job.agent}
+        known["worker"] = next(p for p in job.processes() if p != job.pid and p not in agents() and os.getsid(p) == p)
+        os.kill(known[victim], signal.SIGKILL)
+        job.nothing_left()
+        assert job.finish() == {"hvdrun": -9, "worker": 137}.get(victim, 1), job.err
+
+
+def test_a_host_that_ends_well_does_not_disturb_the_other(run):
+    job = run("-np", 2, "--hosts-per-machine", 2, "sh", "-c", "[ $HOROVOD_RANK = 1 ] && sleep 0.5; echo done")
+    assert job.code == 0 and job.out.count("done") == 2
+
+
+def test_init_between_hosts_fails_with_a_sentence(run):
+    job = run("-np", 2, "--hosts-per-machine", 2, *worker("init_worker.py"))
+    assert job.code != 0
+    assert "hvd.init" in job.err or "host" in job.err
+    job.nothing_left()

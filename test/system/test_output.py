@@ -1,0 +1,232 @@
+"""What workers print: on the screen, folded, with times and colours, and in files."""
+
+import os
+import pty
+import re
+import time
+
+import pytest
+from conftest import state_of, wait_until
+
+WRITE_BYTES = "import os,sys;d=bytes.fromhex(sys.argv[1]);os.write(1,d)"
+
+
+def test_timestamps_have_the_known_form(run):
+    job = run("-np", 2, "-prefix-timestamp", "sh", "-c", "echo out; echo err >&2")
+    stamp = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d \d{4}"
+    assert sorted(re.sub(stamp, "T", line) for line in job.out.splitlines()) == ["T[0]<stdout>:out", "T[1]<stdout>:out"]
+    assert re.search(f"^{stamp}\\[1\\]<stderr>:err$", job.err, re.M)
+
+
+def test_colors_only_where_wanted(run):
+    job = run("-np", 2, "echo", "hi")
+    assert "\x1b" not in job.out
+    job = run("-np", 2, "--color", "always", "echo", "hi")
+    assert sorted(job.out.splitlines()) == ["\x1b[31m[0]<stdout>:\x1b[0mhi", "\x1b[32m[1]<stdout>:\x1b[0mhi"]
+
+
+def on_a_terminal(start, *args, env=None):
+    """What a terminal shows on which hvdrun runs."""
+    master, slave = pty.openpty()
+    job = start(*args, env=dict({"TERM": "xterm", "NO_COLOR": ""}, **(env or {})), stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            data = os.read(master, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not data:
+            break
+        seen += data
+    os.close(master)
+    assert job.process.wait(60) == 0
+    return seen.decode()
+
+
+def test_colors_on_a_terminal(start):
+    assert "\x1b[31m[0]<stdout>:\x1b[0mhi" in on_a_terminal(start, "-np", 1, "echo", "hi")
+    assert "\x1b[31m" not in on_a_terminal(start, "-np", 1, "echo", "hi", env={"NO_COLOR": "1"})
+    assert "\x1b[31m" not in on_a_terminal(start, "-np", 1, "--color", "never", "echo", "hi")
+
+
+def test_L3_bytes_that_are_no_text_stop_nothing(run):
+    """One byte that is no UTF-8, then much more than a pipe holds."""
+    script = "import os;os.write(1,b'\\xff\\xfe\\x80\\n');[os.write(1,b'x'*999+b'\\n') for i in range(1000)];os.write(2,b'\\xc3\\n')"
+    job = run("-np", 2, "/usr/bin/python3", "-S", "-c", script)
+    assert job.code == 0
+    raw = job.out.encode(errors="surrogateescape")
+    for rank in range(2):
+        assert b"[%d]<stdout>:\xff\xfe\x80\n" % rank in raw
+        assert raw.count(b"[%d]<stdout>:x" % rank) == 1000
+        assert b"[%d]<stderr>:\xc3\n" % rank in job.err.encode(errors="surrogateescape")
+
+
+def test_L2_a_grandchild_that_holds_the_pipe_holds_nobody_up(run):
+    began = time.monotonic()
+    job = run("-np", 2, "sh", "-c", "[ $RANK = 1 ] || sleep 600; sleep 600 & exit 3")
+    assert job.code == 3 and time.monotonic() - began < 15
+    job.nothing_left()
+
+
+def test_a_long_line_is_whole(run):
+    size = 20_000_000
+    job = run("-np", 1, "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x; echo; echo end")
+    assert job.code == 0 and len(job.out) == size + 2 * len("[0]<stdout>:") + len("\nend\n")
+    assert job.out.startswith("[0]<stdout>:xxx") and job.out.endswith("x\n[0]<stdout>:end\n")
+    assert job.out.count("x") == size
+
+
+def test_P24_lines_are_whole_and_in_order(run):
+    """Random partial writes of numbered lines and no newline at the end."""
+    script = (
+        "import os,random;r=random.Random(int(os.environ['RANK']));d=b''.join(b'%d\\n'%i for i in range(20000))[:-1]\n"
+        "while d:\n n=r.randrange(1,5000);os.write(r.choice([1]),d[:n]);d=d[n:]"
+    )
+    job = run("-np", 4, "/usr/bin/python3", "-S", "-c", script)
+    lines = job.out.split("\n")
+    assert lines.pop() == ""
+    for rank in range(4):
+        prefix = f"[{rank}]<stdout>:"
+        assert [line[len(prefix) :] for line in lines if line.startswith(prefix)] == [str(i) for i in range(20000)]
+    assert len(lines) == 80000
+
+
+# ---- a start that takes time
+
+
+def test_a_slow_start_shows_progress_on_a_terminal(start):
+    shown = on_a_terminal(start, "-np", 2, "sh", "-c", "sleep 1; [ $RANK = 1 ] || echo out")
+    line = "\r\x1b[Khvdrun: starting: workers started 2/2, in init 0/2"
+    assert line in shown
+    assert shown.split(line)[-1] == "\r\x1b[K\x1b[31m[0]<stdout>:\x1b[0mout\r\n"
+
+
+def test_no_progress_without_a_terminal_or_when_the_start_is_quick(run, start):
+    assert run("-np", 1, "sleep", "1").err == ""
+    assert "starting" not in on_a_terminal(start, "-np", 1, "true")
+
+
+# ---- files
+
+
+def files_of(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_L5_files_of_one_rank(run, tmp_path):
+    job = run("-np", 1, "--output-filename", tmp_path / "logs" / "deep", "sh", "-c", "echo out; printf err >&2")
+    assert job.code == 0
+    assert files_of(tmp_path / "logs" / "deep") == {"rank.0/stdout": b"out\n", "rank.0/stderr": b"err"}
+    assert job.out == "[0]<stdout>:out\n" and job.err == "[0]<stderr>:err\n"
+
+
+def test_L5_file_names_are_padded_and_hold_no_prefix(run, tmp_path):
+    (tmp_path / "rank.03").mkdir()
+    (tmp_path / "rank.03" / "stdout").write_text("of the job before\n" * 100)
+    job = run("-np", 11, "-prefix-timestamp", "--output-filename", tmp_path, "sh", "-c", "echo $RANK")
+    assert job.code == 0 and len(job.out.splitlines()) == 11
+    expected = {f"rank.{rank:02}/stdout": b"%d\n" % rank for rank in range(11)}
+    assert files_of(tmp_path) == {**expected, **{f"rank.{rank:02}/stderr": b"" for rank in range(11)}}
+
+
+def test_files_have_the_same_bytes(run, tmp_path):
+    data = os.urandom(3_000_000)
+    (tmp_path / "data").write_bytes(data)
+    job = run("-np", 2, "--output-filename", tmp_path / "logs", "--fold", "cat", tmp_path / "data", stdout=open(os.devnull))
+    assert job.code == 0
+    for rank in range(2):
+        assert (tmp_path / "logs" / f"rank.{rank}" / "stdout").read_bytes() == data
+
+
+def test_files_are_kept_when_hvdrun_is_killed(start, tmp_path):
+    job = start("-np", 1, "--output-filename", tmp_path, "sh", "-c", "echo before; sleep 600")
+    wait_until("the line", lambda: (tmp_path / "rank.0" / "stdout").exists() and (tmp_path / "rank.0" / "stdout").read_bytes())
+    job.process.kill()
+    job.nothing_left()
+    assert (tmp_path / "rank.0" / "stdout").read_bytes() == b"before\n"
+
+
+def test_a_full_disk_is_said_once_and_stops_nothing(run, tmp_path):
+    for rank in range(2):
+        (tmp_path / f"rank.{rank}").mkdir()
+        (tmp_path / f"rank.{rank}" / "stdout").symlink_to("/dev/full")
+    job = run("-np", 2, "--output-filename", tmp_path, "sh", "-c", "seq 20000; echo kept >&2")
+    assert job.code == 0
+    assert len(job.out.splitlines()) == 40000
+    assert job.err.count("No space left on device") == 1 and "/stdout" in job.err
+    assert (tmp_path / "rank.0" / "stderr").read_bytes() == b"kept\n"
+
+
+def test_files_that_cannot_be_made_are_an_error(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    job = run("-np", 1, "--output-filename", tmp_path / "file", "touch", tmp_path / "started")
+    assert job.code == 2 and str(tmp_path / "file") in job.err and len(job.err.splitlines()) == 1
+    assert not (tmp_path / "started").exists()
+
+
+# ---- folded
+
+
+def test_P24_equal_lines_are_folded(run):
+    job = run("-np", 4, "--fold", "sh", "-c", 'echo same; [ $RANK = 1 ] || echo odd; [ $RANK != 2 ] || echo "mine"; echo e >&2')
+    lines = job.out.splitlines()
+    assert "[0-3]<stdout>:same" in lines and "[0,2-3]<stdout>:odd" in lines and "[2]<stdout>:mine" in lines
+    assert len(lines) == 3 and "[0-3]<stderr>:e" in job.err
+
+
+def test_P24_folded_counts_match(run):
+    count = 5000
+    job = run("-np", 4, "--fold", "seq", count)
+    seen = [0] * 4
+    for line in job.out.splitlines():
+        label, _, number = line[1:].partition("]<stdout>:")
+        for part in label.split(","):
+            first, _, last = part.partition("-")
+            for rank in range(int(first), int(last or first) + 1):
+                seen[rank] += 1
+                assert seen[rank] == int(number)
+    assert seen == [count] * 4
+
+
+def test_folded_output_is_live(start):
+    job = start("-np", 3, "--fold", "sh", "-c", "[ $RANK = 0 ] || sleep 600; echo now; sleep 600")
+    began = time.monotonic()
+    assert os.read(job.process.stdout.fileno(), 100) == b"[0]<stdout>:now\n"
+    assert time.monotonic() - began < 10
+    job.process.terminate()
+    job.finish()
+
+
+# ---- slow readers
+
+
+def test_P24_a_reader_that_stops_holds_up_workers_but_no_signal(start):
+    """hvdrun | less: nothing is read for longer than a heartbeat takes, then the job is ended."""
+    job = start("-np", 2, "sh", "-c", "seq 10000000")
+    os.read(job.process.stdout.fileno(), 100)
+    looks = []
+    wait_until("standstill", lambda: looks.append(all(state_of(p) == "S" for p in job.processes())) or all(looks[-50:]) and len(looks) > 50)
+    time.sleep(3)  # longer than the time between heartbeats
+    assert job.process.poll() is None
+    job.process.terminate()
+    wait_until("the end of the workers", lambda: len(job.processes()) <= 3)  # hvdrun, warden, agent
+    job.finish()
+    job.nothing_left()
+
+
+def test_a_rank_that_floods_stderr_blocks_nobody(run):
+    script = "[ $RANK = 0 ] && { head -c 30000000 /dev/zero | tr '\\0' x >&2; exit 0; }; seq 1000"
+    job = run("-np", 2, "sh", "-c", script)
+    assert job.code == 0 and job.err.count("x") == 30_000_000
+    assert job.out.count("[1]<stdout>:") == 1000
+
+
+@pytest.mark.skipif(not os.environ.get("HVD_SOAK"), reason="set HVD_SOAK=1")
+def test_a_line_of_200_MB(start):
+    size = 200_000_000
+    job = start("-np", 1, "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x")
+    total = 0
+    while data := os.read(job.process.stdout.fileno(), 1 << 20):
+        total += data.count(b"x")
+    assert total == size and job.finish() == 0

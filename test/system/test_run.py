@@ -1,0 +1,180 @@
+"""What a person types and sees: usage errors, exit codes, output."""
+
+import os
+import stat
+
+import pytest
+from conftest import state_of, wait_until
+
+
+@pytest.mark.parametrize(
+    "args, named",
+    [
+        (["-np", "0", "true"], "0"),
+        (["-np", "x", "true"], "x"),
+        (["-np", "-3", "true"], "-3"),
+        (["-np", "2"], "command"),
+        (["--frobnicate", "-np", "2", "true"], "--frobnicate"),
+        (["-np"], "-np"),
+        ([], ""),
+    ],
+)
+def test_usage_errors_are_one_sentence_and_exit_2(run, args, named):
+    job = run(*args)
+    assert job.code == 2
+    assert job.out == ""
+    assert named in job.err
+    assert len(job.err.strip().splitlines()) == 1, job.err
+
+
+def test_a_command_that_does_not_exist_exits_127(run):
+    job = run("-np", 2, "no-such-command-here")
+    assert job.code == 127
+    assert len(job.err.strip().splitlines()) == 1, job.err
+    assert "'no-such-command-here'" in job.err and "PATH" in job.err
+
+
+def test_a_path_that_does_not_exist_exits_127(run):
+    job = run("-np", 2, "./no/such/program")
+    assert job.code == 127
+    assert "'./no/such/program' does not exist" in job.err
+
+
+def test_a_file_that_is_not_executable_exits_126(run, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("print('hi')\n")
+    job = run("-np", 2, script)
+    assert job.code == 126
+    assert f"python {script}" in job.err
+
+
+def test_a_script_without_interpreter_line_runs_under_sh(run, tmp_path):
+    script = tmp_path / "plain"
+    script.write_text("echo plain $1\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    job = run("-np", 1, script, "word")
+    assert (job.code, job.out) == (0, "[0]<stdout>:plain word\n")
+
+
+def test_a_missing_interpreter_is_named_as_the_reason(run, tmp_path):
+    script = tmp_path / "odd"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    job = run("-np", 1, script)
+    assert job.code == 127
+    assert "interpreter" in job.err
+
+
+def test_exit_code_of_the_first_failing_worker(run):
+    job = run("-np", 3, "sh", "-c", "[ $HOROVOD_RANK = 1 ] && { echo why >&2; exit 3; }; sleep 600")
+    assert job.code == 3
+    assert "rank 1 on host" in job.err and "exit code 3" in job.err
+    assert "    why\n" in job.err
+    assert "2 other ranks were ended because of it" in job.err
+
+
+def test_a_worker_ended_by_a_signal_exits_128_plus_n(run):
+    job = run("-np", 2, "sh", "-c", "[ $HOROVOD_RANK = 1 ] && kill -9 $$; sleep 600")
+    assert job.code == 137
+    assert "signal 9 (SIGKILL)" in job.err
+
+
+def test_the_report_keeps_the_last_lines_only(run):
+    job = run("-np", 1, "sh", "-c", "seq 1000 >&2; exit 1")
+    report = job.err[job.err.index("hvdrun: rank 0") :]
+    assert "    1000\n" in report and "    981\n" in report and "    980\n" not in report
+
+
+def test_output_is_whole_and_prefixed(run):
+    count = 20000
+    job = run("-np", 4, "sh", "-c", f"seq {count}; seq {count} >&2")
+    assert job.code == 0
+    for text, tag in ((job.out, "stdout"), (job.err, "stderr")):
+        by_rank = {rank: [] for rank in range(4)}
+        for line in text.splitlines():
+            prefix, _, value = line.partition(f"]<{tag}>:")
+            by_rank[int(prefix[1:])].append(int(value))
+        for rank in range(4):
+            assert by_rank[rank] == list(range(1, count + 1))
+
+
+def test_bytes_pass_untouched(run, tmp_path):
+    data = bytes(range(256)).replace(b"\n", b"").replace(b"\r", b"") * 3000  # one line of 762,000 bytes
+    (tmp_path / "data").write_bytes(data + b"\n")
+    job = run("-np", 1, "cat", tmp_path / "data")
+    assert job.out.encode(errors="surrogateescape") == b"[0]<stdout>:" + data + b"\n"
+
+
+def test_a_last_line_without_newline_gets_one(run):
+    job = run("-np", 1, "printf", "abc")
+    assert job.out == "[0]<stdout>:abc\n"
+
+
+def test_a_carriage_return_ends_a_piece(run):
+    job = run("-np", 1, "printf", "10%%\\r20%%\\rdone\\r\\nnext\\n")
+    assert job.process.returncode == 0
+    assert job.out == "[0]<stdout>:10%\r[0]<stdout>:20%\r[0]<stdout>:done\r\n[0]<stdout>:next\n"
+
+
+def test_a_reader_that_leaves_does_not_end_the_job(start):
+    job = start("-np", 2, "sh", "-c", "seq 100000; exit 0")
+    job.process.stdout.close()
+    job.process.stdout = None
+    job.process.communicate(timeout=60)
+    assert job.process.returncode == 0
+
+
+def test_a_slow_reader_slows_the_workers_down(start, tmp_path):
+    """The agent holds a bounded amount; the rest waits in the worker's pipe, so the worker waits, too."""
+    job = start("-np", 1, "sh", "-c", f"seq 3000000; touch {tmp_path}/done")
+    first = os.read(job.process.stdout.fileno(), 100)
+    assert first.startswith(b"[0]<stdout>:1\n")
+
+    def writer_sleeps():
+        return all(state_of(p) == "S" for p in job.processes())
+
+    looks = []  # all of them asleep, many times in a row: nobody will move until somebody reads
+    wait_until("standstill", lambda: looks.append(writer_sleeps()) or (len(looks) >= 50 and all(looks[-50:])))
+    assert not (tmp_path / "done").exists()
+    assert job.finish() == 0
+    assert (tmp_path / "done").exists()
+    assert job.out.endswith("[0]<stdout>:3000000\n")
+
+
+def test_worker_environment(run):
+    inherited = {"HOROVOD_RANK": "77", "HVD_STALE": "x", "PYTHONPATH": "/mine", "KEPT": "yes"}
+    job = run("-np", 2, "env", env=inherited)
+    prefix = "[1]<stdout>:"
+    seen = dict(line[len(prefix) :].split("=", 1) for line in job.out.splitlines() if line.startswith(prefix) and "=" in line)
+    assert seen["HOROVOD_RANK"] == "1" and seen["HOROVOD_SIZE"] == "2"
+    assert seen["HOROVOD_LOCAL_RANK"] == "1" and seen["HOROVOD_LOCAL_SIZE"] == "2"
+    assert seen["HOROVOD_CROSS_RANK"] == "0" and seen["HOROVOD_CROSS_SIZE"] == "1"
+    assert seen["HVD_SLOT"] == "1" and len(seen["HVD_JOB_KEY"]) == 64 and len(seen["HVD_JOB_ID"]) == 16
+    assert seen["HVD_RUNTIME"].endswith("/lib/libhvd.so")
+    assert seen["PYTHONPATH"].endswith("/lib/hvdrun/python:/mine")
+    assert seen["PYTHONUNBUFFERED"] == "1" and seen["KEPT"] == "yes"
+    assert "HVD_STALE" not in seen
+
+
+def test_S3_nothing_secret_is_in_any_command_line(start):
+    job = start("-np", 1, "sleep", "600")
+    agent = job.agent
+    for pid in (job.pid, job.warden, agent):
+        assert b"KEY" not in open(f"/proc/{pid}/cmdline", "rb").read()
+
+
+def test_workers_hold_no_descriptor_but_their_own_three(run):
+    job = run("-np", 2, "ls", "/proc/self/fd")  # 3 is the folder that ls reads
+    for rank in range(2):
+        seen = [line.split(":", 1)[1] for line in job.out.splitlines() if line.startswith(f"[{rank}]")]
+        assert seen == ["0", "1", "2", "3"]
+
+
+def test_stdin_of_workers_is_empty(run):
+    job = run("-np", 2, "readlink", "/proc/self/fd/0")
+    assert sorted(job.out.splitlines()) == ["[0]<stdout>:/dev/null", "[1]<stdout>:/dev/null"]
+
+
+def test_verbose_says_how_nothing_is_left_behind(run):
+    job = run("--verbose", "-np", 1, "true")
+    assert "nothing is left behind by means of" in job.err

@@ -1,0 +1,204 @@
+#include "configs/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace hvd {
+namespace {
+
+using Args = std::vector<std::string>;
+using Env = std::map<std::string, std::string>;
+using testing::ContainsRegex;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Result<ParsedCommandLine> Parse(const Args& args, const Env& env = {},
+                                const std::string& yaml = "") {
+  auto lookup = [&](const char* name) -> std::optional<std::string> {
+    auto found = env.find(name);
+    return found == env.end() ? std::nullopt : std::optional(found->second);
+  };
+  auto read = [&](const std::string& path) -> Result<std::string> {
+    if (path == "job.yaml") return yaml;
+    return InvalidArgument("no file " + path);
+  };
+  return ParseCommandLine(args, lookup, read);
+}
+
+std::string ErrorOf(const Args& args, const Env& env = {}, const std::string& yaml = "") {
+  Result<ParsedCommandLine> line = Parse(args, env, yaml);
+  if (line.ok()) return "ok";
+  EXPECT_EQ(line.status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(line.status().message().find('\n'), std::string::npos);
+  return line.status().message();
+}
+
+TEST(CommandLine, FillsSettingsAndLeavesTheCommandAlone) {
+  Result<ParsedCommandLine> line = Parse({"-np", "4", "--verbose", "python", "t.py", "--help"});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_EQ(line->action, Action::kRun);
+  EXPECT_EQ(line->settings.num_proc, 4);
+  EXPECT_TRUE(line->settings.verbose);
+  EXPECT_EQ(line->settings.log_level, "WARNING");
+  EXPECT_EQ(line->settings.start_timeout_seconds, 30);
+  EXPECT_EQ(line->settings.terminate_grace_seconds, 3);
+  EXPECT_EQ(line->settings.driver_grace_seconds, 0);
+  EXPECT_THAT(line->command, ElementsAre("python", "t.py", "--help"));
+  EXPECT_THAT(line->warnings, IsEmpty());
+  EXPECT_THAT(line->settings.worker_environment, IsEmpty());
+}
+
+TEST(CommandLine, UsageErrorsNameTheValueAndWhatWouldWork) {
+  struct Case {
+    Args args;
+    std::string_view message;
+  };
+  const Case cases[] = {
+      {{}, "-np is missing: say the number of processes, for example hvdrun -np 2 python train.py"},
+      {{"python"},
+       "-np is missing: say the number of processes, for example hvdrun -np 2 python train.py"},
+      {{"-np", "0", "a"},
+       "-np 0 is out of range: the number of processes is 1 to 1000000, try -np 2"},
+      {{"-np", "x", "a"},
+       "-np x is not a whole number: the number of processes is 1 to 1000000, try -np 2"},
+      {{"--num-proc=1000001", "a"},
+       "--num-proc 1000001 is out of range: the number of processes is 1 to 1000000, try "
+       "--num-proc 2"},
+      {{"-np", "2"},
+       "there is no command to start: put it after the options, for example hvdrun -np 2 python "
+       "train.py"},
+      {{"-np", "2", ""},
+       "the command '' is an empty text: name a program, for example hvdrun -np 2 python train.py"},
+      {{"-np", "2", "--log-level", "loud", "a"},
+       "--log-level loud is not one of the choices: the log level is TRACE, DEBUG, INFO, WARNING, "
+       "ERROR or FATAL, try --log-level INFO"},
+      {{"-np", "2", "--config-file", "gone.yaml", "a"}, "no file gone.yaml"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(ErrorOf(c.args), c.message);
+}
+
+TEST(CommandLine, FlagBeatsVariableBeatsFileBeatsDefault) {
+  const std::string yaml = "logging: {level: debug}\n";
+  const Env env{{"HOROVOD_LOG_LEVEL", "info"}};
+  const Args with_file{"-np", "1", "--config-file", "job.yaml", "a"};
+  auto level = [](const Result<ParsedCommandLine>& line) {
+    return line.ok() ? line->settings.log_level : line.status().message();
+  };
+  EXPECT_EQ(level(Parse({"-np", "1", "a"})), "WARNING");
+  EXPECT_EQ(level(Parse(with_file, {}, yaml)), "DEBUG");
+  EXPECT_EQ(level(Parse(with_file, env, yaml)), "INFO");
+  Args with_flag = with_file;
+  with_flag.insert(with_flag.begin(), {"--log-level", "trace", "--log-level", "error"});
+  EXPECT_EQ(level(Parse(with_flag, env, yaml)), "ERROR");
+}
+
+TEST(CommandLine, WorkersGetWhatSomeoneSet) {
+  Result<ParsedCommandLine> line =
+      Parse({"-np", "1", "--log-level=info", "a"}, {{"HVD_TERMINATE_GRACE_SECONDS", "3"}});
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(line->settings.worker_environment,
+              ElementsAre("HVD_TERMINATE_GRACE_SECONDS=3", "HOROVOD_LOG_LEVEL=INFO"));
+}
+
+TEST(CommandLine, EmptyVariablesAreUnset) {
+  Result<ParsedCommandLine> line = Parse({"-np", "1", "a"}, {{"HOROVOD_LOG_LEVEL", ""}});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->settings.log_level, "WARNING");
+}
+
+TEST(CommandLine, ZeroStartTimeoutFallsThrough) {
+  const Env env{{"HOROVOD_START_TIMEOUT", "70"}};
+  Result<ParsedCommandLine> line = Parse({"-np", "1", "--start-timeout", "0", "a"}, env);
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->settings.start_timeout_seconds, 70);
+}
+
+TEST(CommandLine, WrongVariablesAndKeysAreNamed) {
+  EXPECT_EQ(ErrorOf({"-np", "1", "a"}, {{"HVD_TERMINATE_GRACE_SECONDS", "soon"}}),
+            "HVD_TERMINATE_GRACE_SECONDS=soon is not a number of seconds: the time from SIGTERM to "
+            "SIGKILL is 0 to 3600 seconds, try HVD_TERMINATE_GRACE_SECONDS=10");
+  EXPECT_EQ(ErrorOf({"--config-file", "job.yaml", "a"}, {}, "launcher:\n  num_proc: 0\n"),
+            "job.yaml:2: launcher.num_proc: 0 is out of range: the number of processes is 1 to "
+            "1000000, try launcher.num_proc: 2");
+}
+
+TEST(CommandLine, UnknownAndPlannedKeysOfAFileAreWarnings) {
+  Result<ParsedCommandLine> line = Parse(
+      {"-np", "1", "--config-file", "job.yaml", "a"}, {{"HOROVOD_FUSION_THRESHOLD", "1"}},
+      "params:\n  fusion_threshold_mb: 32\nautotune:\n  enabled: true\nlogging:\n  levl: INFO\n");
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_THAT(
+      line->warnings,
+      ElementsAre("job.yaml:6: logging.levl is not a setting and has no effect; did you mean "
+                  "logging.level?",
+                  "job.yaml: no effect yet, still to come: autotune.enabled, "
+                  "params.fusion_threshold_mb"));
+}
+
+TEST(CommandLine, AsksForTexts) {
+  EXPECT_THAT(Parse({"--help"})->text, HasSubstr("usage: hvdrun -np N"));
+  EXPECT_EQ(Parse({"-h"})->action, Action::kHelp);
+  EXPECT_EQ(Parse({"--version"})->text, HVD_VERSION "\n");
+  Result<ParsedCommandLine> config = Parse({"--print-config", "--log-level", "INFO"});
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->action, Action::kPrintConfig);
+  EXPECT_THAT(config->text, ContainsRegex("num-proc +-  +default\n"));
+  EXPECT_THAT(config->text, ContainsRegex("log-level +INFO +--log-level\n"));
+  EXPECT_THAT(config->text, ContainsRegex("verbose +off +default\n"));
+  EXPECT_EQ(Parse({"-cb"})->action, Action::kCheckBuild);
+}
+
+TEST(CommandLine, ListsKeepEveryValueInOrder) {
+  Result<ParsedCommandLine> line =
+      Parse({"-np", "1", "-x", "A", "-x", "B=1 2", "--pass-env=C=x=y", "a"});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_THAT(line->settings.pass_env, ElementsAre("A", "B=1 2", "C=x=y"));
+}
+
+TEST(CommandLine, SettingsOfTheRuntimeTravelInItsVariables) {
+  auto environment = [](const Args& args, const Env& env, const std::string& yaml) {
+    Args all{"-np", "1", "--config-file", "job.yaml"};
+    all.insert(all.end(), args.begin(), args.end());
+    all.push_back("a");
+    Result<ParsedCommandLine> line = Parse(all, env, yaml);
+    return line.ok() ? line->settings.worker_environment : Args{line.status().message()};
+  };
+  EXPECT_THAT(environment({"--no-stall-check"}, {}, ""),
+              ElementsAre("HOROVOD_STALL_CHECK_DISABLE=1"));
+  EXPECT_THAT(environment({"--stall-check"}, {{"HOROVOD_STALL_CHECK_DISABLE", "1"}}, ""),
+              ElementsAre("HOROVOD_STALL_CHECK_DISABLE=0"));
+  EXPECT_THAT(environment({}, {{"HOROVOD_STALL_CHECK_DISABLE", "true"}}, ""),
+              ElementsAre("HOROVOD_STALL_CHECK_DISABLE=1"));
+  EXPECT_THAT(environment({}, {}, "stall_check: {enabled: false, warning_time_seconds: 5}"),
+              ElementsAre("HOROVOD_STALL_CHECK_DISABLE=1", "HOROVOD_STALL_CHECK_TIME_SECONDS=5"));
+  EXPECT_THAT(environment({}, {{"HOROVOD_STALL_CHECK_DISABLE", "perhaps"}}, ""),
+              ElementsAre(HasSubstr("HOROVOD_STALL_CHECK_DISABLE=perhaps is not on or off")));
+}
+
+TEST(CommandLine, FilesThatWorkTodayKeepWorking) {
+  Result<ParsedCommandLine> line = Parse({"-np", "1", "--config-file", "job.yaml", "a"}, {},
+                                         "controller: gloo\nparams: {cycle_time_ms: 5}\nlogging: "
+                                         "{hide_timestamp: true, level: INFO}\n");
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_THAT(line->warnings, ElementsAre("job.yaml: no effect yet, still to come: controller, "
+                                          "logging.hide_timestamp, params.cycle_time_ms"));
+  EXPECT_THAT(Parse({"-np", "1", "--config-file", "job.yaml", "a"})->warnings, IsEmpty());
+}
+
+TEST(CommandLine, BracketsInValuesAreOrdinaryCharacters) {
+  Result<ParsedCommandLine> line = Parse({"-np", "1", "--config-file", "[a,b]", "x"});
+  ASSERT_FALSE(line.ok());
+  EXPECT_EQ(line.status().message(), "no file [a,b]");
+}
+
+TEST(CommandLine, RefusesFilesThatAreNone) {
+  EXPECT_THAT(ReadConfigFile(".").status().message(), HasSubstr("is a directory"));
+  EXPECT_THAT(ReadConfigFile("does/not/exist").status().message(), HasSubstr("No such file"));
+  EXPECT_THAT(ReadConfigFile("/dev/zero").status().message(), HasSubstr("longer than 1 MiB"));
+}
+
+}  // namespace
+}  // namespace hvd

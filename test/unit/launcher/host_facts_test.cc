@@ -1,0 +1,70 @@
+// Texts of /proc, read without a machine that has them.
+#include <gtest/gtest.h>
+
+#include "launcher/cgroup.h"
+#include "launcher/job_id.h"
+#include "launcher/jobs_here.h"
+#include "launcher/oom.h"
+
+namespace hvd {
+namespace {
+
+constexpr const char* kMounts =
+    "24 1 0:21 / /proc rw - proc proc rw\n"
+    "30 24 0:26 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw\n";
+
+TEST(CgroupFolder, IsBelowTheMount) {
+  EXPECT_EQ(CgroupFolder(kMounts, "0::/user.slice/me\n"), "/sys/fs/cgroup/user.slice/me");
+  EXPECT_EQ(CgroupFolder(kMounts, "5:cpu:/x\n0::/\n"), "/sys/fs/cgroup");
+}
+
+TEST(CgroupFolder, KnowsContainers) {
+  constexpr const char* kInside = "30 24 0:26 /docker/1 /cg rw - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(CgroupFolder(kInside, "0::/docker/1/sub\n"), "/cg/sub");
+  EXPECT_EQ(CgroupFolder(kInside, "0::/elsewhere\n"), "");
+}
+
+TEST(CgroupFolder, IsNothingWithoutVersion2) {
+  EXPECT_EQ(CgroupFolder(kMounts, "5:cpu:/x\n"), "");
+  EXPECT_EQ(CgroupFolder("24 1 0:21 / /proc rw - proc proc rw\n", "0::/\n"), "");
+  EXPECT_EQ(CgroupFolder("", ""), "");
+}
+
+TEST(OomKills, AreReadFromAllThreeForms) {
+  EXPECT_EQ(OomKillsIn("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"), 2u);
+  EXPECT_EQ(OomKillsIn("oom_kill_disable 0\nunder_oom 0\noom_kill 7\n"), 7u);
+  EXPECT_EQ(OomKillsIn("nr_free 1\noom_kill 12"), 12u);
+  EXPECT_EQ(OomKillsIn("not_oom_kill 9\noom_kill x\n"), std::nullopt);
+}
+
+TEST(AgentJobIn, KnowsAgentsOnly) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(AgentJobIn("/proc/self/exe\0agent\0--job\0"
+                       "0123456789abcdef\0"sv),
+            "0123456789abcdef");
+  EXPECT_EQ(AgentJobIn("hvdrun\0agent\0--job\0nonsense\0"sv), std::nullopt);
+  EXPECT_EQ(AgentJobIn("hvdrun\0-np\0"
+                       "2\0true\0"sv),
+            std::nullopt);
+  EXPECT_EQ(AgentJobIn(""), std::nullopt);
+}
+
+TEST(AgentJobId, IsTheJobsOwnForHost0AndDiffersForOthers) {
+  EXPECT_EQ(AgentJobId("00000000000000fe", 0), "00000000000000fe");
+  EXPECT_EQ(AgentJobId("00000000000000fe", 2), "0000000000000100");
+}
+
+TEST(JobsTable, HasALinePerJob) {
+  JobHere job;
+  job.id = "0123456789abcdef";
+  job.age_seconds = 3723;
+  job.size = 4;
+  job.ranks_alive = 3;
+  job.command = "hvdrun -np 4 true";
+  EXPECT_EQ(JobsTable({job}),
+            "JOB                    AGE     NP  ALIVE  COMMAND\n"
+            "0123456789abcdef   1:02:03      4      3  hvdrun -np 4 true\n");
+}
+
+}  // namespace
+}  // namespace hvd

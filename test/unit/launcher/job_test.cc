@@ -1,0 +1,425 @@
+// The life of a job, told as scripts: what happens, and what the machine says to do about it.
+#include "launcher/job.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <csignal>
+#include <sstream>
+
+namespace hvd {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string Text(const JobAction& action) {
+  struct Namer {
+    std::string operator()(const BeginEpoch& a) { return "begin " + std::to_string(a.epoch); }
+    std::string operator()(const BreakEpoch& a) { return "break " + std::to_string(a.epoch); }
+    std::string operator()(const SignalWorkers& a) { return "signal " + std::to_string(a.signal); }
+    std::string operator()(const FinishJob&) { return "finish"; }
+    std::string operator()(const CutChannels&) { return "cut"; }
+    std::string operator()(const EndRun&) { return "end"; }
+    std::string operator()(const TellUser& a) { return a.sentence; }
+  };
+  return std::visit(Namer{}, action);
+}
+
+// A job of `size` ranks on one host (or one rank per host), with a clock moved by hand.
+class Script {
+ public:
+  explicit Script(uint32_t size, uint32_t hosts = 1) : state(MakeState(size, hosts)) {}
+
+  static JobState MakeState(uint32_t size, uint32_t hosts) {
+    std::vector<HostSlots> list;
+    for (uint32_t h = 0; h < hosts; ++h) list.push_back({"h" + std::to_string(h), size / hosts});
+    return JobState(*MakePlan(list, size), {});
+  }
+
+  // The actions, joined by ", ".
+  std::string On(const JobEvent& event) {
+    Decision decision = Step(state, event, clock.Now());
+    std::ostringstream text;
+    for (const JobAction& action : decision.actions)
+      text << (text.tellp() > 0 ? ", " : "") << Text(action);
+    if (!decision.actions.empty()) reason = decision.reason;
+    for (const JobAction& action : decision.actions) {
+      if (const auto* broken = std::get_if<BreakEpoch>(&action)) told = broken->reason;
+    }
+    return text.str();
+  }
+  std::string Exit(uint32_t rank, int code, int64_t noticed = 0) {
+    return On(WorkerExited{rank, Pid(rank), {false, code}, noticed ? noticed : ++time, "words"});
+  }
+  std::string Killed(uint32_t rank, int signal, int64_t noticed = 0) {
+    return On(WorkerExited{rank, Pid(rank), {true, signal}, noticed ? noticed : ++time, ""});
+  }
+  std::string Lost(uint32_t rank, uint64_t epoch) {
+    return On(RankLost{rank, Pid(rank), epoch, ++time, "it died"});
+  }
+  std::string Left(uint32_t rank, uint64_t epoch) { return On(RankLeft{rank, epoch, ++time}); }
+  void StartAll() {
+    for (uint32_t r = 0; r < state.plan.size(); ++r) On(WorkerStarted{r, Pid(r)});
+  }
+  std::string JoinAll() {
+    std::string last;
+    for (uint32_t r = 0; r < state.plan.size(); ++r) last = On(RankJoined{r});
+    return last;
+  }
+  std::string After(Duration d) {
+    clock.Advance(d);
+    return On(Tick{});
+  }
+  static int32_t Pid(uint32_t rank) { return static_cast<int32_t>(100 + rank); }
+
+  ManualClock clock;
+  JobState state;
+  int64_t time = 0;
+  std::string reason, told;
+};
+
+TEST(Job, AllEndWell) {
+  Script job(2);
+  job.On(Begun{});
+  job.StartAll();
+  EXPECT_EQ(job.state.phase, JobPhase::kRunning);
+  EXPECT_FALSE(job.state.deadline) << "nothing to wait for but the workers";
+  EXPECT_EQ(job.Exit(0, 0), "");
+  EXPECT_EQ(job.Exit(1, 0), "finish");
+  EXPECT_EQ(job.On(AgentFinished{0}), "end");
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Job, AnEpochBeginsWhenEveryRankAsked) {
+  Script job(3);
+  job.StartAll();
+  EXPECT_EQ(job.On(RankJoined{0}), "");
+  EXPECT_EQ(job.On(RankJoined{2}), "");
+  EXPECT_EQ(job.On(RankJoined{1}), "begin 1");
+  job.Left(0, 1), job.Left(1, 1), job.Left(2, 1);
+  EXPECT_EQ(job.JoinAll(), "begin 2");
+}
+
+TEST(Job, WhoAsksAgainWhileOthersAreStillInWaitsForThem) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Left(0, 1);
+  EXPECT_EQ(job.On(RankJoined{0}), "");
+  job.Left(1, 1);
+  EXPECT_EQ(job.On(RankJoined{1}), "begin 2");
+}
+
+TEST(Job, AFailureBeforeAnyEpochEndsTheOthersAtOnce) {
+  Script job(3);
+  job.StartAll();
+  EXPECT_EQ(job.Exit(1, 3), "signal 15");
+  EXPECT_EQ(job.After(seconds(5)), "signal 9") << "after the grace";
+  EXPECT_EQ(job.Killed(0, SIGTERM), "");
+  EXPECT_EQ(job.Killed(2, SIGKILL), "finish");
+  EXPECT_EQ(job.On(AgentFinished{0}), "end");
+  EXPECT_EQ(ExitCode(job.state), 3);
+  EXPECT_EQ(FirstFailedRank(job.state), 1u);
+}
+
+TEST(Job, ALossInsideAnEpochBreaksItAndLetsSurvivorsSpeak) {
+  Script job(3);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_EQ(job.Lost(1, 1), "break 1");
+  EXPECT_EQ(job.Killed(1, SIGSEGV), "");
+  job.Left(0, 1);
+  EXPECT_EQ(job.Exit(0, 1), "") << "HorovodInternalError, not the cause";
+  EXPECT_EQ(job.After(seconds(1)), "signal 15") << "the last one had its time";
+  EXPECT_EQ(job.Exit(2, 1), "finish");
+  job.On(AgentFinished{0});
+  EXPECT_EQ(FirstFailedRank(job.state), 1u);
+  EXPECT_EQ(ExitCode(job.state), 128 + SIGSEGV);
+}
+
+TEST(Job, TheFirstToLeaveIsTheCauseEvenWhenItsExitIsSeenLast) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Left(1, 1);  // sys.exit(3): its exit handler says goodbye, then Python takes its time
+  job.Left(0, 1);  // the peer fails because of it ...
+  job.Exit(0, 1);  // ... and is gone sooner
+  job.Exit(1, 3);
+  EXPECT_EQ(FirstFailedRank(job.state), 1u);
+  EXPECT_EQ(ExitCode(job.state), 3);
+}
+
+TEST(Job, ABigDeadProcessIsReapedLateButStaysTheCause) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Lost(1, 1);
+  job.Left(0, 1);
+  EXPECT_EQ(job.Exit(0, 1), "");
+  EXPECT_EQ(job.Killed(1, SIGKILL), "finish");
+  EXPECT_EQ(ExitCode(job.state), 137);
+}
+
+TEST(Job, LeavingTheOthersInAnEpochWithCode0IsAFailure) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Lost(1, 1);
+  job.Exit(1, 0);
+  job.Left(0, 1);
+  job.Exit(0, 5);
+  EXPECT_EQ(FirstFailedRank(job.state), 1u);
+  EXPECT_EQ(ExitCode(job.state), 1);
+}
+
+TEST(Job, AGoodbyeAndCode0IsNoFailure) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Left(1, 1);
+  EXPECT_EQ(job.Exit(1, 0), "");
+  job.Left(0, 1);
+  EXPECT_EQ(job.Exit(0, 0), "finish");
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Job, WaitingRanksHearThatTheWorldCannotForm) {
+  struct Row {
+    bool exit_first;
+  };
+  for (bool exit_first : {true, false}) {
+    Script job(2);
+    job.StartAll();
+    if (exit_first) {
+      EXPECT_EQ(job.Exit(1, 0), "");
+      EXPECT_EQ(job.On(RankJoined{0}), "break 0");
+    } else {
+      job.On(RankJoined{0});
+      EXPECT_EQ(job.Exit(1, 0), "break 0");
+    }
+    EXPECT_EQ(job.told,
+              "rank 1 (pid 101) ended with exit code 0 before it called hvd.init(), so the world "
+              "of 2 cannot form");
+    EXPECT_EQ(job.Exit(0, 4), "finish");
+    EXPECT_EQ(ExitCode(job.state), 4);
+  }
+}
+
+TEST(Job, AWaitingRankThatDiesIsNoLossOfAnEpoch) {
+  Script job(2);
+  job.StartAll();
+  job.On(RankJoined{0});
+  EXPECT_EQ(job.Lost(0, 0), "");
+  EXPECT_EQ(job.On(RankJoined{1}), "") << "rank 0 does not wait any more";
+  EXPECT_EQ(job.Exit(0, 2), "break 0, signal 15");
+}
+
+TEST(Job, ACommandThatCannotBeStarted) {
+  struct Row {
+    int error, code;
+  };
+  for (const Row& row : {Row{ENOENT, 127}, Row{ENOTDIR, 127}, Row{EACCES, 126}, Row{EIO, 126}}) {
+    Script job(2);
+    EXPECT_EQ(job.On(WorkerNotStarted{0, row.error, "no"}), "signal 15");
+    EXPECT_EQ(job.On(WorkerNotStarted{1, row.error, "no"}), "finish");
+    job.On(AgentFinished{0});
+    EXPECT_EQ(ExitCode(job.state), row.code);
+  }
+}
+
+TEST(Job, InterruptOnceIsGracefulTwiceIsAtOnce) {
+  Script job(2);
+  job.StartAll();
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), "signal 15");
+  EXPECT_EQ(job.After(seconds(1)), "");
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), "signal 9");
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), "") << "more cannot be done";
+  job.Killed(0, SIGKILL);
+  EXPECT_EQ(job.Killed(1, SIGKILL), "finish");
+  EXPECT_EQ(job.On(AgentFinished{0}), "end");
+  EXPECT_EQ(ExitCode(job.state), 130);
+}
+
+TEST(Job, InterruptWhileSurvivorsSpeakEndsThem) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Lost(1, 1);
+  EXPECT_EQ(job.On(Interrupted{SIGTERM}), "signal 15");
+  EXPECT_EQ(job.After(seconds(5)), "signal 9");
+}
+
+TEST(Job, AnAgentThatDoesNotObeySigkillIsCut) {
+  Script job(1);
+  job.StartAll();
+  job.On(Interrupted{SIGTERM});
+  EXPECT_EQ(job.After(seconds(5)), "signal 9");
+  EXPECT_EQ(job.After(seconds(3)), "cut");
+  EXPECT_EQ(job.On(AgentLost{0, "killed"}), "finish, end");
+  EXPECT_EQ(ExitCode(job.state), 143);
+}
+
+TEST(Job, LastOutputThatNobodyReadsCanBeInterrupted) {
+  Script job(1);
+  job.StartAll();
+  EXPECT_EQ(job.Exit(0, 0), "finish");
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), "cut");
+  EXPECT_EQ(job.On(AgentLost{0, "cut"}), "end");
+  EXPECT_EQ(ExitCode(job.state), 0) << "the workers did well";
+}
+
+TEST(Job, ALostAgentEndsTheJobOnTheOtherHosts) {
+  Script job(2, 2);
+  job.StartAll();
+  EXPECT_EQ(job.On(AgentLost{0, "the agent was killed"}), "signal 15");
+  EXPECT_EQ(job.Killed(1, SIGTERM), "finish");
+  EXPECT_EQ(job.On(AgentFinished{1}), "end");
+  EXPECT_EQ(ExitCode(job.state), 1);
+  EXPECT_EQ(job.state.failure->reason, "the agent was killed");
+}
+
+TEST(Job, WorkersThatAreNotStartedInTimeEndTheJob) {
+  Script job(2);
+  job.On(Begun{});
+  job.On(WorkerStarted{0, 100});
+  EXPECT_EQ(job.After(seconds(29)), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+  EXPECT_EQ(job.After(seconds(5)), "signal 9");
+  EXPECT_EQ(job.After(seconds(3)), "cut");
+  EXPECT_EQ(job.On(AgentLost{0, "cut"}), "finish, end");
+  EXPECT_EQ(ExitCode(job.state), 1);
+}
+
+TEST(Job, ATimeoutEndsTheJobGracefullyWith124) {
+  Script job(1);
+  job.state.options.timeout = seconds(60);
+  job.On(Begun{});
+  job.StartAll();
+  EXPECT_EQ(job.After(seconds(59)), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+  EXPECT_EQ(job.reason, "the job did not end within the 60 s of --timeout; all ranks were ended");
+  EXPECT_EQ(job.After(seconds(5)), "signal 9");
+  EXPECT_EQ(job.Killed(0, SIGKILL), "finish");
+  EXPECT_EQ(ExitCode(job.state), 124);
+}
+
+TEST(Job, ATimeoutAfterAFailureChangesNothing) {
+  Script job(2);
+  job.state.options.timeout = seconds(2);
+  job.On(Begun{});
+  job.StartAll();
+  job.Exit(0, 3);
+  EXPECT_EQ(job.After(seconds(2)), "");
+  EXPECT_EQ(job.Killed(1, SIGTERM), "finish");
+  EXPECT_EQ(ExitCode(job.state), 3);
+}
+
+TEST(Job, TimeWhilePausedDoesNotCount) {
+  Script job(1);
+  job.state.options.timeout = seconds(60);
+  job.On(Begun{});
+  job.StartAll();
+  EXPECT_EQ(job.On(Paused{}), "signal 19");
+  EXPECT_EQ(job.On(Paused{}), "") << "it is";
+  job.clock.Advance(seconds(600));
+  EXPECT_EQ(job.On(Resumed{}), "signal 18");
+  EXPECT_EQ(job.On(Resumed{}), "");
+  EXPECT_EQ(job.After(seconds(59)), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+}
+
+TEST(Job, WhoHasNotCalledInitIsSaidAtGrowingIntervals) {
+  Script job(5);
+  job.On(Begun{});
+  job.StartAll();
+  EXPECT_FALSE(job.state.NextTick()) << "nobody calls it: perhaps no such job at all";
+  job.On(RankJoined{3});
+  struct Row {
+    int after;
+    const char* said;
+  };
+  const std::string who = "ranks 0-2,4 (pids 100, 101, 102, 104) have not called hvd.init(); ";
+  for (const Row& row : {Row{9, ""},
+                         {1, "for 10 s"},
+                         {9, ""},
+                         {1, "for 20 s"},
+                         {29, ""},
+                         {1, "for 50 s"},
+                         {59, ""},
+                         {1, "for 110 s"},
+                         {59, ""},
+                         {1, "for 170 s"}}) {
+    std::string said = row.said;
+    EXPECT_EQ(job.After(seconds(row.after)),
+              said.empty() ? "" : who + "1 of 5 ranks waits there, the first " + said);
+  }
+  job.On(RankJoined{0}), job.On(RankJoined{1}), job.On(RankJoined{2});
+  EXPECT_EQ(
+      job.After(seconds(60)),
+      "rank 4 (pid 104) has not called hvd.init(); 4 of 5 ranks wait there, the first for 230 s");
+  EXPECT_EQ(job.On(RankJoined{4}), "begin 1");
+  EXPECT_FALSE(job.state.NextTick()) << "all are in";
+  EXPECT_EQ(job.After(seconds(600)), "");
+}
+
+TEST(Job, AWaitForInitThatEndsIsSaidNoMore) {
+  struct Row {
+    const char* what;
+    JobEvent event;
+  };
+  for (const Row& row : {Row{"a failure", WorkerExited{1, 101, {false, 3}, 1, ""}},
+                         {"an end with code 0", WorkerExited{1, 101, {false, 0}, 1, ""}},
+                         {"the one who waits is lost", RankLost{0, 100, 0, 1, ""}},
+                         {"Ctrl-C", Interrupted{SIGINT}},
+                         {"a lost agent", AgentLost{0, "gone"}}}) {
+    Script job(2);
+    job.state.options.terminate_grace = seconds(3600);
+    job.On(Begun{});
+    job.StartAll();
+    job.On(RankJoined{0});
+    job.On(row.event);
+    EXPECT_EQ(job.After(seconds(60)).find("hvd.init"), std::string::npos) << row.what;
+    EXPECT_FALSE(job.state.init_watch) << row.what;
+  }
+}
+
+TEST(Job, AWaitForTheNextInitIsWatchedFromItsOwnStart) {
+  Script job(2);
+  job.StartAll();
+  job.On(RankJoined{0});
+  job.clock.Advance(seconds(8));
+  job.On(RankJoined{1});
+  job.Left(0, 1);
+  job.On(RankJoined{0});
+  EXPECT_EQ(job.After(seconds(9)), "");
+  job.On(Paused{});
+  EXPECT_EQ(job.After(seconds(600)), "") << "nobody can call anything";
+  job.On(Resumed{});
+  EXPECT_EQ(job.After(seconds(1)),
+            "rank 1 (pid 101) has not called hvd.init() again; 1 of 2 ranks waits there, the first "
+            "for 10 s");
+}
+
+TEST(Job, ManyWhoHaveNotCalledInitAreSaidInOneLine) {
+  Script job(1000);
+  job.StartAll();
+  job.On(RankJoined{999});
+  std::string said = job.After(seconds(10));
+  EXPECT_TRUE(said.starts_with("ranks 0-998 (pids 100, 101, ")) << said;
+  EXPECT_NE(said.find("115 and 983 more) have not called hvd.init(); 1 of 1000"), std::string::npos)
+      << said;
+}
+
+TEST(Job, NonsenseFromAnAgentIsIgnored) {
+  Script job(1);
+  for (const JobEvent& event :
+       {JobEvent(WorkerStarted{7, 1}), JobEvent(RankJoined{7}), JobEvent(RankLeft{7, 1, 1}),
+        JobEvent(RankLost{7, 1, 1, 1, ""}), JobEvent(WorkerExited{7, 1, {}, 1, ""}),
+        JobEvent(WorkerNotStarted{7, 2, ""}), JobEvent(RankLost{0, 1, 99, 1, ""})}) {
+    EXPECT_EQ(job.On(event), "");
+  }
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,76 @@
+#include "launcher/report.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace hvd {
+namespace {
+
+JobState Failed(uint32_t size, uint32_t rank, ProcessEnd end, std::string last_words) {
+  JobState state(*MakePlan({{"node1", size}}, size), {});
+  for (uint32_t r = 0; r < size; ++r) {
+    Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
+  }
+  Step(state, WorkerExited{rank, static_cast<int32_t>(100 + rank), end, 1, std::move(last_words)},
+       {});
+  for (uint32_t r = 0; r < size; ++r) {
+    Step(state, WorkerExited{r, static_cast<int32_t>(100 + r), {true, SIGTERM}, 2, ""}, {});
+  }
+  return state;
+}
+
+TEST(Report, NamesRankHostPidEndAndLastWords) {
+  EXPECT_EQ(Report(Failed(3, 1, {false, 3}, "Traceback\nboom")),
+            "hvdrun: rank 1 on host node1 (pid 101) failed: exit code 3.\n"
+            "  Its last lines on stderr:\n"
+            "    Traceback\n"
+            "    boom\n"
+            "  2 other ranks were ended because of it.\n");
+}
+
+TEST(Report, NamesSignals) {
+  EXPECT_EQ(
+      Report(Failed(2, 0, {true, SIGKILL}, "")),
+      "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL), sent by a process; the "
+      "kernel did not run out of memory.\n"
+      "  1 other rank was ended because of it.\n");
+  EXPECT_EQ(DescribeEnd({true, 34}), "signal 34");
+}
+
+TEST(Report, TellsAKillForLackOfMemory) {
+  JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  Step(state, WorkerStarted{0, 100}, {});
+  Step(state, WorkerExited{0, 100, {true, SIGKILL}, 1, "", true}, {});
+  EXPECT_EQ(
+      Report(state),
+      "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL): the kernel ended it for "
+      "lack of memory; try fewer processes per host or smaller batches.\n");
+}
+
+TEST(Report, SaysWhatALostRankWasDoing) {
+  JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  Step(state, WorkerStarted{0, 100}, {});
+  Step(state, RankJoined{0}, {});
+  Step(state, RankLost{0, 100, 1, 1, "it died", " while it waited for 'grad'"}, {});
+  Step(state, WorkerExited{0, 100, {false, 4}, 1, "", false}, {});
+  EXPECT_EQ(Report(state),
+            "hvdrun: rank 0 on host node1 (pid 100) failed: exit code 4.\n"
+            "  It had called hvd.init() and not hvd.shutdown() while it waited for 'grad'.\n");
+}
+
+TEST(Report, IsSilentWhenAllWentWell) {
+  JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  EXPECT_EQ(Report(state), "");
+}
+
+TEST(Report, NamesAHostThatWasLost) {
+  JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  Step(state, AgentLost{0, "the agent was ended by signal 9 (Killed)"}, {});
+  EXPECT_EQ(Report(state),
+            "hvdrun: host node1 was lost: the agent was ended by signal 9 (Killed). All ranks were "
+            "ended.\n");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,118 @@
+#include "launcher/worker_env.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hvd {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Not;
+
+std::vector<std::string> EnvironmentOf(std::vector<std::string> inherited,
+                                       std::vector<std::string> settings = {},
+                                       std::vector<std::string> given = {}, int omp_threads = -1,
+                                       WorkerCores cores = {}) {
+  StartJob start;
+  start.job_key = "key";
+  start.host = "h1";
+  start.size = 4;
+  start.slots = {{2, 1, 0, 2, 1, 2}, {3, 1, 1, 2, 1, 2}};
+  start.environment = std::move(inherited);
+  start.worker_environment = std::move(settings);
+  start.given_environment = std::move(given);
+  start.omp_threads = omp_threads;
+  start.master_address = "127.0.0.1";
+  start.master_port = 1234;
+  return WorkerEnvironment(start, 1, {"hvd-x", "id"}, {"/p/lib/libhvd.so", "/p/lib/hvdrun/python"},
+                           cores);
+}
+
+TEST(WorkerEnvironment, TellsTheSlot) {
+  std::vector<std::string> environment = EnvironmentOf({});
+  for (const char* entry :
+       {"HOROVOD_RANK=3", "HOROVOD_SIZE=4", "HOROVOD_LOCAL_RANK=1", "HOROVOD_LOCAL_SIZE=2",
+        "HOROVOD_CROSS_RANK=1", "HOROVOD_CROSS_SIZE=2", "HOROVOD_HOSTNAME=h1",
+        "HOROVOD_CONTROLLER=gloo", "HOROVOD_CPU_OPERATIONS=gloo", "HVD_AGENT=hvd-x", "HVD_SLOT=1",
+        "HVD_JOB_KEY=key", "HVD_JOB_ID=id", "HVD_RUNTIME=/p/lib/libhvd.so",
+        "PYTHONPATH=/p/lib/hvdrun/python", "PYTHONUNBUFFERED=1"}) {
+    EXPECT_THAT(environment, Contains(entry));
+  }
+}
+
+TEST(WorkerEnvironment, SlotBeatsSettingsBeatsInheritance) {
+  std::vector<std::string> environment = EnvironmentOf(
+      {"HOROVOD_RANK=9", "HOROVOD_CYCLE_TIME=5", "PLAIN=kept", "PYTHONPATH=/mine", "EMPTY="},
+      {"HOROVOD_CYCLE_TIME=1", "HOROVOD_SIZE=9"});
+  for (const char* entry : {"HOROVOD_RANK=3", "HOROVOD_SIZE=4", "HOROVOD_CYCLE_TIME=1",
+                            "PLAIN=kept", "EMPTY=", "PYTHONPATH=/p/lib/hvdrun/python:/mine"}) {
+    EXPECT_THAT(environment, Contains(entry));
+  }
+  EXPECT_THAT(environment, Not(Contains("HOROVOD_RANK=9")));
+}
+
+TEST(WorkerEnvironment, NothingOfAnOuterJobIsInherited) {
+  std::vector<std::string> environment =
+      EnvironmentOf({"HVD_AGENT=outer", "HVD_ELSE=x", "HOROVOD_ELASTIC=1"});
+  EXPECT_THAT(environment, Not(Contains("HVD_AGENT=outer")));
+  EXPECT_THAT(environment, Not(Contains("HVD_ELSE=x")));
+  EXPECT_THAT(environment, Not(Contains("HOROVOD_ELASTIC=1")));
+}
+
+TEST(WorkerEnvironment, WhatTheUserGaveBeatsSettingsButNoSlot) {
+  std::vector<std::string> environment =
+      EnvironmentOf({"A=inherited", "MASTER_PORT=9"}, {"HOROVOD_CYCLE_TIME=1"},
+                    {"A=file", "A=flag", "HOROVOD_CYCLE_TIME=2", "RANK=9", "MASTER_ADDR=there",
+                     "OLDPWD=/wanted", "HVD_SLOT=9", "PYTHONPATH=/given"});
+  for (const char* entry :
+       {"A=flag", "HOROVOD_CYCLE_TIME=2", "RANK=3", "MASTER_ADDR=there", "MASTER_PORT=1234",
+        "OLDPWD=/wanted", "HVD_SLOT=1", "PYTHONPATH=/p/lib/hvdrun/python:/given"}) {
+    EXPECT_THAT(environment, Contains(entry));
+  }
+}
+
+TEST(WorkerEnvironment, TellsTorchItsPlace) {
+  std::vector<std::string> environment =
+      EnvironmentOf({"RANK=7", "WORLD_SIZE=9", "TORCHELASTIC_USE_AGENT_STORE=True"});
+  for (const char* entry : {"RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2",
+                            "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1234"}) {
+    EXPECT_THAT(environment, Contains(entry));
+  }
+  EXPECT_THAT(environment, Not(Contains("TORCHELASTIC_USE_AGENT_STORE=True")));
+}
+
+TEST(WorkerEnvironment, ThreadsAreAShareOfTheCores) {
+  EXPECT_THAT(EnvironmentOf({}, {}, {}, 0, {8, 0}), Contains("OMP_NUM_THREADS=4"));
+  EXPECT_THAT(EnvironmentOf({}, {}, {}, 0, {8, 3}), Contains("OMP_NUM_THREADS=3"));
+  EXPECT_THAT(EnvironmentOf({}, {}, {}, 0, {1, 0}), Contains("OMP_NUM_THREADS=1"));
+  EXPECT_THAT(EnvironmentOf({"OMP_NUM_THREADS=7"}, {}, {}, 0, {8, 0}),
+              Contains("OMP_NUM_THREADS=7"));
+  EXPECT_THAT(EnvironmentOf({"OMP_NUM_THREADS=7"}, {}, {}, 5, {8, 0}),
+              Contains("OMP_NUM_THREADS=5"));
+  EXPECT_THAT(EnvironmentOf({}, {}, {"OMP_NUM_THREADS=6"}, 5, {8, 0}),
+              Contains("OMP_NUM_THREADS=6"));
+  for (const std::string& entry : EnvironmentOf({}, {}, {}, -1, {8, 0}))
+    EXPECT_FALSE(entry.starts_with("OMP_NUM_THREADS")) << entry;
+  EXPECT_THAT(EnvironmentOf({}, {}, {}, -1, {8, 2}), Contains("HVD_HOST_CORES=8"));
+}
+
+TEST(PrintEnvText, SaysWhyAndHidesTheKey) {
+  ExplainedEnvironment environment;
+  environment.variables = {{"A", "x\ny\x01", "inherited"}, {"HVD_JOB_KEY", "secret", "agent"}};
+  environment.left_out = {{"OLDPWD", "it belongs to the shell"}};
+  std::string text = PrintEnvText(environment);
+  EXPECT_NE(text.find("A=x\\ny\\x01  # inherited\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("HVD_JOB_KEY=...  # a secret of the job, not shown\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("# not passed on: OLDPWD, because it belongs to the shell\n"),
+            std::string::npos);
+}
+
+TEST(PathsBeside, AreRelativeToTheProgram) {
+  InstallPaths paths = PathsBeside("/opt/x/bin/hvdrun");
+  EXPECT_EQ(paths.runtime, "/opt/x/lib/libhvd.so");
+  EXPECT_EQ(paths.python, "/opt/x/lib/hvdrun/python");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,79 @@
+#include "runtime/net/link.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <random>
+
+namespace hvd {
+namespace {
+
+std::vector<LinkMessage> OneOfEach() {
+  return {LinkHello{kLinkVersion, 3, 77, "secret"},
+          LinkJoin{},
+          LinkGoodbye{5},
+          LinkAllocate{1 << 20},
+          LinkFetch{9},
+          LinkFree{9},
+          LinkEpoch{5, 4096, 1, 4, 1, 2, 0, 2, 1},
+          LinkBroken{5, "rank 1 died"},
+          LinkSegment{9, 1 << 20, ""},
+          LinkRefused{"no"}};
+}
+
+TEST(Link, EveryMessageSurvivesTheWire) {
+  for (const LinkMessage& message : OneOfEach()) {
+    std::string bytes = EncodeLink(message);
+    EXPECT_LE(bytes.size(), kMaxLinkMessage);
+    Result<LinkMessage> decoded = DecodeLink(bytes);
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(decoded->index(), message.index());
+    EXPECT_EQ(EncodeLink(*decoded), bytes);
+  }
+}
+
+TEST(Link, TooShortTooLongAndUnknownAreErrors) {
+  for (const LinkMessage& message : OneOfEach()) {
+    std::string bytes = EncodeLink(message);
+    for (size_t length = 0; length < bytes.size(); ++length) {
+      EXPECT_FALSE(DecodeLink(bytes.substr(0, length)).ok());
+    }
+    EXPECT_FALSE(DecodeLink(bytes + "x").ok());
+  }
+  EXPECT_FALSE(DecodeLink("\xff").ok());
+}
+
+TEST(Link, LongReasonsAreCutToFit) {
+  std::string bytes = EncodeLink(LinkBroken{1, std::string(100000, 'x')});
+  EXPECT_LE(bytes.size(), kMaxLinkMessage);
+  EXPECT_TRUE(DecodeLink(bytes).ok());
+}
+
+TEST(Link, RandomBytesNeverCrash) {
+  std::mt19937 random(20240502);
+  for (int round = 0; round < 5000; ++round) {
+    std::string bytes(random() % 64, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    if (!bytes.empty()) bytes[0] = static_cast<char>(random() % 11);
+    if (Result<LinkMessage> decoded = DecodeLink(bytes); !decoded.ok()) {
+      EXPECT_FALSE(decoded.status().message().empty());
+    }
+  }
+}
+
+TEST(Link, DescriptorsTravelWithTheirMessage) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  UniqueFd a(ends[0]), b(ends[1]);
+  ASSERT_TRUE(SendLink(a.get(), LinkSegment{1, 10, ""}, a.get()).ok());
+  Result<ReceivedLink> received = ReceiveLink(b.get(), true);
+  ASSERT_TRUE(received.ok());
+  EXPECT_TRUE(received->fd.valid());
+  EXPECT_EQ(ReceiveLink(b.get(), false).status().code(), Code::kInProgress);
+  a.Reset();
+  received->fd.Reset();
+  EXPECT_EQ(ReceiveLink(b.get(), true).status().code(), Code::kAborted);
+}
+
+}  // namespace
+}  // namespace hvd

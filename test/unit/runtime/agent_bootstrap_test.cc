@@ -1,0 +1,250 @@
+// AgentBootstrap against a scripted agent at the other end of a real link.
+#include "runtime/core/agent_bootstrap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string FreshName() {
+  static int count = 0;
+  return "hvd-test-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+// Runs a script on a thread with each worker that connects, one after the other; joined on destruction.
+class ScriptedAgent {
+ public:
+  using Script = std::function<void(ScriptedAgent&)>;
+
+  explicit ScriptedAgent(Script script)
+      : name_(FreshName()), listening_(ListenLink(name_).value()) {
+    thread_ = std::thread([this, script = std::move(script)] {
+      pollfd entry{listening_.get(), POLLIN, 0};
+      if (::poll(&entry, 1, 60'000) == 1)
+        worker_.Reset(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      script(*this);
+    });
+  }
+  ~ScriptedAgent() { Finish(); }
+
+  AgentAddress address() const { return {name_, 3, "key"}; }
+  // Waits until the script is over.
+  void Finish() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // For scripts.
+  template <typename Message>
+  Message Expect() {
+    Result<ReceivedLink> received = ReceiveLink(worker_.get(), true);
+    if (received.ok() && std::holds_alternative<Message>(received->message)) {
+      return std::get<Message>(received->message);
+    }
+    ADD_FAILURE() << "the worker said something else: "
+                  << (received.ok() ? std::to_string(received->message.index())
+                                    : received.status().message());
+    return Message{};
+  }
+  void Greet() {
+    LinkHello hello = Expect<LinkHello>();
+    EXPECT_EQ(hello.version, kLinkVersion);
+    EXPECT_EQ(hello.slot, 3u);
+    EXPECT_EQ(hello.pid, static_cast<uint32_t>(::getpid()));
+    EXPECT_EQ(hello.job_key, "key");
+    Expect<LinkJoin>();
+  }
+  void Say(const LinkMessage& message, int fd = -1) {
+    EXPECT_TRUE(SendLink(worker_.get(), message, fd).ok());
+  }
+  // Rank 1 of 2, with a page for `local_size` ranks.
+  void BeginEpoch(uint64_t epoch, uint32_t local_size = 2) {
+    const size_t bytes = JobPage::BytesFor(local_size);
+    UniqueFd fd = CreateSharedMemory("hvd-test", bytes).value();
+    Mapping memory = Mapping::Map(fd.get(), bytes).value();
+    JobPage::Format(memory.data(), local_size, epoch);
+    Say(LinkEpoch{epoch, bytes, 1, 2, 1, 2, 0, 1, 1}, fd.get());
+  }
+  void ExpectTheEnd() {
+    EXPECT_EQ(ReceiveLink(worker_.get(), true).status().code(), Code::kAborted);
+  }
+  void HangUp() { worker_.Reset(); }
+
+ private:
+  std::string name_;
+  UniqueFd listening_, worker_;
+  std::thread thread_;
+};
+
+constexpr Duration kNoLimit{0};
+
+TEST(AgentBootstrap, JoinsLeavesAndJoinsAgainOnOneLink) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpoch(5);
+    EXPECT_EQ(a.Expect<LinkGoodbye>().epoch, 5u);
+    a.Expect<LinkJoin>();
+    a.Say(LinkBroken{5, "of an epoch that was left"});
+    a.BeginEpoch(6);
+  });
+  AgentBootstrap bootstrap(agent.address());
+  Result<World> world = bootstrap.Join(kNoLimit);
+  ASSERT_TRUE(world.ok()) << world.status().message();
+  EXPECT_EQ(world->epoch, 5u);
+  EXPECT_EQ(world->rank, 1u);
+  EXPECT_EQ(world->size, 2u);
+  EXPECT_EQ(world->local_rank, 1u);
+  EXPECT_EQ(world->local_size, 2u);
+  EXPECT_EQ(world->cross_size, 1u);
+  EXPECT_TRUE(world->homogeneous);
+  EXPECT_EQ(world->page.header().epoch, 5u);
+  EXPECT_TRUE(bootstrap.watched());
+  bootstrap.Leave(5);
+  Result<World> next = bootstrap.Join(kNoLimit);
+  ASSERT_TRUE(next.ok()) << next.status().message();
+  EXPECT_EQ(next->epoch, 6u);
+}
+
+TEST(AgentBootstrap, ARefusalIsRepeatedWordForWord) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.Say(LinkRefused{"wrong job key"});
+  });
+  Status refused = AgentBootstrap(agent.address()).Join(kNoLimit).status();
+  EXPECT_EQ(refused.code(), Code::kAborted);
+  EXPECT_THAT(refused.message(), HasSubstr("refused this process: wrong job key"));
+}
+
+TEST(AgentBootstrap, AJobThatBreaksWhileJoiningSaysWhy) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.Say(LinkBroken{0, "rank 0 ended with exit code 3 before it called hvd.init()"});
+  });
+  Status broken = AgentBootstrap(agent.address()).Join(kNoLimit).status();
+  EXPECT_EQ(broken.code(), Code::kAborted);
+  EXPECT_EQ(broken.message(), "rank 0 ended with exit code 3 before it called hvd.init()");
+}
+
+TEST(AgentBootstrap, AnAgentThatGoesAwayIsNamed) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.HangUp();
+  });
+  AgentBootstrap bootstrap(agent.address());
+  Status gone = bootstrap.Join(kNoLimit).status();
+  EXPECT_EQ(gone.code(), Code::kAborted);
+  EXPECT_THAT(gone.message(), HasSubstr("the agent of this host is gone"));
+  bootstrap.Leave(1);  // nobody to tell
+  EXPECT_FALSE(bootstrap.Attend().ok());
+}
+
+TEST(AgentBootstrap, NoAgentAtAllIsAnErrorAtOnce) {
+  Status nobody = AgentBootstrap({FreshName(), 0, "key"}).Join(kNoLimit).status();
+  EXPECT_EQ(nobody.code(), Code::kAborted);
+  EXPECT_THAT(nobody.message(), HasSubstr("has its job ended?"));
+  EXPECT_FALSE(AgentBootstrap({"", 0, "key"}).Join(kNoLimit).ok());
+  EXPECT_FALSE(AgentBootstrap({std::string(200, 'a'), 0, "key"}).Join(kNoLimit).ok());
+}
+
+TEST(AgentBootstrap, WaitsNoLongerThanAsked) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.Expect<LinkGoodbye>();  // stays until the worker has given up
+  });
+  AgentBootstrap bootstrap(agent.address());
+  Status late = bootstrap.Join(std::chrono::milliseconds(1)).status();
+  EXPECT_EQ(late.code(), Code::kAborted);
+  EXPECT_EQ(late.message(), "not every rank called hvd.init() within 1 ms");
+  bootstrap.Leave(0);
+}
+
+TEST(AgentBootstrap, RefusesAWorldWithoutItsPage) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.Say(LinkEpoch{5, 4096, 1, 2, 1, 2, 0, 1, 1});
+  });
+  EXPECT_THAT(AgentBootstrap(agent.address()).Join(kNoLimit).status().message(),
+              HasSubstr("without its job page"));
+}
+
+TEST(AgentBootstrap, RefusesAPageForAnotherNumberOfRanks) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpoch(5, 3);
+  });
+  EXPECT_THAT(AgentBootstrap(agent.address()).Join(kNoLimit).status().message(),
+              HasSubstr("another number of ranks"));
+}
+
+TEST(AgentBootstrap, GetsFetchesAndFreesSegments) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Expect<LinkHello>();
+    UniqueFd fd = CreateSharedMemory("hvd-test", 8192).value();
+    EXPECT_EQ(a.Expect<LinkAllocate>().bytes, 8192u);
+    a.Say(LinkSegment{4, 8192, ""}, fd.get());
+    EXPECT_EQ(a.Expect<LinkFetch>().segment, 4u);
+    a.Say(LinkBroken{1, "said in between"});
+    a.Say(LinkSegment{4, 8192, ""}, fd.get());
+    a.Expect<LinkFetch>();
+    a.Say(LinkSegment{9, 0, "no data segment 9"});
+    EXPECT_EQ(a.Expect<LinkFree>().segment, 4u);
+  });
+  AgentBootstrap bootstrap(agent.address());
+  SegmentSource& segments = bootstrap.segments();
+  Result<DataSegment> own = segments.Allocate(8192);
+  ASSERT_TRUE(own.ok()) << own.status().message();
+  EXPECT_EQ(own->id, 4u);
+  EXPECT_EQ(own->bytes, 8192u);
+  Result<DataSegment> fetched = segments.Fetch(4);
+  ASSERT_TRUE(fetched.ok()) << fetched.status().message();
+  Mapping a = Mapping::Map(own->fd.get(), 8192).value(),
+          b = Mapping::Map(fetched->fd.get(), 8192).value();
+  a.data()[0] = std::byte{1};
+  EXPECT_EQ(b.data()[0], std::byte{1});
+  Result<DataSegment> missing = segments.Fetch(9);
+  EXPECT_EQ(missing.status().code(), Code::kOutOfMemory);
+  EXPECT_EQ(missing.status().message(), "no data segment 9");
+  segments.Free(4);
+}
+
+TEST(AgentBootstrap, AttendsWithoutBlockingAndSeesTheEnd) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpoch(1);
+    EXPECT_EQ(a.Expect<LinkGoodbye>().epoch, 1u);
+    a.HangUp();
+  });
+  AgentBootstrap bootstrap(agent.address());
+  ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
+  EXPECT_TRUE(bootstrap.Attend().ok());
+  bootstrap.Leave(1);
+  agent.Finish();
+  Status gone = bootstrap.Attend();
+  EXPECT_EQ(gone.code(), Code::kAborted);
+  EXPECT_THAT(gone.message(), HasSubstr("the agent of this host is gone"));
+}
+
+TEST(AgentBootstrap, AForkedChildLetsGoOfTheLink) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpoch(1);
+    a.ExpectTheEnd();
+  });
+  AgentBootstrap bootstrap(agent.address());
+  ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
+  bootstrap.CloseAfterFork();
+  bootstrap.Leave(1);
+  EXPECT_FALSE(bootstrap.Attend().ok());
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,110 @@
+// What the engine decides by itself; the rest of it is in test/contract/runtime.
+#include "runtime/core/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/core/solo_bootstrap.h"
+#include "test/fakes/world_of_threads.h"
+
+namespace hvd::test {
+namespace {
+
+TEST(WaitPolicy, SpinsOnlyWhereEveryRankHasACore) {
+  for (auto [ranks, cores] : {std::pair{1u, 1u}, {2u, 2u}, {4u, 64u}}) {
+    EXPECT_GT(ChooseWaitPolicy(ranks, cores).spins, 0u) << ranks << " on " << cores;
+  }
+  for (auto [ranks, cores] : {std::pair{2u, 1u}, {4u, 2u}, {65u, 64u}, {1u, 0u}}) {
+    WaitPolicy policy = ChooseWaitPolicy(ranks, cores);
+    EXPECT_EQ(policy.spins, 0u) << ranks << " on " << cores;
+    EXPECT_GT(policy.yields, 0u) << "a core that is given away is given to a peer";
+  }
+}
+
+TEST(SoloBootstrap, MakesAWorldOfOneAgainAndAgain) {
+  SoloBootstrap bootstrap;
+  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    Result<World> world = bootstrap.Join(Duration(0));
+    ASSERT_TRUE(world.ok()) << world.status().message();
+    EXPECT_EQ(world->epoch, epoch);
+    EXPECT_EQ(world->size, 1u);
+    EXPECT_EQ(world->page.header().epoch, epoch);
+    EXPECT_FALSE(bootstrap.watched());
+    bootstrap.Leave(epoch);
+  }
+}
+
+TEST(Handles, AreForgottenOnceAndNeverMistaken) {
+  WorldOfThreads world(Transport::kInproc, 1);
+  std::vector<float> x(3, 2);
+  auto first = world.engine(0).Submit(AllreduceOf("x", x, x, DType::kFloat32, {3}));
+  ASSERT_TRUE(first.ok());
+  EXPECT_NE(*first, 0u);
+  EXPECT_TRUE(*world.engine(0).Poll(*first));
+  EXPECT_TRUE(world.engine(0).Wait(*first, Duration(-1)).ok());
+  EXPECT_EQ(world.engine(0).Wait(*first, Duration(-1)).code(), Code::kInvalidArgument);
+  auto second = world.engine(0).Submit(AllreduceOf("x", x, x, DType::kFloat32, {3}));
+  ASSERT_TRUE(second.ok());
+  EXPECT_NE(*second, *first) << "a slot used again is another handle";
+  EXPECT_EQ(world.engine(0).Poll(*first).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(world.engine(0).Poll(0).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(world.engine(0).Poll(~0ull).status().code(), Code::kInvalidArgument);
+}
+
+TEST(Engine, AfterCloseNothingIsAccepted) {
+  WorldOfThreads world(Transport::kShm, 2);
+  std::vector<float> x(3, 2);
+  auto pending = world.engine(0).Submit(AllreduceOf("x", x, x, DType::kFloat32, {3}));
+  ASSERT_TRUE(pending.ok());
+  world.engine(0).Close("shutdown was called");
+  world.engine(0).Close("a later reason");
+  Status failed = world.engine(0).Wait(*pending, Duration(-1));
+  EXPECT_EQ(failed.code(), Code::kAborted);
+  EXPECT_EQ(failed.message(), "shutdown was called");
+  auto next = world.engine(0).Submit(AllreduceOf("y", x, x, DType::kFloat32, {3}));
+  EXPECT_EQ(next.status().message(), "shutdown was called");
+}
+
+// A rank that closes with an announced operation may be the last thing its peers waited for: they can be at work on its
+// registered memory from then on, so none of it may be used again.
+TEST(Engine, WhatWasAnnouncedAndIsClosedIsNotUsedAgain) {
+  WorldOfThreads world(Transport::kShm, 2);
+  constexpr int64_t kCount = 50'000;
+  std::vector<float> mine(kCount, 1), theirs(kCount, 2);
+  ASSERT_TRUE(world.engine(0).Submit(AllreduceOf("x", mine, mine, DType::kFloat32, {kCount})).ok());
+  world.engine(0).Close("shutdown was called");
+  // What the closed operation held may come out here, if it was given back.
+  constexpr size_t kBytes = kCount * sizeof(float);
+  auto* next = static_cast<std::byte*>(world.heap(0).Allocate(kBytes, /*zeroed=*/true));
+  ASSERT_NE(next, nullptr);
+  auto handle = world.engine(1).Submit(AllreduceOf("x", theirs, theirs, DType::kFloat32, {kCount}));
+  ASSERT_TRUE(handle.ok());
+  (void)world.engine(1).Wait(*handle, std::chrono::milliseconds(1));
+  EXPECT_TRUE(std::all_of(next, next + kBytes, [](std::byte b) { return b == std::byte{0}; }))
+      << "a peer wrote into memory that was given away";
+}
+
+// The root of a broadcast out of registered memory waits until all have read it; one that left will never say so.
+TEST(Engine, ABroadcastDoesNotWaitForAReceiverThatLeft) {
+  WorldOfThreads world(Transport::kShm, 2);
+  constexpr int64_t kBytes = 100'000;
+  std::vector<uint8_t> theirs(kBytes);
+  std::vector<int64_t> shape{kBytes};
+  RequestSpec spec;
+  spec.collective = Collective::kBroadcast;
+  spec.name = "b";
+  spec.shape = shape;
+  spec.input = spec.output = theirs.data();
+  ASSERT_TRUE(world.engine(1).Submit(spec).ok());
+  world.Leave(1);
+  spec.input = spec.output = world.heap(0).Allocate(kBytes, true);
+  auto handle = world.engine(0).Submit(spec);
+  ASSERT_TRUE(handle.ok());
+  EXPECT_NE(world.engine(0).Wait(*handle, std::chrono::milliseconds(250)).code(), Code::kInProgress)
+      << "nothing will ever end this wait";
+}
+
+}  // namespace
+}  // namespace hvd::test

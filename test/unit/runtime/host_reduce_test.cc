@@ -1,0 +1,394 @@
+// The reduction loops against a plain reference that shares no code with them: halves are taken apart and rounded by
+// arithmetic, integers are added modulo 2^64.
+#include "runtime/device/host_reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "runtime/device/host_reduce_kernels.h"
+
+namespace hvd {
+namespace {
+
+// ---- reference arithmetic
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// A binary format of 16 bits with `mantissa` stored bits and the given smallest exponent of a normal number.
+struct HalfFormat {
+  int mantissa;
+  int smallest;
+  double largest;
+};
+constexpr HalfFormat kFloat16{10, -14, 65504.0};
+constexpr HalfFormat kBfloat16{7, -126, 3.3895313892515355e38};
+
+float Decode(HalfFormat format, uint16_t bits) {
+  const int exponent_bits = 15 - format.mantissa;
+  const int exponent = (bits >> format.mantissa) & ((1 << exponent_bits) - 1);
+  const int fraction = bits & ((1 << format.mantissa) - 1);
+  double value = 0;
+  if (exponent == (1 << exponent_bits) - 1) {
+    value = fraction == 0 ? kInfinity : std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == 0) {
+    value = std::ldexp(fraction, format.smallest - format.mantissa);
+  } else {
+    value = std::ldexp(fraction + (1 << format.mantissa),
+                       exponent - 1 + format.smallest - format.mantissa);
+  }
+  return static_cast<float>((bits & 0x8000) != 0 ? -value : value);
+}
+
+// Rounds to nearest even.
+uint16_t Encode(HalfFormat format, float value) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const int exponent_bits = 15 - format.mantissa;
+  const auto infinity = static_cast<uint16_t>(((1 << exponent_bits) - 1) << format.mantissa);
+  if (std::isnan(value))
+    return static_cast<uint16_t>(sign | infinity | (1 << (format.mantissa - 1)));
+  double magnitude = std::fabs(static_cast<double>(value));
+  if (magnitude == 0) return sign;
+  int exponent = std::isinf(value) ? 1000 : std::max(std::ilogb(magnitude), format.smallest);
+  double steps = std::nearbyint(std::ldexp(magnitude, format.mantissa - exponent));
+  if (std::isinf(value) || std::ldexp(steps, exponent - format.mantissa) > format.largest) {
+    return static_cast<uint16_t>(sign | infinity);
+  }
+  // Steps counts 2^(exponent - mantissa); the bit patterns of the format count on across its exponents.
+  auto pattern = static_cast<int>(steps) + ((exponent - format.smallest) << format.mantissa);
+  return static_cast<uint16_t>(sign | pattern);
+}
+
+template <typename T>
+struct Plain {
+  using Raw = T;
+  using Acc = T;
+  static Acc Load(Raw x) { return x; }
+  static Raw Store(Acc x) { return x; }
+  static Acc Scale(Acc x, double by) {
+    if constexpr (std::is_same_v<T, float>) return x * static_cast<float>(by);
+    return static_cast<Acc>(static_cast<double>(x) * by);
+  }
+};
+template <const HalfFormat& kFormat>
+struct Half {
+  using Raw = uint16_t;
+  using Acc = float;
+  static Acc Load(Raw x) { return Decode(kFormat, x); }
+  static Raw Store(Acc x) { return Encode(kFormat, x); }
+  static Acc Scale(Acc x, double by) { return x * static_cast<float>(by); }
+};
+
+template <typename Acc>
+Acc Combine(Arithmetic op, Acc a, Acc b) {
+  if (op == Arithmetic::kMin) return b < a ? b : a;
+  if (op == Arithmetic::kMax) return a < b ? b : a;
+  if constexpr (std::is_integral_v<Acc>) {
+    auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    return static_cast<Acc>(op == Arithmetic::kSum ? x + y : x * y);
+  } else {
+    return op == Arithmetic::kSum ? a + b : a * b;
+  }
+}
+
+template <typename E>
+typename E::Raw Reference(const ReduceSpec& spec,
+                          const std::vector<std::vector<typename E::Raw>>& inputs, size_t i) {
+  auto scaled = [](typename E::Acc x, double by) { return by == 1.0 ? x : E::Scale(x, by); };
+  auto total = scaled(E::Load(inputs[0][i]), spec.prescale);
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    total = Combine(spec.arithmetic, total, scaled(E::Load(inputs[k][i]), spec.prescale));
+  }
+  return E::Store(scaled(total, spec.postscale));
+}
+
+// Calls body.operator()<E>(dtype) for every type that can be reduced.
+template <typename Body>
+void ForEveryType(Body body) {
+  body.template operator()<Plain<uint8_t>>(DType::kUint8);
+  body.template operator()<Plain<int8_t>>(DType::kInt8);
+  body.template operator()<Plain<uint16_t>>(DType::kUint16);
+  body.template operator()<Plain<int16_t>>(DType::kInt16);
+  body.template operator()<Plain<int32_t>>(DType::kInt32);
+  body.template operator()<Plain<int64_t>>(DType::kInt64);
+  body.template operator()<Half<kFloat16>>(DType::kFloat16);
+  body.template operator()<Plain<float>>(DType::kFloat32);
+  body.template operator()<Plain<double>>(DType::kFloat64);
+  body.template operator()<Half<kBfloat16>>(DType::kBfloat16);
+}
+
+constexpr Arithmetic kEveryOp[] = {Arithmetic::kSum, Arithmetic::kMin, Arithmetic::kMax,
+                                   Arithmetic::kProduct};
+
+// Bit for bit, except that one NaN is as good as another.
+template <typename E>
+bool Same(typename E::Raw a, typename E::Raw b) {
+  if (std::memcmp(&a, &b, sizeof a) == 0) return true;
+  if constexpr (std::is_floating_point_v<typename E::Acc>)
+    return std::isnan(E::Load(a)) && std::isnan(E::Load(b));
+  return false;
+}
+
+// ---- tests
+
+TEST(Reference, KnowsTheHalfFormats) {
+  EXPECT_EQ(Encode(kFloat16, 1.0f), 0x3c00);
+  EXPECT_EQ(Encode(kFloat16, 65504.0f), 0x7bff);
+  EXPECT_EQ(Encode(kFloat16, 65520.0f), 0x7c00);
+  EXPECT_EQ(Encode(kFloat16, 5.9604645e-08f), 0x0001);
+  EXPECT_EQ(Encode(kFloat16, -2.0f), 0xc000);
+  EXPECT_EQ(Encode(kBfloat16, 1.0f), 0x3f80);
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    for (HalfFormat format : {kFloat16, kBfloat16}) {
+      float value = Decode(format, static_cast<uint16_t>(bits));
+      ASSERT_TRUE(std::isnan(value) || Encode(format, value) == bits) << bits;
+    }
+  }
+}
+
+// Ranges that begin and end anywhere, one to nine inputs, one output or as many as inputs, in place or not.
+TEST(HostReduce, EveryTypeAndOperationEqualsThePlainReference) {
+  ForEveryType([]<typename E>(DType dtype) {
+    using Raw = typename E::Raw;
+    std::mt19937 random(7);
+    constexpr size_t kSize = 1100;
+    for (size_t input_count = 1; input_count <= 9; ++input_count) {
+      std::vector<std::vector<Raw>> inputs(input_count, std::vector<Raw>(kSize));
+      for (auto& input : inputs) {
+        for (Raw& x : input) x = E::Store(static_cast<typename E::Acc>(random() % 4));
+      }
+      for (Arithmetic op : kEveryOp) {
+        for (auto [pre, post] : {std::pair{1.0, 1.0}, {2.0, 1.0}, {1.0, 0.5}, {2.0, 0.5}}) {
+          const ReduceSpec spec{dtype, op, pre, post};
+          std::vector<Raw> expected(kSize);
+          for (size_t i = 0; i < kSize; ++i) expected[i] = Reference<E>(spec, inputs, i);
+          for (auto [first, count] :
+               {std::pair<size_t, size_t>{0, 0}, {0, 1}, {3, 61}, {0, kSize}, {511, 514}}) {
+            for (bool in_place : {false, true}) {
+              auto work = inputs;
+              std::vector<std::vector<Raw>> apart(2, std::vector<Raw>(kSize, E::Store(9)));
+              std::vector<const void*> in;
+              std::vector<void*> out;
+              for (auto& w : work) in.push_back(w.data());
+              for (auto& w : in_place ? work : apart) out.push_back(w.data());
+              ReduceRange(spec, in, out, first, count);
+              auto& results = in_place ? work : apart;
+              for (size_t k = 0; k < results.size(); ++k) {
+                for (size_t i = 0; i < kSize; ++i) {
+                  bool inside = i >= first && i < first + count;
+                  Raw want = inside ? expected[i] : in_place ? inputs[k][i] : E::Store(9);
+                  ASSERT_TRUE(Same<E>(results[k][i], want))
+                      << NameOf(dtype) << " op " << static_cast<int>(op) << " inputs "
+                      << input_count << " range " << first << "+" << count << " output " << k
+                      << " at " << i;
+                }
+              }
+              ASSERT_TRUE(in_place || work == inputs)
+                  << "an input that is no output must not change";
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(HostReduce, IntegersWrapAround) {
+  ForEveryType([]<typename E>(DType dtype) {
+    using Raw = typename E::Raw;
+    if constexpr (std::is_integral_v<typename E::Acc>) {
+      constexpr Raw kMax = std::numeric_limits<Raw>::max();
+      for (size_t input_count : {2u, 3u}) {
+        for (Arithmetic op : {Arithmetic::kSum, Arithmetic::kProduct}) {
+          std::vector<std::vector<Raw>> inputs(input_count, std::vector<Raw>(100, kMax));
+          std::vector<const void*> in;
+          for (auto& input : inputs) in.push_back(input.data());
+          std::vector<Raw> out(100);
+          void* outputs[] = {out.data()};
+          ReduceSpec spec{dtype, op};
+          ReduceRange(spec, in, outputs, 0, 100);
+          EXPECT_EQ(out, std::vector<Raw>(100, Reference<E>(spec, inputs, 0))) << NameOf(dtype);
+        }
+      }
+    }
+  });
+}
+
+template <typename E>
+typename E::Raw SumOf(DType dtype, std::vector<typename E::Raw> values) {
+  std::vector<const void*> in;
+  for (auto& value : values) in.push_back(&value);
+  typename E::Raw result{};
+  void* out[] = {&result};
+  ReduceRange({dtype, Arithmetic::kSum}, in, out, 0, 1);
+  return result;
+}
+
+// 1 + 2^-9 + 2^-9: rounding after each step would give 1, rounding once gives 1 + 2^-7 (to even) in bfloat16.
+TEST(HostReduce, HalvesAreRoundedOnce) {
+  using Bf16 = Half<kBfloat16>;
+  using Fp16 = Half<kFloat16>;
+  auto bf = [](float x) { return Encode(kBfloat16, x); };
+  auto fp = [](float x) { return Encode(kFloat16, x); };
+  EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {bf(1), bf(0x1p-8f), bf(0x1p-9f)}), bf(1 + 0x1p-7f));
+  EXPECT_EQ(SumOf<Fp16>(DType::kFloat16, {fp(1), fp(0x1p-11f), fp(0x1p-12f)}), fp(1 + 0x1p-10f));
+  EXPECT_EQ(SumOf<Fp16>(DType::kFloat16, {fp(60000), fp(60000), fp(-60000)}), fp(60000))
+      << "no overflow on the way";
+}
+
+TEST(HostReduce, HalvesRoundToNearestEven) {
+  using Bf16 = Half<kBfloat16>;
+  auto bf = [](float x) { return Encode(kBfloat16, x); };
+  EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {bf(1), bf(0x1p-8f)}), bf(1))
+      << "a tie goes to the even neighbour";
+  EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {bf(1 + 0x1p-7f), bf(0x1p-8f)}), bf(1 + 0x1p-6f));
+  EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {0x7f7f, 0x7f7f}), 0x7f80)
+      << "too large becomes infinite";
+  EXPECT_EQ(SumOf<Half<kFloat16>>(DType::kFloat16, {0x7bff, 0x7bff}), 0x7c00);
+}
+
+TEST(HostReduce, ANanStaysANan) {
+  for (uint16_t nan : {0x7f81, 0x7fc0, 0x7fff, 0xff81}) {
+    for (size_t others : {0u, 1u, 3u}) {
+      std::vector<uint16_t> values(others, Encode(kBfloat16, 1));
+      values.push_back(nan);
+      EXPECT_TRUE(std::isnan(Decode(kBfloat16, SumOf<Half<kBfloat16>>(DType::kBfloat16, values))));
+    }
+  }
+  EXPECT_TRUE(
+      std::isnan(Decode(kFloat16, SumOf<Half<kFloat16>>(DType::kFloat16, {0x7e00, 0x3c00}))));
+  EXPECT_TRUE(std::isnan(SumOf<Plain<float>>(DType::kFloat32, {kInfinity, -kInfinity})));
+}
+
+// 49 * (1 / 49.0) is a little less than 1, so an average must divide.
+TEST(HostReduce, IntegersAreDividedExactly) {
+  for (int32_t ranks = 1; ranks <= 100; ++ranks) {
+    std::vector<int32_t> ones(ranks, 1);
+    std::vector<const void*> in;
+    for (const int32_t& one : ones) in.push_back(&one);
+    int32_t average = 0;
+    void* out[] = {&average};
+    ReduceRange({.dtype = DType::kInt32, .divisor = static_cast<double>(ranks)}, in, out, 0, 1);
+    EXPECT_EQ(average, 1) << ranks;
+  }
+}
+
+TEST(HostReduce, SaysWhatItCannotReduce) {
+  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+    auto d = static_cast<DType>(dtype);
+    bool refused = d == DType::kBool || d == DType::kFloat8E4m3 || d == DType::kFloat8E5m2;
+    EXPECT_EQ(CanReduce(d), !refused) << NameOf(d);
+  }
+}
+
+// ---- variants per instruction set
+
+struct Variant {
+  const char* name;
+  void (*reduce)(const KernelArgs&);
+  bool can_run;
+};
+
+std::vector<Variant> RunnableVariants() {
+  std::vector<Variant> all = {{"baseline", ReduceBaseline, true}};
+#if defined(__x86_64__)
+  all.push_back(
+      {"avx2", ReduceAvx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")});
+  all.push_back({"avx512", ReduceAvx512,
+                 __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")});
+#endif
+  for (const Variant& variant : all) {
+    if (!variant.can_run)
+      std::cout << "left out: " << variant.name << ", this processor cannot run it\n";
+  }
+  std::erase_if(all, [](const Variant& variant) { return !variant.can_run; });
+  return all;
+}
+
+// Random bit patterns: every kind of number, infinities and NaN among them.
+TEST(HostReduce, EveryVariantGivesTheSameBits) {
+  const std::vector<Variant> variants = RunnableVariants();
+  EXPECT_EQ(variants.back().name, ReduceVariant()) << "the best one is in use";
+  ForEveryType([&]<typename E>(DType dtype) {
+    using Raw = typename E::Raw;
+    std::mt19937_64 random(11);
+    constexpr size_t kSize = 777;
+    for (size_t input_count : {1u, 2u, 3u, 5u}) {
+      std::vector<std::vector<Raw>> inputs(input_count, std::vector<Raw>(kSize));
+      for (auto& input : inputs) {
+        for (Raw& x : input) {
+          uint64_t bits = random();
+          std::memcpy(&x, &bits, sizeof x);
+        }
+      }
+      std::vector<const void*> in;
+      for (auto& input : inputs) in.push_back(input.data());
+      for (Arithmetic op : kEveryOp) {
+        // A scaled integer may leave its type, which is nobody's promise.
+        const bool scale = std::is_floating_point_v<typename E::Acc>;
+        for (double factor : scale ? std::vector<double>{1.0, 1.0 / 3} : std::vector<double>{1.0}) {
+          std::vector<std::vector<Raw>> results;
+          for (const Variant& variant : variants) {
+            std::vector<Raw> a(kSize), b(kSize);
+            void* out[] = {a.data(), b.data()};
+            variant.reduce({dtype, op, factor, factor, 3 * factor, in.data(), in.size(), out, 2, 1,
+                            kSize - 1});
+            ASSERT_EQ(std::memcmp(a.data(), b.data(), kSize * sizeof(Raw)), 0)
+                << "both outputs get the same";
+            results.push_back(a);
+          }
+          for (size_t v = 1; v < results.size(); ++v) {
+            for (size_t i = 0; i < kSize; ++i) {
+              ASSERT_TRUE(Same<E>(results[v][i], results[0][i]))
+                  << variants[v].name << " " << NameOf(dtype) << " op " << static_cast<int>(op)
+                  << " at " << i;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+// The same elements in other pieces, at other places: what lets any rank do any chunk.
+TEST(HostReduce, TheResultDoesNotDependOnHowTheRangeIsCut) {
+  std::mt19937 random(13);
+  std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<std::vector<float>> inputs(5, std::vector<float>(3000));
+  std::vector<const void*> in;
+  for (auto& input : inputs) {
+    for (float& x : input) x = values(random);
+    in.push_back(input.data());
+  }
+  std::vector<float> whole(3000), pieces(3000);
+  void* out[] = {whole.data()};
+  ReduceRange({DType::kFloat32, Arithmetic::kSum}, in, out, 0, 3000);
+  out[0] = pieces.data();
+  for (size_t first = 0; first < 3000;) {
+    size_t count = std::min<size_t>(1 + random() % 700, 3000 - first);
+    ReduceRange({DType::kFloat32, Arithmetic::kSum}, in, out, first, count);
+    first += count;
+  }
+  EXPECT_EQ(std::memcmp(whole.data(), pieces.data(), 3000 * sizeof(float)), 0);
+}
+
+TEST(DTypes, HaveSizesAndNames) {
+  EXPECT_EQ(SizeOf(DType::kBool), 1u);
+  EXPECT_EQ(SizeOf(DType::kBfloat16), 2u);
+  EXPECT_EQ(SizeOf(DType::kFloat32), 4u);
+  EXPECT_EQ(SizeOf(DType::kFloat64), 8u);
+  EXPECT_EQ(NameOf(DType::kUint8), "uint8");
+  EXPECT_EQ(NameOf(DType::kFloat8E5m2), "float8_e5m2");
+  EXPECT_EQ(NameOf(static_cast<DType>(200)), "unknown")
+      << "a number from a message may be anything";
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,125 @@
+#include "runtime/segment/alive.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+#include <mutex>
+#include <vector>
+
+#include "runtime/segment/shared_memory.h"
+
+namespace hvd {
+namespace {
+
+class Alive : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Result<UniqueFd> fd = CreateSharedMemory("hvd-test", JobPage::BytesFor(2));
+    memory_ = Mapping::Map(fd->get(), JobPage::BytesFor(2)).value();
+    page_ = JobPage::Format(memory_.data(), 2, 1);
+  }
+
+  // A child that holds the mark of a rank; returns once it does.
+  pid_t ForkHolder(uint32_t rank, bool leaves) {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    pid_t child = ::fork();
+    if (child == 0) {
+      AliveMark mark;
+      bool held = mark.Hold(page_.rank(rank).alive).ok();
+      if (leaves) mark.Release();
+      (void)!::write(ready[1], held ? "y" : "n", 1);
+      while (!leaves) ::pause();
+      ::_exit(0);
+    }
+    ::close(ready[1]);
+    char said = 0;
+    EXPECT_EQ(::read(ready[0], &said, 1), 1);
+    EXPECT_EQ(said, 'y');
+    ::close(ready[0]);
+    return child;
+  }
+
+  Mapping memory_;
+  JobPage page_;
+};
+
+TEST_F(Alive, AWordIsNotDeadWhileItIsFreeOrHeld) {
+  EXPECT_FALSE(HolderDied(0));
+  AliveMark mark;
+  ASSERT_TRUE(mark.Hold(page_.rank(0).alive).ok());
+  EXPECT_NE(page_.rank(0).alive.load(), 0u);
+  EXPECT_FALSE(HolderDied(page_.rank(0).alive.load()));
+  ASSERT_TRUE(mark.Hold(page_.rank(1).alive).ok()) << "at most one word is held";
+  EXPECT_EQ(page_.rank(0).alive.load(), 0u);
+  mark.Release();
+  mark.Release();
+  EXPECT_EQ(page_.rank(1).alive.load(), 0u);
+}
+
+// When a thread ends, the kernel walks the list it registered: after the mark is gone that must not be ours any more.
+TEST_F(Alive, GivesTheThreadItsOwnListBack) {
+  auto registered = [] {
+    void* head = nullptr;
+    size_t length = 0;
+    EXPECT_EQ(::syscall(SYS_get_robust_list, 0, &head, &length), 0);
+    return head;
+  };
+  void* before = registered();
+  {
+    AliveMark mark;
+    ASSERT_TRUE(mark.Hold(page_.rank(0).alive).ok());
+    EXPECT_NE(registered(), before);
+    ASSERT_TRUE(mark.Hold(page_.rank(1).alive).ok());
+  }
+  EXPECT_EQ(registered(), before);
+}
+
+// Rank 0 leaves in peace and rank 1 is killed: the watch tells of rank 1 alone, and once.
+TEST_F(Alive, AKilledHolderIsNoticedAndALeaverIsNot) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not follow a fork";
+#endif
+  pid_t leaver = ForkHolder(0, /*leaves=*/true);
+  pid_t victim = ForkHolder(1, /*leaves=*/false);
+  EXPECT_EQ(::waitpid(leaver, nullptr, 0), leaver);
+  std::mutex mutex;
+  std::vector<uint32_t> dead;
+  std::promise<void> noticed;
+  {
+    DeathWatch watch(page_, [&](uint32_t rank) {
+      std::lock_guard lock(mutex);
+      dead.push_back(rank);
+      if (dead.size() == 1) noticed.set_value();
+    });
+    ::kill(victim, SIGKILL);
+    ASSERT_EQ(noticed.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  }
+  EXPECT_EQ(::waitpid(victim, nullptr, 0), victim);
+  EXPECT_EQ(dead, std::vector<uint32_t>{1});
+  EXPECT_TRUE(HolderDied(page_.rank(1).alive.load()));
+  EXPECT_FALSE(HolderDied(page_.rank(0).alive.load()));
+}
+
+TEST_F(Alive, ADeathBeforeTheWatchBeganIsToldToo) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not follow a fork";
+#endif
+  pid_t victim = ForkHolder(0, /*leaves=*/false);
+  ::kill(victim, SIGKILL);
+  EXPECT_EQ(::waitpid(victim, nullptr, 0), victim);
+  std::promise<uint32_t> noticed;
+  DeathWatch watch(page_, [&](uint32_t rank) { noticed.set_value(rank); });
+  EXPECT_EQ(noticed.get_future().get(), 0u);
+}
+
+TEST_F(Alive, AWatchOverAPeacefulWorldEnds) {
+  DeathWatch watch(page_, [](uint32_t rank) { ADD_FAILURE() << "rank " << rank; });
+}
+
+}  // namespace
+}  // namespace hvd
