@@ -1,15 +1,13 @@
-"""libhvd.so by ctypes: finds it, loads it once, declares its functions, and turns its codes into exceptions.
+"""The C ABI (hvd.h) by ctypes: its structs and codes, and its statuses as exceptions.
 
-The only file that knows struct layouts and status codes of the C ABI (hvd.h). Everything may be called from any
-thread; the interpreter lock is released during each call.
+The only file that knows them. Everything may be called from any thread; the interpreter lock is released during
+each call.
 """
 
 import ctypes
-import os
 
+from horovod.common import _native
 from horovod.common.exceptions import HorovodInternalError
-
-ABI_VERSION = 1
 
 # hvd_status
 OK = 0
@@ -36,6 +34,8 @@ FLOAT32 = 7
 FLOAT64 = 8
 BOOL = 9
 BFLOAT16 = 10
+FLOAT8_E4M3 = 11
+FLOAT8_E5M2 = 12
 
 # hvd_collective
 ALLREDUCE = 0
@@ -54,129 +54,124 @@ MIN = 3
 MAX = 4
 PRODUCT = 5
 
+MAX_DIMENSIONS = 8
+
 # A wait is cut into slices of this length, so that Ctrl-C and Python's signal handlers get their turn.
 WAIT_SLICE_MS = 200
 
-FORKED_SENTENCE = (
-    'This process was forked from one that had called hvd.init() and has no part in the world; use hvd only in the '
-    'process that called hvd.init(), or start this one by the "spawn" method.')
+_int32, _int64, _uint32, _pointer = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_void_p
 
 
 class _InitOptions(ctypes.Structure):
     _fields_ = [
-        ('struct_size', ctypes.c_uint32),
-        ('flags', ctypes.c_uint32),
-        ('timeout_ms', ctypes.c_int64),
+        ('struct_size', _uint32),
+        ('flags', _uint32),
+        ('timeout_ms', _int64),
+        ('process_set_ranks', _pointer),
+        ('process_set_sizes', _pointer),
+        ('process_set_count', _int32),
+        ('reserved', _int32),
+        ('mpi_comm', _pointer),
     ]
 
 
 class _Tensor(ctypes.Structure):
     _fields_ = [
-        ('struct_size', ctypes.c_uint32),
-        ('dtype', ctypes.c_int32),
-        ('input', ctypes.c_void_p),
-        ('output', ctypes.c_void_p),
-        ('shape', ctypes.POINTER(ctypes.c_int64)),
-        ('ndim', ctypes.c_int32),
-        ('device_kind', ctypes.c_int32),
-        ('device_index', ctypes.c_int32),
-        ('reserved', ctypes.c_int32),
-        ('stream', ctypes.c_void_p),
+        ('struct_size', _uint32),
+        ('dtype', _int32),
+        ('input', _pointer),
+        ('output', _pointer),
+        ('shape', _pointer),
+        ('ndim', _int32),
+        ('device_kind', _int32),
+        ('device_index', _int32),
+        ('reserved', _int32),
+        ('stream', _pointer),
     ]
 
 
 class _Request(ctypes.Structure):
     _fields_ = [
-        ('struct_size', ctypes.c_uint32),
-        ('collective', ctypes.c_int32),
+        ('struct_size', _uint32),
+        ('collective', _int32),
         ('name', ctypes.c_char_p),
-        ('tensor', ctypes.POINTER(_Tensor)),
-        ('reduce_op', ctypes.c_int32),
-        ('root_rank', ctypes.c_int32),
-        ('process_set', ctypes.c_int32),
-        ('flags', ctypes.c_uint32),
+        ('tensor', _pointer),
+        ('reduce_op', _int32),
+        ('root_rank', _int32),
+        ('process_set', _int32),
+        ('flags', _uint32),
         ('prescale', ctypes.c_double),
         ('postscale', ctypes.c_double),
+        ('tensor_count', _int32),
+        ('splits_count', _int32),
+        ('splits', _pointer),
     ]
 
 
-def _candidates():
-    """Where the runtime may be, in order. An installed tree is PREFIX/lib/libhvd.so beside
-    PREFIX/lib/hvdrun/python/horovod; in a build tree that last folder is a symbolic link, so both the path as it
-    was imported and the resolved one are tried."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = []
-    for folder in (package, os.path.realpath(package)):
-        path = os.path.normpath(os.path.join(folder, '..', '..', '..', 'libhvd.so'))
-        if path not in paths:
-            paths.append(path)
-    return paths
+class _Output(ctypes.Structure):
+    _fields_ = [
+        ('struct_size', _uint32),
+        ('ndim', _int32),
+        ('data', _pointer),
+        ('shape', _int64 * MAX_DIMENSIONS),
+    ]
 
 
-def find():
-    """Path of libhvd.so; ImportError with one sentence when there is none."""
-    named = os.environ.get('HVD_RUNTIME')
-    if named:
-        if os.path.isfile(named):
-            return named
-        raise ImportError('The hvd runtime is not at {}, which the environment variable HVD_RUNTIME names; set it to '
-                          'the path of libhvd.so or unset it.'.format(named))
-    paths = _candidates()
-    for path in paths:
-        if os.path.isfile(path):
-            return path
-    raise ImportError('The hvd runtime, libhvd.so, was not found at {}; start the script with hvdrun, or set the '
-                      'environment variable HVD_RUNTIME to its path.'.format(' or '.join(paths)))
+class _Result(ctypes.Structure):
+    _fields_ = [
+        ('struct_size', _uint32),
+        ('output_count', _int32),
+        ('outputs', _pointer),
+        ('received_splits', _pointer),
+        ('received_splits_count', _int32),
+        ('last_joined_rank', _int32),
+    ]
+
+
+_TENSOR_SIZE = ctypes.sizeof(_Tensor)
+_REQUEST_SIZE = ctypes.sizeof(_Request)
 
 
 def _declare(lib):
-    c_int32, c_int64, c_void_p = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
     prototypes = {
-        'hvd_version_string': (ctypes.c_char_p, []),
-        'hvd_last_error': (ctypes.c_char_p, []),
-        'hvd_status_name': (ctypes.c_char_p, [c_int32]),
-        'hvd_built': (c_int32, [ctypes.c_char_p]),
-        'hvd_init': (c_int32, [ctypes.POINTER(_InitOptions)]),
-        'hvd_shutdown': (c_int32, []),
-        'hvd_epoch': (c_int64, []),
-        'hvd_process_set_size': (c_int32, [c_int32]),
-        'hvd_process_set_rank': (c_int32, [c_int32]),
-        'hvd_submit': (c_int32, [ctypes.POINTER(_Request), ctypes.POINTER(ctypes.c_uint64)]),
-        'hvd_poll': (c_int32, [ctypes.c_uint64, ctypes.POINTER(c_int32)]),
-        'hvd_wait': (c_int32, [ctypes.c_uint64, c_int64]),
-        'hvd_run': (c_int32, [ctypes.POINTER(_Request)]),
-        'hvd_alloc': (c_void_p, [ctypes.c_size_t]),
-        'hvd_free': (c_int32, [c_void_p]),
-        'hvd_is_registered': (c_int32, [c_void_p, ctypes.c_size_t]),
+        'last_error': (ctypes.c_char_p, []),
+        'status_name': (ctypes.c_char_p, [_int32]),
+        'built': (_int32, [ctypes.c_char_p]),
+        'enabled': (_int32, [ctypes.c_char_p]),
+        'init': (_int32, [_pointer]),
+        'epoch': (_int64, []),
+        'process_set_size': (_int32, [_int32]),
+        'process_set_rank': (_int32, [_int32]),
+        'process_set_ids': (_int32, [_pointer, _int32]),
+        'process_set_ranks': (_int32, [_int32, _pointer, _int32]),
+        'add_process_set': (_int32, [_pointer, _int32, _pointer]),
+        'remove_process_set': (_int32, [_int32]),
+        'submit': (_int32, [_pointer, _pointer]),
+        'poll': (_int32, [ctypes.c_uint64, _pointer]),
+        'wait': (_int32, [ctypes.c_uint64, _int64]),
+        'wait_result': (_int32, [ctypes.c_uint64, _int64, _pointer]),
+        'alloc': (_pointer, [ctypes.c_size_t]),
+        'free': (_int32, [_pointer]),
+        'is_registered': (_int32, [_pointer, ctypes.c_size_t]),
     }
-    for query in ('is_initialized', 'rank', 'size', 'local_rank', 'local_size', 'cross_rank', 'cross_size',
-                  'is_homogeneous'):
-        prototypes['hvd_' + query] = (c_int32, [])
     for name, (result, arguments) in prototypes.items():
-        function = getattr(lib, name)
+        function = getattr(lib, 'hvd_' + name)
         function.restype = result
         function.argtypes = arguments
 
 
 def _load():
-    path = find()
+    _native.load()
+    loaded = ctypes.CDLL(_native.path, handle=_native.handle)
     try:
-        lib = ctypes.CDLL(path)
-        lib.hvd_abi_version.restype = ctypes.c_int32
-        lib.hvd_abi_version.argtypes = []
-        version = lib.hvd_abi_version()
-        if version == ABI_VERSION:
-            _declare(lib)
-    except (OSError, AttributeError) as error:
-        raise ImportError('The hvd runtime at {} cannot be used: {}.'.format(path, error)) from None
-    if version != ABI_VERSION:
-        raise ImportError('The hvd runtime at {} has ABI version {}, but this package needs {}; use the package and '
-                          'the library of one build.'.format(path, version, ABI_VERSION))
-    return lib
+        _declare(loaded)
+    except AttributeError as error:
+        raise ImportError('The hvd runtime at {} cannot be used: {}; use the package and the library of one build.'
+                          .format(_native.path, error)) from None
+    return loaded
 
 
 _lib = None
-_init_pid = None  # the process that called hvd_init(); a forked child differs from it
 
 
 def lib():
@@ -185,10 +180,6 @@ def lib():
     if _lib is None:
         _lib = _load()
     return _lib
-
-
-def is_forked_child():
-    return _init_pid is not None and _init_pid != os.getpid()
 
 
 def last_error(status):
@@ -202,7 +193,7 @@ def last_error(status):
 def error(status):
     """The exception that stands for a status of the runtime; to be made by the thread that got the status."""
     if status == FORKED:
-        return RuntimeError(FORKED_SENTENCE)
+        return RuntimeError(_native.FORKED_SENTENCE)
     text = last_error(status)
     if status in (INVALID_ARGUMENT, NOT_INITIALIZED, DUPLICATE_NAME):
         return ValueError(text)
@@ -211,80 +202,122 @@ def error(status):
     return HorovodInternalError(text)
 
 
-def init():
-    """Joins the world. ValueError when the runtime cannot."""
-    global _init_pid
-    status = lib().hvd_init(None)
-    if status == FORKED:
-        raise RuntimeError(FORKED_SENTENCE)
+def built(feature):
+    return lib().hvd_built(feature.encode('ascii')) == 1
+
+
+def enabled(feature):
+    """Whether the feature carries data of this world; ValueError before init()."""
+    _native.query('rank')
+    return lib().hvd_enabled(feature.encode('ascii')) == 1
+
+
+# ---- process sets
+
+
+def _int32_array(numbers):
+    return (_int32 * max(len(numbers), 1))(*numbers)
+
+
+def init(rank_lists, mpi_comm=None):
+    """Joins the world with these process sets, and with the communicator at this address as the world."""
+    ranks = _int32_array([rank for ranks in rank_lists for rank in ranks])
+    sizes = _int32_array([len(ranks) for ranks in rank_lists])
+    options = _InitOptions(ctypes.sizeof(_InitOptions), 0, 0, ctypes.addressof(ranks), ctypes.addressof(sizes),
+                           len(rank_lists), 0, mpi_comm)
+    _native.joined(lib().hvd_init(ctypes.byref(options)))
+
+
+def add_process_set(ranks):
+    """Registers a set on all ranks and gives its id."""
+    array, number = _int32_array(ranks), _int32()
+    status = lib().hvd_add_process_set(array, len(ranks), ctypes.byref(number))
     if status != OK:
-        raise ValueError('Horovod initialization failed: {}'.format(last_error(status)))
-    _init_pid = os.getpid()
-
-
-def shutdown():
-    """Leaves the world. Nothing happens when there is none, or in a forked child."""
-    global _init_pid
-    if _lib is None or is_forked_child():
-        return
-    status = _lib.hvd_shutdown()
-    if status not in (OK, FORKED):
         raise error(status)
-    _init_pid = None
+    return number.value
 
 
-def query(name):
-    """An integer about the world; ValueError before init(), RuntimeError in a forked child."""
-    value = getattr(lib(), 'hvd_' + name)()
-    if value < 0:
-        if is_forked_child():
-            raise RuntimeError(FORKED_SENTENCE)
-        raise ValueError('Horovod has not been initialized; call hvd.init() first.')
-    return value
+def remove_process_set(process_set_id):
+    """Removes a set on all ranks."""
+    status = lib().hvd_remove_process_set(process_set_id)
+    if status != OK:
+        raise error(status)
+
+
+def _all_numbers(function):
+    """What function(array, capacity) writes, which gives how many there are."""
+    capacity = 64
+    while True:
+        array = (_int32 * capacity)()
+        count = function(array, capacity)
+        if count <= capacity:
+            return array[:max(count, 0)]
+        capacity = count
+
+
+def process_sets():
+    """{id: ranks} of all sets, ascending."""
+    _native.query('rank')
+    library = lib()
+    return {number: _all_numbers(lambda array, capacity: library.hvd_process_set_ranks(number, array, capacity))
+            for number in _all_numbers(library.hvd_process_set_ids)}
+
+
+# ---- collectives
 
 
 class Request(object):
     """One collective, described once and submitted any number of times.
 
     It owns the C structures, so it must not be submitted by two threads at once. name None: the runtime numbers
-    the unnamed collectives of the process.
+    the unnamed collectives of the process. parts: (dtype, shape) of each tensor; more than one make a group.
     """
 
-    __slots__ = ('_tensor', '_request', '_request_ref', '_shape', '_handle', '_handle_ref')
+    __slots__ = ('_tensors', '_shapes', '_splits', '_request', '_request_ref', '_handle', '_handle_ref')
 
-    def __init__(self, collective, name, dtype, shape, reduce_op=SUM, root_rank=0, process_set=0, prescale=1.0,
-                 postscale=1.0):
-        request = _Request()
-        request.struct_size = ctypes.sizeof(_Request)
-        request.collective = collective
-        request.name = None if name is None else name.encode('utf-8')
-        request.reduce_op = reduce_op
-        request.root_rank = root_rank
-        request.process_set = process_set
-        request.prescale = prescale
-        request.postscale = postscale
-        self._tensor = None
-        if dtype is not None:
+    def __init__(self, collective, name, parts, reduce_op=SUM, root_rank=0, process_set=0, prescale=1.0,
+                 postscale=1.0, splits=None):
+        self._tensors = tensors = (_Tensor * len(parts))() if parts else None
+        self._shapes = []
+        for index, (dtype, shape) in enumerate(parts):
             ndim = len(shape)
-            tensor = _Tensor()
-            tensor.struct_size = ctypes.sizeof(_Tensor)
+            if ndim > MAX_DIMENSIONS:  # the others are as good as one
+                last = 1
+                for extent in shape[MAX_DIMENSIONS - 1:]:
+                    last *= extent
+                shape = tuple(shape[:MAX_DIMENSIONS - 1]) + (last,)
+                ndim = MAX_DIMENSIONS
+            extents = (_int64 * ndim)(*shape)
+            self._shapes.append(extents)
+            tensor = tensors[index]
+            tensor.struct_size = _TENSOR_SIZE
             tensor.dtype = dtype
-            self._shape = (ctypes.c_int64 * max(ndim, 1))(*shape)
-            tensor.shape = ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64))
+            tensor.shape = ctypes.addressof(extents)
             tensor.ndim = ndim
-            self._tensor = tensor
-            request.tensor = ctypes.pointer(tensor)
-        self._request = request
-        self._request_ref = ctypes.byref(request)
+        self._splits = None if splits is None else (_int64 * max(len(splits), 1))(*splits)
+        self._request = _Request(
+            _REQUEST_SIZE, collective, None if name is None else name.encode('utf-8'),
+            ctypes.addressof(tensors) if parts else None, reduce_op, root_rank, process_set, 0, prescale, postscale,
+            len(parts), 0 if splits is None else len(splits),
+            None if splits is None else ctypes.addressof(self._splits))
+        self._request_ref = ctypes.byref(self._request)
         self._handle = ctypes.c_uint64()
         self._handle_ref = ctypes.byref(self._handle)
 
-    def submit(self, input_address=None, output_address=None):
-        """Starts the collective and gives its handle. The memory must live until the handle is done."""
-        tensor = self._tensor
-        if tensor is not None:
-            tensor.input = input_address
-            tensor.output = output_address
+    def submit(self, *addresses):
+        """Starts the collective and gives its handle. addresses: those of input and output of each tensor in turn;
+        an output of None leaves it to the runtime to make the memory. The memory must live until the handle is done.
+        """
+        if addresses:
+            tensors = self._tensors
+            if len(addresses) == 2:
+                tensor = tensors[0]
+                tensor.input, tensor.output = addresses
+            else:
+                for index in range(0, len(addresses), 2):
+                    tensor = tensors[index // 2]
+                    tensor.input = addresses[index]
+                    tensor.output = addresses[index + 1]
         status = _lib.hvd_submit(self._request_ref, self._handle_ref)
         if status != OK:
             raise error(status)
@@ -293,7 +326,7 @@ class Request(object):
 
 def poll(handle):
     """True when wait() would return at once."""
-    done = ctypes.c_int32()
+    done = _int32()
     status = _lib.hvd_poll(handle, ctypes.byref(done))
     if status != OK:
         raise error(status)
@@ -309,3 +342,30 @@ def wait(handle):
             return None
         if status != IN_PROGRESS:
             return error(status)
+
+
+class Outcome(object):
+    """What a finished collective gave beside the bytes in the caller's memory."""
+
+    __slots__ = ('error', 'outputs', 'received_splits', 'last_joined_rank')
+
+
+def wait_result(handle, output_count=0, splits_count=0):
+    """wait() that also gives the result. outputs: (address, rows) of each; memory at an address is the caller's, and
+    has to go back by hvd_free; it is None when there is not one element."""
+    outputs = (_Output * max(output_count, 1))()
+    for output in outputs:
+        output.struct_size = ctypes.sizeof(_Output)
+    splits = (_int64 * max(splits_count, 1))()
+    result = _Result(ctypes.sizeof(_Result), output_count, ctypes.addressof(outputs), ctypes.addressof(splits),
+                     splits_count, -1)
+    outcome = Outcome()
+    while True:
+        status = _lib.hvd_wait_result(handle, WAIT_SLICE_MS, ctypes.byref(result))
+        if status != IN_PROGRESS:
+            break
+    outcome.error = None if status == OK else error(status)
+    outcome.outputs = [(output.data, output.shape[0]) for output in outputs[:output_count]]
+    outcome.received_splits = splits[:splits_count]
+    outcome.last_joined_rank = result.last_joined_rank
+    return outcome

@@ -1,25 +1,25 @@
 """The world as Python sees it: init, shutdown, ranks and sizes, what is built in.
 
 One runtime serves all frameworks of the process: init() is idempotent, and whoever calls it first joins for all.
+What a plain init() does not need is imported where it is used, since every worker of a job pays for it at its start.
 """
 
 import atexit
 import os
+import sys
 
-from horovod.common import _library
-from horovod.common import process_sets as _process_sets
-from horovod.common.util import is_iterable
+from horovod.common import _native
 
 
 class HorovodBasics(object):
     """The functions every adapter re-exports."""
 
-    Average = _library.AVERAGE
-    Sum = _library.SUM
-    Adasum = _library.ADASUM
-    Min = _library.MIN
-    Max = _library.MAX
-    Product = _library.PRODUCT
+    Average = 0
+    Sum = 1
+    Adasum = 2
+    Min = 3
+    Max = 4
+    Product = 5
 
     HOROVOD_PROCESS_SET_ERROR_INIT = -1
     HOROVOD_PROCESS_SET_ERROR_DYNAMIC = -2
@@ -33,45 +33,32 @@ class HorovodBasics(object):
     _atexit_registered = False
 
     def __init__(self, *unused):  # Horovod passes the paths of its extension here
-        _library.lib()  # ImportError now rather than at the first call
+        _native.load()  # ImportError now rather than at the first call
 
     def init(self, comm=None, process_sets=None):
         """Joins the world: the one hvdrun made, or a world of one. Blocks until every rank has called it.
 
-        comm and process_sets must be None yet: sub-worlds and process sets are not available.
+        comm: None, or all ranks of the world, or a communicator of mpi4py when the runtime has MPI.
+        process_sets: a list of ProcessSet, the same on every rank, or 'dynamic', which allows add_process_set().
         """
-        if comm is not None:
-            if is_iterable(comm) and all(isinstance(rank, int) for rank in comm):
-                raise NotImplementedError('hvd.init(comm=[ranks]) is not available yet; call hvd.init() and start as '
-                                          'many processes as the world shall have.')
-            raise ValueError('hvd.init(comm=...) takes a list of ranks, or a communicator of mpi4py with a runtime '
-                             'that was built with MPI; this is neither: {!r}.'.format(comm))
-        if process_sets is not None:
-            if isinstance(process_sets, str):
-                if process_sets.lower() != 'dynamic':
-                    raise ValueError('hvd.init(process_sets=...) takes a list of ProcessSet or "dynamic", but {!r} '
-                                     'was given.'.format(process_sets))
-                raise NotImplementedError('Dynamic process sets are not available yet; call hvd.init() without '
-                                          'process_sets.')
-            if not is_iterable(process_sets):
-                raise ValueError('hvd.init(process_sets=...) takes a list of ProcessSet or "dynamic", but {!r} was '
-                                 'given.'.format(process_sets))
-            if list(process_sets):
-                raise NotImplementedError('Process sets are not available yet; call hvd.init() without '
-                                          'process_sets.')
-        _library.init()
+        if comm is None and process_sets is None:
+            _native.init()
+        else:
+            from horovod.common import process_sets as sets
+            process_sets = sets._init(comm, process_sets)
         if not HorovodBasics._atexit_registered:
             HorovodBasics._atexit_registered = True
             atexit.register(_shutdown_at_exit, os.getpid())
-        _process_sets._setup(self)
-        _process_sets._init_process_sets(process_sets)
+        sets = sys.modules.get('horovod.common.process_sets')
+        if sets is not None:
+            sets._init_process_sets(process_sets)
 
     def shutdown(self):
         """Leaves the world; pending collectives fail. init() may follow, any number of times."""
-        _library.shutdown()
+        _native.shutdown()
 
     def is_initialized(self):
-        return _library.lib().hvd_is_initialized() == 1
+        return _native.call('is_initialized') == 1
 
     def start_timeline(self, file_path, mark_cycles=False):
         """Not available yet: ValueError."""
@@ -84,102 +71,125 @@ class HorovodBasics(object):
 
     def size(self):
         """Number of processes in the world."""
-        return _library.query('size')
+        return _native.query('size')
 
     def local_size(self):
         """Number of processes on this host."""
-        return _library.query('local_size')
+        return _native.query('local_size')
 
     def cross_size(self):
         """Number of hosts that have a process of this local rank."""
-        return _library.query('cross_size')
+        return _native.query('cross_size')
 
     def rank(self):
         """Number of this process in the world, from 0."""
-        return _library.query('rank')
+        return _native.query('rank')
 
     def local_rank(self):
         """Number of this process on its host, from 0."""
-        return _library.query('local_rank')
+        return _native.query('local_rank')
 
     def cross_rank(self):
         """Number of this host among those that have a process of this local rank."""
-        return _library.query('cross_rank')
+        return _native.query('cross_rank')
 
     def is_homogeneous(self):
         """Whether every host has the same number of processes."""
-        return _library.query('is_homogeneous') == 1
+        return _native.query('is_homogeneous') == 1
 
     def mpi_threads_supported(self):
-        self.rank()
-        raise ValueError('MPI is not in use, so there is nothing to say about its threads.')
+        """Whether MPI may be called from several threads; ValueError when MPI is not in use."""
+        if not self.mpi_enabled():
+            raise ValueError('MPI is not in use, so there is nothing to say about its threads.')
+        return True
 
     def mpi_enabled(self):
-        """Whether MPI carries the collectives now; the runtime does not use it yet."""
-        return False
+        """Whether MPI carries collectives of this world."""
+        return _enabled('mpi')
 
     def gloo_enabled(self):
-        """Whether Gloo carries the collectives now; the runtime does not use it yet."""
-        return False
-
-    def _built(self, feature):
-        return _library.lib().hvd_built(feature) == 1
+        """Whether Gloo carries collectives of this world; inside one host nothing needs it."""
+        return _enabled('gloo')
 
     def mpi_built(self):
-        return self._built(b'mpi')
+        return _built('mpi')
 
     def gloo_built(self):
-        return self._built(b'gloo')
+        return _built('gloo')
 
     def nccl_built(self):
-        return int(self._built(b'nccl'))
+        return int(_built('nccl'))
 
     def ddl_built(self):
-        return self._built(b'ddl')
+        return _built('ddl')
 
     def ccl_built(self):
-        return self._built(b'ccl')
+        return _built('ccl')
 
     def cuda_built(self):
-        return self._built(b'cuda')
+        return _built('cuda')
 
     def rocm_built(self):
-        return self._built(b'rocm')
+        return _built('rocm')
 
     def _add_process_set_impl(self, ranks):
-        raise ValueError('Process sets cannot be added: dynamic process sets are not available yet, so '
-                         'HOROVOD_DYNAMIC_PROCESS_SETS=1 has no effect.')
+        """Registers a set on all ranks: its id, or None when there is such a set already."""
+        from horovod.common import _library, process_sets
+        ranks = sorted(ranks)
+        if ranks in self._get_process_set_ids_and_ranks().values():
+            return None
+        process_sets._check_dynamic()
+        return _library.add_process_set(ranks)
 
     def _remove_process_set_impl(self, process_set_id):
-        raise ValueError('Process sets cannot be removed: dynamic process sets are not available yet, so '
-                         'HOROVOD_DYNAMIC_PROCESS_SETS=1 has no effect.')
+        """Removes a set on all ranks: its id, or None when there is no such set."""
+        from horovod.common import _library, process_sets
+        if process_set_id not in self._get_process_set_ids_and_ranks():
+            return None
+        process_sets._check_dynamic()
+        _library.remove_process_set(process_set_id)
+        return process_set_id
 
     def _process_set_rank(self, process_set_id):
-        self.rank()
-        rank = _library.lib().hvd_process_set_rank(process_set_id)
+        self._process_set_size(process_set_id)  # ValueError when there is no such set
+        rank = _native.call('process_set_rank', process_set_id)
         if rank < 0:
-            raise ValueError('This process is not in process set {}, or there is no such set.'.format(process_set_id))
+            raise ValueError('This process is not in process set {}.'.format(process_set_id))
         return rank
 
     def _process_set_size(self, process_set_id):
         self.rank()
-        size = _library.lib().hvd_process_set_size(process_set_id)
+        size = _native.call('process_set_size', process_set_id)
         if size < 0:
             raise ValueError('There is no process set {}.'.format(process_set_id))
         return size
 
     def _get_process_set_ids_and_ranks(self):
-        return {0: list(range(self.size()))}
+        from horovod.common import _library
+        return _library.process_sets()
 
     def _comm_process_set_id(self, comm):
-        raise ValueError('Communicators of mpi4py need a runtime that was built with MPI.')
+        if not self.mpi_built():
+            raise ValueError('Communicators of mpi4py need a runtime that was built with MPI.')
+        raise NotImplementedError('Process sets of mpi4py communicators are not available; make the set of a list of '
+                                  'ranks.')
+
+
+def _built(feature):
+    from horovod.common import _library
+    return _library.built(feature)
+
+
+def _enabled(feature):
+    from horovod.common import _library
+    return _library.enabled(feature)
 
 
 def _shutdown_at_exit(pid):
     # A forked child inherits this handler with the world of its parent, which is not its to shut down.
     if os.getpid() == pid:
         try:
-            _library.shutdown()
+            _native.shutdown()
         except Exception:  # nothing useful can be done about it any more
             pass
 
@@ -192,5 +202,4 @@ def shared():
     global _shared
     if _shared is None:
         _shared = HorovodBasics()
-        _process_sets._setup(_shared)
     return _shared

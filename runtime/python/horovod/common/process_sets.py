@@ -1,6 +1,27 @@
-"""Process sets: groups of ranks that run collectives among themselves. Only the world is available yet."""
+"""Process sets: groups of ranks that run collectives among themselves, each beside the others.
 
+A set is registered on all ranks of the world: with init(process_sets=[...]), or at any time with add_process_set()
+when the job allows it (dynamic process sets).
+"""
+
+import os
+
+from horovod.common import _native
+from horovod.common import basics as _common_basics
 from horovod.common.util import is_iterable
+
+_basics = None
+_registered = []  # the ProcessSet objects that have an id
+
+DYNAMIC = 'HOROVOD_DYNAMIC_PROCESS_SETS'
+
+
+def _world():
+    return _basics or _common_basics.shared()
+
+
+def _is_communicator(value):
+    return type(value).__module__.split('.')[0] == 'mpi4py'
 
 
 class ProcessSet(object):
@@ -18,30 +39,40 @@ class ProcessSet(object):
                     raise ValueError('A process set is made of ranks, which are integers, but {!r} was given.'
                                      .format(rank))
             self.ranks = sorted(ranks)
+        elif _is_communicator(ranks_or_comm) and _world().mpi_built():
+            self.mpi_comm = ranks_or_comm
         else:
             raise ValueError('A process set is made of a list of ranks; {!r} is none, and communicators of mpi4py '
                              'need a build with MPI.'.format(ranks_or_comm))
 
+    def _register(self, process_set_id):
+        self.process_set_id = process_set_id
+        if self not in _registered:
+            _registered.append(self)
+
     def _invalidate(self):
         self.process_set_id = None
+        if self in _registered:
+            _registered.remove(self)
 
     def size(self):
         """Number of ranks in the set, None while it is not registered."""
         if self.process_set_id is None:
             return None
-        return _basics._process_set_size(self.process_set_id)
+        return _world()._process_set_size(self.process_set_id)
 
     def rank(self):
-        """Rank of this process within the set, None while the set is not registered."""
+        """Rank of this process within the set, None while the set is not registered; ValueError when it is not in
+        it."""
         if self.process_set_id is None:
             return None
-        return _basics._process_set_rank(self.process_set_id)
+        return _world()._process_set_rank(self.process_set_id)
 
     def included(self):
         """Whether this process is in the set; None when its ranks are not known."""
         if self.ranks is None:
             return None
-        return _basics.rank() in self.ranks
+        return _world().rank() in self.ranks
 
     def __str__(self):
         return 'ProcessSet(process_set_id={}, ranks={}, mpi_comm={})'.format(
@@ -51,29 +82,162 @@ class ProcessSet(object):
 
 
 class _GlobalProcessSet(ProcessSet):
-    """The world. Its ranks are empty until init()."""
+    """The world. It has no ranks until init()."""
+
+    process_set_id = 0
 
     def __init__(self):
-        super(_GlobalProcessSet, self).__init__([])
-        self.process_set_id = 0
+        pass
+
+    @property
+    def ranks(self):
+        return list(range(max(_native.call('size'), 0)))
 
     def _invalidate(self):
         pass
 
 
 global_process_set = _GlobalProcessSet()
-_basics = None
 
 
 def _setup(basics):
-    """Called once by each adapter with its HorovodBasics; they all speak to the same runtime."""
+    """For code that has a HorovodBasics of its own; they all speak to the same runtime."""
     global _basics
     _basics = basics
 
 
+# ---- init()
+
+
+def _check_comm(comm):
+    """Gives the communicator's address, or None for a list of all ranks of the world."""
+    if is_iterable(comm) and all(isinstance(rank, int) for rank in comm):
+        ranks = sorted(comm)
+        size = os.environ.get('HOROVOD_SIZE') or '1'
+        if ranks != list(range(len(ranks))) or str(len(ranks)) not in ('0', size):
+            raise NotImplementedError(
+                'hvd.init(comm={}) asks for a world of other ranks than the {} that were started, which is not '
+                'available; call hvd.init() and make a ProcessSet of these ranks.'.format(ranks, size))
+        return None
+    if not _is_communicator(comm):
+        raise ValueError('hvd.init(comm=...) takes a list of ranks or a communicator of mpi4py; this is neither: {!r}.'
+                         .format(comm))
+    if not _world().mpi_built():
+        raise ValueError('hvd.init(comm=...) takes a communicator of mpi4py only with a runtime that was built with '
+                         'MPI, which this one was not; call hvd.init() without it.')
+    from mpi4py import MPI
+    return MPI._addressof(comm)
+
+
+def _check_list(process_sets):
+    """The sets as a list."""
+    if isinstance(process_sets, str) or not is_iterable(process_sets):
+        raise ValueError('hvd.init(process_sets=...) takes a list of ProcessSet or "dynamic", but {!r} was given.'
+                         .format(process_sets))
+    process_sets = list(process_sets)
+    for process_set in process_sets:
+        if not isinstance(process_set, ProcessSet):
+            raise ValueError('hvd.init(process_sets=...) takes a list of ProcessSet, but {!r} is in it.'
+                             .format(process_set))
+        if process_set.ranks is None:
+            raise NotImplementedError('hvd.init(process_sets=...) takes process sets made of ranks; one made of a '
+                                      'communicator cannot be registered: {}.'.format(process_set))
+    return process_sets
+
+
+def _first_double(process_sets):
+    """Position of the first set that has the ranks of one before it, or None."""
+    seen = []
+    for position, process_set in enumerate(process_sets):
+        if process_set.ranks in seen:
+            return position
+        seen.append(process_set.ranks)
+    return None
+
+
+def _init(comm, process_sets):
+    """hvd_init() with arguments; gives what _init_process_sets() wants."""
+    address = None if comm is None else _check_comm(comm)
+    rank_lists = []
+    if isinstance(process_sets, str) and process_sets.lower() == 'dynamic':
+        os.environ[DYNAMIC] = '1'
+        process_sets = None
+    elif process_sets is not None:
+        process_sets = _check_list(process_sets)
+        if _first_double(process_sets) is None:
+            rank_lists = [process_set.ranks for process_set in process_sets]
+    if rank_lists or address is not None:
+        from horovod.common import _library
+        _library.init(rank_lists, address)
+    else:
+        _native.init()
+    return process_sets
+
+
 def _init_process_sets(process_sets):
-    """Called after each init(): the world may have another size than last time."""
-    global_process_set.ranks = list(range(_basics.size()))
+    """Called after each init(): gives the sets their ids, and takes them from those of an earlier world."""
+    known = {}
+    if _registered or process_sets:
+        known = {tuple(ranks): number for number, ranks in _world()._get_process_set_ids_and_ranks().items()}
+    for process_set in list(_registered):
+        if known.get(tuple(process_set.ranks)) != process_set.process_set_id:
+            process_set._invalidate()
+    if not process_sets:
+        return
+    double = _first_double(process_sets)
+    if double is not None:
+        raise ValueError('hvd.init(process_sets=...) got the ranks {} twice, the second time at position {}; hvd is '
+                         'initialized, without the sets.'.format(process_sets[double].ranks, double))
+    for process_set in process_sets:
+        number = known.get(tuple(process_set.ranks))
+        if number is None:  # hvd was initialized before this call
+            from horovod.common import _library
+            number = _library.add_process_set(process_set.ranks)
+        process_set._register(number)
+
+
+# ---- at any time
+
+
+def _check_dynamic():
+    value = os.environ.get(DYNAMIC, '').strip().lower()
+    if value in ('1', 'true', 'yes', 'on'):
+        return
+    if value not in ('', '0', 'false', 'no', 'off'):
+        raise ValueError('The environment variable {} is {!r}, which is neither 1 nor 0.'.format(DYNAMIC, value))
+    raise ValueError('Process sets can be added and removed only while dynamic process sets are on; set {}=1, or call '
+                     'hvd.init(process_sets="dynamic").'.format(DYNAMIC))
+
+
+def add_process_set(process_set):
+    """Registers a set on all ranks, which must all call this; gives the ProcessSet with its id.
+
+    process_set: a ProcessSet or a list of ranks.
+    """
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    if process_set.ranks is None:
+        raise NotImplementedError('A process set made of a communicator cannot be added; make it of a list of ranks.')
+    ranks = process_set.ranks
+    if len(set(ranks)) != len(ranks):
+        raise ValueError('A process set has each rank once, but {} names one twice.'.format(ranks))
+    number = _world()._add_process_set_impl(ranks)
+    if number is None:
+        raise ValueError('There is a process set of the ranks {} already.'.format(ranks))
+    process_set._register(number)
+    return process_set
+
+
+def remove_process_set(process_set):
+    """Removes a registered set on all ranks, which must all call this; False when it is not registered, or is the
+    world."""
+    number = process_set.process_set_id
+    if number is None or number == 0:
+        _world().size()  # ValueError before init()
+        return False
+    removed = _world()._remove_process_set_impl(number) is not None
+    process_set._invalidate()
+    return removed
 
 
 def _temp_process_set_object(process_set_id):
@@ -82,24 +246,5 @@ def _temp_process_set_object(process_set_id):
         return global_process_set
     temporary = ProcessSet.__new__(ProcessSet)
     temporary.process_set_id = process_set_id
+    temporary.ranks = _world()._get_process_set_ids_and_ranks().get(process_set_id)
     return temporary
-
-
-def add_process_set(process_set):
-    """Registers a set on all ranks. Not available yet."""
-    if not isinstance(process_set, ProcessSet):
-        process_set = ProcessSet(process_set)
-    ranks = process_set.ranks
-    if len(set(ranks)) != len(ranks):
-        raise ValueError('A process set has each rank once, but {} names one twice.'.format(ranks))
-    _basics.size()  # ValueError before init()
-    _basics._add_process_set_impl(ranks)
-    return process_set
-
-
-def remove_process_set(process_set):
-    """Removes a registered set on all ranks; False when it is not registered, or is the world."""
-    _basics.size()
-    if process_set.process_set_id is None or process_set.process_set_id == 0:
-        return False
-    return _basics._remove_process_set_impl(process_set.process_set_id) is not None

@@ -1,23 +1,34 @@
 """Registered memory: blocks that all ranks of this host reach, so that a tensor in them is reduced where it is."""
 
 import ctypes
-import weakref
+import sys
 
 from horovod.common import _library
 
+_types = {}
+
+
+def _give_back(memory):
+    # Not at the end of the interpreter, when other threads may still use it; the memory ends with the process.
+    if not sys.is_finalizing():
+        _library.lib().hvd_free(ctypes.addressof(memory))
+
+
+def adopt(address, nbytes):
+    """A writable buffer over memory of the runtime, at least nbytes long, which goes back to it when the last
+    reference to the buffer is gone; a tensor made of it by torch.frombuffer is one."""
+    # One type for each power of two, since types are dear; hence "at least".
+    bits = (nbytes - 1).bit_length()
+    cls = _types.get(bits)
+    if cls is None:
+        cls = _types[bits] = type('Memory', (ctypes.Array,), {
+            '_type_': ctypes.c_char, '_length_': 1 << bits, '__del__': _give_back})
+    return cls.from_address(address)
+
 
 def allocate(nbytes):
-    """A writable buffer of nbytes zeroed bytes, or None when there is no such memory.
-
-    The memory goes back to the runtime when the last reference to the buffer is gone (a tensor made of it by
-    torch.frombuffer is one), but not at interpreter exit, where other threads may still read it.
-    """
+    """A buffer as adopt() gives of nbytes zeroed bytes, or None when there is no such memory."""
     if nbytes <= 0:
         return None
-    lib = _library.lib()
-    address = lib.hvd_alloc(nbytes)
-    if not address:
-        return None
-    buffer = (ctypes.c_char * nbytes).from_address(address)
-    weakref.finalize(buffer, lib.hvd_free, address).atexit = False
-    return buffer
+    address = _library.lib().hvd_alloc(nbytes)
+    return adopt(address, nbytes) if address else None

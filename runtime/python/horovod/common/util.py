@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import importlib.util
 import os
 import re
 import sysconfig
@@ -38,7 +37,7 @@ def _cache(f):
 def _built(feature):
     from horovod.common import _library
     try:
-        return _library.lib().hvd_built(feature.encode('ascii')) == 1
+        return _library.built(feature)
     except ImportError:
         return None
 
@@ -48,7 +47,10 @@ def mpi_built(verbose=False):
 
 
 def gloo_built(verbose=False):
-    return _built('gloo')
+    """Also true in a worker that a launcher started with HOROVOD_RANK: what Horovod needs Gloo for there, worlds
+    without MPI, this runtime does itself."""
+    built = _built('gloo')
+    return True if built is False and 'HOROVOD_RANK' in os.environ else built
 
 
 def nccl_built(verbose=False):
@@ -69,9 +71,10 @@ def extension_available(ext_base_name, verbose=False):
     """Whether horovod.<ext_base_name> can be imported: there is such a package here, and its framework is installed."""
     if ext_base_name not in EXTENSIONS:
         return False
-    if importlib.util.find_spec('horovod.' + ext_base_name) is None:
+    from importlib.util import find_spec
+    if find_spec('horovod.' + ext_base_name) is None:
         return False
-    found = importlib.util.find_spec(ext_base_name) is not None
+    found = find_spec(ext_base_name) is not None
     if verbose and not found:
         print('horovod.{0} cannot be used: {0} is not installed.'.format(ext_base_name))
     return found
@@ -85,8 +88,14 @@ def gpu_available(ext_base_name, verbose=False):
 
 def check_extension(ext_name, ext_env_var, pkg_path, *args):
     """ImportError when the runtime is missing; there is no compiled extension for each framework."""
-    from horovod.common import _library
-    _library.lib()
+    from horovod.common import _native
+    _native.load()
+
+
+def get_extension_full_path(pkg_path, *args):
+    """Path of what serves as the compiled extension of every framework: the runtime."""
+    from horovod.common import _native
+    return _native.find()
 
 
 def check_installed_version(name, version, exception=None):

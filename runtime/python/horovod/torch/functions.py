@@ -1,17 +1,9 @@
 """Broadcasting models, optimizers and any Python object."""
 
-import io
-import pickle
-
 import torch
 
-from horovod.torch.mpi_ops import (
-    Sum, allreduce, broadcast_, broadcast_async_, global_process_set, rank, synchronize)
-
-try:
-    import cloudpickle as _pickler
-except ImportError:
-    _pickler = pickle
+from horovod.common import objects
+from horovod.torch.mpi_ops import Sum, allreduce, broadcast_async_, global_process_set, rank, synchronize
 
 
 def broadcast_parameters(params, root_rank):
@@ -136,28 +128,11 @@ def _agree(fine, sentence, name):
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
-    """Gives every rank a copy of the root's object; the root gets its own back.
-
-    The object is pickled, by cloudpickle where that is installed. What is unpickled here comes from a process of
-    the same job, which had to show the job's secret to join.
-    """
-    # Not the type of obj: callers give None on the other ranks, and names must be the same everywhere.
-    name = 'broadcast_object' if name is None else name
-    if rank() == root_rank:
-        data = _pickler.dumps(obj)
-        length = torch.tensor([len(data)], dtype=torch.int64)
-        payload = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-    else:
-        length = torch.zeros(1, dtype=torch.int64)
-    broadcast_(length, root_rank, name=name + '.sz', process_set=process_set)
-    if rank() != root_rank:
-        payload = torch.empty(int(length), dtype=torch.uint8)
-    broadcast_(payload, root_rank, name=name + '.t', process_set=process_set)
-    if rank() == root_rank:
-        return obj
-    return pickle.load(io.BytesIO(payload.numpy().tobytes()))
+    """Gives every rank of the set a copy of the root's object; the root gets its own back. The object is pickled, by
+    cloudpickle where that is installed."""
+    return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
-def allgather_object(obj, name=None):
-    raise NotImplementedError('hvd.allgather_object is not available yet; use hvd.broadcast_object from each rank in '
-                              'turn.')
+def allgather_object(obj, name=None, process_set=global_process_set):
+    """A list of the objects of all ranks of the set, in order of rank."""
+    return objects.allgather_object(obj, name, process_set)

@@ -2,133 +2,67 @@
 
 Each gradient has a home in registered memory, where the ranks of a host reduce it in place. A hook on the parameter
 copies the incoming gradient there and hands autograd the copy, which becomes p.grad, so that the framework's own
-buffer is free at once (_GradientHome). Whatever stands in the way of that, such as a p.grad that is set already,
+buffer is free at once (GradientHome). Whatever stands in the way of that, such as a p.grad that is set already,
 create_graph, compression, or odd strides, is done without it, at the price of a copy in the runtime.
 """
 
 import contextlib
 import inspect
 import os
-import sys
 import warnings
 import weakref
 
 import torch
 
 from horovod.common import _library
-from horovod.common import registered
+from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
-from horovod.torch import mpi_ops
+from horovod.torch import gradient_memory, mpi_ops
+from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
-
-_HAS_POST_HOOK = hasattr(torch.Tensor, 'register_post_accumulate_grad_hook')  # PyTorch 2.1
-
-
-class _GradientHome(object):
-    """Registered memory for the gradient of one parameter. It is lent to one tensor at a time."""
-
-    __slots__ = ('_buffer', '_idle_references', '_dtype', '_shape', '_nbytes', '_unavailable')
-
-    def __init__(self, p):
-        self._buffer = None
-        self._idle_references = 0
-        self._dtype = p.dtype
-        self._shape = p.shape
-        self._nbytes = p.numel() * p.element_size()
-        self._unavailable = self._nbytes == 0 or p.dtype not in mpi_ops._ALLREDUCE_DTYPES
-
-    def fits(self, tensor):
-        return tensor.dtype == self._dtype and tensor.shape == self._shape
-
-    def _references(self):
-        return sys.getrefcount(self._buffer)
-
-    def tensor(self):
-        """A tensor over the home, or None when there is no such memory. When somebody still has the last tensor,
-        say a script that compares p.grad with that of an earlier step, that one keeps its memory and this one gets
-        new: no gradient changes behind anybody's back."""
-        if self._unavailable:
-            return None
-        if self._buffer is None or self._references() > self._idle_references:
-            self._buffer = registered.allocate(self._nbytes)
-            if self._buffer is None:
-                self._unavailable = True
-                return None
-            # A tensor made by frombuffer holds one reference more until its storage is gone.
-            self._idle_references = self._references()
-        return torch.frombuffer(self._buffer, dtype=self._dtype).view(self._shape)
+from horovod.torch.parameters import after_gradient, check_groups, default_name, groups_of, names_of, travel_name
 
 
-def _check_groups(groups):
-    if groups is None:
-        return
-    if isinstance(groups, bool) or not isinstance(groups, (list, int)):
-        raise ValueError('groups must be a list of lists of parameters or a number of groups, but is {!r}.'
-                         .format(groups))
-    if isinstance(groups, int):
-        if groups <= 0:
-            raise ValueError('groups must be a positive number, but is {}.'.format(groups))
-        return
-    seen = set()
-    for group in groups:
-        members = group if isinstance(group, (list, tuple)) else [group]
-        for p in members:
-            if not isinstance(p, torch.Tensor):
-                raise ValueError('groups must be made of parameters, but has a {}.'.format(type(p).__name__))
-            if id(p) in seen:
-                raise ValueError('groups has one parameter twice.')
-            seen.add(id(p))
+class _Exchange(object):
+    """Gradients that were submitted together."""
 
+    __slots__ = ('parts', 'wait')
 
-def _names_of(param_groups, named_parameters):
-    """tensor -> name for all parameters; raises the three errors of named_parameters."""
-    if named_parameters is None:
-        return {p: 'allreduce.noname.{}.{}'.format(i, j)
-                for i, group in enumerate(param_groups) for j, p in enumerate(group['params'])}
-    named_parameters = list(named_parameters)
-    for entry in named_parameters:
-        if not isinstance(entry, tuple):
-            raise ValueError('named_parameters must be a sequence of (name, parameter) tuples, as '
-                             'model.named_parameters() gives, but has a {}.'.format(type(entry).__name__))
-    seen = set()
-    twice = set()
-    for name, _ in named_parameters:
-        (twice if name in seen else seen).add(name)
-    if twice:
-        raise ValueError('named_parameters must have each name once, but has these more often: {}.'.format(
-            ', '.join(str(name) for name in sorted(twice, key=str))))
-    names = {p: name for name, p in named_parameters}
-    missing = sum(1 for group in param_groups for p in group['params'] if p not in names)
-    if missing:
-        raise ValueError('named_parameters must name every parameter of the optimizer, but {} of them have no name; '
-                         'are all models in it?'.format(missing))
-    return names
+    def __init__(self, parts, wait):
+        self.parts = parts  # of each: parameter, tensor the runtime works on (None for a sparse one), its context
+        self.wait = wait  # gives the combined gradient of a sparse one
 
 
 class _DistributedOptimizer(object):
     """What DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
-                   sparse_as_dense, process_set):
+                   groups, sparse_as_dense, process_set):
         self.backward_passes_per_step = backward_passes_per_step
         self.op = op
         self.gradient_predivide_factor = gradient_predivide_factor
         self.process_set = process_set
         self._compression = compression
         self._sparse_as_dense = sparse_as_dense
-        self._parameter_names = _names_of(self.param_groups, named_parameters)
-        self._handles = {}  # p -> (handle, tensor the runtime works on, ctx of its compression)
+        self._parameter_names = names_of(self.param_groups, named_parameters)
+        self._handles = {}  # p -> _Exchange
         self._requires_update = set()
         self._allreduce_delay = {}
         self._homes = {}
-        self._requests = {}  # p -> (dtype, shape, prepared request)
+        self._requests = {}  # parameters -> (what describes their tensors, prepared request)
+        self._seen_sparse = set()
+        self._group_of = {}  # p -> all parameters of its group
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
         self._active = process_set.included() and (size() > 1 or os.environ.get('HOROVOD_ELASTIC') == '1')
         if self._active:
             self._adopt_parameters()
+            parameters = [p for group in self.param_groups for p in group['params'] if p in self._requires_update]
+            for group in groups_of(parameters, groups):
+                for p in group:
+                    self._group_of[p] = tuple(group)
 
     # ---- hooks
 
@@ -141,7 +75,7 @@ class _DistributedOptimizer(object):
                 if p.requires_grad and p not in requires_update:
                     requires_update.add(p)
                     if p not in self._parameter_names:
-                        self._parameter_names[p] = 'allreduce.noname.{}.{}'.format(i, j)
+                        self._parameter_names[p] = default_name(i, j)
                     self._allreduce_delay[p] = self.backward_passes_per_step
                     self._register_hooks(p)
 
@@ -153,7 +87,7 @@ class _DistributedOptimizer(object):
             optimizer = this()
             return None if optimizer is None else optimizer._bring_home(p_ref(), grad)
 
-        def after_accumulation(*unused):
+        def after_accumulation():
             optimizer = this()
             if optimizer is not None:
                 optimizer._gradient_is_ready(p_ref())
@@ -161,15 +95,9 @@ class _DistributedOptimizer(object):
         p_ref = weakref.ref(p)
         if self._compression is NoneCompressor and p.is_leaf:
             before_accumulation.__torch_unserializable__ = True  # silences a warning when p is pickled
-            self._homes[p] = _GradientHome(p)
+            self._homes[p] = gradient_memory.GradientHome(p)
             self._hooks.append(p.register_hook(before_accumulation))
-        if _HAS_POST_HOOK:
-            self._hooks.append(p.register_post_accumulate_grad_hook(after_accumulation))
-        else:
-            # The node that adds to p.grad. It lives only as long as somebody holds it.
-            with torch.enable_grad():
-                accumulate_grad = p.expand_as(p).grad_fn.next_functions[0][0]
-            self._hooks.append((accumulate_grad, accumulate_grad.register_hook(after_accumulation)))
+        self._hooks.append(after_gradient(p, after_accumulation))
 
     def _bring_home(self, p, grad):
         """Runs before autograd adds `grad` to p.grad: a copy in registered memory, or None to leave it alone."""
@@ -177,10 +105,9 @@ class _DistributedOptimizer(object):
         if p is None or p.grad is not None or grad is None or torch.is_grad_enabled():
             return None
         home = self._homes[p]
-        if (grad.layout != torch.strided or not home.fits(grad) or grad.device.type != 'cpu'
-                or not p.is_contiguous()):
+        if grad.layout != torch.strided or not home.fits(grad) or grad.device.type != 'cpu':
             return None
-        tensor = home.tensor()
+        tensor = home.tensor(p)
         if tensor is None:
             return None
         tensor.copy_(grad)
@@ -196,7 +123,9 @@ class _DistributedOptimizer(object):
                 'step(), or give DistributedOptimizer a larger backward_passes_per_step.')
         self._allreduce_delay[p] -= 1
         if self._allreduce_delay[p] == 0:
-            self._submit(p)
+            group = self._group_of.get(p, (p,))
+            if all(self._allreduce_delay[other] <= 0 for other in group):
+                self._submit(group)
 
     # ---- exchange
 
@@ -205,31 +134,59 @@ class _DistributedOptimizer(object):
             return 1.0 / self.gradient_predivide_factor, self.gradient_predivide_factor
         return 1.0, 1.0
 
-    def _submit(self, p):
-        """Starts the allreduce of p.grad."""
-        grad = p.grad.detach()
-        if grad.layout != torch.strided:
-            if not self._sparse_as_dense:
-                raise NotImplementedError(
-                    'The gradient of {} is sparse, which DistributedOptimizer cannot exchange yet; give it '
-                    'sparse_as_dense=True.'.format(self._parameter_names[p]))
-            grad = grad.to_dense()
-        tensor, ctx = self._compression.compress(grad)
-        if not tensor.is_contiguous():
-            tensor = tensor.contiguous()
-        dtype = mpi_ops._check_tensor('allreduce', tensor, mpi_ops._ALLREDUCE_DTYPES)
-        prepared = self._requests.get(p)
-        if prepared is None or prepared[0] != dtype or prepared[1] != tensor.shape:
+    def _travel_name(self, p):
+        return travel_name(p, self._parameter_names[p], self.process_set)
+
+    def _submit(self, group):
+        """Starts the exchange of the gradients of a group of parameters, often of one."""
+        dense = []
+        for p in group:
+            if p.grad.layout != torch.strided and not self._sparse_as_dense:
+                self._submit_sparse(p)
+            else:
+                dense.append(p)
+        if dense:
+            self._submit_dense(tuple(dense))
+
+    def _submit_sparse(self, p):
+        self._seen_sparse.add(p)
+        wait = mpi_ops.sparse_allreduce_async(p.grad, 'allreduce.{}'.format(self._travel_name(p)), self.op,
+                                              self.process_set)
+        self._handles[p] = _Exchange([(p, None, None)], wait)
+
+    def _submit_dense(self, group):
+        parts, described, addresses = [], [], []
+        for p in group:
+            grad = p.grad.detach()
+            if grad.layout != torch.strided:
+                grad = grad.to_dense()
+            tensor, ctx = self._compression.compress(grad)
+            order = gradient_memory.travel_order(p)
+            tensor = gradient_memory.in_order(tensor, order)
+            if tensor.dtype not in mpi_ops._DTYPES or not tensor.is_cpu:
+                mpi_ops._Torch._refuse('DistributedOptimizer', tensor, mpi_ops._DTYPES.get(tensor.dtype))
+            address = tensor.data_ptr()
+            parts.append((p, tensor, ctx))
+            described.append((mpi_ops._DTYPES[tensor.dtype], gradient_memory.memory_shape(tensor.shape, order)))
+            addresses += (address, address)
+        handle = self._request(group, described).submit(*addresses)
+        tensors = [tensor for _, tensor, _ in parts]
+        mpi_ops._handle_map[handle] = (tensors, tensors)
+        exchange = _Exchange(parts, lambda: synchronize(handle))
+        for p in group:
+            self._handles[p] = exchange
+
+    def _request(self, group, described):
+        prepared = self._requests.get(group)
+        if prepared is None or prepared[0] != described:
             prescale, postscale = self._scaling()
-            request = _library.Request(
-                _library.ALLREDUCE, 'allreduce.{}'.format(self._parameter_names[p]), dtype, tensor.shape,
-                reduce_op=self.op, process_set=self.process_set.process_set_id, prescale=prescale,
-                postscale=postscale)
-            prepared = self._requests[p] = (dtype, tensor.shape, request)
-        address = tensor.data_ptr()
-        handle = prepared[2].submit(address, address)
-        mpi_ops._handle_map[handle] = (tensor, tensor)
-        self._handles[p] = (handle, tensor, ctx)
+            name = 'allreduce.{}'.format(self._travel_name(group[0]))
+            if len(group) > 1:
+                name = 'grouped_{}+{}'.format(name, len(group) - 1)
+            prepared = self._requests[group] = (described, _library.Request(
+                _library.ALLREDUCE, name, described, reduce_op=self.op, process_set=self.process_set.process_set_id,
+                prescale=prescale, postscale=postscale))
+        return prepared[1]
 
     def _submit_missing(self):
         """Starts what backward() did not: parameters that took no part in it send zeros, since others may have
@@ -238,11 +195,29 @@ class _DistributedOptimizer(object):
         for group in self.param_groups:
             for p in group['params']:
                 if p in self._requires_update and p not in self._handles:
-                    if p.grad is None:
-                        home = self._homes.get(p)
-                        zeros = home.tensor() if home is not None and home.fits(p) else None
-                        p.grad = torch.zeros_like(p) if zeros is None else zeros.zero_()
-                    self._submit(p)
+                    together = self._group_of.get(p, (p,))
+                    for member in together:
+                        if member.grad is None:
+                            member.grad = self._zeros(member)
+                    self._submit(together)
+
+    def _zeros(self, p):
+        if p in self._seen_sparse:
+            return torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64), p.new_zeros((0,) + p.shape[1:]), p.shape)
+        home = self._homes.get(p)
+        zeros = home.tensor(p) if home is not None and home.fits(p) else None
+        return torch.zeros_like(p) if zeros is None else zeros.zero_()
+
+    def _finish(self, exchange, write):
+        """Waits for an exchange and, unless the step failed already, writes its gradients back."""
+        result = exchange.wait()
+        if not write:
+            return
+        for p, tensor, ctx in exchange.parts:
+            if tensor is None:
+                p.grad = result
+            else:
+                self._write_back(p, tensor, ctx)
 
     def _write_back(self, p, tensor, ctx):
         reduced = self._compression.decompress(tensor, ctx)
@@ -268,17 +243,20 @@ class _DistributedOptimizer(object):
             self._submit_missing()
         except mpi_ops.HorovodInternalError as error:
             first_error = error
-        for p, (handle, tensor, ctx) in list(self._handles.items()):
+        while self._handles:
+            exchange = next(iter(self._handles.values()))
             try:
-                synchronize(handle)
-                if first_error is None:
-                    self._write_back(p, tensor, ctx)
+                self._finish(exchange, first_error is None)
             except mpi_ops.HorovodInternalError as error:
                 first_error = first_error or error
-            del self._handles[p]  # not reached when Ctrl-C ended the wait
+            self._forget(exchange)  # not reached when Ctrl-C ended the wait
         self._reset_counters()
         if first_error is not None:
             raise first_error
+
+    def _forget(self, exchange):
+        for p, _, _ in exchange.parts:
+            self._handles.pop(p, None)
 
     def _reset_counters(self):
         for p in self._allreduce_delay:
@@ -340,12 +318,13 @@ class _DistributedOptimizer(object):
 
     def load_state_dict(self, *args, **kwargs):
         # What is in flight belongs to the state that is being replaced.
-        for handle, _, _ in list(self._handles.values()):
+        while self._handles:
+            exchange = next(iter(self._handles.values()))
             try:
-                synchronize(handle)
+                self._finish(exchange, False)
             except mpi_ops.HorovodInternalError:
                 pass
-        self._handles.clear()
+            self._forget(exchange)
         self._synchronized = False
         self._reset_counters()
         return super(_DistributedOptimizer, self).load_state_dict(*args, **kwargs)
@@ -369,11 +348,13 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     named_parameters: (name, parameter) of all parameters in it, usually model.named_parameters(): names in messages.
     compression: how gradients travel, hvd.Compression.none or fp16.
     backward_passes_per_step: so many backward() calls are added up locally before gradients are exchanged.
-    op: hvd.Average or hvd.Sum.
+    op: hvd.Average, hvd.Sum or hvd.Adasum. With Adasum what is combined is not the gradients but what each rank's
+        own step would change; groups, gradient_predivide_factor and sparse gradients do not go with it.
     gradient_predivide_factor: with Average, divide by this before adding up, and by size()/this after it.
-    num_groups, groups: which gradients to exchange together. Checked, and otherwise left to the runtime, which
-        decides that by itself; results do not depend on it.
+    groups: a list of lists of parameters, or a number of groups: gradients that are exchanged as one operation, when
+        all of them are there. num_groups is its old name.
     sparse_as_dense: exchange sparse gradients as dense ones.
+    process_set: the ranks that train together; elsewhere the optimizer is an ordinary one.
     """
     if gradient_predivide_factor != 1.0:
         if rocm_built():
@@ -387,12 +368,20 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         warnings.warn('The argument num_groups is deprecated; use groups instead.', DeprecationWarning, stacklevel=2)
         if groups is None:
             groups = num_groups
-    _check_groups(groups)
-    mpi_ops._check_op(op)
-    mpi_ops._process_set_id(process_set)
+    check_groups(groups)
+    check_op(op)
+    process_set_id(process_set)
+    if op == Adasum and process_set is not global_process_set:
+        raise NotImplementedError('DistributedOptimizer(op=hvd.Adasum) works on the whole world only, not on {}.'
+                                  .format(process_set))
     base = type(optimizer)
-    cls = type(base.__name__, (_DistributedOptimizer, base), {'__module__': base.__module__, '__doc__': base.__doc__})
+    with_adasum = op == Adasum and size() > 1
+    mixin = _DistributedAdasumOptimizer if with_adasum else _DistributedOptimizer
+    cls = type(base.__name__, (mixin, base), {'__module__': base.__module__, '__doc__': base.__doc__})
     distributed = cls(optimizer.param_groups, **_constructor_arguments(optimizer))
-    distributed._hvd_setup(named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
-                           sparse_as_dense, process_set)
+    if with_adasum:
+        distributed._hvd_setup(named_parameters, compression, backward_passes_per_step)
+    else:
+        distributed._hvd_setup(named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
+                               groups, sparse_as_dense, process_set)
     return distributed

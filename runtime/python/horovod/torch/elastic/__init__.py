@@ -1,17 +1,22 @@
-"""Elastic training. Not available yet: the names exist so that scripts can be imported."""
+"""Training that outlives changes of the world: state, sampler and the loop around a training function.
+
+What the launcher has to do for jobs of changing size is not available yet; in a job of fixed size all of this works.
+"""
+
+from horovod.common.elastic import run_fn
+from horovod.torch.elastic.sampler import ElasticSampler
+from horovod.torch.elastic.state import TorchState
+from horovod.torch.mpi_ops import init, shutdown
+
+__all__ = ['ElasticSampler', 'TorchState', 'run']
 
 
 def run(func):
-    raise NotImplementedError('hvd.elastic.run is not available yet; start a job of fixed size with '
-                              '`hvdrun -np N`.')
+    """Decorator of a training function whose first argument is a State: gives all ranks the state of rank 0 and then
+    runs it, again after each change of the world."""
+    return run_fn(func, _reset)
 
 
-class TorchState(object):
-    def __init__(self, model=None, optimizer=None, **kwargs):
-        raise NotImplementedError('hvd.elastic.TorchState is not available yet; save the state with torch.save.')
-
-
-class ElasticSampler(object):
-    def __init__(self, dataset, shuffle=True, seed=0):
-        raise NotImplementedError('hvd.elastic.ElasticSampler is not available yet; use '
-                                  'torch.utils.data.distributed.DistributedSampler.')
+def _reset():
+    shutdown()
+    init()

@@ -1,0 +1,122 @@
+"""libhvd.so, loaded once, and those of its functions that take and give plain integers.
+
+This is what a process pays for before hvd.init() returns, so it asks Python for nothing but the C half of ctypes;
+structs, strings and exceptions are in _library, which is imported when the first of them is needed. Everything may be
+called from any thread; the interpreter lock is released during each call.
+"""
+
+import os
+
+ABI_VERSION = 1
+
+OK = 0
+FORKED = 9
+
+FORKED_SENTENCE = (
+    'This process was forked from one that had called hvd.init() and has no part in the world; use hvd only in the '
+    'process that called hvd.init(), or start this one by the "spawn" method.')
+
+path = None  # of the loaded library
+handle = None  # of dlopen
+_call = None  # (address, arguments) -> int
+_addresses = {}
+_init_pid = None  # the process that called hvd_init(); a forked child differs from it
+
+
+def _candidates():
+    """Where the runtime may be, in order. An installed tree is PREFIX/lib/libhvd.so beside
+    PREFIX/lib/hvdrun/python/horovod; in a build tree that last folder is a symbolic link, so both the path as it
+    was imported and the resolved one are tried."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    paths = []
+    for folder in (package, os.path.realpath(package)):
+        candidate = os.path.normpath(os.path.join(folder, '..', '..', '..', 'libhvd.so'))
+        if candidate not in paths:
+            paths.append(candidate)
+    return paths
+
+
+def find():
+    """Path of libhvd.so; ImportError with one sentence when there is none."""
+    named = os.environ.get('HVD_RUNTIME')
+    if named:
+        if os.path.isfile(named):
+            return named
+        raise ImportError('The hvd runtime is not at {}, which the environment variable HVD_RUNTIME names; set it to '
+                          'the path of libhvd.so or unset it.'.format(named))
+    paths = _candidates()
+    for candidate in paths:
+        if os.path.isfile(candidate):
+            return candidate
+    raise ImportError('The hvd runtime, libhvd.so, was not found at {}; start the script with hvdrun, or set the '
+                      'environment variable HVD_RUNTIME to its path.'.format(' or '.join(paths)))
+
+
+def load():
+    """Loads the runtime once. ImportError with one sentence when it cannot be had."""
+    global path, handle, _call
+    if handle is not None:
+        return
+    import _ctypes  # ctypes itself takes as long to import as all else that init needs
+    found = find()
+    try:
+        opened = _ctypes.dlopen(found, 0)
+        version = _ctypes.call_cdeclfunction(_ctypes.dlsym(opened, 'hvd_abi_version'), ())
+    except OSError as error:
+        raise ImportError('The hvd runtime at {} cannot be used: {}.'.format(found, error)) from None
+    if version != ABI_VERSION:
+        raise ImportError('The hvd runtime at {} has ABI version {}, but this package needs {}; use the package and '
+                          'the library of one build.'.format(found, version, ABI_VERSION))
+    path, _call, handle = found, _ctypes.call_cdeclfunction, opened
+
+
+def call(name, *arguments):
+    """Calls hvd_<name>, which takes 32-bit integers, bytes or None and gives a 32-bit integer."""
+    address = _addresses.get(name)
+    if address is None:
+        load()
+        import _ctypes
+        address = _addresses[name] = _ctypes.dlsym(handle, 'hvd_' + name)
+    return _call(address, arguments)
+
+
+def is_forked_child():
+    return _init_pid is not None and _init_pid != os.getpid()
+
+
+def init():
+    """Joins the world, without process sets. ValueError when the runtime cannot."""
+    joined(call('init', None))
+
+
+def joined(status):
+    """To be called with what hvd_init() answered."""
+    global _init_pid
+    if status == FORKED:
+        raise RuntimeError(FORKED_SENTENCE)
+    if status != OK:
+        from horovod.common import _library
+        raise ValueError('Horovod initialization failed: {}'.format(_library.last_error(status)))
+    _init_pid = os.getpid()
+
+
+def shutdown():
+    """Leaves the world. Nothing happens when there is none, or in a forked child."""
+    global _init_pid
+    if handle is None or is_forked_child():
+        return
+    status = call('shutdown')
+    if status not in (OK, FORKED):
+        from horovod.common import _library
+        raise _library.error(status)
+    _init_pid = None
+
+
+def query(name):
+    """An integer about the world; ValueError before init(), RuntimeError in a forked child."""
+    value = call(name)
+    if value < 0:
+        if is_forked_child():
+            raise RuntimeError(FORKED_SENTENCE)
+        raise ValueError('Horovod has not been initialized; call hvd.init() first.')
+    return value

@@ -1,0 +1,249 @@
+"""The collectives on the tensors of any framework: handles, names, groups, and memory that the runtime made.
+
+An adapter makes one Operations with a description of its framework (see Framework) and puts its own signatures in
+front of it. An asynchronous call gives an int handle; the tensors of a pending handle are kept alive in `pending`
+until synchronize() has seen its end.
+"""
+
+from horovod.common import _library, registered
+
+_KEPT_REQUESTS = 4096
+
+_REDUCE_OPS = (_library.AVERAGE, _library.SUM, _library.ADASUM, _library.MIN, _library.MAX, _library.PRODUCT)
+
+
+class Framework(object):
+    """What Operations has to know about the tensors of a framework."""
+
+    def check(self, operation, tensor, writable):
+        """(tensor to use, the runtime's code of its type); raises ValueError when the operation cannot take it."""
+        raise NotImplementedError()
+
+    def address(self, tensor):
+        """Where its first element is."""
+        raise NotImplementedError()
+
+    def empty_like(self, tensor):
+        """A new contiguous tensor of this type and shape, with any content."""
+        raise NotImplementedError()
+
+    def bytes_of_row(self, tensor):
+        """Bytes that one index of dimension 0 stands for."""
+        raise NotImplementedError()
+
+    def from_memory(self, tensor, buffer, rows):
+        """A tensor over the buffer, with this one's type and shape except for the number of rows. buffer None: it has
+        no elements."""
+        raise NotImplementedError()
+
+    def splits_from(self, splits):
+        """What a caller gave as splits, as a list of integers; raises ValueError."""
+        raise NotImplementedError()
+
+    def splits_to(self, numbers):
+        """A list of integers as a caller wants received splits."""
+        raise NotImplementedError()
+
+
+class _Pending(object):
+    """A handle whose outputs the runtime makes."""
+
+    __slots__ = ('inputs', 'splits_count', 'grouped')
+
+    def __init__(self, inputs, splits_count=0, grouped=False):
+        self.inputs = inputs
+        self.splits_count = splits_count
+        self.grouped = grouped
+
+
+def process_set_id(process_set):
+    number = process_set.process_set_id
+    if number is None:
+        raise ValueError('{} is not registered; add it with hvd.add_process_set() first.'.format(process_set))
+    return number
+
+
+def check_op(op):
+    if op not in _REDUCE_OPS:
+        raise ValueError('op must be hvd.Average, hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max or hvd.Product, but is {!r}.'
+                         .format(op))
+
+
+def full_name(operation, name):
+    # Unnamed collectives are numbered by the runtime, so that all frameworks of the process share one count.
+    return None if name is None else '{}.{}'.format(operation, name)
+
+
+def list_of_integers(splits):
+    """splits of an alltoall that are no tensor."""
+    try:
+        splits = list(splits)
+    except TypeError:
+        splits = None
+    if splits is None or not all(isinstance(n, int) and not isinstance(n, bool) for n in splits):
+        raise ValueError('splits of hvd.alltoall is a list of integers, but {!r} was given.'.format(splits))
+    return splits
+
+
+class Operations(object):
+    def __init__(self, framework):
+        _library.lib()  # ImportError now
+        self._framework = framework
+        # handle -> (output, inputs) when the output was there before, else a _Pending
+        self.pending = {}
+        self._requests = {}
+
+    # ---- one tensor
+
+    def allreduce_async(self, tensor, in_place, name, op, prescale_factor, postscale_factor, process_set):
+        check_op(op)
+        return self._one(_library.ALLREDUCE, 'allreduce', tensor, in_place, name, process_set, op, 0, prescale_factor,
+                         postscale_factor)
+
+    def broadcast_async(self, tensor, in_place, root_rank, name, process_set):
+        return self._one(_library.BROADCAST, 'broadcast', tensor, in_place, name, process_set, 0, root_rank)
+
+    def _one(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
+             postscale=1.0):
+        framework = self._framework
+        tensor, dtype = framework.check(operation, tensor, in_place)
+        output = tensor if in_place else framework.empty_like(tensor)
+        # Describing takes longer than submitting, so descriptions are kept for the next call; nobody else has one
+        # while it is out of the dictionary.
+        key = (collective, name, op, root_rank, process_set_id(process_set), prescale, postscale, dtype, tensor.shape)
+        requests = self._requests
+        request = requests.pop(key, None)
+        if request is None:
+            request = _library.Request(collective, full_name(operation, name), ((dtype, tensor.shape),), op, root_rank,
+                                       key[4], prescale, postscale)
+            if len(requests) >= _KEPT_REQUESTS:
+                requests.clear()
+        handle = request.submit(framework.address(tensor), framework.address(output))
+        self.pending[handle] = (output, tensor)
+        requests[key] = request
+        return handle
+
+    def allgather_async(self, tensor, name, process_set):
+        return self._made(_library.ALLGATHER, 'allgather', tensor, name, process_set)
+
+    def reducescatter_async(self, tensor, name, op, prescale_factor, postscale_factor, process_set):
+        check_op(op)
+        return self._made(_library.REDUCESCATTER, 'reducescatter', tensor, name, process_set, op, prescale_factor,
+                          postscale_factor)
+
+    def alltoall_async(self, tensor, splits, name, process_set):
+        number = process_set_id(process_set)
+        if splits is not None:
+            splits = self._framework.splits_from(splits)
+        members = _library.lib().hvd_process_set_size(number)
+        return self._made(_library.ALLTOALL, 'alltoall', tensor, name, process_set, splits=splits,
+                          splits_count=max(members, 0))
+
+    def _made(self, collective, operation, tensor, name, process_set, op=0, prescale=1.0, postscale=1.0, splits=None,
+              splits_count=0):
+        framework = self._framework
+        tensor, dtype = framework.check(operation, tensor, False)
+        request = _library.Request(collective, full_name(operation, name), ((dtype, tensor.shape),), op, 0,
+                                   process_set_id(process_set), prescale, postscale, splits)
+        handle = request.submit(framework.address(tensor), None)
+        self.pending[handle] = _Pending([tensor], splits_count)
+        return handle
+
+    # ---- groups
+
+    def grouped_allreduce_async(self, tensors, in_place, name, op, prescale_factor, postscale_factor, process_set):
+        check_op(op)
+        framework = self._framework
+        request, tensors = self._group(_library.ALLREDUCE, 'allreduce', tensors, in_place, name, process_set, op,
+                                       prescale_factor, postscale_factor)
+        outputs = tensors if in_place else [framework.empty_like(tensor) for tensor in tensors]
+        addresses = []
+        for tensor, output in zip(tensors, outputs):
+            addresses += (framework.address(tensor), framework.address(output))
+        handle = request.submit(*addresses)
+        self.pending[handle] = (outputs, tensors)
+        return handle
+
+    def grouped_allgather_async(self, tensors, name, process_set):
+        return self._grouped_made(_library.ALLGATHER, 'allgather', tensors, name, process_set)
+
+    def grouped_reducescatter_async(self, tensors, name, op, prescale_factor, postscale_factor, process_set):
+        check_op(op)
+        return self._grouped_made(_library.REDUCESCATTER, 'reducescatter', tensors, name, process_set, op,
+                                  prescale_factor, postscale_factor)
+
+    def _grouped_made(self, collective, operation, tensors, name, process_set, op=0, prescale=1.0, postscale=1.0):
+        request, tensors = self._group(collective, operation, tensors, False, name, process_set, op, prescale,
+                                       postscale)
+        addresses = []
+        for tensor in tensors:
+            addresses += (self._framework.address(tensor), None)
+        handle = request.submit(*addresses)
+        self.pending[handle] = _Pending(tensors, grouped=True)
+        return handle
+
+    def _group(self, collective, operation, tensors, in_place, name, process_set, op, prescale, postscale):
+        """A request for all of them under one name, and the tensors to use."""
+        checked = [self._framework.check('grouped_' + operation, tensor, in_place) for tensor in tensors]
+        if not checked:
+            raise ValueError('hvd.grouped_{} takes at least one tensor, but was given an empty list.'
+                             .format(operation))
+        request = _library.Request(collective, full_name('grouped_' + operation, name),
+                                   [(dtype, tensor.shape) for tensor, dtype in checked], op, 0,
+                                   process_set_id(process_set), prescale, postscale)
+        return request, [tensor for tensor, _ in checked]
+
+    # ---- without tensors
+
+    def barrier(self, process_set):
+        request = _library.Request(_library.BARRIER, None, (), process_set=process_set_id(process_set))
+        error = _library.wait(request.submit())
+        if error is not None:
+            raise error
+
+    def join(self):
+        """Waits until all ranks have joined and gives the last of them."""
+        outcome = _library.wait_result(_library.Request(_library.JOIN, None, ()).submit())
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.last_joined_rank
+
+    # ---- handles
+
+    def poll(self, handle):
+        """Whether synchronize(handle) would return at once."""
+        return handle not in self.pending or _library.poll(handle)
+
+    def synchronize(self, handle):
+        """Waits for an asynchronous call and gives its output: a tensor, a tuple for a group, a pair for alltoall; None
+        for a handle that is not known (any more)."""
+        entry = self.pending.get(handle)
+        if entry is None:
+            return None
+        if type(entry) is _Pending:
+            return self._finish(handle, entry)
+        error = _library.wait(handle)
+        # Not before: if Ctrl-C ended the wait, the runtime still works on this memory.
+        self.pending.pop(handle, None)
+        if error is not None:
+            raise error
+        output = entry[0]
+        return tuple(output) if type(output) is list else output
+
+    def _finish(self, handle, entry):
+        outcome = _library.wait_result(handle, len(entry.inputs), entry.splits_count)
+        self.pending.pop(handle, None)
+        if outcome.error is not None:
+            raise outcome.error
+        tensors = [self._adopt(tensor, address, rows)
+                   for tensor, (address, rows) in zip(entry.inputs, outcome.outputs)]
+        if entry.splits_count:
+            return tensors[0], self._framework.splits_to(outcome.received_splits)
+        return tuple(tensors) if entry.grouped else tensors[0]
+
+    def _adopt(self, tensor, address, rows):
+        """A tensor over memory that the runtime made."""
+        buffer = None
+        if address:
+            buffer = registered.adopt(address, rows * self._framework.bytes_of_row(tensor))
+        return self._framework.from_memory(tensor, buffer, rows)

@@ -1,0 +1,100 @@
+"""A loader of batches, and a mixin that loads them ahead in a thread."""
+
+import queue
+import threading
+
+
+class BaseDataLoader(object):
+    """Subclasses give __len__ and _iterate()."""
+
+    def __len__(self):
+        """Number of batches in an epoch."""
+        raise NotImplementedError('{} needs a method __len__().'.format(type(self).__name__))
+
+    def _iterate(self):
+        """A generator of the batches of one epoch."""
+        raise NotImplementedError('{} needs a generator _iterate().'.format(type(self).__name__))
+
+    def __iter__(self):
+        for batch in self._iterate():
+            yield self._process_batch(batch)
+
+    def _process_batch(self, batch):
+        """What is done to each batch on its way out."""
+        return batch
+
+
+class _Failure(object):
+    def __init__(self, error):
+        self.error = error
+
+
+class AsyncDataLoaderMixin(object):
+    """Put it before a loader: class Ahead(AsyncDataLoaderMixin, Loader). A thread fills a queue with batches, epoch after
+    epoch, from the first iteration until close_async_loader(). A queue of size 0: there is no thread."""
+
+    def __init__(self, async_loader_queue_size=64, debug_data_loader=False, *args, **kwargs):
+        self.async_loader_queue_size = async_loader_queue_size
+        self.debug_data_loader = debug_data_loader
+        self.started = False
+        self.finished_event = threading.Event()
+        self.queue = queue.Queue(async_loader_queue_size) if async_loader_queue_size > 0 else None
+        self.thread = None
+        super(AsyncDataLoaderMixin, self).__init__(*args, **kwargs)
+
+    def close_async_loader(self):
+        """Ends the thread. The loader may be iterated again afterwards, which starts a new one."""
+        if self.thread is None:
+            return
+        self.finished_event.set()
+        self._drain()
+        self.thread.join()
+        self._drain()
+        self.finished_event.clear()
+        self.thread, self.started = None, False
+
+    def _drain(self):
+        while True:
+            try:
+                self.queue.get_nowait()
+            except queue.Empty:
+                return
+
+    def __iter__(self):
+        if self.queue is None:
+            for batch in super(AsyncDataLoaderMixin, self).__iter__():
+                yield batch
+            return
+        if not self.started:
+            self.started = True
+            self.thread = threading.Thread(target=self._async_worker, name='hvd loader', daemon=True)
+            self.thread.start()
+        while True:
+            batch = self.queue.get()
+            if batch is None:
+                return
+            if isinstance(batch, _Failure):
+                self.close_async_loader()
+                raise batch.error
+            yield self._process_batch(batch)
+
+    def _async_worker(self):
+        try:
+            while not self.finished_event.is_set():
+                for batch in self._iterate():
+                    if not self._put(batch):
+                        return
+                if not self._put(None):  # the end of an epoch
+                    return
+        except Exception as error:
+            self._put(_Failure(error))
+
+    def _put(self, item):
+        """False when the loader is being closed."""
+        while not self.finished_event.is_set():
+            try:
+                self.queue.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                pass
+        return False

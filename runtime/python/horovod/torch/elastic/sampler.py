@@ -1,0 +1,59 @@
+"""A sampler that does not repeat, within an epoch, what was processed before the world changed."""
+
+import random
+
+import torch
+
+from horovod.torch.mpi_ops import rank, size
+
+
+class ElasticSampler(torch.utils.data.Sampler):
+    """Shares the indices of a dataset among the ranks. record_batch() after each batch, and keep the sampler in the
+    state."""
+
+    def __init__(self, dataset, shuffle=True, seed=0):
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+        self.processed_num = 0
+        self.processed_indices = set()
+        self.reset()
+
+    def set_epoch(self, epoch):
+        """Begins an epoch: another order, nothing processed."""
+        self.epoch = epoch
+        self.processed_num = 0
+        self.reset()
+
+    def record_batch(self, batch_idx, batch_size):
+        """Says that every rank has processed a batch of this size."""
+        self.processed_num += batch_size * self.num_replicas
+
+    def state_dict(self):
+        return {'epoch': self.epoch, 'processed_num': self.processed_num}
+
+    def load_state_dict(self, state_dict):
+        self.epoch = state_dict['epoch']
+        self.processed_num = state_dict['processed_num']
+        self.reset()
+
+    def reset(self):
+        """Shares what is left of the epoch among the ranks of the present world."""
+        self.num_replicas = size()
+        self.rank = rank()
+        indices = list(range(len(self.dataset)))
+        if self.shuffle:
+            random.Random(self.seed + self.epoch).shuffle(indices)
+        self.remaining_indices = indices[self.processed_num:]
+        self.num_samples = -(-len(self.remaining_indices) // self.num_replicas)
+        self.total_size = self.num_samples * self.num_replicas
+
+    def __iter__(self):
+        indices = list(self.remaining_indices)
+        while indices and len(indices) < self.total_size:  # so that all ranks have equally many
+            indices += indices[:self.total_size - len(indices)]
+        return iter(indices[self.rank:self.total_size:self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples

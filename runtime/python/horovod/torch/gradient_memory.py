@@ -1,0 +1,84 @@
+"""Where gradients are while they are exchanged: in registered memory, and in the order of their parameter's strides."""
+
+import sys
+
+import torch
+
+from horovod.common import registered
+from horovod.torch import mpi_ops
+
+CONTIGUOUS = 0
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def memory_order(tensor):
+    """CONTIGUOUS, a memory format whose elements have no gaps either, or None for any other strides."""
+    if tensor.is_contiguous():
+        return CONTIGUOUS
+    memory_format = _CHANNELS_LAST.get(tensor.dim())
+    if memory_format is not None and tensor.is_contiguous(memory_format=memory_format):
+        return memory_format
+    return None
+
+
+def travel_order(p):
+    """The order in which gradients of p travel: that of p, which is the same on all ranks."""
+    order = memory_order(p)
+    return CONTIGUOUS if order is None else order
+
+
+def memory_shape(shape, order):
+    """The shape of the elements in order of memory. One dimension more tells channels last apart from contiguous, so
+    that ranks that disagree get an error and not a wrong sum."""
+    if order == CONTIGUOUS:
+        return shape
+    return (shape[0],) + tuple(shape[2:]) + (shape[1], 1)
+
+
+def in_order(tensor, order):
+    """The tensor, or a copy of it with its elements in this order."""
+    if memory_order(tensor) == order:
+        return tensor
+    return tensor.contiguous() if order == CONTIGUOUS else tensor.contiguous(memory_format=order)
+
+
+class GradientHome(object):
+    """Registered memory for the gradient of one parameter. It is lent to one tensor at a time."""
+
+    __slots__ = ('_buffer', '_idle_references', '_dtype', '_shape', '_count', '_nbytes', '_unavailable')
+
+    def __init__(self, p):
+        self._buffer = None
+        self._idle_references = 0
+        self._dtype = p.dtype
+        self._shape = p.shape
+        self._count = p.numel()
+        self._nbytes = p.numel() * p.element_size()
+        self._unavailable = self._nbytes == 0 or p.dtype not in mpi_ops._DTYPES
+
+    def fits(self, tensor):
+        return tensor.dtype == self._dtype and tensor.shape == self._shape
+
+    def _references(self):
+        return sys.getrefcount(self._buffer)
+
+    def tensor(self, p):
+        """A tensor over the home with the strides of p, or None when there is no such memory. When somebody still has
+        the last tensor, say a script that compares p.grad with that of an earlier step, that one keeps its memory and
+        this one gets new: no gradient changes behind anybody's back."""
+        order = memory_order(p)
+        if self._unavailable or order is None:
+            return None
+        if self._buffer is None or self._references() > self._idle_references:
+            self._buffer = registered.allocate(self._nbytes)
+            if self._buffer is None:
+                self._unavailable = True
+                return None
+            # A tensor made by frombuffer holds one reference more until its storage is gone.
+            self._idle_references = self._references()
+        flat = torch.frombuffer(self._buffer, dtype=self._dtype, count=self._count)
+        if order == CONTIGUOUS:
+            return flat.view(self._shape)
+        shape = self._shape
+        last = len(shape) - 1
+        return flat.view((shape[0],) + tuple(shape[2:]) + (shape[1],)).permute(0, last, *range(1, last))

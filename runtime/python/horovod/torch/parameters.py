@@ -1,0 +1,112 @@
+"""What an optimizer wrapper has to know about its parameters: their names, their groups, when a gradient is there."""
+
+import weakref
+
+import torch
+
+from horovod.common import _library
+from horovod.common.util import split_list
+
+_HAS_POST_HOOK = hasattr(torch.Tensor, 'register_post_accumulate_grad_hook')  # PyTorch 2.1
+
+
+def default_name(group, index):
+    return 'allreduce.noname.{}.{}'.format(group, index)
+
+
+def names_of(param_groups, named_parameters):
+    """tensor -> name for all parameters; raises the three errors of named_parameters."""
+    if named_parameters is None:
+        return {p: default_name(i, j) for i, group in enumerate(param_groups) for j, p in enumerate(group['params'])}
+    named_parameters = list(named_parameters)
+    for entry in named_parameters:
+        if not isinstance(entry, tuple):
+            raise ValueError('named_parameters must be a sequence of (name, parameter) tuples, as '
+                             'model.named_parameters() gives, but has a {}.'.format(type(entry).__name__))
+    seen = set()
+    twice = set()
+    for name, _ in named_parameters:
+        (twice if name in seen else seen).add(name)
+    if twice:
+        raise ValueError('named_parameters must have each name once, but has these more often: {}.'.format(
+            ', '.join(str(name) for name in sorted(twice, key=str))))
+    names = {p: name for name, p in named_parameters}
+    missing = sum(1 for group in param_groups for p in group['params'] if p not in names)
+    if missing:
+        raise ValueError('named_parameters must name every parameter of the optimizer, but {} of them have no name; '
+                         'are all models in it?'.format(missing))
+    return names
+
+
+class _TravelNames(object):
+    """Names under which gradients travel, unlike for any two parameters of this process: the second parameter that is
+    called `weight` in a world, of another model say, travels as `weight#2`. Ranks that wrap their models in the same
+    order give the same names."""
+
+    def __init__(self):
+        self._epoch = None
+        self._used = {}  # (process set, name) -> how many parameters had it
+        self._given = {}  # id(p) -> (weak reference to p, {(process set, name): name to travel under})
+
+    def of(self, p, name, process_set):
+        epoch = _library.lib().hvd_epoch()
+        if epoch != self._epoch:  # another world, in which others may begin anew
+            self._epoch, self._used, self._given = epoch, {}, {}
+        reference, given = self._given.get(id(p), (None, None))
+        if reference is None or reference() is not p:
+            given = {}
+            self._given[id(p)] = (weakref.ref(p), given)
+        key = (process_set.process_set_id, name)
+        if key not in given:
+            self._used[key] = self._used.get(key, 0) + 1
+            given[key] = name if self._used[key] == 1 else '{}#{}'.format(name, self._used[key])
+        return given[key]
+
+
+travel_name = _TravelNames().of
+
+
+def check_groups(groups):
+    """Raises the errors of the argument `groups`."""
+    if groups is None:
+        return
+    if isinstance(groups, bool) or not isinstance(groups, (list, int)):
+        raise ValueError('groups must be a list of lists of parameters or a number of groups, but is {!r}.'
+                         .format(groups))
+    if isinstance(groups, int):
+        if groups <= 0:
+            raise ValueError('groups must be a positive number, but is {}.'.format(groups))
+        return
+    seen = set()
+    for group in groups:
+        for p in _members(group):
+            if not isinstance(p, torch.Tensor):
+                raise ValueError('groups must be made of parameters, but has a {}.'.format(type(p).__name__))
+            if id(p) in seen:
+                raise ValueError('groups has one parameter twice.')
+            seen.add(id(p))
+
+
+def _members(group):
+    return list(group) if isinstance(group, (list, tuple)) else [group]
+
+
+def groups_of(parameters, groups):
+    """The parameters as lists of those that are exchanged together; those of no group are not in any."""
+    if groups is None:
+        return []
+    if isinstance(groups, int):
+        return [chunk for chunk in split_list(parameters, min(groups, len(parameters) or 1)) if chunk]
+    mine = set(parameters)
+    found = [[p for p in _members(group) if p in mine] for group in groups]
+    return [group for group in found if group]
+
+
+def after_gradient(p, call):
+    """Runs call() whenever autograd has added to p.grad; gives what has to be kept for it."""
+    if _HAS_POST_HOOK:
+        return p.register_post_accumulate_grad_hook(lambda *unused: call())
+    # The node that adds to p.grad. It lives only as long as somebody holds it.
+    with torch.enable_grad():
+        accumulate_grad = p.expand_as(p).grad_fn.next_functions[0][0]
+    return accumulate_grad, accumulate_grad.register_hook(lambda *unused: call())
