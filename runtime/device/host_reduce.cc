@@ -7,18 +7,20 @@ namespace {
 
 struct Variant {
   std::string_view name;
-  void (*reduce)(const KernelArgs&);
+  const Kernels* kernels;
 };
 
 Variant Choose() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
-    return {"avx512", ReduceAvx512};
+    return {"avx512", &kKernelsAvx512};
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) return {"avx2", ReduceAvx2};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) {
+    return {"avx2", &kKernelsAvx2};
+  }
 #endif
-  return {"baseline", ReduceBaseline};
+  return {"baseline", &kKernelsBaseline};
 }
 
 const Variant& Chosen() {
@@ -28,14 +30,44 @@ const Variant& Chosen() {
 
 }  // namespace
 
-bool CanReduce(DType dtype) {
-  return dtype != DType::kBool && dtype != DType::kFloat8E4m3 && dtype != DType::kFloat8E5m2;
+bool CanAdasum(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBfloat16 || dtype == DType::kFloat32 ||
+         dtype == DType::kFloat64;
 }
 
 void ReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs,
                  std::span<void* const> outputs, size_t first, size_t count) {
-  Chosen().reduce({spec.dtype, spec.arithmetic, spec.prescale, spec.postscale, spec.divisor,
-                   inputs.data(), inputs.size(), outputs.data(), outputs.size(), first, count});
+  Chosen().kernels->reduce({spec.dtype, spec.arithmetic, spec.prescale, spec.postscale,
+                            spec.divisor, inputs.data(), inputs.size(), outputs.data(),
+                            outputs.size(), first, count});
+}
+
+void WideReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs, float* output,
+                     size_t first, size_t count) {
+  void* out = output;
+  Chosen().kernels->wide_reduce({spec.dtype, spec.arithmetic, spec.prescale, 1.0, 1.0,
+                                 inputs.data(), inputs.size(), &out, 1, first, count});
+}
+
+void NarrowRange(DType dtype, const float* input, void* output, size_t count) {
+  const void* in = input;
+  Chosen().kernels->narrow(
+      {dtype, Arithmetic::kSum, 1.0, 1.0, 1.0, &in, 1, &output, 1, 0, count});
+}
+
+void AddDotProducts(DType dtype, std::span<const void* const> inputs, size_t first, size_t count,
+                    std::span<double> products) {
+  Chosen().kernels->dot_products({dtype, Arithmetic::kSum, 1.0, 1.0, 1.0, inputs.data(),
+                                  inputs.size(), nullptr, 0, first, count},
+                                 products.data());
+}
+
+void WeightedSumRange(DType dtype, std::span<const void* const> inputs,
+                      std::span<const double> weights, std::span<void* const> outputs, size_t first,
+                      size_t count) {
+  Chosen().kernels->weighted_sum({dtype, Arithmetic::kSum, 1.0, 1.0, 1.0, inputs.data(),
+                                  inputs.size(), outputs.data(), outputs.size(), first, count},
+                                 weights.data());
 }
 
 std::string_view ReduceVariant() { return Chosen().name; }

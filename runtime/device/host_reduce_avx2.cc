@@ -1,2 +1,2 @@
-#define HVD_KERNEL_NAME ReduceAvx2
+#define HVD_KERNELS_NAME kKernelsAvx2
 #include "runtime/device/host_reduce_kernels.inc"

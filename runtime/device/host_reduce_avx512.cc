@@ -1,2 +1,2 @@
-#define HVD_KERNEL_NAME ReduceAvx512
+#define HVD_KERNELS_NAME kKernelsAvx512
 #include "runtime/device/host_reduce_kernels.inc"

@@ -1,2 +1,2 @@
-#define HVD_KERNEL_NAME ReduceBaseline
+#define HVD_KERNELS_NAME kKernelsBaseline
 #include "runtime/device/host_reduce_kernels.inc"

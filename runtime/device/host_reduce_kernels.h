@@ -6,7 +6,7 @@
 
 namespace hvd {
 
-// The arguments of ReduceRange, flat.
+// The arguments of the functions in host_reduce.h, flat.
 struct KernelArgs {
   DType dtype;
   Arithmetic arithmetic;
@@ -21,9 +21,18 @@ struct KernelArgs {
   unsigned long count;
 };
 
-void ReduceBaseline(const KernelArgs& args);
-void ReduceAvx2(const KernelArgs& args);
-void ReduceAvx512(const KernelArgs& args);
+// One variant. `products` and `weights` as in host_reduce.h.
+struct Kernels {
+  void (*reduce)(const KernelArgs& args);
+  void (*wide_reduce)(const KernelArgs& args);
+  void (*narrow)(const KernelArgs& args);
+  void (*dot_products)(const KernelArgs& args, double* products);
+  void (*weighted_sum)(const KernelArgs& args, const double* weights);
+};
+
+extern const Kernels kKernelsBaseline;
+extern const Kernels kKernelsAvx2;
+extern const Kernels kKernelsAvx512;
 
 }  // namespace hvd
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -50,6 +51,20 @@ void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why) {
   }
   if (zeroed) std::memset(memory, 0, bytes);
   return memory;
+}
+
+void* SharedHeap::AllocateAnywhere(size_t bytes, Status* why) {
+  void* memory = Allocate(bytes, /*zeroed=*/false, why);
+  if (memory != nullptr || bytes > kLargest) return memory;
+  memory = std::aligned_alloc(kAlignment, RoundUp(std::max<size_t>(bytes, 1), kAlignment));
+  if (memory == nullptr) return nullptr;
+  std::lock_guard lock(mutex_);
+  private_.insert(memory);
+  return memory;
+}
+
+SharedHeap::~SharedHeap() {
+  for (void* memory : private_) std::free(memory);
 }
 
 // First fit: tensors of one model are allocated once and kept, so that fragmentation stays small.
@@ -99,7 +114,11 @@ SharedHeap::Segment* SharedHeap::SegmentOf(const void* memory, size_t bytes) con
 bool SharedHeap::Free(void* memory) {
   std::lock_guard lock(mutex_);
   Segment* segment = SegmentOf(memory, 1);
-  if (segment == nullptr) return false;
+  if (segment == nullptr) {
+    if (private_.erase(memory) == 0) return false;
+    std::free(memory);
+    return true;
+  }
   uint64_t offset =
       static_cast<uint64_t>(static_cast<std::byte*>(memory) - segment->mapping.data());
   auto used = segment->used.find(offset);

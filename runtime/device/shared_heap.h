@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -46,11 +47,14 @@ struct Location {
 class SharedHeap {
  public:
   explicit SharedHeap(SegmentSource& source) : source_(source) {}
+  ~SharedHeap();
   SharedHeap(const SharedHeap&) = delete;
 
   // 64-byte aligned; zeroed when `zeroed`. nullptr and the reason in *why when there is no memory.
   void* Allocate(size_t bytes, bool zeroed, Status* why = nullptr);
-  // False when `memory` was not given by Allocate or is free already.
+  // The same, or private memory when there is no shared memory: Free takes both, Locate finds the former only.
+  void* AllocateAnywhere(size_t bytes, Status* why = nullptr);
+  // False when `memory` was not given by this heap or is free already.
   bool Free(void* memory);
   // Where a range lies, if all of it is inside one allocation-bearing segment of this heap.
   std::optional<Location> Locate(const void* memory, size_t bytes) const;
@@ -76,6 +80,7 @@ class SharedHeap {
   SegmentSource& source_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Segment>> segments_;
+  std::set<void*> private_;  // of AllocateAnywhere
 };
 
 // This process's mappings of peers' segments, made when first needed and kept. Thread-safe.

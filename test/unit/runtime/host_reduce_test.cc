@@ -12,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "runtime/device/adasum.h"
 #include "runtime/device/host_reduce_kernels.h"
 
 namespace hvd {
@@ -21,44 +22,49 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A binary format of 16 bits with `mantissa` stored bits and the given smallest exponent of a normal number.
-struct HalfFormat {
-  int mantissa;
+// A binary format with `mantissa` stored bits and the given smallest exponent of a normal number.
+struct SmallFormat {
+  int bits, mantissa;
   int smallest;
   double largest;
+  bool infinite = true;  // without infinities, all ones is the only NaN and takes their place
+  constexpr int exponents() const { return 1 << (bits - 1 - mantissa); }
+  constexpr int sign() const { return 1 << (bits - 1); }
 };
-constexpr HalfFormat kFloat16{10, -14, 65504.0};
-constexpr HalfFormat kBfloat16{7, -126, 3.3895313892515355e38};
+constexpr SmallFormat kFloat16{16, 10, -14, 65504.0};
+constexpr SmallFormat kBfloat16{16, 7, -126, 3.3895313892515355e38};
+constexpr SmallFormat kFloat8E4m3{8, 3, -6, 448.0, false};
+constexpr SmallFormat kFloat8E5m2{8, 2, -14, 57344.0};
 
-float Decode(HalfFormat format, uint16_t bits) {
-  const int exponent_bits = 15 - format.mantissa;
-  const int exponent = (bits >> format.mantissa) & ((1 << exponent_bits) - 1);
+float Decode(SmallFormat format, uint32_t bits) {
+  const int exponent = (bits >> format.mantissa) & (format.exponents() - 1);
   const int fraction = bits & ((1 << format.mantissa) - 1);
+  const bool all_ones = fraction == (1 << format.mantissa) - 1;
   double value = 0;
-  if (exponent == (1 << exponent_bits) - 1) {
-    value = fraction == 0 ? kInfinity : std::numeric_limits<double>::quiet_NaN();
+  if (exponent == format.exponents() - 1 && (format.infinite || all_ones)) {
+    const bool infinite = format.infinite && fraction == 0;
+    value = infinite ? kInfinity : std::numeric_limits<double>::quiet_NaN();
   } else if (exponent == 0) {
     value = std::ldexp(fraction, format.smallest - format.mantissa);
   } else {
     value = std::ldexp(fraction + (1 << format.mantissa),
                        exponent - 1 + format.smallest - format.mantissa);
   }
-  return static_cast<float>((bits & 0x8000) != 0 ? -value : value);
+  return static_cast<float>((bits & format.sign()) != 0 ? -value : value);
 }
 
 // Rounds to nearest even.
-uint16_t Encode(HalfFormat format, float value) {
-  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const int exponent_bits = 15 - format.mantissa;
-  const auto infinity = static_cast<uint16_t>(((1 << exponent_bits) - 1) << format.mantissa);
-  if (std::isnan(value))
-    return static_cast<uint16_t>(sign | infinity | (1 << (format.mantissa - 1)));
+uint16_t Encode(SmallFormat format, float value) {
+  const int sign = std::signbit(value) ? format.sign() : 0;
+  const int infinity = (format.exponents() - 1) << format.mantissa;
+  const int nan = format.infinite ? infinity | (1 << (format.mantissa - 1)) : format.sign() - 1;
+  if (std::isnan(value)) return static_cast<uint16_t>(sign | nan);
   double magnitude = std::fabs(static_cast<double>(value));
-  if (magnitude == 0) return sign;
+  if (magnitude == 0) return static_cast<uint16_t>(sign);
   int exponent = std::isinf(value) ? 1000 : std::max(std::ilogb(magnitude), format.smallest);
   double steps = std::nearbyint(std::ldexp(magnitude, format.mantissa - exponent));
   if (std::isinf(value) || std::ldexp(steps, exponent - format.mantissa) > format.largest) {
-    return static_cast<uint16_t>(sign | infinity);
+    return static_cast<uint16_t>(sign | (format.infinite ? infinity : nan));
   }
   // Steps counts 2^(exponent - mantissa); the bit patterns of the format count on across its exponents.
   auto pattern = static_cast<int>(steps) + ((exponent - format.smallest) << format.mantissa);
@@ -76,20 +82,30 @@ struct Plain {
     return static_cast<Acc>(static_cast<double>(x) * by);
   }
 };
-template <const HalfFormat& kFormat>
-struct Half {
-  using Raw = uint16_t;
+template <const SmallFormat& kFormat>
+struct Small {
+  using Raw = std::conditional_t<kFormat.bits == 16, uint16_t, uint8_t>;
   using Acc = float;
   static Acc Load(Raw x) { return Decode(kFormat, x); }
-  static Raw Store(Acc x) { return Encode(kFormat, x); }
+  static Raw Store(Acc x) { return static_cast<Raw>(Encode(kFormat, x)); }
   static Acc Scale(Acc x, double by) { return x * static_cast<float>(by); }
+};
+// Any byte but 0 is true.
+struct Truth {
+  using Raw = uint8_t;
+  using Acc = bool;
+  static Acc Load(Raw x) { return x != 0; }
+  static Raw Store(Acc x) { return x ? 1 : 0; }
+  static Acc Scale(Acc x, double by) { return x && by != 0; }
 };
 
 template <typename Acc>
 Acc Combine(Arithmetic op, Acc a, Acc b) {
   if (op == Arithmetic::kMin) return b < a ? b : a;
   if (op == Arithmetic::kMax) return a < b ? b : a;
-  if constexpr (std::is_integral_v<Acc>) {
+  if constexpr (std::is_same_v<Acc, bool>) {
+    return op == Arithmetic::kSum ? a || b : a && b;
+  } else if constexpr (std::is_integral_v<Acc>) {
     auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<Acc>(op == Arithmetic::kSum ? x + y : x * y);
   } else {
@@ -117,10 +133,13 @@ void ForEveryType(Body body) {
   body.template operator()<Plain<int16_t>>(DType::kInt16);
   body.template operator()<Plain<int32_t>>(DType::kInt32);
   body.template operator()<Plain<int64_t>>(DType::kInt64);
-  body.template operator()<Half<kFloat16>>(DType::kFloat16);
+  body.template operator()<Small<kFloat16>>(DType::kFloat16);
   body.template operator()<Plain<float>>(DType::kFloat32);
   body.template operator()<Plain<double>>(DType::kFloat64);
-  body.template operator()<Half<kBfloat16>>(DType::kBfloat16);
+  body.template operator()<Small<kBfloat16>>(DType::kBfloat16);
+  body.template operator()<Truth>(DType::kBool);
+  body.template operator()<Small<kFloat8E4m3>>(DType::kFloat8E4m3);
+  body.template operator()<Small<kFloat8E5m2>>(DType::kFloat8E5m2);
 }
 
 constexpr Arithmetic kEveryOp[] = {Arithmetic::kSum, Arithmetic::kMin, Arithmetic::kMax,
@@ -137,15 +156,22 @@ bool Same(typename E::Raw a, typename E::Raw b) {
 
 // ---- tests
 
-TEST(Reference, KnowsTheHalfFormats) {
+TEST(Reference, KnowsTheSmallFormats) {
   EXPECT_EQ(Encode(kFloat16, 1.0f), 0x3c00);
   EXPECT_EQ(Encode(kFloat16, 65504.0f), 0x7bff);
   EXPECT_EQ(Encode(kFloat16, 65520.0f), 0x7c00);
   EXPECT_EQ(Encode(kFloat16, 5.9604645e-08f), 0x0001);
   EXPECT_EQ(Encode(kFloat16, -2.0f), 0xc000);
   EXPECT_EQ(Encode(kBfloat16, 1.0f), 0x3f80);
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    for (HalfFormat format : {kFloat16, kBfloat16}) {
+  EXPECT_EQ(Encode(kFloat8E4m3, 1.0f), 0x38);
+  EXPECT_EQ(Encode(kFloat8E4m3, 448.0f), 0x7e);
+  EXPECT_EQ(Encode(kFloat8E4m3, 480.0f), 0x7f);
+  EXPECT_EQ(Encode(kFloat8E4m3, -0x1p-9f), 0x81);
+  EXPECT_EQ(Encode(kFloat8E5m2, 1.0f), 0x3c);
+  EXPECT_EQ(Encode(kFloat8E5m2, 57344.0f), 0x7b);
+  EXPECT_EQ(Encode(kFloat8E5m2, 61440.0f), 0x7c);
+  for (SmallFormat format : {kFloat16, kBfloat16, kFloat8E4m3, kFloat8E5m2}) {
+    for (uint32_t bits = 0; bits < (1u << format.bits); ++bits) {
       float value = Decode(format, static_cast<uint16_t>(bits));
       ASSERT_TRUE(std::isnan(value) || Encode(format, value) == bits) << bits;
     }
@@ -232,8 +258,8 @@ typename E::Raw SumOf(DType dtype, std::vector<typename E::Raw> values) {
 
 // 1 + 2^-9 + 2^-9: rounding after each step would give 1, rounding once gives 1 + 2^-7 (to even) in bfloat16.
 TEST(HostReduce, HalvesAreRoundedOnce) {
-  using Bf16 = Half<kBfloat16>;
-  using Fp16 = Half<kFloat16>;
+  using Bf16 = Small<kBfloat16>;
+  using Fp16 = Small<kFloat16>;
   auto bf = [](float x) { return Encode(kBfloat16, x); };
   auto fp = [](float x) { return Encode(kFloat16, x); };
   EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {bf(1), bf(0x1p-8f), bf(0x1p-9f)}), bf(1 + 0x1p-7f));
@@ -243,14 +269,14 @@ TEST(HostReduce, HalvesAreRoundedOnce) {
 }
 
 TEST(HostReduce, HalvesRoundToNearestEven) {
-  using Bf16 = Half<kBfloat16>;
+  using Bf16 = Small<kBfloat16>;
   auto bf = [](float x) { return Encode(kBfloat16, x); };
   EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {bf(1), bf(0x1p-8f)}), bf(1))
       << "a tie goes to the even neighbour";
   EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {bf(1 + 0x1p-7f), bf(0x1p-8f)}), bf(1 + 0x1p-6f));
   EXPECT_EQ(SumOf<Bf16>(DType::kBfloat16, {0x7f7f, 0x7f7f}), 0x7f80)
       << "too large becomes infinite";
-  EXPECT_EQ(SumOf<Half<kFloat16>>(DType::kFloat16, {0x7bff, 0x7bff}), 0x7c00);
+  EXPECT_EQ(SumOf<Small<kFloat16>>(DType::kFloat16, {0x7bff, 0x7bff}), 0x7c00);
 }
 
 TEST(HostReduce, ANanStaysANan) {
@@ -258,11 +284,11 @@ TEST(HostReduce, ANanStaysANan) {
     for (size_t others : {0u, 1u, 3u}) {
       std::vector<uint16_t> values(others, Encode(kBfloat16, 1));
       values.push_back(nan);
-      EXPECT_TRUE(std::isnan(Decode(kBfloat16, SumOf<Half<kBfloat16>>(DType::kBfloat16, values))));
+      EXPECT_TRUE(std::isnan(Decode(kBfloat16, SumOf<Small<kBfloat16>>(DType::kBfloat16, values))));
     }
   }
   EXPECT_TRUE(
-      std::isnan(Decode(kFloat16, SumOf<Half<kFloat16>>(DType::kFloat16, {0x7e00, 0x3c00}))));
+      std::isnan(Decode(kFloat16, SumOf<Small<kFloat16>>(DType::kFloat16, {0x7e00, 0x3c00}))));
   EXPECT_TRUE(std::isnan(SumOf<Plain<float>>(DType::kFloat32, {kInfinity, -kInfinity})));
 }
 
@@ -279,36 +305,139 @@ TEST(HostReduce, IntegersAreDividedExactly) {
   }
 }
 
-TEST(HostReduce, SaysWhatItCannotReduce) {
+TEST(HostReduce, SaysWhatHasNoAverageAndNoAdasum) {
   for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
     auto d = static_cast<DType>(dtype);
-    bool refused = d == DType::kBool || d == DType::kFloat8E4m3 || d == DType::kFloat8E5m2;
-    EXPECT_EQ(CanReduce(d), !refused) << NameOf(d);
+    EXPECT_EQ(CanAverage(d), d != DType::kBool) << NameOf(d);
+    bool fine = d == DType::kFloat16 || d == DType::kBfloat16 || d == DType::kFloat32 ||
+                d == DType::kFloat64;
+    EXPECT_EQ(CanAdasum(d), fine) << NameOf(d);
   }
+}
+
+// Every float32 that matters to a format: around each of its numbers, between neighbours, beyond its range.
+template <const SmallFormat& kFormat>
+void ExpectRoundedLikeTheReference(DType dtype) {
+  for (uint32_t bits = 0; bits < (1u << kFormat.bits); ++bits) {
+    const float at = Decode(kFormat, bits), next = Decode(kFormat, (bits + 1) & 0xff);
+    for (float x : {at, at / 2 + next / 2, std::nextafter(at / 2 + next / 2, 0.0f),
+                    std::nextafter(at / 2 + next / 2, kInfinity), at * 1.03f, at * 1e5f}) {
+      // x as a sum of two elements is not to be had, but as a product with a scale of 1 it is.
+      uint8_t one = static_cast<uint8_t>(Encode(kFormat, 1)), result = 0;
+      const void* in[] = {&one};
+      void* out[] = {&result};
+      ReduceRange({.dtype = dtype, .prescale = static_cast<double>(x)}, in, out, 0, 1);
+      const auto expected = static_cast<uint8_t>(Encode(kFormat, x));
+      ASSERT_TRUE(Same<Small<kFormat>>(result, expected)) << x << " gave " << int{result};
+    }
+  }
+}
+
+TEST(HostReduce, Float8IsRoundedToNearestEvenAndOverflowsLikePyTorch) {
+  ExpectRoundedLikeTheReference<kFloat8E4m3>(DType::kFloat8E4m3);
+  ExpectRoundedLikeTheReference<kFloat8E5m2>(DType::kFloat8E5m2);
+  EXPECT_EQ(SumOf<Small<kFloat8E4m3>>(DType::kFloat8E4m3, {0x7e, 0x30}), 0x7e) << "448 + 0.5";
+  EXPECT_EQ(SumOf<Small<kFloat8E4m3>>(DType::kFloat8E4m3, {0x7e, 0x7e}), 0x7f) << "no infinity";
+  EXPECT_EQ(SumOf<Small<kFloat8E4m3>>(DType::kFloat8E4m3, {0x7e, 0x7e, 0xfe}), 0x7e)
+      << "no overflow on the way";
+  EXPECT_EQ(SumOf<Small<kFloat8E5m2>>(DType::kFloat8E5m2, {0x7b, 0x7b}), 0x7c);
+}
+
+TEST(HostReduce, BoolIsOrAndAnd) {
+  auto reduce = [](Arithmetic op, std::vector<uint8_t> values) {
+    std::vector<const void*> in;
+    for (uint8_t& value : values) in.push_back(&value);
+    uint8_t result = 9;
+    void* out[] = {&result};
+    ReduceRange({DType::kBool, op}, in, out, 0, 1);
+    return int{result};
+  };
+  for (Arithmetic op : {Arithmetic::kSum, Arithmetic::kMax}) {
+    EXPECT_EQ(reduce(op, {0, 0, 0}), 0);
+    EXPECT_EQ(reduce(op, {0, 255, 255}), 1);
+    EXPECT_EQ(reduce(op, {2, 2}), 1);
+  }
+  for (Arithmetic op : {Arithmetic::kProduct, Arithmetic::kMin}) {
+    EXPECT_EQ(reduce(op, {1, 2, 16}), 1) << "any byte but 0 is true";
+    EXPECT_EQ(reduce(op, {1, 0, 1}), 0);
+  }
+}
+
+// ---- Adasum
+
+TEST(HostReduce, DotProductsAndWeightedSumsAreRight) {
+  std::mt19937 random(17);
+  for (size_t n : {1u, 2u, 7u, 8u, 9u, 20u}) {
+    std::vector<std::vector<double>> inputs(n, std::vector<double>(1000));
+    std::vector<const void*> in;
+    for (auto& input : inputs) {
+      for (double& x : input) x = static_cast<double>(random() % 16);
+      in.push_back(input.data());
+    }
+    std::vector<double> products(n * (n + 1) / 2, 1.0), weights;
+    AddDotProducts(DType::kFloat64, in, 3, 990, products);
+    size_t at = 0;
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = i; j < n; ++j) {
+        double expected = 1;
+        for (size_t k = 3; k < 993; ++k) expected += inputs[i][k] * inputs[j][k];
+        ASSERT_EQ(products[at++], expected) << i << " " << j << " of " << n;
+      }
+    }
+    for (size_t i = 0; i < n; ++i) weights.push_back(static_cast<double>(i) - 2);
+    std::vector<double> result(1000, -7.0);
+    void* out[] = {result.data()};
+    WeightedSumRange(DType::kFloat64, in, weights, out, 3, 990);
+    for (size_t k = 0; k < 1000; ++k) {
+      double expected = 0;
+      for (size_t i = 0; i < n; ++i) expected += weights[i] * inputs[i][k];
+      ASSERT_EQ(result[k], k < 3 || k >= 993 ? -7.0 : expected);
+    }
+  }
+}
+
+TEST(AdasumWeights, FollowTheDefinition) {
+  // Vectors a = (1, 0), b = (1, 1): a.b = 1, |a|^2 = 1, |b|^2 = 2.
+  EXPECT_EQ(AdasumWeights(std::vector<double>{1, 1, 2}, 2), (std::vector<double>{0.5, 0.75}));
+  EXPECT_EQ(AdasumWeights(std::vector<double>{5}, 1), (std::vector<double>{1}));
+  EXPECT_EQ(AdasumWeights(std::vector<double>{4, 0, 9}, 2), (std::vector<double>{1, 1}))
+      << "orthogonal vectors are added";
+  EXPECT_EQ(AdasumWeights(std::vector<double>{4, 4, 4}, 2), (std::vector<double>{0.5, 0.5}))
+      << "equal vectors are averaged";
+  EXPECT_EQ(AdasumWeights(std::vector<double>{0, 0, 9}, 2), (std::vector<double>{1, 1}))
+      << "nothing and something";
+  // a, a, a: the pair gives a, and a with the odd one gives a.
+  EXPECT_EQ(AdasumWeights(std::vector<double>{1, 1, 1, 1, 1, 1}, 3),
+            (std::vector<double>{0.25, 0.25, 0.5}));
+  // a, -a and b: the pair vanishes and b stays alone.
+  const std::vector<double> gone = AdasumWeights(std::vector<double>{1, -1, 1, 1, -1, 1}, 3);
+  EXPECT_EQ(gone[2], 1);
+  EXPECT_EQ(gone[0], gone[1]);
 }
 
 // ---- variants per instruction set
 
 struct Variant {
   const char* name;
-  void (*reduce)(const KernelArgs&);
-  bool can_run;
+  const Kernels& kernels;
 };
 
 std::vector<Variant> RunnableVariants() {
-  std::vector<Variant> all = {{"baseline", ReduceBaseline, true}};
+  auto leave_out = [](const char* name) {
+    std::cout << "left out: " << name << ", this processor cannot run it\n";
+  };
+  std::vector<Variant> all = {{"baseline", kKernelsBaseline}};
 #if defined(__x86_64__)
-  all.push_back(
-      {"avx2", ReduceAvx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")});
-  all.push_back({"avx512", ReduceAvx512,
-                 __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    all.push_back({"avx2", kKernelsAvx2});
+  else
+    leave_out("avx2");
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    all.push_back({"avx512", kKernelsAvx512});
+  else
+    leave_out("avx512");
 #endif
-  for (const Variant& variant : all) {
-    if (!variant.can_run)
-      std::cout << "left out: " << variant.name << ", this processor cannot run it\n";
-  }
-  std::erase_if(all, [](const Variant& variant) { return !variant.can_run; });
   return all;
 }
 
@@ -338,8 +467,8 @@ TEST(HostReduce, EveryVariantGivesTheSameBits) {
           for (const Variant& variant : variants) {
             std::vector<Raw> a(kSize), b(kSize);
             void* out[] = {a.data(), b.data()};
-            variant.reduce({dtype, op, factor, factor, 3 * factor, in.data(), in.size(), out, 2, 1,
-                            kSize - 1});
+            variant.kernels.reduce({dtype, op, factor, factor, 3 * factor, in.data(), in.size(),
+                                    out, 2, 1, kSize - 1});
             ASSERT_EQ(std::memcmp(a.data(), b.data(), kSize * sizeof(Raw)), 0)
                 << "both outputs get the same";
             results.push_back(a);
@@ -355,6 +484,42 @@ TEST(HostReduce, EveryVariantGivesTheSameBits) {
       }
     }
   });
+}
+
+TEST(HostReduce, EveryVariantGivesTheSameAdasum) {
+  std::mt19937 random(19);
+  for (DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32, DType::kFloat64}) {
+    constexpr size_t kInputs = 5, kSize = 1234;
+    std::vector<std::vector<std::byte>> inputs(kInputs, std::vector<std::byte>(kSize * 8));
+    std::vector<const void*> in;
+    for (auto& input : inputs) {
+      for (size_t i = 0; i < kSize; ++i) {
+        const double x = std::normal_distribution<double>()(random);
+        const auto f = static_cast<float>(x);
+        const uint16_t half = Encode(dtype == DType::kFloat16 ? kFloat16 : kBfloat16, f);
+        const void* bits = SizeOf(dtype) == 2         ? &half
+                           : dtype == DType::kFloat32 ? static_cast<const void*>(&f)
+                                                      : &x;
+        std::memcpy(input.data() + i * SizeOf(dtype), bits, SizeOf(dtype));
+      }
+      in.push_back(input.data());
+    }
+    const double weights[kInputs] = {0.3, -1, 7.7, 1e-3, 0.9};
+    std::vector<double> first_products;
+    std::vector<std::byte> first_sum;
+    for (const Variant& variant : RunnableVariants()) {
+      std::vector<double> products(kInputs * (kInputs + 1) / 2, 0.0);
+      std::vector<std::byte> sum(kSize * 8);
+      void* out[] = {sum.data()};
+      const KernelArgs args{dtype, Arithmetic::kSum, 1, 1, 1, in.data(), kInputs, out, 1,
+                            1,     kSize - 1};
+      variant.kernels.dot_products(args, products.data());
+      variant.kernels.weighted_sum(args, weights);
+      if (first_sum.empty()) first_products = products, first_sum = sum;
+      EXPECT_EQ(products, first_products) << variant.name << " " << NameOf(dtype);
+      EXPECT_EQ(sum, first_sum) << variant.name << " " << NameOf(dtype);
+    }
+  }
 }
 
 // The same elements in other pieces, at other places: what lets any rank do any chunk.

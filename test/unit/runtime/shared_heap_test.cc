@@ -129,6 +129,24 @@ TEST_F(SharedHeapTest, SaysWhyThereIsNoMemoryAndWorksOn) {
   EXPECT_NE(Allocate(8 << 20), nullptr);
 }
 
+TEST_F(SharedHeapTest, GivesPrivateMemoryWhereThatWillDo) {
+  auto* shared = static_cast<std::byte*>(heap_.AllocateAnywhere(1000));
+  EXPECT_TRUE(heap_.Locate(shared, 1000));
+  source_.full = true;
+  auto* memory = static_cast<std::byte*>(heap_.AllocateAnywhere(64 << 20));
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+  EXPECT_FALSE(heap_.Locate(memory, 1)) << "no peer can reach it";
+  memory[(64 << 20) - 1] = std::byte{1};
+  EXPECT_FALSE(heap_.Free(memory + 64));
+  EXPECT_TRUE(heap_.Free(memory));
+  EXPECT_FALSE(heap_.Free(memory));
+  EXPECT_NE(heap_.AllocateAnywhere(8 << 20), nullptr) << "the heap frees what is left over";
+  Status why;
+  EXPECT_EQ(heap_.AllocateAnywhere(SIZE_MAX, &why), nullptr);
+  EXPECT_EQ(why.code(), Code::kOutOfMemory);
+}
+
 TEST_F(SharedHeapTest, SizesBeyondAllMemoryAreRefused) {
   for (size_t bytes : {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX - 64, SIZE_MAX - 5000, SIZE_MAX / 2}) {
     Status why;

@@ -1,0 +1,344 @@
+// A large allreduce: combined where it lies, in chunks that any waiting member takes. Adasum measures first, then combines.
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/backends/shm/cut.h"
+#include "runtime/backends/shm/pull.h"
+#include "runtime/backends/shm/shm_op.h"
+#include "runtime/device/adasum.h"
+
+namespace hvd {
+namespace {
+
+// Who has taken and finished how many chunks.
+struct Progress {
+  std::atomic<uint32_t> claimed;  // of this lane, by anybody
+  std::atomic<uint32_t> done;  // of any lane, by the participant of this number; written by it only
+};
+struct alignas(kCacheLine) Lane {
+  Progress combine;
+  Progress measure;  // Adasum
+};
+
+// Adasum keeps the dot products of each chunk, so there are few: they grow with the square of the participants.
+constexpr uint32_t kMostMeasuredLanes = 16;
+
+constexpr size_t MeasuredChunks(uint32_t participants) {
+  return std::min(participants, kMostMeasuredLanes) * Cut::kChunksPerSlice;
+}
+
+// The control block of the leader: marks, a lane per participant, dot products per measured chunk.
+struct Layout {
+  Layout(uint32_t members, bool adasum)
+      : lanes(MarkBytes(members)),
+        products(lanes + sizeof(Lane) * members),
+        bytes(products +
+              (adasum ? MeasuredChunks(members) * DotProductCount(members) * sizeof(double) : 0)) {}
+  size_t lanes, products, bytes;
+};
+
+class AllreduceOp final : public ShmOp {
+ public:
+  explicit AllreduceOp(ShmRoom room) : room_(room) {}
+
+  Result<Offer> Prepare(const CollectiveCall& call) override;
+  Result<bool> Start(const CollectiveCall& call, const Contributions& parts) override;
+  Result<bool> Advance(const CollectiveCall& call) override;
+  // Chunks are done by whoever is there; only without shared memory an output waits for those who read what was in it.
+  bool Needs(uint32_t member) const override {
+    return !result_.empty() && member != self_ && !loan_.LeftBy(member);
+  }
+  void TakeBack() override { room_.lending.TakeBack(&loan_); }
+
+ private:
+  struct Participant {
+    uint32_t member = 0;
+    std::byte* data = nullptr;     // its part, in this process
+    std::byte* control = nullptr;  // of its loan
+    bool staged = false;           // its part is a copy; the result goes to its own memory
+    bool sent = false;             // its part is a payload, because it found no shared memory
+  };
+
+  Status Lend(const CollectiveCall& call, Offer* offer);
+  Status Attach(const CollectiveCall& call, const Contributions& parts);
+  Status AttachLoan(const CollectiveCall& call, const Offer& offer, Participant* participant);
+  void FindHomes();
+  void Leave();
+  bool Measure(const CollectiveCall& call);
+  bool Combine(const CollectiveCall& call);
+  void CombineChunk(const CollectiveCall& call, uint32_t lane, ElementRange range);
+  void FetchResults(const CollectiveCall& call);
+  bool CombineAlone(const CollectiveCall& call);
+  Result<bool> AdvanceAlone(const CollectiveCall& call);
+  template <typename Do>
+  bool TakeChunks(const Cut& cut, uint32_t lanes, Progress Lane::*progress, Do&& work);
+
+  uint32_t count() const { return static_cast<uint32_t>(participants_.size()); }
+  Cut CombineCut(const CollectiveCall& call) const {
+    return {call.count, SizeOf(call.dtype), count()};
+  }
+
+  ShmRoom room_;
+  Loan loan_;
+  std::byte* own_data_ = nullptr;
+  uint32_t self_ = 0;                      // member
+  uint32_t me_ = 0;                        // participant
+  std::vector<Participant> participants_;  // in order of rank, without those that have joined
+  std::vector<const void*> inputs_;        // their parts
+  std::vector<void*> outputs_;             // parts that are outputs, and room for two more
+  std::vector<std::byte*> homes_;  // by lane: where those with a copy find what others combined
+  bool others_staged_ = false;
+  std::vector<LeftMark*> marks_;        // ours, in the loans we look at
+  std::vector<uint8_t> combined_here_;  // chunks that are in our output already
+  Lane* lanes_ = nullptr;
+  double* products_ = nullptr;
+  std::vector<double> weights_;  // Adasum; empty until all is measured
+  bool alone_ = false;  // somebody sent a payload, so each member combines everything for itself
+  std::vector<std::byte>
+      result_;  // then: until nobody reads our part any more, which lies in the output
+};
+
+Result<Offer> AllreduceOp::Prepare(const CollectiveCall& call) {
+  self_ = call.group->local_index;
+  Offer offer;
+  if (!Lend(call, &offer).ok()) {
+    TakeBack();
+    offer = {};
+    offer.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
+    WarnWithoutSharedMemory(call.bytes());
+  }
+  return offer;
+}
+
+// Combines in the output where that is registered; otherwise in a registered copy of the input. Every member offers lanes,
+// because nobody knows yet who the first participant will be.
+Status AllreduceOp::Lend(const CollectiveCall& call, Offer* offer) {
+  const uint32_t members = call.group->local_size();
+  Result<Loan> loan =
+      room_.lending.Open(members, Layout(members, call.op == ReduceOp::kAdasum).bytes);
+  if (!loan.ok()) return loan.status();
+  loan_ = *loan;
+  std::optional<Location> data = room_.lending.heap().Locate(call.output, call.bytes());
+  const bool staged = !data;
+  if (staged) {
+    Result<Location> copy = room_.lending.Stage(&loan_, call.input, call.bytes());
+    if (!copy.ok()) return copy.status();
+    data = *copy;
+    own_data_ = static_cast<std::byte*>(loan_.staging);
+  } else {
+    own_data_ = static_cast<std::byte*>(call.output);
+    if (call.output != call.input) std::memcpy(call.output, call.input, call.bytes());
+  }
+  LoanOffer{*data, loan_.control_at, staged}.WriteTo(offer);
+  return Status::Ok();
+}
+
+Result<bool> AllreduceOp::Start(const CollectiveCall& call, const Contributions& parts) {
+  Status attached = Attach(call, parts);
+  if (!attached.ok()) {
+    Leave();
+    return attached;
+  }
+  if (alone_) return CombineAlone(call);
+  FindHomes();
+  const Cut cut = CombineCut(call);
+  combined_here_.assign(size_t{count()} * cut.chunks_of(0), 0);
+  return false;
+}
+
+// Finds every participant's part in this process.
+Status AllreduceOp::Attach(const CollectiveCall& call, const Contributions& parts) {
+  for (uint32_t m = 0; m < call.group->local_size(); ++m) {
+    if (!parts.joined.empty() && parts.joined[m] != 0) {
+      if (loan_.control != nullptr) loan_.marks()[m].store(1, std::memory_order_relaxed);
+      continue;
+    }
+    if (m == self_) me_ = count();
+    Participant& participant = participants_.emplace_back(Participant{.member = m});
+    Status attached = AttachLoan(call, parts.offers[m], &participant);
+    if (!attached.ok()) return attached;
+    alone_ = alone_ || participant.sent;
+    inputs_.push_back(participant.data);
+    if (!participant.staged) outputs_.push_back(participant.data);
+  }
+  for (const Participant& other : participants_) {
+    const bool lends = other.control != nullptr &&
+                       (other.member == participants_[0].member || other.staged || alone_);
+    if (lends && other.member != self_) marks_.push_back(MarkOf(other.control, self_));
+  }
+  if (alone_) return Status::Ok();
+  const Layout layout(call.group->local_size(), call.op == ReduceOp::kAdasum);
+  lanes_ = reinterpret_cast<Lane*>(participants_[0].control + layout.lanes);
+  products_ = reinterpret_cast<double*>(participants_[0].control + layout.products);
+  const bool lends = me_ == 0 || participants_[me_].staged;
+  if (!lends) TakeBack();
+  return Status::Ok();
+}
+
+Status AllreduceOp::AttachLoan(const CollectiveCall& call, const Offer& offer,
+                               Participant* participant) {
+  if (participant->member == self_) {
+    participant->sent = loan_.control == nullptr;
+    participant->staged = loan_.staging != nullptr;
+    participant->data =
+        participant->sent ? static_cast<std::byte*>(const_cast<void*>(call.input)) : own_data_;
+    participant->control = loan_.control;
+    return Status::Ok();
+  }
+  if (!offer.payload.empty()) {
+    participant->sent = true;
+    participant->data = const_cast<std::byte*>(offer.payload.data());
+    return Status::Ok();
+  }
+  const LoanOffer loan = LoanOffer::In(offer);
+  participant->staged = loan.staged;
+  Result<std::byte*> data = room_.peer_memory.Resolve(loan.data, call.bytes());
+  if (!data.ok()) return data.status();
+  participant->data = *data;
+  Result<std::byte*> control = room_.peer_memory.Resolve(
+      loan.control, Layout(call.group->local_size(), call.op == ReduceOp::kAdasum).bytes);
+  if (!control.ok()) return control.status();
+  participant->control = *control;
+  return Status::Ok();
+}
+
+// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next one that has.
+void AllreduceOp::FindHomes() {
+  for (uint32_t p = 0; p < count(); ++p) {
+    others_staged_ = others_staged_ || (p != me_ && participants_[p].staged);
+  }
+  if (!others_staged_ && !participants_[me_].staged) return;
+  homes_.assign(count(), nullptr);
+  for (uint32_t lane = 0; lane < count(); ++lane) {
+    uint32_t p = lane;
+    while (!participants_[p].staged) p = (p + 1) % count();
+    homes_[lane] = participants_[p].data;
+  }
+}
+
+Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
+  if (alone_) return AdvanceAlone(call);
+  if (call.op == ReduceOp::kAdasum && weights_.empty() && !Measure(call)) return false;
+  if (!Combine(call)) return false;
+  if (participants_[me_].staged) FetchResults(call);
+  Leave();
+  room_.lending.TakeBackWhenLeft(&loan_, self_);
+  return true;
+}
+
+// Takes chunks until none is left: first those of the own lane, whose data is near, then those of ranks that are late.
+// True when all chunks are done, by whomever.
+template <typename Do>
+bool AllreduceOp::TakeChunks(const Cut& cut, uint32_t lanes, Progress Lane::*progress, Do&& work) {
+  uint32_t all = 0;
+  for (uint32_t step = 0; step < lanes; ++step) {
+    const uint32_t lane = (me_ + step) % lanes;
+    const uint32_t chunks = cut.chunks_of(lane);
+    all += chunks;
+    std::atomic<uint32_t>& claimed = (lanes_[lane].*progress).claimed;
+    while (claimed.load(std::memory_order_relaxed) < chunks) {
+      const uint32_t chunk = claimed.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= chunks) break;
+      work(lane, chunk, cut.chunk(lane, chunk));
+      std::atomic<uint32_t>& done = (lanes_[me_].*progress).done;
+      done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+  }
+  uint32_t done = 0;
+  for (uint32_t p = 0; p < count(); ++p) {
+    done += (lanes_[p].*progress).done.load(std::memory_order_acquire);
+  }
+  return done == all;
+}
+
+// The dot products of each chunk, by whoever takes it; then everybody adds them up in the same order.
+bool AllreduceOp::Measure(const CollectiveCall& call) {
+  const uint32_t lanes = std::min(count(), kMostMeasuredLanes);
+  const size_t triangle = DotProductCount(count());
+  const Cut cut(call.count, SizeOf(call.dtype), lanes, /*largest_chunk=*/SIZE_MAX / 2);
+  auto slot = [&](uint32_t lane, uint32_t chunk) {
+    return std::span(products_ + (lane * Cut::kChunksPerSlice + chunk) * triangle, triangle);
+  };
+  auto measure = [&](uint32_t lane, uint32_t chunk, ElementRange range) {
+    AddDotProducts(call.dtype, inputs_, range.first, range.count, slot(lane, chunk));
+  };
+  if (!TakeChunks(cut, lanes, &Lane::measure, measure)) return false;
+  std::vector<double> total(triangle, 0.0);
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    for (uint32_t chunk = 0; chunk < cut.chunks_of(lane); ++chunk) {
+      std::span<const double> part = slot(lane, chunk);
+      for (size_t i = 0; i < triangle; ++i) total[i] += part[i];
+    }
+  }
+  weights_ = ScaledAdasumWeights(call, total, count());
+  return true;
+}
+
+bool AllreduceOp::Combine(const CollectiveCall& call) {
+  const Cut cut = CombineCut(call);
+  auto combine = [&](uint32_t lane, uint32_t chunk, ElementRange range) {
+    CombineChunk(call, lane, range);
+    combined_here_[size_t{lane} * cut.chunks_of(0) + chunk] = 1;
+  };
+  return TakeChunks(cut, count(), &Lane::combine, combine);
+}
+
+void AllreduceOp::CombineChunk(const CollectiveCall& call, uint32_t lane, ElementRange range) {
+  const size_t shared = outputs_.size();
+  if (others_staged_) outputs_.push_back(homes_[lane]);
+  if (participants_[me_].staged) outputs_.push_back(call.output);
+  if (call.op == ReduceOp::kAdasum) {
+    WeightedSumRange(call.dtype, inputs_, weights_, outputs_, range.first, range.count);
+  } else {
+    ReduceRange(SpecOf(call, count()), inputs_, outputs_, range.first, range.count);
+  }
+  outputs_.resize(shared);
+}
+
+void AllreduceOp::FetchResults(const CollectiveCall& call) {
+  const Cut cut = CombineCut(call);
+  const size_t element = SizeOf(call.dtype);
+  for (uint32_t lane = 0; lane < count(); ++lane) {
+    for (uint32_t chunk = 0; chunk < cut.chunks_of(lane); ++chunk) {
+      if (combined_here_[size_t{lane} * cut.chunks_of(0) + chunk] != 0) continue;
+      const ElementRange range = cut.chunk(lane, chunk);
+      std::memcpy(static_cast<std::byte*>(call.output) + range.first * element,
+                  homes_[lane] + range.first * element, range.count * element);
+    }
+  }
+}
+
+// Without shared memory on some member: the payloads are here during Start only. A part that lies in the output of its
+// owner is still read by others, so the result waits beside it.
+bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
+  void* output = call.output;
+  if (loan_.control != nullptr && !participants_[me_].staged) {
+    result_.resize(call.bytes());
+    output = result_.data();
+  }
+  CombineAll(call, inputs_, output);
+  Leave();
+  if (!result_.empty()) return false;
+  room_.lending.TakeBackWhenLeft(&loan_, self_);
+  return true;
+}
+
+Result<bool> AllreduceOp::AdvanceAlone(const CollectiveCall& call) {
+  if (!loan_.LeftByAllBut(self_)) return false;
+  std::memcpy(call.output, result_.data(), call.bytes());
+  TakeBack();
+  return true;
+}
+
+void AllreduceOp::Leave() {
+  for (LeftMark* mark : marks_) mark->store(1, std::memory_order_release);
+}
+
+}  // namespace
+
+std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room) { return std::make_unique<AllreduceOp>(room); }
+
+}  // namespace hvd

@@ -1,0 +1,40 @@
+// ShmOp: one operation of this rank in shared memory, from Prepare to its end. ShmBackend chooses which kind it is.
+#ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
+#define HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
+
+#include <memory>
+
+#include "runtime/backends/backend.h"
+#include "runtime/backends/shm/lending.h"
+
+namespace hvd {
+
+// What the operations of one backend use in common.
+struct ShmRoom {
+  Lending& lending;
+  SharedMemoryMap& peer_memory;
+};
+
+// The calls are those of Backend; `member` is an index in Group::local.
+class ShmOp : public OpState {
+ public:
+  virtual Result<Offer> Prepare(const CollectiveCall& call) = 0;
+  virtual Result<bool> Start(const CollectiveCall& call, const Contributions& parts) = 0;
+  virtual Result<bool> Advance(const CollectiveCall& call) = 0;
+  virtual bool Needs(uint32_t member) const = 0;
+  // No peer is at work on anything of this operation, nor will be.
+  virtual void TakeBack() = 0;
+};
+
+std::unique_ptr<ShmOp> MakePullOp(ShmRoom room);
+std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room);
+
+// A tensor of so many bytes travels in the request: every rank reads every payload, so the limit shrinks with the number
+// of members.
+constexpr size_t InlineLimit(uint32_t members) {
+  return std::clamp<size_t>(16384 / members, 512, 8192);
+}
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_

@@ -1,0 +1,482 @@
+// What every Backend owes the engine, for one host: the right result for every collective, type, size, group and kind of
+// memory, whatever the order in which the members go on.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "test/fakes/element_values.h"
+#include "test/fakes/scheduled_members.h"
+
+namespace hvd::test {
+namespace {
+
+enum class Memory { kPrivate, kRegistered, kInPlace, kRegisteredInPlace, kMade };
+
+// One operation as the test wants it.
+struct Case {
+  Collective collective = Collective::kAllreduce;
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> rows;  // of each member's input
+  size_t row_count = 3;
+  uint32_t root = 0;
+  std::vector<std::vector<int64_t>> splits;  // by member; empty: equal shares
+  double prescale = 1, postscale = 1;
+  Memory memory = Memory::kPrivate;
+  std::vector<uint8_t> joined;
+};
+
+bool MakesOutput(Collective collective) {
+  return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
+         collective == Collective::kReducescatter;
+}
+
+double InputAt(const Case& c, uint32_t member, size_t i) {
+  const auto pick = (i * 7 + member * 3 + i / 251) % (c.op == ReduceOp::kProduct ? 2 : 3);
+  if (c.dtype == DType::kBool) return (i * 7 + member * 3 + i / 5) % 3 == 0 ? 1 : 0;
+  return static_cast<double>(pick + (c.op == ReduceOp::kProduct ? 1 : 0));
+}
+
+double Reduced(const Case& c, size_t i) {
+  double total = 0, participants = 0;
+  for (uint32_t m = 0; m < c.rows.size(); ++m) {
+    if (!c.joined.empty() && c.joined[m] != 0) continue;
+    const double value = InputAt(c, m, i) * c.prescale;
+    if (participants++ == 0)
+      total = value;
+    else if (c.op == ReduceOp::kMin)
+      total = std::min(total, value);
+    else if (c.op == ReduceOp::kMax)
+      total = std::max(total, value);
+    else if (c.op == ReduceOp::kProduct)
+      total *= value;
+    else
+      total += value;
+  }
+  if (c.dtype == DType::kBool) return total != 0 ? 1 : 0;
+  total *= c.postscale;
+  if (c.op == ReduceOp::kAverage) total /= participants;
+  return IsInteger(c.dtype) ? std::trunc(total) : total;
+}
+
+struct Expected {
+  std::vector<double> values;
+  std::vector<int64_t> received_splits;
+};
+
+Expected ExpectedOf(const Case& c, uint32_t self) {
+  Expected expected;
+  const auto members = static_cast<uint32_t>(c.rows.size());
+  auto append = [&](uint32_t m, int64_t first_row, int64_t rows) {
+    for (size_t i = 0; i < static_cast<size_t>(rows) * c.row_count; ++i) {
+      expected.values.push_back(InputAt(c, m, static_cast<size_t>(first_row) * c.row_count + i));
+    }
+  };
+  const size_t count = static_cast<size_t>(c.rows[self]) * c.row_count;
+  switch (c.collective) {
+    case Collective::kAllreduce:
+      for (size_t i = 0; i < count; ++i) expected.values.push_back(Reduced(c, i));
+      break;
+    case Collective::kBroadcast: append(c.root, 0, c.rows[c.root]); break;
+    case Collective::kAllgather:
+      for (uint32_t m = 0; m < members; ++m) append(m, 0, c.rows[m]);
+      break;
+    case Collective::kAlltoall:
+      for (uint32_t m = 0; m < members; ++m) {
+        const int64_t equal = c.rows[m] / members;
+        int64_t first = equal * self, rows = equal;
+        if (!c.splits.empty()) {
+          first = std::accumulate(c.splits[m].begin(), c.splits[m].begin() + self, int64_t{0});
+          rows = c.splits[m][self];
+        }
+        append(m, first, rows);
+        expected.received_splits.push_back(rows);
+      }
+      break;
+    case Collective::kReducescatter: {
+      size_t first = 0;
+      for (uint32_t m = 0; m <= self; ++m) {
+        const bool more = m < c.rows[0] % members;
+        const size_t rows = static_cast<size_t>(c.rows[0] / members) + (more ? 1 : 0);
+        for (size_t i = 0; m == self && i < rows * c.row_count; ++i) {
+          expected.values.push_back(Reduced(c, first + i));
+        }
+        first += rows * c.row_count;
+      }
+      break;
+    }
+    default: break;
+  }
+  return expected;
+}
+
+class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_t>> {
+ protected:
+  Kind kind() const { return std::get<0>(GetParam()); }
+  uint32_t size() const { return std::get<1>(GetParam()); }
+  ScheduledMembers& members() { return members_; }
+
+  std::vector<int64_t> Rows(int64_t rows) const { return std::vector<int64_t>(size(), rows); }
+
+  // Runs the cases beside each other and compares every byte of every output.
+  void Check(const std::vector<Case>& cases, uint32_t seed, std::optional<uint32_t> late = {}) {
+    std::vector<Operation> operations;
+    for (const Case& c : cases) operations.push_back(Make(c));
+    members_.Run(operations, seed, late);
+    for (size_t k = 0; k < cases.size(); ++k) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", operation " + std::to_string(k) + ", " +
+                   Describe(cases[k]));
+      for (uint32_t m = 0; m < size(); ++m) {
+        if (operations[k].Takes(m)) Compare(cases[k], m, operations[k].parts[m]);
+      }
+    }
+    Free();
+  }
+
+  Operation Make(const Case& c) {
+    Operation operation;
+    operation.parts.resize(size());
+    operation.joined = c.joined;
+    for (uint32_t m = 0; m < size(); ++m) {
+      if (operation.Takes(m)) MakePart(c, m, &operation.parts[m]);
+    }
+    return operation;
+  }
+
+  void MakePart(const Case& c, uint32_t m, Part* part) {
+    CollectiveCall& call = part->call;
+    call.collective = c.collective;
+    call.op = c.op;
+    call.dtype = c.dtype;
+    call.root = c.root;
+    call.rows = c.rows[m];
+    call.row_count = c.row_count;
+    call.count = static_cast<size_t>(c.rows[m]) * c.row_count;
+    call.prescale = c.prescale;
+    call.postscale = c.postscale;
+    if (!c.splits.empty()) part->splits = c.splits[m];
+    const size_t expected_bytes = ExpectedOf(c, m).values.size() * SizeOf(c.dtype);
+    const bool in_place = c.memory == Memory::kInPlace || c.memory == Memory::kRegisteredInPlace;
+    const bool registered =
+        c.memory == Memory::kRegistered || c.memory == Memory::kRegisteredInPlace;
+    std::byte* input = Take(m, registered, std::max(call.bytes(), in_place ? expected_bytes : 0));
+    for (size_t i = 0; i < call.count; ++i) {
+      Write(c.dtype, InputAt(c, m, i), input + i * SizeOf(c.dtype));
+    }
+    call.input = input;
+    if (in_place)
+      call.output = input;
+    else if (c.memory != Memory::kMade || !MakesOutput(c.collective))
+      call.output = Take(m, registered, expected_bytes);
+  }
+
+  std::byte* Take(uint32_t m, bool registered, size_t bytes) {
+    if (registered) {
+      void* memory = members_.member(m).heap.Allocate(bytes, /*zeroed=*/false);
+      registered_.emplace_back(m, memory);
+      return static_cast<std::byte*>(memory);
+    }
+    private_.push_back(std::make_unique<Bytes>(bytes + 1));
+    return private_.back()->data();
+  }
+
+  void Free() {
+    for (auto [m, memory] : registered_) EXPECT_TRUE(members_.member(m).heap.Free(memory));
+    registered_.clear();
+    private_.clear();
+  }
+
+  static void Compare(const Case& c, uint32_t m, const Part& part) {
+    const Expected expected = ExpectedOf(c, m);
+    ASSERT_EQ(part.stage, Part::Stage::kDone);
+    ASSERT_EQ(part.output.size(), expected.values.size() * SizeOf(c.dtype)) << "member " << m;
+    if (c.collective == Collective::kAlltoall) {
+      EXPECT_EQ(part.result.received_splits, expected.received_splits);
+    }
+    for (size_t i = 0; i < expected.values.size(); ++i) {
+      const double value = Read(c.dtype, part.output.data() + i * SizeOf(c.dtype));
+      const double allowed = std::fabs(expected.values[i]) * Precision(c.dtype);
+      if (std::fabs(value - expected.values[i]) <= allowed) continue;
+      FAIL() << "member " << m << ", element " << i << " is " << value << ", expected "
+             << expected.values[i];
+    }
+  }
+
+  std::string Describe(const Case& c) const {
+    return "collective " + std::to_string(static_cast<int>(c.collective)) + ", op " +
+           std::to_string(static_cast<int>(c.op)) + ", " + std::string(NameOf(c.dtype)) +
+           ", rows of the first " + std::to_string(c.rows[0]) + ", memory " +
+           std::to_string(static_cast<int>(c.memory));
+  }
+
+ private:
+  ScheduledMembers members_{std::get<0>(GetParam()), std::get<1>(GetParam())};
+  std::vector<std::pair<uint32_t, void*>> registered_;
+  std::vector<std::unique_ptr<Bytes>> private_;
+};
+
+// Rows of 3 elements: nothing, one, a few, near the limit of what travels in a request, several chunks, in place.
+constexpr int64_t kRows[] = {0, 1, 2, 7, 300, 700, 2731, 90'001};
+constexpr Memory kAllMemory[] = {Memory::kPrivate, Memory::kRegistered, Memory::kInPlace,
+                                 Memory::kRegisteredInPlace, Memory::kMade};
+constexpr ReduceOp kElementwise[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
+                                     ReduceOp::kMax, ReduceOp::kProduct};
+
+TEST_P(BackendContract, AllreducesEveryTypeAndOperation) {
+  uint32_t seed = 1;
+  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+    const auto type = static_cast<DType>(dtype);
+    for (ReduceOp op : kElementwise) {
+      if (op == ReduceOp::kAverage && type == DType::kBool) continue;
+      std::vector<Case> cases;
+      for (int64_t rows : {7, 5000}) {
+        cases.push_back({.op = op, .dtype = type, .rows = Rows(rows)});
+        cases.push_back({.op = op, .dtype = type, .rows = Rows(rows), .postscale = 0.5});
+        if (op == ReduceOp::kProduct) continue;  // it would leave the small types
+        cases.push_back(
+            {.op = op, .dtype = type, .rows = Rows(rows), .prescale = 2, .postscale = 0.5});
+      }
+      Check(cases, ++seed);
+    }
+  }
+}
+
+TEST_P(BackendContract, AllreducesEverySizeInEveryMemory) {
+  uint32_t seed = 100;
+  for (int64_t rows : kRows) {
+    std::vector<Case> cases;
+    for (Memory memory : kAllMemory) cases.push_back({.rows = Rows(rows), .memory = memory});
+    Check(cases, ++seed);
+  }
+}
+
+TEST_P(BackendContract, LeavesOutWhoHasJoined) {
+  uint32_t seed = 200;
+  for (int64_t rows : {5, 60'000}) {
+    for (uint32_t mask = 1; mask + 1 < (1u << size()); ++mask) {
+      std::vector<uint8_t> joined;
+      for (uint32_t m = 0; m < size(); ++m) joined.push_back((mask >> m) & 1);
+      std::vector<Case> cases;
+      for (Memory memory : {Memory::kPrivate, Memory::kRegisteredInPlace}) {
+        for (ReduceOp op : {ReduceOp::kAverage, ReduceOp::kProduct}) {
+          cases.push_back({.op = op, .rows = Rows(rows), .memory = memory, .joined = joined});
+        }
+      }
+      Check(cases, ++seed);
+    }
+  }
+}
+
+TEST_P(BackendContract, Gathers) {
+  uint32_t seed = 300;
+  for (int64_t rows : kRows) {
+    std::vector<int64_t> unequal;
+    for (uint32_t m = 0; m < size(); ++m) unequal.push_back(m == 1 ? 0 : rows + m);
+    std::vector<int64_t> one(size(), 0);
+    one.back() = rows;
+    std::vector<Case> cases;
+    for (Memory memory : {Memory::kPrivate, Memory::kRegistered, Memory::kMade}) {
+      for (auto extent : {Rows(rows), unequal, one}) {
+        cases.push_back({.collective = Collective::kAllgather,
+                         .dtype = seed % 2 == 0 ? DType::kInt16 : DType::kFloat64,
+                         .rows = extent,
+                         .memory = memory});
+      }
+    }
+    Check(cases, ++seed);
+  }
+}
+
+TEST_P(BackendContract, Broadcasts) {
+  uint32_t seed = 400;
+  for (int64_t rows : kRows) {
+    std::vector<Case> cases;
+    for (Memory memory : kAllMemory) {
+      cases.push_back({.collective = Collective::kBroadcast,
+                       .rows = Rows(rows),
+                       .root = seed % size(),
+                       .memory = memory});
+    }
+    Check(cases, ++seed);
+  }
+}
+
+TEST_P(BackendContract, ExchangesAllToAll) {
+  uint32_t seed = 500;
+  for (int64_t rows : kRows) {
+    std::vector<std::vector<int64_t>> splits(size());
+    std::vector<int64_t> unequal;
+    for (uint32_t m = 0; m < size(); ++m) {
+      for (uint32_t k = 0; k < size(); ++k) splits[m].push_back((m + k) % 3 == 1 ? 0 : rows + k);
+      unequal.push_back(std::accumulate(splits[m].begin(), splits[m].end(), int64_t{2}));
+    }
+    std::vector<Case> cases;
+    for (Memory memory : {Memory::kPrivate, Memory::kRegistered, Memory::kMade}) {
+      cases.push_back({.collective = Collective::kAlltoall,
+                       .dtype = DType::kInt32,
+                       .rows = Rows(rows * size()),
+                       .memory = memory});
+      cases.push_back({.collective = Collective::kAlltoall,
+                       .rows = unequal,
+                       .splits = splits,
+                       .memory = memory});
+    }
+    Check(cases, ++seed);
+  }
+}
+
+TEST_P(BackendContract, ReducesAndScatters) {
+  uint32_t seed = 600;
+  for (int64_t rows : kRows) {
+    std::vector<Case> cases;
+    for (Memory memory : kAllMemory) {
+      for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage}) {
+        cases.push_back({.collective = Collective::kReducescatter,
+                         .op = op,
+                         .dtype = seed % 2 == 0 ? DType::kBfloat16 : DType::kInt32,
+                         .rows = Rows(rows),
+                         .memory = memory});
+      }
+    }
+    Check(cases, ++seed);
+  }
+}
+
+TEST_P(BackendContract, LetsEverybodyThroughABarrier) {
+  Check({{.collective = Collective::kBarrier, .rows = Rows(0), .row_count = 0}}, 1);
+}
+
+// The others come to their end, except who waits for the readers of its memory, and says so.
+TEST_P(BackendContract, WaitsForNobodyWhoIsLate) {
+  if (size() == 1) return;
+  uint32_t seed = 700;
+  for (uint32_t late = 0; late < size(); ++late) {
+    for (int64_t rows : {7, 12'000}) {
+      std::vector<Case> cases;
+      for (Memory memory : {Memory::kPrivate, Memory::kRegistered}) {
+        for (Collective collective :
+             {Collective::kAllreduce, Collective::kAllgather, Collective::kBroadcast,
+              Collective::kAlltoall, Collective::kReducescatter}) {
+          cases.push_back(
+              {.collective = collective, .rows = Rows(rows * size()), .memory = memory});
+        }
+      }
+      Check(cases, ++seed, late);
+    }
+  }
+}
+
+// The distance of two neighbours around 0, as far as a test that adds thousands of them in float64 can see.
+double Smallest(DType dtype) { return dtype == DType::kFloat16 ? 0x1p-24 : 1e-11; }
+
+// Adasum by its definition, level by level, with every vector in between.
+std::vector<double> AdasumOf(std::vector<std::vector<double>> level) {
+  auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  };
+  while (level.size() > 1) {
+    std::vector<std::vector<double>> next;
+    for (size_t k = 0; k < level.size(); k += 2) {
+      if (k + 1 == level.size()) {
+        next.push_back(level[k]);
+        continue;
+      }
+      const auto &a = level[k], &b = level[k + 1];
+      const double ab = dot(a, b), aa = dot(a, a), bb = dot(b, b);
+      const double of_a = aa == 0 ? 1 : 1 - ab / (2 * aa), of_b = bb == 0 ? 1 : 1 - ab / (2 * bb);
+      std::vector<double> sum(a.size());
+      for (size_t i = 0; i < a.size(); ++i) sum[i] = of_a * a[i] + of_b * b[i];
+      next.push_back(sum);
+    }
+    level = next;
+  }
+  return level[0];
+}
+
+TEST_P(BackendContract, AdasumIsItsDefinition) {
+  if (kind() == Kind::kInproc) return;
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal;
+  for (DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32, DType::kFloat64}) {
+    for (size_t count : {1, 33, 1000, 70'001}) {
+      for (uint32_t zeros = 0; zeros < 2; ++zeros) {
+        Case c{.op = ReduceOp::kAdasum,
+               .dtype = dtype,
+               .row_count = count,
+               .memory = zeros == 0 ? Memory::kPrivate : Memory::kRegisteredInPlace};
+        c.rows = Rows(1);
+        c.prescale = 0.5;
+        c.postscale = 4;
+        std::vector<Operation> operations;
+        operations.push_back(Make(c));
+        std::vector<std::vector<double>> inputs(size(), std::vector<double>(count));
+        for (uint32_t m = 0; m < size(); ++m) {
+          auto* input =
+              static_cast<std::byte*>(const_cast<void*>(operations[0].parts[m].call.input));
+          for (size_t i = 0; i < count; ++i) {
+            double value = zeros > m ? 0 : std::ldexp(std::round(normal(random) * 32), -5);
+            if (dtype == DType::kFloat32 || dtype == DType::kFloat64) value *= 1.0 + 0x1p-15;
+            Write(dtype, value, input + i * SizeOf(dtype));
+            inputs[m][i] = value;
+          }
+        }
+        members().Run(operations, 1000 + static_cast<uint32_t>(count));
+        const std::vector<double> expected = AdasumOf(inputs);
+        for (uint32_t m = 0; m < size(); ++m) {
+          const Part& part = operations[0].parts[m];
+          ASSERT_EQ(part.output, operations[0].parts[0].output) << "the same bits everywhere";
+          for (size_t i = 0; i < count; ++i) {
+            const double value = Read(dtype, part.output.data() + i * SizeOf(dtype));
+            ASSERT_NEAR(value, 2 * expected[i],
+                        std::fabs(expected[i]) * 2 * Precision(dtype) + Smallest(dtype))
+                << NameOf(dtype) << " of " << count << ", member " << m << ", element " << i;
+          }
+        }
+        Free();
+      }
+    }
+  }
+}
+
+// Without shared memory the data goes through the requests, for some members or for all.
+TEST_P(BackendContract, WorksWithoutSharedMemory) {
+  if (kind() == Kind::kInproc) return;
+  uint32_t seed = 800;
+  for (uint32_t mask = 1; mask < (1u << size()); ++mask) {
+    for (uint32_t m = 0; m < size(); ++m) members().member(m).door.closed = (mask >> m & 1) != 0;
+    std::vector<Case> cases;
+    for (Collective collective :
+         {Collective::kAllreduce, Collective::kAllgather, Collective::kBroadcast,
+          Collective::kAlltoall, Collective::kReducescatter}) {
+      cases.push_back(
+          {.collective = collective, .rows = Rows(4'000 * size()), .memory = Memory::kMade});
+      cases.push_back(
+          {.collective = collective, .rows = Rows(4'000 * size()), .memory = Memory::kInPlace});
+    }
+    cases.push_back({.op = ReduceOp::kAverage, .rows = Rows(9'000)});
+    if (size() > 1) {
+      cases.push_back({.op = ReduceOp::kAverage,
+                       .rows = Rows(9'000),
+                       .joined = std::vector<uint8_t>(size(), 0)});
+      cases.back().joined[mask % size()] = 1;
+    }
+    Check(cases, ++seed);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, BackendContract,
+                         ::testing::Combine(::testing::Values(Kind::kShm),
+                                            ::testing::Values(1u, 2u, 3u, 5u)),
+                         [](const auto& tested) {
+                           return std::string(std::get<0>(tested.param) == Kind::kShm ? "Shm"
+                                                                                      : "Inproc") +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+}  // namespace
+}  // namespace hvd::test
