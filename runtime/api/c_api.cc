@@ -1,12 +1,16 @@
-// The C ABI: checks arguments, turns C structs into the engine's types, keeps the error text. No logic.
+// The C ABI: finds the session, calls it, keeps the error text. No logic; `translate` reads and writes the structs.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "hvd/hvd.h"
 #include "runtime/api/runtime.h"
+#include "runtime/api/translate.h"
 
 namespace hvd {
 namespace {
@@ -59,6 +63,26 @@ int32_t Guarded(Body body) noexcept {
   }
 }
 
+// A number that the engine knows; -1 when not initialised.
+template <typename Body>
+int32_t QueryEngine(Body body) noexcept {
+  try {
+    if (Runtime::Get().forked()) return -1;
+    SessionRef session;
+    return session ? body(session->engine()) : -1;
+  } catch (...) {
+    return -1;
+  }
+}
+
+// As many as there is room for; returns how many there are.
+template <typename Number>
+int32_t CopyOut(const std::vector<Number>& numbers, int32_t* place, int32_t capacity) {
+  const auto room = static_cast<size_t>(place == nullptr ? 0 : std::max(0, capacity));
+  std::copy_n(numbers.begin(), std::min(room, numbers.size()), place);
+  return static_cast<int32_t>(numbers.size());
+}
+
 template <typename Field>
 int32_t Query(Field field) noexcept {
   if (Runtime::Get().forked()) return -1;
@@ -66,60 +90,45 @@ int32_t Query(Field field) noexcept {
   return session ? static_cast<int32_t>(field(session->world())) : -1;
 }
 
-// Turns a request of the ABI into the engine's; views stay views.
-Status Translate(const hvd_request* request, std::string* made_name, RequestSpec* spec) {
-  if (request == nullptr) return InvalidArgument("hvd_submit was called without a request");
-  if (request->struct_size < sizeof(hvd_request)) {
-    return InvalidArgument("the request has " + std::to_string(request->struct_size) +
-                           " bytes, fewer than version 1 of hvd.h; rebuild the caller");
+// Features of this build. `enabled`: it moves the data of every world that can be joined today.
+struct Feature {
+  const char* name;
+  bool built;
+  bool enabled;
+};
+constexpr Feature kFeatures[] = {
+    {"shm", true, true},    {"gloo", false, false}, {"mpi", false, false}, {"nccl", false, false},
+    {"cuda", false, false}, {"rocm", false, false}, {"ccl", false, false}, {"ddl", false, false},
+};
+
+const Feature* FindFeature(const char* name) {
+  for (const Feature& feature : kFeatures) {
+    if (name != nullptr && std::strcmp(name, feature.name) == 0) return &feature;
   }
-  if (request->collective < 0 || request->collective > HVD_JOIN) {
-    return InvalidArgument("unknown collective " + std::to_string(request->collective));
-  }
-  if (request->reduce_op < 0 || request->reduce_op > HVD_PRODUCT) {
-    return InvalidArgument("unknown reduce operation " + std::to_string(request->reduce_op));
-  }
-  spec->collective = static_cast<Collective>(request->collective);
-  spec->op = static_cast<ReduceOp>(request->reduce_op);
-  spec->root = static_cast<uint32_t>(request->root_rank);
-  spec->process_set = request->process_set;
-  spec->prescale = request->prescale;
-  spec->postscale = request->postscale;
-  if (request->name != nullptr) {
-    spec->name = request->name;
-  } else {
-    *made_name = std::string(NameOf(spec->collective)) + ".noname." +
-                 std::to_string(Runtime::Get().NextUnnamed());
-    spec->name = *made_name;
-  }
-  const hvd_tensor* tensor = request->tensor;
-  if (tensor == nullptr) {
-    if (spec->collective == Collective::kBarrier) return Status::Ok();
-    return InvalidArgument("'" + std::string(spec->name) + "' was submitted without a tensor");
-  }
-  if (tensor->struct_size < sizeof(hvd_tensor)) {
-    return InvalidArgument("the tensor struct has " + std::to_string(tensor->struct_size) +
-                           " bytes, fewer than version 1 of hvd.h; rebuild the caller");
-  }
-  if (tensor->dtype < 0 || tensor->dtype >= kDTypeCount) {
-    return InvalidArgument("unknown element type " + std::to_string(tensor->dtype));
-  }
-  if (tensor->ndim < 0 || (tensor->ndim > 0 && tensor->shape == nullptr)) {
-    return InvalidArgument("tensor '" + std::string(spec->name) + "' has no usable shape");
-  }
-  spec->dtype = static_cast<DType>(tensor->dtype);
-  spec->input = tensor->input;
-  spec->output = tensor->output;
-  spec->shape = {tensor->shape, static_cast<size_t>(tensor->ndim)};
-  spec->device = tensor->device_kind == HVD_DEVICE_HOST ? DeviceKind::kHost : DeviceKind::kCuda;
-  return Status::Ok();
+  return nullptr;
+}
+
+// The outputs of a wait that asked for its result.
+Status WaitForResult(Session& session, hvd_handle handle, int64_t timeout_ms, hvd_result* result) {
+  OperationResult finished;
+  Status waited = session.engine().Wait(handle, std::chrono::milliseconds(timeout_ms), &finished);
+  if (waited.ok()) Store(std::move(finished), Runtime::Get().heap(), result);
+  return waited;
+}
+
+Status WaitForSet(Session& session, Result<Engine::Handle> handle, OperationResult* result) {
+  if (!handle.ok()) return handle.status();
+  return session.engine().Wait(*handle, Duration(-1), result);
 }
 
 }  // namespace
 }  // namespace hvd
 
+using hvd::CopyOut;
+using hvd::Engine;
 using hvd::Guarded;
 using hvd::Query;
+using hvd::QueryEngine;
 using hvd::Result;
 using hvd::Runtime;
 using hvd::SessionRef;
@@ -150,20 +159,20 @@ const char* hvd_status_name(int32_t status) {
 }
 
 int32_t hvd_built(const char* feature) {
-  return feature != nullptr && std::strcmp(feature, "shm") == 0 ? 1 : 0;
+  const hvd::Feature* known = hvd::FindFeature(feature);
+  return known != nullptr && known->built ? 1 : 0;
+}
+
+int32_t hvd_enabled(const char* feature) {
+  const hvd::Feature* known = hvd::FindFeature(feature);
+  return Query([&](const World&) { return known != nullptr && known->enabled ? 1 : 0; });
 }
 
 int32_t hvd_init(const hvd_init_options* options) {
   return Guarded([&]() -> Status {
-    int64_t timeout_ms = 0;
-    if (options != nullptr) {
-      if (options->struct_size < sizeof(hvd_init_options)) {
-        return hvd::InvalidArgument(
-            "the options of hvd_init are of an unknown version; rebuild the caller");
-      }
-      timeout_ms = options->timeout_ms;
-    }
-    return Runtime::Get().Init(std::chrono::milliseconds(timeout_ms));
+    hvd::InitOptions read;
+    if (Status bad = hvd::ReadInitOptions(options, &read); !bad.ok()) return bad;
+    return Runtime::Get().Init(read);
   });
 }
 
@@ -205,8 +214,48 @@ int64_t hvd_epoch(void) {
   return session ? static_cast<int64_t>(session->world().epoch) : -1;
 }
 
-int32_t hvd_process_set_size(int32_t process_set) { return process_set == 0 ? hvd_size() : -1; }
-int32_t hvd_process_set_rank(int32_t process_set) { return process_set == 0 ? hvd_rank() : -1; }
+int32_t hvd_process_set_size(int32_t process_set) {
+  return QueryEngine([&](Engine& e) { return e.ProcessSetSize(process_set); });
+}
+int32_t hvd_process_set_rank(int32_t process_set) {
+  return QueryEngine([&](Engine& e) { return e.ProcessSetRank(process_set); });
+}
+
+int32_t hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id) {
+  return Guarded([&]() -> Status {
+    if (id == nullptr || count < 0 || (ranks == nullptr && count > 0)) {
+      return hvd::InvalidArgument(
+          "hvd_add_process_set was called without ranks or a place for the id");
+    }
+    SessionRef session;
+    if (!session) return hvd::NotInitialized();
+    const std::vector<uint32_t> members(ranks, ranks + count);
+    hvd::OperationResult result;
+    Status added =
+        hvd::WaitForSet(*session, session->engine().SubmitAddProcessSet(members), &result);
+    if (added.ok()) *id = result.process_set;
+    return added;
+  });
+}
+
+int32_t hvd_remove_process_set(int32_t id) {
+  return Guarded([&]() -> Status {
+    SessionRef session;
+    if (!session) return hvd::NotInitialized();
+    return hvd::WaitForSet(*session, session->engine().SubmitRemoveProcessSet(id), nullptr);
+  });
+}
+
+int32_t hvd_process_set_ids(int32_t* ids, int32_t capacity) {
+  return QueryEngine([&](Engine& e) { return CopyOut(e.ProcessSetIds(), ids, capacity); });
+}
+
+int32_t hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t capacity) {
+  return QueryEngine([&](Engine& e) {
+    std::optional<std::vector<uint32_t>> members = e.ProcessSetRanks(id);
+    return members ? CopyOut(*members, ranks, capacity) : -1;
+  });
+}
 
 int32_t hvd_submit(const hvd_request* request, hvd_handle* handle) {
   return Guarded([&]() -> Status {
@@ -215,8 +264,8 @@ int32_t hvd_submit(const hvd_request* request, hvd_handle* handle) {
     SessionRef session;
     if (!session) return hvd::NotInitialized();
     hvd::RequestSpec spec;
-    std::string made_name;
-    if (Status bad = hvd::Translate(request, &made_name, &spec); !bad.ok()) return bad;
+    hvd::RequestMemory memory;
+    if (Status bad = hvd::ReadRequest(request, &memory, &spec); !bad.ok()) return bad;
     Result<hvd_handle> submitted = session->engine().Submit(spec);
     if (!submitted.ok()) return submitted.status();
     *handle = *submitted;
@@ -245,13 +294,22 @@ int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms) {
   });
 }
 
+int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_result* result) {
+  return Guarded([&]() -> Status {
+    if (Status bad = hvd::CheckResult(result); !bad.ok()) return bad;
+    SessionRef session;
+    if (!session) return hvd::NotInitialized();
+    return hvd::WaitForResult(*session, handle, timeout_ms, result);
+  });
+}
+
 int32_t hvd_run(const hvd_request* request) {
   return Guarded([&]() -> Status {
     SessionRef session;
     if (!session) return hvd::NotInitialized();
     hvd::RequestSpec spec;
-    std::string made_name;
-    if (Status bad = hvd::Translate(request, &made_name, &spec); !bad.ok()) return bad;
+    hvd::RequestMemory memory;
+    if (Status bad = hvd::ReadRequest(request, &memory, &spec); !bad.ok()) return bad;
     return session->engine().Run(spec);
   });
 }

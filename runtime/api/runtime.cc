@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/core/agent_bootstrap.h"
@@ -53,13 +54,18 @@ Runtime* Runtime::Existing() { return existing.load(std::memory_order_acquire); 
 Runtime::Runtime(std::unique_ptr<Bootstrap> bootstrap)
     : bootstrap_(std::move(bootstrap)), heap_(bootstrap_->segments()) {}
 
-Status Runtime::Init(Duration timeout) {
+Status Runtime::Init(const InitOptions& options) {
   std::lock_guard lock(mutex_);
   if (owned_ != nullptr) return Status::Ok();
-  Result<World> world = bootstrap_->Join(timeout);
+  Result<EngineOptions> engine = EngineOptionsFromEnv();
+  if (!engine.ok()) return engine.status();
+  Result<World> world = bootstrap_->Join(options.timeout);
   if (!world.ok()) return world.status();
-  Result<std::unique_ptr<Session>> session = Session::Open(std::move(*world), *bootstrap_, heap_);
+  Result<std::unique_ptr<Session>> session =
+      Session::Open(std::move(*world), *bootstrap_, heap_, *engine);
   if (!session.ok()) return session.status();
+  // Leaves the world again where a set cannot be.
+  if (Status sets = (*session)->AddProcessSets(options.process_sets); !sets.ok()) return sets;
   owned_ = std::move(*session);
   session_.store(owned_.get(), std::memory_order_seq_cst);
   return Status::Ok();

@@ -5,9 +5,11 @@
 #define HVD_RUNTIME_API_RUNTIME_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "runtime/api/session.h"
 #include "runtime/base/status.h"
@@ -16,6 +18,11 @@
 
 namespace hvd {
 
+struct InitOptions {
+  Duration timeout{0};                              // <= 0: no limit of its own
+  std::vector<std::vector<uint32_t>> process_sets;  // world ranks; they get the ids 1, 2, ...
+};
+
 class Runtime {
  public:
   // Made at first use, never destroyed (threads may outlive static destructors).
@@ -23,14 +30,12 @@ class Runtime {
   // The runtime if Get was ever called, else null.
   static Runtime* Existing();
 
-  Status Init(Duration timeout);
+  Status Init(const InitOptions& options);
   void Shutdown();
 
   // Set in a child forked from this process: nothing here belongs to it.
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
   SharedHeap& heap() { return heap_; }
-  // A number per process for names made up by the runtime.
-  uint64_t NextUnnamed() { return unnamed_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   friend class SessionRef;
@@ -46,7 +51,6 @@ class Runtime {
   std::unique_ptr<Session> owned_;          // guarded by mutex_
   std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls
   std::atomic<uint32_t> users_{0};          // calls inside the session
-  std::atomic<uint64_t> unnamed_{0};
   std::atomic<bool> forked_{false};
 };
 
@@ -62,6 +66,7 @@ class SessionRef {
 
   explicit operator bool() const { return session_ != nullptr; }
   Session* operator->() const { return session_; }
+  Session& operator*() const { return *session_; }
 
  private:
   Runtime& runtime_;

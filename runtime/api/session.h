@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
@@ -16,7 +17,8 @@ namespace hvd {
 class Session {
  public:
   // Takes part in the world from here on. `bootstrap` and `heap` outlive the session.
-  static Result<std::unique_ptr<Session>> Open(World world, Bootstrap& bootstrap, SharedHeap& heap);
+  static Result<std::unique_ptr<Session>> Open(World world, Bootstrap& bootstrap, SharedHeap& heap,
+                                               const EngineOptions& options);
 
   // Leaves the world, failing what is in flight. No call may be inside engine() any more; see FailPending.
   ~Session();
@@ -25,12 +27,15 @@ class Session {
   // Makes every waiting thread return; afterwards nothing new is accepted.
   void FailPending() { engine_.Close("hvd.shutdown() was called on this rank"); }
 
+  // On all ranks alike; the ids are 1, 2, ... in a new session. Blocks until all ranks have come here.
+  Status AddProcessSets(const std::vector<std::vector<uint32_t>>& sets);
+
   Engine& engine() { return engine_; }
   const World& world() const { return world_; }
   SharedMemoryMap& peer_memory() { return peer_memory_; }
 
  private:
-  Session(World world, Bootstrap& bootstrap, SharedHeap& heap);
+  Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options);
   void RunRuntimeThread();
 
   World world_;

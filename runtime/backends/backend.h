@@ -24,6 +24,39 @@ struct Offer {
       payload;  // data small enough to travel with the request; then the words are free
 };
 
+// What the engine knows of one member's part beside the offer, where parts may differ: allgather, alltoall.
+struct Extent {
+  int64_t rows = 0;                  // of that member's input
+  std::span<const int64_t> splits;   // alltoall: rows for each member of the group
+};
+
+// What a backend needs to agree with members on other hosts about an operation. Valid during the call only.
+//
+// Each part of a grouped operation is started in turn, 0 to part_count - 1, with no other operation in between. A join
+// (kJoin, on set 0) is started on every member of the host when all of them have joined, after everything else that
+// became ready by it; call.root is then the index in the group of the member of this host that came last, and the result's
+// `rows` becomes the world rank that came last of all.
+struct Elsewhere {
+  std::string_view name;
+  std::string_view detail;  // as told to a peer: equal details agree
+  uint32_t part = 0, part_count = 1;
+  // Not null: the members of this host disagree, with this sentence. Then part 0 of 1 is started, whatever the operation
+  // has, so that it fails on all hosts alike.
+  const Status* disagreement = nullptr;
+};
+
+// Everything the members of this host brought. Indexed like Group::local; valid during the call only.
+struct Contributions {
+  std::span<const Offer> offers;
+  std::span<const Extent> extents;  // empty unless the collective is an allgather or an alltoall
+  // Members that have joined (hvd_join): they brought nothing, take no part and will look at nothing. Empty: none has.
+  // Only an allreduce or a barrier is ever started with some; the divisor of an average is then the number of the others.
+  std::span<const uint8_t> joined;
+  // Null when all members are on this host. The members of this host have agreed among themselves; the backend agrees with
+  // those of the other hosts. So it decides about joined members as well: any collective may be started with some.
+  const Elsewhere* elsewhere = nullptr;
+};
+
 // What a backend remembers about one operation of this rank.
 class OpState {
  public:
@@ -44,18 +77,21 @@ class Backend {
   virtual Status Viable() const = 0;
   virtual Abilities abilities() const = 0;
 
-  // Reads the input as far as it will travel. `state` may stay null. The payload of the offer lives until the next call.
+  // Reads the input as far as it will travel. `state` may stay null. The payload of the offer (of any size; best the input
+  // itself) lives as long as the call and the state: it may be sent much later, when the stream to the peers is full.
   virtual Result<Offer> Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) = 0;
 
-  // Every rank has offered; offers[r] is rank r's, valid during this call only. True when the operation is complete.
+  // Every member of this host has offered or joined. True when the operation is complete. An error that is not the same on
+  // every rank (anything but kUnsupported and kInvalidArgument) ends the world: the others cannot know of it.
   virtual Result<bool> Start(const CollectiveCall& call, OpState* state,
-                             std::span<const Offer> offers) = 0;
+                             const Contributions& parts) = 0;
 
   // Does what can be done now, after Start gave false. True when the output is complete and the input may change; after
   // false the caller waits and calls again.
   virtual Result<bool> Advance(const CollectiveCall& call, OpState* state) = 0;
 
-  // True while a started operation cannot end without something from this peer, which it is known not to send any more.
+  // True while a started operation cannot end without something from this peer (a number in Peers), which it is known not
+  // to send any more.
   virtual bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const = 0;
 
   // The operation failed; gives back what Prepare took. `peers_may_work`: some rank may have seen all offers and be at

@@ -18,12 +18,13 @@ class Peers {
  public:
   virtual ~Peers() = default;
 
-  virtual uint32_t rank() const = 0;  // within the group
+  virtual uint32_t rank() const = 0;  // among the ranks of this host: the number of a peer
   virtual uint32_t size() const = 0;
   // The largest record in bytes.
   virtual size_t max_record() const = 0;
 
-  // Room for a record of `bytes` (at most max_record()), 8-byte aligned; empty while a peer has not read enough yet.
+  // Room for a record of `bytes` (at most max_record()), 8-byte aligned; empty while a peer has not read enough yet. A peer
+  // that has left reads nothing more and holds up nobody.
   virtual std::span<std::byte> Reserve(size_t bytes) = 0;
   // Publishes the record reserved last and wakes the peers that sleep.
   virtual void Commit() = 0;

@@ -1,13 +1,13 @@
+// Submitting and waiting.
 #include "runtime/core/engine.h"
 
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "runtime/base/align.h"
 #include "runtime/base/log.h"
+#include "runtime/core/request_text.h"
 
 namespace hvd {
 namespace {
@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kSleepNs = 100'000'000;
 // A pause can take longer than a peer that is about to answer, so the first looks come without.
 constexpr uint32_t kEagerSpins = 50;
-// How long a rank that shuts down goes on with what its peers already work on.
-constexpr Duration kLastWork = std::chrono::milliseconds(200);
+constexpr std::string_view kJoinName = "join";
+constexpr std::string_view kSetsName = "process sets";
 
 inline void Relax() {
 #if defined(__x86_64__)
@@ -26,283 +26,236 @@ inline void Relax() {
 #endif
 }
 
+const Clock& MachineClock() {
+  static const SteadyClock clock;
+  return clock;
+}
+
+Status UnknownHandle(Engine::Handle handle) {
+  return InvalidArgument("unknown handle " + std::to_string(handle));
+}
+
 }  // namespace
 
-Engine::Engine(Peers& peers, Backend& backend, EngineOptions options)
+Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, EngineOptions options)
     : peers_(peers),
       backend_(backend),
+      heap_(heap),
       options_(options),
-      rank_(peers.rank()),
-      size_(peers.size()),
-      names_(size_),
-      details_(size_) {}
+      clock_(options.clock != nullptr ? *options.clock : MachineClock()),
+      self_(peers.rank()),
+      count_(peers.size()),
+      sets_(std::move(world)),
+      names_(count_),
+      assemblies_(count_),
+      joined_(count_, 0) {}
 
-Engine::~Engine() { Close("the world was shut down"); }
+Engine::~Engine() {
+  Close("the world was shut down");
+  operations_.ForEach([this](Operation& op) { FreeOutputs(&op); });
+}
 
 // ---- submitting
 
 Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
-  size_t count = 0;
-  if (Status checked = CheckRequest(spec, size_, &count); !checked.ok()) return checked;
   std::lock_guard lock(mutex_);
-  Result<Operation*> op = SubmitLocked(spec, count);
+  Result<Operation*> op = SubmitLocked(spec);
   if (!op.ok()) return op.status();
-  return (*op)->handle();
+  const Handle handle = (*op)->handle();
+  if (!running_.empty()) MakeProgress();
+  return handle;
 }
 
 Status Engine::Run(const RequestSpec& spec) {
-  size_t count = 0;
-  if (Status checked = CheckRequest(spec, size_, &count); !checked.ok()) return checked;
   std::unique_lock lock(mutex_);
-  Result<Operation*> op = SubmitLocked(spec, count);
+  Result<Operation*> op = SubmitLocked(spec);
   if (!op.ok()) return op.status();
-  return WaitLocked((*op)->handle(), Duration(-1), lock);
+  return WaitLocked((*op)->handle(), Duration(-1), nullptr, lock);
 }
 
-Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, size_t count) {
+Result<Engine::Handle> Engine::SubmitAddProcessSet(std::span<const uint32_t> ranks) {
+  std::vector<uint32_t> members(ranks.begin(), ranks.end());
+  std::sort(members.begin(), members.end());
+  RequestSpec spec;
+  spec.collective = Collective::kAddProcessSet;
+  spec.name = kSetsName;
+  spec.members = members;
+  return Submit(spec);
+}
+
+Result<Engine::Handle> Engine::SubmitRemoveProcessSet(int32_t id) {
+  RequestSpec spec;
+  spec.collective = Collective::kRemoveProcessSet;
+  spec.name = kSetsName;
+  spec.process_set = id;
+  return Submit(spec);
+}
+
+Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec) {
   if (closed_.ok() && peers_.broken()) FailAll(Aborted(peers_.broken_text()));
   if (!closed_.ok()) return closed_;
-  TensorName* name = names_.FindOrAdd(spec.name);
-  if (name->operation != nullptr) {
-    return Status(Code::kDuplicateName, "tensor '" + name->text +
-                                            "' is already in flight on rank " +
-                                            std::to_string(rank_) +
-                                            "; wait for it, or give each tensor a name of its own");
+  Result<ProcessSet*> set = SetOf(spec);
+  if (!set.ok()) return set.status();
+  if (!spec.unnamed) return SubmitNamed(*set, spec);
+  RequestSpec named = spec;
+  const std::string name =
+      std::string(NameOf(spec.collective)) + ".noname." + std::to_string((*set)->unnamed);
+  named.name = name;
+  Result<Operation*> op = SubmitNamed(*set, named);
+  if (op.ok()) ++(*set)->unnamed;  // what is refused is refused on this rank only, perhaps
+  return op;
+}
+
+Result<Operation*> Engine::SubmitNamed(ProcessSet* set, const RequestSpec& spec) {
+  if (Status checked = CheckRequest(spec, set->group); !checked.ok()) return checked;
+  if (joined_[self_] != 0) return CheckNotJoined();
+  if (spec.collective != Collective::kJoin) return SubmitOn(set, spec);
+  RequestSpec join = spec;
+  join.name = kJoinName;  // one in flight, whatever the caller calls it
+  return SubmitOn(set, join);
+}
+
+// The set whose members take part; an error where this rank cannot use it.
+Result<ProcessSet*> Engine::SetOf(const RequestSpec& spec) const {
+  ProcessSet* world = &sets_.world();
+  if (spec.collective == Collective::kAddProcessSet) {
+    if (Status fit = sets_.CheckNew(spec.members); !fit.ok()) return fit;
+    return world;
   }
+  ProcessSet* set = sets_.Find(spec.process_set);
+  if (spec.collective == Collective::kRemoveProcessSet && set == world) {
+    return InvalidArgument("process set 0 is the world and cannot be removed");
+  }
+  if (set == nullptr || set->removing) {
+    return InvalidArgument(
+        "process set " + std::to_string(spec.process_set) +
+        (set == nullptr ? " is unknown on rank " : " is being removed on rank ") +
+        std::to_string(WorldRank(self_)) + "; use one that hvd.add_process_set() gave");
+  }
+  if (spec.collective == Collective::kRemoveProcessSet) return world;
+  if (spec.collective == Collective::kJoin && set != world) {
+    return InvalidArgument("join is possible on the world only, not on process set " +
+                           std::to_string(spec.process_set));
+  }
+  if (!set->member) {
+    return InvalidArgument("rank " + std::to_string(WorldRank(self_)) +
+                           " is no member of process set " + std::to_string(spec.process_set) +
+                           ", whose ranks are " + RanksText(set->group.ranks));
+  }
+  return set;
+}
+
+Status Engine::AlreadyInFlight(const TensorName& name) const {
+  const std::string on = " on rank " + std::to_string(WorldRank(self_));
+  if (name.domain == NameTable::kSetsDomain) {
+    return {Code::kDuplicateName, "a change of the process sets is already in flight" + on +
+                                      "; they go one after the other"};
+  }
+  return {Code::kDuplicateName, "tensor " + Quoted(name.text) + " is already in flight" + on +
+                                    "; wait for it, or give each tensor a name of its own"};
+}
+
+Result<Operation*> Engine::SubmitOn(ProcessSet* set, const RequestSpec& spec) {
+  const int32_t domain = NameTable::DomainOf(spec.collective, spec.process_set);
+  TensorName* name = names_.FindOrAdd(domain, set, spec.name);
+  if (name->operation != nullptr) return AlreadyInFlight(*name);
   Operation* op = operations_.Add();
+  op->collective = spec.collective;
   op->name = name;
-  name->operation = op;
+  op->set = set;
   peers_.NoteSubmitted(static_cast<uint32_t>(spec.collective), name->text);
-  if (Status prepared = PrepareOp(op, spec, count); !prepared.ok()) {
-    name->operation = nullptr;
+  if (Status prepared = PrepareOp(op, spec); !prepared.ok()) {
     operations_.Release(op);
     names_.ForgetIfUnused(name);
     return prepared;
+  }
+  name->operation = op;
+  ++set->in_flight;
+  Launch(op, spec);
+  return op;
+}
+
+// From here on the operation can only complete.
+void Engine::Launch(Operation* op, const RequestSpec& spec) {
+  if (!gone_.empty() && Doomed(*op->name)) return FailDoomed(op);
+  if (spec.collective == Collective::kRemoveProcessSet) {
+    sets_.Find(spec.process_set)->removing = true;
   }
   if (!unsent_.empty() || !Announce(op)) {
     unsent_.push_back(op);
     peers_.Nudge();
   }
-  if (Ready(*name)) Start(name);
-  return op;
+  if (spec.collective == Collective::kJoin) {
+    NoteJoined(self_);
+  } else if (Ready(*op->name)) {
+    Start(op->name);
+  }
 }
 
-Status Engine::PrepareOp(Operation* op, const RequestSpec& spec, size_t count) {
-  op->call = {spec.collective, spec.op,     spec.dtype,    spec.root,     count,
-              spec.input,      spec.output, spec.prescale, spec.postscale};
-  Result<Offer> offer = backend_.Prepare(op->call, &op->state);
-  if (!offer.ok()) return offer.status();
-  op->offer = *offer;
+Status Engine::PrepareOp(Operation* op, const RequestSpec& spec) {
   TensorName& name = *op->name;
-  if (!name.own_detail_known || !Describes(name.own_detail, spec)) {
-    name.own_detail = DetailOf(spec);
+  const uint32_t members = op->set->group.size();
+  if (!name.own_detail_known || !Describes(name.own_detail, spec, members)) {
+    name.own_detail = DetailOf(spec, members);
     name.own_detail_known = false;
     name.agreed = false;
+  }
+  const std::span<const TensorSpec> tensors = spec.tensors();
+  op->parts.resize(std::max<size_t>(1, tensors.size()));
+  for (size_t i = 0; i < op->parts.size(); ++i) {
+    Status prepared = PreparePart(op, &op->parts[i], spec, tensors.empty() ? nullptr : &tensors[i]);
+    if (prepared.ok()) continue;
+    for (OperationPart& part : op->parts) {
+      if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
+    }
+    return prepared;
   }
   return Status::Ok();
 }
 
-// Writes the request into the stream to the peers; false when there is no room yet.
-bool Engine::Announce(Operation* op) {
-  TensorName& name = *op->name;
-  names_.NumberOwn(&name);
-  if (size_ == 1) return op->sent = name.own_detail_known = true;
-  std::string detail;
-  if (!name.own_detail_known) detail = EncodeDetail(name.own_detail, name.text);
-  const size_t detail_bytes = RoundUp(detail.size(), 8);
-  RequestHead head{};
-  head.name_id = name.own_number;
-  head.detail_bytes = static_cast<uint32_t>(detail.size());
-  std::copy(op->offer.words.begin(), op->offer.words.end(), head.words);
-  std::span<const std::byte> payload = op->offer.payload;
-  if (!payload.empty() && payload.size() <= sizeof head.words) {
-    // An offer with a payload says nothing else.
-    std::memcpy(head.words, payload.data(), payload.size());
-    head.tiny_bytes = static_cast<uint32_t>(payload.size());
-    payload = {};
+Status Engine::PreparePart(Operation* op, OperationPart* part, const RequestSpec& spec,
+                           const TensorSpec* tensor) {
+  part->offer = {};
+  part->result.made_output = nullptr;
+  part->result.received_splits.clear();
+  part->done = false;
+  CollectiveCall& call = part->call;
+  call = {};
+  call.collective = spec.collective;
+  call.op = spec.op;
+  call.group = &op->set->group;
+  call.result = &part->result;
+  if (spec.collective == Collective::kJoin) {
+    part->offer.words[0] = static_cast<uint64_t>(clock_.Now().time_since_epoch().count());
   }
-  head.payload_bytes = static_cast<uint32_t>(payload.size());
-  std::span<std::byte> record = peers_.Reserve(sizeof head + detail_bytes + payload.size());
-  if (record.empty()) return false;
-  std::memcpy(record.data(), &head, sizeof head);
-  std::memcpy(record.data() + sizeof head, detail.data(), detail.size());
-  if (!payload.empty()) {
-    std::memcpy(record.data() + sizeof head + detail_bytes, payload.data(), payload.size());
+  if (IsControl(spec.collective)) return Status::Ok();
+  if (tensor != nullptr) {
+    part->dimensions = static_cast<uint32_t>(tensor->shape.size());
+    std::copy(tensor->shape.begin(), tensor->shape.end(), part->shape.begin());
+    call.dtype = tensor->dtype;
+    call.count = ElementsOf(tensor->shape);
+    call.input = tensor->input;
+    call.output = tensor->output;
+    call.prescale = spec.prescale;
+    call.postscale = spec.postscale;
+    call.rows = tensor->shape.empty() ? 0 : tensor->shape[0];
+    call.row_count = tensor->shape.empty() ? 1 : ElementsOf(tensor->shape.subspan(1));
   }
-  peers_.Commit();
-  name.own_detail_known = true;
-  op->sent = true;
-  return true;
-}
-
-void Engine::AnnounceUnsent() {
-  while (!unsent_.empty() && Announce(unsent_.front())) {
-    TensorName* name = unsent_.front()->name;
-    unsent_.pop_front();
-    if (Ready(*name)) Start(name);
+  if (spec.collective == Collective::kBroadcast) {
+    const std::vector<uint32_t>& ranks = op->set->group.ranks;
+    call.root = static_cast<uint32_t>(std::lower_bound(ranks.begin(), ranks.end(), spec.root) -
+                                      ranks.begin());
   }
-}
-
-// ---- hearing
-
-void Engine::Hear() {
-  for (uint32_t peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
-    for (;;) {
-      std::span<const std::byte> record = peers_.Peek(peer);
-      if (record.empty() || !HearOne(peer, record)) break;
-    }
+  if (spec.collective == Collective::kAlltoall) {
+    call.splits = op->name->own_detail.parts[0].splits.data();
   }
-}
-
-// Takes one announcement in; false when it has to wait because the round before it, of the same name, is not over here.
-bool Engine::HearOne(uint32_t peer, std::span<const std::byte> record) {
-  RequestHead head;
-  if (record.size() < sizeof head) {
-    FailAll(Internal("rank " + std::to_string(peer) + " sent a damaged request"));
-    return false;
-  }
-  std::memcpy(&head, record.data(), sizeof head);
-  std::string_view rest(reinterpret_cast<const char*>(record.data()) + sizeof head,
-                        record.size() - sizeof head);
-  const size_t detail_bytes = RoundUp(head.detail_bytes, 8);
-  Status sound = Status::Ok();
-  if (detail_bytes + size_t{head.payload_bytes} != rest.size() ||
-      head.tiny_bytes > sizeof head.words) {
-    sound = InvalidArgument("a damaged request");
-  }
-  if (sound.ok() && head.detail_bytes != 0) {
-    Detail detail;
-    std::string_view text;
-    sound = DecodeDetail(rest.substr(0, head.detail_bytes), &detail, &text);
-    const TensorName* known = sound.ok() ? names_.Find(text) : nullptr;
-    if (known != nullptr && known->here[peer] != 0) return false;  // its round needs the old detail
-    if (sound.ok()) sound = names_.DefineOfPeer(peer, head.name_id, text, std::move(detail));
-  }
-  TensorName* name = sound.ok() ? names_.OfPeer(peer, head.name_id) : nullptr;
-  if (sound.ok() && name == nullptr) sound = InvalidArgument("a request with an unknown number");
-  if (!sound.ok()) {
-    FailAll(Internal("rank " + std::to_string(peer) + " sent " + sound.message()));
-    return false;
-  }
-  if (name->here[peer] != 0) return false;
-  name->here[peer] = 1;
-  ++name->arrived;
-  Offer& offer = name->offers[peer];
-  std::copy(std::begin(head.words), std::end(head.words), offer.words.begin());
-  offer.payload = {record.data() + sizeof head + detail_bytes, head.payload_bytes};
-  if (head.tiny_bytes != 0)
-    offer.payload = std::as_bytes(std::span(offer.words)).first(head.tiny_bytes);
-  if (Ready(*name)) {
-    Start(name);
-  } else {
-    KeepPayload(name, peer);
-  }
-  peers_.Consume(peer);
-  return true;
-}
-
-void Engine::KeepPayload(TensorName* name, uint32_t peer) {
-  Offer& offer = name->offers[peer];
-  const bool tiny = offer.payload.data() == reinterpret_cast<const std::byte*>(offer.words.data());
-  if (offer.payload.empty() || tiny) return;
-  std::vector<std::byte>& inbox = name->inboxes[peer];
-  inbox.assign(offer.payload.begin(), offer.payload.end());
-  offer.payload = inbox;
-}
-
-// ---- executing
-
-bool Engine::Ready(const TensorName& name) const {
-  return name.operation != nullptr && name.operation->sent && !name.operation->started &&
-         name.arrived == size_ - 1;
-}
-
-void Engine::Start(TensorName* name) {
-  Operation* op = name->operation;
-  op->started = true;
-  name->offers[rank_] = op->offer;
-  Status agreed = Agree(name);
-  Result<bool> complete =
-      agreed.ok() ? backend_.Start(op->call, op->state.get(), name->offers) : Result<bool>(agreed);
-  std::fill(name->here.begin(), name->here.end(), uint8_t{0});
-  name->arrived = 0;
-  if (!complete.ok()) {
-    // A disagreement is seen by all, so nobody works on our memory; after any other failure somebody may.
-    Complete(op, complete.status(), agreed.ok());
-  } else if (*complete) {
-    Complete(op, Status::Ok(), false);
-  } else {
-    running_.push_back(op);
-  }
-}
-
-Status Engine::Agree(TensorName* name) {
-  if (name->agreed) return Status::Ok();
-  for (uint32_t r = 0; r < size_; ++r) {
-    details_[r] = r == rank_ ? &name->own_detail : &name->details[r];
-  }
-  Status same = CompareDetails(name->text, details_);
-  name->agreed = same.ok();
-  return same;
-}
-
-void Engine::Advance(Operation* op) {
-  Result<bool> complete = backend_.Advance(op->call, op->state.get());
-  if (complete.ok() && !*complete) return;
-  std::erase(running_, op);
-  Complete(op, complete.status(), !complete.ok());
-  peers_.WakeAll();
-}
-
-void Engine::AdvanceOthers(const Operation* except) {
-  for (size_t i = 0; i < running_.size();) {
-    Operation* op = running_[i];
-    if (op != except) Advance(op);
-    if (i < running_.size() && running_[i] == op) ++i;
-  }
-}
-
-void Engine::Complete(Operation* op, Status status, bool peers_may_work) {
-  if (!status.ok()) backend_.Abandon(std::move(op->state), peers_may_work);
-  op->state.reset();
-  op->status = std::move(status);
-  op->done = true;
-  TensorName* name = std::exchange(op->name, nullptr);
-  name->operation = nullptr;
-  names_.ForgetIfUnused(name);
-  if (sleepers_ > 0) peers_.WakeSelf();
-}
-
-// A peer that has heard what we announced may be at work on our memory, now or later.
-void Engine::FailAll(const Status& status) {
-  if (closed_.ok()) closed_ = status;
-  unsent_.clear();
-  running_.clear();
-  operations_.ForEachPending([&](Operation& op) { Complete(&op, status, op.sent && size_ > 1); });
-}
-
-// Fails operations that wait for a rank which has left and sent everything it had to say.
-void Engine::FailWhatNeedsLeavers() {
-  for (uint32_t peer = 0; peer < size_; ++peer) {
-    if (peer == rank_ || !peers_.HasLeft(peer)) continue;
-    Hear();
-    if (!peers_.Peek(peer).empty()) continue;
-    operations_.ForEachPending([&](Operation& op) {
-      if (!WaitsInVainFor(peer, op)) return;
-      std::erase(unsent_, &op);
-      std::erase(running_, &op);
-      std::string why = "rank " + std::to_string(peer) +
-                        " left the world before it took part in '" + op.name->text +
-                        "': it called shutdown or came to its end";
-      Complete(&op, Aborted(std::move(why)), op.started);
-    });
-  }
-}
-
-bool Engine::WaitsInVainFor(uint32_t peer, const Operation& op) const {
-  if (!op.started) return op.name->here[peer] == 0;
-  return backend_.Needs(op.call, op.state.get(), peer);
+  // What every rank will find wrong goes no further than the announcement.
+  const bool plain = spec.collective == Collective::kAllreduce && spec.device == DeviceKind::kHost;
+  if (!plain && !CheckAgreed(op->name->text, op->name->own_detail).ok()) return Status::Ok();
+  Result<Offer> offer = backend_.Prepare(call, &part->state);
+  if (!offer.ok()) return offer.status();
+  part->offer = *offer;
+  return Status::Ok();
 }
 
 // ---- waiting
@@ -314,30 +267,51 @@ void Engine::Progress() {
   }
   Hear();
   if (!unsent_.empty()) AnnounceUnsent();
+  if (!farewell_.empty()) SendFarewell();
+}
+
+void Engine::MakeProgress() {
+  Progress();
+  AdvanceOthers(nullptr);
 }
 
 Result<bool> Engine::Poll(Handle handle) {
   std::lock_guard lock(mutex_);
   Operation* op = operations_.Find(handle);
-  if (op == nullptr) return InvalidArgument("unknown handle " + std::to_string(handle));
-  if (!op->done) Progress();
-  if (!op->done && op->started) Advance(op);
+  if (op == nullptr) return UnknownHandle(handle);
+  if (!op->done) MakeProgress();
   if (!op->done) FailWhatNeedsLeavers();
   return op->done;
 }
 
-Status Engine::Wait(Handle handle, Duration timeout) {
+Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
   std::unique_lock lock(mutex_);
-  return WaitLocked(handle, timeout, lock);
+  return WaitLocked(handle, timeout, result, lock);
 }
 
-Status Engine::WaitLocked(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock) {
+Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result,
+                          std::unique_lock<std::mutex>& lock) {
   Status waited = WaitDone(handle, timeout, lock);
+  // Whoever is here works for everything that runs: peers may wait for it.
+  if (!running_.empty()) AdvanceOthers(nullptr);
   if (!waited.ok()) return waited;
   Operation* op = operations_.Find(handle);
+  if (op == nullptr) return UnknownHandle(handle);
   Status status = std::move(op->status);
+  if (result != nullptr && status.ok()) {
+    *result = TakeResult(op);
+  } else {
+    FreeOutputs(op);
+  }
   operations_.Release(op);
   return status;
+}
+
+void Engine::FreeOutputs(Operation* op) {
+  for (OperationPart& part : op->parts) {
+    void* made = std::exchange(part.result.made_output, nullptr);
+    if (made != nullptr) heap_.Free(made);
+  }
 }
 
 // Ok once the operation is done, with whatever result.
@@ -346,11 +320,11 @@ Status Engine::WaitDone(Handle handle, Duration timeout, std::unique_lock<std::m
   bool deadline_set = timeout.count() < 0;
   for (;;) {
     Operation* op = operations_.Find(handle);
-    if (op == nullptr) return InvalidArgument("unknown handle " + std::to_string(handle));
+    if (op == nullptr) return UnknownHandle(handle);
     if (op->done || SpinFor(op)) return Status::Ok();
     AdvanceOthers(op);
     if (op->done) return Status::Ok();
-    TimePoint now = SteadyNow();
+    TimePoint now = clock_.Now();
     if (!deadline_set) {
       deadline = now + timeout;
       deadline_set = true;
@@ -385,8 +359,8 @@ void Engine::Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex
     if (!op->done && op->started) Advance(op);
     if (op->done) return;
   }
-  TimePoint now = SteadyNow();
-  WarnIfStalled(op, now);
+  TimePoint now = clock_.Now();
+  NoteStall(op, now);
   uint32_t token = peers_.AnnounceSleep();
   ++sleepers_;
   Progress();
@@ -404,24 +378,32 @@ void Engine::Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex
   peers_.EndSleep();
 }
 
-void Engine::WarnIfStalled(Operation* op, TimePoint now) {
+void Engine::NoteStall(Operation* op, TimePoint now) {
   if (op->waiting_since == TimePoint{}) op->waiting_since = op->warned_at = now;
-  if (options_.stall_warning.count() <= 0 || now - op->warned_at < options_.stall_warning) return;
+  const Duration waited = now - op->waiting_since;
+  const bool too_long = options_.stall_shutdown.count() > 0 && waited >= options_.stall_shutdown;
+  const bool warn =
+      options_.stall_warning.count() > 0 && now - op->warned_at >= options_.stall_warning;
+  if (!too_long && !warn) return;
   op->warned_at = now;
-  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - op->waiting_since).count();
-  std::string missing = MissingRanks(*op->name);
-  std::string what =
-      missing.empty() ? "for its data to be moved" : "for rank " + missing + " to submit it";
-  LogWarning("rank " + std::to_string(rank_) + " has waited " + std::to_string(seconds) +
-             " s in '" + op->name->text + "' " + what);
+  const std::string missing = MissingRanks(*op->name);
+  std::string sentence =
+      "rank " + std::to_string(WorldRank(self_)) + " has waited " +
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) + " s in " +
+      Quoted(op->name->text) + " " +
+      (missing.empty() ? "for its data to be moved" : "for rank " + missing + " to submit it");
+  if (!too_long) return LogWarning(sentence);
+  EndWorld(sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
 }
 
 std::string Engine::MissingRanks(const TensorName& name) const {
   std::string ranks;
   if (name.operation == nullptr || name.operation->started) return ranks;
-  for (uint32_t r = 0; r < size_; ++r) {
-    if (r == rank_ || name.here[r] != 0) continue;
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
+  for (uint32_t member = 0; member < name.here.size(); ++member) {
+    const uint32_t peer = name.set->group.local[member];
+    if (peer == self_ || name.here[member] != 0) continue;
+    if (joined_[peer] != 0 && name.domain != NameTable::kJoinDomain) continue;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(WorldRank(peer));
   }
   return ranks;
 }
@@ -430,19 +412,44 @@ bool Engine::Tend() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   Progress();
-  return !unsent_.empty();
+  return !unsent_.empty() || !farewell_.empty();
 }
 
 void Engine::Close(std::string reason) {
   std::lock_guard lock(mutex_);
   // Peers are at work on our memory: let them finish before it goes away.
-  const TimePoint deadline = SteadyNow() + kLastWork;
-  while (!running_.empty() && closed_.ok() && SteadyNow() < deadline) {
-    Progress();
-    AdvanceOthers(nullptr);
+  const TimePoint deadline = clock_.Now() + options_.last_work;
+  while (!running_.empty() && closed_.ok() && clock_.Now() < deadline) {
+    MakeProgress();
     if (!running_.empty()) ::sched_yield();
   }
   FailAll(Aborted(std::move(reason)));
+}
+
+// ---- process sets, for queries
+
+std::vector<int32_t> Engine::ProcessSetIds() {
+  std::lock_guard lock(mutex_);
+  return sets_.Ids();
+}
+
+std::optional<std::vector<uint32_t>> Engine::ProcessSetRanks(int32_t id) {
+  std::lock_guard lock(mutex_);
+  const ProcessSet* set = sets_.Find(id);
+  if (set == nullptr) return std::nullopt;
+  return set->group.ranks;
+}
+
+int32_t Engine::ProcessSetSize(int32_t id) {
+  std::lock_guard lock(mutex_);
+  const ProcessSet* set = sets_.Find(id);
+  return set == nullptr ? -1 : static_cast<int32_t>(set->group.size());
+}
+
+int32_t Engine::ProcessSetRank(int32_t id) {
+  std::lock_guard lock(mutex_);
+  const ProcessSet* set = sets_.Find(id);
+  return set == nullptr || !set->member ? -1 : static_cast<int32_t>(set->group.index);
 }
 
 }  // namespace hvd

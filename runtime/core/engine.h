@@ -1,16 +1,18 @@
-// Engine: submit -> negotiate -> execute -> complete, on one rank.
+// Engine: submit -> negotiate -> execute -> complete, on one rank, for every process set.
 //
 // A submitted tensor is announced to the peers by name; whoever hears the last announcement knows, without asking anybody,
 // that the tensor is ready, because every rank hears every announcement. Ranks may submit in any order. There is no cycle
-// and no coordinator; THREADS.md says which thread does what.
+// and no coordinator; THREADS.md says which thread does what. "Peer" is a number in Peers, that is, a rank of this host;
+// what has to be said to other hosts is the backend's.
 //
-// All members are thread-safe.
+// All public members are thread-safe. Submit, Poll and Tend never block: one thread can drive many engines.
 #ifndef HVD_RUNTIME_CORE_ENGINE_H_
 #define HVD_RUNTIME_CORE_ENGINE_H_
 
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,35 +21,47 @@
 #include "runtime/backends/peers.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/core/message.h"
 #include "runtime/core/name_table.h"
 #include "runtime/core/operation.h"
+#include "runtime/core/process_set.h"
 #include "runtime/core/request.h"
 #include "runtime/core/wait_policy.h"
+#include "runtime/device/shared_heap.h"
 
 namespace hvd {
 
 struct EngineOptions {
   WaitPolicy wait;
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
+  Duration stall_shutdown{0};                         // 0: never
+  // How long a rank that closes goes on with what its peers already work on.
+  Duration last_work = std::chrono::milliseconds(200);
+  const Clock* clock = nullptr;  // null: the machine's
 };
 
 class Engine {
  public:
   using Handle = Operation::Handle;
 
-  // Peers and backend outlive the engine.
-  Engine(Peers& peers, Backend& backend, EngineOptions options);
+  // `world` is set 0 as this rank sees it. Peers, backend and heap (of the outputs that the backend makes) outlive the
+  // engine.
+  Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
 
-  // Announces a tensor. Its memory must stay valid until the handle is done.
+  // Announces a request. Its memory must stay valid until the handle is done.
   Result<Handle> Submit(const RequestSpec& spec);
+  // The handle's result has the id of the new set. `ranks` in any order, none twice.
+  Result<Handle> SubmitAddProcessSet(std::span<const uint32_t> ranks);
+  Result<Handle> SubmitRemoveProcessSet(int32_t id);
 
   // True when Wait would return at once. kInvalidArgument for an unknown handle.
   Result<bool> Poll(Handle handle);
 
-  // kInProgress after `timeout` (negative: never); any other result forgets the handle.
-  Status Wait(Handle handle, Duration timeout);
+  // kInProgress after `timeout` (negative: never); any other result forgets the handle. Outputs that the runtime made are
+  // freed where `result` is null.
+  Status Wait(Handle handle, Duration timeout, OperationResult* result = nullptr);
 
   // Submit and Wait without limit, in one go.
   Status Run(const RequestSpec& spec);
@@ -59,50 +73,111 @@ class Engine {
   // Fails what is in flight, and everything submitted from now on, with this sentence.
   void Close(std::string reason);
 
- private:
-  // Talking to peers.
-  Result<Operation*> SubmitLocked(const RequestSpec& spec, size_t count);
-  Status PrepareOp(Operation* op, const RequestSpec& spec, size_t count);
-  bool Announce(Operation* op);
-  void AnnounceUnsent();
-  void Hear();
-  bool HearOne(uint32_t peer, std::span<const std::byte> record);
-  void KeepPayload(TensorName* name, uint32_t peer);
+  // Ids ascending; world ranks of a set, ascending; nothing for an unknown set.
+  std::vector<int32_t> ProcessSetIds();
+  std::optional<std::vector<uint32_t>> ProcessSetRanks(int32_t id);
+  // Size of a set and this rank's number in it; -1 for an unknown set and for a non-member.
+  int32_t ProcessSetSize(int32_t id);
+  int32_t ProcessSetRank(int32_t id);
 
-  // Executing.
+ private:
+  // engine.cc: submitting and waiting. All with the lock held on entry and exit.
+  Result<Operation*> SubmitLocked(const RequestSpec& spec);
+  Result<Operation*> SubmitNamed(ProcessSet* set, const RequestSpec& spec);
+  Result<Operation*> SubmitOn(ProcessSet* set, const RequestSpec& spec);
+  Result<ProcessSet*> SetOf(const RequestSpec& spec) const;
+  Status AlreadyInFlight(const TensorName& name) const;
+  void Launch(Operation* op, const RequestSpec& spec);
+  Status PrepareOp(Operation* op, const RequestSpec& spec);
+  Status PreparePart(Operation* op, OperationPart* part, const RequestSpec& spec,
+                     const TensorSpec* tensor);
+  void MakeProgress();
+  void Progress();
+  Status WaitLocked(Handle handle, Duration timeout, OperationResult* result,
+                    std::unique_lock<std::mutex>& lock);
+  Status WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
+  bool SpinFor(Operation* op);
+  void Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock);
+  void NoteStall(Operation* op, TimePoint now);
+  std::string MissingRanks(const TensorName& name) const;
+  void FreeOutputs(Operation* op);
+
+  // engine_send.cc: telling the peers.
+  bool Announce(Operation* op);
+  bool SendPieces(Operation* op);
+  void AnnounceUnsent();
+  void EndWorld(std::string sentence);
+  void SendFarewell();
+
+  // engine_hear.cc: what the peers tell. False: the message has to wait where it is.
+  void Hear();
+  bool HearNext(uint32_t peer);
+  bool TakePiece(uint32_t peer, std::span<const std::byte> record);
+  bool TakeRequest(uint32_t peer, std::span<const std::byte> message);
+  bool Define(uint32_t peer, const IncomingRequest& request, Status* sound);
+  bool Arrive(uint32_t peer, TensorName* name, const IncomingRequest& request);
+  void KeepPayloads(TensorName* name, uint32_t member);
+  void Damaged(uint32_t peer, const Status& what);
+
+  // engine_rounds.cc: executing.
   bool Ready(const TensorName& name) const;
   void Start(TensorName* name);
   Status Agree(TensorName* name);
+  Status StartParts(Operation* op);
+  Contributions PartsOf(const TensorName& name, size_t part);
+  void FailHere(Operation* op, const Status& status);
   void Advance(Operation* op);
   void AdvanceOthers(const Operation* except);
   void Complete(Operation* op, Status status, bool peers_may_work);
   void FailAll(const Status& status);
   void FailWhatNeedsLeavers();
   bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
+  bool Doomed(const TensorName& name) const;
+  void FailDoomed(Operation* op);
+  uint32_t MemberOf(const TensorName& name, uint32_t peer) const {
+    return name.set->index_of_peer[peer];
+  }
+  uint32_t WorldRank(uint32_t peer) const {
+    const Group& world = sets_.world().group;
+    return world.ranks[world.local_to_group[peer]];
+  }
 
-  // Waiting. All with the lock held on entry and exit.
-  void Progress();
-  Status WaitLocked(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
-  Status WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
-  bool SpinFor(Operation* op);
-  void Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock);
-  void WarnIfStalled(Operation* op, TimePoint now);
-  std::string MissingRanks(const TensorName& name) const;
+  // engine_joins.cc: what changes who takes part.
+  Status CheckNotJoined() const;
+  void NoteJoined(uint32_t peer);
+  void SettleRounds();
+  void DiscardIfOver(TensorName* name);
+  uint32_t AbsentMembers(const TensorName& name) const;
+  Status CheckJoined(const TensorName& name) const;
+  void FinishJoin(Operation* op);
+  void ChangeSets(Operation* op, const Detail& detail, bool agreed);
+  void FailPendingOn(const ProcessSet* set);
 
   Peers& peers_;
   Backend& backend_;
+  SharedHeap& heap_;
   const EngineOptions options_;
-  const uint32_t rank_;
-  const uint32_t size_;
+  const Clock& clock_;
+  const uint32_t self_;   // number in Peers
+  const uint32_t count_;  // of ranks on this host
 
   std::mutex mutex_;
+  ProcessSetTable sets_;
   NameTable names_;
   OperationTable operations_;
-  std::deque<Operation*> unsent_;       // in order of submission
-  std::vector<Operation*> running_;     // started, not complete
-  std::vector<const Detail*> details_;  // scratch of Agree
-  uint32_t sleepers_ = 0;               // threads asleep in Idle
-  Status closed_;                       // not ok: the engine serves no more
+  std::deque<Operation*> unsent_;     // in order of submission
+  std::vector<Operation*> running_;   // started, not complete
+  std::vector<Assembly> assemblies_;  // per peer
+  std::vector<uint8_t> joined_;       // per peer: it has joined, the world has not
+  uint32_t joined_count_ = 0;         // of peers, this rank among them
+  std::vector<uint32_t> gone_;        // peers that have left and said all they had to say
+  std::string farewell_;              // the world ends with this sentence, which is not sent yet
+  std::vector<RankDetail> details_;   // scratch of Agree
+  std::vector<Offer> part_offers_;    // scratch of PartsOf, as are the next two
+  std::vector<Extent> extents_;
+  std::vector<uint8_t> absent_;
+  uint32_t sleepers_ = 0;  // threads asleep in Idle
+  Status closed_;          // not ok: the engine serves no more
 };
 
 }  // namespace hvd

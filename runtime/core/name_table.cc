@@ -1,5 +1,6 @@
 #include "runtime/core/name_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hvd {
@@ -7,23 +8,37 @@ namespace {
 
 constexpr uint32_t kNumbers = 4096;
 
+bool IsUnused(const TensorName& name) {
+  return name.references == 0 && name.operation == nullptr && name.arrived == 0;
+}
+
 }  // namespace
 
-TensorName* NameTable::Find(std::string_view text) const {
-  auto found = names_.find(text);
+void TensorName::ClearRound() {
+  if (arrived == 0) return;
+  std::fill(here.begin(), here.end(), uint8_t{0});
+  arrived = 0;
+}
+
+TensorName* NameTable::Find(int32_t domain, std::string_view text) const {
+  auto found = names_.find(Key{domain, text});
   return found == names_.end() ? nullptr : found->second.get();
 }
 
-TensorName* NameTable::FindOrAdd(std::string_view text) {
-  if (TensorName* known = Find(text)) return known;
+TensorName* NameTable::FindOrAdd(int32_t domain, ProcessSet* set, std::string_view text) {
+  if (TensorName* known = Find(domain, text)) return known;
   auto name = std::make_unique<TensorName>();
+  const uint32_t members = set->local_members();
   name->text = text;
-  name->here.assign(ranks_, 0);
-  name->details.resize(ranks_);
-  name->offers.resize(ranks_);
-  name->inboxes.resize(ranks_);
+  name->domain = domain;
+  name->set = set;
+  name->here.assign(members, 0);
+  name->details.resize(members);
+  name->offers.resize(members);
+  name->more_offers.resize(members);
+  name->inboxes.resize(members);
   TensorName* added = name.get();
-  names_.emplace(added->text, std::move(name));
+  names_.emplace(Key{domain, added->text}, std::move(name));
   return added;
 }
 
@@ -42,24 +57,30 @@ void NameTable::NumberOwn(TensorName* name) {
   DropReference(former);
 }
 
-Status NameTable::DefineOfPeer(uint32_t peer, uint32_t number, std::string_view text,
-                               Detail detail) {
+Status NameTable::DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name) {
+  return SetNumber(peer, number, name);
+}
+
+Status NameTable::DefineForeign(uint32_t peer, uint32_t number) {
+  return SetNumber(peer, number, nullptr);
+}
+
+Status NameTable::SetNumber(uint32_t peer, uint32_t number, TensorName* name) {
   if (number >= kNumbers) return InvalidArgument("a request with a number out of range");
-  std::vector<TensorName*>& numbers = peer_numbers_[peer];
-  if (number >= numbers.size()) numbers.resize(number + 1, nullptr);
-  TensorName* name = FindOrAdd(text);
-  name->details[peer] = std::move(detail);
-  name->agreed = false;
-  TensorName* former = std::exchange(numbers[number], name);
-  if (former == name) return Status::Ok();
-  ++name->references;
-  if (former != nullptr) DropReference(former);
+  std::vector<Number>& numbers = peer_numbers_[peer];
+  if (number >= numbers.size()) numbers.resize(number + 1);
+  Number former = std::exchange(numbers[number], {true, name});
+  if (former.name == name) return Status::Ok();
+  if (name != nullptr) ++name->references;
+  if (former.name != nullptr) DropReference(former.name);
   return Status::Ok();
 }
 
-TensorName* NameTable::OfPeer(uint32_t peer, uint32_t number) const {
-  const std::vector<TensorName*>& numbers = peer_numbers_[peer];
-  return number < numbers.size() ? numbers[number] : nullptr;
+bool NameTable::OfPeer(uint32_t peer, uint32_t number, TensorName** name) const {
+  const std::vector<Number>& numbers = peer_numbers_[peer];
+  if (number >= numbers.size()) return false;
+  *name = numbers[number].name;
+  return numbers[number].defined;
 }
 
 void NameTable::DropReference(TensorName* name) {
@@ -68,9 +89,32 @@ void NameTable::DropReference(TensorName* name) {
 }
 
 void NameTable::ForgetIfUnused(TensorName* name) {
-  if (name->references == 0 && name->operation == nullptr && name->arrived == 0) {
-    names_.erase(name->text);
+  if (!IsUnused(*name)) return;
+  if (name->set != nullptr) {
+    names_.erase(names_.find(Key{name->domain, name->text}));
+  } else {
+    std::erase_if(detached_, [name](const auto& each) { return each.get() == name; });
   }
+}
+
+void NameTable::Detach(const ProcessSet* set) {
+  for (auto at = names_.begin(); at != names_.end();) {
+    TensorName& name = *at->second;
+    if (name.domain != set->group.id) {
+      ++at;
+      continue;
+    }
+    name.ClearRound();
+    name.set = nullptr;
+    if (!IsUnused(name)) detached_.push_back(std::move(at->second));
+    at = names_.erase(at);
+  }
+}
+
+std::vector<TensorName*> NameTable::All() const {
+  std::vector<TensorName*> all;
+  for (const auto& [key, name] : names_) all.push_back(name.get());
+  return all;
 }
 
 }  // namespace hvd

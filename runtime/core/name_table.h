@@ -1,4 +1,4 @@
-// NameTable: what is known about each tensor name, and the numbers that stand for names between ranks.
+// NameTable: what is known about each tensor name of each process set, and the numbers that stand for names between ranks.
 //
 // A rank tells a name and its detail once, together with a number of its own choice; from then on the number is enough.
 // Numbers are used again in turn, so that a script which never repeats a name does not fill the memory. One thread at a
@@ -16,59 +16,94 @@
 
 #include "runtime/backends/backend.h"
 #include "runtime/base/status.h"
+#include "runtime/core/process_set.h"
 #include "runtime/core/request.h"
 
 namespace hvd {
 
 struct Operation;
 
+// "Member" below: an index in set->group.local.
 struct TensorName {
   static constexpr uint32_t kNoNumber = 0xffffffff;
 
   std::string text;
+  int32_t domain = 0;              // the id of the set, or one of NameTable's
+  ProcessSet* set = nullptr;       // whose members agree; null once the set is removed
   Operation* operation = nullptr;  // of this rank, in flight
   Detail own_detail;
   bool own_detail_known = false;  // to the peers, under own_number
   uint32_t own_number = kNoNumber;
   uint32_t references = 0;      // numbers, of any rank, that stand for this name
-  uint32_t arrived = 0;         // peers whose announcement of this round is here
-  bool agreed = false;          // details were compared since the last change of any
-  std::vector<uint8_t> here;    // per peer: its announcement of this round is here
-  std::vector<Detail> details;  // per peer, as last told
-  std::vector<Offer> offers;    // per rank, of this round
-  std::vector<std::vector<std::byte>> inboxes;  // per peer: a payload kept until all have arrived
+  uint32_t arrived = 0;         // members whose announcement of this round is here
+  bool agreed = false;          // details of all were compared since the last change of any
+  std::vector<uint8_t> here;    // per member: its announcement of this round is here
+  std::vector<Detail> details;  // per member, as last told
+  std::vector<Offer> offers;    // per member, of this round, for the first tensor
+  std::vector<std::vector<Offer>> more_offers;  // per member, for the tensors after the first
+  std::vector<std::vector<std::byte>> inboxes;  // per member: payloads kept until all have arrived
+
+  // The round is over.
+  void ClearRound();
 };
 
 class NameTable {
  public:
-  explicit NameTable(uint32_t ranks) : ranks_(ranks), peer_numbers_(ranks) {}
+  // Domains of what the world agrees about beside its tensors.
+  static constexpr int32_t kJoinDomain = -1;
+  static constexpr int32_t kSetsDomain = -2;
 
-  TensorName* Find(std::string_view text) const;
-  TensorName* FindOrAdd(std::string_view text);
+  static int32_t DomainOf(Collective collective, int32_t process_set) {
+    if (collective == Collective::kJoin) return kJoinDomain;
+    return IsControl(collective) ? kSetsDomain : process_set;
+  }
+
+  explicit NameTable(uint32_t peers) : peer_numbers_(peers) {}
+
+  TensorName* Find(int32_t domain, std::string_view text) const;
+  TensorName* FindOrAdd(int32_t domain, ProcessSet* set, std::string_view text);
 
   // Gives the name a number of this rank, if need be that of the name that has had one longest.
   void NumberOwn(TensorName* name);
-  // Peer's new number for a name, with its detail. kInvalidArgument for a number out of range.
-  Status DefineOfPeer(uint32_t peer, uint32_t number, std::string_view text, Detail detail);
-  // nullptr when the peer has not defined the number.
-  TensorName* OfPeer(uint32_t peer, uint32_t number) const;
+
+  // Peer's new number for a name. kInvalidArgument for a number out of range.
+  Status DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name);
+  // Peer's new number for a name of a set that this rank is no member of.
+  Status DefineForeign(uint32_t peer, uint32_t number);
+  // Null in *name for a foreign one. False when the peer has not defined the number.
+  bool OfPeer(uint32_t peer, uint32_t number, TensorName** name) const;
 
   // To be called when a name may have become unused: forgets it if nothing refers to it.
   void ForgetIfUnused(TensorName* name);
+  // The set is gone: its names are found no more, and go when nothing refers to them.
+  void Detach(const ProcessSet* set);
+
+  std::vector<TensorName*> All() const;
 
  private:
+  struct Key {
+    int32_t domain;
+    std::string_view text;  // of the TensorName itself
+    friend bool operator==(const Key&, const Key&) = default;
+  };
   struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+    size_t operator()(const Key& key) const {
+      return std::hash<std::string_view>{}(key.text) + static_cast<size_t>(key.domain) * 0x9e3779b9;
+    }
+  };
+  struct Number {
+    bool defined = false;
+    TensorName* name = nullptr;
   };
 
+  Status SetNumber(uint32_t peer, uint32_t number, TensorName* name);
   void DropReference(TensorName* name);
 
-  const uint32_t ranks_;
-  std::unordered_map<std::string, std::unique_ptr<TensorName>, Hash, std::equal_to<>> names_;
+  std::unordered_map<Key, std::unique_ptr<TensorName>, Hash> names_;
+  std::vector<std::unique_ptr<TensorName>> detached_;
   std::vector<TensorName*> own_numbers_;  // number -> name
   uint32_t next_own_number_ = 0;
-  std::vector<std::vector<TensorName*>> peer_numbers_;  // [peer][number] -> name
+  std::vector<std::vector<Number>> peer_numbers_;  // [peer][number]
 };
 
 }  // namespace hvd

@@ -1,6 +1,35 @@
 #include "runtime/core/operation.h"
 
+#include <utility>
+
 namespace hvd {
+namespace {
+
+std::vector<int64_t> OutputShape(const OperationPart& part) {
+  std::vector<int64_t> shape(part.shape.begin(), part.shape.begin() + part.dimensions);
+  const Collective collective = part.call.collective;
+  const bool other_rows = collective == Collective::kAllgather ||
+                          collective == Collective::kAlltoall ||
+                          collective == Collective::kReducescatter;
+  if (other_rows) shape[0] = part.result.rows;
+  return shape;
+}
+
+}  // namespace
+
+OperationResult TakeResult(Operation* operation) {
+  OperationResult result;
+  if (operation->collective == Collective::kJoin) result.last_joined_rank = operation->answer;
+  if (operation->collective == Collective::kAddProcessSet) result.process_set = operation->answer;
+  if (operation->collective == Collective::kBarrier || IsControl(operation->collective)) {
+    return result;
+  }
+  for (OperationPart& part : operation->parts) {
+    result.outputs.push_back({std::exchange(part.result.made_output, nullptr), OutputShape(part)});
+  }
+  result.received_splits = std::move(operation->parts[0].result.received_splits);
+  return result;
+}
 
 Operation* OperationTable::Add() {
   if (free_.empty()) {
@@ -14,6 +43,8 @@ Operation* OperationTable::Add() {
   operation->in_use = true;
   operation->sent = operation->started = operation->done = false;
   operation->status = Status::Ok();
+  operation->message_sent = 0;
+  operation->answer = -1;
   operation->waiting_since = operation->warned_at = TimePoint{};
   return operation;
 }
@@ -27,7 +58,6 @@ Operation* OperationTable::Find(Operation::Handle handle) const {
 
 void OperationTable::Release(Operation* operation) {
   operation->in_use = false;
-  operation->name = nullptr;
   free_.push_back(operation->slot);
 }
 

@@ -2,6 +2,8 @@
 #ifndef HVD_RUNTIME_CORE_OPERATION_H_
 #define HVD_RUNTIME_CORE_OPERATION_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,10 +12,23 @@
 #include "runtime/backends/collective.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/core/process_set.h"
+#include "runtime/core/request.h"
 
 namespace hvd {
 
 struct TensorName;
+
+// One tensor of an operation.
+struct OperationPart {
+  CollectiveCall call;
+  Offer offer;
+  std::unique_ptr<OpState> state;
+  CollectiveResult result;
+  std::array<int64_t, kMaxDimensions> shape{};  // of the input
+  uint32_t dimensions = 0;
+  bool done = false;
+};
 
 struct Operation {
   using Handle = uint64_t;  // never 0
@@ -22,18 +37,38 @@ struct Operation {
   uint32_t generation = 0;
   bool in_use = false;
   bool sent = false;     // announced to the peers
-  bool started = false;  // every rank has announced it
+  bool started = false;  // every member has announced it or has joined
   bool done = false;     // `status` is its result
   Status status;
-  TensorName* name = nullptr;  // until done
-  CollectiveCall call;
-  Offer offer;
-  std::unique_ptr<OpState> state;
+  Collective collective = Collective::kBarrier;
+  TensorName* name = nullptr;        // until done
+  ProcessSet* set = nullptr;         // until done
+  std::vector<OperationPart> parts;  // one at least
+  size_t parts_left = 0;             // not done, once started
+  std::vector<std::byte> message;    // what travels in pieces, until it is sent
+  size_t message_sent = 0;           // bytes of it
+  int32_t answer = -1;        // of a join: the rank that came last; of an added process set: its id
   TimePoint waiting_since{};  // when a thread first slept for it
   TimePoint warned_at{};
 
   Handle handle() const { return (static_cast<Handle>(generation) << 32) | (slot + 1); }
 };
+
+// What a finished operation has to say.
+struct OperationResult {
+  struct Output {
+    void* made =
+        nullptr;  // memory of the SharedHeap, the caller's from now on; null when the caller gave the memory
+    std::vector<int64_t> shape;
+  };
+  std::vector<Output> outputs;  // one per tensor
+  std::vector<int64_t> received_splits;
+  int32_t last_joined_rank = -1;
+  int32_t process_set = -1;  // that was added
+};
+
+// Moves the result out of a finished operation.
+OperationResult TakeResult(Operation* operation);
 
 // Operations by handle. Slots are used again under a new generation, so an old handle never finds a new operation.
 // Pointers stay valid until Release.
@@ -49,6 +84,13 @@ class OperationTable {
   void ForEachPending(Body body) {
     for (auto& operation : slots_) {
       if (operation->in_use && !operation->done) body(*operation);
+    }
+  }
+  // Calls body(Operation&) for each one whose result nobody has taken.
+  template <typename Body>
+  void ForEach(Body body) {
+    for (auto& operation : slots_) {
+      if (operation->in_use) body(*operation);
     }
   }
 

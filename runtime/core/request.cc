@@ -2,59 +2,33 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <limits>
 
 #include "runtime/base/bytes.h"
+#include "runtime/core/request_text.h"
 #include "runtime/device/host_reduce.h"
 
 namespace hvd {
 namespace {
 
-std::string Quoted(std::string_view name) {
-  constexpr size_t kShown = 200;
-  if (name.size() > kShown) return "'" + std::string(name.substr(0, kShown)) + "...'";
-  return "'" + std::string(name) + "'";
-}
-
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i != 0) text += ", ";
-    text += std::to_string(shape[i]);
-  }
-  return text + "]";
-}
-
-std::string NumberText(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  // All digits only where the usual ones do not tell the value.
-  if (std::strtod(text, nullptr) != value) std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
-
-Status CountElements(const RequestSpec& spec, size_t* count) {
-  const size_t limit = std::numeric_limits<int64_t>::max() / SizeOf(spec.dtype);
-  for (int64_t extent : spec.shape) {
+Status CheckElements(const TensorSpec& tensor, std::string_view name) {
+  const size_t limit = std::numeric_limits<int64_t>::max() / SizeOf(tensor.dtype);
+  for (int64_t extent : tensor.shape) {
     if (extent < 0) {
-      return InvalidArgument("tensor " + Quoted(spec.name) + " has the negative extent " +
+      return InvalidArgument("tensor " + Quoted(name) + " has the negative extent " +
                              std::to_string(extent));
     }
   }
-  const bool empty = std::find(spec.shape.begin(), spec.shape.end(), 0) != spec.shape.end();
-  size_t product = empty ? 0 : 1;
-  for (int64_t extent : spec.shape) {
-    if (empty) break;
+  if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) {
+    return Status::Ok();
+  }
+  size_t product = 1;
+  for (int64_t extent : tensor.shape) {
     if (product > limit / static_cast<size_t>(extent)) {
-      return InvalidArgument("tensor " + Quoted(spec.name) +
-                             " has more elements than memory can hold");
+      return InvalidArgument("tensor " + Quoted(name) + " has more elements than memory can hold");
     }
     product *= static_cast<size_t>(extent);
   }
-  *count = product;
   return Status::Ok();
 }
 
@@ -64,174 +38,261 @@ Status CheckName(std::string_view name) {
                          std::to_string(kMaxNameBytes) + " are possible");
 }
 
-Status CheckCollective(const RequestSpec& spec) {
-  switch (spec.collective) {
-    case Collective::kAllreduce:
-    case Collective::kBroadcast:
-    case Collective::kBarrier: return Status::Ok();
-    default:
-      return Unsupported("the collective " + std::string(NameOf(spec.collective)) +
-                         " is not available in this release");
-  }
-}
-
-Status CheckReduction(const RequestSpec& spec) {
+Status CheckReduction(const RequestSpec& spec, const TensorSpec& tensor) {
   if (spec.op > ReduceOp::kProduct) {
     return InvalidArgument("unknown reduce operation " + std::to_string(static_cast<int>(spec.op)) +
                            " for tensor " + Quoted(spec.name));
   }
-  if (spec.op == ReduceOp::kAdasum) {
-    return Unsupported("the reduce operation Adasum is not available in this release");
-  }
-  if (!CanReduce(spec.dtype)) {
-    return InvalidArgument("tensor " + Quoted(spec.name) + " has the type " +
-                           std::string(NameOf(spec.dtype)) + ", which cannot be reduced");
-  }
-  return Status::Ok();
+  const bool average = spec.op == ReduceOp::kAverage && !CanAverage(tensor.dtype);
+  const bool adasum = spec.op == ReduceOp::kAdasum && !CanAdasum(tensor.dtype);
+  if (!average && !adasum) return Status::Ok();
+  return InvalidArgument("tensor " + Quoted(spec.name) + " has the type " +
+                         std::string(NameOf(tensor.dtype)) + ", of which " +
+                         (average ? "there is no average; reduce it with another operation"
+                                  : "there is no Adasum; cast it to float32"));
 }
 
-Status CheckTensor(const RequestSpec& spec, size_t* count) {
-  if (static_cast<int>(spec.dtype) >= kDTypeCount) {
-    return InvalidArgument("unknown element type " + std::to_string(static_cast<int>(spec.dtype)) +
-                           " of tensor " + Quoted(spec.name));
+// May be made by the backend, once the parts of all are known.
+bool OutputMayBeMissing(Collective collective) {
+  return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
+         collective == Collective::kReducescatter;
+}
+
+Status CheckTensor(const RequestSpec& spec, const TensorSpec& tensor) {
+  if (static_cast<int>(tensor.dtype) >= kDTypeCount) {
+    return InvalidArgument("unknown element type " +
+                           std::to_string(static_cast<int>(tensor.dtype)) + " of tensor " +
+                           Quoted(spec.name));
   }
-  if (spec.device != DeviceKind::kHost) {
-    return Unsupported(
-        "tensor " + Quoted(spec.name) +
-        " is on a CUDA device; this release reduces host memory only: copy it to the CPU");
-  }
-  if (spec.shape.size() > kMaxDimensions) {
+  if (tensor.shape.size() > kMaxDimensions) {
     return InvalidArgument("tensor " + Quoted(spec.name) + " has " +
-                           std::to_string(spec.shape.size()) +
+                           std::to_string(tensor.shape.size()) +
                            " dimensions; at most 8 are possible");
   }
-  if (Status counted = CountElements(spec, count); !counted.ok()) return counted;
-  if (*count != 0 && (spec.input == nullptr || spec.output == nullptr)) {
+  if (Status counted = CheckElements(tensor, spec.name); !counted.ok()) return counted;
+  const bool no_output = tensor.output == nullptr && !OutputMayBeMissing(spec.collective);
+  if (ElementsOf(tensor.shape) != 0 && (tensor.input == nullptr || no_output)) {
     return InvalidArgument("tensor " + Quoted(spec.name) + " has elements but no memory");
+  }
+  const bool reduces =
+      spec.collective == Collective::kAllreduce || spec.collective == Collective::kReducescatter;
+  return reduces ? CheckReduction(spec, tensor) : Status::Ok();
+}
+
+Status CheckSplits(const RequestSpec& spec, const Group& group) {
+  if (spec.tensor.shape.empty()) return Status::Ok();  // refused by CheckAgreed
+  const int64_t rows = spec.tensor.shape[0];
+  const std::string of = "alltoall of tensor " + Quoted(spec.name) + ": ";
+  if (spec.splits.empty()) {
+    if (rows % group.size() == 0) return Status::Ok();
+    return InvalidArgument(of + "dimension 0 has " + std::to_string(rows) + " rows, which " +
+                           std::to_string(group.size()) +
+                           " ranks cannot share equally; say with splits who gets how many");
+  }
+  if (spec.splits.size() != group.size()) {
+    return InvalidArgument(of + "splits has " + std::to_string(spec.splits.size()) +
+                           " entries, the process set " + std::to_string(group.size()) +
+                           " ranks; give one entry per rank");
+  }
+  int64_t sum = 0;
+  for (int64_t split : spec.splits) {
+    if (split < 0) return InvalidArgument(of + "splits has the entry " + std::to_string(split));
+    if (split > rows - sum) {
+      return InvalidArgument(of + "splits hands out more rows than the " + std::to_string(rows) +
+                             " of dimension 0");
+    }
+    sum += split;
   }
   return Status::Ok();
 }
 
-// Calls text(r) for each rank and says who differs from rank 0 first.
-Status CompareField(std::string_view name, std::string_view field, size_t ranks,
-                    const std::function<std::string(size_t)>& text) {
-  const std::string first = text(0);
-  for (size_t r = 1; r < ranks; ++r) {
-    std::string other = text(r);
-    if (other == first) continue;
-    return Mismatch("tensor " + Quoted(name) + ": ranks disagree about its " + std::string(field) +
-                    ": rank 0 has " + first + ", rank " + std::to_string(r) + " has " + other +
-                    "; submit the same " + std::string(field) + " on every rank");
+Status CheckRoot(const RequestSpec& spec, const Group& group) {
+  if (std::binary_search(group.ranks.begin(), group.ranks.end(), spec.root)) return Status::Ok();
+  const std::string what = "broadcast of tensor " + Quoted(spec.name) + " from rank " +
+                           std::to_string(static_cast<int32_t>(spec.root));
+  if (group.id == 0) {
+    return InvalidArgument(what + ": ranks of this world are 0 to " +
+                           std::to_string(group.size() - 1));
+  }
+  return InvalidArgument(what + ": the ranks of process set " + std::to_string(group.id) + " are " +
+                         RanksText(group.ranks));
+}
+
+Status CheckCount(const RequestSpec& spec) {
+  if (spec.group.size() > kMaxTensors) {
+    return InvalidArgument("group " + Quoted(spec.name) + " has " +
+                           std::to_string(spec.group.size()) + " tensors; at most " +
+                           std::to_string(kMaxTensors) + " are possible");
+  }
+  if (spec.collective == Collective::kAlltoall && !spec.group.empty()) {
+    return InvalidArgument("alltoall " + Quoted(spec.name) + " takes one tensor, not a group");
   }
   return Status::Ok();
+}
+
+// The share of each member where the caller named none.
+int64_t SplitOf(const RequestSpec& spec, size_t member, uint32_t members) {
+  if (!spec.splits.empty()) return spec.splits[member];
+  return spec.tensor.shape.empty() ? 0 : spec.tensor.shape[0] / members;
+}
+
+bool DescribesPart(const Detail::Part& part, const TensorSpec& tensor) {
+  return part.dtype == tensor.dtype &&
+         std::equal(part.shape.begin(), part.shape.end(), tensor.shape.begin(), tensor.shape.end());
+}
+
+bool DescribesSplits(const Detail::Part& part, const RequestSpec& spec, uint32_t members) {
+  for (size_t i = 0; i < part.splits.size(); ++i) {
+    if (part.splits[i] != SplitOf(spec, i, members)) return false;
+  }
+  return part.splits.size() == members;
+}
+
+void EncodePart(const Detail::Part& part, ByteWriter* writer) {
+  writer->Put(part.dtype).Put(static_cast<uint8_t>(part.shape.size()));
+  for (int64_t extent : part.shape) writer->Put(extent);
+  writer->Put(static_cast<uint32_t>(part.splits.size()));
+  for (int64_t split : part.splits) writer->Put(split);
+}
+
+bool DecodePart(ByteReader* reader, Detail::Part* part) {
+  part->dtype = reader->Get<DType>();
+  auto dimensions = reader->Get<uint8_t>();
+  if (static_cast<int>(part->dtype) >= kDTypeCount || dimensions > kMaxDimensions) return false;
+  part->shape.resize(dimensions);
+  for (int64_t& extent : part->shape) extent = reader->Get<int64_t>();
+  auto splits = reader->Get<uint32_t>();
+  part->splits.clear();
+  for (uint32_t i = 0; i < splits && reader->ok(); ++i) {
+    part->splits.push_back(reader->Get<int64_t>());
+  }
+  return reader->ok();
 }
 
 }  // namespace
 
-std::string_view NameOf(Collective collective) {
-  constexpr std::string_view kNames[] = {"allreduce",     "allgather", "broadcast", "alltoall",
-                                         "reducescatter", "barrier",   "join"};
-  auto index = static_cast<size_t>(collective);
-  return index < std::size(kNames) ? kNames[index] : "unknown";
+std::span<const TensorSpec> RequestSpec::tensors() const {
+  if (collective == Collective::kBarrier || IsControl(collective)) return {};
+  return group.empty() ? std::span(&tensor, 1) : group;
 }
 
-std::string_view NameOf(ReduceOp op) {
-  constexpr std::string_view kNames[] = {"Average", "Sum", "Adasum", "Min", "Max", "Product"};
-  auto index = static_cast<size_t>(op);
-  return index < std::size(kNames) ? kNames[index] : "unknown";
+bool IsControl(Collective collective) {
+  return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
+         collective == Collective::kRemoveProcessSet;
 }
 
-Status CheckRequest(const RequestSpec& spec, uint32_t size, size_t* count) {
-  *count = 0;
-  Status checked = CheckName(spec.name);
-  if (checked.ok()) checked = CheckCollective(spec);
-  if (!checked.ok()) return checked;
-  if (spec.process_set != 0) {
-    return InvalidArgument("process set " + std::to_string(spec.process_set) +
-                           " is unknown; this release has only set 0, the world");
+size_t ElementsOf(std::span<const int64_t> shape) {
+  size_t count = 1;
+  for (int64_t extent : shape) {
+    if (extent == 0) return 0;
+    count *= static_cast<size_t>(extent);
   }
-  if (spec.collective == Collective::kBarrier) return Status::Ok();
-  if (Status tensor = CheckTensor(spec, count); !tensor.ok()) return tensor;
-  if (spec.collective == Collective::kAllreduce) return CheckReduction(spec);
-  if (spec.root >= size) {
-    return InvalidArgument("broadcast of tensor " + Quoted(spec.name) + " from rank " +
-                           std::to_string(static_cast<int32_t>(spec.root)) +
-                           ": ranks of this world are 0 to " + std::to_string(size - 1));
+  return count;
+}
+
+Status CheckRequest(const RequestSpec& spec, const Group& group) {
+  if (Status name = CheckName(spec.name); !name.ok()) return name;
+  if (spec.collective > Collective::kRemoveProcessSet) {
+    return InvalidArgument("unknown collective " +
+                           std::to_string(static_cast<int>(spec.collective)));
+  }
+  if (Status number = CheckCount(spec); !number.ok()) return number;
+  for (const TensorSpec& tensor : spec.tensors()) {
+    if (Status checked = CheckTensor(spec, tensor); !checked.ok()) return checked;
+  }
+  if (spec.collective == Collective::kAlltoall) return CheckSplits(spec, group);
+  if (spec.collective == Collective::kBroadcast) return CheckRoot(spec, group);
+  return Status::Ok();
+}
+
+Status CheckAgreed(std::string_view name, const Detail& detail) {
+  const std::string what = std::string(NameOf(detail.collective)) + " of tensor " + Quoted(name);
+  if (detail.device == DeviceKind::kCuda) {
+    return Unsupported(what +
+                       ": it is on a CUDA device; this runtime moves host memory only: copy it "
+                       "to the CPU");
+  }
+  if (detail.collective == Collective::kReducescatter && detail.op != ReduceOp::kSum &&
+      detail.op != ReduceOp::kAverage) {
+    return Mismatch(what + " with " + std::string(NameOf(detail.op)) +
+                    ": a reducescatter takes Sum and Average only");
+  }
+  if (!OutputMayBeMissing(detail.collective)) return Status::Ok();
+  for (const Detail::Part& part : detail.parts) {
+    if (part.shape.empty()) {
+      return Mismatch(what + ": it has no dimension to cut or to join; reshape it to [1]");
+    }
   }
   return Status::Ok();
 }
 
-Detail DetailOf(const RequestSpec& spec) {
-  return {spec.collective, spec.op,        spec.dtype,
-          spec.device,     spec.root,      spec.process_set,
-          spec.prescale,   spec.postscale, {spec.shape.begin(), spec.shape.end()}};
+Detail DetailOf(const RequestSpec& spec, uint32_t members) {
+  Detail detail{spec.collective,
+                spec.op,
+                spec.device,
+                spec.root,
+                spec.process_set,
+                spec.prescale,
+                spec.postscale,
+                {spec.members.begin(), spec.members.end()},
+                {}};
+  for (const TensorSpec& tensor : spec.tensors()) {
+    detail.parts.push_back({tensor.dtype, {tensor.shape.begin(), tensor.shape.end()}, {}});
+  }
+  if (spec.collective != Collective::kAlltoall) return detail;
+  for (uint32_t i = 0; i < members; ++i) {
+    detail.parts[0].splits.push_back(SplitOf(spec, i, members));
+  }
+  return detail;
 }
 
-bool Describes(const Detail& d, const RequestSpec& spec) {
-  return d.collective == spec.collective && d.op == spec.op && d.dtype == spec.dtype &&
-         d.device == spec.device && d.root == spec.root && d.process_set == spec.process_set &&
-         d.prescale == spec.prescale && d.postscale == spec.postscale &&
-         std::equal(d.shape.begin(), d.shape.end(), spec.shape.begin(), spec.shape.end());
+bool Describes(const Detail& d, const RequestSpec& spec, uint32_t members) {
+  const std::span<const TensorSpec> tensors = spec.tensors();
+  return d.collective == spec.collective && d.op == spec.op && d.device == spec.device &&
+         d.root == spec.root && d.process_set == spec.process_set && d.prescale == spec.prescale &&
+         d.postscale == spec.postscale && d.parts.size() == tensors.size() &&
+         std::equal(d.parts.begin(), d.parts.end(), tensors.begin(), DescribesPart) &&
+         std::equal(d.members.begin(), d.members.end(), spec.members.begin(), spec.members.end()) &&
+         (d.collective != Collective::kAlltoall || DescribesSplits(d.parts[0], spec, members));
 }
 
 std::string EncodeDetail(const Detail& d, std::string_view name) {
   ByteWriter writer;
-  writer.PutString(name).Put(d.collective).Put(d.op).Put(d.dtype).Put(d.device);
+  writer.PutString(name).Put(d.collective).Put(d.op).Put(d.device);
   writer.Put(d.root).Put(d.process_set);
   writer.Put(std::bit_cast<uint64_t>(d.prescale)).Put(std::bit_cast<uint64_t>(d.postscale));
-  writer.Put(static_cast<uint8_t>(d.shape.size()));
-  for (int64_t extent : d.shape) writer.Put(extent);
+  writer.Put(static_cast<uint32_t>(d.members.size()));
+  for (uint32_t member : d.members) writer.Put(member);
+  writer.Put(static_cast<uint32_t>(d.parts.size()));
+  for (const Detail::Part& part : d.parts) EncodePart(part, &writer);
   return writer.Take();
 }
 
 Status DecodeDetail(std::string_view bytes, Detail* d, std::string_view* name) {
+  const Status damaged = InvalidArgument("a damaged request");
   ByteReader reader(bytes);
   *name = reader.GetString();
   d->collective = reader.Get<Collective>();
   d->op = reader.Get<ReduceOp>();
-  d->dtype = reader.Get<DType>();
   d->device = reader.Get<DeviceKind>();
   d->root = reader.Get<uint32_t>();
   d->process_set = reader.Get<int32_t>();
   d->prescale = std::bit_cast<double>(reader.Get<uint64_t>());
   d->postscale = std::bit_cast<double>(reader.Get<uint64_t>());
-  auto dimensions = reader.Get<uint8_t>();
-  const bool known = d->collective <= Collective::kJoin && d->op <= ReduceOp::kProduct &&
-                     static_cast<int>(d->dtype) < kDTypeCount && d->device <= DeviceKind::kCuda;
-  if (!reader.ok() || !known || dimensions > kMaxDimensions) {
-    return InvalidArgument("a damaged request");
+  const bool known = d->collective <= Collective::kRemoveProcessSet &&
+                     d->op <= ReduceOp::kProduct && d->device <= DeviceKind::kCuda;
+  if (!reader.ok() || !known) return damaged;
+  auto members = reader.Get<uint32_t>();
+  d->members.clear();
+  for (uint32_t i = 0; i < members && reader.ok(); ++i)
+    d->members.push_back(reader.Get<uint32_t>());
+  auto parts = reader.Get<uint32_t>();
+  if (!reader.ok() || parts > kMaxTensors) return damaged;
+  d->parts.clear();
+  for (uint32_t i = 0; i < parts; ++i) {
+    if (!DecodePart(&reader, &d->parts.emplace_back())) return damaged;
   }
-  d->shape.resize(dimensions);
-  for (int64_t& extent : d->shape) extent = reader.Get<int64_t>();
-  if (!reader.AtEnd()) return InvalidArgument("a damaged request");
-  return Status::Ok();
-}
-
-Status CompareDetails(std::string_view name, std::span<const Detail* const> details) {
-  auto same_as_first = [&](const Detail* d) { return *d == *details[0]; };
-  if (std::all_of(details.begin(), details.end(), same_as_first)) return Status::Ok();
-  using Text = std::function<std::string(size_t)>;
-  struct Field {
-    std::string_view name;
-    Text text;
-  };
-  const Field fields[] = {
-      {"collective", [&](size_t r) { return std::string(NameOf(details[r]->collective)); }},
-      {"process set", [&](size_t r) { return std::to_string(details[r]->process_set); }},
-      {"element type", [&](size_t r) { return std::string(NameOf(details[r]->dtype)); }},
-      {"shape", [&](size_t r) { return ShapeText(details[r]->shape); }},
-      {"reduce operation", [&](size_t r) { return std::string(NameOf(details[r]->op)); }},
-      {"root rank", [&](size_t r) { return std::to_string(details[r]->root); }},
-      {"device",
-       [&](size_t r) { return details[r]->device == DeviceKind::kHost ? "cpu" : "cuda"; }},
-      {"prescale factor", [&](size_t r) { return NumberText(details[r]->prescale); }},
-      {"postscale factor", [&](size_t r) { return NumberText(details[r]->postscale); }},
-  };
-  for (const Field& field : fields) {
-    Status same = CompareField(name, field.name, details.size(), field.text);
-    if (!same.ok()) return same;
-  }
-  return Status::Ok();
+  return reader.AtEnd() ? Status::Ok() : damaged;
 }
 
 }  // namespace hvd

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/backends/backend.h"
 #include "runtime/backends/collective.h"
 #include "runtime/base/status.h"
 
@@ -16,66 +15,95 @@ namespace hvd {
 
 inline constexpr size_t kMaxNameBytes = 16384;
 inline constexpr size_t kMaxDimensions = 8;
+inline constexpr size_t kMaxTensors = 65536;  // of one group
 
 enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
+
+struct TensorSpec {
+  DType dtype = DType::kUint8;
+  const void* input = nullptr;
+  void* output = nullptr;  // null: see CollectiveCall
+  std::span<const int64_t> shape;
+};
 
 // A request as it comes from the caller. Views: valid during the call.
 struct RequestSpec {
   Collective collective = Collective::kBarrier;
   std::string_view name;
+  bool unnamed = false;  // the engine makes the name: the same one on ranks that submit to the set in the same order
+  TensorSpec tensor;
+  std::span<const TensorSpec> group;  // when not empty: these instead of `tensor`, all or none
   ReduceOp op = ReduceOp::kSum;
-  DType dtype = DType::kUint8;
-  const void* input = nullptr;
-  void* output = nullptr;
-  std::span<const int64_t> shape;
   DeviceKind device = DeviceKind::kHost;
-  uint32_t root = 0;
-  int32_t process_set = 0;
+  uint32_t root = 0;        // world rank
+  int32_t process_set = 0;  // of a removal: the set to remove
   double prescale = 1.0;
   double postscale = 1.0;
+  std::span<const int64_t> splits;    // alltoall; empty: equal shares
+  std::span<const uint32_t> members;  // kAddProcessSet: world ranks, ascending
+
+  // None for what carries no data.
+  std::span<const TensorSpec> tensors() const;
 };
 
-// What has to be the same on every rank. Travels with the first request of a name and when it changes.
+// What has to be the same on every rank (but for the first extent and the splits, see CompareDetails). Travels with the
+// first request of a name and when it changes.
 struct Detail {
+  struct Part {
+    DType dtype = DType::kUint8;
+    std::vector<int64_t> shape;
+    std::vector<int64_t> splits;  // alltoall: rows for each member
+
+    int64_t rows() const { return shape.empty() ? 0 : shape[0]; }
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
-  DType dtype = DType::kUint8;
   DeviceKind device = DeviceKind::kHost;
   uint32_t root = 0;
   int32_t process_set = 0;
   double prescale = 1.0;
   double postscale = 1.0;
-  std::vector<int64_t> shape;
+  std::vector<uint32_t> members;
+  std::vector<Part> parts;
 
   friend bool operator==(const Detail&, const Detail&) = default;
 };
 
-// kInvalidArgument or kUnsupported with a sentence when this request can never work on a world of `size` ranks. The
-// number of elements is stored in *count.
-Status CheckRequest(const RequestSpec& spec, uint32_t size, size_t* count);
-
-Detail DetailOf(const RequestSpec& spec);
-// DetailOf(spec) == detail, without making one.
-bool Describes(const Detail& detail, const RequestSpec& spec);
-
-// A request as it travels between ranks: this head, then the detail if any, padded to 8 bytes, then the payload. With the
-// frame of the stream it fills one cache line, so that a tiny tensor costs one line on its way.
-struct RequestHead {
-  uint32_t name_id;        // the sender's number of the name; a detail (re)defines it
-  uint32_t detail_bytes;   // 0: as told before
-  uint32_t payload_bytes;  // behind the detail
-  uint32_t tiny_bytes;     // of a payload that travels in `words`; then payload_bytes is 0
-  uint64_t words[4];       // of the backend's offer, or the tiny payload
+// The detail of one rank.
+struct RankDetail {
+  uint32_t rank = 0;  // world rank, for the sentence
+  const Detail* detail = nullptr;
 };
-static_assert(sizeof(RequestHead) == 48);
+
+// True for what the world as a whole agrees about, beside its tensors: join, and changes of process sets.
+bool IsControl(Collective collective);
+
+// kInvalidArgument with a sentence when this request can never work on this group.
+Status CheckRequest(const RequestSpec& spec, const Group& group);
+
+// What is wrong although all ranks agree; found out together, so that no rank waits for one that was refused.
+Status CheckAgreed(std::string_view name, const Detail& detail);
+
+// `members`: size of the group, for equal shares.
+Detail DetailOf(const RequestSpec& spec, uint32_t members);
+// DetailOf(spec, members) == detail, without making one.
+bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
 
 std::string EncodeDetail(const Detail& detail, std::string_view name);
 // kInvalidArgument for anything EncodeDetail does not write. The name is a view into `bytes`.
 Status DecodeDetail(std::string_view bytes, Detail* detail, std::string_view* name);
 
 // One sentence about the first field in which ranks differ: the tensor, both sides' values, their ranks. Ok when all
-// agree. details[r] is that of rank r.
-Status CompareDetails(std::string_view name, std::span<const Detail* const> details);
+// agree. Dimension 0 may differ for allgather and alltoall, splits always.
+Status CompareDetails(std::string_view name, std::span<const RankDetail> details);
+
+// The number of elements; of a shape that CheckRequest has accepted.
+size_t ElementsOf(std::span<const int64_t> shape);
+
+// "[0, 2, 5]"
+std::string RanksText(std::span<const uint32_t> ranks);
 
 std::string_view NameOf(Collective collective);
 std::string_view NameOf(ReduceOp op);

@@ -61,14 +61,15 @@ class WorldOfThreads {
         : heap(world.segments_), peer_memory(world.segments_) {
       if (world.transport_ == Transport::kShm) {
         peers = std::make_unique<ShmPeers>(world.page_, rank);
-        backend = std::make_unique<ShmBackend>(rank, world.size_, heap, peer_memory);
+        backend = std::make_unique<ShmBackend>(heap, peer_memory);
       } else {
         peers = std::make_unique<InprocPeers>(world.group_, rank);
-        backend = std::make_unique<InprocBackend>(world.board_, world.size_);
+        backend = std::make_unique<InprocBackend>(heap);
       }
       EngineOptions options;
       options.wait = ChooseWaitPolicy(world.size_, std::thread::hardware_concurrency());
-      engine = std::make_unique<Engine>(*peers, *backend, options);
+      engine = std::make_unique<Engine>(*peers, *backend, heap, WorldOnOneHost(rank, world.size_),
+                                        options);
     }
     SharedHeap heap;
     SharedMemoryMap peer_memory;
@@ -81,7 +82,6 @@ class WorldOfThreads {
   uint32_t size_;
   LocalSegmentSource segments_;
   InprocGroup group_;
-  InprocBoard board_;
   Mapping memory_;
   JobPage page_;
   std::vector<std::unique_ptr<Rank>> ranks_;
@@ -95,10 +95,7 @@ RequestSpec AllreduceOf(std::string_view name, const std::vector<T>& in, std::ve
   spec.collective = Collective::kAllreduce;
   spec.name = name;
   spec.op = ReduceOp::kSum;
-  spec.dtype = dtype;
-  spec.input = in.data();
-  spec.output = out.data();
-  spec.shape = shape;
+  spec.tensor = {dtype, in.data(), out.data(), shape};
   return spec;
 }
 

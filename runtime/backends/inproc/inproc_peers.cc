@@ -28,7 +28,8 @@ InprocPeers::~InprocPeers() {
 std::span<std::byte> InprocPeers::Reserve(size_t bytes) {
   std::lock_guard lock(group_.mutex_);
   for (uint32_t r = 0; r < size(); ++r) {
-    if (r != rank_ && group_.unread_[r][rank_].size() >= group_.capacity_) return {};
+    if (r == rank_ || group_.left_[r]) continue;
+    if (group_.unread_[r][rank_].size() >= group_.capacity_) return {};
   }
   reserved_.assign(bytes, std::byte{0});
   return reserved_;
@@ -38,7 +39,7 @@ void InprocPeers::Commit() {
   auto record = std::make_shared<const std::vector<std::byte>>(std::move(reserved_));
   std::lock_guard lock(group_.mutex_);
   for (uint32_t r = 0; r < size(); ++r) {
-    if (r != rank_) group_.unread_[r][rank_].push_back(record);
+    if (r != rank_ && !group_.left_[r]) group_.unread_[r][rank_].push_back(record);
   }
   ++group_.changes_;
   group_.changed_.notify_all();

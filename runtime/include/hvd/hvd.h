@@ -101,6 +101,14 @@ typedef struct hvd_init_options {
   int64_t
       timeout_ms; /* how long to wait for the other ranks' hvd_init(); <= 0: no limit of its own (a warning
                                once a minute; the launcher ends the wait when a rank can no longer come) */
+  /* Process sets to register with the world, the same on every rank: they get the ids 1, 2, ... `process_set_ranks`
+   * holds their world ranks one set after the other, `process_set_sizes` how many each has. */
+  const int32_t* process_set_ranks;
+  const int32_t* process_set_sizes;
+  int32_t process_set_count;
+  int32_t reserved;
+  /* A communicator of MPI (MPI_Comm* of the application's MPI library) that is to be the world, or NULL. */
+  const void* mpi_comm;
 } hvd_init_options;
 
 /* Joins the world described by the environment (HVD_AGENT, set by hvdrun), or makes a world of one. Idempotent while
@@ -123,9 +131,29 @@ HVD_EXPORT int32_t hvd_cross_size(void);
 HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1: every host has the same number of ranks */
 HVD_EXPORT int64_t hvd_epoch(void);          /* membership number, grows with each world joined */
 
+/* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in hvd_built. */
+HVD_EXPORT int32_t hvd_enabled(const char* feature);
+
+/* ---- process sets ---------------------------------------------------------------------------------------------- */
+
 /* Process sets. Id 0 is the world. Rank within the set is -1 for a non-member, size is -1 for an unknown set. */
 HVD_EXPORT int32_t hvd_process_set_size(int32_t process_set);
 HVD_EXPORT int32_t hvd_process_set_rank(int32_t process_set);
+
+/* Registers a set on all ranks of the world: every rank calls it with the same world ranks (any order, none twice) and gets
+ * the same id, the smallest that is free. Blocks until all have called it. A set of the same ranks that exists already,
+ * ranks outside the world and doubles are HVD_INVALID_ARGUMENT; different ranks on different callers HVD_MISMATCH. */
+HVD_EXPORT int32_t hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id);
+
+/* Removes a set on all ranks: every rank calls it. Blocks until all have. What is pending on the set fails with
+ * HVD_ABORTED. HVD_INVALID_ARGUMENT for the world and for an unknown id. */
+HVD_EXPORT int32_t hvd_remove_process_set(int32_t id);
+
+/* Writes the ids of all sets, ascending, at most `capacity`; returns how many there are, -1 when not initialised. */
+HVD_EXPORT int32_t hvd_process_set_ids(int32_t* ids, int32_t capacity);
+
+/* Writes the world ranks of a set, ascending, at most `capacity`; returns how many there are, -1 for an unknown set. */
+HVD_EXPORT int32_t hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t capacity);
 
 /* ---- collectives --------------------------------------------------------------------------------------------- */
 
@@ -135,7 +163,8 @@ typedef struct hvd_tensor {
   const void*
       input; /* contiguous elements; read until the handle is done; may be NULL when count is 0 */
   void*
-      output; /* contiguous; may equal input (in place), else must not overlap it; written until done */
+      output; /* contiguous; may equal input (in place), else must not overlap it; written until done. NULL for an
+                 allgather, alltoall or reducescatter: the runtime makes the memory, see hvd_wait_result */
   const int64_t*
       shape;    /* ndim extents, each >= 0; copied by the call. ndim 0 is a scalar (one element) */
   int32_t ndim; /* 0 to 8 */
@@ -150,8 +179,8 @@ typedef struct hvd_request {
   int32_t collective; /* hvd_collective */
   const char*
       name; /* matches this tensor across ranks; 1 to 16,384 bytes UTF-8; copied. NULL: a name is made
-                               from the collective and a per-process counter, so unnamed calls must come in the same
-                               order on every rank */
+                               from the collective and a count of the process set's unnamed ones, so unnamed calls on
+                               a set must come in the same order on every rank of it */
   const hvd_tensor* tensor; /* NULL for a barrier */
   int32_t reduce_op;        /* hvd_reduce_op; allreduce and reducescatter */
   int32_t root_rank;        /* world rank; broadcast */
@@ -159,6 +188,11 @@ typedef struct hvd_request {
   uint32_t flags;           /* 0 */
   double prescale;          /* factor before reducing; 0.0 is read as 0.0, so set 1.0 for none */
   double postscale;         /* factor after reducing */
+  /* A group: `tensor` points to this many tensors, which succeed or fail together under one name and one handle. 0 is read
+   * as 1. Tensors lie sizeof(hvd_tensor) (their own struct_size) apart. Not for barrier, join and alltoall. */
+  int32_t tensor_count;
+  int32_t splits_count;  /* alltoall: 0 (equal shares) or the size of the process set */
+  const int64_t* splits; /* rows of dimension 0 for each member, in order of rank; their sum is at most dimension 0 */
 } hvd_request;
 
 typedef uint64_t hvd_handle; /* 0 is never a valid handle */
@@ -173,6 +207,29 @@ HVD_EXPORT int32_t hvd_poll(hvd_handle handle, int32_t* done);
 /* Waits at most timeout_ms (< 0: without a limit of its own) and makes progress meanwhile. Any result other than
  * HVD_IN_PROGRESS forgets the handle. An unknown handle is HVD_INVALID_ARGUMENT. */
 HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
+
+/* One output of a finished collective. */
+typedef struct hvd_output {
+  uint32_t struct_size;
+  int32_t ndim;
+  void* data; /* memory the runtime made because the request had none: the caller's from now on, to be given back with
+                 hvd_free(). NULL when the caller gave the memory, or when there are no elements. */
+  int64_t shape[8];
+} hvd_output;
+
+/* What a finished collective has to say beside its data. The caller sets struct_size, the pointers and the counts, which
+ * say how much room there is; hvd_wait_result writes how much there was. */
+typedef struct hvd_result {
+  uint32_t struct_size;
+  int32_t output_count;
+  hvd_output* outputs; /* one per tensor of the request, or NULL */
+  int64_t* received_splits; /* alltoall: rows that came from each member, or NULL */
+  int32_t received_splits_count;
+  int32_t last_joined_rank; /* join: world rank that came last; else -1 */
+} hvd_result;
+
+/* hvd_wait that also gives the result. Outputs nobody asks for (hvd_wait, too little room) are freed. */
+HVD_EXPORT int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_result* result);
 
 /* hvd_submit and hvd_wait without limit in one call: the fastest way for a blocking collective. */
 HVD_EXPORT int32_t hvd_run(const hvd_request* request);

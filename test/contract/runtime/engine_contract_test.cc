@@ -70,9 +70,9 @@ TEST_P(EngineContract, ReducesRegisteredMemoryWhereItIs) {
       RequestSpec spec;
       spec.collective = Collective::kAllreduce;
       spec.name = "gradient";
-      spec.dtype = DType::kFloat32;
-      spec.input = spec.output = values;
-      spec.shape = shape;
+      spec.tensor.dtype = DType::kFloat32;
+      spec.tensor.input = spec.tensor.output = values;
+      spec.tensor.shape = shape;
       ASSERT_TRUE(RunOne(world.engine(rank), spec).ok());
       for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(values[i], RampSum(i, size()));
     }
@@ -126,8 +126,8 @@ TEST_P(EngineContract, BroadcastsFromEveryRootPrivateAndRegistered) {
           RequestSpec spec;
           spec.collective = Collective::kBroadcast;
           spec.name = "b";
-          spec.input = spec.output = values;
-          spec.shape = shape;
+          spec.tensor.input = spec.tensor.output = values;
+          spec.tensor.shape = shape;
           spec.root = root;
           ASSERT_TRUE(RunOne(world.engine(rank), spec).ok());
           for (int64_t i = 0; i < count; ++i) ASSERT_EQ(values[i], root + 1);
@@ -247,7 +247,7 @@ TEST_P(EngineContract, TellsEveryRankHowTheyDisagreeAndGoesOn) {
       EXPECT_EQ(good[0], size());
       RequestSpec spec = AllreduceOf("v", good, good, DType::kFloat32, {base});
       std::vector<int64_t> good_shape{base};
-      spec.shape = good_shape;
+      spec.tensor.shape = good_shape;
       spec.op = odd ? ReduceOp::kMax : ReduceOp::kSum;
       EXPECT_THAT(RunOne(world.engine(rank), spec).message(), HasSubstr("reduce operation"));
     }

@@ -95,11 +95,11 @@ TEST(Engine, ABroadcastDoesNotWaitForAReceiverThatLeft) {
   RequestSpec spec;
   spec.collective = Collective::kBroadcast;
   spec.name = "b";
-  spec.shape = shape;
-  spec.input = spec.output = theirs.data();
+  spec.tensor.shape = shape;
+  spec.tensor.input = spec.tensor.output = theirs.data();
   ASSERT_TRUE(world.engine(1).Submit(spec).ok());
   world.Leave(1);
-  spec.input = spec.output = world.heap(0).Allocate(kBytes, true);
+  spec.tensor.input = spec.tensor.output = world.heap(0).Allocate(kBytes, true);
   auto handle = world.engine(0).Submit(spec);
   ASSERT_TRUE(handle.ok());
   EXPECT_NE(world.engine(0).Wait(*handle, std::chrono::milliseconds(250)).code(), Code::kInProgress)

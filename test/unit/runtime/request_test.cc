@@ -19,37 +19,63 @@ RequestSpec Good(Collective collective = Collective::kAllreduce) {
   RequestSpec spec;
   spec.collective = collective;
   spec.name = "grad";
-  spec.dtype = DType::kFloat32;
-  spec.input = spec.output = memory;
-  spec.shape = kShape;
+  spec.tensor = {DType::kFloat32, memory, memory, kShape};
   return spec;
 }
 
-TEST(CheckRequest, AcceptsAndCounts) {
-  size_t count = 99;
-  for (auto collective : {Collective::kAllreduce, Collective::kBroadcast}) {
-    EXPECT_TRUE(CheckRequest(Good(collective), 2, &count).ok());
-    EXPECT_EQ(count, 6u);
+// Ranks 0 to 3 of a world of 4, or other ranks as a set of it.
+Group GroupOfFour() {
+  Group group;
+  group.ranks = {0, 1, 2, 3};
+  return group;
+}
+
+Status Check(const RequestSpec& spec) { return CheckRequest(spec, GroupOfFour()); }
+
+TEST(CheckRequest, AcceptsWhatCanWork) {
+  for (auto collective : {Collective::kAllreduce, Collective::kBroadcast, Collective::kAllgather,
+                          Collective::kReducescatter, Collective::kBarrier, Collective::kJoin}) {
+    EXPECT_TRUE(Check(Good(collective)).ok()) << NameOf(collective);
   }
-  EXPECT_TRUE(CheckRequest(Good(Collective::kBarrier), 2, &count).ok());
-  EXPECT_EQ(count, 0u);
   RequestSpec scalar = Good();
-  scalar.shape = {};
-  EXPECT_TRUE(CheckRequest(scalar, 1, &count).ok());
-  EXPECT_EQ(count, 1u);
+  scalar.tensor.shape = {};
+  EXPECT_TRUE(Check(scalar).ok());
+  EXPECT_EQ(ElementsOf(scalar.tensor.shape), 1u);
   RequestSpec empty = Good();
-  std::vector<int64_t> no_rows{0, 5};
-  empty.shape = no_rows;
-  empty.input = empty.output = nullptr;
-  EXPECT_TRUE(CheckRequest(empty, 1, &count).ok()) << "nothing needs no memory";
-  EXPECT_EQ(count, 0u);
-  RequestSpec flags = Good(Collective::kBroadcast);
-  flags.dtype = DType::kBool;
-  EXPECT_TRUE(CheckRequest(flags, 1, &count).ok()) << "what cannot be reduced can be sent";
+  const std::vector<int64_t> no_rows{0, 5};
+  empty.tensor.shape = no_rows;
+  empty.tensor.input = empty.tensor.output = nullptr;
+  EXPECT_TRUE(Check(empty).ok()) << "nothing needs no memory";
+  EXPECT_EQ(ElementsOf(no_rows), 0u);
+  for (auto collective : {Collective::kAllgather, Collective::kReducescatter}) {
+    RequestSpec made = Good(collective);
+    made.tensor.output = nullptr;
+    EXPECT_TRUE(Check(made).ok()) << "the runtime makes the output of " << NameOf(collective);
+  }
+  const std::vector<int64_t> eight{8}, splits{0, 5, 1, 2}, fewer{0, 1, 1, 0};
+  RequestSpec alltoall = Good(Collective::kAlltoall);
+  alltoall.tensor.shape = eight;
+  EXPECT_TRUE(Check(alltoall).ok()) << "equal shares";
+  for (const auto* shares : {&splits, &fewer}) {
+    alltoall.splits = *shares;
+    EXPECT_TRUE(Check(alltoall).ok());
+  }
+  // A scalar is refused by all together, see CheckAgreed.
+  for (auto collective :
+       {Collective::kAllgather, Collective::kAlltoall, Collective::kReducescatter}) {
+    RequestSpec none = Good(collective);
+    none.tensor.shape = {};
+    EXPECT_TRUE(Check(none).ok());
+  }
 }
 
 TEST(CheckRequest, RefusesInOneSentence) {
   const std::vector<int64_t> negative = {2, -1}, huge = {1 << 30, 1 << 30, 1 << 30}, nine(9, 1);
+  const std::vector<int64_t> nine_rows{9}, below{3, -1, 0, 0}, above{1, 1, 1, 0},
+      overflow{1, INT64_MAX, INT64_MAX, 0};
+  const std::vector<TensorSpec> two(2, Good().tensor);
+  std::vector<TensorSpec> bad_group = two;
+  bad_group[1].shape = negative;
   const std::string long_name(kMaxNameBytes + 1, 'n'), shown(300, 's');
   struct Case {
     std::function<void(RequestSpec&)> spoil;
@@ -60,54 +86,104 @@ TEST(CheckRequest, RefusesInOneSentence) {
       {[](auto& s) { s.name = ""; }, Code::kInvalidArgument,
        "a tensor name has 0 bytes; 1 to 16384 are possible"},
       {[&](auto& s) { s.name = long_name; }, Code::kInvalidArgument, "has 16385 bytes"},
-      {[](auto& s) { s.collective = Collective::kAllgather; }, Code::kUnsupported,
-       "the collective allgather is not available"},
-      {[](auto& s) { s.collective = static_cast<Collective>(77); }, Code::kUnsupported, "unknown"},
-      {[](auto& s) { s.process_set = 3; }, Code::kInvalidArgument, "process set 3 is unknown"},
-      {[](auto& s) { s.dtype = static_cast<DType>(kDTypeCount); }, Code::kInvalidArgument,
+      {[](auto& s) { s.collective = static_cast<Collective>(77); }, Code::kInvalidArgument,
+       "unknown collective 77"},
+      {[](auto& s) { s.tensor.dtype = static_cast<DType>(kDTypeCount); }, Code::kInvalidArgument,
        "unknown element type 13 of tensor 'grad'"},
-      {[](auto& s) { s.device = DeviceKind::kCuda; }, Code::kUnsupported, "copy it to the CPU"},
-      {[&](auto& s) { s.shape = nine; }, Code::kInvalidArgument, "has 9 dimensions; at most 8"},
-      {[&](auto& s) { s.shape = negative; }, Code::kInvalidArgument, "the negative extent -1"},
-      {[&](auto& s) { s.shape = huge; }, Code::kInvalidArgument,
+      {[&](auto& s) { s.tensor.shape = nine; }, Code::kInvalidArgument,
+       "has 9 dimensions; at most 8"},
+      {[&](auto& s) { s.tensor.shape = negative; }, Code::kInvalidArgument,
+       "the negative extent -1"},
+      {[&](auto& s) { s.tensor.shape = huge; }, Code::kInvalidArgument,
        "more elements than memory can hold"},
-      {[](auto& s) { s.input = nullptr; }, Code::kInvalidArgument, "has elements but no memory"},
-      {[](auto& s) { s.output = nullptr; }, Code::kInvalidArgument, "has elements but no memory"},
+      {[](auto& s) { s.tensor.input = nullptr; }, Code::kInvalidArgument,
+       "has elements but no memory"},
+      {[](auto& s) { s.tensor.output = nullptr; }, Code::kInvalidArgument,
+       "has elements but no memory"},
       {[](auto& s) { s.op = static_cast<ReduceOp>(9); }, Code::kInvalidArgument,
        "unknown reduce operation 9"},
-      {[](auto& s) { s.op = ReduceOp::kAdasum; }, Code::kUnsupported, "Adasum is not available"},
-      {[](auto& s) { s.dtype = DType::kBool; }, Code::kInvalidArgument,
-       "type bool, which cannot be reduced"},
+      {[](auto& s) { s.op = ReduceOp::kAdasum, s.tensor.dtype = DType::kInt32; },
+       Code::kInvalidArgument, "type int32, of which there is no Adasum"},
+      {[](auto& s) { s.op = ReduceOp::kAverage, s.tensor.dtype = DType::kBool; },
+       Code::kInvalidArgument, "type bool, of which there is no average"},
+      {[&](auto& s) { s.collective = Collective::kAlltoall, s.tensor.shape = nine_rows; },
+       Code::kInvalidArgument, "9 rows, which 4 ranks cannot share equally"},
+      {[&](auto& s) { s.collective = Collective::kAlltoall, s.splits = nine_rows; },
+       Code::kInvalidArgument, "splits has 1 entries, the process set 4 ranks"},
+      {[&](auto& s) { s.collective = Collective::kAlltoall, s.splits = below; },
+       Code::kInvalidArgument, "splits has the entry -1"},
+      {[&](auto& s) { s.collective = Collective::kAlltoall, s.splits = above; },
+       Code::kInvalidArgument, "more rows than the 2 of dimension 0"},
+      {[&](auto& s) { s.collective = Collective::kAlltoall, s.splits = overflow; },
+       Code::kInvalidArgument, "more rows than the 2 of dimension 0"},
+      {[&](auto& s) { s.collective = Collective::kAlltoall, s.group = two; },
+       Code::kInvalidArgument, "takes one tensor, not a group"},
+      {[&](auto& s) { s.group = bad_group; }, Code::kInvalidArgument, "the negative extent -1"},
       {[](auto& s) { s.collective = Collective::kBroadcast, s.root = 4; }, Code::kInvalidArgument,
        "from rank 4: ranks of this world are 0 to 3"},
       {[](auto& s) { s.collective = Collective::kBroadcast, s.root = static_cast<uint32_t>(-1); },
        Code::kInvalidArgument, "from rank -1"},
-      {[&](auto& s) { s.name = shown, s.input = nullptr; }, Code::kInvalidArgument, "sss...'"},
+      {[&](auto& s) { s.name = shown, s.tensor.input = nullptr; }, Code::kInvalidArgument,
+       "sss...'"},
   };
   for (const Case& c : cases) {
     RequestSpec spec = Good();
     c.spoil(spec);
-    size_t count = 0;
-    Status checked = CheckRequest(spec, 4, &count);
+    Status checked = Check(spec);
     EXPECT_EQ(checked.code(), c.code) << c.text;
     EXPECT_THAT(checked.message(), HasSubstr(c.text));
   }
 }
 
+TEST(CheckRequest, NamesTheRanksOfASetWhenTheRootIsNone) {
+  Group group = GroupOfFour();
+  group.id = 5;
+  group.ranks = {1, 4, 6};
+  RequestSpec spec = Good(Collective::kBroadcast);
+  spec.root = 4;
+  EXPECT_TRUE(CheckRequest(spec, group).ok()) << "roots are world ranks";
+  spec.root = 2;
+  EXPECT_THAT(CheckRequest(spec, group).message(),
+              HasSubstr("from rank 2: the ranks of process set 5 are [1, 4, 6]"));
+}
+
+TEST(CheckAgreed, FindsWhatIsWrongOnEveryRank) {
+  const std::vector<int64_t> none;
+  for (auto collective :
+       {Collective::kAllgather, Collective::kAlltoall, Collective::kReducescatter}) {
+    RequestSpec spec = Good(collective);
+    EXPECT_TRUE(CheckAgreed("x", DetailOf(spec, 1)).ok()) << NameOf(collective);
+    spec.tensor.shape = none;
+    EXPECT_THAT(CheckAgreed("x", DetailOf(spec, 1)).message(), HasSubstr("reshape it to [1]"));
+  }
+  RequestSpec scalar = Good();
+  scalar.tensor.shape = none;
+  EXPECT_TRUE(CheckAgreed("x", DetailOf(scalar, 1)).ok());
+  RequestSpec most = Good(Collective::kReducescatter);
+  most.op = ReduceOp::kMax;
+  EXPECT_EQ(CheckAgreed("x", DetailOf(most, 1)).message(),
+            "reducescatter of tensor 'x' with Max: a reducescatter takes Sum and Average only");
+  RequestSpec cuda = Good();
+  cuda.device = DeviceKind::kCuda;
+  EXPECT_EQ(CheckAgreed("x", DetailOf(cuda, 1)).code(), Code::kUnsupported);
+}
+
 Detail Unusual() {
   return {Collective::kBroadcast,
           ReduceOp::kMax,
-          DType::kBfloat16,
           DeviceKind::kCuda,
           7,
           -1,
           0.1,
           -3e300,
-          {5, 0, INT64_MAX, 1, 1, 1, 1, 1}};
+          {0, 5, 4095},
+          {{DType::kBfloat16, {5, 0, INT64_MAX, 1, 1, 1, 1, 1}, {}}, {DType::kUint8, {}, {3, 0}}}};
 }
 
+Detail DetailOfGood() { return DetailOf(Good(), 4); }
+
 TEST(Details, SurviveTheWire) {
-  for (const Detail& detail : {Detail{}, DetailOf(Good()), Unusual()}) {
+  for (const Detail& detail : {Detail{}, DetailOfGood(), Unusual()}) {
     for (const std::string& name :
          {std::string("x"), std::string(kMaxNameBytes, 'y'), std::string("a\0b", 3)}) {
       std::string bytes = EncodeDetail(detail, name);
@@ -123,14 +199,27 @@ TEST(Details, SurviveTheWire) {
 
 TEST(Details, DescribeTheirRequest) {
   RequestSpec spec = Good();
-  EXPECT_TRUE(Describes(DetailOf(spec), spec));
+  EXPECT_TRUE(Describes(DetailOf(spec, 4), spec, 4));
   RequestSpec other = spec;
   other.root = 1;
-  EXPECT_FALSE(Describes(DetailOf(spec), other));
+  EXPECT_FALSE(Describes(DetailOf(spec, 4), other, 4));
   std::vector<int64_t> longer{2, 3, 1};
   other = spec;
-  other.shape = longer;
-  EXPECT_FALSE(Describes(DetailOf(spec), other));
+  other.tensor.shape = longer;
+  EXPECT_FALSE(Describes(DetailOf(spec, 4), other, 4));
+  const std::vector<TensorSpec> group(2, spec.tensor);
+  other = spec;
+  other.group = group;
+  EXPECT_FALSE(Describes(DetailOf(spec, 4), other, 4));
+  EXPECT_TRUE(Describes(DetailOf(other, 4), other, 4));
+  const std::vector<int64_t> eight{8}, equal{2, 2, 2, 2}, unequal{2, 2, 3, 1};
+  other = Good(Collective::kAlltoall);
+  other.tensor.shape = eight;
+  const Detail detail = DetailOf(other, 4);
+  other.splits = equal;
+  EXPECT_TRUE(Describes(detail, other, 4)) << "equal shares need no words";
+  other.splits = unequal;
+  EXPECT_FALSE(Describes(detail, other, 4));
 }
 
 TEST(Details, EveryPieceOfAMessageIsRefused) {
@@ -143,7 +232,7 @@ TEST(Details, EveryPieceOfAMessageIsRefused) {
   }
   EXPECT_FALSE(DecodeDetail(bytes + '\0', &detail, &text).ok()) << "and so is more than a message";
   Detail nine;
-  nine.shape.assign(9, 1);
+  nine.parts = {{DType::kUint8, std::vector<int64_t>(9, 1), {}}};
   EXPECT_FALSE(DecodeDetail(EncodeDetail(nine, "x"), &detail, &text).ok());
 }
 
@@ -151,7 +240,7 @@ TEST(Details, EveryPieceOfAMessageIsRefused) {
 TEST(Details, UnknownEnumeratorsAreRefused) {
   const std::string good = EncodeDetail(Detail{}, "x");
   const size_t after_name = 4 + 1;
-  for (size_t field = 0; field < 4; ++field) {  // collective, op, dtype, device
+  for (size_t field = 0; field < 3; ++field) {  // collective, op, device
     std::string bytes = good;
     bytes[after_name + field] = static_cast<char>(200);
     Detail detail;
@@ -160,10 +249,15 @@ TEST(Details, UnknownEnumeratorsAreRefused) {
   }
 }
 
+// Details of the ranks 0, 2 and 5.
+Status Compare(std::string_view name, const Detail& a, const Detail& b, const Detail& c) {
+  const RankDetail all[] = {{0, &a}, {2, &b}, {5, &c}};
+  return CompareDetails(name, all);
+}
+
 TEST(CompareDetails, IsSilentWhenAllAgree) {
   Detail a = Unusual(), b = Unusual();
-  const Detail* all[] = {&a, &b, &a};
-  EXPECT_TRUE(CompareDetails("x", all).ok());
+  EXPECT_TRUE(Compare("x", a, b, a).ok());
 }
 
 TEST(CompareDetails, NamesTheTensorTheFieldTheRanksAndBothValues) {
@@ -175,12 +269,13 @@ TEST(CompareDetails, NamesTheTensorTheFieldTheRanksAndBothValues) {
       {[](Detail& d) { d.collective = Collective::kBroadcast; }, "collective", "allreduce",
        "broadcast"},
       {[](Detail& d) { d.process_set = 2; }, "process set", "0", "2"},
-      {[](Detail& d) { d.dtype = DType::kFloat64; }, "element type", "float32", "float64"},
+      {[](Detail& d) { d.parts.push_back(d.parts[0]); }, "number of tensors", "1", "2"},
+      {[](Detail& d) { d.parts[0].dtype = DType::kFloat64; }, "element type", "float32", "float64"},
       {[](Detail& d) {
-         d.shape = {2, 4};
+         d.parts[0].shape = {2, 4};
        },
        "shape", "[2, 3]", "[2, 4]"},
-      {[](Detail& d) { d.shape = {}; }, "shape", "[2, 3]", "[]"},
+      {[](Detail& d) { d.parts[0].shape = {}; }, "shape", "[2, 3]", "[]"},
       {[](Detail& d) { d.op = ReduceOp::kMin; }, "reduce operation", "Sum", "Min"},
       {[](Detail& d) { d.root = 1; }, "root rank", "0", "1"},
       {[](Detail& d) { d.device = DeviceKind::kCuda; }, "device", "cpu", "cuda"},
@@ -188,31 +283,63 @@ TEST(CompareDetails, NamesTheTensorTheFieldTheRanksAndBothValues) {
       {[](Detail& d) { d.postscale = 0.25; }, "postscale factor", "1", "0.25"},
   };
   for (const Case& c : cases) {
-    Detail same = DetailOf(Good()), changed = same;
+    Detail same = DetailOfGood(), changed = same;
     c.change(changed);
-    const Detail* all[] = {&same, &same, &changed};
-    Status status = CompareDetails("grad", all);
+    Status status = Compare("grad", same, same, changed);
     EXPECT_EQ(status.code(), Code::kMismatch);
     EXPECT_EQ(status.message(), "tensor 'grad': ranks disagree about its " + c.field +
-                                    ": rank 0 has " + c.first + ", rank 2 has " + c.other +
+                                    ": rank 0 has " + c.first + ", rank 5 has " + c.other +
                                     "; submit the same " + c.field + " on every rank");
   }
 }
 
+TEST(CompareDetails, NamesTheMemberOfAGroup) {
+  Detail same = Unusual(), changed = same;
+  changed.parts[1].dtype = DType::kInt8;
+  EXPECT_THAT(Compare("g", same, changed, same).message(),
+              HasSubstr("tensor 'g', number 2 of 2: ranks disagree about its element type: rank 0 "
+                        "has uint8, rank 2 has int8"));
+}
+
+TEST(CompareDetails, FirstExtentsAndSplitsMayDifferWhereRowsMove) {
+  for (auto collective : {Collective::kAllgather, Collective::kAlltoall}) {
+    Detail a = DetailOfGood(), b = a;
+    a.collective = b.collective = collective;
+    b.parts[0].shape[0] = 17;
+    b.parts[0].splits = {17};
+    EXPECT_TRUE(Compare("x", a, b, a).ok()) << NameOf(collective);
+    b.parts[0].shape[1] = 4;
+    EXPECT_THAT(Compare("x", a, b, a).message(), HasSubstr("rank 0 has [*, 3], rank 2 has [*, 4]"));
+    b.parts[0].shape = {2};
+    EXPECT_FALSE(Compare("x", a, b, a).ok());
+  }
+  Detail a = DetailOfGood(), b = a;
+  a.collective = b.collective = Collective::kReducescatter;
+  b.parts[0].shape[0] = 17;
+  EXPECT_FALSE(Compare("x", a, b, a).ok());
+}
+
+TEST(CompareDetails, ChangesOfProcessSetsHaveNoTensor) {
+  Detail a, b;
+  a.collective = b.collective = Collective::kAddProcessSet;
+  a.members = {0, 1};
+  b.members = {0, 2};
+  EXPECT_THAT(Compare("sets", a, b, a).message(),
+              HasSubstr("a change of the process sets: ranks disagree about its ranks: rank 0 has "
+                        "[0, 1], rank 2 has [0, 2]"));
+}
+
 // Wanted: two factors that differ in the last bit differ, whatever the digits of the sentence.
 TEST(CompareDetails, SeesTheSmallestDifferenceOfAFactor) {
-  Detail a = DetailOf(Good()), b = a;
+  Detail a = DetailOfGood(), b = a;
   b.prescale = std::nextafter(1.0, 2.0);
-  const Detail* all[] = {&a, &b};
-  EXPECT_FALSE(CompareDetails("x", all).ok());
+  EXPECT_FALSE(Compare("x", a, b, a).ok());
 }
 
 TEST(CompareDetails, AFactorThatIsNoNumberAgreesWithItself) {
-  Detail a = DetailOf(Good());
+  Detail a = DetailOfGood();
   a.prescale = std::nan("");
-  const Detail b = a;
-  const Detail* all[] = {&a, &b};
-  EXPECT_TRUE(CompareDetails("x", all).ok());
+  EXPECT_TRUE(Compare("x", a, a, a).ok());
 }
 
 TEST(Names, AreKnownForEveryValueAndNoOther) {

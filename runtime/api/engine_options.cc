@@ -1,0 +1,83 @@
+#include "runtime/api/engine_options.h"
+
+#include <sched.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "runtime/base/env.h"
+
+namespace hvd {
+namespace {
+
+Status Unreadable(const char* name, const std::string& text, const std::string& wanted) {
+  return InvalidArgument("the environment variable " + std::string(name) + " is '" + text +
+                         "', which is no " + wanted + "; set it to one or unset it");
+}
+
+// Reads a variable into *value, which keeps what it has when the variable is unset or empty.
+Status ReadWhole(const char* name, int64_t most, int64_t* value) {
+  const std::string text = GetEnv(name).value_or("");
+  if (text.empty()) return Status::Ok();
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > most) {
+    return Unreadable(name, text, "whole number from 0 to " + std::to_string(most));
+  }
+  *value = number;
+  return Status::Ok();
+}
+
+Status CheckNumber(const char* name) {
+  const std::string text = GetEnv(name).value_or("");
+  if (text.empty()) return Status::Ok();
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (*end == '\0' && std::isfinite(number) && number >= 0) return Status::Ok();
+  return Unreadable(name, text, "number of at least 0");
+}
+
+// Settings of runtimes that negotiate in cycles. Here nothing waits for a cycle and large tensors are not packed, so
+// they steer nothing; a value that cannot be meant is still an error.
+Status CheckWithoutEffect() {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  int64_t ignored = 0;
+  Status read = ReadWhole("HOROVOD_FUSION_THRESHOLD", kAny, &ignored);
+  if (read.ok()) read = ReadWhole("HOROVOD_CACHE_CAPACITY", kAny, &ignored);
+  if (read.ok()) read = CheckNumber("HOROVOD_CYCLE_TIME");
+  return read;
+}
+
+}  // namespace
+
+Result<EngineOptions> EngineOptionsFromEnv() {
+  constexpr int64_t kMostSeconds = 1'000'000'000;
+  EngineOptions options;
+  int64_t disabled = 0, warning_s = 60, shutdown_s = 0;
+  Status read = ReadWhole("HOROVOD_STALL_CHECK_DISABLE", 1, &disabled);
+  if (read.ok()) read = ReadWhole("HOROVOD_STALL_CHECK_TIME_SECONDS", kMostSeconds, &warning_s);
+  if (read.ok()) read = ReadWhole("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", kMostSeconds, &shutdown_s);
+  if (read.ok()) read = CheckWithoutEffect();
+  if (!read.ok()) return read;
+  options.stall_warning = std::chrono::seconds(disabled != 0 ? 0 : warning_s);
+  options.stall_shutdown = std::chrono::seconds(disabled != 0 ? 0 : shutdown_s);
+  return options;
+}
+
+// The affinity mask, not the machine. A launcher that binds each rank to its own cores hands the number down, since the
+// mask is our part only.
+uint32_t AllowedCores() {
+  int64_t told = 0;
+  if (ReadWhole("HVD_HOST_CORES", 1'000'000, &told).ok() && told > 0) {
+    return static_cast<uint32_t>(told);
+  }
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<uint32_t>(CPU_COUNT(&set));
+}
+
+}  // namespace hvd

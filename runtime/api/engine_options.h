@@ -1,0 +1,20 @@
+// What the environment says about the engine.
+#ifndef HVD_RUNTIME_API_ENGINE_OPTIONS_H_
+#define HVD_RUNTIME_API_ENGINE_OPTIONS_H_
+
+#include <cstdint>
+
+#include "runtime/base/status.h"
+#include "runtime/core/engine.h"
+
+namespace hvd {
+
+// kInvalidArgument with the variable and its value where one cannot be read. The wait policy is left to the world.
+Result<EngineOptions> EngineOptionsFromEnv();
+
+// The cores that the ranks of this host may use together.
+uint32_t AllowedCores();
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_API_ENGINE_OPTIONS_H_

@@ -1,0 +1,199 @@
+#include "runtime/api/translate.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+// The structs as they were in the first version of hvd.h.
+constexpr size_t kFirstRequest = offsetof(hvd_request, tensor_count);
+constexpr size_t kFirstOptions = offsetof(hvd_init_options, process_set_ranks);
+
+// What the caller knows of *given, the rest zeroed.
+template <typename Struct>
+Status CopyKnown(const Struct* given, size_t least, std::string_view what, Struct* copy) {
+  if (given->struct_size < least) {
+    return InvalidArgument(
+        std::string(what) + " has " + std::to_string(given->struct_size) +
+        " bytes, fewer than the " + std::to_string(least) +
+        " of the first version of hvd.h; set struct_size, or rebuild the caller");
+  }
+  *copy = {};
+  std::memcpy(copy, given, std::min<size_t>(given->struct_size, sizeof *copy));
+  return Status::Ok();
+}
+
+Status ReadTensor(const hvd_tensor* given, const RequestSpec& request, TensorSpec* tensor,
+                  DeviceKind* device) {
+  hvd_tensor known;
+  if (Status copied = CopyKnown(given, sizeof known, "a tensor", &known); !copied.ok()) {
+    return copied;
+  }
+  if (known.dtype < 0 || known.dtype >= kDTypeCount) {
+    return InvalidArgument("unknown element type " + std::to_string(known.dtype) + " of tensor '" +
+                           std::string(request.name) + "'");
+  }
+  if (known.ndim < 0 || (known.ndim > 0 && known.shape == nullptr)) {
+    return InvalidArgument("tensor '" + std::string(request.name) + "' has no usable shape");
+  }
+  tensor->dtype = static_cast<DType>(known.dtype);
+  tensor->input = known.input;
+  tensor->output = known.output;
+  tensor->shape = {known.shape, static_cast<size_t>(known.ndim)};
+  *device = known.device_kind == HVD_DEVICE_HOST ? DeviceKind::kHost : DeviceKind::kCuda;
+  return Status::Ok();
+}
+
+// Tensors lie the struct_size of the first apart.
+Status ReadGroup(const hvd_request& request, RequestMemory* memory, RequestSpec* spec) {
+  const auto* at = reinterpret_cast<const std::byte*>(request.tensor);
+  const size_t stride = request.tensor->struct_size;
+  memory->group.resize(static_cast<size_t>(request.tensor_count));
+  for (size_t i = 0; i < memory->group.size(); ++i, at += stride) {
+    DeviceKind device = DeviceKind::kHost;
+    Status read =
+        ReadTensor(reinterpret_cast<const hvd_tensor*>(at), *spec, &memory->group[i], &device);
+    if (!read.ok()) return read;
+    if (i == 0) spec->device = device;
+    if (device == spec->device) continue;
+    return InvalidArgument("the tensors of group '" + std::string(spec->name) +
+                           "' are on different devices; put them on one, or submit them apart");
+  }
+  spec->group = memory->group;
+  return Status::Ok();
+}
+
+Status ReadTensors(const hvd_request& request, RequestMemory* memory, RequestSpec* spec) {
+  const std::string name = "'" + std::string(spec->name) + "'";
+  if (request.tensor_count < 0) {
+    return InvalidArgument(name + " was submitted with " + std::to_string(request.tensor_count) +
+                           " tensors");
+  }
+  const bool takes_none =
+      spec->collective == Collective::kBarrier || spec->collective == Collective::kJoin;
+  if (takes_none) {
+    if (request.tensor_count <= 1) return Status::Ok();
+    return InvalidArgument(std::string(NameOf(spec->collective)) + " " + name +
+                           " takes no group of tensors");
+  }
+  if (request.tensor == nullptr) return InvalidArgument(name + " was submitted without a tensor");
+  if (request.tensor_count > 1) return ReadGroup(request, memory, spec);
+  return ReadTensor(request.tensor, *spec, &spec->tensor, &spec->device);
+}
+
+Status ReadSplits(const hvd_request& request, RequestSpec* spec) {
+  if (request.splits_count == 0 || spec->collective != Collective::kAlltoall) return Status::Ok();
+  if (request.splits_count < 0 || request.splits == nullptr) {
+    return InvalidArgument("alltoall '" + std::string(spec->name) + "' was submitted with " +
+                           std::to_string(request.splits_count) + " splits and no place of them");
+  }
+  spec->splits = {request.splits, static_cast<size_t>(request.splits_count)};
+  return Status::Ok();
+}
+
+void StoreOutput(const OperationResult::Output& output, size_t room, void* place) {
+  hvd_output known{};
+  known.struct_size = static_cast<uint32_t>(room);
+  known.ndim = static_cast<int32_t>(output.shape.size());
+  known.data = output.made;
+  std::copy(output.shape.begin(), output.shape.end(), known.shape);
+  std::memcpy(place, &known, std::min(room, sizeof known));
+}
+
+}  // namespace
+
+Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpec* spec) {
+  if (request == nullptr) return InvalidArgument("a collective was submitted without a request");
+  hvd_request known;
+  Status copied = CopyKnown(request, kFirstRequest, "the request", &known);
+  if (!copied.ok()) return copied;
+  if (known.collective < 0 || known.collective > HVD_JOIN) {
+    return InvalidArgument("unknown collective " + std::to_string(known.collective));
+  }
+  if (known.reduce_op < 0 || known.reduce_op > HVD_PRODUCT) {
+    return InvalidArgument("unknown reduce operation " + std::to_string(known.reduce_op));
+  }
+  spec->collective = static_cast<Collective>(known.collective);
+  spec->op = static_cast<ReduceOp>(known.reduce_op);
+  spec->root = static_cast<uint32_t>(known.root_rank);
+  spec->process_set = known.process_set;
+  spec->prescale = known.prescale;
+  spec->postscale = known.postscale;
+  if (known.name != nullptr) {
+    spec->name = known.name;
+  } else {
+    spec->unnamed = true;
+  }
+  if (Status tensors = ReadTensors(known, memory, spec); !tensors.ok()) return tensors;
+  return ReadSplits(known, spec);
+}
+
+Status ReadInitOptions(const hvd_init_options* options, InitOptions* read) {
+  if (options == nullptr) return Status::Ok();
+  hvd_init_options known;
+  Status copied = CopyKnown(options, kFirstOptions, "the options of hvd_init", &known);
+  if (!copied.ok()) return copied;
+  if (known.mpi_comm != nullptr) {
+    return Unsupported(
+        "hvd_init was given an MPI communicator, but this runtime is built without "
+        "MPI; start the job with hvdrun and call hvd.init() without one");
+  }
+  read->timeout = std::chrono::milliseconds(known.timeout_ms);
+  const bool sets = known.process_set_count > 0;
+  if (known.process_set_count < 0 ||
+      (sets && (known.process_set_ranks == nullptr || known.process_set_sizes == nullptr))) {
+    return InvalidArgument("hvd_init was given " + std::to_string(known.process_set_count) +
+                           " process sets and no place of their ranks");
+  }
+  const int32_t* ranks = known.process_set_ranks;
+  for (int32_t i = 0; i < known.process_set_count; ++i) {
+    const int32_t size = known.process_set_sizes[i];
+    if (size < 0) return InvalidArgument("hvd_init was given a process set of negative size");
+    read->process_sets.emplace_back(ranks, ranks + size);
+    ranks += size;
+  }
+  return Status::Ok();
+}
+
+Status CheckResult(const hvd_result* result) {
+  if (result == nullptr) {
+    return InvalidArgument("hvd_wait_result was called without a place for the result");
+  }
+  if (result->struct_size < sizeof(hvd_result)) {
+    return InvalidArgument("the result has " + std::to_string(result->struct_size) +
+                           " bytes, fewer than the first version of hvd.h; set struct_size");
+  }
+  const bool outputs = result->outputs != nullptr && result->output_count > 0;
+  if (outputs && result->outputs->struct_size < sizeof(hvd_output)) {
+    return InvalidArgument("the first output has " + std::to_string(result->outputs->struct_size) +
+                           " bytes, fewer than the first version of hvd.h; set struct_size");
+  }
+  return Status::Ok();
+}
+
+void Store(OperationResult result, SharedHeap& heap, hvd_result* place) {
+  const auto room = static_cast<size_t>(
+      place->outputs == nullptr ? 0 : std::max<int32_t>(0, place->output_count));
+  const size_t stride = room == 0 ? 0 : place->outputs->struct_size;
+  auto* at = reinterpret_cast<std::byte*>(place->outputs);
+  for (size_t i = 0; i < result.outputs.size(); ++i, at += stride) {
+    if (i < room) {
+      StoreOutput(result.outputs[i], stride, at);
+    } else if (result.outputs[i].made != nullptr) {
+      heap.Free(result.outputs[i].made);
+    }
+  }
+  const auto splits_room = static_cast<size_t>(std::max<int32_t>(0, place->received_splits_count));
+  if (place->received_splits != nullptr) {
+    std::copy_n(result.received_splits.begin(),
+                std::min(splits_room, result.received_splits.size()), place->received_splits);
+  }
+  place->output_count = static_cast<int32_t>(result.outputs.size());
+  place->received_splits_count = static_cast<int32_t>(result.received_splits.size());
+  place->last_joined_rank = result.last_joined_rank;
+}
+
+}  // namespace hvd

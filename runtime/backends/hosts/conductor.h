@@ -1,0 +1,123 @@
+// Conductor: the part of this process in the work of all hosts. Reports operations that are ready here, takes orders from
+// the coordinator (and is the coordinator, in the process of world rank 0), and carries the batches out in their order.
+//
+// Two threads: `talk` says and hears words, `cross` does the collectives with the other leaders. Both begin when this
+// process first leads an operation or hears a word. Post, Withdraw and Abort may come from any thread and never block.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_CONDUCTOR_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_CONDUCTOR_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/backends/cross.h"
+#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/device/shared_heap.h"
+
+namespace hvd {
+
+struct ConductorOptions {
+  HostMap map;
+  Duration timeout = std::chrono::seconds(30);  // of one collective between leaders
+  // How long the launcher may take to say why a connection broke; afterwards the connection's own words are the cause.
+  Duration cause_grace = std::chrono::seconds(2);
+  CompareDetailsOf compare;
+  CoordinatorOptions coordinator;
+  // Wakes every rank on this host that sleeps. From any thread.
+  std::function<void()> wake_host;
+  // The sentence why the world of this host is broken, once it is.
+  std::function<std::optional<std::string>()> broken;
+  // This rank of the world, on this host, has said goodbye. May be empty.
+  std::function<bool(uint32_t rank)> has_left;
+};
+
+class Conductor {
+ public:
+  // Both outlive the conductor.
+  Conductor(Cross& cross, SharedHeap& heap, ConductorOptions options);
+  // Says goodbye, finishes what others count on, and ends the threads.
+  ~Conductor();
+  Conductor(const Conductor&) = delete;
+
+  // All parts have started here. The result comes on the parts' boards; the ticket is for Withdraw.
+  uint64_t Post(std::shared_ptr<LeaderOp> op);
+  // The operation failed here; what others have begun with it is still carried out.
+  void Withdraw(uint64_t ticket, std::string why);
+  // Nothing goes on; the first reason stays.
+  void Abort(const Status& why);
+
+ private:
+  using OpPointer = std::shared_ptr<LeaderOp>;
+  struct Batch {
+    RunWords words;
+    std::vector<OpPointer> ops;
+  };
+
+  void StartThreads();  // with the lock held
+  bool coordinates() const { return options_.map.rank == 0; }
+
+  // In the talk thread.
+  void Talk();
+  Status TalkOnce();
+  bool TakeOrders();
+  void Leave();
+  Status SayToCoordinator(Words words);
+  Status Say(uint32_t to, Words words);
+  Status Transmit(uint32_t to, const Words& words);
+  Status HearMessage(const CrossMessage& message);
+  Status Hear(uint32_t from, Words words);
+  Status HearHere();
+  Status OnRun(RunWords words);
+  void OnEnd(const EndWords& words);
+  void OnFarewell(const FarewellWords& words);
+  Status LookAround();
+  void GiveUpTickets();
+
+  // In the cross thread.
+  void Work();
+  void Carry(const Batch& batch);
+
+  Status FirstCause(const Status& status) const;
+  void Die(const Status& status);
+  Status closed();
+  void PublishResult(LeaderPart& part);
+  void PublishFailure(const LeaderOp& op, const Status& status);
+
+  Cross& cross_;
+  SharedHeap& heap_;
+  const ConductorOptions options_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<OpPointer> posted_;
+  std::deque<Words> outbox_;  // to the coordinator
+  std::deque<Batch> batches_;
+  uint64_t next_ticket_ = 1;
+  Status closed_;          // not ok: no operation goes to other hosts any more
+  bool leaving_ = false;   // the destructor has begun
+  bool stopping_ = false;  // the cross thread ends when no batch is left
+
+  // Of the talk thread alone.
+  std::map<uint64_t, OpPointer> tickets_;
+  std::map<uint32_t, std::string> partial_;      // messages that come in several pieces, by sender
+  std::deque<std::pair<uint32_t, Words>> here_;  // words of this process to itself
+  std::unique_ptr<Coordinator> coordinator_;
+  std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
+  bool over_ = false;                 // there is nothing more to say or to hear
+  bool said_goodbye_ = false;
+  TimePoint goodbye_deadline_{}, look_again_{};
+
+  std::thread talk_, work_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_CONDUCTOR_H_

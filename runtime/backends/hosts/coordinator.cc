@@ -1,0 +1,374 @@
+#include "runtime/backends/hosts/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+// So many batches are given out at once: the leaders are never idle, and what becomes ready meanwhile is fused.
+constexpr uint32_t kMostUnderWay = 2;
+constexpr size_t kRanksShown = 16;
+
+std::string RankList(const std::vector<uint32_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size() && i < kRanksShown; ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  if (ranks.size() > kRanksShown) {
+    text += " and " + std::to_string(ranks.size() - kRanksShown) + " more";
+  }
+  return text;
+}
+
+Status LeftBefore(uint32_t rank, const std::string& name) {
+  return Aborted("rank " + std::to_string(rank) + " left the world before it took part in '" +
+                 name + "': it called shutdown or came to its end");
+}
+
+bool MembersMayHaveJoined(Collective collective) {
+  return collective == Collective::kAllreduce || collective == Collective::kBarrier;
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options)
+    : map_(map), compare_(std::move(compare)), options_(options) {}
+
+Status Coordinator::Hear(uint32_t from, Words words, TimePoint now, Answers* answers) {
+  if (from >= map_.host_of.size()) return InvalidArgument("a message of an unknown rank");
+  heard_of_.insert(from);
+  if (auto* ready = std::get_if<ReadyWords>(&words)) {
+    OnReady(from, std::move(*ready), now, answers);
+  } else if (auto* withdraw = std::get_if<WithdrawWords>(&words)) {
+    OnWithdraw(from, *withdraw, answers);
+  } else if (auto* join = std::get_if<JoinWords>(&words)) {
+    OnJoin(from, *join, answers);
+  } else if (auto* leave = std::get_if<LeaveWords>(&words)) {
+    OnLeave(from, leave->rank, answers);
+  } else if (auto* done = std::get_if<DoneWords>(&words)) {
+    OnDone(done->number, answers);
+  } else {
+    return InvalidArgument("rank " + std::to_string(from) + " spoke like a coordinator");
+  }
+  return Status::Ok();
+}
+
+std::vector<uint32_t> Coordinator::RanksOf(const ReadyWords& words) const {
+  if (!words.ranks.empty()) return words.ranks;
+  std::vector<uint32_t> world(map_.host_of.size());
+  for (uint32_t r = 0; r < world.size(); ++r) world[r] = r;
+  return world;
+}
+
+void Coordinator::OnReady(uint32_t from, ReadyWords words, TimePoint now, Answers* answers) {
+  const uint32_t host = map_.host_of[from];
+  for (uint32_t rank : RanksOf(words)) {
+    if (rank < map_.host_of.size() && !left_.contains(rank)) continue;
+    Status why = rank < map_.host_of.size()
+                     ? LeftBefore(rank, words.name)
+                     : InvalidArgument("process set " + std::to_string(words.set) +
+                                       " has a rank outside the world");
+    answers->push_back({from, EndWords{words.ticket, std::move(why), 0}});
+    return;
+  }
+  auto at = waiting_.try_emplace(Key{words.set, words.ranks, words.name}).first;
+  // The first round in which this host is still missing.
+  auto entry = std::find_if(at->second.begin(), at->second.end(), [&](const Entry& round) {
+    return std::none_of(round.reports.begin(), round.reports.end(),
+                        [&](const Report& report) { return report.host == host; });
+  });
+  if (entry == at->second.end()) {
+    entry = at->second.insert(entry, Entry{RanksOf(words), {}, now, now});
+  }
+  auto place = std::find_if(entry->reports.begin(), entry->reports.end(),
+                            [&](const Report& report) { return report.host > host; });
+  entry->reports.insert(place, Report{host, from, std::move(words)});
+  SettleIfComplete(at, entry, answers);
+}
+
+// Members on hosts that have not reported, other than those that have joined.
+std::vector<uint32_t> Coordinator::MissingRanks(const Entry& entry) const {
+  std::set<uint32_t> hosts;
+  for (const Report& report : entry.reports) hosts.insert(report.host);
+  std::vector<uint32_t> missing;
+  for (uint32_t rank : entry.ranks) {
+    if (!hosts.contains(map_.host_of[rank]) && !joined_.contains(rank)) missing.push_back(rank);
+  }
+  return missing;
+}
+
+void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
+                                   std::list<Entry>::iterator entry, Answers* answers) {
+  if (!MissingRanks(*entry).empty()) return;
+  Entry complete = std::move(*entry);
+  const std::string name = std::get<std::string>(at->first);
+  at->second.erase(entry);
+  if (at->second.empty()) waiting_.erase(at);
+  Status verdict = VerdictOf(complete, name);
+  if (!verdict.ok() || complete.reports[0].words.collective == Collective::kBarrier) {
+    return Fail(complete, verdict, answers);
+  }
+  std::vector<uint32_t> leaders;
+  for (const Report& report : complete.reports) leaders.push_back(report.leader);
+  Lane& lane = lanes_[leaders];
+  lane.held.push_back(MakeReady(std::move(complete)));
+  IssueHeld(lane, answers);
+}
+
+// The first host's failure, or how the hosts disagree, or who has joined what cannot be done without them.
+Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const {
+  std::vector<RankDetail> details;
+  for (const Report& report : entry.reports) {
+    if (!report.words.failure.ok()) return report.words.failure;
+    details.push_back({report.leader, report.words.detail});
+  }
+  const auto differs = [&](const RankDetail& d) { return d.detail != details[0].detail; };
+  if (std::any_of(details.begin(), details.end(), differs)) {
+    if (Status same = compare_(name, details); !same.ok()) return same;
+  }
+  const size_t parts = entry.reports[0].words.parts.size();
+  for (const Report& report : entry.reports) {
+    if (report.words.parts.size() == parts) continue;
+    return Internal("hosts disagree about the number of tensors in '" + name + "'");
+  }
+  return JoinedVerdict(entry, name);
+}
+
+Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) const {
+  const Collective collective = entry.reports[0].words.collective;
+  if (MembersMayHaveJoined(collective)) return Status::Ok();
+  std::vector<uint32_t> gone;
+  for (uint32_t rank : entry.ranks) {
+    if (joined_.contains(rank)) gone.push_back(rank);
+  }
+  for (const Report& report : entry.reports) {
+    gone.insert(gone.end(), report.words.joined.begin(), report.words.joined.end());
+  }
+  if (gone.empty()) return Status::Ok();
+  std::sort(gone.begin(), gone.end());
+  gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
+  return Mismatch("tensor '" + name + "': " + RankList(gone) +
+                  " called join and take no part any more, and only allreduce and barrier go on " +
+                  "without them; make this call before anybody joins");
+}
+
+void Coordinator::Fail(const Entry& entry, const Status& status, Answers* answers) {
+  for (const Report& report : entry.reports) {
+    answers->push_back({report.leader, EndWords{report.words.ticket, status, 0}});
+  }
+}
+
+Coordinator::Ready Coordinator::MakeReady(Entry entry) const {
+  Ready ready;
+  const HostParts hosts(map_, entry.ranks);
+  for (const Report& report : entry.reports) {
+    for (const HostParts::Part& part : hosts.parts) {
+      if (part.host != report.host) continue;
+      ready.run.participants +=
+          static_cast<uint32_t>(part.members.size() - report.words.joined.size());
+    }
+  }
+  const ReadyWords& first = entry.reports[0].words;
+  for (const PartWords& part : first.parts) ready.bytes += part.bytes;
+  const auto same_key = [&](const Report& r) { return r.words.fusion_key == first.fusion_key; };
+  const bool alike = std::all_of(entry.reports.begin(), entry.reports.end(), same_key);
+  ready.fusion_key = alike ? first.fusion_key : 0;
+  ready.entry = std::move(entry);
+  return ready;
+}
+
+// Adasum: the number of those that take part on each host, where the hosts told it.
+std::vector<std::vector<int64_t>> Coordinator::ParticipantsOf(const Ready& ready) const {
+  std::vector<std::vector<int64_t>> numbers;
+  for (size_t p = 0; p < ready.entry.reports[0].words.parts.size(); ++p) {
+    numbers.emplace_back();
+    for (const Report& report : ready.entry.reports) {
+      const std::vector<int64_t>& told = report.words.parts[p].extents;
+      numbers.back().insert(numbers.back().end(), told.begin(), told.end());
+    }
+  }
+  return numbers;
+}
+
+// What the leader on `host` has to know of the others' extents.
+std::vector<std::vector<int64_t>> Coordinator::ExtentsFor(const Ready& ready, uint32_t host) const {
+  const Collective collective = ready.entry.reports[0].words.collective;
+  std::vector<std::vector<int64_t>> extents;
+  if (collective == Collective::kAllreduce) return ParticipantsOf(ready);
+  if (collective != Collective::kAllgather && collective != Collective::kAlltoall) return extents;
+  const HostParts hosts(map_, ready.entry.ranks);
+  const size_t size = ready.entry.ranks.size();
+  const size_t own = static_cast<size_t>(
+      std::find_if(hosts.parts.begin(), hosts.parts.end(),
+                   [&](const HostParts::Part& part) { return part.host == host; }) -
+      hosts.parts.begin());
+  const std::vector<uint32_t>& here = hosts.parts[own].members;
+  for (size_t p = 0; p < ready.entry.reports[0].words.parts.size(); ++p) {
+    const bool gather = collective == Collective::kAllgather;
+    std::vector<int64_t> list(gather ? size : here.size() * size, 0);
+    for (size_t h = 0; h < ready.entry.reports.size(); ++h) {
+      const std::vector<int64_t>& told = ready.entry.reports[h].words.parts[p].extents;
+      const std::vector<uint32_t>& there = hosts.parts[h].members;
+      for (size_t m = 0; m < there.size(); ++m) {
+        if (gather) {
+          if (m < told.size()) list[there[m]] = told[m];
+          continue;
+        }
+        for (size_t i = 0; i < here.size(); ++i) {
+          const size_t word = m * size + here[i];
+          if (word < told.size()) list[i * size + there[m]] = told[word];
+        }
+      }
+    }
+    extents.push_back(std::move(list));
+  }
+  return extents;
+}
+
+void Coordinator::IssueHeld(Lane& lane, Answers* answers) {
+  std::deque<Ready>& held = lane.held;
+  while (!held.empty() && (lane.under_way < kMostUnderWay || options_.fusion_bytes == 0)) {
+    std::vector<Ready> batch;
+    batch.push_back(std::move(held.front()));
+    held.pop_front();
+    uint64_t bytes = batch[0].bytes;
+    while (!held.empty() && batch[0].fusion_key != 0 &&
+           held.front().fusion_key == batch[0].fusion_key &&
+           held.front().run.participants == batch[0].run.participants &&
+           bytes + held.front().bytes <= options_.fusion_bytes) {
+      bytes += held.front().bytes;
+      batch.push_back(std::move(held.front()));
+      held.pop_front();
+    }
+    Issue(lane, batch, answers);
+  }
+}
+
+void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answers) {
+  RunWords words;
+  words.number = next_number_++;
+  ++lane.under_way;
+  running_[words.number] = &lane;
+  for (const Report& report : batch[0].entry.reports) {
+    words.leaders.push_back(report.leader);
+    words.hosts.push_back(report.host);
+  }
+  for (size_t h = 0; h < words.leaders.size(); ++h) {
+    words.entries.clear();
+    for (const Ready& ready : batch) {
+      RunEntry entry = ready.run;
+      entry.ticket = ready.entry.reports[h].words.ticket;
+      entry.extents = ExtentsFor(ready, words.hosts[h]);
+      words.entries.push_back(std::move(entry));
+    }
+    answers->push_back({words.leaders[h], words});
+  }
+}
+
+void Coordinator::OnDone(uint64_t number, Answers* answers) {
+  auto running = running_.find(number);
+  if (running == running_.end()) return;
+  Lane& lane = *running->second;
+  running_.erase(running);
+  --lane.under_way;
+  IssueHeld(lane, answers);
+}
+
+// A ticket that is running already has to run: the others count on it.
+void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers) {
+  for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+    for (auto entry = at->second.begin(); entry != at->second.end(); ++entry) {
+      const bool ours =
+          std::any_of(entry->reports.begin(), entry->reports.end(), [&](const Report& report) {
+            return report.leader == from && report.words.ticket == words.ticket;
+          });
+      if (!ours) continue;
+      Fail(*entry, Aborted(words.why), answers);
+      at->second.erase(entry);
+      if (at->second.empty()) waiting_.erase(at);
+      return;
+    }
+  }
+}
+
+void Coordinator::OnJoin(uint32_t from, const JoinWords& words, Answers* answers) {
+  joined_[from] = words.ticket;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    // Settling takes away the entry, and the name with its last entry.
+    const auto next_name = std::next(at);
+    for (auto entry = at->second.begin(); entry != at->second.end();) {
+      const auto next_entry = std::next(entry);
+      const bool last = next_entry == at->second.end();
+      SettleIfComplete(at, entry, answers);
+      if (last) break;
+      entry = next_entry;
+    }
+    at = next_name;
+  }
+  if (joined_.size() < map_.host_of.size()) return;
+  for (auto [rank, ticket] : joined_) {
+    answers->push_back({rank, EndWords{ticket, Status::Ok(), words.last_here}});
+  }
+  joined_.clear();
+}
+
+void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
+  if (from == rank) answers->push_back({from, FarewellWords{}});
+  if (rank >= map_.host_of.size() || !left_.insert(rank).second) return;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    std::list<Entry>& rounds = at->second;
+    rounds.remove_if([&](const Entry& entry) {
+      const bool member =
+          std::find(entry.ranks.begin(), entry.ranks.end(), rank) != entry.ranks.end();
+      if (member) Fail(entry, LeftBefore(rank, std::get<std::string>(at->first)), answers);
+      return member;
+    });
+    at = rounds.empty() ? waiting_.erase(at) : std::next(at);
+  }
+  if (joined_.empty()) return;
+  for (auto [joined, ticket] : joined_) {
+    answers->push_back({joined, EndWords{ticket, LeftBefore(rank, "join"), 0}});
+  }
+  joined_.clear();
+}
+
+void Coordinator::Close(const std::string& why, Answers* answers) {
+  for (auto& [leaders, lane] : lanes_) {
+    for (const Ready& ready : lane.held) Fail(ready.entry, Aborted(why), answers);
+    lane.held.clear();
+  }
+  for (const auto& [key, rounds] : waiting_) {
+    for (const Entry& entry : rounds) Fail(entry, Aborted(why), answers);
+  }
+  for (auto [rank, ticket] : joined_) {
+    answers->push_back({rank, EndWords{ticket, Aborted(why), 0}});
+  }
+  waiting_.clear();
+  joined_.clear();
+  for (uint32_t rank : heard_of_) {
+    if (!left_.contains(rank)) answers->push_back({rank, FarewellWords{why}});
+  }
+}
+
+std::vector<std::string> Coordinator::Stalls(TimePoint now) {
+  std::vector<std::string> sentences;
+  if (options_.stall_warning.count() <= 0) return sentences;
+  for (auto& [key, rounds] : waiting_) {
+    for (Entry& entry : rounds) {
+      if (now - entry.warned_at < options_.stall_warning) continue;
+      entry.warned_at = now;
+      const auto seconds =
+          std::chrono::duration_cast<std::chrono::seconds>(now - entry.since).count();
+      std::vector<uint32_t> ready;
+      for (const Report& report : entry.reports) ready.push_back(report.leader);
+      sentences.push_back("'" + std::get<std::string>(key) + "' has waited " +
+                          std::to_string(seconds) + " s for the host of " +
+                          RankList(MissingRanks(entry)) + "; the hosts of " + RankList(ready) +
+                          " are ready");
+    }
+  }
+  return sentences;
+}
+
+}  // namespace hvd

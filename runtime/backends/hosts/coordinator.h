@@ -1,0 +1,116 @@
+// Coordinator: knows which hosts are ready for which operation, compares what they want, and gives every host the same
+// order of work. One per world, in the process of world rank 0.
+//
+// A pure state machine: words in, words out, no clock but the one that is told. One thread at a time.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "runtime/backends/hosts/host_map.h"
+#include "runtime/backends/hosts/words.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+// One rank's encoded detail.
+struct RankDetail {
+  uint32_t rank = 0;
+  std::string_view detail;
+};
+
+// Ok, or the sentence how these ranks disagree about the operation.
+using CompareDetailsOf = std::function<Status(std::string_view name, std::span<const RankDetail>)>;
+
+struct CoordinatorOptions {
+  uint64_t fusion_bytes = 64 << 20;               // operations up to this size together travel as one; 0: none do
+  Duration stall_warning = std::chrono::seconds(60);  // 0: never
+};
+
+class Coordinator {
+ public:
+  struct Answer {
+    uint32_t to = 0;  // world rank
+    Words words;
+  };
+  using Answers = std::vector<Answer>;
+
+  Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options);
+
+  // What `from` said. Words that only a coordinator says are refused.
+  Status Hear(uint32_t from, Words words, TimePoint now, Answers* answers);
+
+  // Sentences about operations that some hosts have waited for since long, each once per interval.
+  std::vector<std::string> Stalls(TimePoint now);
+
+  // The coordinator's own process leaves: fails what is pending and says so to everybody heard of.
+  void Close(const std::string& why, Answers* answers);
+
+ private:
+  struct Report {
+    uint32_t host = 0, leader = 0;
+    ReadyWords words;
+  };
+  // One operation from the first host that is ready to the last. Reports ascending by host.
+  struct Entry {
+    std::vector<uint32_t> ranks;  // of the set
+    std::vector<Report> reports;
+    TimePoint since, warned_at;
+  };
+  // The set's number alone does not tell: numbers are used again.
+  using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
+  struct Ready {
+    Entry entry;
+    RunEntry run;
+    uint64_t fusion_key = 0, bytes = 0;
+  };
+  // What the same leaders do together. Other leaders' work never waits for it here.
+  struct Lane {
+    std::deque<Ready> held;  // ready, but enough is under way
+    uint32_t under_way = 0;  // batches
+  };
+
+  void OnReady(uint32_t from, ReadyWords words, TimePoint now, Answers* answers);
+  void OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers);
+  void OnJoin(uint32_t from, const JoinWords& words, Answers* answers);
+  void OnLeave(uint32_t from, uint32_t rank, Answers* answers);
+  void OnDone(uint64_t number, Answers* answers);
+
+  std::vector<uint32_t> RanksOf(const ReadyWords& words) const;
+  std::vector<uint32_t> MissingRanks(const Entry& entry) const;
+  void SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
+                        std::list<Entry>::iterator entry, Answers* answers);
+  Status VerdictOf(const Entry& entry, const std::string& name) const;
+  Status JoinedVerdict(const Entry& entry, const std::string& name) const;
+  void Fail(const Entry& entry, const Status& status, Answers* answers);
+  Ready MakeReady(Entry entry) const;
+  std::vector<std::vector<int64_t>> ParticipantsOf(const Ready& ready) const;
+  std::vector<std::vector<int64_t>> ExtentsFor(const Ready& ready, uint32_t host) const;
+  void IssueHeld(Lane& lane, Answers* answers);
+  void Issue(Lane& lane, std::span<const Ready> batch, Answers* answers);
+
+  const HostMap map_;
+  const CompareDetailsOf compare_;
+  const CoordinatorOptions options_;
+  std::map<Key, std::list<Entry>> waiting_;  // rounds of one name: a fast host may be one ahead
+  std::map<std::vector<uint32_t>, Lane> lanes_;  // by leaders
+  std::map<uint64_t, Lane*> running_;            // by number of the batch
+  uint64_t next_number_ = 1;
+  std::map<uint32_t, uint64_t> joined_;  // world rank -> ticket of its join
+  std::set<uint32_t> left_;
+  std::set<uint32_t> heard_of_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_

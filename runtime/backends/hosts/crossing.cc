@@ -1,0 +1,341 @@
+#include "runtime/backends/hosts/crossing.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "runtime/backends/shm/cut.h"
+#include "runtime/backends/shm/pull.h"
+#include "runtime/base/align.h"
+#include "runtime/device/adasum.h"
+
+namespace hvd {
+namespace {
+
+// Up to this many bytes from all leaders together, everybody gets everything and adds for itself: one exchange, not two.
+constexpr size_t kSmallBytes = 64 << 10;
+// Calls of one batch, at most.
+constexpr int kCallBits = 24;
+
+bool TravelTogether(const CollectiveCall& a, const CollectiveCall& b) {
+  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&
+         a.op != ReduceOp::kAdasum && a.op == b.op && a.dtype == b.dtype &&
+         a.postscale == b.postscale;
+}
+
+size_t SumBytes(const CollectiveCall& call) { return call.count * SizeOf(CrossType(call.dtype)); }
+
+}  // namespace
+
+Status Crossing::Run(std::span<const std::shared_ptr<LeaderOp>> ops) {
+  const auto self = std::find(words_.leaders.begin(), words_.leaders.end(), rank_);
+  if (self == words_.leaders.end() || ops.size() != words_.entries.size()) {
+    return Internal("the coordinator gave out work that is not for this rank");
+  }
+  group_ = {words_.leaders, static_cast<uint32_t>(self - words_.leaders.begin())};
+  std::vector<Item> items;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (size_t p = 0; p < ops[i]->parts.size(); ++p) {
+      items.push_back({ops[i].get(), ops[i]->parts[p].get(), &words_.entries[i], p});
+    }
+  }
+  for (size_t first = 0; first < items.size();) {
+    size_t end = first + 1;
+    while (end < items.size() && TravelTogether(items[first].part->call, items[end].part->call)) {
+      ++end;
+    }
+    const Items together(items.data() + first, end - first);
+    const CollectiveCall& call = items[first].part->call;
+    const bool sums = call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum;
+    Status done = sums ? Allreduce(together) : RunOne(items[first]);
+    if (!done.ok()) return done;
+    first = end;
+  }
+  return Status::Ok();
+}
+
+Status Crossing::RunOne(const Item& item) {
+  switch (item.part->call.collective) {
+    case Collective::kAllreduce: return Adasum(item);
+    case Collective::kAllgather: return Allgather(item);
+    case Collective::kBroadcast: return Broadcast(item);
+    case Collective::kAlltoall: return Alltoall(item);
+    case Collective::kReducescatter: return Reducescatter(item);
+    default: return Internal("a collective that moves no data came to the leaders");
+  }
+}
+
+CrossCall Crossing::NextCall() {
+  return {group_, (words_.number << kCallBits) | calls_++, SteadyNow() + around_.timeout};
+}
+
+std::byte* Crossing::Scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    scratch_bytes_ = bytes;
+  }
+  return scratch_.get();
+}
+
+// The leader does what the members have not taken, and waits only for those in the middle of a chunk.
+Status Crossing::FinishLocalSum(LeaderPart& part) {
+  while (!part.local_sum.Help()) {
+    if (around_.given_up()) return Aborted("the world broke while a sum was made");
+    ::sched_yield();
+  }
+  return Status::Ok();
+}
+
+// ---- sums
+
+Status Crossing::Allreduce(Items items) {
+  const CollectiveCall& call = items[0].part->call;
+  size_t bytes = 0, count = 0;
+  for (const Item& item : items) {
+    if (Status local = FinishLocalSum(*item.part); !local.ok()) return local;
+    bytes += SumBytes(item.part->call);
+    count += item.part->call.count;
+  }
+  if (bytes == 0) return Status::Ok();
+  const bool packed = items.size() > 1 && leaders() > 1;
+  const bool small = bytes * leaders() <= kSmallBytes;
+  const size_t element = SizeOf(CrossType(call.dtype));
+  const size_t slice = RoundUp((count + leaders() - 1) / leaders(), kCacheLine);
+  std::byte* data = items[0].part->memory;
+  if (packed) {
+    data = Scratch(small ? bytes * (leaders() + 1) : bytes + slice * element * leaders());
+    size_t at = 0;
+    for (const Item& item : items) {
+      std::memcpy(data + at, item.part->memory, SumBytes(item.part->call));
+      at += SumBytes(item.part->call);
+    }
+  }
+  if (small && leaders() > 1) return AllreduceSmall(items, data, bytes);
+  if (leaders() > 1) {
+    if (Status combined = CombineSlices(call, data, count); !combined.ok()) return combined;
+  }
+  size_t at = 0;
+  for (const Item& item : items) {
+    const void* sum = packed ? data + at : item.part->memory;
+    FinishSum(item.part->call, item.entry->participants, {&sum, 1}, item.part->memory,
+              item.part->call.count);
+    at += SumBytes(item.part->call);
+  }
+  return Status::Ok();
+}
+
+Status Crossing::AllreduceSmall(Items items, std::byte* data, size_t bytes) {
+  const bool packed = items.size() > 1;
+  std::byte* all = packed ? data + bytes : Scratch(bytes * leaders());
+  const std::vector<size_t> each(leaders(), bytes);
+  Status gathered = around_.cross.Allgatherv(NextCall(), data, each, all);
+  if (!gathered.ok()) return gathered;
+  std::vector<const void*> sums(leaders());
+  size_t at = 0;
+  for (const Item& item : items) {
+    for (uint32_t h = 0; h < leaders(); ++h) sums[h] = all + h * bytes + at;
+    FinishSum(item.part->call, item.entry->participants, sums, item.part->memory,
+              item.part->call.count);
+    at += SumBytes(item.part->call);
+  }
+  return Status::Ok();
+}
+
+// Each leader combines one slice of all, in order of hosts, and gives it to the others.
+Status Crossing::CombineSlices(const CollectiveCall& call, std::byte* data, size_t count) {
+  const DType dtype = CrossType(call.dtype);
+  const size_t element = SizeOf(dtype);
+  const size_t slice = RoundUp((count + leaders() - 1) / leaders(), kCacheLine);
+  std::vector<size_t> bytes(leaders());
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    bytes[h] = (std::min(count, (h + 1) * slice) - std::min(count, h * slice)) * element;
+  }
+  const size_t own_bytes = bytes[group_.index];
+  const bool in_scratch = scratch_ != nullptr && data == scratch_.get();
+  std::byte* pieces = in_scratch ? data + count * element : Scratch(own_bytes * leaders());
+  const std::vector<size_t> receive(leaders(), own_bytes);
+  Status exchanged = around_.cross.Alltoallv(NextCall(), data, bytes, pieces, receive);
+  if (!exchanged.ok()) return exchanged;
+  std::byte* own = data + std::min(count, group_.index * slice) * element;
+  if (own_bytes > 0) {
+    std::vector<const void*> inputs(leaders());
+    for (uint32_t h = 0; h < leaders(); ++h) inputs[h] = pieces + h * own_bytes;
+    void* out = own;
+    ReduceRange({dtype, ArithmeticOf(call.op)}, inputs, {&out, 1}, 0, own_bytes / element);
+  }
+  return around_.cross.Allgatherv(NextCall(), own, bytes, data);
+}
+
+// Every leader gets every input and combines the same tree over all ranks: the dot products need whole vectors.
+Status Crossing::Adasum(const Item& item) {
+  LeaderPart& part = *item.part;
+  const CollectiveCall& call = part.call;
+  if (call.count == 0) return Status::Ok();
+  const std::vector<int64_t>& members = item.entry->extents[item.number];
+  if (members.size() != leaders()) return Internal("an Adasum without its numbers of ranks");
+  std::vector<size_t> bytes(leaders());
+  size_t before = 0, total = 0;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    bytes[h] = static_cast<size_t>(members[h]) * call.bytes();
+    if (h < group_.index) before += bytes[h];
+    total += bytes[h];
+  }
+  std::byte* all = Scratch(total);
+  for (size_t m = 0; m < part.inputs.size(); ++m) {
+    std::memcpy(all + before + m * call.bytes(), part.inputs[m], call.bytes());
+  }
+  Status gathered = around_.cross.Allgatherv(NextCall(), all + before, bytes, all);
+  if (!gathered.ok()) return gathered;
+  std::vector<const void*> inputs;
+  for (size_t at = 0; at < total; at += call.bytes()) inputs.push_back(all + at);
+  std::vector<double> products(DotProductCount(inputs.size()), 0.0);
+  AddDotProducts(call.dtype, inputs, 0, call.count, products);
+  const std::vector<double> weights =
+      ScaledAdasumWeights(call, products, static_cast<uint32_t>(inputs.size()));
+  void* out = part.memory;
+  WeightedSumRange(call.dtype, inputs, weights, {&out, 1}, 0, call.count);
+  return Status::Ok();
+}
+
+// Like the first half of an allreduce, with the members' rows for slices.
+Status Crossing::Reducescatter(const Item& item) {
+  LeaderPart& part = *item.part;
+  const CollectiveCall& call = part.call;
+  if (Status local = FinishLocalSum(part); !local.ok()) return local;
+  const size_t element = SizeOf(CrossType(call.dtype));
+  const auto size = static_cast<uint32_t>(item.op->set_size);
+  std::vector<size_t> bytes(leaders(), 0);
+  struct Run {
+    size_t first, bytes;
+  };
+  std::vector<Run> runs;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : item.op->hosts->parts[h].members) {
+      const RowRange rows = RowsOf(member, call.rows, size);
+      const size_t row_bytes = call.row_count * element;
+      runs.push_back({static_cast<size_t>(rows.first) * row_bytes,
+                      static_cast<size_t>(rows.count) * row_bytes});
+      bytes[h] += runs.back().bytes;
+    }
+  }
+  const size_t own = bytes[group_.index], total = SumBytes(call);
+  std::byte* pieces = Scratch(own * leaders() + total);
+  std::byte* ordered = pieces + own * leaders();
+  size_t at = 0;
+  for (const Run& run : runs) {
+    if (run.bytes != 0) std::memcpy(ordered + at, part.memory + run.first, run.bytes);
+    at += run.bytes;
+  }
+  const std::vector<size_t> receive(leaders(), own);
+  Status exchanged = around_.cross.Alltoallv(NextCall(), ordered, bytes, pieces, receive);
+  if (!exchanged.ok() || own == 0) return exchanged;
+  std::vector<const void*> inputs(leaders());
+  for (uint32_t h = 0; h < leaders(); ++h) inputs[h] = pieces + h * own;
+  FinishSum(call, item.entry->participants, inputs, part.memory, own / element);
+  return Status::Ok();
+}
+
+// ---- copies
+
+Status Crossing::Broadcast(const Item& item) {
+  LeaderPart& part = *item.part;
+  const CollectiveCall& call = part.call;
+  if (call.bytes() == 0) return Status::Ok();
+  uint32_t root = 0;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    const std::vector<uint32_t>& members = item.op->hosts->parts[h].members;
+    const auto found = std::find(members.begin(), members.end(), call.root);
+    if (found == members.end()) continue;
+    root = h;
+    if (h != group_.index) continue;
+    std::memcpy(part.memory, part.inputs[static_cast<size_t>(found - members.begin())],
+                call.bytes());
+  }
+  return around_.cross.Broadcast(NextCall(), root, part.memory, call.bytes());
+}
+
+// Registered memory for a table of numbers, which the call has filled in board order, and the data behind it.
+Status Crossing::MakeResult(LeaderPart& part, size_t table_words, size_t data_bytes,
+                            std::byte** data) {
+  const size_t table_bytes = RoundUp(table_words * sizeof(int64_t), kCacheLine);
+  Status why;
+  part.memory = static_cast<std::byte*>(
+      around_.heap.Allocate(table_bytes + data_bytes, /*zeroed=*/false, &why));
+  if (part.memory == nullptr) return why;
+  part.board->table_bytes = table_bytes;
+  part.board->result_bytes = table_bytes + data_bytes;
+  *data = part.memory + table_bytes;
+  return Status::Ok();
+}
+
+// The result lies in order of hosts, and of members within a host.
+Status Crossing::Allgather(const Item& item) {
+  LeaderPart& part = *item.part;
+  const std::vector<int64_t>& rows = item.entry->extents[item.number];
+  std::vector<size_t> bytes(leaders(), 0);
+  size_t before = 0;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : item.op->hosts->parts[h].members) {
+      bytes[h] += static_cast<size_t>(rows[member]) * part.call.row_bytes();
+    }
+    if (h < group_.index) before += bytes[h];
+  }
+  const size_t total = std::accumulate(bytes.begin(), bytes.end(), size_t{0});
+  std::byte* data = nullptr;
+  if (Status made = MakeResult(part, rows.size(), total, &data); !made.ok()) return made;
+  std::memcpy(part.memory, rows.data(), rows.size() * sizeof(int64_t));
+  if (total == 0) return Status::Ok();
+  std::byte* at = data + before;
+  for (size_t m = 0; m < part.inputs.size(); ++m) {
+    const size_t own = static_cast<size_t>(part.extents[m][0]) * part.call.row_bytes();
+    if (own != 0) std::memcpy(at, part.inputs[m], own);
+    at += own;
+  }
+  return around_.cross.Allgatherv(NextCall(), data + before, bytes, data);
+}
+
+// For each host, for each receiver there: what the members here send it. So what comes in lies by sender's host, then by
+// receiver here, then by sender.
+Status Crossing::Alltoall(const Item& item) {
+  LeaderPart& part = *item.part;
+  const size_t row_bytes = part.call.row_bytes(), size = item.op->set_size;
+  const std::vector<int64_t>& receive_rows = item.entry->extents[item.number];
+  const auto& hosts = item.op->hosts->parts;
+  const size_t here = hosts[group_.index].members.size();
+  std::vector<size_t> send(leaders(), 0), receive(leaders(), 0);
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : hosts[h].members) {
+      for (size_t i = 0; i < here; ++i) {
+        send[h] += static_cast<size_t>(part.extents[i][member]) * row_bytes;
+        receive[h] += static_cast<size_t>(receive_rows[i * size + member]) * row_bytes;
+      }
+    }
+  }
+  std::byte* data = nullptr;
+  const size_t incoming = std::accumulate(receive.begin(), receive.end(), size_t{0});
+  if (Status made = MakeResult(part, receive_rows.size(), incoming, &data); !made.ok()) return made;
+  std::memcpy(part.memory, receive_rows.data(), receive_rows.size() * sizeof(int64_t));
+  std::vector<std::vector<size_t>> first(here, std::vector<size_t>(size + 1, 0));
+  for (size_t i = 0; i < here; ++i) {
+    for (size_t j = 0; j < size; ++j) {
+      first[i][j + 1] = first[i][j] + static_cast<size_t>(part.extents[i][j]) * row_bytes;
+    }
+  }
+  std::byte* packed = Scratch(std::accumulate(send.begin(), send.end(), size_t{0}));
+  std::byte* at = packed;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : hosts[h].members) {
+      for (size_t i = 0; i < here; ++i) {
+        const size_t bytes = first[i][member + 1] - first[i][member];
+        if (bytes != 0) std::memcpy(at, part.inputs[i] + first[i][member], bytes);
+        at += bytes;
+      }
+    }
+  }
+  return around_.cross.Alltoallv(NextCall(), packed, send, data, receive);
+}
+
+}  // namespace hvd

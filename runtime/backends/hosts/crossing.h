@@ -1,0 +1,68 @@
+// Crossing: carries out a batch of operations between the leaders of hosts, once the coordinator has given the order.
+//
+// Everything is added in order of hosts, whatever travels together: a result does not depend on fusion.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_CROSSING_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_CROSSING_H_
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/backends/cross.h"
+#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/device/shared_heap.h"
+
+namespace hvd {
+
+class Crossing {
+ public:
+  struct Surroundings {
+    Cross& cross;
+    SharedHeap& heap;
+    Duration timeout;                // of one collective between leaders
+    std::function<bool()> given_up;  // the world is broken: nothing is waited for any more
+  };
+
+  Crossing(Surroundings around, const RunWords& words, uint32_t rank)
+      : around_(around), words_(words), rank_(rank) {}
+
+  // ops[i] belongs to words.entries[i]. When this is ok all results are ready to be published.
+  Status Run(std::span<const std::shared_ptr<LeaderOp>> ops);
+
+ private:
+  struct Item {
+    LeaderOp* op;
+    LeaderPart* part;
+    const RunEntry* entry;
+    size_t number;  // of the part
+  };
+  using Items = std::span<const Item>;
+
+  CrossCall NextCall();
+  uint32_t leaders() const { return static_cast<uint32_t>(words_.leaders.size()); }
+  std::byte* Scratch(size_t bytes);
+  Status FinishLocalSum(LeaderPart& part);
+  Status RunOne(const Item& item);
+  Status Allreduce(Items items);
+  Status AllreduceSmall(Items items, std::byte* data, size_t bytes);
+  Status CombineSlices(const CollectiveCall& call, std::byte* data, size_t count);
+  Status Adasum(const Item& item);
+  Status Reducescatter(const Item& item);
+  Status Broadcast(const Item& item);
+  Status Allgather(const Item& item);
+  Status Alltoall(const Item& item);
+  Status MakeResult(LeaderPart& part, size_t table_words, size_t data_bytes, std::byte** data);
+
+  Surroundings around_;
+  const RunWords& words_;
+  const uint32_t rank_;
+  CrossGroup group_;
+  uint64_t calls_ = 0;
+  std::unique_ptr<std::byte[]> scratch_;
+  size_t scratch_bytes_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_CROSSING_H_

@@ -1,0 +1,41 @@
+// HostMap: which ranks of the world are on which host, as every rank knows it.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hvd {
+
+struct HostMap {
+  std::vector<uint32_t> host_of;  // by world rank
+  uint32_t rank = 0;              // this process
+
+  uint32_t here() const { return host_of[rank]; }
+};
+
+// The members of a set by host: what every host has to know to lay out data alike.
+struct HostParts {
+  struct Part {
+    uint32_t host = 0;
+    std::vector<uint32_t> members;  // indices in the set, ascending
+  };
+  std::vector<Part> parts;  // ascending by host; hosts without a member are left out
+
+  HostParts(const HostMap& map, std::span<const uint32_t> ranks) {
+    for (uint32_t i = 0; i < ranks.size(); ++i) {
+      const uint32_t host = map.host_of[ranks[i]];
+      size_t at = 0;
+      while (at < parts.size() && parts[at].host < host) ++at;
+      if (at == parts.size() || parts[at].host != host) {
+        parts.insert(parts.begin() + static_cast<ptrdiff_t>(at), Part{host, {}});
+      }
+      parts[at].members.push_back(i);
+    }
+  }
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_

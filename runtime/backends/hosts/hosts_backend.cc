@@ -1,0 +1,439 @@
+#include "runtime/backends/hosts/hosts_backend.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "runtime/backends/hosts/results.h"
+
+namespace hvd {
+namespace {
+
+bool SendsData(const CollectiveCall& call) {
+  switch (call.collective) {
+    case Collective::kBarrier:
+    case Collective::kJoin: return false;
+    case Collective::kBroadcast: return call.root == call.group->index;
+    default: return true;
+  }
+}
+
+bool MakesSum(const CollectiveCall& call) {
+  return call.collective == Collective::kReducescatter ||
+         (call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum);
+}
+
+bool HasExtents(const CollectiveCall& call) {
+  return call.collective == Collective::kAllgather || call.collective == Collective::kAlltoall;
+}
+
+// Operations with the same key may travel together.
+uint64_t FusionKey(const CollectiveCall& call) {
+  if (call.collective != Collective::kAllreduce || call.op == ReduceOp::kAdasum) return 0;
+  const auto scale = std::bit_cast<uint64_t>(call.postscale) * 0x9e3779b97f4a7c15u;
+  return (scale << 16) | uint64_t{static_cast<uint8_t>(call.op)} << 8 |
+         (uint64_t{static_cast<uint8_t>(call.dtype)} + 1);
+}
+
+size_t InputBytes(const CollectiveCall& call, const Contributions& parts, uint32_t member) {
+  if (!HasExtents(call)) return call.bytes();
+  return static_cast<size_t>(parts.extents[member].rows) * call.row_bytes();
+}
+
+constexpr size_t ControlBytes(uint32_t members) { return MarkBytes(members) + sizeof(Board); }
+
+Board* BoardIn(std::byte* control, uint32_t members) {
+  return reinterpret_cast<Board*>(control + MarkBytes(members));
+}
+
+}  // namespace
+
+// An operation of a group that is on several hosts.
+struct HostsBackend::MemberOp final : OpState {
+  Loan loan;                     // with the board that is used if this rank leads
+  std::byte* input = nullptr;    // where peers can read it
+  void* staging = nullptr;       // `input`, if that is a copy
+  uint32_t members = 0, self = 0;  // of Group::local
+  bool started = false, settled = false, leads = false;
+  uint32_t leader = 0;                // index in Group::local
+  std::vector<uint32_t> taking_part;  // indices in Group::local
+  std::byte* control = nullptr;       // of the leader
+  Board* board = nullptr;
+  std::vector<const void*> inputs;  // of those that take part, where this rank may help with a sum
+  std::optional<LocalSum> sum;
+  std::shared_ptr<LeaderOp> op;  // if this rank leads
+  std::shared_ptr<LeaderPart> part;
+};
+
+// An operation that another backend serves.
+struct HostsBackend::OneHostOp final : OpState {
+  std::unique_ptr<OpState> state;
+};
+
+HostsBackend::HostsBackend(Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
+                           Cross& cross, Options options)
+    : one_host_(one_host),
+      lending_(heap),
+      peer_memory_(peer_memory),
+      map_(options.conductor.map),
+      nudge_host_(std::move(options.nudge_host)),
+      conductor_(cross, heap, std::move(options.conductor)) {}
+
+HostsBackend::~HostsBackend() = default;
+
+// ---- before the members of this host have agreed
+
+Result<Offer> HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) {
+  if (call.group->on_one_host()) {
+    std::unique_ptr<OpState> inner;
+    Result<Offer> offer = one_host_.Prepare(call, &inner);
+    if (!offer.ok()) return offer;
+    if (inner != nullptr) {
+      auto op = std::make_unique<OneHostOp>();
+      op->state = std::move(inner);
+      *state = std::move(op);
+    }
+    return offer;
+  }
+  lending_.Collect();
+  auto op = std::make_unique<MemberOp>();
+  Offer offer;
+  Status lent = LendInput(call, *op, &offer);
+  if (!lent.ok()) {
+    Abandon(std::move(op), false);
+    return lent;
+  }
+  *state = std::move(op);
+  return offer;
+}
+
+Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op, Offer* offer) {
+  op.members = call.group->local_size();
+  op.self = call.group->local_index;
+  Result<Loan> loan = lending_.Open(op.members, ControlBytes(op.members));
+  if (!loan.ok()) return loan.status();
+  op.loan = *loan;
+  Location data;
+  if (SendsData(call) && call.bytes() != 0) {
+    SharedHeap& heap = lending_.heap();
+    std::optional<Location> place = heap.Locate(call.input, call.bytes());
+    op.input = static_cast<std::byte*>(const_cast<void*>(call.input));
+    if (!place) {
+      Status why;
+      op.staging = heap.Allocate(call.bytes(), /*zeroed=*/false, &why);
+      if (op.staging == nullptr) return why;
+      std::memcpy(op.staging, call.input, call.bytes());
+      op.input = static_cast<std::byte*>(op.staging);
+      place = heap.Locate(op.staging, call.bytes());
+    }
+    data = *place;
+  }
+  LoanOffer{data, op.loan.control_at, op.staging != nullptr}.WriteTo(offer);
+  return Status::Ok();
+}
+
+// ---- when they have
+
+Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
+                                 const Contributions& parts) {
+  if (call.group->on_one_host()) {
+    auto* inner = static_cast<OneHostOp*>(state);
+    return one_host_.Start(call, inner == nullptr ? nullptr : inner->state.get(), parts);
+  }
+  auto& op = static_cast<MemberOp&>(*state);
+  if (parts.elsewhere == nullptr) {
+    return Internal("an operation over several hosts was started without its name");
+  }
+  op.started = true;
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (parts.joined.empty() || parts.joined[m] == 0) op.taking_part.push_back(m);
+  }
+  // Every rank says for itself that it has joined.
+  if (call.collective == Collective::kJoin) op.taking_part = {op.self};
+  op.leader = op.taking_part[0];
+  op.leads = op.leader == op.self;
+  if (op.leads) {
+    Lead(call, op, parts);
+    return false;
+  }
+  if (Status followed = Follow(call, op, parts); !followed.ok()) return followed;
+  if (op.board->now() == Phase::kSilent && nudge_host_) nudge_host_();
+  return false;
+}
+
+Status HostsBackend::Follow(const CollectiveCall& call, MemberOp& op, const Contributions& parts) {
+  const Location control = LoanOffer::In(parts.offers[op.leader]).control;
+  Result<std::byte*> resolved = peer_memory_.Resolve(control, ControlBytes(op.members));
+  if (!resolved.ok()) return resolved.status();
+  op.control = *resolved;
+  op.board = BoardIn(op.control, op.members);
+  const bool sound = parts.elsewhere->disagreement == nullptr;
+  if (!sound || !MakesSum(call) || call.bytes() == 0) return Status::Ok();
+  Result<std::vector<const void*>> inputs = InputsOf(call, op, parts);
+  if (!inputs.ok()) return inputs.status();
+  op.inputs = std::move(*inputs);
+  return Status::Ok();
+}
+
+// Where the inputs of those that take part are in this process; null where there is nothing.
+Result<std::vector<const void*>> HostsBackend::InputsOf(const CollectiveCall& call,
+                                                        const MemberOp& op,
+                                                        const Contributions& parts) {
+  std::vector<const void*> inputs;
+  for (uint32_t m : op.taking_part) {
+    const Location data = LoanOffer::In(parts.offers[m]).data;
+    const size_t bytes = InputBytes(call, parts, m);
+    if (m == op.self || data.segment == 0 || bytes == 0) {
+      inputs.push_back(m == op.self ? op.input : nullptr);
+      continue;
+    }
+    Result<std::byte*> resolved = peer_memory_.Resolve(data, bytes);
+    if (!resolved.ok()) return resolved.status();
+    inputs.push_back(*resolved);
+  }
+  return inputs;
+}
+
+// What goes wrong here is told to the other hosts like a disagreement, so that nobody waits for us.
+void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const Contributions& parts) {
+  const Elsewhere& elsewhere = *parts.elsewhere;
+  op.control = op.loan.control;
+  op.board = BoardIn(op.control, op.members);
+  for (uint32_t m = 0; m < op.members; ++m) {
+    const bool looks = std::find(op.taking_part.begin(), op.taking_part.end(), m) !=
+                       op.taking_part.end();
+    if (!looks) op.loan.marks()[m].store(1, std::memory_order_relaxed);
+  }
+  const bool first = elsewhere.part == 0, disagree = elsewhere.disagreement != nullptr;
+  if (first) {
+    assembling_ = std::make_shared<LeaderOp>();
+    assembling_->ready = WordsFor(call, parts);
+    assembling_->hosts = std::make_shared<HostParts>(map_, call.group->ranks);
+    assembling_->set_size = call.group->size();
+    assembling_->last_here = call.collective == Collective::kJoin && call.root < call.group->size()
+                                 ? call.group->ranks[call.root]
+                                 : map_.rank;
+  }
+  op.op = assembling_;
+  op.part = std::make_shared<LeaderPart>();
+  op.part->board = op.board;
+  assembling_->parts.push_back(op.part);
+  ReadyWords& ready = assembling_->ready;
+  Status built = disagree ? *elsewhere.disagreement : BuildPart(call, op, parts, *op.part);
+  if (!built.ok() && ready.failure.ok()) ready.failure = built;
+  if (ready.fusion_key != FusionKey(call)) ready.fusion_key = 0;
+  if (!disagree && elsewhere.part + 1 < elsewhere.part_count) return;
+  conductor_.Post(std::exchange(assembling_, nullptr));
+}
+
+ReadyWords HostsBackend::WordsFor(const CollectiveCall& call, const Contributions& parts) const {
+  ReadyWords words;
+  words.set = call.group->id;
+  if (call.group->id != 0) words.ranks = call.group->ranks;
+  words.collective = call.collective;
+  words.name = parts.elsewhere->name;
+  words.detail = parts.elsewhere->detail;
+  words.fusion_key = FusionKey(call);
+  for (uint32_t m = 0; m < parts.joined.size(); ++m) {
+    if (parts.joined[m] == 0) continue;
+    words.joined.push_back(call.group->ranks[call.group->local_to_group[m]]);
+  }
+  return words;
+}
+
+Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op,
+                               const Contributions& parts, LeaderPart& part) {
+  part.call = call;
+  part.call.input = part.call.output = nullptr;
+  part.call.group = nullptr;
+  part.call.result = nullptr;
+  part.call.splits = nullptr;
+  PartWords words;
+  words.bytes = call.bytes();
+  if (HasExtents(call)) {
+    for (uint32_t m : op.taking_part) {
+      const Extent& extent = parts.extents[m];
+      part.extents.emplace_back(extent.splits.begin(), extent.splits.end());
+      if (call.collective == Collective::kAllgather) part.extents.back() = {extent.rows};
+      words.extents.insert(words.extents.end(), part.extents.back().begin(),
+                           part.extents.back().end());
+    }
+  }
+  if (call.op == ReduceOp::kAdasum && call.collective == Collective::kAllreduce) {
+    words.extents = {static_cast<int64_t>(op.taking_part.size())};
+  }
+  op.op->ready.parts.push_back(std::move(words));
+  Result<std::vector<const void*>> inputs = InputsOf(call, op, parts);
+  if (!inputs.ok()) return inputs.status();
+  for (const void* input : *inputs) part.inputs.push_back(static_cast<const std::byte*>(input));
+  op.inputs = std::move(*inputs);
+  if (Status taken = TakeMemory(call, op, part); !taken.ok()) return taken;
+  op.board->Enter(Phase::kStarted);
+  return Status::Ok();
+}
+
+// Where the size is known already; otherwise the crossing takes it.
+Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderPart& part) {
+  if (HasExtents(call) || call.bytes() == 0) return Status::Ok();
+  const bool sums = MakesSum(call);
+  const size_t bytes = sums ? call.count * SizeOf(CrossType(call.dtype)) : call.bytes();
+  SharedHeap& heap = lending_.heap();
+  Status why;
+  part.memory = static_cast<std::byte*>(heap.Allocate(bytes, /*zeroed=*/false, &why));
+  if (part.memory == nullptr) return why;
+  op.board->result_bytes = call.bytes();
+  if (call.collective == Collective::kReducescatter) {
+    const auto& hosts = op.op->hosts->parts;
+    const auto here = std::find_if(hosts.begin(), hosts.end(), [&](const HostParts::Part& p) {
+      return p.host == map_.here();
+    });
+    op.board->result_bytes = ScatteredBytes(call, *here, call.group->size());
+  }
+  if (!sums) return Status::Ok();
+  part.local_sum = LocalSum(call, op.inputs, part.memory, op.board);
+  op.sum = part.local_sum;
+  op.board->sum = *heap.Locate(part.memory, bytes);
+  if (part.local_sum.IsSmall()) part.local_sum.Help();
+  return Status::Ok();
+}
+
+// ---- on the way
+
+Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
+  if (call.group->on_one_host()) {
+    auto* inner = static_cast<OneHostOp*>(state);
+    return one_host_.Advance(call, inner == nullptr ? nullptr : inner->state.get());
+  }
+  auto& op = static_cast<MemberOp&>(*state);
+  switch (op.board->now()) {
+    case Phase::kSilent: return false;
+    case Phase::kStarted: Help(call, op); return false;
+    case Phase::kFailed: {
+      Status why = ReadFailure(op);
+      Finish(op);
+      return why;
+    }
+    case Phase::kDone: break;
+  }
+  Status taken = TakeResult(call, op);
+  Finish(op);
+  if (!taken.ok()) return taken;
+  return true;
+}
+
+void HostsBackend::Help(const CollectiveCall& call, MemberOp& op) {
+  if (op.inputs.empty() || op.board->sum.segment == 0) return;
+  if (!op.sum) {
+    const size_t bytes = call.count * SizeOf(CrossType(call.dtype));
+    Result<std::byte*> sum = peer_memory_.Resolve(op.board->sum, bytes);
+    if (!sum.ok()) {
+      op.inputs.clear();  // the leader does it
+      return;
+    }
+    op.sum.emplace(call, op.inputs, *sum, op.board);
+  }
+  op.sum->Help();
+}
+
+Status HostsBackend::ReadFailure(const MemberOp& op) {
+  const auto code = static_cast<Code>(op.board->code);
+  std::string sentence = "an operation with other hosts failed, and there was no memory to say why";
+  if (op.leads && op.board->text.segment != 0) {
+    sentence.assign(reinterpret_cast<const char*>(op.part->memory), op.board->text_bytes);
+  } else if (op.board->text.segment != 0) {
+    Result<std::byte*> text = peer_memory_.Resolve(op.board->text, op.board->text_bytes);
+    if (text.ok()) sentence.assign(reinterpret_cast<const char*>(*text), op.board->text_bytes);
+  }
+  return {code, std::move(sentence)};
+}
+
+Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) {
+  if (call.collective == Collective::kBarrier) return Status::Ok();
+  if (call.collective == Collective::kJoin) {
+    if (call.result != nullptr) call.result->rows = op.board->last_joined;
+    return Status::Ok();
+  }
+  const Board& board = *op.board;
+  const std::byte* memory = op.leads ? op.part->memory : nullptr;
+  if (!op.leads && board.result.segment != 0) {
+    Result<std::byte*> resolved = peer_memory_.Resolve(board.result, board.result_bytes);
+    if (!resolved.ok()) return resolved.status();
+    memory = *resolved;
+  }
+  const HostParts hosts(map_, call.group->ranks);
+  size_t here = 0;
+  while (hosts.parts[here].host != map_.here()) ++here;
+  std::span<const int64_t> table;
+  if (HasExtents(call)) {
+    const size_t rows = call.collective == Collective::kAllgather ? 1 : op.members;
+    table = {reinterpret_cast<const int64_t*>(memory), rows * call.group->size()};
+  }
+  ResultPlan plan = PlanResult(call, hosts, here, table);
+  void* output = call.output;
+  if (call.result != nullptr) {
+    call.result->rows = plan.rows;
+    call.result->received_splits = std::move(plan.received_splits);
+  }
+  if (output == nullptr && plan.bytes != 0) {
+    Status why;
+    output = lending_.heap().AllocateAnywhere(plan.bytes, &why);
+    if (output == nullptr) return why;
+    call.result->made_output = output;
+  }
+  for (const ResultPiece& piece : plan.pieces) {
+    std::memcpy(static_cast<std::byte*>(output) + piece.target,
+                memory + board.table_bytes + piece.source, piece.bytes);
+  }
+  return Status::Ok();
+}
+
+// The board says that nobody looks at inputs any more; our look at the leader's memory ends here.
+void HostsBackend::Finish(MemberOp& op) {
+  op.settled = true;
+  if (op.staging != nullptr) lending_.heap().Free(std::exchange(op.staging, nullptr));
+  if (op.leads) {
+    op.loan.staging = op.part->memory;
+    lending_.TakeBackWhenLeft(&op.loan, op.self);
+    return;
+  }
+  reinterpret_cast<LeftMark*>(op.control)[op.self].store(1, std::memory_order_release);
+  lending_.TakeBack(&op.loan);
+}
+
+// ---- ends
+
+bool HostsBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {
+  if (call.group->on_one_host()) {
+    const auto* inner = static_cast<const OneHostOp*>(state);
+    return one_host_.Needs(call, inner == nullptr ? nullptr : inner->state.get(), peer);
+  }
+  const auto& op = static_cast<const MemberOp&>(*state);
+  if (!op.started || op.leads || call.group->local[op.leader] != peer) return false;
+  const Phase phase = op.board->now();
+  return phase != Phase::kDone && phase != Phase::kFailed;
+}
+
+void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
+  if (state == nullptr) return;
+  if (auto* inner = dynamic_cast<OneHostOp*>(state.get())) {
+    one_host_.Abandon(std::move(inner->state), peers_may_work);
+    return;
+  }
+  auto& op = static_cast<MemberOp&>(*state);
+  if (op.settled) return;
+  if (op.started) {
+    // The conductor, or a peer, may be at work on this memory: it is never used again.
+    if (op.leads && op.op != assembling_) {
+      conductor_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) +
+                                                   " gave up '" + op.op->ready.name + "'");
+    }
+    return;
+  }
+  if (peers_may_work) return;
+  if (op.staging != nullptr) lending_.heap().Free(op.staging);
+  if (op.loan.control != nullptr) lending_.TakeBack(&op.loan);
+}
+
+}  // namespace hvd

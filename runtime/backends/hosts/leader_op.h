@@ -1,0 +1,38 @@
+// LeaderOp: an operation at the member that leads it on its host, from Start until the result is on the board. Made under
+// the engine's lock, then used by the conductor's threads alone, in memory that outlives it.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/backends/collective.h"
+#include "runtime/backends/hosts/board.h"
+#include "runtime/backends/hosts/host_map.h"
+#include "runtime/backends/hosts/local_sum.h"
+#include "runtime/backends/hosts/words.h"
+
+namespace hvd {
+
+// One tensor of it.
+struct LeaderPart {
+  CollectiveCall call;                     // without the caller's memory and the group
+  Board* board = nullptr;
+  std::vector<const std::byte*> inputs;    // of the members here that take part, ascending; null where nothing is sent
+  std::vector<std::vector<int64_t>> extents;  // of each of them. Allgather: rows; alltoall: rows for each member of the set
+  LocalSum local_sum;
+  std::byte* memory = nullptr;  // registered: the sum, then the result
+};
+
+struct LeaderOp {
+  ReadyWords ready;
+  std::shared_ptr<const HostParts> hosts;  // of the set
+  size_t set_size = 0;
+  std::vector<std::shared_ptr<LeaderPart>> parts;
+  uint32_t last_here = 0;  // of a join
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_

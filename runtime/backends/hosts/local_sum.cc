@@ -1,0 +1,87 @@
+#include "runtime/backends/hosts/local_sum.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+constexpr size_t kChunkBytes = 128 << 10;
+constexpr size_t kSmallBytes = 32 << 10;
+// Chunks beyond any count: added to `claimed`, they leave nothing to take.
+constexpr uint64_t kStopped = uint64_t{1} << 48;
+constexpr size_t kBlock = 2048;
+
+}  // namespace
+
+Arithmetic ArithmeticOf(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kMin: return Arithmetic::kMin;
+    case ReduceOp::kMax: return Arithmetic::kMax;
+    case ReduceOp::kProduct: return Arithmetic::kProduct;
+    default: return Arithmetic::kSum;
+  }
+}
+
+LocalSum::LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum,
+                   Board* board)
+    : spec_{call.dtype, ArithmeticOf(call.op), call.prescale},
+      inputs_(std::move(inputs)),
+      sum_(sum),
+      board_(board),
+      count_(call.count),
+      chunk_(kChunkBytes / SizeOf(call.dtype)) {}
+
+bool LocalSum::IsSmall() const {
+  return count_ * SizeOf(spec_.dtype) * inputs_.size() <= kSmallBytes;
+}
+
+void LocalSum::Combine(size_t first, size_t count) {
+  if (CrossType(spec_.dtype) == spec_.dtype) {
+    ReduceRange(spec_, inputs_, {&sum_, 1}, first, count);
+  } else {
+    WideReduceRange(spec_, inputs_, static_cast<float*>(sum_), first, count);
+  }
+}
+
+bool LocalSum::Help() {
+  if (board_ == nullptr) return true;
+  while (board_->claimed.load(std::memory_order_relaxed) < chunks()) {
+    const uint64_t chunk = board_->claimed.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= chunks()) break;
+    const size_t first = chunk * chunk_;
+    Combine(first, std::min(chunk_, count_ - first));
+    board_->finished.fetch_add(1, std::memory_order_release);
+  }
+  return board_->finished.load(std::memory_order_acquire) >= chunks();
+}
+
+bool LocalSum::Stop() {
+  if (board_ == nullptr) return true;
+  uint64_t claimed = board_->claimed.load(std::memory_order_relaxed);
+  if (claimed < kStopped) claimed = board_->claimed.fetch_add(kStopped, std::memory_order_relaxed);
+  const uint64_t taken = std::min(chunks(), claimed % kStopped);
+  return board_->finished.load(std::memory_order_acquire) >= taken;
+}
+
+void FinishSum(const CollectiveCall& call, uint32_t participants,
+               std::span<const void* const> inputs, void* output, size_t count) {
+  const double divisor = call.op == ReduceOp::kAverage ? participants : 1.0;
+  const ReduceSpec spec{CrossType(call.dtype), ArithmeticOf(call.op), 1.0, call.postscale, divisor};
+  if (spec.dtype == call.dtype) {
+    ReduceRange(spec, inputs, {&output, 1}, 0, count);
+    return;
+  }
+  // Through a block of its own, because a narrow output may lie upon a wide input.
+  alignas(kCacheLine) float block[kBlock];
+  std::vector<const void*> from(inputs.size());
+  void* to = block;
+  for (size_t first = 0; first < count; first += kBlock) {
+    const size_t n = std::min(kBlock, count - first);
+    for (size_t i = 0; i < inputs.size(); ++i) from[i] = static_cast<const float*>(inputs[i]) + first;
+    ReduceRange(spec, from, {&to, 1}, 0, n);
+    NarrowRange(call.dtype, block, static_cast<std::byte*>(output) + first * SizeOf(call.dtype), n);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,52 @@
+// LocalSum: the inputs of the members on one host, combined into memory of the leader in chunks that anybody takes: members
+// that wait, and the leader's cross thread, which never waits for them.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "runtime/backends/collective.h"
+#include "runtime/backends/hosts/board.h"
+#include "runtime/device/host_reduce.h"
+
+namespace hvd {
+
+// The type in which sums travel between hosts: the small floating types in float32, so that they are rounded once.
+constexpr DType CrossType(DType dtype) { return IsNarrow(dtype) ? DType::kFloat32 : dtype; }
+
+Arithmetic ArithmeticOf(ReduceOp op);
+
+class LocalSum {
+ public:
+  LocalSum() = default;
+  // `inputs` in rank order; `sum` has room for call.count elements of CrossType.
+  LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum, Board* board);
+
+  // True if the work is so small that nobody should be asked to help.
+  bool IsSmall() const;
+  // Takes chunks until none is left. True when all are finished, by whomever.
+  bool Help();
+  // Nobody takes a chunk any more. True when those that were taken are finished.
+  bool Stop();
+
+ private:
+  uint64_t chunks() const { return (count_ + chunk_ - 1) / chunk_; }
+  void Combine(size_t first, size_t count);
+
+  ReduceSpec spec_;
+  std::vector<const void*> inputs_;
+  void* sum_ = nullptr;
+  Board* board_ = nullptr;
+  size_t count_ = 0, chunk_ = 1;
+};
+
+// Combines the hosts' sums (of CrossType) in their order, applies the scales, and stores `output` in the type itself.
+// `output` may be where one of the inputs is, at its beginning.
+void FinishSum(const CollectiveCall& call, uint32_t participants,
+               std::span<const void* const> inputs, void* output, size_t count);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_

@@ -1,0 +1,123 @@
+#include "runtime/core/message.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/align.h"
+
+namespace hvd {
+namespace {
+
+// More than this in one message is a defect of the sender.
+constexpr uint64_t kLargestMessage = 1ull << 36;
+
+bool TravelsInHead(const Offer& offer) {
+  return !offer.payload.empty() && offer.payload.size() <= sizeof MessageHead::words;
+}
+
+void Append(std::byte** at, const void* bytes, size_t count) {
+  if (count != 0) std::memcpy(*at, bytes, count);
+  *at += count;
+}
+
+}  // namespace
+
+size_t BytesOf(const OutgoingRequest& request) {
+  size_t bytes = sizeof(MessageHead) + RoundUp(request.detail.size(), 8);
+  if (!TravelsInHead(*request.first)) bytes += request.first->payload.size();
+  for (const Offer& offer : request.more) bytes += sizeof(MoreOffer) + offer.payload.size();
+  return bytes;
+}
+
+void Write(const OutgoingRequest& request, std::span<std::byte> place) {
+  const Offer& first = *request.first;
+  MessageHead head{};
+  head.name_id = request.name_id;
+  head.detail_bytes = static_cast<uint32_t>(request.detail.size());
+  head.more_offers = static_cast<uint16_t>(request.more.size());
+  std::span<const std::byte> payload = first.payload;
+  if (TravelsInHead(first)) {
+    // An offer with a payload says nothing else.
+    std::memcpy(head.words, payload.data(), payload.size());
+    head.tiny_bytes = static_cast<uint8_t>(payload.size());
+    payload = {};
+  } else {
+    std::copy(first.words.begin(), first.words.end(), head.words);
+  }
+  head.payload_bytes = static_cast<uint32_t>(payload.size());
+  std::byte* at = place.data();
+  Append(&at, &head, sizeof head);
+  Append(&at, request.detail.data(), request.detail.size());
+  at += RoundUp(request.detail.size(), 8) - request.detail.size();
+  for (const Offer& offer : request.more) {
+    MoreOffer more{};
+    std::copy(offer.words.begin(), offer.words.end(), more.words);
+    more.payload_bytes = offer.payload.size();
+    Append(&at, &more, sizeof more);
+  }
+  Append(&at, payload.data(), payload.size());
+  for (const Offer& offer : request.more) Append(&at, offer.payload.data(), offer.payload.size());
+}
+
+Status Read(std::span<const std::byte> message, IncomingRequest* request) {
+  const Status damaged = InvalidArgument("a damaged request");
+  MessageHead& head = request->head;
+  if (message.size() < sizeof head) return damaged;
+  std::memcpy(&head, message.data(), sizeof head);
+  message = message.subspan(sizeof head);
+  const size_t detail = RoundUp(head.detail_bytes, 8);
+  const size_t offers = size_t{head.more_offers} * sizeof(MoreOffer);
+  const bool tiny_fits = head.tiny_bytes <= sizeof head.words;
+  if (head.kind != MessageKind::kRequest || detail + offers > message.size() || !tiny_fits) {
+    return damaged;
+  }
+  request->detail = {reinterpret_cast<const char*>(message.data()), head.detail_bytes};
+  request->offers = message.subspan(detail, offers);
+  request->payloads = message.subspan(detail + offers);
+  uint64_t payload = head.payload_bytes;
+  for (size_t i = 0; i < head.more_offers; ++i) {
+    MoreOffer more;
+    std::memcpy(&more, request->offers.data() + i * sizeof more, sizeof more);
+    if (more.payload_bytes > kLargestMessage) return damaged;
+    payload += more.payload_bytes;
+  }
+  return payload == request->payloads.size() ? Status::Ok() : damaged;
+}
+
+void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>* more) {
+  const MessageHead& head = request.head;
+  std::copy(std::begin(head.words), std::end(head.words), first->words.begin());
+  if (head.tiny_bytes != 0) {
+    first->payload = std::as_bytes(std::span(first->words)).first(head.tiny_bytes);
+  } else {
+    first->payload = request.payloads.first(head.payload_bytes);
+  }
+  if (more->size() != head.more_offers) more->resize(head.more_offers);
+  size_t at = head.payload_bytes;
+  for (size_t i = 0; i < more->size(); ++i) {
+    MoreOffer each;
+    std::memcpy(&each, request.offers.data() + i * sizeof each, sizeof each);
+    Offer& offer = (*more)[i];
+    std::copy(std::begin(each.words), std::end(each.words), offer.words.begin());
+    offer.payload = request.payloads.subspan(at, each.payload_bytes);
+    at += each.payload_bytes;
+  }
+}
+
+Status Assembly::Add(const MessageHead& head, std::span<const std::byte> piece) {
+  if (total_ == 0) total_ = head.words[0];
+  const bool follows = head.words[0] == total_ && head.words[1] == bytes_.size();
+  if (!follows || total_ > kLargestMessage || piece.empty() ||
+      piece.size() > total_ - bytes_.size()) {
+    return InvalidArgument("a damaged request");
+  }
+  bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+  return Status::Ok();
+}
+
+void Assembly::Clear() {
+  bytes_ = {};
+  total_ = 0;
+}
+
+}  // namespace hvd

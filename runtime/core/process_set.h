@@ -1,0 +1,61 @@
+// Process sets: which ranks do collectives together. One thread at a time (the engine's lock).
+#ifndef HVD_RUNTIME_CORE_PROCESS_SET_H_
+#define HVD_RUNTIME_CORE_PROCESS_SET_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/backends/collective.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct ProcessSet {
+  static constexpr uint32_t kNotHere = 0xffffffff;
+
+  Group group;
+  bool member = true;  // whether this rank is; the index fields of `group` mean nothing where not
+  bool removing = false;                // a removal is announced: nothing new is taken
+  uint32_t in_flight = 0;               // operations of this rank
+  uint64_t unnamed = 0;                 // how many of them had no name so far
+  std::vector<uint32_t> index_of_peer;  // number in Peers -> index in group.local, or kNotHere
+
+  uint32_t local_members() const { return group.local_size(); }
+};
+
+// The world of `size` ranks that are all on this host, as rank `rank` sees it.
+Group WorldOnOneHost(uint32_t rank, uint32_t size);
+
+class ProcessSetTable {
+ public:
+  // `world` becomes set 0.
+  explicit ProcessSetTable(Group world);
+
+  ProcessSet& world() const { return *sets_[0]; }
+  // nullptr when there is no such set.
+  ProcessSet* Find(int32_t id) const {
+    return id >= 0 && static_cast<size_t>(id) < sets_.size() ? sets_[static_cast<size_t>(id)].get()
+                                                             : nullptr;
+  }
+
+  // kInvalidArgument when such a set cannot be added. `ranks` ascending.
+  Status CheckNew(std::span<const uint32_t> ranks) const;
+  // Under the smallest free id.
+  ProcessSet& Add(std::span<const uint32_t> ranks);
+  // The set's id is free at once; the set itself goes with its last operation, see Release.
+  void Remove(ProcessSet* set);
+  // One operation less.
+  void Release(ProcessSet* set);
+
+  std::vector<int32_t> Ids() const;
+
+ private:
+  std::vector<std::unique_ptr<ProcessSet>> sets_;  // by id; null where free
+  std::vector<std::unique_ptr<ProcessSet>> removed_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_PROCESS_SET_H_

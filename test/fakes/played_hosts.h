@@ -1,0 +1,273 @@
+// Several hosts in one process: each rank is a thread with a HostsBackend of its own, ranks of one "host" share memory, and
+// hosts are joined by the memory cross. In place of the engine, a few lines that hand the offers of a host's members to
+// each other and start an operation when all are there.
+#ifndef HVD_TEST_FAKES_PLAYED_HOSTS_H_
+#define HVD_TEST_FAKES_PLAYED_HOSTS_H_
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/backends/hosts/hosts_backend.h"
+#include "runtime/backends/shm/shm_backend.h"
+#include "test/fakes/memory_cross.h"
+
+namespace hvd::test {
+
+// One tensor of a task.
+struct PlayedPart {
+  CollectiveCall call;
+  CollectiveResult result;
+  std::vector<int64_t> splits;
+  std::unique_ptr<OpState> state;
+  Offer offer;
+  bool done = false;
+};
+
+struct PlayedTask {
+  std::string name, detail;
+  Group group;
+  std::vector<PlayedPart> parts;
+  std::vector<uint8_t> joined;  // members of this host that have joined, by local index; empty: none
+  Status disagreement;
+  uint64_t round = 0;
+  bool started = false, done = false;
+  Status status;
+};
+
+class PlayedHosts {
+ public:
+  struct Settings {
+    uint64_t fusion_bytes = 64 << 20;
+    uint32_t seed = 0;  // of delays; 0: none
+    Duration timeout = std::chrono::seconds(60);
+    Duration stall_warning{0};
+  };
+
+  PlayedHosts(std::vector<uint32_t> host_of, Settings settings)
+      : host_of_(std::move(host_of)), net_(size(), settings.seed) {
+    for (uint32_t r = 0; r < size(); ++r) ranks_.push_back(std::make_unique<Rank>(*this, r, settings));
+  }
+  explicit PlayedHosts(std::vector<uint32_t> host_of) : PlayedHosts(std::move(host_of), Settings{}) {}
+  // All ranks leave at once, as at the end of a job.
+  ~PlayedHosts() {
+    Run([&](uint32_t rank) { Leave(rank); });
+  }
+
+  uint32_t size() const { return static_cast<uint32_t>(host_of_.size()); }
+  MemoryNet& net() { return net_; }
+  SharedHeap& heap(uint32_t rank) { return ranks_[rank]->heap; }
+  HostsBackend& backend(uint32_t rank) { return *ranks_[rank]->backend; }
+  void Leave(uint32_t rank) {
+    left_[rank].store(true);
+    ranks_[rank]->backend.reset();
+  }
+  // What the launcher does on every host when something died.
+  void Break(const std::string& why) {
+    {
+      std::lock_guard lock(mutex_);
+      if (broken_) return;
+      broken_ = why;
+    }
+    for (auto& rank : ranks_) {
+      if (rank->backend != nullptr) rank->backend->Abort(Aborted(why));
+    }
+  }
+
+  void Run(const std::function<void(uint32_t)>& body) {
+    std::vector<std::thread> threads;
+    for (uint32_t r = 0; r < size(); ++r) threads.emplace_back([&, r] { body(r); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::vector<uint32_t> World() const {
+    std::vector<uint32_t> ranks(size());
+    for (uint32_t r = 0; r < size(); ++r) ranks[r] = r;
+    return ranks;
+  }
+  Group GroupOf(uint32_t rank, int32_t id, const std::vector<uint32_t>& ranks) const {
+    Group group;
+    group.id = id;
+    group.ranks = ranks;
+    std::map<uint32_t, uint32_t> number_on_host;
+    for (uint32_t r = 0, local = 0; r < size(); ++r) {
+      if (host_of_[r] != host_of_[rank]) continue;
+      number_on_host[r] = local++;
+    }
+    for (uint32_t i = 0; i < ranks.size(); ++i) {
+      if (ranks[i] == rank) {
+        group.index = i;
+        group.local_index = static_cast<uint32_t>(group.local.size());
+      }
+      if (host_of_[ranks[i]] != host_of_[rank]) continue;
+      group.local.push_back(number_on_host[ranks[i]]);
+      group.local_to_group.push_back(i);
+    }
+    return group;
+  }
+
+  // To be called by the thread of `rank`, as everything below. The task must not move until it is done.
+  Status Submit(uint32_t rank, PlayedTask* task) {
+    for (PlayedPart& part : task->parts) {
+      part.call.group = &task->group;
+      part.call.result = &part.result;
+      if (!part.splits.empty()) part.call.splits = part.splits.data();
+      Result<Offer> offer = backend(rank).Prepare(part.call, &part.state);
+      if (!offer.ok()) return offer.status();
+      part.offer = *offer;
+    }
+    std::lock_guard lock(mutex_);
+    task->round = rounds_[{rank, task->group.id, task->name}]++;
+    Meeting& meeting = meetings_[KeyOf(rank, *task)];
+    meeting.offers.resize(task->group.local_size());
+    meeting.extents.resize(task->group.local_size());
+    const uint32_t self = task->group.local_index;
+    for (const PlayedPart& part : task->parts) {
+      meeting.offers[self].push_back(part.offer);
+      meeting.extents[self].push_back({part.call.rows, part.splits});
+    }
+    ++meeting.here;
+    return Status::Ok();
+  }
+
+  // One turn of work. True when the task is done.
+  bool Turn(uint32_t rank, PlayedTask* task) {
+    if (task->done) return true;
+    if (std::optional<std::string> why = broken()) return Complete(rank, task, Aborted(*why));
+    if (!task->started && !Start(rank, task)) return task->done;
+    bool all = true;
+    for (PlayedPart& part : task->parts) {
+      if (part.done) continue;
+      Result<bool> done = backend(rank).Advance(part.call, part.state.get());
+      if (!done.ok()) return Complete(rank, task, done.status());
+      part.done = *done;
+      all = all && part.done;
+    }
+    return all && Complete(rank, task, Status::Ok());
+  }
+
+  Status Wait(uint32_t rank, PlayedTask* task) {
+    const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
+    while (!Turn(rank, task)) {
+      if (SteadyNow() > deadline) return Internal("'" + task->name + "' hangs");
+      std::this_thread::yield();
+    }
+    return task->status;
+  }
+  Status Do(uint32_t rank, PlayedTask* task) {
+    Status submitted = Submit(rank, task);
+    return submitted.ok() ? Wait(rank, task) : submitted;
+  }
+
+ private:
+  using Key = std::tuple<uint32_t, int32_t, std::string, uint64_t>;  // host, set, name, round
+  struct Meeting {
+    std::vector<std::vector<Offer>> offers;  // by local index, then by part
+    std::vector<std::vector<std::pair<int64_t, std::vector<int64_t>>>> extents;
+    uint32_t here = 0, gone = 0;
+  };
+  struct Rank {
+    Rank(PlayedHosts& hosts, uint32_t rank, const Settings& settings)
+        : heap(hosts.segments_),
+          peer_memory(hosts.segments_),
+          one_host(heap, peer_memory),
+          cross(hosts.net_, rank) {
+      ConductorOptions options;
+      options.map = {hosts.host_of_, rank};
+      options.timeout = settings.timeout;
+      options.cause_grace = std::chrono::milliseconds(1);
+      options.compare = [](std::string_view name, std::span<const RankDetail> details) {
+        for (const RankDetail& d : details) {
+          if (d.detail == details[0].detail) continue;
+          return Mismatch("tensor '" + std::string(name) + "': rank " +
+                          std::to_string(details[0].rank) + " has " +
+                          std::string(details[0].detail) + ", rank " + std::to_string(d.rank) +
+                          " has " + std::string(d.detail));
+        }
+        return Status::Ok();
+      };
+      options.coordinator = {settings.fusion_bytes, settings.stall_warning};
+      options.wake_host = [] {};
+      options.broken = [&hosts] { return hosts.broken(); };
+      options.has_left = [&hosts](uint32_t r) { return hosts.left_[r].load(); };
+      backend = std::make_unique<HostsBackend>(one_host, heap, peer_memory, cross,
+                                               HostsBackend::Options{std::move(options), [] {}});
+    }
+    SharedHeap heap;
+    SharedMemoryMap peer_memory;
+    ShmBackend one_host;
+    MemoryCross cross;
+    std::unique_ptr<HostsBackend> backend;
+  };
+
+  Key KeyOf(uint32_t rank, const PlayedTask& task) const {
+    return {host_of_[rank], task.group.id, task.name, task.round};
+  }
+  std::optional<std::string> broken() {
+    std::lock_guard lock(mutex_);
+    return broken_;
+  }
+
+  // False while members of this host are missing, or when it failed.
+  bool Start(uint32_t rank, PlayedTask* task) {
+    Meeting meeting;
+    {
+      std::lock_guard lock(mutex_);
+      uint32_t joined = 0;
+      for (uint8_t j : task->joined) joined += j;
+      auto found = meetings_.find(KeyOf(rank, *task));
+      if (found->second.here + joined < task->group.local_size()) return false;
+      meeting = found->second;
+      if (++found->second.gone == found->second.here) meetings_.erase(found);
+    }
+    task->started = true;
+    const bool sound = task->disagreement.ok();
+    const auto parts = static_cast<uint32_t>(sound ? task->parts.size() : 1);
+    for (uint32_t p = 0; p < parts; ++p) {
+      std::vector<Offer> offers(task->group.local_size());
+      std::vector<Extent> extents(task->group.local_size());
+      for (uint32_t m = 0; m < offers.size(); ++m) {
+        if (p >= meeting.offers[m].size()) continue;
+        offers[m] = meeting.offers[m][p];
+        extents[m] = {meeting.extents[m][p].first, meeting.extents[m][p].second};
+      }
+      Elsewhere elsewhere{task->name, task->detail, p, parts, sound ? nullptr : &task->disagreement};
+      const bool here = task->group.on_one_host();
+      Contributions all{offers, extents, task->joined, here ? nullptr : &elsewhere};
+      PlayedPart& part = task->parts[p];
+      Result<bool> done = backend(rank).Start(part.call, part.state.get(), all);
+      if (!done.ok()) return Complete(rank, task, done.status()), false;
+      part.done = *done;
+    }
+    return true;
+  }
+
+  bool Complete(uint32_t rank, PlayedTask* task, Status status) {
+    for (PlayedPart& part : task->parts) {
+      if (!status.ok()) backend(rank).Abandon(std::move(part.state), task->started);
+      part.state.reset();
+    }
+    task->status = std::move(status);
+    return task->done = true;
+  }
+
+  const std::vector<uint32_t> host_of_;
+  LocalSegmentSource segments_;
+  MemoryNet net_;
+  std::mutex mutex_;
+  std::map<Key, Meeting> meetings_;
+  std::map<std::tuple<uint32_t, int32_t, std::string>, uint64_t> rounds_;
+  std::optional<std::string> broken_;
+  std::array<std::atomic<bool>, 64> left_{};
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace hvd::test
+
+#endif  // HVD_TEST_FAKES_PLAYED_HOSTS_H_

@@ -1,0 +1,376 @@
+#include "test/sim/sim_world.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace hvd::test {
+namespace {
+
+const double kOddInput[64] = {};
+
+// An operation that one member asks for otherwise.
+struct OddRequest {
+  double output[64] = {};
+  std::vector<int64_t> shape{1};
+};
+
+bool MakesOutput(Collective collective) {
+  return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
+         collective == Collective::kReducescatter;
+}
+
+}  // namespace
+
+SimWorld::SimWorld(SimProgram program, Fault fault, uint64_t seed)
+    : program_(std::move(program)),
+      fault_(fault),
+      random_(seed ^ 0x5eed),
+      net_(program_.size, 2 + random_() % 20, 160 + random_() % 2000) {
+  EngineOptions options;
+  options.clock = &clock_;
+  options.last_work = Duration(0);
+  ranks_.resize(program_.size);
+  for (uint32_t r = 0; r < program_.size; ++r) {
+    Rank& rank = ranks_[r];
+    rank.peers = std::make_unique<SimPeers>(net_, r);
+    rank.backend = std::make_unique<LateBackend>(heap_, random_);
+    rank.engine = std::make_unique<Engine>(*rank.peers, *rank.backend, heap_,
+                                           WorldOnOneHost(r, program_.size), options);
+    EnterStep(rank, r);
+  }
+  fault_turn_ = random_() % (program_.size * program_.steps.size() * 40);
+}
+
+void SimWorld::Fail(std::string what) {
+  if (failure_.empty()) failure_ = std::move(what);
+}
+
+std::string SimWorld::Run() {
+  while (failure_.empty() && !AllThrough()) {
+    ++turns_;
+    clock_.Advance(Duration(1 + random_() % 1000));
+    if (fault_ != Fault::kNone && turns_ == fault_turn_) StrikeFault();
+    const auto rank = static_cast<uint32_t>(random_() % program_.size);
+    const auto peer = static_cast<uint32_t>(random_() % program_.size);
+    for (uint64_t i = random_() % 4; i > 0 && net_.Deliver(peer, rank); --i) {
+    }
+    if (random_() % 64 == 0) net_.Tell(rank);
+    Turn(rank);
+    if (turns_ % (200 * program_.size) == 0 && StandsStill()) {
+      Fail("the world stands still: " + WhereAll());
+    }
+  }
+  return failure_;
+}
+
+bool SimWorld::AllThrough() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.through; });
+}
+
+// Shows everybody everything, again and again; true when that moves nothing.
+bool SimWorld::StandsStill() {
+  const uint64_t events = net_.events(), done = done_;
+  for (int sweep = 0; sweep < 12; ++sweep) {
+    net_.DeliverAll();
+    for (uint32_t r = 0; r < program_.size; ++r) {
+      for (size_t i = 0; i <= ranks_[r].flights.size(); ++i) Turn(r);
+    }
+  }
+  return net_.events() == events && done_ == done && !AllThrough();
+}
+
+std::string SimWorld::WhereAll() const {
+  std::string text;
+  for (uint32_t r = 0; r < program_.size; ++r) {
+    const Rank& rank = ranks_[r];
+    if (rank.through) continue;
+    text += "\n  rank " + std::to_string(r) + " in step " + std::to_string(rank.step) + ", " +
+            std::to_string(rank.to_submit.size()) + " to submit, waits for:";
+    for (const auto& flight : rank.flights) {
+      text += flight->op != nullptr ? " " + std::to_string(flight->op->set) + "/" + flight->op->name
+                                    : std::string(" fence");
+    }
+  }
+  return text;
+}
+
+// ---- one rank
+
+void SimWorld::EnterStep(Rank& rank, uint32_t number) {
+  rank.fence = false;
+  rank.to_submit.clear();
+  if (rank.step >= program_.steps.size()) return;
+  for (const SimOp& op : program_.steps[rank.step].ops) {
+    if (op.HasMember(number) && op.takes_part[op.MemberOf(number)] != 0) {
+      rank.to_submit.push_back(&op);
+    }
+  }
+}
+
+void SimWorld::Turn(uint32_t number) {
+  Rank& rank = ranks_[number];
+  if (rank.gone || !failure_.empty()) return;
+  switch (random_() % 3) {
+    case 0:
+      if (SubmitSomething(number)) break;
+      [[fallthrough]];
+    case 1:
+      if (!rank.flights.empty()) {
+        LookAtFlight(number);
+        break;
+      }
+      [[fallthrough]];
+    default: rank.engine->Tend();
+  }
+  if (rank.step >= program_.steps.size() && rank.flights.empty()) rank.through = true;
+}
+
+// Submits one of the operations of this step whose name is free, or enters the next step.
+bool SimWorld::SubmitSomething(uint32_t number) {
+  Rank& rank = ranks_[number];
+  if (rank.step >= program_.steps.size()) return false;
+  if (!rank.to_submit.empty()) {
+    const size_t chosen = random_() % std::min<size_t>(rank.to_submit.size(), 4);
+    const SimOp* op = rank.to_submit[chosen];
+    auto same_name = [op](const SimOp* other) {
+      return other != nullptr && other->set == op->set && other->name == op->name;
+    };
+    if (std::any_of(rank.to_submit.begin(), rank.to_submit.begin() + static_cast<long>(chosen),
+                    same_name) ||
+        std::any_of(rank.flights.begin(), rank.flights.end(),
+                    [&](const auto& flight) { return same_name(flight->op); })) {
+      return false;
+    }
+    rank.to_submit.erase(rank.to_submit.begin() + static_cast<long>(chosen));
+    SubmitOp(number, *op);
+    return true;
+  }
+  const SimStep& step = program_.steps[rank.step];
+  if (step.kind == SimStep::Kind::kOps) {
+    ++rank.step;
+    EnterStep(rank, number);
+    return true;
+  }
+  if (rank.fence) return false;  // goes on when the fence is over
+  rank.fence = true;
+  SubmitFence(number, step);
+  return true;
+}
+
+void SimWorld::SubmitOp(uint32_t number, const SimOp& op) {
+  auto flight = std::make_unique<Flight>();
+  flight->op = &op;
+  const uint32_t member = op.MemberOf(number);
+  std::vector<TensorSpec> tensors;
+  const size_t count = op.columns.size();
+  flight->inputs.resize(count), flight->outputs.resize(count), flight->shapes.resize(count);
+  for (size_t t = 0; t < count; ++t) {
+    flight->shapes[t] = {op.rows[t][member], op.columns[t]};
+    std::vector<int64_t>& input = flight->inputs[t];
+    input.resize(static_cast<size_t>(flight->shapes[t][0] * flight->shapes[t][1]));
+    for (size_t i = 0; i < input.size(); ++i) input[i] = ValueOf(number, t, i);
+    flight->outputs[t].assign(MakesOutput(op.collective) ? 0 : input.size(), -7);
+    void* output = MakesOutput(op.collective) ? nullptr : flight->outputs[t].data();
+    tensors.push_back({DType::kInt64, input.data(), output, flight->shapes[t]});
+  }
+  RequestSpec spec;
+  spec.collective = op.collective;
+  spec.name = op.name;
+  spec.process_set = op.set;
+  spec.op = op.op;
+  spec.root = op.root;
+  if (op.group)
+    spec.group = tensors;
+  else
+    spec.tensor = tensors[0];
+  if (op.collective == Collective::kAlltoall) spec.splits = op.splits[member];
+  OddRequest odd;
+  if (op.odd == member) {
+    const bool another = op.collective == Collective::kBarrier || op.name.back() % 2 == 0;
+    spec.collective = op.collective != Collective::kBarrier && another ? Collective::kBarrier
+                                                                       : Collective::kAllreduce;
+    if (!another) spec.collective = op.collective;
+    spec.group = {};
+    spec.splits = {};
+    odd.shape = {static_cast<int64_t>(op.members.size()), 1, 1};
+    spec.tensor = {DType::kFloat32, kOddInput, odd.output, odd.shape};
+    if (op.members.size() > 64) spec.collective = Collective::kBarrier;
+  }
+  Result<Engine::Handle> handle = ranks_[number].engine->Submit(spec);
+  ++done_;
+  if (handle.ok()) {
+    flight->handle = *handle;
+    ranks_[number].flights.push_back(std::move(flight));
+    return;
+  }
+  const bool excused = fault_ != Fault::kNone && (victim_.has_value() || broken_);
+  if (!excused) {
+    Fail("rank " + std::to_string(number) + " could not submit '" + op.name +
+         "': " + handle.status().message());
+  }
+}
+
+void SimWorld::SubmitFence(uint32_t number, const SimStep& step) {
+  Engine& engine = *ranks_[number].engine;
+  auto flight = std::make_unique<Flight>();
+  flight->step = &step;
+  Result<Engine::Handle> handle = Status();
+  if (step.kind == SimStep::Kind::kAddSet) {
+    std::vector<uint32_t> members = step.members;
+    std::shuffle(members.begin(), members.end(), random_);
+    handle = engine.SubmitAddProcessSet(members);
+  } else if (step.kind == SimStep::Kind::kRemoveSet) {
+    handle = engine.SubmitRemoveProcessSet(step.set);
+  } else {
+    RequestSpec spec;
+    spec.collective = Collective::kJoin;
+    spec.name = "join" + std::to_string(number);
+    handle = engine.Submit(spec);
+  }
+  ++done_;
+  if (handle.ok()) {
+    flight->handle = *handle;
+    ranks_[number].flights.push_back(std::move(flight));
+  } else if (fault_ == Fault::kNone) {
+    Fail("rank " + std::to_string(number) +
+         " could not submit a fence: " + handle.status().message());
+  } else {
+    Stop(number);
+  }
+}
+
+// The rank makes no more submissions and waits for what it has in flight.
+void SimWorld::Stop(uint32_t number) {
+  ranks_[number].step = program_.steps.size();
+  ranks_[number].to_submit.clear();
+}
+
+void SimWorld::LookAtFlight(uint32_t number) {
+  Rank& rank = ranks_[number];
+  const size_t chosen = random_() % rank.flights.size();
+  Flight& flight = *rank.flights[chosen];
+  Result<bool> done = rank.engine->Poll(flight.handle);
+  if (!done.ok()) return Fail("a handle was lost: " + done.status().message());
+  if (!*done) return;
+  Finish(number, flight);
+  rank.flights.erase(rank.flights.begin() + static_cast<long>(chosen));
+}
+
+// ---- what came out
+
+void SimWorld::Finish(uint32_t number, Flight& flight) {
+  ++done_;
+  OperationResult result;
+  Status status = ranks_[number].engine->Wait(flight.handle, Duration(0), &result);
+  if (flight.op != nullptr) {
+    CheckOp(number, flight, status, result);
+  } else if (!status.ok()) {
+    if (fault_ == Fault::kNone) Fail("a fence failed: " + status.message());
+    return Stop(number);
+  } else {
+    const SimStep& step = *flight.step;
+    if (step.kind == SimStep::Kind::kAddSet && result.process_set != step.set) {
+      Fail("a set got the id " + std::to_string(result.process_set) + ", not " +
+           std::to_string(step.set));
+    }
+    if (step.kind == SimStep::Kind::kJoin) {
+      const int32_t last = last_joined_.emplace(&step, result.last_joined_rank).first->second;
+      if (last != result.last_joined_rank) Fail("ranks disagree about who joined last");
+    }
+    ++ranks_[number].step;
+    EnterStep(ranks_[number], number);
+  }
+  for (const OperationResult::Output& output : result.outputs) {
+    if (output.made != nullptr) heap_.Free(output.made);
+  }
+}
+
+// Without faults.
+Code SimWorld::ExpectedCode(const SimOp& op) const {
+  if (op.odd.has_value()) return Code::kMismatch;
+  if (op.never) return Code::kAborted;
+  const bool all =
+      std::all_of(op.takes_part.begin(), op.takes_part.end(), [](uint8_t t) { return t != 0; });
+  const bool needs_all =
+      op.collective != Collective::kAllreduce && op.collective != Collective::kBarrier;
+  return !all && needs_all ? Code::kMismatch : Code::kOk;
+}
+
+void SimWorld::CheckOp(uint32_t number, const Flight& flight, const Status& status,
+                       const OperationResult& result) {
+  const SimOp& op = *flight.op;
+  CheckVerdict(number, flight, status);
+  const bool excused = fault_ != Fault::kNone && status.code() == Code::kAborted;
+  if (status.code() != ExpectedCode(op) && !excused) {
+    return Fail("rank " + std::to_string(number) + ": '" + op.name + "' (" +
+                std::to_string(static_cast<int>(op.collective)) + ", set " +
+                std::to_string(op.set) + ") ended with " +
+                std::to_string(static_cast<int>(status.code())) + ": " + status.message());
+  }
+  if (status.code() == Code::kAborted && fault_ == Fault::kLeave && !op.never &&
+      victim_ != number && (!victim_ || !op.HasMember(*victim_))) {
+    return Fail("'" + op.name + "' failed although nobody it needs has left: " + status.message());
+  }
+  if (status.ok()) CheckOutputs(number, flight, result);
+}
+
+void SimWorld::CheckOutputs(uint32_t number, const Flight& flight, const OperationResult& result) {
+  const SimOp& op = *flight.op;
+  if (op.collective == Collective::kBarrier) return;
+  for (size_t t = 0; t < op.columns.size(); ++t) {
+    const std::vector<int64_t> expected = ExpectedOutput(op, number, t);
+    std::vector<int64_t> output = flight.outputs[t];
+    if (MakesOutput(op.collective)) {
+      const auto* made = static_cast<const int64_t*>(result.outputs[t].made);
+      output.assign(made, made == nullptr ? made : made + expected.size());
+      const std::vector<int64_t>& shape = result.outputs[t].shape;
+      if (shape[0] * shape[1] != static_cast<int64_t>(expected.size())) {
+        return Fail("'" + op.name + "' gave a wrong shape");
+      }
+    }
+    if (output != expected) {
+      return Fail("rank " + std::to_string(number) + ": '" + op.name +
+                  "' gave a wrong result in tensor " + std::to_string(t));
+    }
+  }
+  if (op.collective != Collective::kAlltoall) return;
+  for (uint32_t m = 0; m < op.members.size(); ++m) {
+    if (result.received_splits[m] != op.splits[m][op.MemberOf(number)]) {
+      return Fail("'" + op.name + "' gave wrong received splits");
+    }
+  }
+}
+
+// Disagreements are one sentence on all ranks; an operation is complete on all or on none, but for who left or broke.
+void SimWorld::CheckVerdict(uint32_t number, const Flight& flight, const Status& status) {
+  if (victim_ == number || broken_) return;
+  auto [entry, first] = verdicts_.try_emplace(flight.op, Verdict{status, number});
+  if (first) return;
+  const Verdict& before = entry->second;
+  if (before.rank == victim_) return;
+  if (before.status.code() != status.code() ||
+      (status.code() == Code::kMismatch && before.status.message() != status.message())) {
+    Fail("'" + flight.op->name + "' ended with \"" + before.status.message() + "\" on rank " +
+         std::to_string(before.rank) + " and with \"" + status.message() + "\" on rank " +
+         std::to_string(number));
+  }
+}
+
+// ---- faults
+
+void SimWorld::StrikeFault() {
+  const auto number = static_cast<uint32_t>(random_() % program_.size);
+  Rank& rank = ranks_[number];
+  if (rank.through) return;
+  rank.gone = rank.through = true;
+  if (fault_ == Fault::kBreak) {
+    broken_ = true;
+    return net_.Break("rank " + std::to_string(number) + " died");
+  }
+  victim_ = number;
+  rank.engine->Close("it left");
+  rank.flights.clear();
+  net_.Leave(number);
+}
+
+}  // namespace hvd::test

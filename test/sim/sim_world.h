@@ -1,0 +1,94 @@
+// Engines of many ranks in one thread, driven through a random program by a seeded scheduler. Tests only.
+#ifndef HVD_TEST_SIM_SIM_WORLD_H_
+#define HVD_TEST_SIM_SIM_WORLD_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/core/engine.h"
+#include "test/sim/late_backend.h"
+#include "test/sim/program.h"
+#include "test/sim/sim_peers.h"
+
+namespace hvd::test {
+
+// What may happen to the world, at a moment that the seed decides.
+enum class Fault { kNone, kLeave, kBreak };
+
+class SimWorld {
+ public:
+  SimWorld(SimProgram program, Fault fault, uint64_t seed);
+
+  // Runs until every rank is through; "" or what went wrong.
+  std::string Run();
+
+ private:
+  // One submission of a rank. The buffers of its tensors live here.
+  struct Flight {
+    const SimOp* op = nullptr;  // null: a change of sets, or a join
+    const SimStep* step = nullptr;
+    Engine::Handle handle = 0;
+    std::vector<std::vector<int64_t>> inputs, outputs;
+    std::vector<std::vector<int64_t>> shapes;
+  };
+  struct Rank {
+    std::unique_ptr<SimPeers> peers;
+    std::unique_ptr<LateBackend> backend;
+    std::unique_ptr<Engine> engine;
+    size_t step = 0;
+    std::deque<const SimOp*> to_submit;  // of this step, in program order
+    bool fence = false;                  // the step's own submission is under way
+    std::vector<std::unique_ptr<Flight>> flights;
+    bool through = false;  // nothing more to do, or gone
+    bool gone = false;
+  };
+  // How one operation ended on the ranks that have it behind them.
+  struct Verdict {
+    Status status;
+    uint32_t rank = 0;
+  };
+
+  void Turn(uint32_t rank);
+  void EnterStep(Rank& rank, uint32_t number);
+  bool SubmitSomething(uint32_t number);
+  void SubmitOp(uint32_t number, const SimOp& op);
+  void SubmitFence(uint32_t number, const SimStep& step);
+  void LookAtFlight(uint32_t number);
+  void Finish(uint32_t number, Flight& flight);
+  void CheckOp(uint32_t number, const Flight& flight, const Status& status,
+               const OperationResult& result);
+  void CheckOutputs(uint32_t number, const Flight& flight, const OperationResult& result);
+  void CheckVerdict(uint32_t number, const Flight& flight, const Status& status);
+  Code ExpectedCode(const SimOp& op) const;
+  void StrikeFault();
+  void Stop(uint32_t number);
+  bool AllThrough() const;
+  bool StandsStill();
+  std::string WhereAll() const;
+  void Fail(std::string what);
+
+  SimProgram program_;
+  const Fault fault_;
+  std::mt19937_64 random_;
+  ManualClock clock_;
+  LocalSegmentSource segments_;
+  SharedHeap heap_{segments_};
+  SimNet net_;
+  std::vector<Rank> ranks_;
+  uint64_t turns_ = 0, fault_turn_ = 0;
+  std::optional<uint32_t> victim_;  // of a leave that has happened
+  bool broken_ = false;
+  uint64_t done_ = 0;  // submissions and completions
+  std::map<const SimOp*, Verdict> verdicts_;
+  std::map<const SimStep*, int32_t> last_joined_;
+  std::string failure_;
+};
+
+}  // namespace hvd::test
+
+#endif  // HVD_TEST_SIM_SIM_WORLD_H_
