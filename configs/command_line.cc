@@ -149,14 +149,27 @@ std::vector<std::string> WarnAboutKeys(const ConfigFile& file) {
   return warnings;
 }
 
-Status CheckRequired(const std::vector<SettingOrigin>& resolved) {
+// Who runs inside a scheduler's allocation may expect its size to be taken from there.
+std::string AboutAllocation(const EnvLookup& env) {
+  constexpr std::pair<const char*, const char*> kSchedulers[] = {
+      {"LSB_JOBID", "LSF"}, {"SLURM_JOB_ID", "Slurm"}, {"PBS_JOBID", "PBS"}};
+  for (const auto& [variable, scheduler] : kSchedulers) {
+    if (!env(variable)) continue;
+    return "; taking it from the allocation of " + std::string(scheduler) + " (" + variable +
+           " is set) is not available yet";
+  }
+  return "";
+}
+
+Status CheckRequired(const std::vector<SettingOrigin>& resolved, const EnvLookup& env) {
   for (const Row& row : SettingRows()) {
     if (!row.required) continue;
     auto found = std::find_if(resolved.begin(), resolved.end(),
                               [&](const SettingOrigin& s) { return s.name == row.name; });
     if (found != resolved.end() && !found->value.empty()) continue;
     return InvalidArgument(std::string(row.flags.front()) + " is missing: say " +
-                           std::string(row.what) + ", for example " + std::string(kExample));
+                           std::string(row.what) + ", for example " + std::string(kExample) +
+                           AboutAllocation(env));
   }
   return Status::Ok();
 }
@@ -195,7 +208,7 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
     return line;
   }
   if (line.action == Action::kCheckBuild) return line;
-  if (Status missing = CheckRequired(resolved); !missing.ok()) return missing;
+  if (Status missing = CheckRequired(resolved, env); !missing.ok()) return missing;
   if (Status missing = CheckCommand(options.command); !missing.ok()) return missing;
   line.command = std::move(options.command);
   return line;

@@ -2,6 +2,7 @@
 #ifndef HVD_CONFIGS_SETTINGS_H_
 #define HVD_CONFIGS_SETTINGS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,11 @@ struct Settings {
   int hosts_per_machine = 1;
   int slots_per_host = 0;
 
-  std::string output_filename;  // a directory
+  std::string output_filename;     // a directory
+  int64_t output_limit_bytes = 0;  // of one file; 0: none
+  std::string prefix;              // a template
   bool prefix_timestamp = false;
+  int progress_rate = 0;  // updates of a progress bar shown a second; 0: all
   bool fold = false;
   std::string color;  // auto, always or never
 

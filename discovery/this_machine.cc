@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/env.h"
+
 namespace hvd {
 namespace {
 
@@ -71,14 +73,18 @@ bool IsGpuNode(std::string_view name) {
   return name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-uint32_t CountGpus() {
-  std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/dev"), ::closedir);
-  if (!folder) return 0;
+// "0,1", "GPU-8f2..,MIG-7a..": the entries before the first that is empty or negative.
+uint32_t CountVisible(std::string_view list) {
   uint32_t count = 0;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    if (IsGpuNode(entry->d_name)) ++count;
+  while (true) {
+    size_t comma = std::min(list.find(','), list.size());
+    std::string_view entry = list.substr(0, comma);
+    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
+    if (entry.empty() || entry.front() == '-') return count;
+    ++count;
+    if (comma == list.size()) return count;
+    list.remove_prefix(comma + 1);
   }
-  return count;
 }
 
 uint32_t CountCores() {
@@ -106,8 +112,20 @@ bool IsThisMachine(const std::string& name) {
   });
 }
 
+uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& visible) {
+  std::unique_ptr<DIR, int (*)(DIR*)> nodes(::opendir(folder.c_str()), ::closedir);
+  if (!nodes) return 0;
+  uint32_t count = 0;
+  while (const dirent* entry = ::readdir(nodes.get())) {
+    if (IsGpuNode(entry->d_name)) ++count;
+  }
+  return visible ? std::min(count, CountVisible(*visible)) : count;
+}
+
 uint32_t DefaultSlots() {
-  uint32_t gpus = CountGpus();
+  // Tests bring GPUs of their own.
+  uint32_t gpus =
+      CountGpus(GetEnv("HVD_TEST_DEV").value_or("/dev"), GetEnv("CUDA_VISIBLE_DEVICES"));
   return gpus > 0 ? gpus : CountCores();
 }
 

@@ -3,6 +3,7 @@
 #define HVD_DISCOVERY_THIS_MACHINE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace hvd {
@@ -11,6 +12,10 @@ std::string HostName();
 
 // True for localhost, our own name, and every name or address that leads to one of our interfaces.
 bool IsThisMachine(const std::string& name);
+
+// The GPUs whose device nodes (nvidia0, nvidia1, ...) are in this folder, of those that CUDA_VISIBLE_DEVICES leaves: a list
+// that ends at its first entry below 0; not set: all of them.
+uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& visible);
 
 // One per GPU, else one per core that this process may use.
 uint32_t DefaultSlots();

@@ -14,10 +14,10 @@
 #include "launcher/binding.h"
 #include "launcher/byte_pump.h"
 #include "launcher/cgroup.h"
-#include "launcher/epoch_page.h"
+#include "launcher/fault.h"
+#include "launcher/host_epochs.h"
 #include "launcher/job_id.h"
 #include "launcher/lines.h"
-#include "launcher/link_server.h"
 #include "launcher/local_process_host.h"
 #include "launcher/messages.h"
 #include "launcher/oom.h"
@@ -38,7 +38,7 @@ constexpr int kAgentFailed = 1;
 
 int64_t Nanoseconds(TimePoint t) { return t.time_since_epoch().count(); }
 
-class Agent final : public ProcessObserver, public LinkObserver {
+class Agent final : public ProcessObserver, public HostEpochsObserver {
  public:
   explicit Agent(AgentOptions options);
 
@@ -49,17 +49,19 @@ class Agent final : public ProcessObserver, public LinkObserver {
   void OnOutputEnd(uint32_t slot, OutputStream stream) override;
   void OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) override;
 
-  // LinkObserver.
-  void OnJoin(uint32_t slot) override;
-  void OnGoodbye(uint32_t slot, uint64_t epoch) override;
-  void OnLinkEnd(uint32_t slot) override;
+  // HostEpochsObserver.
+  Status OnHello(const LinkHello&) override { return Status::Ok(); }
+  void OnJoined(uint32_t slot) override { Tell(RankJoined{RankOf(slot)}); }
+  void OnLeft(uint32_t slot, uint64_t epoch) override;
+  void OnLost(uint32_t slot, const LostRank& lost) override;
+  void OnLinkClosed(uint32_t) override {}
+  void OnPut(const LinkPut& put) override { Tell(PutKey{put.epoch, put.key, put.value}); }
+  void OnWanted(const LinkGet& get) override { Tell(WantKey{get.epoch, get.key}); }
 
  private:
   struct Slot {
     int pid = 0;
     bool running = false;
-    bool waiting = false;  // asked for an epoch
-    uint64_t in_epoch = 0;
     LineBuffer lines[2];
     LastLines last_stderr;
   };
@@ -78,14 +80,12 @@ class Agent final : public ProcessObserver, public LinkObserver {
   void On(const SignalWorkers& message);
   void On(const FinishJob& message);
   void On(const WorkerInput& message);
+  void On(const KeyValue& message);
 
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
   void StartWorker(uint32_t slot);
   void SendOutput(uint32_t slot, OutputStream stream, std::string bytes);
-  void LoseRank(uint32_t slot, const char* how);
-  void TellBroken(uint64_t epoch, const std::string& reason);
-  void DropPageIfUnused();
   std::string MeansInForce() const;
   void SignalAll(int signal);
   void FinishIfSilent();
@@ -96,7 +96,6 @@ class Agent final : public ProcessObserver, public LinkObserver {
   void OnWardenGone();
   void End(int code);
   uint32_t RankOf(uint32_t slot) const { return start_.slots[slot].rank; }
-  bool Known(uint32_t slot) const { return slot < slots_.size(); }
 
   AgentOptions options_;
   asio::io_context io_{1};
@@ -107,7 +106,7 @@ class Agent final : public ProcessObserver, public LinkObserver {
   LocalProcessHost host_;
   StdinFeeder feeder_;
   asio::steady_timer tick_timer_, end_timer_;
-  std::optional<LinkServer> links_;
+  std::optional<HostEpochs> epochs_;
   StartJob start_;
   std::string link_address_;
   bool started_ = false;
@@ -115,13 +114,24 @@ class Agent final : public ProcessObserver, public LinkObserver {
   uint32_t host_cores_ = 0;
   std::vector<std::vector<int>> bound_;  // by slot
   std::vector<uint32_t> core_shares_;
-  std::unique_ptr<EpochPage> page_;
   OomCounters oom_;
   uint64_t oom_kills_before_ = oom_.Kills();
   bool killing_ = false;
   bool finishing_ = false, said_gone_ = false, orphaned_ = false;
   int code_ = kAgentFailed;
 };
+
+HostWorld WorldOf(const StartJob& start) {
+  HostWorld world;
+  world.host = start.host;
+  world.slots = start.slots;
+  world.size = start.size;
+  world.homogeneous = start.homogeneous != 0;
+  world.layout = start.layout;
+  world.data_key = start.job_key;
+  world.listen = {start.listen_addresses, start.first_port, start.last_port};
+  return world;
+}
 
 StreamOptions OptionsOf(const std::string& job_id) {
   StreamOptions options;
@@ -222,8 +232,10 @@ void Agent::On(StartJob start) {
   slots_.resize(start_.slots.size());
   stream_.set_epoch(0);
   ShareCores();
-  links_.emplace(io_, *this, static_cast<uint32_t>(slots_.size()), start_.job_key);
-  Status listening = links_->Listen(link_address_);
+  epochs_.emplace(io_, *this, WorldOf(start_), start_.job_key,
+                  "; why is in the last lines of hvdrun's output");
+  Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
+                                          : epochs_->links().Listen(link_address_);
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (listening.ok()) {
       StartWorker(slot);
@@ -235,7 +247,7 @@ void Agent::On(StartJob start) {
 
 // The cores that this agent may use are those of its workers.
 void Agent::ShareCores() {
-  std::vector<Cpu> cpus = AllowedCpus();
+  std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start_.machine_part, start_.machine_parts);
   host_cores_ = static_cast<uint32_t>(cpus.size());
   bound_ = BindRanks(start_.bind_to, std::move(cpus), static_cast<uint32_t>(slots_.size()));
   core_shares_ = CoreShares(bound_);
@@ -301,9 +313,7 @@ void Agent::SendOutput(uint32_t slot, OutputStream stream, std::string bytes) {
 void Agent::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   Slot& s = slots_[slot];
   s.running = false;
-  links_->Drain(slot);  // a goodbye may have been said just before
-  if (s.in_epoch != 0 && links_->pid(slot) == s.pid) LoseRank(slot, "ended");
-  s.waiting = false;
+  epochs_->NoteExit(slot, s.pid);
   bool killed = end.by_signal && end.value == SIGKILL && !killing_;
   bool out_of_memory = killed && oom_.Kills() > oom_kills_before_;
   Tell(WorkerExited{RankOf(slot), s.pid, end, Nanoseconds(noticed), s.last_stderr.Text(),
@@ -314,102 +324,24 @@ void Agent::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
 
 // ---- links and epochs
 
-void Agent::OnJoin(uint32_t slot) {
-  Slot& s = slots_[slot];
-  s.in_epoch = 0;  // who joins has left
-  s.waiting = true;
-  Tell(RankJoined{RankOf(slot)});
-}
-
-void Agent::OnGoodbye(uint32_t slot, uint64_t epoch) {
-  Slot& s = slots_[slot];
-  if (s.in_epoch != epoch) return;
-  s.in_epoch = 0;
+void Agent::OnLeft(uint32_t slot, uint64_t epoch) {
   Tell(RankLeft{RankOf(slot), epoch, Nanoseconds(SteadyNow())});
-  DropPageIfUnused();
 }
 
-void Agent::OnLinkEnd(uint32_t slot) {
-  Slot& s = slots_[slot];
-  if (s.in_epoch != 0) {
-    LoseRank(slot, "died");
-  } else if (s.waiting) {
-    s.waiting = false;
-    Tell(RankLost{RankOf(slot), links_->pid(slot), 0, Nanoseconds(SteadyNow()), "", ""});
-  }
+void Agent::OnLost(uint32_t slot, const LostRank& lost) {
+  Tell(RankLost{RankOf(slot), lost.pid, lost.epoch, Nanoseconds(lost.noticed), lost.reason,
+                lost.doing});
 }
 
 void Agent::On(const BeginEpoch& message) {
   stream_.set_epoch(message.epoch);
-  auto on_death = [this, epoch = message.epoch](uint32_t slot) {
-    asio::post(io_, [this, epoch, slot] {
-      if (Known(slot) && slots_[slot].in_epoch == epoch) LoseRank(slot, "died");
-    });
-  };
-  page_.reset();
-  auto local_size = static_cast<uint32_t>(slots_.size());
-  Result<std::unique_ptr<EpochPage>> page = EpochPage::Make(message.epoch, local_size, on_death);
-  if (!page.ok())
-    return TellBroken(0, "the page of epoch " + std::to_string(message.epoch) +
-                             " could not be made on host " + start_.host + ": " +
-                             page.status().message());
-  page_ = std::move(*page);
-  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    const Placement& p = start_.slots[slot];
-    slots_[slot].in_epoch = message.epoch;
-    slots_[slot].waiting = false;
-    links_->Send(slot,
-                 LinkEpoch{message.epoch, page_->bytes(), p.rank, start_.size, p.local_rank,
-                           p.local_size, p.cross_rank, p.cross_size, start_.homogeneous},
-                 page_->fd());
-  }
-  // A link may have ended while the driver decided.
-  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (!links_->connected(slot) && slots_[slot].in_epoch == message.epoch) LoseRank(slot, "died");
-  }
+  (void)epochs_->Begin(message.epoch);  // whoever waits has been told why not
 }
 
-void Agent::On(const BreakEpoch& message) {
-  if (message.epoch != 0 && (!page_ || page_->epoch() != message.epoch || page_->page().broken()))
-    return;
-  if (message.epoch != 0) page_->page().Break(message.reason);
-  TellBroken(message.epoch, message.reason);
-}
+void Agent::On(const BreakEpoch& message) { epochs_->Break(message.epoch, message.reason); }
 
-// The epoch breaks here and now; the driver learns of it afterwards.
-void Agent::LoseRank(uint32_t slot, const char* how) {
-  TimePoint noticed = SteadyNow();
-  Slot& s = slots_[slot];
-  uint64_t epoch = std::exchange(s.in_epoch, 0);
-  int pid = links_->pid(slot) != 0 ? links_->pid(slot) : s.pid;
-  bool has_page = page_ && page_->epoch() == epoch;
-  std::string doing = has_page ? page_->LastCollectiveText(slot) : "";
-  std::string reason = "rank " + std::to_string(RankOf(slot)) + " (pid " + std::to_string(pid) +
-                       " on host " + start_.host + ") " + how +
-                       " in the middle of the job, without hvd.shutdown()" + doing +
-                       "; why is in the last lines of hvdrun's output";
-  if (has_page) {
-    page_->page().Break(reason);
-    TellBroken(epoch, reason);
-  }
-  Tell(RankLost{RankOf(slot), pid, epoch, Nanoseconds(noticed), reason, doing});
-  DropPageIfUnused();
-}
-
-// Epoch 0: those who wait for one.
-void Agent::TellBroken(uint64_t epoch, const std::string& reason) {
-  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    Slot& s = slots_[slot];
-    if (epoch == 0 ? !s.waiting : s.in_epoch != epoch) continue;
-    s.waiting = false;
-    links_->Send(slot, LinkBroken{epoch, reason});
-  }
-}
-
-void Agent::DropPageIfUnused() {
-  bool used =
-      std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.in_epoch != 0; });
-  if (!used) page_.reset();
+void Agent::On(const KeyValue& message) {
+  epochs_->GiveValue(message.epoch, message.key, message.value);
 }
 
 // ---- ending
@@ -449,7 +381,7 @@ void Agent::On(const WorkerInput& message) { feeder_.Feed(message.bytes); }
 void Agent::FinishIfSilent() {
   if (!finishing_ || said_gone_ || stream_.LogsHeld() || !host_.OutputEnded()) return;
   said_gone_ = true;
-  page_.reset();
+  if (epochs_) epochs_->DropPage();
   Tell(AgentGone{});
 }
 
@@ -502,8 +434,13 @@ void Agent::End(int code) {
 
 int RunAgent(AgentOptions options) {
   ::signal(SIGPIPE, SIG_IGN);
-  Agent agent(std::move(options));
-  return agent.Run();
+  try {
+    Agent agent(std::move(options));
+    return agent.Run();
+  } catch (const std::exception& failure) {  // out of descriptors, processes or memory
+    LogError(std::string("the agent cannot go on: ") + failure.what());
+    return kAgentFailed;
+  }
 }
 
 }  // namespace hvd

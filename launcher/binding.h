@@ -21,6 +21,9 @@ struct Cpu {
 
 // Those that this process may use, which is what its workers inherit. Empty when the kernel does not tell.
 std::vector<Cpu> AllowedCpus();
+// One of so many equal parts of them, for agents that share a machine; where there are more agents than CPUs some get
+// the same one. Pure.
+std::vector<Cpu> PartOfCpus(const std::vector<Cpu>& cpus, uint32_t part, uint32_t parts);
 
 // "0-3,8,10-11" as the kernel writes it; what is no list is empty.
 std::vector<int> ParseCpuList(const std::string& text);

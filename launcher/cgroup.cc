@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "launcher/proc_file.h"
@@ -14,6 +16,7 @@
 namespace hvd {
 namespace {
 
+constexpr const char* kName = "/hvd-";
 constexpr int kTries = 150, kTryAgainMs = 2;
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -26,12 +29,17 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   return parts;
 }
 
+// The folder of the calling process; empty where there is no cgroup2.
+const std::string& OwnFolder() {
+  static const std::string own =
+      CgroupFolder(ReadProcFile("self/mountinfo"), ReadProcFile("self/cgroup"));
+  return own;
+}
+
 // The job's folder, whether it exists or not; empty where there is no cgroup2.
 std::string FolderOf(const std::string& job_id) {
   if (Without("cgroup")) return "";
-  static const std::string own =
-      CgroupFolder(ReadProcFile("self/mountinfo"), ReadProcFile("self/cgroup"));
-  return own.empty() ? "" : own + "/hvd-" + job_id;
+  return OwnFolder().empty() ? "" : OwnFolder() + kName + job_id;
 }
 
 }  // namespace
@@ -77,6 +85,22 @@ void KillCgroup(const std::string& job_id) {
   if (folder.empty()) return;
   UniqueFd kill(::open((folder + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
   if (kill.valid() && ::write(kill.get(), "1", 1) != 1) return;  // the other means follow anyway
+}
+
+std::vector<std::string> EmptyCgroups() {
+  std::vector<std::string> ids;
+  if (Without("cgroup") || OwnFolder().empty()) return ids;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(OwnFolder(), error)) {
+    std::string name = "/" + entry.path().filename().string();
+    if (!name.starts_with(kName)) continue;
+    struct stat info {};
+    if (::stat(entry.path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
+    if (ReadSmallFile(entry.path() / "cgroup.events").find("populated 0") == std::string::npos)
+      continue;
+    ids.push_back(name.substr(std::string_view(kName).size()));
+  }
+  return ids;
 }
 
 void RemoveCgroup(const std::string& job_id) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/unique_fd.h"
 
@@ -21,6 +22,8 @@ bool MakeCgroup(const std::string& job_id);
 UniqueFd OpenCgroup(const std::string& job_id);
 // Kills every process in the group; nothing happens when there is none.
 void KillCgroup(const std::string& job_id);
+// The ids of the jobs of this user whose group has nobody in it, below that of this process.
+std::vector<std::string> EmptyCgroups();
 // Removes the group when nobody is in it any more.
 void RemoveCgroup(const std::string& job_id);
 

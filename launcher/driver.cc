@@ -8,19 +8,25 @@
 #include <asio/post.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <exception>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "launcher/error_file.h"
 #include "launcher/fold.h"
 #include "launcher/job.h"
 #include "launcher/job_id.h"
+#include "launcher/key_values.h"
 #include "launcher/lines.h"
 #include "launcher/messages.h"
 #include "launcher/output.h"
 #include "launcher/output_files.h"
 #include "launcher/progress.h"
+#include "launcher/progress_throttle.h"
 #include "launcher/report.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_reader.h"
@@ -38,23 +44,29 @@ Duration Seconds(double seconds) {
       std::chrono::duration<double>(std::min(seconds, kLongest)));
 }
 
+constexpr int kCannotGoOn = 1;
 // An agent speaks at least once per heartbeat.
 constexpr int kSilentSeconds = 30;
+constexpr int kSecondsPerTick = 2;
 // How much of stdin may be on its way to the workers.
 constexpr uint64_t kInputWindow = 256 * 1024;
-constexpr int kSilentTicks = kSilentSeconds / 2;
+
+// Tests do not want to wait as long.
+int NumberFromTest(const char* variable, int usual) {
+  std::string text = GetEnv(variable).value_or("");
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value > 0 ? value : usual;
+}
 
 JobOptions JobOptionsOf(const Settings& settings) {
   JobOptions options;
   options.terminate_grace = Seconds(settings.terminate_grace_seconds);
   options.start_timeout = Seconds(settings.start_timeout_seconds);
   options.timeout = Seconds(settings.timeout_seconds);
-  // Tests do not want to wait for it.
-  if (std::optional<std::string> ms = GetEnv("HVD_TEST_INIT_WATCH_MS")) {
-    int value = 0;
-    std::from_chars(ms->data(), ms->data() + ms->size(), value);
-    if (value > 0) options.init_watch = std::chrono::milliseconds(value);
-  }
+  auto usual_ms = std::chrono::duration_cast<std::chrono::milliseconds>(options.init_watch).count();
+  options.init_watch = std::chrono::milliseconds(
+      NumberFromTest("HVD_TEST_INIT_WATCH_MS", static_cast<int>(usual_ms)));
   return options;
 }
 
@@ -87,6 +99,7 @@ class HostLine final : public ChannelObserver {
   bool gone_ = false;  // the agent said that it is done
   bool ended_ = false;
   int silent_ticks_ = 0;
+  int silent_seconds_ = NumberFromTest("HVD_TEST_SILENT_SECONDS", kSilentSeconds);
   std::string broken_;  // why this side gave the stream up
 };
 
@@ -98,6 +111,8 @@ class Driver {
   void Happens(const JobEvent& event);
   void Print(uint32_t host, const WorkerOutput& output, size_t message_bytes);
   void OnMessage(uint32_t host, ToDriver message, size_t message_bytes);
+  // After the messages that came at once: what they printed goes to the screen.
+  void FlushOutput();
 
  private:
   void WriteErrorFileIfFailed();
@@ -116,21 +131,30 @@ class Driver {
   void ScheduleProgress();
   void EndProgress();
   enum class Sink { kScreen, kFiles };
-  void Show(int stream, std::vector<FoldedLine> lines, OutputReceipt receipt);
-  void ScheduleFold();
+  void Show(int stream, uint32_t rank, std::string_view bytes);
+  void ShowHeld(TimePoint now);
+  void ScheduleHeld();
   void OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts);
   void SayFileFailure();
+  void SayScreenFailure();
   void FinishOutput();
   void OnInputTaken(uint32_t host, uint64_t bytes);
+  void OnPutKey(PutKey put);
+  void OnWantKey(uint32_t host, const WantKey& want);
 
   DriverOptions options_;
   asio::io_context io_{1};
   asio::signal_set signals_;
   asio::steady_timer deadline_timer_, heartbeat_timer_;
   JobState state_;
-  LinePrefixer prefixers_[2];
+  KeyValues directory_;  // readers are hosts
+  // What is printed goes through these three to text_, which FlushOutput hands to the writers.
+  std::optional<ProgressThrottle> throttles_[2];
   std::optional<Folder> folders_[2];
-  asio::steady_timer fold_timer_;
+  LinePrefixer prefixers_[2];
+  std::string text_[2];
+  OutputReceipt receipts_[2];
+  asio::steady_timer held_timer_;
   std::optional<Progress> progress_;  // while the job starts
   asio::steady_timer progress_timer_;
   // Log bytes of a host that became text, in each of the two sinks.
@@ -182,8 +206,8 @@ void HostLine::Tick() {
   stream_.Tick(SteadyNow());
   Flush();
   // Counted in our own ticks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
-  if (!ended_ && ++silent_ticks_ == kSilentTicks)
-    Break("its agent has been silent for " + std::to_string(kSilentSeconds) + " s");
+  if (!ended_ && ++silent_ticks_ == silent_seconds_ / kSecondsPerTick)
+    Break("its agent has been silent for " + std::to_string(silent_seconds_) + " s");
 }
 
 void HostLine::Flush() {
@@ -213,6 +237,7 @@ void HostLine::OnBytes(std::string_view bytes) {
     }
     driver_.OnMessage(host_, std::move(*decoded), message->bytes.size());
   }
+  driver_.FlushOutput();
   if (!status.ok()) return Break("its stream is damaged: " + status.message());
   Flush();
 }
@@ -233,12 +258,17 @@ void HostLine::OnEnd(const ChannelEnd& end) {
 
 // ---- Driver
 
-PrefixStyle StyleOf(const Settings& settings, int fd) {
+PrefixStyle StyleOf(const DriverOptions& options, int fd) {
+  const Settings& settings = options.settings;
   PrefixStyle style;
   std::string terminal = GetEnv("TERM").value_or("dumb");
   bool wanted = ::isatty(fd) == 1 && terminal != "dumb" && GetEnv("NO_COLOR").value_or("").empty();
   style.color = settings.color == "always" || (settings.color != "never" && wanted);
-  if (settings.prefix_timestamp) style.stamp = [] { return TimeStampText(WallSeconds()); };
+  style.stamp = settings.prefix_timestamp;
+  style.wall_seconds = WallSeconds;
+  style.prefix = options.prefix;
+  for (const Placement& place : options.plan.ranks)
+    style.places.push_back({options.plan.hosts[place.host], place.local_rank});
   return style;
 }
 
@@ -248,9 +278,9 @@ Driver::Driver(DriverOptions options, const ChannelMaker& make_channel)
       deadline_timer_(io_),
       heartbeat_timer_(io_),
       state_(options_.plan, JobOptionsOf(options_.settings)),
-      prefixers_{LinePrefixer(OutputStream::kStdout, StyleOf(options_.settings, STDOUT_FILENO)),
-                 LinePrefixer(OutputStream::kStderr, StyleOf(options_.settings, STDERR_FILENO))},
-      fold_timer_(io_),
+      prefixers_{LinePrefixer(OutputStream::kStdout, StyleOf(options_, STDOUT_FILENO)),
+                 LinePrefixer(OutputStream::kStderr, StyleOf(options_, STDERR_FILENO))},
+      held_timer_(io_),
       progress_timer_(io_),
       written_(options_.plan.hosts.size()) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
@@ -264,11 +294,19 @@ Driver::Driver(DriverOptions options, const ChannelMaker& make_channel)
           asio::post(
               io_, [this, receipts = std::move(receipts)] { OnWritten(Sink::kScreen, receipts); });
         });
-    if (options_.settings.fold) folders_[i].emplace(options_.plan.size());
+    throttles_[i].emplace(
+        options_.plan.size(), options_.settings.progress_rate,
+        [this, i](uint32_t rank, std::string_view bytes) { Show(i, rank, bytes); });
+    if (!options_.settings.fold) continue;
+    folders_[i].emplace(options_.plan.size(),
+                        [this, i](std::span<const uint32_t> ranks, std::string_view line) {
+                          prefixers_[i].AddFolded(ranks, line, text_[i]);
+                        });
   }
   if (const std::string& directory = options_.settings.output_filename; !directory.empty()) {
     files_ = std::make_unique<OutputFiles>(
-        directory, options_.plan.size(), [this](std::vector<OutputReceipt> receipts) {
+        directory, options_.plan.size(), options_.settings.output_limit_bytes,
+        [this](std::vector<OutputReceipt> receipts) {
           asio::post(io_,
                      [this, receipts = std::move(receipts)] { OnWritten(Sink::kFiles, receipts); });
         });
@@ -316,10 +354,14 @@ void Driver::OnMessage(uint32_t host, ToDriver message, size_t message_bytes) {
           Verbose("host " + options_.plan.hosts[host] + ": " + m.text);
         } else if constexpr (std::is_same_v<M, InputTaken>) {
           OnInputTaken(host, m.bytes);
+        } else if constexpr (std::is_same_v<M, PutKey>) {
+          OnPutKey(std::move(m));
+        } else if constexpr (std::is_same_v<M, WantKey>) {
+          OnWantKey(host, m);
         } else if constexpr (!std::is_same_v<M, AgentGone>) {
           if (progress_) {
             if constexpr (std::is_same_v<M, WorkerStarted>) progress_->WorkerStarted();
-            if constexpr (std::is_same_v<M, RankJoined>) progress_->RankJoined();
+            if constexpr (std::is_same_v<M, RankJoined>) progress_->RankJoined(m.rank);
             ScheduleProgress();
           }
           Happens(m);
@@ -334,32 +376,48 @@ void Driver::Print(uint32_t host, const WorkerOutput& output, size_t message_byt
   OutputReceipt receipt{host, message_bytes};
   EndProgress();
   if (files_) files_->Write(output.rank, output.stream, output.bytes, receipt);
-  if (!folders_[stream]) {
-    return writers_[stream]->Write(prefixers_[stream].Add(output.rank, output.bytes), receipt);
+  receipts_[stream] = {host, receipts_[stream].log_bytes + message_bytes};
+  throttles_[stream]->Add(output.rank, output.bytes, SteadyNow());
+  ScheduleHeld();
+}
+
+void Driver::Show(int stream, uint32_t rank, std::string_view bytes) {
+  if (folders_[stream]) return folders_[stream]->Add(rank, bytes, SteadyNow());
+  prefixers_[stream].Add(rank, bytes, text_[stream]);
+}
+
+// What is held back counts as shown: it is bounded by itself.
+void Driver::FlushOutput() {
+  for (int i = 0; i < 2; ++i) {
+    writers_[i]->Write(std::move(text_[i]), receipts_[i]);
+    text_[i].clear();
+    receipts_[i] = {};
   }
-  Show(stream, folders_[stream]->Add(output.rank, output.bytes, SteadyNow()), receipt);
-  ScheduleFold();
 }
 
-// What the folder still holds counts as shown: it is bounded by itself.
-void Driver::Show(int stream, std::vector<FoldedLine> lines, OutputReceipt receipt) {
-  std::string text;
-  for (const FoldedLine& line : lines) text += prefixers_[stream].Add(line.label, line.bytes);
-  writers_[stream]->Write(std::move(text), receipt);
+void Driver::ShowHeld(TimePoint now) {
+  for (int i = 0; i < 2; ++i) {
+    throttles_[i]->Due(now);
+    if (folders_[i]) folders_[i]->Due(now);
+  }
+  FlushOutput();
 }
 
-void Driver::ScheduleFold() {
+void Driver::ScheduleHeld() {
   std::optional<TimePoint> next;
-  for (const auto& folder : folders_) {
-    std::optional<TimePoint> due = folder->deadline();
+  auto consider = [&](std::optional<TimePoint> due) {
     if (due && (!next || *due < *next)) next = due;
+  };
+  for (int i = 0; i < 2; ++i) {
+    consider(throttles_[i]->deadline());
+    if (folders_[i]) consider(folders_[i]->deadline());
   }
-  if (!next || fold_timer_.expiry() == *next) return;
-  fold_timer_.expires_at(*next);
-  fold_timer_.async_wait([this](const asio::error_code& error) {
+  if (!next || held_timer_.expiry() == *next) return;
+  held_timer_.expires_at(*next);
+  held_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
-    for (int i = 0; i < 2; ++i) Show(i, folders_[i]->Due(SteadyNow()), {});
-    ScheduleFold();
+    ShowHeld(SteadyNow());
+    ScheduleHeld();
   });
 }
 
@@ -396,14 +454,26 @@ void Driver::EndProgress() {
 void Driver::FinishOutput() {
   EndProgress();
   for (int i = 0; i < 2; ++i) {
-    if (folders_[i]) Show(i, folders_[i]->Flush(), {});
-    writers_[i]->Write(prefixers_[i].Close());
+    throttles_[i]->Flush();
+    if (folders_[i]) folders_[i]->Flush();
+    text_[i] += prefixers_[i].Close();
   }
+  FlushOutput();
   if (files_) {
     files_->Flush();
     SayFileFailure();
   }
   for (auto& writer : writers_) writer->Flush();
+  SayScreenFailure();
+}
+
+// A reader that left (hvdrun | head) wanted no more; a full disk is another matter.
+void Driver::SayScreenFailure() {
+  int error = writers_[0]->error();
+  if (error == 0 || error == EPIPE) return;
+  writers_[1]->Write("hvdrun: the last output of the workers could not be written to stdout: " +
+                     std::string(std::strerror(error)) + "\n");
+  writers_[1]->Flush();
 }
 
 void Driver::SayFileFailure() {
@@ -428,6 +498,7 @@ void Driver::Do(const JobAction& action) {
         } else if constexpr (std::is_same_v<A, TellUser>) {
           Say("hvdrun: " + a.sentence + "\n");
         } else {
+          if constexpr (std::is_same_v<A, BeginEpoch>) directory_.Begin(a.epoch);
           TellAll(a);
         }
       },
@@ -492,7 +563,8 @@ void Driver::Verbose(const std::string& text) {
 
 void Driver::Say(const std::string& text) {
   EndProgress();
-  writers_[1]->Write(prefixers_[1].Close() + text);
+  text_[1] += prefixers_[1].Close() + text;
+  FlushOutput();
 }
 
 // Rank 0 is on the first host: ranks are handed out host by host.
@@ -520,6 +592,21 @@ void Driver::OnInputTaken(uint32_t host, uint64_t bytes) {
   if (allowed > input_allowed_) input_->Allow(allowed - std::exchange(input_allowed_, allowed));
 }
 
+void Driver::OnPutKey(PutKey put) {
+  if (put.epoch != directory_.epoch()) return;
+  KeyValue entry{put.epoch, put.key, std::move(put.value)};
+  for (uint32_t host : directory_.Put(entry.key, entry.value)) hosts_[host]->Tell(entry);
+}
+
+void Driver::OnWantKey(uint32_t host, const WantKey& want) {
+  if (want.epoch != directory_.epoch()) return;
+  if (const std::string* value = directory_.Find(want.key)) {
+    hosts_[host]->Tell(KeyValue{want.epoch, want.key, *value});
+  } else {
+    directory_.Await(host, want.key);
+  }
+}
+
 // The slower of screen and files says how much more the agents may send.
 void Driver::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
   for (const OutputReceipt& receipt : receipts)
@@ -537,8 +624,14 @@ void Driver::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
 
 int RunJob(DriverOptions options, const ChannelMaker& make_channel) {
   ::signal(SIGPIPE, SIG_IGN);
-  Driver driver(std::move(options), make_channel);
-  return driver.Run();
+  try {
+    Driver driver(std::move(options), make_channel);
+    return driver.Run();
+  } catch (const std::exception& failure) {  // out of descriptors, threads or memory
+    WriteAll(STDERR_FILENO, std::string("hvdrun: it cannot go on, so all ranks were ended: ") +
+                                failure.what() + "\n");
+    return kCannotGoOn;
+  }
 }
 
 }  // namespace hvd

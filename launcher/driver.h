@@ -12,6 +12,7 @@
 #include "configs/settings.h"
 #include "launcher/host_channel.h"
 #include "launcher/plan.h"
+#include "launcher/prefix.h"
 
 namespace hvd {
 
@@ -24,6 +25,7 @@ struct DriverOptions {
   std::string directory;
   std::vector<std::string> given_environment;  // "NAME=value", from --env-file and -x
   uint32_t master_port = 0;                    // for torch.distributed; 0: none
+  PrefixTemplate prefix = PrefixTemplate::Default();
 };
 
 // Makes the channel to the agent of a host.

@@ -101,6 +101,24 @@ void AddRank(JsonObject& json, const JobState& state, uint32_t number) {
   json.Number("others_ended", static_cast<int64_t>(CountEndedBecause(state, number)));
 }
 
+// Every rank's state, for programs that look at more than the first cause.
+std::string RanksJson(const JobState& state) {
+  std::string list;
+  for (uint32_t number = 0; number < state.ranks.size(); ++number) {
+    const RankRecord& rank = state.ranks[number];
+    list += (list.empty() ? "[\n    {\"rank\": " : ",\n    {\"rank\": ") + std::to_string(number) +
+            ", \"host\": " + JsonString(state.plan.hosts[state.plan.ranks[number].host]) +
+            ", \"pid\": " + std::to_string(rank.pid) +
+            ", \"state\": " + JsonString(RankStateName(rank));
+    if (rank.end) {
+      list += rank.end->by_signal ? ", \"signal\": " : ", \"exit_code\": ";
+      list += std::to_string(rank.end->value);
+    }
+    list += "}";
+  }
+  return list + "\n  ]";
+}
+
 std::string FolderOf(const std::string& path) {
   size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -150,6 +168,7 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
       json.Text("signal_name", SignalName(state.failure->signal));
     }
   }
+  json.Raw("ranks", RanksJson(state));
   return json.Close();
 }
 

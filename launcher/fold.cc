@@ -1,92 +1,159 @@
 #include "launcher/fold.h"
 
-#include <algorithm>
-#include <utility>
+#include <bit>
+#include <functional>
+
+#include "launcher/lines.h"
 
 namespace hvd {
+Folder::Folder(uint32_t size, ShowFolded show)
+    : size_(size),
+      show_(std::move(show)),
+      words_((size + 63) / 64),
+      partial_(size),
+      last_group_(size),
+      recent_(size) {}
 
-std::string RankRanges(const std::set<uint32_t>& ranks) {
-  std::string text;
-  for (auto rank = ranks.begin(); rank != ranks.end();) {
-    uint32_t first = *rank, last = *rank;
-    while (++rank != ranks.end() && *rank == last + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(first);
-    if (last > first) text += "-" + std::to_string(last);
+void Folder::Add(uint32_t rank, std::string_view bytes, TimePoint now) {
+  std::string& partial = partial_[rank];
+  bool returns = bytes.find('\r') != std::string_view::npos;
+  while (!bytes.empty()) {
+    size_t length = LineLength(bytes, returns);
+    if (!partial.empty() || length == 0) {
+      partial.append(bytes, 0, length == 0 ? bytes.size() : length);
+      if (length > 0 || partial.size() >= kMaxLineBytes) AddPartial(rank, now);
+    } else {
+      AddLine(rank, bytes.substr(0, length), now);
+    }
+    if (length == 0) break;
+    bytes.remove_prefix(length);
   }
-  return text;
+  ShowReady(now);
 }
 
-std::vector<FoldedLine> Folder::Add(uint32_t rank, std::string_view bytes, TimePoint now) {
-  std::string& partial = partial_[rank];
-  while (!bytes.empty()) {
-    size_t end = bytes.find_first_of("\r\n");
-    if (end == std::string_view::npos) {
-      partial += bytes;
-      if (partial.size() >= kMaxLineBytes) AddLine(rank, std::exchange(partial, {}), now);
+void Folder::AddPartial(uint32_t rank, TimePoint now) {
+  AddLine(rank, partial_[rank], now);
+  partial_[rank].clear();
+}
+
+void Folder::AddLine(uint32_t rank, std::string_view line, TimePoint now) {
+  if (table_.empty()) table_.resize(kBuckets * kWays);
+  uint64_t hash = std::hash<std::string_view>()(line);
+  auto tag = static_cast<uint32_t>(hash >> 32);
+  Place* bucket = &table_[hash % kBuckets * kWays];
+  uint64_t last = LastEqual(bucket, tag, line);
+  uint64_t number = FirstAfter(rank, last, hash);
+  if (number == kNone) {
+    number = MakeGroup(line, now);
+    if (last != kNone) group(last).later_equal = number;
+    group(number).earlier_equal = last;
+    Note(bucket, tag, number);
+  }
+  rank_sets_[(head_ + (number - first_)) * words_ + rank / 64] |= uint64_t{1} << (rank % 64);
+  ++group(number).count;
+  last_group_[rank] = number;
+  recent_[rank][hash % kRecent] = {hash, number};
+}
+
+// The last waiting line of this text, or kNone.
+uint64_t Folder::LastEqual(const Place* bucket, uint32_t tag, std::string_view line) const {
+  for (size_t way = 0; way < kWays; ++way) {
+    if (bucket[way].tag != tag) continue;
+    uint64_t number = first_ + (bucket[way].number - static_cast<uint32_t>(first_));
+    if (Waits(number) && TextOf(group(number)) == line) return number;
+  }
+  return kNone;
+}
+
+// The first of the lines of this text that the rank may still join, or kNone.
+uint64_t Folder::FirstAfter(uint32_t rank, uint64_t last_equal, uint64_t hash) const {
+  if (last_equal == kNone || last_equal <= last_group_[rank]) return kNone;
+  const Recent& recent = recent_[rank][hash % kRecent];
+  if (recent.hash == hash && Waits(recent.number) &&
+      TextOf(group(recent.number)) == TextOf(group(last_equal))) {
+    uint64_t number = recent.number;
+    while (number <= last_group_[rank]) number = group(number).later_equal;
+    return number;
+  }
+  uint64_t number = last_equal;
+  while (true) {
+    uint64_t earlier = group(number).earlier_equal;
+    if (!Waits(earlier) || earlier <= last_group_[rank]) return number;
+    number = earlier;
+  }
+}
+
+uint64_t Folder::MakeGroup(std::string_view line, TimePoint now) {
+  groups_.push_back(
+      {text_begins_ + text_.size(), static_cast<uint32_t>(line.size()), 0, kNone, kNone, now});
+  for (size_t word = 0; word < words_; ++word) rank_sets_.push_back(0);
+  text_ += line;
+  held_bytes_ += line.size();
+  return first_ + waiting() - 1;
+}
+
+// In the place of the same text's last line, else of the oldest: who is not found any more is shown as it is.
+void Folder::Note(Place* bucket, uint32_t tag, uint64_t number) {
+  auto low = static_cast<uint32_t>(number);
+  auto last = static_cast<uint32_t>(group(number).earlier_equal);
+  Place* taken = bucket;
+  for (size_t way = 0; way < kWays; ++way) {
+    if (last != kNone && bucket[way].number == last) {
+      taken = &bucket[way];
       break;
     }
-    if (bytes[end] == '\r' && end + 1 < bytes.size() && bytes[end + 1] == '\n') ++end;
-    AddLine(rank, std::exchange(partial, {}).append(bytes.substr(0, end + 1)), now);
-    bytes.remove_prefix(end + 1);
+    if (low - bucket[way].number > low - taken->number) taken = &bucket[way];
   }
-  std::vector<FoldedLine> shown;
-  ShowReady(now, shown);
-  return shown;
+  *taken = {tag, low};
 }
 
-void Folder::AddLine(uint32_t rank, std::string line, TimePoint now) {
-  std::deque<uint64_t>& equals = by_line_[line];
-  if (auto later = std::upper_bound(equals.begin(), equals.end(), last_group_[rank]);
-      later != equals.end()) {
-    groups_[*later - first_].ranks.insert(rank);
-    last_group_[rank] = *later;
-    return;
+void Folder::ShowFirst() {
+  const Group& shown = groups_[head_];
+  shown_ranks_.clear();
+  for (size_t word = 0; word < words_; ++word) {
+    for (uint64_t set = rank_sets_[head_ * words_ + word]; set != 0; set &= set - 1) {
+      shown_ranks_.push_back(static_cast<uint32_t>(word * 64) +
+                             static_cast<uint32_t>(std::countr_zero(set)));
+    }
   }
-  uint64_t number = first_ + groups_.size();
-  equals.push_back(number);
-  last_group_[rank] = number;
-  held_bytes_ += line.size();
-  groups_.push_back({std::move(line), {rank}, now});
-}
-
-void Folder::ShowFirst(std::vector<FoldedLine>& shown) {
-  Group& group = groups_.front();
-  auto equals = by_line_.find(group.line);
-  equals->second.pop_front();
-  if (equals->second.empty()) by_line_.erase(equals);
-  held_bytes_ -= group.line.size();
-  shown.push_back({RankRanges(group.ranks), std::move(group.line)});
-  groups_.pop_front();
+  show_(shown_ranks_, TextOf(shown));
+  held_bytes_ -= shown.length;
+  ++head_;
   ++first_;
+  if (waiting() == 0 || head_ > kMaxHeldLines || text_.size() - held_bytes_ > kMaxHeldBytes)
+    DropShown();
 }
 
-void Folder::ShowReady(TimePoint now, std::vector<FoldedLine>& shown) {
-  while (!groups_.empty()) {
-    const Group& group = groups_.front();
-    bool complete = group.ranks.size() == size_;
-    if (!complete && group.since + kFoldWait > now && held_bytes_ <= kMaxHeldBytes) return;
-    ShowFirst(shown);
+void Folder::DropShown() {
+  groups_.erase(groups_.begin(), groups_.begin() + static_cast<ptrdiff_t>(head_));
+  rank_sets_.erase(rank_sets_.begin(), rank_sets_.begin() + static_cast<ptrdiff_t>(head_ * words_));
+  head_ = 0;
+  size_t over = text_.size() - held_bytes_;
+  text_.erase(0, over);
+  text_begins_ += over;
+}
+
+void Folder::ShowReady(TimePoint now) {
+  while (waiting() > 0) {
+    const Group& first = groups_[head_];
+    bool full = held_bytes_ > kMaxHeldBytes || waiting() > kMaxHeldLines;
+    if (first.count < size_ && first.since + kFoldWait > now && !full) return;
+    ShowFirst();
   }
 }
 
 std::optional<TimePoint> Folder::deadline() const {
-  if (groups_.empty()) return std::nullopt;
-  return groups_.front().since + kFoldWait;
+  if (waiting() == 0) return std::nullopt;
+  return groups_[head_].since + kFoldWait;
 }
 
-std::vector<FoldedLine> Folder::Due(TimePoint now) {
-  std::vector<FoldedLine> shown;
-  ShowReady(now, shown);
-  return shown;
-}
+void Folder::Due(TimePoint now) { ShowReady(now); }
 
-std::vector<FoldedLine> Folder::Flush() {
+void Folder::Flush() {
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    if (!partial_[rank].empty()) AddLine(rank, std::exchange(partial_[rank], {}), TimePoint{});
+    if (!partial_[rank].empty()) AddPartial(rank, TimePoint{});
   }
-  std::vector<FoldedLine> shown;
-  while (!groups_.empty()) ShowFirst(shown);
-  return shown;
+  while (waiting() > 0) ShowFirst();
 }
 
 }  // namespace hvd

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <set>
 #include <utility>
 
-#include "launcher/fold.h"
+#include "launcher/rank_ranges.h"
 
 namespace hvd {
 namespace {
@@ -36,9 +35,9 @@ std::string SecondsText(Duration duration) {
 }
 
 // "rank 2 (pid 1234)", "ranks 0,2-3 (pids 1230, 1232, 1233)"
-std::string RanksText(const JobState& state, const std::set<uint32_t>& ranks) {
+std::string RanksText(const JobState& state, const std::vector<uint32_t>& ranks) {
   constexpr size_t kMaxPids = 16;
-  if (ranks.size() == 1) return RankText(state, *ranks.begin());
+  if (ranks.size() == 1) return RankText(state, ranks.front());
   std::string pids;
   size_t shown = 0, left = 0;
   for (uint32_t rank : ranks) {
@@ -162,9 +161,9 @@ void Stepper::WatchInit() {
 
 void Stepper::SayWhoIsMissing() {
   JobState::InitWatch& watch = *state_.init_watch;
-  std::set<uint32_t> missing;
+  std::vector<uint32_t> missing;
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
-    if (!state_.ranks[r].waiting) missing.insert(r);
+    if (!state_.ranks[r].waiting) missing.push_back(r);
   }
   size_t waiting = state_.ranks.size() - missing.size();
   std::string sentence = RanksText(state_, missing) + (missing.size() == 1 ? " has" : " have") +
@@ -218,6 +217,7 @@ void Stepper::On(const RankLost& event) {
   if (event.epoch == 0 || rank.in_epoch != event.epoch) return;
   rank.in_epoch = 0;
   rank.lost = true;
+  rank.lost_when_asked = state_.terminating || state_.killing;
   rank.departed_ns = event.noticed_ns;
   rank.lost_reason = event.reason;
   rank.doing = event.doing;
@@ -236,7 +236,9 @@ void Stepper::On(const WorkerExited& event) {
   rank.end = event.end;
   rank.last_stderr = event.last_stderr;
   rank.out_of_memory = event.out_of_memory;
-  rank.ended_by_us = state_.phase == JobPhase::kStopping && !rank.lost && rank.departed_ns == 0 &&
+  // Who was asked to end and then ends as one does who was asked, whether it had said goodbye before or not.
+  bool asked = state_.terminating || state_.killing;
+  rank.ended_by_us = asked && (!rank.lost || rank.lost_when_asked) &&
                      (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase);
   if (rank.departed_ns == 0) rank.departed_ns = event.noticed_ns;
   BreakWaiting(event.rank);
@@ -359,11 +361,11 @@ void Stepper::On(const Tick&) {
 }
 
 void Stepper::FailStart() {
-  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(state_.options.start_timeout);
   JobFailure failure;
   failure.kind = JobFailure::Kind::kInternal;
-  failure.reason = "the workers were not started within " + std::to_string(seconds.count()) +
-                   " s; is a host overloaded? A longer --start-timeout gives it more time";
+  failure.reason = "the workers were not started within " +
+                   SecondsText(state_.options.start_timeout) +
+                   "; is a host overloaded? A longer --start-timeout gives it more time";
   std::string reason = failure.reason;
   Fail(std::move(failure), std::move(reason));
 }
@@ -431,7 +433,7 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
   std::optional<uint32_t> first;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    bool failed = rank.lost || (rank.end && !rank.end->ok() && !rank.ended_by_us);
+    bool failed = !rank.ended_by_us && (rank.lost || (rank.end && !rank.end->ok()));
     if (!failed) continue;
     if (!first || rank.departed_ns < state.ranks[*first].departed_ns) first = r;
   }

@@ -21,7 +21,7 @@
 namespace hvd {
 
 struct JobOptions {
-  Duration terminate_grace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
+  Duration terminate_grace = std::chrono::seconds(3);  // from SIGTERM to SIGKILL
   // How long ranks that lost a peer may go on by themselves, so that they can say what happened to them.
   Duration survivor_grace = std::chrono::seconds(1);
   Duration start_timeout = std::chrono::seconds(30);  // until all workers are started
@@ -41,9 +41,10 @@ struct RankRecord {
   bool waiting = false;   // asked for the next epoch
   uint64_t in_epoch = 0;  // 0: in none
   std::optional<ProcessEnd> end;
-  int64_t departed_ns = 0;   // when it left or was lost for good, by its agent's clock; 0: not
-  bool lost = false;         // gone without a goodbye
-  bool ended_by_us = false;  // after the job asked it to end
+  int64_t departed_ns = 0;       // when it left or was lost for good, by its agent's clock; 0: not
+  bool lost = false;             // gone without a goodbye
+  bool lost_when_asked = false;  // that was after the job asked it to end
+  bool ended_by_us = false;      // after the job asked it to end
   std::string last_stderr;
   std::string lost_reason;  // what the agent saw
   std::string doing;        // the same agent on its collectives: "; its last one was 'x'"

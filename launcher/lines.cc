@@ -1,6 +1,9 @@
 #include "launcher/lines.h"
 
+#include <algorithm>
 #include <ctime>
+
+#include "launcher/rank_ranges.h"
 
 namespace hvd {
 namespace {
@@ -72,45 +75,98 @@ std::string TimeStampText(int64_t wall_seconds) {
   return {text, std::strftime(text, sizeof text, "%a %b %e %H:%M:%S %Y", &parts)};
 }
 
-void LinePrefixer::PutPrefix(const std::string& label, std::string& out) const {
-  constexpr unsigned kColors = 6;  // red to cyan
-  if (style_.color) {
-    unsigned first = 0;  // rank of the label
-    for (char c : label) {
-      if (c < '0' || c > '9') break;
-      first = (first * 10 + static_cast<unsigned>(c - '0')) % (kColors * 1000);
-    }
-    out.append("\x1b[3").append(1, static_cast<char>('1' + first % kColors)).append("m");
-  }
-  if (style_.stamp) out += style_.stamp();
-  out.append("[").append(label).append(tag_);
-  if (style_.color) out += "\x1b[0m";
+size_t LineLength(std::string_view bytes, bool returns) {
+  size_t newline = bytes.find('\n');
+  size_t before = newline == std::string_view::npos ? bytes.size() : newline;
+  size_t at = returns ? bytes.substr(0, before).find('\r') : std::string_view::npos;
+  if (at == std::string_view::npos || at + 1 == newline)
+    return newline == std::string_view::npos ? (at == std::string_view::npos ? 0 : at + 1)
+                                             : newline + 1;
+  return at + 1;
 }
 
-std::string LinePrefixer::Add(const std::string& label, std::string_view bytes) {
-  std::string out;
-  if (bytes.empty()) return out;
-  if (after_return_ == label && bytes.front() == '\n') {  // the second half of "\r\n"
+LinePrefixer::LinePrefixer(OutputStream stream, PrefixStyle style)
+    : stream_(stream),
+      style_(std::move(style)),
+      timed_(style_.stamp || style_.prefix.Has(PrefixTemplate::Field::kTime)) {}
+
+// Fields that differ between the ranks of a folded line are "*".
+void LinePrefixer::MakePrefix(Label& label, std::span<const uint32_t> ranks) const {
+  using Field = PrefixTemplate::Field;
+  constexpr unsigned kColors = 6;  // red to cyan
+  label.made_at = Now();
+  auto common = [&](auto text_of) {
+    std::string text;
+    for (uint32_t rank : ranks) {
+      std::string here = rank < style_.places.size() ? text_of(style_.places[rank]) : "?";
+      if (!text.empty() && text != here) return std::string("*");
+      text = std::move(here);
+    }
+    return text;
+  };
+  std::string text = style_.prefix.Text([&](Field field) -> std::string {
+    switch (field) {
+      case Field::kRank: return label.name;
+      case Field::kLocalRank:
+        return common([](const PrefixPlace& p) { return std::to_string(p.local_rank); });
+      case Field::kHost: return common([](const PrefixPlace& p) { return p.host; });
+      case Field::kStream: return stream_ == OutputStream::kStdout ? "stdout" : "stderr";
+      case Field::kTime: return TimeStampText(label.made_at);
+      case Field::kText: break;
+    }
+    return "";
+  });
+  if (style_.stamp && !style_.prefix.Has(Field::kTime)) text = TimeStampText(label.made_at) + text;
+  if (style_.color)
+    text = "\x1b[3" + std::to_string(1 + ranks[0] % kColors) + "m" + text + "\x1b[0m";
+  label.prefix = std::move(text);
+}
+
+const LinePrefixer::Label& LinePrefixer::LabelOf(uint32_t rank) {
+  if (labels_.size() <= rank) labels_.resize(rank + 1);
+  Label& label = labels_[rank];
+  if (label.made_at < 0) label.name = std::to_string(rank);
+  if (label.made_at < 0 || label.made_at != Now()) MakePrefix(label, {&rank, 1});
+  return label;
+}
+
+void LinePrefixer::Add(uint32_t rank, std::string_view bytes, std::string& out) {
+  if (!bytes.empty()) Put(LabelOf(rank), bytes, out);
+}
+
+void LinePrefixer::AddFolded(std::span<const uint32_t> ranks, std::string_view bytes,
+                             std::string& out) {
+  if (ranks.size() == 1) return Add(ranks[0], bytes, out);
+  if (!std::equal(ranks.begin(), ranks.end(), folded_ranks_.begin(), folded_ranks_.end())) {
+    folded_ranks_.assign(ranks.begin(), ranks.end());
+    folded_.name = RankRanges(ranks);
+    folded_.made_at = -1;
+  }
+  if (folded_.made_at < 0 || folded_.made_at != Now()) MakePrefix(folded_, ranks);
+  Put(folded_, bytes, out);
+}
+
+void LinePrefixer::Put(const Label& label, std::string_view bytes, std::string& out) {
+  if (after_return_ == label.name && bytes.front() == '\n') {  // the second half of "\r\n"
     out += '\n';
     bytes.remove_prefix(1);
   }
   after_return_.reset();
-  if (!bytes.empty() && open_ != label) out += Close();
+  if (!bytes.empty() && open_ && open_ != label.name) out += Close();
+  bool returns = bytes.find('\r') != std::string_view::npos;
   while (!bytes.empty()) {
-    if (!open_) PutPrefix(label, out);
-    size_t end = bytes.find_first_of("\r\n");
-    if (end == std::string_view::npos) {
-      out += bytes;
-      open_ = label;
-      return out;
-    }
-    if (bytes[end] == '\r' && end + 1 < bytes.size() && bytes[end + 1] == '\n') ++end;
-    out += bytes.substr(0, end + 1);
-    if (bytes[end] == '\r' && end + 1 == bytes.size()) after_return_ = label;
-    bytes.remove_prefix(end + 1);
+    if (!open_) out += label.prefix;
     open_.reset();
+    size_t length = LineLength(bytes, returns);
+    if (length == 0) {
+      out += bytes;
+      open_ = label.name;
+      return;
+    }
+    out.append(bytes, 0, length);
+    if (bytes[length - 1] == '\r' && length == bytes.size()) after_return_ = label.name;
+    bytes.remove_prefix(length);
   }
-  return out;
 }
 
 std::string LinePrefixer::Close() {

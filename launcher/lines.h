@@ -1,5 +1,5 @@
 // Worker output on its way to the screen: LineBuffer (agent) gathers whole lines, LastLines (agent) keeps the end of
-// stderr for the report, LinePrefixer (driver) puts "[<rank>]<stdout>:" in front of every line. Bytes are never
+// stderr for the report, LinePrefixer (driver) puts the prefix in front of every line. Bytes are never
 // changed, decoded or dropped. Pure.
 #ifndef HVD_LAUNCHER_LINES_H_
 #define HVD_LAUNCHER_LINES_H_
@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "launcher/messages.h"
+#include "launcher/prefix.h"
 
 namespace hvd {
 
@@ -44,9 +47,22 @@ class LastLines {
   std::string tail_;
 };
 
+// The length of the first line of `bytes` with its end ("\n", "\r" or "\r\n"); 0 when it has none. `returns`: false when
+// no "\r" is in it, which makes it quick.
+size_t LineLength(std::string_view bytes, bool returns);
+
+// Where a rank is, as a prefix says it.
+struct PrefixPlace {
+  std::string host;
+  uint32_t local_rank = 0;
+};
+
 struct PrefixStyle {
   bool color = false;
-  std::function<std::string()> stamp = {};  // the time in front of each line, or empty
+  bool stamp = false;  // the time in front of the prefix, unless that has it
+  std::function<int64_t()> wall_seconds = {};
+  PrefixTemplate prefix = PrefixTemplate::Default();
+  std::vector<PrefixPlace> places = {};  // by rank; may be empty when the prefix names none
 };
 
 // "Fri Sep 11 07:07:20 2020", local time.
@@ -56,23 +72,33 @@ std::string TimeStampText(int64_t wall_seconds);
 // with "\n" first and continued later under a new prefix, so that two ranks never share a line.
 class LinePrefixer {
  public:
-  explicit LinePrefixer(OutputStream stream, PrefixStyle style = {})
-      : tag_(stream == OutputStream::kStdout ? "]<stdout>:" : "]<stderr>:"),
-        style_(std::move(style)) {}
+  explicit LinePrefixer(OutputStream stream, PrefixStyle style = {});
 
-  // The text to print for bytes of this rank, or of those that the label names ("0", "0-3").
-  std::string Add(uint32_t rank, std::string_view bytes) {
-    return Add(std::to_string(rank), bytes);
-  }
-  std::string Add(const std::string& label, std::string_view bytes);
+  // Appends the text to print for bytes of this rank.
+  void Add(uint32_t rank, std::string_view bytes, std::string& out);
+  // The same for those of many ranks, in ascending order.
+  void AddFolded(std::span<const uint32_t> ranks, std::string_view bytes, std::string& out);
   // Ends an open line; before anything else is printed, and at the end.
   std::string Close();
 
  private:
-  void PutPrefix(const std::string& label, std::string& out) const;
+  struct Label {
+    std::string name;    // "3", "0-3"
+    std::string prefix;  // with the colour and the time
+    int64_t made_at = -1;
+  };
 
-  const char* tag_;
+  void MakePrefix(Label& label, std::span<const uint32_t> ranks) const;
+  const Label& LabelOf(uint32_t rank);
+  int64_t Now() const { return timed_ ? style_.wall_seconds() : 0; }
+  void Put(const Label& label, std::string_view bytes, std::string& out);
+
+  OutputStream stream_;
   PrefixStyle style_;
+  bool timed_;
+  std::vector<Label> labels_;  // by rank, made when first needed
+  Label folded_;
+  std::vector<uint32_t> folded_ranks_;
   std::optional<std::string> open_;          // whose unfinished line is on the screen
   std::optional<std::string> after_return_;  // who wrote a "\r" last, with nothing after it
 };

@@ -51,9 +51,18 @@ LinkServer::~LinkServer() = default;
 Status LinkServer::Listen(const std::string& abstract_name) {
   Result<UniqueFd> fd = ListenLink(abstract_name);
   if (!fd.ok()) return fd.status();
-  listener_.assign(fd->Release());
-  WaitToAccept();
+  Serve(std::move(*fd));
   return Status::Ok();
+}
+
+void LinkServer::Serve(UniqueFd listener) {
+  listener_.assign(listener.Release());
+  WaitToAccept();
+}
+
+size_t LinkServer::CountLinks() {
+  AcceptAll();
+  return open_links_;
 }
 
 void LinkServer::WaitToAccept() {
@@ -75,6 +84,7 @@ void LinkServer::AcceptAll() {
     auto link = std::make_shared<Link>(io_);
     link->pid = peer->pid;
     link->socket.assign(fd.Release());
+    ++open_links_;
     WaitToRead(link);
   }
 }
@@ -115,6 +125,8 @@ void LinkServer::Handle(const LinkPtr& link, LinkMessage message) {
   if (const auto* m = std::get_if<LinkAllocate>(&message)) return Allocate(link, m->bytes);
   if (const auto* m = std::get_if<LinkFetch>(&message)) return Fetch(link, m->segment);
   if (const auto* m = std::get_if<LinkFree>(&message)) return Free(link, m->segment);
+  if (auto* m = std::get_if<LinkPut>(&message)) return observer_.OnPut(*link->slot, std::move(*m));
+  if (auto* m = std::get_if<LinkGet>(&message)) return observer_.OnGet(*link->slot, std::move(*m));
   LogWarning("the link of process " + std::to_string(link->pid) +
              " was closed: it sent an agent's message");
   End(link);
@@ -143,7 +155,7 @@ Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
                            std::to_string(slots_[hello.slot].pid) +
                            "; one process per slot may call hvd.init()");
   }
-  return Status::Ok();
+  return observer_.OnHello(hello);
 }
 
 void LinkServer::HandleHello(const LinkPtr& link, const LinkHello& hello) {
@@ -225,6 +237,7 @@ void LinkServer::End(const LinkPtr& link) {
   if (link->ended) return;
   link->ended = true;
   link->socket.close();
+  --open_links_;
   if (!link->slot) return;
   uint32_t slot = *link->slot;
   slots_[slot].link = nullptr;

@@ -24,10 +24,14 @@ namespace hvd {
 class LinkObserver {
  public:
   virtual ~LinkObserver() = default;
+  // A hello with the right key and version for a free slot. Not ok: the worker is refused with this sentence.
+  virtual Status OnHello(const LinkHello& hello) = 0;
   virtual void OnJoin(uint32_t slot) = 0;
   virtual void OnGoodbye(uint32_t slot, uint64_t epoch) = 0;
   // The link of the slot ended; a new one may follow.
   virtual void OnLinkEnd(uint32_t slot) = 0;
+  virtual void OnPut(uint32_t slot, LinkPut put) = 0;
+  virtual void OnGet(uint32_t slot, LinkGet get) = 0;
 };
 
 class LinkServer {
@@ -37,12 +41,16 @@ class LinkServer {
   ~LinkServer();
 
   Status Listen(const std::string& abstract_name);
+  // The same with a listening socket that somebody else has made.
+  void Serve(UniqueFd listener);
 
   // Queued when the worker does not read; nothing happens when the slot has no link.
   void Send(uint32_t slot, const LinkMessage& message, std::shared_ptr<UniqueFd> fd = nullptr);
   // Handles what the slot's worker has sent up to now.
   void Drain(uint32_t slot);
   bool connected(uint32_t slot) const { return slots_[slot].link != nullptr; }
+  // Links of any kind, those without a hello among them. Takes in who waits to be accepted.
+  size_t CountLinks();
   // The process behind the slot's link, in our pid namespace; 0 when there is none or never was.
   int pid(uint32_t slot) const { return slots_[slot].pid; }
 
@@ -79,6 +87,7 @@ class LinkServer {
   std::string job_key_;
   asio::posix::stream_descriptor listener_;
   std::vector<Slot> slots_;
+  size_t open_links_ = 0;
   std::map<uint32_t, Segment> segments_;
   uint32_t next_segment_ = 1;
 };

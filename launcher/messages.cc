@@ -12,6 +12,9 @@ struct Writing {
   requires std::is_integral_v<T> || std::is_enum_v<T>
   void operator()(const T& value) { writer.Put(value); }
   void operator()(const std::string& text) { writer.PutString(text); }
+  void operator()(const RankRun& run) {
+    for (uint32_t v : {run.host, run.local_rank, run.count}) writer.Put(v);
+  }
   void operator()(const Placement& p) {
     for (uint32_t v : {p.rank, p.host, p.local_rank, p.local_size, p.cross_rank, p.cross_size})
       writer.Put(v);
@@ -30,6 +33,9 @@ struct Reading {
   void operator()(T& value) { value = reader.Get<T>(); }
   void operator()(bool& value) { value = reader.Get<uint8_t>() != 0; }
   void operator()(std::string& text) { text = reader.GetString(); }
+  void operator()(RankRun& run) {
+    for (uint32_t* v : {&run.host, &run.local_rank, &run.count}) *v = reader.Get<uint32_t>();
+  }
   void operator()(Placement& p) {
     for (uint32_t* v :
          {&p.rank, &p.host, &p.local_rank, &p.local_size, &p.cross_rank, &p.cross_size}) {
@@ -53,7 +59,8 @@ void Fields(auto& f, M& m) {
     f(m.job_key), f(m.host), f(m.size), f(m.homogeneous), f(m.slots), f(m.argv), f(m.directory);
     f(m.environment), f(m.worker_environment), f(m.terminate_grace_ms), f(m.driver_grace_ms);
     f(m.given_environment), f(m.master_address), f(m.master_port), f(m.omp_threads);
-    f(m.bind_to), f(m.stdin_to);
+    f(m.machine_part), f(m.machine_parts), f(m.bind_to), f(m.stdin_to), f(m.layout);
+    f(m.listen_addresses), f(m.first_port), f(m.last_port);
   } else if constexpr (kIs<BeginEpoch, M>) {
     f(m.epoch);
   } else if constexpr (kIs<BreakEpoch, M>) {
@@ -77,6 +84,10 @@ void Fields(auto& f, M& m) {
     f(m.out_of_memory);
   } else if constexpr (kIs<WorkerOutput, M>) {
     f(m.rank), f(m.stream), f(m.bytes);
+  } else if constexpr (kIs<KeyValue, M> || kIs<PutKey, M>) {
+    f(m.epoch), f(m.key), f(m.value);
+  } else if constexpr (kIs<WantKey, M>) {
+    f(m.epoch), f(m.key);
   } else if constexpr (kIs<WorkerInput, M>) {
     f(m.bytes);
   } else if constexpr (kIs<InputTaken, M>) {

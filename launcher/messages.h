@@ -11,6 +11,7 @@
 
 #include "launcher/plan.h"
 #include "runtime/base/status.h"
+#include "runtime/net/layout.h"
 
 namespace hvd {
 
@@ -42,6 +43,7 @@ struct StartJob {
   uint32_t size = 0;
   uint8_t homogeneous = 1;
   std::vector<Placement> slots;
+  std::vector<RankRun> layout;  // of all ranks
   std::vector<std::string> argv;
   std::string directory;
   std::vector<std::string> environment;         // "NAME=value", the driver's own
@@ -50,10 +52,14 @@ struct StartJob {
   std::string master_address;                   // for torch.distributed
   uint32_t master_port = 0;
   int32_t omp_threads = -1;  // 0: the share of cores; -1: left alone
+  // Of so many equal parts of this machine's cores, that of this agent.
+  uint32_t machine_part = 0, machine_parts = 1;
   BindTo bind_to = BindTo::kNone;
   StdinTo stdin_to = StdinTo::kNone;
   int64_t terminate_grace_ms = 0;
   int64_t driver_grace_ms = 0;
+  std::vector<std::string> listen_addresses;  // where workers listen for those on other hosts
+  uint16_t first_port = 0, last_port = 0;     // both 0: any
 };
 // Every rank of the job asked for it: the world `epoch` begins.
 struct BeginEpoch {
@@ -73,6 +79,11 @@ struct FinishJob {};
 // What hvdrun read on its stdin; empty: there is no more.
 struct WorkerInput {
   std::string bytes;
+};
+// An entry of the epoch's directory that the agent wanted.
+struct KeyValue {
+  uint64_t epoch = 0;
+  std::string key, value;
 };
 
 // ---- agent to driver
@@ -127,6 +138,16 @@ struct WorkerOutput {
 struct InputTaken {
   uint64_t bytes = 0;
 };
+// A rank put an entry into the epoch's directory.
+struct PutKey {
+  uint64_t epoch = 0;
+  std::string key, value;
+};
+// A rank of this host waits for an entry. Answered by KeyValue once it is there.
+struct WantKey {
+  uint64_t epoch = 0;
+  std::string key;
+};
 // A sentence for --verbose.
 struct AgentNote {
   std::string text;
@@ -135,10 +156,10 @@ struct AgentNote {
 struct AgentGone {};
 
 using ToAgent =
-    std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, WorkerInput>;
+    std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, WorkerInput, KeyValue>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
-                 WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone>;
+                 WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

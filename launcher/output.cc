@@ -39,7 +39,11 @@ void OutputWriter::Write(std::string text, OutputReceipt receipt) {
   if (text.empty() && receipt.log_bytes == 0) return;
   {
     std::lock_guard lock(mutex_);
-    queued_ += text;
+    if (queued_.empty()) {
+      queued_.swap(text);
+    } else {
+      queued_ += text;
+    }
     receipts_.push_back(receipt);
     if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   }
@@ -66,7 +70,7 @@ void OutputWriter::Run() {
     writing_ = true;
     lock.unlock();
     // When nobody reads any more, workers go on all the same and their output goes nowhere.
-    if (!closed_) closed_ = !WriteAll(fd_, text);
+    if (error_ == 0 && !WriteAll(fd_, text)) error_ = errno;
     on_written_(std::move(receipts));
     lock.lock();
     writing_ = false;

@@ -35,6 +35,8 @@ class OutputWriter {
   void Write(std::string text, OutputReceipt receipt = {});
   // Waits until everything queued is written.
   void Flush();
+  // Why writing was given up (errno); 0: it was not. After Flush.
+  int error() const { return error_; }
   // Waits for that, but no longer than this.
   void FlushFor(std::chrono::milliseconds limit);
 
@@ -47,7 +49,8 @@ class OutputWriter {
   std::condition_variable changed_;
   std::string queued_;
   std::vector<OutputReceipt> receipts_;
-  bool writing_ = false, stop_ = false, closed_ = false;
+  bool writing_ = false, stop_ = false;
+  int error_ = 0;
   std::thread thread_;  // started by the first Write: a job without output needs none
 };
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr mode_t kFileMode = 0666;  // less the umask
 constexpr const char* kNames[2] = {"/stdout", "/stderr"};
+constexpr const char* kOlder = ".1";
 
 }  // namespace
 
@@ -22,7 +23,7 @@ std::string OutputFolder(const std::string& directory, uint32_t rank, uint32_t s
   return directory + "/rank." + std::string(digits - std::min(digits, number.size()), '0') + number;
 }
 
-Status PrepareOutputFiles(const std::string& directory, uint32_t size) {
+Status PrepareOutputFiles(const std::string& directory, uint32_t size, int64_t limit_bytes) {
   for (uint32_t rank = 0; rank < size; ++rank) {
     std::string folder = OutputFolder(directory, rank, size);
     std::error_code error;
@@ -31,6 +32,7 @@ Status PrepareOutputFiles(const std::string& directory, uint32_t size) {
       return InvalidArgument("--output-filename " + directory + ": the folder " + folder +
                              " cannot be made: " + error.message());
     for (const char* name : kNames) {
+      if (limit_bytes > 0) ::unlink((folder + name + kOlder).c_str());  // of a former job
       UniqueFd file(
           ::open((folder + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
       if (!file.valid())
@@ -41,12 +43,13 @@ Status PrepareOutputFiles(const std::string& directory, uint32_t size) {
   return Status::Ok();
 }
 
-OutputFiles::OutputFiles(std::string directory, uint32_t size,
+OutputFiles::OutputFiles(std::string directory, uint32_t size, int64_t limit_bytes,
                          std::function<void(std::vector<OutputReceipt>)> on_written)
     : directory_(std::move(directory)),
       size_(size),
+      limit_bytes_(limit_bytes),
       on_written_(std::move(on_written)),
-      given_up_(2 * static_cast<size_t>(size)),
+      progress_(2 * static_cast<size_t>(size)),
       thread_([this] { Run(); }) {}
 
 OutputFiles::~OutputFiles() {
@@ -87,7 +90,7 @@ void OutputFiles::Run() {
     lock.unlock();
     std::vector<OutputReceipt> receipts;
     for (const Piece& piece : pieces) {
-      if (piece.file < given_up_.size() && !given_up_[piece.file]) WritePiece(piece);
+      if (piece.file < progress_.size() && !progress_[piece.file].given_up) WritePiece(piece);
       receipts.push_back(piece.receipt);
     }
     on_written_(std::move(receipts));
@@ -97,27 +100,47 @@ void OutputFiles::Run() {
   }
 }
 
+std::string OutputFiles::PathOf(size_t file) const {
+  return OutputFolder(directory_, static_cast<uint32_t>(file / 2), size_) + kNames[file % 2];
+}
+
 void OutputFiles::WritePiece(const Piece& piece) {
-  auto rank = static_cast<uint32_t>(piece.file / 2);
-  std::string path = OutputFolder(directory_, rank, size_) + kNames[piece.file % 2];
+  if (!Rotate(piece)) return GiveUp(piece, errno);
   UniqueFd& file = open_[piece.file];
   if (!file.valid()) {
     // Appending: a file that someone emptied meanwhile (logrotate) gets no hole.
-    file.Reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kFileMode));
+    file.Reset(
+        ::open(PathOf(piece.file).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kFileMode));
   }
-  if (!file.valid() || !WriteAll(file.get(), piece.bytes)) {
-    std::string why = std::strerror(errno);
-    given_up_[piece.file] = true;
-    open_.erase(piece.file);
-    if (std::exchange(reported_, true)) return;
-    std::lock_guard lock(mutex_);
-    failure_ = "the output of rank " + std::to_string(rank) + " can no longer be written to " +
-               path + ": " + why + "; the job goes on, its output is on the screen only " +
-               "(files of other ranks may follow)";
-    return;
-  }
+  if (!file.valid() || !WriteAll(file.get(), piece.bytes)) return GiveUp(piece, errno);
+  Progress& progress = progress_[piece.file];
+  progress.bytes += static_cast<int64_t>(piece.bytes.size());
+  if (!piece.bytes.empty()) progress.line_ended = piece.bytes.back() == '\n';
   if (open_.size() > kMaxOpen)
     open_.erase(open_.begin()->first == piece.file ? std::prev(open_.end()) : open_.begin());
+}
+
+// A new file where this piece would make the old one too long. False: it cannot be.
+bool OutputFiles::Rotate(const Piece& piece) {
+  Progress& progress = progress_[piece.file];
+  if (limit_bytes_ == 0 || progress.bytes == 0 || !progress.line_ended) return true;
+  if (progress.bytes + static_cast<int64_t>(piece.bytes.size()) <= limit_bytes_) return true;
+  open_.erase(piece.file);
+  progress.bytes = 0;
+  std::string path = PathOf(piece.file);
+  // Somebody may have taken it away.
+  return ::rename(path.c_str(), (path + kOlder).c_str()) == 0 || errno == ENOENT;
+}
+
+void OutputFiles::GiveUp(const Piece& piece, int error) {
+  progress_[piece.file].given_up = true;
+  open_.erase(piece.file);
+  if (std::exchange(reported_, true)) return;
+  std::lock_guard lock(mutex_);
+  failure_ =
+      "the output of rank " + std::to_string(piece.file / 2) + " can no longer be written to " +
+      PathOf(piece.file) + ": " + std::strerror(error) +
+      "; the job goes on, its output is on the screen only (files of other ranks may follow)";
 }
 
 }  // namespace hvd

@@ -47,6 +47,12 @@ std::vector<Placement> Plan::OnHost(uint32_t host) const {
   return found;
 }
 
+std::vector<RankRun> Plan::Layout() const {
+  std::vector<RankPlace> places;
+  for (const Placement& p : ranks) places.push_back({p.host, p.local_rank});
+  return RunsOf(places);
+}
+
 Result<Plan> MakePlan(const std::vector<HostSlots>& hosts, uint32_t num_proc) {
   std::vector<HostSlots> merged = Merge(hosts);
   std::erase_if(merged, [](const HostSlots& h) { return h.slots == 0; });

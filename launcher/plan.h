@@ -8,6 +8,7 @@
 
 #include "discovery/host_slots.h"
 #include "runtime/base/status.h"
+#include "runtime/net/layout.h"
 
 namespace hvd {
 
@@ -28,6 +29,7 @@ struct Plan {
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   std::vector<Placement> OnHost(uint32_t host) const;
+  std::vector<RankRun> Layout() const;
 };
 
 // Ranks are handed out host by host in the given order. Two entries of one host are merged.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "launcher/rank_ranges.h"
+
 namespace hvd {
 
 std::optional<TimePoint> Progress::due() const {
@@ -9,15 +11,38 @@ std::optional<TimePoint> Progress::due() const {
   return next_;
 }
 
+void Progress::RankJoined(uint32_t rank) {
+  if (joined_[rank]) return;
+  joined_[rank] = true;
+  ++in_init_;
+  changed_ = true;
+}
+
 std::string Progress::Show(TimePoint now) {
   if (over_ || now < next_) return "";
   next_ = now + kBetween;
   changed_ = false;
-  if (in_init_ >= size_) return Wipe();
+  if (in_init_ == joined_.size()) return Wipe();
   shown_ = true;
-  std::string of = "/" + std::to_string(size_);
+  std::string of = "/" + std::to_string(joined_.size());
   return "\r\x1b[Khvdrun: starting: workers started " + std::to_string(started_) + of +
-         ", in init " + std::to_string(in_init_) + of;
+         ", in init " + std::to_string(in_init_) + of + Missing();
+}
+
+// Who has not called hvd.init(), once somebody has.
+std::string Progress::Missing() const {
+  constexpr size_t kMaxText = 40;  // the line must not wrap
+  if (in_init_ == 0) return "";
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < joined_.size(); ++rank) {
+    if (!joined_[rank]) ranks.push_back(rank);
+  }
+  std::string text = RankRanges(ranks);
+  if (text.size() > kMaxText) {
+    text.erase(text.rfind(',', kMaxText));
+    text += ",...";
+  }
+  return (ranks.size() == 1 ? ", not yet: rank " : ", not yet: ranks ") + text;
 }
 
 std::string Progress::Wipe() {

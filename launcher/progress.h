@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/base/clock.h"
 
@@ -16,10 +17,10 @@ class Progress {
   static constexpr Duration kQuiet = std::chrono::milliseconds(500);
   static constexpr Duration kBetween = std::chrono::milliseconds(100);
 
-  Progress(uint32_t size, TimePoint now) : size_(size), next_(now + kQuiet) {}
+  Progress(uint32_t size, TimePoint now) : joined_(size), next_(now + kQuiet) {}
 
   void WorkerStarted() { ++started_, changed_ = true; }
-  void RankJoined() { ++in_init_, changed_ = true; }
+  void RankJoined(uint32_t rank);
   // When Show has something new; nothing while nothing changes and once it is over.
   std::optional<TimePoint> due() const;
   // The line as it is now, ready for the terminal. With the last rank in init it is over.
@@ -28,9 +29,11 @@ class Progress {
   std::string Wipe();
 
  private:
-  uint32_t size_;
+  std::string Missing() const;
+
+  std::vector<bool> joined_;  // by rank
   TimePoint next_;
-  uint32_t started_ = 0, in_init_ = 0;
+  size_t started_ = 0, in_init_ = 0;
   bool changed_ = true, shown_ = false, over_ = false;
 };
 

@@ -85,6 +85,14 @@ std::string DescribeCause(const RankRecord& rank) {
   return text;
 }
 
+const char* RankStateName(const RankRecord& rank) {
+  if (rank.pid == 0) return "not_started";
+  if (!rank.end) return "lost";
+  if (rank.ended_by_us) return "ended";
+  if (!rank.end->ok()) return "failed";
+  return rank.lost ? "left" : "succeeded";
+}
+
 size_t CountEndedBecause(const JobState& state, uint32_t cause) {
   size_t count = 0;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {

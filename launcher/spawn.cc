@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "configs/message_text.h"
+#include "launcher/exec_size.h"
 #include "runtime/base/means.h"
 #include "runtime/base/unique_fd.h"
 
@@ -57,23 +59,6 @@ std::vector<unsigned long> CpuMask(const std::vector<int>& cpus) {
     mask[cpu / kBits] |= 1UL << (cpu % kBits);
   }
   return mask;
-}
-
-// The kernel takes a bounded number of bytes of arguments and variables, and 128 KiB of each.
-std::string TooLong(const SpawnRequest& request) {
-  size_t total = 0;
-  std::string_view longest;
-  for (const auto* list : {&request.environment, &request.argv}) {
-    for (const std::string& text : *list) {
-      total += text.size() + 1;
-      if (text.size() > longest.size()) longest = text;
-    }
-  }
-  std::string name(longest.substr(0, std::min<size_t>(longest.find('='), 60)));
-  return "cannot be started: its arguments and variables are " + std::to_string(total) +
-         " bytes, the longest is " + name + " with " + std::to_string(longest.size()) +
-         "; the kernel takes 131071 bytes of one, and of all a quarter of the stack's limit " +
-         "(ulimit -s)";
 }
 
 struct ChildPlan {
@@ -231,10 +216,11 @@ FoundProgram FindProgram(const std::string& program, const std::string& path,
 std::string CannotStart(const SpawnRequest& request, int error) {
   const std::string& program = request.argv[0];
   bool has_slash = program.find('/') != std::string::npos;
-  std::string subject = "the command '" + program + "'";
+  std::string shown = Printable(program, kMaxShownPath);
+  std::string subject = "the command " + Quoted(program, kMaxShownPath);
   if (error == ENOENT && !has_slash) {
     return subject + " was not found in PATH (" +
-           ValueOf(request.environment, "PATH", kDefaultPath) +
+           Printable(ValueOf(request.environment, "PATH", kDefaultPath), kMaxShownPath) +
            "); check the spelling or give its full path";
   }
   if (error == ENOENT || error == ENOTDIR) {
@@ -242,7 +228,8 @@ std::string CannotStart(const SpawnRequest& request, int error) {
     if (::stat(Absolute(program, request.directory).c_str(), &info) == 0) {
       return subject + " exists, but the interpreter named in its first line does not";
     }
-    return subject + " does not exist (looked in " + request.directory + "); check the path";
+    return subject + " does not exist (looked in " + Printable(request.directory, kMaxShownPath) +
+           "); check the path";
   }
   if (error == EACCES) {
     struct stat info {};
@@ -251,11 +238,14 @@ std::string CannotStart(const SpawnRequest& request, int error) {
       return subject + " is a directory; name the program in it";
     }
     if (program.ends_with(".py")) {
-      return subject + " is not executable; try python " + program + ", or chmod +x " + program;
+      return subject + " is not executable; try python " + shown + ", or chmod +x " + shown;
     }
-    return subject + " is not executable; try chmod +x " + program;
+    return subject + " is not executable; try chmod +x " + shown;
   }
-  if (error == E2BIG) return subject + " " + TooLong(request);
+  if (error == E2BIG) {
+    std::optional<std::string> why = WhyTooLong(request.argv, request.environment, LimitsHere());
+    return subject + " cannot be started: " + why.value_or(std::strerror(error));
+  }
   return subject + " cannot be started: " + std::strerror(error);
 }
 
@@ -309,5 +299,7 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
                          : "preparing the worker failed: ";
   return {0, EIO, what + std::strerror(error)};
 }
+
+void CloseOtherDescriptors() { CloseOthers(!Without("close_range")); }
 
 }  // namespace hvd

@@ -24,6 +24,9 @@ FoundProgram FindProgram(const std::string& program, const std::string& path,
 // One sentence that names the command and what would work.
 std::string CannotStart(const SpawnRequest& request, int error);
 
+// Closes every descriptor of this process but 0 to 2.
+void CloseOtherDescriptors();
+
 // What the child gets and no other descriptor.
 struct SpawnDescriptors {
   int stdin_fd = -1;  // -1: /dev/null

@@ -3,10 +3,13 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "runtime/base/unique_fd.h"
+#include "launcher/exec_size.h"
+#include "launcher/job_id.h"
 
 namespace hvd {
 namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";  // all ranks are on this machine
 
 BindTo ParseBindTo(const std::string& word) {
   if (word == "core") return BindTo::kCore;
@@ -27,14 +30,20 @@ StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   start.size = options.plan.size();
   start.homogeneous = options.plan.homogeneous ? 1 : 0;
   start.slots = options.plan.OnHost(host);
+  start.layout = options.plan.Layout();
+  start.listen_addresses = {kLoopback};
   start.argv = options.command;
   start.directory = options.directory;
   start.environment = options.environment;
   start.worker_environment = options.settings.worker_environment;
   start.given_environment = options.given_environment;
-  start.master_address = "127.0.0.1";  // all ranks are on this machine
+  start.master_address = kLoopback;
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
+  if (options.settings.hosts_per_machine > 1) {
+    start.machine_part = host;
+    start.machine_parts = static_cast<uint32_t>(options.plan.hosts.size());
+  }
   start.bind_to = ParseBindTo(options.settings.bind_to);
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
@@ -42,18 +51,30 @@ StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   return start;
 }
 
-uint32_t FreePort() {
-  UniqueFd probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {
+  StartJob start = StartJobFor(options, 0);
+  // Those of the other slots differ by a few digits.
+  std::vector<std::string> environment =
+      WorkerEnvironment(start, 0, {MakeLinkAddress(options.job_id), options.job_id}, paths, {});
+  std::optional<std::string> why = WhyTooLong(start.argv, environment, LimitsHere());
+  return why ? InvalidArgument(*why) : Status::Ok();
+}
+
+HeldPort HoldPort() {
+  HeldPort held{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
   sockaddr_in address{};
   socklen_t length = sizeof address;
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (!probe.valid() || ::bind(probe.get(), generic, length) != 0 ||
-      ::getsockname(probe.get(), generic, &length) != 0) {
-    return 0;
+  int yes = 1;
+  if (held.socket.valid() &&
+      ::setsockopt(held.socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+      ::bind(held.socket.get(), generic, length) == 0 &&
+      ::getsockname(held.socket.get(), generic, &length) == 0) {
+    held.port = ntohs(address.sin_port);
   }
-  return ntohs(address.sin_port);
+  return held;
 }
 
 }  // namespace hvd

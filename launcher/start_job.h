@@ -4,14 +4,25 @@
 
 #include "launcher/driver.h"
 #include "launcher/messages.h"
+#include "launcher/worker_env.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
 
 namespace hvd {
 
 // The job's part on host `host` of the plan. Pure.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host);
 
-// A port of the loopback address that nobody has at this moment, for a server that rank 0 may start; 0: there is none.
-uint32_t FreePort();
+// A sentence when the kernel would not take the workers' arguments and variables.
+Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths);
+
+// A port of the loopback address for a server that rank 0 may start; 0: there is none. It stays ours while the socket
+// lives: nobody is given it by chance, and a server with SO_REUSEADDR (as nearly all have) can listen there.
+struct HeldPort {
+  UniqueFd socket;
+  uint32_t port = 0;
+};
+HeldPort HoldPort();
 
 }  // namespace hvd
 

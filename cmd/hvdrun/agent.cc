@@ -1,15 +1,21 @@
-// The verb of one host: the warden first, the agent under it. The stream is stdin and stdout.
+// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and stdout. Adopting: an
+// agent that belongs to nobody; its listening socket is stdin.
 #include "launcher/agent.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <climits>
+#include <cstdio>
 #include <optional>
 
 #include "cmd/hvdrun/verbs.h"
+#include "launcher/adopt.h"
+#include "launcher/fault.h"
 #include "launcher/job_id.h"
 #include "launcher/output.h"
+#include "launcher/spawn.h"
 #include "launcher/warden.h"
 #include "runtime/base/log.h"
 
@@ -43,12 +49,43 @@ int RunHere(const std::string& job_id, UniqueFd warden_alive) {
   options.input = TakeDescriptor(STDIN_FILENO);
   options.output = TakeDescriptor(STDOUT_FILENO);
   options.warden_alive = std::move(warden_alive);
+  if (FaultAsked("agent-exits")) return kUsageError;
+  if (FaultAsked("agent-stops")) ::raise(SIGSTOP);
+  if (FaultAsked("agent-babbles")) WriteAll(options.output.get(), std::string(100, 'x'));
   return RunAgent(std::move(options));
+}
+
+// The rank that started this process waits for it, so it ends as soon as the agent is born. The agent keeps nothing of
+// the rank's: neither its session, nor its directory, nor an end of one of its pipes.
+int Adopt(const std::vector<std::string>& args) {
+  SetLog(LogLevel::kWarning, "hvdrun agent");
+  Result<AdoptOptions> options = ParseAdoptArguments(args);
+  if (!options.ok()) {
+    WriteAll(STDERR_FILENO,
+             "hvdrun agent: started by hvd.init() itself, as: hvdrun agent --adopt ID "
+             "--slots N --size N; " +
+                 options.status().message() + "\n");
+    return kUsageError;
+  }
+  pid_t pid = ::fork();
+  if (pid < 0) {
+    std::perror("hvdrun agent: no process could be made");
+    return 1;
+  }
+  if (pid > 0) return 0;
+  ::setsid();
+  if (::chdir("/") != 0) return 1;
+  CloseOtherDescriptors();
+  UniqueFd listener = TakeDescriptor(STDIN_FILENO);
+  ::dup2(STDIN_FILENO, STDOUT_FILENO);
+  ::dup2(STDIN_FILENO, STDERR_FILENO);
+  return RunAdoptingAgent(std::move(*options), std::move(listener));
 }
 
 }  // namespace
 
 int AgentVerb(const std::vector<std::string>& args) {
+  if (!args.empty() && args[0] == "--adopt") return Adopt(args);
   std::optional<std::string> job_id = JobIdOf(args);
   if (!job_id) {
     WriteAll(STDERR_FILENO, "hvdrun agent: started by hvdrun itself, as: hvdrun agent --job ID\n");

@@ -12,7 +12,8 @@ int PsVerb(const std::vector<std::string>& args) {
     WriteAll(STDERR_FILENO, "hvdrun ps: takes no arguments; try hvdrun ps\n");
     return kUsageError;
   }
-  return WriteAll(STDOUT_FILENO, JobsTable(ListJobs())) ? 0 : 1;
+  SweepCgroups();
+  return PrintText(JobsTable(ListJobs()));
 }
 
 }  // namespace hvd

@@ -1,7 +1,9 @@
 // The default verb: parse, plan, wire, run.
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
+#include <cstring>
 #include <memory>
 
 #include "cmd/hvdrun/verbs.h"
@@ -12,6 +14,7 @@
 #include "launcher/env_file.h"
 #include "launcher/error_file.h"
 #include "launcher/job_id.h"
+#include "launcher/jobs_here.h"
 #include "launcher/local_channel.h"
 #include "launcher/output.h"
 #include "launcher/output_files.h"
@@ -58,32 +61,45 @@ Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
   return entries;
 }
 
-int PrintEnvironment(const DriverOptions& options) {
+InstallPaths OwnPaths() {
   char self[PATH_MAX] = {};
   if (::readlink(kSelf, self, sizeof self - 1) < 0) self[0] = '\0';
+  return PathsBeside(self);
+}
+
+int PrintEnvironment(const DriverOptions& options) {
   StartJob start = StartJobFor(options, 0);
-  std::vector<Cpu> cpus = AllowedCpus();
+  std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
   auto local_size = static_cast<uint32_t>(start.slots.size());
   std::vector<uint32_t> shares = CoreShares(BindRanks(start.bind_to, cpus, local_size));
   WorkerCores cores{static_cast<uint32_t>(cpus.size()), shares[0]};
   ExplainedEnvironment environment =
-      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(self), cores);
-  return WriteAll(STDOUT_FILENO, PrintEnvText(environment)) ? 0 : 1;
+      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, OwnPaths(), cores);
+  return PrintText(PrintEnvText(environment));
 }
 
 }  // namespace
+
+int PrintText(const std::string& text) {
+  if (WriteAll(STDOUT_FILENO, text)) return 0;
+  WriteAll(STDERR_FILENO,
+           std::string("hvdrun: stdout cannot be written: ") + std::strerror(errno) + "\n");
+  return 1;
+}
 
 int RunVerb(const std::vector<std::string>& args) {
   Result<ParsedCommandLine> parsed =
       ParseCommandLine(args, [](const char* name) { return GetEnv(name); });
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
-  if (parsed->action != Action::kRun) return WriteAll(STDOUT_FILENO, parsed->text) ? 0 : 1;
+  if (parsed->action != Action::kRun) return PrintText(parsed->text);
   SetLog(ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning), "hvdrun");
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
 
   if (Status status = CheckNoHostInCommand(parsed->settings, parsed->command); !status.ok())
     return UsageError(status);
+  Result<PrefixTemplate> prefix = PrefixTemplate::Parse(parsed->settings.prefix);
+  if (!prefix.ok()) return UsageError(prefix.status());
   Result<std::vector<HostSlots>> hosts = HostsOf(parsed->settings);
   if (!hosts.ok()) return UsageError(hosts.status());
   Result<Plan> plan = MakePlan(*hosts, static_cast<uint32_t>(parsed->settings.num_proc));
@@ -99,20 +115,26 @@ int RunVerb(const std::vector<std::string>& args) {
   Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
   if (!given.ok()) return UsageError(given.status());
   options.given_environment = std::move(*given);
-  options.master_port = FreePort();
+  options.prefix = std::move(*prefix);
+  HeldPort master = HoldPort();
+  options.master_port = master.port;
   if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
   if (options.settings.print_env) return PrintEnvironment(options);
+  if (Status status = CheckExecSize(options, OwnPaths()); !status.ok()) return UsageError(status);
   if (const std::string& directory = options.settings.output_filename; !directory.empty()) {
-    if (Status status = PrepareOutputFiles(directory, options.plan.size()); !status.ok())
-      return UsageError(status);
+    Status status =
+        PrepareOutputFiles(directory, options.plan.size(), options.settings.output_limit_bytes);
+    if (!status.ok()) return UsageError(status);
   }
   auto family = std::make_shared<LocalFamily>();
-  return RunJob(std::move(options),
-                [&, host = 0U](asio::io_context& io, const std::string&) mutable {
-                  std::string id = AgentJobId(job_id, host++);
-                  std::vector<std::string> agent = {kSelf, "agent", "--job", id};
-                  return std::make_unique<LocalChannel>(io, id, agent, family);
-                });
+  int code =
+      RunJob(std::move(options), [&, host = 0U](asio::io_context& io, const std::string&) mutable {
+        std::string id = AgentJobId(job_id, host++);
+        std::vector<std::string> agent = {kSelf, "agent", "--job", id};
+        return std::make_unique<LocalChannel>(io, id, agent, family);
+      });
+  SweepCgroups();
+  return code;
 }
 
 }  // namespace hvd

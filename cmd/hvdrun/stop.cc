@@ -25,7 +25,7 @@ int StopVerb(const std::vector<std::string>& args) {
     return kUsageError;
   }
   SignalProcess(job->driver, SIGINT);
-  return WriteAll(STDOUT_FILENO, "hvdrun stop: job " + job->id + " was asked to end\n") ? 0 : 1;
+  return PrintText("hvdrun stop: job " + job->id + " was asked to end\n");
 }
 
 }  // namespace hvd

@@ -13,6 +13,9 @@ namespace hvd {
 
 inline constexpr int kUsageError = 2;
 
+// Prints what was asked for; the exit code.
+int PrintText(const std::string& text);
+
 // hvdrun [flags] command...: runs a job (the default).
 int RunVerb(const std::vector<std::string>& args);
 

@@ -3,29 +3,31 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/core/adopt_door.h"
 #include "runtime/core/agent_bootstrap.h"
+#include "runtime/core/launch_choice.h"
+#include "runtime/core/refused_bootstrap.h"
 #include "runtime/core/solo_bootstrap.h"
 
 namespace hvd {
 namespace {
 
-// hvdrun sets HVD_AGENT and its companions; without them this process is a world of one.
 std::unique_ptr<Bootstrap> ChooseBootstrap() {
-  std::optional<std::string> agent = GetEnv("HVD_AGENT");
-  if (!agent) return std::make_unique<SoloBootstrap>();
-  AgentAddress address;
-  address.name = *agent;
-  address.slot =
-      static_cast<uint32_t>(std::strtoul(GetEnv("HVD_SLOT").value_or("0").c_str(), nullptr, 10));
-  address.job_key = GetEnv("HVD_JOB_KEY").value_or("");
-  return std::make_unique<AgentBootstrap>(std::move(address));
+  Result<LaunchChoice> choice = ChooseLaunch(GetEnv);
+  if (!choice.ok()) return std::make_unique<RefusedBootstrap>(choice.status());
+  if (auto* agent = std::get_if<AgentAddress>(&*choice))
+    return std::make_unique<AgentBootstrap>(std::move(*agent));
+  if (auto* rank = std::get_if<ForeignRank>(&*choice)) {
+    return std::make_unique<AgentBootstrap>(
+        std::make_unique<AdoptDoor>(std::move(*rank), GetEnv("HVD_HVDRUN").value_or("")));
+  }
+  return std::make_unique<SoloBootstrap>();
 }
 
 std::atomic<Runtime*> existing{nullptr};

@@ -17,7 +17,6 @@ namespace hvd {
 
 // What a RequestSpec views and the caller does not hold.
 struct RequestMemory {
-  std::string name;
   std::vector<TensorSpec> group;
 };
 

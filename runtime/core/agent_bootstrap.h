@@ -1,12 +1,13 @@
-// AgentBootstrap: a worker under hvdrun. Speaks runtime/net/link.h with the agent of its host.
+// AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted (adopt_door.h).
 #ifndef HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 #define HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 
-#include <mutex>
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "runtime/core/agent_link.h"
 #include "runtime/core/bootstrap.h"
-#include "runtime/net/link.h"
 
 namespace hvd {
 
@@ -16,32 +17,47 @@ struct AgentAddress {
   std::string job_key;  // HVD_JOB_KEY
 };
 
-class AgentBootstrap final : public Bootstrap, private SegmentSource {
+// The agent that hvdrun started before this process.
+class HvdrunDoor final : public AgentDoor {
  public:
-  explicit AgentBootstrap(AgentAddress address) : address_(std::move(address)) {}
-
-  Result<World> Join(Duration timeout) override;
-  void Leave(uint64_t epoch) override;
-  SegmentSource& segments() override { return *this; }
-  Status Attend() override;
-  bool watched() const override { return true; }
-  void CloseAfterFork() override { socket_.Reset(); }
+  explicit HvdrunDoor(AgentAddress address) : address_(std::move(address)) {}
+  Result<UniqueFd> Open() override;
+  bool Reopens() const override { return false; }
+  std::string who() const override { return "slot " + std::to_string(address_.slot); }
 
  private:
-  Result<DataSegment> Allocate(uint64_t bytes) override;
-  Result<DataSegment> Fetch(uint32_t id) override;
-  void Free(uint32_t id) override;
-
-  // With the lock held.
-  Status Connect();
-  Status Say(const LinkMessage& message);
-  Result<ReceivedLink> Hear(Duration timeout);
-  Result<World> AwaitEpoch(Duration timeout);
-  Result<DataSegment> AwaitSegment(uint32_t wanted);
-
   const AgentAddress address_;
-  std::mutex mutex_;
-  UniqueFd socket_;  // connected when first needed, kept for the life of the process
+};
+
+class AgentBootstrap final : public Bootstrap, private SegmentSource, private Directory {
+ public:
+  explicit AgentBootstrap(std::unique_ptr<AgentDoor> door) : door_(std::move(door)) {}
+  explicit AgentBootstrap(AgentAddress address)
+      : AgentBootstrap(std::make_unique<HvdrunDoor>(std::move(address))) {}
+
+  Result<World> Join(Duration timeout) override;
+  void Leave(uint64_t epoch) override { link_.Leave(epoch); }
+  SegmentSource& segments() override { return *this; }
+  Directory& directory() override { return *this; }
+  Status Attend() override { return link_.Attend(); }
+  bool watched() const override { return true; }
+  void CloseAfterFork() override { link_.CloseAfterFork(); }
+
+ private:
+  Result<DataSegment> Allocate(uint64_t bytes) override { return Ask(LinkAllocate{bytes}, 0); }
+  Result<DataSegment> Fetch(uint32_t id) override { return Ask(LinkFetch{id}, id); }
+  void Free(uint32_t id) override { (void)link_.Tell(LinkFree{id}); }
+  Result<DataSegment> Ask(const LinkMessage& question, uint32_t wanted);
+
+  Status Put(const std::string& key, const std::string& value) override {
+    return link_.Put(key, value);
+  }
+  Result<std::string> Get(const std::string& key, Duration timeout) override {
+    return link_.Get(key, timeout);
+  }
+
+  std::unique_ptr<AgentDoor> door_;
+  AgentLink link_{*door_};
 };
 
 }  // namespace hvd

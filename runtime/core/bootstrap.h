@@ -3,11 +3,15 @@
 #define HVD_RUNTIME_CORE_BOOTSTRAP_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/device/shared_heap.h"
+#include "runtime/net/directory.h"
+#include "runtime/net/layout.h"
 #include "runtime/segment/job_page.h"
 #include "runtime/segment/shared_memory.h"
 
@@ -20,9 +24,18 @@ struct World {
   uint32_t local_rank = 0, local_size = 1;
   uint32_t cross_rank = 0, cross_size = 1;
   bool homogeneous = true;
+  // All ranks, by world rank. The local ranks of a host number the rank blocks of its page; a host's ranks need not be in
+  // a row.
+  std::vector<RankPlace> places{RankPlace{}};
+  uint32_t hosts = 1;
+  // For connections between hosts: the secret of the job, and where to listen.
+  std::string data_key;
+  ListenHints listen;
   UniqueFd page_fd;
   Mapping page_memory;
   JobPage page;  // a view of page_memory
+
+  uint32_t host() const { return places[rank].host; }
 };
 
 // Thread-safe. A new Join is possible after Leave.
@@ -37,6 +50,8 @@ class Bootstrap {
   virtual void Leave(uint64_t epoch) = 0;
 
   virtual SegmentSource& segments() = 0;
+  // What the ranks of the current epoch tell each other. Empty outside an epoch.
+  virtual Directory& directory() = 0;
 
   // Takes in what the agent had to say, without blocking. Not ok: the agent is gone.
   virtual Status Attend() = 0;

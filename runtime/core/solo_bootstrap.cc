@@ -16,4 +16,24 @@ Result<World> SoloBootstrap::Join(Duration) {
   return world;
 }
 
+void SoloBootstrap::Leave(uint64_t) {
+  std::lock_guard lock(mutex_);
+  values_.clear();
+}
+
+Status SoloBootstrap::Put(const std::string& key, const std::string& value) {
+  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
+  std::lock_guard lock(mutex_);
+  values_[key] = value;
+  return Status::Ok();
+}
+
+Result<std::string> SoloBootstrap::Get(const std::string& key, Duration) {
+  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
+  std::lock_guard lock(mutex_);
+  auto found = values_.find(key);
+  if (found != values_.end()) return found->second;
+  return Status(Code::kInProgress, "no rank has put '" + key + "' into the directory");
+}
+
 }  // namespace hvd

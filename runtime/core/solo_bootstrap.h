@@ -3,22 +3,32 @@
 #define HVD_RUNTIME_CORE_SOLO_BOOTSTRAP_H_
 
 #include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
 
 #include "runtime/core/bootstrap.h"
 
 namespace hvd {
 
-class SoloBootstrap final : public Bootstrap {
+class SoloBootstrap final : public Bootstrap, private Directory {
  public:
   Result<World> Join(Duration timeout) override;
-  void Leave(uint64_t) override {}
+  void Leave(uint64_t) override;
   SegmentSource& segments() override { return segments_; }
+  Directory& directory() override { return *this; }
   Status Attend() override { return Status::Ok(); }
   bool watched() const override { return false; }
   void CloseAfterFork() override {}
 
  private:
+  Status Put(const std::string& key, const std::string& value) override;
+  // Nobody else could put a key that is not there.
+  Result<std::string> Get(const std::string& key, Duration timeout) override;
+
   LocalSegmentSource segments_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> values_;  // guarded by mutex_
   std::atomic<uint64_t> epoch_{0};
 };
 

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -11,16 +12,18 @@
 #include <utility>
 
 #include "runtime/base/bytes.h"
+#include "runtime/net/directory.h"
 
 namespace hvd {
 namespace {
 
 constexpr size_t kMaxText = 2048;
+constexpr size_t kMaxAddresses = 16, kMaxAddress = 64;
 
 std::string_view Cut(std::string_view text) { return text.substr(0, kMaxText); }
 
 void Write(ByteWriter& w, const LinkHello& m) {
-  w.Put(m.version).Put(m.slot).Put(m.pid).PutString(Cut(m.job_key));
+  w.Put(m.version).Put(m.slot).Put(m.pid).PutString(Cut(m.job_key)).Put(m.rank).Put(m.size);
 }
 void Write(ByteWriter&, const LinkJoin&) {}
 void Write(ByteWriter& w, const LinkGoodbye& m) { w.Put(m.epoch); }
@@ -29,19 +32,41 @@ void Write(ByteWriter& w, const LinkFetch& m) { w.Put(m.segment); }
 void Write(ByteWriter& w, const LinkFree& m) { w.Put(m.segment); }
 void Write(ByteWriter& w, const LinkEpoch& m) {
   w.Put(m.epoch).Put(m.page_bytes).Put(m.rank).Put(m.size).Put(m.local_rank).Put(m.local_size);
-  w.Put(m.cross_rank).Put(m.cross_size).Put(m.homogeneous);
+  w.Put(m.cross_rank).Put(m.cross_size).Put(m.homogeneous).PutString(Cut(m.data_key));
+  size_t addresses = std::min(m.listen.addresses.size(), kMaxAddresses);
+  w.Put(static_cast<uint8_t>(addresses));
+  for (size_t i = 0; i < addresses; ++i)
+    w.PutString(std::string_view(m.listen.addresses[i]).substr(0, kMaxAddress));
+  w.Put(m.listen.first_port).Put(m.listen.last_port);
 }
 void Write(ByteWriter& w, const LinkBroken& m) { w.Put(m.epoch).PutString(Cut(m.reason)); }
 void Write(ByteWriter& w, const LinkSegment& m) {
   w.Put(m.segment).Put(m.bytes).PutString(Cut(m.error));
 }
 void Write(ByteWriter& w, const LinkRefused& m) { w.PutString(Cut(m.reason)); }
+void WriteEntry(ByteWriter& w, const auto& m) {
+  w.Put(m.epoch).PutString(std::string_view(m.key).substr(0, kMaxDirectoryKey));
+  w.PutString(std::string_view(m.value).substr(0, kMaxDirectoryValue));
+}
+void Write(ByteWriter& w, const LinkPut& m) { WriteEntry(w, m); }
+void Write(ByteWriter& w, const LinkGet& m) {
+  w.Put(m.epoch).PutString(std::string_view(m.key).substr(0, kMaxDirectoryKey));
+}
+void Write(ByteWriter& w, const LinkValue& m) { WriteEntry(w, m); }
+void Write(ByteWriter& w, const LinkLayout& m) {
+  size_t runs = std::min(m.runs.size(), kMaxRunsPerMessage);
+  w.Put(m.epoch).Put(static_cast<uint16_t>(runs));
+  for (size_t i = 0; i < runs; ++i)
+    w.Put(m.runs[i].host).Put(m.runs[i].local_rank).Put(m.runs[i].count);
+}
 
 void Read(ByteReader& r, LinkHello& m) {
   m.version = r.Get<uint32_t>();
   m.slot = r.Get<uint32_t>();
   m.pid = r.Get<uint32_t>();
   m.job_key = r.GetString();
+  m.rank = r.Get<uint32_t>();
+  m.size = r.Get<uint32_t>();
 }
 void Read(ByteReader&, LinkJoin&) {}
 void Read(ByteReader& r, LinkGoodbye& m) { m.epoch = r.Get<uint64_t>(); }
@@ -56,6 +81,11 @@ void Read(ByteReader& r, LinkEpoch& m) {
     *field = r.Get<uint32_t>();
   }
   m.homogeneous = r.Get<uint8_t>();
+  m.data_key = r.GetString();
+  m.listen.addresses.resize(r.Get<uint8_t>());
+  for (std::string& address : m.listen.addresses) address = r.GetString();
+  m.listen.first_port = r.Get<uint16_t>();
+  m.listen.last_port = r.Get<uint16_t>();
 }
 void Read(ByteReader& r, LinkBroken& m) {
   m.epoch = r.Get<uint64_t>();
@@ -67,6 +97,25 @@ void Read(ByteReader& r, LinkSegment& m) {
   m.error = r.GetString();
 }
 void Read(ByteReader& r, LinkRefused& m) { m.reason = r.GetString(); }
+void ReadEntry(ByteReader& r, auto& m) {
+  m.epoch = r.Get<uint64_t>();
+  m.key = r.GetString();
+  m.value = r.GetString();
+}
+void Read(ByteReader& r, LinkPut& m) { ReadEntry(r, m); }
+void Read(ByteReader& r, LinkGet& m) {
+  m.epoch = r.Get<uint64_t>();
+  m.key = r.GetString();
+}
+void Read(ByteReader& r, LinkValue& m) { ReadEntry(r, m); }
+void Read(ByteReader& r, LinkLayout& m) {
+  m.epoch = r.Get<uint64_t>();
+  auto count = r.Get<uint16_t>();
+  for (uint16_t i = 0; i < count && r.ok(); ++i) {
+    RankRun& run = m.runs.emplace_back();
+    for (uint32_t* field : {&run.host, &run.local_rank, &run.count}) *field = r.Get<uint32_t>();
+  }
+}
 
 // The type byte of a message is its place in the variant.
 template <size_t I = 0>
@@ -139,20 +188,29 @@ Result<LinkMessage> DecodeLink(std::string_view bytes) {
   return DecodeAs(type, reader);
 }
 
-Result<UniqueFd> ListenLink(const std::string& abstract_name) {
+Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name) {
   socklen_t length = 0;
   Result<sockaddr_un> address = AbstractAddress(abstract_name, &length);
   if (!address.ok()) return address.status();
   Result<UniqueFd> fd = UnixSocket(SOCK_NONBLOCK);
   if (!fd.ok()) return fd;
-  if (::bind(fd->get(), reinterpret_cast<sockaddr*>(&*address), length) != 0 ||
-      ::listen(fd->get(), SOMAXCONN) != 0) {
-    return SystemError("listening for workers at @" + abstract_name, errno);
+  const std::string what = "listening for workers at @" + abstract_name;
+  if (::bind(fd->get(), reinterpret_cast<sockaddr*>(&*address), length) != 0) {
+    if (errno == EADDRINUSE) return UniqueFd();
+    return SystemError(what, errno);
   }
+  if (::listen(fd->get(), SOMAXCONN) != 0) return SystemError(what, errno);
   return fd;
 }
 
-Result<UniqueFd> ConnectLink(const std::string& abstract_name) {
+Result<UniqueFd> ListenLink(const std::string& abstract_name) {
+  Result<UniqueFd> fd = ListenLinkIfFree(abstract_name);
+  if (fd.ok() && !fd->valid())
+    return SystemError("listening for workers at @" + abstract_name, EADDRINUSE);
+  return fd;
+}
+
+Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name) {
   socklen_t length = 0;
   Result<sockaddr_un> address = AbstractAddress(abstract_name, &length);
   if (!address.ok()) return address.status();
@@ -162,12 +220,18 @@ Result<UniqueFd> ConnectLink(const std::string& abstract_name) {
   do {
     rc = ::connect(fd->get(), reinterpret_cast<sockaddr*>(&*address), length);
   } while (rc != 0 && errno == EINTR);
-  if (rc != 0) {
-    Status error = SystemError("connecting to the agent at @" + abstract_name, errno);
-    return Aborted(error.message() + "; has its job ended?");
-  }
+  if (rc != 0 && errno == ECONNREFUSED) return UniqueFd();
+  if (rc != 0)
+    return Aborted(SystemError("connecting to the agent at @" + abstract_name, errno).message());
   if (Status peer = CheckPeer(fd->get()); !peer.ok()) return peer;
   return fd;
+}
+
+Result<UniqueFd> ConnectLink(const std::string& abstract_name) {
+  Result<UniqueFd> fd = ConnectLinkIfAny(abstract_name);
+  if (!fd.ok() || fd->valid()) return fd;
+  return Aborted("nobody listens at the agent's address @" + abstract_name +
+                 "; has its job ended?");
 }
 
 Status SendLink(int socket, const LinkMessage& message, int fd) {

@@ -14,11 +14,13 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
+#include "runtime/net/layout.h"
 
 namespace hvd {
 
-inline constexpr uint32_t kLinkVersion = 1;
+inline constexpr uint32_t kLinkVersion = 2;
 inline constexpr size_t kMaxLinkMessage = 4096;
+inline constexpr size_t kMaxRunsPerMessage = 256;
 
 // ---- worker to agent
 
@@ -28,6 +30,7 @@ struct LinkHello {
   uint32_t slot = 0;
   uint32_t pid = 0;  // in the worker's pid namespace, for texts; the agent trusts SO_PEERCRED
   std::string job_key;
+  uint32_t rank = 0, size = 0;  // as its launcher says; size 0: the agent knows (hvdrun)
 };
 // "I want to be in the next epoch". Answered by LinkEpoch once every rank of the job has asked, or by LinkBroken.
 struct LinkJoin {};
@@ -47,15 +50,32 @@ struct LinkFetch {
 struct LinkFree {
   uint32_t segment = 0;
 };
+// For the directory of the epoch (directory.h).
+struct LinkPut {
+  uint64_t epoch = 0;
+  std::string key, value;
+};
+// Answered by LinkValue once somebody has put the key; never when the epoch breaks before.
+struct LinkGet {
+  uint64_t epoch = 0;
+  std::string key;
+};
 
 // ---- agent to worker
 
+// A part of the layout of the epoch that the next LinkEpoch begins; as many as it takes, in the order of ranks.
+struct LinkLayout {
+  uint64_t epoch = 0;
+  std::vector<RankRun> runs;
+};
 // The world of an epoch begins. One descriptor: the job page.
 struct LinkEpoch {
   uint64_t epoch = 0;
   uint64_t page_bytes = 0;
   uint32_t rank = 0, size = 1, local_rank = 0, local_size = 1, cross_rank = 0, cross_size = 1;
   uint8_t homogeneous = 1;
+  std::string data_key;  // proves to peers on other hosts that this rank is of the job
+  ListenHints listen;
 };
 // The epoch (or the one being waited for, when `epoch` is 0) cannot go on. Also written into the page.
 struct LinkBroken {
@@ -73,9 +93,15 @@ struct LinkSegment {
 struct LinkRefused {
   std::string reason;
 };
+// What LinkGet asked for.
+struct LinkValue {
+  uint64_t epoch = 0;
+  std::string key, value;
+};
 
-using LinkMessage = std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch,
-                                 LinkFree, LinkEpoch, LinkBroken, LinkSegment, LinkRefused>;
+using LinkMessage =
+    std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch, LinkFree, LinkEpoch,
+                 LinkBroken, LinkSegment, LinkRefused, LinkPut, LinkGet, LinkValue, LinkLayout>;
 
 // Text is cut so that a message never exceeds kMaxLinkMessage bytes.
 std::string EncodeLink(const LinkMessage& message);
@@ -91,8 +117,12 @@ struct ReceivedLink {
 
 // A listening abstract unix SEQPACKET socket, non-blocking, close-on-exec.
 Result<UniqueFd> ListenLink(const std::string& abstract_name);
+// The same; an invalid descriptor when the name is taken.
+Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
 // A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or root).
 Result<UniqueFd> ConnectLink(const std::string& abstract_name);
+// The same; an invalid descriptor when nobody listens.
+Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name);
 
 // Sends one message, with a descriptor unless `fd` is -1. Never raises SIGPIPE. kInProgress when a non-blocking socket is
 // full; kAborted when the peer is gone.

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -73,6 +74,22 @@ def wait_until(what, condition, limit=DEADLINE):
         time.sleep(0.01)
 
 
+def read_some(stream, size=65536, limit=DEADLINE):
+    """What comes next out of a pipe or terminal; b"" at its end."""
+    fd = stream if isinstance(stream, int) else stream.fileno()
+    if not select.select([fd], [], [], limit)[0]:
+        pytest.fail(f"waited {limit} s in vain for output")
+    try:
+        return os.read(fd, size)
+    except OSError:  # a terminal whose other end is closed
+        return b""
+
+
+def own_children(pid):
+    """Those that are part of hvdrun: wardens and agents."""
+    return [p for p in children_of(pid) if read_proc(p, "cmdline").split(b"\0")[1:2] == [b"agent"]]
+
+
 class Job:
     """One run of hvdrun. All its processes carry a mark in their environment."""
 
@@ -90,14 +107,14 @@ class Job:
 
     @property
     def warden(self):
-        wait_until("the warden", lambda: children_of(self.pid))
-        return children_of(self.pid)[0]
+        wait_until("the warden", lambda: own_children(self.pid))
+        return own_children(self.pid)[0]
 
     @property
     def agent(self):
         warden = self.warden
-        wait_until("the agent", lambda: children_of(warden))
-        return children_of(warden)[0]
+        wait_until("the agent", lambda: own_children(warden))
+        return own_children(warden)[0]
 
     @property
     def workers(self):
@@ -126,7 +143,7 @@ class Job:
         self.err = (err or b"").decode(errors="surrogateescape")
         return self.process.returncode
 
-    def nothing_left(self, job_id=None, within=5):
+    def nothing_left(self, job_id=None, within=DEADLINE):
         """No process, no socket and no shared memory of the job, at the latest `within` seconds from now."""
         wait_until(f"the end of {self.processes()}", lambda: not self.processes(), within)
         if job_id is None:

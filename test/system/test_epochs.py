@@ -60,6 +60,38 @@ def test_data_segments_are_handed_over_by_descriptor(run):
     ]
 
 
+def test_ranks_of_several_hosts_hear_where_all_of_them_are(run):
+    job = run("-np", 5, "--hosts-per-machine", 2, *worker("link_worker.py", "join", "world", "goodbye"))
+    assert job.code == 0, job.err
+    for rank in range(5):
+        assert lines(job, rank) == [
+            f"epoch 1 rank {rank} size 5 page True",
+            "runs [(0, 0, 3), (1, 0, 2)] key True listen 127.0.0.1 ports (0, 0)",
+        ]
+
+
+def test_an_entry_of_the_directory_reaches_those_who_waited_and_those_who_come_later(run):
+    steps = ["join", "2:pause=0.2", "2:put=leader.1=tcp://x", "2:put=leader.1.b=" + "y" * 3000, "get=leader.1"]
+    job = run("-np", 4, "--hosts-per-machine", 2, *worker("link_worker.py", *steps, "get=leader.1.b", "goodbye"))
+    assert job.code == 0, job.err
+    for rank in range(4):
+        assert lines(job, rank)[1:] == ["leader.1=tcp://x", "leader.1.b=" + "y" * 3000]
+
+
+def test_the_directory_forgets_with_the_epoch(run):
+    steps = ["join", "0:put=a=old", "get=a", "goodbye", "join", "1:pause=0.2", "1:put=a=new", "get=a", "goodbye"]
+    job = run("-np", 2, "--hosts-per-machine", 2, *worker("link_worker.py", *steps))
+    assert job.code == 0, job.err
+    for rank in range(2):
+        assert [line for line in lines(job, rank) if line.startswith("a=")] == ["a=old", "a=new"]
+
+
+def test_who_waits_for_an_entry_hears_of_a_death_on_another_host(run):
+    job = run("-np", 2, "--hosts-per-machine", 2, *worker("link_worker.py", "join", "1:kill", "get=never", "exit=7"))
+    assert job.code == 137
+    assert lines(job, 0)[1].startswith("broken 1: rank 1 (pid ")
+
+
 def test_a_second_process_in_one_slot_is_refused_with_a_sentence(run):
     job = run("-np", 1, *worker("link_worker.py", "second-link"))
     assert job.code == 8

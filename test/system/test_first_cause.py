@@ -11,22 +11,26 @@ import sys
 import pytest
 from conftest import MARK, hvdrun_path, is_alive, wait_until, worker
 
+# Rank 1 raises; the others wait to be asked to end, and shout then.
 TRACEBACK = """
-import os, sys, time
-if os.environ["HOROVOD_RANK"] == "1":
-    def deep(n):
-        if n == 0:
-            raise ValueError("the first cause")
-        deep(n - 1)
-    def middle():
-        try:
-            [][1]
-        except IndexError:
-            deep(3)
-    middle()
-time.sleep(0.3)
-sys.stderr.write("noise of a consequence\\n" * 100)
-sys.exit(9)
+import os, signal, sys, time
+def shout(*_):
+    sys.stderr.write("noise of a consequence\\n" * 100)
+    sys.stderr.flush()
+    os._exit(9)
+if os.environ["HOROVOD_RANK"] != "1":
+    signal.signal(signal.SIGTERM, shout)
+    time.sleep(600)
+def deep(n):
+    if n == 0:
+        raise ValueError("the first cause")
+    deep(n - 1)
+def middle():
+    try:
+        [][1]
+    except IndexError:
+        deep(3)
+middle()
 """
 
 
@@ -35,7 +39,7 @@ def report_of(job):
 
 
 def test_P04_first_failure_is_the_last_block(run):
-    job = run("-np", 4, "--terminate-grace", 5, sys.executable, "-c", TRACEBACK)
+    job = run("-np", 4, "--terminate-grace", 60, sys.executable, "-c", TRACEBACK)
     assert job.code == 1
     report = report_of(job)
     assert report.startswith("hvdrun: rank 1 on host ") and "exit code 1" in report

@@ -5,7 +5,7 @@ import signal
 import socket
 
 import pytest
-from conftest import is_alive, wait_until, worker
+from conftest import wait_until, worker
 
 SHOW = 'echo "$HOROVOD_RANK $HOROVOD_SIZE $HOROVOD_LOCAL_RANK/$HOROVOD_LOCAL_SIZE $HOROVOD_CROSS_RANK/$HOROVOD_CROSS_SIZE $HOROVOD_HOSTNAME"'
 
@@ -92,10 +92,8 @@ def test_one_machine_plays_two_hosts(run):
 def test_played_hosts_end_together_and_leave_nothing(start):
     for victim in ("agent", "warden", "hvdrun", "worker"):
         job = start("-np", 4, "--hosts-per-machine", 2, "sh", "-c", "setsid sleep 600 & sleep 600")
-        agents = lambda: [p for p in job.processes() if b"\0agent\0" in open(f"/proc/{p}/cmdline", "rb").read()]
         wait_until("two agents, two wardens, workers and children", lambda: len(job.processes()) >= 1 + 4 + 12)
-        known = {"hvdrun": job.pid, "warden": job.warden, "agent": job.agent}
-        known["worker"] = next(p for p in job.processes() if p != job.pid and p not in agents() and os.getsid(p) == p)
+        known = {"hvdrun": job.pid, "warden": job.warden, "agent": job.agent, "worker": job.workers[0]}
         os.kill(known[victim], signal.SIGKILL)
         job.nothing_left()
         assert job.finish() == {"hvdrun": -9, "worker": 137}.get(victim, 1), job.err

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from conftest import state_of, wait_until
+from conftest import DEADLINE, read_some, state_of, wait_until, worker
 
 WRITE_BYTES = "import os,sys;d=bytes.fromhex(sys.argv[1]);os.write(1,d)"
 
@@ -25,22 +25,18 @@ def test_colors_only_where_wanted(run):
     assert sorted(job.out.splitlines()) == ["\x1b[31m[0]<stdout>:\x1b[0mhi", "\x1b[32m[1]<stdout>:\x1b[0mhi"]
 
 
-def on_a_terminal(start, *args, env=None):
-    """What a terminal shows on which hvdrun runs."""
+def on_a_terminal(start, *args, env=None, when=None):
+    """What a terminal shows on which hvdrun runs. `when`: a text, and what to do as soon as it is shown."""
     master, slave = pty.openpty()
     job = start(*args, env=dict({"TERM": "xterm", "NO_COLOR": ""}, **(env or {})), stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
     seen = b""
-    while True:
-        try:
-            data = os.read(master, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not data:
-            break
+    while data := read_some(master):
         seen += data
+        if when and when[0].encode() in seen:
+            when[1]()
     os.close(master)
-    assert job.process.wait(60) == 0
+    assert job.process.wait(DEADLINE) == 0
     return seen.decode()
 
 
@@ -63,9 +59,8 @@ def test_L3_bytes_that_are_no_text_stop_nothing(run):
 
 
 def test_L2_a_grandchild_that_holds_the_pipe_holds_nobody_up(run):
-    began = time.monotonic()
     job = run("-np", 2, "sh", "-c", "[ $RANK = 1 ] || sleep 600; sleep 600 & exit 3")
-    assert job.code == 3 and time.monotonic() - began < 15
+    assert job.code == 3
     job.nothing_left()
 
 
@@ -95,16 +90,22 @@ def test_P24_lines_are_whole_and_in_order(run):
 # ---- a start that takes time
 
 
-def test_a_slow_start_shows_progress_on_a_terminal(start):
-    shown = on_a_terminal(start, "-np", 2, "sh", "-c", "sleep 1; [ $RANK = 1 ] || echo out")
+def test_a_slow_start_shows_progress_on_a_terminal(start, tmp_path):
     line = "\r\x1b[Khvdrun: starting: workers started 2/2, in init 0/2"
-    assert line in shown
+    script = f"until [ -e {tmp_path}/go ]; do sleep 0.02; done; [ $RANK = 1 ] || echo out"
+    shown = on_a_terminal(start, "-np", 2, "sh", "-c", script, when=(line, (tmp_path / "go").touch))
     assert shown.split(line)[-1] == "\r\x1b[K\x1b[31m[0]<stdout>:\x1b[0mout\r\n"
 
 
-def test_no_progress_without_a_terminal_or_when_the_start_is_quick(run, start):
+def test_L9_the_progress_line_says_who_is_missing(start, tmp_path):
+    steps = [f"0:wait-file={tmp_path}/go", f"2:wait-file={tmp_path}/go", "join", "goodbye"]
+    line = "workers started 4/4, in init 2/4, not yet: ranks 0,2"
+    shown = on_a_terminal(start, "-np", 4, *worker("link_worker.py", *steps), when=(line, (tmp_path / "go").touch))
+    assert line in shown and shown.count("epoch 1") == 4
+
+
+def test_no_progress_without_a_terminal(run):
     assert run("-np", 1, "sleep", "1").err == ""
-    assert "starting" not in on_a_terminal(start, "-np", 1, "true")
 
 
 # ---- files
@@ -191,9 +192,7 @@ def test_P24_folded_counts_match(run):
 
 def test_folded_output_is_live(start):
     job = start("-np", 3, "--fold", "sh", "-c", "[ $RANK = 0 ] || sleep 600; echo now; sleep 600")
-    began = time.monotonic()
-    assert os.read(job.process.stdout.fileno(), 100) == b"[0]<stdout>:now\n"
-    assert time.monotonic() - began < 10
+    assert read_some(job.process.stdout, 100) == b"[0]<stdout>:now\n"  # long before the other two ranks end
     job.process.terminate()
     job.finish()
 
@@ -204,7 +203,7 @@ def test_folded_output_is_live(start):
 def test_P24_a_reader_that_stops_holds_up_workers_but_no_signal(start):
     """hvdrun | less: nothing is read for longer than a heartbeat takes, then the job is ended."""
     job = start("-np", 2, "sh", "-c", "seq 10000000")
-    os.read(job.process.stdout.fileno(), 100)
+    read_some(job.process.stdout, 100)
     looks = []
     wait_until("standstill", lambda: looks.append(all(state_of(p) == "S" for p in job.processes())) or all(looks[-50:]) and len(looks) > 50)
     time.sleep(3)  # longer than the time between heartbeats
@@ -227,6 +226,6 @@ def test_a_line_of_200_MB(start):
     size = 200_000_000
     job = start("-np", 1, "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x")
     total = 0
-    while data := os.read(job.process.stdout.fileno(), 1 << 20):
+    while data := read_some(job.process.stdout, 1 << 20):
         total += data.count(b"x")
     assert total == size and job.finish() == 0

@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from conftest import state_of, wait_until
+from conftest import read_some, state_of, wait_until
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_reader_that_leaves_does_not_end_the_job(start):
 def test_a_slow_reader_slows_the_workers_down(start, tmp_path):
     """The agent holds a bounded amount; the rest waits in the worker's pipe, so the worker waits, too."""
     job = start("-np", 1, "sh", "-c", f"seq 3000000; touch {tmp_path}/done")
-    first = os.read(job.process.stdout.fileno(), 100)
+    first = read_some(job.process.stdout, 100)
     assert first.startswith(b"[0]<stdout>:1\n")
 
     def writer_sleeps():

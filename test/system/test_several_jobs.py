@@ -1,11 +1,12 @@
 """Several jobs on one machine: they do not touch each other, can be listed, and can be stopped one by one."""
 
 import os
+import random
 import signal
 import subprocess
 
 import pytest
-from conftest import hvdrun_path, is_alive, wait_until
+from conftest import hvdrun_path, is_alive, read_proc, wait_until
 
 
 def hvdrun(*args):
@@ -22,7 +23,7 @@ def listed():
 
 def running(start, *args, ranks):
     job = start(*args)
-    wait_until("the workers", lambda: len([p for p in job.processes() if b"sleep" in open(f"/proc/{p}/cmdline", "rb").read().split(b"\0")[0]]) >= ranks)
+    wait_until("the workers", lambda: sum(read_proc(p, "cmdline").startswith(b"sleep\0") for p in job.processes()) >= ranks)
     return job, job.job_id()
 
 
@@ -42,8 +43,9 @@ def test_ps_lists_every_job_and_stop_ends_only_the_one(start):
 
 
 def test_a_job_on_played_hosts_is_one_job(start):
-    job, _ = running(start, "-np", 4, "--hosts-per-machine", 2, "sleep", 603, ranks=4)
-    mine = [line for line in listed().values() if line[3].endswith("sleep 603")]
+    mark = f"603.{random.randrange(1 << 30)}"  # other jobs of this user may be tests, too
+    job, _ = running(start, "-np", 4, "--hosts-per-machine", 2, "sleep", mark, ranks=4)
+    mine = [line for line in listed().values() if line[3].endswith(f"sleep {mark}")]
     assert len(mine) == 1 and mine[0][1:3] == ["4", "4"]
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import wait_until
+from conftest import read_some, wait_until
 
 PIPE = {"stdin": subprocess.PIPE}
 SUM = "import sys,hashlib;print(hashlib.md5(sys.stdin.buffer.read()).hexdigest())"
@@ -44,7 +44,7 @@ def test_it_is_live(start):
     job = start("-np", 2, "sh", "-c", "[ $RANK = 1 ] || while read line; do echo got $line; done", **PIPE)
     for word in ("one", "two"):
         os.write(job.process.stdin.fileno(), word.encode() + b"\n")
-        assert os.read(job.process.stdout.fileno(), 100) == f"[0]<stdout>:got {word}\n".encode()
+        assert read_some(job.process.stdout, 100) == f"[0]<stdout>:got {word}\n".encode()
     assert finish_with(job, b"") == 0
 
 

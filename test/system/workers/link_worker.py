@@ -5,16 +5,22 @@ usage: link_worker.py STEP...   each step is one of
   broken          wait for a broken message; prints its reason
   goodbye         leave the epoch
   exit=N          end with this code
+  hang-at-exit=N  deaf to SIGTERM, end with this code but for an exit handler that hangs
   kill            end by SIGKILL
   sleep           wait to be ended
   pause=SECONDS   wait so long
   wait-file=PATH  wait until the file exists
+  touch=PATH      make the file
   alloc=N         allocate a data segment of N bytes; prints its id and size
   fetch=N         fetch segment N
+  world           print where the ranks of the epoch are, and where to listen
+  put=KEY=VALUE   put an entry into the directory of the epoch
+  get=KEY         wait for an entry; prints its value, or why there is none
 A step like 1:kill is for rank 1 only.
 """
 
 import array
+import atexit
 import os
 import signal
 import socket
@@ -22,11 +28,18 @@ import struct
 import sys
 import time
 
-HELLO, JOIN, GOODBYE, ALLOCATE, FETCH, FREE, EPOCH, BROKEN, SEGMENT, REFUSED = range(10)
+HELLO, JOIN, GOODBYE, ALLOCATE, FETCH, FREE, EPOCH, BROKEN, SEGMENT, REFUSED, PUT, GET, VALUE, LAYOUT = range(14)
+WORLD = "<QQIIIIIIB"
 
 
 def text(data):
     return struct.pack("<I", len(data)) + data
+
+
+def take_text(data):
+    """The text at the front, and what follows it."""
+    end = 4 + struct.unpack("<I", data[:4])[0]
+    return data[4:end].decode(), data[end:]
 
 
 class Link:
@@ -34,8 +47,10 @@ class Link:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect("\0" + os.environ["HVD_AGENT"])
         slot, key = int(os.environ["HVD_SLOT"]), os.environ["HVD_JOB_KEY"].encode()
-        self.send(HELLO, struct.pack("<III", 1, slot, os.getpid()) + text(key))
+        self.send(HELLO, struct.pack("<III", 2, slot, os.getpid()) + text(key) + struct.pack("<II", 0, 0))
         self.epoch = 0
+        self.runs = []
+        self.listen = ""
 
     def send(self, kind, payload=b""):
         self.socket.send(bytes([kind]) + payload)
@@ -53,13 +68,36 @@ class Link:
 
     def join(self):
         self.send(JOIN)
+        self.runs = []
         kind, body, fds = self.receive()
+        while kind == LAYOUT:
+            self.runs += struct.iter_unpack("<III", body[10:])
+            kind, body, fds = self.receive()
         if kind == EPOCH:
-            self.epoch, size, *world = struct.unpack("<QQIIIIIIB", body)
+            self.epoch, size, *world = struct.unpack_from(WORLD, body)
+            self.listen = self.take_listen(body[struct.calcsize(WORLD) :])
             page = os.fstat(fds[0]).st_size
             say(f"epoch {self.epoch} rank {world[0]} size {world[1]} page {page == size}")
         else:
             self.print_broken(kind, body)
+
+    def take_listen(self, rest):
+        key, rest = take_text(rest)
+        addresses, rest = rest[0], rest[1:]
+        listen = []
+        for _ in range(addresses):
+            address, rest = take_text(rest)
+            listen.append(address)
+        same = key == os.environ["HVD_JOB_KEY"]
+        return f"key {same} listen {','.join(listen)} ports {struct.unpack('<HH', rest)}"
+
+    def get(self, key):
+        self.send(GET, struct.pack("<Q", self.epoch) + text(key.encode()))
+        kind, body, _ = self.receive()
+        if kind != VALUE:
+            return self.print_broken(kind, body)
+        name, rest = take_text(body[8:])
+        say(f"{name}={take_text(rest)[0]}")
 
     def broken(self):
         kind, body, _ = self.receive()
@@ -104,6 +142,10 @@ def main():
             link.send(GOODBYE, struct.pack("<Q", link.epoch))
         elif step == "exit":
             os._exit(int(value))
+        elif step == "hang-at-exit":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            atexit.register(time.sleep, 600)
+            sys.exit(int(value))
         elif step == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif step == "sleep":
@@ -113,12 +155,21 @@ def main():
         elif step == "wait-file":
             while not os.path.exists(value):
                 time.sleep(0.01)
+        elif step == "touch":
+            open(value, "w").close()
         elif step == "second-link":
             link2 = Link()
             link2.print_broken(*link2.receive()[:2])
         elif step == "alloc":
             link.send(ALLOCATE, struct.pack("<Q", int(value)))
             link.segment()
+        elif step == "world":
+            say(f"runs {link.runs} {link.listen}")
+        elif step == "put":
+            entry = [text(part.encode()) for part in value.split("=")]
+            link.send(PUT, struct.pack("<Q", link.epoch) + b"".join(entry))
+        elif step == "get":
+            link.get(value)
         elif step == "fetch":
             link.send(FETCH, struct.pack("<I", int(value)))
             link.segment()

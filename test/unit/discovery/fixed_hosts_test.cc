@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "discovery/this_machine.h"
 
 namespace hvd {
@@ -13,6 +16,21 @@ FixedHosts Named(std::vector<HostSpec> specs) {
   return FixedHosts(std::move(specs),
                     {[](const std::string& name) { return name == "me" || name == "localhost"; },
                      [] { return 7u; }});
+}
+
+TEST(ThisMachine, CountsTheGpusThatAJobMayUse) {
+  std::string folder = testing::TempDir() + "gpus";
+  std::filesystem::create_directory(folder);
+  for (const char* name : {"/nvidia0", "/nvidia1", "/nvidia10", "/nvidiactl", "/nvidia-uvm"})
+    std::ofstream(folder + name) << "";
+  EXPECT_EQ(CountGpus(folder, std::nullopt), 3U);
+  EXPECT_EQ(CountGpus(folder, "0,10"), 2U);
+  EXPECT_EQ(CountGpus(folder, "GPU-1, GPU-2 ,MIG-3"), 3U);
+  EXPECT_EQ(CountGpus(folder, "1,-1,2"), 1U) << "the list ends there";
+  EXPECT_EQ(CountGpus(folder, "0,1,2,3,4"), 3U) << "no more than there are";
+  for (const char* none : {"", "-1", "-1,0"}) EXPECT_EQ(CountGpus(folder, none), 0U) << none;
+  EXPECT_EQ(CountGpus(folder + "/none", std::nullopt), 0U);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(FixedHosts, UsesSlotsAsSaidOrTheMachinesOwn) {

@@ -49,6 +49,22 @@ TEST(CpuList, ReadsAndWritesWhatTheKernelDoes) {
     EXPECT_TRUE(ParseCpuList(wrong).empty()) << wrong;
 }
 
+TEST(PartOfCpus, AgentsOfOneMachineShareThem) {
+  std::vector<Cpu> cpus;
+  for (int i = 0; i < 5; ++i) cpus.push_back({i, 0, 0, i});
+  auto numbers = [&](uint32_t part, uint32_t parts) {
+    std::vector<int> list;
+    for (const Cpu& cpu : PartOfCpus(cpus, part, parts)) list.push_back(cpu.number);
+    return list;
+  };
+  using List = std::vector<int>;
+  EXPECT_EQ(numbers(0, 1), (List{0, 1, 2, 3, 4}));
+  EXPECT_EQ(numbers(0, 2), (List{0, 1}));
+  EXPECT_EQ(numbers(1, 2), (List{2, 3, 4}));
+  EXPECT_EQ(numbers(4, 5), (List{4}));
+  EXPECT_EQ(numbers(6, 7), (List{1})) << "more agents than cores";
+}
+
 TEST(AllowedCpus, AreSome) { EXPECT_FALSE(AllowedCpus().empty()); }
 
 }  // namespace

@@ -33,7 +33,9 @@ TEST(ErrorJson, HasTheFirstCause) {
        {R"("version": 1)", R"("job": "id")", R"("command": ["python", "t.py"])",
         R"("exit_code": 137)", R"("kind": "rank")", R"("rank": 1)", R"("pid": 101)",
         R"("signal_name": "SIGKILL")", R"("out_of_memory": true)", R"("stderr": "words")",
-        R"("others_ended": 1)"}) {
+        R"("others_ended": 1)",
+        R"({"rank": 0, "host": "n", "pid": 100, "state": "ended", "signal": 15})",
+        R"({"rank": 1, "host": "n", "pid": 101, "state": "failed", "signal": 9})"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << " is not in " << json;
   }
 }

@@ -3,108 +3,158 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <span>
+#include <utility>
+
+#include "launcher/rank_ranges.h"
 
 namespace hvd {
 namespace {
 
 using std::chrono::milliseconds;
 
-std::string Text(const std::vector<FoldedLine>& lines) {
-  std::string text;
-  for (const FoldedLine& line : lines) text += "[" + line.label + "]" + line.bytes;
-  return text;
-}
+// A Folder whose calls return what they showed: "[0-1]a\n[2]b\n".
+class Shown {
+ public:
+  explicit Shown(uint32_t size, std::vector<std::string>* by_rank = nullptr)
+      : folder_(size, [this, by_rank](std::span<const uint32_t> ranks, std::string_view line) {
+          text_ += "[" + RankRanges(ranks) + "]" + std::string(line);
+          if (by_rank == nullptr) return;
+          for (uint32_t rank : ranks) (*by_rank)[rank] += line;
+        }) {}
+
+  std::string Add(uint32_t rank, std::string_view bytes, TimePoint now) {
+    folder_.Add(rank, bytes, now);
+    return Take();
+  }
+  std::string Due(TimePoint now) {
+    folder_.Due(now);
+    return Take();
+  }
+  std::string Flush() {
+    folder_.Flush();
+    return Take();
+  }
+  std::optional<TimePoint> deadline() const { return folder_.deadline(); }
+
+ private:
+  std::string Take() { return std::exchange(text_, {}); }
+
+  std::string text_;
+  Folder folder_;
+};
 
 constexpr TimePoint kStart{};
 
 TEST(RankRanges, AreShort) {
-  EXPECT_EQ(RankRanges({0, 1, 2, 3}), "0-3");
-  EXPECT_EQ(RankRanges({0, 2, 3, 7}), "0,2-3,7");
-  EXPECT_EQ(RankRanges({5}), "5");
+  auto ranges = [](std::vector<uint32_t> ranks) { return RankRanges(ranks); };
+  EXPECT_EQ(ranges({0, 1, 2, 3}), "0-3");
+  EXPECT_EQ(ranges({0, 2, 3, 7}), "0,2-3,7");
+  EXPECT_EQ(ranges({5}), "5");
 }
 
 TEST(Folder, ALineOfAllRanksIsShownOnceAndAtOnce) {
-  Folder folder(3);
-  EXPECT_EQ(Text(folder.Add(1, "a\n", kStart)), "");
-  EXPECT_EQ(Text(folder.Add(0, "a\n", kStart)), "");
-  EXPECT_EQ(Text(folder.Add(2, "a\n", kStart)), "[0-2]a\n");
+  Shown folder(3);
+  EXPECT_EQ(folder.Add(1, "a\n", kStart), "");
+  EXPECT_EQ(folder.Add(0, "a\n", kStart), "");
+  EXPECT_EQ(folder.Add(2, "a\n", kStart), "[0-2]a\n");
   EXPECT_FALSE(folder.deadline());
 }
 
 TEST(Folder, ALineWaitsForABoundedTime) {
-  Folder folder(4);
+  Shown folder(4);
   folder.Add(0, "a\n", kStart);
   folder.Add(3, "a\n", kStart + milliseconds(20));
   folder.Add(2, "a\n", kStart + milliseconds(20));
   ASSERT_EQ(folder.deadline(), kStart + kFoldWait);
   EXPECT_LE(kFoldWait, milliseconds(200));
-  EXPECT_EQ(Text(folder.Due(kStart + kFoldWait - milliseconds(1))), "");
-  EXPECT_EQ(Text(folder.Due(kStart + kFoldWait)), "[0,2-3]a\n");
+  EXPECT_EQ(folder.Due(kStart + kFoldWait - milliseconds(1)), "");
+  EXPECT_EQ(folder.Due(kStart + kFoldWait), "[0,2-3]a\n");
   folder.Add(1, "a\n", kStart + milliseconds(500));
-  EXPECT_EQ(Text(folder.Flush()), "[1]a\n");
+  EXPECT_EQ(folder.Flush(), "[1]a\n");
 }
 
 TEST(Folder, ARepeatedLineIsShownAsOftenAsItWasWritten) {
-  Folder folder(2);
-  std::string text = Text(folder.Add(0, "a\na\nb\n", kStart));
-  text += Text(folder.Add(1, "a\na\nb\n", kStart));
+  Shown folder(2);
+  std::string text = folder.Add(0, "a\na\nb\n", kStart);
+  text += folder.Add(1, "a\na\nb\n", kStart);
   EXPECT_EQ(text, "[0-1]a\n[0-1]a\n[0-1]b\n");
 }
 
 TEST(Folder, OtherOrdersStayOrders) {
-  Folder folder(2);
+  Shown folder(2);
   folder.Add(0, "a\nb\n", kStart);
   folder.Add(1, "b\na\n", kStart);
-  EXPECT_EQ(Text(folder.Flush()), "[0]a\n[0-1]b\n[1]a\n");
+  EXPECT_EQ(folder.Flush(), "[0]a\n[0-1]b\n[1]a\n");
 }
 
 TEST(Folder, PiecesBecomeLinesAndTheLastNeedsNoNewline) {
-  Folder folder(2);
+  Shown folder(2);
   folder.Add(0, "on", kStart);
   folder.Add(0, "e\ntw", kStart);
   folder.Add(1, "one\ntwo", kStart);
   folder.Add(0, "o", kStart);
-  EXPECT_EQ(Text(folder.Flush()), "[0-1]two");
+  EXPECT_EQ(folder.Flush(), "[0-1]two");
 }
 
 TEST(Folder, CarriageReturnsEndLines) {
-  Folder folder(1);
-  EXPECT_EQ(Text(folder.Add(0, "1%\r2%\rx\r\n", kStart)), "[0]1%\r[0]2%\r[0]x\r\n");
+  Shown folder(1);
+  EXPECT_EQ(folder.Add(0, "1%\r2%\rx\r\n", kStart), "[0]1%\r[0]2%\r[0]x\r\n");
 }
 
 TEST(Folder, HoldsABoundedAmount) {
-  Folder folder(2);
+  Shown folder(2);
   size_t in = 0, out = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string line = i % 2 == 0 ? "x\n" : std::string(1500, 'a' + static_cast<char>(i % 26));
     in += line.size();
-    out += Text(folder.Add(0, line, kStart)).size();
+    out += folder.Add(0, line, kStart).size();
     EXPECT_LT(in, out + 1'200'000);
   }
+}
+
+TEST(Folder, AFewTextsThatComeOverAndOverFoldWithThoseFarBehind) {
+  Shown folder(3);
+  std::string wrote, out, expected;
+  for (int i = 0; i < 5000; ++i) wrote += i % 3 == 0 ? "a\n" : i % 3 == 1 ? "b\n" : "longer\n";
+  for (uint32_t rank = 0; rank < 3; ++rank) out += folder.Add(rank, wrote, kStart);
+  for (size_t at = 0; at < wrote.size();) {
+    size_t end = wrote.find('\n', at) + 1;
+    expected += "[0-2]" + wrote.substr(at, end - at);
+    at = end;
+  }
+  EXPECT_EQ(out, expected);
+}
+
+TEST(Folder, MoreThan64Ranks) {
+  Shown folder(130);
+  std::string out;
+  for (uint32_t rank = 0; rank < 130; ++rank) out += folder.Add(rank, "x\ny\n", kStart);
+  EXPECT_EQ(out, "[0-129]x\n[0-129]y\n");
+  folder.Add(64, "z\n", kStart);
+  folder.Add(129, "z\n", kStart);
+  EXPECT_EQ(folder.Due(kStart + kFoldWait), "[64,129]z\n");
+}
+
+TEST(Folder, ALongRunOfDistinctLinesComesOutAsItWas) {
+  std::vector<std::string> wrote(2), shown(2);
+  Shown folder(2, &shown);
+  for (int i = 0; i < 200'000; ++i) {
+    uint32_t rank = i % 3 == 0;
+    std::string line = std::to_string(i * (rank + 1)) + "\n";
+    wrote[rank] += line;
+    folder.Add(rank, line, kStart);
+  }
+  folder.Flush();
+  EXPECT_EQ(shown, wrote);
 }
 
 TEST(Folder, NothingIsLostDoubledOrReordered) {
   std::mt19937 random(20240611);
   for (int round = 0; round < 200; ++round) {
     uint32_t size = 1 + random() % 5;
-    Folder folder(size);
     std::vector<std::string> wrote(size), shown(size);
-    auto take = [&](const std::vector<FoldedLine>& lines) {
-      for (const FoldedLine& line : lines) {
-        for (uint32_t rank = 0; rank < size; ++rank) {
-          std::string label = "," + line.label + ",";
-          bool in = false;
-          for (uint32_t a = 0; a <= rank && !in; ++a) {
-            for (uint32_t b = rank; b < size && !in; ++b) {
-              std::string range =
-                  a == b ? std::to_string(a) : std::to_string(a) + "-" + std::to_string(b);
-              in = label.find("," + range + ",") != std::string::npos;
-            }
-          }
-          if (in) shown[rank] += line.bytes;
-        }
-      }
-    };
+    Shown folder(size, &shown);
     TimePoint now = kStart;
     for (int step = 0; step < 100; ++step) {
       uint32_t rank = random() % size;
@@ -115,10 +165,10 @@ TEST(Folder, NothingIsLostDoubledOrReordered) {
       }
       wrote[rank] += bytes;
       now += milliseconds(random() % 60);
-      take(folder.Add(rank, bytes, now));
-      take(folder.Due(now));
+      folder.Add(rank, bytes, now);
+      folder.Due(now);
     }
-    take(folder.Flush());
+    folder.Flush();
     EXPECT_EQ(shown, wrote) << "round " << round;
   }
 }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 namespace hvd {
 namespace {
 
@@ -59,37 +62,67 @@ TEST(LastLines, IsBoundedInBytes) {
   EXPECT_EQ(LastLines().Text(), "");
 }
 
+// A LinePrefixer whose calls return what they appended.
+class Prefixed {
+ public:
+  explicit Prefixed(OutputStream stream, PrefixStyle style = {})
+      : prefixer_(stream, std::move(style)) {}
+  std::string Add(uint32_t rank, std::string_view bytes) {
+    std::string out;
+    prefixer_.Add(rank, bytes, out);
+    return out;
+  }
+  std::string AddFolded(const std::vector<uint32_t>& ranks, std::string_view bytes) {
+    std::string out;
+    prefixer_.AddFolded(ranks, bytes, out);
+    return out;
+  }
+  std::string Close() { return prefixer_.Close(); }
+
+ private:
+  LinePrefixer prefixer_;
+};
+
+TEST(LineLength, OfTheFirstLineWithItsEnd) {
+  EXPECT_EQ(LineLength("ab\ncd\n", false), 3U);
+  EXPECT_EQ(LineLength("ab", true), 0U);
+  EXPECT_EQ(LineLength("a\rb\n", true), 2U);
+  EXPECT_EQ(LineLength("a\r\nb", true), 3U);
+  EXPECT_EQ(LineLength("a\r", true), 2U);
+  EXPECT_EQ(LineLength("\n", false), 1U);
+}
+
 TEST(LinePrefixer, EveryLineOfEveryPieceHasItsRank) {
-  LinePrefixer out(OutputStream::kStdout);
+  Prefixed out(OutputStream::kStdout);
   EXPECT_EQ(out.Add(0, "a\nb\n"), "[0]<stdout>:a\n[0]<stdout>:b\n");
-  LinePrefixer err(OutputStream::kStderr);
+  Prefixed err(OutputStream::kStderr);
   EXPECT_EQ(err.Add(12, "\n"), "[12]<stderr>:\n");
   EXPECT_EQ(err.Add(1, ""), "");
 }
 
 TEST(LinePrefixer, AnUnfinishedLineGoesOnWithoutAPrefix) {
-  LinePrefixer out(OutputStream::kStdout);
+  Prefixed out(OutputStream::kStdout);
   EXPECT_EQ(out.Add(0, "abc"), "[0]<stdout>:abc");
   EXPECT_EQ(out.Add(0, "def\n"), "def\n");
   EXPECT_EQ(out.Close(), "");
 }
 
 TEST(LinePrefixer, TwoRanksNeverShareALine) {
-  LinePrefixer out(OutputStream::kStdout);
+  Prefixed out(OutputStream::kStdout);
   EXPECT_EQ(out.Add(0, "abc"), "[0]<stdout>:abc");
   EXPECT_EQ(out.Add(1, "x\n"), "\n[1]<stdout>:x\n");
   EXPECT_EQ(out.Add(0, "def\n"), "[0]<stdout>:def\n");
 }
 
 TEST(LinePrefixer, AnOpenLineIsEndedAtTheEnd) {
-  LinePrefixer out(OutputStream::kStdout);
+  Prefixed out(OutputStream::kStdout);
   out.Add(0, "abc");
   EXPECT_EQ(out.Close(), "\n");
   EXPECT_EQ(out.Close(), "");
 }
 
 TEST(LinePrefixer, CarriageReturnsEndPiecesAndPairsStayTogether) {
-  LinePrefixer out(OutputStream::kStdout);
+  Prefixed out(OutputStream::kStdout);
   EXPECT_EQ(out.Add(0, "1%\r2%\rend\r\nnext\n"),
             "[0]<stdout>:1%\r[0]<stdout>:2%\r[0]<stdout>:end\r\n[0]<stdout>:next\n");
   EXPECT_EQ(out.Add(0, "split\r"), "[0]<stdout>:split\r");
@@ -97,6 +130,57 @@ TEST(LinePrefixer, CarriageReturnsEndPiecesAndPairsStayTogether) {
   EXPECT_EQ(out.Add(0, "a\r"), "[0]<stdout>:a\r");
   EXPECT_EQ(out.Add(1, "\n"), "[1]<stdout>:\n");
   EXPECT_EQ(out.Add(0, "\n"), "[0]<stdout>:\n");
+}
+
+PrefixStyle StyleWith(std::string_view prefix) {
+  PrefixStyle style;
+  style.prefix = *PrefixTemplate::Parse(prefix);
+  style.wall_seconds = [] { return int64_t{0}; };
+  style.places = {{"a", 0}, {"a", 1}, {"b", 0}};
+  return style;
+}
+
+TEST(LinePrefixer, AFoldedLineHasARange) {
+  Prefixed out(OutputStream::kStdout);
+  EXPECT_EQ(out.AddFolded({0, 1, 2}, "x\n"), "[0-2]<stdout>:x\n");
+  EXPECT_EQ(out.AddFolded({0, 2}, "y\n"), "[0,2]<stdout>:y\n");
+  EXPECT_EQ(out.AddFolded({1}, "z\n"), "[1]<stdout>:z\n");
+}
+
+TEST(LinePrefixer, TheTemplateSaysWhatIsInFront) {
+  Prefixed out(OutputStream::kStderr, StyleWith("{host}.{local_rank} ({rank}) {stream}{{}}|"));
+  EXPECT_EQ(out.Add(2, "x\ny\n"), "b.0 (2) stderr{}|x\nb.0 (2) stderr{}|y\n");
+  EXPECT_EQ(out.AddFolded({0, 1}, "x\n"), "a.* (0-1) stderr{}|x\n");
+  EXPECT_EQ(out.AddFolded({0, 2}, "x\n"), "*.0 (0,2) stderr{}|x\n");
+}
+
+TEST(LinePrefixer, TimesAreThoseOfTheLine) {
+  int64_t now = 86'400;
+  PrefixStyle style = StyleWith("{time} ");
+  style.wall_seconds = [&] { return now; };
+  Prefixed out(OutputStream::kStdout, style);
+  EXPECT_EQ(out.Add(0, "x\n"), TimeStampText(now) + " x\n");
+  now += 5;
+  EXPECT_EQ(out.Add(0, "x\n"), TimeStampText(now) + " x\n");
+  style.stamp = true;  // once is enough
+  Prefixed once(OutputStream::kStdout, style);
+  EXPECT_EQ(once.Add(0, "x\n"), TimeStampText(now) + " x\n");
+  style.prefix = PrefixTemplate::Default();
+  Prefixed in_front(OutputStream::kStdout, style);
+  EXPECT_EQ(in_front.Add(0, "x\n"), TimeStampText(now) + "[0]<stdout>:x\n");
+}
+
+TEST(PrefixTemplate, SaysWhatIsWrong) {
+  auto message = [](std::string_view text) {
+    return PrefixTemplate::Parse(text).status().message();
+  };
+  EXPECT_EQ(message("{rnk}"),
+            "--prefix '{rnk}': 'rnk' is no field; there are {rank}, {local_rank}, {host}, {stream} "
+            "and {time}");
+  EXPECT_NE(message("{rank").find("'{' without its partner"), std::string::npos);
+  EXPECT_NE(message("rank}").find("'}' without its partner"), std::string::npos);
+  EXPECT_NE(message("\x1b[31m").find("'\\x1b[31m': a prefix holds no control"), std::string::npos);
+  EXPECT_TRUE(PrefixTemplate::Parse("").ok());
 }
 
 }  // namespace

@@ -22,11 +22,16 @@ StartJob Start() {
   start.master_address = "127.0.0.1";
   start.master_port = 29500;
   start.stdin_to = StdinTo::kAll;
+  start.machine_parts = 2;
+  start.layout = {{0, 0, 2}};
+  start.listen_addresses = {"127.0.0.1", "::1"};
+  start.first_port = 7000;
   return start;
 }
 
-const std::vector<ToAgent> kToAgent = {Start(),           BeginEpoch{3}, BreakEpoch{3, "why"},
-                                       SignalWorkers{15}, FinishJob{},   WorkerInput{"typed"}};
+const std::vector<ToAgent> kToAgent = {
+    Start(),     BeginEpoch{3},        BreakEpoch{3, "why"}, SignalWorkers{15},
+    FinishJob{}, WorkerInput{"typed"}, KeyValue{3, "k", "v"}};
 const std::vector<ToDriver> kToDriver = {AgentReady{1, 2, "means"},
                                          WorkerStarted{1, 77},
                                          WorkerNotStarted{1, 2, "no"},
@@ -37,7 +42,9 @@ const std::vector<ToDriver> kToDriver = {AgentReady{1, 2, "means"},
                                          WorkerOutput{1, OutputStream::kStderr, "bytes"},
                                          InputTaken{5},
                                          AgentNote{"how"},
-                                         AgentGone{}};
+                                         AgentGone{},
+                                         PutKey{3, "k", "v"},
+                                         WantKey{3, "k"}};
 
 template <typename Messages, typename Encode, typename Decode>
 void SurvivesAndRefuses(const Messages& messages, Encode encode, Decode decode) {

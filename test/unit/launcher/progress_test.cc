@@ -20,15 +20,27 @@ TEST(Progress, ASlowOneCountsAndIsWiped) {
   ASSERT_EQ(progress.due(), kStart + Progress::kQuiet);
   progress.WorkerStarted();
   progress.WorkerStarted();
-  progress.RankJoined();
+  progress.RankJoined(1);
+  progress.RankJoined(1);
   TimePoint now = *progress.due();
-  EXPECT_EQ(progress.Show(now), "\r\x1b[Khvdrun: starting: workers started 2/2, in init 1/2");
+  EXPECT_EQ(progress.Show(now),
+            "\r\x1b[Khvdrun: starting: workers started 2/2, in init 1/2, not yet: rank 0");
   EXPECT_FALSE(progress.due()) << "nothing new";
-  progress.RankJoined();
+  progress.RankJoined(0);
   EXPECT_EQ(progress.due(), now + Progress::kBetween);
   EXPECT_EQ(progress.Show(now + Progress::kBetween), "\r\x1b[K");
   EXPECT_FALSE(progress.due());
   EXPECT_EQ(progress.Wipe(), "");
+}
+
+TEST(Progress, ManyMissingRanksStayOneLine) {
+  Progress progress(1000, kStart);
+  progress.RankJoined(999);
+  EXPECT_TRUE(progress.Show(kStart + Progress::kQuiet).ends_with("not yet: ranks 0-998"));
+  for (uint32_t rank = 0; rank < 1000; rank += 2) progress.RankJoined(rank);
+  std::string line = progress.Show(kStart + Progress::kQuiet * 2);
+  EXPECT_TRUE(line.ends_with(",...")) << line;
+  EXPECT_LT(line.size(), 130U);
 }
 
 }  // namespace

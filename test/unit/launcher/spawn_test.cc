@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "launcher/exec_size.h"
+
 namespace hvd {
 namespace {
 
@@ -39,6 +41,28 @@ TEST(CannotStart, SaysWhatWouldWork) {
   EXPECT_THAT(CannotStart(request, EACCES), HasSubstr("try python ./train.py"));
   request.argv = {"/etc"};
   EXPECT_THAT(CannotStart(request, EACCES), HasSubstr("is a directory"));
+}
+
+TEST(CannotStart, ShowsNoControlCharactersAndNoEndlessNames) {
+  SpawnRequest request;
+  request.directory = "/tmp";
+  request.argv = {"a\x1b[31m\n" + std::string(10'000, 'x')};
+  std::string said = CannotStart(request, ENOENT);
+  EXPECT_LT(said.size(), 500U);
+  EXPECT_THAT(said, HasSubstr("a\\x1b[31m\\nxxx"));
+}
+
+TEST(WhyTooLong, NamesTheLongest) {
+  ExecLimits limits{100, 300};
+  EXPECT_FALSE(WhyTooLong({"python"}, {"A=1"}, limits));
+  EXPECT_FALSE(WhyTooLong({"python"}, {"A=" + std::string(98, 'x')}, limits));
+  EXPECT_THAT(*WhyTooLong({"python"}, {"B=2", "A=" + std::string(99, 'x')}, limits),
+              HasSubstr("the variable A is 101 bytes long, but the kernel takes at most 100"));
+  EXPECT_THAT(*WhyTooLong({"python", std::string(101, 'x')}, {"B=2"}, limits),
+              HasSubstr("the argument 'xxx"));
+  std::vector<std::string> many(20, "ABCDEFGHI=1");
+  EXPECT_THAT(*WhyTooLong({"python"}, many, limits), HasSubstr("of all"));
+  EXPECT_GE(LimitsHere().all, 128U * 1024);
 }
 
 }  // namespace

@@ -5,20 +5,26 @@
 
 #include <random>
 
+#include "runtime/net/directory.h"
+
 namespace hvd {
 namespace {
 
 std::vector<LinkMessage> OneOfEach() {
-  return {LinkHello{kLinkVersion, 3, 77, "secret"},
+  return {LinkHello{kLinkVersion, 3, 77, "secret", 1, 4},
           LinkJoin{},
           LinkGoodbye{5},
           LinkAllocate{1 << 20},
           LinkFetch{9},
           LinkFree{9},
-          LinkEpoch{5, 4096, 1, 4, 1, 2, 0, 2, 1},
+          LinkEpoch{5, 4096, 1, 4, 1, 2, 0, 2, 1, "key", {{"127.0.0.1", "::1"}, 7000, 7010}},
           LinkBroken{5, "rank 1 died"},
           LinkSegment{9, 1 << 20, ""},
-          LinkRefused{"no"}};
+          LinkRefused{"no"},
+          LinkPut{5, "leader.0", "127.0.0.1:7000"},
+          LinkGet{5, "leader.1"},
+          LinkValue{5, "leader.1", std::string("\0\xff", 2)},
+          LinkLayout{5, {{0, 0, 2}, {1, 0, 2}}}};
 }
 
 TEST(Link, EveryMessageSurvivesTheWire) {
@@ -49,12 +55,30 @@ TEST(Link, LongReasonsAreCutToFit) {
   EXPECT_TRUE(DecodeLink(bytes).ok());
 }
 
+TEST(Link, TheLongestMessagesFit) {
+  ListenHints listen{std::vector<std::string>(20, std::string(100, '1')), 1, 2};
+  LinkEpoch epoch{.data_key = std::string(5000, 'k'), .listen = listen};
+  std::vector<RankRun> runs(kMaxRunsPerMessage, RankRun{1, 2, 3});
+  std::string key(kMaxDirectoryKey, 'k'), value(kMaxDirectoryValue, 'v');
+  for (const LinkMessage& message :
+       {LinkMessage(epoch), LinkMessage(LinkLayout{1, runs}), LinkMessage(LinkPut{1, key, value}),
+        LinkMessage(LinkValue{1, key, value})}) {
+    std::string bytes = EncodeLink(message);
+    EXPECT_LE(bytes.size(), kMaxLinkMessage);
+    EXPECT_TRUE(DecodeLink(bytes).ok());
+  }
+  LinkMessage put = DecodeLink(EncodeLink(LinkPut{1, key, value})).value();
+  EXPECT_EQ(std::get<LinkPut>(put).value, value);
+  LinkMessage layout = DecodeLink(EncodeLink(LinkLayout{1, runs})).value();
+  EXPECT_EQ(std::get<LinkLayout>(layout).runs, runs);
+}
+
 TEST(Link, RandomBytesNeverCrash) {
   std::mt19937 random(20240502);
   for (int round = 0; round < 5000; ++round) {
     std::string bytes(random() % 64, '\0');
     for (char& c : bytes) c = static_cast<char>(random());
-    if (!bytes.empty()) bytes[0] = static_cast<char>(random() % 11);
+    if (!bytes.empty()) bytes[0] = static_cast<char>(random() % 15);
     if (Result<LinkMessage> decoded = DecodeLink(bytes); !decoded.ok()) {
       EXPECT_FALSE(decoded.status().message().empty());
     }

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <functional>
+#include <future>
 #include <thread>
 
 namespace hvd {
@@ -66,13 +67,23 @@ class ScriptedAgent {
   void Say(const LinkMessage& message, int fd = -1) {
     EXPECT_TRUE(SendLink(worker_.get(), message, fd).ok());
   }
-  // Rank 1 of 2, with a page for `local_size` ranks.
+  // Rank 1 of 2 on one host, with a page for `local_size` ranks.
   void BeginEpoch(uint64_t epoch, uint32_t local_size = 2) {
     const size_t bytes = JobPage::BytesFor(local_size);
     UniqueFd fd = CreateSharedMemory("hvd-test", bytes).value();
     Mapping memory = Mapping::Map(fd.get(), bytes).value();
     JobPage::Format(memory.data(), local_size, epoch);
-    Say(LinkEpoch{epoch, bytes, 1, 2, 1, 2, 0, 1, 1}, fd.get());
+    Say(LinkLayout{epoch, {{0, 0, 2}}});
+    Say(LinkEpoch{epoch, bytes, 1, 2, 1, 2, 0, 1, 1, "data key", {{"127.0.0.1"}, 0, 0}}, fd.get());
+  }
+  // Rank 2 of 4 dealt out in turn to two hosts of two, after the given parts of the layout.
+  void BeginEpochOnTwoHosts(const std::vector<std::vector<RankRun>>& layout) {
+    const size_t bytes = JobPage::BytesFor(2);
+    UniqueFd fd = CreateSharedMemory("hvd-test", bytes).value();
+    Mapping memory = Mapping::Map(fd.get(), bytes).value();
+    JobPage::Format(memory.data(), 2, 5);
+    for (const auto& runs : layout) Say(LinkLayout{5, runs});
+    Say(LinkEpoch{5, bytes, 2, 4, 1, 2, 0, 2, 1}, fd.get());
   }
   void ExpectTheEnd() {
     EXPECT_EQ(ReceiveLink(worker_.get(), true).status().code(), Code::kAborted);
@@ -107,6 +118,10 @@ TEST(AgentBootstrap, JoinsLeavesAndJoinsAgainOnOneLink) {
   EXPECT_EQ(world->cross_size, 1u);
   EXPECT_TRUE(world->homogeneous);
   EXPECT_EQ(world->page.header().epoch, 5u);
+  EXPECT_EQ(world->hosts, 1u);
+  EXPECT_EQ(world->places, (std::vector<RankPlace>{{0, 0}, {0, 1}}));
+  EXPECT_EQ(world->data_key, "data key");
+  EXPECT_EQ(world->listen.addresses, std::vector<std::string>{"127.0.0.1"});
   EXPECT_TRUE(bootstrap.watched());
   bootstrap.Leave(5);
   Result<World> next = bootstrap.Join(kNoLimit);
@@ -170,6 +185,7 @@ TEST(AgentBootstrap, WaitsNoLongerThanAsked) {
 TEST(AgentBootstrap, RefusesAWorldWithoutItsPage) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
+    a.Say(LinkLayout{5, {{0, 0, 2}}});
     a.Say(LinkEpoch{5, 4096, 1, 2, 1, 2, 0, 1, 1});
   });
   EXPECT_THAT(AgentBootstrap(agent.address()).Join(kNoLimit).status().message(),
@@ -183,6 +199,100 @@ TEST(AgentBootstrap, RefusesAPageForAnotherNumberOfRanks) {
   });
   EXPECT_THAT(AgentBootstrap(agent.address()).Join(kNoLimit).status().message(),
               HasSubstr("another number of ranks"));
+}
+
+TEST(AgentBootstrap, KnowsWhereTheRanksOfOtherHostsAre) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpochOnTwoHosts({{{0, 0, 1}, {1, 0, 1}}, {{0, 1, 1}, {1, 1, 1}}});
+  });
+  AgentBootstrap bootstrap(agent.address());
+  Result<World> world = bootstrap.Join(kNoLimit);
+  ASSERT_TRUE(world.ok()) << world.status().message();
+  EXPECT_EQ(world->hosts, 2u);
+  EXPECT_EQ(world->host(), 0u);
+  EXPECT_EQ(world->places, (std::vector<RankPlace>{{0, 0}, {1, 0}, {0, 1}, {1, 1}}));
+}
+
+TEST(AgentBootstrap, RefusesALayoutThatDoesNotFitItsPlace) {
+  using Layout = std::vector<std::vector<RankRun>>;
+  for (const Layout& layout :
+       {Layout{}, Layout{{{0, 0, 2}}}, Layout{{{0, 0, 2}, {1, 0, 2}}},
+        Layout{{{0, 0, 1}, {1, 0, 1}, {0, 1, 2}}}, Layout{{{0, 0, 1}, {2, 0, 1}, {0, 1, 1}}}}) {
+    ScriptedAgent agent([&](ScriptedAgent& a) {
+      a.Greet();
+      a.BeginEpochOnTwoHosts(layout);
+      EXPECT_EQ(a.Expect<LinkGoodbye>().epoch, 5u);
+    });
+    AgentBootstrap bootstrap(agent.address());
+    EXPECT_THAT(bootstrap.Join(kNoLimit).status().message(), HasSubstr("the agent sent a layout"));
+  }
+}
+
+constexpr Duration kLong = std::chrono::seconds(60);
+
+TEST(AgentBootstrap, TheDirectoryPutsAndGets) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpoch(5);
+    LinkPut put = a.Expect<LinkPut>();
+    EXPECT_EQ(put.epoch, 5u);
+    EXPECT_EQ(put.key + "=" + put.value, "mine=1");
+    EXPECT_EQ(a.Expect<LinkGet>().key, "other");
+    a.Say(LinkValue{4, "other", "of an older epoch"});
+    a.Say(LinkValue{5, "other", "2"});
+  });
+  AgentBootstrap bootstrap(agent.address());
+  EXPECT_EQ(bootstrap.directory().Put("mine", "1").code(), Code::kAborted) << "no epoch yet";
+  ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
+  EXPECT_TRUE(bootstrap.directory().Put("mine", "1").ok());
+  EXPECT_EQ(bootstrap.directory().Get("other", kLong).value(), "2");
+  EXPECT_EQ(bootstrap.directory().Get("other", kLong).value(), "2") << "known, nobody is asked";
+  EXPECT_EQ(bootstrap.directory().Put("", "1").code(), Code::kInvalidArgument);
+  EXPECT_EQ(bootstrap.directory().Put("k", std::string(kMaxDirectoryValue + 1, 'v')).code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(bootstrap.directory().Get("a b", kLong).status().code(), Code::kInvalidArgument);
+}
+
+TEST(AgentBootstrap, AGetEndsAtItsDeadlineOrWithTheEpoch) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpoch(5);
+    a.Expect<LinkGet>();
+    a.Expect<LinkGet>();
+    a.Say(LinkBroken{5, "rank 0 died"});
+  });
+  AgentBootstrap bootstrap(agent.address());
+  ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
+  Directory& directory = bootstrap.directory();
+  EXPECT_EQ(directory.Get("k", std::chrono::milliseconds(1)).status().code(), Code::kInProgress);
+  Status broken = directory.Get("k", kLong).status();
+  EXPECT_EQ(broken.code(), Code::kAborted);
+  EXPECT_EQ(broken.message(), "rank 0 died");
+  EXPECT_EQ(directory.Put("k", "v").message(), "rank 0 died");
+}
+
+TEST(AgentBootstrap, WhoWaitsForAnEntryHoldsNobodyUp) {
+  std::promise<void> somebody_waits;
+  ScriptedAgent agent([&](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginEpoch(5);
+    EXPECT_EQ(a.Expect<LinkGet>().key, "k");
+    somebody_waits.set_value();
+    UniqueFd fd = CreateSharedMemory("hvd-test", 4096).value();
+    a.Expect<LinkAllocate>();
+    a.Say(LinkSegment{1, 4096, ""}, fd.get());
+    EXPECT_EQ(a.Expect<LinkPut>().key, "k");
+    a.Say(LinkValue{5, "k", "v"});
+  });
+  AgentBootstrap bootstrap(agent.address());
+  ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
+  Directory& directory = bootstrap.directory();
+  std::thread waits([&] { EXPECT_EQ(directory.Get("k", kLong).value(), "v"); });
+  somebody_waits.get_future().wait();
+  EXPECT_TRUE(bootstrap.segments().Allocate(4096).ok());
+  EXPECT_TRUE(directory.Put("k", "v").ok());
+  waits.join();
 }
 
 TEST(AgentBootstrap, GetsFetchesAndFreesSegments) {

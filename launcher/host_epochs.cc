@@ -1,0 +1,162 @@
+#include "launcher/host_epochs.h"
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/net/directory.h"
+
+namespace hvd {
+
+HostEpochs::HostEpochs(asio::io_context& io, HostEpochsObserver& observer, HostWorld world,
+                       std::string job_key, std::string why_elsewhere)
+    : io_(io),
+      observer_(observer),
+      world_(std::move(world)),
+      why_elsewhere_(std::move(why_elsewhere)),
+      links_(io, *this, static_cast<uint32_t>(world_.slots.size()), std::move(job_key)),
+      slots_(world_.slots.size()) {}
+
+bool HostEpochs::AllWaiting() const {
+  return std::all_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.waiting; });
+}
+
+bool HostEpochs::in_use() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.in_epoch != 0; });
+}
+
+void HostEpochs::OnJoin(uint32_t slot) {
+  slots_[slot].in_epoch = 0;  // who joins has left
+  slots_[slot].waiting = true;
+  observer_.OnJoined(slot);
+}
+
+void HostEpochs::OnGoodbye(uint32_t slot, uint64_t epoch) {
+  Slot& s = slots_[slot];
+  if (s.in_epoch != epoch) return;
+  s.in_epoch = 0;
+  observer_.OnLeft(slot, epoch);
+  DropPageIfUnused();
+}
+
+void HostEpochs::OnLinkEnd(uint32_t slot) {
+  Slot& s = slots_[slot];
+  if (s.in_epoch != 0) {
+    Lose(slot, links_.pid(slot), "died");
+  } else if (std::exchange(s.waiting, false)) {
+    observer_.OnLost(slot, LostRank{links_.pid(slot), 0, SteadyNow(), "", ""});
+  }
+  observer_.OnLinkClosed(slot);
+}
+
+void HostEpochs::NoteExit(uint32_t slot, int pid) {
+  links_.Drain(slot);  // a goodbye may have been said just before
+  if (slots_[slot].in_epoch != 0 && links_.pid(slot) == pid) Lose(slot, pid, "ended");
+  slots_[slot].waiting = false;
+}
+
+Status HostEpochs::Begin(uint64_t epoch) {
+  auto on_death = [this, epoch](uint32_t slot) {
+    asio::post(io_, [this, epoch, slot] {
+      if (slot < slots_.size() && slots_[slot].in_epoch == epoch)
+        Lose(slot, links_.pid(slot), "died");
+    });
+  };
+  page_.reset();
+  directory_.Begin(epoch);
+  auto local_size = static_cast<uint32_t>(slots_.size());
+  Result<std::unique_ptr<EpochPage>> page = EpochPage::Make(epoch, local_size, on_death);
+  if (!page.ok()) {
+    std::string reason = "the page of epoch " + std::to_string(epoch) +
+                         " could not be made on host " + world_.host + ": " +
+                         page.status().message();
+    TellBroken(0, reason);
+    return Aborted(reason);
+  }
+  page_ = std::move(*page);
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    slots_[slot].in_epoch = epoch;
+    slots_[slot].waiting = false;
+    SendEpoch(slot, epoch);
+  }
+  // A link may have ended while it was decided.
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (!links_.connected(slot) && slots_[slot].in_epoch == epoch)
+      Lose(slot, links_.pid(slot), "died");
+  }
+  return Status::Ok();
+}
+
+void HostEpochs::SendEpoch(uint32_t slot, uint64_t epoch) {
+  const std::vector<RankRun>& runs = world_.layout;
+  for (size_t at = 0; at < runs.size(); at += kMaxRunsPerMessage) {
+    size_t end = std::min(runs.size(), at + kMaxRunsPerMessage);
+    links_.Send(slot, LinkLayout{epoch, {&runs[at], runs.data() + end}});
+  }
+  const Placement& p = world_.slots[slot];
+  LinkEpoch message{epoch,        page_->bytes(), p.rank,       world_.size,        p.local_rank,
+                    p.local_size, p.cross_rank,   p.cross_size, world_.homogeneous, world_.data_key,
+                    world_.listen};
+  links_.Send(slot, message, page_->fd());
+}
+
+void HostEpochs::Break(uint64_t epoch, const std::string& reason) {
+  if (epoch != 0) {
+    if (!page_ || page_->epoch() != epoch || page_->page().broken()) return;
+    page_->page().Break(reason);
+  }
+  TellBroken(epoch, reason);
+}
+
+void HostEpochs::Lose(uint32_t slot, int pid, const char* how) {
+  LostRank lost{pid, std::exchange(slots_[slot].in_epoch, 0), SteadyNow(), "", ""};
+  bool has_page = page_ && page_->epoch() == lost.epoch;
+  if (has_page) lost.doing = page_->LastCollectiveText(slot);
+  lost.reason = "rank " + std::to_string(world_.slots[slot].rank) + " (pid " +
+                std::to_string(lost.pid) + " on host " + world_.host + ") " + how +
+                " in the middle of the job, without hvd.shutdown()" + lost.doing + why_elsewhere_;
+  if (has_page) {
+    page_->page().Break(lost.reason);
+    TellBroken(lost.epoch, lost.reason);
+  }
+  observer_.OnLost(slot, lost);
+  DropPageIfUnused();
+}
+
+void HostEpochs::TellBroken(uint64_t epoch, const std::string& reason) {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Slot& s = slots_[slot];
+    if (epoch == 0 ? !s.waiting : s.in_epoch != epoch) continue;
+    s.waiting = false;
+    links_.Send(slot, LinkBroken{epoch, reason});
+  }
+}
+
+void HostEpochs::DropPageIfUnused() {
+  if (!in_use()) page_.reset();
+}
+
+// ---- the directory
+
+void HostEpochs::OnPut(uint32_t slot, LinkPut put) {
+  bool current = put.epoch == slots_[slot].in_epoch && put.epoch == directory_.epoch();
+  if (!current || !CheckDirectoryKey(put.key).ok()) return;
+  observer_.OnPut(put);
+  GiveValue(put.epoch, put.key, put.value);
+}
+
+void HostEpochs::OnGet(uint32_t slot, LinkGet get) {
+  bool current = get.epoch == slots_[slot].in_epoch && get.epoch == directory_.epoch();
+  if (!current || !CheckDirectoryKey(get.key).ok()) return;
+  if (const std::string* value = directory_.Find(get.key))
+    return links_.Send(slot, LinkValue{get.epoch, get.key, *value});
+  if (directory_.Await(slot, get.key)) observer_.OnWanted(get);
+}
+
+void HostEpochs::GiveValue(uint64_t epoch, const std::string& key, const std::string& value) {
+  if (epoch != directory_.epoch()) return;
+  for (uint32_t slot : directory_.Put(key, value)) links_.Send(slot, LinkValue{epoch, key, value});
+}
+
+}  // namespace hvd

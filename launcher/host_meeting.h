@@ -1,0 +1,82 @@
+// HostMeeting: how the adopting agents of several hosts come to one world, by a key-value server alone.
+//
+//   host of rank 0: makes up a name N, puts it under "leader", waits for "rank.N.R" of every R, puts "world.N"
+//   the others:     read "leader", put "rank.N.R" for each of their ranks, wait for a "world.N" in which they are
+//
+// What an earlier job or an ended agent left in the server has another N, or none of today's tokens, and is passed over.
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_HOST_MEETING_H_
+#define HVD_LAUNCHER_HOST_MEETING_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launcher/http_store.h"
+#include "launcher/meeting_notes.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+struct WaitingHost {
+  std::vector<uint32_t> ranks;  // by local rank
+  uint32_t size = 0;            // of the world
+  uint64_t last_epoch = 0;
+};
+
+struct MetWorld {
+  WorldNote world;
+  uint32_t host = 0;  // the index of this one
+};
+
+class HostMeeting {
+ public:
+  using OnValue = std::function<void(const std::string&)>;
+
+  HostMeeting(asio::io_context& io, std::string server);
+
+  // Ends what went on before. `done` runs once, unless Stop comes first.
+  void Meet(WaitingHost here, std::function<void(Result<MetWorld>)> done);
+  // The world is over, or nobody waits for it any more.
+  void Stop() { ++turn_; }
+
+  // In a world, or while one is waited for: the other hosts are told that it cannot go on.
+  void SayBroken(const std::string& reason);
+  // In a world: `broken` runs when another host said so.
+  void Watch(OnValue broken);
+
+  // The directory of the world; `done` runs once somebody put the key, unless Stop comes first.
+  void Put(const std::string& key, const std::string& value);
+  void Await(const std::string& key, OnValue done);
+
+  // Where ranks on other hosts can reach this one; "" when that is not known.
+  const std::string& local_address() const { return store_.local_address(); }
+
+ private:
+  std::string Key(const char* what, const std::string& rest = "") const;
+  void Later(Duration delay, std::function<void()> then);
+  void Poll(std::string key, Duration delay, OnValue on_value);
+  void PutRanks(size_t next, std::function<void()> then);
+  void Gather();
+  void LookForLeader(Duration delay);
+  void LookForWorld(Duration delay);
+  void TakeWorld(const std::string& text, Duration delay);
+  void Finish(Result<MetWorld> outcome);
+  // False when the server has been silent for too long; then the meeting has failed.
+  bool Tolerate(const Status& error);
+
+  asio::io_context& io_;
+  HttpStore store_;
+  uint64_t turn_ = 0;  // what was begun in an earlier one is forgotten
+  WaitingHost here_;
+  std::function<void(Result<MetWorld>)> done_;
+  std::string token_, name_;  // of this host, of the meeting
+  std::vector<RankNote> notes_;
+  TimePoint failing_since_{};
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_HOST_MEETING_H_

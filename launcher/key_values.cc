@@ -1,0 +1,30 @@
+#include "launcher/key_values.h"
+
+#include <utility>
+
+namespace hvd {
+
+void KeyValues::Begin(uint64_t epoch) {
+  epoch_ = epoch;
+  values_.clear();
+  waiting_.clear();
+}
+
+std::set<uint32_t> KeyValues::Put(const std::string& key, std::string value) {
+  values_[key] = std::move(value);
+  auto readers = waiting_.extract(key);
+  return readers.empty() ? std::set<uint32_t>{} : std::move(readers.mapped());
+}
+
+const std::string* KeyValues::Find(const std::string& key) const {
+  auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+bool KeyValues::Await(uint32_t reader, const std::string& key) {
+  std::set<uint32_t>& readers = waiting_[key];
+  readers.insert(reader);
+  return readers.size() == 1;
+}
+
+}  // namespace hvd

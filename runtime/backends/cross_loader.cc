@@ -1,0 +1,50 @@
+#include "runtime/backends/cross_loader.h"
+
+#include <dlfcn.h>
+
+namespace hvd {
+namespace {
+
+constexpr char kLibrary[] = "libhvd_gloo.so";
+
+// The folder of the object that holds this function: libhvd.so, or a program that has it built in.
+std::string OwnFolder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<void*>(&OwnFolder), &info) == 0 || info.dli_fname == nullptr) {
+    return ".";
+  }
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash);
+}
+
+std::string LoaderWords() {
+  const char* words = ::dlerror();
+  return words == nullptr ? "the loader gave no reason" : words;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Cross>> OpenCross(const CrossOptions& options, Directory& directory,
+                                         const std::string& folder) {
+  std::string path = (folder.empty() ? OwnFolder() : folder) + "/" + kLibrary;
+  // Never closed: its threads and the type information of its exceptions must stay.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return Unsupported("this job has several hosts and rank " + std::to_string(options.rank) +
+                       " cannot load " + kLibrary +
+                       ", which connects them, because: " + LoaderWords() +
+                       "; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)");
+  }
+  auto create = reinterpret_cast<CrossCreate>(::dlsym(library, kCrossCreateName));
+  if (create == nullptr) {
+    return Unsupported(path + " is not of this version of hvdrun, because it has no " +
+                       kCrossCreateName + "; install both from one build");
+  }
+  Status status;
+  std::unique_ptr<Cross> cross(create(&options, &directory, &status));
+  if (cross == nullptr) return status;
+  return cross;
+}
+
+}  // namespace hvd

@@ -1,0 +1,216 @@
+#include "runtime/backends/gloo/direct.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+namespace hvd {
+namespace {
+
+// Apart from the slots of Gloo, which has less than 16 in the highest byte.
+constexpr uint64_t kScatterSlot = uint64_t{0x40} << 56;
+constexpr uint64_t kGatherSlot = uint64_t{0x41} << 56;
+// Data reduced in one go: a part of it per leader is on the wire while another is added up.
+constexpr size_t kPieceBytes = 4 << 20;
+
+// Transfers that are waited for together. Gone before the memory they use.
+class Transfers {
+ public:
+  Transfers(Mesh& mesh, const CrossCall& call) : mesh_(mesh), call_(call) {}
+
+  void Send(uint32_t leader, uint64_t slot, const std::byte* data, size_t bytes) {
+    if (bytes == 0) return;
+    handles_.push_back(mesh_.Send(call_.group.leaders[leader], {call_.tag, slot}, {data, bytes}));
+  }
+  void Receive(uint32_t leader, uint64_t slot, std::byte* data, size_t bytes) {
+    if (bytes == 0) return;
+    handles_.push_back(
+        mesh_.Receive(call_.group.leaders[leader], {call_.tag, slot}, {data, bytes}));
+  }
+  Status WaitAll() {
+    for (MeshHandle& handle : handles_) {
+      if (Status done = mesh_.Wait(handle, call_.deadline, call_.group.leaders); !done.ok())
+        return done;
+    }
+    handles_.clear();
+    return Status::Ok();
+  }
+
+ private:
+  Mesh& mesh_;
+  const CrossCall& call_;
+  std::vector<MeshHandle> handles_;
+};
+
+uint32_t LeadersOf(const CrossCall& call) {
+  return static_cast<uint32_t>(call.group.leaders.size());
+}
+
+// The other leaders, beginning with the next one, so that not all begin with the same.
+template <typename Visitor>
+void ForOthers(const CrossCall& call, Visitor visit) {
+  uint32_t size = LeadersOf(call);
+  for (uint32_t step = 1; step < size; ++step) visit((call.group.index + step) % size);
+}
+
+// The parts of all leaders, in their order: this one's own and the others', which lie in scratch one behind the other.
+std::vector<const void*> PartsInOrder(const CrossCall& call, const void* own,
+                                      const std::byte* scratch, size_t bytes) {
+  std::vector<const void*> parts(LeadersOf(call));
+  for (uint32_t i = 0; i < parts.size(); ++i) {
+    if (i == call.group.index) {
+      parts[i] = own;
+    } else {
+      parts[i] = scratch + (i < call.group.index ? i : i - 1) * bytes;
+    }
+  }
+  return parts;
+}
+
+size_t ScratchPlace(const CrossCall& call, uint32_t leader, size_t bytes) {
+  return (leader < call.group.index ? leader : leader - 1) * bytes;
+}
+
+void AddUp(CrossArithmetic arithmetic, const std::vector<const void*>& parts, void* output,
+           size_t count) {
+  ReduceRange({.dtype = arithmetic.dtype, .arithmetic = arithmetic.arithmetic}, parts, {&output, 1},
+              0, count);
+}
+
+}  // namespace
+
+Status DirectAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
+                       size_t count) {
+  size_t bytes = count * SizeOf(arithmetic.dtype);
+  auto scratch = std::make_unique_for_overwrite<std::byte[]>((LeadersOf(call) - 1) * bytes);
+  Transfers transfers(mesh, call);
+  ForOthers(call, [&](uint32_t leader) {
+    transfers.Send(leader, kScatterSlot, static_cast<std::byte*>(data), bytes);
+  });
+  ForOthers(call, [&](uint32_t leader) {
+    transfers.Receive(leader, kScatterSlot, scratch.get() + ScratchPlace(call, leader, bytes),
+                      bytes);
+  });
+  if (Status done = transfers.WaitAll(); !done.ok()) return done;
+  AddUp(arithmetic, PartsInOrder(call, data, scratch.get(), bytes), data, count);
+  return Status::Ok();
+}
+
+Status DirectReducescatterv(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic,
+                            const void* input, std::span<const size_t> counts, void* output) {
+  size_t element = SizeOf(arithmetic.dtype);
+  std::vector<const std::byte*> parts(counts.size());
+  const std::byte* next = static_cast<const std::byte*>(input);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    parts[i] = next;
+    next += counts[i] * element;
+  }
+  size_t own_count = counts[call.group.index];
+  size_t own_bytes = own_count * element;
+  auto scratch = std::make_unique_for_overwrite<std::byte[]>((counts.size() - 1) * own_bytes);
+  Transfers transfers(mesh, call);
+  ForOthers(call, [&](uint32_t leader) {
+    transfers.Receive(leader, kScatterSlot, scratch.get() + ScratchPlace(call, leader, own_bytes),
+                      own_bytes);
+  });
+  ForOthers(call, [&](uint32_t leader) {
+    transfers.Send(leader, kScatterSlot, parts[leader], counts[leader] * element);
+  });
+  if (Status done = transfers.WaitAll(); !done.ok()) return done;
+  AddUp(arithmetic, PartsInOrder(call, parts[call.group.index], scratch.get(), own_bytes), output,
+        own_count);
+  return Status::Ok();
+}
+
+namespace {
+
+// One allreduce, cut into pieces, each cut into a part per leader. While a piece is added up and gathered, the parts of
+// the next one are on their way.
+class Sliced {
+ public:
+  Sliced(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data, size_t count)
+      : mesh_(mesh),
+        call_(call),
+        arithmetic_(arithmetic),
+        data_(static_cast<std::byte*>(data)),
+        count_(count),
+        element_(SizeOf(arithmetic.dtype)),
+        leaders_(LeadersOf(call)),
+        piece_(std::min(count, std::max<size_t>(leaders_, kPieceBytes / element_))),
+        part_((piece_ + leaders_ - 1) / leaders_),
+        scratch_bytes_((leaders_ - 1) * part_ * element_),
+        scratch_(std::make_unique_for_overwrite<std::byte[]>(2 * scratch_bytes_)) {}
+
+  Status Run() {
+    size_t pieces = (count_ + piece_ - 1) / piece_;
+    Transfers scatter(mesh_, call_), gather(mesh_, call_);
+    Scatter(0, scatter);
+    for (size_t piece = 0; piece < pieces; ++piece) {
+      if (Status done = scatter.WaitAll(); !done.ok()) return done;
+      if (piece + 1 < pieces) Scatter(piece + 1, scatter);
+      Add(piece);
+      if (Status done = gather.WaitAll(); !done.ok()) return done;
+      Gather(piece, gather);
+    }
+    return gather.WaitAll();
+  }
+
+ private:
+  struct Range {
+    size_t first, count;
+  };
+  // Elements of the data.
+  Range PartOf(size_t piece, uint32_t leader) const {
+    size_t end = std::min(count_, (piece + 1) * piece_);
+    size_t first = std::min(end, piece * piece_ + leader * part_);
+    return {first, std::min(part_, end - first)};
+  }
+  std::byte* ScratchOf(size_t piece) { return scratch_.get() + (piece % 2) * scratch_bytes_; }
+
+  void Scatter(size_t piece, Transfers& transfers) {
+    size_t own_bytes = PartOf(piece, call_.group.index).count * element_;
+    ForOthers(call_, [&](uint32_t leader) {
+      transfers.Receive(leader, kScatterSlot,
+                        ScratchOf(piece) + ScratchPlace(call_, leader, own_bytes), own_bytes);
+    });
+    ForOthers(call_, [&](uint32_t leader) {
+      Range part = PartOf(piece, leader);
+      transfers.Send(leader, kScatterSlot, data_ + part.first * element_, part.count * element_);
+    });
+  }
+  void Add(size_t piece) {
+    Range own = PartOf(piece, call_.group.index);
+    std::byte* place = data_ + own.first * element_;
+    AddUp(arithmetic_, PartsInOrder(call_, place, ScratchOf(piece), own.count * element_), place,
+          own.count);
+  }
+  void Gather(size_t piece, Transfers& transfers) {
+    Range own = PartOf(piece, call_.group.index);
+    ForOthers(call_, [&](uint32_t leader) {
+      Range part = PartOf(piece, leader);
+      transfers.Receive(leader, kGatherSlot, data_ + part.first * element_, part.count * element_);
+    });
+    ForOthers(call_, [&](uint32_t leader) {
+      transfers.Send(leader, kGatherSlot, data_ + own.first * element_, own.count * element_);
+    });
+  }
+
+  Mesh& mesh_;
+  const CrossCall& call_;
+  const CrossArithmetic arithmetic_;
+  std::byte* const data_;
+  const size_t count_, element_;
+  const uint32_t leaders_;
+  const size_t piece_, part_;  // elements
+  const size_t scratch_bytes_;
+  std::unique_ptr<std::byte[]> scratch_;
+};
+
+}  // namespace
+
+Status SlicedAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
+                       size_t count) {
+  return Sliced(mesh, call, arithmetic, data, count).Run();
+}
+
+}  // namespace hvd

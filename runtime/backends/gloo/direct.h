@@ -1,0 +1,26 @@
+// Collectives in which every leader talks to every other at once: one step, so the fastest way for small data, and every
+// sum is made in one place from all parts in the order of the leaders, so half types are rounded once.
+#ifndef HVD_RUNTIME_BACKENDS_GLOO_DIRECT_H_
+#define HVD_RUNTIME_BACKENDS_GLOO_DIRECT_H_
+
+#include <span>
+
+#include "runtime/backends/cross.h"
+#include "runtime/net/mesh.h"
+
+namespace hvd {
+
+// Everybody gets everything and adds it up. Takes scratch of (leaders - 1) times the data.
+Status DirectAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
+                       size_t count);
+
+// Each leader adds up its part, then all parts are gathered; piece by piece, with bounded scratch.
+Status SlicedAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
+                       size_t count);
+
+Status DirectReducescatterv(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic,
+                            const void* input, std::span<const size_t> counts, void* output);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_GLOO_DIRECT_H_

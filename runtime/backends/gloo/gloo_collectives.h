@@ -1,0 +1,39 @@
+// Gloo's collectives over one group of the mesh, without their exceptions. One thread at a time.
+#ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_COLLECTIVES_H_
+#define HVD_RUNTIME_BACKENDS_GLOO_GLOO_COLLECTIVES_H_
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/backends/cross.h"
+#include "runtime/backends/gloo/transport.h"
+
+namespace hvd {
+
+class GlooCollectives {
+ public:
+  enum class Algorithm { kRing, kBcube };
+
+  GlooCollectives(Mesh& mesh, const CrossGroup& group);
+
+  Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data, size_t count,
+                   Algorithm algorithm);
+  Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes);
+  Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
+                    void* output);
+  Status Alltoallv(const CrossCall& call, const void* input, std::span<const size_t> send_bytes,
+                   void* output, std::span<const size_t> receive_bytes);
+
+ private:
+  Status Run(const CrossCall& call, const std::function<void()>& body);
+
+  std::shared_ptr<MeshTransport> transport_;
+  std::shared_ptr<gloo::Context> context_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_GLOO_GLOO_COLLECTIVES_H_

@@ -1,0 +1,55 @@
+// Gloo's transport over our mesh: its algorithms run over connections that are authenticated, made when first used, and
+// left at once when somebody aborts. Only the unbound buffers of Gloo's newer collectives are served.
+//
+// A context belongs to one group and one thread at a time; Begin names the operation that follows.
+#ifndef HVD_RUNTIME_BACKENDS_GLOO_TRANSPORT_H_
+#define HVD_RUNTIME_BACKENDS_GLOO_TRANSPORT_H_
+
+#include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/net/mesh.h"
+
+namespace hvd {
+
+class MeshTransport final : public gloo::transport::Context {
+ public:
+  MeshTransport(Mesh& mesh, std::vector<uint32_t> leaders, uint32_t index);
+
+  // All messages of what follows carry `channel`, and all waits end at `deadline`.
+  void Begin(uint64_t channel, TimePoint deadline);
+  // Why the operation failed; Gloo's exceptions say only that it did.
+  const Status& failure() const { return failure_; }
+
+  MeshHandle Send(int rank, uint64_t slot, const void* data, size_t bytes);
+  MeshHandle Receive(int rank, uint64_t slot, void* data, size_t bytes);
+  // Throws gloo::IoException when the transfer fails.
+  void Wait(MeshHandle handle);
+
+  std::unique_ptr<gloo::transport::Pair>& createPair(int rank) override;
+  std::unique_ptr<gloo::transport::UnboundBuffer> createUnboundBuffer(void* data,
+                                                                      size_t bytes) override;
+
+ private:
+  Mesh& mesh_;
+  const std::vector<uint32_t> leaders_;
+  uint64_t channel_ = 0;
+  TimePoint deadline_;
+  Status failure_;
+};
+
+// What Gloo's collectives are given as their context.
+class GlooContext final : public gloo::Context {
+ public:
+  explicit GlooContext(std::shared_ptr<MeshTransport> transport);
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_GLOO_TRANSPORT_H_

@@ -1,0 +1,210 @@
+#include "runtime/backends/inproc/inproc_cross.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hvd {
+namespace {
+
+std::string BytesAt(const void* data, size_t bytes) {
+  return bytes == 0 ? std::string() : std::string(static_cast<const char*>(data), bytes);
+}
+
+Status Unlike(uint32_t rank, size_t came, size_t expected) {
+  return Mismatch("rank " + std::to_string(rank) + " sent " + std::to_string(came) +
+                  " bytes where " + std::to_string(expected) + " were expected");
+}
+
+Status CheckArithmetic(CrossArithmetic arithmetic) {
+  if (CanReduce(arithmetic.dtype)) return Status::Ok();
+  return Unsupported("values of type " + std::string(NameOf(arithmetic.dtype)) +
+                     " cannot be combined across hosts; convert them to another type first");
+}
+
+void AddUp(CrossArithmetic arithmetic, const std::vector<std::string>& parts, void* output,
+           size_t count) {
+  std::vector<const void*> inputs;
+  for (const std::string& part : parts) inputs.push_back(part.data());
+  ReduceRange({.dtype = arithmetic.dtype, .arithmetic = arithmetic.arithmetic}, inputs,
+              {&output, 1}, 0, count);
+}
+
+// The bytes at `data`, cut as `sizes` say.
+std::vector<std::string> Cut(const void* data, std::span<const size_t> sizes, size_t unit = 1) {
+  std::vector<std::string> pieces;
+  const char* next = static_cast<const char*>(data);
+  for (size_t size : sizes) {
+    pieces.push_back(BytesAt(next, size * unit));
+    next += size * unit;
+  }
+  return pieces;
+}
+
+}  // namespace
+
+InprocCross::~InprocCross() {
+  std::lock_guard lock(hub_.mutex_);
+  hub_.left_.emplace(rank_, Aborted("rank " + std::to_string(rank_) + " has left"));
+  hub_.changed_.notify_all();
+}
+
+Status InprocCross::Over() const {
+  if (hub_.aborted_.ok() || hub_.aborted_by_ == rank_) return hub_.aborted_;
+  return Aborted("rank " + std::to_string(hub_.aborted_by_) +
+                 " gave up: " + hub_.aborted_.message());
+}
+
+Status InprocCross::Put(uint32_t rank, uint64_t tag, bool collective, std::string bytes) {
+  std::lock_guard lock(hub_.mutex_);
+  if (Status over = Over(); !over.ok()) return over;
+  if (auto left = hub_.left_.find(rank); left != hub_.left_.end()) return left->second;
+  hub_.boxes_[{rank, tag, collective}].push_back({rank_, std::move(bytes)});
+  hub_.changed_.notify_all();
+  return Status::Ok();
+}
+
+Result<CrossMessage> InprocCross::Take(uint32_t rank, uint64_t tag, bool collective,
+                                       TimePoint deadline) {
+  std::unique_lock lock(hub_.mutex_);
+  std::deque<CrossMessage>& box = hub_.boxes_[{rank_, tag, collective}];
+  while (true) {
+    if (Status over = Over(); !over.ok()) return over;
+    auto at = std::find_if(box.begin(), box.end(), [&](const CrossMessage& message) {
+      return rank == kAnyLeader || message.from == rank;
+    });
+    if (at != box.end()) {
+      CrossMessage message = std::move(*at);
+      box.erase(at);
+      return message;
+    }
+    if (auto left = hub_.left_.find(rank); left != hub_.left_.end()) return left->second;
+    bool woken = wake_ && !collective;
+    if (woken) wake_ = false;
+    if (woken || SteadyNow() >= deadline) return Status(Code::kInProgress, "no message came");
+    hub_.changed_.wait_until(lock, deadline);
+  }
+}
+
+Result<std::vector<std::string>> InprocCross::Exchange(const CrossCall& call,
+                                                       const std::vector<std::string>& pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i == call.group.index) continue;
+    Status put = Put(call.group.leaders[i], call.tag, true, pieces[i]);
+    if (!put.ok()) return put;
+  }
+  std::vector<std::string> got(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i == call.group.index) {
+      got[i] = pieces[i];
+      continue;
+    }
+    Result<CrossMessage> message = Take(call.group.leaders[i], call.tag, true, call.deadline);
+    if (!message.ok()) return message.status();
+    got[i] = std::move(message->bytes);
+  }
+  return got;
+}
+
+Status InprocCross::Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
+                              size_t count) {
+  if (Status good = CheckArithmetic(arithmetic); !good.ok()) return good;
+  std::string own = BytesAt(data, count * SizeOf(arithmetic.dtype));
+  Result<std::vector<std::string>> parts =
+      Exchange(call, std::vector<std::string>(call.group.leaders.size(), own));
+  if (!parts.ok()) return parts.status();
+  for (size_t i = 0; i < parts->size(); ++i) {
+    size_t came = (*parts)[i].size();
+    if (came != own.size()) return Unlike(call.group.leaders[i], came, own.size());
+  }
+  AddUp(arithmetic, *parts, data, count);
+  return Status::Ok();
+}
+
+Status InprocCross::Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) {
+  std::vector<std::string> pieces(call.group.leaders.size());
+  if (call.group.index == root) std::fill(pieces.begin(), pieces.end(), BytesAt(data, bytes));
+  Result<std::vector<std::string>> got = Exchange(call, pieces);
+  if (!got.ok()) return got.status();
+  const std::string& came = (*got)[root];
+  if (came.size() != bytes) return Unlike(call.group.leaders[root], came.size(), bytes);
+  if (bytes > 0) std::memcpy(data, came.data(), bytes);
+  return Status::Ok();
+}
+
+Status InprocCross::Allgatherv(const CrossCall& call, const void* input,
+                               std::span<const size_t> bytes, void* output) {
+  std::vector<std::string> pieces(call.group.leaders.size(),
+                                  BytesAt(input, bytes[call.group.index]));
+  Result<std::vector<std::string>> got = Exchange(call, pieces);
+  if (!got.ok()) return got.status();
+  char* next = static_cast<char*>(output);
+  for (size_t i = 0; i < got->size(); ++i) {
+    const std::string& came = (*got)[i];
+    if (came.size() != bytes[i]) return Unlike(call.group.leaders[i], came.size(), bytes[i]);
+    if (!came.empty()) std::memcpy(next, came.data(), came.size());
+    next += came.size();
+  }
+  return Status::Ok();
+}
+
+Status InprocCross::Alltoallv(const CrossCall& call, const void* input,
+                              std::span<const size_t> send_bytes, void* output,
+                              std::span<const size_t> receive_bytes) {
+  Result<std::vector<std::string>> got = Exchange(call, Cut(input, send_bytes));
+  if (!got.ok()) return got.status();
+  char* next = static_cast<char*>(output);
+  for (size_t i = 0; i < got->size(); ++i) {
+    const std::string& came = (*got)[i];
+    if (came.size() != receive_bytes[i]) {
+      return Unlike(call.group.leaders[i], came.size(), receive_bytes[i]);
+    }
+    if (!came.empty()) std::memcpy(next, came.data(), came.size());
+    next += came.size();
+  }
+  return Status::Ok();
+}
+
+Status InprocCross::Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic,
+                                   const void* input, std::span<const size_t> counts,
+                                   void* output) {
+  if (Status good = CheckArithmetic(arithmetic); !good.ok()) return good;
+  Result<std::vector<std::string>> parts =
+      Exchange(call, Cut(input, counts, SizeOf(arithmetic.dtype)));
+  if (!parts.ok()) return parts.status();
+  size_t own = (*parts)[call.group.index].size();
+  for (size_t i = 0; i < parts->size(); ++i) {
+    size_t came = (*parts)[i].size();
+    if (came != own) return Unlike(call.group.leaders[i], came, own);
+  }
+  if (own > 0) AddUp(arithmetic, *parts, output, counts[call.group.index]);
+  return Status::Ok();
+}
+
+Status InprocCross::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes, TimePoint) {
+  if (bytes.size() > kMaxCrossMessage) {
+    return InvalidArgument("a small message of " + std::to_string(bytes.size()) +
+                           " bytes; at most " + std::to_string(kMaxCrossMessage) + " are allowed");
+  }
+  return Put(rank, tag, false, BytesAt(bytes.data(), bytes.size()));
+}
+
+Result<CrossMessage> InprocCross::Receive(uint32_t rank, uint64_t tag, TimePoint deadline) {
+  return Take(rank, tag, false, deadline);
+}
+
+void InprocCross::Wake() {
+  std::lock_guard lock(hub_.mutex_);
+  wake_ = true;
+  hub_.changed_.notify_all();
+}
+
+void InprocCross::Abort(const Status& why) {
+  std::lock_guard lock(hub_.mutex_);
+  if (hub_.aborted_.ok()) {
+    hub_.aborted_ = why;
+    hub_.aborted_by_ = rank_;
+  }
+  hub_.changed_.notify_all();
+}
+
+}  // namespace hvd

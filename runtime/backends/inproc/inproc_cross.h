@@ -1,0 +1,70 @@
+// Cross for leaders that are threads of one process: the plain model that the real one is tested against. Every
+// collective is an exchange of copies through mailboxes, added up in the order of the leaders.
+#ifndef HVD_RUNTIME_BACKENDS_INPROC_INPROC_CROSS_H_
+#define HVD_RUNTIME_BACKENDS_INPROC_INPROC_CROSS_H_
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/backends/cross.h"
+
+namespace hvd {
+
+// What all leaders of one job share. Outlives their Cross objects.
+class InprocCrossHub {
+ private:
+  friend class InprocCross;
+  // Receiver, tag, and whether it belongs to a collective.
+  using Box = std::tuple<uint32_t, uint64_t, bool>;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Box, std::deque<CrossMessage>> boxes_;
+  std::map<uint32_t, Status> left_;
+  Status aborted_;
+  uint32_t aborted_by_ = 0;
+};
+
+class InprocCross final : public Cross {
+ public:
+  InprocCross(InprocCrossHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
+  ~InprocCross() override;
+
+  std::string_view name() const override { return "inproc"; }
+  Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
+                   size_t count) override;
+  Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) override;
+  Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
+                    void* output) override;
+  Status Alltoallv(const CrossCall& call, const void* input, std::span<const size_t> send_bytes,
+                   void* output, std::span<const size_t> receive_bytes) override;
+  Status Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic, const void* input,
+                        std::span<const size_t> counts, void* output) override;
+  Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
+              TimePoint deadline) override;
+  Result<CrossMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
+  void Wake() override;
+  void Abort(const Status& why) override;
+
+ private:
+  // Ok, or why all is over. Under the hub's lock.
+  Status Over() const;
+  Status Put(uint32_t rank, uint64_t tag, bool collective, std::string bytes);
+  Result<CrossMessage> Take(uint32_t rank, uint64_t tag, bool collective, TimePoint deadline);
+  // Gives pieces[i] to leader i and gets what each leader gave this one.
+  Result<std::vector<std::string>> Exchange(const CrossCall& call,
+                                            const std::vector<std::string>& pieces);
+
+  InprocCrossHub& hub_;
+  const uint32_t rank_;
+  bool wake_ = false;  // guarded by the hub's mutex
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_INPROC_INPROC_CROSS_H_

@@ -1,0 +1,78 @@
+// MpiCross: what the leaders do with each other, over MPI. Point to point only: everything is added in the order of the
+// leaders, and a wait ends when the deadline or an abort says so.
+#ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_CROSS_H_
+#define HVD_RUNTIME_BACKENDS_MPI_MPI_CROSS_H_
+
+#include <mpi.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/cross.h"
+#include "runtime/backends/mpi/mpi_exchange.h"
+#include "runtime/backends/mpi/mpi_library.h"
+#include "runtime/backends/mpi/mpi_mailbox.h"
+#include "runtime/backends/mpi/mpi_streams.h"
+
+namespace hvd {
+
+class MpiCross final : public Cross {
+ public:
+  // `data` and `mail` are communicators of the whole world that nobody else uses; they outlive this.
+  MpiCross(MpiLibrary& library, MPI_Comm data, MPI_Comm mail, uint32_t rank)
+      : library_(library), data_(data), rank_(rank), pool_(library), mailbox_(library, mail) {}
+  ~MpiCross() override;
+  Status Open();
+
+  std::string_view name() const override { return "mpi"; }
+  Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
+                   size_t count) override;
+  Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) override;
+  Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
+                    void* output) override;
+  Status Alltoallv(const CrossCall& call, const void* input, std::span<const size_t> send_bytes,
+                   void* output, std::span<const size_t> receive_bytes) override;
+  Status Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic, const void* input,
+                        std::span<const size_t> counts, void* output) override;
+  Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
+              TimePoint deadline) override;
+  Result<CrossMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
+  void Wake() override { woken_.store(true, std::memory_order_release); }
+  void Abort(const Status& why) override;
+
+ private:
+  // One phase of an operation: `fill` adds its streams.
+  Status Perform(const CrossCall& call, uint64_t phase, const std::string& what,
+                 const std::function<void(Exchange&)>& fill);
+  Status Gather(const CrossCall& call, uint64_t phase, const std::string& what, const void* input,
+                std::span<const size_t> bytes, void* output);
+  Status ReduceScatter(const CrossCall& call, const std::string& what, CrossArithmetic arithmetic,
+                       const std::byte* input, std::span<const size_t> counts, std::byte* output);
+  Status ReduceGathered(const CrossCall& call, const std::string& what, CrossArithmetic arithmetic,
+                        void* data, size_t count);
+  Status Check(const CrossCall& call);
+  Status Drive(Activity& activity, TimePoint deadline);
+  // Whether to go on; takes in small messages.
+  Status Look();
+  Status Fail(Status why);
+  void Meet(std::span<const uint32_t> leaders);
+
+  MpiLibrary& library_;
+  MPI_Comm data_;
+  uint32_t rank_;
+  ChunkPool pool_;
+  MpiMailbox mailbox_;
+  std::atomic<bool> woken_{false};
+  std::atomic<bool> aborted_{false};
+  std::mutex mutex_;
+  Status why_;              // guarded by mutex_; of the abort
+  std::set<uint32_t> met_;  // guarded by mutex_; whom to tell of an abort
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_MPI_MPI_CROSS_H_

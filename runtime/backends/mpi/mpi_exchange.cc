@@ -1,0 +1,76 @@
+#include "runtime/backends/mpi/mpi_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hvd {
+namespace {
+
+// "rank 3", "ranks 1, 4, 7"
+std::string RankList(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+InStream* Exchange::Receive(int peer, size_t bytes) {
+  ins_.push_back({InStream(kind_, peer, bytes), nullptr});
+  return &ins_.back().stream;
+}
+
+void Exchange::Receive(int peer, std::byte* to, size_t bytes) {
+  if (bytes != 0) ins_.push_back({InStream(kind_, peer, bytes), to});
+}
+
+bool Exchange::TakeIntoMemory() {
+  bool all = true;
+  for (Sink& in : ins_) {
+    if (in.to != nullptr) {
+      for (; in.stream.ready(); in.stream.Pop()) {
+        std::span<const std::byte> chunk = in.stream.front();
+        std::memcpy(in.to + in.stream.offset(), chunk.data(), chunk.size());
+      }
+    }
+    all = all && in.stream.done();
+  }
+  return all;
+}
+
+Result<Turn> Exchange::Step() {
+  if (Status status = look_(); !status.ok()) return status;
+  bool moved = false, all = true;
+  for (Sink& in : ins_) {
+    Result<Turn> turn = in.stream.Step();
+    if (!turn.ok()) return turn;
+    moved |= *turn == Turn::kMoved;
+  }
+  if (take_) take_();
+  all = TakeIntoMemory();
+  for (OutStream& out : outs_) {
+    Result<Turn> turn = out.Step();
+    if (!turn.ok()) return turn;
+    moved |= *turn == Turn::kMoved;
+    all = all && *turn == Turn::kDone;
+  }
+  if (all) return Turn::kDone;
+  return moved ? Turn::kMoved : Turn::kIdle;
+}
+
+// A chunk that is there but not taken waits for another rank's.
+std::string Exchange::Waiting() const {
+  std::vector<int> missing, slow;
+  for (const Sink& in : ins_) {
+    if (!in.stream.done() && !in.stream.ready()) missing.push_back(in.stream.peer());
+  }
+  for (const OutStream& out : outs_) {
+    if (!out.done()) slow.push_back(out.peer());
+  }
+  if (!missing.empty()) return what_ + " waits for " + RankList(missing);
+  return what_ + " waits until its data are taken by " + RankList(slow);
+}
+
+}  // namespace hvd

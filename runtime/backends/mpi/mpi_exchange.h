@@ -1,0 +1,53 @@
+// Exchange: streams to and from several peers, and what is done with the chunks that arrive. An Activity.
+#ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_EXCHANGE_H_
+#define HVD_RUNTIME_BACKENDS_MPI_MPI_EXCHANGE_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/backends/mpi/mpi_library.h"
+#include "runtime/backends/mpi/mpi_streams.h"
+
+namespace hvd {
+
+class Exchange final : public Activity {
+ public:
+  // `what`: "allreduce of 1,024 bytes with 3 hosts". `look` is asked in every turn whether to go on.
+  Exchange(const StreamKind& kind, std::string what, std::function<Status()> look)
+      : kind_(kind), what_(std::move(what)), look_(std::move(look)) {}
+
+  // Streams without bytes are left out; the ranks at both ends know that.
+  void Send(int peer, const std::byte* data, size_t bytes) {
+    if (bytes != 0) outs_.emplace_back(kind_, peer, data, bytes);
+  }
+  InStream* Receive(int peer, size_t bytes);
+  // Receives into memory.
+  void Receive(int peer, std::byte* to, size_t bytes);
+  // Called after chunks arrived: takes those it can use.
+  void OnArrival(std::function<void()> take) { take_ = std::move(take); }
+  std::vector<OutStream>& outs() { return outs_; }
+
+  Result<Turn> Step() override;
+  std::string Waiting() const override;
+
+ private:
+  struct Sink {
+    InStream stream;
+    std::byte* to;  // null: OnArrival takes the chunks
+  };
+  bool TakeIntoMemory();
+
+  StreamKind kind_;
+  std::string what_;
+  std::function<Status()> look_;
+  std::function<void()> take_;
+  std::vector<OutStream> outs_;
+  std::deque<Sink> ins_;  // pointers into it stay valid
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_MPI_MPI_EXCHANGE_H_

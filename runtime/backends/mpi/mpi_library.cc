@@ -1,0 +1,246 @@
+#include "runtime/backends/mpi/mpi_library.h"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/log.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kSpins = 50;
+constexpr int kYields = 2000;
+constexpr long kShortestSleepNs = 20'000;
+constexpr long kLongestSleepNs = 500'000;
+
+// MPI tells nobody when something arrives, so one looks again and again; less often the longer nothing came.
+class Patience {
+ public:
+  void Reset() { turns_ = 0; }
+  void Pause() {
+    ++turns_;
+    if (turns_ < kSpins) return;
+    if (turns_ < kYields) {
+      ::sched_yield();
+      return;
+    }
+    long ns = std::min(kShortestSleepNs * (1 + (turns_ - kYields) / 20), kLongestSleepNs);
+    timespec time{0, ns};
+    ::nanosleep(&time, nullptr);
+  }
+
+ private:
+  int turns_ = 0;
+};
+
+const char* LevelName(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
+    default: return "MPI_THREAD_MULTIPLE";
+  }
+}
+
+std::mutex starting;
+MpiLibrary* library = nullptr;  // guarded by starting
+
+}  // namespace
+
+Status MpiError(std::string_view what, int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return Internal(std::string(what) + ": " + std::string(text, static_cast<size_t>(length)));
+}
+
+// What one turn of an activity made of it.
+struct MpiLibrary::Task {
+  Activity* activity = nullptr;
+  TimePoint deadline;
+  const std::function<void()>* calls = nullptr;  // instead of an activity
+  bool done = false;
+  Status status;
+
+  // True if it moved.
+  bool Take() {
+    if (calls != nullptr) {
+      (*calls)();
+      return done = true;
+    }
+    Result<Turn> turn = activity->Step();
+    if (!turn.ok() || *turn == Turn::kDone) {
+      if (!turn.ok()) status = turn.status();
+      return done = true;
+    }
+    if (*turn == Turn::kMoved) return true;
+    if (SteadyNow() >= deadline) {
+      status = Status(Code::kInProgress, activity->Waiting() + ", and the time for it is over");
+      done = true;
+    }
+    return false;
+  }
+};
+
+Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread) {
+  std::lock_guard lock(starting);
+  int finalised = 0, initialised = 0;
+  MPI_Finalized(&finalised);
+  if (finalised) {
+    return Unsupported(
+        "MPI cannot be used because it has been finalised in this process, and it cannot be "
+        "initialised twice; call hvd.init() before MPI_Finalize");
+  }
+  if (library != nullptr) return library;
+  MPI_Initialized(&initialised);
+  if (!initialised && for_communicator) {
+    return InvalidArgument(
+        "the communicator given to hvd.init() is of another MPI library than Open MPI, which "
+        "libhvd_mpi.so was built with and which nobody has initialised; use an mpi4py that is "
+        "built with the same Open MPI");
+  }
+  std::unique_ptr<MpiLibrary> made(new MpiLibrary);
+  made->process_ = ::getpid();
+  Status status = initialised ? made->Adopt(one_thread) : made->Initialise(one_thread);
+  if (!status.ok()) return status;
+  library = made.release();
+  return library;
+}
+
+// The application initialised MPI, at a level of its choice.
+Status MpiLibrary::Adopt(bool one_thread) {
+  MPI_Query_thread(&level_);
+  if (level_ < MPI_THREAD_SERIALIZED) {
+    return Unsupported(
+        std::string("MPI cannot be used because the application initialised it with ") +
+        LevelName(level_) +
+        ", which lets only the application's main thread call it; initialise it with "
+        "MPI_THREAD_MULTIPLE (the default of mpi4py), or leave that to hvd.init()");
+  }
+  if (level_ == MPI_THREAD_SERIALIZED) {
+    LogWarning(
+        "the application initialised MPI with MPI_THREAD_SERIALIZED: it must not call MPI itself "
+        "while collectives of Horovod are under way");
+  }
+  one_thread_ = one_thread || level_ < MPI_THREAD_MULTIPLE;
+  if (one_thread_) thread_ = std::thread([this] { ServeCalls(); });
+  return Status::Ok();
+}
+
+// In a thread of our own: with less than MPI_THREAD_MULTIPLE only the thread that initialises may call MPI, and the
+// application's threads come and go.
+Status MpiLibrary::Initialise(bool one_thread) {
+  int wanted = one_thread ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE;
+  int code = MPI_SUCCESS;
+  bool started = false;
+  thread_ = std::thread([&, this] {
+    int provided = MPI_THREAD_SINGLE;
+    int answer = MPI_Init_thread(nullptr, nullptr, wanted, &provided);
+    {
+      std::lock_guard lock(mutex_);
+      code = answer;
+      level_ = provided;
+      started = true;
+    }
+    changed_.notify_all();
+    if (answer == MPI_SUCCESS) ServeCalls();
+  });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return started; });
+  if (code != MPI_SUCCESS) {
+    lock.unlock();
+    thread_.join();
+    return Unsupported("MPI cannot be used because MPI_Init_thread failed with code " +
+                       std::to_string(code));
+  }
+  ours_ = true;
+  one_thread_ = one_thread || level_ < MPI_THREAD_MULTIPLE;
+  return Status::Ok();
+}
+
+std::string MpiLibrary::description() const {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string version(text, static_cast<size_t>(length));
+  return version.substr(0, version.find_first_of(",\n")) + ", " + LevelName(level_) +
+         (one_thread_ ? ", all calls from one thread" : "");
+}
+
+void MpiLibrary::ServeCalls() {
+  Patience patience;
+  std::vector<Task*> turn;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) break;
+      turn = tasks_;
+    }
+    bool moved = false, finished = false;
+    for (Task* task : turn) {
+      moved |= task->Take();
+      finished |= task->done;
+    }
+    if (finished) {
+      std::lock_guard lock(mutex_);
+      std::erase_if(tasks_, [](Task* task) { return task->done; });
+      changed_.notify_all();
+    }
+    moved ? patience.Reset() : patience.Pause();
+  }
+  if (ours_ && !given_up_.load(std::memory_order_relaxed)) MPI_Finalize();
+}
+
+void MpiLibrary::Enqueue(Task& task) {
+  std::unique_lock lock(mutex_);
+  tasks_.push_back(&task);
+  changed_.notify_all();
+  changed_.wait(lock,
+                [&] { return std::find(tasks_.begin(), tasks_.end(), &task) == tasks_.end(); });
+}
+
+Status MpiLibrary::Drive(Activity& activity, TimePoint deadline) {
+  Task task{.activity = &activity, .deadline = deadline};
+  if (one_thread_) {
+    Enqueue(task);
+    return std::move(task.status);
+  }
+  Patience patience;
+  while (!task.done) task.Take() ? patience.Reset() : patience.Pause();
+  return std::move(task.status);
+}
+
+void MpiLibrary::Run(const std::function<void()>& calls) {
+  if (!one_thread_) return calls();
+  Task task{.calls = &calls};
+  Enqueue(task);
+}
+
+void MpiLibrary::GiveUpOn(MpiBuffer buffer) {
+  given_up_.store(true, std::memory_order_relaxed);
+  if (buffer == nullptr) return;
+  std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(buffer));
+}
+
+void MpiLibrary::FinishIfStarted() {
+  std::lock_guard lock(starting);
+  if (library != nullptr) library->Finish();
+}
+
+void MpiLibrary::Finish() {
+  if (process_ != ::getpid() || !thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+}  // namespace hvd

@@ -1,0 +1,92 @@
+// MPI in this process: who initialises and finalises it, which thread may call it, and how one waits for it.
+//
+// Nothing here blocks inside MPI once it is initialised: an Activity is stepped until it is done or its time is over, by the
+// thread that wants it, or, when one thread makes all calls, by that thread, which steps the activities of all others in
+// turn, so that none waits for another.
+#ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
+#define HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
+
+#include <mpi.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+enum class Turn { kIdle, kMoved, kDone };
+
+// Something MPI does piece by piece.
+class Activity {
+ public:
+  virtual ~Activity() = default;
+  // Does what can be done now.
+  virtual Result<Turn> Step() = 0;
+  // "the allreduce over 3 hosts waits for rank 4": for the sentence when the time is over.
+  virtual std::string Waiting() const = 0;
+};
+
+// Memory that MPI reads or writes. When MPI may still do so although nobody waits for it any more, it is kept for good.
+using MpiBuffer = std::unique_ptr<std::byte[]>;
+
+// One per process, never destroyed.
+class MpiLibrary {
+ public:
+  // Initialises MPI unless the application has. `for_communicator`: the application has one, so it must have.
+  static Result<MpiLibrary*> Start(bool for_communicator, bool one_thread);
+
+  // Several threads may call MPI at once.
+  bool threads_supported() const { return level_ == MPI_THREAD_MULTIPLE; }
+  std::string description() const;
+
+  // Steps the activity until it is done. kInProgress when the deadline passed; what Step said when it failed.
+  Status Drive(Activity& activity, TimePoint deadline);
+  // Makes MPI calls that do not wait.
+  void Run(const std::function<void()>& calls);
+
+  // Something was left under way: MPI cannot be finalised in peace any more. Keeps the memory.
+  void GiveUpOn(MpiBuffer buffer);
+
+  // Finalises MPI if Start initialised it and nothing was given up.
+  static void FinishIfStarted();
+
+ private:
+  struct Task;
+  void Finish();
+  MpiLibrary() = default;
+  Status Initialise(bool one_thread);
+  Status Adopt(bool one_thread);
+  void ServeCalls();
+  void Enqueue(Task& task);
+
+  int level_ = MPI_THREAD_SINGLE;
+  bool ours_ = false;        // initialised here, so finalised here
+  bool one_thread_ = false;  // thread_ makes all calls
+  std::atomic<bool> given_up_{false};
+  int process_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Task*> tasks_;  // guarded by mutex_
+  bool stopping_ = false;     // guarded by mutex_
+  std::vector<MpiBuffer> kept_;
+  // The thread that initialised MPI and will finalise it, as MPI demands.
+  std::thread thread_;
+};
+
+// "what: MPI_ERR_COUNT: invalid count argument"
+Status MpiError(std::string_view what, int code);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_

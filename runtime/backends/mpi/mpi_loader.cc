@@ -1,0 +1,50 @@
+// The one file of this folder that is part of libhvd.so.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "runtime/backends/mpi/mpi_plugin.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kLibrary[] = "libhvd_mpi.so";
+
+// The folder of the object that holds this function: libhvd.so, or a program that has it built in.
+std::string OwnFolder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<void*>(&OwnFolder), &info) == 0 || info.dli_fname == nullptr) {
+    return ".";
+  }
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash);
+}
+
+}  // namespace
+
+Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
+  std::string path = (folder.empty() ? OwnFolder() : folder) + "/" + kLibrary;
+  if (::access(path.c_str(), F_OK) != 0) {
+    return Unsupported("MPI cannot be used because there is no " + path +
+                       ": this hvdrun was built without MPI; build it where Open MPI is installed "
+                       "(Debian: libopenmpi-dev)");
+  }
+  // Never closed: MPI cannot be initialised a second time.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* words = ::dlerror();
+    return Unsupported("MPI cannot be used because " + std::string(kLibrary) +
+                       " cannot be loaded: " + (words == nullptr ? "no reason given" : words) +
+                       "; install the Open MPI that it was built with (Debian: libopenmpi3)");
+  }
+  MpiPlugin plugin;
+  plugin.join = reinterpret_cast<MpiPlugin::Join>(::dlsym(library, kMpiJoinName));
+  plugin.finish = reinterpret_cast<MpiPlugin::Finish>(::dlsym(library, kMpiFinishName));
+  if (plugin.join == nullptr || plugin.finish == nullptr) {
+    return Unsupported("MPI cannot be used because " + path +
+                       " is not of this version of hvdrun; install both from one build");
+  }
+  return plugin;
+}
+
+}  // namespace hvd

@@ -1,0 +1,107 @@
+#include "runtime/backends/mpi/mpi_mailbox.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+constexpr int kMpiTag = 1;
+
+struct MessageHeader {
+  uint64_t tag = 0;
+  uint32_t from = 0;
+  uint32_t notice = 0;
+};
+
+constexpr size_t kMostBytes = sizeof(MessageHeader) + kMaxCrossMessage;
+
+}  // namespace
+
+Status MpiMailbox::Post() {
+  std::lock_guard lock(pump_);
+  buffer_ = std::make_unique_for_overwrite<std::byte[]>(kMostBytes);
+  return PostLocked();
+}
+
+Status MpiMailbox::PostLocked() {
+  int code = MPI_Irecv(buffer_.get(), static_cast<int>(kMostBytes), MPI_BYTE, MPI_ANY_SOURCE,
+                       kMpiTag, comm_, &request_);
+  return code == MPI_SUCCESS ? Status::Ok() : MpiError("receiving small messages", code);
+}
+
+Result<bool> MpiMailbox::Pump() {
+  std::unique_lock lock(pump_, std::try_to_lock);
+  if (!lock.owns_lock() || request_ == MPI_REQUEST_NULL) return false;
+  MPI_Status arrived;
+  int complete = 0;
+  int code = MPI_Test(&request_, &complete, &arrived);
+  if (code != MPI_SUCCESS) return MpiError("receiving small messages", code);
+  if (!complete) return false;
+  int bytes = 0;
+  MPI_Get_count(&arrived, MPI_BYTE, &bytes);
+  Status status = TakeIn(static_cast<size_t>(bytes));
+  if (status.ok()) status = PostLocked();
+  if (!status.ok()) return status;
+  return true;
+}
+
+Status MpiMailbox::TakeIn(size_t bytes) {
+  MessageHeader header;
+  if (bytes < sizeof(header)) return Internal("a small message over MPI has no header");
+  std::memcpy(&header, buffer_.get(), sizeof(header));
+  CrossMessage message{header.from,
+                       std::string(reinterpret_cast<const char*>(buffer_.get()) + sizeof(header),
+                                   bytes - sizeof(header))};
+  if (header.notice != 0) return Aborted(std::move(message.bytes));
+  std::lock_guard lock(mutex_);
+  messages_[header.tag].push_back(std::move(message));
+  return Status::Ok();
+}
+
+std::optional<CrossMessage> MpiMailbox::Take(uint32_t rank, uint64_t tag) {
+  std::lock_guard lock(mutex_);
+  auto found = messages_.find(tag);
+  if (found == messages_.end()) return std::nullopt;
+  std::deque<CrossMessage>& queue = found->second;
+  auto message = std::find_if(queue.begin(), queue.end(), [&](const CrossMessage& one) {
+    return rank == kAnyLeader || one.from == rank;
+  });
+  if (message == queue.end()) return std::nullopt;
+  CrossMessage taken = std::move(*message);
+  queue.erase(message);
+  if (queue.empty()) messages_.erase(found);
+  return taken;
+}
+
+Result<MpiMailbox::Sending> MpiMailbox::Begin(uint32_t rank, uint64_t tag,
+                                              std::span<const std::byte> bytes, bool notice) {
+  int self = 0;
+  MPI_Comm_rank(comm_, &self);
+  MessageHeader header{tag, static_cast<uint32_t>(self), notice ? 1u : 0u};
+  Sending sending;
+  sending.buffer = std::make_unique_for_overwrite<std::byte[]>(sizeof(header) + bytes.size());
+  std::memcpy(sending.buffer.get(), &header, sizeof(header));
+  if (!bytes.empty()) {
+    std::memcpy(sending.buffer.get() + sizeof(header), bytes.data(), bytes.size());
+  }
+  int code = MPI_Isend(sending.buffer.get(), static_cast<int>(sizeof(header) + bytes.size()),
+                       MPI_BYTE, static_cast<int>(rank), kMpiTag, comm_, &sending.request);
+  if (code != MPI_SUCCESS) {
+    return MpiError("sending a small message to rank " + std::to_string(rank), code);
+  }
+  return sending;
+}
+
+void MpiMailbox::Close() {
+  std::lock_guard lock(pump_);
+  if (request_ == MPI_REQUEST_NULL) return;
+  int complete = 0;
+  MPI_Cancel(&request_);
+  MPI_Test(&request_, &complete, MPI_STATUS_IGNORE);
+  if (!complete) library_.GiveUpOn(std::move(buffer_));
+  request_ = MPI_REQUEST_NULL;
+}
+
+}  // namespace hvd

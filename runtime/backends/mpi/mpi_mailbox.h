@@ -1,0 +1,60 @@
+// Small messages between leaders, and the notice that one of them gives up.
+//
+// One receive from anybody is always posted; whoever waits for anything looks at it (Pump), so that messages come in whoever
+// waits. Thread-safe; MPI is called by Post, Pump, Begin and Close only.
+#ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
+#define HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
+
+#include <mpi.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/backends/cross.h"
+#include "runtime/backends/mpi/mpi_library.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+class MpiMailbox {
+ public:
+  MpiMailbox(MpiLibrary& library, MPI_Comm comm) : library_(library), comm_(comm) {}
+
+  // The first receive.
+  Status Post();
+  // Takes in what has arrived; at once when another thread does that just now. True if something had.
+  Result<bool> Pump();
+  // The oldest message with the tag from the rank, or from anybody.
+  std::optional<CrossMessage> Take(uint32_t rank, uint64_t tag);
+
+  struct Sending {
+    MpiBuffer buffer;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  // Starts to send; the bytes are copied. `notice`: the other side's Pump fails with these words as the reason.
+  Result<Sending> Begin(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
+                        bool notice = false);
+  // Takes the receive back; nothing arrives any more.
+  void Close();
+
+ private:
+  Status TakeIn(size_t bytes);
+  Status PostLocked();
+
+  MpiLibrary& library_;
+  MPI_Comm comm_;
+  std::mutex pump_;
+  MpiBuffer buffer_;                        // guarded by pump_
+  MPI_Request request_ = MPI_REQUEST_NULL;  // guarded by pump_
+  std::mutex mutex_;
+  std::map<uint64_t, std::deque<CrossMessage>> messages_;  // by tag; guarded by mutex_
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_

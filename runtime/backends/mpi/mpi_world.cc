@@ -1,0 +1,237 @@
+#include "runtime/backends/mpi/mpi_world.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "runtime/backends/mpi/mpi_cross.h"
+#include "runtime/base/env.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kIdBytes = 16;
+
+// Where a rank is, as it knows itself.
+struct Whereabouts {
+  uint32_t first_on_host = 0;  // the lowest rank there
+  uint32_t local_rank = 0;
+  unsigned char id[kIdBytes] = {};  // counts for rank 0 only
+};
+
+class RequestActivity final : public Activity {
+ public:
+  RequestActivity(MPI_Request* request, std::string what)
+      : request_(request), what_(std::move(what)) {}
+  Result<Turn> Step() override {
+    int complete = 0;
+    int code = MPI_Test(request_, &complete, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) return MpiError(what_, code);
+    return complete ? Turn::kDone : Turn::kIdle;
+  }
+  std::string Waiting() const override {
+    return what_ + " waits for ranks that have not come to hvd.init() yet or are gone";
+  }
+
+ private:
+  MPI_Request* request_;
+  std::string what_;
+};
+
+// How many ranks the launcher says there are; nothing when no launcher of MPI says so.
+std::optional<int> LaunchedRanks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    std::string text = GetEnv(name).value_or("");
+    int number = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return number;
+  }
+  return std::nullopt;
+}
+
+// An mpirun of one MPI and a library of another make as many worlds of one as there are processes.
+Status CheckSize(int size) {
+  std::optional<int> launched = LaunchedRanks();
+  if (!launched || *launched == size) return Status::Ok();
+  return Unsupported("the launcher started " + std::to_string(*launched) +
+                     " ranks, but the MPI library that libhvd_mpi.so is linked with sees " +
+                     std::to_string(size) +
+                     ", because the two are of different MPIs; start the job with the mpirun of "
+                     "the same Open MPI");
+}
+
+std::string Hex(const unsigned char* bytes, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    text += "0123456789abcdef"[bytes[i] >> 4];
+    text += "0123456789abcdef"[bytes[i] & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<JoinedWorld>> JoinedWorld::Join(const MpiJoinOptions& options) {
+  Result<MpiLibrary*> library = MpiLibrary::Start(options.comm != nullptr, options.one_thread);
+  if (!library.ok()) return library.status();
+  std::unique_ptr<JoinedWorld> world(new JoinedWorld(**library));
+  MPI_Comm base = MPI_COMM_WORLD;
+  if (options.comm != nullptr) std::memcpy(&base, options.comm, sizeof(base));
+  if (base == MPI_COMM_NULL) {
+    return InvalidArgument(
+        "the communicator given to hvd.init() is MPI_COMM_NULL, because this process is not in it; "
+        "call hvd.init(comm=...) on its members only");
+  }
+  if (Status status = world->Open(base, options.deadline); !status.ok()) return status;
+  return world;
+}
+
+Status JoinedWorld::Open(MPI_Comm base, TimePoint deadline) {
+  int rank = 0, size = 1, launched = 1, inter = 0;
+  library_.Run([&] {
+    MPI_Comm_test_inter(base, &inter);
+    MPI_Comm_rank(base, &rank);
+    MPI_Comm_size(base, &size);
+    MPI_Comm_size(MPI_COMM_WORLD, &launched);
+  });
+  if (inter != 0) {
+    return InvalidArgument(
+        "the communicator given to hvd.init() is an intercommunicator; merge it first "
+        "(MPI_Intercomm_merge), a world has one row of ranks");
+  }
+  if (Status status = CheckSize(launched); !status.ok()) return status;
+  rank_ = static_cast<uint32_t>(rank);
+  size_ = static_cast<uint32_t>(size);
+  for (auto [from, to] : {std::pair(&base, &data_), std::pair(&data_, &mail_)}) {
+    Status status = Complete("duplicating the communicator", deadline, [&](MPI_Request* request) {
+      return MPI_Comm_idup(*from, to, request);
+    });
+    if (!status.ok()) return status;
+    library_.Run([&] { MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN); });
+  }
+  return FindPlaces(deadline);
+}
+
+// MPI knows who can share memory, but finds it out by a call that blocks: a barrier that does not makes sure first that
+// everybody is there.
+Status JoinedWorld::FindPlaces(TimePoint deadline) {
+  Status status = Complete("the first barrier", deadline,
+                           [&](MPI_Request* request) { return MPI_Ibarrier(data_, request); });
+  if (!status.ok()) return status;
+  Whereabouts own;
+  int code = MPI_SUCCESS;
+  library_.Run([&] {
+    MPI_Comm host = MPI_COMM_NULL;
+    int local_rank = 0;
+    code = MPI_Comm_split_type(data_, MPI_COMM_TYPE_SHARED, static_cast<int>(rank_), MPI_INFO_NULL,
+                               &host);
+    if (code != MPI_SUCCESS) return;
+    MPI_Comm_rank(host, &local_rank);
+    own.local_rank = static_cast<uint32_t>(local_rank);
+    own.first_on_host = rank_;
+    MPI_Bcast(&own.first_on_host, 1, MPI_UINT32_T, 0, host);
+    MPI_Comm_free(&host);
+  });
+  if (code != MPI_SUCCESS) return MpiError("finding the ranks of this host", code);
+  if (::getrandom(own.id, sizeof(own.id), 0) != sizeof(own.id)) {
+    return Internal("the kernel gave no random bytes for the id of the world");
+  }
+  std::vector<std::byte> all;
+  status = GatherBlocks(&own, sizeof(own), &all, deadline);
+  if (!status.ok()) return status;
+  std::map<uint32_t, uint32_t> hosts;  // by their first rank
+  for (uint32_t r = 0; r < size_; ++r) {
+    Whereabouts one;
+    std::memcpy(&one, all.data() + r * sizeof(one), sizeof(one));
+    if (r == 0) id_ = Hex(one.id, sizeof(one.id));
+    uint32_t host =
+        hosts.emplace(one.first_on_host, static_cast<uint32_t>(hosts.size())).first->second;
+    places_.push_back({host, one.local_rank});
+  }
+  return Status::Ok();
+}
+
+Status JoinedWorld::Complete(const char* what, TimePoint deadline,
+                             const std::function<int(MPI_Request*)>& begin) {
+  // MPI writes to the request until it is complete, so it outlives a wait that ran out of time.
+  auto buffer = std::make_unique<std::byte[]>(sizeof(MPI_Request));
+  auto* request = new (buffer.get()) MPI_Request(MPI_REQUEST_NULL);
+  int code = MPI_SUCCESS;
+  library_.Run([&] { code = begin(request); });
+  if (code != MPI_SUCCESS) return MpiError(what, code);
+  RequestActivity activity(request, what);
+  Status status = library_.Drive(activity, deadline);
+  if (status.ok()) return status;
+  broken_ = true;
+  library_.GiveUpOn(std::move(buffer));
+  return Status(status.code(), "rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
+                                   " over MPI: " + status.message());
+}
+
+Status JoinedWorld::GatherBlocks(const void* own, size_t bytes, std::vector<std::byte>* all,
+                                 TimePoint deadline) {
+  all->resize(size_ * bytes);
+  if (bytes == 0) return Status::Ok();
+  auto memory = std::make_unique_for_overwrite<std::byte[]>((size_ + 1) * bytes);
+  std::memcpy(memory.get(), own, bytes);
+  int count = static_cast<int>(bytes);
+  Status status = Complete("an exchange of values", deadline, [&](MPI_Request* request) {
+    return MPI_Iallgather(memory.get(), count, MPI_BYTE, memory.get() + bytes, count, MPI_BYTE,
+                          data_, request);
+  });
+  if (!status.ok()) {
+    library_.GiveUpOn(std::move(memory));
+    return status;
+  }
+  std::memcpy(all->data(), memory.get() + bytes, all->size());
+  return status;
+}
+
+Result<std::vector<std::string>> JoinedWorld::Exchange(const std::string& value,
+                                                       TimePoint deadline) {
+  if (value.size() > kMaxMpiValue) {
+    return InvalidArgument("a value exchanged over MPI has at most " +
+                           std::to_string(kMaxMpiValue) + " bytes; this one has " +
+                           std::to_string(value.size()));
+  }
+  uint64_t length = value.size();
+  std::vector<std::byte> lengths, blocks;
+  Status status = GatherBlocks(&length, sizeof(length), &lengths, deadline);
+  if (!status.ok()) return status;
+  std::vector<uint64_t> sizes(size_);
+  std::memcpy(sizes.data(), lengths.data(), lengths.size());
+  size_t most = *std::max_element(sizes.begin(), sizes.end());
+  std::string padded = value;
+  padded.resize(most);
+  status = GatherBlocks(padded.data(), most, &blocks, deadline);
+  if (!status.ok()) return status;
+  std::vector<std::string> values;
+  for (uint32_t r = 0; r < size_; ++r) {
+    values.emplace_back(reinterpret_cast<const char*>(blocks.data()) + r * most, sizes[r]);
+  }
+  return values;
+}
+
+Result<std::unique_ptr<Cross>> JoinedWorld::OpenCross() {
+  auto cross = std::make_unique<MpiCross>(library_, data_, mail_, rank_);
+  if (Status status = cross->Open(); !status.ok()) return status;
+  return std::unique_ptr<Cross>(std::move(cross));
+}
+
+JoinedWorld::~JoinedWorld() {
+  int finalised = 0;
+  MPI_Finalized(&finalised);
+  if (broken_ || finalised != 0) return;
+  library_.Run([&] {
+    for (MPI_Comm* comm : {&mail_, &data_}) {
+      if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
+    }
+  });
+}
+
+}  // namespace hvd

@@ -1,0 +1,52 @@
+// JoinedWorld: the ranks of one communicator, with communicators of our own over them.
+#ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_WORLD_H_
+#define HVD_RUNTIME_BACKENDS_MPI_MPI_WORLD_H_
+
+#include <mpi.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/mpi/mpi_library.h"
+#include "runtime/backends/mpi/mpi_plugin.h"
+
+namespace hvd {
+
+class JoinedWorld final : public MpiWorld {
+ public:
+  static Result<std::unique_ptr<JoinedWorld>> Join(const MpiJoinOptions& options);
+  ~JoinedWorld() override;
+
+  uint32_t rank() const override { return rank_; }
+  uint32_t size() const override { return size_; }
+  const std::vector<RankPlace>& places() const override { return places_; }
+  const std::string& id() const override { return id_; }
+  std::string description() const override { return library_.description(); }
+  bool threads_supported() const override { return library_.threads_supported(); }
+  Result<std::vector<std::string>> Exchange(const std::string& value, TimePoint deadline) override;
+  Result<std::unique_ptr<Cross>> OpenCross() override;
+
+ private:
+  explicit JoinedWorld(MpiLibrary& library) : library_(library) {}
+  Status Open(MPI_Comm base, TimePoint deadline);
+  Status FindPlaces(TimePoint deadline);
+  // Begins something in MPI and waits for it.
+  Status Complete(const char* what, TimePoint deadline,
+                  const std::function<int(MPI_Request*)>& begin);
+  // `all` gets size() times what `own` has, by rank.
+  Status GatherBlocks(const void* own, size_t bytes, std::vector<std::byte>* all,
+                      TimePoint deadline);
+
+  MpiLibrary& library_;
+  uint32_t rank_ = 0, size_ = 1;
+  MPI_Comm data_ = MPI_COMM_NULL, mail_ = MPI_COMM_NULL;
+  std::vector<RankPlace> places_;
+  std::string id_;
+  bool broken_ = false;  // something was left under way
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_MPI_MPI_WORLD_H_

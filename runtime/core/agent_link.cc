@@ -1,0 +1,237 @@
+#include "runtime/core/agent_link.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/net/directory.h"
+
+namespace hvd {
+namespace {
+
+constexpr Duration kAnswerDeadline = std::chrono::seconds(30);
+constexpr Duration kStillWaiting = std::chrono::seconds(60);
+constexpr int kMaxReopened = 100;
+
+Status NotYet() { return {Code::kInProgress, "the agent of this host has not answered yet"}; }
+
+// Waits for something to read; kInProgress after the timeout.
+Status AwaitReadable(int fd, TimePoint deadline) {
+  for (;;) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyNow()).count();
+    pollfd entry{fd, POLLIN, 0};
+    int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000'000)));
+    if (ready > 0) return Status::Ok();
+    if (ready == 0) return NotYet();
+    if (errno != EINTR) return SystemError("waiting for the agent", errno);
+  }
+}
+
+int64_t Milliseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+}  // namespace
+
+Status AgentLink::Connect() {
+  if (socket_.valid()) return Status::Ok();
+  Result<UniqueFd> socket = door_.Open();
+  if (!socket.ok()) return socket.status();
+  socket_ = std::move(*socket);
+  segments_.clear();
+  return Status::Ok();
+}
+
+Status AgentLink::Say(const LinkMessage& message) {
+  if (!socket_.valid()) return Aborted("this worker has lost its link to the agent of this host");
+  Status sent = SendLink(socket_.get(), message);
+  if (!sent.ok()) Lose(sent);
+  return sent;
+}
+
+// A thread that sleeps on the socket closes it when it wakes: the number must not be used again under it.
+void AgentLink::Lose(Status why) {
+  lost_ = std::move(why);
+  if (reading_) {
+    ::shutdown(socket_.get(), SHUT_RDWR);
+  } else {
+    socket_.Reset();
+  }
+}
+
+// Until `ready`, which is asked with the lock held.
+Status AgentLink::Await(Lock& lock, TimePoint deadline, const std::function<bool()>& ready) {
+  while (!ready()) {
+    if (!socket_.valid()) return lost_.ok() ? Aborted("the agent of this host is gone") : lost_;
+    if (SteadyNow() >= deadline) return NotYet();
+    if (reading_) {
+      arrived_.wait_until(lock, deadline);
+      continue;
+    }
+    reading_ = true;
+    lock.unlock();
+    Status readable = AwaitReadable(socket_.get(), deadline);
+    lock.lock();
+    reading_ = false;
+    if (readable.ok()) ReceiveAll();
+    arrived_.notify_all();
+  }
+  return Status::Ok();
+}
+
+void AgentLink::ReceiveAll() {
+  while (socket_.valid()) {
+    Result<ReceivedLink> received = ReceiveLink(socket_.get(), /*wait=*/false);
+    if (received.ok()) {
+      Take(std::move(*received));
+      continue;
+    }
+    if (received.status().code() == Code::kInProgress) return;
+    Lose(Aborted("the agent of this host is gone (" + received.status().message() + ")"));
+  }
+}
+
+void AgentLink::Take(ReceivedLink received) {
+  heard_ = true;
+  if (auto* epoch = std::get_if<LinkEpoch>(&received.message)) {
+    if (layout_epoch_ != epoch->epoch) layout_.clear();
+    begun_ = BegunEpoch{std::move(*epoch), std::move(received.fd), std::exchange(layout_, {})};
+  } else if (auto* part = std::get_if<LinkLayout>(&received.message)) {
+    if (std::exchange(layout_epoch_, part->epoch) != part->epoch) layout_.clear();
+    if (layout_.size() < kMaxRanks)
+      layout_.insert(layout_.end(), part->runs.begin(), part->runs.end());
+  } else if (auto* broken = std::get_if<LinkBroken>(&received.message)) {
+    if (broken->epoch == 0) {
+      cannot_begin_ = std::move(broken->reason);
+    } else {
+      broken_epoch_ = broken->epoch;
+      broken_reason_ = std::move(broken->reason);
+    }
+  } else if (std::holds_alternative<LinkSegment>(received.message)) {
+    segments_.push_back(std::move(received));
+  } else if (auto* value = std::get_if<LinkValue>(&received.message)) {
+    if (value->epoch == epoch_) values_[value->key] = std::move(value->value);
+  } else if (auto* refused = std::get_if<LinkRefused>(&received.message)) {
+    Lose(Aborted("the agent of this host refused this process: " + refused->reason));
+  }
+}
+
+Result<BegunEpoch> AgentLink::Join(Duration timeout) {
+  Lock lock(mutex_);
+  const TimePoint start = SteadyNow();
+  for (int attempt = 0;; ++attempt) {
+    begun_.reset();
+    cannot_begin_.reset();
+    heard_ = false;
+    if (Status connected = Connect(); !connected.ok()) return connected;
+    Status said = Say(LinkJoin{});
+    Result<BegunEpoch> begun = said.ok() ? AwaitEpoch(lock, start, timeout) : said;
+    bool again = !begun.ok() && !socket_.valid() && !heard_ && door_.Reopens();
+    if (!again || attempt == kMaxReopened) return begun;
+  }
+}
+
+Result<BegunEpoch> AgentLink::AwaitEpoch(Lock& lock, TimePoint start, Duration timeout) {
+  const bool limited = timeout.count() > 0;
+  for (;;) {
+    TimePoint deadline = SteadyNow() + kStillWaiting;
+    if (limited) deadline = std::min(deadline, start + timeout);
+    Status status = Await(lock, deadline, [this] { return begun_ || cannot_begin_; });
+    if (cannot_begin_) return Aborted(*cannot_begin_);
+    if (status.ok()) {
+      epoch_ = begun_->epoch.epoch;
+      values_.clear();
+      return *std::exchange(begun_, std::nullopt);
+    }
+    if (status.code() != Code::kInProgress) return status;
+    if (limited && SteadyNow() >= start + timeout) {
+      return Aborted("not every rank called hvd.init() within " +
+                     std::to_string(Milliseconds(timeout)) + " ms");
+    }
+    LogWarning(door_.who() + " still waits for the other ranks to call hvd.init()");
+  }
+}
+
+void AgentLink::Leave(uint64_t epoch) {
+  Lock lock(mutex_);
+  if (epoch_ == epoch) epoch_ = 0;
+  arrived_.notify_all();
+  if (socket_.valid()) (void)Say(LinkGoodbye{epoch});  // if the agent is gone, so is the epoch
+}
+
+Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
+  std::lock_guard one_at_a_time(asking_);
+  Lock lock(mutex_);
+  if (Status connected = Connect(); !connected.ok()) return connected;
+  if (Status said = Say(question); !said.ok()) return said;
+  Status status = Await(lock, SteadyNow() + kAnswerDeadline, [this] { return !segments_.empty(); });
+  if (status.code() == Code::kInProgress) {
+    // A later answer must not be taken for that to a later question.
+    Lose(
+        Aborted("the agent of this host did not answer for 30 s; it is stopped, or its host is "
+                "overloaded"));
+    return lost_;
+  }
+  if (!status.ok()) return status;
+  ReceivedLink answer = std::move(segments_.front());
+  segments_.pop_front();
+  return answer;
+}
+
+Status AgentLink::Tell(const LinkMessage& message) {
+  Lock lock(mutex_);
+  return Say(message);
+}
+
+Status AgentLink::CheckEpoch() const {
+  if (epoch_ == 0) return Aborted("this rank is in no world; its directory is gone");
+  if (broken_epoch_ == epoch_) return Aborted(broken_reason_);
+  return Status::Ok();
+}
+
+Status AgentLink::Put(const std::string& key, const std::string& value) {
+  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
+  if (value.size() > kMaxDirectoryValue) {
+    return InvalidArgument("a value of the directory has at most " +
+                           std::to_string(kMaxDirectoryValue) + " bytes; that of " + key + " has " +
+                           std::to_string(value.size()));
+  }
+  Lock lock(mutex_);
+  if (Status in = CheckEpoch(); !in.ok()) return in;
+  return Say(LinkPut{epoch_, key, value});
+}
+
+Result<std::string> AgentLink::Get(const std::string& key, Duration timeout) {
+  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
+  Lock lock(mutex_);
+  const uint64_t epoch = epoch_;
+  if (Status in = CheckEpoch(); !in.ok()) return in;
+  if (!values_.contains(key)) {
+    if (Status said = Say(LinkGet{epoch, key}); !said.ok()) return said;
+  }
+  Status status = Await(lock, SteadyNow() + timeout, [&] {
+    return values_.contains(key) || epoch_ != epoch || broken_epoch_ == epoch;
+  });
+  if (status.code() == Code::kInProgress) {
+    return Status(Code::kInProgress, "no rank has put '" + key + "' into the directory within " +
+                                         std::to_string(Milliseconds(timeout)) + " ms");
+  }
+  if (!status.ok()) return status;
+  if (epoch_ != epoch) return Aborted("this rank has left the world that it asked in");
+  if (auto found = values_.find(key); found != values_.end()) return found->second;
+  return CheckEpoch();
+}
+
+Status AgentLink::Attend() {
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || reading_) return Status::Ok();
+  ReceiveAll();
+  arrived_.notify_all();
+  return socket_.valid() ? Status::Ok() : Aborted("the agent of this host is gone");
+}
+
+}  // namespace hvd

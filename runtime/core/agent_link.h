@@ -1,0 +1,93 @@
+// AgentLink: the worker's end of the link (runtime/net/link.h), used by several threads at once: one that waits for
+// something reads, and puts what is for the others where they find it.
+#ifndef HVD_RUNTIME_CORE_AGENT_LINK_H_
+#define HVD_RUNTIME_CORE_AGENT_LINK_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/link.h"
+
+namespace hvd {
+
+// How this process comes to its agent.
+class AgentDoor {
+ public:
+  virtual ~AgentDoor() = default;
+  // A connected link whose hello is said.
+  virtual Result<UniqueFd> Open() = 0;
+  // True when an agent that went away without a word is replaced by opening again.
+  virtual bool Reopens() const = 0;
+  // For messages: "slot 3".
+  virtual std::string who() const = 0;
+};
+
+// An epoch that began.
+struct BegunEpoch {
+  LinkEpoch epoch;
+  UniqueFd page;
+  std::vector<RankRun> layout;
+};
+
+class AgentLink {
+ public:
+  explicit AgentLink(AgentDoor& door) : door_(door) {}
+
+  // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no limit.
+  Result<BegunEpoch> Join(Duration timeout);
+  void Leave(uint64_t epoch);
+  // Sends the question and waits for the segment it is answered by.
+  Result<ReceivedLink> AskForSegment(const LinkMessage& question);
+  // Connected or not, without waiting for an answer.
+  Status Tell(const LinkMessage& message);
+  Status Put(const std::string& key, const std::string& value);
+  Result<std::string> Get(const std::string& key, Duration timeout);
+  // Takes in what has come, without blocking. Not ok: the agent is gone.
+  Status Attend();
+  // Async-signal-safe; in a forked child.
+  void CloseAfterFork() { socket_.Reset(); }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Status Connect();
+  Status Say(const LinkMessage& message);
+  Status Await(Lock& lock, TimePoint deadline, const std::function<bool()>& ready);
+  void ReceiveAll();
+  void Take(ReceivedLink received);
+  void Lose(Status why);
+  Result<BegunEpoch> AwaitEpoch(Lock& lock, TimePoint start, Duration timeout);
+  Status CheckEpoch() const;
+
+  AgentDoor& door_;
+  std::mutex
+      asking_;  // one question for a segment at a time: answers carry no number of their question
+  std::mutex mutex_;  // all below
+  std::condition_variable arrived_;
+  UniqueFd socket_;       // connected when first needed, kept for the life of the process
+  bool reading_ = false;  // a thread sleeps on the socket, without the lock
+  bool heard_ = false;    // something came since the last LinkJoin
+  Status lost_;           // why there is no socket any more
+  uint64_t epoch_ = 0;    // this process is in it
+  std::optional<BegunEpoch> begun_;
+  std::optional<std::string> cannot_begin_;
+  uint64_t layout_epoch_ = 0;
+  std::vector<RankRun> layout_;
+  uint64_t broken_epoch_ = 0;
+  std::string broken_reason_;
+  std::deque<ReceivedLink> segments_;
+  std::map<std::string, std::string> values_;  // of epoch_
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_AGENT_LINK_H_

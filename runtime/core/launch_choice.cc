@@ -1,0 +1,240 @@
+#include "runtime/core/launch_choice.h"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hvd {
+namespace {
+
+// Steps that are no srun: the shell of sbatch, of an interactive salloc, and the like.
+constexpr uint32_t kFirstSpecialStep = 0xfffffff0;
+
+std::optional<uint32_t> ParseNumber(std::string_view text) {
+  uint32_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// "3,1" or "2(x3),1": the tasks of one node of a step.
+std::optional<uint32_t> TasksOfNode(std::string_view list, uint32_t node) {
+  while (!list.empty()) {
+    std::string_view entry = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
+    size_t times = entry.find("(x");
+    std::optional<uint32_t> tasks = ParseNumber(entry.substr(0, times));
+    std::optional<uint32_t> nodes = 1;
+    if (times != std::string_view::npos) {
+      if (!entry.ends_with(')')) return std::nullopt;
+      nodes = ParseNumber(entry.substr(times + 2, entry.size() - times - 3));
+    }
+    if (!tasks || !nodes) return std::nullopt;
+    if (node < *nodes) return tasks;
+    node -= *nodes;
+  }
+  return std::nullopt;
+}
+
+// The variables of one launcher.
+struct Dialect {
+  const char* launcher;
+  const char *rank, *size, *local_rank, *local_size;
+};
+constexpr Dialect kHorovod = {"its launcher", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
+                              "HOROVOD_LOCAL_SIZE"};
+constexpr Dialect kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr Dialect kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+
+class Chooser {
+ public:
+  explicit Chooser(const EnvLookup& env) : env_(env) {}
+
+  Result<LaunchChoice> Choose();
+
+ private:
+  std::optional<std::string> Text(const char* name) const {
+    std::optional<std::string> value = env_(name);
+    return value && !value->empty() ? value : std::nullopt;
+  }
+  bool Has(const char* name) const { return Text(name).has_value(); }
+  bool Speaks(const Dialect& d) const { return Has(d.rank) || Has(d.size); }
+  bool InSlurmStep() const;
+
+  Result<uint32_t> Number(const char* name, const char* other) const;
+  Result<LaunchChoice> Hvdrun(std::string agent) const;
+  // Rank and size, and where it is on its host unless the size is 1.
+  Result<ForeignRank> Read(const Dialect& d) const;
+  Result<ForeignRank> ReadSlurm() const;
+  Status CheckSame(const ForeignRank& chosen, const Dialect& other) const;
+  Status SetStore(ForeignRank* rank) const;
+  Result<LaunchChoice> Complete(Result<ForeignRank> rank) const;
+
+  const EnvLookup& env_;
+};
+
+// One number of a group of variables; `other` is one that is set, for the sentence.
+Result<uint32_t> Chooser::Number(const char* name, const char* other) const {
+  std::optional<std::string> text = Text(name);
+  if (!text) {
+    return InvalidArgument(std::string(other) + " is set and " + name +
+                           " is not, so this process does not know its place; set both, or unset "
+                           "both for a world of one");
+  }
+  std::optional<uint32_t> value = ParseNumber(*text);
+  if (value) return *value;
+  return InvalidArgument(std::string(name) + "=" + text->substr(0, 40) +
+                         " is no number; was it changed by a script?");
+}
+
+Result<LaunchChoice> Chooser::Hvdrun(std::string agent) const {
+  AgentAddress address;
+  address.name = std::move(agent);
+  Result<uint32_t> slot = Number("HVD_SLOT", "HVD_AGENT");
+  if (!slot.ok()) return slot.status();
+  address.slot = *slot;
+  address.job_key = Text("HVD_JOB_KEY").value_or("");
+  return LaunchChoice(std::move(address));
+}
+
+Result<ForeignRank> Chooser::Read(const Dialect& d) const {
+  ForeignRank r;
+  r.launcher = d.launcher;
+  struct Field {
+    const char *name, *other;
+    uint32_t* value;
+  };
+  for (const Field& field :
+       {Field{d.rank, d.size, &r.rank}, Field{d.size, d.rank, &r.size},
+        Field{d.local_rank, d.rank, &r.local_rank}, Field{d.local_size, d.rank, &r.local_size}}) {
+    if (r.size == 1 && field.value == &r.local_rank) return r;
+    Result<uint32_t> number = Number(field.name, field.other);
+    if (!number.ok()) return number.status();
+    *field.value = *number;
+  }
+  return r;
+}
+
+bool Chooser::InSlurmStep() const {
+  std::optional<std::string> step = Text("SLURM_STEP_ID");
+  if (!step) step = Text("SLURM_STEPID");
+  std::optional<uint32_t> number = ParseNumber(step.value_or(""));
+  return number && *number < kFirstSpecialStep && Has("SLURM_PROCID");
+}
+
+Result<ForeignRank> Chooser::ReadSlurm() const {
+  const char* tasks = Has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  Result<ForeignRank> r = Read({"srun", "SLURM_PROCID", tasks, "SLURM_LOCALID", "SLURM_NODEID"});
+  if (!r.ok() || r->size == 1) return r;
+  std::string list = Text("SLURM_STEP_TASKS_PER_NODE").value_or("");
+  // Read put the number of the node there.
+  std::optional<uint32_t> local_size = TasksOfNode(list, r->local_size);
+  if (!local_size) {
+    return InvalidArgument("SLURM_STEP_TASKS_PER_NODE=" + list.substr(0, 80) +
+                           " does not tell how many tasks node " + std::to_string(r->local_size) +
+                           " of the step has; was it changed by a script?");
+  }
+  r->local_size = *local_size;
+  r->host = Text("SLURMD_NODENAME").value_or("");
+  r->job = "slurm " + Text("SLURM_CLUSTER_NAME").value_or("") + " " +
+           Text("SLURM_JOB_ID").value_or(Text("SLURM_JOBID").value_or("")) + "." +
+           Text("SLURM_STEP_ID").value_or(Text("SLURM_STEPID").value_or(""));
+  return r;
+}
+
+// Horovod's variables lead; but a process with two different ranks belongs to nobody.
+Status Chooser::CheckSame(const ForeignRank& chosen, const Dialect& other) const {
+  if (!Speaks(other)) return Status::Ok();
+  Result<ForeignRank> also = Read(other);
+  if (!also.ok()) return also.status();
+  if (also->rank == chosen.rank && also->size == chosen.size) return Status::Ok();
+  auto place = [](const ForeignRank& r) {
+    return std::to_string(r.rank) + " of " + std::to_string(r.size);
+  };
+  return InvalidArgument("HOROVOD_RANK and HOROVOD_SIZE say that this process is rank " +
+                         place(chosen) + ", " + other.rank + " and " + other.size +
+                         " that it is rank " + place(*also) +
+                         "; unset those that were left over from another launcher");
+}
+
+Status Chooser::SetStore(ForeignRank* rank) const {
+  constexpr const char* kAddress = "HOROVOD_GLOO_RENDEZVOUS_ADDR";
+  constexpr const char* kPort = "HOROVOD_GLOO_RENDEZVOUS_PORT";
+  if (!Has(kAddress) && !Has(kPort)) return Status::Ok();
+  Result<uint32_t> port = Number(kPort, kAddress);
+  if (!port.ok()) return port.status();
+  if (!Has(kAddress)) {
+    return InvalidArgument(std::string(kPort) + " is set and " + kAddress +
+                           " is not; set both, or neither when all ranks are on one host");
+  }
+  if (*port == 0 || *port > 65535)
+    return InvalidArgument(std::string(kPort) + "=" + std::to_string(*port) + " is no port");
+  rank->store = *Text(kAddress) + ":" + std::to_string(*port);
+  return Status::Ok();
+}
+
+Result<LaunchChoice> Chooser::Complete(Result<ForeignRank> read) const {
+  if (!read.ok()) return read.status();
+  ForeignRank& r = *read;
+  if (r.size == 1 && r.rank == 0) return LaunchChoice(NobodyStartedIt{});
+  std::string who = r.launcher + " says that this process is rank " + std::to_string(r.rank) +
+                    " of " + std::to_string(r.size) + ", local rank " +
+                    std::to_string(r.local_rank) + " of " + std::to_string(r.local_size);
+  if (r.rank >= r.size || r.local_rank >= r.local_size || r.local_size > r.size)
+    return InvalidArgument(who + ", which cannot be; were its variables changed by a script?");
+  if (Status store = SetStore(&r); !store.ok()) return store;
+  if (r.local_size < r.size && r.store.empty()) {
+    return InvalidArgument(
+        who +
+        ", so the world spans several hosts, and there is no key-value server by which they could "
+        "find each other; start the job with hvdrun, or set HOROVOD_GLOO_RENDEZVOUS_ADDR and "
+        "HOROVOD_GLOO_RENDEZVOUS_PORT to one");
+  }
+  return LaunchChoice(std::move(r));
+}
+
+Result<LaunchChoice> Chooser::Choose() {
+  if (std::optional<std::string> agent = Text("HVD_AGENT")) return Hvdrun(std::move(*agent));
+  if (Speaks(kHorovod)) {
+    Result<ForeignRank> r = Read(kHorovod);
+    if (!r.ok() || r->size == 1) return Complete(std::move(r));
+    if (Status same = CheckSame(*r, kOpenMpi); !same.ok()) return same;
+    if (Status store = SetStore(&*r); !store.ok()) return store;
+    r->host = Text("HOROVOD_HOSTNAME").value_or("");
+    std::string job = Text("HVD_JOB").value_or("");
+    if (job.empty() && r->store.empty()) {
+      return InvalidArgument(
+          "HOROVOD_SIZE says that this process is one of " + std::to_string(r->size) +
+          " ranks, but not how it finds the others: HOROVOD_GLOO_RENDEZVOUS_ADDR and "
+          "HOROVOD_GLOO_RENDEZVOUS_PORT are not set; set them, or on one host HVD_JOB to a name "
+          "that all ranks of this job share, or start the job with hvdrun");
+    }
+    if (Text("HOROVOD_ELASTIC").value_or("0") == "1") {
+      return Unsupported(
+          "HOROVOD_ELASTIC=1: ranks that hvdrun did not start form a world of a fixed size in this "
+          "release; unset HOROVOD_ELASTIC to run with the ranks that are there");
+    }
+    r->job = "horovod " + job + " " + r->store;
+    return Complete(std::move(r));
+  }
+  if (Speaks(kOpenMpi)) {
+    Result<ForeignRank> r = Read(kOpenMpi);
+    // The address of the daemon of this host tells two mpiruns with one namespace apart.
+    if (r.ok()) {
+      r->job = "openmpi " + Text("PMIX_NAMESPACE").value_or("") + " " +
+               Text("PMIX_SERVER_URI2").value_or(Text("OMPI_MCA_orte_hnp_uri").value_or(""));
+    }
+    return Complete(std::move(r));
+  }
+  if (InSlurmStep()) return Complete(ReadSlurm());
+  if (Speaks(kPmi)) return Complete(Read(kPmi));
+  return LaunchChoice(NobodyStartedIt{});
+}
+
+}  // namespace
+
+Result<LaunchChoice> ChooseLaunch(const EnvLookup& env) { return Chooser(env).Choose(); }
+
+}  // namespace hvd

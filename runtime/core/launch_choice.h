@@ -1,0 +1,44 @@
+// Who started this process, and as which rank of which world: a decision over the environment alone. Pure.
+//
+//   HVD_AGENT                              hvdrun
+//   HOROVOD_RANK, HOROVOD_SIZE             Ray, an operator, stock horovodrun; or a launcher of one's own with HVD_JOB
+//   OMPI_COMM_WORLD_RANK, ..._SIZE         mpirun of Open MPI
+//   SLURM_PROCID, inside a step            srun
+//   PMI_RANK, PMI_SIZE                     mpirun of MPICH and its relatives
+//   none of these, or a size of 1          nobody: a world of one
+#ifndef HVD_RUNTIME_CORE_LAUNCH_CHOICE_H_
+#define HVD_RUNTIME_CORE_LAUNCH_CHOICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "runtime/base/status.h"
+#include "runtime/core/agent_bootstrap.h"
+
+namespace hvd {
+
+// A rank that somebody else started.
+struct ForeignRank {
+  std::string launcher;  // "mpirun", for texts
+  // Tells this job from every other one of this user on this host; empty: the parent process does.
+  std::string job;
+  std::string host;  // its name by the launcher; empty: that of the machine
+  uint32_t rank = 0, size = 1, local_rank = 0, local_size = 1;
+  std::string store;  // "address:port" of an HTTP key-value server; empty: none
+  bool operator==(const ForeignRank&) const = default;
+};
+
+struct NobodyStartedIt {};
+using LaunchChoice = std::variant<NobodyStartedIt, AgentAddress, ForeignRank>;
+
+using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
+
+// kInvalidArgument with a sentence for variables that are half set, contradict each other or make no sense.
+Result<LaunchChoice> ChooseLaunch(const EnvLookup& env);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_LAUNCH_CHOICE_H_

@@ -1,0 +1,34 @@
+// RefusedBootstrap: an environment that makes no sense. Every init says why.
+#ifndef HVD_RUNTIME_CORE_REFUSED_BOOTSTRAP_H_
+#define HVD_RUNTIME_CORE_REFUSED_BOOTSTRAP_H_
+
+#include <string>
+#include <utility>
+
+#include "runtime/core/bootstrap.h"
+
+namespace hvd {
+
+class RefusedBootstrap final : public Bootstrap, private Directory {
+ public:
+  explicit RefusedBootstrap(Status why) : why_(std::move(why)) {}
+
+  Result<World> Join(Duration) override { return why_; }
+  void Leave(uint64_t) override {}
+  SegmentSource& segments() override { return segments_; }
+  Directory& directory() override { return *this; }
+  Status Attend() override { return Status::Ok(); }
+  bool watched() const override { return false; }
+  void CloseAfterFork() override {}
+
+ private:
+  Status Put(const std::string&, const std::string&) override { return why_; }
+  Result<std::string> Get(const std::string&, Duration) override { return why_; }
+
+  const Status why_;
+  LocalSegmentSource segments_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_REFUSED_BOOTSTRAP_H_

@@ -1,0 +1,58 @@
+#include "runtime/net/layout.h"
+
+#include <algorithm>
+
+namespace hvd {
+namespace {
+
+Status CheckNumbers(const std::vector<RankPlace>& places) {
+  std::vector<RankPlace> sorted = places;
+  std::sort(sorted.begin(), sorted.end(), [](const RankPlace& a, const RankPlace& b) {
+    return a.host != b.host ? a.host < b.host : a.local_rank < b.local_rank;
+  });
+  RankPlace expected;
+  for (const RankPlace& place : sorted) {
+    if (place.host == expected.host + 1 && place.local_rank == 0 && expected.local_rank > 0)
+      expected = {place.host, 0};
+    if (!(place == expected)) {
+      return InvalidArgument("a layout without local rank " + std::to_string(expected.local_rank) +
+                             " of host " + std::to_string(expected.host));
+    }
+    ++expected.local_rank;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::vector<RankRun> RunsOf(const std::vector<RankPlace>& places) {
+  std::vector<RankRun> runs;
+  for (const RankPlace& place : places) {
+    bool goes_on = !runs.empty() && runs.back().host == place.host &&
+                   runs.back().local_rank + runs.back().count == place.local_rank;
+    if (goes_on) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({place.host, place.local_rank, 1});
+    }
+  }
+  return runs;
+}
+
+Result<std::vector<RankPlace>> PlacesOf(const std::vector<RankRun>& runs, uint32_t size) {
+  uint64_t total = 0;
+  for (const RankRun& run : runs) total += run.count;
+  if (total != size || size == 0 || size > kMaxRanks) {
+    return InvalidArgument("a layout of " + std::to_string(total) + " ranks for a world of " +
+                           std::to_string(size));
+  }
+  std::vector<RankPlace> places;
+  places.reserve(size);
+  for (const RankRun& run : runs) {
+    for (uint32_t i = 0; i < run.count; ++i) places.push_back({run.host, run.local_rank + i});
+  }
+  if (Status numbers = CheckNumbers(places); !numbers.ok()) return numbers;
+  return places;
+}
+
+}  // namespace hvd

@@ -1,0 +1,42 @@
+// Where the ranks of a world are: the host and the local rank of each, its short form for messages, and how the hosts may
+// be reached. Pure.
+#ifndef HVD_RUNTIME_NET_LAYOUT_H_
+#define HVD_RUNTIME_NET_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct RankPlace {
+  uint32_t host = 0, local_rank = 0;
+  bool operator==(const RankPlace&) const = default;
+};
+
+// `count` ranks in a row on one host, their local ranks in a row as well.
+struct RankRun {
+  uint32_t host = 0, local_rank = 0, count = 0;
+  bool operator==(const RankRun&) const = default;
+};
+
+inline constexpr uint32_t kMaxRanks = 1'000'000;
+
+// Both by world rank.
+std::vector<RankRun> RunsOf(const std::vector<RankPlace>& places);
+// kInvalidArgument unless these are `size` ranks, the hosts are numbered from 0 without a gap, and so are the local ranks
+// of each host.
+Result<std::vector<RankPlace>> PlacesOf(const std::vector<RankRun>& runs, uint32_t size);
+
+// Where a rank listens for peers on other hosts.
+struct ListenHints {
+  std::vector<std::string> addresses;      // numeric, the preferred one first; empty: any
+  uint16_t first_port = 0, last_port = 0;  // both 0: any port
+  bool operator==(const ListenHints&) const = default;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_LAYOUT_H_

@@ -1,0 +1,356 @@
+#include "runtime/net/mesh.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace hvd {
+namespace {
+
+constexpr size_t kEventsAtOnce = 32;
+// While somebody drives, the thread of the mesh looks this often whether it is needed again.
+constexpr Duration kStandBack = std::chrono::milliseconds(2);
+constexpr int kIdleLookMs = 500;
+
+int MillisecondsUntil(TimePoint then, TimePoint now, int most) {
+  if (then <= now) return 0;
+  if (then - now >= std::chrono::milliseconds(most)) return most;
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(then - now).count());
+}
+
+}  // namespace
+
+// ---- handles
+
+MeshHandle& MeshHandle::operator=(MeshHandle&& other) noexcept {
+  GiveUp();
+  mesh_ = other.mesh_;
+  transfer_ = std::move(other.transfer_);
+  return *this;
+}
+
+void MeshHandle::GiveUp() {
+  if (transfer_ != nullptr) mesh_->GiveUp(transfer_.get());
+  transfer_.reset();
+}
+
+// ---- open and close
+
+Result<std::unique_ptr<Mesh>> Mesh::Open(MeshOptions options, Directory& directory) {
+  if (options.job_key.empty()) {
+    return InvalidArgument("rank " + std::to_string(options.rank) +
+                           " has no job key, and without it every program could join the job");
+  }
+  Result<MeshListener> listener = OpenMeshListener(options.listen, options.rank);
+  if (!listener.ok()) return listener.status();
+  std::unique_ptr<Mesh> mesh(new Mesh(std::move(options), directory, std::move(*listener)));
+  if (Status started = mesh->Start(directory); !started.ok()) return started;
+  return mesh;
+}
+
+Mesh::Mesh(MeshOptions options, Directory& directory, MeshListener listener)
+    : options_(std::move(options)),
+      record_(listener.record),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      kick_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      connector_({{options_.job_key, options_.epoch, options_.rank},
+                  options_.connect_timeout,
+                  options_.handshake_timeout},
+                 epoll_.get(), std::move(listener), *this),
+      resolver_(directory, [this](uint32_t rank, Result<MeshRecord> record) {
+        Resolved(rank, std::move(record));
+      }) {}
+
+Status Mesh::Start(Directory& directory) {
+  if (!epoll_.valid() || !kick_.valid()) {
+    return SystemError("rank " + std::to_string(options_.rank) + " cannot watch connections",
+                       errno);
+  }
+  epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, kick_.get(), &event);
+  Status told = directory.Put(MeshDirectoryKey(options_.rank), EncodeMeshRecord(record_));
+  if (told.ok()) thread_ = std::thread([this] { RunThread(); });
+  return told;
+}
+
+Mesh::~Mesh() {
+  resolver_.Stop();
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    SayBye("");
+    quiet_.notify_all();
+  }
+  Kick();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Mesh::SayBye(const std::string& why) {
+  for (auto& [rank, peer] : peers_) {
+    if (!peer->out.valid()) continue;
+    peer->outbox.PutBye(why);
+    Write(*peer);
+  }
+}
+
+void Mesh::Abort(const Status& why) {
+  std::lock_guard lock(mutex_);
+  AbortAll(why, "rank " + std::to_string(options_.rank) + " gave up: " + why.message());
+}
+
+void Mesh::AbortAll(const Status& why, const std::string& told) {
+  if (!aborted_.ok()) return;
+  aborted_ = why;
+  SayBye(told);
+  connector_.Close();
+  for (auto& [rank, peer] : peers_) Lose(*peer, why);
+  for (auto& [tag, receives] : any_) {
+    for (MeshTransfer* transfer : receives) transfer->Finish(why);
+  }
+  any_.clear();
+  changed_.notify_all();
+  Kick();
+}
+
+void Mesh::Kick() {
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = ::write(kick_.get(), &one, sizeof one);
+}
+
+// ---- transfers
+
+MeshHandle Mesh::Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes) {
+  auto transfer = std::make_unique<MeshTransfer>();
+  transfer->peer = peer;
+  transfer->tag = tag;
+  transfer->from = bytes.data();
+  transfer->bytes = bytes.size();
+  return Begin(std::move(transfer));
+}
+
+MeshHandle Mesh::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes) {
+  auto transfer = std::make_unique<MeshTransfer>();
+  transfer->kind = MeshTransfer::Kind::kReceive;
+  transfer->peer = peer;
+  transfer->tag = tag;
+  transfer->to = bytes.data();
+  transfer->bytes = bytes.size();
+  return Begin(std::move(transfer));
+}
+
+MeshHandle Mesh::ReceiveSmall(uint32_t peer, MeshTag tag) {
+  auto transfer = std::make_unique<MeshTransfer>();
+  transfer->kind = MeshTransfer::Kind::kReceiveSmall;
+  transfer->peer = peer;
+  transfer->tag = tag;
+  return Begin(std::move(transfer));
+}
+
+MeshHandle Mesh::Begin(std::unique_ptr<MeshTransfer> transfer) {
+  std::lock_guard lock(mutex_);
+  MeshTransfer* t = transfer.get();
+  if (!aborted_.ok()) {
+    t->Finish(aborted_);
+  } else if (t->peer == options_.rank) {
+    t->Finish(InvalidArgument("rank " + std::to_string(t->peer) + " does not talk to itself"));
+  } else if (t->peer == kAnyMeshPeer) {
+    BeginReceiveOfAny(t);
+  } else if (t->kind != MeshTransfer::Kind::kSend) {
+    BeginReceive(t);
+  } else if (Peer& peer = PeerOf(t->peer); !peer.lost.ok()) {
+    t->Finish(peer.lost);
+  } else {
+    peer.outbox.Send(t);
+    Connect(peer);
+    Write(peer);
+  }
+  return MeshHandle(this, std::move(transfer));
+}
+
+void Mesh::BeginReceive(MeshTransfer* transfer) {
+  Peer& peer = PeerOf(transfer->peer);
+  peer.inbox.Receive(transfer);
+  if (!peer.lost.ok()) return peer.inbox.Fail(peer.lost);
+  if (!peer.outbox.empty()) {  // a large message was given leave
+    Connect(peer);
+    Write(peer);
+  }
+  if (peer.reader.held()) Read(peer, nullptr);
+}
+
+void Mesh::BeginReceiveOfAny(MeshTransfer* transfer) {
+  for (auto& [rank, peer] : peers_) {
+    if (peer->inbox.TakeKept(transfer)) return;
+  }
+  any_[transfer->tag].push_back(transfer);
+  for (auto& [rank, peer] : peers_) {
+    if (peer->reader.held()) Read(*peer, nullptr);
+  }
+}
+
+void Mesh::GiveUp(MeshTransfer* transfer) {
+  std::lock_guard lock(mutex_);
+  if (transfer->done) return;
+  if (transfer->peer == kAnyMeshPeer) {
+    auto at = any_.find(transfer->tag);
+    std::erase(at->second, transfer);
+    if (at->second.empty()) any_.erase(at);
+    return;
+  }
+  Peer& peer = PeerOf(transfer->peer);
+  bool clean = transfer->kind == MeshTransfer::Kind::kSend ? peer.outbox.Cancel(transfer)
+                                                           : peer.inbox.Cancel(transfer);
+  if (!clean) {
+    Lose(peer, Aborted("the connection to " + NameOf(peer) +
+                       " was closed because a message was given up halfway"));
+  }
+}
+
+// ---- waiting
+
+Status Mesh::Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group) {
+  return WaitFor({handle.transfer_.get(), deadline, false, group});
+}
+
+Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline) {
+  Status done = WaitFor({handle.transfer_.get(), deadline, true, {}});
+  if (!done.ok()) return done;
+  return MeshMessage{handle.transfer_->peer, std::move(handle.transfer_->small)};
+}
+
+void Mesh::Wake() {
+  std::lock_guard lock(mutex_);
+  wake_ = true;
+  changed_.notify_all();
+  Kick();
+}
+
+Status Mesh::LossIn(std::span<const uint32_t> group) {
+  for (uint32_t rank : group) {
+    const Peer* peer = losses_ > 0 ? FindPeer(rank) : nullptr;
+    if (peer != nullptr && !peer->lost.ok() && !peer->LeftInPeace()) return peer->lost;
+  }
+  return Status::Ok();
+}
+
+bool Mesh::MustReturn(const Waiting& waiting) {
+  return waiting.transfer->done || (waiting.wakeable && wake_) || !LossIn(waiting.group).ok();
+}
+
+Status Mesh::WaitFor(const Waiting& waiting) {
+  Lock lock(mutex_);
+  ++drives_;
+  while (!MustReturn(waiting)) {
+    if (!driving_) {
+      driving_ = true;
+      Drive(lock, waiting);
+      driving_ = false;
+      if (waiters_ > 0) changed_.notify_all();
+    } else {
+      ++waiters_;
+      changed_.wait_until(lock, waiting.deadline);
+      --waiters_;
+    }
+    if (SteadyNow() >= waiting.deadline) break;
+  }
+  const MeshTransfer& transfer = *waiting.transfer;
+  if (transfer.done) return transfer.status;
+  if (Status loss = LossIn(waiting.group); !loss.ok()) return loss;
+  if (waiting.wakeable) wake_ = false;
+  return {Code::kInProgress,
+          "rank " + std::to_string(options_.rank) + " waited in vain for " +
+              (transfer.peer == kAnyMeshPeer ? "any rank" : NameOf(PeerOf(transfer.peer)))};
+}
+
+void Mesh::Drive(Lock& lock, const Waiting& waiting) {
+  const MeshTransfer& awaited = *waiting.transfer;
+  Peer* peer = FindPeer(awaited.peer);
+  TimePoint now = SteadyNow();
+  TimePoint spin_until = now + options_.spin;
+  // What is awaited comes from this peer, most likely: no need to ask the epoll.
+  bool receives = peer != nullptr && awaited.kind != MeshTransfer::Kind::kSend;
+  if (receives) Read(*peer, &awaited);
+  while (true) {
+    if (receives && now < spin_until) Read(*peer, &awaited);
+    if (MustReturn(waiting)) return;
+    int timeout_ms = now < spin_until ? 0 : MillisecondsUntil(waiting.deadline, now, 60'000);
+    if (timeout_ms > 0) {
+      timeout_ms = std::min(timeout_ms, MillisecondsUntil(connector_.NextTick(), now, 60'000));
+    }
+    PollOnce(lock, timeout_ms);
+    if (waiters_ > 0) changed_.notify_all();
+    now = SteadyNow();
+    if (MustReturn(waiting) || now >= waiting.deadline) return;
+  }
+}
+
+void Mesh::PollOnce(Lock& lock, int timeout_ms) {
+  std::array<epoll_event, kEventsAtOnce> events;
+  if (timeout_ms != 0) lock.unlock();
+  int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
+  if (timeout_ms != 0) lock.lock();
+  TimePoint now = SteadyNow();
+  // The end of an outgoing connection last: what the peer said before it may be in another event.
+  std::stable_partition(events.data(), events.data() + std::max(count, 0), [](const auto& event) {
+    return SourceOf(event.data.u64) != MeshSource::kOutgoing;
+  });
+  for (int i = 0; i < count; ++i) HandleEvent(events[i], now);
+  if (connector_.NextTick() <= now) connector_.Tick(now);
+}
+
+void Mesh::HandleEvent(const epoll_event& event, TimePoint now) {
+  uint64_t number = NumberOf(event.data.u64);
+  switch (SourceOf(event.data.u64)) {
+    case MeshSource::kKick: {
+      uint64_t kicks = 0;
+      [[maybe_unused]] ssize_t got = ::read(kick_.get(), &kicks, sizeof kicks);
+      return;
+    }
+    case MeshSource::kListener: return connector_.HandleListener(number, now);
+    case MeshSource::kNascent: return connector_.HandleNascent(number, now);
+    case MeshSource::kIncoming: {
+      Peer& peer = *FindPeer(number);
+      bool broken = (event.events & (EPOLLERR | EPOLLHUP)) != 0;
+      if (peer.reader.held() && broken) return EndOfIncoming(peer, "it closed the connection");
+      return Read(peer, nullptr);
+    }
+    case MeshSource::kOutgoing: return HandleOutgoing(*FindPeer(number), event.events);
+  }
+}
+
+void Mesh::HandleOutgoing(Peer& peer, uint32_t events) {
+  if (!peer.out.valid()) return;
+  // The other side never writes here: anything readable is the end.
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) == 0) return Write(peer);
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(peer.out.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  EndOfOutgoing(peer, error);
+}
+
+// Serves the connections while nobody waits.
+void Mesh::RunThread() {
+  Lock lock(mutex_);
+  uint64_t drives_seen = drives_;
+  while (!stopping_) {
+    if (driving_ || drives_ != drives_seen) {
+      drives_seen = drives_;
+      quiet_.wait_for(lock, kStandBack);
+      continue;
+    }
+    int timeout_ms = MillisecondsUntil(connector_.NextTick(), SteadyNow(), kIdleLookMs);
+    lock.unlock();
+    epoll_event event{};
+    ::epoll_wait(epoll_.get(), &event, 1,
+                 timeout_ms);  // looks only: a driver may have come meanwhile
+    lock.lock();
+    if (stopping_ || driving_ || drives_ != drives_seen) continue;
+    PollOnce(lock, 0);
+    if (waiters_ > 0) changed_.notify_all();
+  }
+}
+
+}  // namespace hvd

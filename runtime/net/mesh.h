@@ -1,0 +1,184 @@
+// Mesh: tagged messages between processes of a job that talk across hosts, addressed by world rank. TCP; a pair connects
+// when the first message is sent. PROTOCOL.md, section 3, has the bytes.
+//
+// Each direction of a pair has a connection of its own, made by the side that sends: two that begin at once never meet.
+// Whoever waits moves the bytes of everybody (a thread of its own would cost two switches a message); a thread of the mesh
+// does so while nobody waits. Thread-safe; Abort and Wake from any thread.
+#ifndef HVD_RUNTIME_NET_MESH_H_
+#define HVD_RUNTIME_NET_MESH_H_
+
+#include <sys/epoll.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/net/directory.h"
+#include "runtime/net/mesh_boxes.h"
+#include "runtime/net/mesh_connector.h"
+#include "runtime/net/mesh_resolver.h"
+
+namespace hvd {
+
+struct MeshOptions {
+  uint32_t rank = 0;
+  uint64_t epoch = 0;
+  std::string job_key;  // the secret of the job; never empty
+  ListenHints listen;
+  Duration connect_timeout = std::chrono::seconds(30);
+  Duration handshake_timeout = std::chrono::seconds(10);
+  Duration spin = Duration::zero();   // how long a waiting thread looks before it sleeps
+  size_t most_kept_bytes = 16 << 20;  // messages of one peer that nobody has asked for yet
+};
+
+class Mesh;
+
+// One Send or Receive under way; dropping it gives it up. When bytes of it are under way, that costs the connection, so
+// that nobody touches its memory afterwards. Not used by two threads at once; gone before the mesh.
+class MeshHandle {
+ public:
+  MeshHandle() = default;
+  MeshHandle(MeshHandle&& other) noexcept = default;
+  MeshHandle& operator=(MeshHandle&& other) noexcept;
+  ~MeshHandle() { GiveUp(); }
+
+ private:
+  friend class Mesh;
+  MeshHandle(Mesh* mesh, std::unique_ptr<MeshTransfer> transfer)
+      : mesh_(mesh), transfer_(std::move(transfer)) {}
+  void GiveUp();
+
+  Mesh* mesh_ = nullptr;
+  std::unique_ptr<MeshTransfer> transfer_;
+};
+
+struct MeshMessage {
+  uint32_t from = 0;
+  std::string bytes;
+};
+
+class Mesh final : private MeshConnectorOwner {
+ public:
+  // Listens, and says in the directory where. The directory outlives the mesh.
+  static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, Directory& directory);
+  // Says goodbye to everybody.
+  ~Mesh() override;
+  Mesh(const Mesh&) = delete;
+
+  // Both sides name the same tag; messages of one tag arrive in the order in which they were sent. The memory must stay
+  // until the handle is done or gone.
+  MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes);
+  // Exactly as many bytes as are sent; kMismatch otherwise.
+  MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes);
+  // A message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer. The loss of a peer is no end of the latter.
+  MeshHandle ReceiveSmall(uint32_t peer, MeshTag tag);
+
+  // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost, other than by leaving in
+  // peace, the wait ends with that: who is waited for may be waiting for the lost one.
+  Status Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group = {});
+  // The same for ReceiveSmall; kInProgress also after Wake.
+  Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline);
+  // Ends the WaitSmall that is under way, or the next one.
+  void Wake();
+
+  // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do the same, because who
+  // waits for one of them may wait for us in truth.
+  void Abort(const Status& why);
+
+  // What was put into the directory, for messages and tests.
+  const MeshRecord& record() const { return record_; }
+
+ private:
+  friend class MeshHandle;
+  enum class Dial : uint8_t { kNone, kUnderWay, kDone };
+  struct Peer {
+    Peer(uint32_t r, size_t most_kept, MeshAnyReceives& any)
+        : rank(r), inbox(r, most_kept, outbox, any), reader(inbox) {}
+    bool LeftInPeace() const { return inbox.bye() && inbox.bye_text().empty(); }
+
+    const uint32_t rank;
+    MeshOutbox outbox;
+    MeshInbox inbox;
+    MeshReader reader;
+    UniqueFd in, out;
+    std::string address;                     // the last one that we saw it at
+    uint32_t in_events = 0, out_events = 0;  // what the epoll looks for
+    Dial dial = Dial::kNone;
+    Status lost;  // not ok: nothing comes or goes any more
+  };
+  struct Waiting {
+    MeshTransfer* transfer;
+    TimePoint deadline;
+    bool wakeable = false;
+    std::span<const uint32_t> group;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  Mesh(MeshOptions options, Directory& directory, MeshListener listener);
+  Status Start(Directory& directory);
+
+  MeshHandle Begin(std::unique_ptr<MeshTransfer> transfer);
+  void BeginReceive(MeshTransfer* transfer);
+  void BeginReceiveOfAny(MeshTransfer* transfer);
+  void GiveUp(MeshTransfer* transfer);
+  Status WaitFor(const Waiting& waiting);
+  bool MustReturn(const Waiting& waiting);
+  Status LossIn(std::span<const uint32_t> group);
+
+  // The one who waits drives: reads, writes, accepts for all.
+  void Drive(Lock& lock, const Waiting& waiting);
+  void PollOnce(Lock& lock, int timeout_ms);
+  void HandleEvent(const epoll_event& event, TimePoint now);
+  void HandleOutgoing(Peer& peer, uint32_t events);
+  void RunThread();
+  void Kick();
+
+  Peer& PeerOf(uint32_t rank);
+  Peer* FindPeer(uint64_t rank);
+  void Connect(Peer& peer);
+  void Resolved(uint32_t rank, Result<MeshRecord> record);
+  void Connected(uint32_t rank, UniqueFd socket, const std::string& address,
+                 bool incoming) override;
+  void Unreachable(uint32_t rank, Status why) override;
+
+  void Read(Peer& peer, const MeshTransfer* until);
+  void Write(Peer& peer);
+  void Arm(Peer& peer);
+  void EndOfIncoming(Peer& peer, const std::string& why);
+  void EndOfOutgoing(Peer& peer, int error);
+  void Lose(Peer& peer, const Status& why);
+  std::string NameOf(const Peer& peer) const;
+  void AbortAll(const Status& why, const std::string& told);
+  void SayBye(const std::string& why);
+
+  const MeshOptions options_;
+  MeshRecord record_;
+  UniqueFd epoll_, kick_;
+
+  std::mutex mutex_;                 // guards what follows
+  std::condition_variable changed_;  // for waiters that do not drive
+  std::condition_variable quiet_;    // for the thread of the mesh while others drive
+  bool driving_ = false;
+  uint32_t waiters_ = 0;  // that do not drive
+  uint64_t drives_ = 0;   // waits so far
+  uint32_t losses_ = 0;   // peers lost, other than by leaving in peace
+  bool stopping_ = false;
+  bool wake_ = false;
+  Status aborted_;
+  std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;
+  MeshAnyReceives any_;
+  MeshConnector connector_;
+
+  MeshResolver resolver_;
+  std::thread thread_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_H_

@@ -1,0 +1,57 @@
+// Where a process of the mesh listens, and how it tells the others: one record in the job's directory with every address
+// at which it may be reachable. Which of them works is proved by connecting, never guessed.
+#ifndef HVD_RUNTIME_NET_MESH_ADDRESS_H_
+#define HVD_RUNTIME_NET_MESH_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/layout.h"
+
+namespace hvd {
+
+// An address and a port: "10.0.0.1:4711", "[fe80::1]:4711".
+struct MeshAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  int family() const { return storage.ss_family; }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  std::string Text() const;
+  bool IsLoopback() const;
+};
+
+// From a numeric address, without a port in the text. kInvalidArgument for anything else.
+Result<MeshAddress> ParseMeshAddress(const std::string& numeric, uint16_t port);
+// From the text that MeshAddress::Text gives.
+Result<MeshAddress> ParseMeshEndpoint(std::string_view text);
+
+// What stands in the directory.
+struct MeshRecord {
+  std::string
+      machine;  // boot and network namespace: loopback addresses mean something to the same machine only
+  std::vector<std::string> endpoints;  // at most 32, the preferred one first
+};
+std::string EncodeMeshRecord(const MeshRecord& record);
+Result<MeshRecord> DecodeMeshRecord(std::string_view text);
+// Those that make sense from a machine with this name: loopback on the same one and nowhere else.
+std::vector<MeshAddress> Reachable(const MeshRecord& record, std::string_view machine);
+
+std::string ThisMachine();
+
+// Non-blocking listening sockets (one per given address, or one for all interfaces), and what to tell the others.
+struct MeshListener {
+  std::vector<UniqueFd> sockets;
+  MeshRecord record;
+};
+// A rank starts looking for a free port at a place of its own in the range.
+Result<MeshListener> OpenMeshListener(const ListenHints& hints, uint32_t rank);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_ADDRESS_H_

@@ -1,0 +1,250 @@
+#include "runtime/net/mesh_boxes.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hvd {
+namespace {
+
+// An empty message takes memory, too.
+size_t CostOf(size_t bytes) { return bytes + 128; }
+
+Status WrongSize(uint32_t peer, size_t came, size_t expected) {
+  return Mismatch("rank " + std::to_string(peer) + " sent " + std::to_string(came) +
+                  " bytes where " + std::to_string(expected) + " were expected");
+}
+
+// The first of a tag's queue, which it leaves; nothing when there is none.
+template <typename T>
+T PopFront(ByMeshTag<T>& queues, typename ByMeshTag<T>::iterator at) {
+  T first = std::move(at->second.front());
+  at->second.pop_front();
+  if (at->second.empty()) queues.erase(at);
+  return first;
+}
+
+bool EraseFrom(ByMeshTag<MeshTransfer*>& queues, const MeshTransfer* transfer) {
+  auto at = queues.find(transfer->tag);
+  if (at == queues.end()) return false;
+  size_t erased = std::erase(at->second, transfer);
+  if (at->second.empty()) queues.erase(at);
+  return erased > 0;
+}
+
+void FailAll(ByMeshTag<MeshTransfer*>& queues, const Status& why) {
+  for (auto& [tag, queue] : queues) {
+    for (MeshTransfer* transfer : queue) transfer->Finish(why);
+  }
+  queues.clear();
+}
+
+}  // namespace
+
+// ---- MeshOutbox
+
+void MeshOutbox::Put(MeshFrameType type, MeshTag tag, std::string payload) {
+  queue_.push_back({EncodeMeshHeader({type, payload.size(), tag}), nullptr, payload.size(), nullptr,
+                    std::move(payload)});
+}
+
+void MeshOutbox::PutBye(std::string why) {
+  why.resize(std::min(why.size(), kMaxByeBytes));
+  Put(MeshFrameType::kBye, {}, std::move(why));
+}
+
+void MeshOutbox::Enqueue(MeshTransfer* transfer) {
+  queue_.push_back({EncodeMeshHeader({MeshFrameType::kData, transfer->bytes, transfer->tag}),
+                    transfer->from,
+                    transfer->bytes,
+                    transfer,
+                    {}});
+}
+
+void MeshOutbox::Send(MeshTransfer* transfer) {
+  auto parked = parked_.find(transfer->tag);
+  bool large = transfer->bytes > kMeshEagerBytes;
+  if (parked == parked_.end() && large) {
+    auto ready = ready_.find(transfer->tag);
+    if (ready != ready_.end()) {
+      if (--ready->second == 0) ready_.erase(ready);
+      large = false;
+    }
+  }
+  if (parked == parked_.end() && !large) {
+    Enqueue(transfer);
+  } else {
+    parked_[transfer->tag].push_back(transfer);
+  }
+}
+
+void MeshOutbox::HearReady(MeshTag tag) {
+  auto parked = parked_.find(tag);
+  if (parked == parked_.end()) {
+    ++ready_[tag];
+    return;
+  }
+  std::deque<MeshTransfer*>& queue = parked->second;
+  do {
+    Enqueue(queue.front());
+    queue.pop_front();
+  } while (!queue.empty() && queue.front()->bytes <= kMeshEagerBytes);
+  if (queue.empty()) parked_.erase(parked);
+}
+
+size_t MeshOutbox::Pieces(std::span<iovec> room) const {
+  size_t used = 0, skip = sent_;
+  for (const Item& item : queue_) {
+    if (used + 2 > room.size()) break;
+    const std::byte* payload = item.transfer != nullptr
+                                   ? item.payload
+                                   : reinterpret_cast<const std::byte*>(item.own.data());
+    if (skip < kMeshHeaderBytes) {
+      room[used++] = {const_cast<std::byte*>(item.header.data()) + skip, kMeshHeaderBytes - skip};
+      skip = 0;
+    } else {
+      skip -= kMeshHeaderBytes;
+    }
+    if (item.bytes > skip)
+      room[used++] = {const_cast<std::byte*>(payload) + skip, item.bytes - skip};
+    skip = 0;
+  }
+  return used;
+}
+
+void MeshOutbox::Sent(size_t count) {
+  sent_ += count;
+  while (!queue_.empty() && sent_ >= kMeshHeaderBytes + queue_.front().bytes) {
+    sent_ -= kMeshHeaderBytes + queue_.front().bytes;
+    if (queue_.front().transfer != nullptr) queue_.front().transfer->Finish(Status::Ok());
+    queue_.pop_front();
+  }
+}
+
+bool MeshOutbox::Cancel(const MeshTransfer* transfer) {
+  if (EraseFrom(parked_, transfer)) return true;
+  auto at = std::find_if(queue_.begin(), queue_.end(),
+                         [&](const Item& item) { return item.transfer == transfer; });
+  if (at == queue_.end()) return true;
+  if (at == queue_.begin() && sent_ > 0) return false;
+  queue_.erase(at);
+  return true;
+}
+
+void MeshOutbox::Fail(const Status& why) {
+  for (Item& item : queue_) {
+    if (item.transfer != nullptr) item.transfer->Finish(why);
+  }
+  queue_.clear();
+  sent_ = 0;
+  FailAll(parked_, why);
+  ready_.clear();
+}
+
+// ---- MeshInbox
+
+void MeshInbox::Give(std::string message, MeshTransfer* transfer) {
+  transfer->peer = peer_;
+  if (transfer->kind == MeshTransfer::Kind::kReceiveSmall) {
+    transfer->small = std::move(message);
+    transfer->Finish(Status::Ok());
+  } else if (message.size() != transfer->bytes) {
+    transfer->Finish(WrongSize(peer_, message.size(), transfer->bytes));
+  } else {
+    if (!message.empty()) std::memcpy(transfer->to, message.data(), message.size());
+    transfer->Finish(Status::Ok());
+  }
+}
+
+bool MeshInbox::TakeKept(MeshTransfer* transfer) {
+  auto kept = kept_.find(transfer->tag);
+  if (kept == kept_.end()) return false;
+  std::string message = PopFront(kept_, kept);
+  kept_bytes_ -= CostOf(message.size());
+  Give(std::move(message), transfer);
+  return true;
+}
+
+void MeshInbox::Receive(MeshTransfer* transfer) {
+  if (TakeKept(transfer)) return;
+  posted_[transfer->tag].push_back(transfer);
+  if (transfer->kind == MeshTransfer::Kind::kReceive && transfer->bytes > kMeshEagerBytes) {
+    outbox_.PutReady(transfer->tag);
+  }
+}
+
+bool MeshInbox::Cancel(const MeshTransfer* transfer) {
+  if (transfer == direct_) return false;
+  EraseFrom(posted_, transfer);
+  return true;
+}
+
+void MeshInbox::Fail(const Status& why) {
+  if (direct_ != nullptr) direct_->Finish(why);
+  direct_ = nullptr;
+  FailAll(posted_, why);
+}
+
+std::byte* MeshInbox::KeepRoom(size_t bytes) {
+  arriving_.resize(bytes);
+  kept_bytes_ += CostOf(bytes);
+  return reinterpret_cast<std::byte*>(arriving_.data());
+}
+
+Result<std::byte*> MeshInbox::Begin(const MeshFrame& frame) {
+  if (bye_) return InvalidArgument("it said goodbye and then went on talking");
+  if (frame.type != MeshFrameType::kData) return KeepRoom(frame.bytes);
+  auto posted = posted_.find(frame.tag);
+  bool direct = posted != posted_.end() &&
+                posted->second.front()->kind == MeshTransfer::Kind::kReceive &&
+                posted->second.front()->bytes == frame.bytes && frame.bytes > 0;
+  if (direct) {
+    direct_ = PopFront(posted_, posted);
+    return direct_->to;
+  }
+  if (frame.bytes > kMeshEagerBytes) {
+    size_t expected = posted == posted_.end() ? 0 : posted->second.front()->bytes;
+    return WrongSize(peer_, frame.bytes, expected);
+  }
+  if (!IsAwaited(frame.tag) && kept_bytes_ + CostOf(frame.bytes) > most_kept_) return nullptr;
+  return KeepRoom(frame.bytes);
+}
+
+MeshTransfer* MeshInbox::TakePosted(MeshTag tag, ByMeshTag<MeshTransfer*>& from) {
+  auto at = from.find(tag);
+  return at == from.end() ? nullptr : PopFront(from, at);
+}
+
+void MeshInbox::Deliver(MeshTag tag) {
+  MeshTransfer* taker = TakePosted(tag, posted_);
+  if (taker == nullptr) taker = TakePosted(tag, any_);
+  if (taker == nullptr) {
+    kept_[tag].push_back(std::move(arriving_));
+  } else {
+    kept_bytes_ -= CostOf(arriving_.size());
+    Give(std::move(arriving_), taker);
+  }
+  arriving_ = {};
+}
+
+Status MeshInbox::End(const MeshFrame& frame) {
+  if (direct_ != nullptr) {
+    direct_->Finish(Status::Ok());
+    direct_ = nullptr;
+    return Status::Ok();
+  }
+  if (frame.type == MeshFrameType::kData) {
+    Deliver(frame.tag);
+    return Status::Ok();
+  }
+  kept_bytes_ -= CostOf(arriving_.size());
+  if (frame.type == MeshFrameType::kReady) {
+    outbox_.HearReady(frame.tag);
+  } else {
+    bye_ = true;
+    bye_text_ = std::move(arriving_);
+  }
+  arriving_ = {};
+  return Status::Ok();
+}
+
+}  // namespace hvd

@@ -1,0 +1,130 @@
+// What one process has to send to one peer (MeshOutbox) and what it got from it (MeshInbox): matching of messages with
+// those who send and receive them. Pure: no descriptors, no threads; the mesh's lock guards both.
+//
+// A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has said that there is room
+// for it, so that it is received straight into its place and never stands in the way of others.
+#ifndef HVD_RUNTIME_NET_MESH_BOXES_H_
+#define HVD_RUNTIME_NET_MESH_BOXES_H_
+
+#include <sys/uio.h>
+
+#include <array>
+#include <deque>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "runtime/net/mesh_frame.h"
+
+namespace hvd {
+
+// One Send or Receive under way. Owned by its handle; the boxes point to it until it is done or cancelled.
+struct MeshTransfer {
+  enum class Kind : uint8_t { kSend, kReceive, kReceiveSmall };
+
+  Kind kind = Kind::kSend;
+  uint32_t peer = 0;  // kAnyMeshPeer: of whoever is first
+  MeshTag tag;
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  size_t bytes = 0;
+  std::string small;  // what kReceiveSmall got
+  bool done = false;
+  Status status;
+
+  void Finish(Status how) {
+    done = true;
+    status = std::move(how);
+  }
+};
+
+inline constexpr uint32_t kAnyMeshPeer = UINT32_MAX;
+
+template <typename T>
+using ByMeshTag = std::unordered_map<MeshTag, std::deque<T>, MeshTagHash>;
+
+class MeshOutbox {
+ public:
+  // The memory of the transfer stays until it is done or cancelled.
+  void Send(MeshTransfer* transfer);
+  // The peer has room for one large message with this tag.
+  void HearReady(MeshTag tag);
+  // Tells the peer so.
+  void PutReady(MeshTag tag) { Put(MeshFrameType::kReady, tag, ""); }
+  void PutBye(std::string why);
+
+  bool empty() const { return queue_.empty(); }
+  // What to write next, at most room.size() pieces; Sent says how many bytes went out.
+  size_t Pieces(std::span<iovec> room) const;
+  void Sent(size_t count);
+  // False when part of it is on the wire already: then only giving up the connection frees the memory.
+  bool Cancel(const MeshTransfer* transfer);
+  void Fail(const Status& why);
+
+ private:
+  struct Item {
+    MeshHeader header;
+    const std::byte* payload;
+    size_t bytes;
+    MeshTransfer* transfer;  // nullptr: the payload is `own`
+    std::string own;
+  };
+
+  void Put(MeshFrameType type, MeshTag tag, std::string payload);
+  void Enqueue(MeshTransfer* transfer);
+
+  std::deque<Item> queue_;
+  size_t sent_ = 0;  // bytes of the first item
+  ByMeshTag<MeshTransfer*>
+      parked_;  // large ones without leave, and what follows them with the same tag
+  std::unordered_map<MeshTag, size_t, MeshTagHash> ready_;  // leaves that nobody has used yet
+};
+
+// Receives "of whoever is first", shared by the inboxes of all peers.
+using MeshAnyReceives = ByMeshTag<MeshTransfer*>;
+
+class MeshInbox final : public MeshSink {
+ public:
+  // Keeps at most `most_kept` bytes that nobody asked for; beyond them the connection is not read.
+  MeshInbox(uint32_t peer, size_t most_kept, MeshOutbox& outbox, MeshAnyReceives& any)
+      : peer_(peer), most_kept_(most_kept), outbox_(outbox), any_(any) {}
+
+  // Done at once when the message is here already.
+  void Receive(MeshTransfer* transfer);
+  // For a receive of whoever is first. True when one was here.
+  bool TakeKept(MeshTransfer* transfer);
+  // False when part of the message is in its memory already.
+  bool Cancel(const MeshTransfer* transfer);
+  void Fail(const Status& why);
+
+  // The peer has said goodbye, and why ("" when it just left).
+  bool bye() const { return bye_; }
+  const std::string& bye_text() const { return bye_text_; }
+
+  // MeshSink
+  Result<std::byte*> Begin(const MeshFrame& frame) override;
+  Status End(const MeshFrame& frame) override;
+
+ private:
+  std::byte* KeepRoom(size_t bytes);
+  void Deliver(MeshTag tag);
+  MeshTransfer* TakePosted(MeshTag tag, ByMeshTag<MeshTransfer*>& from);
+  void Give(std::string message, MeshTransfer* transfer);
+  bool IsAwaited(MeshTag tag) const { return posted_.contains(tag) || any_.contains(tag); }
+
+  const uint32_t peer_;
+  const size_t most_kept_;
+  MeshOutbox& outbox_;
+  MeshAnyReceives& any_;
+  ByMeshTag<MeshTransfer*> posted_;
+  ByMeshTag<std::string> kept_;
+  size_t kept_bytes_ = 0;
+  std::string arriving_;            // a message on its way to kept_, or to one who asks in time
+  MeshTransfer* direct_ = nullptr;  // a message on its way straight to its place
+  bool bye_ = false;
+  std::string bye_text_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_BOXES_H_

@@ -1,0 +1,107 @@
+// Makes the connections of a mesh: accepts and dials, runs the handshakes, gives up in time. Nothing here blocks: the
+// owner passes in events and the time, under its lock, and gets finished connections.
+//
+// All addresses of a peer are tried at once; the first that proves the key is kept. Whoever connects without the key
+// holds a slot of bounded size for a bounded time and hears nothing.
+#ifndef HVD_RUNTIME_NET_MESH_CONNECTOR_H_
+#define HVD_RUNTIME_NET_MESH_CONNECTOR_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/net/mesh_address.h"
+#include "runtime/net/mesh_handshake.h"
+
+namespace hvd {
+
+// What an event of the mesh's epoll belongs to: the kind in the highest byte, a number below.
+enum class MeshSource : uint8_t { kKick, kListener, kNascent, kIncoming, kOutgoing };
+constexpr uint64_t MeshEventKey(MeshSource source, uint64_t number) {
+  return (static_cast<uint64_t>(source) << 56) | number;
+}
+constexpr MeshSource SourceOf(uint64_t key) { return static_cast<MeshSource>(key >> 56); }
+constexpr uint64_t NumberOf(uint64_t key) { return key & ((uint64_t{1} << 56) - 1); }
+
+class MeshConnectorOwner {
+ public:
+  virtual ~MeshConnectorOwner() = default;
+  // `socket` is non-blocking and in the epoll still, under the key of a handshake.
+  virtual void Connected(uint32_t peer, UniqueFd socket, const std::string& address,
+                         bool incoming) = 0;
+  virtual void Unreachable(uint32_t peer, Status why) = 0;
+};
+
+struct MeshConnectorOptions {
+  MeshIdentity identity;
+  Duration connect_timeout;
+  Duration handshake_timeout;  // of who connects to us
+  size_t most_strangers = 256;
+};
+
+class MeshConnector {
+ public:
+  MeshConnector(MeshConnectorOptions options, int epoll, MeshListener listener,
+                MeshConnectorOwner& owner);
+
+  // Ends in Connected or Unreachable.
+  void Dial(uint32_t peer, std::vector<MeshAddress> addresses, TimePoint now);
+  void HandleListener(size_t index, TimePoint now);
+  void HandleNascent(uint64_t id, TimePoint now);
+  // Lets go of what took too long, tries again what is due.
+  void Tick(TimePoint now);
+  // When Tick has something to do; TimePoint::max() when there is nothing.
+  TimePoint NextTick() const;
+  // Closes everything that is not connected yet, and the listener.
+  void Close();
+
+ private:
+  struct Nascent {
+    UniqueFd socket;
+    std::string address;
+    TimePoint deadline;
+    bool connecting = false;
+    std::unique_ptr<MeshInitiator> initiator;  // one of the two
+    std::unique_ptr<MeshResponder> responder;
+    uint32_t peer = 0;  // of the initiator
+  };
+  struct Dialing {
+    std::vector<MeshAddress> addresses;
+    TimePoint deadline, retry_at = TimePoint::max();
+    int round = 0;
+    size_t open = 0;          // attempts under way
+    bool all_refused = true;  // nobody listens at any of them
+    std::string reasons;
+  };
+  using NascentPlace = std::map<uint64_t, Nascent>::iterator;
+
+  void StartRound(uint32_t peer, TimePoint now);
+  void NoteFailure(uint32_t peer, const std::string& address, const std::string& why, bool refused);
+  void EndRoundIfOver(uint32_t peer, TimePoint now);
+  void Add(Nascent nascent, uint32_t events);
+  void Accept(UniqueFd socket, TimePoint now);
+  void PauseListeners(TimePoint until);
+  void ResumeListeners();
+  // Each gives the reason why this connection is over, or "".
+  std::string FinishConnect(NascentPlace at);
+  std::string Converse(NascentPlace at, bool* complete);
+  void Drop(NascentPlace at, const std::string& why, TimePoint now, bool refused = false);
+  void Win(NascentPlace at);
+
+  const MeshConnectorOptions options_;
+  const int epoll_;
+  MeshListener listener_;
+  MeshConnectorOwner& owner_;
+  std::map<uint64_t, Nascent> nascents_;
+  std::map<uint32_t, Dialing> dialings_;
+  uint64_t next_id_ = 1;
+  size_t strangers_ = 0;
+  TimePoint accept_again_ = TimePoint::max();
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_CONNECTOR_H_

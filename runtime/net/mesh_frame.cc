@@ -1,0 +1,114 @@
+#include "runtime/net/mesh_frame.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/bytes.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint32_t kMagic = 0x664d7648;  // "HvMf"
+
+}  // namespace
+
+MeshHeader EncodeMeshHeader(const MeshFrame& frame) {
+  MeshHeader header{};
+  uint32_t type = static_cast<uint32_t>(frame.type);
+  std::memcpy(&header[0], &kMagic, 4);
+  std::memcpy(&header[4], &type, 4);
+  std::memcpy(&header[8], &frame.bytes, 8);
+  std::memcpy(&header[16], &frame.tag.channel, 8);
+  std::memcpy(&header[24], &frame.tag.slot, 8);
+  return header;
+}
+
+Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes) {
+  ByteReader reader({reinterpret_cast<const char*>(bytes), kMeshHeaderBytes});
+  auto magic = reader.Get<uint32_t>();
+  auto type = reader.Get<uint32_t>();
+  MeshFrame frame;
+  frame.bytes = reader.Get<uint64_t>();
+  frame.tag.channel = reader.Get<uint64_t>();
+  frame.tag.slot = reader.Get<uint64_t>();
+  if (magic != kMagic) return InvalidArgument("the bytes received are no frame of the mesh");
+  if (type < 1 || type > 3) {
+    return InvalidArgument("a frame of the unknown type " + std::to_string(type));
+  }
+  frame.type = static_cast<MeshFrameType>(type);
+  size_t most = frame.type == MeshFrameType::kData  ? kMaxMeshMessage
+                : frame.type == MeshFrameType::kBye ? kMaxByeBytes
+                                                    : 0;
+  if (frame.bytes > most) {
+    return InvalidArgument("a frame of " + std::to_string(frame.bytes) +
+                           " payload bytes; at most " + std::to_string(most) + " are allowed");
+  }
+  return frame;
+}
+
+size_t MeshReader::Room(std::array<iovec, 2>* room) {
+  if (held_) return 0;
+  size_t used = 0;
+  if (left_ > 0) (*room)[used++] = {target_, left_};
+  (*room)[used++] = {staging_.data() + end_, staging_.size() - end_};
+  return used;
+}
+
+Status MeshReader::Filled(size_t count) {
+  size_t direct = std::min(count, left_);
+  target_ += direct;
+  left_ -= direct;
+  end_ += count - direct;
+  return Parse();
+}
+
+Status MeshReader::Resume() {
+  if (!held_) return Status::Ok();
+  held_ = false;
+  if (Status begun = BeginFrame(); !begun.ok()) return begun;
+  return Parse();
+}
+
+Status MeshReader::BeginFrame() {
+  Result<std::byte*> target = sink_.Begin(frame_);
+  if (!target.ok()) return target.status();
+  held_ = *target == nullptr;
+  if (held_) return Status::Ok();
+  target_ = *target;
+  left_ = frame_.bytes;
+  in_payload_ = true;
+  return Status::Ok();
+}
+
+void MeshReader::TakeFromStaging() {
+  size_t count = std::min(left_, end_ - begin_);
+  if (count > 0) std::memcpy(target_, staging_.data() + begin_, count);
+  target_ += count;
+  left_ -= count;
+  begin_ += count;
+}
+
+Status MeshReader::EndIfComplete() {
+  if (!in_payload_ || left_ > 0) return Status::Ok();
+  in_payload_ = false;
+  return sink_.End(frame_);
+}
+
+Status MeshReader::Parse() {
+  while (!held_) {
+    TakeFromStaging();
+    if (Status ended = EndIfComplete(); !ended.ok()) return ended;
+    if (in_payload_ || end_ - begin_ < kMeshHeaderBytes) break;
+    Result<MeshFrame> frame = DecodeMeshHeader(staging_.data() + begin_);
+    if (!frame.ok()) return frame.status();
+    begin_ += kMeshHeaderBytes;
+    frame_ = *frame;
+    if (Status begun = BeginFrame(); !begun.ok()) return begun;
+  }
+  std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  return Status::Ok();
+}
+
+}  // namespace hvd

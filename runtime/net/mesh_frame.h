@@ -1,0 +1,96 @@
+// The bytes on a connection of the mesh: frames, and the reader that puts each payload where it belongs. Pure: no
+// descriptors, no threads. One connection carries frames one way only.
+#ifndef HVD_RUNTIME_NET_MESH_FRAME_H_
+#define HVD_RUNTIME_NET_MESH_FRAME_H_
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// What a Send and a Receive are matched by, within one pair of processes.
+struct MeshTag {
+  uint64_t channel = 0, slot = 0;
+  bool operator==(const MeshTag&) const = default;
+};
+
+struct MeshTagHash {
+  size_t operator()(const MeshTag& tag) const {
+    return (tag.channel * 0x9e3779b97f4a7c15u) ^ (tag.slot + (tag.channel >> 32));
+  }
+};
+
+enum class MeshFrameType : uint8_t {
+  kData = 1,
+  kReady = 2,  // the receiver of a large message has room for it
+  kBye = 3,    // nothing comes any more; the payload says why, or is empty
+};
+
+struct MeshFrame {
+  MeshFrameType type = MeshFrameType::kData;
+  uint64_t bytes = 0;  // of payload
+  MeshTag tag;
+};
+
+inline constexpr size_t kMeshHeaderBytes = 32;
+// Up to this size a message is sent at once and kept by the receiver until somebody asks for it.
+inline constexpr size_t kMeshEagerBytes = 64 * 1024;
+inline constexpr size_t kMaxMeshMessage = size_t{1} << 48;
+inline constexpr size_t kMaxByeBytes = 1024;
+
+using MeshHeader = std::array<std::byte, kMeshHeaderBytes>;
+MeshHeader EncodeMeshHeader(const MeshFrame& frame);
+// kInvalidArgument for anything that no peer of this protocol sends.
+Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes);
+
+// Who takes the frames.
+class MeshSink {
+ public:
+  virtual ~MeshSink() = default;
+  // Where the payload goes, or nullptr: not now. Not ok: the peer broke the rules.
+  virtual Result<std::byte*> Begin(const MeshFrame& frame) = 0;
+  // The payload is there.
+  virtual Status End(const MeshFrame& frame) = 0;
+};
+
+class MeshReader {
+ public:
+  explicit MeshReader(MeshSink& sink) : sink_(sink), staging_(kStagingBytes) {}
+
+  // Where the next bytes of the connection go; how many of the two are in use. None while held.
+  size_t Room(std::array<iovec, 2>* room);
+  // So many bytes were put there. Not ok: the connection is of no more use.
+  Status Filled(size_t count);
+  // The sink said "not now".
+  bool held() const { return held_; }
+  // Asks the sink again.
+  Status Resume();
+
+ private:
+  static constexpr size_t kStagingBytes = 16 * 1024;
+
+  Status Parse();
+  Status BeginFrame();
+  Status EndIfComplete();
+  void TakeFromStaging();
+
+  MeshSink& sink_;
+  std::vector<std::byte> staging_;
+  size_t begin_ = 0, end_ = 0;  // unread bytes in staging_
+  MeshFrame frame_;
+  std::byte* target_ = nullptr;
+  size_t left_ = 0;  // of frame_'s payload
+  bool in_payload_ = false;
+  bool held_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_FRAME_H_

@@ -1,0 +1,109 @@
+#include "runtime/net/mesh_handshake.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include <cerrno>
+
+#include "runtime/base/bytes.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint32_t kMagic = 0x684d7648;  // "HvMh"
+constexpr size_t kNonceBytes = 32;
+constexpr size_t kMacBytes = 32;
+constexpr size_t kFieldBytes = 4 + 4 + 8 + 4 + 4;
+constexpr size_t kHelloBytes = kFieldBytes + kNonceBytes + kMacBytes;
+constexpr size_t kAnswerBytes = kNonceBytes + kMacBytes;
+
+constexpr std::string_view kHelloLabel = "hvd mesh hello";
+constexpr std::string_view kAnswerLabel = "hvd mesh responder";
+constexpr std::string_view kProofLabel = "hvd mesh initiator";
+
+std::string RandomNonce() {
+  std::string nonce(kNonceBytes, '\0');
+  size_t have = 0;
+  while (have < nonce.size()) {
+    ssize_t got = ::getrandom(nonce.data() + have, nonce.size() - have, 0);
+    if (got > 0) have += static_cast<size_t>(got);
+  }
+  return nonce;
+}
+
+std::string Mac(const std::string& key, std::string_view label, std::string_view said,
+                std::string_view nonce = {}) {
+  std::string text = std::string(label) + '\0' + std::string(said) + std::string(nonce);
+  std::string mac(kMacBytes, '\0');
+  unsigned int bytes = 0;
+  ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+         reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(mac.data()), &bytes);
+  return mac;
+}
+
+bool SameMac(std::string_view a, const std::string& b) {
+  return a.size() == b.size() && ::CRYPTO_memcmp(a.data(), b.data(), b.size()) == 0;
+}
+
+}  // namespace
+
+MeshInitiator::MeshInitiator(const MeshIdentity& identity, uint32_t peer) : key_(identity.job_key) {
+  ByteWriter writer;
+  writer.Put(kMagic).Put(kMeshVersion).Put(identity.epoch).Put(identity.rank).Put(peer);
+  hello_ = writer.Take() + RandomNonce();
+  hello_ += Mac(key_, kHelloLabel, hello_);
+}
+
+size_t MeshInitiator::Wanted() const { return kAnswerBytes - answer_.size(); }
+
+Result<std::string> MeshInitiator::Receive(std::string_view bytes) {
+  answer_.append(bytes.substr(0, Wanted()));
+  if (Wanted() > 0) return std::string();
+  std::string_view answer = answer_;
+  std::string_view nonce = answer.substr(0, kNonceBytes);
+  if (!SameMac(answer.substr(kNonceBytes), Mac(key_, kAnswerLabel, hello_, nonce))) {
+    return InvalidArgument("another program answers there, or one of another job");
+  }
+  return Mac(key_, kProofLabel, hello_, nonce);
+}
+
+size_t MeshResponder::Wanted() const {
+  return hello_.size() < kHelloBytes ? kHelloBytes - hello_.size() : kMacBytes - proof_.size();
+}
+
+Result<std::string> MeshResponder::Receive(std::string_view bytes) {
+  if (hello_.size() < kHelloBytes) {
+    hello_.append(bytes.substr(0, Wanted()));
+    return hello_.size() < kHelloBytes ? std::string() : CheckHello();
+  }
+  proof_.append(bytes.substr(0, Wanted()));
+  return Wanted() > 0 ? std::string() : CheckProof();
+}
+
+Result<std::string> MeshResponder::CheckHello() {
+  std::string_view said = std::string_view(hello_).substr(0, kFieldBytes + kNonceBytes);
+  ByteReader reader(said);
+  bool ours = reader.Get<uint32_t>() == kMagic;
+  ours = reader.Get<uint32_t>() == kMeshVersion && ours;
+  ours = reader.Get<uint64_t>() == identity_.epoch && ours;
+  peer_ = reader.Get<uint32_t>();
+  ours = reader.Get<uint32_t>() == identity_.rank && ours;
+  std::string_view mac = std::string_view(hello_).substr(said.size());
+  if (!ours || !SameMac(mac, Mac(identity_.job_key, kHelloLabel, said))) {
+    return InvalidArgument("a hello that is none of this job and epoch");
+  }
+  nonce_ = RandomNonce();
+  return nonce_ + Mac(identity_.job_key, kAnswerLabel, hello_, nonce_);
+}
+
+Result<std::string> MeshResponder::CheckProof() {
+  if (!SameMac(proof_, Mac(identity_.job_key, kProofLabel, hello_, nonce_))) {
+    return InvalidArgument("a proof that does not fit");
+  }
+  return std::string();
+}
+
+}  // namespace hvd

@@ -1,0 +1,69 @@
+// How two processes of a job prove to each other that they hold the job's key, before anything else is said. Neither the
+// key nor anything that depends on it alone goes over the wire, and whoever cannot prove the key is told nothing:
+//
+//   initiator: hello   magic, version, epoch, both ranks, nonce, MAC over all of it
+//   responder: (after checking it) nonce, MAC over the hello and both nonces
+//   initiator: (after checking it) another MAC over the same; frames follow at once
+//
+// HMAC-SHA256 with a label per message. Pure but for the random numbers: bytes go in and out, a few and a fixed number.
+#ifndef HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
+#define HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+inline constexpr uint32_t kMeshVersion = 1;
+
+struct MeshIdentity {
+  std::string job_key;
+  uint64_t epoch = 0;
+  uint32_t rank = 0;
+};
+
+// The side that connects.
+class MeshInitiator {
+ public:
+  MeshInitiator(const MeshIdentity& identity, uint32_t peer);
+
+  // Sent first.
+  const std::string& hello() const { return hello_; }
+  // How many bytes of the answer are missing; no more than these may be read.
+  size_t Wanted() const;
+  // The proof to be sent, once the answer is whole; until then nothing. Not ok: the other side is none of ours.
+  Result<std::string> Receive(std::string_view bytes);
+
+ private:
+  const std::string key_;
+  std::string hello_;
+  std::string answer_;
+};
+
+// The side that is connected to.
+class MeshResponder {
+ public:
+  explicit MeshResponder(const MeshIdentity& identity) : identity_(identity) {}
+
+  size_t Wanted() const;
+  // What is to be sent now, perhaps nothing. Not ok: close without a word.
+  Result<std::string> Receive(std::string_view bytes);
+  // Who it is, once Wanted() is 0.
+  uint32_t peer() const { return peer_; }
+
+ private:
+  Result<std::string> CheckHello();
+  Result<std::string> CheckProof();
+
+  const MeshIdentity identity_;
+  std::string hello_, nonce_, proof_;
+  uint32_t peer_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_HANDSHAKE_H_

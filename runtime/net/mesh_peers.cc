@@ -1,0 +1,178 @@
+// The part of Mesh that reads, writes, connects and loses its peers. All of it runs under the mesh's lock.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "runtime/net/mesh.h"
+
+namespace hvd {
+namespace {
+
+// One turn at one connection; then others are looked at.
+constexpr size_t kMostReadAtOnce = 4 << 20;
+constexpr size_t kPiecesAtOnce = 32;
+
+std::string Words(int error) { return std::generic_category().message(error); }
+
+size_t BytesOf(std::span<const iovec> pieces) {
+  size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
+
+}  // namespace
+
+Mesh::Peer& Mesh::PeerOf(uint32_t rank) {
+  std::unique_ptr<Peer>& peer = peers_[rank];
+  if (peer == nullptr) peer = std::make_unique<Peer>(rank, options_.most_kept_bytes, any_);
+  return *peer;
+}
+
+Mesh::Peer* Mesh::FindPeer(uint64_t rank) {
+  auto at = peers_.find(static_cast<uint32_t>(rank));
+  return at == peers_.end() ? nullptr : at->second.get();
+}
+
+std::string Mesh::NameOf(const Peer& peer) const {
+  return "rank " + std::to_string(peer.rank) + (peer.address.empty() ? "" : " at " + peer.address);
+}
+
+// ---- connecting
+
+void Mesh::Connect(Peer& peer) {
+  if (peer.dial != Dial::kNone) return;
+  peer.dial = Dial::kUnderWay;
+  resolver_.Ask(peer.rank, SteadyNow() + options_.connect_timeout);
+}
+
+void Mesh::Resolved(uint32_t rank, Result<MeshRecord> record) {
+  std::lock_guard lock(mutex_);
+  Peer& peer = PeerOf(rank);
+  if (!peer.lost.ok() || !aborted_.ok()) return;
+  if (!record.ok()) {
+    Unreachable(rank, record.status());
+  } else {
+    connector_.Dial(rank, Reachable(*record, record_.machine), SteadyNow());
+  }
+  Kick();  // whoever polls has a new time to look at
+}
+
+void Mesh::Connected(uint32_t rank, UniqueFd socket, const std::string& address, bool incoming) {
+  Peer& peer = PeerOf(rank);
+  UniqueFd& place = incoming ? peer.in : peer.out;
+  if (!peer.lost.ok() || place.valid()) return;
+  place = std::move(socket);
+  if (peer.address.empty() || !incoming) peer.address = address;
+  MeshSource source = incoming ? MeshSource::kIncoming : MeshSource::kOutgoing;
+  uint32_t& events = incoming ? peer.in_events : peer.out_events;
+  events = EPOLLIN | EPOLLRDHUP;
+  epoll_event event{events, {.u64 = MeshEventKey(source, rank)}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, place.get(), &event);
+  if (incoming) return Read(peer, nullptr);
+  peer.dial = Dial::kDone;
+  Write(peer);
+}
+
+void Mesh::Unreachable(uint32_t rank, Status why) {
+  Peer& peer = PeerOf(rank);
+  Lose(peer, why.code() == Code::kAborted ? why : Aborted(why.message()));
+}
+
+// Looks for what can be done on both connections, and for nothing else.
+void Mesh::Arm(Peer& peer) {
+  uint32_t in = peer.reader.held() ? 0 : EPOLLIN | EPOLLRDHUP;
+  if (peer.in.valid() && in != peer.in_events) {
+    epoll_event event{in, {.u64 = MeshEventKey(MeshSource::kIncoming, peer.rank)}};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.in.get(), &event);
+    peer.in_events = in;
+  }
+  uint32_t out = EPOLLIN | EPOLLRDHUP;
+  if (!peer.outbox.empty()) out |= EPOLLOUT;
+  if (peer.out.valid() && out != peer.out_events) {
+    epoll_event event{out, {.u64 = MeshEventKey(MeshSource::kOutgoing, peer.rank)}};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.out.get(), &event);
+    peer.out_events = out;
+  }
+}
+
+// ---- moving bytes
+
+void Mesh::Read(Peer& peer, const MeshTransfer* until) {
+  if (!peer.in.valid()) return;
+  if (Status resumed = peer.reader.Resume(); !resumed.ok()) {
+    return EndOfIncoming(peer, resumed.message());
+  }
+  size_t total = 0;
+  std::array<iovec, 2> room;
+  while (total < kMostReadAtOnce && !(until != nullptr && until->done)) {
+    size_t pieces = peer.reader.Room(&room);
+    if (pieces == 0) break;  // held
+    ssize_t got = ::readv(peer.in.get(), room.data(), static_cast<int>(pieces));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got < 0) return EndOfIncoming(peer, Words(errno));
+    if (got == 0) return EndOfIncoming(peer, "it closed the connection");
+    total += static_cast<size_t>(got);
+    size_t asked = BytesOf({room.data(), pieces});
+    if (Status filled = peer.reader.Filled(static_cast<size_t>(got)); !filled.ok()) {
+      return EndOfIncoming(peer, filled.message());
+    }
+    if (static_cast<size_t>(got) < asked) break;  // there was no more
+  }
+  if (!peer.outbox.empty()) Write(peer);  // leave was given to send
+  Arm(peer);
+}
+
+void Mesh::Write(Peer& peer) {
+  std::array<iovec, kPiecesAtOnce> room;
+  while (peer.out.valid() && !peer.outbox.empty()) {
+    msghdr message{};
+    message.msg_iov = room.data();
+    message.msg_iovlen = peer.outbox.Pieces(room);
+    ssize_t sent = ::sendmsg(peer.out.get(), &message, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) break;
+    if (sent < 0) return EndOfOutgoing(peer, errno);
+    peer.outbox.Sent(static_cast<size_t>(sent));
+  }
+  Arm(peer);
+}
+
+// ---- losing a peer
+
+void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
+  const std::string& bye = peer.inbox.bye_text();
+  if (!peer.inbox.bye()) {
+    Lose(peer, Aborted(NameOf(peer) + " is gone: " + why));
+  } else if (bye.empty()) {
+    Lose(peer, Aborted(NameOf(peer) + " has left"));
+  } else {
+    AbortAll(Aborted(bye), bye);
+  }
+}
+
+// Its messages to us may still be under way, and its last words: the other connection says when they are over.
+void Mesh::EndOfOutgoing(Peer& peer, int error) {
+  std::string why = error == 0 ? "it closed the connection" : Words(error);
+  bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  peer.out.Reset();
+  if (!peer.in.valid() || silent) return EndOfIncoming(peer, why);
+  peer.outbox.Fail(Aborted(NameOf(peer) + " is gone: " + why));
+  Read(peer, nullptr);
+}
+
+void Mesh::Lose(Peer& peer, const Status& why) {
+  if (!peer.lost.ok()) return;
+  peer.lost = why;
+  if (!peer.LeftInPeace()) ++losses_;
+  peer.in.Reset();
+  peer.out.Reset();
+  peer.outbox.Fail(why);
+  peer.inbox.Fail(why);
+}
+
+}  // namespace hvd

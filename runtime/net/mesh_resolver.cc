@@ -1,0 +1,57 @@
+#include "runtime/net/mesh_resolver.h"
+
+namespace hvd {
+namespace {
+
+// One question of the directory; then the next peer has its turn.
+constexpr Duration kTurn = std::chrono::milliseconds(100);
+
+}  // namespace
+
+std::string MeshDirectoryKey(uint32_t rank) { return "mesh." + std::to_string(rank); }
+
+void MeshResolver::Ask(uint32_t rank, TimePoint deadline) {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  questions_.push_back({rank, deadline});
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  changed_.notify_one();
+}
+
+void MeshResolver::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void MeshResolver::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !questions_.empty(); });
+    if (stopping_) return;
+    Question question = questions_.front();
+    questions_.pop_front();
+    lock.unlock();
+    bool answered = TryOne(question);
+    lock.lock();
+    if (!answered) questions_.push_back(question);
+  }
+}
+
+bool MeshResolver::TryOne(const Question& question) {
+  Result<std::string> text = directory_.Get(MeshDirectoryKey(question.rank), kTurn);
+  if (!text.ok() && text.status().code() == Code::kInProgress) {
+    if (SteadyNow() < question.deadline) return false;
+    answer_(question.rank, Aborted("rank " + std::to_string(question.rank) +
+                                   " has not said in time where it listens; it has not come as "
+                                   "far as this rank, or it hangs"));
+    return true;
+  }
+  answer_(question.rank, text.ok() ? DecodeMeshRecord(*text) : Result<MeshRecord>(text.status()));
+  return true;
+}
+
+}  // namespace hvd

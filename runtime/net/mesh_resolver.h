@@ -1,0 +1,57 @@
+// Asks the directory where peers listen, in a thread of its own, because the directory blocks. The thread exists from the
+// first question on.
+#ifndef HVD_RUNTIME_NET_MESH_RESOLVER_H_
+#define HVD_RUNTIME_NET_MESH_RESOLVER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "runtime/net/directory.h"
+#include "runtime/net/mesh_address.h"
+
+namespace hvd {
+
+// Where a rank of the mesh keeps its record.
+std::string MeshDirectoryKey(uint32_t rank);
+
+class MeshResolver {
+ public:
+  using Answer = std::function<void(uint32_t rank, Result<MeshRecord> record)>;
+
+  // `answer` is called in the resolver's thread, once for each question.
+  MeshResolver(Directory& directory, Answer answer)
+      : directory_(directory), answer_(std::move(answer)) {}
+  ~MeshResolver() { Stop(); }
+
+  // kAborted is the answer when the rank's record has not come by `deadline`.
+  void Ask(uint32_t rank, TimePoint deadline);
+  // No answer comes any more. Takes as long as a question of the directory, a tenth of a second at most.
+  void Stop();
+
+ private:
+  struct Question {
+    uint32_t rank;
+    TimePoint deadline;
+  };
+
+  void Run();
+  // False when the question is still open.
+  bool TryOne(const Question& question);
+
+  Directory& directory_;
+  const Answer answer_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Question> questions_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_RESOLVER_H_

@@ -1,0 +1,275 @@
+// Ranks that nobody of ours started, with the real adopting agent: they find it, form worlds of one and of several hosts,
+// and hear of each other's ends. A rank is an AgentBootstrap; all of them live in this process.
+#include "launcher/adopt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/core/adopt_door.h"
+#include "runtime/core/agent_bootstrap.h"
+#include "test/fakes/http_key_values.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr Duration kLong = std::chrono::seconds(60);
+
+std::string FreshJob() {
+  static int count = 0;
+  return "adopt_test " + std::to_string(::getpid()) + " " + std::to_string(++count);
+}
+
+// Ranks of one job, dealt out to its hosts in turn.
+class Job {
+ public:
+  explicit Job(uint32_t size, uint32_t hosts = 1, std::string store = "",
+               std::string name = FreshJob(), std::string hvdrun = HVDRUN_PATH)
+      : name_(std::move(name)) {
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      ForeignRank r{"a test",     name_, "host" + std::to_string(rank % hosts),
+                    rank,         size,  rank / hosts,
+                    size / hosts, store};
+      ranks_.push_back(r);
+      bootstraps_.push_back(Make(r, hvdrun));
+    }
+  }
+
+  static std::unique_ptr<AgentBootstrap> Make(const ForeignRank& rank,
+                                              const std::string& hvdrun = HVDRUN_PATH) {
+    return std::make_unique<AgentBootstrap>(std::make_unique<AdoptDoor>(rank, hvdrun));
+  }
+
+  // All at once.
+  std::vector<Result<World>> Join() {
+    std::vector<Result<World>> worlds;
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) worlds.emplace_back(Internal("no answer"));
+    Each([&](uint32_t rank) { worlds[rank] = at(rank).Join(kLong); });
+    return worlds;
+  }
+  // The rank is known to its agent, and does not wait for a world.
+  void Meet(uint32_t rank) { EXPECT_TRUE(at(rank).segments().Allocate(4096).ok()); }
+  void Leave(uint64_t epoch) {
+    Each([&](uint32_t rank) { at(rank).Leave(epoch); });
+  }
+  // The process of the rank is gone.
+  void Kill(uint32_t rank) { bootstraps_[rank].reset(); }
+  void Each(const std::function<void(uint32_t)>& act) {
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) threads.emplace_back(act, rank);
+    for (std::thread& thread : threads) thread.join();
+  }
+  AgentBootstrap& at(uint32_t rank) { return *bootstraps_[rank]; }
+  const ForeignRank& rank(uint32_t rank) const { return ranks_[rank]; }
+  const std::string& name() const { return name_; }
+
+  // Whether the agents have ended once no rank is left.
+  bool AgentsEnd() {
+    for (auto& bootstrap : bootstraps_) bootstrap.reset();
+    return std::all_of(ranks_.begin(), ranks_.end(), [](const ForeignRank& rank) {
+      std::string address = AdoptAddress(AdoptedJobId(rank), ::geteuid());
+      TimePoint deadline = SteadyNow() + kLong;
+      while (SteadyNow() < deadline) {
+        Result<UniqueFd> listener = ListenLinkIfFree(address);
+        if (listener.ok() && listener->valid()) return true;
+        ::sched_yield();
+      }
+      return false;
+    });
+  }
+
+ private:
+  std::string name_;
+  std::vector<ForeignRank> ranks_;
+  std::vector<std::unique_ptr<AgentBootstrap>> bootstraps_;
+};
+
+void ExpectWorld(const std::vector<Result<World>>& worlds, uint64_t epoch, uint32_t hosts) {
+  for (uint32_t rank = 0; rank < worlds.size(); ++rank) {
+    ASSERT_TRUE(worlds[rank].ok()) << worlds[rank].status().message();
+    const World& world = worlds[rank].value();
+    EXPECT_EQ(world.epoch, epoch);
+    EXPECT_EQ(world.rank, rank);
+    EXPECT_EQ(world.size, worlds.size());
+    EXPECT_EQ(world.hosts, hosts);
+    EXPECT_EQ(world.local_rank, rank / hosts);
+    EXPECT_EQ(world.local_size, worlds.size() / hosts);
+    EXPECT_EQ(world.cross_rank, rank % hosts);
+    EXPECT_EQ(world.cross_size, hosts);
+    EXPECT_TRUE(world.homogeneous);
+    EXPECT_EQ(world.page.header().epoch, epoch);
+    for (uint32_t peer = 0; peer < worlds.size(); ++peer)
+      EXPECT_EQ(world.places[peer], (RankPlace{peer % hosts, peer / hosts}));
+  }
+}
+
+TEST(Adopt, RanksOfOneHostFormWorldAfterWorldWithOneAgent) {
+  Job job(4);
+  for (uint64_t epoch = 1; epoch <= 20; ++epoch) {
+    ExpectWorld(job.Join(), epoch, 1);
+    job.Leave(epoch);
+  }
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, JobsSideBySideNeverMeet) {
+  Job a(2), b(3);
+  std::vector<Result<World>> of_a;
+  std::thread joins([&] { of_a = a.Join(); });
+  ExpectWorld(b.Join(), 1, 1);
+  joins.join();
+  ExpectWorld(of_a, 1, 1);
+  EXPECT_TRUE(a.AgentsEnd() && b.AgentsEnd());
+}
+
+TEST(Adopt, ADeathBreaksTheWorldOfTheOthers) {
+  Job job(3);
+  std::vector<Result<World>> worlds = job.Join();
+  ExpectWorld(worlds, 1, 1);
+  std::thread waits([&] {
+    Status broken = job.at(0).directory().Get("never", kLong).status();
+    EXPECT_EQ(broken.code(), Code::kAborted);
+    EXPECT_THAT(broken.message(),
+                MatchesRegex("rank 1 \\(pid [0-9]+ on host host0\\) died in the middle of the job, "
+                             "without hvd.shutdown\\(\\)"));
+  });
+  job.Kill(1);
+  waits.join();
+  EXPECT_TRUE(worlds[2]->page.broken());
+  Status again = job.at(0).Join(kLong).status();
+  EXPECT_THAT(again.message(), HasSubstr("so the world of 3 cannot form again"));
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, WhoWaitsForARankThatEndsIsTold) {
+  Job job(2);
+  job.Meet(0);
+  std::thread waits([&] {
+    EXPECT_THAT(job.at(0).Join(kLong).status().message(),
+                MatchesRegex("rank 1 \\(pid [0-9]+ on host host0\\) ended while it waited in "
+                             "hvd.init\\(\\), so the world of 2 cannot form"));
+  });
+  // As a rank does whose patience is shorter.
+  Status gave_up = Job::Make(job.rank(1))->Join(std::chrono::milliseconds(1)).status();
+  EXPECT_THAT(gave_up.message(), HasSubstr("not every rank called hvd.init() within 1 ms"));
+  waits.join();
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, ANewProcessMayTakeThePlaceOfOneThatLeft) {
+  Job job(2);
+  ExpectWorld(job.Join(), 1, 1);
+  job.Leave(1);
+  job.Kill(1);
+  auto successor = Job::Make(job.rank(1));
+  Result<World> world = Internal("did not join");
+  std::thread joins([&] { world = successor->Join(kLong); });
+  Result<World> other = job.at(0).Join(kLong);
+  joins.join();
+  ASSERT_TRUE(world.ok() && other.ok()) << world.status().message() << other.status().message();
+  EXPECT_EQ(world->epoch, 2u);
+  successor->Leave(2);
+  successor.reset();
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, WhatALauncherGotWrongIsRefused) {
+  Job job(2);
+  job.Meet(0);
+  ForeignRank wrong_size = job.rank(1), twice = job.rank(1), same_slot = job.rank(1);
+  wrong_size.size = 3;
+  twice.rank = 0;
+  same_slot.local_rank = 0;
+  EXPECT_THAT(Job::Make(wrong_size)->Join(kLong).status().message(),
+              HasSubstr("rank 1 of 3, but the world has 2 ranks"));
+  EXPECT_THAT(Job::Make(twice)->Join(kLong).status().message(),
+              HasSubstr("there is a rank 0 already, process"));
+  EXPECT_THAT(Job::Make(same_slot)->Join(kLong).status().message(),
+              HasSubstr("slot 0 is in use by process"));
+  ExpectWorld(job.Join(), 1, 1);
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, WithoutHvdrunThereIsASentence) {
+  Job job(2, 1, "", FreshJob(), "/nonexistent/hvdrun");
+  for (const Result<World>& world : job.Join()) {
+    EXPECT_THAT(world.status().message(), HasSubstr("/nonexistent/hvdrun"));
+    EXPECT_THAT(world.status().message(), HasSubstr("set HVD_HVDRUN"));
+  }
+  Job broken(2, 1, "", FreshJob(), "/bin/false");
+  for (const Result<World>& world : broken.Join())
+    EXPECT_THAT(world.status().message(), HasSubstr("ended at once with status 1"));
+}
+
+TEST(Adopt, HostsMeetByAKeyValueServer) {
+  HttpKeyValues server;
+  Job job(4, 2, server.server());
+  for (uint64_t epoch = 1; epoch <= 5; ++epoch) {
+    std::vector<Result<World>> worlds = job.Join();
+    ExpectWorld(worlds, epoch, 2);
+    std::string key = worlds[0]->data_key;
+    EXPECT_EQ(key.size(), 64u);
+    for (const Result<World>& world : worlds) {
+      EXPECT_EQ(world->data_key, key);
+      EXPECT_EQ(world->listen.addresses, std::vector<std::string>{"127.0.0.1"});
+    }
+    job.Leave(epoch);
+  }
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, TheDirectoryReachesOtherHosts) {
+  HttpKeyValues server;
+  Job job(4, 2, server.server());
+  for (uint64_t epoch = 1; epoch <= 2; ++epoch) {
+    ExpectWorld(job.Join(), epoch, 2);
+    std::string value(3000, static_cast<char>(epoch));
+    job.Each([&](uint32_t rank) {
+      Directory& directory = job.at(rank).directory();
+      if (rank == 3) {
+        EXPECT_TRUE(directory.Put("address/3", value).ok());
+      }
+      EXPECT_EQ(directory.Get("address/3", kLong).value(), value);
+    });
+    job.Leave(epoch);
+  }
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, ADeathBreaksTheWorldOnOtherHosts) {
+  HttpKeyValues server;
+  Job job(4, 2, server.server());
+  ExpectWorld(job.Join(), 1, 2);
+  std::thread waits([&] {
+    EXPECT_THAT(job.at(0).directory().Get("never", kLong).status().message(),
+                HasSubstr("on host host1) died in the middle of the job"));
+  });
+  job.Kill(3);
+  waits.join();
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, WhatAnEarlierJobLeftInTheServerIsPassedOver) {
+  HttpKeyValues server;
+  std::string name = FreshJob();
+  for (int round = 0; round < 3; ++round) {
+    Job job(4, 2, server.server(), name);
+    ExpectWorld(job.Join(), 1, 2);
+    job.Leave(1);
+    EXPECT_TRUE(job.AgentsEnd());
+  }
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,67 @@
+// What goes wrong, one per run, for test/system/test_mpi.py: each rank prints the sentence it got, and stays until the test ends mpirun.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <thread>
+
+#include "mpi_rig.h"
+
+namespace hvd::test {
+namespace {
+
+void Say(uint32_t rank, const Status& status) {
+  std::printf("rank %u: code %d: %s\n", rank, static_cast<int>(status.code()),
+              status.message().c_str());
+  std::fflush(stdout);
+}
+
+Status AllreduceOnce(Rig& rig, uint64_t tag, TimePoint deadline) {
+  std::vector<uint32_t> all = rig.Everybody();
+  std::vector<float> data(100'000, 1.0f);
+  return rig.cross->Allreduce({{all, rig.world->rank()}, tag, deadline}, {}, data.data(),
+                              data.size());
+}
+
+// Waits, for the test to look on, until the launcher ends this process or a minute is over.
+void Linger() { std::this_thread::sleep_for(std::chrono::seconds(60)); }
+
+}  // namespace
+
+int RunEnd(const std::string& name) {
+  Rig& rig = TheRig();
+  uint32_t rank = rig.world->rank(), last = rig.world->size() - 1;
+  Status first = AllreduceOnce(rig, 1, Rig::Soon());
+  if (!first.ok()) Say(rank, first);
+  if (name == "absent") {  // the last rank does not take part
+    if (rank == last) {
+      Linger();
+    } else {
+      Say(rank, AllreduceOnce(rig, 2, Rig::In(500)));
+    }
+  } else if (name == "killed") {
+    if (rank == last) ::kill(::getpid(), SIGKILL);
+    Say(rank, AllreduceOnce(rig, 2, Rig::In(500)));
+  } else if (name == "abort") {  // another thread of the last rank aborts while all wait for rank 0
+    std::thread aborter;
+    if (rank == last) {
+      aborter = std::thread([&] { rig.cross->Abort(Aborted("rank 7 is gone, says its agent")); });
+    }
+    if (rank != 0) {
+      Say(rank, AllreduceOnce(rig, 2, Rig::Soon()));
+    } else {
+      Say(rank, rig.cross->Receive(last, 9, Rig::Soon()).status());
+    }
+    if (aborter.joinable()) aborter.join();
+    Status later = AllreduceOnce(rig, 3, Rig::Soon());
+    if (later.code() != Code::kAborted) Say(rank, Internal("the next call did not fail"));
+  }
+  // The contract of a failed call: nothing hangs on the way out, and MPI is not finalised.
+  rig.Close();
+  std::printf("rank %u left\n", rank);
+  std::fflush(stdout);
+  Linger();  // mpirun ends the others when one leaves, and their words would be lost
+  ::_exit(3);
+}
+
+}  // namespace hvd::test

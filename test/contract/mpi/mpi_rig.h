@@ -1,0 +1,58 @@
+// One rank of the tests under mpirun: the plug-in, loaded as libhvd.so does, and the world of all ranks.
+#ifndef HVD_TEST_CONTRACT_MPI_MPI_RIG_H_
+#define HVD_TEST_CONTRACT_MPI_MPI_RIG_H_
+
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/mpi/mpi_plugin.h"
+
+namespace hvd::test {
+
+struct Rig {
+  MpiPlugin plugin;
+  std::unique_ptr<MpiWorld> world;
+  std::unique_ptr<Cross> cross;
+  bool one_thread = false;
+
+  // The sentence why not, or "".
+  std::string Open() {
+    Result<MpiPlugin> loaded = LoadMpiPlugin(HVD_MPI_FOLDER);
+    if (!loaded.ok()) return loaded.status().message();
+    plugin = *loaded;
+    MpiJoinOptions options{.one_thread = one_thread, .deadline = Soon()};
+    Status status;
+    world.reset(plugin.join(&options, &status));
+    if (world == nullptr) return status.message();
+    Result<std::unique_ptr<Cross>> opened = world->OpenCross();
+    if (!opened.ok()) return opened.status().message();
+    cross = std::move(*opened);
+    return "";
+  }
+  void Close() {
+    cross.reset();
+    world.reset();
+    plugin.finish();
+  }
+
+  static TimePoint Soon() { return SteadyNow() + std::chrono::seconds(60); }
+  static TimePoint In(int ms) { return SteadyNow() + std::chrono::milliseconds(ms); }
+  std::vector<uint32_t> Everybody() const {
+    std::vector<uint32_t> ranks(world->size());
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    return ranks;
+  }
+};
+
+// The rig of this process, opened by main.
+Rig& TheRig();
+
+// What happens when something goes wrong: prints what the calls said and leaves without MPI_Finalize.
+int RunEnd(const std::string& name);
+
+}  // namespace hvd::test
+
+#endif  // HVD_TEST_CONTRACT_MPI_MPI_RIG_H_

@@ -1,0 +1,81 @@
+"""Several optimizers in one process: parameters that are called alike do not get in each other's way."""
+
+import torch
+
+import horovod.torch as hvd
+
+hvd.init()
+torch.set_num_threads(1)
+size, rank = hvd.size(), hvd.rank()
+
+
+def make_model(seed):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 4)).double()
+
+
+def batch(r, step):
+    torch.manual_seed(100 * step + r)
+    return torch.randn(6, 4, dtype=torch.float64)
+
+
+def alternating(named):
+    """A generator and a discriminator: both have gradients in flight at the same time."""
+    models = [make_model(1), make_model(2)]
+    references = [make_model(1), make_model(2)]
+    optimizers = [hvd.DistributedOptimizer(torch.optim.SGD(m.parameters(), lr=0.1),
+                                           named_parameters=m.named_parameters() if named else None) for m in models]
+    plain = [torch.optim.SGD(m.parameters(), lr=0.1) for m in references]
+    for step in range(4):
+        models[1](models[0](batch(rank, step))).pow(2).mean().backward()
+        for o in optimizers:
+            assert o._handles
+        for o in optimizers[::-1] if step % 2 else optimizers:
+            o.step()
+            o.zero_grad()
+        losses = [references[1](references[0](batch(r, step))).pow(2).mean() for r in range(size)]
+        (sum(losses) / size).backward()
+        for o in plain:
+            o.step()
+            o.zero_grad()
+    for model, reference in zip(models, references):
+        for p, q in zip(model.parameters(), reference.parameters()):
+            assert torch.allclose(p, q, rtol=1e-9, atol=1e-12)
+
+
+def shared_parameters():
+    """One layer that two optimizers step in turn."""
+    shared = torch.nn.Linear(4, 4).double()
+    hvd.broadcast_parameters(shared.state_dict(), root_rank=0)
+    heads = [make_model(3), make_model(4)]
+    for head in heads:
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(list(shared.parameters()) + list(head.parameters()), lr=0.1))
+        for step in range(2):
+            optimizer.zero_grad()
+            head(shared(batch(rank, step))).pow(2).mean().backward()
+            optimizer.step()
+        del optimizer
+    everywhere = hvd.allgather_object([p.tolist() for p in shared.parameters()])
+    assert everywhere == [everywhere[0]] * size
+
+
+def wrapped_once_more_on_one_rank():
+    """A rank that wraps its optimizer again, say after loading a checkpoint, still meets the others."""
+    model = make_model(5)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    if rank == 0:
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    for step in range(2):
+        optimizer.zero_grad()
+        model(batch(rank, step)).pow(2).mean().backward()
+        optimizer.step()
+    everywhere = hvd.allgather_object([p.tolist() for p in model.parameters()])
+    assert everywhere == [everywhere[0]] * size
+
+
+for part, arguments in ((alternating, (True,)), (alternating, (False,)), (shared_parameters, ()),
+                        (wrapped_once_more_on_one_rank, ())):
+    part(*arguments)
+    hvd.barrier()
+    assert not hvd.mpi_ops._handle_map
+print('ok', flush=True)

@@ -1,0 +1,58 @@
+#include "runtime/net/layout.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/net/directory.h"
+
+namespace hvd {
+namespace {
+
+using Places = std::vector<RankPlace>;
+using Runs = std::vector<RankRun>;
+
+TEST(Layout, RanksHostByHostAreOneRunPerHost) {
+  Places places = {{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}};
+  EXPECT_EQ(RunsOf(places), (Runs{{0, 0, 3}, {1, 0, 2}}));
+  EXPECT_EQ(PlacesOf(RunsOf(places), 5).value(), places);
+}
+
+TEST(Layout, RanksDealtOutInTurnSurvive) {
+  Places places = {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}};
+  EXPECT_EQ(RunsOf(places).size(), 5u);
+  EXPECT_EQ(PlacesOf(RunsOf(places), 5).value(), places);
+}
+
+TEST(Layout, LocalRanksNeedNotFollowTheWorldRanks) {
+  Places places = {{0, 1}, {0, 0}, {1, 0}};
+  EXPECT_EQ(PlacesOf(RunsOf(places), 3).value(), places);
+}
+
+TEST(Layout, WhatIsNoWorldIsRefused) {
+  const uint32_t huge = 4'000'000'000;
+  struct Case {
+    const char* what;
+    Runs runs;
+    uint32_t size;
+  };
+  for (const Case& c : {Case{"nobody", {}, 0}, Case{"too few", {{0, 0, 2}}, 3},
+                        Case{"too many", {{0, 0, 3}}, 2}, Case{"huge", {{0, 0, huge}}, huge},
+                        Case{"wraps around", {{0, 0, huge}, {0, 0, huge}}, huge + huge},
+                        Case{"a host left out", {{0, 0, 1}, {2, 0, 1}}, 2},
+                        Case{"no host 0", {{1, 0, 2}}, 2}, Case{"no local rank 0", {{0, 1, 2}}, 2},
+                        Case{"a local rank left out", {{0, 0, 1}, {0, 2, 1}}, 2},
+                        Case{"one place twice", {{0, 0, 2}, {0, 1, 1}}, 3},
+                        Case{"numbers wrap", {{0, 0, 1}, {0, ~0U, 2}}, 3}}) {
+    EXPECT_FALSE(PlacesOf(c.runs, c.size).ok()) << c.what;
+  }
+}
+
+TEST(Directory, KeysArePrintableAndShort) {
+  EXPECT_TRUE(CheckDirectoryKey("leader/0.address").ok());
+  for (const std::string& bad :
+       {std::string(), std::string("a b"), std::string("a\n"), std::string("\xc3\xa4"),
+        std::string("a\0b", 3), std::string(kMaxDirectoryKey + 1, 'k')})
+    EXPECT_FALSE(CheckDirectoryKey(bad).ok());
+}
+
+}  // namespace
+}  // namespace hvd

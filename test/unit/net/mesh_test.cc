@@ -1,0 +1,561 @@
+#include "runtime/net/mesh.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "test/fakes/memory_directory.h"
+
+namespace hvd {
+namespace {
+
+using test::MemoryDirectory;
+
+TimePoint Soon() { return SteadyNow() + std::chrono::seconds(60); }
+
+MeshOptions OptionsOf(uint32_t rank) {
+  MeshOptions options{.rank = rank, .epoch = 7, .job_key = "the key of the job"};
+  options.listen.addresses = {"127.0.0.1"};
+  return options;
+}
+
+std::unique_ptr<Mesh> OpenMesh(MeshOptions options, Directory& directory) {
+  Result<std::unique_ptr<Mesh>> mesh = Mesh::Open(std::move(options), directory);
+  EXPECT_TRUE(mesh.ok()) << mesh.status().message();
+  return mesh.ok() ? std::move(*mesh) : nullptr;
+}
+
+std::span<const std::byte> AsBytes(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+std::span<std::byte> Room(std::string& text) {
+  return {reinterpret_cast<std::byte*>(text.data()), text.size()};
+}
+
+const std::array<std::byte, 1> kOneByte{};
+
+void ExpectOk(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
+
+void SendText(Mesh& mesh, uint32_t peer, MeshTag tag, const std::string& text) {
+  MeshHandle sent = mesh.Send(peer, tag, AsBytes(text));
+  ExpectOk(mesh.Wait(sent, Soon()));
+}
+std::string ReceiveText(Mesh& mesh, uint32_t peer, MeshTag tag, size_t bytes) {
+  std::string text(bytes, '\0');
+  MeshHandle received = mesh.Receive(peer, tag, Room(text));
+  ExpectOk(mesh.Wait(received, Soon()));
+  return text;
+}
+// A message of each, so that both directions are connected.
+void Greet(Mesh& a, uint32_t rank_a, Mesh& b, uint32_t rank_b) {
+  SendText(a, rank_b, {1, 1}, "hi");
+  SendText(b, rank_a, {1, 1}, "ho");
+  EXPECT_EQ(ReceiveText(a, rank_b, {1, 1}, 2), "ho");
+  EXPECT_EQ(ReceiveText(b, rank_a, {1, 1}, 2), "hi");
+}
+
+// A program that is none of ours and connects to a mesh.
+class Stranger {
+ public:
+  explicit Stranger(const Mesh& mesh) {
+    Result<MeshAddress> address = ParseMeshEndpoint(mesh.record().endpoints.at(0));
+    socket_.Reset(::socket(address->family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket_.get(), address->get(), address->length), 0);
+    timeval patience{60, 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  void Say(const std::string& bytes) {
+    [[maybe_unused]] ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  // What was heard until the other side closed.
+  std::string HearOut() {
+    std::string heard;
+    char buffer[256];
+    while (true) {
+      ssize_t got = ::recv(socket_.get(), buffer, sizeof buffer, 0);
+      EXPECT_FALSE(got < 0 && errno == EAGAIN) << "it was not closed";
+      if (got <= 0) return heard;
+      heard.append(buffer, static_cast<size_t>(got));
+    }
+  }
+  std::string Hear(size_t bytes) {
+    std::string heard(bytes, '\0');
+    EXPECT_EQ(::recv(socket_.get(), heard.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
+    return heard;
+  }
+
+ private:
+  UniqueFd socket_;
+};
+
+class MeshPair : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    a_ = OpenMesh(OptionsOf(0), directory_);
+    b_ = OpenMesh(OptionsOf(1), directory_);
+  }
+  MemoryDirectory directory_;
+  std::unique_ptr<Mesh> a_, b_;
+};
+
+// ---- messages
+
+TEST_F(MeshPair, MessagesMatchByTagAndKeepTheirOrder) {
+  for (int n = 0; n < 20; ++n) {
+    SendText(*a_, 1, {1, 5}, "five" + std::to_string(n % 10));
+    SendText(*a_, 1, {2, 5}, "six" + std::to_string(n % 10));
+  }
+  for (int n = 0; n < 20; ++n) {
+    EXPECT_EQ(ReceiveText(*b_, 0, {2, 5}, 4), "six" + std::to_string(n % 10));
+  }
+  for (int n = 0; n < 20; ++n) {
+    EXPECT_EQ(ReceiveText(*b_, 0, {1, 5}, 5), "five" + std::to_string(n % 10));
+  }
+}
+
+TEST_F(MeshPair, EverySizeArrivesWhole) {
+  for (size_t bytes : {size_t{0}, size_t{1}, kMeshEagerBytes - 1, kMeshEagerBytes,
+                       kMeshEagerBytes + 1, size_t{5'000'001}}) {
+    std::string sent(bytes, '\0');
+    for (size_t i = 0; i < bytes; ++i) sent[i] = static_cast<char>(i * 31 + (i >> 12));
+    for (bool receiver_first : {true, false}) {
+      std::string received(bytes, '?');
+      MeshHandle to, from;
+      if (receiver_first) from = b_->Receive(0, {3, bytes}, Room(received));
+      to = a_->Send(1, {3, bytes}, AsBytes(sent));
+      if (!receiver_first) from = b_->Receive(0, {3, bytes}, Room(received));
+      // One thread waits for both: neither needs the other's thread to move on.
+      ExpectOk(b_->Wait(from, Soon()));
+      ExpectOk(a_->Wait(to, Soon()));
+      EXPECT_TRUE(received == sent) << bytes;
+    }
+  }
+}
+
+TEST_F(MeshPair, BothAtOnceAndManyAtATime) {
+  auto talk = [](Mesh& mesh, uint32_t peer, char mine, char theirs) {
+    std::vector<std::string> sent(40), received(40);
+    std::vector<MeshHandle> handles;
+    for (size_t i = 0; i < sent.size(); ++i) {
+      sent[i].assign(i * 20'000, mine);
+      received[i].assign(i * 20'000, '?');
+      handles.push_back(mesh.Send(peer, {9, i}, AsBytes(sent[i])));
+    }
+    for (size_t i = sent.size(); i-- > 0;) {
+      handles.push_back(mesh.Receive(peer, {9, i}, Room(received[i])));
+    }
+    for (MeshHandle& handle : handles) ExpectOk(mesh.Wait(handle, Soon()));
+    for (const std::string& text : received) EXPECT_EQ(text, std::string(text.size(), theirs));
+  };
+  std::thread other([&] { talk(*b_, 0, 'b', 'a'); });
+  talk(*a_, 1, 'a', 'b');
+  other.join();
+}
+
+TEST_F(MeshPair, ALargeMessageThatNobodyWantsYetHoldsUpNoOther) {
+  std::string large(3'000'000, 'l'), received(3'000'000, '?');
+  MeshHandle sent = a_->Send(1, {1, 1}, AsBytes(large));
+  SendText(*a_, 1, {1, 2}, "small");
+  EXPECT_EQ(ReceiveText(*b_, 0, {1, 2}, 5), "small");
+  MeshHandle got = b_->Receive(0, {1, 1}, Room(received));
+  ExpectOk(b_->Wait(got, Soon()));
+  ExpectOk(a_->Wait(sent, Soon()));
+  EXPECT_TRUE(received == large);
+}
+
+TEST(MeshTest, UnwantedMessagesAreKeptWithinABound) {
+  MemoryDirectory directory;
+  MeshOptions options = OptionsOf(1);
+  options.most_kept_bytes = 100'000;
+  std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
+  std::unique_ptr<Mesh> b = OpenMesh(options, directory);
+  std::string piece(50'000, 'p');
+  std::vector<MeshHandle> handles;
+  for (int i = 0; i < 1000; ++i) handles.push_back(a->Send(1, {1, 1}, AsBytes(piece)));
+  // 50 MB cannot all be on their way: the receiver does not read on, and the sender notices.
+  EXPECT_EQ(a->Wait(handles.back(), TimePoint{}).code(), Code::kInProgress);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(ReceiveText(*b, 0, {1, 1}, piece.size()), piece);
+  ExpectOk(a->Wait(handles.back(), Soon()));
+}
+
+TEST_F(MeshPair, ASizeThatDiffersIsAMismatchWithBothSizes) {
+  std::string room(7, '?');
+  MeshHandle received = b_->Receive(0, {1, 1}, Room(room));
+  SendText(*a_, 1, {1, 1}, "12345");
+  Status status = b_->Wait(received, Soon());
+  EXPECT_EQ(status.code(), Code::kMismatch);
+  EXPECT_NE(status.message().find("5 bytes where 7"), std::string::npos) << status.message();
+}
+
+TEST_F(MeshPair, AReceiveThatWasGivenUpGetsNothing) {
+  {
+    std::string gone(2, '?');
+    MeshHandle handle = b_->Receive(0, {1, 1}, Room(gone));
+    EXPECT_EQ(b_->Wait(handle, TimePoint{}).code(), Code::kInProgress);
+  }
+  SendText(*a_, 1, {1, 1}, "hi");
+  EXPECT_EQ(ReceiveText(*b_, 0, {1, 1}, 2), "hi");
+}
+
+TEST_F(MeshPair, NobodyTalksToHimself) {
+  MeshHandle handle = a_->Send(0, {}, {});
+  EXPECT_EQ(a_->Wait(handle, Soon()).code(), Code::kInvalidArgument);
+}
+
+TEST_F(MeshPair, TwoThreadsWaitAtOnce) {
+  auto serve = [&](Mesh& mesh, uint32_t peer, uint64_t channel) {
+    for (int n = 0; n < 200; ++n) {
+      SendText(mesh, peer, {channel, 0}, std::to_string(n % 10));
+      EXPECT_EQ(ReceiveText(mesh, peer, {channel, 0}, 1), std::to_string(n % 10));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t channel : {1, 2}) {
+    threads.emplace_back([&, channel] { serve(*a_, 1, channel); });
+    threads.emplace_back([&, channel] { serve(*b_, 0, channel); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// ---- who may talk
+
+void ExpectSilence(Mesh& mesh, const std::string& bytes) {
+  Stranger stranger(mesh);
+  stranger.Say(bytes);
+  EXPECT_EQ(stranger.HearOut(), "") << "a stranger was told something";
+}
+
+std::string HelloOf(const std::string& key, uint64_t epoch, uint32_t from, uint32_t to) {
+  return MeshInitiator({key, epoch, from}, to).hello();
+}
+
+TEST_F(MeshPair, StrangersHearNothing) {
+  const std::string key = OptionsOf(0).job_key;
+  ExpectSilence(*a_, std::string(88, 'x'));
+  ExpectSilence(*a_, "GET / HTTP/1.1\r\nHost: a host that has a name of a certain length\r\n\r\n" +
+                         std::string(88, ' '));
+  ExpectSilence(*a_, HelloOf("another key", 7, 1, 0));
+  ExpectSilence(*a_, HelloOf(key, 8, 1, 0));  // another epoch
+  ExpectSilence(*a_, HelloOf(key, 7, 0, 1));  // meant for another rank
+  std::string changed = HelloOf(key, 7, 1, 0);
+  changed[16] ^= 4;  // says that it is another rank
+  ExpectSilence(*a_, changed);
+  Greet(*a_, 0, *b_, 1);
+}
+
+TEST_F(MeshPair, ARecordedHelloIsNotEnough) {
+  Stranger stranger(*a_);
+  stranger.Say(HelloOf(OptionsOf(0).job_key, 7, 1, 0));
+  stranger.Hear(64);
+  stranger.Say(std::string(32, 'p'));
+  EXPECT_EQ(stranger.HearOut(), "");
+  Greet(*a_, 0, *b_, 1);
+}
+
+TEST(MeshTest, HalfOpenConnectionsEndInTime) {
+  MemoryDirectory directory;
+  MeshOptions options = OptionsOf(0);
+  options.handshake_timeout = std::chrono::milliseconds(20);
+  std::unique_ptr<Mesh> a = OpenMesh(options, directory);
+  std::unique_ptr<Mesh> b = OpenMesh(OptionsOf(1), directory);
+  Stranger silent(*a), slow(*a);
+  slow.Say(HelloOf(options.job_key, 7, 1, 0).substr(0, 40));
+  EXPECT_EQ(silent.HearOut(), "");
+  EXPECT_EQ(slow.HearOut(), "");
+  Greet(*a, 0, *b, 1);
+}
+
+TEST_F(MeshPair, ACrowdOfStrangersKeepsNobodyOut) {
+  std::vector<std::unique_ptr<Stranger>> crowd;
+  for (int i = 0; i < 400; ++i) crowd.push_back(std::make_unique<Stranger>(*a_));
+  Greet(*a_, 0, *b_, 1);
+}
+
+TEST(MeshTest, TheWrongKeyIsASentenceForWhoDials) {
+  MemoryDirectory directory;
+  MeshOptions options = OptionsOf(1);
+  options.job_key = "another key";
+  options.connect_timeout = std::chrono::milliseconds(300);
+  std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
+  std::unique_ptr<Mesh> b = OpenMesh(options, directory);
+  MeshHandle handle = b->Send(0, {}, kOneByte);
+  Status status = b->Wait(handle, Soon());
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_NE(status.message().find("rank 1 cannot reach rank 0 (127.0.0.1:"), std::string::npos)
+      << status.message();
+}
+
+TEST(MeshTest, WithoutAKeyNothingIsOpened) {
+  MemoryDirectory directory;
+  MeshOptions options = OptionsOf(1);
+  options.job_key.clear();
+  EXPECT_EQ(Mesh::Open(options, directory).status().code(), Code::kInvalidArgument);
+}
+
+// ---- ends
+
+TEST_F(MeshPair, APeerThatLeavesIsNamed) {
+  Greet(*a_, 0, *b_, 1);
+  std::string room(1, '?');
+  MeshHandle received = a_->Receive(1, {5, 5}, Room(room));
+  SendText(*b_, 0, {5, 6}, "last words");
+  b_.reset();
+  Status status = a_->Wait(received, Soon());
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_NE(status.message().find("rank 1 at 127.0.0.1:"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("has left"), std::string::npos) << status.message();
+  EXPECT_EQ(ReceiveText(*a_, 1, {5, 6}, 10), "last words");
+  MeshHandle sent = a_->Send(1, {5, 5}, kOneByte);
+  EXPECT_EQ(a_->Wait(sent, Soon()).code(), Code::kAborted);
+}
+
+// A process that plays rank 1 by hand, proves the key and then dies in the middle of a message.
+TEST_F(MeshPair, APeerThatDiesInTheMiddleOfAMessageIsNamed) {
+  std::string room(100'000, '?');
+  MeshHandle received = a_->Receive(1, {5, 5}, Room(room));
+  {
+    Stranger rank1(*a_);
+    MeshInitiator initiator({OptionsOf(0).job_key, 7, 1}, 0);
+    rank1.Say(initiator.hello());
+    rank1.Say(*initiator.Receive(rank1.Hear(64)));
+    MeshHeader header = EncodeMeshHeader({MeshFrameType::kData, 100'000, {5, 5}});
+    rank1.Say(std::string(reinterpret_cast<char*>(header.data()), header.size()) +
+              std::string(50'000, 'x'));
+  }
+  Status status = a_->Wait(received, Soon());
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_NE(status.message().find("is gone: it closed the connection"), std::string::npos)
+      << status.message();
+}
+
+TEST_F(MeshPair, APeerThatBreaksTheRulesIsLost) {
+  for (const std::string& rubbish : {std::string(64, 'x'), std::string(64, '\0')}) {
+    MemoryDirectory directory;
+    std::unique_ptr<Mesh> mesh = OpenMesh(OptionsOf(0), directory);
+    std::string room(1, '?');
+    MeshHandle received = mesh->Receive(1, {5, 5}, Room(room));
+    Stranger rank1(*mesh);
+    MeshInitiator initiator({OptionsOf(0).job_key, 7, 1}, 0);
+    rank1.Say(initiator.hello());
+    rank1.Say(*initiator.Receive(rank1.Hear(64)));
+    rank1.Say(rubbish);
+    EXPECT_EQ(rank1.HearOut(), "");
+    Status status = mesh->Wait(received, Soon());
+    EXPECT_NE(status.message().find("no frame of the mesh"), std::string::npos) << status.message();
+  }
+}
+
+TEST_F(MeshPair, AbortFromAnotherThreadEndsEveryWait) {
+  Greet(*a_, 0, *b_, 1);
+  std::string room(1'000'000, '?'), large(1'000'000, 'l');
+  std::vector<std::thread> waiters;
+  waiters.emplace_back([&] {
+    MeshHandle handle = a_->Receive(1, {5, 5}, Room(room));
+    EXPECT_EQ(a_->Wait(handle, Soon()).message(), "enough");
+  });
+  waiters.emplace_back([&] {
+    MeshHandle handle = a_->Send(1, {5, 6}, AsBytes(large));
+    EXPECT_EQ(a_->Wait(handle, Soon()).message(), "enough");
+  });
+  waiters.emplace_back([&] {
+    MeshHandle handle = a_->ReceiveSmall(kAnyMeshPeer, {5, 7});
+    EXPECT_EQ(a_->WaitSmall(handle, Soon()).status().message(), "enough");
+  });
+  waiters.emplace_back([&] {
+    MeshHandle handle = b_->ReceiveSmall(kAnyMeshPeer, {5, 7});
+    EXPECT_EQ(b_->WaitSmall(handle, Soon()).status().message(), "rank 0 gave up: enough");
+  });
+  a_->Abort(Aborted("enough"));
+  for (std::thread& waiter : waiters) waiter.join();
+  MeshHandle later = a_->Send(1, {}, {});
+  EXPECT_EQ(a_->Wait(later, Soon()).message(), "enough");
+}
+
+TEST(MeshTest, NobodyListensThere) {
+  MemoryDirectory directory;
+  std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
+  { std::unique_ptr<Mesh> gone = OpenMesh(OptionsOf(1), directory); }
+  MeshHandle handle = a->Send(1, {}, kOneByte);
+  Status status = a->Wait(handle, Soon());
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_NE(status.message().find("Connection refused"), std::string::npos) << status.message();
+}
+
+TEST(MeshTest, ARankThatNeverComesIsASentence) {
+  MemoryDirectory directory;
+  MeshOptions options = OptionsOf(0);
+  options.connect_timeout = std::chrono::milliseconds(10);
+  std::unique_ptr<Mesh> a = OpenMesh(options, directory);
+  MeshHandle handle = a->Send(1, {}, kOneByte);
+  Status status = a->Wait(handle, Soon());
+  EXPECT_NE(status.message().find("rank 1 has not said in time where it listens"),
+            std::string::npos)
+      << status.message();
+}
+
+TEST(MeshTest, ARankThatComesLateIsWaitedFor) {
+  MemoryDirectory directory;
+  std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
+  const std::string early = "early";
+  MeshHandle sent = a->Send(1, {1, 1}, AsBytes(early));
+  EXPECT_EQ(a->Wait(sent, TimePoint{}).code(), Code::kInProgress);
+  std::unique_ptr<Mesh> b = OpenMesh(OptionsOf(1), directory);
+  EXPECT_EQ(ReceiveText(*b, 0, {1, 1}, 5), "early");
+  ExpectOk(a->Wait(sent, Soon()));
+}
+
+// ---- where to listen
+
+TEST(MeshTest, Ipv6Loopback) {
+  MemoryDirectory directory;
+  MeshOptions a_options = OptionsOf(0), b_options = OptionsOf(1);
+  a_options.listen.addresses = b_options.listen.addresses = {"::1"};
+  Result<std::unique_ptr<Mesh>> a = Mesh::Open(a_options, directory);
+  if (!a.ok()) GTEST_SKIP() << "no IPv6 here: " << a.status().message();
+  std::unique_ptr<Mesh> b = OpenMesh(b_options, directory);
+  EXPECT_EQ((*a)->record().endpoints[0].rfind("[::1]:", 0), 0u);
+  Greet(**a, 0, *b, 1);
+}
+
+TEST(MeshTest, EveryInterface) {
+  MemoryDirectory directory;
+  MeshOptions a_options = OptionsOf(0), b_options = OptionsOf(1);
+  a_options.listen = b_options.listen = {};
+  std::unique_ptr<Mesh> a = OpenMesh(a_options, directory);
+  std::unique_ptr<Mesh> b = OpenMesh(b_options, directory);
+  Greet(*a, 0, *b, 1);
+}
+
+TEST(MeshTest, ThePortIsOfTheRangeAndAFullRangeIsASentence) {
+  MemoryDirectory directory;
+  std::unique_ptr<Mesh> first = OpenMesh(OptionsOf(0), directory);
+  uint16_t port = static_cast<uint16_t>(
+      std::stoi(first->record().endpoints[0].substr(std::strlen("127.0.0.1:"))));
+  MeshOptions options = OptionsOf(1);
+  options.listen.first_port = options.listen.last_port = port;
+  Result<std::unique_ptr<Mesh>> second = Mesh::Open(options, directory);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.status().message(),
+            "rank 1 cannot listen on 127.0.0.1 because none of the ports " + std::to_string(port) +
+                "-" + std::to_string(port) +
+                " is free for it; allow a wider range of ports, or end what listens there");
+  first.reset();
+  second = Mesh::Open(options, directory);
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  EXPECT_EQ((*second)->record().endpoints[0], "127.0.0.1:" + std::to_string(port));
+}
+
+TEST(MeshTest, WhatIsNoAddressIsASentence) {
+  MemoryDirectory directory;
+  MeshOptions options = OptionsOf(1);
+  options.listen.addresses = {"eth0"};
+  EXPECT_EQ(Mesh::Open(options, directory).status().message(), "'eth0' is no numeric address");
+  options = OptionsOf(1);
+  options.listen.first_port = 10;
+  EXPECT_EQ(Mesh::Open(options, directory).status().code(), Code::kInvalidArgument);
+}
+
+// ---- the pure parts
+
+TEST(MeshAddressTest, RecordsSurviveTheDirectory) {
+  MeshRecord record{"boot.1", {"10.0.0.1:4711", "[2001:db8::1]:4711", "127.0.0.1:4711"}};
+  Result<MeshRecord> read = DecodeMeshRecord(EncodeMeshRecord(record));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->machine, record.machine);
+  EXPECT_EQ(read->endpoints, record.endpoints);
+  for (const char* bad : {"", "m", "m ", "m 10.0.0.1", "m 10.0.0.1:0", "m 10.0.0.1:99999", "m x:1",
+                          "m 1.2.3.4:5x", " 1.2.3.4:5"}) {
+    EXPECT_FALSE(DecodeMeshRecord(bad).ok()) << bad;
+  }
+}
+
+TEST(MeshAddressTest, LoopbackIsForTheSameMachineAlone) {
+  MeshRecord record{"boot.1", {"10.0.0.1:1", "127.0.0.1:1", "[::1]:1"}};
+  std::vector<MeshAddress> here = Reachable(record, "boot.1"), there = Reachable(record, "boot.2");
+  ASSERT_EQ(here.size(), 2u);
+  EXPECT_EQ(here[0].Text(), "127.0.0.1:1");
+  EXPECT_EQ(here[1].Text(), "[::1]:1");
+  ASSERT_EQ(there.size(), 1u);
+  EXPECT_EQ(there[0].Text(), "10.0.0.1:1");
+  EXPECT_EQ(Reachable({"boot.1", {"10.0.0.1:1"}}, "boot.1").size(), 1u);
+}
+
+TEST(MeshFrameTest, HeadersSurviveTheWireAndRubbishDoesNot) {
+  MeshFrame frame{MeshFrameType::kData, 123'456'789, {42, 77}};
+  MeshHeader header = EncodeMeshHeader(frame);
+  Result<MeshFrame> read = DecodeMeshHeader(header.data());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->bytes, frame.bytes);
+  EXPECT_EQ(read->tag, frame.tag);
+  for (size_t i = 0; i < 8; ++i) {  // magic and type
+    MeshHeader bad = header;
+    bad[i] ^= std::byte{0x80};
+    EXPECT_FALSE(DecodeMeshHeader(bad.data()).ok()) << i;
+  }
+  EXPECT_FALSE(DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kReady, 1, {}}).data()).ok());
+  EXPECT_FALSE(
+      DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kBye, kMaxByeBytes + 1, {}}).data()).ok());
+  EXPECT_FALSE(
+      DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kData, kMaxMeshMessage + 1, {}}).data())
+          .ok());
+}
+
+TEST(MeshHandshakeTest, EachSideIsProven) {
+  MeshIdentity a{"key", 1, 5}, b{"key", 1, 6};
+  MeshInitiator initiator(a, 6);
+  MeshResponder responder(b);
+  std::string answer;
+  for (char c : initiator.hello()) {  // in the smallest pieces
+    Result<std::string> part = responder.Receive(std::string(1, c));
+    ASSERT_TRUE(part.ok());
+    answer += *part;
+  }
+  EXPECT_EQ(answer.size(), 64u);
+  Result<std::string> proof = initiator.Receive(answer);
+  ASSERT_TRUE(proof.ok());
+  ASSERT_TRUE(responder.Receive(*proof).ok());
+  EXPECT_EQ(responder.Wanted(), 0u);
+  EXPECT_EQ(responder.peer(), 5u);
+}
+
+TEST(MeshHandshakeTest, EveryBitCounts) {
+  MeshIdentity a{"key", 1, 5}, b{"key", 1, 6};
+  MeshInitiator initiator(a, 6);
+  for (size_t i = 0; i < initiator.hello().size(); ++i) {
+    std::string hello = initiator.hello();
+    hello[i] ^= 1;
+    EXPECT_FALSE(MeshResponder(b).Receive(hello).ok()) << i;
+  }
+  MeshResponder responder(b);
+  std::string answer = *responder.Receive(initiator.hello());
+  for (size_t i = 0; i < answer.size(); ++i) {
+    MeshInitiator other = initiator;
+    std::string changed = answer;
+    changed[i] ^= 1;
+    EXPECT_FALSE(other.Receive(changed).ok()) << i;
+  }
+  std::string proof = *initiator.Receive(answer);
+  for (size_t i = 0; i < proof.size(); ++i) {
+    MeshResponder other = responder;
+    std::string changed = proof;
+    changed[i] ^= 1;
+    EXPECT_FALSE(other.Receive(changed).ok()) << i;
+  }
+}
+
+TEST(MeshHandshakeTest, WhoHasNoKeyCannotAnswerWithTheHelloItself) {
+  MeshIdentity a{"key", 1, 5};
+  MeshInitiator one(a, 6), two({"key", 1, 6}, 5);
+  std::string reflected = one.hello().substr(24);  // nonce and MAC
+  EXPECT_FALSE(one.Receive(reflected).ok());
+  EXPECT_FALSE(two.Receive(one.hello().substr(24)).ok());
+}
+
+}  // namespace
+}  // namespace hvd
