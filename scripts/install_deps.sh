@@ -9,6 +9,7 @@ PACKAGES=(
   libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev libgtest-dev libgmock-dev
   libopenmpi-dev openmpi-bin
   python3 python3-venv python3-pytest python3-torch python3-sklearn
+  spin
 )
 FUZZ_PACKAGES=(clang libclang-rt-14-dev)
 VENV_PACKAGES=(torch numpy scikit-learn pytest)

@@ -15,22 +15,24 @@ void Check(int32_t status, const char* what) {
   std::exit(1);
 }
 
-void Run(hvd_collective collective, float* data, size_t count) {
+void Run(hvd_collective collective, const char* name, const float* input, float* output,
+         size_t count) {
   const auto extent = static_cast<int64_t>(count);
   hvd_tensor tensor{};
   tensor.struct_size = sizeof tensor;
   tensor.dtype = HVD_FLOAT32;
-  tensor.input = tensor.output = data;
+  tensor.input = input;
+  tensor.output = output;
   tensor.shape = &extent;
   tensor.ndim = 1;
   hvd_request request{};
   request.struct_size = sizeof request;
   request.collective = collective;
-  request.name = collective == HVD_ALLREDUCE ? "perf.allreduce" : "perf.broadcast";
+  request.name = name;
   request.tensor = &tensor;
   request.reduce_op = HVD_SUM;
   request.prescale = request.postscale = 1.0;
-  Check(hvd_run(&request), request.name);
+  Check(hvd_run(&request), name);
 }
 
 void Barrier() {
@@ -45,8 +47,21 @@ hvd_perf::Library MakeLibrary() {
   hvd_perf::Library library;
   library.rank = hvd_rank();
   library.size = hvd_size();
-  library.allreduce = [](float* data, size_t count) { Run(HVD_ALLREDUCE, data, count); };
-  library.broadcast = [](float* data, size_t count) { Run(HVD_BROADCAST, data, count); };
+  library.allreduce = [](float* data, size_t count) {
+    Run(HVD_ALLREDUCE, "perf.allreduce", data, data, count);
+  };
+  library.broadcast = [](float* data, size_t count) {
+    Run(HVD_BROADCAST, "perf.broadcast", data, data, count);
+  };
+  library.allgather = [](const float* in, float* out, size_t count) {
+    Run(HVD_ALLGATHER, "perf.allgather", in, out, count);
+  };
+  library.alltoall = [](const float* in, float* out, size_t count) {
+    Run(HVD_ALLTOALL, "perf.alltoall", in, out, count);
+  };
+  library.reducescatter = [](const float* in, float* out, size_t count) {
+    Run(HVD_REDUCESCATTER, "perf.reducescatter", in, out, count);
+  };
   library.barrier = Barrier;
   library.allocate = [](size_t bytes, bool registered) {
     void* memory = registered ? hvd_alloc(bytes) : std::malloc(bytes);

@@ -23,23 +23,33 @@
 namespace hvd_perf {
 
 struct Options {
-  std::string collective = "allreduce";  // allreduce, broadcast, barrier
+  std::string collective = "allreduce";
   std::vector<size_t> sizes = {8,     64,      1024,     8192,
                                65536, 1 << 20, 16 << 20, 64 << 20};  // bytes, float32
   bool registered = false;
   bool private_memory = false;  // neither given: both
   bool pin = false;             // this rank to the allowed core of its number
   bool json = false;
-  int loops = 5;  // the median of so many
+  bool verify = false;  // every element of every round, in a loop of its own that is not timed
+  int loops = 5;        // the median of so many
 };
+
+inline bool IsCollective(const std::string& name) {
+  return name == "allreduce" || name == "broadcast" || name == "barrier" || name == "allgather" ||
+         name == "alltoall" || name == "reducescatter";
+}
 
 // A library under test, on one rank.
 struct Library {
+  // From `in` with `count` elements to `out`: allgather, alltoall and reducescatter (sum) with equal shares.
+  using Apart = std::function<void(const float* in, float* out, size_t count)>;
+
   int rank = 0;
   int size = 1;
   std::function<void(float*, size_t)> allreduce;  // in place, sum
   std::function<void(float*, size_t)> broadcast;  // in place, from rank 0
   std::function<void()> barrier;
+  Apart allgather, alltoall, reducescatter;
   std::function<float*(size_t bytes, bool registered)> allocate;
   std::function<void(float*, bool registered)> free;
 };
@@ -94,10 +104,26 @@ class Loop {
   Loop(const Library& library, const Options& options, size_t bytes, bool registered,
        bool read_back)
       : library_(library), options_(options), count_(bytes / sizeof(float)), read_back_(read_back) {
-    data_ = library_.allocate(std::max<size_t>(bytes, 4), registered);
+    const auto ranks = static_cast<size_t>(library.size);
+    const std::string& what = options_.collective;
+    if (what == "alltoall" || what == "reducescatter") {
+      count_ = std::max<size_t>(1, (count_ + ranks - 1) / ranks) * ranks;  // equal shares
+    }
+    share_ = count_ / ranks;
+    output_count_ = what == "allgather"       ? count_ * ranks
+                    : what == "reducescatter" ? share_
+                                              : count_;
     registered_ = registered;
+    data_ = library_.allocate(std::max<size_t>(count_, 1) * sizeof(float), registered);
+    output_ = data_;
+    if (Apart()) {
+      output_ = library_.allocate(std::max<size_t>(output_count_, 1) * sizeof(float), registered);
+    }
   }
-  ~Loop() { library_.free(data_, registered_); }
+  ~Loop() {
+    if (output_ != data_) library_.free(output_, registered_);
+    library_.free(data_, registered_);
+  }
   Loop(const Loop&) = delete;
 
   Figure Measure() {
@@ -111,6 +137,7 @@ class Loop {
       figure.correct = figure.correct && Correct(rounds - 1);
       figures.push_back(std::max(0.0, with - without) / rounds * 1e6);
     }
+    if (options_.verify) figure.correct = figure.correct && EveryRoundCorrect(std::min(rounds, 50));
     std::nth_element(figures.begin(), figures.begin() + figures.size() / 2, figures.end());
     figure.us = figures[figures.size() / 2];
     return figure;
@@ -128,7 +155,7 @@ class Loop {
                    : "r"(data_)
                    : "memory");  // the compiler keeps every write, also without a collective
       if (with_collective) Run();
-      if (read_back_) sum += Read(data_, count_);
+      if (read_back_) sum += Read(output_, output_count_);
     }
     double seconds = Seconds() - start;
     volatile float sink = sum;
@@ -136,26 +163,58 @@ class Loop {
     return seconds;
   }
 
+  bool Apart() const {
+    const std::string& what = options_.collective;
+    return what == "allgather" || what == "alltoall" || what == "reducescatter";
+  }
+
   void Run() {
-    if (options_.collective == "allreduce")
+    const std::string& what = options_.collective;
+    if (what == "allreduce")
       library_.allreduce(data_, count_);
-    else if (options_.collective == "broadcast")
+    else if (what == "broadcast")
       library_.broadcast(data_, count_);
+    else if (what == "allgather")
+      library_.allgather(data_, output_, count_);
+    else if (what == "alltoall")
+      library_.alltoall(data_, output_, count_);
+    else if (what == "reducescatter")
+      library_.reducescatter(data_, output_, count_);
     else
       library_.barrier();
   }
 
+  bool EveryRoundCorrect(int rounds) {
+    bool correct = true;
+    for (int round = 0; round < rounds; ++round) {
+      Write(data_, count_, library_.rank, round);
+      Run();
+      correct = Correct(round) && correct;
+    }
+    return correct;
+  }
+
+  float ExpectedAt(size_t i, int round) const {
+    const std::string& what = options_.collective;
+    const auto own = static_cast<size_t>(library_.rank) * share_;
+    if (what == "broadcast") return InputAt(i, 0, round);
+    if (what == "allgather") return InputAt(i % count_, static_cast<int>(i / count_), round);
+    if (what == "alltoall") return InputAt(own + i % share_, static_cast<int>(i / share_), round);
+    float sum = 0;
+    for (int r = 0; r < library_.size; ++r) {
+      sum += InputAt(what == "reducescatter" ? own + i : i, r, round);
+    }
+    return sum;
+  }
+
   bool Correct(int round) const {
     if (options_.collective == "barrier") return true;
-    for (size_t i = 0; i < count_; ++i) {
-      float expected = InputAt(i, 0, round);
-      if (options_.collective == "allreduce") {
-        for (int r = 1; r < library_.size; ++r) expected += InputAt(i, r, round);
-      }
-      if (data_[i] != expected) {
+    for (size_t i = 0; i < output_count_; ++i) {
+      const float expected = ExpectedAt(i, round);
+      if (output_[i] != expected) {
         std::fprintf(stderr, "WRONG: rank %d, %s of %zu floats, element %zu is %g, expected %g\n",
                      library_.rank, options_.collective.c_str(), count_, i,
-                     static_cast<double>(data_[i]), static_cast<double>(expected));
+                     static_cast<double>(output_[i]), static_cast<double>(expected));
         return false;
       }
     }
@@ -167,12 +226,19 @@ class Loop {
   size_t count_;
   bool read_back_;
   bool registered_;
+  size_t share_ = 0, output_count_ = 0;  // elements
   float* data_;
+  float* output_;  // where the result is; data_ itself for what works in place
 };
 
 inline void Print(const Options& options, const Library& library, size_t bytes, bool registered,
                   bool read_back, const Figure& figure) {
-  const double bus = 2.0 * (library.size - 1) / library.size;
+  // What a ring would carry of one rank's input; of an allgather, of all inputs.
+  const double others = library.size - 1.0;
+  const double bus = options.collective == "allreduce"   ? 2.0 * others / library.size
+                     : options.collective == "allgather" ? others
+                     : options.collective == "broadcast" ? 1.0
+                                                         : others / library.size;
   const double gb_per_s = figure.us > 0 ? static_cast<double>(bytes) / figure.us / 1e3 : 0;
   if (options.json) {
     std::printf(
@@ -181,7 +247,7 @@ inline void Print(const Options& options, const Library& library, size_t bytes, 
         options.collective.c_str(), library.size, bytes, registered ? "true" : "false",
         read_back ? "true" : "false", figure.us, figure.correct ? "true" : "false");
   } else {
-    std::printf("%-10s %10zu B  %-10s  %-9s  %12.2f us  algbw %7.2f  busbw %7.2f GB/s  %s\n",
+    std::printf("%-13s %10zu B  %-10s  %-9s  %12.2f us  algbw %7.2f  busbw %7.2f GB/s  %s\n",
                 options.collective.c_str(), bytes, registered ? "registered" : "private",
                 read_back ? "read-back" : "", figure.us, gb_per_s, gb_per_s * bus,
                 figure.correct ? "verified" : "WRONG");
@@ -228,8 +294,9 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
   Options options;
   auto fail = [&](const std::string& what) {
     std::fprintf(stderr,
-                 "%s: %s; usage: %s [--collective allreduce|broadcast|barrier] [--sizes BYTES,...] "
-                 "[--registered] [--private] [--pin] [--json] [--loops N]\n",
+                 "%s: %s; usage: %s [--collective allreduce|allgather|alltoall|barrier|broadcast|"
+                 "reducescatter] [--sizes BYTES,...] [--registered] [--private] [--pin] [--verify] "
+                 "[--json] [--loops N]\n",
                  program, what.c_str(), program);
     std::exit(2);
   };
@@ -241,8 +308,7 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
     };
     if (flag == "--collective") {
       options.collective = value();
-      if (options.collective != "allreduce" && options.collective != "broadcast" &&
-          options.collective != "barrier") {
+      if (!IsCollective(options.collective)) {
         fail("unknown collective '" + options.collective + "'");
       }
     } else if (flag == "--sizes") {
@@ -264,6 +330,8 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
       options.registered = true;
     } else if (flag == "--private") {
       options.private_memory = true;
+    } else if (flag == "--verify") {
+      options.verify = true;
     } else if (flag == "--pin") {
       options.pin = true;
     } else if (flag == "--json") {

@@ -11,6 +11,7 @@
 #include "hvd/hvd.h"
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
+#include "runtime/backends/cross_loader.h"
 
 namespace hvd {
 namespace {
@@ -90,22 +91,8 @@ int32_t Query(Field field) noexcept {
   return session ? static_cast<int32_t>(field(session->world())) : -1;
 }
 
-// Features of this build. `enabled`: it moves the data of every world that can be joined today.
-struct Feature {
-  const char* name;
-  bool built;
-  bool enabled;
-};
-constexpr Feature kFeatures[] = {
-    {"shm", true, true},    {"gloo", false, false}, {"mpi", false, false}, {"nccl", false, false},
-    {"cuda", false, false}, {"rocm", false, false}, {"ccl", false, false}, {"ddl", false, false},
-};
-
-const Feature* FindFeature(const char* name) {
-  for (const Feature& feature : kFeatures) {
-    if (name != nullptr && std::strcmp(name, feature.name) == 0) return &feature;
-  }
-  return nullptr;
+bool IsFeature(const char* given, const char* name) {
+  return given != nullptr && std::strcmp(given, name) == 0;
 }
 
 // The outputs of a wait that asked for its result.
@@ -159,13 +146,15 @@ const char* hvd_status_name(int32_t status) {
 }
 
 int32_t hvd_built(const char* feature) {
-  const hvd::Feature* known = hvd::FindFeature(feature);
-  return known != nullptr && known->built ? 1 : 0;
+  if (hvd::IsFeature(feature, "shm")) return 1;
+  return hvd::IsFeature(feature, "gloo") && hvd::CanOpenCross() ? 1 : 0;
 }
 
 int32_t hvd_enabled(const char* feature) {
-  const hvd::Feature* known = hvd::FindFeature(feature);
-  return Query([&](const World&) { return known != nullptr && known->enabled ? 1 : 0; });
+  return Query([&](const World& world) {
+    if (hvd::IsFeature(feature, "shm")) return 1;
+    return hvd::IsFeature(feature, "gloo") && world.hosts > 1 ? 1 : 0;
+  });
 }
 
 int32_t hvd_init(const hvd_init_options* options) {

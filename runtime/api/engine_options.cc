@@ -41,12 +41,12 @@ Status CheckNumber(const char* name) {
   return Unreadable(name, text, "number of at least 0");
 }
 
-// Settings of runtimes that negotiate in cycles. Here nothing waits for a cycle and large tensors are not packed, so
-// they steer nothing; a value that cannot be meant is still an error.
+// Settings of runtimes that negotiate in cycles. Here nothing waits for a cycle and nothing is packed on one host, so
+// they steer nothing there; a value that cannot be meant is still an error.
 Status CheckWithoutEffect() {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   int64_t ignored = 0;
-  Status read = ReadWhole("HOROVOD_FUSION_THRESHOLD", kAny, &ignored);
+  Status read = HostsSettingsFromEnv().status();
   if (read.ok()) read = ReadWhole("HOROVOD_CACHE_CAPACITY", kAny, &ignored);
   if (read.ok()) read = CheckNumber("HOROVOD_CYCLE_TIME");
   return read;
@@ -66,6 +66,16 @@ Result<EngineOptions> EngineOptionsFromEnv() {
   options.stall_warning = std::chrono::seconds(disabled != 0 ? 0 : warning_s);
   options.stall_shutdown = std::chrono::seconds(disabled != 0 ? 0 : shutdown_s);
   return options;
+}
+
+Result<HostsSettings> HostsSettingsFromEnv() {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max(), kMostSeconds = 1'000'000'000;
+  int64_t fusion_bytes = HostsSettings{}.fusion_bytes, timeout_s = 30;
+  Status read = ReadWhole("HOROVOD_FUSION_THRESHOLD", kAny, &fusion_bytes);
+  if (read.ok()) read = ReadWhole("HOROVOD_GLOO_TIMEOUT_SECONDS", kMostSeconds, &timeout_s);
+  if (!read.ok()) return read;
+  if (timeout_s == 0) timeout_s = kMostSeconds;
+  return HostsSettings{static_cast<uint64_t>(fusion_bytes), std::chrono::seconds(timeout_s)};
 }
 
 // The affinity mask, not the machine. A launcher that binds each rank to its own cores hands the number down, since the

@@ -12,6 +12,13 @@ namespace hvd {
 // kInvalidArgument with the variable and its value where one cannot be read. The wait policy is left to the world.
 Result<EngineOptions> EngineOptionsFromEnv();
 
+// What steers the work between hosts.
+struct HostsSettings {
+  uint64_t fusion_bytes = 128 << 20;            // HOROVOD_FUSION_THRESHOLD
+  Duration timeout = std::chrono::seconds(30);  // HOROVOD_GLOO_TIMEOUT_SECONDS
+};
+Result<HostsSettings> HostsSettingsFromEnv();
+
 // The cores that the ranks of this host may use together.
 uint32_t AllowedCores();
 

@@ -24,21 +24,27 @@ EngineOptions WithWaitPolicy(EngineOptions options, uint32_t ranks) {
 
 Result<std::unique_ptr<Session>> Session::Open(World world, Bootstrap& bootstrap, SharedHeap& heap,
                                                const EngineOptions& options) {
-  if (world.local_size != world.size) {
+  Result<std::unique_ptr<Cross>> cross = HostsSession::Connect(world, bootstrap);
+  if (!cross.ok()) {
     bootstrap.Leave(world.epoch);
-    return Unsupported("this world has " + std::to_string(world.size) +
-                       " ranks on several hosts; " + "this release connects the ranks of one host");
+    return cross.status();
   }
-  return std::unique_ptr<Session>(new Session(std::move(world), bootstrap, heap, options));
+  return std::unique_ptr<Session>(
+      new Session(std::move(world), bootstrap, heap, options, std::move(*cross)));
 }
 
-Session::Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options)
+Session::Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
+                 std::unique_ptr<Cross> cross)
     : world_(std::move(world)),
       bootstrap_(bootstrap),
       peer_memory_(bootstrap.segments()),
       peers_(world_.page, world_.local_rank),
       backend_(heap, peer_memory_),
-      engine_(peers_, backend_, heap, WorldOnOneHost(world_.rank, world_.size),
+      hosts_(cross == nullptr ? nullptr
+                              : std::make_unique<HostsSession>(world_, std::move(cross), peers_,
+                                                               backend_, heap, peer_memory_,
+                                                               options.stall_warning)),
+      engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
               WithWaitPolicy(options, world_.local_size)) {
   RankBlock& block = world_.page.rank(world_.local_rank);
   block.pid.store(static_cast<uint32_t>(::getpid()), std::memory_order_relaxed);
@@ -51,9 +57,11 @@ Session::~Session() {
   RankBlock& block = world_.page.rank(world_.local_rank);
   block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
   peers_.WakeAll();
+  if (hosts_ != nullptr) hosts_->Leave();
   stopping_.store(true, std::memory_order_release);
   Ring(block.runtime_bell);
   if (runtime_thread_.joinable()) runtime_thread_.join();
+  if (hosts_ != nullptr) hosts_->Disconnect();
   bootstrap_.Leave(world_.epoch);
 }
 
@@ -79,6 +87,7 @@ void Session::RunRuntimeThread() {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in Ring
     if (stopping_.load(std::memory_order_acquire)) break;
     if (Status agent = bootstrap_.Attend(); !agent.ok()) engine_.Close(agent.message());
+    if (hosts_ != nullptr) hosts_->Attend();
     bool unsent = engine_.Tend();
     SleepOn(block.runtime_bell, word, unsent ? kLookSoonNs : kLookAgainNs);
   }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/api/hosts_session.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
 #include "runtime/core/bootstrap.h"
@@ -35,7 +36,8 @@ class Session {
   SharedMemoryMap& peer_memory() { return peer_memory_; }
 
  private:
-  Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options);
+  Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
+          std::unique_ptr<Cross> cross);
   void RunRuntimeThread();
 
   World world_;
@@ -43,6 +45,7 @@ class Session {
   SharedMemoryMap peer_memory_;
   ShmPeers peers_;
   ShmBackend backend_;
+  std::unique_ptr<HostsSession> hosts_;  // null on one host
   Engine engine_;
   std::atomic<bool> stopping_{false};
   std::thread runtime_thread_;

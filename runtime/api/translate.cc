@@ -21,8 +21,12 @@ Status CopyKnown(const Struct* given, size_t least, std::string_view what, Struc
         " bytes, fewer than the " + std::to_string(least) +
         " of the first version of hvd.h; set struct_size, or rebuild the caller");
   }
+  if (given->struct_size >= sizeof *copy) {
+    *copy = *given;
+    return Status::Ok();
+  }
   *copy = {};
-  std::memcpy(copy, given, std::min<size_t>(given->struct_size, sizeof *copy));
+  std::memcpy(copy, given, given->struct_size);
   return Status::Ok();
 }
 
@@ -66,20 +70,22 @@ Status ReadGroup(const hvd_request& request, RequestMemory* memory, RequestSpec*
   return Status::Ok();
 }
 
+std::string Named(const RequestSpec& spec) { return "'" + std::string(spec.name) + "'"; }
+
 Status ReadTensors(const hvd_request& request, RequestMemory* memory, RequestSpec* spec) {
-  const std::string name = "'" + std::string(spec->name) + "'";
   if (request.tensor_count < 0) {
-    return InvalidArgument(name + " was submitted with " + std::to_string(request.tensor_count) +
-                           " tensors");
+    return InvalidArgument(Named(*spec) + " was submitted with " +
+                           std::to_string(request.tensor_count) + " tensors");
   }
   const bool takes_none =
       spec->collective == Collective::kBarrier || spec->collective == Collective::kJoin;
   if (takes_none) {
     if (request.tensor_count <= 1) return Status::Ok();
-    return InvalidArgument(std::string(NameOf(spec->collective)) + " " + name +
+    return InvalidArgument(std::string(NameOf(spec->collective)) + " " + Named(*spec) +
                            " takes no group of tensors");
   }
-  if (request.tensor == nullptr) return InvalidArgument(name + " was submitted without a tensor");
+  if (request.tensor == nullptr)
+    return InvalidArgument(Named(*spec) + " was submitted without a tensor");
   if (request.tensor_count > 1) return ReadGroup(request, memory, spec);
   return ReadTensor(request.tensor, *spec, &spec->tensor, &spec->device);
 }

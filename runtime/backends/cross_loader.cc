@@ -47,4 +47,10 @@ Result<std::unique_ptr<Cross>> OpenCross(const CrossOptions& options, Directory&
   return cross;
 }
 
+bool CanOpenCross() {
+  static const bool loads =
+      ::dlopen((OwnFolder() + "/" + kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
+  return loads;
+}
+
 }  // namespace hvd

@@ -29,6 +29,9 @@ struct CrossOptions {
 Result<std::unique_ptr<Cross>> OpenCross(const CrossOptions& options, Directory& directory,
                                          const std::string& folder = "");
 
+// True if the library is there and can be loaded.
+bool CanOpenCross();
+
 // What libhvd_gloo.so exports as "hvd_cross_create"; `status` gets the reason when the answer is null. Both sides are
 // built together, so C++ types pass.
 using CrossCreate = Cross* (*)(const CrossOptions* options, Directory* directory, Status* status);

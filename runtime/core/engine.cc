@@ -1,38 +1,17 @@
 // Submitting and waiting.
 #include "runtime/core/engine.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/log.h"
 #include "runtime/core/request_text.h"
 
 namespace hvd {
 namespace {
 
-constexpr int64_t kSleepNs = 100'000'000;
-// A pause can take longer than a peer that is about to answer, so the first looks come without.
-constexpr uint32_t kEagerSpins = 50;
-constexpr std::string_view kJoinName = "join";
-constexpr std::string_view kSetsName = "process sets";
-
-inline void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 const Clock& MachineClock() {
   static const SteadyClock clock;
   return clock;
-}
-
-Status UnknownHandle(Engine::Handle handle) {
-  return InvalidArgument("unknown handle " + std::to_string(handle));
 }
 
 }  // namespace
@@ -78,7 +57,7 @@ Result<Engine::Handle> Engine::SubmitAddProcessSet(std::span<const uint32_t> ran
   std::sort(members.begin(), members.end());
   RequestSpec spec;
   spec.collective = Collective::kAddProcessSet;
-  spec.name = kSetsName;
+  spec.name = NameTable::kSetsName;
   spec.members = members;
   return Submit(spec);
 }
@@ -86,7 +65,7 @@ Result<Engine::Handle> Engine::SubmitAddProcessSet(std::span<const uint32_t> ran
 Result<Engine::Handle> Engine::SubmitRemoveProcessSet(int32_t id) {
   RequestSpec spec;
   spec.collective = Collective::kRemoveProcessSet;
-  spec.name = kSetsName;
+  spec.name = NameTable::kSetsName;
   spec.process_set = id;
   return Submit(spec);
 }
@@ -111,7 +90,7 @@ Result<Operation*> Engine::SubmitNamed(ProcessSet* set, const RequestSpec& spec)
   if (joined_[self_] != 0) return CheckNotJoined();
   if (spec.collective != Collective::kJoin) return SubmitOn(set, spec);
   RequestSpec join = spec;
-  join.name = kJoinName;  // one in flight, whatever the caller calls it
+  join.name = NameTable::kJoinName;  // one in flight, whatever the caller calls it
   return SubmitOn(set, join);
 }
 
@@ -177,7 +156,9 @@ Result<Operation*> Engine::SubmitOn(ProcessSet* set, const RequestSpec& spec) {
 
 // From here on the operation can only complete.
 void Engine::Launch(Operation* op, const RequestSpec& spec) {
-  if (!gone_.empty() && Doomed(*op->name)) return FailDoomed(op);
+  // A join is told to the others even so: they go on without this rank.
+  const bool join = spec.collective == Collective::kJoin;
+  if (!gone_.empty() && !join && Doomed(*op->name)) return FailDoomed(op);
   if (spec.collective == Collective::kRemoveProcessSet) {
     sets_.Find(spec.process_set)->removing = true;
   }
@@ -185,7 +166,7 @@ void Engine::Launch(Operation* op, const RequestSpec& spec) {
     unsent_.push_back(op);
     peers_.Nudge();
   }
-  if (spec.collective == Collective::kJoin) {
+  if (join) {
     NoteJoined(self_);
   } else if (Ready(*op->name)) {
     Start(op->name);
@@ -225,10 +206,19 @@ Status Engine::PreparePart(Operation* op, OperationPart* part, const RequestSpec
   call.op = spec.op;
   call.group = &op->set->group;
   call.result = &part->result;
-  if (spec.collective == Collective::kJoin) {
-    part->offer.words[0] = static_cast<uint64_t>(clock_.Now().time_since_epoch().count());
+  const bool on_one_host = op->set->group.on_one_host();
+  if (IsControl(spec.collective)) {
+    const bool join = spec.collective == Collective::kJoin;
+    if (!join) call.collective = Collective::kBarrier;  // as far as a backend can see
+    if (!on_one_host) {
+      Result<Offer> offer = backend_.Prepare(call, &part->state);
+      if (!offer.ok()) return offer.status();
+      part->offer = *offer;
+    }
+    // Backends say nothing in this word of a join.
+    if (join) part->offer.words[0] = static_cast<uint64_t>(clock_.Now().time_since_epoch().count());
+    return Status::Ok();
   }
-  if (IsControl(spec.collective)) return Status::Ok();
   if (tensor != nullptr) {
     part->dimensions = static_cast<uint32_t>(tensor->shape.size());
     std::copy(tensor->shape.begin(), tensor->shape.end(), part->shape.begin());
@@ -251,179 +241,14 @@ Status Engine::PreparePart(Operation* op, OperationPart* part, const RequestSpec
   }
   // What every rank will find wrong goes no further than the announcement.
   const bool plain = spec.collective == Collective::kAllreduce && spec.device == DeviceKind::kHost;
-  if (!plain && !CheckAgreed(op->name->text, op->name->own_detail).ok()) return Status::Ok();
+  if (!plain && !CheckAgreed(op->name->text, op->name->own_detail).ok()) {
+    if (on_one_host) return Status::Ok();
+    call = {.collective = Collective::kBarrier, .group = call.group, .result = call.result};
+  }
   Result<Offer> offer = backend_.Prepare(call, &part->state);
   if (!offer.ok()) return offer.status();
   part->offer = *offer;
   return Status::Ok();
-}
-
-// ---- waiting
-
-void Engine::Progress() {
-  if (peers_.broken()) {
-    if (closed_.ok()) FailAll(Aborted(peers_.broken_text()));
-    return;
-  }
-  Hear();
-  if (!unsent_.empty()) AnnounceUnsent();
-  if (!farewell_.empty()) SendFarewell();
-}
-
-void Engine::MakeProgress() {
-  Progress();
-  AdvanceOthers(nullptr);
-}
-
-Result<bool> Engine::Poll(Handle handle) {
-  std::lock_guard lock(mutex_);
-  Operation* op = operations_.Find(handle);
-  if (op == nullptr) return UnknownHandle(handle);
-  if (!op->done) MakeProgress();
-  if (!op->done) FailWhatNeedsLeavers();
-  return op->done;
-}
-
-Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
-  std::unique_lock lock(mutex_);
-  return WaitLocked(handle, timeout, result, lock);
-}
-
-Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result,
-                          std::unique_lock<std::mutex>& lock) {
-  Status waited = WaitDone(handle, timeout, lock);
-  // Whoever is here works for everything that runs: peers may wait for it.
-  if (!running_.empty()) AdvanceOthers(nullptr);
-  if (!waited.ok()) return waited;
-  Operation* op = operations_.Find(handle);
-  if (op == nullptr) return UnknownHandle(handle);
-  Status status = std::move(op->status);
-  if (result != nullptr && status.ok()) {
-    *result = TakeResult(op);
-  } else {
-    FreeOutputs(op);
-  }
-  operations_.Release(op);
-  return status;
-}
-
-void Engine::FreeOutputs(Operation* op) {
-  for (OperationPart& part : op->parts) {
-    void* made = std::exchange(part.result.made_output, nullptr);
-    if (made != nullptr) heap_.Free(made);
-  }
-}
-
-// Ok once the operation is done, with whatever result.
-Status Engine::WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock) {
-  TimePoint deadline = TimePoint::max();
-  bool deadline_set = timeout.count() < 0;
-  for (;;) {
-    Operation* op = operations_.Find(handle);
-    if (op == nullptr) return UnknownHandle(handle);
-    if (op->done || SpinFor(op)) return Status::Ok();
-    AdvanceOthers(op);
-    if (op->done) return Status::Ok();
-    TimePoint now = clock_.Now();
-    if (!deadline_set) {
-      deadline = now + timeout;
-      deadline_set = true;
-    }
-    if (now >= deadline) return {Code::kInProgress, "still waiting"};
-    Idle(op, deadline, lock);
-  }
-}
-
-// True when the operation got done while we looked closely.
-bool Engine::SpinFor(Operation* op) {
-  for (uint32_t spin = 0;; ++spin) {
-    Progress();
-    if (!op->done && op->started) Advance(op);
-    if (op->done) return true;
-    if (spin >= options_.wait.spins) return false;
-    if (!running_.empty() && !op->started) return false;  // there is other work to do
-    if (spin >= kEagerSpins) Relax();
-  }
-}
-
-// Gives the core away, and sleeps if that brought nothing.
-void Engine::Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock) {
-  const Handle handle = op->handle();
-  for (uint32_t i = 0; i < options_.wait.yields; ++i) {
-    lock.unlock();
-    ::sched_yield();
-    lock.lock();
-    op = operations_.Find(handle);
-    if (op == nullptr || op->done) return;
-    Progress();
-    if (!op->done && op->started) Advance(op);
-    if (op->done) return;
-  }
-  TimePoint now = clock_.Now();
-  NoteStall(op, now);
-  uint32_t token = peers_.AnnounceSleep();
-  ++sleepers_;
-  Progress();
-  if (!op->done && op->started) Advance(op);
-  if (!op->done) FailWhatNeedsLeavers();
-  if (!op->done) {
-    int64_t left_ns = std::min<int64_t>(kSleepNs, (deadline - now).count());
-    peers_.NoteSleeping(op->waiting_since.time_since_epoch().count());
-    lock.unlock();
-    peers_.Sleep(token, left_ns);
-    lock.lock();
-    peers_.NoteSleeping(0);
-  }
-  --sleepers_;
-  peers_.EndSleep();
-}
-
-void Engine::NoteStall(Operation* op, TimePoint now) {
-  if (op->waiting_since == TimePoint{}) op->waiting_since = op->warned_at = now;
-  const Duration waited = now - op->waiting_since;
-  const bool too_long = options_.stall_shutdown.count() > 0 && waited >= options_.stall_shutdown;
-  const bool warn =
-      options_.stall_warning.count() > 0 && now - op->warned_at >= options_.stall_warning;
-  if (!too_long && !warn) return;
-  op->warned_at = now;
-  const std::string missing = MissingRanks(*op->name);
-  std::string sentence =
-      "rank " + std::to_string(WorldRank(self_)) + " has waited " +
-      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) + " s in " +
-      Quoted(op->name->text) + " " +
-      (missing.empty() ? "for its data to be moved" : "for rank " + missing + " to submit it");
-  if (!too_long) return LogWarning(sentence);
-  EndWorld(sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
-}
-
-std::string Engine::MissingRanks(const TensorName& name) const {
-  std::string ranks;
-  if (name.operation == nullptr || name.operation->started) return ranks;
-  for (uint32_t member = 0; member < name.here.size(); ++member) {
-    const uint32_t peer = name.set->group.local[member];
-    if (peer == self_ || name.here[member] != 0) continue;
-    if (joined_[peer] != 0 && name.domain != NameTable::kJoinDomain) continue;
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(WorldRank(peer));
-  }
-  return ranks;
-}
-
-bool Engine::Tend() {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
-  Progress();
-  return !unsent_.empty() || !farewell_.empty();
-}
-
-void Engine::Close(std::string reason) {
-  std::lock_guard lock(mutex_);
-  // Peers are at work on our memory: let them finish before it goes away.
-  const TimePoint deadline = clock_.Now() + options_.last_work;
-  while (!running_.empty() && closed_.ok() && clock_.Now() < deadline) {
-    MakeProgress();
-    if (!running_.empty()) ::sched_yield();
-  }
-  FailAll(Aborted(std::move(reason)));
 }
 
 // ---- process sets, for queries

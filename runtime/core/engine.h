@@ -91,6 +91,8 @@ class Engine {
   Status PrepareOp(Operation* op, const RequestSpec& spec);
   Status PreparePart(Operation* op, OperationPart* part, const RequestSpec& spec,
                      const TensorSpec* tensor);
+
+  // engine_wait.cc: progress and waiting, likewise.
   void MakeProgress();
   void Progress();
   Status WaitLocked(Handle handle, Duration timeout, OperationResult* result,
@@ -124,6 +126,7 @@ class Engine {
   void Start(TensorName* name);
   Status Agree(TensorName* name);
   Status StartParts(Operation* op);
+  Status StartElsewhere(Operation* op, const Status& agreed);
   Contributions PartsOf(const TensorName& name, size_t part);
   void FailHere(Operation* op, const Status& status);
   void Advance(Operation* op);
@@ -147,9 +150,12 @@ class Engine {
   void NoteJoined(uint32_t peer);
   void SettleRounds();
   void DiscardIfOver(TensorName* name);
+  bool SetsAreChanging(uint32_t peer) const;
   uint32_t AbsentMembers(const TensorName& name) const;
   Status CheckJoined(const TensorName& name) const;
+  uint32_t LastJoined(const TensorName& name) const;
   void FinishJoin(Operation* op);
+  void ForgetJoins();
   void ChangeSets(Operation* op, const Detail& detail, bool agreed);
   void FailPendingOn(const ProcessSet* set);
 

@@ -115,6 +115,7 @@ bool Engine::Arrive(uint32_t peer, TensorName* name, const IncomingRequest& requ
     return false;
   }
   if (name->here[member] != 0) return Doomed(*name);  // never to be: nobody waits for it
+  if (name->domain == NameTable::kJoinDomain && SetsAreChanging(peer)) return false;
   name->here[member] = 1;
   ++name->arrived;
   ReadOffers(request, &name->offers[member], &name->more_offers[member]);

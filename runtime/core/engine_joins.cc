@@ -47,6 +47,13 @@ void Engine::DiscardIfOver(TensorName* name) {
   names_.ForgetIfUnused(name);
 }
 
+// The peer has announced a change of sets that is not over here. Its join comes after it, also for us: what the change
+// ends must not go on without the peer instead.
+bool Engine::SetsAreChanging(uint32_t peer) const {
+  const TensorName* name = names_.Find(NameTable::kSetsDomain, NameTable::kSetsName);
+  return name != nullptr && name->here[MemberOf(*name, peer)] != 0 && !Doomed(*name);
+}
+
 // Members other than this rank that have joined without announcing this round.
 uint32_t Engine::AbsentMembers(const TensorName& name) const {
   if (name.domain == NameTable::kJoinDomain) return 0;
@@ -76,21 +83,28 @@ Status Engine::CheckJoined(const TensorName& name) const {
                   "called hvd.join()");
 }
 
-// All ranks have joined; whoever joined last is the answer. Equal times are told apart by the rank.
+// Who joined last on this host: a member. Equal times are told apart by the rank.
+uint32_t Engine::LastJoined(const TensorName& name) const {
+  uint32_t last = 0;
+  for (uint32_t i = 1; i < name.offers.size(); ++i) {
+    if (name.offers[i].words[0] >= name.offers[last].words[0]) last = i;
+  }
+  return last;
+}
+
+// All ranks have joined; whoever joined last is the answer.
 void Engine::FinishJoin(Operation* op) {
   TensorName* name = op->name;
   const Group& group = op->set->group;
-  uint64_t latest = 0;
-  for (uint32_t i = 0; i < group.local_size(); ++i) {
-    const uint64_t time = name->offers[i].words[0];
-    if (time < latest) continue;
-    latest = time;
-    op->answer = static_cast<int32_t>(group.ranks[group.local_to_group[i]]);
-  }
-  std::fill(joined_.begin(), joined_.end(), uint8_t{0});
-  joined_count_ = 0;
+  op->answer = static_cast<int32_t>(group.ranks[group.local_to_group[LastJoined(*name)]]);
+  ForgetJoins();
   name->ClearRound();
   Complete(op, Status::Ok(), false);
+}
+
+void Engine::ForgetJoins() {
+  std::fill(joined_.begin(), joined_.end(), uint8_t{0});
+  joined_count_ = 0;
 }
 
 // A set is added or removed when all have agreed, or it was not to be.
@@ -109,12 +123,14 @@ void Engine::ChangeSets(Operation* op, const Detail& detail, bool agreed) {
 
 void Engine::FailPendingOn(const ProcessSet* set) {
   operations_.ForEachPending([&](Operation& op) {
-    if (op.set != set || op.started) return;
+    // What has started ends by itself, unless it waits for members on other hosts.
+    if (op.set != set || (op.started && set->group.on_one_host())) return;
     std::erase(unsent_, &op);
+    std::erase(running_, &op);
     Complete(&op,
              Aborted("process set " + std::to_string(set->group.id) + " was removed before " +
                      Quoted(op.name->text) + " was complete"),
-             false);
+             op.started);
   });
 }
 

@@ -26,14 +26,17 @@ void Engine::Start(TensorName* name) {
   Operation* op = name->operation;
   op->started = true;
   name->offers[op->set->group.local_index] = op->parts[0].offer;
-  if (op->collective == Collective::kJoin) return FinishJoin(op);
-  Status agreed = Agree(name);
-  if (!agreed.ok()) {
+  const Group& group = op->set->group;
+  const bool join = op->collective == Collective::kJoin;
+  if (join && group.on_one_host()) return FinishJoin(op);
+  if (join) op->parts[0].call.root = group.local_to_group[LastJoined(*name)];
+  Status agreed = join ? Status::Ok() : Agree(name);
+  if (!agreed.ok() && group.on_one_host()) {
     // A disagreement is seen by all, so nobody works on our memory.
     name->ClearRound();
     return Complete(op, std::move(agreed), false);
   }
-  Status started = StartParts(op);
+  Status started = group.on_one_host() ? StartParts(op) : StartElsewhere(op, agreed);
   name->ClearRound();
   if (!started.ok()) {
     FailHere(op, started);
@@ -59,7 +62,9 @@ Status Engine::Agree(TensorName* name) {
   }
   Status verdict = CompareDetails(name->text, details_);
   if (verdict.ok()) verdict = CheckAgreed(name->text, name->own_detail);
-  if (verdict.ok() && details_.size() < group.local_size()) verdict = CheckJoined(*name);
+  if (verdict.ok() && details_.size() < group.local_size() && group.on_one_host()) {
+    verdict = CheckJoined(*name);
+  }
   name->agreed = verdict.ok() && details_.size() == group.local_size();
   return verdict;
 }
@@ -77,6 +82,35 @@ Status Engine::StartParts(Operation* op) {
     part.done = true;
     part.state.reset();
     --op->parts_left;
+  }
+  return Status::Ok();
+}
+
+// The backend agrees with the other hosts. A disagreement is told there as well, and comes back to all alike.
+Status Engine::StartElsewhere(Operation* op, const Status& agreed) {
+  const TensorName& name = *op->name;
+  const std::string detail = EncodeDetail(name.own_detail, name.text);
+  const size_t count = agreed.ok() ? op->parts.size() : 1;
+  Elsewhere elsewhere{name.domain,
+                      name.text,
+                      detail,
+                      0,
+                      static_cast<uint32_t>(count),
+                      agreed.ok() ? nullptr : &agreed};
+  op->parts_left = count;
+  for (size_t i = 0; i < op->parts.size(); ++i) {
+    OperationPart& part = op->parts[i];
+    part.done = i >= count;
+    if (part.done) {
+      if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
+      continue;
+    }
+    elsewhere.part = static_cast<uint32_t>(i);
+    Contributions parts{name.offers, {}, {}};
+    if (agreed.ok()) parts = PartsOf(name, i);
+    parts.elsewhere = &elsewhere;
+    Result<bool> complete = backend_.Start(part.call, part.state.get(), parts);
+    if (!complete.ok()) return complete.status();
   }
   return Status::Ok();
 }
@@ -113,8 +147,11 @@ Contributions Engine::PartsOf(const TensorName& name, size_t part) {
 // The backend failed after all have agreed. Where that is so on this rank alone, the others would wait for it for ever.
 void Engine::FailHere(Operation* op, const Status& status) {
   std::string name = Quoted(op->name->text);
+  // With other hosts, disagreements and ends are told to all.
+  const bool told = !op->set->group.on_one_host() &&
+                    (status.code() == Code::kMismatch || status.code() == Code::kAborted);
   Complete(op, status, true);
-  if (SameEverywhere(status)) return;
+  if (told || SameEverywhere(status)) return;
   EndWorld("rank " + std::to_string(WorldRank(self_)) + " cannot go on in " + name + ": " +
            status.message());
 }
@@ -158,6 +195,10 @@ void Engine::Complete(Operation* op, Status status, bool peers_may_work) {
   TensorName* name = std::exchange(op->name, nullptr);
   name->operation = nullptr;
   if (name->domain == NameTable::kSetsDomain) ChangeSets(op, name->own_detail, status.ok());
+  if (op->collective == Collective::kJoin && op->started && !op->set->group.on_one_host()) {
+    op->answer = static_cast<int32_t>(op->parts[0].result.rows);
+    ForgetJoins();
+  }
   op->status = std::move(status);
   op->message = {};
   op->done = true;
@@ -184,7 +225,8 @@ void Engine::FailWhatNeedsLeavers() {
     if (!peers_.Peek(peer).empty() || assemblies_[peer].complete()) continue;
     if (std::find(gone_.begin(), gone_.end(), peer) == gone_.end()) gone_.push_back(peer);
     operations_.ForEachPending([&](Operation& op) {
-      if (!WaitsInVainFor(peer, op)) return;
+      const bool untold = op.collective == Collective::kJoin && !op.sent;
+      if (untold || !WaitsInVainFor(peer, op)) return;
       std::erase(unsent_, &op);
       std::erase(running_, &op);
       FailDoomed(&op);

@@ -23,7 +23,6 @@ bool Engine::Announce(Operation* op) {
   if (bytes > peers_.max_record()) {
     op->message.resize(bytes);
     Write(request, op->message);
-    name.own_detail_known = true;
     return SendPieces(op);
   }
   std::span<std::byte> record = peers_.Reserve(bytes);
@@ -51,7 +50,7 @@ bool Engine::SendPieces(Operation* op) {
     op->message_sent += bytes;
   }
   op->message = {};
-  return op->sent = true;
+  return op->sent = op->name->own_detail_known = true;
 }
 
 void Engine::AnnounceUnsent() {

@@ -105,7 +105,10 @@ void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>
 }
 
 Status Assembly::Add(const MessageHead& head, std::span<const std::byte> piece) {
-  if (total_ == 0) total_ = head.words[0];
+  if (head.words[1] == 0) {
+    Clear();
+    total_ = head.words[0];
+  }
   const bool follows = head.words[0] == total_ && head.words[1] == bytes_.size();
   if (!follows || total_ > kLargestMessage || piece.empty() ||
       piece.size() > total_ - bytes_.size()) {

@@ -67,7 +67,7 @@ Status Read(std::span<const std::byte> message, IncomingRequest* request);
 // one, which is a view into *first itself.
 void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>* more);
 
-// A message that arrives in pieces.
+// A message that arrives in pieces. A sender may give up in the middle: the next first piece begins anew.
 class Assembly {
  public:
   // kInvalidArgument for a piece that does not follow the one before.

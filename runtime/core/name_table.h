@@ -52,6 +52,7 @@ class NameTable {
   // Domains of what the world agrees about beside its tensors.
   static constexpr int32_t kJoinDomain = -1;
   static constexpr int32_t kSetsDomain = -2;
+  static constexpr std::string_view kJoinName = "join", kSetsName = "process sets";
 
   static int32_t DomainOf(Collective collective, int32_t process_set) {
     if (collective == Collective::kJoin) return kJoinDomain;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "runtime/base/bytes.h"
 #include "runtime/core/request_text.h"
@@ -12,24 +11,18 @@ namespace hvd {
 namespace {
 
 Status CheckElements(const TensorSpec& tensor, std::string_view name) {
-  const size_t limit = std::numeric_limits<int64_t>::max() / SizeOf(tensor.dtype);
+  int64_t bytes = static_cast<int64_t>(SizeOf(tensor.dtype));
+  bool empty = false, too_many = false;
   for (int64_t extent : tensor.shape) {
     if (extent < 0) {
       return InvalidArgument("tensor " + Quoted(name) + " has the negative extent " +
                              std::to_string(extent));
     }
+    empty = empty || extent == 0;
+    too_many = too_many || __builtin_mul_overflow(bytes, extent, &bytes);
   }
-  if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) {
-    return Status::Ok();
-  }
-  size_t product = 1;
-  for (int64_t extent : tensor.shape) {
-    if (product > limit / static_cast<size_t>(extent)) {
-      return InvalidArgument("tensor " + Quoted(name) + " has more elements than memory can hold");
-    }
-    product *= static_cast<size_t>(extent);
-  }
-  return Status::Ok();
+  if (empty || !too_many) return Status::Ok();
+  return InvalidArgument("tensor " + Quoted(name) + " has more elements than memory can hold");
 }
 
 Status CheckName(std::string_view name) {

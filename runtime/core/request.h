@@ -30,7 +30,7 @@ struct TensorSpec {
 struct RequestSpec {
   Collective collective = Collective::kBarrier;
   std::string_view name;
-  bool unnamed = false;  // the engine makes the name: the same one on ranks that submit to the set in the same order
+  bool unnamed = false;  // the engine makes the name: same order on the set, same names
   TensorSpec tensor;
   std::span<const TensorSpec> group;  // when not empty: these instead of `tensor`, all or none
   ReduceOp op = ReduceOp::kSum;

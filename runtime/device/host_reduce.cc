@@ -51,8 +51,7 @@ void WideReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs
 
 void NarrowRange(DType dtype, const float* input, void* output, size_t count) {
   const void* in = input;
-  Chosen().kernels->narrow(
-      {dtype, Arithmetic::kSum, 1.0, 1.0, 1.0, &in, 1, &output, 1, 0, count});
+  Chosen().kernels->narrow({dtype, Arithmetic::kSum, 1.0, 1.0, 1.0, &in, 1, &output, 1, 0, count});
 }
 
 void AddDotProducts(DType dtype, std::span<const void* const> inputs, size_t first, size_t count,

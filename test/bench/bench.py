@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 
+import collectives
 import launcher
 import openmpi
 import processes
@@ -24,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SIZES = [8, 64, 1024, 8192, 65536, 1 << 20, 16 << 20, 64 << 20]
 SIZES_4 = [64, 8192, 65536, 1 << 20, 16 << 20]
 GROUPS = {"8 B-8 KiB": (8, 8192), "64 KiB-64 MiB": (65536, 64 << 20)}
-PARTS = ["allreduce", "start", "python", "footprint", "log"]
+PARTS = ["allreduce", "collectives", "start", "python", "footprint", "log"]
 MOVED = 0.10  # a round is thrown away when the fixed loop moved by more
 SCOUT_MARGIN = 1.5  # a setting of the peer goes on for the sizes at which it came so near to the best
 GIVE_UP_AFTER_HANGS = 6
@@ -457,6 +458,10 @@ def main(argv):
                 table = Allreduce(args, ranks, sizes, pinned, args.rounds, until, calibration, progress)
                 table.measure()
                 tables.append(("allreduce", table))
+        if "collectives" in args.only:
+            table = collectives.Collectives(args, progress)
+            tables.append(("collectives", table))
+            table.measure()
         if "start" in args.only:
             start = Start(args, calibration, progress)
             tables.append(("start", start))

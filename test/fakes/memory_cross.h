@@ -48,7 +48,8 @@ class MemoryNet {
         if (box.empty()) boxes_.erase({to, tag});
         return taken;
       }
-      if (wakeable && std::exchange(woken_[to], uint8_t{0}) != 0) return Status(Code::kInProgress, "woken");
+      if (wakeable && std::exchange(woken_[to], uint8_t{0}) != 0)
+        return Status(Code::kInProgress, "woken");
       const Duration left = deadline - SteadyNow();
       if (left <= Duration::zero()) return Status(Code::kInProgress, "the deadline passed");
       changed_.wait_for(lock, left);

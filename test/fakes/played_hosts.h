@@ -34,7 +34,8 @@ struct PlayedTask {
   std::string name, detail;
   Group group;
   std::vector<PlayedPart> parts;
-  std::vector<uint8_t> joined;  // members of this host that have joined, by local index; empty: none
+  std::vector<uint8_t>
+      joined;  // members of this host that have joined, by local index; empty: none
   Status disagreement;
   uint64_t round = 0;
   bool started = false, done = false;
@@ -52,9 +53,11 @@ class PlayedHosts {
 
   PlayedHosts(std::vector<uint32_t> host_of, Settings settings)
       : host_of_(std::move(host_of)), net_(size(), settings.seed) {
-    for (uint32_t r = 0; r < size(); ++r) ranks_.push_back(std::make_unique<Rank>(*this, r, settings));
+    for (uint32_t r = 0; r < size(); ++r)
+      ranks_.push_back(std::make_unique<Rank>(*this, r, settings));
   }
-  explicit PlayedHosts(std::vector<uint32_t> host_of) : PlayedHosts(std::move(host_of), Settings{}) {}
+  explicit PlayedHosts(std::vector<uint32_t> host_of)
+      : PlayedHosts(std::move(host_of), Settings{}) {}
   // All ranks leave at once, as at the end of a job.
   ~PlayedHosts() {
     Run([&](uint32_t rank) { Leave(rank); });
@@ -182,8 +185,8 @@ class PlayedHosts {
       options.map = {hosts.host_of_, rank};
       options.timeout = settings.timeout;
       options.cause_grace = std::chrono::milliseconds(1);
-      options.compare = [](std::string_view name, std::span<const RankDetail> details) {
-        for (const RankDetail& d : details) {
+      options.compare = [](std::string_view name, std::span<const HostDetail> details) {
+        for (const HostDetail& d : details) {
           if (d.detail == details[0].detail) continue;
           return Mismatch("tensor '" + std::string(name) + "': rank " +
                           std::to_string(details[0].rank) + " has " +
@@ -237,7 +240,9 @@ class PlayedHosts {
         offers[m] = meeting.offers[m][p];
         extents[m] = {meeting.extents[m][p].first, meeting.extents[m][p].second};
       }
-      Elsewhere elsewhere{task->name, task->detail, p, parts, sound ? nullptr : &task->disagreement};
+      Elsewhere elsewhere{task->group.id, task->name,
+                          task->detail,   p,
+                          parts,          sound ? nullptr : &task->disagreement};
       const bool here = task->group.on_one_host();
       Contributions all{offers, extents, task->joined, here ? nullptr : &elsewhere};
       PlayedPart& part = task->parts[p];

@@ -145,6 +145,9 @@ class ScheduledMembers {
     Result<bool> done = false;
     switch (part.stage) {
       case Part::Stage::kNew: {
+        if (part.call.collective == Collective::kAlltoall && part.splits.empty()) {
+          part.splits.assign(size(), part.call.rows / size());
+        }
         part.call.group = &members_[m]->group;
         part.call.result = &part.result;
         part.call.splits = part.splits.empty() ? nullptr : part.splits.data();

@@ -10,8 +10,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   hvd::Detail detail;
   std::string plain = hvd::EncodeDetail(detail, "barrier");
   detail.collective = hvd::Collective::kAllreduce;
-  detail.dtype = hvd::DType::kFloat32;
-  detail.shape = {2, 3, 5};
+  detail.parts = {{hvd::DType::kFloat32, {2, 3, 5}, {}}, {hvd::DType::kUint8, {}, {1, 1}}};
+  detail.members = {0, 7};
   detail.prescale = 0.5;
   hvd::WriteSeeds(*argc, *argv,
                   {plain, hvd::EncodeDetail(detail, "gradient.0"), hvd::EncodeDetail(detail, "")});

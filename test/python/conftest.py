@@ -18,7 +18,13 @@ if jobs.find_runtime():
 DEADLINE_S = 120
 
 
+def pytest_addoption(parser):
+    parser.addoption('--hosts-per-machine', type=int, default=1,
+                     help='spread the ranks of each job over so many hosts, which this machine plays')
+
+
 def pytest_configure(config):
+    jobs.hosts_per_machine = config.getoption('--hosts-per-machine')
     config.addinivalue_line('markers', 'deadline(seconds): the test fails when it takes longer (default {})'.format(
         DEADLINE_S))
 

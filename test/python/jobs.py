@@ -9,6 +9,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PACKAGES = os.path.join(ROOT, 'runtime', 'python')
+hosts_per_machine = 1  # set from the command line
 DIGITS = os.path.join(ROOT, 'examples', 'pytorch_digits.py')
 
 
@@ -77,7 +78,10 @@ def run(command, timeout_s, **extra_env):
 
 def run_job(processes, script, *arguments, timeout_s=60, expect_success=True, **extra_env):
     """Runs a worker script under hvdrun."""
-    command = [find_hvdrun(), '-np', str(processes), sys.executable, script] + [str(a) for a in arguments]
+    command = [find_hvdrun(), '-np', str(processes)]
+    if 1 < hosts_per_machine <= processes:
+        command += ['--hosts-per-machine', str(hosts_per_machine)]
+    command += [sys.executable, script] + [str(a) for a in arguments]
     result = run(command, timeout_s, **extra_env)
     if expect_success:
         assert result.returncode == 0, str(result)

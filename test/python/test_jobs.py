@@ -57,7 +57,7 @@ def test_200_cycles_of_init_and_shutdown(processes):
 
 def test_disagreement_reaches_every_rank(processes):
     result = run_ok(processes, 'disagree.py')
-    for what in ('shape', 'rank', 'dtype', 'op', 'scale', 'root'):
+    for what in ('shape', 'rank', 'dtype', 'op', 'scale', 'gather', 'alltoall', 'scatter', 'scalar', 'root'):
         assert len(lines(result.output, 'got {}: '.format(what))) == processes, str(result)
 
 

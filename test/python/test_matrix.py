@@ -27,5 +27,6 @@ def test_P40_every_type_operation_and_set(hvdrun, processes):
     pytest.importorskip('numpy', reason='NumPy is not installed for this Python')
     for seed in seeds(processes):
         print('seed', seed)
-        result = jobs.run_job(processes, jobs.worker('matrix.py'), seed, 2000 if SOAK else 300, timeout_s=110 + 60 * bool(SOAK))
+        cases, timeout_s = (2000, 500) if SOAK else (300, 110)
+        result = jobs.run_job(processes, jobs.worker('matrix.py'), seed, cases, timeout_s=timeout_s)
         assert len(re.findall(r'\bok$', result.output, re.MULTILINE)) == processes, str(result)

@@ -245,8 +245,9 @@ def test_argument_errors(hvd, torch, either):
                    dict(groups=[[model[0].weight], [model[0].weight]]), dict(op=99)):
         with pytest.raises(ValueError):
             wrap(hvd, torch, model, **kwargs)
-    with pytest.raises(NotImplementedError):
-        wrap(hvd, torch, model, op=hvd.Adasum)
+    with pytest.raises((NotImplementedError, ValueError)):
+        wrap(hvd, torch, model, op=hvd.Adasum, process_set=hvd.ProcessSet([0]))
+    wrap(hvd, torch, model, op=hvd.Adasum)  # in a world of one there is nothing to combine
     with pytest.warns(DeprecationWarning):
         wrap(hvd, torch, model, num_groups=2)
     wrap(hvd, torch, model, groups=[[model[0].weight, model[0].bias]])
@@ -460,24 +461,97 @@ def test_load_state_dict(hvd, torch, either):
     fresh.load_state_dict(optimizer.state_dict())
 
 
-def test_sparse_gradients(hvd, torch, active):
-    def train(optimizer, embedding):
-        embedding(torch.tensor([1, 1, 3])).sum().backward()
-        optimizer.step()
-
-    embedding = torch.nn.Embedding(5, 2, sparse=True)
-    optimizer = hvd.DistributedOptimizer(torch.optim.SparseAdam(list(embedding.parameters())))
-    with pytest.raises(NotImplementedError, match='sparse'):
-        train(optimizer, embedding)
-    del optimizer
+@pytest.mark.parametrize('as_dense', [False, True])
+def test_sparse_gradients(hvd, torch, active, as_dense):
     torch.manual_seed(0)
     embedding = torch.nn.Embedding(5, 2, sparse=True)
     reference = copy.deepcopy(embedding)
-    train(torch.optim.SparseAdam(list(reference.parameters())), reference)
-    train(hvd.DistributedOptimizer(torch.optim.SparseAdam(list(embedding.parameters())), sparse_as_dense=True),
-          embedding)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SparseAdam(list(embedding.parameters())), sparse_as_dense=as_dense)
+    plain = torch.optim.SparseAdam(list(reference.parameters()))
+    for set_to_none in (True, False, True):
+        for o, e in ((optimizer, embedding), (plain, reference)):
+            o.zero_grad(set_to_none=set_to_none)
+            e(torch.tensor([1, 1, 3])).sum().backward()
+            o.step()
     assert embedding.weight.grad.is_sparse
     assert torch.allclose(embedding.weight, reference.weight)
+
+
+@pytest.mark.parametrize('groups', [1, 2, 9, 'list'])
+def test_groups(hvd, torch, active, groups):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model,
+                     groups=[[model[0].weight, model[2].weight]] if groups == 'list' else groups)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss_of(model, batch(torch)).backward()
+        if groups == 1:
+            assert len(set(map(id, optimizer._handles.values()))) == 1 and len(optimizer._handles) == 4
+        optimizer.step()
+    assert equal(torch, values(model), plain_training(torch, 5))
+
+
+def test_strides_of_gradients_are_kept(hvd, torch, active):
+    from horovod.common import _library
+    model = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+    strides = model.weight.stride()
+    assert not model.weight.is_contiguous()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    for set_to_none in (True, False):
+        optimizer.zero_grad(set_to_none=set_to_none)
+        model(torch.randn(2, 3, 8, 8)).sum().backward()
+        address = model.weight.grad.data_ptr()
+        assert _library.lib().hvd_is_registered(address, model.weight.numel() * 4) == 1
+        optimizer.step()
+        assert model.weight.grad.stride() == strides and model.weight.grad.data_ptr() == address
+
+
+def test_a_parameter_with_odd_strides(hvd, torch, active):
+    p = torch.nn.Parameter(torch.arange(6.0).view(2, 3).t())
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p], lr=1.0))
+    for set_to_none in (True, False):
+        optimizer.zero_grad(set_to_none=set_to_none)
+        (p * torch.arange(6.0).view(3, 2)).sum().backward()
+        optimizer.step()
+        assert torch.equal(p.grad, torch.arange(6.0).view(3, 2))
+
+
+def test_loss_scaling(hvd, torch, active):
+    """As automatic mixed precision does it: scale, exchange, unscale, skip a step that overflowed."""
+    model, reference = make_model(torch), make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    plain = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9)
+    for step in range(4):
+        x = batch(torch, step)
+        optimizer.zero_grad()
+        plain.zero_grad()
+        with torch.autocast('cpu', dtype=torch.bfloat16):
+            losses = [loss_of(m, x) for m in (model, reference)]
+        for loss in losses:
+            (loss * 1024.0).backward()
+        optimizer.synchronize()
+        for m in (model, reference):
+            for p in m.parameters():
+                p.grad.div_(1024.0)
+        if step != 2:
+            with optimizer.skip_synchronize():
+                optimizer.step()
+            plain.step()
+    assert equal(torch, values(model), values(reference))
+
+
+def test_compiled_model(hvd, torch, active):
+    if not hasattr(torch, 'compile'):
+        pytest.skip('this torch has no torch.compile')
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    compiled = torch.compile(model, backend='aot_eager')
+    x = batch(torch)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss_of(compiled, x).backward()
+        optimizer.step()
+    assert all(torch.allclose(a, b) for a, b in zip(values(model), plain_training(torch, 3)))
 
 
 def test_model_can_be_copied_and_saved(hvd, torch, active, tmp_path):

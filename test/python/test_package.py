@@ -22,7 +22,7 @@ def test_importing_horovod_imports_no_framework():
 
 
 def test_missing_runtime_is_one_sentence():
-    result = run_code('import horovod.common._library as l\ntry:\n  l.lib()\nexcept ImportError as e:\n  print(e)',
+    result = run_code('import horovod.common._native as l\ntry:\n  l.load()\nexcept ImportError as e:\n  print(e)',
                       HVD_RUNTIME='/nonexistent/libhvd.so')
     assert result.returncode == 0, str(result)
     assert result.output.count('\n') == 1 and '/nonexistent/libhvd.so' in result.output
@@ -32,7 +32,7 @@ def test_missing_runtime_is_one_sentence():
 def test_file_that_is_no_library_is_one_sentence(tmp_path):
     path = tmp_path / 'libhvd.so'
     path.write_text('nothing')
-    result = run_code('import horovod.common._library as l\ntry:\n  l.lib()\nexcept ImportError as e:\n  print(e)',
+    result = run_code('import horovod.common._native as l\ntry:\n  l.load()\nexcept ImportError as e:\n  print(e)',
                       HVD_RUNTIME=str(path))
     assert result.returncode == 0, str(result)
     assert result.output.count('\n') == 1 and str(path) in result.output
@@ -53,19 +53,80 @@ def test_runtime_is_found_beside_the_package(tmp_path, layout):
         (python / 'horovod').symlink_to(os.path.join(jobs.PACKAGES, 'horovod'))
     result = jobs.run([sys.executable, '-c',
                        'import sys; sys.path.insert(0, sys.argv[1])\n'
-                       'import horovod.common._library as l; print(l.find())', str(python)],
+                       'import horovod.common._native as l; print(l.find())', str(python)],
                       60, HVD_RUNTIME=None, PYTHONPATH=None)
     assert result.returncode == 0, str(result)
     assert result.output.strip() == str(prefix / 'lib' / 'libhvd.so')
 
 
-def test_sources_parse_as_python_3_8():
+def sources():
     for folder, _, files in os.walk(os.path.join(jobs.PACKAGES, 'horovod')):
         for name in files:
             if name.endswith('.py'):
                 path = os.path.join(folder, name)
                 with open(path) as file:
-                    ast.parse(file.read(), path, feature_version=(3, 8))
+                    yield path, file.read()
+
+
+def test_sources_parse_as_python_3_8():
+    for path, text in sources():
+        ast.parse(text, path, feature_version=(3, 8))
+
+
+# What Python 3.9 and later have and 3.8 has not, as far as this package could want it.
+NEWER = {'functools.cache', 'math.lcm', 'random.randbytes', 'itertools.pairwise', 'contextlib.aclosing',
+         'types.NoneType', 'enum.StrEnum', 'itertools.batched', 'os.process_cpu_count', 'contextlib.chdir', 'sys.exception'}
+NEWER_METHODS = {'removeprefix', 'removesuffix', 'bit_count', 'is_relative_to', 'cancel_join_thread', 'exc_add_note'}
+# ... and what newer ones do not have any more.
+REMOVED_MODULES = {'imp', 'distutils', 'asyncore', 'pipes', 'cgi', 'pkg_resources'}
+
+
+def test_sources_use_nothing_that_only_some_pythons_have():
+    for path, text in sources():
+        for node in ast.walk(ast.parse(text, path)):
+            where = '{}:{}'.format(path, getattr(node, 'lineno', 0))
+            if isinstance(node, ast.Attribute):
+                owner = node.value.id if isinstance(node.value, ast.Name) else ''
+                assert '{}.{}'.format(owner, node.attr) not in NEWER and node.attr not in NEWER_METHODS, where
+            elif isinstance(node, ast.Import):
+                assert not REMOVED_MODULES & {alias.name.split('.')[0] for alias in node.names}, where
+            elif isinstance(node, ast.ImportFrom):
+                assert (node.module or '').split('.')[0] not in REMOVED_MODULES, where
+                names = {'{}.{}'.format(node.module, alias.name) for alias in node.names}
+                assert not NEWER & names, where
+
+
+def interpreters():
+    """Every other Python of this machine from 3.8 on, found as python3.N or among those of pyenv."""
+    found = {}
+    versions = os.path.join(os.environ.get('PYENV_ROOT') or os.path.expanduser('~/.pyenv'), 'versions')
+    names = os.listdir(versions) if os.path.isdir(versions) else []
+    folders = [os.path.join(versions, name, 'bin') for name in names]
+    folders += [folder for folder in os.environ.get('PATH', '').split(os.pathsep) if 'shims' not in folder]
+    for folder in folders:
+        for minor in range(8, 15):
+            path = os.path.join(folder, 'python3.{}'.format(minor))
+            if os.access(path, os.X_OK):
+                found.setdefault(minor, path)
+    return [found[minor] for minor in sorted(found)]
+
+
+@pytest.mark.parametrize('python', interpreters(), ids=os.path.basename)
+def test_every_python_of_this_machine_runs_what_needs_no_framework(runtime, python):
+    result = jobs.run([python, '-W', 'error', jobs.worker('pure_python.py')], 60, HVD_AGENT=None)
+    assert result.returncode == 0 and result.output.strip() == 'ok', str(result)
+
+
+def test_joining_a_world_imports_next_to_nothing(runtime):
+    """Each worker pays for it before it can begin."""
+    code = ('import sys\nbefore = set(sys.modules)\n'
+            'from horovod.common.basics import HorovodBasics\n'
+            'h = HorovodBasics()\nh.init()\nh.rank()\nh.size()\nh.shutdown()\n'
+            'print(*sorted(set(sys.modules) - before))')
+    result = run_code(code, HVD_AGENT=None)
+    assert result.returncode == 0, str(result)
+    assert result.output.split() == ['_ctypes', 'atexit', 'horovod', 'horovod.common', 'horovod.common._native',
+                                     'horovod.common.basics'], str(result)
 
 
 def test_exceptions():
@@ -100,6 +161,18 @@ def test_env_sets_and_restores(monkeypatch):
     with util.env(HVD_TEST_A=None, HVD_TEST_B='2'):
         assert 'HVD_TEST_A' not in os.environ and os.environ['HVD_TEST_B'] == '2'
     assert os.environ['HVD_TEST_A'] == '1' and 'HVD_TEST_B' not in os.environ
+
+
+def test_what_is_built(monkeypatch, runtime):
+    from horovod.common import util
+    monkeypatch.delenv('HOROVOD_RANK', raising=False)
+    plain = util.gloo_built()
+    assert isinstance(plain, bool) and isinstance(util.mpi_built(), bool) and isinstance(util.nccl_built(), int)
+    monkeypatch.setenv('HOROVOD_RANK', '0')
+    assert util.gloo_built(verbose=True)
+    util.check_extension('horovod.torch', 'HOROVOD_WITH_PYTORCH', __file__, 'mpi_lib_v2')
+    assert util.extension_available('mxnet') is False
+    assert not util.extension_available('nothing')
 
 
 def test_average_backwards_compatibility():
@@ -163,7 +236,7 @@ SIGNATURES = {
     'broadcast_parameters': '(params, root_rank)',
     'broadcast_optimizer_state': '(optimizer, root_rank, model=None)',
     'broadcast_object': '(obj, root_rank=0, name=None, process_set=gps)',
-    'allgather_object': '(obj, name=None)',
+    'allgather_object': '(obj, name=None, process_set=gps)',
     'DistributedOptimizer': '(optimizer, named_parameters=None, compression=none, backward_passes_per_step=1, op=0, '
                             'gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False, '
                             'process_set=gps)',

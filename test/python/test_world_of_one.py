@@ -1,5 +1,6 @@
 """Every function of horovod.torch in a world of one, and its errors."""
 
+import os
 import sys
 
 import numpy as np
@@ -39,21 +40,29 @@ def test_init_twice_and_shutdown_twice(hvd, torch):
     assert hvd.allreduce(torch.ones(3)).tolist() == [1, 1, 1]
 
 
-def test_init_arguments(hvd):
-    with pytest.raises(NotImplementedError):
-        hvd.init(comm=[0])
-    with pytest.raises(ValueError):
-        hvd.init(comm=object())
-    with pytest.raises(NotImplementedError):
-        hvd.init(process_sets='dynamic')
-    with pytest.raises(ValueError):
-        hvd.init(process_sets='static')
-    with pytest.raises(NotImplementedError):
-        hvd.init(process_sets=[hvd.ProcessSet([0])])
+def test_init_arguments(hvd, monkeypatch):
+    monkeypatch.delenv('HOROVOD_DYNAMIC_PROCESS_SETS', raising=False)
+    hvd.init(comm=[0])
+    hvd.init(comm=[])
+    for comm in ([0, 1], [1]):
+        with pytest.raises(NotImplementedError, match='ProcessSet'):
+            hvd.init(comm=comm)
+    for comm in (object(), 7, ['a']):
+        with pytest.raises(ValueError, match='comm'):
+            hvd.init(comm=comm)
+    for sets in ('static', 7, ['a'], [[0]]):
+        with pytest.raises(ValueError, match='process_sets'):
+            hvd.init(process_sets=sets)
     hvd.init(process_sets=[])
+    hvd.shutdown()
+    with pytest.raises(ValueError, match='^Horovod initialization failed: .*5'):
+        hvd.init(process_sets=[hvd.ProcessSet([0, 5])])
+    assert not hvd.is_initialized()
+    hvd.init(process_sets='Dynamic')
+    assert os.environ['HOROVOD_DYNAMIC_PROCESS_SETS'] == '1'
 
 
-def test_process_sets(hvd):
+def test_process_sets(hvd, monkeypatch):
     world = hvd.global_process_set
     assert (world.process_set_id, world.ranks, world.size(), world.rank(), world.included()) == (0, [0], 1, 0, True)
     own = hvd.ProcessSet([2, 0])
@@ -62,8 +71,23 @@ def test_process_sets(hvd):
     for bad in (['a'], [1.5], 7):
         with pytest.raises(ValueError):
             hvd.ProcessSet(bad)
-    with pytest.raises(ValueError):
+    assert hvd.mpi_ops._basics._get_process_set_ids_and_ranks() == {0: [0]}
+    monkeypatch.delenv('HOROVOD_DYNAMIC_PROCESS_SETS', raising=False)
+    with pytest.raises(ValueError, match='HOROVOD_DYNAMIC_PROCESS_SETS'):
         hvd.add_process_set([0])
+    monkeypatch.setenv('HOROVOD_DYNAMIC_PROCESS_SETS', 'perhaps')
+    with pytest.raises(ValueError, match='perhaps'):
+        hvd.add_process_set([0])
+    monkeypatch.setenv('HOROVOD_DYNAMIC_PROCESS_SETS', '1')
+    with pytest.raises(ValueError, match='already'):
+        hvd.add_process_set([0])
+    assert hvd.mpi_ops._basics._add_process_set_impl([0]) is None
+    assert hvd.mpi_ops._basics._remove_process_set_impl(7) is None
+    with pytest.raises(ValueError, match='twice'):
+        hvd.add_process_set([0, 0])
+    from horovod.common import process_sets
+    assert process_sets._temp_process_set_object(0) is world
+    assert process_sets._temp_process_set_object(3).process_set_id == 3
     assert hvd.remove_process_set(own) is False
     assert hvd.remove_process_set(world) is False
     import torch
@@ -134,36 +158,120 @@ def test_bad_tensors(hvd, torch):
         hvd.allreduce(torch.ones(3, 4).t())
     with pytest.raises(ValueError, match='contiguous'):
         hvd.broadcast(torch.ones(3, 4).t(), 0)
-    with pytest.raises(ValueError, match='not supported'):
+    with pytest.raises(ValueError, match='average'):
         hvd.allreduce(torch.ones(3, dtype=torch.bool))
     with pytest.raises(ValueError, match='not supported'):
         hvd.allreduce(torch.ones(3, dtype=torch.complex64))
     with pytest.raises(ValueError, match='torch.Tensor'):
         hvd.allreduce([1.0])
-    with pytest.raises(NotImplementedError, match='sparse'):
+    with pytest.raises(ValueError, match='sparse'):
         hvd.allreduce(torch.ones(3).to_sparse())
+    with pytest.raises(NotImplementedError, match='meta'):
+        hvd.allreduce(torch.ones(3, device='meta'))
     with pytest.raises(ValueError):
         hvd.broadcast(torch.ones(3), root_rank=5)
     with pytest.raises(ValueError):
         hvd.allreduce(torch.ones(3), op=77)
-    with pytest.raises(NotImplementedError, match='Adasum'):
-        hvd.allreduce(torch.ones(3), op=hvd.Adasum)
+    with pytest.raises(ValueError, match='Adasum'):
+        hvd.allreduce(torch.ones(3, dtype=torch.int32), op=hvd.Adasum)
+    with pytest.raises(ValueError, match='scalar'):
+        hvd.reducescatter(torch.tensor(1.0))
+    for splits in ([], [1, 2], [-1], [4], ['a'], 3, torch.tensor([3]), torch.tensor([[3]], dtype=torch.int32)):
+        with pytest.raises(ValueError, match='splits'):
+            hvd.alltoall(torch.ones(3), splits=splits)
+    with pytest.raises(hvd.HorovodInternalError):
+        hvd.allgather(torch.tensor(1.0))
+    with pytest.raises(hvd.HorovodInternalError):
+        hvd.alltoall(torch.tensor(1.0))
+    with pytest.raises(hvd.HorovodInternalError):
+        hvd.reducescatter(torch.ones(3), op=hvd.Max)
+    with pytest.raises(ValueError, match='at least one'):
+        hvd.grouped_allreduce([])
+    assert not hvd.mpi_ops._handle_map
 
 
-def test_what_is_not_there_yet_says_so(hvd, torch):
+ALL_DTYPES = ['bool', 'uint8', 'int8', 'uint16', 'int16', 'int32', 'int64', 'float16', 'bfloat16', 'float32', 'float64',
+              'float8_e4m3fn', 'float8_e5m2']
+
+
+@pytest.mark.parametrize('dtype', ALL_DTYPES)
+def test_R4_every_type(hvd, torch, dtype):
+    if not hasattr(torch, dtype):
+        pytest.skip('this torch has no {}'.format(dtype))
+    value = (torch.arange(12).reshape(6, 2) % 2).float().to(getattr(torch, dtype))
+
+    def same(result, count=6):
+        assert result.dtype == value.dtype and result.shape == (count, 2)
+        assert torch.equal(result.float(), value[:count].float())
+
+    for op in (hvd.Sum, hvd.Min, hvd.Max, hvd.Product):
+        same(hvd.allreduce(value, op=op))
+    scaled = hvd.allreduce(value, op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.5)
+    same(scaled)
+    same(hvd.allgather(value))
+    same(hvd.broadcast(value, 0))
+    same(hvd.alltoall(value))
+    same(hvd.alltoall(value, splits=[6])[0])
+    same(hvd.alltoall(value, splits=[4])[0], 4)
+    same(hvd.reducescatter(value, op=hvd.Sum))
+    for result in (hvd.grouped_allreduce([value, value], op=hvd.Sum) + list(hvd.grouped_allgather([value, value])) +
+                   hvd.grouped_reducescatter([value], op=hvd.Sum)):
+        same(result)
+
+
+def test_forms_of_the_results(hvd, torch):
     t = torch.ones(2, 2)
-    for call in (lambda: hvd.allgather(t), lambda: hvd.allgather_async(t), lambda: hvd.grouped_allgather([t]),
-                 lambda: hvd.grouped_allgather_async([t]), lambda: hvd.alltoall(t), lambda: hvd.alltoall_async(t),
-                 lambda: hvd.reducescatter(t), lambda: hvd.reducescatter_async(t),
-                 lambda: hvd.grouped_reducescatter([t]), lambda: hvd.grouped_reducescatter_async([t]),
-                 lambda: hvd.grouped_allreduce([t]), lambda: hvd.grouped_allreduce_([t]),
-                 lambda: hvd.grouped_allreduce_async([t]), lambda: hvd.grouped_allreduce_async_([t]),
-                 lambda: hvd.sparse_allreduce_async(t, 'x', hvd.Sum), lambda: hvd.join(), lambda: hvd.SyncBatchNorm(3),
-                 lambda: hvd.allgather_object(1), lambda: hvd.elastic.run(lambda state: None),
-                 lambda: hvd.elastic.TorchState()):
-        with pytest.raises(NotImplementedError) as caught:
-            call()
-        assert 'not available yet' in str(caught.value) and '\n' not in str(caught.value)
+    assert isinstance(hvd.alltoall(t), torch.Tensor)
+    received, splits = hvd.alltoall(t, splits=torch.tensor([2], dtype=torch.int32))
+    assert splits.dtype == torch.int32 and splits.tolist() == [2]
+    assert len(hvd.synchronize(hvd.alltoall_async(t))) == 2
+    own = [t.clone(), t.clone()]
+    results = hvd.grouped_allreduce_(own)
+    assert results[0] is own[0] and results[1] is own[1]
+    results = hvd.synchronize(hvd.grouped_allreduce_async_(own, name='g'))
+    assert results[0] is own[0] and results[1] is own[1]
+    assert hvd.join() == 0 and hvd.join(device=0) == 0
+    assert hvd.allgather_object({'a': 1}) == [{'a': 1}]
+    deep = torch.ones((1,) * 9 + (3,))
+    assert hvd.allreduce(deep).shape == hvd.allgather(deep).shape == deep.shape
+    empty = hvd.allgather(torch.zeros(0, 3))
+    assert empty.shape == (0, 3)
+
+
+def test_results_live_in_memory_of_the_runtime_until_they_are_gone(hvd, torch):
+    from horovod.common import _library
+    result = hvd.allgather(torch.arange(1000.0))
+    assert _library.lib().hvd_is_registered(result.data_ptr(), 4000) == 1  # not copied
+    part = result[10:20]
+    del result
+    others = [hvd.allgather(torch.zeros(1000)) for _ in range(20)]
+    assert part.tolist() == list(range(10, 20)) and len(others) == 20
+    kept = hvd.allgather(torch.ones(10))
+    hvd.shutdown()
+    assert kept.tolist() == [1] * 10
+    kept.add_(1)
+    hvd.init()
+    for _ in range(200):  # more than there would be memory for if it did not come back
+        hvd.allgather(torch.zeros(4000000))
+
+
+def test_elastic_names(hvd, torch):
+    from horovod.common import elastic
+    from horovod.torch.elastic import state
+    assert hvd.elastic.ElasticSampler and hvd.elastic.TorchState and elastic.notification_manager
+    assert [kind for kind, _ in state.get_handler_registry()] == [torch.nn.Module, torch.optim.Optimizer,
+                                                                   hvd.elastic.ElasticSampler]
+    plain = elastic.ObjectState(bcast_object=hvd.broadcast_object, get_rank=hvd.rank, a=1)
+    plain.a = 2
+    plain.restore()
+    assert plain.a == 1
+
+    @hvd.elastic.run
+    def train(state):
+        raise hvd.HorovodInternalError('a peer is gone')
+
+    with pytest.raises(hvd.HorovodInternalError, match='gone'):
+        train(plain)
 
 
 def test_barrier(hvd):

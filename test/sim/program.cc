@@ -66,6 +66,7 @@ class Maker {
     for (uint64_t i = Pick(3); i > 0 && chosen->second.size() > 1; --i) {
       SimOp op = MakeOpOn(step.set, true);
       op.takes_part[Pick(op.members.size())] = 0;
+      op.odd.reset();
       op.never = true;
       step.ops.push_back(std::move(op));
     }
@@ -77,23 +78,22 @@ class Maker {
     SimStep step;
     step.kind = SimStep::Kind::kJoin;
     for (uint32_t i = 0; i < shape_.ops_per_step; ++i) {
-      SimOp op = MakeOp(true);
+      // Most are what a join is for.
+      SimOp op = MakeOp(true, Pick(4) != 0);
       op.odd.reset();
       for (uint8_t& takes_part : op.takes_part) takes_part = Pick(3) != 0 ? 1 : 0;
-      // Who gives something may not be left out, so most are what a join is for.
-      if (Pick(4) != 0) op.collective = Collective::kAllreduce;
       step.ops.push_back(std::move(op));
     }
     return step;
   }
 
-  SimOp MakeOp(bool own_name) {
+  SimOp MakeOp(bool own_name, bool allreduce = false) {
     auto chosen = std::next(sets_.begin(), static_cast<long>(Pick(sets_.size())));
-    return MakeOpOn(chosen->first, own_name);
+    return MakeOpOn(chosen->first, own_name, allreduce);
   }
 
   // `own_name`: a name that no other operation has; where ranks leave operations out, names could not be matched.
-  SimOp MakeOpOn(int32_t set, bool own_name) {
+  SimOp MakeOpOn(int32_t set, bool own_name, bool allreduce = false) {
     constexpr Collective kKinds[] = {Collective::kAllreduce,     Collective::kAllreduce,
                                      Collective::kAllgather,     Collective::kBroadcast,
                                      Collective::kReducescatter, Collective::kAlltoall,
@@ -101,7 +101,7 @@ class Maker {
     constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
                                  ReduceOp::kMax};
     SimOp op;
-    op.collective = kKinds[Pick(std::size(kKinds))];
+    op.collective = allreduce ? Collective::kAllreduce : kKinds[Pick(std::size(kKinds))];
     op.name = own_name ? "own" + std::to_string(next_name_++)
                        : "name" + std::to_string(Pick(shape_.names));
     op.set = set;

@@ -19,6 +19,17 @@ bool MakesOutput(Collective collective) {
          collective == Collective::kReducescatter;
 }
 
+std::string TextOf(const SimOp& op) {
+  std::string text = "'" + op.name + "' (collective " +
+                     std::to_string(static_cast<int>(op.collective)) + ", set " +
+                     std::to_string(op.set) + ", of";
+  for (size_t i = 0; i < op.members.size(); ++i) {
+    text += " " + std::to_string(op.members[i]) + (op.takes_part[i] != 0 ? "" : " (not)") +
+            (op.odd == i ? " (odd)" : "");
+  }
+  return text + (op.never ? ", never complete)" : ")");
+}
+
 }  // namespace
 
 SimWorld::SimWorld(SimProgram program, Fault fault, uint64_t seed)
@@ -73,7 +84,7 @@ bool SimWorld::StandsStill() {
   for (int sweep = 0; sweep < 12; ++sweep) {
     net_.DeliverAll();
     for (uint32_t r = 0; r < program_.size; ++r) {
-      for (size_t i = 0; i <= ranks_[r].flights.size(); ++i) Turn(r);
+      for (size_t i = 0; i < 8 + 4 * ranks_[r].flights.size(); ++i) Turn(r);
     }
   }
   return net_.events() == events && done_ == done && !AllThrough();
@@ -84,11 +95,11 @@ std::string SimWorld::WhereAll() const {
   for (uint32_t r = 0; r < program_.size; ++r) {
     const Rank& rank = ranks_[r];
     if (rank.through) continue;
-    text += "\n  rank " + std::to_string(r) + " in step " + std::to_string(rank.step) + ", " +
-            std::to_string(rank.to_submit.size()) + " to submit, waits for:";
+    text += "\n  rank " + std::to_string(r) + " in step " + std::to_string(rank.step) + " of " +
+            std::to_string(program_.steps.size()) + ", " + std::to_string(rank.to_submit.size()) +
+            " to submit, waits for:";
     for (const auto& flight : rank.flights) {
-      text += flight->op != nullptr ? " " + std::to_string(flight->op->set) + "/" + flight->op->name
-                                    : std::string(" fence");
+      text += flight->op != nullptr ? " " + TextOf(*flight->op) : std::string(" fence");
     }
   }
   return text;
@@ -122,7 +133,12 @@ void SimWorld::Turn(uint32_t number) {
       [[fallthrough]];
     default: rank.engine->Tend();
   }
-  if (rank.step >= program_.steps.size() && rank.flights.empty()) rank.through = true;
+  // When the removal that was to end them failed, nothing ends them.
+  const bool waits = std::any_of(rank.flights.begin(), rank.flights.end(), [](const auto& flight) {
+    return flight->op == nullptr || !flight->op->never;
+  });
+  if (rank.step < program_.steps.size()) return;
+  rank.through = rank.flights.empty() || (rank.stopped && !waits);
 }
 
 // Submits one of the operations of this step whose name is free, or enters the next step.
@@ -241,6 +257,7 @@ void SimWorld::SubmitFence(uint32_t number, const SimStep& step) {
 
 // The rank makes no more submissions and waits for what it has in flight.
 void SimWorld::Stop(uint32_t number) {
+  ranks_[number].stopped = true;
   ranks_[number].step = program_.steps.size();
   ranks_[number].to_submit.clear();
 }
@@ -302,9 +319,7 @@ void SimWorld::CheckOp(uint32_t number, const Flight& flight, const Status& stat
   CheckVerdict(number, flight, status);
   const bool excused = fault_ != Fault::kNone && status.code() == Code::kAborted;
   if (status.code() != ExpectedCode(op) && !excused) {
-    return Fail("rank " + std::to_string(number) + ": '" + op.name + "' (" +
-                std::to_string(static_cast<int>(op.collective)) + ", set " +
-                std::to_string(op.set) + ") ended with " +
+    return Fail("rank " + std::to_string(number) + ": " + TextOf(op) + " ended with " +
                 std::to_string(static_cast<int>(status.code())) + ": " + status.message());
   }
   if (status.code() == Code::kAborted && fault_ == Fault::kLeave && !op.never &&

@@ -44,6 +44,7 @@ class SimWorld {
     std::deque<const SimOp*> to_submit;  // of this step, in program order
     bool fence = false;                  // the step's own submission is under way
     std::vector<std::unique_ptr<Flight>> flights;
+    bool stopped = false;  // by a fault
     bool through = false;  // nothing more to do, or gone
     bool gone = false;
   };

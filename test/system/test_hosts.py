@@ -104,8 +104,8 @@ def test_a_host_that_ends_well_does_not_disturb_the_other(run):
     assert job.code == 0 and job.out.count("done") == 2
 
 
-def test_init_between_hosts_fails_with_a_sentence(run):
+def test_init_between_hosts_joins_them_or_says_what_is_missing(run):
     job = run("-np", 2, "--hosts-per-machine", 2, *worker("init_worker.py"))
-    assert job.code != 0
-    assert "hvd.init" in job.err or "host" in job.err
+    connected = job.code == 0 and job.out.count("joined") == 2
+    assert connected or "cannot load libhvd_gloo.so" in job.err
     job.nothing_left()

@@ -37,11 +37,13 @@ Conductor::Conductor(Cross& cross, SharedHeap& heap, ConductorOptions options)
   if (first_here) StartThreads();
 }
 
-Conductor::~Conductor() {
+void Conductor::Leave() {
   if (std::optional<std::string> why = options_.broken()) Abort(Aborted(*why));
   {
     std::lock_guard lock(mutex_);
+    if (leaving_) return;
     leaving_ = true;
+    if (!talk_.joinable() && closed_.ok()) closed_ = Aborted("the world was shut down");
   }
   cross_.Wake();
   if (talk_.joinable()) talk_.join();
@@ -91,6 +93,7 @@ void Conductor::Withdraw(uint64_t ticket, std::string why) {
 void Conductor::Abort(const Status& why) {
   {
     std::lock_guard lock(mutex_);
+    if (stopping_) return;
     if (closed_.ok()) closed_ = why;
   }
   cross_.Abort(why);
@@ -153,17 +156,19 @@ bool Conductor::TakeOrders() {
       return false;
     }
   }
-  if (leaving) Leave();
+  if (leaving) SayGoodbye();
   return !over_;
 }
 
 // Others may count on batches that were given out before they hear of our leaving, so the coordinator has the last word.
-void Conductor::Leave() {
+void Conductor::SayGoodbye() {
   const TimePoint now = SteadyNow();
   if (!said_goodbye_) {
     said_goodbye_ = true;
     goodbye_deadline_ = now + kGoodbye;
-    Status said = Status::Ok();
+    // A neighbour may have gone before us, and be why we go.
+    Status said = TellWhoLeft();
+    if (said.ok()) said = HearHere();
     if (coordinates()) {
       Coordinator::Answers answers;
       coordinator_->Close("rank 0, which arranges the work of all hosts, left the world", &answers);
@@ -172,7 +177,7 @@ void Conductor::Leave() {
       }
       over_ = true;
     } else {
-      said = SayToCoordinator(LeaveWords{options_.map.rank});
+      if (said.ok()) said = SayToCoordinator(LeaveWords{options_.map.rank});
       if (!said.ok()) over_ = true;
     }
   }
@@ -192,9 +197,10 @@ Status Conductor::Transmit(uint32_t to, const Words& words) {
   constexpr size_t kRoom = kMaxCrossMessage - 1;
   for (size_t at = 0;; at += kRoom) {
     const bool last = bytes.size() - at <= kRoom;
-    const std::string piece = std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom);
-    Status sent = cross_.Send(to, kTalkTag, std::as_bytes(std::span(piece)),
-                              SteadyNow() + options_.timeout);
+    const std::string piece =
+        std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom);
+    Status sent =
+        cross_.Send(to, kTalkTag, std::as_bytes(std::span(piece)), SteadyNow() + options_.timeout);
     if (!sent.ok() || last) return sent;
   }
 }
@@ -287,7 +293,13 @@ Status Conductor::LookAround() {
   if (coordinator_ != nullptr) {
     for (const std::string& sentence : coordinator_->Stalls(now)) LogWarning(sentence);
   }
-  if (!options_.has_left || said_goodbye_) return Status::Ok();
+  if (said_goodbye_) return Status::Ok();
+  Status told = TellWhoLeft();
+  return told.ok() ? HearHere() : told;
+}
+
+Status Conductor::TellWhoLeft() {
+  if (!options_.has_left) return Status::Ok();
   std::vector<uint32_t> gone;
   std::erase_if(neighbours_, [&](uint32_t rank) {
     if (options_.has_left(rank)) gone.push_back(rank);
@@ -296,7 +308,7 @@ Status Conductor::LookAround() {
   for (uint32_t rank : gone) {
     if (Status said = SayToCoordinator(LeaveWords{rank}); !said.ok()) return said;
   }
-  return HearHere();
+  return Status::Ok();
 }
 
 // The end of the talk thread: nobody will decide about these any more.
@@ -331,8 +343,9 @@ void Conductor::Work() {
 }
 
 void Conductor::Carry(const Batch& batch) {
-  Crossing crossing({cross_, heap_, options_.timeout, [this] { return options_.broken().has_value(); }},
-                    batch.words, options_.map.rank);
+  Crossing crossing(
+      {cross_, heap_, options_.timeout, [this] { return options_.broken().has_value(); }},
+      batch.words, options_.map.rank);
   Status carried = crossing.Run(batch.ops);
   if (!carried.ok()) {
     Die(carried);

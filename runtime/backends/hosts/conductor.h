@@ -43,8 +43,7 @@ class Conductor {
  public:
   // Both outlive the conductor.
   Conductor(Cross& cross, SharedHeap& heap, ConductorOptions options);
-  // Says goodbye, finishes what others count on, and ends the threads.
-  ~Conductor();
+  ~Conductor() { Leave(); }
   Conductor(const Conductor&) = delete;
 
   // All parts have started here. The result comes on the parts' boards; the ticket is for Withdraw.
@@ -53,6 +52,8 @@ class Conductor {
   void Withdraw(uint64_t ticket, std::string why);
   // Nothing goes on; the first reason stays.
   void Abort(const Status& why);
+  // Says goodbye, finishes what others count on, and ends the threads. Afterwards the Cross is not used any more.
+  void Leave();
 
  private:
   using OpPointer = std::shared_ptr<LeaderOp>;
@@ -68,7 +69,7 @@ class Conductor {
   void Talk();
   Status TalkOnce();
   bool TakeOrders();
-  void Leave();
+  void SayGoodbye();
   Status SayToCoordinator(Words words);
   Status Say(uint32_t to, Words words);
   Status Transmit(uint32_t to, const Words& words);
@@ -79,6 +80,7 @@ class Conductor {
   void OnEnd(const EndWords& words);
   void OnFarewell(const FarewellWords& words);
   Status LookAround();
+  Status TellWhoLeft();
   void GiveUpTickets();
 
   // In the cross thread.
@@ -102,7 +104,7 @@ class Conductor {
   std::deque<Batch> batches_;
   uint64_t next_ticket_ = 1;
   Status closed_;          // not ok: no operation goes to other hosts any more
-  bool leaving_ = false;   // the destructor has begun
+  bool leaving_ = false;   // Leave has begun
   bool stopping_ = false;  // the cross thread ends when no batch is left
 
   // Of the talk thread alone.

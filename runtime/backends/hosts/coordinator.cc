@@ -65,14 +65,13 @@ void Coordinator::OnReady(uint32_t from, ReadyWords words, TimePoint now, Answer
   const uint32_t host = map_.host_of[from];
   for (uint32_t rank : RanksOf(words)) {
     if (rank < map_.host_of.size() && !left_.contains(rank)) continue;
-    Status why = rank < map_.host_of.size()
-                     ? LeftBefore(rank, words.name)
-                     : InvalidArgument("process set " + std::to_string(words.set) +
-                                       " has a rank outside the world");
+    Status why = rank < map_.host_of.size() ? LeftBefore(rank, words.name)
+                                            : InvalidArgument("the process set of '" + words.name +
+                                                              "' has a rank outside the world");
     answers->push_back({from, EndWords{words.ticket, std::move(why), 0}});
     return;
   }
-  auto at = waiting_.try_emplace(Key{words.set, words.ranks, words.name}).first;
+  auto at = waiting_.try_emplace(Key{words.domain, words.ranks, words.name}).first;
   // The first round in which this host is still missing.
   auto entry = std::find_if(at->second.begin(), at->second.end(), [&](const Entry& round) {
     return std::none_of(round.reports.begin(), round.reports.end(),
@@ -118,12 +117,12 @@ void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
 
 // The first host's failure, or how the hosts disagree, or who has joined what cannot be done without them.
 Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const {
-  std::vector<RankDetail> details;
+  std::vector<HostDetail> details;
   for (const Report& report : entry.reports) {
     if (!report.words.failure.ok()) return report.words.failure;
     details.push_back({report.leader, report.words.detail});
   }
-  const auto differs = [&](const RankDetail& d) { return d.detail != details[0].detail; };
+  const auto differs = [&](const HostDetail& d) { return d.detail != details[0].detail; };
   if (std::any_of(details.begin(), details.end(), differs)) {
     if (Status same = compare_(name, details); !same.ok()) return same;
   }
@@ -148,9 +147,9 @@ Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) c
   if (gone.empty()) return Status::Ok();
   std::sort(gone.begin(), gone.end());
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
-  return Mismatch("tensor '" + name + "': " + RankList(gone) +
-                  " called join and take no part any more, and only allreduce and barrier go on " +
-                  "without them; make this call before anybody joins");
+  return Mismatch("'" + name + "' needs " + RankList(gone) + ", which " +
+                  (gone.size() == 1 ? "has" : "have") +
+                  " joined; only allreduce and barrier go on without ranks that called hvd.join()");
 }
 
 void Coordinator::Fail(const Entry& entry, const Status& status, Answers* answers) {

@@ -23,17 +23,18 @@
 
 namespace hvd {
 
-// One rank's encoded detail.
-struct RankDetail {
+// What the leader of one host told.
+struct HostDetail {
   uint32_t rank = 0;
   std::string_view detail;
 };
 
 // Ok, or the sentence how these ranks disagree about the operation.
-using CompareDetailsOf = std::function<Status(std::string_view name, std::span<const RankDetail>)>;
+using CompareDetailsOf = std::function<Status(std::string_view name, std::span<const HostDetail>)>;
 
 struct CoordinatorOptions {
-  uint64_t fusion_bytes = 64 << 20;               // operations up to this size together travel as one; 0: none do
+  uint64_t fusion_bytes =
+      64 << 20;  // operations up to this size together travel as one; 0: none do
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
 };
 
@@ -67,7 +68,7 @@ class Coordinator {
     std::vector<Report> reports;
     TimePoint since, warned_at;
   };
-  // The set's number alone does not tell: numbers are used again.
+  // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used again.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
   struct Ready {
     Entry entry;
@@ -102,7 +103,7 @@ class Coordinator {
   const HostMap map_;
   const CompareDetailsOf compare_;
   const CoordinatorOptions options_;
-  std::map<Key, std::list<Entry>> waiting_;  // rounds of one name: a fast host may be one ahead
+  std::map<Key, std::list<Entry>> waiting_;      // rounds of one name: a fast host may be one ahead
   std::map<std::vector<uint32_t>, Lane> lanes_;  // by leaders
   std::map<uint64_t, Lane*> running_;            // by number of the batch
   uint64_t next_number_ = 1;

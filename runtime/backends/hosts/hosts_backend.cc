@@ -52,9 +52,9 @@ Board* BoardIn(std::byte* control, uint32_t members) {
 
 // An operation of a group that is on several hosts.
 struct HostsBackend::MemberOp final : OpState {
-  Loan loan;                     // with the board that is used if this rank leads
-  std::byte* input = nullptr;    // where peers can read it
-  void* staging = nullptr;       // `input`, if that is a copy
+  Loan loan;                       // with the board that is used if this rank leads
+  std::byte* input = nullptr;      // where peers can read it
+  void* staging = nullptr;         // `input`, if that is a copy
   uint32_t members = 0, self = 0;  // of Group::local
   bool started = false, settled = false, leads = false;
   uint32_t leader = 0;                // index in Group::local
@@ -202,8 +202,8 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const Contribu
   op.control = op.loan.control;
   op.board = BoardIn(op.control, op.members);
   for (uint32_t m = 0; m < op.members; ++m) {
-    const bool looks = std::find(op.taking_part.begin(), op.taking_part.end(), m) !=
-                       op.taking_part.end();
+    const bool looks =
+        std::find(op.taking_part.begin(), op.taking_part.end(), m) != op.taking_part.end();
     if (!looks) op.loan.marks()[m].store(1, std::memory_order_relaxed);
   }
   const bool first = elsewhere.part == 0, disagree = elsewhere.disagreement != nullptr;
@@ -230,7 +230,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const Contribu
 
 ReadyWords HostsBackend::WordsFor(const CollectiveCall& call, const Contributions& parts) const {
   ReadyWords words;
-  words.set = call.group->id;
+  words.domain = parts.elsewhere->domain;
   if (call.group->id != 0) words.ranks = call.group->ranks;
   words.collective = call.collective;
   words.name = parts.elsewhere->name;
@@ -243,8 +243,8 @@ ReadyWords HostsBackend::WordsFor(const CollectiveCall& call, const Contribution
   return words;
 }
 
-Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op,
-                               const Contributions& parts, LeaderPart& part) {
+Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const Contributions& parts,
+                               LeaderPart& part) {
   part.call = call;
   part.call.input = part.call.output = nullptr;
   part.call.group = nullptr;
@@ -286,9 +286,8 @@ Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, Leader
   op.board->result_bytes = call.bytes();
   if (call.collective == Collective::kReducescatter) {
     const auto& hosts = op.op->hosts->parts;
-    const auto here = std::find_if(hosts.begin(), hosts.end(), [&](const HostParts::Part& p) {
-      return p.host == map_.here();
-    });
+    const auto here = std::find_if(hosts.begin(), hosts.end(),
+                                   [&](const HostParts::Part& p) { return p.host == map_.here(); });
     op.board->result_bytes = ScatteredBytes(call, *here, call.group->size());
   }
   if (!sums) return Status::Ok();
@@ -426,8 +425,8 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
   if (op.started) {
     // The conductor, or a peer, may be at work on this memory: it is never used again.
     if (op.leads && op.op != assembling_) {
-      conductor_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) +
-                                                   " gave up '" + op.op->ready.name + "'");
+      conductor_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) + " gave up '" +
+                                                   op.op->ready.name + "'");
     }
     return;
   }

@@ -17,10 +17,12 @@ namespace hvd {
 
 // One tensor of it.
 struct LeaderPart {
-  CollectiveCall call;                     // without the caller's memory and the group
+  CollectiveCall call;  // without the caller's memory and the group
   Board* board = nullptr;
-  std::vector<const std::byte*> inputs;    // of the members here that take part, ascending; null where nothing is sent
-  std::vector<std::vector<int64_t>> extents;  // of each of them. Allgather: rows; alltoall: rows for each member of the set
+  std::vector<const std::byte*>
+      inputs;  // of the members here that take part, ascending; null where nothing is sent
+  std::vector<std::vector<int64_t>>
+      extents;  // of each of them. Allgather: rows; alltoall: rows for each member of the set
   LocalSum local_sum;
   std::byte* memory = nullptr;  // registered: the sum, then the result
 };

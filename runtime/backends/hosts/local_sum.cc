@@ -78,7 +78,8 @@ void FinishSum(const CollectiveCall& call, uint32_t participants,
   void* to = block;
   for (size_t first = 0; first < count; first += kBlock) {
     const size_t n = std::min(kBlock, count - first);
-    for (size_t i = 0; i < inputs.size(); ++i) from[i] = static_cast<const float*>(inputs[i]) + first;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      from[i] = static_cast<const float*>(inputs[i]) + first;
     ReduceRange(spec, from, {&to, 1}, 0, n);
     NarrowRange(call.dtype, block, static_cast<std::byte*>(output) + first * SizeOf(call.dtype), n);
   }

@@ -38,7 +38,7 @@ Status GetStatus(ByteReader& reader) {
 }
 
 void Put(ByteWriter& w, const ReadyWords& words) {
-  w.Put(words.ticket).Put(words.set);
+  w.Put(words.ticket).Put(words.domain);
   PutList(w, words.ranks);
   w.Put(words.collective).PutString(words.name).PutString(words.detail);
   PutList(w, words.joined);
@@ -53,7 +53,7 @@ void Put(ByteWriter& w, const ReadyWords& words) {
 ReadyWords GetReady(ByteReader& r) {
   ReadyWords words;
   words.ticket = r.Get<uint64_t>();
-  words.set = r.Get<int32_t>();
+  words.domain = r.Get<int32_t>();
   words.ranks = GetList<uint32_t>(r);
   words.collective = r.Get<Collective>();
   words.name = r.GetString();

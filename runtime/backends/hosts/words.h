@@ -17,23 +17,24 @@ namespace hvd {
 
 // What has to be known of one tensor of an operation to combine it over hosts.
 struct PartWords {
-  uint64_t bytes = 0;            // what a host brings, where all bring the same; for fusion
-  std::vector<int64_t> extents;  // of the members here that take part. Allgather: rows; alltoall: rows for each member
+  uint64_t bytes = 0;  // what a host brings, where all bring the same; for fusion
+  std::vector<int64_t>
+      extents;  // of the members here that take part. Allgather: rows; alltoall: rows for each member
   bool operator==(const PartWords&) const = default;
 };
 
 // "The members on this host are ready", or "they have failed".
 struct ReadyWords {
   uint64_t ticket = 0;  // the leader's number for it, never used twice
-  int32_t set = 0;
-  std::vector<uint32_t> ranks;  // of the set; empty: the world
+  int32_t domain = 0;
+  std::vector<uint32_t> ranks;  // of the process set; empty: the world
   Collective collective = Collective::kBarrier;
   std::string name;
-  std::string detail;             // compared over the hosts
-  std::vector<uint32_t> joined;   // world ranks of members here that have joined
-  uint64_t fusion_key = 0;        // operations of one key may travel together; 0: it travels alone
+  std::string detail;            // compared over the hosts
+  std::vector<uint32_t> joined;  // world ranks of members here that have joined
+  uint64_t fusion_key = 0;       // operations of one key may travel together; 0: it travels alone
   std::vector<PartWords> parts;
-  Status failure;                 // not ok: why it cannot be done here
+  Status failure;  // not ok: why it cannot be done here
 };
 
 // "Forget my ticket: it has failed here."
@@ -62,9 +63,10 @@ struct DoneWords {
 
 struct RunEntry {
   uint64_t ticket = 0;
-  uint32_t participants = 0;                     // members of the set that take part, on all hosts
-  std::vector<std::vector<int64_t>> extents;     // per part. Allgather: rows of each member of the set. Alltoall: for each
-                                                 // member here, rows from each member of the set
+  uint32_t participants = 0;  // members of the set that take part, on all hosts
+  std::vector<std::vector<int64_t>>
+      extents;  // per part. Allgather: rows of each member of the set. Alltoall: for each
+                // member here, rows from each member of the set
   bool operator==(const RunEntry&) const = default;
 };
 

@@ -76,6 +76,15 @@ class AllreduceOp final : public ShmOp {
   template <typename Do>
   bool TakeChunks(const Cut& cut, uint32_t lanes, Progress Lane::*progress, Do&& work);
 
+  // Two write straight into each other's copies, which are then free at once. More write into one copy that all read: less
+  // to write, but it stays until all have left.
+  bool KeepsCopy(const Participant& participant) const {
+    return participant.staged && participants_.size() > 2;
+  }
+  // Where `of` two participants finds what the other combined; of more, where all do.
+  std::byte* HomeOf(uint32_t lane, uint32_t of) const {
+    return participants_.size() == 2 ? participants_[of].data : homes_[lane];
+  }
   uint32_t count() const { return static_cast<uint32_t>(participants_.size()); }
   Cut CombineCut(const CollectiveCall& call) const {
     return {call.count, SizeOf(call.dtype), count()};
@@ -91,6 +100,7 @@ class AllreduceOp final : public ShmOp {
   std::vector<void*> outputs_;             // parts that are outputs, and room for two more
   std::vector<std::byte*> homes_;  // by lane: where those with a copy find what others combined
   bool others_staged_ = false;
+  bool lends_ = false;                  // others look at our loan until they leave
   std::vector<LeftMark*> marks_;        // ours, in the loans we look at
   std::vector<uint8_t> combined_here_;  // chunks that are in our output already
   Lane* lanes_ = nullptr;
@@ -166,15 +176,14 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const Contributions& part
   }
   for (const Participant& other : participants_) {
     const bool lends = other.control != nullptr &&
-                       (other.member == participants_[0].member || other.staged || alone_);
+                       (other.member == participants_[0].member || KeepsCopy(other) || alone_);
     if (lends && other.member != self_) marks_.push_back(MarkOf(other.control, self_));
   }
   if (alone_) return Status::Ok();
   const Layout layout(call.group->local_size(), call.op == ReduceOp::kAdasum);
   lanes_ = reinterpret_cast<Lane*>(participants_[0].control + layout.lanes);
   products_ = reinterpret_cast<double*>(participants_[0].control + layout.products);
-  const bool lends = me_ == 0 || participants_[me_].staged;
-  if (!lends) TakeBack();
+  lends_ = me_ == 0 || KeepsCopy(participants_[me_]);
   return Status::Ok();
 }
 
@@ -205,7 +214,8 @@ Status AllreduceOp::AttachLoan(const CollectiveCall& call, const Offer& offer,
   return Status::Ok();
 }
 
-// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next one that has.
+// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next one that has. (Not for
+// two.)
 void AllreduceOp::FindHomes() {
   for (uint32_t p = 0; p < count(); ++p) {
     others_staged_ = others_staged_ || (p != me_ && participants_[p].staged);
@@ -225,7 +235,11 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
   if (!Combine(call)) return false;
   if (participants_[me_].staged) FetchResults(call);
   Leave();
-  room_.lending.TakeBackWhenLeft(&loan_, self_);
+  if (!KeepsCopy(participants_[me_])) room_.lending.FreeCopy(&loan_);
+  if (lends_)
+    room_.lending.TakeBackWhenLeft(&loan_, self_);
+  else
+    TakeBack();
   return true;
 }
 
@@ -288,7 +302,7 @@ bool AllreduceOp::Combine(const CollectiveCall& call) {
 
 void AllreduceOp::CombineChunk(const CollectiveCall& call, uint32_t lane, ElementRange range) {
   const size_t shared = outputs_.size();
-  if (others_staged_) outputs_.push_back(homes_[lane]);
+  if (others_staged_) outputs_.push_back(HomeOf(lane, /*of=*/1 - me_));
   if (participants_[me_].staged) outputs_.push_back(call.output);
   if (call.op == ReduceOp::kAdasum) {
     WeightedSumRange(call.dtype, inputs_, weights_, outputs_, range.first, range.count);
@@ -306,7 +320,7 @@ void AllreduceOp::FetchResults(const CollectiveCall& call) {
       if (combined_here_[size_t{lane} * cut.chunks_of(0) + chunk] != 0) continue;
       const ElementRange range = cut.chunk(lane, chunk);
       std::memcpy(static_cast<std::byte*>(call.output) + range.first * element,
-                  homes_[lane] + range.first * element, range.count * element);
+                  HomeOf(lane, /*of=*/me_) + range.first * element, range.count * element);
     }
   }
 }

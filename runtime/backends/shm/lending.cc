@@ -77,8 +77,13 @@ Result<Location> Lending::Stage(Loan* loan, const void* source, size_t bytes) {
   return *heap_.Locate(copy, bytes);
 }
 
-void Lending::TakeBack(Loan* loan) {
+void Lending::FreeCopy(Loan* loan) {
   if (loan->staging != nullptr) heap_.Free(loan->staging);
+  loan->staging = nullptr;
+}
+
+void Lending::TakeBack(Loan* loan) {
+  FreeCopy(loan);
   if (loan->control != nullptr) {
     idle_[loan->control_bytes].push_back({loan->control, loan->control_at});
   }

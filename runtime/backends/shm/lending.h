@@ -63,7 +63,9 @@ class Lending {
   // Adds a copy of `bytes` bytes to a loan.
   Result<Location> Stage(Loan* loan, const void* source, size_t bytes);
 
-  // Nobody else looks at it.
+  // Nobody else looks at the copy.
+  void FreeCopy(Loan* loan);
+  // Nobody else looks at any of it.
   void TakeBack(Loan* loan);
   // Members other than `self` may still look at it.
   void TakeBackWhenLeft(Loan* loan, uint32_t self);

@@ -1,6 +1,7 @@
 #include "runtime/backends/shm/pull.h"
 
 #include <cstdint>
+#include <numeric>
 
 #include "runtime/backends/shm/cut.h"
 #include "runtime/device/adasum.h"
@@ -20,7 +21,7 @@ Arithmetic ArithmeticOf(ReduceOp op) {
 void PlanAllgather(const CollectiveCall& call, std::span<const Extent> extents, PullPlan* plan) {
   const uint32_t members = call.group->local_size();
   for (uint32_t m = 0; m < members; ++m) {
-    const int64_t rows = members == 1 ? call.rows : extents[m].rows;
+    const int64_t rows = extents[m].rows;
     const size_t bytes = static_cast<size_t>(rows) * call.row_bytes();
     plan->pieces.push_back({m, 0, plan->bytes, bytes});
     plan->rows += rows;
@@ -31,16 +32,9 @@ void PlanAllgather(const CollectiveCall& call, std::span<const Extent> extents, 
 void PlanAlltoall(const CollectiveCall& call, std::span<const Extent> extents, PullPlan* plan) {
   const uint32_t members = call.group->local_size(), self = call.group->local_index;
   for (uint32_t m = 0; m < members; ++m) {
-    const std::span<const int64_t> splits =
-        m < extents.size() ? extents[m].splits : std::span<const int64_t>();
-    int64_t before = 0, rows = 0;
-    if (splits.empty()) {
-      rows = (m < extents.size() ? extents[m].rows : call.rows) / members;
-      before = rows * self;
-    } else {
-      for (uint32_t k = 0; k < self; ++k) before += splits[k];
-      rows = splits[self];
-    }
+    const std::span<const int64_t> splits = extents[m].splits;
+    const int64_t before = std::accumulate(splits.begin(), splits.begin() + self, int64_t{0});
+    const int64_t rows = splits[self];
     const size_t bytes = static_cast<size_t>(rows) * call.row_bytes();
     plan->pieces.push_back({m, static_cast<size_t>(before) * call.row_bytes(), plan->bytes, bytes});
     plan->received_splits.push_back(rows);

@@ -61,7 +61,7 @@ Result<Offer> PullOp::Prepare(const CollectiveCall& call) {
   Offer offer;
   const bool sends = call.collective != Collective::kBroadcast || call.root == self_;
   if (!sends || group.local_size() == 1 || call.bytes() == 0) return offer;
-  if (call.bytes() <= InlineLimit(group.local_size())) {
+  if (FitsRequest(call.bytes(), group.local_size())) {
     offer.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
     return offer;
   }

@@ -16,7 +16,7 @@ bool IsExchange(const CollectiveCall& call) {
     case Collective::kBarrier: return true;
     case Collective::kAllreduce:
     case Collective::kBroadcast:
-      return call.group->local_size() == 1 || call.bytes() <= InlineLimit(call.group->local_size());
+      return call.group->local_size() == 1 || FitsRequest(call.bytes(), call.group->local_size());
     default: return false;
   }
 }

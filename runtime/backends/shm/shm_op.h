@@ -31,8 +31,9 @@ std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room);
 
 // A tensor of so many bytes travels in the request: every rank reads every payload, so the limit shrinks with the number
 // of members.
-constexpr size_t InlineLimit(uint32_t members) {
-  return std::clamp<size_t>(16384 / members, 512, 8192);
+constexpr bool FitsRequest(size_t bytes, uint32_t members) {
+  constexpr size_t kAlways = 512, kNever = 8192;
+  return bytes <= kAlways || (bytes <= kNever && bytes <= 16384 / members);
 }
 
 }  // namespace hvd

@@ -26,7 +26,7 @@ ShmPeers::Frame& ShmPeers::FrameAt(uint32_t owner, uint64_t position) const {
 uint64_t ShmPeers::SlowestReader() const {
   uint64_t slowest = tail_;
   for (uint32_t r = 0; r < size(); ++r) {
-    if (r == rank_) continue;
+    if (r == rank_ || HasLeft(r)) continue;
     slowest = std::min(slowest, page_.rank(r).consumed[rank_].load(std::memory_order_acquire));
   }
   return slowest;

@@ -3,17 +3,30 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "runtime/backends/shm/cut.h"
+#include "runtime/backends/shm/pull.h"
 #include "test/fakes/element_values.h"
 #include "test/fakes/scheduled_members.h"
 
 namespace hvd::test {
 namespace {
+
+// Of this host, in bytes.
+size_t AvailableMemory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;) {
+    size_t kib = 0;
+    if (word == "MemAvailable:" && file >> kib) return kib << 10;
+  }
+  return 0;
+}
 
 enum class Memory { kPrivate, kRegistered, kInPlace, kRegisteredInPlace, kMade };
 
@@ -121,6 +134,11 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
   uint32_t size() const { return std::get<1>(GetParam()); }
   ScheduledMembers& members() { return members_; }
 
+  // The model knows a few types.
+  bool Reduces(DType dtype) const {
+    return kind() == Kind::kShm || dtype == DType::kUint8 || dtype == DType::kInt32 ||
+           dtype == DType::kInt64 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  }
   std::vector<int64_t> Rows(int64_t rows) const { return std::vector<int64_t>(size(), rows); }
 
   // Runs the cases beside each other and compares every byte of every output.
@@ -221,7 +239,7 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
 };
 
 // Rows of 3 elements: nothing, one, a few, near the limit of what travels in a request, several chunks, in place.
-constexpr int64_t kRows[] = {0, 1, 2, 7, 300, 700, 2731, 90'001};
+constexpr int64_t kRows[] = {0, 1, 7, 300, 2731, 24'001};
 constexpr Memory kAllMemory[] = {Memory::kPrivate, Memory::kRegistered, Memory::kInPlace,
                                  Memory::kRegisteredInPlace, Memory::kMade};
 constexpr ReduceOp kElementwise[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
@@ -231,10 +249,11 @@ TEST_P(BackendContract, AllreducesEveryTypeAndOperation) {
   uint32_t seed = 1;
   for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
     const auto type = static_cast<DType>(dtype);
+    if (!Reduces(type)) continue;
     for (ReduceOp op : kElementwise) {
-      if (op == ReduceOp::kAverage && type == DType::kBool) continue;
+      if (op == ReduceOp::kAverage && !CanAverage(type)) continue;
       std::vector<Case> cases;
-      for (int64_t rows : {7, 5000}) {
+      for (int64_t rows : {7, 3000}) {
         cases.push_back({.op = op, .dtype = type, .rows = Rows(rows)});
         cases.push_back({.op = op, .dtype = type, .rows = Rows(rows), .postscale = 0.5});
         if (op == ReduceOp::kProduct) continue;  // it would leave the small types
@@ -257,7 +276,7 @@ TEST_P(BackendContract, AllreducesEverySizeInEveryMemory) {
 
 TEST_P(BackendContract, LeavesOutWhoHasJoined) {
   uint32_t seed = 200;
-  for (int64_t rows : {5, 60'000}) {
+  for (int64_t rows : {5, 9'000}) {
     for (uint32_t mask = 1; mask + 1 < (1u << size()); ++mask) {
       std::vector<uint8_t> joined;
       for (uint32_t m = 0; m < size(); ++m) joined.push_back((mask >> m) & 1);
@@ -336,11 +355,12 @@ TEST_P(BackendContract, ReducesAndScatters) {
     std::vector<Case> cases;
     for (Memory memory : kAllMemory) {
       for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage}) {
-        cases.push_back({.collective = Collective::kReducescatter,
-                         .op = op,
-                         .dtype = seed % 2 == 0 ? DType::kBfloat16 : DType::kInt32,
-                         .rows = Rows(rows),
-                         .memory = memory});
+        cases.push_back(
+            {.collective = Collective::kReducescatter,
+             .op = op,
+             .dtype = seed % 2 == 0 && Reduces(DType::kBfloat16) ? DType::kBfloat16 : DType::kInt32,
+             .rows = Rows(rows),
+             .memory = memory});
       }
     }
     Check(cases, ++seed);
@@ -403,7 +423,7 @@ TEST_P(BackendContract, AdasumIsItsDefinition) {
   std::mt19937 random(5);
   std::normal_distribution<double> normal;
   for (DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32, DType::kFloat64}) {
-    for (size_t count : {1, 33, 1000, 70'001}) {
+    for (size_t count : {1, 1000, 20'001}) {
       for (uint32_t zeros = 0; zeros < 2; ++zeros) {
         Case c{.op = ReduceOp::kAdasum,
                .dtype = dtype,
@@ -469,8 +489,131 @@ TEST_P(BackendContract, WorksWithoutSharedMemory) {
   }
 }
 
+// More elements than a 32-bit number can count, where they lie: reduced, then sent from one member to the other.
+TEST(ShmBackendContract, CountsBeyond32Bits) {
+  constexpr size_t kCount = (size_t{1} << 31) + 77, kStep = 4093;
+  const char* soak = std::getenv("HVD_SOAK");
+  if (soak == nullptr || *soak == '\0') GTEST_SKIP() << "takes 5 GiB: only with HVD_SOAK=1";
+  const size_t available = AvailableMemory();
+  if (available < (size_t{7} << 30)) {
+    GTEST_SKIP() << "needs 5 GiB and a reserve of 2 GiB, and this host has " << (available >> 20)
+                 << " MiB";
+  }
+  ScheduledMembers members(Kind::kShm, 2);
+  std::byte* data[2];
+  for (uint32_t m = 0; m < 2; ++m) {
+    data[m] = static_cast<std::byte*>(members.member(m).heap.Allocate(kCount, /*zeroed=*/false));
+    ASSERT_NE(data[m], nullptr);
+  }
+  auto set = [&](uint32_t m) {
+    for (size_t i = 0; i < kCount; i += kStep) data[m][i] = static_cast<std::byte>(i / kStep + m);
+    data[m][kCount - 1] = static_cast<std::byte>(40 + m);
+  };
+  auto call = [&](uint32_t m, Collective collective) {
+    CollectiveCall made;
+    made.collective = collective;
+    made.dtype = DType::kUint8;
+    made.root = 1;
+    made.input = made.output = data[m];
+    made.count = made.row_count = kCount;
+    made.rows = 1;
+    made.group = &members.member(m).group;
+    return made;
+  };
+  auto run = [&](Collective collective) {
+    std::unique_ptr<OpState> states[2];
+    Offer offers[2];
+    for (uint32_t m = 0; m < 2; ++m) {
+      offers[m] = *members.member(m).backend->Prepare(call(m, collective), &states[m]);
+    }
+    bool done[2];
+    for (uint32_t m = 0; m < 2; ++m) {
+      done[m] =
+          *members.member(m).backend->Start(call(m, collective), states[m].get(), {offers, {}, {}});
+    }
+    for (int turn = 0; turn < 4; ++turn) {
+      const uint32_t m = turn % 2;
+      if (!done[m]) {
+        done[m] = *members.member(m).backend->Advance(call(m, collective), states[m].get());
+      }
+    }
+    return done[0] && done[1];
+  };
+  set(0);
+  set(1);
+  ASSERT_TRUE(run(Collective::kAllreduce));
+  for (uint32_t m = 0; m < 2; ++m) {
+    EXPECT_EQ(data[m][kCount - 1], std::byte{81});
+    for (size_t i = 0; i + 1 < kCount; i += kStep) {
+      ASSERT_EQ(data[m][i], static_cast<std::byte>(2 * (i / kStep) + 1)) << i;
+    }
+  }
+  set(1);
+  ASSERT_TRUE(run(Collective::kBroadcast));
+  EXPECT_EQ(data[0][kCount - 1], std::byte{41});
+  for (size_t i = 0; i + 1 < kCount; i += kStep) {
+    ASSERT_EQ(data[0][i], static_cast<std::byte>(i / kStep + 1)) << i;
+  }
+}
+
+// Plans need no memory.
+TEST(ShmBackendContract, PlansBeyond32Bits) {
+  constexpr int64_t kRows = int64_t{3} << 31;
+  Group group;
+  group.ranks = group.local = group.local_to_group = {0, 1, 2};
+  group.index = group.local_index = 2;
+  CollectiveCall call;
+  call.dtype = DType::kFloat64;
+  call.group = &group;
+  call.rows = kRows;
+  call.row_count = 5;
+  const std::vector<int64_t> splits = {kRows / 3, kRows / 3 + 1, 5};
+  const Extent extents[] = {{kRows, splits}, {kRows + 1, splits}, {kRows, splits}};
+  call.collective = Collective::kAllgather;
+  PullPlan plan = PlanPull(call, extents);
+  EXPECT_EQ(plan.rows, 3 * kRows + 1);
+  EXPECT_EQ(plan.pieces[2].target, static_cast<size_t>(2 * kRows + 1) * 40);
+  EXPECT_EQ(plan.bytes, static_cast<size_t>(3 * kRows + 1) * 40);
+  call.collective = Collective::kAlltoall;
+  plan = PlanPull(call, extents);
+  EXPECT_EQ(plan.pieces[1].source, static_cast<size_t>(2 * (kRows / 3) + 1) * 40);
+  call.collective = Collective::kReducescatter;
+  call.rows = kRows + 2;
+  plan = PlanPull(call, {});
+  EXPECT_EQ(plan.reduced.first, static_cast<size_t>(2 * (kRows / 3 + 1)) * 5);
+  EXPECT_EQ(plan.reduced.count, static_cast<size_t>(kRows / 3) * 5);
+}
+
+// Every element in one chunk, whatever the size.
+TEST(ShmBackendContract, CutsEveryElementOnce) {
+  for (uint32_t lanes : {1u, 2u, 3u, 7u, 64u}) {
+    for (size_t element : {1u, 2u, 4u, 8u}) {
+      for (size_t count : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65'537},
+                           size_t{10'000'019}, (size_t{5} << 31) + 3}) {
+        for (size_t largest : {Cut::kLargestChunk, SIZE_MAX / 2}) {
+          const Cut cut(count, element, lanes, largest);
+          size_t next = 0;
+          for (uint32_t lane = 0; lane < lanes; ++lane) {
+            for (uint32_t chunk = 0; chunk < cut.chunks_of(lane); ++chunk) {
+              const ElementRange range = cut.chunk(lane, chunk);
+              ASSERT_EQ(range.first, next);
+              ASSERT_GT(range.count, 0u);
+              next += range.count;
+            }
+            ASSERT_LE(cut.chunks_of(lane), cut.chunks_of(0));
+            if (largest != Cut::kLargestChunk) {
+              ASSERT_LE(cut.chunks_of(lane), Cut::kChunksPerSlice);
+            }
+          }
+          ASSERT_EQ(next, count) << lanes << " lanes, elements of " << element;
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, BackendContract,
-                         ::testing::Combine(::testing::Values(Kind::kShm),
+                         ::testing::Combine(::testing::Values(Kind::kShm, Kind::kInproc),
                                             ::testing::Values(1u, 2u, 3u, 5u)),
                          [](const auto& tested) {
                            return std::string(std::get<0>(tested.param) == Kind::kShm ? "Shm"

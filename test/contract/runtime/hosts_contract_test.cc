@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -70,10 +71,14 @@ T Reference(ReduceOp op, size_t i, uint32_t size) {
   double total = 0;
   for (uint32_t r = 0; r < size; ++r) {
     const auto value = static_cast<double>((i * 7 + r * 3) % 11 + 1);
-    if (r == 0) total = value;
-    else if (op == ReduceOp::kMin) total = std::min(total, value);
-    else if (op == ReduceOp::kMax) total = std::max(total, value);
-    else total += value;
+    if (r == 0)
+      total = value;
+    else if (op == ReduceOp::kMin)
+      total = std::min(total, value);
+    else if (op == ReduceOp::kMax)
+      total = std::max(total, value);
+    else
+      total += value;
   }
   if (op != ReduceOp::kAverage) return static_cast<T>(total);
   if (!std::is_floating_point_v<T>) return static_cast<T>(total / size);
@@ -91,8 +96,8 @@ void CheckAllreduce(PlayedHosts& hosts, uint32_t rank, DType dtype) {
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
       for (size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(out[i], Reference<T>(op, i, hosts.size())) << "op " << static_cast<int>(op)
-                                                             << ", element " << i << " of " << count;
+        ASSERT_EQ(out[i], Reference<T>(op, i, hosts.size()))
+            << "op " << static_cast<int>(op) << ", element " << i << " of " << count;
       }
       EXPECT_EQ(in, Numbers<T>(count, rank)) << "the input must not change";
     }
@@ -154,7 +159,8 @@ TEST_P(HostsContract, IsBitEqualOnAllRanksAndFromRunToRun) {
     hosts.Run([&](uint32_t rank) {
       std::mt19937 random(rank + 5);
       values[rank].resize(70'001);
-      for (float& value : values[rank]) value = std::exp(static_cast<float>(random() % 4000) / 99.0f);
+      for (float& value : values[rank])
+        value = std::exp(static_cast<float>(random() % 4000) / 99.0f);
       PlayedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
                                values[rank].data(), values[rank].data(), 70'001);
       Status done = hosts.Do(rank, &task);
@@ -173,8 +179,8 @@ TEST_P(HostsContract, ReadsRegisteredMemoryWhereItIs) {
     for (int round = 0; round < 3; ++round) {
       std::vector<double> numbers = Numbers<double>(kCount, rank);
       std::copy(numbers.begin(), numbers.end(), values);
-      PlayedTask task = TaskOf(hosts, rank, "g", Collective::kAllreduce, DType::kFloat64, values,
-                               values, kCount);
+      PlayedTask task =
+          TaskOf(hosts, rank, "g", Collective::kAllreduce, DType::kFloat64, values, values, kCount);
       ASSERT_TRUE(hosts.Do(rank, &task).ok());
       for (int64_t i = 0; i < kCount; ++i) {
         ASSERT_EQ(values[i], Reference<double>(ReduceOp::kSum, i, size()));
@@ -195,7 +201,8 @@ TEST_P(HostsContract, GathersUnequalRows) {
       ASSERT_TRUE(done.ok()) << done.message();
       std::vector<int32_t> expected;
       for (uint32_t r = 0; r < size(); ++r) {
-        expected.insert(expected.end(), static_cast<size_t>(rows_of(r) * 3), static_cast<int32_t>(r));
+        expected.insert(expected.end(), static_cast<size_t>(rows_of(r) * 3),
+                        static_cast<int32_t>(r));
       }
       const CollectiveResult& result = task.parts[0].result;
       EXPECT_EQ(result.rows, static_cast<int64_t>(expected.size() / 3));
@@ -224,7 +231,9 @@ TEST_P(HostsContract, BroadcastsFromEveryRoot) {
 
 TEST_P(HostsContract, SendsAllToAllWithSplits) {
   PlayedHosts hosts(host_of());
-  auto rows = [](uint32_t from, uint32_t to) { return static_cast<int64_t>((from * 3 + to * 5) % 4) * 50; };
+  auto rows = [](uint32_t from, uint32_t to) {
+    return static_cast<int64_t>((from * 3 + to * 5) % 4) * 50;
+  };
   hosts.Run([&](uint32_t rank) {
     std::vector<int64_t> splits;
     std::vector<int64_t> in;
@@ -265,7 +274,8 @@ TEST_P(HostsContract, ScattersUnevenRows) {
       EXPECT_EQ(result.rows, own);
       const auto* made = static_cast<const float*>(result.made_output);
       for (int64_t i = 0; i < own * 2; ++i) {
-        ASSERT_EQ(made[i], Reference<float>(ReduceOp::kSum, static_cast<size_t>(first * 2 + i), size()));
+        ASSERT_EQ(made[i],
+                  Reference<float>(ReduceOp::kSum, static_cast<size_t>(first * 2 + i), size()));
       }
     }
   });
@@ -277,7 +287,8 @@ TEST_P(HostsContract, CombinesAdasumAsOneTree) {
   std::vector<std::vector<double>> in(size()), out(size(), std::vector<double>(kCount));
   for (uint32_t r = 0; r < size(); ++r) {
     std::mt19937 random(r + 3);
-    for (size_t i = 0; i < kCount; ++i) in[r].push_back(static_cast<double>(random() % 1000) / 500 - 1);
+    for (size_t i = 0; i < kCount; ++i)
+      in[r].push_back(static_cast<double>(random() % 1000) / 500 - 1);
   }
   hosts.Run([&](uint32_t rank) {
     PlayedTask task = TaskOf(hosts, rank, "ada", Collective::kAllreduce, DType::kFloat64,
@@ -325,7 +336,8 @@ TEST_P(HostsContract, FusesWithoutChangingABit) {
   std::vector<std::vector<float>> first;
   for (uint64_t fusion_bytes : {0, 1 << 20, 64 << 20}) {
     PlayedHosts hosts(host_of(), {.fusion_bytes = fusion_bytes, .seed = 9});
-    std::vector<std::vector<std::vector<float>>> tensors(size(), std::vector<std::vector<float>>(kTensors));
+    std::vector<std::vector<std::vector<float>>> tensors(size(),
+                                                         std::vector<std::vector<float>>(kTensors));
     hosts.Run([&](uint32_t rank) {
       std::mt19937 random(rank + 1);
       std::vector<int> order(kTensors);
@@ -377,8 +389,10 @@ TEST_P(HostsContract, TreatsAGroupAsOneOperation) {
       Status done = hosts.Do(rank, &task);
       EXPECT_EQ(done.code(), mismatch ? Code::kMismatch : Code::kOk) << done.message();
     }
-    for (size_t i = 0; i < b.size(); ++i) ASSERT_EQ(b[i], Reference<float>(ReduceOp::kSum, i, size()));
-    for (size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], Reference<int32_t>(ReduceOp::kSum, i, size()));
+    for (size_t i = 0; i < b.size(); ++i)
+      ASSERT_EQ(b[i], Reference<float>(ReduceOp::kSum, i, size()));
+    for (size_t i = 0; i < c.size(); ++i)
+      ASSERT_EQ(c[i], Reference<int32_t>(ReduceOp::kSum, i, size()));
   });
 }
 
@@ -432,20 +446,22 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
   hosts.Run([&](uint32_t rank) {
     const Group world = hosts.GroupOf(rank, 0, hosts.World());
     const bool joins = host_of()[rank] == last_host;
-    auto average = [&](std::vector<uint8_t> joined, double participants, bool early_out) {
+    auto average = [&](const char* name, std::vector<uint8_t> joined,
+                       const std::function<bool(uint32_t)>& takes_part) {
       std::vector<double> values(3000, rank + 1.0);
-      PlayedTask task = TaskOf(hosts, rank, "avg", Collective::kAllreduce, DType::kFloat64,
+      PlayedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat64,
                                values.data(), values.data(), 3000);
       task.parts[0].call.op = ReduceOp::kAverage;
       task.joined = std::move(joined);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
-      double sum = 0;
+      double sum = 0, participants = 0;
       for (uint32_t r = 0; r < size(); ++r) {
-        const bool out = early_out ? r == early : host_of()[r] == last_host;
-        if (!out) sum += r + 1.0;
+        if (!takes_part(r)) continue;
+        sum += r + 1.0;
+        participants += 1;
       }
-      EXPECT_DOUBLE_EQ(values[17], sum / participants);
+      EXPECT_DOUBLE_EQ(values[17], sum / participants) << name;
     };
     // With one joined on the last host, if somebody is left there to lead.
     if (joiners.size() > 1 && rank != early) {
@@ -454,23 +470,26 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
         joined.assign(world.local_size(), 0);
         joined[0] = 1;
       }
-      average(joined, size() - 1.0, true);
+      average("without one", joined, [&](uint32_t r) { return r != early; });
       std::vector<float> rows(4);
       PlayedTask gather = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kFloat32,
                                  rows.data(), nullptr, 4);
       gather.joined = joined;
       Status refused = hosts.Do(rank, &gather);
       EXPECT_EQ(refused.code(), Code::kMismatch);
-      EXPECT_THAT(refused.message(), HasSubstr("rank " + std::to_string(early) + " called join"));
+      EXPECT_THAT(refused.message(),
+                  HasSubstr("rank " + std::to_string(early) + ", which has joined"));
     }
-    if (!joins) average({}, static_cast<double>(size() - joiners.size()), false);
+    if (!joins) {
+      average("without a host", {}, [&](uint32_t r) { return host_of()[r] != last_host; });
+    }
     PlayedTask join =
         TaskOf(hosts, rank, "join", Collective::kJoin, DType::kUint8, nullptr, nullptr, 0);
     join.parts[0].call.root = world.local_to_group.back();
     Status done = hosts.Do(rank, &join);
     ASSERT_TRUE(done.ok()) << done.message();
     last[rank] = join.parts[0].result.rows;
-    average({}, size() * 1.0, false);
+    average("all again", {}, [](uint32_t) { return true; });
   });
   for (int64_t rank : last) EXPECT_EQ(rank, last[0]);
   EXPECT_NE(host_of()[static_cast<size_t>(last[0])], last_host) << "the others joined later";
@@ -563,11 +582,13 @@ TEST_P(HostsContract, EndsInEveryPhaseWhenTheWorldBreaks) {
 // The connection between hosts breaks and no launcher says anything.
 TEST_P(HostsContract, EndsWhenTheConnectionBreaks) {
   PlayedHosts hosts(host_of());
+  std::barrier warmed(size());
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(50'000, 1);
     PlayedTask warm = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
                              values.data(), values.data(), 50'000);
     ASSERT_TRUE(hosts.Do(rank, &warm).ok());
+    warmed.arrive_and_wait();
     if (rank == 0) hosts.net().Abort(Aborted("the connection to host b broke"));
     PlayedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
                              values.data(), values.data(), 50'000);

@@ -1,4 +1,4 @@
-"""DistributedOptimizer(op=hvd.Adasum): after each step the parameters are where Adasum of all ranks' own steps leads."""
+"""DistributedOptimizer(op=hvd.Adasum): each step leads where Adasum of all ranks' own steps leads."""
 
 import torch
 

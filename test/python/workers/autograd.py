@@ -39,7 +39,8 @@ for process_set in [hvd.global_process_set] + ([even] if even is not None else [
 
     close(gradient(lambda x: hvd.allreduce(x, **s), 4), mean)
     close(gradient(lambda x: hvd.allreduce(x, op=hvd.Sum, **s), 4), total)
-    close(gradient(lambda x: hvd.allreduce(x, op=hvd.Sum, prescale_factor=2.0, postscale_factor=3.0, **s), 4), 6 * total)
+    close(gradient(lambda x: hvd.allreduce(x, op=hvd.Sum, prescale_factor=2.0, postscale_factor=3.0, **s), 4),
+          6 * total)
     close(gradient(lambda x: hvd.grouped_allreduce([x, 2 * x], op=hvd.Sum, **s), 3), 3 * total)
     close(gradient(lambda x: hvd.grouped_allreduce([x, 2 * x], **s), 3), 3 * mean)
 

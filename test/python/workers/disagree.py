@@ -29,5 +29,9 @@ expect('op', lambda: hvd.allreduce(torch.ones(3), op=hvd.Sum if odd else hvd.Ave
        'Average')
 expect('scale', lambda: hvd.allreduce(torch.ones(3), op=hvd.Sum, prescale_factor=2.5 if odd else 1.5, name='by'),
        'by', '2.5', '1.5')
+expect('gather', lambda: hvd.allgather(torch.ones((2, 5) if odd else (3, 4)), name='rows'), 'rows', '5', '4')
+expect('alltoall', lambda: hvd.alltoall(torch.ones(2 * hvd.size(), 5 if odd else 4), name='cols'), 'cols', '5', '4')
+expect('scatter', lambda: hvd.reducescatter(torch.ones(8 if odd else 4), name='parts'), 'parts', '8', '4')
+expect('scalar', lambda: hvd.allgather(torch.tensor(1.0), name='point'), 'point')
 expect('root', lambda: hvd.broadcast(torch.ones(3), root_rank=1 if odd else 0, name='from'), 'from', '1', '0')
 print('ok', flush=True)

@@ -144,8 +144,8 @@ class Case(object):
         if self.op == ADASUM:
             return adasum(inputs), 8 * PRECISION[dtype] + 1e-7
         if dtype == 'bool':
-            return {SUM: np.logical_or, MAX: np.logical_or, MIN: np.logical_and, PRODUCT: np.logical_and}[self.op].reduce(
-                inputs).astype(np.float64), 0
+            combine_all = np.logical_or if self.op in (SUM, MAX) else np.logical_and
+            return combine_all.reduce(inputs).astype(np.float64), 0
         scaled = [x * self.prescale for x in inputs]
         if integer:
             scaled = [np.trunc(x) for x in scaled]
@@ -308,7 +308,7 @@ def main(seed, count):
         try:
             hashes = run_window(cases, rank, own_order)
         except Exception:
-            print('rank {}, seed {}, while in flight:\n  {}'.format(rank, seed, '\n  '.join(map(str, cases))), flush=True)
+            print('rank {}, seed {}, in flight:\n  {}'.format(rank, seed, '\n  '.join(map(str, cases))), flush=True)
             raise
         everywhere = hvd_numpy.allgather_object(hashes)
         for case in cases:

@@ -49,7 +49,8 @@ def shared_parameters():
     hvd.broadcast_parameters(shared.state_dict(), root_rank=0)
     heads = [make_model(3), make_model(4)]
     for head in heads:
-        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(list(shared.parameters()) + list(head.parameters()), lr=0.1))
+        parameters = list(shared.parameters()) + list(head.parameters())
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=0.1))
         for step in range(2):
             optimizer.zero_grad()
             head(shared(batch(rank, step))).pow(2).mean().backward()

@@ -1,7 +1,5 @@
 """DistributedOptimizer in a job, against gradients computed here for every rank."""
 
-import sys
-
 import torch
 
 import horovod.torch as hvd

@@ -1,4 +1,4 @@
-"""hvd.SyncBatchNorm over the ranks' batches beside torch's batch norm over one big batch, whose parts differ in size."""
+"""hvd.SyncBatchNorm over the ranks' batches, of other sizes each, beside torch's batch norm over one big batch."""
 
 import torch
 

@@ -71,7 +71,7 @@ TEST(CheckRequest, AcceptsWhatCanWork) {
 
 TEST(CheckRequest, RefusesInOneSentence) {
   const std::vector<int64_t> negative = {2, -1}, huge = {1 << 30, 1 << 30, 1 << 30}, nine(9, 1);
-  const std::vector<int64_t> nine_rows{9}, below{3, -1, 0, 0}, above{1, 1, 1, 0},
+  const std::vector<int64_t> nine_rows{9}, below{-1, 3, 0, 0}, above{1, 1, 1, 0},
       overflow{1, INT64_MAX, INT64_MAX, 0};
   const std::vector<TensorSpec> two(2, Good().tensor);
   std::vector<TensorSpec> bad_group = two;

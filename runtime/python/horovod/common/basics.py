@@ -136,17 +136,19 @@ class HorovodBasics(object):
         """Registers a set on all ranks: its id, or None when there is such a set already."""
         from horovod.common import _library, process_sets
         ranks = sorted(ranks)
-        if ranks in self._get_process_set_ids_and_ranks().values():
-            return None
+        known = self._get_process_set_ids_and_ranks()  # ValueError before init()
         process_sets._check_dynamic()
+        if ranks in known.values():
+            return None
         return _library.add_process_set(ranks)
 
     def _remove_process_set_impl(self, process_set_id):
         """Removes a set on all ranks: its id, or None when there is no such set."""
         from horovod.common import _library, process_sets
-        if process_set_id not in self._get_process_set_ids_and_ranks():
-            return None
+        known = self._get_process_set_ids_and_ranks()
         process_sets._check_dynamic()
+        if process_set_id not in known:
+            return None
         _library.remove_process_set(process_set_id)
         return process_set_id
 

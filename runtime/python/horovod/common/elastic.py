@@ -114,13 +114,16 @@ class ObjectState(State):
         self._saved_state = {name: getattr(self, name) for name in self._saved_state}
 
     def restore(self):
-        for name, value in self._saved_state.items():
-            setattr(self, name, value)
+        self._take_saved_values()
 
     def sync(self):
         if self._saved_state:
             self._saved_state = self._bcast_object(self._saved_state)
-            self.restore()
+            self._take_saved_values()
+
+    def _take_saved_values(self):
+        for name, value in self._saved_state.items():
+            setattr(self, name, value)
 
 
 def run_fn(func, reset):

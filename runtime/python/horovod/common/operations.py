@@ -135,6 +135,8 @@ class Operations(object):
         number = process_set_id(process_set)
         if splits is not None:
             splits = self._framework.splits_from(splits)
+            if not splits:
+                raise ValueError('splits of hvd.alltoall is empty; give one entry for each rank of the process set.')
         members = _library.lib().hvd_process_set_size(number)
         return self._made(_library.ALLTOALL, 'alltoall', tensor, name, process_set, splits=splits,
                           splits_count=max(members, 0))

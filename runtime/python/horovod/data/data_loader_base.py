@@ -30,8 +30,8 @@ class _Failure(object):
 
 
 class AsyncDataLoaderMixin(object):
-    """Put it before a loader: class Ahead(AsyncDataLoaderMixin, Loader). A thread fills a queue with batches, epoch after
-    epoch, from the first iteration until close_async_loader(). A queue of size 0: there is no thread."""
+    """Put it before a loader: class Ahead(AsyncDataLoaderMixin, Loader). A thread fills a queue with batches, epoch
+    after epoch, from the first iteration until close_async_loader(). A queue of size 0: there is no thread."""
 
     def __init__(self, async_loader_queue_size=64, debug_data_loader=False, *args, **kwargs):
         self.async_loader_queue_size = async_loader_queue_size

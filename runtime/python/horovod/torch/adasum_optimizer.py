@@ -62,7 +62,8 @@ class _DistributedAdasumOptimizer(object):
         change = (p.detach() - start).contiguous()
         p.copy_(start)
         compressed, ctx = self._compression.compress(change)
-        handle = allreduce_async_(compressed, op=Adasum, name=travel_name(p, self._parameter_names[p], self.process_set))
+        name = travel_name(p, self._parameter_names[p], self.process_set)
+        handle = allreduce_async_(compressed, op=Adasum, name=name)
         self._handles[p] = (handle, compressed, ctx)
 
     def _step_only(self, p):

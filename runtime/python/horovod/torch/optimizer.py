@@ -51,7 +51,7 @@ class _DistributedOptimizer(object):
         self._allreduce_delay = {}
         self._homes = {}
         self._requests = {}  # parameters -> (what describes their tensors, prepared request)
-        self._seen_sparse = set()
+        self._sparse_dims = {}  # p -> sparse dimensions of its gradients, where they are sparse
         self._group_of = {}  # p -> all parameters of its group
         self._hooks = []
         self._synchronized = False
@@ -149,7 +149,10 @@ class _DistributedOptimizer(object):
             self._submit_dense(tuple(dense))
 
     def _submit_sparse(self, p):
-        self._seen_sparse.add(p)
+        if p.grad._nnz() or p not in self._sparse_dims:
+            self._sparse_dims[p] = p.grad.sparse_dim()
+        else:
+            p.grad = self._zeros(p)  # torch gives a gradient that it sets to zero other sparse dimensions
         wait = mpi_ops.sparse_allreduce_async(p.grad, 'allreduce.{}'.format(self._travel_name(p)), self.op,
                                               self.process_set)
         self._handles[p] = _Exchange([(p, None, None)], wait)
@@ -202,8 +205,10 @@ class _DistributedOptimizer(object):
                     self._submit(together)
 
     def _zeros(self, p):
-        if p in self._seen_sparse:
-            return torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64), p.new_zeros((0,) + p.shape[1:]), p.shape)
+        sparse_dim = self._sparse_dims.get(p)
+        if sparse_dim is not None:
+            return torch.sparse_coo_tensor(torch.zeros(sparse_dim, 0, dtype=torch.int64),
+                                           p.new_zeros((0,) + p.shape[sparse_dim:]), p.shape, **mpi_ops._UNCHECKED)
         home = self._homes.get(p)
         zeros = home.tensor(p) if home is not None and home.fits(p) else None
         return torch.zeros_like(p) if zeros is None else zeros.zero_()

@@ -1,0 +1,110 @@
+#include "runtime/api/hosts_session.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/backends/cross_loader.h"
+#include "runtime/core/request.h"
+
+namespace hvd {
+namespace {
+
+// As the members of one host are compared by their engines.
+Status CompareHosts(std::string_view name, std::span<const HostDetail> hosts) {
+  std::vector<Detail> details(hosts.size());
+  std::vector<RankDetail> ranks;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    std::string_view told_name;
+    Status decoded = DecodeDetail(hosts[i].detail, &details[i], &told_name);
+    if (!decoded.ok()) return decoded;
+    ranks.push_back({hosts[i].rank, &details[i]});
+  }
+  return CompareDetails(name, ranks);
+}
+
+uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
+
+HostsBackend::Options OptionsFor(const World& world, Peers& peers, Duration stall_warning) {
+  HostsBackend::Options options;
+  options.nudge_host = [&peers] { peers.Nudge(); };
+  ConductorOptions& conductor = options.conductor;
+  for (const RankPlace& place : world.places) conductor.map.host_of.push_back(place.host);
+  conductor.map.rank = world.rank;
+  // The variables were checked before the world was joined.
+  Result<HostsSettings> settings = HostsSettingsFromEnv();
+  if (settings.ok()) {
+    conductor.timeout = settings->timeout;
+    conductor.coordinator.fusion_bytes = settings->fusion_bytes;
+  }
+  conductor.coordinator.stall_warning = stall_warning;
+  conductor.compare = CompareHosts;
+  const JobPage page = world.page;
+  conductor.wake_host = [page] {
+    for (uint32_t r = 0; r < page.local_size(); ++r) Ring(page.rank(r).bell);
+  };
+  conductor.broken = [page]() -> std::optional<std::string> {
+    if (!page.broken()) return std::nullopt;
+    return page.broken_text();
+  };
+  conductor.has_left = [page, places = world.places](uint32_t rank) {
+    const RankBlock& block = page.rank(places[rank].local_rank);
+    return block.state.load(std::memory_order_acquire) == static_cast<uint32_t>(RankState::kLeft);
+  };
+  return options;
+}
+
+}  // namespace
+
+Group WorldGroup(const World& world) {
+  if (world.hosts == 1) return WorldOnOneHost(world.rank, world.size);
+  Group group;
+  group.ranks.resize(world.size);
+  std::iota(group.ranks.begin(), group.ranks.end(), 0u);
+  group.index = world.rank;
+  for (uint32_t rank = 0; rank < world.size; ++rank) {
+    if (world.places[rank].host == world.host()) group.local_to_group.push_back(rank);
+  }
+  std::ranges::sort(group.local_to_group, {},
+                    [&](uint32_t rank) { return LocalRankOf(world, rank); });
+  group.local.resize(group.local_to_group.size());
+  std::iota(group.local.begin(), group.local.end(), 0u);
+  group.local_index = world.local_rank;
+  return group;
+}
+
+Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstrap& bootstrap) {
+  if (world.hosts == 1) return std::unique_ptr<Cross>();
+  const Group group = WorldGroup(world);
+  if (!std::ranges::is_sorted(group.local_to_group)) {
+    return Unsupported("the ranks of host " + std::to_string(world.host()) +
+                       " are numbered in another order on the host than in the world; let the " +
+                       "launcher number both alike");
+  }
+  Result<HostsSettings> settings = HostsSettingsFromEnv();
+  if (!settings.ok()) return settings.status();
+  CrossOptions options;
+  options.rank = world.rank;
+  options.epoch = world.epoch;
+  options.job_key = world.data_key;
+  options.listen = world.listen;
+  options.connect_timeout = settings->timeout;
+  return OpenCross(options, bootstrap.directory());
+}
+
+HostsSession::HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers,
+                           Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
+                           Duration stall_warning)
+    : page_(world.page),
+      cross_(std::move(cross)),
+      backend_(one_host, heap, peer_memory, *cross_, OptionsFor(world, peers, stall_warning)) {}
+
+void HostsSession::Attend() {
+  if (aborted_ || !page_.broken()) return;
+  aborted_ = true;
+  backend_.Abort(Aborted(page_.broken_text()));
+}
+
+}  // namespace hvd

@@ -1,0 +1,46 @@
+// HostsSession: what a world of several hosts has beside that of one: the connections between hosts, and the backend that
+// uses them.
+#ifndef HVD_RUNTIME_API_HOSTS_SESSION_H_
+#define HVD_RUNTIME_API_HOSTS_SESSION_H_
+
+#include <memory>
+
+#include "runtime/api/engine_options.h"
+#include "runtime/backends/cross.h"
+#include "runtime/backends/hosts/hosts_backend.h"
+#include "runtime/backends/peers.h"
+#include "runtime/core/bootstrap.h"
+#include "runtime/core/engine.h"
+
+namespace hvd {
+
+// The world as this rank's engine sees it.
+Group WorldGroup(const World& world);
+
+class HostsSession {
+ public:
+  // Listens for other hosts; null for a world on one host. kUnsupported with the reason where hosts cannot be connected.
+  static Result<std::unique_ptr<Cross>> Connect(const World& world, Bootstrap& bootstrap);
+
+  // Everything given outlives the session.
+  HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers, Backend& one_host,
+               SharedHeap& heap, SharedMemoryMap& peer_memory, Duration stall_warning);
+
+  Backend& backend() { return backend_; }
+  // For the runtime thread: ends what waits for other hosts once the world is broken.
+  void Attend();
+  // Says goodbye to the other hosts. Nothing may be in flight.
+  void Leave() { backend_.Leave(); }
+  // After Leave, when Attend is called no more.
+  void Disconnect() { cross_.reset(); }
+
+ private:
+  const JobPage page_;
+  std::unique_ptr<Cross> cross_;
+  HostsBackend backend_;
+  bool aborted_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_API_HOSTS_SESSION_H_

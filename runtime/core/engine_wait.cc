@@ -1,0 +1,198 @@
+// Waiting: looking, giving the core away, sleeping.
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/core/engine.h"
+#include "runtime/core/request_text.h"
+
+namespace hvd {
+namespace {
+
+constexpr int64_t kSleepNs = 100'000'000;
+// A pause can take longer than a peer that is about to answer, so the first looks come without.
+constexpr uint32_t kEagerSpins = 50;
+
+inline void Relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+Status UnknownHandle(Engine::Handle handle) {
+  return InvalidArgument("unknown handle " + std::to_string(handle));
+}
+
+}  // namespace
+
+void Engine::Progress() {
+  if (peers_.broken()) {
+    if (closed_.ok()) FailAll(Aborted(peers_.broken_text()));
+    return;
+  }
+  Hear();
+  if (!unsent_.empty()) AnnounceUnsent();
+  if (!farewell_.empty()) SendFarewell();
+}
+
+void Engine::MakeProgress() {
+  Progress();
+  AdvanceOthers(nullptr);
+}
+
+Result<bool> Engine::Poll(Handle handle) {
+  std::lock_guard lock(mutex_);
+  Operation* op = operations_.Find(handle);
+  if (op == nullptr) return UnknownHandle(handle);
+  if (!op->done) MakeProgress();
+  if (!op->done) FailWhatNeedsLeavers();
+  return op->done;
+}
+
+Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
+  std::unique_lock lock(mutex_);
+  return WaitLocked(handle, timeout, result, lock);
+}
+
+Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result,
+                          std::unique_lock<std::mutex>& lock) {
+  Status waited = WaitDone(handle, timeout, lock);
+  // Whoever is here works for everything that runs: peers may wait for it.
+  if (!running_.empty()) AdvanceOthers(nullptr);
+  if (!waited.ok()) return waited;
+  Operation* op = operations_.Find(handle);
+  if (op == nullptr) return UnknownHandle(handle);
+  Status status = std::move(op->status);
+  if (result != nullptr && status.ok()) {
+    *result = TakeResult(op);
+  } else {
+    FreeOutputs(op);
+  }
+  operations_.Release(op);
+  return status;
+}
+
+void Engine::FreeOutputs(Operation* op) {
+  for (OperationPart& part : op->parts) {
+    void* made = std::exchange(part.result.made_output, nullptr);
+    if (made != nullptr) heap_.Free(made);
+  }
+}
+
+// Ok once the operation is done, with whatever result.
+Status Engine::WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock) {
+  TimePoint deadline = TimePoint::max();
+  bool deadline_set = timeout.count() < 0;
+  for (;;) {
+    Operation* op = operations_.Find(handle);
+    if (op == nullptr) return UnknownHandle(handle);
+    if (op->done || SpinFor(op)) return Status::Ok();
+    AdvanceOthers(op);
+    if (op->done) return Status::Ok();
+    TimePoint now = clock_.Now();
+    if (!deadline_set) {
+      deadline = now + timeout;
+      deadline_set = true;
+    }
+    if (now >= deadline) return {Code::kInProgress, "still waiting"};
+    Idle(op, deadline, lock);
+  }
+}
+
+// True when the operation got done while we looked closely.
+bool Engine::SpinFor(Operation* op) {
+  for (uint32_t spin = 0;; ++spin) {
+    Progress();
+    if (!op->done && op->started) Advance(op);
+    if (op->done) return true;
+    if (spin >= options_.wait.spins) return false;
+    if (!running_.empty() && !op->started) return false;  // there is other work to do
+    if (spin >= kEagerSpins) Relax();
+  }
+}
+
+// Gives the core away, and sleeps if that brought nothing.
+void Engine::Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock) {
+  const Handle handle = op->handle();
+  for (uint32_t i = 0; i < options_.wait.yields; ++i) {
+    lock.unlock();
+    ::sched_yield();
+    lock.lock();
+    op = operations_.Find(handle);
+    if (op == nullptr || op->done) return;
+    Progress();
+    if (!op->done && op->started) Advance(op);
+    if (op->done) return;
+  }
+  TimePoint now = clock_.Now();
+  NoteStall(op, now);
+  uint32_t token = peers_.AnnounceSleep();
+  ++sleepers_;
+  Progress();
+  if (!op->done && op->started) Advance(op);
+  if (!op->done) FailWhatNeedsLeavers();
+  if (!op->done) {
+    int64_t left_ns = std::min<int64_t>(kSleepNs, (deadline - now).count());
+    peers_.NoteSleeping(op->waiting_since.time_since_epoch().count());
+    lock.unlock();
+    peers_.Sleep(token, left_ns);
+    lock.lock();
+    peers_.NoteSleeping(0);
+  }
+  --sleepers_;
+  peers_.EndSleep();
+}
+
+void Engine::NoteStall(Operation* op, TimePoint now) {
+  if (op->waiting_since == TimePoint{}) op->waiting_since = op->warned_at = now;
+  const Duration waited = now - op->waiting_since;
+  const bool too_long = options_.stall_shutdown.count() > 0 && waited >= options_.stall_shutdown;
+  const bool warn =
+      options_.stall_warning.count() > 0 && now - op->warned_at >= options_.stall_warning;
+  if (!too_long && !warn) return;
+  op->warned_at = now;
+  const std::string missing = MissingRanks(*op->name);
+  std::string sentence =
+      "rank " + std::to_string(WorldRank(self_)) + " has waited " +
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) + " s in " +
+      Quoted(op->name->text) + " " +
+      (missing.empty() ? "for its data to be moved" : "for rank " + missing + " to submit it");
+  if (!too_long) return LogWarning(sentence);
+  EndWorld(sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
+}
+
+std::string Engine::MissingRanks(const TensorName& name) const {
+  std::string ranks;
+  if (name.operation == nullptr || name.operation->started) return ranks;
+  for (uint32_t member = 0; member < name.here.size(); ++member) {
+    const uint32_t peer = name.set->group.local[member];
+    if (peer == self_ || name.here[member] != 0) continue;
+    if (joined_[peer] != 0 && name.domain != NameTable::kJoinDomain) continue;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(WorldRank(peer));
+  }
+  return ranks;
+}
+
+bool Engine::Tend() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  Progress();
+  return !unsent_.empty() || !farewell_.empty();
+}
+
+void Engine::Close(std::string reason) {
+  std::lock_guard lock(mutex_);
+  // Peers are at work on our memory: let them finish before it goes away.
+  const TimePoint deadline = clock_.Now() + options_.last_work;
+  while (!running_.empty() && closed_.ok() && clock_.Now() < deadline) {
+    MakeProgress();
+    if (!running_.empty()) ::sched_yield();
+  }
+  FailAll(Aborted(std::move(reason)));
+}
+
+}  // namespace hvd

@@ -1,0 +1,154 @@
+"""The collectives in jobs of several processes: process sets, join, groups, gradients, mistakes. Each test starts one
+script of workers/, which prints ok on every rank."""
+
+import os
+import re
+import sys
+
+import pytest
+
+import jobs
+from test_jobs import run_ok
+
+
+@pytest.fixture(params=[2, 4])
+def processes(request, hvdrun, torch):
+    return request.param
+
+
+@pytest.fixture
+def three(hvdrun, torch):
+    return 3
+
+
+def test_P41_process_sets_work_beside_each_other(processes):
+    run_ok(processes, 'process_sets.py')
+
+
+def test_R14_bad_process_sets_are_exceptions(processes):
+    """Also: sets come, go and use ids again while others run."""
+    run_ok(processes, 'dynamic_sets.py')
+
+
+def test_gradients_through_collectives(processes):
+    run_ok(processes, 'autograd.py')
+
+
+def test_R16_groups_are_all_or_nothing(processes):
+    run_ok(processes, 'groups.py', timeout_s=100)
+
+
+@pytest.mark.parametrize('ranks', [2, 3, 4])
+def test_R15_join_leaves_ranks_out(hvdrun, torch, ranks):
+    run_ok(ranks, 'join.py', 'neutral', timeout_s=100)
+
+
+def test_join_and_other_collectives(processes):
+    run_ok(processes, 'join.py', 'others')
+
+
+def test_join_gives_the_last_rank(three):
+    run_ok(three, 'join.py', 'last')
+
+
+@pytest.mark.parametrize('ranks', [2, 3, 4])
+def test_P39_uneven_batches_with_join(hvdrun, torch, ranks):
+    run_ok(ranks, 'join.py', 'training')
+
+
+def test_R19_a_rank_that_is_done_stops_nobody(three):
+    run_ok(three, 'early.py', 'finished')
+
+
+def test_P39_uneven_batches_without_join_end_with_a_sentence(three):
+    result = run_ok(three, 'early.py', 'missing')
+    found = re.findall(r'after (\d+\.\d+) s: (.*)', result.output)
+    assert len(found) == 2, str(result)
+    for seconds, sentence in found:
+        assert 'rank 0 left' in sentence and 'step.3' in sentence, str(result)
+        assert float(seconds) < 30, str(result)
+
+
+def test_P39_a_rank_that_dies_is_the_cause(three):
+    result = jobs.run_job(three, jobs.worker('early.py'), 'exception', expect_success=False)
+    assert result.returncode == 1, str(result)
+    assert 'rank 0' in result.output and 'has had enough' in result.output, str(result)
+
+
+def test_P38_optimizers_with_equal_names(processes):
+    run_ok(processes, 'names.py')
+
+
+def test_sparse_gradients(processes):
+    run_ok(processes, 'sparse.py')
+
+
+@pytest.mark.parametrize('ranks', [2, 3, 4])
+def test_sync_batch_norm_beside_one_big_batch(hvdrun, torch, ranks):
+    run_ok(ranks, 'sync_batch_norm.py')
+
+
+@pytest.mark.parametrize('ranks', [2, 3, 4])
+def test_adasum_optimizer(hvdrun, torch, ranks):
+    run_ok(ranks, 'adasum_optimizer.py')
+
+
+def test_torch_and_numpy_in_one_process(processes):
+    run_ok(processes, 'two_libraries.py')
+
+
+def test_elastic_state(processes):
+    run_ok(processes, 'elastic_state.py')
+
+
+@pytest.mark.parametrize('ranks', [2, 3])
+def test_P48_results_do_not_depend_on_timing(hvdrun, torch, ranks):
+    """Runs with other delays each: one hash, on all ranks."""
+    hashes = set()
+    for seed in range(4):
+        result = jobs.run_job(ranks, jobs.worker('determinism.py'), seed)
+        found = re.findall(r'hash (\w+)', result.output)
+        assert len(found) == ranks, str(result)
+        hashes.update(found)
+    assert len(hashes) == 1, hashes
+
+
+@pytest.mark.parametrize('variable', ['HOROVOD_FUSION_THRESHOLD', 'HOROVOD_CYCLE_TIME', 'HOROVOD_CACHE_CAPACITY',
+                                      'HOROVOD_STALL_CHECK_TIME_SECONDS', 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS',
+                                      'HOROVOD_STALL_CHECK_DISABLE'])
+@pytest.mark.parametrize('value', ['garbage', '-3', '1e99x'])
+def test_R20_a_variable_with_garbage_is_refused(runtime, variable, value):
+    code = ('from horovod.common.basics import HorovodBasics\n'
+            'try:\n'
+            '  HorovodBasics().init()\n'
+            'except ValueError as error:\n'
+            '  print(error)\n')
+    result = jobs.run([sys.executable, '-c', code], 60, HVD_AGENT=None, **{variable: value})
+    assert result.returncode == 0, str(result)
+    assert variable in result.output and value in result.output and result.output.count('\n') == 1, str(result)
+
+
+# ranks: (local rank, local size, cross rank, cross size, homogeneous) of each on two hosts
+PLACES = {
+    4: [(0, 2, 0, 2, True), (1, 2, 0, 2, True), (0, 2, 1, 2, True), (1, 2, 1, 2, True)],
+    3: [(0, 2, 0, 2, False), (1, 2, 0, 1, False), (0, 1, 1, 2, False)],
+}
+
+
+@pytest.mark.parametrize('ranks', sorted(PLACES))
+def test_R2_places_on_several_hosts(hvdrun, runtime, ranks):
+    pytest.importorskip('numpy', reason='NumPy is not installed for this Python')
+    if not os.path.exists(os.path.join(os.path.dirname(runtime), 'libhvd_gloo.so')):
+        pytest.skip('this runtime is built without Gloo, which joins several hosts')
+    command = [hvdrun, '-np', str(ranks), '--hosts-per-machine', '2', sys.executable, jobs.worker('hosts.py')]
+    result = jobs.run(command, 60)
+    assert result.returncode == 0, str(result)
+    places = [(rank,) + place for rank, place in enumerate(PLACES[ranks])]
+    assert 'places {}'.format(places) in result.output, str(result)
+
+
+@pytest.mark.deadline(600)
+def test_R9_more_than_two_to_the_31_elements(hvdrun, torch):
+    if not os.environ.get('HVD_SOAK'):
+        pytest.skip('takes 9 GB of memory; set HVD_SOAK=1')
+    run_ok(2, 'huge.py', timeout_s=500)
