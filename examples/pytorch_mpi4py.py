@@ -58,7 +58,8 @@ def main():
         raise SystemExit('MPI says {}, Horovod says {}'.format(by_mpi, by_horovod))
     if hvd.rank() == 0:
         weights = ', '.join('{:.3f}'.format(value) for value in model.weight.detach().flatten())
-        print('{} processes found weights {} and bias {:.3f}'.format(hvd.size(), weights, float(model.bias)), flush=True)
+        print('{} processes found weights {} and bias {:.3f}'.format(hvd.size(), weights, float(model.bias)),
+              flush=True)
 
 
 if __name__ == '__main__':

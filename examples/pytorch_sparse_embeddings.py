@@ -61,6 +61,7 @@ def main():
 
     chooser = torch.Generator().manual_seed(hvd.rank())
     losses = []
+    often = max(1, args.steps // 4)
     for step in range(args.steps):
         texts, topics = make_texts(args.batch_size, chooser)
         optimizer.zero_grad()
@@ -68,8 +69,8 @@ def main():
         loss.backward()
         optimizer.step()
         losses.append(float(hvd.allreduce(loss.detach(), name='loss')))
-        if hvd.rank() == 0 and step % 50 == 49:
-            print('step {:4d}  loss {:.4f}'.format(step + 1, sum(losses[-50:]) / 50), flush=True)
+        if hvd.rank() == 0 and (step + 1) % often == 0:
+            print('step {:4d}  loss {:.4f}'.format(step + 1, sum(losses[-often:]) / often), flush=True)
 
     rows = model.words.weight.grad.coalesce().indices().shape[1]
     if hvd.rank() == 0:

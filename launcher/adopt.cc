@@ -1,6 +1,7 @@
 #include "launcher/adopt.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -283,6 +284,11 @@ Result<AdoptOptions> ParseAdoptArguments(const std::vector<std::string>& argumen
 
 int RunAdoptingAgent(AdoptOptions options, UniqueFd listener) {
   ::signal(SIGPIPE, SIG_IGN);
+  rlimit descriptors{};  // one per rank and segment
+  if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+    descriptors.rlim_cur = descriptors.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &descriptors);
+  }
   return Adopter(std::move(options), std::move(listener)).Run();
 }
 

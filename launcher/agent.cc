@@ -85,7 +85,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
   void StartWorker(uint32_t slot);
-  void SendOutput(uint32_t slot, OutputStream stream, std::string bytes);
+  void SendOutput(uint32_t slot, OutputStream stream, std::string_view first,
+                  std::string_view second);
   std::string MeansInForce() const;
   void SignalAll(int signal);
   void FinishIfSilent();
@@ -293,19 +294,25 @@ void Agent::StartWorker(uint32_t slot) {
 
 void Agent::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) {
   if (stream == OutputStream::kStderr) slots_[slot].last_stderr.Add(bytes);
-  SendOutput(slot, stream, slots_[slot].lines[static_cast<int>(stream)].Add(bytes));
+  LineBuffer::Ready ready = slots_[slot].lines[static_cast<int>(stream)].Add(bytes);
+  SendOutput(slot, stream, ready.held, ready.bytes);
 }
 
 void Agent::OnOutputEnd(uint32_t slot, OutputStream stream) {
-  SendOutput(slot, stream, slots_[slot].lines[static_cast<int>(stream)].Flush());
+  SendOutput(slot, stream, slots_[slot].lines[static_cast<int>(stream)].Flush(), {});
   FinishIfSilent();
 }
 
-void Agent::SendOutput(uint32_t slot, OutputStream stream, std::string bytes) {
+// The two pieces follow each other.
+void Agent::SendOutput(uint32_t slot, OutputStream stream, std::string_view first,
+                       std::string_view second) {
   if (orphaned_) return;  // nobody is left to read it
-  for (size_t at = 0; at < bytes.size(); at += kMaxLogPiece) {
-    stream_.SendLog(
-        EncodeToDriver(WorkerOutput{RankOf(slot), stream, bytes.substr(at, kMaxLogPiece)}));
+  while (!first.empty() || !second.empty()) {
+    std::string_view head = first.substr(0, kMaxLogPiece);
+    std::string_view tail = second.substr(0, kMaxLogPiece - head.size());
+    stream_.SendLog(EncodeOutput(RankOf(slot), stream, head, tail));
+    first.remove_prefix(head.size());
+    second.remove_prefix(tail.size());
   }
   Flush();
 }
@@ -335,13 +342,15 @@ void Agent::OnLost(uint32_t slot, const LostRank& lost) {
 
 void Agent::On(const BeginEpoch& message) {
   stream_.set_epoch(message.epoch);
-  (void)epochs_->Begin(message.epoch);  // whoever waits has been told why not
+  if (epochs_) (void)epochs_->Begin(message.epoch);  // whoever waits has been told why not
 }
 
-void Agent::On(const BreakEpoch& message) { epochs_->Break(message.epoch, message.reason); }
+void Agent::On(const BreakEpoch& message) {
+  if (epochs_) epochs_->Break(message.epoch, message.reason);
+}
 
 void Agent::On(const KeyValue& message) {
-  epochs_->GiveValue(message.epoch, message.key, message.value);
+  if (epochs_) epochs_->GiveValue(message.epoch, message.key, message.value);
 }
 
 // ---- ending

@@ -6,8 +6,8 @@
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <functional>
+#include <memory>
 #include <string_view>
-#include <vector>
 
 #include "runtime/base/unique_fd.h"
 
@@ -36,7 +36,7 @@ class BytePump {
 
   asio::posix::stream_descriptor reader_, writer_;
   BytePumpHandlers handlers_;
-  std::vector<char> buffer_;
+  std::unique_ptr<char[]> buffer_;
   bool waiting_to_write_ = false;
 };
 

@@ -109,8 +109,8 @@ class Driver {
 
   int Run();
   void Happens(const JobEvent& event);
-  void Print(uint32_t host, const WorkerOutput& output, size_t message_bytes);
-  void OnMessage(uint32_t host, ToDriver message, size_t message_bytes);
+  void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
+  void OnMessage(uint32_t host, ToDriver message);
   // After the messages that came at once: what they printed goes to the screen.
   void FlushOutput();
 
@@ -225,6 +225,10 @@ void HostLine::OnBytes(std::string_view bytes) {
   silent_ticks_ = 0;
   Status status = stream_.Receive(bytes, SteadyNow());
   while (std::optional<StreamMessage> message = stream_.Next()) {
+    if (std::optional<WorkerOutputView> output = PeekOutput(message->bytes)) {
+      driver_.Print(host_, *output, message->bytes.size());
+      continue;
+    }
     Result<ToDriver> decoded = DecodeToDriver(message->bytes);
     if (!decoded.ok()) {
       status = decoded.status();
@@ -235,7 +239,7 @@ void HostLine::OnBytes(std::string_view bytes) {
       stream_.Acknowledge();
       Flush();
     }
-    driver_.OnMessage(host_, std::move(*decoded), message->bytes.size());
+    driver_.OnMessage(host_, std::move(*decoded));
   }
   driver_.FlushOutput();
   if (!status.ok()) return Break("its stream is damaged: " + status.message());
@@ -339,12 +343,12 @@ void Driver::WriteErrorFileIfFailed() {
   if (!status.ok()) WriteAll(STDERR_FILENO, "hvdrun: " + status.message() + "\n");
 }
 
-void Driver::OnMessage(uint32_t host, ToDriver message, size_t message_bytes) {
+void Driver::OnMessage(uint32_t host, ToDriver message) {
   std::visit(
       [&](auto& m) {
         using M = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<M, WorkerOutput>) {
-          Print(host, m, message_bytes);
+          // Seen by PeekOutput.
         } else if constexpr (std::is_same_v<M, AgentReady>) {
           Verbose("agent on host " + options_.plan.hosts[host] + ": pid " + std::to_string(m.pid) +
                   ", warden " + std::to_string(m.warden_pid) +
@@ -371,11 +375,11 @@ void Driver::OnMessage(uint32_t host, ToDriver message, size_t message_bytes) {
 }
 
 // `message_bytes` is what the output took of the stream's credit.
-void Driver::Print(uint32_t host, const WorkerOutput& output, size_t message_bytes) {
+void Driver::Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
   int stream = output.stream == OutputStream::kStdout ? 0 : 1;
   OutputReceipt receipt{host, message_bytes};
   EndProgress();
-  if (files_) files_->Write(output.rank, output.stream, output.bytes, receipt);
+  if (files_) files_->Write(output.rank, output.stream, std::string(output.bytes), receipt);
   receipts_[stream] = {host, receipts_[stream].log_bytes + message_bytes};
   throttles_[stream]->Add(output.rank, output.bytes, SteadyNow());
   ScheduleHeld();
@@ -389,8 +393,7 @@ void Driver::Show(int stream, uint32_t rank, std::string_view bytes) {
 // What is held back counts as shown: it is bounded by itself.
 void Driver::FlushOutput() {
   for (int i = 0; i < 2; ++i) {
-    writers_[i]->Write(std::move(text_[i]), receipts_[i]);
-    text_[i].clear();
+    writers_[i]->Take(text_[i], receipts_[i]);
     receipts_[i] = {};
   }
 }

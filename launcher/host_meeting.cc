@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <asio/steady_timer.hpp>
+#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "launcher/job_id.h"
+#include "runtime/base/env.h"
 #include "runtime/base/log.h"
 
 namespace hvd {
@@ -14,15 +16,22 @@ namespace {
 constexpr Duration kFirstDelay = std::chrono::milliseconds(10);
 constexpr Duration kLongestDelay = std::chrono::milliseconds(500);
 constexpr Duration kWatchDelay = std::chrono::milliseconds(500);
-constexpr Duration kMostSilence = std::chrono::seconds(30);
 constexpr const char* kLeader = "leader";
+
+// How long the server may be out of reach. Tests do not want to wait for it.
+Duration MostSilence() {
+  std::string ms = GetEnv("HVD_TEST_STORE_SILENCE_MS").value_or("");
+  int value = 0;
+  std::from_chars(ms.data(), ms.data() + ms.size(), value);
+  return value > 0 ? Duration(std::chrono::milliseconds(value)) : std::chrono::seconds(30);
+}
 
 Duration Longer(Duration delay) { return std::min(delay * 2, kLongestDelay); }
 
 }  // namespace
 
 HostMeeting::HostMeeting(asio::io_context& io, std::string server)
-    : io_(io), store_(io, std::move(server), "hvdrun") {}
+    : io_(io), store_(io, std::move(server), "hvdrun"), most_silence_(MostSilence()) {}
 
 std::string HostMeeting::Key(const char* what, const std::string& rest) const {
   return std::string(what) + "." + name_ + (rest.empty() ? "" : "." + rest);
@@ -35,19 +44,18 @@ void HostMeeting::Later(Duration delay, std::function<void()> then) {
   });
 }
 
-bool HostMeeting::Tolerate(const Status& error) {
-  if (failing_since_ == TimePoint{}) failing_since_ = SteadyNow();
-  if (SteadyNow() - failing_since_ < kMostSilence) return true;
-  if (done_) Finish(Aborted(error.message() + "; is it the one of this job, and still running?"));
+bool HostMeeting::Tolerate(const Status& status) {
+  if (status.ok()) failing_since_ = {};
+  if (!status.ok() && failing_since_ == TimePoint{}) failing_since_ = SteadyNow();
+  if (status.ok() || SteadyNow() - failing_since_ < most_silence_) return true;
+  if (done_) Finish(Aborted(status.message() + "; is it the one of this job, and still running?"));
   return false;
 }
 
 // Until the key is there.
 void HostMeeting::Poll(std::string key, Duration delay, OnValue on_value) {
   store_.Get(key, [this, turn = turn_, key, delay, on_value](auto value) {
-    if (turn != turn_) return;
-    if (!value.ok() && !Tolerate(value.status())) return;
-    if (value.ok()) failing_since_ = {};
+    if (turn != turn_ || !Tolerate(value.status())) return;
     if (value.ok() && value->has_value()) return on_value(**value);
     Later(delay, [=, this] { Poll(key, Longer(delay), on_value); });
   });
@@ -66,11 +74,14 @@ void HostMeeting::Meet(WaitingHost here, std::function<void(Result<MetWorld>)> d
   notes_.assign(here_.size, RankNote{});
   for (uint32_t local = 0; local < here_.ranks.size(); ++local)
     notes_[here_.ranks[local]] = {token_, local, here_.last_epoch};
+  Lead();
+}
+
+void HostMeeting::Lead() {
   store_.Put(kLeader, name_, [this, turn = turn_](const Status& status) {
-    if (turn != turn_) return;
+    if (turn != turn_ || !Tolerate(status)) return;
     if (status.ok()) return Gather();
-    if (Tolerate(status))
-      Later(kLongestDelay, [this] { Meet(std::move(here_), std::move(done_)); });
+    Later(kLongestDelay, [this] { Lead(); });
   });
 }
 
@@ -80,19 +91,20 @@ void HostMeeting::Gather() {
                               [](const RankNote& note) { return note.token.empty(); });
   if (missing != notes_.end()) {
     auto rank = static_cast<size_t>(missing - notes_.begin());
-    return Poll(Key("rank", std::to_string(rank)), kFirstDelay, [this, rank](const std::string& text) {
-      Result<RankNote> note = DecodeRankNote(text);
-      if (!note.ok()) return Finish(note.status());
-      notes_[rank] = std::move(*note);
-      Gather();
-    });
+    return Poll(Key("rank", std::to_string(rank)), kFirstDelay,
+                [this, rank](const std::string& text) {
+                  Result<RankNote> note = DecodeRankNote(text);
+                  if (!note.ok()) return Finish(note.status());
+                  notes_[rank] = std::move(*note);
+                  Gather();
+                });
   }
   Result<WorldNote> world = WorldOfNotes(notes_, MakeJobKey());
   if (!world.ok()) return Finish(world.status());
   store_.Put(Key("world"), EncodeNote(*world), [this, turn = turn_, world](const Status& status) {
-    if (turn != turn_) return;
+    if (turn != turn_ || !Tolerate(status)) return;
     if (status.ok()) return Finish(MetWorld{*world, 0});
-    if (Tolerate(status)) Later(kLongestDelay, [this] { Gather(); });
+    Later(kLongestDelay, [this] { Gather(); });
   });
 }
 
@@ -110,16 +122,15 @@ void HostMeeting::PutRanks(size_t next, std::function<void()> then) {
   RankNote note{token_, static_cast<uint32_t>(next), here_.last_epoch};
   store_.Put(Key("rank", std::to_string(here_.ranks[next])), EncodeNote(note),
              [this, turn = turn_, next, then](const Status& status) {
-               if (turn != turn_) return;
+               if (turn != turn_ || !Tolerate(status)) return;
                if (status.ok()) return PutRanks(next + 1, then);
-               if (Tolerate(status)) Later(kLongestDelay, [=, this] { PutRanks(next, then); });
+               Later(kLongestDelay, [=, this] { PutRanks(next, then); });
              });
 }
 
 void HostMeeting::LookForWorld(Duration delay) {
   store_.Get(Key("world"), [this, turn = turn_, delay](auto value) {
-    if (turn != turn_) return;
-    if (!value.ok() && !Tolerate(value.status())) return;
+    if (turn != turn_ || !Tolerate(value.status())) return;
     TakeWorld(value.ok() ? value->value_or("") : "", delay);
   });
 }

@@ -59,16 +59,18 @@ class HostMeeting {
   void Later(Duration delay, std::function<void()> then);
   void Poll(std::string key, Duration delay, OnValue on_value);
   void PutRanks(size_t next, std::function<void()> then);
+  void Lead();
   void Gather();
   void LookForLeader(Duration delay);
   void LookForWorld(Duration delay);
   void TakeWorld(const std::string& text, Duration delay);
   void Finish(Result<MetWorld> outcome);
-  // False when the server has been silent for too long; then the meeting has failed.
-  bool Tolerate(const Status& error);
+  // How a request ended. False when none has succeeded for too long; then the meeting has failed.
+  bool Tolerate(const Status& status);
 
   asio::io_context& io_;
   HttpStore store_;
+  const Duration most_silence_;
   uint64_t turn_ = 0;  // what was begun in an earlier one is forgotten
   WaitingHost here_;
   std::function<void(Result<MetWorld>)> done_;

@@ -31,16 +31,14 @@ std::optional<size_t> TracebackIn(std::string_view text) {
 
 }  // namespace
 
-std::string LineBuffer::Add(std::string_view bytes) {
-  size_t end = bytes.find_last_of("\r\n");
-  if (end == std::string_view::npos) {
-    held_ += bytes;
-    return held_.size() < kMaxHeld ? std::string() : Flush();
-  }
-  std::string ready = Flush();
-  ready += bytes.substr(0, end + 1);
-  held_ = bytes.substr(end + 1);
-  return ready;
+LineBuffer::Ready LineBuffer::Add(std::string_view bytes) {
+  size_t newline = bytes.rfind('\n');
+  size_t after = newline == std::string_view::npos ? 0 : newline + 1;
+  size_t returned = bytes.substr(after).rfind('\r');
+  size_t end = returned == std::string_view::npos ? after : after + returned + 1;
+  if (end > 0) return {std::exchange(held_, std::string(bytes.substr(end))), bytes.substr(0, end)};
+  held_ += bytes;
+  return {held_.size() < kMaxHeld ? std::string() : Flush(), {}};
 }
 
 void LastLines::Add(std::string_view bytes) {

@@ -23,9 +23,15 @@ class LineBuffer {
  public:
   static constexpr size_t kMaxHeld = 16 * 1024;
 
-  // Takes bytes as they come; returns those that may go on: up to the last line end, or all once kMaxHeld bytes of an
-  // unfinished line have gathered.
-  std::string Add(std::string_view bytes);
+  // What may go on, one after the other; the second is a part of the argument.
+  struct Ready {
+    std::string held;
+    std::string_view bytes;
+  };
+
+  // Takes bytes as they come. Those up to the last line end may go on, or all once kMaxHeld bytes of an unfinished line
+  // have gathered.
+  Ready Add(std::string_view bytes);
   // The rest, when the worker closed its end.
   std::string Flush() { return std::exchange(held_, {}); }
 

@@ -16,7 +16,11 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kReadBytes = 32 * 1024;
+// So much and a held line fit a frame.
+constexpr size_t kReadBytes = 48 * 1024 - 64;
+// For the first workers: the kernel lets a user have a bounded amount of such pipes.
+constexpr int kLargePipe = 256 * 1024;
+constexpr uint32_t kLargePipes = 32;
 
 ProcessEnd FromWaitStatus(int status) {
   if (WIFSIGNALED(status)) return {true, WTERMSIG(status)};
@@ -28,11 +32,12 @@ struct PipePair {
 };
 
 // Only the reading end is non-blocking: the worker's stdout must be an ordinary one.
-bool MakePipe(PipePair& made) {
+bool MakePipe(PipePair& made, bool large) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   made.read.Reset(ends[0]);
   made.write.Reset(ends[1]);
+  if (large) ::fcntl(ends[0], F_SETPIPE_SZ, kLargePipe);
   return ::fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
@@ -69,7 +74,7 @@ void LocalProcessHost::WaitForChildren() {
 
 SpawnOutcome LocalProcessHost::Spawn(uint32_t number, const SpawnRequest& request) {
   PipePair out, err;
-  if (!MakePipe(out) || !MakePipe(err)) {
+  if (!MakePipe(out, number < kLargePipes) || !MakePipe(err, false)) {
     return {0, errno,
             std::string("no pipe could be made for the worker's output: ") + std::strerror(errno)};
   }

@@ -134,4 +134,31 @@ std::string EncodeToDriver(const ToDriver& message) { return Encode(message); }
 Result<ToAgent> DecodeToAgent(std::string_view bytes) { return Decode<ToAgent>(bytes); }
 Result<ToDriver> DecodeToDriver(std::string_view bytes) { return Decode<ToDriver>(bytes); }
 
+namespace {
+
+const auto kOutputType = static_cast<uint8_t>(ToDriver(WorkerOutput{}).index());
+
+}  // namespace
+
+std::string EncodeOutput(uint32_t rank, OutputStream stream, std::string_view first,
+                         std::string_view second) {
+  ByteWriter head;
+  head.Put(kOutputType).Put(rank).Put(stream);
+  head.Put(static_cast<uint32_t>(first.size() + second.size()));
+  std::string message = head.Take();
+  message.reserve(kOutputOverhead + first.size() + second.size());
+  return message.append(first).append(second);
+}
+
+std::optional<WorkerOutputView> PeekOutput(std::string_view message) {
+  ByteReader reader(message);
+  if (reader.Get<uint8_t>() != kOutputType) return std::nullopt;
+  WorkerOutputView output;
+  output.rank = reader.Get<uint32_t>();
+  output.stream = reader.Get<OutputStream>();
+  output.bytes = reader.GetString();
+  if (!reader.AtEnd()) return std::nullopt;
+  return output;
+}
+
 }  // namespace hvd

@@ -4,6 +4,7 @@
 #define HVD_LAUNCHER_MESSAGES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -166,6 +167,17 @@ std::string EncodeToDriver(const ToDriver& message);
 // kInvalidArgument for anything that is not exactly one message.
 Result<ToAgent> DecodeToAgent(std::string_view bytes);
 Result<ToDriver> DecodeToDriver(std::string_view bytes);
+
+// A WorkerOutput without copies on the way: its bytes are those of both pieces, and a view into the message.
+std::string EncodeOutput(uint32_t rank, OutputStream stream, std::string_view first,
+                         std::string_view second);
+struct WorkerOutputView {
+  uint32_t rank = 0;
+  OutputStream stream = OutputStream::kStdout;
+  std::string_view bytes;
+};
+// Nothing when it is another message, or none: then DecodeToDriver tells.
+std::optional<WorkerOutputView> PeekOutput(std::string_view message);
 
 // Bytes that EncodeToDriver adds to those of a WorkerOutput.
 inline constexpr size_t kOutputOverhead = 10;

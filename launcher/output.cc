@@ -35,7 +35,7 @@ OutputWriter::~OutputWriter() {
   if (thread_.joinable()) thread_.join();
 }
 
-void OutputWriter::Write(std::string text, OutputReceipt receipt) {
+void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
   if (text.empty() && receipt.log_bytes == 0) return;
   {
     std::lock_guard lock(mutex_);
@@ -44,6 +44,7 @@ void OutputWriter::Write(std::string text, OutputReceipt receipt) {
     } else {
       queued_ += text;
     }
+    text.clear();
     receipts_.push_back(receipt);
     if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   }
@@ -65,12 +66,13 @@ void OutputWriter::Run() {
   while (true) {
     changed_.wait(lock, [this] { return stop_ || !receipts_.empty(); });
     if (receipts_.empty()) return;
-    std::string text = std::exchange(queued_, {});
+    writing_text_.clear();
+    writing_text_.swap(queued_);
     std::vector<OutputReceipt> receipts = std::exchange(receipts_, {});
     writing_ = true;
     lock.unlock();
     // When nobody reads any more, workers go on all the same and their output goes nowhere.
-    if (error_ == 0 && !WriteAll(fd_, text)) error_ = errno;
+    if (error_ == 0 && !WriteAll(fd_, writing_text_)) error_ = errno;
     on_written_(std::move(receipts));
     lock.lock();
     writing_ = false;

@@ -32,7 +32,9 @@ class OutputWriter {
   ~OutputWriter();  // waits until everything is written
 
   // Queues text. Thread-safe.
-  void Write(std::string text, OutputReceipt receipt = {});
+  void Write(std::string text, OutputReceipt receipt = {}) { Take(text, receipt); }
+  // The same; leaves `text` empty, with room for the next.
+  void Take(std::string& text, OutputReceipt receipt);
   // Waits until everything queued is written.
   void Flush();
   // Why writing was given up (errno); 0: it was not. After Flush.
@@ -47,7 +49,7 @@ class OutputWriter {
   std::function<void(std::vector<OutputReceipt>)> on_written_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string queued_;
+  std::string queued_, writing_text_;  // the second of the thread alone while writing_
   std::vector<OutputReceipt> receipts_;
   bool writing_ = false, stop_ = false;
   int error_ = 0;

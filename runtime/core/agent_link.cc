@@ -39,6 +39,12 @@ int64_t Milliseconds(Duration duration) {
 
 Status AgentLink::Connect() {
   if (socket_.valid()) return Status::Ok();
+  // The heap of this process would go on to name segments that a later link or another agent does not know.
+  if (shares_memory_) {
+    return Aborted(
+        "the agent of this host is gone, and with it the memory that this process shared; start "
+        "the process again");
+  }
   Result<UniqueFd> socket = door_.Open();
   if (!socket.ok()) return socket.status();
   socket_ = std::move(*socket);
@@ -179,6 +185,7 @@ Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
   if (!status.ok()) return status;
   ReceivedLink answer = std::move(segments_.front());
   segments_.pop_front();
+  shares_memory_ |= std::holds_alternative<LinkAllocate>(question) && answer.fd.valid();
   return answer;
 }
 

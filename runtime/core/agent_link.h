@@ -73,11 +73,12 @@ class AgentLink {
       asking_;  // one question for a segment at a time: answers carry no number of their question
   std::mutex mutex_;  // all below
   std::condition_variable arrived_;
-  UniqueFd socket_;       // connected when first needed, kept for the life of the process
-  bool reading_ = false;  // a thread sleeps on the socket, without the lock
-  bool heard_ = false;    // something came since the last LinkJoin
-  Status lost_;           // why there is no socket any more
-  uint64_t epoch_ = 0;    // this process is in it
+  UniqueFd socket_;             // connected when first needed, kept for the life of the process
+  bool reading_ = false;        // a thread sleeps on the socket, without the lock
+  bool heard_ = false;          // something came since the last LinkJoin
+  bool shares_memory_ = false;  // by segments that this agent gave
+  Status lost_;                 // why there is no socket any more
+  uint64_t epoch_ = 0;          // this process is in it
   std::optional<BegunEpoch> begun_;
   std::optional<std::string> cannot_begin_;
   uint64_t layout_epoch_ = 0;

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "runtime/net/mesh_fork.h"
+
 namespace hvd {
 namespace {
 
@@ -71,12 +73,14 @@ Status Mesh::Start(Directory& directory) {
   }
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, kick_.get(), &event);
+  MeshForkGuard::Add(this);
   Status told = directory.Put(MeshDirectoryKey(options_.rank), EncodeMeshRecord(record_));
   if (told.ok()) thread_ = std::thread([this] { RunThread(); });
   return told;
 }
 
 Mesh::~Mesh() {
+  MeshForkGuard::Remove(this);
   resolver_.Stop();
   {
     std::lock_guard lock(mutex_);

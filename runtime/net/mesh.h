@@ -120,6 +120,8 @@ class Mesh final : private MeshConnectorOwner {
   };
   using Lock = std::unique_lock<std::mutex>;
 
+  friend class MeshForkGuard;
+
   Mesh(MeshOptions options, Directory& directory, MeshListener listener);
   Status Start(Directory& directory);
 
@@ -154,6 +156,8 @@ class Mesh final : private MeshConnectorOwner {
   void EndOfOutgoing(Peer& peer, int error);
   void Lose(Peer& peer, const Status& why);
   std::string NameOf(const Peer& peer) const;
+  // In a forked child: closes every descriptor and touches nothing else.
+  void CloseInForkedChild();
   void AbortAll(const Status& why, const std::string& told);
   void SayBye(const std::string& why);
 

@@ -142,6 +142,16 @@ void Mesh::Write(Peer& peer) {
   Arm(peer);
 }
 
+void Mesh::CloseInForkedChild() {
+  for (auto& [rank, peer] : peers_) {
+    peer->in.Reset();
+    peer->out.Reset();
+  }
+  connector_.Close();
+  epoll_.Reset();
+  kick_.Reset();
+}
+
 // ---- losing a peer
 
 void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {

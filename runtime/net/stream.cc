@@ -169,6 +169,11 @@ Status Stream::HandleNumbered(Frame frame) {
     log_received_ += frame.payload.size();
     if (log_received_ > log_granted_) return InvalidArgument("more log bytes than were granted");
   }
+  if (!header.more && (log ? partial_log_ : partial_control_).empty()) {
+    messages_.push_back({log, header.epoch, std::move(frame.payload)});
+    if (unsaid_bytes_ >= kAckAfterBytes) Acknowledge();
+    return Status::Ok();
+  }
   std::string& partial = log ? partial_log_ : partial_control_;
   if (partial.size() + frame.payload.size() > kMaxMessageBytes) {
     return InvalidArgument("a message of more than 64 MiB");

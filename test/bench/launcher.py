@@ -218,9 +218,9 @@ class Footprint:
         print(f"  {'':<15}" + "".join(f"  {f'{w} workers':>28}" for w in FOOTPRINT_WORKERS)
               + f"  {'all / worker':>13}  {'added by one':>13}")
         few, many = FOOTPRINT_WORKERS
-        rows = []
+        result = {"load": self.load, "processes": None, "rows": []}
         if not all(self.samples.values()):
-            return rows
+            return result
         for key, name in keys.items():
             unit = key.rpartition("_")[2].replace("kb", "kB")
             taken = {w: spread([sample[key] for sample in self.samples[w]]) for w in FOOTPRINT_WORKERS}
@@ -229,10 +229,11 @@ class Footprint:
             digits = 3 if unit == "ms" else 1
             cells = "".join(f"  {f'{figure(taken[w])} {unit} ({span(taken[w], 1)})':>28}" for w in FOOTPRINT_WORKERS)
             print(f"  {name:<15}{cells}  {per_worker:>10.{digits}f} {unit}  {added:>10.{digits}f} {unit}")
-            rows.append({"what": key, "workers": taken, "per_worker": per_worker, "added_by_one": added})
-        print(f"  {self.samples[many][0]['processes']} processes. Memory is summed over them; VmHWM counts what they "
+            result["rows"].append({"what": key, "workers": taken, "per_worker": per_worker, "added_by_one": added})
+        result["processes"] = self.samples[many][0]["processes"]
+        print(f"  {result['processes']} processes. Memory is summed over them; VmHWM counts what they "
               f"share once for each, Pss once.")
-        return {"load": self.load, "processes": self.samples[many][0]["processes"], "rows": rows}
+        return result
 
 
 # ---- log throughput

@@ -28,6 +28,8 @@ FORBIDDEN = [
     ("cmd/hvdrun", "runtime/device"), ("cmd/hvdrun", "runtime/backends"), ("cmd/hvdrun", "runtime/core"),
     ("discovery", "runtime/device"), ("discovery", "runtime/segment"),
     ("runtime/core", "runtime/backends/shm"), ("runtime/core", "runtime/backends/inproc"),
+    ("runtime/core", "runtime/backends/gloo"), ("runtime/api", "runtime/backends/gloo"),
+    ("runtime/backends/shm", "runtime/backends/gloo"), ("runtime/backends/inproc", "runtime/backends/gloo"),
     ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
 ]
 PUBLIC_HEADER = "runtime/include/hvd/"
@@ -39,6 +41,8 @@ ADDRESSES = {
     r"(spdlog|fmt)/": ["runtime/base/log.cc"],
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
+    r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
+    r"openssl/": ["runtime/net/mesh_handshake.cc"],
     r"libssh2": ["launcher/ssh_channel.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
 }
@@ -221,7 +225,8 @@ def test_order_rule_allows(path, target):
 @pytest.mark.parametrize("path, include", [
     ("launcher/a.cc", "CLI/CLI.hpp"), ("configs/command_line.cc", "yaml-cpp/yaml.h"),
     ("launcher/a.cc", "spdlog/spdlog.h"), ("runtime/net/a.cc", "asio.hpp"), ("runtime/core/a.cc", "mpi.h"),
-    ("runtime/core/a.cc", "cuda_runtime.h"),
+    ("runtime/core/a.cc", "cuda_runtime.h"), ("runtime/backends/cross_loader.cc", "gloo/context.h"),
+    ("runtime/net/mesh.cc", "openssl/hmac.h"),
 ])
 def test_address_rule_refuses(path, include):
     assert address_complaints(path, f"#include <{include}>\n")

@@ -90,6 +90,19 @@ def own_children(pid):
     return [p for p in children_of(pid) if read_proc(p, "cmdline").split(b"\0")[1:2] == [b"agent"]]
 
 
+def wait_for_standstill(job):
+    """Until all processes of the job sleep, many looks in a row: nobody will move until somebody reads."""
+    own = job.processes()  # looked for once: that takes longer than what is between two heartbeats on a busy machine
+    asleep = 0
+
+    def look():
+        nonlocal asleep
+        asleep = asleep + 1 if all(state_of(pid) == "S" for pid in own) else 0
+        return asleep == 20
+
+    wait_until("standstill", look, limit=3 * DEADLINE)
+
+
 class Job:
     """One run of hvdrun. All its processes carry a mark in their environment."""
 

@@ -91,6 +91,11 @@ def test_bad_files(refused, tmp_path, monkeypatch, named, text):
     refused(named, "-np", 2, "--config-file", "job.yaml")
 
 
+@pytest.mark.parametrize("variable, scheduler", [("LSB_JOBID", "LSF"), ("SLURM_JOB_ID", "Slurm"), ("PBS_JOBID", "PBS")])
+def test_inside_an_allocation_the_missing_number_is_explained(refused, variable, scheduler):
+    refused(f"taking it from the allocation of {scheduler} ({variable} is set) is not available yet", env={variable: "7"})
+
+
 def test_folders_huge_and_unreadable_files(refused, tmp_path):
     refused("is a directory", "-np", 2, "--config-file", tmp_path)
     (tmp_path / "huge.yaml").write_text("#" * (1 << 21))

@@ -45,6 +45,16 @@ def test_bind_to_numa_and_none(run):
     assert all(c == ALLOWED for c in cpus.values())
 
 
+def test_agents_that_play_hosts_share_the_cores(run):
+    cpus, threads, job = run_shown(run, 2, "--hosts-per-machine", 2, "--bind-to", "core", "--verbose")
+    half = len(ALLOWED) // 2
+    if half == 0:
+        assert cpus[0] == cpus[1] == ALLOWED
+        return
+    assert sorted(cpus[0] + cpus[1]) == ALLOWED and not set(cpus[0]) & set(cpus[1])
+    assert threads[0] == f"{half} of {half}"
+
+
 def test_an_inherited_binding_is_the_frame(run):
     cpus, threads, _ = run_shown(run, 2, "--bind-to", "core", preexec_fn=lambda: os.sched_setaffinity(0, ALLOWED[-1:]))
     assert all(c == ALLOWED[-1:] for c in cpus.values())

@@ -2,10 +2,11 @@
 
 import os
 import re
+import socket
 import textwrap
 
 import pytest
-from conftest import read_proc, wait_until
+from conftest import read_proc, read_some, wait_until
 
 # What the machine's own Python brings, to test with an unchanged script of another library.
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -123,6 +124,26 @@ def test_print_env_never_shows_the_key(run):
     assert job.code == 0 and key not in job.out + job.err
     (line,) = [line for line in job.out.splitlines() if line.startswith("HVD_JOB_KEY=")]
     assert "secret" in line and not re.search("[0-9a-f]{64}", job.out)
+
+
+def test_P27_the_port_of_a_job_is_held_for_its_rank_0(start, tmp_path):
+    """Nobody else is given it, and a server with SO_REUSEADDR may listen there."""
+    script = f"echo $MASTER_ADDR $MASTER_PORT; until [ -e {tmp_path}/go ]; do sleep 0.02; done"
+    jobs = [start("-np", 1, "sh", "-c", script) for _ in range(5)]
+    ports = []
+    for job in jobs:
+        address, port = read_some(job.process.stdout).decode().partition(":")[2].split()
+        ports.append(int(port))
+        with socket.socket() as stranger, pytest.raises(OSError):
+            stranger.bind((address, int(port)))
+        with socket.socket() as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind((address, int(port)))
+            server.listen()
+            socket.create_connection((address, int(port))).close()
+    assert len(set(ports)) == 5
+    (tmp_path / "go").touch()
+    assert [job.finish() for job in jobs] == [0] * 5
 
 
 TORCH_SCRIPT = """

@@ -90,6 +90,13 @@ def test_an_abort_ends_every_wait_on_every_rank(mpirun, threads):
 
 
 @THREADS
+def test_who_waits_for_a_rank_that_leaves_is_told(mpirun, threads):
+    run = mpirun(3, f"--threads={threads}", "--end=leaves")
+    for line in run.wait_for(2, r"^rank \d: code"):
+        assert re.search(r"rank [01]: code 6: rank 2 has left the world", line), line
+
+
+@THREADS
 def test_a_killed_rank_ends_the_job(mpirun, threads):
     run = mpirun(3, f"--threads={threads}", "--end=killed")
     assert run.process.wait(DEADLINE) not in (0, None)
@@ -102,6 +109,24 @@ def test_survivors_of_a_killed_rank_are_told_by_the_deadline(mpirun, threads):
     for line in run.wait_for(2, r"^rank \d: code"):
         assert re.search(r"rank [01]: code [16]: .*rank 2", line), line
     run.wait_for(2, r"^rank [01] left")
+
+
+@pytest.mark.parametrize("level", ["multiple", "serialized"])
+def test_mpi_of_the_application_is_used_and_left_alone(mpirun, level):
+    run = mpirun(2, f"--application={level}")
+    assert run.process.wait(DEADLINE) == 0, "".join(run.lines)
+    run.wait_for(2, r"^rank \d: added")
+    run.wait_for(2, r"^MPI is still there")
+    warnings = [line for line in run.lines if "must not call MPI itself" in line]
+    assert len(warnings) == (2 if level == "serialized" else 0)
+
+
+def test_mpi_of_the_application_with_too_little_for_threads_is_refused(mpirun):
+    run = mpirun(2, "--application=funneled")
+    assert run.process.wait(DEADLINE) == 0, "".join(run.lines)
+    for line in run.wait_for(2, r"^refused"):
+        assert "the application initialised it with MPI_THREAD_FUNNELED" in line
+    run.wait_for(2, r"^MPI is still there")
 
 
 def test_singletons_of_a_mixed_installation_are_refused():

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from conftest import DEADLINE, read_some, state_of, wait_until, worker
+from conftest import DEADLINE, read_some, wait_for_standstill, wait_until, worker
 
 WRITE_BYTES = "import os,sys;d=bytes.fromhex(sys.argv[1]);os.write(1,d)"
 
@@ -87,6 +87,67 @@ def test_P24_lines_are_whole_and_in_order(run):
     assert len(lines) == 80000
 
 
+# ---- the prefix
+
+
+def test_P24_the_prefix_is_a_template(run):
+    job = run("-np", 4, "--hosts-per-machine", 2, "--prefix", "{host}/{local_rank} rank {rank} {stream}{{}}: ", "sh", "-c",
+              "echo out; echo err >&2")
+    assert job.code == 0, job.err
+    for stream, text in (("out", job.out), ("err", job.err)):
+        assert sorted(text.splitlines()) == [f"host-{r // 2}/{r % 2} rank {r} std{stream}{{}}: {stream}" for r in range(4)]
+    job = run("-np", 1, "--prefix", "{time}|", "echo", "x")
+    assert re.fullmatch(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d \d{4}\|x\n", job.out), job.out
+
+
+def test_P24_a_folded_line_of_many_hosts_has_a_star(run):
+    job = run("-np", 2, "--hosts-per-machine", 2, "--fold", "--prefix", "{host}:{rank}:", "echo", "same")
+    assert job.out in ("*:0-1:same\n", "host-0:0:same\nhost-1:1:same\n", "host-1:1:same\nhost-0:0:same\n"), job.out
+
+
+@pytest.mark.parametrize("bad", ["{name}", "{rank", "rank}", "a\x1b[31m", "{" + "x" * 5000 + "}"])
+def test_P24_a_wrong_template_is_one_sentence(run, tmp_path, bad):
+    job = run("-np", 1, "--prefix", bad, "touch", tmp_path / "started")
+    assert job.code == 2 and len(job.err.splitlines()) == 1 and len(job.err) < 600 and "\x1b" not in job.err
+    assert not (tmp_path / "started").exists()
+
+
+# ---- progress bars
+
+BARS = """
+import os, time
+for bar in range(2):
+    for i in range(1, 2001):
+        os.write(1, b"%d %d/2000\\r" % (bar, i))
+    os.write(1, b"\\n" if bar == 0 else b"")
+"""
+
+
+def test_P24_progress_bars_are_throttled_and_end_as_they_ended(run, tmp_path):
+    job = run("-np", 2, "--output-filename", tmp_path, "/usr/bin/python3", "-S", "-E", "-c", BARS)
+    assert job.code == 0, job.err
+    pieces = re.findall(r"\[(\d)\]<stdout>:(\d) (\d+)/2000\r", job.out)
+    for rank in "01":
+        for bar in "01":
+            shown = [int(number) for r, b, number in pieces if (r, b) == (rank, bar)]
+            assert shown == sorted(shown) and shown[-1] == 2000 and len(shown) < 1000, shown
+        everything = "".join(f"{bar} {i}/2000\r" + ("\n" if (bar, i) == (0, 2000) else "") for bar in range(2) for i in range(1, 2001))
+        assert (tmp_path / f"rank.{rank}" / "stdout").read_bytes() == everything.encode(), "files have all of it"
+    job = run("-np", 1, "--progress-rate", 0, "/usr/bin/python3", "-S", "-E", "-c", BARS)
+    assert job.out.count("/2000\r") == 4000
+
+
+def test_P24_the_last_update_does_not_wait_for_the_next(start):
+    script = "i=0; while [ $i -lt 200 ]; do printf '%d%%\\r' $i; i=$((i + 1)); done; sleep 600"
+    job = start("-np", 1, "--progress-rate", 5, "sh", "-c", script)
+    seen = b""
+    while b":199%\r" not in seen:
+        seen += read_some(job.process.stdout)
+    assert seen.count(b"\r") < 200
+    job.process.terminate()
+    job.finish()
+
+
 # ---- a start that takes time
 
 
@@ -159,6 +220,20 @@ def test_a_full_disk_is_said_once_and_stops_nothing(run, tmp_path):
     assert (tmp_path / "rank.0" / "stderr").read_bytes() == b"kept\n"
 
 
+def test_P24_files_are_rotated_at_line_ends(run, tmp_path):
+    (tmp_path / "rank.0").mkdir()
+    (tmp_path / "rank.0" / "stderr.1").write_text("of the job before")
+    job = run("-np", 2, "--output-filename", tmp_path, "--output-limit", "100kB", "seq", 100000, stdout=open(os.devnull, "w"))
+    assert job.code == 0, job.err
+    for rank in range(2):
+        folder = tmp_path / f"rank.{rank}"
+        newest, older = (folder / "stdout").read_text(), (folder / "stdout.1").read_text()
+        assert 0 < len(newest) <= 102400 and 0 < len(older) <= 102400
+        numbers = [int(line) for line in (older + newest).splitlines()]
+        assert numbers == list(range(numbers[0], 100001)) and newest.endswith("100000\n")
+    assert not (tmp_path / "rank.0" / "stderr.1").exists()
+
+
 def test_files_that_cannot_be_made_are_an_error(run, tmp_path):
     (tmp_path / "file").write_text("")
     job = run("-np", 1, "--output-filename", tmp_path / "file", "touch", tmp_path / "started")
@@ -204,8 +279,7 @@ def test_P24_a_reader_that_stops_holds_up_workers_but_no_signal(start):
     """hvdrun | less: nothing is read for longer than a heartbeat takes, then the job is ended."""
     job = start("-np", 2, "sh", "-c", "seq 10000000")
     read_some(job.process.stdout, 100)
-    looks = []
-    wait_until("standstill", lambda: looks.append(all(state_of(p) == "S" for p in job.processes())) or all(looks[-50:]) and len(looks) > 50)
+    wait_for_standstill(job)
     time.sleep(3)  # longer than the time between heartbeats
     assert job.process.poll() is None
     job.process.terminate()

@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from conftest import read_some, state_of, wait_until
+from conftest import read_some, wait_for_standstill
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,12 @@ def test_a_command_that_does_not_exist_exits_127(run):
     assert job.code == 127
     assert len(job.err.strip().splitlines()) == 1, job.err
     assert "'no-such-command-here'" in job.err and "PATH" in job.err
+
+
+def test_a_missing_command_is_shown_without_control_characters_and_not_endlessly(run):
+    job = run("-np", 1, "no\x1b[31m\nsuch" + "x" * 10_000)
+    assert job.code == 127
+    assert "no\\x1b[31m\\nsuch" in job.err and "\x1b" not in job.err and len(job.err) < 1000 and len(job.err.splitlines()) == 1
 
 
 def test_a_path_that_does_not_exist_exits_127(run):
@@ -130,11 +136,7 @@ def test_a_slow_reader_slows_the_workers_down(start, tmp_path):
     first = read_some(job.process.stdout, 100)
     assert first.startswith(b"[0]<stdout>:1\n")
 
-    def writer_sleeps():
-        return all(state_of(p) == "S" for p in job.processes())
-
-    looks = []  # all of them asleep, many times in a row: nobody will move until somebody reads
-    wait_until("standstill", lambda: looks.append(writer_sleeps()) or (len(looks) >= 50 and all(looks[-50:])))
+    wait_for_standstill(job)
     assert not (tmp_path / "done").exists()
     assert job.finish() == 0
     assert (tmp_path / "done").exists()

@@ -252,6 +252,49 @@ def test_L22_each_job_has_a_cgroup_of_its_own(start):
     assert expected == [{True}, {True}] and groups[0] != groups[1]
 
 
+def test_L22_slots_are_the_gpus_that_a_job_may_use(run, tmp_path):
+    for name in ("nvidia0", "nvidia1", "nvidia2", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    mine = {"HVD_TEST_DEV": str(tmp_path)}
+
+    def slots(env):
+        refused = run("-np", 1000, "-H", "localhost", "true", env={**mine, **env})
+        assert refused.code == 2
+        return int(re.search(r"have (\d+) slots", refused.err).group(1))
+
+    if "CUDA_VISIBLE_DEVICES" not in os.environ:
+        assert slots({}) == 3
+    assert slots({"CUDA_VISIBLE_DEVICES": "2,0"}) == 2
+    assert slots({"CUDA_VISIBLE_DEVICES": "GPU-5ab6d9b0"}) == 1
+    for none in ("", "-1"):
+        assert slots({"CUDA_VISIBLE_DEVICES": none}) == len(ALLOWED), "no GPUs: the cores"
+    assert run("-np", 2, "-H", "localhost", "true", env={**mine, "CUDA_VISIBLE_DEVICES": "2,0"}).code == 0
+
+
+def test_L22_the_list_of_gpus_reaches_the_workers_untouched(run):
+    for value in ("1,0", "", "GPU-5ab6d9b0,MIG-1"):
+        job = run("-np", 2, "sh", "-c", 'echo "[$CUDA_VISIBLE_DEVICES]"', env={"CUDA_VISIBLE_DEVICES": value})
+        assert job.out.count(f":[{value}]\n") == 2
+
+
+def test_L22_an_empty_cgroup_of_a_job_killed_as_a_whole_is_removed_by_the_next(start, run):
+    job = start("--verbose", "-np", 1, "sleep", 600)
+    wait_until("the worker", lambda: job.workers)
+    group = next((line[3:] for line in read_proc(job.workers[0], "cgroup").decode().splitlines() if line.startswith("0::")), "")
+    if "hvd-" not in group:
+        pytest.skip("no cgroup can be made here")
+    folders = [pathlib.Path(line.split()[4]) / group.lstrip("/") for line in open("/proc/self/mountinfo") if " - cgroup2 " in line]
+    folder = next(f for f in folders if f.exists())
+    own = [job.pid, job.warden, job.agent]
+    for pid in own:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in own:
+        os.kill(pid, signal.SIGKILL)
+    job.nothing_left()
+    assert run("-np", 1, "true").code == 0
+    assert not folder.exists()
+
+
 # ---- pains
 
 
@@ -306,6 +349,22 @@ def test_P53_a_canary_is_in_no_command_line_at_any_moment(start, tmp_path):
             (tmp_path / "go").touch()
     assert job.finish() == 0 and looks >= 5
     assert job.out.count(":100012\n") == 2
+
+
+def test_P53_two_megabytes_in_one_variable_are_refused_before_anything_starts(run, tmp_path):
+    """The kernel takes 128 KiB of one: said with name and size, not when rank 7 of 8 cannot be started."""
+    (tmp_path / "job.env").write_text("CONFIG_JSON=" + "x" * (2 << 20) + "\n")
+    job = run("-np", 2, "--env-file", tmp_path / "job.env", "touch", tmp_path / "started")
+    assert job.code == 2 and not (tmp_path / "started").exists()
+    assert job.err.startswith(f"hvdrun: the variable CONFIG_JSON is {(2 << 20) + 12} bytes long, but the kernel takes at most 131071 ")
+    assert len(job.err.splitlines()) == 1
+
+
+def test_P53_too_much_in_all_is_refused_before_anything_starts(run, tmp_path):
+    (tmp_path / "job.env").write_text("".join(f"PART_{i}={'x' * 100_000}\n" for i in range(80)))
+    job = run("-np", 2, "--env-file", tmp_path / "job.env", "touch", tmp_path / "started")
+    assert job.code == 2 and not (tmp_path / "started").exists()
+    assert "bytes long, but the kernel takes at most" in job.err and "of all" in job.err and len(job.err.splitlines()) == 1
 
 
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two cores")

@@ -79,10 +79,10 @@ void AddUp(CrossArithmetic arithmetic, const std::vector<const void*>& parts, vo
 
 }  // namespace
 
-Status DirectAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                       size_t count) {
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+                       CrossArithmetic arithmetic, void* data, size_t count) {
   size_t bytes = count * SizeOf(arithmetic.dtype);
-  auto scratch = std::make_unique_for_overwrite<std::byte[]>((LeadersOf(call) - 1) * bytes);
+  ScratchPool::Lease scratch = pool.Take((LeadersOf(call) - 1) * bytes);
   Transfers transfers(mesh, call);
   ForOthers(call, [&](uint32_t leader) {
     transfers.Send(leader, kScatterSlot, static_cast<std::byte*>(data), bytes);
@@ -96,8 +96,9 @@ Status DirectAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithm
   return Status::Ok();
 }
 
-Status DirectReducescatterv(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic,
-                            const void* input, std::span<const size_t> counts, void* output) {
+Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+                            CrossArithmetic arithmetic, const void* input,
+                            std::span<const size_t> counts, void* output) {
   size_t element = SizeOf(arithmetic.dtype);
   std::vector<const std::byte*> parts(counts.size());
   const std::byte* next = static_cast<const std::byte*>(input);
@@ -107,7 +108,7 @@ Status DirectReducescatterv(Mesh& mesh, const CrossCall& call, CrossArithmetic a
   }
   size_t own_count = counts[call.group.index];
   size_t own_bytes = own_count * element;
-  auto scratch = std::make_unique_for_overwrite<std::byte[]>((counts.size() - 1) * own_bytes);
+  ScratchPool::Lease scratch = pool.Take((counts.size() - 1) * own_bytes);
   Transfers transfers(mesh, call);
   ForOthers(call, [&](uint32_t leader) {
     transfers.Receive(leader, kScatterSlot, scratch.get() + ScratchPlace(call, leader, own_bytes),
@@ -128,7 +129,8 @@ namespace {
 // the next one are on their way.
 class Sliced {
  public:
-  Sliced(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data, size_t count)
+  Sliced(Mesh& mesh, ScratchPool& pool, const CrossCall& call, CrossArithmetic arithmetic,
+         void* data, size_t count)
       : mesh_(mesh),
         call_(call),
         arithmetic_(arithmetic),
@@ -139,7 +141,7 @@ class Sliced {
         piece_(std::min(count, std::max<size_t>(leaders_, kPieceBytes / element_))),
         part_((piece_ + leaders_ - 1) / leaders_),
         scratch_bytes_((leaders_ - 1) * part_ * element_),
-        scratch_(std::make_unique_for_overwrite<std::byte[]>(2 * scratch_bytes_)) {}
+        scratch_(pool.Take((piece_ < count ? 2 : 1) * scratch_bytes_)) {}
 
   Status Run() {
     size_t pieces = (count_ + piece_ - 1) / piece_;
@@ -203,14 +205,14 @@ class Sliced {
   const uint32_t leaders_;
   const size_t piece_, part_;  // elements
   const size_t scratch_bytes_;
-  std::unique_ptr<std::byte[]> scratch_;
+  ScratchPool::Lease scratch_;
 };
 
 }  // namespace
 
-Status SlicedAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                       size_t count) {
-  return Sliced(mesh, call, arithmetic, data, count).Run();
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+                       CrossArithmetic arithmetic, void* data, size_t count) {
+  return Sliced(mesh, pool, call, arithmetic, data, count).Run();
 }
 
 }  // namespace hvd

@@ -6,20 +6,22 @@
 #include <span>
 
 #include "runtime/backends/cross.h"
+#include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {
 
 // Everybody gets everything and adds it up. Takes scratch of (leaders - 1) times the data.
-Status DirectAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                       size_t count);
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+                       CrossArithmetic arithmetic, void* data, size_t count);
 
 // Each leader adds up its part, then all parts are gathered; piece by piece, with bounded scratch.
-Status SlicedAllreduce(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                       size_t count);
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+                       CrossArithmetic arithmetic, void* data, size_t count);
 
-Status DirectReducescatterv(Mesh& mesh, const CrossCall& call, CrossArithmetic arithmetic,
-                            const void* input, std::span<const size_t> counts, void* output);
+Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+                            CrossArithmetic arithmetic, const void* input,
+                            std::span<const size_t> counts, void* output);
 
 }  // namespace hvd
 

@@ -10,12 +10,13 @@
 #include "runtime/backends/cross.h"
 #include "runtime/backends/cross_loader.h"
 #include "runtime/backends/gloo/gloo_collectives.h"
+#include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {
 
 enum class AllreduceWay { kDirect, kSliced, kRing, kBcube };
-// By size and number of leaders; pure.
+// By size, type and number of leaders; pure. Half types never take a way that rounds them more than once.
 AllreduceWay ChooseAllreduce(size_t bytes, DType dtype, size_t leaders);
 
 class GlooCross final : public Cross {
@@ -47,6 +48,7 @@ class GlooCross final : public Cross {
   std::shared_ptr<GlooCollectives> Group(const CrossGroup& group);
 
   std::unique_ptr<Mesh> mesh_;
+  ScratchPool scratch_;
   std::mutex mutex_;  // guards groups_
   std::map<std::vector<uint32_t>, std::shared_ptr<GlooCollectives>> groups_;
 };

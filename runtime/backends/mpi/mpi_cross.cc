@@ -15,6 +15,7 @@ constexpr size_t kSmallestChunk = size_t{16} << 10;
 constexpr size_t kMemoryForChunks = size_t{128} << 20;
 // Up to so many bytes from all leaders together, everybody gets everything and adds it for itself.
 constexpr size_t kSmallAllreduceBytes = size_t{64} << 10;
+constexpr Duration kGraceAfterLeave = std::chrono::milliseconds(500);
 
 // The same on all ranks; a power of two with the header.
 size_t ChunkBytes(size_t leaders) {
@@ -55,7 +56,11 @@ Status MpiCross::Open() {
 }
 
 MpiCross::~MpiCross() {
-  library_.Run([&] { mailbox_.Close(); });
+  met_.erase(rank_);
+  library_.Run([&] {
+    if (!aborted_) mailbox_.Notify(met_, MpiMailbox::Kind::kLeave, "");
+    mailbox_.Close();
+  });
 }
 
 // ---- whether to go on
@@ -97,16 +102,14 @@ void MpiCross::Abort(const Status& why) {
   }
   told.erase(rank_);
   std::string words = why.message().substr(0, 1000);
-  library_.Run([&] {
-    for (uint32_t rank : told) {
-      Result<MpiMailbox::Sending> notice =
-          mailbox_.Begin(rank, 0, std::as_bytes(std::span(words)), /*notice=*/true);
-      if (!notice.ok()) continue;
-      int complete = 0;
-      MPI_Test(&notice->request, &complete, MPI_STATUS_IGNORE);
-      library_.GiveUpOn(std::move(notice->buffer));
-    }
-  });
+  library_.Run([&] { mailbox_.Notify(told, MpiMailbox::Kind::kAbort, words); });
+  library_.GiveUpOn(nullptr);
+}
+
+// What it sent before it left may still be on its way.
+bool MpiCross::HasLeft(uint32_t rank) {
+  std::optional<TimePoint> since = mailbox_.LeftSince(rank);
+  return since && SteadyNow() - *since > kGraceAfterLeave;
 }
 
 Status MpiCross::Check(const CrossCall& call) {
@@ -132,7 +135,9 @@ Status MpiCross::Perform(const CrossCall& call, uint64_t phase, const std::strin
                   .tag = call.tag,
                   .phase = phase,
                   .chunk_bytes = ChunkBytes(call.group.leaders.size())};
-  std::optional<Exchange> exchange(std::in_place, kind, what, [this] { return Look(); });
+  std::optional<Exchange> exchange(
+      std::in_place, kind, what, [this] { return Look(); },
+      [this](int rank) { return HasLeft(static_cast<uint32_t>(rank)); });
   fill(*exchange);
   Status status = Drive(*exchange, call.deadline);
   if (!status.ok()) {
@@ -372,6 +377,10 @@ Result<CrossMessage> MpiCross::Receive(uint32_t rank, uint64_t tag, TimePoint de
     if (Status status = Look(); !status.ok()) return status;
     message = mailbox_.Take(rank, tag);
     if (message) return Turn::kDone;
+    if (rank != kAnyLeader && mailbox_.LeftSince(rank)) {
+      return Aborted("rank " + std::to_string(rank) +
+                     " has left the world, and a small message from it is awaited");
+    }
     if (woken_.exchange(false, std::memory_order_acq_rel)) {
       return Status(Code::kInProgress, "woken");
     }

@@ -59,6 +59,7 @@ class MpiCross final : public Cross {
   // Whether to go on; takes in small messages.
   Status Look();
   Status Fail(Status why);
+  bool HasLeft(uint32_t rank);
   void Meet(std::span<const uint32_t> leaders);
 
   MpiLibrary& library_;

@@ -57,15 +57,27 @@ Result<Turn> Exchange::Step() {
     all = all && *turn == Turn::kDone;
   }
   if (all) return Turn::kDone;
-  return moved ? Turn::kMoved : Turn::kIdle;
+  if (moved) return Turn::kMoved;
+  for (int rank : Missing()) {
+    if (gone_(rank)) {
+      return Aborted("rank " + std::to_string(rank) + " has left the world, and " + what_ +
+                     " needs it");
+    }
+  }
+  return Turn::kIdle;
 }
 
 // A chunk that is there but not taken waits for another rank's.
-std::string Exchange::Waiting() const {
-  std::vector<int> missing, slow;
+std::vector<int> Exchange::Missing() const {
+  std::vector<int> ranks;
   for (const Sink& in : ins_) {
-    if (!in.stream.done() && !in.stream.ready()) missing.push_back(in.stream.peer());
+    if (!in.stream.done() && !in.stream.ready()) ranks.push_back(in.stream.peer());
   }
+  return ranks;
+}
+
+std::string Exchange::Waiting() const {
+  std::vector<int> missing = Missing(), slow;
   for (const OutStream& out : outs_) {
     if (!out.done()) slow.push_back(out.peer());
   }

@@ -15,9 +15,11 @@ namespace hvd {
 
 class Exchange final : public Activity {
  public:
-  // `what`: "allreduce of 1,024 bytes with 3 hosts". `look` is asked in every turn whether to go on.
-  Exchange(const StreamKind& kind, std::string what, std::function<Status()> look)
-      : kind_(kind), what_(std::move(what)), look_(std::move(look)) {}
+  // `what`: "the allreduce of 1,024 bytes over MPI by 3 hosts". `look` is asked in every turn whether to go on; `gone`, when
+  // nothing moves, whether a rank sends nothing more.
+  Exchange(const StreamKind& kind, std::string what, std::function<Status()> look,
+           std::function<bool(int rank)> gone)
+      : kind_(kind), what_(std::move(what)), look_(std::move(look)), gone_(std::move(gone)) {}
 
   // Streams without bytes are left out; the ranks at both ends know that.
   void Send(int peer, const std::byte* data, size_t bytes) {
@@ -39,10 +41,12 @@ class Exchange final : public Activity {
     std::byte* to;  // null: OnArrival takes the chunks
   };
   bool TakeIntoMemory();
+  std::vector<int> Missing() const;
 
   StreamKind kind_;
   std::string what_;
   std::function<Status()> look_;
+  std::function<bool(int)> gone_;
   std::function<void()> take_;
   std::vector<OutStream> outs_;
   std::deque<Sink> ins_;  // pointers into it stay valid

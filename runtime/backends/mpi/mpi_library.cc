@@ -15,20 +15,20 @@ namespace {
 constexpr int kSpins = 50;
 constexpr int kYields = 2000;
 constexpr long kShortestSleepNs = 20'000;
-constexpr long kLongestSleepNs = 500'000;
+constexpr int kMostTurns = kYields + 20 * 24;  // 0.5 ms
 
 // MPI tells nobody when something arrives, so one looks again and again; less often the longer nothing came.
 class Patience {
  public:
   void Reset() { turns_ = 0; }
   void Pause() {
-    ++turns_;
+    turns_ = std::min(turns_ + 1, kMostTurns);
     if (turns_ < kSpins) return;
     if (turns_ < kYields) {
       ::sched_yield();
       return;
     }
-    long ns = std::min(kShortestSleepNs * (1 + (turns_ - kYields) / 20), kLongestSleepNs);
+    long ns = kShortestSleepNs * (1 + (turns_ - kYields) / 20);
     timespec time{0, ns};
     ::nanosleep(&time, nullptr);
   }
@@ -221,11 +221,14 @@ void MpiLibrary::Run(const std::function<void()>& calls) {
   Enqueue(task);
 }
 
-void MpiLibrary::GiveUpOn(MpiBuffer buffer) {
-  given_up_.store(true, std::memory_order_relaxed);
-  if (buffer == nullptr) return;
+void MpiLibrary::Keep(MpiBuffer buffer) {
   std::lock_guard lock(mutex_);
   kept_.push_back(std::move(buffer));
+}
+
+void MpiLibrary::GiveUpOn(MpiBuffer buffer) {
+  given_up_.store(true, std::memory_order_relaxed);
+  Keep(std::move(buffer));
 }
 
 void MpiLibrary::FinishIfStarted() {

@@ -54,7 +54,9 @@ class MpiLibrary {
   // Makes MPI calls that do not wait.
   void Run(const std::function<void()>& calls);
 
-  // Something was left under way: MPI cannot be finalised in peace any more. Keeps the memory.
+  // MPI may still use this memory, so it stays.
+  void Keep(MpiBuffer buffer);
+  // Something was left under way: MPI cannot be finalised in peace any more. The memory may be null.
   void GiveUpOn(MpiBuffer buffer);
 
   // Finalises MPI if Start initialised it and nothing was given up.

@@ -12,7 +12,7 @@ constexpr int kMpiTag = 1;
 struct MessageHeader {
   uint64_t tag = 0;
   uint32_t from = 0;
-  uint32_t notice = 0;
+  MpiMailbox::Kind kind = MpiMailbox::Kind::kMessage;
 };
 
 constexpr size_t kMostBytes = sizeof(MessageHeader) + kMaxCrossMessage;
@@ -54,8 +54,13 @@ Status MpiMailbox::TakeIn(size_t bytes) {
   CrossMessage message{header.from,
                        std::string(reinterpret_cast<const char*>(buffer_.get()) + sizeof(header),
                                    bytes - sizeof(header))};
-  if (header.notice != 0) return Aborted(std::move(message.bytes));
+  if (header.kind == Kind::kAbort) return Aborted(std::move(message.bytes));
   std::lock_guard lock(mutex_);
+  if (header.kind == Kind::kLeave) {
+    left_.emplace(header.from, SteadyNow());
+    some_left_.store(true, std::memory_order_release);
+    return Status::Ok();
+  }
   messages_[header.tag].push_back(std::move(message));
   return Status::Ok();
 }
@@ -76,10 +81,10 @@ std::optional<CrossMessage> MpiMailbox::Take(uint32_t rank, uint64_t tag) {
 }
 
 Result<MpiMailbox::Sending> MpiMailbox::Begin(uint32_t rank, uint64_t tag,
-                                              std::span<const std::byte> bytes, bool notice) {
+                                              std::span<const std::byte> bytes, Kind kind) {
   int self = 0;
   MPI_Comm_rank(comm_, &self);
-  MessageHeader header{tag, static_cast<uint32_t>(self), notice ? 1u : 0u};
+  MessageHeader header{tag, static_cast<uint32_t>(self), kind};
   Sending sending;
   sending.buffer = std::make_unique_for_overwrite<std::byte[]>(sizeof(header) + bytes.size());
   std::memcpy(sending.buffer.get(), &header, sizeof(header));
@@ -92,6 +97,23 @@ Result<MpiMailbox::Sending> MpiMailbox::Begin(uint32_t rank, uint64_t tag,
     return MpiError("sending a small message to rank " + std::to_string(rank), code);
   }
   return sending;
+}
+
+void MpiMailbox::Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& words) {
+  for (uint32_t rank : ranks) {
+    Result<Sending> notice = Begin(rank, 0, std::as_bytes(std::span(words)), kind);
+    if (!notice.ok()) continue;
+    int complete = 0;
+    MPI_Test(&notice->request, &complete, MPI_STATUS_IGNORE);
+    if (!complete) library_.Keep(std::move(notice->buffer));
+  }
+}
+
+std::optional<TimePoint> MpiMailbox::LeftSince(uint32_t rank) {
+  if (!some_left_.load(std::memory_order_acquire)) return std::nullopt;
+  std::lock_guard lock(mutex_);
+  auto found = left_.find(rank);
+  return found == left_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void MpiMailbox::Close() {

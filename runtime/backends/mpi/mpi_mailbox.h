@@ -1,4 +1,4 @@
-// Small messages between leaders, and the notice that one of them gives up.
+// Small messages between leaders, and the notices that one of them gives up or leaves.
 //
 // One receive from anybody is always posted; whoever waits for anything looks at it (Pump), so that messages come in whoever
 // waits. Thread-safe; MPI is called by Post, Pump, Begin and Close only.
@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -36,9 +37,18 @@ class MpiMailbox {
     MpiBuffer buffer;
     MPI_Request request = MPI_REQUEST_NULL;
   };
-  // Starts to send; the bytes are copied. `notice`: the other side's Pump fails with these words as the reason.
+  enum class Kind : uint32_t {
+    kMessage,
+    kAbort,  // the other side's Pump fails with these words as the reason
+    kLeave,  // this rank sends nothing more
+  };
+  // Starts to send; the bytes are copied.
   Result<Sending> Begin(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
-                        bool notice = false);
+                        Kind kind = Kind::kMessage);
+  // Sends a notice to all of them, as far as that goes without waiting.
+  void Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& words);
+  // Since when a rank is known to have left.
+  std::optional<TimePoint> LeftSince(uint32_t rank);
   // Takes the receive back; nothing arrives any more.
   void Close();
 
@@ -53,6 +63,8 @@ class MpiMailbox {
   MPI_Request request_ = MPI_REQUEST_NULL;  // guarded by pump_
   std::mutex mutex_;
   std::map<uint64_t, std::deque<CrossMessage>> messages_;  // by tag; guarded by mutex_
+  std::map<uint32_t, TimePoint> left_;                     // by rank; guarded by mutex_
+  std::atomic<bool> some_left_{false};
 };
 
 }  // namespace hvd

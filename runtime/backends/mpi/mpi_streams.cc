@@ -45,11 +45,14 @@ void ChunkPool::AddStray(int peer, Chunk chunk) {
   stray_count_.store(strays_.size(), std::memory_order_release);
 }
 
-Chunk ChunkPool::TakeStray(int peer, uint64_t tag, uint64_t phase) {
+Chunk ChunkPool::TakeStray(int peer, uint64_t tag, uint64_t phase,
+                           const std::function<bool(uint64_t)>& wanted) {
   if (stray_count_.load(std::memory_order_acquire) == 0) return {};
   std::lock_guard lock(mutex_);
-  auto found = strays_.find({peer, tag, phase});
-  if (found == strays_.end()) return {};
+  auto [first, last] = strays_.equal_range({peer, tag, phase});
+  auto found =
+      std::find_if(first, last, [&](auto& one) { return wanted(one.second.header.chunk); });
+  if (found == last) return {};
   Chunk chunk = std::move(found->second);
   strays_.erase(found);
   stray_count_.store(strays_.size(), std::memory_order_release);
@@ -109,7 +112,7 @@ void InStream::Pop() {
 
 // A receive takes the largest chunk, since another operation's may come.
 Status InStream::Post() {
-  Chunk chunk = kind_.pool->Take(std::max(BytesOf(0), kind_.chunk_bytes));
+  Chunk chunk = kind_.pool->Take(kind_.chunk_bytes);
   int code = MPI_Irecv(chunk.buffer.get(), static_cast<int>(chunk.capacity), MPI_BYTE, peer_,
                        MpiTagOf(kind_.tag), kind_.comm, &chunk.request);
   if (code != MPI_SUCCESS) return MpiError("receiving from rank " + std::to_string(peer_), code);
@@ -130,7 +133,7 @@ Status InStream::Arrive(Chunk chunk) {
                     std::to_string(bytes_) + " bytes: the ranks do not make the same calls");
   }
   uint64_t number = header.chunk;
-  if (number < taken_ || arrived_.count(number) != 0) {  // of the next operation with this tag
+  if (!IsNew(number)) {  // of the next operation with this tag
     kind_.pool->AddStray(peer_, std::move(chunk));
     return Status::Ok();
   }
@@ -157,7 +160,8 @@ Result<Turn> InStream::Step() {
   if (got_ == chunks_ && posted_.empty()) return Turn::kIdle;
   size_t before = got_;
   while (got_ < chunks_) {
-    Chunk stray = kind_.pool->TakeStray(peer_, kind_.tag, kind_.phase);
+    Chunk stray = kind_.pool->TakeStray(peer_, kind_.tag, kind_.phase,
+                                        [this](uint64_t chunk) { return IsNew(chunk); });
     if (stray.buffer == nullptr) break;
     if (Status status = Arrive(std::move(stray)); !status.ok()) return status;
   }

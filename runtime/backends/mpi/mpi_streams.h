@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <span>
@@ -49,8 +50,9 @@ class ChunkPool {
   void GiveUpOn(Chunk chunk) { library_.GiveUpOn(std::move(chunk.buffer)); }
 
   void AddStray(int peer, Chunk chunk);
-  // The stray of this operation from this peer; an empty one when there is none.
-  Chunk TakeStray(int peer, uint64_t tag, uint64_t phase);
+  // A stray of this operation from this peer whose number `wanted` says yes to; an empty one when there is none.
+  Chunk TakeStray(int peer, uint64_t tag, uint64_t phase,
+                  const std::function<bool(uint64_t)>& wanted);
 
  private:
   using StrayKey = std::tuple<int, uint64_t, uint64_t>;
@@ -117,6 +119,7 @@ class InStream {
 
  private:
   size_t BytesOf(size_t chunk) const;
+  bool IsNew(uint64_t chunk) const { return chunk >= taken_ && arrived_.count(chunk) == 0; }
   Status Post();
   Status Arrive(Chunk chunk);
   void Retract();

@@ -456,6 +456,8 @@ int main(int argc, char** argv) {
     std::string argument = argv[i];
     if (argument == "--threads=one") rig.one_thread = true;
     if (argument.starts_with("--end=")) end = argument.substr(6);
+    if (argument.starts_with("--application="))
+      return hvd::test::RunInApplication(argument.substr(14));
   }
   if (std::string why = rig.Open(); !why.empty()) {
     std::fprintf(stderr, "%s\n", why.c_str());
@@ -463,6 +465,7 @@ int main(int argc, char** argv) {
   }
   if (!end.empty()) return hvd::test::RunEnd(end);
   int result = RUN_ALL_TESTS();
+  (void)rig.world->Exchange("", hvd::test::Rig::Soon());  // nobody leaves while another still tests
   rig.Close();
   return result;
 }

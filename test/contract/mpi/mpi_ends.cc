@@ -1,4 +1,5 @@
 // What goes wrong, one per run, for test/system/test_mpi.py: each rank prints the sentence it got, and stays until the test ends mpirun.
+#include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -42,6 +43,16 @@ int RunEnd(const std::string& name) {
   } else if (name == "killed") {
     if (rank == last) ::kill(::getpid(), SIGKILL);
     Say(rank, AllreduceOnce(rig, 2, Rig::In(500)));
+  } else if (name == "leaves") {  // the last rank goes while the others wait for it
+    if (rank == last) {
+      rig.cross.reset();
+      Linger();
+    } else if (rank == 0) {
+      Say(rank, rig.cross->Receive(last, 9, Rig::Soon()).status());
+    } else {
+      Say(rank, AllreduceOnce(rig, 2, Rig::Soon()));
+    }
+    Linger();
   } else if (name == "abort") {  // another thread of the last rank aborts while all wait for rank 0
     std::thread aborter;
     if (rank == last) {
@@ -62,6 +73,27 @@ int RunEnd(const std::string& name) {
   std::fflush(stdout);
   Linger();  // mpirun ends the others when one leaves, and their words would be lost
   ::_exit(3);
+}
+
+int RunInApplication(const std::string& level) {
+  int wanted = level == "multiple"     ? MPI_THREAD_MULTIPLE
+               : level == "serialized" ? MPI_THREAD_SERIALIZED
+                                       : MPI_THREAD_FUNNELED;
+  int provided = 0, finalised = 0;
+  MPI_Init_thread(nullptr, nullptr, wanted, &provided);
+  Rig& rig = TheRig();
+  if (std::string why = rig.Open(); !why.empty()) {
+    std::printf("refused: %s\n", why.c_str());
+  } else {
+    Status status = AllreduceOnce(rig, 1, Rig::Soon());
+    std::printf("rank %u: %s\n", rig.world->rank(), status.ok() ? "added" : "failed");
+    (void)rig.world->Exchange("", Rig::Soon());
+    rig.Close();
+  }
+  MPI_Finalized(&finalised);
+  std::printf("%s\n", finalised ? "MPI was taken away" : "MPI is still there");
+  std::fflush(stdout);
+  return MPI_Finalize();
 }
 
 }  // namespace hvd::test

@@ -52,6 +52,8 @@ Rig& TheRig();
 
 // What happens when something goes wrong: prints what the calls said and leaves without MPI_Finalize.
 int RunEnd(const std::string& name);
+// What becomes of MPI when the application initialised it, at a level of this name.
+int RunInApplication(const std::string& level);
 
 }  // namespace hvd::test
 

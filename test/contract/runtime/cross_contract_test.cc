@@ -405,6 +405,8 @@ TEST_P(CrossContract, AbortEndsEveryWaitAndTellsTheOthers) {
   Leaders leaders(GetParam(), 3);
   std::atomic<int> waiting{0};
   leaders.Run([&](uint32_t i) {
+    float value = 1;  // connects everybody
+    ExpectOk(leaders.at(i).Allreduce(leaders.Call(i), {}, &value, 1));
     if (i == 2) {
       // Never takes part: the others can only leave because of the abort.
       while (waiting.load() < 2) std::this_thread::yield();
@@ -450,6 +452,55 @@ TEST_P(CrossContract, ADeadlineEndsACollective) {
 }
 
 #ifdef HVD_HAVE_GLOO
+TEST(GlooCross, EveryWayGivesTheRightSum) {
+  for (uint32_t size : {2u, 3u, 4u, 5u}) {
+    Leaders leaders(Kind::kGloo, size);
+    for (AllreduceWay way : {AllreduceWay::kDirect, AllreduceWay::kSliced, AllreduceWay::kRing,
+                             AllreduceWay::kBcube}) {
+      for (size_t count : {size_t{1}, size_t{4}, size_t{1001}, size_t{700'001}}) {
+        std::vector<Bytes> parts = ValuesOfAll(size, DType::kBfloat16, count);
+        CrossArithmetic sum{DType::kBfloat16, Arithmetic::kSum};
+        Bytes expected = Combined(sum, parts);
+        leaders.Run([&](uint32_t i) {
+          ExpectOk(dynamic_cast<GlooCross&>(leaders.at(i))
+                       .AllreduceBy(way, leaders.Call(i), sum, parts[i].data(), count));
+          EXPECT_TRUE(parts[i] == expected)
+              << size << " leaders, way " << static_cast<int>(way) << ", " << count;
+        });
+      }
+    }
+  }
+}
+
+// Halves that a sum rounded at each step would lose: 2048 + 1 + 1 + 1 + 1 is 2052, and 2048 + 1 is 2048.
+TEST(GlooCross, HalfTypesAreRoundedOnce) {
+  Leaders leaders(Kind::kGloo, 5);
+  for (size_t count : {size_t{3}, size_t{500'000}}) {
+    leaders.Run([&](uint32_t i) {
+      std::vector<uint16_t> data(count, i == 0 ? 0x6800 : 0x3c00);
+      ExpectOk(leaders.at(i).Allreduce(leaders.Call(i), {DType::kFloat16, Arithmetic::kSum},
+                                       data.data(), count));
+      EXPECT_EQ(data, std::vector<uint16_t>(count, 0x6802));
+    });
+  }
+}
+
+TEST(GlooCross, TheWayDependsOnSizeTypeAndLeaders) {
+  const size_t small = 4096, large = 64 << 20;
+  EXPECT_EQ(ChooseAllreduce(small, DType::kFloat32, 2), AllreduceWay::kDirect);
+  EXPECT_EQ(ChooseAllreduce(large, DType::kFloat32, 2), AllreduceWay::kSliced);
+  EXPECT_EQ(ChooseAllreduce(small, DType::kFloat32, 100), AllreduceWay::kBcube);
+  EXPECT_EQ(ChooseAllreduce(large, DType::kFloat32, 100), AllreduceWay::kRing);
+  for (DType half : {DType::kFloat16, DType::kBfloat16}) {
+    for (size_t leaders : {2, 16, 17, 1000}) {
+      for (size_t bytes : {small, large}) {
+        AllreduceWay way = ChooseAllreduce(bytes, half, leaders);
+        EXPECT_TRUE(way == AllreduceWay::kDirect || way == AllreduceWay::kSliced);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CrossContract, ::testing::Values(Kind::kInproc, Kind::kGloo),
                          [](const auto& kind) {
                            return kind.param == Kind::kGloo ? "Gloo" : "Inproc";

@@ -46,6 +46,20 @@ const std::vector<ToDriver> kToDriver = {AgentReady{1, 2, "means"},
                                          PutKey{3, "k", "v"},
                                          WantKey{3, "k"}};
 
+TEST(Messages, OutputHasAShortWay) {
+  std::string message = EncodeToDriver(WorkerOutput{7, OutputStream::kStderr, "held and bytes"});
+  EXPECT_EQ(EncodeOutput(7, OutputStream::kStderr, "held ", "and bytes"), message);
+  auto output = PeekOutput(message);
+  ASSERT_TRUE(output);
+  EXPECT_EQ(output->rank, 7U);
+  EXPECT_EQ(output->stream, OutputStream::kStderr);
+  EXPECT_EQ(output->bytes, "held and bytes");
+  EXPECT_FALSE(PeekOutput(message + "x"));
+  EXPECT_FALSE(PeekOutput(message.substr(0, 9)));
+  EXPECT_FALSE(PeekOutput(EncodeToDriver(RankJoined{1})));
+  EXPECT_FALSE(PeekOutput(""));
+}
+
 template <typename Messages, typename Encode, typename Decode>
 void SurvivesAndRefuses(const Messages& messages, Encode encode, Decode decode) {
   for (const auto& message : messages) {

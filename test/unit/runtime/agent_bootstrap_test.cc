@@ -326,6 +326,21 @@ TEST(AgentBootstrap, GetsFetchesAndFreesSegments) {
   segments.Free(4);
 }
 
+TEST(AgentBootstrap, SharedMemoryDoesNotOutliveItsAgent) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Expect<LinkHello>();
+    UniqueFd fd = CreateSharedMemory("hvd-test", 4096).value();
+    a.Expect<LinkAllocate>();
+    a.Say(LinkSegment{1, 4096, ""}, fd.get());
+    a.HangUp();
+  });
+  AgentBootstrap bootstrap(agent.address());
+  ASSERT_TRUE(bootstrap.segments().Allocate(4096).ok());
+  agent.Finish();
+  EXPECT_FALSE(bootstrap.Attend().ok());
+  EXPECT_THAT(bootstrap.Join(kNoLimit).status().message(), HasSubstr("start the process again"));
+}
+
 TEST(AgentBootstrap, AttendsWithoutBlockingAndSeesTheEnd) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();

@@ -1,0 +1,123 @@
+// Any bytes, in any pieces: both sides of the mesh's handshake, its frames into an inbox with receives of several kinds,
+// and the record of the directory take them or refuse them. Nobody without the key gets through, no byte lands outside
+// the memory that was given, and what is kept stays within its bound.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "runtime/net/mesh_address.h"
+#include "runtime/net/mesh_boxes.h"
+#include "runtime/net/mesh_handshake.h"
+#include "test/fuzz/seeds.h"
+
+namespace {
+
+using namespace hvd;
+
+constexpr size_t kRoom = 100;
+constexpr size_t kLargeRoom = kMeshEagerBytes + 100;
+
+void ShakeHands(std::string_view bytes, size_t piece) {
+  MeshResponder responder({"a key that is not in the bytes", 1, 2});
+  MeshInitiator initiator({"a key that is not in the bytes", 1, 1}, 2);
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
+    std::string_view part = bytes.substr(0, piece);
+    Must(initiator.Wanted() > 0);
+    if (Result<std::string> proof = initiator.Receive(part); !proof.ok()) return;
+    Result<std::string> answer = responder.Receive(part.substr(0, responder.Wanted()));
+    if (!answer.ok()) return;
+    Must(answer->empty());
+  }
+}
+
+// Each receive has memory of its own, so that AddressSanitizer sees a byte too many.
+struct Posted {
+  explicit Posted(MeshTransfer::Kind kind, uint64_t slot, size_t bytes) : memory(bytes) {
+    transfer.kind = kind;
+    transfer.tag = {1, slot};
+    transfer.to = memory.data();
+    transfer.bytes = bytes;
+  }
+  std::vector<std::byte> memory;
+  MeshTransfer transfer;
+};
+
+void ReadFrames(std::string_view bytes, size_t piece) {
+  MeshOutbox outbox;
+  MeshAnyReceives any;
+  MeshInbox inbox(1, 4096, outbox, any);
+  MeshReader reader(inbox);
+  std::vector<Posted> posted;
+  posted.reserve(4);
+  posted.emplace_back(MeshTransfer::Kind::kReceive, 1, kRoom);
+  posted.emplace_back(MeshTransfer::Kind::kReceive, 2, kLargeRoom);
+  posted.emplace_back(MeshTransfer::Kind::kReceiveSmall, 3, 0);
+  for (Posted& p : posted) inbox.Receive(&p.transfer);
+  std::array<iovec, 2> room;
+  while (!bytes.empty()) {
+    size_t pieces = reader.Room(&room);
+    if (pieces == 0) {  // held: somebody takes what is kept
+      Posted late(MeshTransfer::Kind::kReceive, 1, kRoom);
+      inbox.Receive(&late.transfer);
+      Status resumed = reader.Resume();
+      bool clean = inbox.Cancel(&late.transfer);
+      if (!resumed.ok() || !clean || reader.held()) break;
+      continue;
+    }
+    size_t taken = 0;
+    for (size_t i = 0; i < pieces && taken < piece; ++i) {
+      size_t count = std::min({room[i].iov_len, bytes.size(), piece - taken});
+      if (count > 0) std::memcpy(room[i].iov_base, bytes.data(), count);
+      bytes.remove_prefix(count);
+      taken += count;
+    }
+    if (!reader.Filled(taken).ok()) break;
+  }
+  inbox.Fail(Aborted("the end"));
+  for (Posted& p : posted) Must(p.transfer.done);
+}
+
+void ReadRecord(std::string_view bytes) {
+  Result<MeshRecord> record = DecodeMeshRecord(bytes);
+  if (!record.ok()) return;
+  Must(record->endpoints.size() <= 32);
+  Must(DecodeMeshRecord(EncodeMeshRecord(*record)).ok());
+  for (const MeshAddress& address : Reachable(*record, "here")) {
+    Must(ParseMeshEndpoint(address.Text()).ok());
+  }
+}
+
+std::string FrameOf(MeshFrameType type, uint64_t slot, size_t bytes) {
+  MeshHeader header = EncodeMeshHeader({type, bytes, {1, slot}});
+  return std::string(reinterpret_cast<const char*>(header.data()), header.size()) +
+         std::string(bytes, 'p');
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  std::string talk = FrameOf(MeshFrameType::kData, 1, kRoom) +
+                     FrameOf(MeshFrameType::kData, 3, 10) + FrameOf(MeshFrameType::kData, 4, 0) +
+                     FrameOf(MeshFrameType::kReady, 9, 0) + FrameOf(MeshFrameType::kBye, 0, 5);
+  std::string crowd = "\x01\x20";
+  for (int i = 0; i < 20; ++i) crowd += FrameOf(MeshFrameType::kData, 5, 200);
+  WriteSeeds(
+      *argc, *argv,
+      {std::string("\0\x08", 2) + MeshInitiator({"key", 1, 1}, 2).hello(), "\x01\xff" + talk,
+       "\x01\x01" + talk, crowd, "\x02 boot.1 10.0.0.1:4711 [2001:db8::1]:4711 127.0.0.1:4711"});
+  return 0;
+}
+
+// The first byte says what is looked at, the second how long the pieces are.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
+  size_t piece = 1 + size_t{data[1]};
+  switch (data[0] % 3) {
+    case 0: ShakeHands(bytes, piece); break;
+    case 1: ReadFrames(bytes, piece); break;
+    default: ReadRecord(bytes);
+  }
+  return 0;
+}

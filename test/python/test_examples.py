@@ -1,0 +1,174 @@
+"""Every script in examples/ runs, and does what its README says. pytorch_digits.py has test_training.py."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import jobs
+
+EXAMPLES = os.path.join(jobs.ROOT, 'examples')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def needs(hvdrun, torch):
+    pytest.importorskip('sklearn', reason='scikit-learn is not installed for this Python')
+
+
+def example(name):
+    return os.path.join(EXAMPLES, name)
+
+
+def run(processes, name, *arguments, **options):
+    return jobs.run_job(processes, example(name), *arguments, **options).output
+
+
+def numbers(pattern, output):
+    """What the pattern's group matched, as numbers."""
+    return [float(text) for text in re.findall(pattern, output)]
+
+
+def hashes(output):
+    return re.findall(r'ends with parameters ([0-9a-f]{16})', output)
+
+
+def test_each_example_is_listed_and_tested():
+    scripts = sorted(name for name in os.listdir(EXAMPLES) if name.endswith('.py'))
+    with open(os.path.join(EXAMPLES, 'README.md')) as file:
+        readme = file.read()
+    with open(os.path.splitext(os.path.abspath(__file__))[0] + '.py') as file:
+        tests = file.read()
+    assert [name for name in scripts if name not in readme] == []
+    assert [name for name in scripts if name not in tests] == []
+
+
+def test_recipe_resumes_where_it_stopped(tmp_path):
+    """Two epochs and two more end exactly where four in a row do."""
+    checkpoint = tmp_path / 'digits.pt'
+    first = run(2, 'pytorch_recipe.py', '--epochs', 2, '--checkpoint', checkpoint)
+    assert 'resuming' not in first
+    second = run(2, 'pytorch_recipe.py', '--epochs', 4, '--checkpoint', checkpoint)
+    assert 'resuming after epoch 2' in second
+    assert re.findall(r'epoch (\d)/4', second) == ['3', '4']
+    at_once = run(2, 'pytorch_recipe.py', '--epochs', 4)
+    assert len(hashes(second)) == 2 and len(set(hashes(second))) == 1
+    assert hashes(at_once) == hashes(second)
+    assert numbers(r'test accuracy (\d+\.\d) %', at_once)[-1] >= 85.0
+    assert [entry.name for entry in tmp_path.iterdir()] == ['digits.pt']
+
+
+def test_recipe_warms_up_to_the_scaled_rate():
+    rates = [numbers(r'learning rate (0\.\d+)', run(n, 'pytorch_recipe.py', '--epochs', 3, '--base-lr', 0.01))
+             for n in (1, 2)]
+    assert rates[0] == [0.01, 0.01, 0.01]
+    assert 0.01 < rates[1][0] < rates[1][1] < rates[1][2] == 0.02
+
+
+def test_recipe_leaves_a_whole_checkpoint_when_killed(tmp_path, torch):
+    """Killed at any moment: the file is not there yet, or it is a whole one."""
+    checkpoint = tmp_path / 'digits.pt'
+    command = [jobs.find_hvdrun(), '-np', '2', sys.executable, example('pytorch_recipe.py'), '--epochs', '1000',
+               '--checkpoint', str(checkpoint)]
+    process = subprocess.Popen(command, env=jobs.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        end = time.monotonic() + 60
+        while not checkpoint.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert torch.load(str(checkpoint))['epoch'] >= 1
+
+
+def test_recipe_in_half_the_bytes():
+    output = run(2, 'pytorch_recipe.py', '--epochs', 2, '--fp16-allreduce')
+    assert len(set(hashes(output))) == 1
+    assert numbers(r'test accuracy (\d+\.\d) %', output)[-1] >= 60.0
+
+
+@pytest.mark.parametrize('option', [[], ['--fp16-allreduce'], ['--use-adasum']], ids=['', 'fp16', 'adasum'])
+def test_synthetic_benchmark(option):
+    output = run(2, 'pytorch_synthetic_benchmark.py', '--small', '--batch-size', 2, '--num-warmup-batches', 1,
+                 '--num-batches-per-iter', 1, '--num-iters', 2, *option)
+    assert len(numbers(r'measurement \d: (\d+\.\d) images/s per process', output)) == 2
+    per_process, = numbers(r'per process: (\d+\.\d) \+- ', output)
+    total, = numbers(r'total of 2 processes: (\d+\.\d) \+- ', output)
+    assert per_process > 0 and abs(total - 2 * per_process) <= 0.2
+
+
+def test_synthetic_benchmark_has_the_shape_of_resnet50():
+    count = 'import sys; sys.argv[1:] = []; from pytorch_synthetic_benchmark import resnet50; ' \
+            'p = list(resnet50().parameters()); print(len(p), sum(t.numel() for t in p))'
+    result = jobs.run([sys.executable, '-c', count], 60, HVD_AGENT=None,
+                      PYTHONPATH=os.pathsep.join([EXAMPLES, jobs.PACKAGES]))
+    assert result.output.split() == ['161', '25557032'], str(result)
+
+
+def test_gpt_learns():
+    output = run(2, 'pytorch_gpt.py', '--steps', 41, '--width', 32, '--layers', 1, '--batch-size', 8, '--context', 32)
+    losses = numbers(r'loss (\d+\.\d+)', output)
+    assert len(losses) == 3 and 3.0 < losses[0] < 4.0 and losses[2] < losses[1] < losses[0] - 0.5
+    assert 'it writes: b' in output
+
+
+def test_gpt_accumulates():
+    output = run(2, 'pytorch_gpt.py', '--steps', 21, '--accumulate', 2, '--width', 32, '--layers', 1, '--batch-size', 4,
+                 '--context', 32)
+    losses = numbers(r'loss (\d+\.\d+)', output)
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_adasum_learns():
+    output = run(2, 'pytorch_adasum.py', '--compare')
+    adasum, = numbers(r'Adasum after 4 epochs on 2 processes: accuracy (\d+\.\d) %', output)
+    average, = numbers(r'average after 4 epochs on 2 processes: accuracy (\d+\.\d) %', output)
+    assert adasum >= 85.0 and average >= 80.0
+
+
+@pytest.mark.parametrize('processes', [2, 3])
+def test_process_sets_train_two_models(processes):
+    output = run(processes, 'pytorch_process_sets.py')
+    accuracies = numbers(r'accuracy (\d+\.\d) %', output)
+    assert len(accuracies) == 2 and min(accuracies) >= 85.0, output
+    assert 'odd ranks {}'.format(list(range(1, processes, 2))) in output
+
+
+def test_process_sets_need_two_processes():
+    output = run(1, 'pytorch_process_sets.py', expect_success=False)
+    assert 'needs two processes' in output
+
+
+def test_sparse_embeddings_learn_as_dense_ones_do():
+    arguments = ('--steps', 40, '--lr', 1.0)
+    sparse = run(2, 'pytorch_sparse_embeddings.py', *arguments)
+    dense = run(2, 'pytorch_sparse_embeddings.py', '--sparse-as-dense', *arguments)
+    losses = [numbers(r'loss (\d+\.\d+)', output) for output in (sparse, dense)]
+    assert len(losses[0]) == 4 and losses[0][3] < losses[0][0] - 0.1
+    assert losses[0] == pytest.approx(losses[1], abs=1e-3)
+    touched, = numbers(r'changed (\d+) of', sparse)
+    assert 0 < touched < 2000
+
+
+def test_torch_distributed_needs_no_horovod():
+    with open(example('torch_distributed.py')) as file:
+        assert 'import horovod' not in file.read()
+    output = run(2, 'torch_distributed.py')
+    assert numbers(r'2 processes, local rank 0: accuracy (\d+\.\d) %', output)[0] >= 90.0
+
+
+@pytest.mark.parametrize('processes', [1, 2])
+def test_mpi4py_is_in_the_same_world(processes):
+    pytest.importorskip('mpi4py', reason='mpi4py is not installed for this Python')
+    if shutil.which('mpirun') is None:
+        pytest.skip('there is no mpirun')
+    command = ['mpirun', '-np', str(processes), '--oversubscribe', '--mca', 'mpi_yield_when_idle', '1',
+               sys.executable, example('pytorch_mpi4py.py')]
+    result = jobs.run(command, 60, HVD_AGENT=None, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
+    assert result.returncode == 0, str(result)
+    assert '{} processes found weights 2.000, -1.000, 0.500 and bias 3.000'.format(processes) in result.output

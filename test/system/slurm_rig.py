@@ -1,0 +1,108 @@
+"""A Slurm of our own on this machine: one controller and several nodes that are all here. Runs where the packages
+slurmd, slurmctld, slurm-client and munge are installed and we are root; leaves nothing behind."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+DAEMONS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc")
+START_S = 60
+
+CONFIGURATION = """
+ClusterName=hvdtest
+SlurmctldHost={machine}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CryptoType=crypto/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SlurmdParameters=config_overrides
+{nodes}
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def why_not():
+    """None when a Slurm can be started here."""
+    missing = [name for name in DAEMONS if shutil.which(name) is None]
+    if missing:
+        return "there is no " + ", ".join(missing)
+    return None if os.geteuid() == 0 else "only root can start slurmctld"
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Slurm:
+    def __init__(self, folder, nodes):
+        self.folder = pathlib.Path(folder)
+        controller, *ports = free_ports(1 + nodes)
+        machine = socket.gethostname()
+        node = "NodeName=node{} NodeHostname={} NodeAddr=127.0.0.1 Port={} CPUs=4 State=UNKNOWN"
+        lines = [node.format(i + 1, machine, port) for i, port in enumerate(ports)]
+        self.environment = {"SLURM_CONF": str(self.folder / "slurm.conf")}
+        for name in ("munge", "state"):
+            (self.folder / name).mkdir(mode=0o700)
+        (self.folder / "slurm.conf").write_text(
+            CONFIGURATION.format(machine=machine, controller=controller, folder=self.folder, nodes="\n".join(lines)))
+        key = self.folder / "munge" / "key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        self.start(nodes)
+
+    def call(self, *command):
+        subprocess.run(command, env=dict(os.environ, **self.environment), check=True, timeout=START_S,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def start(self, nodes):
+        munge = self.folder / "munge"
+        self.call("munged", "--force", f"--socket={munge}/socket", f"--key-file={munge}/key", f"--pid-file={munge}/pid",
+                  f"--log-file={munge}/log", f"--seed-file={munge}/seed")
+        self.call("slurmctld")
+        for i in range(1, nodes + 1):
+            (self.folder / f"spool-node{i}").mkdir()
+            self.call("slurmd", "-N", f"node{i}")
+        end = time.monotonic() + START_S
+        while self.idle_nodes() < nodes:
+            if time.monotonic() > end:
+                raise TimeoutError("the nodes of Slurm did not come up; see " + str(self.folder))
+            time.sleep(0.1)
+
+    def idle_nodes(self):
+        shown = subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%D"], env=dict(os.environ, **self.environment),
+                               capture_output=True, text=True, timeout=START_S)
+        return sum(int(word) for word in shown.stdout.split() if word.isdigit())
+
+    def stop(self):
+        for path in [*self.folder.glob("slurm*.pid"), self.folder / "munge" / "pid"]:
+            try:
+                os.kill(int(path.read_text()), signal.SIGTERM)
+            except (OSError, ValueError):
+                pass  # it did not start

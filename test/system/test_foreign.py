@@ -1,0 +1,322 @@
+"""Ranks started by somebody else: mpirun, a launcher of one's own, an HTTP rendezvous. No hvdrun in sight, except the
+agent that the first rank of a host starts."""
+
+import http.server
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+
+import pytest
+import slurm_rig
+from conftest import REPO, WORKERS, hvdrun_path, wait_until
+
+BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
+MPIRUN = shutil.which("mpirun")
+needs_mpirun = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun")
+
+# What a launcher or an outer job may have left in our own environment.
+FOREIGN = re.compile("^(HOROVOD_|HVD_AGENT|HVD_SLOT|HVD_JOB|OMPI_|PMIX_|PMI_|SLURM_|MPI_LOCAL)")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in list(os.environ):
+        if FOREIGN.match(name):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HVD_RUNTIME", os.environ.get("HVD_RUNTIME", str(BUILD / "lib" / "libhvd.so")))
+    monkeypatch.setenv("PYTHONPATH", str(REPO / "runtime" / "python"))
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    monkeypatch.setenv("HVD_HVDRUN", hvdrun_path())
+
+
+def worker(*steps):
+    return [sys.executable, "-S", "-E", str(WORKERS / "foreign_worker.py"), *steps]
+
+
+def mpirun(np, *command):
+    return [MPIRUN, "-np", str(np), "--oversubscribe", "--bind-to", "none", *command]
+
+
+class Ranks:
+    """Ranks that this test starts, as a launcher with HOROVOD_* variables would; two hosts take turns."""
+
+    def __init__(self, start, size, *steps, job=None, hosts=1, env=None, command=None):
+        self.jobs = []
+        for rank in range(size):
+            variables = {
+                "HOROVOD_RANK": rank, "HOROVOD_SIZE": size, "HOROVOD_LOCAL_RANK": rank // hosts,
+                "HOROVOD_LOCAL_SIZE": size // hosts, "HOROVOD_CROSS_RANK": rank % hosts, "HOROVOD_CROSS_SIZE": hosts,
+                "HOROVOD_HOSTNAME": "host-%d" % (rank % hosts), "HOROVOD_CONTROLLER": "gloo",
+            }
+            if job:
+                variables["HVD_JOB"] = job
+            variables.update(env or {})
+            program = command or worker(*steps)
+            self.jobs.append(start(*program[1:], program=program[:1], env={k: str(v) for k, v in variables.items()}))
+
+    def finish(self):
+        """The lines of each rank, and the exit codes."""
+        codes = [job.finish() for job in self.jobs]
+        return [job.out.splitlines() for job in self.jobs], codes
+
+    def nothing_left(self):
+        for job in self.jobs:
+            job.nothing_left()
+
+
+@pytest.fixture
+def job_name():
+    return uuid.uuid4().hex
+
+
+# ---- mpirun
+
+
+@needs_mpirun
+def test_mpirun_ranks_form_a_world(run):
+    program = mpirun(4, *worker("init", "world", "sum", "shutdown"))
+    job = run(*program[1:], program=program[:1])
+    assert job.code == 0, job.out + job.err
+    expected = ["world %d of 4 local %d of 4 cross 0 of 1" % (rank, rank) for rank in range(4)] + ["sum 10"] * 4
+    assert sorted(job.out.splitlines()) == sorted(expected)
+    job.nothing_left()
+
+
+@needs_mpirun
+def test_mpirun_trains_with_torch(run):
+    pytest.importorskip("torch")
+    code = (
+        "import os, torch, horovod.torch as hvd; hvd.init();"
+        "x = torch.arange(100000.) * (hvd.rank() + 1);"
+        "assert hvd.allreduce(x, op=hvd.Sum).equal(torch.arange(100000.) * 3); os.write(1, b'right %d\\n' % hvd.rank())"
+    )
+    program = mpirun(2, sys.executable, "-c", code)
+    job = run(*program[1:], program=program[:1])
+    assert job.code == 0, job.out + job.err
+    assert sorted(job.out.splitlines()) == ["right 0", "right 1"]
+    job.nothing_left()
+
+
+@needs_mpirun
+def test_mpirun_with_one_rank_is_a_world_of_one(run):
+    program = mpirun(1, *worker("init", "world"))
+    job = run(*program[1:], program=program[:1], env={"HVD_HVDRUN": "/no/hvdrun"})
+    assert job.out == "world 0 of 1 local 0 of 1 cross 0 of 1\n", job.err
+
+
+@needs_mpirun
+def test_two_mpiruns_side_by_side_never_meet(start):
+    programs = [mpirun(np, *worker(*["init", "sum", "shutdown"] * 3)) for np in (2, 3)]
+    jobs = [start(*program[1:], program=program[:1]) for program in programs]
+    for job, expected in zip(jobs, ("sum 3", "sum 6")):
+        assert job.finish() == 0, job.out + job.err
+        assert set(job.out.splitlines()) == {expected}
+        job.nothing_left()
+
+
+@needs_mpirun
+def test_a_rank_that_dies_under_mpirun_is_named_by_the_others(run):
+    program = mpirun(3, *worker("init", "sum", "1:kill", "sums"))
+    job = run(*program[1:], program=program[:1])
+    assert job.code != 0
+    job.nothing_left()
+
+
+# ---- srun
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    if slurm_rig.why_not():
+        pytest.skip(slurm_rig.why_not())
+    # Unix sockets have short names.
+    rig = slurm_rig.Slurm(tempfile.mkdtemp(prefix="hvd-slurm-"), nodes=2)
+    yield rig
+    rig.stop()
+    shutil.rmtree(rig.folder, ignore_errors=True)
+
+
+def test_P12_srun_tasks_of_one_node_form_a_world(run, slurm):
+    job = run("-N1", "-n3", *worker(*["init", "world", "sum", "shutdown"] * 2), program=["srun"], env=slurm.environment)
+    assert job.code == 0, job.out + job.err
+    world = ["world %d of 3 local %d of 3 cross 0 of 1" % (rank, rank) for rank in range(3)]
+    assert sorted(job.out.splitlines()) == sorted((world + ["sum 6"] * 3) * 2)
+    job.nothing_left()
+
+
+def test_srun_over_two_nodes_without_a_server_is_one_sentence(run, slurm):
+    job = run("-N2", "-n2", *worker("init"), program=["srun"], env=slurm.environment)
+    assert job.code == 3
+    assert job.out.count("so the world spans several hosts, and there is no key-value server") == 2
+
+
+def test_a_shell_of_an_allocation_is_a_world_of_one(run, slurm, tmp_path):
+    alone = "world 0 of 1 local 0 of 1 cross 0 of 1\n"
+    job = run("-n4", *worker("init", "world"), program=["salloc"], env=slurm.environment)
+    assert job.out == alone, job.err
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nexec " + subprocess.list2cmdline(worker("init", "world")) + "\n")
+    job = run("-W", "-n4", "-o", tmp_path / "out", script, program=["sbatch"], env=slurm.environment)
+    assert (tmp_path / "out").read_text() == alone, job.err
+
+
+def test_a_rank_that_dies_under_srun_is_named_by_the_others(run, slurm):
+    job = run("-N1", "-n3", *worker("init", "sum", "1:kill", "sums"), program=["srun"], env=slurm.environment)
+    assert job.code != 0
+    assert len(re.findall(r"rank 1 \(pid \d+ on host node\d\) died in the middle of the job", job.out)) == 2
+    job.nothing_left()
+
+
+# ---- a launcher of one's own, on one host
+
+
+def test_ranks_with_a_job_name_need_no_server(start, job_name):
+    ranks = Ranks(start, 4, "init", "world", "sum", "shutdown", job=job_name)
+    lines, codes = ranks.finish()
+    assert codes == [0] * 4, lines
+    for rank in range(4):
+        assert lines[rank] == ["world %d of 4 local %d of 4 cross 0 of 1" % (rank, rank), "sum 10"]
+    ranks.nothing_left()
+
+
+def test_init_twenty_times_with_ranks_that_come_at_different_times(start, job_name):
+    ranks = Ranks(start, 3, *["init", "sum", "shutdown", "pause=0.01"] * 20, job=job_name)
+    lines, codes = ranks.finish()
+    assert codes == [0] * 3, lines
+    assert lines == [["sum 6"] * 20] * 3
+    ranks.nothing_left()
+
+
+def test_two_jobs_side_by_side_never_meet(start, job_name):
+    jobs = [Ranks(start, 2, "init", "sum", "shutdown", job=job_name + letter) for letter in "ab"]
+    for ranks in jobs:
+        lines, codes = ranks.finish()
+        assert codes == [0] * 2 and lines == [["sum 3"]] * 2
+        ranks.nothing_left()
+
+
+def test_a_rank_that_is_killed_is_named_by_the_others(start, job_name):
+    ranks = Ranks(start, 3, "init", "sum", "1:kill", "sums", job=job_name)
+    lines, codes = ranks.finish()
+    assert codes == [3, -9, 3], lines
+    for rank in (0, 2):
+        assert re.match(
+            r"failed: .*rank 1 \(pid \d+ on host host-0\) died in the middle of the job, without hvd.shutdown\(\)",
+            lines[rank][1],
+        ), lines
+    ranks.nothing_left()
+
+
+def test_the_death_of_the_agent_ends_the_world_and_leaves_nothing(start, job_name):
+    ranks = Ranks(start, 2, "init", "sum", "sums", job=job_name)
+    agents = lambda: [
+        p for job in ranks.jobs for p in job.processes()
+        if b"\0agent\0--adopt\0" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
+    ]
+    for job in ranks.jobs:
+        assert job.process.stdout.readline() == b"sum 3\n"
+    wait_until("the agent", agents)
+    os.kill(agents()[0], 9)
+    lines, codes = ranks.finish()
+    assert codes == [3, 3] and all("the agent of this host is gone" in line for (line,) in lines), lines
+    ranks.nothing_left()
+
+
+def test_a_second_script_in_the_same_ranks_forms_a_world_of_its_own(start, job_name):
+    one = subprocess.list2cmdline(worker("init", "sum", "shutdown"))
+    ranks = Ranks(start, 2, job=job_name, command=["sh", "-c", f"{one}; {one}; {one}"])
+    lines, codes = ranks.finish()
+    assert codes == [0, 0] and lines == [["sum 3"] * 3] * 2
+    ranks.nothing_left()
+
+
+def test_a_rank_that_never_comes_again_is_missed_aloud(start, job_name):
+    steps = ["init", "sum", "shutdown", "0:init"]
+    ranks = Ranks(start, 2, *steps, job=job_name, env={"HVD_TEST_ABSENCE_MS": "200"})
+    lines, codes = ranks.finish()
+    assert codes == [3, 0], lines
+    assert "rank 1 has ended, and no process has taken its place" in lines[0][1]
+    ranks.nothing_left()
+
+
+# ---- sentences
+
+
+@pytest.mark.parametrize(
+    "env, says",
+    [
+        ({"HOROVOD_SIZE": ""}, "HOROVOD_RANK is set and HOROVOD_SIZE is not"),
+        ({"HVD_JOB": ""}, "HOROVOD_GLOO_RENDEZVOUS_ADDR and HOROVOD_GLOO_RENDEZVOUS_PORT are not set"),
+        ({"HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1"}, "the world spans several hosts"),
+        ({"HVD_HVDRUN": "/no/hvdrun"}, "set HVD_HVDRUN to the path of hvdrun"),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+          "OMPI_COMM_WORLD_LOCAL_SIZE": "8"}, "unset those that were left over from another launcher"),
+    ],
+)
+def test_an_environment_that_makes_no_sense_is_one_sentence(start, job_name, env, says):
+    ranks = Ranks(start, 2, "init", job=job_name, env=env)
+    lines, codes = ranks.finish()
+    assert codes == [3, 3]
+    for (line,) in lines:
+        assert says in line
+    ranks.nothing_left()
+
+
+# ---- several hosts and an HTTP rendezvous
+
+
+class Rendezvous(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *unused):
+        pass
+
+    def do_PUT(self):
+        self.server.values[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self):
+        value = self.server.values.get(self.path)
+        self.send_response(404 if value is None else 200)
+        self.send_header("Content-Length", str(len(value or b"")))
+        self.end_headers()
+        self.wfile.write(value or b"")
+
+
+@pytest.fixture
+def rendezvous():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Rendezvous)
+    server.values = {}
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    host, port = server.server_address
+    yield {"HOROVOD_GLOO_RENDEZVOUS_ADDR": host, "HOROVOD_GLOO_RENDEZVOUS_PORT": port}
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_rendezvous_that_is_not_there_is_one_sentence(start):
+    (port,) = slurm_rig.free_ports(1)
+    env = {"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
+           "HVD_TEST_STORE_SILENCE_MS": 300}
+    ranks = Ranks(start, 4, "init", hosts=2, env=env)
+    lines, codes = ranks.finish()
+    assert codes == [3] * 4, lines
+    for (line,) in lines:
+        assert f"the key-value server at 127.0.0.1:{port}: Connection refused; is it the one of this job" in line
+    ranks.nothing_left()
+
+
+def test_ranks_of_one_host_do_not_even_ask_the_rendezvous(start):
+    env = {"HOROVOD_GLOO_RENDEZVOUS_ADDR": "192.0.2.77", "HOROVOD_GLOO_RENDEZVOUS_PORT": 1}
+    ranks = Ranks(start, 2, "init", "sum", "shutdown", env=env)
+    lines, codes = ranks.finish()
+    assert codes == [0, 0] and lines == [["sum 3"]] * 2
+    ranks.nothing_left()
