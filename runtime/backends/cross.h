@@ -58,7 +58,7 @@ class Cross {
 
   virtual std::string_view name() const = 0;
 
-  // In place; bit-equal on all leaders and from run to run. kUnsupported for types without arithmetic.
+  // In place; bit-equal on all leaders and from run to run.
   virtual Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
                            size_t count) = 0;
   // `root` is an index in the group.

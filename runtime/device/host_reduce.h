@@ -23,9 +23,7 @@ struct ReduceSpec {
   double divisor = 1.0;  // of the scaled result; an integer is divided and truncated
 };
 
-// Sum, min, max and product are known for every type.
-constexpr bool CanReduce(DType dtype) { return static_cast<int>(dtype) < kDTypeCount; }
-// An average of truth values is none.
+// Sum, min, max and product are known for every type; but an average of truth values is none.
 constexpr bool CanAverage(DType dtype) { return dtype != DType::kBool; }
 bool CanAdasum(DType dtype);
 

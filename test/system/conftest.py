@@ -11,6 +11,9 @@ import uuid
 
 import pytest
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every hvdrun.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 REPO = pathlib.Path(__file__).resolve().parents[2]
 WORKERS = pathlib.Path(__file__).resolve().parent / "workers"
 DEADLINE = 60  # generous: what a test waits for has happened long before, or never will

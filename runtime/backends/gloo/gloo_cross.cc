@@ -27,12 +27,6 @@ Status CheckCall(const CrossCall& call, size_t counts) {
                   std::to_string(call.group.leaders.size()));
 }
 
-Status CheckArithmetic(CrossArithmetic arithmetic) {
-  if (CanReduce(arithmetic.dtype)) return Status::Ok();
-  return Unsupported("values of type " + std::string(NameOf(arithmetic.dtype)) +
-                     " cannot be combined across hosts; convert them to another type first");
-}
-
 size_t Sum(std::span<const size_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), size_t{0});
 }
@@ -85,7 +79,6 @@ Status GlooCross::Allreduce(const CrossCall& call, CrossArithmetic arithmetic, v
 Status GlooCross::AllreduceBy(AllreduceWay way, const CrossCall& call, CrossArithmetic arithmetic,
                               void* data, size_t count) {
   if (Status good = CheckCall(call, call.group.leaders.size()); !good.ok()) return good;
-  if (Status good = CheckArithmetic(arithmetic); !good.ok()) return good;
   if (IsAlone(call) || count == 0) return Status::Ok();
   using Gloo = GlooCollectives::Algorithm;
   switch (way) {
@@ -133,7 +126,6 @@ Status GlooCross::Alltoallv(const CrossCall& call, const void* input,
 Status GlooCross::Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic,
                                  const void* input, std::span<const size_t> counts, void* output) {
   if (Status good = CheckCall(call, counts.size()); !good.ok()) return good;
-  if (Status good = CheckArithmetic(arithmetic); !good.ok()) return good;
   if (IsAlone(call)) {
     Copy(output, input, counts[0] * SizeOf(arithmetic.dtype));
     return Status::Ok();

@@ -15,12 +15,6 @@ Status Unlike(uint32_t rank, size_t came, size_t expected) {
                   " bytes where " + std::to_string(expected) + " were expected");
 }
 
-Status CheckArithmetic(CrossArithmetic arithmetic) {
-  if (CanReduce(arithmetic.dtype)) return Status::Ok();
-  return Unsupported("values of type " + std::string(NameOf(arithmetic.dtype)) +
-                     " cannot be combined across hosts; convert them to another type first");
-}
-
 void AddUp(CrossArithmetic arithmetic, const std::vector<std::string>& parts, void* output,
            size_t count) {
   std::vector<const void*> inputs;
@@ -107,7 +101,6 @@ Result<std::vector<std::string>> InprocCross::Exchange(const CrossCall& call,
 
 Status InprocCross::Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
                               size_t count) {
-  if (Status good = CheckArithmetic(arithmetic); !good.ok()) return good;
   std::string own = BytesAt(data, count * SizeOf(arithmetic.dtype));
   Result<std::vector<std::string>> parts =
       Exchange(call, std::vector<std::string>(call.group.leaders.size(), own));
@@ -167,7 +160,6 @@ Status InprocCross::Alltoallv(const CrossCall& call, const void* input,
 Status InprocCross::Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic,
                                    const void* input, std::span<const size_t> counts,
                                    void* output) {
-  if (Status good = CheckArithmetic(arithmetic); !good.ok()) return good;
   Result<std::vector<std::string>> parts =
       Exchange(call, Cut(input, counts, SizeOf(arithmetic.dtype)));
   if (!parts.ok()) return parts.status();

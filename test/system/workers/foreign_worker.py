@@ -21,6 +21,7 @@ from horovod.common import _library  # noqa: E402
 from horovod.common.basics import HorovodBasics  # noqa: E402
 
 hvd = HorovodBasics()
+_library.lib()
 
 
 def say(line):
@@ -37,8 +38,10 @@ def launched_rank():
 
 def add_up():
     value = ctypes.c_double(hvd.rank() + 1)
-    request = _library.Request(_library.ALLREDUCE, "sum", _library.FLOAT64, (1,), _library.SUM)
-    _library.wait(request.submit(ctypes.addressof(value), ctypes.addressof(value)))
+    request = _library.Request(_library.ALLREDUCE, "sum", ((_library.FLOAT64, (1,)),))
+    error = _library.wait(request.submit(ctypes.addressof(value), ctypes.addressof(value)))
+    if error is not None:
+        raise error
     return int(value.value)
 
 
