@@ -78,6 +78,17 @@ def test_an_entry_of_the_directory_reaches_those_who_waited_and_those_who_come_l
         assert lines(job, rank)[1:] == ["leader.1=tcp://x", "leader.1.b=" + "y" * 3000]
 
 
+def test_L21_results_are_pushed_to_whoever_waits(run):
+    """Results of many ranks: each is told once, as it is, and the reader is answered when it comes; nobody polls."""
+    ranks = range(24)
+    value = {rank: "result %d \u00e9\t\x01" % rank + "z" * 2000 for rank in ranks}
+    puts = [f"{rank}:put=result.{rank}={value[rank]}" for rank in reversed(ranks)]
+    gets = [f"0:get=result.{rank}" for rank in ranks]
+    job = run("-np", 24, "--hosts-per-machine", 2, *worker("link_worker.py", "join", *puts, *gets, "goodbye"))
+    assert job.code == 0, job.err
+    assert lines(job, 0)[1:] == [f"result.{rank}={value[rank]}" for rank in ranks]
+
+
 def test_the_directory_forgets_with_the_epoch(run):
     steps = ["join", "0:put=a=old", "get=a", "goodbye", "join", "1:pause=0.2", "1:put=a=new", "get=a", "goodbye"]
     job = run("-np", 2, "--hosts-per-machine", 2, *worker("link_worker.py", *steps))
