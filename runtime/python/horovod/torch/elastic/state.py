@@ -30,9 +30,11 @@ class StateHandler(object):
         self.save()
 
 
-class ModelStateHandler(StateHandler):
-    def __init__(self, model):
-        super(ModelStateHandler, self).__init__(model)
+class _StateDictHandler(StateHandler):
+    """Of what has state_dict() and load_state_dict(): keeps a deep copy."""
+
+    def __init__(self, value):
+        super(_StateDictHandler, self).__init__(value)
         self.save()
 
     def save(self):
@@ -41,36 +43,18 @@ class ModelStateHandler(StateHandler):
     def restore(self):
         self.value.load_state_dict(self._saved_state)
 
+
+class ModelStateHandler(_StateDictHandler):
     def sync(self):
         broadcast_parameters(self.value.state_dict(), root_rank=0)
 
 
-class OptimizerStateHandler(StateHandler):
-    def __init__(self, optimizer):
-        super(OptimizerStateHandler, self).__init__(optimizer)
-        self.save()
-
-    def save(self):
-        self._saved_state = copy.deepcopy(self.value.state_dict())
-
-    def restore(self):
-        self.value.load_state_dict(self._saved_state)
-
+class OptimizerStateHandler(_StateDictHandler):
     def sync(self):
         broadcast_optimizer_state(self.value, root_rank=0)
 
 
-class SamplerStateHandler(StateHandler):
-    def __init__(self, sampler):
-        super(SamplerStateHandler, self).__init__(sampler)
-        self.save()
-
-    def save(self):
-        self._saved_state = copy.deepcopy(self.value.state_dict())
-
-    def restore(self):
-        self.value.load_state_dict(self._saved_state)
-
+class SamplerStateHandler(_StateDictHandler):
     def sync(self):
         self.value.load_state_dict(broadcast_object(self.value.state_dict(), root_rank=0, name='sampler_state'))
 
