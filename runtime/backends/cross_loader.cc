@@ -2,21 +2,12 @@
 
 #include <dlfcn.h>
 
+#include "runtime/base/own_folder.h"
+
 namespace hvd {
 namespace {
 
 constexpr char kLibrary[] = "libhvd_gloo.so";
-
-// The folder of the object that holds this function: libhvd.so, or a program that has it built in.
-std::string OwnFolder() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<void*>(&OwnFolder), &info) == 0 || info.dli_fname == nullptr) {
-    return ".";
-  }
-  std::string path = info.dli_fname;
-  size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : path.substr(0, slash);
-}
 
 std::string LoaderWords() {
   const char* words = ::dlerror();
