@@ -55,7 +55,10 @@ Session::Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const Engi
 Session::~Session() {
   FailPending();
   RankBlock& block = world_.page.rank(world_.local_rank);
-  block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
+  // Who goes because the agent is gone has not left of its own will: neighbours that are slower to notice must not
+  // take this rank for the cause.
+  if (!agent_gone_.load(std::memory_order_acquire))
+    block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
   peers_.WakeAll();
   if (hosts_ != nullptr) hosts_->Leave();
   stopping_.store(true, std::memory_order_release);
@@ -86,7 +89,10 @@ void Session::RunRuntimeThread() {
     uint32_t word = block.runtime_bell.word.load(std::memory_order_acquire);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in Ring
     if (stopping_.load(std::memory_order_acquire)) break;
-    if (Status agent = bootstrap_.Attend(); !agent.ok()) engine_.Close(agent.message());
+    if (Status agent = bootstrap_.Attend(); !agent.ok()) {
+      agent_gone_.store(true, std::memory_order_release);
+      engine_.Close(agent.message());
+    }
     if (hosts_ != nullptr) hosts_->Attend();
     bool unsent = engine_.Tend();
     SleepOn(block.runtime_bell, word, unsent ? kLookSoonNs : kLookAgainNs);

@@ -48,6 +48,7 @@ class Session {
   std::unique_ptr<HostsSession> hosts_;  // null on one host
   Engine engine_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> agent_gone_{false};
   std::thread runtime_thread_;
 };
 

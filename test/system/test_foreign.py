@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import uuid
 
 import pytest
 import slurm_rig
-from conftest import REPO, WORKERS, hvdrun_path, wait_until
+from conftest import DEADLINE, REPO, WORKERS, hvdrun_path, wait_until
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
@@ -214,7 +215,9 @@ def test_a_rank_that_is_killed_is_named_by_the_others(start, job_name):
     ranks.nothing_left()
 
 
-def test_the_death_of_the_agent_ends_the_world_and_leaves_nothing(start, job_name):
+@pytest.mark.parametrize("one_is_slow", [False, True])
+def test_the_death_of_the_agent_ends_the_world_and_leaves_nothing(start, job_name, one_is_slow):
+    """Both ranks name the agent, also one that looks only after the other has come to its end."""
     ranks = Ranks(start, 2, "init", "sum", "sums", job=job_name)
     agents = lambda: [
         p for job in ranks.jobs for p in job.processes()
@@ -223,7 +226,12 @@ def test_the_death_of_the_agent_ends_the_world_and_leaves_nothing(start, job_nam
     for job in ranks.jobs:
         assert job.process.stdout.readline() == b"sum 3\n"
     wait_until("the agent", agents)
+    if one_is_slow:
+        os.kill(ranks.jobs[1].pid, signal.SIGSTOP)
     os.kill(agents()[0], 9)
+    if one_is_slow:
+        ranks.jobs[0].process.wait(DEADLINE)
+        os.kill(ranks.jobs[1].pid, signal.SIGCONT)
     lines, codes = ranks.finish()
     assert codes == [3, 3] and all("the agent of this host is gone" in line for (line,) in lines), lines
     ranks.nothing_left()

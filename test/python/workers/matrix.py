@@ -156,7 +156,9 @@ class Case(object):
         else:
             total = np.sum(scaled, 0)
         total = total * self.postscale / (len(inputs) if self.op == AVERAGE else 1)
-        return (np.trunc(total), 0) if integer else (total, 2 * PRECISION[dtype])
+        if not integer:
+            return total, 2 * PRECISION[dtype]
+        return np.trunc(total).astype(np.int64).astype(dtype).astype(np.float64), 0  # integers wrap round
 
     def expected_allreduce(self, part, rank):
         return self.reduced(part)
