@@ -1,8 +1,7 @@
 #include "discovery/fixed_hosts.h"
 
+#include <algorithm>
 #include <utility>
-
-#include "configs/message_text.h"
 
 namespace hvd {
 
@@ -10,18 +9,23 @@ FixedHosts::FixedHosts(std::vector<HostSpec> specs, MachineFacts facts)
     : specs_(std::move(specs)), facts_(std::move(facts)) {}
 
 Result<std::vector<HostSlots>> FixedHosts::Hosts() {
-  HostSlots machine;
+  std::vector<HostSlots> hosts;
   for (const HostSpec& spec : specs_) {
-    if (!facts_.is_this_machine(spec.name)) {
-      return InvalidArgument("host " + Printable(spec.name) +
-                             " is not this machine, and jobs on other hosts are not available "
-                             "yet; try -H localhost");
+    HostSlots entry{spec.name};
+    entry.remote = !facts_.is_this_machine(spec.name);
+    // What another machine has is not known before we are there.
+    entry.slots = spec.slots ? *spec.slots : facts_.default_slots(entry.remote);
+    auto known = std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& h) {
+      return h.remote == entry.remote && (!h.remote || h.host == entry.host);
+    });
+    if (known == hosts.end()) {
+      hosts.push_back(std::move(entry));
+    } else {
+      known->slots += entry.slots;
     }
-    if (machine.host.empty()) machine.host = spec.name;
-    machine.slots += spec.slots ? *spec.slots : facts_.default_slots();
   }
-  if (machine.host.empty()) return InvalidArgument("no host was named; try -H localhost");
-  return std::vector<HostSlots>{machine};
+  if (hosts.empty()) return InvalidArgument("no host was named; try -H localhost");
+  return hosts;
 }
 
 std::vector<HostSlots> PlayHosts(const HostSlots& machine, uint32_t count) {

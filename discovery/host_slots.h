@@ -10,6 +10,9 @@ namespace hvd {
 struct HostSlots {
   std::string host;
   uint32_t slots = 0;
+  std::string user = {};  // "": not said
+  uint16_t port = 0;      // of ssh; 0: not said
+  bool remote = false;    // not this machine
 
   bool operator==(const HostSlots&) const = default;
 };

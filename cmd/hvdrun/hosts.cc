@@ -24,9 +24,10 @@ Result<std::vector<HostSpec>> NamedHosts(const Settings& settings) {
   return ParseHostFile(text.str(), Printable(settings.hostfile, kMaxShownPath));
 }
 
-uint32_t SlotsPerHost(const Settings& settings) {
-  return settings.slots_per_host > 0 ? static_cast<uint32_t>(settings.slots_per_host)
-                                     : DefaultSlots();
+// One for a host of which nothing is known, as mpirun counts.
+uint32_t SlotsPerHost(const Settings& settings, bool remote) {
+  if (settings.slots_per_host > 0) return static_cast<uint32_t>(settings.slots_per_host);
+  return remote ? 1 : DefaultSlots();
 }
 
 // "name:4"
@@ -55,9 +56,16 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
   }
   Result<std::vector<HostSpec>> specs = NamedHosts(settings);
   if (!specs.ok()) return specs.status();
-  FixedHosts source(*specs, {IsThisMachine, [&] { return SlotsPerHost(settings); }});
+  FixedHosts source(*specs,
+                    {IsThisMachine, [&](bool remote) { return SlotsPerHost(settings, remote); }});
   Result<std::vector<HostSlots>> hosts = source.Hosts();
   if (!hosts.ok()) return hosts;
+  if (played == 1) return hosts;
+  if (hosts->size() > 1 || hosts->front().remote) {
+    return InvalidArgument("--hosts-per-machine plays hosts on this machine, and " +
+                           Printable(hosts->back().host) +
+                           " is another one; leave one of them out");
+  }
   return PlayHosts(hosts->front(), played);
 }
 

@@ -56,7 +56,9 @@ def test_L13_hostfile_with_blank_lines_comments_and_max_slots(run, tmp_path):
         ["-np", "1", "-H", "a", "--hostfile", "b"],
         ["-np", "1", "--hostfile", "/no/such/file"],
         ["-np", "1", "--hostfile", "/dev/null"],
-        ["-np", "1", "-H", "192.0.2.77:2"],
+        ["-np", "1", "-H", "192.0.2.77:2", "--stage-timeouts", "knock=3"],
+        ["-np", "1", "-H", "192.0.2.77:2", "--port-range", "5-4"],
+        ["-np", "1", "-H", "localhost,192.0.2.77:2", "--hosts-per-machine", "2"],
         ["-np", "1", "-H", "-x:2"],
         ["-np", "1", "-H", "a\x1b[31m:2"],
         ["-np", "1", "-H", "x" * 10000],
@@ -78,10 +80,6 @@ def test_P47_hosts_with_a_space_between_are_told_the_right_spelling(run):
     job = run("-np", 1, "-H", "localhost:1", "./localhost:1")
     assert job.code == 127, "with a path it is a command"
 
-
-def test_another_machine_is_refused_with_its_name(run):
-    job = run("-np", 1, "-H", "localhost:1,192.0.2.77:1", "true")
-    assert job.code == 2 and "192.0.2.77" in job.err and "not available yet" in job.err
 
 
 def test_one_machine_plays_two_hosts(run):
