@@ -54,7 +54,8 @@ struct SshConfig {
   std::vector<std::string> user_known_hosts_files;
   std::vector<std::string> global_known_hosts_files;
   std::string known_hosts_command;
-  std::string revoked_host_keys;  // a file
+  std::string
+      revoked_host_keys;  // a file; as written when it cannot be expanded, so that it is not forgotten
   bool hash_known_hosts = false;
   bool no_host_authentication_for_localhost = false;
 
