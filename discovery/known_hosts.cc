@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint16_t kSshPort = 22;
 constexpr size_t kMaxSkipped = 20;  // sentences; a file that is none of these would fill the memory
-constexpr size_t kSaltBytes = 20;   // as many as the hash has
+constexpr size_t kHashBytes = 20;   // and as many of salt
 constexpr std::string_view kHashed = "|1|";
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -65,27 +65,23 @@ bool MatchesList(std::string_view list, std::string_view name) {
   return matches;
 }
 
-struct HashedName {
-  std::string salt;
-  std::string hash;
-};
-
-std::optional<HashedName> ParseHashed(std::string_view names) {
-  names.remove_prefix(std::min(kHashed.size(), names.size()));
+// "|1|salt|hash"
+bool ParseHashed(std::string_view names, KnownHost& entry) {
+  if (!names.starts_with(kHashed)) return false;
+  names.remove_prefix(kHashed.size());
   size_t bar = names.find('|');
-  if (bar == std::string_view::npos) return std::nullopt;
+  if (bar == std::string_view::npos) return false;
   std::optional<std::string> salt = DecodeBase64(names.substr(0, bar));
   std::optional<std::string> hash = DecodeBase64(names.substr(bar + 1));
-  if (!salt || !hash || salt->size() != kSaltBytes || hash->size() != kSaltBytes) {
-    return std::nullopt;
-  }
-  return HashedName{std::move(*salt), std::move(*hash)};
+  if (!salt || !hash || salt->size() != kHashBytes || hash->size() != kHashBytes) return false;
+  entry.salt = std::move(*salt);
+  entry.hash = std::move(*hash);
+  return true;
 }
 
-bool MatchesNames(std::string_view names, std::string_view name) {
-  if (!names.starts_with('|')) return MatchesList(names, name);
-  std::optional<HashedName> hashed = ParseHashed(names);
-  return hashed && HmacSha1(hashed->salt, name) == hashed->hash;
+bool MatchesName(const KnownHost& entry, std::string_view name) {
+  if (entry.hash.empty()) return MatchesList(entry.names, name);
+  return HmacSha1(entry.salt, name) == entry.hash;
 }
 
 // How known_hosts calls a host.
@@ -101,7 +97,7 @@ Lookup LookupOf(std::string_view host, uint16_t port) {
 }
 
 bool MatchesBare(const KnownHost& entry, const Lookup& lookup) {
-  return !lookup.bare.empty() && MatchesNames(entry.names, lookup.bare);
+  return !lookup.bare.empty() && MatchesName(entry, lookup.bare);
 }
 
 // ---- lines
@@ -124,7 +120,9 @@ std::string ParseLine(std::string_view line, KnownHost& entry) {
   std::string_view type = TakeWord(line);
   std::string_view base64 = TakeWord(line);
   if (base64.empty()) return "has no key";
-  if (names.starts_with('|') && (!names.starts_with(kHashed) || !ParseHashed(names))) {
+  if (!names.starts_with('|')) {
+    entry.names = names;
+  } else if (!ParseHashed(names, entry)) {
     return "has a hashed name that cannot be read";
   }
   if (type.find_first_not_of("0123456789") == std::string_view::npos) {
@@ -133,7 +131,6 @@ std::string ParseLine(std::string_view line, KnownHost& entry) {
   std::optional<std::string> key = DecodeBase64(base64);
   if (!key) return "has a key that is no base64";
   if (KeyTypeOf(*key) != type) return "has a key that is no " + Quoted(type);
-  entry.names = names;
   entry.key_type = type;
   entry.key = std::move(*key);
   return "";
@@ -168,6 +165,16 @@ void KnownHosts::Add(std::string_view text, const std::string& file) {
   }
 }
 
+KnownHosts LinesOf(const KnownHosts& known, std::string_view host, uint16_t port) {
+  Lookup lookup = LookupOf(host, port);
+  KnownHosts lines;
+  for (const KnownHost& entry : known.entries) {
+    if (MatchesName(entry, lookup.name) || MatchesBare(entry, lookup))
+      lines.entries.push_back(entry);
+  }
+  return lines;
+}
+
 HostKeyCheck CheckHostKey(const KnownHosts& known, std::string_view host, uint16_t port,
                           std::string_view key) {
   Lookup lookup = LookupOf(host, port);
@@ -176,7 +183,7 @@ HostKeyCheck CheckHostKey(const KnownHosts& known, std::string_view host, uint16
   const KnownHost* authority = nullptr;
   for (const KnownHost& entry : known.entries) {
     bool same_key = entry.key == key;
-    bool named = MatchesNames(entry.names, lookup.name);
+    bool named = MatchesName(entry, lookup.name);
     if (!named && (entry.mark != KnownHostMark::kAuthority && !same_key)) continue;
     if (!named && !MatchesBare(entry, lookup)) continue;
     switch (entry.mark) {
@@ -204,7 +211,7 @@ std::vector<std::string> KnownTypes(const KnownHosts& known, std::string_view ho
   for (const KnownHost& entry : known.entries) {
     if (entry.mark != KnownHostMark::kNone) continue;
     if (std::find(types.begin(), types.end(), entry.key_type) != types.end()) continue;
-    if (MatchesNames(entry.names, lookup.name) || MatchesBare(entry, lookup)) {
+    if (MatchesName(entry, lookup.name) || MatchesBare(entry, lookup)) {
       types.push_back(entry.key_type);
     }
   }
@@ -220,8 +227,9 @@ std::string KnownHostsLine(std::string_view host, uint16_t port, std::string_vie
 std::string HashedKnownHostsLine(std::string_view host, uint16_t port, std::string_view key,
                                  std::string_view salt) {
   std::string type = KeyTypeOf(key);
-  if (type.empty() || !CanBeWritten(host) || salt.size() != kSaltBytes) return "";
+  if (type.empty() || !CanBeWritten(host) || salt.size() != kHashBytes) return "";
   std::string hash = HmacSha1(salt, LookupOf(host, port).name);
+  if (hash.size() != kHashBytes) return "";
   return std::string(kHashed) + EncodeBase64(salt) + "|" + EncodeBase64(hash) + " " + type + " " +
          EncodeBase64(key) + "\n";
 }

@@ -16,7 +16,9 @@ enum class KnownHostMark { kNone, kRevoked, kAuthority };
 // One line.
 struct KnownHost {
   KnownHostMark mark = KnownHostMark::kNone;
-  std::string names;     // the first field as written
+  std::string names;  // as written; "" when hashed
+  std::string salt;   // of a hashed name, else ""
+  std::string hash;
   std::string key_type;  // "ssh-ed25519"
   std::string key;       // the decoded blob
   std::string file;
@@ -32,6 +34,10 @@ struct KnownHosts {
   // Appends the lines of one file. `file` is for messages.
   void Add(std::string_view text, const std::string& file);
 };
+
+// The lines that speak of this host, for those who ask more than once: hashed names are slow to try. `host` and `port` are those
+// of CheckHostKey.
+KnownHosts LinesOf(const KnownHosts& known, std::string_view host, uint16_t port);
 
 enum class HostKeyVerdict {
   kMatch,    // this very key is known for this host

@@ -1,24 +1,62 @@
 #include "discovery/ssh_key.h"
 
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 
 namespace hvd {
 namespace {
 
 constexpr size_t kMaxType = 64;
+constexpr size_t kBlockBytes = 64;  // of SHA-1
+constexpr size_t kSha1Bytes = 20;
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-const unsigned char* Bytes(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
+bool IsTypeCharacter(char c) { return c > ' ' && c < 0x7F && c != ','; }
+
+// A hash function, found once: libcrypto's HMAC() looks it up at each call, and known_hosts can have thousands of hashed
+// names to be tried for each of hundreds of hosts.
+class Digest {
+ public:
+  explicit Digest(const char* name)
+      : function_(::EVP_MD_fetch(nullptr, name, nullptr)), context_(::EVP_MD_CTX_new()) {}
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+  ~Digest() {
+    ::EVP_MD_CTX_free(context_);
+    ::EVP_MD_free(function_);
+  }
+
+  std::string Of(std::initializer_list<std::string_view> parts) {
+    std::string digest(EVP_MAX_MD_SIZE, '\0');
+    unsigned int size = 0;
+    bool ok = ::EVP_DigestInit_ex(context_, function_, nullptr) == 1;
+    for (std::string_view part : parts)
+      ok = ok && ::EVP_DigestUpdate(context_, part.data(), part.size()) == 1;
+    auto* bytes = reinterpret_cast<unsigned char*>(digest.data());
+    ok = ok && ::EVP_DigestFinal_ex(context_, bytes, &size) == 1;
+    digest.resize(ok ? size : 0);  // "": this libcrypto has no such function, and nothing may match
+    return digest;
+  }
+
+ private:
+  EVP_MD* function_;
+  EVP_MD_CTX* context_;
+};
+
+Digest& Sha1() {
+  thread_local Digest digest("SHA1");
+  return digest;
 }
 
-bool IsTypeCharacter(char c) { return c > ' ' && c < 0x7F && c != ','; }
+Digest& Sha256() {
+  thread_local Digest digest("SHA256");
+  return digest;
+}
 
 // Of a character in the alphabet, or 64.
 constexpr std::array<uint8_t, 256> MakeSextets() {
@@ -42,22 +80,21 @@ std::string KeyTypeOf(std::string_view key) {
 }
 
 std::string Fingerprint(std::string_view key) {
-  std::string digest(EVP_MAX_MD_SIZE, '\0');
-  unsigned int size = 0;
-  ::EVP_Digest(key.data(), key.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-               ::EVP_sha256(), nullptr);
-  digest.resize(size);
-  std::string text = EncodeBase64(digest);
+  std::string text = EncodeBase64(Sha256().Of({key}));
   return "SHA256:" + text.substr(0, text.find('='));
 }
 
 std::string HmacSha1(std::string_view key, std::string_view text) {
-  std::string mac(EVP_MAX_MD_SIZE, '\0');
-  unsigned int size = 0;
-  ::HMAC(::EVP_sha1(), key.data(), static_cast<int>(key.size()), Bytes(text), text.size(),
-         reinterpret_cast<unsigned char*>(mac.data()), &size);
-  mac.resize(size);
-  return mac;
+  std::string inner(kBlockBytes, '\0');
+  if (key.size() > kBlockBytes) {
+    inner.replace(0, kSha1Bytes, Sha1().Of({key}));
+  } else {
+    inner.replace(0, key.size(), key);
+  }
+  std::string outer = inner;
+  for (char& c : inner) c ^= 0x36;
+  for (char& c : outer) c ^= 0x5c;
+  return Sha1().Of({outer, Sha1().Of({inner, text})});
 }
 
 std::optional<std::string> DecodeBase64(std::string_view text) {

@@ -212,6 +212,17 @@ TEST(KnownHosts, ReadsLinesOfOtherMachines) {
     EXPECT_EQ(CheckHostKey(known, host, 22, kKey).verdict, kMatch) << host;
 }
 
+TEST(KnownHosts, KeepsTheLinesOfOneHost) {
+  KnownHosts known =
+      Read(Line("b", kKey) + Line("[a]:2222", kRsa) + Line("@revoked *", kOther) + Line("a", kKey));
+  EXPECT_EQ(LinesOf(known, "A", 2222).entries.size(), 3U);
+  EXPECT_EQ(LinesOf(known, "a", 22).entries.size(), 2U);
+  KnownHosts lines = LinesOf(known, "a", 2222);
+  for (const std::string& key : {kKey, kOther, kRsa, Key("x")})
+    EXPECT_EQ(CheckHostKey(lines, "a", 2222, key), CheckHostKey(known, "a", 2222, key));
+  EXPECT_EQ(KnownTypes(lines, "a", 2222), KnownTypes(known, "a", 2222));
+}
+
 TEST(KnownHosts, TellsTheTypesToOfferFirst) {
   KnownHosts known =
       Read(Line("b", Key("x")) + Line("[a]:2222", kRsa) + Line("a", kKey) + Line("a", kOther) +

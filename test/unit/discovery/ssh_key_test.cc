@@ -46,6 +46,9 @@ TEST(HmacSha1, IsThatOfRfc2202) {
             "b617318655057264e28bc0b6fb378c8ef146be00");
   EXPECT_EQ(Hex(HmacSha1("Jefe", "what do ya want for nothing?")),
             "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
+  EXPECT_EQ(Hex(HmacSha1(std::string(80, '\xaa'),
+                         "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "aa4ae5e15272d00e95705637ce8a3b55ed402112");
 }
 
 TEST(SshKey, HasATypeAndAFingerprint) {
