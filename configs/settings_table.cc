@@ -44,7 +44,7 @@ std::span<const Row> SettingRows() {
        .placeholder = "HOSTS",
        .example = "localhost:2",
        .what = "the list of hosts",
-       .doc = "hosts as name:slots; without slots, one per GPU, else per core",
+       .doc = "hosts as name:slots, or a host file; slots default to GPUs, else cores",
        .group = "hosts",
        .target = &Settings::hosts},
       {.section = kHosts,

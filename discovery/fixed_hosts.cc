@@ -8,21 +8,32 @@ namespace hvd {
 FixedHosts::FixedHosts(std::vector<HostSpec> specs, MachineFacts facts)
     : specs_(std::move(specs)), facts_(std::move(facts)) {}
 
+// The first who says how to reach the machine is heard; what it can take is the sum of all.
+void FixedHosts::Add(const HostSpec& spec, HostSlots& machine) const {
+  bool first = machine.slots == 0;
+  if (machine.user.empty()) machine.user = spec.user;
+  if (machine.port == 0) machine.port = spec.port;
+  // What another machine has is not known before we are there.
+  machine.slots += spec.slots ? *spec.slots : facts_.default_slots(machine.remote);
+  if (first) {
+    machine.max_slots = spec.max_slots;
+  } else if (machine.max_slots && spec.max_slots) {
+    *machine.max_slots += *spec.max_slots;
+  } else {
+    machine.max_slots.reset();
+  }
+}
+
 Result<std::vector<HostSlots>> FixedHosts::Hosts() {
   std::vector<HostSlots> hosts;
   for (const HostSpec& spec : specs_) {
-    HostSlots entry{spec.name};
-    entry.remote = !facts_.is_this_machine(spec.name);
-    // What another machine has is not known before we are there.
-    entry.slots = spec.slots ? *spec.slots : facts_.default_slots(entry.remote);
+    bool remote = !facts_.is_this_machine(spec.name);
     auto known = std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& h) {
-      return h.remote == entry.remote && (!h.remote || h.host == entry.host);
+      return h.remote == remote && (!remote || h.host == spec.name);
     });
-    if (known == hosts.end()) {
-      hosts.push_back(std::move(entry));
-    } else {
-      known->slots += entry.slots;
-    }
+    if (known == hosts.end())
+      known = hosts.insert(hosts.end(), {.host = spec.name, .remote = remote});
+    Add(spec, *known);
   }
   if (hosts.empty()) return InvalidArgument("no host was named; try -H localhost");
   return hosts;
