@@ -272,6 +272,11 @@ void Agent::On(StartJob start) {
   start_ = std::move(start);
   slots_.resize(start_.slots.size());
   stream_.set_epoch(0);
+  if (start_.silence_limit_ms > 0) {  // the driver listens for as long as we do
+    stream_.set_heartbeat(std::min<Duration>(
+        StreamOptions().heartbeat, std::chrono::milliseconds(start_.silence_limit_ms / 5)));
+    ScheduleTick();
+  }
   ShareCores();
   epochs_.emplace(io_, *this, WorldOf(start_), start_.job_key,
                   "; why is in the last lines of hvdrun's output");

@@ -104,7 +104,7 @@ class HostLine final : public ChannelObserver {
   void Tell(const ToAgent& message);
   void ReturnCredit(size_t count);
   void Tick();
-  TimePoint NextTick() const { return stream_.NextTick(); }
+  TimePoint NextTick() const { return std::min(stream_.NextTick(), next_look_); }
   void Cut() { channel_->Kill(); }
   // Gives the host up, with a reason of our own.
   void Break(const std::string& reason);
@@ -122,9 +122,11 @@ class HostLine final : public ChannelObserver {
   Stream stream_;
   std::unique_ptr<HostChannel> channel_;
   Preamble preamble_;
-  bool gone_ = false;  // the agent said that it is done
+  bool started_ = false;  // the agent has its part of the job
+  bool gone_ = false;     // the agent said that it is done
   bool ended_ = false;
-  int silent_ticks_ = 0;
+  int silent_looks_ = 0;
+  TimePoint next_look_ = SteadyNow();
   Heartbeat heartbeat_;
   std::string broken_;  // why this side gave the stream up
 };
@@ -229,6 +231,7 @@ void HostLine::Open() {
 void HostLine::Tell(const ToAgent& message) {
   if (ended_) return;
   if (const auto* begin = std::get_if<BeginEpoch>(&message)) stream_.set_epoch(begin->epoch);
+  if (std::holds_alternative<StartJob>(message)) started_ = true;
   stream_.SendControl(EncodeToAgent(message));
   Flush();
 }
@@ -238,13 +241,16 @@ void HostLine::ReturnCredit(size_t count) {
   Flush();
 }
 
+// Silence is counted in our own looks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
 void HostLine::Tick() {
-  stream_.Tick(SteadyNow());
+  const TimePoint now = SteadyNow();
+  if (now >= stream_.NextTick()) stream_.Tick(now);
   Flush();
-  // Counted in our own ticks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
-  if (ended_ || !stream_.greeted()) return;  // before that the stages have their limits
+  if (now < next_look_) return;
+  next_look_ = now + heartbeat_.every;
+  if (ended_ || !started_) return;  // before that the stages have their limits
   const Duration limit = std::chrono::seconds(heartbeat_.limit_seconds);
-  const Duration silent = heartbeat_.every * ++silent_ticks_;
+  const Duration silent = heartbeat_.every * ++silent_looks_;
   if (silent >= limit && silent < limit + heartbeat_.every)
     Break("its agent has been silent for " + std::to_string(heartbeat_.limit_seconds) + " s");
 }
@@ -266,7 +272,7 @@ void HostLine::OnStage(ChannelStage stage) {
 }
 
 void HostLine::OnBytes(std::string_view bytes) {
-  silent_ticks_ = 0;
+  silent_looks_ = 0;
   if (!preamble_.over()) {
     std::optional<std::string> rest = preamble_.Take(bytes);
     if (!rest) {
@@ -309,6 +315,8 @@ void HostLine::Break(const std::string& reason) {
 void HostLine::OnEnd(const ChannelEnd& end) {
   ended_ = true;
   if (gone_) return driver_.Happens(AgentFinished{host_});
+  if (!stream_.greeted() && end.stage != ChannelStage::kClosed)
+    driver_.Happens(HostEntered{host_, StageOf(end.stage)});  // it knows better where that was
   std::string reason = !broken_.empty() ? broken_ : end.reason;
   if (reason.empty()) reason = "its agent ended before the job";
   if (!preamble_.over() && !preamble_.said().empty())

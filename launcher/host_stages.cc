@@ -34,7 +34,7 @@ constexpr StageWords kWords[kHostStages] = {
 
 const StageWords& WordsOf(HostStage stage) { return kWords[static_cast<size_t>(stage)]; }
 
-bool UnderWay(HostStage stage) { return stage < HostStage::kReady; }
+bool UnderWay(HostStage stage) { return stage < HostStage::kThere; }
 
 std::string SecondsText(Duration duration) {
   auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -60,6 +60,7 @@ HostStage StageOf(ChannelStage stage) {
 }
 
 const char* StageText(HostStage stage) {
+  if (stage == HostStage::kThere) return "there";
   if (stage == HostStage::kReady) return "ready";
   return stage == HostStage::kFailed ? "failed" : WordsOf(stage).text;
 }
@@ -198,7 +199,7 @@ std::string HostStages::Counts() const {
 std::string HostStages::Trouble(const Host& host) const {
   if (host.stage == HostStage::kFailed)
     return std::string(StageText(host.failed_in)) + ": " + host.reason;
-  if (host.stage == HostStage::kReady) return "ready";
+  if (!UnderWay(host.stage)) return "ready";
   return std::string("still ") + StageText(host.stage);
 }
 

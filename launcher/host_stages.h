@@ -27,10 +27,11 @@ enum class HostStage : uint8_t {
   kExec,
   kHello,   // the agent's program runs and has said nothing yet
   kProof,   // the hosts look for addresses at which they reach each other
-  kReady,   // last: nothing stands between the host and its workers
+  kThere,   // its agent waits for those of the other hosts
+  kReady,   // nothing stands between the host and its workers
   kFailed,  // never left again
 };
-inline constexpr size_t kHostStages = static_cast<size_t>(HostStage::kReady);
+inline constexpr size_t kHostStages = static_cast<size_t>(HostStage::kThere);  // with a limit
 
 HostStage StageOf(ChannelStage stage);
 // "logging in", for sentences.

@@ -124,9 +124,11 @@ void Stepper::On(const HostEntered& event) {
 void Stepper::On(const AgentIsReady& event) {
   if (state_.phase != JobPhase::kOpening) return;
   bool prove = state_.options.prove_addresses;
-  state_.stages.Enter(event.host, prove ? HostStage::kProof : HostStage::kReady, now_);
-  if (prove && state_.stages.All(HostStage::kProof)) Do(ProveAddresses{});
-  LookAtHosts();
+  state_.stages.Enter(event.host, prove ? HostStage::kThere : HostStage::kReady, now_);
+  if (!prove || !state_.stages.All(HostStage::kThere)) return LookAtHosts();
+  for (uint32_t host = 0; host < state_.host_open.size(); ++host)
+    state_.stages.Enter(host, HostStage::kProof, now_);
+  Do(ProveAddresses{});
 }
 
 void Stepper::On(const HostProven& event) {
@@ -163,7 +165,7 @@ void Stepper::EndOpening() {
   Do(FinishJob{});
   for (uint32_t host = 0; host < state_.host_open.size(); ++host) {
     HostStage stage = state_.stages.stage(host);
-    bool greeted = stage == HostStage::kProof || stage == HostStage::kReady;
+    bool greeted = stage >= HostStage::kProof && stage <= HostStage::kReady;
     if (state_.host_open[host] && !greeted) Do(CutHost{host});
   }
   EndWhenAllClosed();

@@ -175,8 +175,7 @@ ChannelEnd ReadSshEnd(const SshTarget& target, const CommandEnd& end) {
   }
   for (const Meaning& meaning : kMeanings) {
     if (end.said.find(meaning.words) == std::string::npos) continue;
-    return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, target) +
-                               " (ssh: " + LastWords(end.said) + ")"};
+    return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, target)};
   }
   return {ChannelStage::kConnect,
           "ssh failed: " + LastWords(end.said) + "; try it by hand: ssh -v " + LoginText(target)};

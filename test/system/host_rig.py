@@ -56,11 +56,16 @@ class Host:
         """The words that run a command on this host."""
         return ["nsenter", "-t", str(self.init), "-a", "--", *map(str, command)]
 
+    def run(self, *command, **kwargs):
+        return run(*self.command(*command), **kwargs)
+
     def ip(self, *lines):
         run("nsenter", "-t", self.init, "-n", "ip", "-b", "-", input="\n".join(lines) + "\n")
 
     def processes(self):
         """Those that run on this host, without its sshd."""
+        if not is_alive(self.init):
+            return []
         mine = os.readlink(f"/proc/{self.init}/ns/pid")
         found = []
         for pid in pids():
