@@ -4,12 +4,17 @@
 #define HVD_DISCOVERY_WORDS_H_
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace hvd {
 
 std::string_view Trimmed(std::string_view text);
+
+// A to Z as a to z, whatever the locale.
+char Lower(char c);
+std::string Lowered(std::string_view text);
 
 // What blanks separate.
 std::vector<std::string_view> Words(std::string_view line);
