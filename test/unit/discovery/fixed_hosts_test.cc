@@ -43,6 +43,15 @@ TEST(FixedHosts, MergesTwoNamesOfOneMachine) {
             (Hosts{{"localhost", 6}}));
 }
 
+TEST(FixedHosts, KeepsHowTheMachineIsReached) {
+  HostSpec full{"me", 2, "bob", 2222, 4};
+  EXPECT_EQ(*Named({full}).Hosts(), (Hosts{{"me", 2, "bob", 2222, 4}}));
+  EXPECT_EQ(*Named({full, full}).Hosts(), (Hosts{{"me", 4, "bob", 2222, 8}}));
+  EXPECT_EQ(*Named({{"localhost", 1}, full}).Hosts(), (Hosts{{"localhost", 3, "bob", 2222}}))
+      << "no limit of one is no limit of the sum";
+  EXPECT_EQ(*Named({full, {"me", 1, "eve", 1}}).Hosts(), (Hosts{{"me", 3, "bob", 2222}}));
+}
+
 TEST(FixedHosts, KeepsOtherMachinesApartInTheOrderOfTheirNames) {
   auto hosts =
       Named({{"node7", 2}, {"me", 1}, {"node8", {}}, {"localhost", 1}, {"node7", 3}}).Hosts();
