@@ -84,6 +84,7 @@ class HostLine final : public ChannelObserver {
   TimePoint NextTick() const { return stream_.NextTick(); }
   void Cut() { channel_->Kill(); }
 
+  void OnStage(ChannelStage) override {}
   void OnBytes(std::string_view bytes) override;
   void OnWritable() override { Flush(); }
   void OnEnd(const ChannelEnd& end) override;

@@ -9,10 +9,16 @@
 
 namespace hvd {
 
+// In this order; a channel leaves out what it does not have.
 enum class ChannelStage {
-  kExec,     // starting the agent's program
-  kRunning,  // bytes may flow
-  kClosed,   // Close was called before the end
+  kResolve,      // the host's name
+  kConnect,      // to one of its addresses
+  kKeyExchange,  // from its first words to an encrypted connection
+  kHostKey,      // is it who it claims to be
+  kLogin,        // are we
+  kExec,         // starting the agent's program
+  kRunning,      // bytes may flow
+  kClosed,       // Close was called before the end
 };
 
 struct ChannelEnd {
@@ -23,6 +29,9 @@ struct ChannelEnd {
 class ChannelObserver {
  public:
   virtual ~ChannelObserver() = default;
+  // On entering each stage up to kRunning, in order (a stage may come again when it is tried again); perhaps from inside
+  // Open. Who calls Close knows of kClosed.
+  virtual void OnStage(ChannelStage stage) = 0;
   virtual void OnBytes(std::string_view bytes) = 0;
   // After a Write that did not take everything.
   virtual void OnWritable() = 0;

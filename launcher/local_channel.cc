@@ -65,6 +65,7 @@ LocalChannel::LocalChannel(asio::io_context& io, std::string job_id,
 
 void LocalChannel::Open(ChannelObserver& observer) {
   observer_ = &observer;
+  observer_->OnStage(stage_);
   BecomeSubreaper();  // whatever loses its parents comes to us
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -78,6 +79,7 @@ void LocalChannel::Open(ChannelObserver& observer) {
   pid_ = agent.pid;
   family_->Add(pid_);
   stage_ = ChannelStage::kRunning;
+  observer_->OnStage(stage_);
   UniqueFd also_ours(::dup(ours.get()));
   ::fcntl(also_ours.get(), F_SETFD, FD_CLOEXEC);
   pump_ = std::make_unique<BytePump>(

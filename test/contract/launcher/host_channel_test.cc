@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <memory>
+#include <vector>
 
 #include "launcher/job_id.h"
 #include "launcher/local_channel.h"
@@ -18,6 +20,7 @@
 namespace hvd {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kDeadline = std::chrono::seconds(60);
@@ -31,8 +34,14 @@ struct Driver final : ChannelObserver {
     options.job = job;
     return options;
   }
+  void OnStage(ChannelStage stage) override {
+    EXPECT_EQ(ends, 0) << "nothing after the end";
+    stages.push_back(stage);
+  }
   void OnBytes(std::string_view bytes) override {
     EXPECT_EQ(ends, 0) << "nothing after the end";
+    ASSERT_FALSE(stages.empty()) << "bytes before the stage kRunning";
+    EXPECT_EQ(stages.back(), ChannelStage::kRunning);
     EXPECT_TRUE(stream.Receive(bytes, SteadyNow()).ok());
     while (std::optional<StreamMessage> message = stream.Next()) {
       Result<ToDriver> decoded = DecodeToDriver(message->bytes);
@@ -47,6 +56,7 @@ struct Driver final : ChannelObserver {
   }
 
   Stream stream;
+  std::vector<ChannelStage> stages;
   bool ready = false;
   int ends = 0, writable = 0;
   ChannelEnd end;
@@ -126,6 +136,19 @@ TEST_P(HostChannelContract, CarriesBytesBothWays) {
   EXPECT_TRUE(rig.RunUntil([&] { return rig.driver.ready; }));
   rig.channel->Close();
   EXPECT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
+}
+
+TEST_P(HostChannelContract, EntersItsStagesInOrderUntilItRuns) {
+  Rig rig;
+  Make(rig);
+  rig.Open();
+  ASSERT_TRUE(rig.RunUntil([&] { return rig.driver.ready; }));
+  EXPECT_TRUE(std::is_sorted(rig.driver.stages.begin(), rig.driver.stages.end()));
+  std::vector<ChannelStage> last(rig.driver.stages.end() - 2, rig.driver.stages.end());
+  EXPECT_THAT(last, ElementsAre(ChannelStage::kExec, ChannelStage::kRunning));
+  rig.channel->Close();
+  EXPECT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
+  EXPECT_EQ(rig.driver.stages.back(), ChannelStage::kRunning) << "who closes need not be told";
 }
 
 TEST_P(HostChannelContract, AFailedStartIsAnEndInTheStageExec) {

@@ -26,7 +26,9 @@ class ScriptedChannel final : public HostChannel {
 
   void Open(ChannelObserver& observer) override {
     observer_ = &observer;
+    observer_->OnStage(ChannelStage::kExec);
     if (!start_failure_.empty()) return End(ChannelStage::kExec, start_failure_);
+    observer_->OnStage(ChannelStage::kRunning);
     Deliver(far_end_(""));
   }
   size_t Write(std::string_view bytes) override {
