@@ -25,6 +25,8 @@ class FixedHosts final : public HostSource {
   Result<std::vector<HostSlots>> Hosts() override;
 
  private:
+  void Add(const HostSpec& spec, HostSlots& machine) const;
+
   std::vector<HostSpec> specs_;
   MachineFacts facts_;
 };

@@ -1,146 +1,184 @@
 #include "discovery/host_spec.h"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <map>
+#include <utility>
 
 #include "configs/message_text.h"
+#include "discovery/host_item.h"
+#include "discovery/host_range.h"
+#include "discovery/words.h"
 
 namespace hvd {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\v\f";
+using Specs = std::vector<HostSpec>;
 
-std::string_view Trimmed(std::string_view text) {
-  size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  text.remove_prefix(begin);
-  size_t end = text.find_last_not_of(kBlanks);
-  return text.substr(0, end == std::string_view::npos ? 0 : end + 1);
-}
+enum class Key { kSlots, kMaxSlots, kUser, kPort };
 
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '-' || c == '_';
-}
-
-bool IsAddressCharacter(char c) { return IsNameCharacter(c) || c == ':' || c == '%'; }
-
-// Where the name ends and the slots begin.
-struct Cut {
+struct KeyName {
   std::string_view name;
-  std::optional<std::string_view> slots;
-  bool address = false;  // of IPv6
+  Key key;
 };
 
-Cut CutItem(std::string_view item) {
-  if (item.starts_with('[')) {
-    size_t close = item.find(']');
-    if (close == std::string_view::npos) return {item, std::nullopt, false};
-    std::string_view rest = item.substr(close + 1);
-    std::string_view name = item.substr(1, close - 1);
-    if (rest.empty()) return {name, std::nullopt, true};
-    if (rest[0] != ':') return {item, std::nullopt, false};
-    return {name, rest.substr(1), true};
+// Open MPI has several names for each.
+constexpr std::array kKeyNames = {
+    KeyName{"slots", Key::kSlots},        KeyName{"count", Key::kSlots},
+    KeyName{"cpu", Key::kSlots},          KeyName{"max_slots", Key::kMaxSlots},
+    KeyName{"max-slots", Key::kMaxSlots}, KeyName{"slots_max", Key::kMaxSlots},
+    KeyName{"slots-max", Key::kMaxSlots}, KeyName{"user", Key::kUser},
+    KeyName{"username", Key::kUser},      KeyName{"user_name", Key::kUser},
+    KeyName{"port", Key::kPort}};
+
+// What a line says beside the host.
+struct LineWords {
+  std::optional<uint32_t> slots;
+  std::optional<uint32_t> max_slots;
+  std::optional<std::string> user;
+  std::optional<uint16_t> port;
+};
+
+Status SaidTwice(std::string_view what, std::string_view host) {
+  return InvalidArgument("the " + std::string(what) + " of " + Quoted(host) + " is said twice");
+}
+
+template <typename T>
+Status Take(Result<T> value, std::optional<T>& place) {
+  if (!value.ok()) return value.status();
+  place = std::move(*value);
+  return Status::Ok();
+}
+
+Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
+  size_t equals = word.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return InvalidArgument(Quoted(word) +
+                           " is not understood; a line is a name and slots=N, as in " +
+                           "localhost slots=2");
   }
-  size_t colon = item.find(':');
-  if (colon == std::string_view::npos) return {item, std::nullopt, false};
-  if (item.find(':', colon + 1) != std::string_view::npos) return {item, std::nullopt, true};
-  return {item.substr(0, colon), item.substr(colon + 1), false};
-}
-
-Result<uint32_t> ParseSlots(std::string_view text, std::string_view item) {
-  uint32_t slots = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
-  bool whole = error == std::errc() && end == text.data() + text.size();
-  if (whole && slots >= 1 && slots <= kMaxSlots) return slots;
-  return InvalidArgument("in " + Quoted(item) + " the slots are " + Quoted(text) +
-                         "; they must be a number from 1 to " + std::to_string(kMaxSlots) +
-                         ", as in localhost:2");
-}
-
-Status CheckName(const Cut& cut, std::string_view item) {
-  if (cut.name.empty()) {
-    return InvalidArgument("the host list has an entry without a name, " + Quoted(item) +
-                           "; try localhost:2");
+  std::string_view name = word.substr(0, equals);
+  std::string_view value = word.substr(equals + 1);
+  const auto* known = std::find_if(kKeyNames.begin(), kKeyNames.end(),
+                                   [&](const KeyName& key) { return key.name == name; });
+  if (known == kKeyNames.end()) {
+    std::vector<std::string_view> names;
+    for (const KeyName& key : kKeyNames) names.push_back(key.name);
+    std::string_view nearest = NearestOf(name, names);
+    if (nearest.empty())
+      return Status::Ok();  // binding=, ifname= and others that are no business of ours
+    return InvalidArgument(Quoted(word) + " is not understood; did you mean " +
+                           std::string(nearest) + "=?");
   }
-  bool valid = std::all_of(cut.name.begin(), cut.name.end(),
-                           cut.address ? IsAddressCharacter : IsNameCharacter);
-  if (valid && cut.name.front() != '-') return Status::Ok();
-  return InvalidArgument(Quoted(item) +
-                         " is no host with slots; try a name and a number, as in "
-                         "localhost:2");
-}
-
-Result<HostSpec> ParseItem(std::string_view item) {
-  Cut cut = CutItem(item);
-  if (Status status = CheckName(cut, item); !status.ok()) return status;
-  HostSpec spec{std::string(cut.name), std::nullopt};
-  if (!cut.slots) return spec;
-  Result<uint32_t> slots = ParseSlots(*cut.slots, item);
-  if (!slots.ok()) return slots.status();
-  spec.slots = *slots;
-  return spec;
-}
-
-std::vector<std::string_view> Words(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (line = Trimmed(line); !line.empty(); line = Trimmed(line)) {
-    size_t end = std::min(line.find_first_of(kBlanks), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(end);
+  switch (known->key) {
+    case Key::kSlots:
+      if (said.slots) return SaidTwice("number of slots", host);
+      return Take(ParseSlots(value, word), said.slots);
+    case Key::kMaxSlots:
+      if (said.max_slots) return SaidTwice("limit of slots", host);
+      return Take(ParseSlots(value, word), said.max_slots);
+    case Key::kUser:
+      if (said.user) return SaidTwice("user", host);
+      said.user = value;
+      return CheckUser(value, word);
+    case Key::kPort:
+      if (said.port) return SaidTwice("port", host);
+      return Take(ParsePort(value, word), said.port);
   }
-  return words;
+  return Status::Ok();
 }
 
-Result<HostSpec> ParseLine(const std::vector<std::string_view>& words) {
-  Result<HostSpec> spec = ParseItem(words[0]);
-  if (!spec.ok()) return spec;
+// "slots = 4" is one word, too.
+std::string WithoutBlanksAroundEquals(std::string_view line) {
+  std::string joined;
+  for (std::string_view word : Words(line)) {
+    if (!joined.empty() && !joined.ends_with('=') && !word.starts_with('=')) joined += ' ';
+    joined += word;
+  }
+  return joined;
+}
+
+Status AddItem(const HostItem& item, const LineWords& said, std::string_view whole, Specs& specs) {
+  if (item.slots && said.slots) return SaidTwice("number of slots", whole);
+  if (!item.user.empty() && said.user) return SaidTwice("user", whole);
+  if (item.port != 0 && said.port) return SaidTwice("port", whole);
+  HostSpec spec;
+  spec.slots = item.slots ? item.slots : said.slots ? said.slots : said.max_slots;
+  spec.max_slots = said.max_slots;
+  spec.user = said.user.value_or(item.user);
+  spec.port = said.port.value_or(item.port);
+  if (spec.max_slots && *spec.slots > *spec.max_slots) {
+    return InvalidArgument(Quoted(whole) + " has " + std::to_string(*spec.slots) +
+                           " slots and at most " + std::to_string(*spec.max_slots) +
+                           "; max_slots must not be less than slots");
+  }
+  for (const std::string& name : item.names) {
+    spec.name = name;
+    specs.push_back(spec);
+  }
+  return Status::Ok();
+}
+
+Status AddLine(std::string_view line, Specs& specs) {
+  std::string joined = WithoutBlanksAroundEquals(line);
+  std::vector<std::string_view> words = Words(joined);
+  if (words.empty()) return Status::Ok();
+  LineWords said;
   for (size_t i = 1; i < words.size(); ++i) {
-    size_t equals = words[i].find('=');
-    if (equals == std::string_view::npos || equals == 0) {
-      return InvalidArgument(Quoted(words[i]) +
-                             " is not understood; a line is a name and "
-                             "slots=N, as in localhost slots=2");
-    }
-    if (words[i].substr(0, equals) != "slots") continue;
-    if (spec->slots) return InvalidArgument("the slots of " + Quoted(words[0]) + " are said twice");
-    Result<uint32_t> slots = ParseSlots(words[i].substr(equals + 1), words[i]);
-    if (!slots.ok()) return slots.status();
-    spec->slots = *slots;
+    if (Status status = AddWord(words[i], words[0], said); !status.ok()) return status;
   }
-  return spec;
+  bool slots_said = said.slots || said.max_slots;
+  Result<HostItem> item = ParseHostItem(words[0], slots_said, kMaxHosts - specs.size());
+  if (!item.ok()) return item.status();
+  return AddItem(*item, said, words[0], specs);
+}
+
+std::string_view WithoutComment(std::string_view line) {
+  return line.substr(0, std::min(line.find('#'), line.find("//")));
+}
+
+// A machine file has a line for each slot: a name that comes again counts once each time where no number is said.
+void CountRepetitions(Specs& specs) {
+  std::map<std::string_view, size_t> times;
+  for (const HostSpec& spec : specs) ++times[spec.name];
+  for (HostSpec& spec : specs) {
+    if (!spec.slots && times[spec.name] > 1) spec.slots = 1;
+  }
 }
 
 }  // namespace
 
-Result<std::vector<HostSpec>> ParseHostList(std::string_view text) {
-  std::vector<HostSpec> specs;
-  while (true) {
-    size_t comma = std::min(text.find(','), text.size());
-    Result<HostSpec> spec = ParseItem(Trimmed(text.substr(0, comma)));
-    if (!spec.ok()) return spec.status();
-    specs.push_back(std::move(*spec));
-    if (comma == text.size()) return specs;
-    text.remove_prefix(comma + 1);
+Result<Specs> ParseHostList(std::string_view text) {
+  Specs specs;
+  for (bool last = false; !last;) {
+    std::string_view word = Trimmed(TakeListItem(text, last));
+    Result<HostItem> item = ParseHostItem(word, false, kMaxHosts - specs.size());
+    if (!item.ok()) return item.status();
+    if (Status status = AddItem(*item, {}, word, specs); !status.ok()) return status;
   }
+  CountRepetitions(specs);
+  return specs;
 }
 
-Result<std::vector<HostSpec>> ParseHostFile(std::string_view text, const std::string& file) {
-  std::vector<HostSpec> specs;
-  for (size_t number = 1; !text.empty(); ++number) {
-    size_t newline = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, newline);
-    text.remove_prefix(std::min(newline + 1, text.size()));
-    std::vector<std::string_view> words = Words(line.substr(0, line.find('#')));
-    if (words.empty()) continue;
-    Result<HostSpec> spec = ParseLine(words);
-    if (!spec.ok()) {
-      return InvalidArgument(file + ", line " + std::to_string(number) + ": " +
-                             spec.status().message());
+Result<Specs> ParseHostFile(std::string_view text, const std::string& file) {
+  Specs specs;
+  LineReader lines(text);
+  while (std::optional<std::string_view> line = lines.Next()) {
+    if (Status status = AddLine(WithoutComment(*line), specs); !status.ok()) {
+      return InvalidArgument(file + ", line " + std::to_string(lines.number()) + ": " +
+                             status.message());
     }
-    specs.push_back(std::move(*spec));
   }
   if (specs.empty()) return InvalidArgument("the host file " + file + " names no host");
+  CountRepetitions(specs);
   return specs;
+}
+
+bool NamesHostFile(std::string_view hosts, const WordFacts& facts) {
+  if (hosts.find("://") != std::string_view::npos) return false;
+  if (hosts.find('/') != std::string_view::npos) return true;
+  bool is_list = hosts.find_first_of(",:@[") != std::string_view::npos;
+  return !is_list && facts.is_file && !facts.is_this_machine;
 }
 
 }  // namespace hvd

@@ -42,7 +42,7 @@ ADDRESSES = {
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
-    r"openssl/": ["runtime/net/mesh_handshake.cc"],
+    r"openssl/": ["runtime/net/mesh_handshake.cc", "discovery/ssh_key.cc"],
     r"libssh2": ["launcher/ssh_channel.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
 }

@@ -1,0 +1,33 @@
+// One host or range as people write it, in a list or at the head of a line: "bob@[node[01-16]]:2222:8". Pure.
+#ifndef HVD_DISCOVERY_HOST_ITEM_H_
+#define HVD_DISCOVERY_HOST_ITEM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct HostItem {
+  std::vector<std::string> names;  // at least one
+  std::string user;                // "": not said
+  uint16_t port = 0;               // 0: not said
+  std::optional<uint32_t> slots;
+};
+
+// `slots_said`: elsewhere, as in "[::1]:443 slots=2"; then "[host]:4" can only be a port. More than `limit` names are refused.
+Result<HostItem> ParseHostItem(std::string_view text, bool slots_said, size_t limit);
+
+// The numbers and the name that may stand on their own, too. `whole` is quoted in the message.
+Result<uint32_t> ParseSlots(std::string_view text, std::string_view whole);
+Result<uint16_t> ParsePort(std::string_view text, std::string_view whole);
+Status CheckUser(std::string_view user, std::string_view whole);
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_HOST_ITEM_H_

@@ -1,0 +1,35 @@
+// Lines and words of the texts that this room reads. Views into what is passed in; a byte order mark and "\r" are no text.
+#ifndef HVD_DISCOVERY_WORDS_H_
+#define HVD_DISCOVERY_WORDS_H_
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace hvd {
+
+std::string_view Trimmed(std::string_view text);
+
+// What blanks separate.
+std::vector<std::string_view> Words(std::string_view line);
+// The first word, taken off `line`; "" when there is none.
+std::string_view TakeWord(std::string_view& line);
+
+// Counts the lines of a text from 1.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text);
+
+  // The next line without its end; nothing after the last.
+  std::optional<std::string_view> Next();
+  // Of the line that Next() gave.
+  size_t number() const { return number_; }
+
+ private:
+  std::string_view rest_;
+  size_t number_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_WORDS_H_
