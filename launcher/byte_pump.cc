@@ -41,6 +41,7 @@ void BytePump::Read() {
   } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
     WaitToRead();
   } else {
+    error_ = got < 0 ? errno : 0;
     handlers_.on_end();
   }
 }
@@ -56,8 +57,9 @@ size_t BytePump::Write(std::string_view bytes) {
       waiting_to_write_ = true;
       writer_.async_wait(asio::posix::stream_descriptor::wait_write,
                          [this](const asio::error_code& error) {
+                           if (error) return;  // closed, and perhaps gone
                            waiting_to_write_ = false;
-                           if (!error) handlers_.on_writable();
+                           handlers_.on_writable();
                          });
     } else if (errno != EINTR) {
       return bytes.size();

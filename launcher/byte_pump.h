@@ -29,6 +29,8 @@ class BytePump {
   // Closes both descriptors; on_end is not called any more.
   void Close();
   bool open() const { return reader_.is_open(); }
+  // In on_end: why reading failed, an errno value; 0: the other side closed.
+  int error() const { return error_; }
 
  private:
   void WaitToRead();
@@ -38,6 +40,7 @@ class BytePump {
   BytePumpHandlers handlers_;
   std::unique_ptr<char[]> buffer_;
   bool waiting_to_write_ = false;
+  int error_ = 0;
 };
 
 }  // namespace hvd

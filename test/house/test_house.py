@@ -42,8 +42,8 @@ ADDRESSES = {
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
-    r"openssl/": ["runtime/net/mesh_handshake.cc", "discovery/ssh_key.cc"],
-    r"libssh2": ["launcher/ssh_channel.cc"],
+    r"openssl/": ["runtime/net/mesh_handshake.cc", "discovery/ssh_key.cc", "launcher/ssh/private_key.cc"],
+    r"libssh2": ["launcher/ssh/ssh_session.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
 }
 # A call -> the only files that make it.
