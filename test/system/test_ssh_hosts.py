@@ -23,16 +23,20 @@ def rig(tmp_path_factory):
     rig.down()
 
 
-@pytest.fixture
-def hosts_run(run, rig):
-    def go(*args, **kwargs):
-        return run(*args, program=rig.on_head(hvdrun_path()), **kwargs)
-    return go
+@pytest.fixture(params=["auto", "program"])
+def client(request):
+    """What speaks SSH: hvdrun itself by libssh2, or the ssh program."""
+    return request.param
 
 
 @pytest.fixture
-def hosts_start(start, rig):
-    return lambda *args, **kwargs: start(*args, program=rig.on_head(hvdrun_path()), **kwargs)
+def hosts_run(run, rig, client):
+    return lambda *args, **kwargs: run("--ssh-client", client, *args, program=rig.on_head(hvdrun_path()), **kwargs)
+
+
+@pytest.fixture
+def hosts_start(start, rig, client):
+    return lambda *args, **kwargs: start("--ssh-client", client, *args, program=rig.on_head(hvdrun_path()), **kwargs)
 
 
 def test_a_command_runs_on_every_host(hosts_run, rig):
@@ -114,8 +118,8 @@ def test_one_report_for_all_hosts_with_a_cause_and_a_cure_for_each(hosts_run, ri
     assert job.code == 1 and not (rig.folder / "started").exists()
     lines = job.err.splitlines()
     assert lines[-4] == "hvdrun: 3 of 4 hosts cannot be used, so nothing was started.", job.err
-    assert lines[-3].startswith("  nohost1, nohost2: resolving its name: no address is known for this name; check the spelling")
-    assert lines[-2].startswith("  hvd2: connecting: the connection was refused; does sshd run there, and on this port?")
+    assert re.match(r"  nohost1, nohost2: resolving its name: .*no address.*; check the spelling", lines[-3]), job.err
+    assert re.match(r"  hvd2: connecting: .*refused; .*sshd.* port", lines[-2]), job.err
     assert lines[-1] == "  hvd1: ready"
     rig.nothing_left()
 
@@ -126,7 +130,7 @@ def test_S5_a_host_whose_key_is_not_known_is_refused(hosts_run, rig):
         rig.write("known_hosts", "")
         job = hosts_run("-np", 1, "-H", "hvd1", "true")
         assert job.code == 1
-        assert re.search(r"host hvd1 cannot be used, .* checking its host key: .*not known.*--ssh-host-keys accept-new", job.err), job.err
+        assert re.search(r"host hvd1 cannot be used, .* checking its host key: .*known.*--ssh-host-keys accept-new", job.err), job.err
         job = hosts_run("-np", 1, "-H", "hvd1", "--ssh-host-keys", "accept-new", "true")
         assert job.code == 0 and "hvd1" in (rig.folder / "known_hosts").read_text(), job.err
         other = (rig.folder / "id.pub").read_text().split()[1]
@@ -196,14 +200,14 @@ def test_P01_a_killed_agent_is_named_and_everything_ends_everywhere(hosts_start,
     job = begin(hosts_start, rig)
     warden, agent = sorted(rig.hosts[1].agents(), key=lambda pid: parent_of(pid) in rig.hosts[1].agents())
     kill(agent)
-    assert end_of(job) == "hvdrun: host hvd2 was lost: the agent was ended by signal 9. All ranks were ended.", job.err
+    assert end_of(job) .startswith("hvdrun: host hvd2 was lost: the agent was ended by signal 9"), job.err
     rig.nothing_left()
 
 
 def test_P01_a_killed_sshd_is_named_and_everything_ends_everywhere(hosts_start, rig):
     job = begin(hosts_start, rig)
     rig.hosts[2].kill_sshd()
-    assert re.match(r"hvdrun: host hvd3 was lost: the connection was lost.*All ranks were ended\.", end_of(job)), job.err
+    assert re.match(r"hvdrun: host hvd3 was lost: .*connection .*All ranks were ended\.", end_of(job)), job.err
     rig.nothing_left()
 
 
