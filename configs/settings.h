@@ -17,11 +17,18 @@ struct Settings {
   bool verbose = false;
   std::string config_file;  // empty: none
 
-  // Hosts on one machine; empty or 0: not given.
+  // Hosts; empty or 0: not given.
   std::string hosts;
   std::string hostfile;
   int hosts_per_machine = 1;
   int slots_per_host = 0;
+  int ssh_port = 0;  // 0: as ssh's configuration says
+  std::string ssh_identity_file;
+  std::string ssh_host_keys;  // strict or accept-new
+  std::string rsh_agent;      // empty: ssh
+  std::string network_interfaces;
+  std::string port_range;
+  std::string stage_timeouts;
 
   std::string output_filename;     // a directory
   int64_t output_limit_bytes = 0;  // of one file; 0: none
@@ -47,7 +54,8 @@ struct Settings {
   std::string log_level;  // TRACE, DEBUG, INFO, WARNING, ERROR or FATAL
   double start_timeout_seconds = 0;
   double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
-  double driver_grace_seconds = 0;     // how long an agent outlives the stream it came through
+  double heartbeat_timeout_seconds = 0;
+  double driver_grace_seconds = 0;  // how long an agent outlives the stream it came through
 
   // "NAME=value" for every setting that has a variable and was set by someone: workers start with these.
   std::vector<std::string> worker_environment;

@@ -1,8 +1,7 @@
 #include "discovery/fixed_hosts.h"
 
+#include <algorithm>
 #include <utility>
-
-#include "configs/message_text.h"
 
 namespace hvd {
 
@@ -11,11 +10,11 @@ FixedHosts::FixedHosts(std::vector<HostSpec> specs, MachineFacts facts)
 
 // The first who says how to reach the machine is heard; what it can take is the sum of all.
 void FixedHosts::Add(const HostSpec& spec, HostSlots& machine) const {
-  bool first = machine.host.empty();
-  if (first) machine.host = spec.name;
+  bool first = machine.slots == 0;
   if (machine.user.empty()) machine.user = spec.user;
   if (machine.port == 0) machine.port = spec.port;
-  machine.slots += spec.slots ? *spec.slots : facts_.default_slots();
+  // What another machine has is not known before we are there.
+  machine.slots += spec.slots ? *spec.slots : facts_.default_slots(machine.remote);
   if (first) {
     machine.max_slots = spec.max_slots;
   } else if (machine.max_slots && spec.max_slots) {
@@ -26,17 +25,18 @@ void FixedHosts::Add(const HostSpec& spec, HostSlots& machine) const {
 }
 
 Result<std::vector<HostSlots>> FixedHosts::Hosts() {
-  HostSlots machine;
+  std::vector<HostSlots> hosts;
   for (const HostSpec& spec : specs_) {
-    if (!facts_.is_this_machine(spec.name)) {
-      return InvalidArgument("host " + Printable(spec.name) +
-                             " is not this machine, and jobs on other hosts are not available "
-                             "yet; try -H localhost");
-    }
-    Add(spec, machine);
+    bool remote = !facts_.is_this_machine(spec.name);
+    auto known = std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& h) {
+      return h.remote == remote && (!remote || h.host == spec.name);
+    });
+    if (known == hosts.end())
+      known = hosts.insert(hosts.end(), {.host = spec.name, .remote = remote});
+    Add(spec, *known);
   }
-  if (machine.host.empty()) return InvalidArgument("no host was named; try -H localhost");
-  return std::vector<HostSlots>{machine};
+  if (hosts.empty()) return InvalidArgument("no host was named; try -H localhost");
+  return hosts;
 }
 
 std::vector<HostSlots> PlayHosts(const HostSlots& machine, uint32_t count) {

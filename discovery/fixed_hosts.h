@@ -14,14 +14,14 @@ namespace hvd {
 // What FixedHosts asks the world.
 struct MachineFacts {
   std::function<bool(const std::string&)> is_this_machine;
-  std::function<uint32_t()> default_slots;
+  std::function<uint32_t(bool remote)> default_slots;  // of a host without a number
 };
 
 class FixedHosts final : public HostSource {
  public:
   FixedHosts(std::vector<HostSpec> specs, MachineFacts facts);
 
-  // This machine under its first name, with the slots of all its names. Refuses names of other machines.
+  // In the order in which they were named first. This machine goes by its first name, with the slots of all its names.
   Result<std::vector<HostSlots>> Hosts() override;
 
  private:

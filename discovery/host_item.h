@@ -20,7 +20,8 @@ struct HostItem {
   std::optional<uint32_t> slots;
 };
 
-// `slots_said`: elsewhere, as in "[::1]:443 slots=2"; then "[host]:4" can only be a port. More than `limit` names are refused.
+// `slots_said`: elsewhere, as in "[::1]:443 slots=2"; then "[host]:4" can only be a port. More than `limit` names are
+// refused.
 Result<HostItem> ParseHostItem(std::string_view text, bool slots_said, size_t limit);
 
 // The numbers and the name that may stand on their own, too. `whole` is quoted in the message.

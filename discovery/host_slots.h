@@ -11,9 +11,10 @@ namespace hvd {
 struct HostSlots {
   std::string host;
   uint32_t slots = 0;
-  std::string user;                   // "": not said
-  uint16_t port = 0;                  // of ssh; 0: not said
-  std::optional<uint32_t> max_slots;  // not said: as many as there are slots
+  std::string user = {};                   // "": not said
+  uint16_t port = 0;                       // of ssh; 0: not said
+  std::optional<uint32_t> max_slots = {};  // not said: as many as there are slots
+  bool remote = false;                     // not this machine
 
   bool operator==(const HostSlots&) const = default;
 };

@@ -50,6 +50,16 @@ Status Take(Result<T> value, std::optional<T>& place) {
   return Status::Ok();
 }
 
+// binding=, ifname= and others are no business of ours, but a slip is.
+Status CheckForeignWord(std::string_view word, std::string_view name) {
+  std::vector<std::string_view> ours;
+  for (const KeyName& key : kKeyNames) ours.push_back(key.name);
+  std::string_view nearest = NearestOf(name, ours);
+  if (nearest.empty()) return Status::Ok();
+  return InvalidArgument(Quoted(word) + " is not understood; did you mean " + std::string(nearest) +
+                         "=?");
+}
+
 Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
   size_t equals = word.find('=');
   if (equals == std::string_view::npos || equals == 0) {
@@ -61,15 +71,7 @@ Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
   std::string_view value = word.substr(equals + 1);
   const auto* known = std::find_if(kKeyNames.begin(), kKeyNames.end(),
                                    [&](const KeyName& key) { return key.name == name; });
-  if (known == kKeyNames.end()) {
-    std::vector<std::string_view> names;
-    for (const KeyName& key : kKeyNames) names.push_back(key.name);
-    std::string_view nearest = NearestOf(name, names);
-    if (nearest.empty())
-      return Status::Ok();  // binding=, ifname= and others that are no business of ours
-    return InvalidArgument(Quoted(word) + " is not understood; did you mean " +
-                           std::string(nearest) + "=?");
-  }
+  if (known == kKeyNames.end()) return CheckForeignWord(word, name);
   switch (known->key) {
     case Key::kSlots:
       if (said.slots) return SaidTwice("number of slots", host);

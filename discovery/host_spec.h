@@ -27,11 +27,12 @@ struct HostSpec {
 
 inline constexpr uint32_t kMaxSlots = 65'536;
 
-// "a:4,b,bob@c:2,[::1]:2222:2,node[01-16]:8". A name that comes more than once and without a number has one slot each time.
+// "a:4,b,bob@c:2,[::1]:2222:2,node[01-16]:8". A name that comes more than once and without a number has one slot each
+// time.
 Result<std::vector<HostSpec>> ParseHostList(std::string_view text);
 
-// One such host or range a line, then "slots=4", "max_slots=8", "user=bob", "port=2222"; other words of the form key=value are
-// left alone. "#" begins a comment. `file` is for the message.
+// One such host or range a line, then "slots=4", "max_slots=8", "user=bob", "port=2222"; other words of the form
+// key=value are left alone. "#" begins a comment. `file` is for the message.
 Result<std::vector<HostSpec>> ParseHostFile(std::string_view text, const std::string& file);
 
 // What -H was given can be the path of a host file instead of a list of hosts. A word with "/" is; a word alone that is

@@ -15,14 +15,6 @@ constexpr size_t kMaxSkipped = 20;  // sentences; a file that is none of these w
 constexpr size_t kHashBytes = 20;   // and as many of salt
 constexpr std::string_view kHashed = "|1|";
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string Lowered(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), Lower);
-  return lower;
-}
-
 // ---- names
 
 // "*" is any text, "?" any character. `name` is in lower case.

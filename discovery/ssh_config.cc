@@ -13,14 +13,6 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 
-std::string Lowered(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
-}
-
 template <typename T>
 std::optional<T> ParseNumber(std::string_view text) {
   T number = 0;

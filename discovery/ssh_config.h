@@ -82,8 +82,8 @@ struct SshConfig {
   bool operator==(const SshConfig&) const = default;
 };
 
-// `output` is what `ssh -G` wrote to stdout. The first value of a key wins, but for those that are lists; keys we do not
-// know are left alone. Not ok: it is no such output (no hostname, a port that is none).
+// `output` is what `ssh -G` wrote to stdout. The first value of a key wins, but for those that are lists; keys we do
+// not know are left alone. Not ok: it is no such output (no hostname, a port that is none).
 Result<SshConfig> ParseSshConfig(std::string_view output, const SshLocal& local);
 
 // The name and the port under which known_hosts has this host: HostKeyAlias stands alone, without a port (0).

@@ -1,14 +1,20 @@
-// Lines and words of the texts that this room reads. Views into what is passed in; a byte order mark and "\r" are no text.
+// Lines and words of the texts that this room reads. Views into what is passed in; a byte order mark and "\r" are no
+// text.
 #ifndef HVD_DISCOVERY_WORDS_H_
 #define HVD_DISCOVERY_WORDS_H_
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace hvd {
 
 std::string_view Trimmed(std::string_view text);
+
+// A to Z as a to z, whatever the locale.
+char Lower(char c);
+std::string Lowered(std::string_view text);
 
 // What blanks separate.
 std::vector<std::string_view> Words(std::string_view line);

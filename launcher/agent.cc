@@ -22,9 +22,12 @@
 #include "launcher/messages.h"
 #include "launcher/oom.h"
 #include "launcher/process_tree.h"
+#include "launcher/reach_proof.h"
+#include "launcher/start_job.h"
 #include "launcher/stdin_feeder.h"
 #include "launcher/worker_env.h"
 #include "runtime/base/log.h"
+#include "runtime/net/mesh_address.h"
 #include "runtime/net/stream.h"
 
 namespace hvd {
@@ -72,6 +75,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void Tell(const ToDriver& message);
   void Flush();
   void ScheduleTick();
+  void LookForDriver();
 
   // What the driver asks for.
   void On(StartJob start);
@@ -81,6 +85,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void On(const FinishJob& message);
   void On(const WorkerInput& message);
   void On(const KeyValue& message);
+  void On(ProveReach question);
 
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
@@ -119,7 +124,10 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   uint64_t oom_kills_before_ = oom_.Kills();
   bool killing_ = false;
   bool finishing_ = false, said_gone_ = false, orphaned_ = false;
+  bool paused_ = false;
   int code_ = kAgentFailed;
+  HeldPort master_port_ = HoldPort(/*everywhere=*/true);
+  std::unique_ptr<ReachProof> proof_;  // while the hosts look for each other
 };
 
 HostWorld WorldOf(const StartJob& start) {
@@ -165,7 +173,8 @@ std::string Agent::MeansInForce() const {
 int Agent::Run() {
   BecomeSubreaper();
   stream_.Attach(SteadyNow());
-  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce()});
+  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, ThisMachine(),
+                  master_port_.port});
   ScheduleTick();
   io_.run();
   return code_;
@@ -219,19 +228,55 @@ void Agent::ScheduleTick() {
     if (error) return;
     stream_.Tick(SteadyNow());
     Flush();
+    LookForDriver();
     ScheduleTick();
   });
 }
 
+// A driver that was cut off leaves a stream without an end. One that is stopped with its workers is not lost.
+void Agent::LookForDriver() {
+  if (start_.silence_limit_ms <= 0 || orphaned_ || paused_) return;
+  Duration limit = std::chrono::milliseconds(start_.silence_limit_ms);
+  if (SteadyNow() - stream_.last_heard() < limit) return;
+  OnDriverGone("nothing was heard of the driver for " +
+               std::to_string(start_.silence_limit_ms / 1000) + " s");
+}
+
 // ---- starting
+
+void Agent::On(ProveReach question) {
+  if (proof_ || started_) return;
+  proof_ = std::make_unique<ReachProof>(
+      std::move(question),
+      ReachProof::Owner{
+          [this](std::string key, std::string value) {
+            asio::post(io_,
+                       [this, put = PutKey{0, std::move(key), std::move(value)}] { Tell(put); });
+          },
+          [this](std::string key) {
+            asio::post(io_, [this, want = WantKey{0, std::move(key)}] { Tell(want); });
+          },
+          [this](ReachProven answer) {
+            asio::post(io_, [this, answer = std::move(answer)] {
+              Tell(answer);
+              proof_.reset();
+            });
+          }});
+}
 
 void Agent::On(StartJob start) {
   if (started_ || start.argv.empty()) return;
   started_ = true;
+  proof_.reset();  // workers are spawned by a process of one thread
   link_address_ = MakeLinkAddress(options_.job_id);
   start_ = std::move(start);
   slots_.resize(start_.slots.size());
   stream_.set_epoch(0);
+  if (start_.silence_limit_ms > 0) {  // the driver listens for as long as we do
+    stream_.set_heartbeat(std::min<Duration>(
+        StreamOptions().heartbeat, std::chrono::milliseconds(start_.silence_limit_ms / 5)));
+    ScheduleTick();
+  }
   ShareCores();
   epochs_.emplace(io_, *this, WorldOf(start_), start_.job_key,
                   "; why is in the last lines of hvdrun's output");
@@ -350,12 +395,16 @@ void Agent::On(const BreakEpoch& message) {
 }
 
 void Agent::On(const KeyValue& message) {
+  if (proof_ && message.epoch == 0) proof_->GiveValue(message.key, message.value);
   if (epochs_) epochs_->GiveValue(message.epoch, message.key, message.value);
 }
 
 // ---- ending
 
-void Agent::On(const SignalWorkers& message) { SignalAll(message.signal); }
+void Agent::On(const SignalWorkers& message) {
+  if (message.signal == SIGSTOP || message.signal == SIGCONT) paused_ = message.signal == SIGSTOP;
+  SignalAll(message.signal);
+}
 
 void Agent::SignalAll(int signal) {
   if (signal == SIGKILL) return KillAll();

@@ -16,6 +16,7 @@
 #include <span>
 #include <utility>
 
+#include "configs/message_text.h"
 #include "launcher/error_file.h"
 #include "launcher/fold.h"
 #include "launcher/job.h"
@@ -25,8 +26,10 @@
 #include "launcher/messages.h"
 #include "launcher/output.h"
 #include "launcher/output_files.h"
+#include "launcher/preamble.h"
 #include "launcher/progress.h"
 #include "launcher/progress_throttle.h"
+#include "launcher/reach_proof.h"
 #include "launcher/report.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_reader.h"
@@ -45,9 +48,6 @@ Duration Seconds(double seconds) {
 }
 
 constexpr int kCannotGoOn = 1;
-// An agent speaks at least once per heartbeat.
-constexpr int kSilentSeconds = 30;
-constexpr int kSecondsPerTick = 2;
 // How much of stdin may be on its way to the workers.
 constexpr uint64_t kInputWindow = 256 * 1024;
 
@@ -59,8 +59,11 @@ int NumberFromTest(const char* variable, int usual) {
   return value > 0 ? value : usual;
 }
 
-JobOptions JobOptionsOf(const Settings& settings) {
+JobOptions JobOptionsOf(const DriverOptions& driver) {
+  const Settings& settings = driver.settings;
   JobOptions options;
+  options.stages = driver.stage_limits;
+  options.prove_addresses = driver.several_machines();
   options.terminate_grace = Seconds(settings.terminate_grace_seconds);
   options.start_timeout = Seconds(settings.start_timeout_seconds);
   options.timeout = Seconds(settings.timeout_seconds);
@@ -70,43 +73,67 @@ JobOptions JobOptionsOf(const Settings& settings) {
   return options;
 }
 
+// An agent speaks at least once per heartbeat; one that is silent for the limit is lost.
+struct Heartbeat {
+  Duration every = std::chrono::seconds(2);
+  int limit_seconds = 0;
+};
+
+// Nothing can be cut off on this machine: only an agent that is stopped is silent here, and it may be continued.
+constexpr int kSilentSecondsHere = 30;
+
+Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
+  Heartbeat heartbeat;
+  int limit = kSilentSecondsHere;
+  if (options.hosts[host].remote) {
+    limit = std::max(1, static_cast<int>(options.settings.heartbeat_timeout_seconds));
+    heartbeat.every = std::min<Duration>(heartbeat.every, std::chrono::milliseconds(limit * 200));
+  }
+  heartbeat.limit_seconds = NumberFromTest("HVD_TEST_SILENT_SECONDS", limit);
+  return heartbeat;
+}
+
 class Driver;
 
 // One host as the driver sees it: a channel and the stream in it.
 class HostLine final : public ChannelObserver {
  public:
-  HostLine(Driver& driver, uint32_t host, uint64_t job, std::unique_ptr<HostChannel> channel);
+  HostLine(Driver& driver, uint32_t host, uint64_t job, HostWay way, Heartbeat heartbeat);
 
   void Open();
   void Tell(const ToAgent& message);
   void ReturnCredit(size_t count);
   void Tick();
-  TimePoint NextTick() const { return stream_.NextTick(); }
+  TimePoint NextTick() const { return std::min(stream_.NextTick(), next_look_); }
   void Cut() { channel_->Kill(); }
+  // Gives the host up, with a reason of our own.
+  void Break(const std::string& reason);
 
-  void OnStage(ChannelStage) override {}
+  void OnStage(ChannelStage stage) override;
   void OnBytes(std::string_view bytes) override;
   void OnWritable() override { Flush(); }
   void OnEnd(const ChannelEnd& end) override;
 
  private:
   void Flush();
-  void Break(const std::string& reason);
 
   Driver& driver_;
   uint32_t host_;
   Stream stream_;
   std::unique_ptr<HostChannel> channel_;
-  bool gone_ = false;  // the agent said that it is done
+  Preamble preamble_;
+  bool started_ = false;  // the agent has its part of the job
+  bool gone_ = false;     // the agent said that it is done
   bool ended_ = false;
-  int silent_ticks_ = 0;
-  int silent_seconds_ = NumberFromTest("HVD_TEST_SILENT_SECONDS", kSilentSeconds);
+  int silent_looks_ = 0;
+  TimePoint next_look_ = SteadyNow();
+  Heartbeat heartbeat_;
   std::string broken_;  // why this side gave the stream up
 };
 
 class Driver {
  public:
-  Driver(DriverOptions options, const ChannelMaker& make_channel);
+  Driver(DriverOptions options, const WayMaker& make_way);
 
   int Run();
   void Happens(const JobEvent& event);
@@ -118,6 +145,10 @@ class Driver {
  private:
   void WriteErrorFileIfFailed();
   void Do(const JobAction& action);
+  void OnReady(uint32_t host, const AgentReady& ready);
+  void AskForProof(uint32_t host);
+  void OnProven(uint32_t host, const ReachProven& proven);
+  void StartAll();
   void TellAll(const ToAgent& message);
   void HandleSignals();
   void WaitForSignals();
@@ -165,6 +196,7 @@ class Driver {
   };
   std::vector<Written> written_;
   std::vector<std::unique_ptr<HostLine>> hosts_;
+  std::vector<uint32_t> free_ports_;  // by host
   // Last: their threads post to io_ and use hosts_.
   std::unique_ptr<OutputWriter> writers_[2];
   std::unique_ptr<OutputFiles> files_;
@@ -175,15 +207,20 @@ class Driver {
 
 // ---- HostLine
 
-StreamOptions StreamOptionsOf(uint64_t job) {
+StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
   StreamOptions options;
   options.job = job;
+  options.heartbeat = heartbeat;
   return options;
 }
 
-HostLine::HostLine(Driver& driver, uint32_t host, uint64_t job,
-                   std::unique_ptr<HostChannel> channel)
-    : driver_(driver), host_(host), stream_(StreamOptionsOf(job)), channel_(std::move(channel)) {}
+HostLine::HostLine(Driver& driver, uint32_t host, uint64_t job, HostWay way, Heartbeat heartbeat)
+    : driver_(driver),
+      host_(host),
+      stream_(StreamOptionsOf(job, heartbeat.every)),
+      channel_(std::move(way.channel)),
+      preamble_(std::move(way.greeting)),
+      heartbeat_(heartbeat) {}
 
 void HostLine::Open() {
   stream_.Attach(SteadyNow());
@@ -194,6 +231,7 @@ void HostLine::Open() {
 void HostLine::Tell(const ToAgent& message) {
   if (ended_) return;
   if (const auto* begin = std::get_if<BeginEpoch>(&message)) stream_.set_epoch(begin->epoch);
+  if (std::holds_alternative<StartJob>(message)) started_ = true;
   stream_.SendControl(EncodeToAgent(message));
   Flush();
 }
@@ -203,12 +241,18 @@ void HostLine::ReturnCredit(size_t count) {
   Flush();
 }
 
+// Silence is counted in our own looks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
 void HostLine::Tick() {
-  stream_.Tick(SteadyNow());
+  const TimePoint now = SteadyNow();
+  if (now >= stream_.NextTick()) stream_.Tick(now);
   Flush();
-  // Counted in our own ticks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
-  if (!ended_ && ++silent_ticks_ == silent_seconds_ / kSecondsPerTick)
-    Break("its agent has been silent for " + std::to_string(silent_seconds_) + " s");
+  if (now < next_look_) return;
+  next_look_ = now + heartbeat_.every;
+  if (ended_ || !started_) return;  // before that the stages have their limits
+  const Duration limit = std::chrono::seconds(heartbeat_.limit_seconds);
+  const Duration silent = heartbeat_.every * ++silent_looks_;
+  if (silent >= limit && silent < limit + heartbeat_.every)
+    Break("its agent has been silent for " + std::to_string(heartbeat_.limit_seconds) + " s");
 }
 
 void HostLine::Flush() {
@@ -222,8 +266,23 @@ void HostLine::Flush() {
   }
 }
 
+void HostLine::OnStage(ChannelStage stage) {
+  bool greets = stage == ChannelStage::kRunning && !preamble_.over();
+  driver_.Happens(HostEntered{host_, greets ? HostStage::kExec : StageOf(stage)});
+}
+
 void HostLine::OnBytes(std::string_view bytes) {
-  silent_ticks_ = 0;
+  silent_looks_ = 0;
+  if (!preamble_.over()) {
+    std::optional<std::string> rest = preamble_.Take(bytes);
+    if (!rest) {
+      if (preamble_.too_long())
+        Break("its shell says more than an agent would: " + preamble_.said());
+      return;
+    }
+    driver_.Happens(HostEntered{host_, HostStage::kHello});
+    return OnBytes(*rest);
+  }
   Status status = stream_.Receive(bytes, SteadyNow());
   while (std::optional<StreamMessage> message = stream_.Next()) {
     if (std::optional<WorkerOutputView> output = PeekOutput(message->bytes)) {
@@ -256,8 +315,12 @@ void HostLine::Break(const std::string& reason) {
 void HostLine::OnEnd(const ChannelEnd& end) {
   ended_ = true;
   if (gone_) return driver_.Happens(AgentFinished{host_});
+  if (!stream_.greeted() && end.stage != ChannelStage::kClosed)
+    driver_.Happens(HostEntered{host_, StageOf(end.stage)});  // it knows better where that was
   std::string reason = !broken_.empty() ? broken_ : end.reason;
   if (reason.empty()) reason = "its agent ended before the job";
+  if (!preamble_.over() && !preamble_.said().empty())
+    reason += " (its shell says: " + preamble_.said() + ")";
   driver_.Happens(AgentLost{host_, reason});
 }
 
@@ -277,12 +340,12 @@ PrefixStyle StyleOf(const DriverOptions& options, int fd) {
   return style;
 }
 
-Driver::Driver(DriverOptions options, const ChannelMaker& make_channel)
+Driver::Driver(DriverOptions options, const WayMaker& make_way)
     : options_(std::move(options)),
       signals_(io_),
       deadline_timer_(io_),
       heartbeat_timer_(io_),
-      state_(options_.plan, JobOptionsOf(options_.settings)),
+      state_(options_.plan, JobOptionsOf(options_)),
       prefixers_{LinePrefixer(OutputStream::kStdout, StyleOf(options_, STDOUT_FILENO)),
                  LinePrefixer(OutputStream::kStderr, StyleOf(options_, STDERR_FILENO))},
       held_timer_(io_),
@@ -290,8 +353,8 @@ Driver::Driver(DriverOptions options, const ChannelMaker& make_channel)
       written_(options_.plan.hosts.size()) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
   for (uint32_t host = 0; host < options_.plan.hosts.size(); ++host) {
-    hosts_.push_back(std::make_unique<HostLine>(*this, host, job + host,
-                                                make_channel(io_, options_.plan.hosts[host])));
+    hosts_.push_back(std::make_unique<HostLine>(*this, host, job + host, make_way(io_, host),
+                                                HeartbeatOf(options_, host)));
   }
   for (int i = 0; i < 2; ++i) {
     writers_[i] =
@@ -323,7 +386,6 @@ int Driver::Run() {
   Happens(Begun{});
   for (uint32_t host = 0; host < hosts_.size(); ++host) {
     hosts_[host]->Open();
-    hosts_[host]->Tell(StartJobFor(options_, host));
   }
   ScheduleHeartbeat();
   ReadInput();
@@ -354,7 +416,9 @@ void Driver::OnMessage(uint32_t host, ToDriver message) {
           Verbose("agent on host " + options_.plan.hosts[host] + ": pid " + std::to_string(m.pid) +
                   ", warden " + std::to_string(m.warden_pid) +
                   "; nothing is left behind by means of: " + m.means);
-          Happens(AgentIsReady{host});
+          OnReady(host, m);
+        } else if constexpr (std::is_same_v<M, ReachProven>) {
+          OnProven(host, m);
         } else if constexpr (std::is_same_v<M, AgentNote>) {
           Verbose("host " + options_.plan.hosts[host] + ": " + m.text);
         } else if constexpr (std::is_same_v<M, InputTaken>) {
@@ -444,6 +508,55 @@ void Driver::ScheduleProgress() {
   });
 }
 
+// ---- hosts that get ready
+
+void Driver::OnReady(uint32_t host, const AgentReady& ready) {
+  if (ready.version != HVD_VERSION) {
+    return hosts_[host]->Break("it has hvdrun " + Printable(ready.version) +
+                               " and this is hvdrun " HVD_VERSION
+                               "; install the same version there");
+  }
+  free_ports_.resize(hosts_.size());
+  free_ports_[host] = ready.free_port;
+  Happens(AgentIsReady{host});
+}
+
+void Driver::AskForProof(uint32_t host) {
+  ProveReach question;
+  question.job_key = options_.job_key;
+  question.host = host;
+  question.others = ProofPartners(host, static_cast<uint32_t>(hosts_.size()));
+  for (uint32_t other : question.others) question.names.push_back(options_.plan.hosts[other]);
+  question.interfaces = options_.interfaces;
+  question.first_port = options_.first_port;
+  question.last_port = options_.last_port;
+  hosts_[host]->Tell(question);
+}
+
+// Where the others reached a host is where its ranks will listen.
+void Driver::OnProven(uint32_t host, const ReachProven& proven) {
+  std::vector<uint32_t> others = ProofPartners(host, static_cast<uint32_t>(hosts_.size()));
+  for (size_t i = 0; i < std::min(others.size(), proven.addresses.size()); ++i) {
+    const std::string& address = proven.addresses[i];
+    std::vector<std::string>& known = options_.hosts[others[i]].addresses;
+    if (address.empty() || std::find(known.begin(), known.end(), address) != known.end()) continue;
+    known.push_back(address);
+    Verbose("host " + options_.plan.hosts[others[i]] + " is reached at " + address + " by " +
+            options_.plan.hosts[host]);
+  }
+  Happens(HostProven{host, proven.trouble});
+}
+
+void Driver::StartAll() {
+  if (options_.several_machines()) {
+    const std::vector<std::string>& first = options_.hosts[0].addresses;
+    if (!first.empty()) options_.master_address = first[0];
+    options_.master_port = free_ports_[0];
+  }
+  for (uint32_t host = 0; host < hosts_.size(); ++host)
+    hosts_[host]->Tell(StartJobFor(options_, host));
+}
+
 // The terminal has stdout, too: the line is gone before that goes on, unless the terminal is stopped.
 void Driver::EndProgress() {
   if (!progress_) return;
@@ -497,6 +610,12 @@ void Driver::Do(const JobAction& action) {
         using A = std::decay_t<decltype(a)>;
         if constexpr (std::is_same_v<A, EndRun>) {
           io_.stop();
+        } else if constexpr (std::is_same_v<A, ProveAddresses>) {
+          for (uint32_t host = 0; host < hosts_.size(); ++host) AskForProof(host);
+        } else if constexpr (std::is_same_v<A, StartWorkers>) {
+          StartAll();
+        } else if constexpr (std::is_same_v<A, CutHost>) {
+          hosts_[a.host]->Cut();
         } else if constexpr (std::is_same_v<A, CutChannels>) {
           for (auto& host : hosts_) host->Cut();
         } else if constexpr (std::is_same_v<A, TellUser>) {
@@ -626,10 +745,16 @@ void Driver::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
 
 }  // namespace
 
-int RunJob(DriverOptions options, const ChannelMaker& make_channel) {
+bool DriverOptions::several_machines() const {
+  bool remote =
+      std::any_of(hosts.begin(), hosts.end(), [](const DriverHost& h) { return h.remote; });
+  return remote && hosts.size() > 1;
+}
+
+int RunJob(DriverOptions options, const WayMaker& make_way) {
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    Driver driver(std::move(options), make_channel);
+    Driver driver(std::move(options), make_way);
     return driver.Run();
   } catch (const std::exception& failure) {  // out of descriptors, threads or memory
     WriteAll(STDERR_FILENO, std::string("hvdrun: it cannot go on, so all ranks were ended: ") +

@@ -11,10 +11,17 @@
 
 #include "configs/settings.h"
 #include "launcher/host_channel.h"
+#include "launcher/host_stages.h"
 #include "launcher/plan.h"
 #include "launcher/prefix.h"
 
 namespace hvd {
+
+// A host of the plan, beyond its name.
+struct DriverHost {
+  bool remote = false;                 // not this machine
+  std::vector<std::string> addresses;  // where its ranks listen for others; known once proven
+};
 
 struct DriverOptions {
   std::string job_id, job_key;
@@ -24,16 +31,28 @@ struct DriverOptions {
   std::vector<std::string> environment;  // "NAME=value"
   std::string directory;
   std::vector<std::string> given_environment;  // "NAME=value", from --env-file and -x
-  uint32_t master_port = 0;                    // for torch.distributed; 0: none
+  std::string master_address;                  // for torch.distributed; empty: this machine
+  uint32_t master_port = 0;                    // 0: none
+  std::vector<DriverHost> hosts;               // by host of the plan
+  std::vector<std::string> interfaces;         // for what hosts say to each other; empty: all
+  uint16_t first_port = 0, last_port = 0;      // both 0: any
+  StageLimits stage_limits = StageLimits::Default();
   PrefixTemplate prefix = PrefixTemplate::Default();
+
+  // The ranks of different hosts need the network.
+  bool several_machines() const;
 };
 
-// Makes the channel to the agent of a host.
-using ChannelMaker =
-    std::function<std::unique_ptr<HostChannel>(asio::io_context&, const std::string& host)>;
+struct HostWay {
+  std::unique_ptr<HostChannel> channel;
+  std::string
+      greeting;  // what comes before the agent's first byte, after whatever a shell says; empty: nothing does
+};
+// Makes the way to the agent of a host of the plan.
+using WayMaker = std::function<HostWay(asio::io_context&, uint32_t host)>;
 
 // Returns hvdrun's exit code when nothing of the job is left.
-int RunJob(DriverOptions options, const ChannelMaker& make_channel);
+int RunJob(DriverOptions options, const WayMaker& make_way);
 
 }  // namespace hvd
 

@@ -57,7 +57,8 @@ const char* KindName(JobFailure::Kind kind) {
   switch (kind) {
     case JobFailure::Kind::kRank: return "rank";
     case JobFailure::Kind::kCommand: return "command";
-    case JobFailure::Kind::kHost: return "host";
+    case JobFailure::Kind::kHost:
+    case JobFailure::Kind::kHosts: return "host";
     case JobFailure::Kind::kInterrupt: return "interrupt";
     case JobFailure::Kind::kTimeout: return "timeout";
     case JobFailure::Kind::kInternal: return "internal";
@@ -160,7 +161,8 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
     json.Text("report", Report(state));
     std::optional<uint32_t> cause = FirstFailedRank(state);
     if (state.failure->kind == JobFailure::Kind::kRank && cause) AddRank(json, state, *cause);
-    if (state.failure->kind == JobFailure::Kind::kHost) {
+    if (state.failure->kind == JobFailure::Kind::kHost ||
+        state.failure->kind == JobFailure::Kind::kHosts) {
       json.Text("host", state.plan.hosts[state.failure->host]);
     }
     if (state.failure->kind == JobFailure::Kind::kInterrupt) {

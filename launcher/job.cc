@@ -66,7 +66,9 @@ class Stepper {
   Stepper(JobState& state, TimePoint now) : state_(state), now_(now) {}
 
   void On(const Begun&);
-  void On(const AgentIsReady&) {}
+  void On(const HostEntered& event);
+  void On(const AgentIsReady& event);
+  void On(const HostProven& event);
   void On(const AgentLost& event);
   void On(const AgentFinished& event);
   void On(const Interrupted& event);
@@ -88,6 +90,8 @@ class Stepper {
   void Do(auto action) { decision_.actions.emplace_back(std::move(action)); }
   void Because(std::string reason) { decision_.reason = std::move(reason); }
 
+  void LookAtHosts();
+  void EndOpening();
   void BeginWhenAllWait();
   void BreakWaiting(uint32_t rank);
   void SayWhoIsMissing();
@@ -105,10 +109,66 @@ class Stepper {
 };
 
 void Stepper::On(const Begun&) {
-  state_.deadline = now_ + state_.options.start_timeout;
+  state_.stages.Begin(now_);
   if (state_.options.timeout > Duration::zero()) {
     state_.timeout_at = now_ + state_.options.timeout;
   }
+}
+
+void Stepper::On(const HostEntered& event) {
+  if (state_.phase != JobPhase::kOpening) return;
+  state_.stages.Enter(event.host, event.stage, now_);
+  Because("host " + state_.plan.hosts[event.host] + ": " + StageText(event.stage));
+}
+
+void Stepper::On(const AgentIsReady& event) {
+  if (state_.phase != JobPhase::kOpening) return;
+  bool prove = state_.options.prove_addresses;
+  state_.stages.Enter(event.host, prove ? HostStage::kThere : HostStage::kReady, now_);
+  if (!prove || !state_.stages.All(HostStage::kThere)) return LookAtHosts();
+  for (uint32_t host = 0; host < state_.host_open.size(); ++host)
+    state_.stages.Enter(host, HostStage::kProof, now_);
+  Do(ProveAddresses{});
+}
+
+void Stepper::On(const HostProven& event) {
+  if (state_.phase != JobPhase::kOpening) return;
+  if (event.trouble.empty()) {
+    state_.stages.Enter(event.host, HostStage::kReady, now_);
+  } else {
+    state_.stages.Fail(event.host, event.trouble, now_);
+  }
+  LookAtHosts();
+}
+
+// While the job is opening: is there something to do about its hosts?
+void Stepper::LookAtHosts() {
+  if (state_.stages.All(HostStage::kReady)) {
+    state_.phase = JobPhase::kStarting;
+    state_.deadline = now_ + state_.options.start_timeout;
+    Do(StartWorkers{});
+    return Because("all hosts are ready");
+  }
+  if (!state_.stages.Lost(now_)) return;
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kHosts;
+  failure.host = state_.stages.first_failed();
+  failure.reason = state_.stages.Report(state_.plan.hosts);
+  Fail(std::move(failure), "a host cannot be used");
+}
+
+// Nothing of the user's runs yet: agents that are there end, the others are given up.
+void Stepper::EndOpening() {
+  for (RankRecord& rank : state_.ranks) rank.phase = RankPhase::kEnded;
+  state_.phase = JobPhase::kFinishing;
+  state_.deadline = now_ + state_.options.finish_limit;
+  Do(FinishJob{});
+  for (uint32_t host = 0; host < state_.host_open.size(); ++host) {
+    HostStage stage = state_.stages.stage(host);
+    bool greeted = stage >= HostStage::kProof && stage <= HostStage::kReady;
+    if (state_.host_open[host] && !greeted) Do(CutHost{host});
+  }
+  EndWhenAllClosed();
 }
 
 void Stepper::On(const WorkerStarted& event) {
@@ -257,6 +317,7 @@ void Stepper::Fail(JobFailure failure, std::string reason) {
   state_.failure = std::move(failure);
   if (state_.phase == JobPhase::kStopping) return;
   Because(std::move(reason));
+  if (state_.phase == JobPhase::kOpening) return EndOpening();
   // Ranks that shared an epoch learn from the page what happened and may say it; the others have nothing to say.
   if (rank_failed && state_.epoch > 0) {
     state_.phase = JobPhase::kStopping;
@@ -297,7 +358,10 @@ void Stepper::On(const Interrupted& event) {
     failure.signal = event.signal;
     state_.failure = std::move(failure);
   }
-  if (state_.interrupts == 1) {
+  if (state_.phase == JobPhase::kOpening) {
+    EndOpening();
+    Because("asked to end by signal " + std::to_string(event.signal));
+  } else if (state_.interrupts == 1) {
     if (!state_.terminating) Terminate();
     Because("asked to end by signal " + std::to_string(event.signal));
   } else if (!state_.killing) {
@@ -319,6 +383,7 @@ void Stepper::On(const Resumed&) {
   for (std::optional<TimePoint>* time : {&state_.deadline, &state_.timeout_at}) {
     if (*time && **time < TimePoint::max() - away) **time += away;
   }
+  state_.stages.Shift(away);
   if (state_.init_watch) {
     state_.init_watch->since += away;
     state_.init_watch->next += away;
@@ -342,6 +407,12 @@ void Stepper::TimeOut() {
 void Stepper::On(const Tick&) {
   if (state_.timeout_at && now_ >= *state_.timeout_at) TimeOut();
   if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next) SayWhoIsMissing();
+  if (state_.phase == JobPhase::kOpening) {
+    state_.stages.Expire(now_);
+    std::string slow = state_.stages.TakeSlow(state_.plan.hosts, now_);
+    if (!slow.empty()) Do(TellUser{"the job has not started yet; " + slow});
+    return LookAtHosts();
+  }
   if (!state_.deadline || now_ < *state_.deadline) return;
   state_.deadline.reset();
   if (state_.phase == JobPhase::kStarting) {
@@ -398,6 +469,10 @@ void Stepper::On(const AgentFinished& event) {
 void Stepper::On(const AgentLost& event) {
   if (!state_.host_open[event.host]) return;
   state_.host_open[event.host] = false;
+  if (state_.phase == JobPhase::kOpening) {
+    state_.stages.Fail(event.host, event.reason, now_);
+    return LookAtHosts();
+  }
   for (const Placement& place : state_.plan.ranks) {
     if (place.host != event.host) continue;
     RankRecord& rank = state_.ranks[place.rank];
@@ -416,7 +491,7 @@ void Stepper::On(const AgentLost& event) {
 }  // namespace
 
 std::optional<TimePoint> JobState::NextTick() const {
-  std::optional<TimePoint> next = deadline;
+  std::optional<TimePoint> next = phase == JobPhase::kOpening ? stages.deadline() : deadline;
   if (timeout_at && (!next || *timeout_at < *next)) next = timeout_at;
   if (init_watch && (!next || init_watch->next < *next)) next = init_watch->next;
   return next;

@@ -1,7 +1,10 @@
 // The life of a job as one state machine: events in, actions and a reason out. No descriptors, no threads, no clock of
 // its own; the driver (driver.cc) turns the world into events and actions into the world.
 //
-//   starting -> running -> [stopping] -> finishing -> done
+//   opening -> starting -> running -> [stopping] -> finishing -> done
+//
+// While it is opening, hosts get ready (host_stages.h) and nothing of the user's runs. The first host that fails ends it,
+// once the others have shown how they fare.
 //
 // A static job is one epoch after another with the same members: the driver begins epoch g + 1 when every rank has asked
 // for it, and a rank that is lost or fails ends the job (its minimum is its size).
@@ -14,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "launcher/host_stages.h"
 #include "launcher/messages.h"
 #include "launcher/plan.h"
 #include "runtime/base/clock.h"
@@ -24,6 +28,8 @@ struct JobOptions {
   Duration terminate_grace = std::chrono::seconds(3);  // from SIGTERM to SIGKILL
   // How long ranks that lost a peer may go on by themselves, so that they can say what happened to them.
   Duration survivor_grace = std::chrono::seconds(1);
+  StageLimits stages = StageLimits::Default();
+  bool prove_addresses = false;  // between the hosts, before anything is started
   Duration start_timeout = std::chrono::seconds(30);  // until all workers are started
   // How long agents may take to end everything after SIGKILL; then their channels are cut.
   Duration finish_limit = std::chrono::seconds(3);
@@ -32,7 +38,7 @@ struct JobOptions {
   Duration init_watch = std::chrono::seconds(10);
 };
 
-enum class JobPhase { kStarting, kRunning, kStopping, kFinishing, kDone };
+enum class JobPhase { kOpening, kStarting, kRunning, kStopping, kFinishing, kDone };
 enum class RankPhase { kStarting, kRunning, kEnded };
 
 struct RankRecord {
@@ -53,12 +59,12 @@ struct RankRecord {
 
 // What the job failed of, once it failed.
 struct JobFailure {
-  enum class Kind { kRank, kCommand, kHost, kInterrupt, kTimeout, kInternal };
+  enum class Kind { kRank, kCommand, kHost, kHosts, kInterrupt, kTimeout, kInternal };
   Kind kind = Kind::kRank;
   int exit_code = 1;
   uint32_t rank = 0;   // kRank, kCommand
-  uint32_t host = 0;   // kHost
-  std::string reason;  // kCommand, kHost, kInternal: a sentence
+  uint32_t host = 0;   // kHost; kHosts: the first of them
+  std::string reason;  // kCommand, kHost, kInternal: a sentence; kHosts: the report on all hosts
   int signal = 0;      // kInterrupt
 };
 
@@ -67,12 +73,14 @@ struct JobState {
       : plan(std::move(the_plan)),
         options(the_options),
         ranks(plan.size()),
+        stages(plan.hosts.size(), options.stages),
         host_open(plan.hosts.size(), true) {}
 
   Plan plan;
   JobOptions options;
-  JobPhase phase = JobPhase::kStarting;
+  JobPhase phase = JobPhase::kOpening;
   std::vector<RankRecord> ranks;
+  HostStages stages;
   std::vector<bool> host_open;  // the agent there was not reported gone
   uint64_t epoch = 0;           // the last one begun
   std::optional<JobFailure> failure;
@@ -96,8 +104,18 @@ struct JobState {
 
 // ---- events
 
+struct HostEntered {
+  uint32_t host = 0;
+  HostStage stage = HostStage::kResolve;
+};
+// Its agent said hello.
 struct AgentIsReady {
   uint32_t host = 0;
+};
+// It reaches the hosts that it will talk to; not empty: it does not, and why.
+struct HostProven {
+  uint32_t host = 0;
+  std::string trouble;
 };
 struct AgentLost {
   uint32_t host = 0;
@@ -115,20 +133,25 @@ struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
 struct Resumed {};  // it goes on; the time between does not count
 
 // The agents' messages are events as they are.
-using JobEvent =
-    std::variant<Begun, AgentIsReady, AgentLost, AgentFinished, Interrupted, Tick, Paused, Resumed,
-                 WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited>;
+using JobEvent = std::variant<Begun, HostEntered, AgentIsReady, HostProven, AgentLost,
+                              AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
+                              WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited>;
 
 // ---- actions: what to tell every agent that is still there
 
+struct ProveAddresses {};  // all agents are there: have them look for each other
+struct StartWorkers {};    // all hosts are ready: give every agent its part of the job
+struct CutHost {           // give up a host that did not get ready
+  uint32_t host = 0;
+};
 struct CutChannels {};  // kill the agents that do not end
 struct EndRun {};       // everything is over: print the report, return the code
 struct TellUser {       // a line for the screen, whether --verbose or not
   std::string sentence;
 };
 
-using JobAction =
-    std::variant<BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, CutChannels, EndRun, TellUser>;
+using JobAction = std::variant<ProveAddresses, StartWorkers, BeginEpoch, BreakEpoch, SignalWorkers,
+                               FinishJob, CutHost, CutChannels, EndRun, TellUser>;
 
 struct Decision {
   std::vector<JobAction> actions;

@@ -60,7 +60,7 @@ void Fields(auto& f, M& m) {
     f(m.environment), f(m.worker_environment), f(m.terminate_grace_ms), f(m.driver_grace_ms);
     f(m.given_environment), f(m.master_address), f(m.master_port), f(m.omp_threads);
     f(m.machine_part), f(m.machine_parts), f(m.bind_to), f(m.stdin_to), f(m.layout);
-    f(m.listen_addresses), f(m.first_port), f(m.last_port);
+    f(m.listen_addresses), f(m.first_port), f(m.last_port), f(m.silence_limit_ms);
   } else if constexpr (kIs<BeginEpoch, M>) {
     f(m.epoch);
   } else if constexpr (kIs<BreakEpoch, M>) {
@@ -68,7 +68,7 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<SignalWorkers, M>) {
     f(m.signal);
   } else if constexpr (kIs<AgentReady, M>) {
-    f(m.pid), f(m.warden_pid), f(m.means);
+    f(m.pid), f(m.warden_pid), f(m.means), f(m.version), f(m.machine), f(m.free_port);
   } else if constexpr (kIs<WorkerStarted, M>) {
     f(m.rank), f(m.pid);
   } else if constexpr (kIs<WorkerNotStarted, M>) {
@@ -86,6 +86,11 @@ void Fields(auto& f, M& m) {
     f(m.rank), f(m.stream), f(m.bytes);
   } else if constexpr (kIs<KeyValue, M> || kIs<PutKey, M>) {
     f(m.epoch), f(m.key), f(m.value);
+  } else if constexpr (kIs<ProveReach, M>) {
+    f(m.job_key), f(m.host), f(m.others), f(m.names), f(m.interfaces), f(m.first_port);
+    f(m.last_port);
+  } else if constexpr (kIs<ReachProven, M>) {
+    f(m.trouble), f(m.addresses);
   } else if constexpr (kIs<WantKey, M>) {
     f(m.epoch), f(m.key);
   } else if constexpr (kIs<WorkerInput, M>) {

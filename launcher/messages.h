@@ -59,6 +59,8 @@ struct StartJob {
   StdinTo stdin_to = StdinTo::kNone;
   int64_t terminate_grace_ms = 0;
   int64_t driver_grace_ms = 0;
+  int64_t silence_limit_ms =
+      0;  // so long without a word of the driver, and it is lost; 0: for ever
   std::vector<std::string> listen_addresses;  // where workers listen for those on other hosts
   uint16_t first_port = 0, last_port = 0;     // both 0: any
 };
@@ -81,6 +83,15 @@ struct FinishJob {};
 struct WorkerInput {
   std::string bytes;
 };
+// Find out whether the named hosts can be reached. Their listeners are told through the directory of epoch 0.
+struct ProveReach {
+  std::string job_key;
+  uint32_t host = 0;  // the number of this one
+  std::vector<uint32_t> others;
+  std::vector<std::string> names;       // of the others
+  std::vector<std::string> interfaces;  // to use; empty: all
+  uint16_t first_port = 0, last_port = 0;
+};
 // An entry of the epoch's directory that the agent wanted.
 struct KeyValue {
   uint64_t epoch = 0;
@@ -89,9 +100,13 @@ struct KeyValue {
 
 // ---- agent to driver
 
+// The first message: the agent and its host.
 struct AgentReady {
   int32_t pid = 0, warden_pid = 0;
-  std::string means;  // how this agent makes sure that nothing is left behind
+  std::string means;    // how this agent makes sure that nothing is left behind
+  std::string version;  // of its hvdrun
+  std::string machine;  // boot and network namespace: tells hosts apart, whatever they are called
+  uint32_t free_port = 0;  // held by the agent for MASTER_PORT; 0: none
 };
 struct WorkerStarted {
   uint32_t rank = 0;
@@ -149,6 +164,11 @@ struct WantKey {
   uint64_t epoch = 0;
   std::string key;
 };
+// The answer to ProveReach: what is in the way, or at which address each of the others answered.
+struct ReachProven {
+  std::string trouble;
+  std::vector<std::string> addresses;  // numeric, without a port
+};
 // A sentence for --verbose.
 struct AgentNote {
   std::string text;
@@ -156,11 +176,11 @@ struct AgentNote {
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
 
-using ToAgent =
-    std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, WorkerInput, KeyValue>;
-using ToDriver =
-    std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
-                 WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey>;
+using ToAgent = std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob,
+                             WorkerInput, KeyValue, ProveReach>;
+using ToDriver = std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft,
+                              RankLost, WorkerExited, WorkerOutput, InputTaken, AgentNote,
+                              AgentGone, PutKey, WantKey, ReachProven>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -110,6 +110,7 @@ std::string Report(const JobState& state) {
     case JobFailure::Kind::kHost:
       return "hvdrun: host " + state.plan.hosts[failure.host] + " was lost: " + failure.reason +
              ". All ranks were ended.\n";
+    case JobFailure::Kind::kHosts: return "hvdrun: " + failure.reason;
     case JobFailure::Kind::kInterrupt:
       return "hvdrun: ended by " + SignalText(failure.signal) + "; all ranks were ended.\n";
     case JobFailure::Kind::kCommand:

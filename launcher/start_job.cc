@@ -32,12 +32,15 @@ StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   start.slots = options.plan.OnHost(host);
   start.layout = options.plan.Layout();
   start.listen_addresses = {kLoopback};
+  if (options.several_machines()) start.listen_addresses = options.hosts[host].addresses;
+  start.first_port = options.first_port;
+  start.last_port = options.last_port;
   start.argv = options.command;
   start.directory = options.directory;
   start.environment = options.environment;
   start.worker_environment = options.settings.worker_environment;
   start.given_environment = options.given_environment;
-  start.master_address = kLoopback;
+  start.master_address = options.master_address.empty() ? kLoopback : options.master_address;
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
   if (options.settings.hosts_per_machine > 1) {
@@ -47,6 +50,9 @@ StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   start.bind_to = ParseBindTo(options.settings.bind_to);
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
+  if (options.hosts[host].remote) {
+    start.silence_limit_ms = static_cast<int64_t>(options.settings.heartbeat_timeout_seconds * 1e3);
+  }
   start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
   return start;
 }
@@ -60,12 +66,12 @@ Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {
   return why ? InvalidArgument(*why) : Status::Ok();
 }
 
-HeldPort HoldPort() {
+HeldPort HoldPort(bool everywhere) {
   HeldPort held{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
   sockaddr_in address{};
   socklen_t length = sizeof address;
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(everywhere ? INADDR_ANY : INADDR_LOOPBACK);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   int yes = 1;
   if (held.socket.valid() &&

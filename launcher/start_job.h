@@ -22,7 +22,7 @@ struct HeldPort {
   UniqueFd socket;
   uint32_t port = 0;
 };
-HeldPort HoldPort();
+HeldPort HoldPort(bool everywhere = false);
 
 }  // namespace hvd
 

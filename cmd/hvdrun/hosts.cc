@@ -1,32 +1,59 @@
 // Which hosts a run may use, from -H, --hostfile, --slots-per-host and --hosts-per-machine.
+#include <unistd.h>
+
+#include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
 #include "discovery/fixed_hosts.h"
 #include "discovery/this_machine.h"
+#include "launcher/output.h"
 
 namespace hvd {
 namespace {
 
-Result<std::vector<HostSpec>> NamedHosts(const Settings& settings) {
-  if (settings.hostfile.empty()) return ParseHostList(settings.hosts);
-  if (!settings.hosts.empty()) {
-    return InvalidArgument("-H and --hostfile both name the hosts; use one of them");
-  }
-  std::ifstream file(settings.hostfile);
-  std::stringstream text;
-  if (!(text << file.rdbuf())) {
-    return InvalidArgument("the host file " + Printable(settings.hostfile, kMaxShownPath) +
+constexpr size_t kMaxHostFile = size_t{16} << 20;
+
+Result<std::vector<HostSpec>> ReadHostFile(const std::string& path) {
+  std::string shown = Printable(path, kMaxShownPath);
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxHostFile + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty()) {
+    return InvalidArgument("the host file " + shown +
                            " cannot be read or is empty; check its path");
   }
-  return ParseHostFile(text.str(), Printable(settings.hostfile, kMaxShownPath));
+  if (text.size() > kMaxHostFile) {
+    return InvalidArgument("the host file " + shown + " is longer than 16 MiB; check its path");
+  }
+  return ParseHostFile(text, shown);
 }
 
-uint32_t SlotsPerHost(const Settings& settings) {
-  return settings.slots_per_host > 0 ? static_cast<uint32_t>(settings.slots_per_host)
-                                     : DefaultSlots();
+Result<std::vector<HostSpec>> NamedHosts(const Settings& settings) {
+  const std::string& hosts = settings.hosts;
+  if (!settings.hostfile.empty()) {
+    if (hosts.empty()) return ReadHostFile(settings.hostfile);
+    return InvalidArgument("-H and --hostfile both name the hosts; use one of them");
+  }
+  std::error_code ignored;
+  bool is_file = std::filesystem::is_regular_file(hosts, ignored);
+  if (!NamesHostFile(hosts, {is_file, is_file && IsThisMachine(hosts)})) {
+    return ParseHostList(hosts);
+  }
+  Result<std::vector<HostSpec>> specs = ReadHostFile(hosts);
+  if (specs.ok()) {
+    WriteAll(STDERR_FILENO, "hvdrun: -H " + Printable(hosts, kMaxShownPath) +
+                                " is a file and is read as a host file (--hostfile)\n");
+  }
+  return specs;
+}
+
+// One for a host of which nothing is known, as mpirun counts.
+uint32_t SlotsPerHost(const Settings& settings, bool remote) {
+  if (settings.slots_per_host > 0) return static_cast<uint32_t>(settings.slots_per_host);
+  return remote ? 1 : DefaultSlots();
 }
 
 // "name:4"
@@ -55,9 +82,16 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
   }
   Result<std::vector<HostSpec>> specs = NamedHosts(settings);
   if (!specs.ok()) return specs.status();
-  FixedHosts source(*specs, {IsThisMachine, [&] { return SlotsPerHost(settings); }});
+  FixedHosts source(*specs,
+                    {IsThisMachine, [&](bool remote) { return SlotsPerHost(settings, remote); }});
   Result<std::vector<HostSlots>> hosts = source.Hosts();
   if (!hosts.ok()) return hosts;
+  if (played == 1) return hosts;
+  if (hosts->size() > 1 || hosts->front().remote) {
+    return InvalidArgument("--hosts-per-machine plays hosts on this machine, and " +
+                           Printable(hosts->back().host) +
+                           " is another one; leave one of them out");
+  }
   return PlayHosts(hosts->front(), played);
 }
 

@@ -1,10 +1,11 @@
 // The default verb: parse, plan, wire, run.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <memory>
+#include <sstream>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
@@ -15,7 +16,6 @@
 #include "launcher/error_file.h"
 #include "launcher/job_id.h"
 #include "launcher/jobs_here.h"
-#include "launcher/local_channel.h"
 #include "launcher/output.h"
 #include "launcher/output_files.h"
 #include "launcher/start_job.h"
@@ -67,6 +67,35 @@ InstallPaths OwnPaths() {
   return PathsBeside(self);
 }
 
+// The entries of the hosts that got a rank.
+std::vector<HostSlots> HostsOfPlan(const Plan& plan, const std::vector<HostSlots>& hosts) {
+  std::vector<HostSlots> used;
+  for (const std::string& name : plan.hosts) {
+    used.push_back(*std::find_if(hosts.begin(), hosts.end(),
+                                 [&](const HostSlots& h) { return h.host == name; }));
+  }
+  return used;
+}
+
+// What is said about the network between the hosts.
+Status ReadNetwork(DriverOptions& options) {
+  const Settings& settings = options.settings;
+  Result<PortRange> ports = ParsePortRange(settings.port_range);
+  if (!ports.ok()) return ports.status();
+  options.first_port = ports->first;
+  options.last_port = ports->last;
+  Result<StageLimits> limits = StageLimits::Parse(settings.stage_timeouts);
+  if (!limits.ok()) return limits.status();
+  options.stage_limits = *limits;
+  if (settings.stage_timeouts.find("hello=") == std::string::npos) {
+    options.stage_limits.at(HostStage::kHello) = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(settings.start_timeout_seconds));
+  }
+  std::istringstream names(settings.network_interfaces);
+  for (std::string name; std::getline(names, name, ',');) options.interfaces.push_back(name);
+  return Status::Ok();
+}
+
 int PrintEnvironment(const DriverOptions& options) {
   StartJob start = StartJobFor(options, 0);
   std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
@@ -116,6 +145,9 @@ int RunVerb(const std::vector<std::string>& args) {
   if (!given.ok()) return UsageError(given.status());
   options.given_environment = std::move(*given);
   options.prefix = std::move(*prefix);
+  if (Status status = ReadNetwork(options); !status.ok()) return UsageError(status);
+  for (const HostSlots& host : HostsOfPlan(options.plan, *hosts))
+    options.hosts.push_back({host.remote, {}});
   HeldPort master = HoldPort();
   options.master_port = master.port;
   if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
@@ -126,13 +158,8 @@ int RunVerb(const std::vector<std::string>& args) {
         PrepareOutputFiles(directory, options.plan.size(), options.settings.output_limit_bytes);
     if (!status.ok()) return UsageError(status);
   }
-  auto family = std::make_shared<LocalFamily>();
-  int code =
-      RunJob(std::move(options), [&, host = 0U](asio::io_context& io, const std::string&) mutable {
-        std::string id = AgentJobId(job_id, host++);
-        std::vector<std::string> agent = {kSelf, "agent", "--job", id};
-        return std::make_unique<LocalChannel>(io, id, agent, family);
-      });
+  WayMaker ways = WaysTo(HostsOfPlan(options.plan, *hosts), options.settings, job_id);
+  int code = RunJob(std::move(options), ways);
   SweepCgroups();
   return code;
 }

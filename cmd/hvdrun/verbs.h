@@ -3,10 +3,12 @@
 #define HVD_CMD_HVDRUN_VERBS_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
+#include "launcher/driver.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -32,6 +34,15 @@ int StopVerb(const std::vector<std::string>& args);
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
 // `-H a:1 b:1 python`: the second host would be taken for the command.
 Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command);
+
+struct PortRange {
+  uint16_t first = 0, last = 0;  // both 0: any
+};
+Result<PortRange> ParsePortRange(std::string_view text);
+
+// How the hosts of a plan are reached (ways.cc).
+WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
+                const std::string& job_id);
 
 // What hvdrun --check-build prints.
 std::string CheckBuildText();

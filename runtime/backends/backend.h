@@ -26,8 +26,8 @@ struct Offer {
 
 // What the engine knows of one member's part beside the offer, where parts may differ: allgather, alltoall.
 struct Extent {
-  int64_t rows = 0;                  // of that member's input
-  std::span<const int64_t> splits;   // alltoall: rows for each member of the group
+  int64_t rows = 0;                 // of that member's input
+  std::span<const int64_t> splits;  // alltoall: rows for each member of the group
 };
 
 // What a backend needs to agree with members on other hosts about an operation. Valid during the call only.
@@ -37,8 +37,8 @@ struct Extent {
 // became ready by it; call.root is then the index in the group of the member of this host that came last, and the result's
 // `rows` becomes the world rank that came last of all.
 struct Elsewhere {
-  int32_t domain = 0;     // equal names of different domains do not meet
-  std::string_view name;  // of the operation
+  int32_t domain = 0;       // equal names of different domains do not meet
+  std::string_view name;    // of the operation
   std::string_view detail;  // as told to a peer: equal details agree
   uint32_t part = 0, part_count = 1;
   // Not null: the members of this host disagree, with this sentence. Then part 0 of 1 is started, whatever the operation

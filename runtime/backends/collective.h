@@ -34,11 +34,12 @@ enum class ReduceOp : uint8_t {
 
 // The members of a process set, as one of them sees it. Immutable while it is registered.
 struct Group {
-  int32_t id = 0;                // of the process set; 0 is the world
-  std::vector<uint32_t> ranks;   // world ranks of all members, ascending
-  uint32_t index = 0;            // of this rank in `ranks`
-  std::vector<uint32_t> local;   // numbers in Peers (local ranks) of the members on this host, ascending
-  uint32_t local_index = 0;      // of this rank in `local`
+  int32_t id = 0;               // of the process set; 0 is the world
+  std::vector<uint32_t> ranks;  // world ranks of all members, ascending
+  uint32_t index = 0;           // of this rank in `ranks`
+  std::vector<uint32_t>
+      local;  // numbers in Peers (local ranks) of the members on this host, ascending
+  uint32_t local_index = 0;              // of this rank in `local`
   std::vector<uint32_t> local_to_group;  // index in `ranks` of each member in `local`
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
@@ -51,7 +52,7 @@ struct CollectiveResult {
   // Memory the backend took from the SharedHeap because the call came without an output. The engine's as soon as it is
   // set here: it hands it to the caller or frees it, also when the operation fails (unless peers may be at work on it).
   void* made_output = nullptr;
-  int64_t rows = 0;                      // extent of dimension 0 of the output: allgather, alltoall, reducescatter
+  int64_t rows = 0;  // extent of dimension 0 of the output: allgather, alltoall, reducescatter
   std::vector<int64_t> received_splits;  // alltoall: rows from each member
 };
 
@@ -63,14 +64,15 @@ struct CollectiveCall {
   uint32_t root = 0;  // index in the group, for a broadcast
   size_t count = 0;   // elements of the input
   const void* input = nullptr;
-  void* output = nullptr;  // may equal input; null where the size follows from the peers' parts: see CollectiveResult
+  void* output =
+      nullptr;  // may equal input; null where the size follows from the peers' parts: see CollectiveResult
   double prescale = 1.0;
   double postscale = 1.0;
-  const Group* group = nullptr;         // never null once the engine has made the call
-  CollectiveResult* result = nullptr;   // never null for allgather, alltoall, reducescatter
-  int64_t rows = 0;                     // extent of dimension 0 of the input; 0 for a scalar
-  size_t row_count = 0;                 // elements of one row: the product of the other extents
-  const int64_t* splits = nullptr;      // alltoall: rows for each member of the group
+  const Group* group = nullptr;        // never null once the engine has made the call
+  CollectiveResult* result = nullptr;  // never null for allgather, alltoall, reducescatter
+  int64_t rows = 0;                    // extent of dimension 0 of the input; 0 for a scalar
+  size_t row_count = 0;                // elements of one row: the product of the other extents
+  const int64_t* splits = nullptr;     // alltoall: rows for each member of the group
 
   size_t bytes() const { return count * SizeOf(dtype); }
   size_t row_bytes() const { return row_count * SizeOf(dtype); }

@@ -23,6 +23,8 @@ int MillisecondsUntil(TimePoint then, TimePoint now, int most) {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(then - now).count());
 }
 
+std::string NameOfRank(uint32_t rank) { return "rank " + std::to_string(rank); }
+
 }  // namespace
 
 // ---- handles
@@ -60,7 +62,8 @@ Mesh::Mesh(MeshOptions options, Directory& directory, MeshListener listener)
       kick_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       connector_({{options_.job_key, options_.epoch, options_.rank},
                   options_.connect_timeout,
-                  options_.handshake_timeout},
+                  options_.handshake_timeout,
+                  options_.name ? options_.name : NameOfRank},
                  epoll_.get(), std::move(listener), *this),
       resolver_(directory, [this](uint32_t rank, Result<MeshRecord> record) {
         Resolved(rank, std::move(record));

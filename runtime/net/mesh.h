@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -35,6 +36,7 @@ struct MeshOptions {
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration spin = Duration::zero();   // how long a waiting thread looks before it sleeps
   size_t most_kept_bytes = 16 << 20;  // messages of one peer that nobody has asked for yet
+  std::function<std::string(uint32_t)> name = {};  // of who cannot be reached; empty: "rank N"
 };
 
 class Mesh;
@@ -90,6 +92,9 @@ class Mesh final : private MeshConnectorOwner {
   // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do the same, because who
   // waits for one of them may wait for us in truth.
   void Abort(const Status& why);
+
+  // Where we reached the peer last, without a port; empty: nowhere yet.
+  std::string AddressOf(uint32_t rank);
 
   // What was put into the directory, for messages and tests.
   const MeshRecord& record() const { return record_; }

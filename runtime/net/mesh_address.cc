@@ -42,9 +42,15 @@ bool IsUsable(const MeshAddress& a) {
   return !IN6_IS_ADDR_LINKLOCAL(&AsIpv6(a).sin6_addr);
 }
 
-std::vector<MeshAddress> InterfaceAddresses() {
+struct InterfaceAddress {
+  std::string interface;
+  MeshAddress address;
+};
+
+// Loopback comes last.
+std::vector<InterfaceAddress> InterfaceAddresses() {
   ifaddrs* list = nullptr;
-  std::vector<MeshAddress> found;
+  std::vector<InterfaceAddress> found;
   if (::getifaddrs(&list) != 0) return found;
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) continue;
@@ -53,11 +59,11 @@ std::vector<MeshAddress> InterfaceAddresses() {
     MeshAddress address;
     address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     std::memcpy(&address.storage, i->ifa_addr, address.length);
-    if (IsUsable(address)) found.push_back(address);
+    if (IsUsable(address)) found.push_back({i->ifa_name, address});
   }
   ::freeifaddrs(list);
   std::stable_partition(found.begin(), found.end(),
-                        [](const MeshAddress& a) { return !a.IsLoopback(); });
+                        [](const InterfaceAddress& i) { return !i.address.IsLoopback(); });
   return found;
 }
 
@@ -122,7 +128,7 @@ Result<MeshListener> ListenEverywhere(const ListenHints& hints, uint32_t rank) {
   Result<uint16_t> port = BoundPort(*socket);
   if (!port.ok()) return port.status();
   MeshListener listener;
-  for (MeshAddress address : InterfaceAddresses()) {
+  for (auto& [interface, address] : InterfaceAddresses()) {
     if (address.family() == AF_INET6 && !both) continue;
     SetPort(address, *port);
     listener.record.endpoints.push_back(address.Text());
@@ -236,6 +242,27 @@ std::string ThisMachine() {
   struct stat network {};
   if (::stat("/proc/self/ns/net", &network) != 0) network.st_ino = 0;
   return boot + "." + std::to_string(network.st_ino);
+}
+
+Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::string>& names) {
+  std::vector<InterfaceAddress> all = InterfaceAddresses();
+  std::vector<std::string> addresses;
+  for (const std::string& name : names) {
+    size_t before = addresses.size();
+    std::string known;
+    for (const InterfaceAddress& i : all) {
+      if (known.find(i.interface) == std::string::npos)
+        known += (known.empty() ? "" : ", ") + i.interface;
+      if (i.interface != name) continue;
+      std::string text = HostText(i.address);
+      addresses.push_back(text.starts_with('[') ? text.substr(1, text.size() - 2) : text);
+    }
+    if (addresses.size() == before) {
+      return InvalidArgument("there is no network interface '" + name +
+                             "' with an address; those with one are " + known);
+    }
+  }
+  return addresses;
 }
 
 Result<MeshListener> OpenMeshListener(const ListenHints& hints, uint32_t rank) {

@@ -118,8 +118,8 @@ void MeshConnector::EndRoundIfOver(uint32_t peer, TimePoint now) {
   std::string reasons =
       dialing.reasons.empty() ? "it gave no address that this host can use" : dialing.reasons;
   dialings_.erase(at);
-  owner_.Unreachable(peer, Aborted("rank " + std::to_string(options_.identity.rank) +
-                                   " cannot reach rank " + std::to_string(peer) + " (" + reasons +
+  owner_.Unreachable(peer, Aborted(options_.name(options_.identity.rank) + " cannot reach " +
+                                   options_.name(peer) + " (" + reasons +
                                    "); look for a firewall between the hosts, or name the network "
                                    "interface or the ports to use"));
 }

@@ -7,6 +7,7 @@
 #define HVD_RUNTIME_NET_MESH_CONNECTOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,7 +39,8 @@ class MeshConnectorOwner {
 struct MeshConnectorOptions {
   MeshIdentity identity;
   Duration connect_timeout;
-  Duration handshake_timeout;  // of who connects to us
+  Duration handshake_timeout;                 // of who connects to us
+  std::function<std::string(uint32_t)> name;  // of a peer, for messages
   size_t most_strangers = 256;
 };
 

@@ -41,6 +41,13 @@ std::string Mesh::NameOf(const Peer& peer) const {
   return "rank " + std::to_string(peer.rank) + (peer.address.empty() ? "" : " at " + peer.address);
 }
 
+std::string Mesh::AddressOf(uint32_t rank) {
+  std::lock_guard lock(mutex_);
+  std::string address = PeerOf(rank).address;
+  address = address.substr(0, address.rfind(':'));
+  return address.starts_with('[') ? address.substr(1, address.size() - 2) : address;
+}
+
 // ---- connecting
 
 void Mesh::Connect(Peer& peer) {

@@ -48,6 +48,7 @@ class Stream {
   // True once the other side's hello was accepted on this connection.
   bool greeted() const { return greeted_; }
 
+  void set_heartbeat(Duration heartbeat) { options_.heartbeat = heartbeat; }
   // Carried by every frame from now on.
   void set_epoch(uint64_t epoch) { epoch_ = epoch; }
 

@@ -56,11 +56,20 @@ def test_L13_hostfile_with_blank_lines_comments_and_max_slots(run, tmp_path):
         ["-np", "1", "-H", "a", "--hostfile", "b"],
         ["-np", "1", "--hostfile", "/no/such/file"],
         ["-np", "1", "--hostfile", "/dev/null"],
-        ["-np", "1", "-H", "192.0.2.77:2"],
+        ["-np", "1", "-H", "192.0.2.77:2", "--stage-timeouts", "knock=3"],
+        ["-np", "1", "-H", "192.0.2.77:2", "--port-range", "5-4"],
+        ["-np", "1", "-H", "localhost,192.0.2.77:2", "--hosts-per-machine", "2"],
         ["-np", "1", "-H", "-x:2"],
         ["-np", "1", "-H", "a\x1b[31m:2"],
         ["-np", "1", "-H", "x" * 10000],
         ["-np", "1", "-H", "localhost:" + "9" * 10000],
+        ["-np", "1", "-H", "[::1]:2"],
+        ["-np", "1", "-H", "ssh://localhost:22"],
+        ["-np", "1", "-H", "./no/such/file"],
+        ["-np", "1", "-H", "/dev"],
+        ["-np", "1", "-H", "node[1-999999]:8"],
+        ["-np", "1", "-H", "node[3-1]:8"],
+        ["-np", "1", "--hostfile", "/dev/zero"],
     ],
 )
 def test_P47_bad_hosts_are_one_sentence_and_exit_2(run, tmp_path, args):
@@ -79,9 +88,62 @@ def test_P47_hosts_with_a_space_between_are_told_the_right_spelling(run):
     assert job.code == 127, "with a path it is a command"
 
 
-def test_another_machine_is_refused_with_its_name(run):
-    job = run("-np", 1, "-H", "localhost:1,192.0.2.77:1", "true")
-    assert job.code == 2 and "192.0.2.77" in job.err and "not available yet" in job.err
+@pytest.mark.parametrize(
+    "text",
+    [
+        "localhost slots=2\n127.0.0.1 slots=2\n",
+        "# Open MPI\nlocalhost slots = 2 max_slots=4 // here\n127.0.0.1 count=2\n",
+        "localhost:2 binding=core\n\n127.0.0.1:2 # MPICH\n",
+        "localhost\nlocalhost\n127.0.0.1\n127.0.0.1\n",
+        "bob@localhost slots=2\r\n[127.0.0.[1-2]]:2222 slots=1\r\n",
+    ],
+    ids=["horovod-deepspeed", "openmpi", "mpich", "machinefile", "user-port-range"],
+)
+def test_P47_host_files_of_every_dialect(run, tmp_path, text):
+    hosts = tmp_path / "hosts"
+    hosts.write_text(text)
+    assert len(places(run("-np", 4, "--hostfile", hosts, "sh", "-c", SHOW))) == 4
+    job = run("-np", 5, "--hostfile", hosts, "true")
+    assert job.code == 2 and "4 slots" in job.err
+
+
+def test_P47_lists_of_hosts_in_every_form(run):
+    for hosts in ("localhost,localhost", "bob@localhost:2", "[localhost]:2222:2", "[::1]::2", "127.0.0.[1-2]:1"):
+        assert len(places(run("-np", 2, "-H", hosts, "sh", "-c", SHOW))) == 2
+        job = run("-np", 3, "-H", hosts, "true")
+        assert job.code == 2 and "2 slots" in job.err, hosts
+
+
+def test_a_host_file_given_to_H_is_read_and_said(run, tmp_path):
+    hosts = tmp_path / "my-hosts"
+    hosts.write_text("localhost slots=2\n")
+    job = run("-np", 2, "-H", hosts, "true")
+    assert job.code == 0 and job.err == f"hvdrun: -H {hosts} is a file and is read as a host file (--hostfile)\n"
+    job = run("-np", 2, "-H", "my-hosts", "true", cwd=tmp_path)
+    assert job.code == 0 and "read as a host file" in job.err
+    (tmp_path / "localhost").write_text("no host at all\n")
+    job = run("-np", 1, "-H", "localhost", "true", cwd=tmp_path)
+    assert job.code == 0 and job.err == "", "a name of this machine is a host, whatever files there are"
+    hosts.write_text("localhost slots=two\n")
+    job = run("-np", 2, "-H", hosts, "true")
+    assert job.code == 2 and len(job.err.splitlines()) == 1 and f"{hosts}, line 1" in job.err
+
+
+OPTIONS = ["-oProxyCommand=touch${IFS}STARTED", "-x", "--", "-lroot@localhost", "[-x]:2222", "[-x[1-2]]:22"]
+
+
+@pytest.mark.parametrize("line", [*(f"{o} slots=1" for o in [*OPTIONS, "bob@-x"]), *(f"localhost user={o}" for o in OPTIONS)])
+def test_S10_no_host_and_no_user_can_pass_for_an_option(run, tmp_path, line):
+    line = line.replace("STARTED", str(tmp_path / "started"))
+    hosts = tmp_path / "hosts"
+    hosts.write_text(line + "\n")
+    ways = [["--hostfile", hosts]]
+    if "user=" not in line:
+        ways.append(["--hosts=" + line.split(" ")[0]])
+    for args in ways:
+        job = run("-np", 1, *args, "touch", tmp_path / "started")
+        assert job.code == 2 and job.out == "" and len(job.err.strip().splitlines()) == 1, job.err
+        assert not (tmp_path / "started").exists()
 
 
 def test_one_machine_plays_two_hosts(run):

@@ -191,8 +191,9 @@ typedef struct hvd_request {
   /* A group: `tensor` points to this many tensors, which succeed or fail together under one name and one handle. 0 is read
    * as 1. Tensors lie sizeof(hvd_tensor) (their own struct_size) apart. Not for barrier, join and alltoall. */
   int32_t tensor_count;
-  int32_t splits_count;  /* alltoall: 0 (equal shares) or the size of the process set */
-  const int64_t* splits; /* rows of dimension 0 for each member, in order of rank; their sum is at most dimension 0 */
+  int32_t splits_count; /* alltoall: 0 (equal shares) or the size of the process set */
+  const int64_t*
+      splits; /* rows of dimension 0 for each member, in order of rank; their sum is at most dimension 0 */
 } hvd_request;
 
 typedef uint64_t hvd_handle; /* 0 is never a valid handle */
@@ -212,7 +213,8 @@ HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
 typedef struct hvd_output {
   uint32_t struct_size;
   int32_t ndim;
-  void* data; /* memory the runtime made because the request had none: the caller's from now on, to be given back with
+  void*
+      data; /* memory the runtime made because the request had none: the caller's from now on, to be given back with
                  hvd_free(). NULL when the caller gave the memory, or when there are no elements. */
   int64_t shape[8];
 } hvd_output;
@@ -222,7 +224,7 @@ typedef struct hvd_output {
 typedef struct hvd_result {
   uint32_t struct_size;
   int32_t output_count;
-  hvd_output* outputs; /* one per tensor of the request, or NULL */
+  hvd_output* outputs;      /* one per tensor of the request, or NULL */
   int64_t* received_splits; /* alltoall: rows that came from each member, or NULL */
   int32_t received_splits_count;
   int32_t last_joined_rank; /* join: world rank that came last; else -1 */

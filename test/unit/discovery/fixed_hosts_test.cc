@@ -15,7 +15,7 @@ using Hosts = std::vector<HostSlots>;
 FixedHosts Named(std::vector<HostSpec> specs) {
   return FixedHosts(std::move(specs),
                     {[](const std::string& name) { return name == "me" || name == "localhost"; },
-                     [] { return 7u; }});
+                     [](bool remote) { return remote ? 1u : 7u; }});
 }
 
 TEST(ThisMachine, CountsTheGpusThatAJobMayUse) {
@@ -43,12 +43,24 @@ TEST(FixedHosts, MergesTwoNamesOfOneMachine) {
             (Hosts{{"localhost", 6}}));
 }
 
-TEST(FixedHosts, RefusesOtherMachines) {
-  auto hosts = Named({{"me", 1}, {"node7", 2}}).Hosts();
-  ASSERT_FALSE(hosts.ok());
-  EXPECT_EQ(hosts.status().message(),
-            "host node7 is not this machine, and jobs on other hosts are not available yet; try -H "
-            "localhost");
+TEST(FixedHosts, KeepsHowTheMachineIsReached) {
+  HostSpec full{"me", 2, "bob", 2222, 4};
+  EXPECT_EQ(*Named({full}).Hosts(), (Hosts{{"me", 2, "bob", 2222, 4}}));
+  EXPECT_EQ(*Named({full, full}).Hosts(), (Hosts{{"me", 4, "bob", 2222, 8}}));
+  EXPECT_EQ(*Named({{"localhost", 1}, full}).Hosts(), (Hosts{{"localhost", 3, "bob", 2222}}))
+      << "no limit of one is no limit of the sum";
+  EXPECT_EQ(*Named({full, {"me", 1, "eve", 1}}).Hosts(), (Hosts{{"me", 3, "bob", 2222}}));
+}
+
+TEST(FixedHosts, KeepsOtherMachinesApartInTheOrderOfTheirNames) {
+  auto hosts =
+      Named({{"node7", 2}, {"me", 1}, {"node8", {}}, {"localhost", 1}, {"node7", 3}}).Hosts();
+  ASSERT_TRUE(hosts.ok());
+  ASSERT_EQ(hosts->size(), 3U);
+  EXPECT_EQ((*hosts)[0], (HostSlots{.host = "node7", .slots = 5, .remote = true}));
+  EXPECT_EQ((*hosts)[1], (HostSlots{.host = "me", .slots = 2}));
+  EXPECT_EQ((*hosts)[2], (HostSlots{.host = "node8", .slots = 1, .remote = true}))
+      << "as many as are known for certain";
   EXPECT_FALSE(Named({}).Hosts().ok());
 }
 

@@ -19,8 +19,8 @@ std::unique_ptr<HostSource> Make(const std::string& kind, bool works) {
                                   : Answer(InvalidArgument("no"))});
   }
   return std::make_unique<FixedHosts>(
-      std::vector<HostSpec>{{"a", 2}, {"a", 1}},
-      MachineFacts{[works](const std::string&) { return works; }, [] { return 1u; }});
+      works ? std::vector<HostSpec>{{"a", 2}, {"a", 1}} : std::vector<HostSpec>{},
+      MachineFacts{[](const std::string&) { return true; }, [](bool) { return 1u; }});
 }
 
 class HostSourceContract : public ::testing::TestWithParam<std::string> {};

@@ -252,6 +252,7 @@ TEST(HostRange, KeepsZerosAndMultiplies) {
   EXPECT_TRUE(ExpandHostRange("n[1-3]", 3).ok());
   EXPECT_FALSE(ExpandHostRange("n[1-4]", 3).ok());
   EXPECT_FALSE(ExpandHostRange("n", 0).ok());
+  EXPECT_FALSE(ExpandHostRange("n[0-65535][0-65535][0-65535][0-65535]").ok()) << "2^64 names";
   EXPECT_FALSE(ExpandHostRange("n[0-999999999999,0-999999999999]").ok());
 }
 

@@ -24,6 +24,7 @@ TEST(JsonString, KeepsUtf8AndReplacesTheRest) {
 
 TEST(ErrorJson, HasTheFirstCause) {
   JobState state(*MakePlan({{"n", 2}}, 2), {});
+  Step(state, AgentIsReady{0}, {});
   Step(state, WorkerStarted{0, 100}, {});
   Step(state, WorkerStarted{1, 101}, {});
   Step(state, WorkerExited{1, 101, {true, SIGKILL}, 1, "words", true}, {});

@@ -15,6 +15,9 @@ using std::chrono::seconds;
 
 std::string Text(const JobAction& action) {
   struct Namer {
+    std::string operator()(const ProveAddresses&) { return "prove"; }
+    std::string operator()(const StartWorkers&) { return "start"; }
+    std::string operator()(const CutHost& a) { return "cut " + std::to_string(a.host); }
     std::string operator()(const BeginEpoch& a) { return "begin " + std::to_string(a.epoch); }
     std::string operator()(const BreakEpoch& a) { return "break " + std::to_string(a.epoch); }
     std::string operator()(const SignalWorkers& a) { return "signal " + std::to_string(a.signal); }
@@ -59,7 +62,11 @@ class Script {
     return On(RankLost{rank, Pid(rank), epoch, ++time, "it died"});
   }
   std::string Left(uint32_t rank, uint64_t epoch) { return On(RankLeft{rank, epoch, ++time}); }
+  void HostsGetReady() {
+    for (uint32_t h = 0; h < state.plan.hosts.size(); ++h) On(AgentIsReady{h});
+  }
   void StartAll() {
+    HostsGetReady();
     for (uint32_t r = 0; r < state.plan.size(); ++r) On(WorkerStarted{r, Pid(r)});
   }
   std::string JoinAll() {
@@ -89,6 +96,73 @@ TEST(Job, AllEndWell) {
   EXPECT_EQ(job.Exit(1, 0), "finish");
   EXPECT_EQ(job.On(AgentFinished{0}), "end");
   EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Job, WorkersStartOnceAllHostsAreReady) {
+  Script job(2, 2);
+  job.On(Begun{});
+  EXPECT_EQ(job.On(HostEntered{0, HostStage::kConnect}), "");
+  EXPECT_EQ(job.On(AgentIsReady{1}), "");
+  EXPECT_EQ(job.On(AgentIsReady{0}), "start");
+  EXPECT_EQ(job.state.phase, JobPhase::kStarting);
+}
+
+TEST(Job, HostsProveTheirAddressesOnceAllAreThere) {
+  Script job(2, 2);
+  job.state.options.prove_addresses = true;
+  job.On(Begun{});
+  EXPECT_EQ(job.On(AgentIsReady{0}), "");
+  EXPECT_EQ(job.On(AgentIsReady{1}), "prove");
+  EXPECT_EQ(job.On(HostProven{1}), "");
+  EXPECT_EQ(job.On(HostProven{0}), "start");
+}
+
+TEST(Job, OneFailedHostIsReportedTogetherWithAllOthers) {
+  Script job(4, 4);
+  job.On(Begun{});
+  job.On(AgentIsReady{0});
+  job.On(HostEntered{1, HostStage::kConnect});
+  job.On(HostEntered{2, HostStage::kLogin});
+  job.On(HostEntered{3, HostStage::kConnect});
+  EXPECT_EQ(job.On(AgentLost{1, "the connection was refused"}), "") << "how do the others fare?";
+  EXPECT_EQ(job.On(AgentLost{3, "the connection was refused"}), "");
+  EXPECT_EQ(job.After(milliseconds(2999)), "");
+  EXPECT_EQ(job.After(milliseconds(1)), "finish, cut 2") << "it had its time";
+  EXPECT_EQ(job.On(AgentFinished{0}), "");
+  EXPECT_EQ(job.On(AgentLost{2, "cut"}), "end");
+  EXPECT_EQ(job.state.failure->reason,
+            "2 of 4 hosts cannot be used, so nothing was started.\n"
+            "  h1, h3: connecting: the connection was refused\n"
+            "  h0: ready\n"
+            "  h2: still logging in\n");
+  EXPECT_EQ(ExitCode(job.state), 1);
+}
+
+TEST(Job, AHostThatStaysInOneStageIsNamedAndThenGivenUp) {
+  Script job(2, 2);
+  job.On(Begun{});
+  job.On(AgentIsReady{0});
+  job.On(HostEntered{1, HostStage::kLogin});
+  EXPECT_EQ(job.After(seconds(9)), "");
+  EXPECT_EQ(job.After(seconds(1)), "the job has not started yet; h1: logging in for 10 s");
+  EXPECT_EQ(job.After(seconds(9)), "");
+  EXPECT_EQ(job.After(seconds(1)), "finish, cut 1") << "the limit of a login";
+  EXPECT_EQ(job.On(AgentLost{1, "cut"}), "");
+  EXPECT_EQ(job.On(AgentFinished{0}), "end");
+  EXPECT_NE(job.state.failure->reason.find("h1: logging in: it took longer than 20 s"),
+            std::string::npos);
+}
+
+TEST(Job, AnInterruptWhileHostsGetReadyEndsWhatIsThere) {
+  Script job(2, 2);
+  job.On(Begun{});
+  job.On(AgentIsReady{0});
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), "finish, cut 1");
+  EXPECT_EQ(job.On(AgentIsReady{1}), "") << "too late";
+  EXPECT_EQ(job.After(seconds(3)), "cut") << "an agent that does not end";
+  job.On(AgentLost{0, "cut"});
+  EXPECT_EQ(job.On(AgentLost{1, "cut"}), "end");
+  EXPECT_EQ(ExitCode(job.state), 130);
 }
 
 TEST(Job, AnEpochBeginsWhenEveryRankAsked) {
@@ -221,6 +295,7 @@ TEST(Job, ACommandThatCannotBeStarted) {
   };
   for (const Row& row : {Row{ENOENT, 127}, Row{ENOTDIR, 127}, Row{EACCES, 126}, Row{EIO, 126}}) {
     Script job(2);
+    job.HostsGetReady();
     EXPECT_EQ(job.On(WorkerNotStarted{0, row.error, "no"}), "signal 15");
     EXPECT_EQ(job.On(WorkerNotStarted{1, row.error, "no"}), "finish");
     job.On(AgentFinished{0});
@@ -282,6 +357,7 @@ TEST(Job, ALostAgentEndsTheJobOnTheOtherHosts) {
 TEST(Job, WorkersThatAreNotStartedInTimeEndTheJob) {
   Script job(2);
   job.On(Begun{});
+  job.HostsGetReady();
   job.On(WorkerStarted{0, 100});
   EXPECT_EQ(job.After(seconds(29)), "");
   EXPECT_EQ(job.After(seconds(1)), "signal 15");

@@ -9,6 +9,7 @@ namespace {
 
 JobState Failed(uint32_t size, uint32_t rank, ProcessEnd end, std::string last_words) {
   JobState state(*MakePlan({{"node1", size}}, size), {});
+  Step(state, AgentIsReady{0}, {});
   for (uint32_t r = 0; r < size; ++r) {
     Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
   }
@@ -40,6 +41,7 @@ TEST(Report, NamesSignals) {
 
 TEST(Report, TellsAKillForLackOfMemory) {
   JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  Step(state, AgentIsReady{0}, {});
   Step(state, WorkerStarted{0, 100}, {});
   Step(state, WorkerExited{0, 100, {true, SIGKILL}, 1, "", true}, {});
   EXPECT_EQ(
@@ -50,6 +52,7 @@ TEST(Report, TellsAKillForLackOfMemory) {
 
 TEST(Report, SaysWhatALostRankWasDoing) {
   JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  Step(state, AgentIsReady{0}, {});
   Step(state, WorkerStarted{0, 100}, {});
   Step(state, RankJoined{0}, {});
   Step(state, RankLost{0, 100, 1, 1, "it died", " while it waited for 'grad'"}, {});
@@ -61,11 +64,13 @@ TEST(Report, SaysWhatALostRankWasDoing) {
 
 TEST(Report, IsSilentWhenAllWentWell) {
   JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  Step(state, AgentIsReady{0}, {});
   EXPECT_EQ(Report(state), "");
 }
 
 TEST(Report, NamesAHostThatWasLost) {
   JobState state(*MakePlan({{"node1", 1}}, 1), {});
+  Step(state, AgentIsReady{0}, {});
   Step(state, AgentLost{0, "the agent was ended by signal 9 (Killed)"}, {});
   EXPECT_EQ(Report(state),
             "hvdrun: host node1 was lost: the agent was ended by signal 9 (Killed). All ranks were "

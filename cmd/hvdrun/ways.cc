@@ -1,0 +1,83 @@
+// How each host of a run is reached: an agent on this machine, behind ssh, or behind --rsh-agent.
+#include <charconv>
+#include <climits>
+#include <memory>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/message_text.h"
+#include "launcher/command_channel.h"
+#include "launcher/job_id.h"
+#include "launcher/local_channel.h"
+#include "launcher/ssh_command.h"
+
+namespace hvd {
+namespace {
+
+constexpr const char* kSelf = "/proc/self/exe";
+
+std::string OwnPath() {
+  char self[PATH_MAX] = {};
+  return ::readlink(kSelf, self, sizeof self - 1) > 0 ? self : "hvdrun";
+}
+
+SshTarget TargetOf(const HostSlots& host, const Settings& settings) {
+  SshTarget target;
+  target.host = host.host;
+  target.user = host.user;
+  target.port = host.port != 0 ? host.port : static_cast<uint16_t>(settings.ssh_port);
+  target.identity_file = settings.ssh_identity_file;
+  target.accept_new_keys = settings.ssh_host_keys == "accept-new";
+  return target;
+}
+
+Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
+  uint16_t port = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error == std::errc() && end == text.data() + text.size() && port > 0) return port;
+  return InvalidArgument("--port-range " + Quoted(range) +
+                         " is no range of ports; try --port-range 40000-40999");
+}
+
+}  // namespace
+
+Result<PortRange> ParsePortRange(std::string_view text) {
+  if (text.empty()) return PortRange{};
+  size_t dash = std::min(text.find('-'), text.size());
+  Result<uint16_t> first = ParsePort(text.substr(0, dash), text);
+  if (!first.ok()) return first.status();
+  Result<uint16_t> last = dash == text.size() ? first : ParsePort(text.substr(dash + 1), text);
+  if (!last.ok()) return last.status();
+  if (*last < *first) return ParsePort("", text).status();
+  return PortRange{*first, *last};
+}
+
+WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
+                const std::string& job_id) {
+  auto family = std::make_shared<LocalFamily>();
+  uint32_t seconds = 10;
+  return [=](asio::io_context& io, uint32_t number) -> HostWay {
+    const HostSlots& host = hosts[number];
+    std::string id = AgentJobId(job_id, number);
+    if (!host.remote) {
+      std::vector<std::string> agent = {kSelf, "agent", "--job", id};
+      return {std::make_unique<LocalChannel>(io, id, agent, family), ""};
+    }
+    std::string command = RemoteAgentCommand(OwnPath(), id);
+    std::string greeting = AgentGreeting(id);
+    if (!settings.rsh_agent.empty()) {
+      auto read_end = [agent = settings.rsh_agent](const CommandEnd& end) {
+        return ReadRshAgentEnd(agent, end);
+      };
+      return {std::make_unique<CommandChannel>(
+                  io, RshAgentCommand(settings.rsh_agent, host.host, command), read_end, family),
+              greeting};
+    }
+    SshTarget target = TargetOf(host, settings);
+    auto read_end = [target](const CommandEnd& end) { return ReadSshEnd(target, end); };
+    return {std::make_unique<CommandChannel>(io, SshCommand(target, command, seconds), read_end,
+                                             family),
+            greeting};
+  };
+}
+
+}  // namespace hvd

@@ -1,0 +1,238 @@
+#include "launcher/host_stages.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include "configs/message_text.h"
+
+namespace hvd {
+namespace {
+
+using std::chrono::seconds;
+
+struct StageWords {
+  const char* name;  // as --stage-timeouts says it
+  const char* text;
+  Duration limit;
+  const char* advice;  // when the limit has passed
+};
+
+constexpr StageWords kWords[kHostStages] = {
+    {"resolve", "resolving its name", seconds(10), "does the name server answer?"},
+    {"connect", "connecting", seconds(10),
+     "is the host up, and does a firewall let the port of ssh through?"},
+    {"kex", "agreeing on keys", seconds(10), "is its sshd overloaded?"},
+    {"hostkey", "checking its host key", seconds(10), "is its sshd overloaded?"},
+    {"login", "logging in", seconds(20), "does its sshd wait for a directory service?"},
+    {"exec", "starting the agent", seconds(20), "does a start-up file of its shell wait?"},
+    {"hello", "waiting for the agent's first word", seconds(30), "is the host overloaded?"},
+    {"proof", "looking for an address at which the hosts reach each other", seconds(30),
+     "does a firewall drop what goes between the hosts?"},
+};
+
+const StageWords& WordsOf(HostStage stage) { return kWords[static_cast<size_t>(stage)]; }
+
+bool UnderWay(HostStage stage) { return stage < HostStage::kThere; }
+
+std::string SecondsText(Duration duration) {
+  auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  std::string text = std::to_string(ms / 1000);
+  if (ms % 1000 != 0) text += "." + std::to_string(ms % 1000 / 100);
+  return text + " s";
+}
+
+}  // namespace
+
+HostStage StageOf(ChannelStage stage) {
+  switch (stage) {
+    case ChannelStage::kResolve: return HostStage::kResolve;
+    case ChannelStage::kConnect: return HostStage::kConnect;
+    case ChannelStage::kKeyExchange: return HostStage::kKeyExchange;
+    case ChannelStage::kHostKey: return HostStage::kHostKey;
+    case ChannelStage::kLogin: return HostStage::kLogin;
+    case ChannelStage::kExec: return HostStage::kExec;
+    case ChannelStage::kRunning:
+    case ChannelStage::kClosed: return HostStage::kHello;
+  }
+  return HostStage::kHello;
+}
+
+const char* StageText(HostStage stage) {
+  if (stage == HostStage::kThere) return "there";
+  if (stage == HostStage::kReady) return "ready";
+  return stage == HostStage::kFailed ? "failed" : WordsOf(stage).text;
+}
+
+const char* StageName(HostStage stage) { return WordsOf(stage).name; }
+
+StageLimits StageLimits::Default() {
+  StageLimits limits;
+  for (size_t i = 0; i < kHostStages; ++i) limits.of[i] = kWords[i].limit;
+  return limits;
+}
+
+Result<StageLimits> StageLimits::Parse(std::string_view text) {
+  constexpr uint32_t kMost = 86'400;
+  StageLimits limits = Default();
+  while (!text.empty()) {
+    std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    size_t equals = std::min(item.find('='), item.size());
+    auto words = std::find_if(std::begin(kWords), std::end(kWords), [&](const StageWords& w) {
+      return item.substr(0, equals) == w.name;
+    });
+    std::string_view number = item.substr(std::min(item.size(), equals + 1));
+    uint32_t value = 0;
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    bool whole = error == std::errc() && end == number.data() + number.size();
+    if (words == std::end(kWords) || !whole || value < 1 || value > kMost) {
+      std::string names;
+      for (const StageWords& w : kWords) names += (names.empty() ? "" : ", ") + std::string(w.name);
+      return InvalidArgument("in --stage-timeouts " + Quoted(item) +
+                             " is no stage with seconds from 1 to " + std::to_string(kMost) +
+                             "; the stages are " + names + "; try --stage-timeouts connect=20");
+    }
+    limits.of[static_cast<size_t>(words - kWords)] = seconds(value);
+  }
+  return limits;
+}
+
+HostStages::HostStages(size_t hosts, StageLimits limits) : limits_(limits), hosts_(hosts) {}
+
+void HostStages::Begin(TimePoint now) {
+  for (Host& host : hosts_) host.since = now;
+}
+
+void HostStages::Enter(uint32_t host, HostStage stage, TimePoint now) {
+  Host& h = hosts_[host];
+  if (h.stage == HostStage::kFailed) return;
+  h.stage = stage;
+  h.since = now;
+  h.named = false;
+}
+
+void HostStages::Fail(uint32_t host, std::string reason, TimePoint now) {
+  Host& h = hosts_[host];
+  if (h.stage == HostStage::kFailed) return;
+  h.failed_in = std::exchange(h.stage, HostStage::kFailed);
+  h.reason = std::move(reason);
+  if (settle_at_) return;
+  settle_at_ = now + kSettle;
+  first_failed_ = host;
+}
+
+void HostStages::Shift(Duration away) {
+  for (Host& host : hosts_) host.since += away;
+  if (settle_at_) *settle_at_ += away;
+}
+
+// A limit of "for ever" must not overflow.
+Duration HostStages::LimitOf(const Host& host) const {
+  return std::min<Duration>(limits_.at(host.stage), std::chrono::hours(24 * 365));
+}
+
+void HostStages::Expire(TimePoint now) {
+  for (uint32_t i = 0; i < hosts_.size(); ++i) {
+    const Host& host = hosts_[i];
+    if (!UnderWay(host.stage) || now < host.since + LimitOf(host)) continue;
+    const StageWords& words = WordsOf(host.stage);
+    Fail(i,
+         "it took longer than " + SecondsText(limits_.at(host.stage)) + "; " + words.advice +
+             " --stage-timeouts " + words.name + "=N allows more seconds",
+         now);
+  }
+}
+
+bool HostStages::Lost(TimePoint now) const {
+  if (!settle_at_) return false;
+  return now >= *settle_at_ || std::none_of(hosts_.begin(), hosts_.end(),
+                                            [](const Host& h) { return UnderWay(h.stage); });
+}
+
+std::optional<TimePoint> HostStages::deadline() const {
+  std::optional<TimePoint> first = settle_at_;
+  for (const Host& host : hosts_) {
+    if (!UnderWay(host.stage)) continue;
+    TimePoint next = host.since + LimitOf(host);
+    if (!host.named) next = std::min(next, host.since + kSlow);
+    if (!first || next < *first) first = next;
+  }
+  return first;
+}
+
+std::string HostStages::TakeSlow(const std::vector<std::string>& names, TimePoint now) {
+  std::string text;
+  for (size_t stage = 0; stage < kHostStages; ++stage) {
+    std::vector<std::string> slow;
+    for (size_t i = 0; i < hosts_.size(); ++i) {
+      Host& host = hosts_[i];
+      bool here = host.stage == static_cast<HostStage>(stage);
+      if (!here || host.named || now < host.since + kSlow) continue;
+      host.named = true;
+      slow.push_back(names[i]);
+    }
+    if (slow.empty()) continue;
+    text += (text.empty() ? "" : "; ") + HostNames(slow) + ": " + kWords[stage].text + " for " +
+            SecondsText(kSlow);
+  }
+  return text;
+}
+
+size_t HostStages::Count(HostStage stage) const {
+  return static_cast<size_t>(
+      std::count_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.stage == stage; }));
+}
+
+std::string HostStages::Counts() const {
+  std::string text;
+  for (int stage = static_cast<int>(HostStage::kFailed); stage >= 0; --stage) {
+    size_t count = Count(static_cast<HostStage>(stage));
+    if (count == 0) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " +
+            StageText(static_cast<HostStage>(stage));
+  }
+  return text;
+}
+
+std::string HostStages::Trouble(const Host& host) const {
+  if (host.stage == HostStage::kFailed)
+    return std::string(StageText(host.failed_in)) + ": " + host.reason;
+  if (!UnderWay(host.stage)) return "ready";
+  return std::string("still ") + StageText(host.stage);
+}
+
+std::string HostStages::Report(const std::vector<std::string>& names) const {
+  if (hosts_.size() == 1) {
+    return "host " + names[0] + " cannot be used, so nothing was started: " + Trouble(hosts_[0]) +
+           ".\n";
+  }
+  // Failed ones first, in the order of the hosts.
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (bool failed : {true, false}) {
+    for (size_t i = 0; i < hosts_.size(); ++i) {
+      if ((hosts_[i].stage == HostStage::kFailed) != failed) continue;
+      std::string trouble = Trouble(hosts_[i]);
+      auto known = std::find_if(groups.begin(), groups.end(),
+                                [&](const auto& group) { return group.first == trouble; });
+      if (known == groups.end()) known = groups.insert(groups.end(), {trouble, {}});
+      known->second.push_back(names[i]);
+    }
+  }
+  std::string text = std::to_string(Count(HostStage::kFailed)) + " of " +
+                     std::to_string(hosts_.size()) +
+                     " hosts cannot be used, so nothing was started.\n";
+  for (const auto& [trouble, who] : groups) text += "  " + HostNames(who) + ": " + trouble + "\n";
+  return text;
+}
+
+std::string HostNames(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 16;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i > 0 ? ", " : "") + names[i];
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text;
+}
+
+}  // namespace hvd

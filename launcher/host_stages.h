@@ -1,0 +1,111 @@
+// HostStages: how far each host has come on its way from a name to an agent that is ready, what stopped it, and what to
+// tell the user. Pure: time is passed in.
+#ifndef HVD_LAUNCHER_HOST_STAGES_H_
+#define HVD_LAUNCHER_HOST_STAGES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/host_channel.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// In this order; a host leaves out what it does not have.
+enum class HostStage : uint8_t {
+  kResolve,
+  kConnect,
+  kKeyExchange,
+  kHostKey,
+  kLogin,
+  kExec,
+  kHello,   // the agent's program runs and has said nothing yet
+  kProof,   // the hosts look for addresses at which they reach each other
+  kThere,   // its agent waits for those of the other hosts
+  kReady,   // nothing stands between the host and its workers
+  kFailed,  // never left again
+};
+inline constexpr size_t kHostStages = static_cast<size_t>(HostStage::kThere);  // with a limit
+
+HostStage StageOf(ChannelStage stage);
+// "logging in", for sentences.
+const char* StageText(HostStage stage);
+// "login", as --stage-timeouts says it.
+const char* StageName(HostStage stage);
+
+struct StageLimits {
+  std::array<Duration, kHostStages> of;  // by HostStage
+
+  static StageLimits Default();
+  // "connect=20,login=60" over the defaults.
+  static Result<StageLimits> Parse(std::string_view text);
+  Duration& at(HostStage stage) { return of[static_cast<size_t>(stage)]; }
+  Duration at(HostStage stage) const { return of[static_cast<size_t>(stage)]; }
+};
+
+class HostStages {
+ public:
+  // Once a host has failed, the others have so long to show how they fare: one report is for all.
+  static constexpr Duration kSettle = std::chrono::seconds(3);
+  // A host that has not come further for so long is named.
+  static constexpr Duration kSlow = std::chrono::seconds(10);
+
+  HostStages(size_t hosts, StageLimits limits);
+
+  void Begin(TimePoint now);
+  void Enter(uint32_t host, HostStage stage, TimePoint now);
+  // `reason` is a sentence without the host's name and the stage.
+  void Fail(uint32_t host, std::string reason, TimePoint now);
+  // So much time passed while hvdrun was stopped: it does not count.
+  void Shift(Duration away);
+  // Hosts that are over the limit of their stage fail.
+  void Expire(TimePoint now);
+
+  HostStage stage(uint32_t host) const { return hosts_[host].stage; }
+  bool All(HostStage stage) const { return Count(stage) == hosts_.size(); }
+  bool any_failed() const { return settle_at_.has_value(); }
+  // Some host has failed, and the others have come to an end, too, or had their time.
+  bool Lost(TimePoint now) const;
+  // When something happens by itself.
+  std::optional<TimePoint> deadline() const;
+
+  // Hosts that have been slow since the last call, in words; empty: none.
+  std::string TakeSlow(const std::vector<std::string>& names, TimePoint now);
+  // "2 ready, 1 logging in, 5 connecting".
+  std::string Counts() const;
+  // All hosts, those with the same trouble on one line. Ends with a line break.
+  std::string Report(const std::vector<std::string>& names) const;
+  // The first that failed; 0 while none has.
+  uint32_t first_failed() const { return first_failed_; }
+
+ private:
+  struct Host {
+    HostStage stage = HostStage::kResolve;
+    HostStage failed_in = HostStage::kResolve;
+    TimePoint since;
+    bool named = false;  // as slow
+    std::string reason;
+  };
+
+  size_t Count(HostStage stage) const;
+  Duration LimitOf(const Host& host) const;
+  std::string Trouble(const Host& host) const;
+
+  StageLimits limits_;
+  std::vector<Host> hosts_;
+  std::optional<TimePoint> settle_at_;
+  uint32_t first_failed_ = 0;
+};
+
+// "a, b, c and 5 more".
+std::string HostNames(const std::vector<std::string>& names);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_HOST_STAGES_H_

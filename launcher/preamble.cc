@@ -1,0 +1,26 @@
+#include "launcher/preamble.h"
+
+#include "configs/message_text.h"
+
+namespace hvd {
+
+std::optional<std::string> Preamble::Take(std::string_view bytes) {
+  // The greeting may have begun in what came before.
+  size_t from = said_.size() - std::min(said_.size(), greeting_.size());
+  said_ += bytes;
+  size_t at = said_.find(greeting_, from);
+  if (at == std::string::npos) return std::nullopt;
+  over_ = true;
+  std::string rest = said_.substr(at + greeting_.size());
+  said_.clear();
+  return rest;
+}
+
+std::string Preamble::said() const {
+  std::string_view text = said_;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  size_t line = text.rfind('\n');
+  return Printable(line == text.npos ? text : text.substr(line + 1));
+}
+
+}  // namespace hvd

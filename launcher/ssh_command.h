@@ -1,0 +1,43 @@
+// What is typed for an agent on another host: the command over there, the ssh or --rsh-agent command here, and what the
+// end of such a command means. Pure.
+#ifndef HVD_LAUNCHER_SSH_COMMAND_H_
+#define HVD_LAUNCHER_SSH_COMMAND_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launcher/command_channel.h"
+
+namespace hvd {
+
+// Where, and how the user wants to go there; empty and 0: as ~/.ssh/config says.
+struct SshTarget {
+  std::string host, user, identity_file;
+  uint16_t port = 0;
+  bool accept_new_keys = false;
+};
+
+// One word for any shell.
+std::string ShellWord(const std::string& word);
+
+// The command for a shell over there: says `greeting` and becomes the agent, by the path that this hvdrun has here, else
+// by PATH. Whatever start-up files print comes before the greeting.
+std::string RemoteAgentCommand(const std::string& executable, const std::string& job_id);
+// With its line break.
+std::string AgentGreeting(const std::string& job_id);
+
+std::vector<std::string> SshCommand(const SshTarget& target, const std::string& remote_command,
+                                    uint32_t connect_seconds);
+// `agent` is cut at blanks: "kubectl exec -i". Then come the host and the remote command, as one word.
+std::vector<std::string> RshAgentCommand(const std::string& agent, const std::string& host,
+                                         const std::string& remote_command);
+
+// ssh ends with 255 and says why on stderr.
+ChannelEnd ReadSshEnd(const SshTarget& target, const CommandEnd& end);
+// A program of which nothing is known.
+ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_SSH_COMMAND_H_

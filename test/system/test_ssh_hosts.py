@@ -1,0 +1,259 @@
+"""Jobs over several hosts with an sshd each."""
+
+import os
+import re
+import signal
+import sys
+
+import pytest
+from conftest import WORKERS, hvdrun_path, kill, parent_of, pids, read_proc
+from host_rig import WHY_NOT, HostRig
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+
+def worker(*steps):
+    return [sys.executable, "-S", "-E", str(WORKERS / "foreign_worker.py"), *steps]
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory):
+    rig = HostRig(tmp_path_factory.mktemp("rig"), 4)
+    yield rig
+    rig.down()
+
+
+@pytest.fixture
+def hosts_run(run, rig):
+    def go(*args, **kwargs):
+        return run(*args, program=rig.on_head(hvdrun_path()), **kwargs)
+    return go
+
+
+@pytest.fixture
+def hosts_start(start, rig):
+    return lambda *args, **kwargs: start(*args, program=rig.on_head(hvdrun_path()), **kwargs)
+
+
+def test_a_command_runs_on_every_host(hosts_run, rig):
+    job = hosts_run("-np", 4, "-H", "hvd1:2,hvd2:1,hvd3:1", "hostname")
+    assert job.code == 0, job.err
+    assert sorted(job.out.split()) == ["[0]<stdout>:hvd1", "[1]<stdout>:hvd1", "[2]<stdout>:hvd2", "[3]<stdout>:hvd3"]
+    rig.nothing_left()
+
+
+def test_ranks_of_several_hosts_form_one_world(hosts_run, rig):
+    job = hosts_run("-np", 4, "-H", "hvd1:2,hvd2:1,hvd3:1", *worker("init", "world", "sum", "shutdown"))
+    assert job.code == 0, job.err
+    assert job.out.count("sum 10") == 4
+    rig.nothing_left()
+
+
+def test_the_agents_prove_at_which_addresses_they_reach_each_other(hosts_run, rig):
+    job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--verbose", "sh", "-c", "echo master $MASTER_ADDR")
+    assert job.code == 0, job.err
+    for one, other in ((1, 2), (2, 1)):
+        assert re.search(rf"host hvd{one} is reached at (10\.99\.0\.{one + 1}|fd99::{one + 1}) by hvd{other}\n", job.err)
+    assert len(re.findall(r"master (10\.99\.0\.2|fd99::2)\n", job.out)) == 2
+
+
+def test_hosts_without_ipv4(hosts_run, rig):
+    for host in rig.hosts[:2]:
+        host.ip(f"addr del {host.address}/16 dev eth0")
+    try:
+        job = hosts_run("-np", 2, "-H", "hvd1-v6,hvd2-v6", *worker("init", "sum", "shutdown"))
+    finally:
+        for host in rig.hosts[:2]:
+            host.ip(f"addr add {host.address}/16 dev eth0")
+    assert job.code == 0 and job.out.count("sum 3") == 2, job.err
+
+
+def test_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(hosts_run, rig):
+    """docker0 has 172.17.0.1 on every host: it leads to oneself, and proves nothing."""
+    for host in rig.hosts[:3]:
+        host.ip("link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up")
+    try:
+        job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--verbose", *worker("init", "sum", "shutdown"))
+    finally:
+        for host in rig.hosts[:3]:
+            host.ip("link del docker0")
+    assert job.code == 0 and job.out.count("sum 6") == 3, job.err
+    assert "is reached at" in job.err and "is reached at 172.17" not in job.err
+
+
+def test_L10_the_network_interface_can_be_named(hosts_run, rig):
+    job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--network-interfaces", "eth0", *worker("init", "sum", "shutdown"))
+    assert job.code == 0 and job.out.count("sum 3") == 2, job.err
+    job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--network-interfaces", "ib7", "touch", rig.folder / "started")
+    assert job.code == 1 and not (rig.folder / "started").exists()
+    assert re.search(r"hvd1, hvd2: looking for an address .*: there is no network interface 'ib7' with an address; "
+                     r"those with one are .*eth0", job.err), job.err
+    rig.nothing_left()
+
+
+def test_P14_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_run, rig):
+    """ssh works, and nothing else: ports 50000 to 50009 are closed between the hosts."""
+    host = rig.hosts[1]
+    host.run("nft", "-f", "-", input="table inet f {\n chain i {\n type filter hook input priority 0;\n"
+                                     " tcp dport 50000-50009 reject with tcp reset\n }\n}\n")
+    try:
+        job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--port-range", "50000-50009", "touch", rig.folder / "started")
+    finally:
+        host.run("nft", "delete", "table", "inet", "f")
+    assert job.code == 1 and not (rig.folder / "started").exists()
+    assert re.search(r"hvd1: looking for an address .*: it cannot reach hvd2 \(.*:5000\d: .*\); look for a firewall", job.err), job.err
+    rig.nothing_left()
+
+
+# ---- hosts that cannot be used
+
+
+def test_one_report_for_all_hosts_with_a_cause_and_a_cure_for_each(hosts_run, rig):
+    """Two hosts that do not exist, one without sshd on its port, one that works."""
+    job = hosts_run("-np", 4, "-H", "nohost1,hvd1,nohost2,[hvd2]:2222", "touch", rig.folder / "started")
+    assert job.code == 1 and not (rig.folder / "started").exists()
+    lines = job.err.splitlines()
+    assert lines[-4] == "hvdrun: 3 of 4 hosts cannot be used, so nothing was started.", job.err
+    assert lines[-3].startswith("  nohost1, nohost2: resolving its name: no address is known for this name; check the spelling")
+    assert lines[-2].startswith("  hvd2: connecting: the connection was refused; does sshd run there, and on this port?")
+    assert lines[-1] == "  hvd1: ready"
+    rig.nothing_left()
+
+
+def test_S5_a_host_whose_key_is_not_known_is_refused(hosts_run, rig):
+    known = (rig.folder / "known_hosts").read_text()
+    try:
+        rig.write("known_hosts", "")
+        job = hosts_run("-np", 1, "-H", "hvd1", "true")
+        assert job.code == 1
+        assert re.search(r"host hvd1 cannot be used, .* checking its host key: .*not known.*--ssh-host-keys accept-new", job.err), job.err
+        job = hosts_run("-np", 1, "-H", "hvd1", "--ssh-host-keys", "accept-new", "true")
+        assert job.code == 0 and "hvd1" in (rig.folder / "known_hosts").read_text(), job.err
+        other = (rig.folder / "id.pub").read_text().split()[1]
+        rig.write("known_hosts", f"hvd1 ssh-ed25519 {other}\n")
+        job = hosts_run("-np", 1, "-H", "hvd1", "--ssh-host-keys", "accept-new", "true")
+        assert job.code == 1 and re.search(r"checking its host key: .*ssh-keygen -R", job.err), job.err
+    finally:
+        rig.write("known_hosts", known)
+
+
+def test_L11_user_port_and_key_as_the_user_says_or_as_ssh_config_says(hosts_run, rig):
+    rig.ssh_config("Host other", " HostName hvd2", " HostKeyAlias hvd2")
+    try:
+        job = hosts_run("-np", 2, "-H", "root@hvd1,other", "-p", 22, "-i", rig.folder / "id", "hostname")
+        assert job.code == 0 and sorted(job.out.split()) == ["[0]<stdout>:hvd1", "[1]<stdout>:hvd2"], job.err
+        job = hosts_run("-np", 1, "-H", "nobody@hvd1", "true")
+        assert job.code == 1 and "logging in: " in job.err and "ssh-copy-id" in job.err, job.err
+    finally:
+        rig.ssh_config()
+
+
+def test_a_shell_that_talks_is_no_hindrance(hosts_run, rig):
+    """Start-up files of a shell may print: --rsh-agent stands for such a shell."""
+    agent = rig.folder / "talks"
+    agent.write_text('#!/bin/sh\necho "Welcome to $1"; shift\nexec sh -c "$*"\n')
+    agent.chmod(0o755)
+    job = hosts_run("-np", 2, "-H", "anything:2", "--rsh-agent", agent, "echo", "here")
+    assert job.code == 0 and sorted(job.out.split()) == ["[0]<stdout>:here", "[1]<stdout>:here"], job.err
+
+
+def test_P16_an_agent_command_of_ones_own(hosts_run, rig):
+    """As kubectl exec, or the kubexec.sh of an MPI operator: COMMAND HOST 'words for a shell'."""
+    agent = rig.folder / "kubexec"
+    agent.write_text("#!/bin/sh\nhost=$1; shift\n" + "".join(
+        f'[ $host = pod{h.number} ] && exec {" ".join(h.command())} /bin/sh -c "$*"\n' for h in rig.hosts[:2]) +
+        'echo "no such pod: $host" >&2; exit 1\n')
+    agent.chmod(0o755)
+    job = hosts_run("-np", 3, "-H", "pod1:2,pod2:1", "--rsh-agent", agent, *worker("init", "sum", "shutdown"))
+    assert job.code == 0 and job.out.count("sum 6") == 3, job.err
+    job = hosts_run("-np", 2, "-H", "pod1,pod7", "--rsh-agent", agent, "true")
+    assert job.code == 1 and re.search(r"pod7: starting the agent: .*no such pod: pod7", job.err), job.err
+    rig.nothing_left()
+
+
+# ---- ends
+
+
+def begin(hosts_start, rig, hosts=3, *args):
+    job = hosts_start("-np", hosts, "-H", ",".join(h.name for h in rig.hosts[:hosts]), *args, *worker("init", "sum", "sums"))
+    for _ in range(hosts):
+        assert job.process.stdout.readline().endswith(b":sum %d\n" % (hosts * (hosts + 1) // 2))
+    return job
+
+
+def end_of(job, code=1):
+    assert job.finish() == code, job.err
+    return job.err.splitlines()[-1] if "Its last lines" not in job.err else job.err
+
+
+def test_L1_a_killed_hvdrun_leaves_nothing_anywhere(hosts_start, rig):
+    job = begin(hosts_start, rig)
+    kill(job.pid)
+    rig.nothing_left()
+
+
+def test_P01_a_killed_agent_is_named_and_everything_ends_everywhere(hosts_start, rig):
+    job = begin(hosts_start, rig)
+    warden, agent = sorted(rig.hosts[1].agents(), key=lambda pid: parent_of(pid) in rig.hosts[1].agents())
+    kill(agent)
+    assert end_of(job) == "hvdrun: host hvd2 was lost: the agent was ended by signal 9. All ranks were ended.", job.err
+    rig.nothing_left()
+
+
+def test_P01_a_killed_sshd_is_named_and_everything_ends_everywhere(hosts_start, rig):
+    job = begin(hosts_start, rig)
+    rig.hosts[2].kill_sshd()
+    assert re.match(r"hvdrun: host hvd3 was lost: the connection was lost.*All ranks were ended\.", end_of(job)), job.err
+    rig.nothing_left()
+
+
+def test_P03_a_host_that_is_cut_off_is_lost_within_the_heartbeat_and_ends_its_own(hosts_start, rig):
+    job = begin(hosts_start, rig, 3, "--heartbeat-timeout", "2")
+    host = rig.hosts[1]
+    host.cut()
+    try:
+        last = end_of(job)
+        assert last == "hvdrun: host hvd2 was lost: its agent has been silent for 2 s. All ranks were ended.", job.err
+        rig.nothing_left()  # over there nobody hears anything either
+    finally:
+        host.join()
+
+
+def test_P06_a_killed_rank_is_the_first_cause_on_every_host(hosts_start, rig):
+    job = begin(hosts_start, rig)
+    victim = [pid for pid in rig.hosts[1].processes() if b"foreign_worker" in read_proc(pid, "cmdline")][0]
+    kill(victim)
+    assert job.finish() == 137
+    assert re.search(r"hvdrun: rank 1 on host hvd2 \(pid \d+\) failed: signal 9", job.err), job.err
+    assert len(re.findall(r"rank 1 \(pid \d+ on host hvd2\) died in the middle of the job", job.err + job.out)) >= 2
+    rig.nothing_left()
+
+
+def test_ctrl_c_ends_everything_everywhere(hosts_start, rig):
+    job = begin(hosts_start, rig)
+    os.kill(job.pid, signal.SIGINT)
+    assert end_of(job, 130) == "hvdrun: ended by signal 2 (SIGINT); all ranks were ended."
+    rig.nothing_left()
+
+
+def test_a_host_that_is_switched_off(tmp_path, start):
+    rig = HostRig(tmp_path, 2)
+    try:
+        job = begin(lambda *args: start(*args, program=rig.on_head(hvdrun_path())), rig, 2, "--heartbeat-timeout", "2")
+        rig.hosts[1].switch_off()
+        assert re.match(r"hvdrun: host hvd2 was lost: .*All ranks were ended\.", end_of(job)), job.err
+        rig.nothing_left()
+    finally:
+        rig.down()
+
+
+def test_nothing_secret_in_any_argv(hosts_start, rig):
+    job = begin(hosts_start, rig, 2)
+    seen = [read_proc(pid, "environ") for host in rig.hosts for pid in host.processes()]
+    keys = {entry for environ in seen for entry in environ.split(b"\0") if entry.startswith(b"HVD_JOB_KEY=")}
+    assert len(keys) == 1
+    key = keys.pop().partition(b"=")[2]
+    assert len(key) >= 16 and not any(key in read_proc(pid, "cmdline") for pid in pids())
+    os.kill(job.pid, signal.SIGTERM)
+    job.finish()
+    rig.nothing_left()
