@@ -180,7 +180,7 @@ size_t SshChannel::Way::Write(std::string_view bytes) {
 }
 
 void SshChannel::Way::Close() {
-  if (over_ || std::exchange(closed_, true)) return;
+  if (over_ || aborted_ || failed_ || std::exchange(closed_, true)) return;
   stage_ = ChannelStage::kClosed;
   if (!running_) return Abort("");
   stage_end_ = SteadyNow() + kCloseLimit;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,10 @@
 #include "launcher/messages.h"
 #include "runtime/net/stream.h"
 #include "test/contract/launcher/scripted_channel.h"
+#ifdef HVD_HAVE_LIBSSH2
+#include "launcher/ssh/ssh_channel.h"
+#include "test/contract/launcher/sshd_rig.h"
+#endif
 
 namespace hvd {
 namespace {
@@ -49,7 +54,10 @@ struct Driver final : ChannelObserver {
       if (std::holds_alternative<AgentReady>(*decoded)) ready = true;
     }
   }
-  void OnWritable() override { ++writable; }
+  void OnWritable() override {
+    ++writable;
+    if (on_writable) on_writable();
+  }
   void OnEnd(const ChannelEnd& the_end) override {
     ++ends;
     end = the_end;
@@ -59,6 +67,7 @@ struct Driver final : ChannelObserver {
   std::vector<ChannelStage> stages;
   bool ready = false;
   int ends = 0, writable = 0;
+  std::function<void()> on_writable;
   ChannelEnd end;
 };
 
@@ -87,6 +96,7 @@ struct Rig {
 
   void Open() {
     driver.stream.Attach(SteadyNow());
+    driver.on_writable = [this] { Flush(); };  // a channel may take nothing until it runs
     channel->Open(driver);
     Flush();
   }
@@ -102,14 +112,29 @@ struct Rig {
   }
 };
 
-enum class Kind { kLocal, kScripted };
+enum class Kind { kLocal, kScripted, kSsh };
 
 class HostChannelContract : public ::testing::TestWithParam<Kind> {
  protected:
   // As in hvdrun itself: a write to an agent that is gone is an error, not the end of this process.
-  void SetUp() override { ::signal(SIGPIPE, SIG_IGN); }
+  void SetUp() override {
+    ::signal(SIGPIPE, SIG_IGN);
+#ifdef HVD_HAVE_LIBSSH2
+    if (GetParam() == Kind::kSsh && !SshdRig::Available())
+      GTEST_SKIP() << "there is no sshd: apt-get install openssh-server";
+#endif
+  }
+  void MakeSsh([[maybe_unused]] Rig& rig, [[maybe_unused]] const std::string& command) {
+#ifdef HVD_HAVE_LIBSSH2
+    sshd = std::make_unique<SshdRig>();
+    rig.channel = std::make_unique<SshChannel>(std::make_shared<SshHub>(rig.io),
+                                               SshRequest{sshd->Config(), "", command});
+#endif
+  }
   void Make(Rig& rig) {
-    if (GetParam() == Kind::kLocal) {
+    if (GetParam() == Kind::kSsh) {
+      MakeSsh(rig, std::string("exec ") + HVDRUN_PATH + " agent --job " + rig.job_id);
+    } else if (GetParam() == Kind::kLocal) {
       std::vector<std::string> command = {HVDRUN_PATH, "agent", "--job", rig.job_id};
       rig.channel = std::make_unique<LocalChannel>(rig.io, rig.job_id, command);
     } else {
@@ -118,7 +143,9 @@ class HostChannelContract : public ::testing::TestWithParam<Kind> {
     }
   }
   void MakeUnstartable(Rig& rig) {
-    if (GetParam() == Kind::kLocal) {
+    if (GetParam() == Kind::kSsh) {
+      MakeSsh(rig, "exec /no/such/agent");
+    } else if (GetParam() == Kind::kLocal) {
       rig.channel = std::make_unique<LocalChannel>(rig.io, rig.job_id,
                                                    std::vector<std::string>{"/no/such/agent"});
     } else {
@@ -127,6 +154,9 @@ class HostChannelContract : public ::testing::TestWithParam<Kind> {
       rig.channel = std::move(scripted);
     }
   }
+#ifdef HVD_HAVE_LIBSSH2
+  std::unique_ptr<SshdRig> sshd;
+#endif
 };
 
 TEST_P(HostChannelContract, CarriesBytesBothWays) {
@@ -195,8 +225,15 @@ TEST_P(HostChannelContract, WritingAfterTheEndIsSwallowed) {
   EXPECT_EQ(rig.channel->Write("abc"), 3u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostChannelContract, ::testing::Values(Kind::kLocal, Kind::kScripted),
+INSTANTIATE_TEST_SUITE_P(All, HostChannelContract,
+                         ::testing::Values(Kind::kLocal, Kind::kScripted
+#ifdef HVD_HAVE_LIBSSH2
+                                           ,
+                                           Kind::kSsh
+#endif
+                                           ),
                          [](const auto& p) {
+                           if (p.param == Kind::kSsh) return "ssh";
                            return p.param == Kind::kLocal ? "local" : "scripted";
                          });
 
