@@ -50,7 +50,7 @@ class PlayedHosts {
     uint64_t fusion_bytes = 64 << 20;
     uint32_t seed = 0;  // of delays; 0: none
     Duration timeout = std::chrono::seconds(60);
-    Duration stall_warning{0};
+    Duration stall_warning{0}, tell_awaited{0};
     // How long a launcher may take to say why, and rank 0 to answer who leaves.
     Duration cause_grace = std::chrono::milliseconds(1);
     Duration goodbye = std::chrono::seconds(60);
@@ -208,7 +208,7 @@ class PlayedHosts {
         }
         return Status::Ok();
       };
-      options.coordinator = {settings.fusion_bytes, settings.stall_warning};
+      options.coordinator = {settings.fusion_bytes, settings.stall_warning, settings.tell_awaited};
       options.wake_host = [] {};
       options.broken = [&hosts] { return hosts.broken(); };
       options.has_left = [&hosts](uint32_t r) { return hosts.left_[r].load(); };

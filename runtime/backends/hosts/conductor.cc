@@ -209,8 +209,9 @@ Status Conductor::LoseCoordinator(const Status& why) {
   Result<CrossMessage> anything = cross_.Receive(kAnyLeader, kTalkTag, TimePoint{});
   const bool aborted = !anything.ok() && anything.status().code() == Code::kAborted;
   if (aborted) return anything.status();  // not the coordinator alone
-  return Aborted("rank 0, which arranges the work of all hosts, is not there any more: " +
-                 why.message());
+  return Aborted(
+      "rank 0, which arranges the work of all hosts, left the world or is out of reach: " +
+      why.message());
 }
 
 Status Conductor::Say(uint32_t to, Words words) {
@@ -255,9 +256,9 @@ Status Conductor::HearHere() {
 }
 
 Status Conductor::Hear(uint32_t from, Words words) {
-  const bool order = std::holds_alternative<RunWords>(words) ||
-                     std::holds_alternative<EndWords>(words) ||
-                     std::holds_alternative<FarewellWords>(words);
+  const bool order =
+      std::holds_alternative<RunWords>(words) || std::holds_alternative<EndWords>(words) ||
+      std::holds_alternative<WaitWords>(words) || std::holds_alternative<FarewellWords>(words);
   if (!order) {
     if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
     Coordinator::Answers answers;
@@ -272,15 +273,19 @@ Status Conductor::Hear(uint32_t from, Words words) {
   }
   if (auto* run = std::get_if<RunWords>(&words)) return OnRun(std::move(*run));
   if (auto* end = std::get_if<EndWords>(&words)) OnEnd(*end);
+  if (auto* wait = std::get_if<WaitWords>(&words)) OnWait(*wait);
   if (auto* farewell = std::get_if<FarewellWords>(&words)) OnFarewell(*farewell);
   return Status::Ok();
 }
 
 Status Conductor::OnRun(RunWords words) {
   Batch batch;
+  std::vector<uint32_t> others = words.leaders;
+  std::erase(others, options_.map.rank);
   for (const RunEntry& entry : words.entries) {
     auto ticket = tickets_.find(entry.ticket);
     if (ticket == tickets_.end()) return Internal("the coordinator knows a ticket that never was");
+    for (const auto& part : ticket->second->parts) part->board->awaited.ToCross(others);
     batch.ops.push_back(std::move(ticket->second));
     tickets_.erase(ticket);
   }
@@ -306,6 +311,12 @@ void Conductor::OnEnd(const EndWords& words) {
   options_.wake_host();
 }
 
+void Conductor::OnWait(const WaitWords& words) {
+  auto ticket = tickets_.find(words.ticket);
+  if (ticket == tickets_.end()) return;
+  for (const auto& part : ticket->second->parts) part->board->awaited.ToCome(words.ranks);
+}
+
 void Conductor::OnFarewell(const FarewellWords& words) {
   over_ = true;
   if (words.why.empty()) return;
@@ -318,7 +329,12 @@ Status Conductor::LookAround() {
   if (now < look_again_) return Status::Ok();
   look_again_ = now + kLookAgain;
   if (coordinator_ != nullptr) {
-    for (const std::string& sentence : coordinator_->Stalls(now)) LogWarning(sentence);
+    Coordinator::Answers answers;
+    for (const std::string& sentence : coordinator_->Stalls(now, &answers)) LogWarning(sentence);
+    for (Coordinator::Answer& answer : answers) {
+      if (Status said = Say(answer.to, std::move(answer.words)); !said.ok()) return said;
+    }
+    if (Status heard = HearHere(); !heard.ok()) return heard;
   }
   if (said_goodbye_) return Status::Ok();
   Status told = TellWhoLeft();

@@ -81,6 +81,7 @@ class Conductor {
   Status HearHere();
   Status OnRun(RunWords words);
   void OnEnd(const EndWords& words);
+  void OnWait(const WaitWords& words);
   void OnFarewell(const FarewellWords& words);
   Status LookAround();
   Status TellWhoLeft();
