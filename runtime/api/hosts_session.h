@@ -24,7 +24,7 @@ class HostsSession {
 
   // Everything given outlives the session.
   HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers, Backend& one_host,
-               SharedHeap& heap, SharedMemoryMap& peer_memory, Duration stall_warning);
+               SharedHeap& heap, SharedMemoryMap& peer_memory, const EngineOptions& engine);
 
   Backend& backend() { return backend_; }
   // For the runtime thread: ends what waits for other hosts once the world is broken.

@@ -40,10 +40,10 @@ Session::Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const Engi
       peer_memory_(bootstrap.segments()),
       peers_(world_.page, world_.local_rank),
       backend_(heap, peer_memory_),
-      hosts_(cross == nullptr
-                 ? nullptr
-                 : std::make_unique<HostsSession>(world_, std::move(cross), peers_, backend_, heap,
-                                                  peer_memory_, options.stall_warning)),
+      hosts_(cross == nullptr ? nullptr
+                              : std::make_unique<HostsSession>(world_, std::move(cross), peers_,
+                                                               backend_, heap, peer_memory_,
+                                                               options)),
       engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
               WithWaitPolicy(options, world_.local_size)) {
   RankBlock& block = world_.page.rank(world_.local_rank);

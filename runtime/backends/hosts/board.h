@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/backends/hosts/awaited.h"
 #include "runtime/device/shared_heap.h"
 #include "runtime/segment/job_page.h"
 
@@ -30,6 +31,8 @@ struct alignas(kCacheLine) Board {
   // Chunks of `sum` that somebody has taken, and how many are finished; any member.
   alignas(kCacheLine) std::atomic<uint64_t> claimed;
   std::atomic<uint64_t> finished;
+
+  alignas(kCacheLine) Awaited awaited;
 
   Phase now() const { return static_cast<Phase>(phase.load(std::memory_order_acquire)); }
   void Enter(Phase next) { phase.store(static_cast<uint32_t>(next), std::memory_order_release); }

@@ -29,6 +29,8 @@ struct ConductorOptions {
   Duration timeout = std::chrono::seconds(30);  // of one collective between leaders
   // How long the launcher may take to say why a connection broke; afterwards the connection's own words are the cause.
   Duration cause_grace = std::chrono::seconds(2);
+  // How long a rank that leaves waits for the coordinator's answer.
+  Duration goodbye = std::chrono::seconds(5);
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
   // Wakes every rank on this host that sleeps. From any thread.
@@ -71,6 +73,7 @@ class Conductor {
   bool TakeOrders();
   void SayGoodbye();
   Status SayToCoordinator(Words words);
+  Status LoseCoordinator(const Status& why);
   Status Say(uint32_t to, Words words);
   Status Transmit(uint32_t to, const Words& words);
   Status HearMessage(const CrossMessage& message);
@@ -78,6 +81,7 @@ class Conductor {
   Status HearHere();
   Status OnRun(RunWords words);
   void OnEnd(const EndWords& words);
+  void OnWait(const WaitWords& words);
   void OnFarewell(const FarewellWords& words);
   Status LookAround();
   Status TellWhoLeft();
@@ -87,7 +91,7 @@ class Conductor {
   void Work();
   void Carry(const Batch& batch);
 
-  Status FirstCause(const Status& status) const;
+  Status FirstCause(const Status& status);
   void Die(const Status& status);
   Status closed();
   void PublishResult(LeaderPart& part);

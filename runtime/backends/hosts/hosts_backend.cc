@@ -414,6 +414,15 @@ bool HostsBackend::Needs(const CollectiveCall& call, const OpState* state, uint3
   return phase != Phase::kDone && phase != Phase::kFailed;
 }
 
+std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* state) const {
+  if (call.group->on_one_host()) {
+    const auto* inner = static_cast<const OneHostOp*>(state);
+    return one_host_.Awaits(call, inner == nullptr ? nullptr : inner->state.get());
+  }
+  const auto& op = static_cast<const MemberOp&>(*state);
+  return op.started ? op.board->awaited.Text() : "";
+}
+
 void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
   if (state == nullptr) return;
   if (auto* inner = dynamic_cast<OneHostOp*>(state.get())) {
