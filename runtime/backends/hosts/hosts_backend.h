@@ -41,6 +41,8 @@ class HostsBackend final : public Backend {
 
   // The world is broken: whatever waits for other hosts returns. From any thread.
   void Abort(const Status& why) { conductor_.Abort(why); }
+  // Why the work with other hosts broke off; ok after a goodbye.
+  Status failure() { return conductor_.failure(); }
   // This rank leaves the world. Afterwards the Cross is not used any more.
   void Leave() { conductor_.Leave(); }
 
