@@ -279,6 +279,13 @@ def test_survivors_name_the_rank_and_cannot_meet_again(mpirun, hosts, one_thread
     job.nothing_left()
 
 
+def test_what_is_built_is_said(run):
+    job = run("--check-build")
+    assert job.code == 0 and job.out.count("    [X] MPI\n") == 2, job.out
+    built = "from horovod.common import util; print(util.mpi_built())"
+    assert run("-c", built, program=[sys.executable]).out == "True\n"
+
+
 # ---- what cannot be
 
 
