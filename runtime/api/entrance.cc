@@ -136,7 +136,6 @@ Result<Membership> Entrance::JoinOverMpi(const InitOptions& options) {
   }
   const bool limited = options.timeout.count() > 0;
   const TimePoint deadline = limited ? SteadyNow() + options.timeout : TimePoint::max();
-  Membership member;
   Result<std::unique_ptr<MpiWorld>> mpi = OpenMpiWorld(options, deadline);
   Status status = mpi.status();
   if (mpi.ok()) status = UseAgentOf(**mpi, deadline);
@@ -144,8 +143,9 @@ Result<Membership> Entrance::JoinOverMpi(const InitOptions& options) {
     // No limit is 0, and a limit that is over still is one.
     const Duration left = limited ? std::max(Duration(1), deadline - SteadyNow()) : Duration(0);
     Result<World> world = bootstrap_->Join(left);
-    if (world.ok()) return Membership{std::move(*world), std::move(*mpi)};
-    status = world.status();
+    status = AgreeToGoOn(**mpi, world.status(), deadline);
+    if (status.ok()) return Membership{std::move(*world), std::move(*mpi)};
+    if (world.ok()) bootstrap_->Leave(world->epoch);
   }
   // A sentence about the arguments is no failure: MPI is as it was.
   if (status.code() != Code::kInvalidArgument && status.code() != Code::kUnsupported)
@@ -184,6 +184,21 @@ Result<std::unique_ptr<MpiWorld>> Entrance::OpenMpiWorld(const InitOptions& opti
   (void)registered;
   if (world == nullptr) return status;
   return world;
+}
+
+// Agents of different hosts know nothing of each other: a host on which the world could not begin would be waited for.
+Status Entrance::AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint deadline) {
+  if (world.size() == 1) return own;
+  constexpr size_t kMostWords = 1000;
+  Result<std::vector<std::string>> words =
+      world.Exchange(own.message().substr(0, kMostWords), deadline);
+  if (!own.ok()) return own;
+  if (!words.ok()) return words.status();
+  for (size_t rank = 0; rank < words->size(); ++rank) {
+    const std::string& why = (*words)[rank];
+    if (!why.empty()) return Aborted("rank " + std::to_string(rank) + " cannot join: " + why);
+  }
+  return own;
 }
 
 // All ranks come to the same end here: they go on with the agents they have, or take new ones.

@@ -64,6 +64,7 @@ class Entrance {
   Result<Membership> JoinAsStarted(const InitOptions& options);
   Result<Membership> JoinOverMpi(const InitOptions& options);
   Result<std::unique_ptr<MpiWorld>> OpenMpiWorld(const InitOptions& options, TimePoint deadline);
+  static Status AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint deadline);
   Status UseAgentOf(MpiWorld& world, TimePoint deadline);
   Status Use(std::string job, std::unique_ptr<Bootstrap> bootstrap);
 

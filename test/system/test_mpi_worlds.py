@@ -59,10 +59,11 @@ def worker(*steps):
 
 @pytest.fixture
 def mpirun(start, tmp_path):
-    """mpirun(ranks, *steps): the finished job; `hosts` take the ranks in turns of ranks / hosts. until=(count, text): mpirun
-    is ended once that was said so often, because it would not end."""
+    """mpirun(ranks, *steps): the finished job; `hosts` take the ranks in turns of ranks / hosts. until=(count, text):
+    mpirun is ended once that was said so often, because it would not end."""
     def begin(ranks, *steps, hosts=1, options=(), env=None, until=None):
-        command = [MPIRUN, "-np", str(ranks), "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+        command = [MPIRUN, "-np", str(ranks), "--oversubscribe", "--bind-to", "none"]
+        command += ["--mca", "mpi_yield_when_idle", "1"]
         if hosts > 1:
             agent = tmp_path / "played_host"
             agent.write_text(PLAYED_HOST.format(folder=tmp_path))
@@ -170,7 +171,8 @@ def test_a_communicator_says_the_order(mpirun):
 @needs_mpi4py
 def test_a_communicator_of_one(mpirun):
     job = mpirun(2, "init=self", "world", "sum")
-    assert job.code == 0 and job.said == ["sum 1"] * 2 + ["world 0 of 1 local 0 of 1 cross 0 of 1"] * 2, job.out + job.err
+    assert job.code == 0, job.out + job.err
+    assert job.said == ["sum 1"] * 2 + ["world 0 of 1 local 0 of 1 cross 0 of 1"] * 2
 
 
 @needs_mpi4py
@@ -219,7 +221,8 @@ def test_the_list_of_all_ranks_is_no_list(mpirun):
 
 
 @pytest.mark.parametrize("ranks, says", [("1", "rank 0 of 2 was given a world without this rank"),
-                                         ("0+7", "with rank 7, which there is not"), ("0+0", "a world with rank 0 twice")])
+                                         ("0+7", "with rank 7, which there is not"),
+                                         ("0+0", "a world with rank 0 twice")])
 def test_a_list_that_cannot_be_is_one_sentence(mpirun, ranks, says):
     job = mpirun(2, "init=" + ranks)
     assert job.code == 3 and says in job.out, job.out + job.err
@@ -271,7 +274,7 @@ def test_survivors_name_the_rank_and_cannot_meet_again(mpirun, hosts, one_thread
     # With this option mpirun leaves the others alone, as a scheduler may; and it does not end by itself.
     env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread))
     steps = ["init", "1:kill", "survive", "shutdown", "init"]
-    job = mpirun(4, *steps, hosts=hosts, options=["--enable-recovery"], env=env, until=(3, "failed: "))
+    job = mpirun(4, *steps, hosts=hosts, options=["--enable-recovery"], env=env, until=(3, "initialization failed: "))
     why = r"rank 1 \(pid \d+ on host \S+\) died in the middle of the job, without hvd.shutdown\(\)"
     assert len(re.findall("survived: .*" + why, job.out)) == 3, job.out + job.err
     again = "failed: .*ranks over MPI cannot form a world again, because .*; start the job again"
@@ -299,8 +302,18 @@ def test_a_build_without_mpi_is_one_sentence(mpirun, tmp_path):
     shutil.copy(RUNTIME, tmp_path / "libhvd.so")
     job = mpirun(2, "init", hosts=2, env={"HVD_RUNTIME": str(tmp_path / "libhvd.so")})
     assert job.code == 3
-    assert re.search("the world spans several hosts, and .* name no key-value server .* this hvdrun was built without MPI",
-                     job.out), job.out + job.err
+    why = "the world spans several hosts, and .* name no key-value server .* this hvdrun was built without MPI"
+    assert re.search(why, job.out), job.out + job.err
+
+
+def test_a_host_without_an_agent_is_named_on_all_hosts(mpirun):
+    nowhere = "set=HVD_HVDRUN:/no/hvdrun"
+    job = mpirun(4, "2:" + nowhere, "3:" + nowhere, "init", hosts=2, options=["--enable-recovery"],
+                 until=(4, "initialization failed: "))
+    why = "mpirun started this rank, and /no/hvdrun, which is to be the agent of this host, cannot be run"
+    assert job.out.count("failed: Horovod initialization failed: rank 2 cannot join: " + why) == 2, job.out
+    assert job.out.count("failed: Horovod initialization failed: " + why) == 2, job.out
+    job.nothing_left()
 
 
 def test_singletons_of_another_mpi_are_refused(run):
@@ -309,7 +322,8 @@ def test_singletons_of_another_mpi_are_refused(run):
     env = dict(MPI, PMI_RANK="0", PMI_SIZE="4", MPI_LOCALRANKID="0", MPI_LOCALNRANKS="4")
     job = run(*command[1:], program=command[:1], env=env)
     assert job.code == 3
-    assert "the launcher started 4 ranks, but the MPI library that libhvd_mpi.so is linked with sees 1" in job.out, job.err
+    why = "the launcher started 4 ranks, but the MPI library that libhvd_mpi.so is linked with sees 1"
+    assert why in job.out, job.err
 
 
 @needs_mpi4py

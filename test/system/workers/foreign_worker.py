@@ -2,8 +2,8 @@
 
 usage: foreign_worker.py STEP...   each step is one of
   init, shutdown
-  init=NAME       init with a communicator of mpi4py: world, dup, self, null, reverse (the ranks backwards), parity and half
-                  (a world for each two of the four ranks)
+  init=NAME       init with a communicator of mpi4py: world, dup, self, null, reverse (the ranks backwards), parity and
+                  half (a world for each two of the four ranks)
   init=0+2        init with these ranks as the world
   world           print rank, size, local rank, local size, cross rank, cross size
   sum             add up rank + 1 over all ranks; prints the sum
@@ -12,6 +12,7 @@ usage: foreign_worker.py STEP...   each step is one of
   sums            the same again and again until it fails; prints why
   survive         like sums, but the process goes on
   finalize        MPI.Finalize()
+  set=NAME:VALUE  set a variable of the environment
   child           fork a child that ends by exit()
   exit=CODE       end with this code
   kill            end by SIGKILL
@@ -112,6 +113,9 @@ def run(step, value):
         if child == 0:
             sys.exit(0)
         say("child %d" % os.waitpid(child, 0)[1])
+    elif step == "set":
+        name, _, text = value.partition(":")
+        os.environ[name] = text
     elif step == "exit":
         sys.exit(int(value))
     elif step == "kill":
