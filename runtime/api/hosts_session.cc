@@ -83,7 +83,8 @@ Group WorldGroup(const World& world) {
   return group;
 }
 
-Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstrap& bootstrap) {
+Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstrap& bootstrap,
+                                                     MpiWorld* mpi) {
   if (world.hosts == 1) return std::unique_ptr<Cross>();
   const Group group = WorldGroup(world);
   if (!std::ranges::is_sorted(group.local_to_group)) {
@@ -93,6 +94,7 @@ Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstr
   }
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (!settings.ok()) return settings.status();
+  if (mpi != nullptr) return mpi->OpenCross();
   CrossOptions options;
   options.rank = world.rank;
   options.epoch = world.epoch;

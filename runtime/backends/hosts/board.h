@@ -22,6 +22,7 @@ enum class Phase : uint32_t {
 struct alignas(kCacheLine) Board {
   std::atomic<uint32_t> phase;  // Phase; written by the leader, released after what belongs to it
   uint32_t code;                // hvd::Code of the failure
+  uint32_t broke;               // the work with other hosts broke off with it
   Location sum;                 // where the members' inputs are combined; nowhere if they are not
   Location result, text;
   uint64_t result_bytes, text_bytes;

@@ -95,6 +95,7 @@ void Conductor::Abort(const Status& why) {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     if (closed_.ok()) closed_ = why;
+    if (failure_.ok()) failure_ = why;
   }
   cross_.Abort(why);
 }
@@ -102,6 +103,16 @@ void Conductor::Abort(const Status& why) {
 Status Conductor::closed() {
   std::lock_guard lock(mutex_);
   return closed_;
+}
+
+Status Conductor::failure() {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Conductor::NoteFailure(const Status& why) {
+  std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = why;
 }
 
 // ---- talking
@@ -432,6 +443,7 @@ void Conductor::Die(const Status& status) {
     if (closed_.ok()) closed_ = why;
     why = closed_;
   }
+  NoteFailure(why);
   cross_.Abort(why);
 }
 
@@ -451,6 +463,7 @@ void Conductor::PublishFailure(const LeaderOp& op, const Status& status) {
       ::sched_yield();
     }
     board.code = static_cast<uint32_t>(status.code());
+    board.broke = failure().ok() ? 0 : 1;
     const std::string& text = status.message();
     void* memory = heap_.Allocate(text.size() + 1, /*zeroed=*/false);
     if (memory != nullptr) {

@@ -54,6 +54,10 @@ class Conductor {
   void Withdraw(uint64_t ticket, std::string why);
   // Nothing goes on; the first reason stays.
   void Abort(const Status& why);
+  // Why the work with other hosts broke off; ok while it goes on, and after a goodbye of whichever side.
+  Status failure();
+  // Another leader on this host saw it break off.
+  void NoteFailure(const Status& why);
   // Says goodbye, finishes what others count on, and ends the threads. Afterwards the Cross is not used any more.
   void Leave();
 
@@ -108,6 +112,7 @@ class Conductor {
   std::deque<Batch> batches_;
   uint64_t next_ticket_ = 1;
   Status closed_;          // not ok: no operation goes to other hosts any more
+  Status failure_;         // the first
   bool leaving_ = false;   // Leave has begun
   bool stopping_ = false;  // the cross thread ends when no batch is left
 

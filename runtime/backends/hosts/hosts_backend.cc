@@ -345,7 +345,9 @@ Status HostsBackend::ReadFailure(const MemberOp& op) {
     Result<std::byte*> text = peer_memory_.Resolve(op.board->text, op.board->text_bytes);
     if (text.ok()) sentence.assign(reinterpret_cast<const char*>(*text), op.board->text_bytes);
   }
-  return {code, std::move(sentence)};
+  Status failure(code, std::move(sentence));
+  if (op.board->broke != 0) conductor_.NoteFailure(failure);
+  return failure;
 }
 
 Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) {

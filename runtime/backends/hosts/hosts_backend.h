@@ -41,6 +41,8 @@ class HostsBackend final : public Backend {
   void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
   void Abort(const Status& why) override { conductor_.Abort(why); }
 
+  // Why the work with other hosts broke off; ok after a goodbye.
+  Status failure() { return conductor_.failure(); }
   // This rank leaves the world. Afterwards the Cross is not used any more.
   void Leave() { conductor_.Leave(); }
 
