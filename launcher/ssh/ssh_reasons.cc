@@ -73,8 +73,11 @@ std::string UserFile(const SshConfig& config) {
 
 }  // namespace
 
+// The user's own name for the host stands beside this; another one comes from the configuration.
 std::string CannotResolve(const SshConfig& config, const std::string& why) {
-  return "its name " + Quoted(config.hostname) + " leads to no address: " + why +
+  bool renamed = config.hostname != config.host;
+  return (renamed ? "its HostName " + Quoted(config.hostname) : std::string("its name")) +
+         " leads to no address: " + why +
          "; check the spelling, or give it a HostName in ~/.ssh/config";
 }
 
@@ -161,7 +164,7 @@ std::string HostKeyRefused(const SshConfig& config, const HostKeyCheck& check,
   return "its host key is unknown: it shows the " + shown + ", and no known_hosts file has " +
          ForCommand(name) + "; compare that and run ssh-keyscan " + PortFlag(config) +
          config.hostname + " >> " + UserFile(config) +
-         ", or say --ssh-strict-host-key-checking accept-new";
+         ", or say --ssh-host-keys accept-new";
 }
 
 std::string LoginRefused(const SshConfig& config, const LoginTrial& trial) {
@@ -190,7 +193,10 @@ std::string CommandEnded(int code, std::string_view signal, std::string_view err
   std::string last = words.empty() ? "" : "; its last words: " + words;
   if (!signal.empty()) return "the agent was ended by signal SIG" + Printable(signal) + last;
   if (code == 0) return "";
-  std::string text = "the agent ended with exit code " + std::to_string(code);
+  constexpr int kSignalBase = 128;  // as a shell, and the agent's warden, tell of a signal
+  std::string text = code > kSignalBase
+                         ? "the agent was ended by signal " + std::to_string(code - kSignalBase)
+                         : "the agent ended with exit code " + std::to_string(code);
   if (code == kNotFound || code == kNotExecutable)
     text = "the agent could not be started (exit code " + std::to_string(code) + ")";
   return text + last;
