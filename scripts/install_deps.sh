@@ -7,7 +7,7 @@ source "$(dirname "$0")/common.sh"
 PACKAGES=(
   build-essential cmake ninja-build ccache
   libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev libgtest-dev libgmock-dev
-  libopenmpi-dev openmpi-bin libgloo-dev libssl-dev libssh2-1-dev openssh-client openssh-server
+  libopenmpi-dev openmpi-bin libgloo-dev libssl-dev libssh2-1-dev
   python3 python3-venv python3-pytest python3-torch python3-sklearn python3-mpi4py
   openssh-server openssh-client iproute2 nftables
   spin

@@ -182,7 +182,7 @@ TEST_F(SshTest, AnUnknownHostKeyIsRefusedWithTheCommandsThatHelp) {
   EXPECT_EQ(seen.end.stage, ChannelStage::kHostKey);
   EXPECT_THAT(seen.end.reason, AllOf(HasSubstr("SHA256:"),
                                      HasSubstr("ssh-keyscan -p " + std::to_string(sshd.port())),
-                                     HasSubstr("--ssh-strict-host-key-checking accept-new")));
+                                     HasSubstr("--ssh-host-keys accept-new")));
 }
 
 TEST_F(SshTest, AnUnknownHostKeyIsAcceptedAndNotedWhenTheUserSaysSo) {
