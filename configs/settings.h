@@ -25,6 +25,7 @@ struct Settings {
   int ssh_port = 0;  // 0: as ssh's configuration says
   std::string ssh_identity_file;
   std::string ssh_host_keys;  // strict or accept-new
+  std::string ssh_client;     // auto or program
   std::string rsh_agent;      // empty: ssh
   std::string network_interfaces;
   std::string port_range;

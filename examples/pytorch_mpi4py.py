@@ -2,7 +2,8 @@
 
     mpirun -np 2 python examples/pytorch_mpi4py.py
 
-The ranks are the same in both. Rank 0 makes the data and scatters them by MPI; the model is trained as always.
+hvd.init() gets the communicator, so the ranks are the same in both. Rank 0 makes the data and scatters them by MPI; the
+model is trained as always.
 """
 
 import argparse
@@ -24,10 +25,9 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     world = MPI.COMM_WORLD
-    hvd.init()
+    hvd.init(comm=world)
     if (hvd.rank(), hvd.size()) != (world.Get_rank(), world.Get_size()):
-        raise SystemExit('Horovod has rank {} of {}, MPI has rank {} of {}: start this with the mpirun that mpi4py was '
-                         'built for'.format(hvd.rank(), hvd.size(), world.Get_rank(), world.Get_size()))
+        raise SystemExit('Horovod has rank {} of {}, MPI has rank {} of {}'.format(hvd.rank(), hvd.size(), world.Get_rank(), world.Get_size()))
     torch.set_num_threads(1)
 
     # By MPI: everybody gets a share of what rank 0 made.

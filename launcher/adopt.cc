@@ -52,12 +52,20 @@ HostWorld EmptyWorld(const AdoptOptions& options) {
   return world;
 }
 
+// By slot.
+std::vector<uint32_t> RanksOf(const HostWorld& world) {
+  std::vector<uint32_t> ranks;
+  for (const Placement& place : world.slots) ranks.push_back(place.rank);
+  return ranks;
+}
+
 class Adopter final : public HostEpochsObserver {
  public:
   Adopter(AdoptOptions options, UniqueFd listener);
   int Run();
 
   Status OnHello(const LinkHello& hello) override;
+  void OnLayout(uint32_t slot, std::vector<RankRun> runs) override;
   void OnJoined(uint32_t slot) override;
   void OnLeft(uint32_t, uint64_t) override { EndWorldIfUnused(); }
   void OnLost(uint32_t slot, const LostRank& lost) override;
@@ -75,6 +83,7 @@ class Adopter final : public HostEpochsObserver {
   std::string RankText(uint32_t slot, int pid) const;
   std::string CannotForm() const;
   void Form();
+  Result<HostWorld> WorldKnownHere(const std::vector<uint32_t>& ranks) const;
   void Begin(HostWorld world, uint64_t epoch);
   void EndWorldIfUnused();
   void Refuse(const std::string& reason);
@@ -88,6 +97,7 @@ class Adopter final : public HostEpochsObserver {
   std::optional<HostMeeting> meeting_;
   asio::steady_timer look_timer_;
   std::vector<Member> members_;
+  std::vector<RankRun> layout_;  // as the rank in the first slot told
   const TimePoint born_ = SteadyNow();
   const Duration absence_limit_ = AbsenceLimit();
   uint64_t epoch_ = 0;  // the last one begun
@@ -99,7 +109,8 @@ Adopter::Adopter(AdoptOptions options, UniqueFd listener)
       epochs_(io_, *this, EmptyWorld(options_), options_.job_id, ""),
       look_timer_(io_),
       members_(options_.slots) {
-  if (options_.slots < options_.size) meeting_.emplace(io_, options_.store);
+  if (!options_.store.empty() && options_.slots < options_.size)
+    meeting_.emplace(io_, options_.store);
   epochs_.links().Serve(std::move(listener));
 }
 
@@ -134,7 +145,13 @@ Status Adopter::OnHello(const LinkHello& hello) {
   }
   had_rank_ = true;
   members_[hello.slot] = {hello.rank, "", {}};
+  if (hello.slot == 0) layout_.clear();
   return Status::Ok();
+}
+
+void Adopter::OnLayout(uint32_t slot, std::vector<RankRun> runs) {
+  if (slot == 0 && layout_.size() < options_.size)
+    layout_.insert(layout_.end(), runs.begin(), runs.end());
 }
 
 void Adopter::OnJoined(uint32_t) {
@@ -174,23 +191,40 @@ void Adopter::Form() {
   std::vector<uint32_t> ranks;
   for (const Member& member : members_) ranks.push_back(member.rank.value_or(0));
   if (!meeting_) {
-    std::vector<RankPlace> places(options_.size);
-    for (uint32_t local = 0; local < ranks.size(); ++local) places[ranks[local]] = {0, local};
-    return Begin(PartOfHost(places, 0), epoch_ + 1);
+    Result<HostWorld> world = WorldKnownHere(ranks);
+    if (!world.ok()) return Refuse(world.status().message());
+    return Begin(std::move(*world), epoch_ + 1);
   }
   meeting_->Meet({ranks, options_.size, epoch_}, [this, ranks](Result<MetWorld> met) {
     if (!met.ok()) return Refuse(met.status().message());
     Result<std::vector<RankPlace>> places = PlacesOf(met->world.layout, options_.size);
     HostWorld world;
     if (places.ok() && met->host < met->world.tokens.size()) world = PartOfHost(*places, met->host);
-    std::vector<uint32_t> same;
-    for (const Placement& place : world.slots) same.push_back(place.rank);
-    if (same != ranks) return Refuse("the key-value server has a world that is not of this job");
+    if (RanksOf(world) != ranks)
+      return Refuse("the key-value server has a world that is not of this job");
     world.data_key = met->world.data_key;
     if (!meeting_->local_address().empty()) world.listen.addresses = {meeting_->local_address()};
     Begin(std::move(world), met->world.epoch);
     meeting_->Watch([this](const std::string& reason) { epochs_.Break(epoch_, reason); });
   });
+}
+
+// Without a meeting all ranks are here, or they have told where they are.
+Result<HostWorld> Adopter::WorldKnownHere(const std::vector<uint32_t>& ranks) const {
+  if (ranks.size() == options_.size) {
+    std::vector<RankPlace> places(options_.size);
+    for (uint32_t local = 0; local < ranks.size(); ++local) places[ranks[local]] = {0, local};
+    return PartOfHost(places, 0);
+  }
+  Result<std::vector<RankPlace>> places = PlacesOf(layout_, options_.size);
+  if (!places.ok()) {
+    return InvalidArgument("rank " + std::to_string(ranks[0]) + " sent " +
+                           places.status().message());
+  }
+  HostWorld world = PartOfHost(*places, (*places)[ranks[0]].host);
+  if (RanksOf(world) == ranks) return world;
+  return InvalidArgument("rank " + std::to_string(ranks[0]) +
+                         " sent a layout with other ranks on this host than have come");
 }
 
 void Adopter::Begin(HostWorld world, uint64_t epoch) {
@@ -277,8 +311,6 @@ Result<AdoptOptions> ParseAdoptArguments(const std::vector<std::string>& argumen
   if (options.host.empty()) options.host = MachineName();
   bool complete = !options.job_id.empty() && options.slots > 0 && options.slots <= options.size;
   if (!complete) return InvalidArgument("--adopt, --slots and --size are needed");
-  if (options.slots < options.size && options.store.empty())
-    return InvalidArgument("--store is needed when not all ranks are on this host");
   return options;
 }
 

@@ -1,7 +1,8 @@
 // The adopting agent: one per host and job whose ranks somebody else started (mpirun, srun, Ray, an operator). It owns the
 // page, the segments, the epochs and the death watch, not processes or output, and ends when the last rank has gone.
 //
-// The ranks of one host need nothing else. Those of several hosts meet by a key-value server (host_meeting.h).
+// The ranks of one host need nothing else. Those of several hosts meet by a key-value server (host_meeting.h), or know from
+// MPI where all of them are and tell (LinkLayout); then it is they who tell other hosts of a break.
 #ifndef HVD_LAUNCHER_ADOPT_H_
 #define HVD_LAUNCHER_ADOPT_H_
 
@@ -18,7 +19,7 @@ struct AdoptOptions {
   std::string job_id;            // proves that a rank is of this job
   uint32_t slots = 0, size = 0;  // ranks on this host, in the world
   std::string host;              // its name; empty: that of the machine
-  std::string store;             // "address:port"; empty: all ranks are on this host
+  std::string store;             // "address:port"; empty: all ranks are here, or they tell
 };
 
 // --adopt ID --slots N --size N [--host NAME] [--store ADDRESS:PORT]

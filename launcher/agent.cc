@@ -58,6 +58,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void OnLeft(uint32_t slot, uint64_t epoch) override;
   void OnLost(uint32_t slot, const LostRank& lost) override;
   void OnLinkClosed(uint32_t) override {}
+  void OnLayout(uint32_t, std::vector<RankRun>) override {}  // the driver knows
   void OnPut(const LinkPut& put) override { Tell(PutKey{put.epoch, put.key, put.value}); }
   void OnWanted(const LinkGet& get) override { Tell(WantKey{get.epoch, get.key}); }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/epoch_page.h"
@@ -43,6 +44,8 @@ class HostEpochsObserver {
  public:
   virtual ~HostEpochsObserver() = default;
   virtual Status OnHello(const LinkHello& hello) = 0;
+  // As in LinkObserver.
+  virtual void OnLayout(uint32_t slot, std::vector<RankRun> runs) = 0;
   virtual void OnJoined(uint32_t slot) = 0;
   virtual void OnLeft(uint32_t slot, uint64_t epoch) = 0;
   virtual void OnLost(uint32_t slot, const LostRank& lost) = 0;
@@ -82,6 +85,9 @@ class HostEpochs final : private LinkObserver {
   };
 
   Status OnHello(const LinkHello& hello) override { return observer_.OnHello(hello); }
+  void OnLayout(uint32_t slot, std::vector<RankRun> runs) override {
+    observer_.OnLayout(slot, std::move(runs));
+  }
   void OnJoin(uint32_t slot) override;
   void OnGoodbye(uint32_t slot, uint64_t epoch) override;
   void OnLinkEnd(uint32_t slot) override;

@@ -127,6 +127,8 @@ void LinkServer::Handle(const LinkPtr& link, LinkMessage message) {
   if (const auto* m = std::get_if<LinkFree>(&message)) return Free(link, m->segment);
   if (auto* m = std::get_if<LinkPut>(&message)) return observer_.OnPut(*link->slot, std::move(*m));
   if (auto* m = std::get_if<LinkGet>(&message)) return observer_.OnGet(*link->slot, std::move(*m));
+  if (auto* m = std::get_if<LinkLayout>(&message))
+    return observer_.OnLayout(*link->slot, std::move(m->runs));
   LogWarning("the link of process " + std::to_string(link->pid) +
              " was closed: it sent an agent's message");
   End(link);

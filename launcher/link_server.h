@@ -26,6 +26,8 @@ class LinkObserver {
   virtual ~LinkObserver() = default;
   // A hello with the right key and version for a free slot. Not ok: the worker is refused with this sentence.
   virtual Status OnHello(const LinkHello& hello) = 0;
+  // A part of where all ranks of the world are, in the order of ranks; the first comes right after the hello.
+  virtual void OnLayout(uint32_t slot, std::vector<RankRun> runs) = 0;
   virtual void OnJoin(uint32_t slot) = 0;
   virtual void OnGoodbye(uint32_t slot, uint64_t epoch) = 0;
   // The link of the slot ended; a new one may follow.

@@ -1,4 +1,7 @@
-// What this build can do, in the shape people and scripts know. Looks at files only: no framework is imported.
+// What this build can do, in the shape people and scripts know. Looks at files, and whether the optional libraries can be
+// loaded: no framework is imported.
+#include <dlfcn.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -9,14 +12,20 @@
 namespace hvd {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string Line(bool available, std::string_view what) {
   return std::string(available ? "    [X] " : "    [ ] ") + std::string(what) + "\n";
+}
+
+// A library may be there while the one that it stands on is not.
+bool Loads(const fs::path& library) {
+  return ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
 }  // namespace
 
 std::string CheckBuildText() {
-  namespace fs = std::filesystem;
   std::error_code error;
   fs::path self = fs::read_symlink("/proc/self/exe", error);
   InstallPaths paths = PathsBeside(self.string());
@@ -25,12 +34,15 @@ std::string CheckBuildText() {
     return runtime &&
            fs::exists(fs::path(paths.python) / "horovod" / folder / "__init__.py", error);
   };
+  const fs::path libraries = fs::path(paths.runtime).parent_path();
+  const bool mpi = runtime && Loads(libraries / "libhvd_mpi.so");
+  const bool gloo = runtime && Loads(libraries / "libhvd_gloo.so");
   return "hvdrun v" HVD_VERSION ":\n\nAvailable Frameworks:\n" +
          Line(binding("tensorflow"), "TensorFlow") + Line(binding("torch"), "PyTorch") +
-         Line(binding("mxnet"), "MXNet") + "\nAvailable Controllers:\n" + Line(false, "MPI") +
-         Line(false, "Gloo") + Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
-         Line(false, "NCCL") + Line(false, "DDL") + Line(false, "CCL") + Line(false, "MPI") +
-         Line(false, "Gloo") + Line(runtime, "shared memory");
+         Line(binding("mxnet"), "MXNet") + "\nAvailable Controllers:\n" + Line(mpi, "MPI") +
+         Line(gloo, "Gloo") + Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
+         Line(false, "NCCL") + Line(false, "DDL") + Line(false, "CCL") + Line(mpi, "MPI") +
+         Line(gloo, "Gloo") + Line(runtime, "shared memory");
 }
 
 }  // namespace hvd

@@ -8,12 +8,14 @@
 #include "launcher/command_channel.h"
 #include "launcher/job_id.h"
 #include "launcher/local_channel.h"
+#include "launcher/ssh/any_ssh_channel.h"
 #include "launcher/ssh_command.h"
 
 namespace hvd {
 namespace {
 
 constexpr const char* kSelf = "/proc/self/exe";
+constexpr uint32_t kConnectSeconds = 10;  // of the ssh program; the stages have limits of their own
 
 std::string OwnPath() {
   char self[PATH_MAX] = {};
@@ -54,7 +56,8 @@ Result<PortRange> ParsePortRange(std::string_view text) {
 WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
                 const std::string& job_id) {
   auto family = std::make_shared<LocalFamily>();
-  uint32_t seconds = 10;
+  // Made with the first way by SSH; owned by the channels, which end before the io_context.
+  auto known_hub = std::make_shared<std::weak_ptr<SshHub>>();
   return [=](asio::io_context& io, uint32_t number) -> HostWay {
     const HostSlots& host = hosts[number];
     std::string id = AgentJobId(job_id, number);
@@ -62,21 +65,34 @@ WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
       std::vector<std::string> agent = {kSelf, "agent", "--job", id};
       return {std::make_unique<LocalChannel>(io, id, agent, family), ""};
     }
+    HostWay way{nullptr, AgentGreeting(id)};
     std::string command = RemoteAgentCommand(OwnPath(), id);
-    std::string greeting = AgentGreeting(id);
     if (!settings.rsh_agent.empty()) {
-      auto read_end = [agent = settings.rsh_agent](const CommandEnd& end) {
-        return ReadRshAgentEnd(agent, end);
-      };
-      return {std::make_unique<CommandChannel>(
-                  io, RshAgentCommand(settings.rsh_agent, host.host, command), read_end, family),
-              greeting};
+      way.channel = std::make_unique<CommandChannel>(
+          io, RshAgentCommand(settings.rsh_agent, host.host, command),
+          [agent = settings.rsh_agent](const CommandEnd& end) {
+            return ReadRshAgentEnd(agent, end);
+          },
+          family);
+      return way;
     }
     SshTarget target = TargetOf(host, settings);
-    auto read_end = [target](const CommandEnd& end) { return ReadSshEnd(target, end); };
-    return {std::make_unique<CommandChannel>(io, SshCommand(target, command, seconds), read_end,
-                                             family),
-            greeting};
+    auto by_program = [=, &io](const SshHost&, const std::string&) {
+      return std::make_unique<CommandChannel>(
+          io, SshCommand(target, command, kConnectSeconds),
+          [target](const CommandEnd& end) { return ReadSshEnd(target, end); }, family);
+    };
+    if (settings.ssh_client == "program") {
+      way.channel = by_program({}, "");
+      return way;
+    }
+    std::shared_ptr<SshHub> hub = known_hub->lock();
+    if (hub == nullptr) *known_hub = hub = std::make_shared<SshHub>(io, family);
+    way.channel = std::make_unique<AnySshChannel>(
+        hub, SshHost{target.host, target.user, target.port, target.identity_file, ""}, command,
+        target.accept_new_keys ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured,
+        by_program);
+    return way;
   };
 }
 

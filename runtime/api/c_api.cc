@@ -12,6 +12,7 @@
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
 #include "runtime/backends/cross_loader.h"
+#include "runtime/backends/mpi/mpi_plugin.h"
 
 namespace hvd {
 namespace {
@@ -85,10 +86,15 @@ int32_t CopyOut(const std::vector<Number>& numbers, int32_t* place, int32_t capa
 }
 
 template <typename Field>
-int32_t Query(Field field) noexcept {
+int32_t QuerySession(Field field) noexcept {
   if (Runtime::Get().forked()) return -1;
   SessionRef session;
-  return session ? static_cast<int32_t>(field(session->world())) : -1;
+  return session ? static_cast<int32_t>(field(*session)) : -1;
+}
+
+template <typename Field>
+int32_t Query(Field field) noexcept {
+  return QuerySession([&](const Session& session) { return field(session.world()); });
 }
 
 bool IsFeature(const char* given, const char* name) {
@@ -116,8 +122,10 @@ using hvd::Engine;
 using hvd::Guarded;
 using hvd::Query;
 using hvd::QueryEngine;
+using hvd::QuerySession;
 using hvd::Result;
 using hvd::Runtime;
+using hvd::Session;
 using hvd::SessionRef;
 using hvd::Status;
 using hvd::World;
@@ -147,13 +155,17 @@ const char* hvd_status_name(int32_t status) {
 
 int32_t hvd_built(const char* feature) {
   if (hvd::IsFeature(feature, "shm")) return 1;
+  if (hvd::IsFeature(feature, "mpi")) return hvd::LoadMpiPlugin().ok() ? 1 : 0;
   return hvd::IsFeature(feature, "gloo") && hvd::CanOpenCross() ? 1 : 0;
 }
 
 int32_t hvd_enabled(const char* feature) {
-  return Query([&](const World& world) {
-    if (hvd::IsFeature(feature, "shm")) return 1;
-    return hvd::IsFeature(feature, "gloo") && world.hosts > 1 ? 1 : 0;
+  return QuerySession([&](const Session& session) {
+    const hvd::MpiWorld* mpi = session.mpi();
+    if (hvd::IsFeature(feature, "shm")) return true;
+    if (hvd::IsFeature(feature, "mpi")) return mpi != nullptr;
+    if (hvd::IsFeature(feature, "mpi_threads")) return mpi != nullptr && mpi->threads_supported();
+    return hvd::IsFeature(feature, "gloo") && mpi == nullptr && session.world().hosts > 1;
   });
 }
 

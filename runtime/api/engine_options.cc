@@ -78,6 +78,13 @@ Result<HostsSettings> HostsSettingsFromEnv() {
   return HostsSettings{static_cast<uint64_t>(fusion_bytes), std::chrono::seconds(timeout_s)};
 }
 
+Result<bool> MpiThreadsDisabled() {
+  int64_t disabled = 0;
+  Status read = ReadWhole("HOROVOD_MPI_THREADS_DISABLE", 1, &disabled);
+  if (!read.ok()) return read;
+  return disabled != 0;
+}
+
 // The affinity mask, not the machine. A launcher that binds each rank to its own cores hands the number down, since the
 // mask is our part only.
 uint32_t AllowedCores() {

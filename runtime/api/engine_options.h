@@ -19,6 +19,9 @@ struct HostsSettings {
 };
 Result<HostsSettings> HostsSettingsFromEnv();
 
+// HOROVOD_MPI_THREADS_DISABLE: one thread makes all calls to MPI.
+Result<bool> MpiThreadsDisabled();
+
 // The cores that the ranks of this host may use together.
 uint32_t AllowedCores();
 

@@ -27,7 +27,14 @@ Status CompareHosts(std::string_view name, std::span<const HostDetail> hosts) {
 
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 
-HostsBackend::Options OptionsFor(const World& world, Peers& peers, Duration stall_warning) {
+// Before the engines explain a stall to the user, or end it.
+Duration TellAwaitedAfter(const EngineOptions& engine) {
+  const Duration warning = engine.stall_warning, shutdown = engine.stall_shutdown;
+  if (warning.count() <= 0 || shutdown.count() <= 0) return std::max(warning, shutdown) / 2;
+  return std::min(warning, shutdown) / 2;
+}
+
+HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineOptions& engine) {
   HostsBackend::Options options;
   options.nudge_host = [&peers] { peers.Nudge(); };
   ConductorOptions& conductor = options.conductor;
@@ -39,7 +46,8 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, Duration stal
     conductor.timeout = settings->timeout;
     conductor.coordinator.fusion_bytes = settings->fusion_bytes;
   }
-  conductor.coordinator.stall_warning = stall_warning;
+  conductor.coordinator.stall_warning = engine.stall_warning;
+  conductor.coordinator.tell_awaited = TellAwaitedAfter(engine);
   conductor.compare = CompareHosts;
   const JobPage page = world.page;
   conductor.wake_host = [page] {
@@ -75,7 +83,8 @@ Group WorldGroup(const World& world) {
   return group;
 }
 
-Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstrap& bootstrap) {
+Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstrap& bootstrap,
+                                                     MpiWorld* mpi) {
   if (world.hosts == 1) return std::unique_ptr<Cross>();
   const Group group = WorldGroup(world);
   if (!std::ranges::is_sorted(group.local_to_group)) {
@@ -85,6 +94,7 @@ Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstr
   }
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (!settings.ok()) return settings.status();
+  if (mpi != nullptr) return mpi->OpenCross();
   CrossOptions options;
   options.rank = world.rank;
   options.epoch = world.epoch;
@@ -96,10 +106,10 @@ Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstr
 
 HostsSession::HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers,
                            Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
-                           Duration stall_warning)
+                           const EngineOptions& engine)
     : page_(world.page),
       cross_(std::move(cross)),
-      backend_(one_host, heap, peer_memory, *cross_, OptionsFor(world, peers, stall_warning)) {}
+      backend_(one_host, heap, peer_memory, *cross_, OptionsFor(world, peers, engine)) {}
 
 void HostsSession::Attend() {
   if (aborted_ || !page_.broken()) return;

@@ -4,10 +4,12 @@
 #define HVD_RUNTIME_API_HOSTS_SESSION_H_
 
 #include <memory>
+#include <string>
 
 #include "runtime/api/engine_options.h"
 #include "runtime/backends/cross.h"
 #include "runtime/backends/hosts/hosts_backend.h"
+#include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/backends/peers.h"
 #include "runtime/core/bootstrap.h"
 #include "runtime/core/engine.h"
@@ -19,16 +21,20 @@ Group WorldGroup(const World& world);
 
 class HostsSession {
  public:
-  // Listens for other hosts; null for a world on one host. kUnsupported with the reason where hosts cannot be connected.
-  static Result<std::unique_ptr<Cross>> Connect(const World& world, Bootstrap& bootstrap);
+  // Connects with other hosts, by `mpi` unless it is null; null for a world on one host. kUnsupported with the reason where
+  // hosts cannot be connected.
+  static Result<std::unique_ptr<Cross>> Connect(const World& world, Bootstrap& bootstrap,
+                                                MpiWorld* mpi);
 
   // Everything given outlives the session.
   HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers, Backend& one_host,
-               SharedHeap& heap, SharedMemoryMap& peer_memory, Duration stall_warning);
+               SharedHeap& heap, SharedMemoryMap& peer_memory, const EngineOptions& engine);
 
   Backend& backend() { return backend_; }
   // For the runtime thread: ends what waits for other hosts once the world is broken.
   void Attend();
+  // Why the work with other hosts broke off; "" while it goes on.
+  std::string Failure() { return backend_.failure().message(); }
   // Says goodbye to the other hosts. Nothing may be in flight.
   void Leave() { backend_.Leave(); }
   // After Leave, when Attend is called no more.

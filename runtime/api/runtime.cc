@@ -9,26 +9,10 @@
 #include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
-#include "runtime/core/adopt_door.h"
-#include "runtime/core/agent_bootstrap.h"
 #include "runtime/core/launch_choice.h"
-#include "runtime/core/refused_bootstrap.h"
-#include "runtime/core/solo_bootstrap.h"
 
 namespace hvd {
 namespace {
-
-std::unique_ptr<Bootstrap> ChooseBootstrap() {
-  Result<LaunchChoice> choice = ChooseLaunch(GetEnv);
-  if (!choice.ok()) return std::make_unique<RefusedBootstrap>(choice.status());
-  if (auto* agent = std::get_if<AgentAddress>(&*choice))
-    return std::make_unique<AgentBootstrap>(std::move(*agent));
-  if (auto* rank = std::get_if<ForeignRank>(&*choice)) {
-    return std::make_unique<AgentBootstrap>(
-        std::make_unique<AdoptDoor>(std::move(*rank), GetEnv("HVD_HVDRUN").value_or("")));
-  }
-  return std::make_unique<SoloBootstrap>();
-}
 
 std::atomic<Runtime*> existing{nullptr};
 
@@ -37,12 +21,16 @@ std::string LogName() {
   return slot ? "hvd slot " + *slot : "hvd";
 }
 
+void LeaveBeforeFinalize() { Runtime::Get().Shutdown(); }
+
+void FinishAtExit(int code, void*) { Runtime::Get().Finish(code); }
+
 }  // namespace
 
 Runtime& Runtime::Get() {
   static Runtime* runtime = [] {
     SetLog(ParseLogLevel(GetEnv("HOROVOD_LOG_LEVEL").value_or(""), LogLevel::kWarning), LogName());
-    auto* made = new Runtime(ChooseBootstrap());
+    auto* made = new Runtime;
     ::pthread_atfork([] { Get().PrepareFork(); }, [] { Get().AfterForkInParent(); },
                      [] { Get().AfterForkInChild(); });
     existing.store(made, std::memory_order_release);
@@ -53,39 +41,63 @@ Runtime& Runtime::Get() {
 
 Runtime* Runtime::Existing() { return existing.load(std::memory_order_acquire); }
 
-Runtime::Runtime(std::unique_ptr<Bootstrap> bootstrap)
-    : bootstrap_(std::move(bootstrap)), heap_(bootstrap_->segments()) {}
+Runtime::Runtime()
+    : entrance_(ChooseLaunch(GetEnv), {&LeaveBeforeFinalize, &FinishAtExit}),
+      heap_(entrance_.segments()) {}
 
 Status Runtime::Init(const InitOptions& options) {
   std::lock_guard lock(mutex_);
   if (owned_ != nullptr) return Status::Ok();
   Result<EngineOptions> engine = EngineOptionsFromEnv();
   if (!engine.ok()) return engine.status();
-  Result<World> world = bootstrap_->Join(options.timeout);
-  if (!world.ok()) return world.status();
+  Result<Membership> member = entrance_.Join(options);
+  if (!member.ok()) return member.status();
   Result<std::unique_ptr<Session>> session =
-      Session::Open(std::move(*world), *bootstrap_, heap_, *engine);
+      Session::Open(std::move(*member), entrance_.bootstrap(), heap_, *engine);
   if (!session.ok()) return session.status();
+  {
+    std::lock_guard state(state_);
+    owned_ = std::move(*session);
+  }
+  Status sets = owned_->AddProcessSets(options.process_sets);
   // Leaves the world again where a set cannot be.
-  if (Status sets = (*session)->AddProcessSets(options.process_sets); !sets.ok()) return sets;
-  owned_ = std::move(*session);
+  if (!sets.ok()) {
+    CloseSession();
+    return sets;
+  }
   session_.store(owned_.get(), std::memory_order_seq_cst);
   return Status::Ok();
 }
 
 void Runtime::Shutdown() {
+  if (forked()) return;
   std::lock_guard lock(mutex_);
   if (owned_ == nullptr) return;
   session_.store(nullptr, std::memory_order_seq_cst);
   owned_->FailPending();
   while (users_.load(std::memory_order_seq_cst) != 0) ::sched_yield();
+  CloseSession();
+}
+
+void Runtime::CloseSession() {
+  std::lock_guard state(state_);
+  const std::string failure = owned_->mpi() == nullptr ? "" : owned_->Failure();
   owned_.reset();
+  if (!failure.empty()) entrance_.NoteFailure(failure);
+}
+
+void Runtime::Finish(int code) {
+  if (forked()) return;
+  Shutdown();
+  std::lock_guard lock(mutex_);
+  entrance_.Finish(code);
 }
 
 // Nobody is inside the memory lists while the process is copied.
 void Runtime::PrepareFork() {
   if (forked()) return;
-  mutex_.lock();
+  state_.lock();
+  entrance_.LockForFork();
   heap_.LockForFork();
   if (owned_ != nullptr) owned_->peer_memory().LockForFork();
 }
@@ -97,7 +109,8 @@ void Runtime::AfterForkInParent() {
 void Runtime::UnlockAfterFork() {
   if (owned_ != nullptr) owned_->peer_memory().UnlockAfterFork();
   heap_.UnlockAfterFork();
-  mutex_.unlock();
+  entrance_.UnlockAfterFork();
+  state_.unlock();
 }
 
 // The child keeps reading what it inherited, but in private memory, and says nothing to the agent.
@@ -108,7 +121,7 @@ void Runtime::AfterForkInChild() {
     owned_->peer_memory().MakePrivateAfterFork();
     owned_->world().page_memory.MakePrivate(owned_->world().page_fd.get());
   }
-  bootstrap_->CloseAfterFork();
+  entrance_.CloseAfterFork();
   forked_.store(true, std::memory_order_relaxed);
   UnlockAfterFork();
 }

@@ -8,20 +8,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
+#include "runtime/api/entrance.h"
+#include "runtime/api/init_options.h"
 #include "runtime/api/session.h"
 #include "runtime/base/status.h"
-#include "runtime/core/bootstrap.h"
 #include "runtime/device/shared_heap.h"
 
 namespace hvd {
-
-struct InitOptions {
-  Duration timeout{0};                              // <= 0: no limit of its own
-  std::vector<std::vector<uint32_t>> process_sets;  // world ranks; they get the ids 1, 2, ...
-};
 
 class Runtime {
  public:
@@ -32,6 +26,8 @@ class Runtime {
 
   Status Init(const InitOptions& options);
   void Shutdown();
+  // At the end of a process that ends with this code.
+  void Finish(int code);
 
   // Set in a child forked from this process: nothing here belongs to it.
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
@@ -39,16 +35,19 @@ class Runtime {
 
  private:
   friend class SessionRef;
-  explicit Runtime(std::unique_ptr<Bootstrap> bootstrap);
+  Runtime();
+  void CloseSession();  // with mutex_ held
   void PrepareFork();
   void AfterForkInParent();
   void AfterForkInChild();
   void UnlockAfterFork();
 
-  std::unique_ptr<Bootstrap> bootstrap_;
+  Entrance entrance_;
   SharedHeap heap_;
-  std::mutex mutex_;                        // Init and Shutdown, one at a time
-  std::unique_ptr<Session> owned_;          // guarded by mutex_
+  std::mutex mutex_;  // Init and Shutdown, one at a time
+  // What changes owned_ holds this as well, and so does a fork. Init waits for others without it: MPI_Init may fork.
+  std::mutex state_;
+  std::unique_ptr<Session> owned_;          // guarded by mutex_ and state_
   std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls
   std::atomic<uint32_t> users_{0};          // calls inside the session
   std::atomic<bool> forked_{false};

@@ -22,20 +22,22 @@ EngineOptions WithWaitPolicy(EngineOptions options, uint32_t ranks) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::Open(World world, Bootstrap& bootstrap, SharedHeap& heap,
-                                               const EngineOptions& options) {
-  Result<std::unique_ptr<Cross>> cross = HostsSession::Connect(world, bootstrap);
+Result<std::unique_ptr<Session>> Session::Open(Membership member, Bootstrap& bootstrap,
+                                               SharedHeap& heap, const EngineOptions& options) {
+  Result<std::unique_ptr<Cross>> cross =
+      HostsSession::Connect(member.world, bootstrap, member.mpi.get());
   if (!cross.ok()) {
-    bootstrap.Leave(world.epoch);
+    bootstrap.Leave(member.world.epoch);
     return cross.status();
   }
   return std::unique_ptr<Session>(
-      new Session(std::move(world), bootstrap, heap, options, std::move(*cross)));
+      new Session(std::move(member), bootstrap, heap, options, std::move(*cross)));
 }
 
-Session::Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
-                 std::unique_ptr<Cross> cross)
-    : world_(std::move(world)),
+Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
+                 const EngineOptions& options, std::unique_ptr<Cross> cross)
+    : world_(std::move(member.world)),
+      mpi_(std::move(member.mpi)),
       bootstrap_(bootstrap),
       peer_memory_(bootstrap.segments()),
       peers_(world_.page, world_.local_rank),
@@ -43,7 +45,7 @@ Session::Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const Engi
       hosts_(cross == nullptr
                  ? nullptr
                  : std::make_unique<HostsSession>(world_, std::move(cross), peers_, backend_, heap,
-                                                  peer_memory_, options.stall_warning)),
+                                                  peer_memory_, options)),
       engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
               WithWaitPolicy(options, world_.local_size)) {
   RankBlock& block = world_.page.rank(world_.local_rank);
@@ -77,6 +79,11 @@ Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& sets) {
             "process set number " + std::to_string(i + 1) + " of hvd.init(): " + added.message()};
   }
   return Status::Ok();
+}
+
+std::string Session::Failure() const {
+  if (world_.page.broken()) return world_.page.broken_text();
+  return hosts_ == nullptr ? "" : hosts_->Failure();
 }
 
 // Holds the mark by which our death is noticed, listens to the agent, and keeps peers from being held up by us.

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/api/entrance.h"
 #include "runtime/api/hosts_session.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
@@ -18,8 +20,8 @@ namespace hvd {
 class Session {
  public:
   // Takes part in the world from here on. `bootstrap` and `heap` outlive the session.
-  static Result<std::unique_ptr<Session>> Open(World world, Bootstrap& bootstrap, SharedHeap& heap,
-                                               const EngineOptions& options);
+  static Result<std::unique_ptr<Session>> Open(Membership member, Bootstrap& bootstrap,
+                                               SharedHeap& heap, const EngineOptions& options);
 
   // Leaves the world, failing what is in flight. No call may be inside engine() any more; see FailPending.
   ~Session();
@@ -33,14 +35,19 @@ class Session {
 
   Engine& engine() { return engine_; }
   const World& world() const { return world_; }
+  // Null where the world is not one over MPI.
+  const MpiWorld* mpi() const { return mpi_.get(); }
+  // Why the world broke; "" while it can go on, and after others left it.
+  std::string Failure() const;
   SharedMemoryMap& peer_memory() { return peer_memory_; }
 
  private:
-  Session(World world, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
+  Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
           std::unique_ptr<Cross> cross);
   void RunRuntimeThread();
 
   World world_;
+  std::unique_ptr<MpiWorld> mpi_;
   Bootstrap& bootstrap_;
   SharedMemoryMap peer_memory_;
   ShmPeers peers_;

@@ -109,6 +109,30 @@ void StoreOutput(const OperationResult::Output& output, size_t room, void* place
   std::memcpy(place, &known, std::min(room, sizeof known));
 }
 
+Status ReadWorldRanks(const hvd_init_options& known, InitOptions* read) {
+  if (known.rank_count == 0) return Status::Ok();
+  if (known.rank_count < 0 || known.ranks == nullptr) {
+    return InvalidArgument("hvd_init was given " + std::to_string(known.rank_count) +
+                           " ranks of the world and no place of them");
+  }
+  if (known.mpi_comm != nullptr) {
+    return InvalidArgument(
+        "hvd_init was given both a communicator and the ranks of the world; give one of them");
+  }
+  for (int32_t i = 0; i < known.rank_count; ++i) {
+    if (known.ranks[i] < 0) {
+      return InvalidArgument("hvd_init was given a world with rank " +
+                             std::to_string(known.ranks[i]));
+    }
+    read->ranks.push_back(static_cast<uint32_t>(known.ranks[i]));
+  }
+  std::ranges::sort(read->ranks);
+  const auto twice = std::ranges::adjacent_find(read->ranks);
+  if (twice == read->ranks.end()) return Status::Ok();
+  return InvalidArgument("hvd_init was given a world with rank " + std::to_string(*twice) +
+                         " twice");
+}
+
 }  // namespace
 
 Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpec* spec) {
@@ -142,11 +166,8 @@ Status ReadInitOptions(const hvd_init_options* options, InitOptions* read) {
   hvd_init_options known;
   Status copied = CopyKnown(options, kFirstOptions, "the options of hvd_init", &known);
   if (!copied.ok()) return copied;
-  if (known.mpi_comm != nullptr) {
-    return Unsupported(
-        "hvd_init was given an MPI communicator, but this runtime is built without "
-        "MPI; start the job with hvdrun and call hvd.init() without one");
-  }
+  read->mpi_comm = known.mpi_comm;
+  if (Status bad = ReadWorldRanks(known, read); !bad.ok()) return bad;
   read->timeout = std::chrono::milliseconds(known.timeout_ms);
   const bool sets = known.process_set_count > 0;
   if (known.process_set_count < 0 ||

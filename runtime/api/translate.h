@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "hvd/hvd.h"
-#include "runtime/api/runtime.h"
+#include "runtime/api/init_options.h"
 #include "runtime/base/status.h"
 #include "runtime/core/operation.h"
 #include "runtime/core/request.h"
+#include "runtime/device/shared_heap.h"
 
 namespace hvd {
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "runtime/backends/collective.h"
@@ -95,9 +96,17 @@ class Backend {
   // to send any more.
   virtual bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const = 0;
 
+  // For whoever explains a stall: what a started operation waits for, as "for ... to ...". Empty: nothing to add to that its
+  // data is to be moved.
+  virtual std::string Awaits(const CollectiveCall& call, const OpState* state) const = 0;
+
   // The operation failed; gives back what Prepare took. `peers_may_work`: some rank may have seen all offers and be at
   // work on this rank's memory right now (the group broke), so what peers can reach must never be used again.
   virtual void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) = 0;
+
+  // The group has ended with this sentence: whatever waits for members on other hosts returns, and they are told. From any
+  // thread.
+  virtual void Abort(const Status& why) = 0;
 };
 
 }  // namespace hvd

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -100,18 +101,30 @@ AdoptDoor::AdoptDoor(ForeignRank rank, std::string hvdrun)
       job_id_(AdoptedJobId(rank_)),
       address_(AdoptAddress(job_id_, ::geteuid())) {}
 
-Result<UniqueFd> AdoptDoor::Open() {
+Status AdoptDoor::Introduce(int socket) const {
   LinkHello hello;
   hello.slot = rank_.local_rank;
   hello.pid = static_cast<uint32_t>(::getpid());
   hello.job_key = job_id_;
   hello.rank = rank_.rank;
   hello.size = rank_.size;
+  Status said = SendLink(socket, hello);
+  // One rank of the host is enough.
+  const std::vector<RankRun>& runs = rank_.layout;
+  for (size_t at = 0; said.ok() && rank_.local_rank == 0 && at < runs.size();
+       at += kMaxRunsPerMessage) {
+    const size_t end = std::min(runs.size(), at + kMaxRunsPerMessage);
+    said = SendLink(socket, LinkLayout{0, {&runs[at], runs.data() + end}});
+  }
+  return said;
+}
+
+Result<UniqueFd> AdoptDoor::Open() {
   for (int election = 0; election < kMaxElections; ++election) {
     Result<UniqueFd> socket = ConnectLinkIfAny(address_);
     if (!socket.ok()) return socket;
     if (socket->valid()) {
-      if (SendLink(socket->get(), hello).ok()) return socket;
+      if (Introduce(socket->get()).ok()) return socket;
       continue;  // an agent that is ending
     }
     Result<UniqueFd> listener = ListenLinkIfFree(address_);

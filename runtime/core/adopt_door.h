@@ -31,6 +31,8 @@ class AdoptDoor final : public AgentDoor {
   }
 
  private:
+  // Says who this rank is, and where all ranks are if it knows that and the agent does not.
+  Status Introduce(int socket) const;
   Status StartAgent(UniqueFd listener) const;
 
   const ForeignRank rank_;

@@ -101,6 +101,7 @@ class Engine {
   bool SpinFor(Operation* op);
   void Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock);
   void NoteStall(Operation* op, TimePoint now);
+  std::string Awaits(const Operation& op) const;
   std::string MissingRanks(const TensorName& name) const;
   void FreeOutputs(Operation* op);
 

@@ -42,7 +42,9 @@ bool Engine::TakePiece(uint32_t peer, std::span<const std::byte> record) {
   const std::span<const std::byte> payload = record.subspan(sizeof head);
   Status sound = InvalidArgument("a damaged request");
   if (head.kind == MessageKind::kAbort) {
-    FailAll(Aborted({reinterpret_cast<const char*>(payload.data()), payload.size()}));
+    const Status ended = Aborted({reinterpret_cast<const char*>(payload.data()), payload.size()});
+    backend_.Abort(ended);
+    FailAll(ended);
     return true;
   }
   if (head.kind == MessageKind::kPiece) sound = assemblies_[peer].Add(head, payload);

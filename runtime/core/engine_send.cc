@@ -65,6 +65,7 @@ void Engine::AnnounceUnsent() {
 void Engine::EndWorld(std::string sentence) {
   LogError(sentence);
   if (count_ > 1) farewell_ = sentence;
+  backend_.Abort(Aborted(sentence));
   FailAll(Aborted(std::move(sentence)));
   if (!farewell_.empty()) SendFarewell();
   if (!farewell_.empty()) peers_.Nudge();

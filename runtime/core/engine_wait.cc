@@ -160,9 +160,18 @@ void Engine::NoteStall(Operation* op, TimePoint now) {
       "rank " + std::to_string(WorldRank(self_)) + " has waited " +
       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) + " s in " +
       Quoted(op->name->text) + " " +
-      (missing.empty() ? "for its data to be moved" : "for rank " + missing + " to submit it");
+      (missing.empty() ? Awaits(*op) : "for rank " + missing + " to submit it");
   if (!too_long) return LogWarning(sentence);
   EndWorld(sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
+}
+
+std::string Engine::Awaits(const Operation& op) const {
+  for (const OperationPart& part : op.parts) {
+    if (part.done || !op.started) continue;
+    std::string text = backend_.Awaits(part.call, part.state.get());
+    if (!text.empty()) return text;
+  }
+  return "for its data to be moved";
 }
 
 std::string Engine::MissingRanks(const TensorName& name) const {

@@ -1,5 +1,7 @@
 #include "runtime/core/launch_choice.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <string_view>
 #include <utility>
@@ -47,6 +49,11 @@ constexpr Dialect kHorovod = {"its launcher", "HOROVOD_RANK", "HOROVOD_SIZE", "H
 constexpr Dialect kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                               "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Dialect kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+constexpr const char* kStoreAddress = "HOROVOD_GLOO_RENDEZVOUS_ADDR";
+constexpr const char* kStorePort = "HOROVOD_GLOO_RENDEZVOUS_PORT";
+
+// What the user wants to carry the world.
+enum class Carrier { kAny, kGloo, kMpi };
 
 class Chooser {
  public:
@@ -69,10 +76,15 @@ class Chooser {
   Result<ForeignRank> Read(const Dialect& d) const;
   Result<ForeignRank> ReadSlurm() const;
   Status CheckSame(const ForeignRank& chosen, const Dialect& other) const;
+  bool NamesStore() const { return Has(kStoreAddress) || Has(kStorePort); }
   Status SetStore(ForeignRank* rank) const;
+  Result<Carrier> ReadCarrier(const char* name) const;
+  Status SetCarrier();
   Result<LaunchChoice> Complete(Result<ForeignRank> rank) const;
+  Result<LaunchChoice> Nobody() const;
 
   const EnvLookup& env_;
+  Carrier carrier_ = Carrier::kAny;
 };
 
 // One number of a group of variables; `other` is one that is set, for the sentence.
@@ -96,6 +108,7 @@ Result<LaunchChoice> Chooser::Hvdrun(std::string agent) const {
   if (!slot.ok()) return slot.status();
   address.slot = *slot;
   address.job_key = Text("HVD_JOB_KEY").value_or("");
+  address.size = ParseNumber(Text("HOROVOD_SIZE").value_or("")).value_or(0);
   return LaunchChoice(std::move(address));
 }
 
@@ -160,43 +173,81 @@ Status Chooser::CheckSame(const ForeignRank& chosen, const Dialect& other) const
 }
 
 Status Chooser::SetStore(ForeignRank* rank) const {
-  constexpr const char* kAddress = "HOROVOD_GLOO_RENDEZVOUS_ADDR";
-  constexpr const char* kPort = "HOROVOD_GLOO_RENDEZVOUS_PORT";
-  if (!Has(kAddress) && !Has(kPort)) return Status::Ok();
-  Result<uint32_t> port = Number(kPort, kAddress);
+  if (!NamesStore()) return Status::Ok();
+  Result<uint32_t> port = Number(kStorePort, kStoreAddress);
   if (!port.ok()) return port.status();
-  if (!Has(kAddress)) {
-    return InvalidArgument(std::string(kPort) + " is set and " + kAddress +
+  if (!Has(kStoreAddress)) {
+    return InvalidArgument(std::string(kStorePort) + " is set and " + kStoreAddress +
                            " is not; set both, or neither when all ranks are on one host");
   }
   if (*port == 0 || *port > 65535)
-    return InvalidArgument(std::string(kPort) + "=" + std::to_string(*port) + " is no port");
-  rank->store = *Text(kAddress) + ":" + std::to_string(*port);
+    return InvalidArgument(std::string(kStorePort) + "=" + std::to_string(*port) + " is no port");
+  rank->store = *Text(kStoreAddress) + ":" + std::to_string(*port);
   return Status::Ok();
+}
+
+Result<Carrier> Chooser::ReadCarrier(const char* name) const {
+  std::string text = Text(name).value_or("");
+  std::string small = text;
+  std::ranges::transform(small, small.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (small.empty()) return Carrier::kAny;
+  if (small == "gloo") return Carrier::kGloo;
+  if (small == "mpi") return Carrier::kMpi;
+  return InvalidArgument("the environment variable " + std::string(name) + " is '" +
+                         text.substr(0, 40) + "', which is neither mpi nor gloo; set it to one " +
+                         "or unset it");
+}
+
+Status Chooser::SetCarrier() {
+  constexpr const char *kController = "HOROVOD_CONTROLLER", *kOperations = "HOROVOD_CPU_OPERATIONS";
+  Result<Carrier> controller = ReadCarrier(kController), operations = ReadCarrier(kOperations);
+  if (!controller.ok()) return controller.status();
+  if (!operations.ok()) return operations.status();
+  const bool differ = *controller != Carrier::kAny && *operations != Carrier::kAny;
+  if (differ && *controller != *operations) {
+    return InvalidArgument(std::string(kController) + "=" + *Text(kController) + " and " +
+                           kOperations + "=" + *Text(kOperations) +
+                           " contradict each other; set both to mpi, both to gloo, or neither");
+  }
+  carrier_ = *controller != Carrier::kAny ? *controller : *operations;
+  return Status::Ok();
+}
+
+// MPI may know of ranks that the environment says nothing of.
+Result<LaunchChoice> Chooser::Nobody() const {
+  if (carrier_ != Carrier::kMpi) return LaunchChoice(NobodyStartedIt{});
+  ForeignRank rank;
+  rank.launcher = "MPI";
+  rank.size = 0;
+  rank.over_mpi = true;
+  return LaunchChoice(std::move(rank));
 }
 
 Result<LaunchChoice> Chooser::Complete(Result<ForeignRank> read) const {
   if (!read.ok()) return read.status();
   ForeignRank& r = *read;
-  if (r.size == 1 && r.rank == 0) return LaunchChoice(NobodyStartedIt{});
+  r.over_mpi |= carrier_ == Carrier::kMpi;
+  if (r.size == 1 && r.rank == 0 && !r.over_mpi) return LaunchChoice(NobodyStartedIt{});
   std::string who = r.launcher + " says that this process is rank " + std::to_string(r.rank) +
                     " of " + std::to_string(r.size) + ", local rank " +
                     std::to_string(r.local_rank) + " of " + std::to_string(r.local_size);
   if (r.rank >= r.size || r.local_rank >= r.local_size || r.local_size > r.size)
     return InvalidArgument(who + ", which cannot be; were its variables changed by a script?");
   if (Status store = SetStore(&r); !store.ok()) return store;
-  if (r.local_size < r.size && r.store.empty()) {
+  if (r.local_size < r.size && r.store.empty() && !r.over_mpi) {
     return InvalidArgument(
         who +
         ", so the world spans several hosts, and there is no key-value server by which they could "
-        "find each other; start the job with hvdrun, or set HOROVOD_GLOO_RENDEZVOUS_ADDR and "
-        "HOROVOD_GLOO_RENDEZVOUS_PORT to one");
+        "find each other; start the job with hvdrun, set HOROVOD_GLOO_RENDEZVOUS_ADDR and "
+        "HOROVOD_GLOO_RENDEZVOUS_PORT to one, or set HOROVOD_CONTROLLER=mpi if the ranks are those "
+        "of an MPI job");
   }
   return LaunchChoice(std::move(r));
 }
 
 Result<LaunchChoice> Chooser::Choose() {
   if (std::optional<std::string> agent = Text("HVD_AGENT")) return Hvdrun(std::move(*agent));
+  if (Status carrier = SetCarrier(); !carrier.ok()) return carrier;
   if (Speaks(kHorovod)) {
     Result<ForeignRank> r = Read(kHorovod);
     if (!r.ok() || r->size == 1) return Complete(std::move(r));
@@ -204,7 +255,7 @@ Result<LaunchChoice> Chooser::Choose() {
     if (Status store = SetStore(&*r); !store.ok()) return store;
     r->host = Text("HOROVOD_HOSTNAME").value_or("");
     std::string job = Text("HVD_JOB").value_or("");
-    if (job.empty() && r->store.empty()) {
+    if (job.empty() && r->store.empty() && carrier_ != Carrier::kMpi) {
       return InvalidArgument(
           "HOROVOD_SIZE says that this process is one of " + std::to_string(r->size) +
           " ranks, but not how it finds the others: HOROVOD_GLOO_RENDEZVOUS_ADDR and "
@@ -225,12 +276,13 @@ Result<LaunchChoice> Chooser::Choose() {
     if (r.ok()) {
       r->job = "openmpi " + Text("PMIX_NAMESPACE").value_or("") + " " +
                Text("PMIX_SERVER_URI2").value_or(Text("OMPI_MCA_orte_hnp_uri").value_or(""));
+      r->over_mpi = carrier_ == Carrier::kAny && r->local_size < r->size && !NamesStore();
     }
     return Complete(std::move(r));
   }
   if (InSlurmStep()) return Complete(ReadSlurm());
   if (Speaks(kPmi)) return Complete(Read(kPmi));
-  return LaunchChoice(NobodyStartedIt{});
+  return Nobody();
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 //   SLURM_PROCID, inside a step            srun
 //   PMI_RANK, PMI_SIZE                     mpirun of MPICH and its relatives
 //   none of these, or a size of 1          nobody: a world of one
+//
+// HOROVOD_CONTROLLER=mpi (or HOROVOD_CPU_OPERATIONS=mpi) has the ranks find each other by MPI, whoever but hvdrun started
+// them; mpirun of Open MPI does so by itself where they are on several hosts and no key-value server is named.
 #ifndef HVD_RUNTIME_CORE_LAUNCH_CHOICE_H_
 #define HVD_RUNTIME_CORE_LAUNCH_CHOICE_H_
 
@@ -14,9 +17,11 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/core/agent_bootstrap.h"
+#include "runtime/net/layout.h"
 
 namespace hvd {
 
@@ -28,6 +33,10 @@ struct ForeignRank {
   std::string host;  // its name by the launcher; empty: that of the machine
   uint32_t rank = 0, size = 1, local_rank = 0, local_size = 1;
   std::string store;  // "address:port" of an HTTP key-value server; empty: none
+  // MPI is to tell the rest, and carries what goes between hosts. Rank and size are what the environment says; a size of 0:
+  // it says nothing.
+  bool over_mpi = false;
+  std::vector<RankRun> layout;  // of all ranks, once MPI has told
   bool operator==(const ForeignRank&) const = default;
 };
 

@@ -200,7 +200,12 @@ void Mesh::BeginReceiveOfAny(MeshTransfer* transfer) {
 
 void Mesh::GiveUp(MeshTransfer* transfer) {
   std::lock_guard lock(mutex_);
-  if (transfer->done) return;
+  if (transfer->done) {
+    // It came after the last look of whoever gives up: the next one who asks gets it.
+    const bool unseen = transfer->kind == MeshTransfer::Kind::kReceiveSmall;
+    if (unseen && transfer->status.ok()) PeerOf(transfer->peer).inbox.TakeBack(transfer);
+    return;
+  }
   if (transfer->peer == kAnyMeshPeer) {
     auto at = any_.find(transfer->tag);
     std::erase(at->second, transfer);
@@ -225,7 +230,9 @@ Status Mesh::Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32
 Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline) {
   Status done = WaitFor({handle.transfer_.get(), deadline, true, {}});
   if (!done.ok()) return done;
-  return MeshMessage{handle.transfer_->peer, std::move(handle.transfer_->small)};
+  MeshMessage message{handle.transfer_->peer, std::move(handle.transfer_->small)};
+  handle.transfer_.reset();
+  return message;
 }
 
 void Mesh::Wake() {

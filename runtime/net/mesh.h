@@ -84,7 +84,8 @@ class Mesh final : private MeshConnectorOwner {
   // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost, other than by leaving in
   // peace, the wait ends with that: who is waited for may be waiting for the lost one.
   Status Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group = {});
-  // The same for ReceiveSmall; kInProgress also after Wake.
+  // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one that is dropped
+  // without having seen its message leaves it to the next receive.
   Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline);
   // Ends the WaitSmall that is under way, or the next one.
   void Wake();

@@ -214,9 +214,21 @@ MeshTransfer* MeshInbox::TakePosted(MeshTag tag, ByMeshTag<MeshTransfer*>& from)
   return at == from.end() ? nullptr : PopFront(from, at);
 }
 
-void MeshInbox::Deliver(MeshTag tag) {
+MeshTransfer* MeshInbox::TakeTaker(MeshTag tag) {
   MeshTransfer* taker = TakePosted(tag, posted_);
-  if (taker == nullptr) taker = TakePosted(tag, any_);
+  return taker != nullptr ? taker : TakePosted(tag, any_);
+}
+
+void MeshInbox::TakeBack(MeshTransfer* transfer) {
+  if (MeshTransfer* taker = TakeTaker(transfer->tag); taker != nullptr) {
+    return Give(std::move(transfer->small), taker);
+  }
+  kept_bytes_ += CostOf(transfer->small.size());
+  kept_[transfer->tag].push_front(std::move(transfer->small));
+}
+
+void MeshInbox::Deliver(MeshTag tag) {
+  MeshTransfer* taker = TakeTaker(tag);
   if (taker == nullptr) {
     kept_[tag].push_back(std::move(arriving_));
   } else {

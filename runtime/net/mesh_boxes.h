@@ -93,6 +93,8 @@ class MeshInbox final : public MeshSink {
   void Receive(MeshTransfer* transfer);
   // For a receive of whoever is first. True when one was here.
   bool TakeKept(MeshTransfer* transfer);
+  // The message of a small receive that is done, for whoever asks next.
+  void TakeBack(MeshTransfer* transfer);
   // False when part of the message is in its memory already.
   bool Cancel(const MeshTransfer* transfer);
   void Fail(const Status& why);
@@ -108,6 +110,7 @@ class MeshInbox final : public MeshSink {
  private:
   std::byte* KeepRoom(size_t bytes);
   void Deliver(MeshTag tag);
+  MeshTransfer* TakeTaker(MeshTag tag);
   MeshTransfer* TakePosted(MeshTag tag, ByMeshTag<MeshTransfer*>& from);
   void Give(std::string message, MeshTransfer* transfer);
   bool IsAwaited(MeshTag tag) const { return posted_.contains(tag) || any_.contains(tag); }

@@ -1,22 +1,24 @@
 // Several hosts in one process: each rank is a thread with a HostsBackend of its own, ranks of one "host" share memory, and
-// hosts are joined by the memory cross. In place of the engine, a few lines that hand the offers of a host's members to
+// hosts are joined by InprocCross. In place of the engine, a few lines that hand the offers of a host's members to
 // each other and start an operation when all are there.
 #ifndef HVD_TEST_FAKES_PLAYED_HOSTS_H_
 #define HVD_TEST_FAKES_PLAYED_HOSTS_H_
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/backends/hosts/hosts_backend.h"
+#include "runtime/backends/inproc/inproc_cross.h"
 #include "runtime/backends/shm/shm_backend.h"
-#include "test/fakes/memory_cross.h"
 
 namespace hvd::test {
 
@@ -48,11 +50,19 @@ class PlayedHosts {
     uint64_t fusion_bytes = 64 << 20;
     uint32_t seed = 0;  // of delays; 0: none
     Duration timeout = std::chrono::seconds(60);
-    Duration stall_warning{0};
+    Duration stall_warning{0}, tell_awaited{0};
+    // How long a launcher may take to say why, and rank 0 to answer who leaves.
+    Duration cause_grace = std::chrono::milliseconds(1);
+    Duration goodbye = std::chrono::seconds(60);
   };
 
   PlayedHosts(std::vector<uint32_t> host_of, Settings settings)
-      : host_of_(std::move(host_of)), net_(size(), settings.seed) {
+      : host_of_(std::move(host_of)),
+        random_(settings.seed),
+        hub_([this, late = settings.seed != 0](uint32_t from, size_t bytes) {
+          sent_bytes_[from] += bytes;
+          if (late) Linger();
+        }) {
     for (uint32_t r = 0; r < size(); ++r)
       ranks_.push_back(std::make_unique<Rank>(*this, r, settings));
   }
@@ -64,12 +74,14 @@ class PlayedHosts {
   }
 
   uint32_t size() const { return static_cast<uint32_t>(host_of_.size()); }
-  MemoryNet& net() { return net_; }
+  size_t sent_bytes(uint32_t rank) const { return sent_bytes_[rank]; }
+  Cross& cross(uint32_t rank) { return *ranks_[rank]->cross; }
   SharedHeap& heap(uint32_t rank) { return ranks_[rank]->heap; }
   HostsBackend& backend(uint32_t rank) { return *ranks_[rank]->backend; }
   void Leave(uint32_t rank) {
     left_[rank].store(true);
     ranks_[rank]->backend.reset();
+    ranks_[rank]->cross.reset();
   }
   // What the launcher does on every host when something died.
   void Break(const std::string& why) {
@@ -180,11 +192,12 @@ class PlayedHosts {
         : heap(hosts.segments_),
           peer_memory(hosts.segments_),
           one_host(heap, peer_memory),
-          cross(hosts.net_, rank) {
+          cross(std::make_unique<InprocCross>(hosts.hub_, rank)) {
       ConductorOptions options;
       options.map = {hosts.host_of_, rank};
       options.timeout = settings.timeout;
-      options.cause_grace = std::chrono::milliseconds(1);
+      options.cause_grace = settings.cause_grace;
+      options.goodbye = settings.goodbye;
       options.compare = [](std::string_view name, std::span<const HostDetail> details) {
         for (const HostDetail& d : details) {
           if (d.detail == details[0].detail) continue;
@@ -195,17 +208,17 @@ class PlayedHosts {
         }
         return Status::Ok();
       };
-      options.coordinator = {settings.fusion_bytes, settings.stall_warning};
+      options.coordinator = {settings.fusion_bytes, settings.stall_warning, settings.tell_awaited};
       options.wake_host = [] {};
       options.broken = [&hosts] { return hosts.broken(); };
       options.has_left = [&hosts](uint32_t r) { return hosts.left_[r].load(); };
-      backend = std::make_unique<HostsBackend>(one_host, heap, peer_memory, cross,
+      backend = std::make_unique<HostsBackend>(one_host, heap, peer_memory, *cross,
                                                HostsBackend::Options{std::move(options), [] {}});
     }
     SharedHeap heap;
     SharedMemoryMap peer_memory;
     ShmBackend one_host;
-    MemoryCross cross;
+    std::unique_ptr<InprocCross> cross;
     std::unique_ptr<HostsBackend> backend;
   };
 
@@ -262,9 +275,21 @@ class PlayedHosts {
     return task->done = true;
   }
 
+  void Linger() {
+    uint32_t turns;
+    {
+      std::lock_guard lock(random_mutex_);
+      turns = random_() % 20;
+    }
+    for (uint32_t i = 0; i < turns; ++i) std::this_thread::yield();
+  }
+
   const std::vector<uint32_t> host_of_;
   LocalSegmentSource segments_;
-  MemoryNet net_;
+  std::mutex random_mutex_;
+  std::mt19937 random_;
+  std::array<std::atomic<size_t>, 64> sent_bytes_{};
+  InprocCrossHub hub_;
   std::mutex mutex_;
   std::map<Key, Meeting> meetings_;
   std::map<std::tuple<uint32_t, int32_t, std::string>, uint64_t> rounds_;

@@ -76,11 +76,12 @@ def run(command, timeout_s, **extra_env):
     return Result(command, process.returncode, output)
 
 
-def run_job(processes, script, *arguments, timeout_s=60, expect_success=True, **extra_env):
-    """Runs a worker script under hvdrun."""
+def run_job(processes, script, *arguments, timeout_s=60, expect_success=True, hosts=None, **extra_env):
+    """Runs a worker script under hvdrun, on as many hosts as the test or the command line of pytest says."""
     command = [find_hvdrun(), '-np', str(processes)]
-    if 1 < hosts_per_machine <= processes:
-        command += ['--hosts-per-machine', str(hosts_per_machine)]
+    hosts = hosts or hosts_per_machine
+    if 1 < hosts <= processes:
+        command += ['--hosts-per-machine', str(hosts)]
     command += [sys.executable, script] + [str(a) for a in arguments]
     result = run(command, timeout_s, **extra_env)
     if expect_success:

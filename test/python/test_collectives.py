@@ -25,6 +25,11 @@ def test_P41_process_sets_work_beside_each_other(processes):
     run_ok(processes, 'process_sets.py')
 
 
+@pytest.mark.parametrize('ranks', [2, 3, 4])
+def test_P41_process_sets_work_across_hosts(hvdrun, torch, gloo, ranks):
+    run_ok(ranks, 'process_sets.py', hosts=2)
+
+
 def test_R14_bad_process_sets_are_exceptions(processes):
     """Also: sets come, go and use ids again while others run."""
     run_ok(processes, 'dynamic_sets.py')
@@ -136,10 +141,8 @@ PLACES = {
 
 
 @pytest.mark.parametrize('ranks', sorted(PLACES))
-def test_R2_places_on_several_hosts(hvdrun, runtime, ranks):
+def test_R2_places_on_several_hosts(hvdrun, gloo, ranks):
     pytest.importorskip('numpy', reason='NumPy is not installed for this Python')
-    if not os.path.exists(os.path.join(os.path.dirname(runtime), 'libhvd_gloo.so')):
-        pytest.skip('this runtime is built without Gloo, which joins several hosts')
     command = [hvdrun, '-np', str(ranks), '--hosts-per-machine', '2', sys.executable, jobs.worker('hosts.py')]
     result = jobs.run(command, 60)
     assert result.returncode == 0, str(result)

@@ -1,6 +1,7 @@
 """Collectives of every kind, type, size and process set against NumPy, drawn from seeds; see workers/matrix.py.
 
-HVD_SOAK=N draws N times as many from seeds of the clock. --hosts-per-machine N spreads the ranks over N hosts.
+HVD_SOAK=N draws N times as many from seeds of the clock. --hosts-per-machine N spreads the ranks of the rows that name no
+hosts over N.
 """
 
 import os
@@ -21,12 +22,18 @@ def seeds(processes):
     return [first + processes + 10 * i for i in range(SOAK)]
 
 
+# One host of its own for each of two ranks; a host with one rank and one with more; as many on each; three hosts.
+SPREAD = [(2, 2), (3, 2), (4, 2), (5, 2), (5, 3), (8, 2)]
+
+
 @pytest.mark.deadline(120 + 600 * SOAK)
-@pytest.mark.parametrize('processes', [1, 2, 3, 4, 5, 8])
-def test_P40_every_type_operation_and_set(hvdrun, processes):
+@pytest.mark.parametrize('processes, hosts', [(n, None) for n in (1, 2, 3, 4, 5, 8)] + SPREAD)
+def test_P40_every_type_operation_and_set(hvdrun, request, processes, hosts):
     pytest.importorskip('numpy', reason='NumPy is not installed for this Python')
+    if hosts:
+        request.getfixturevalue('gloo')
     for seed in seeds(processes):
         print('seed', seed)
         cases, timeout_s = (2000, 500) if SOAK else (300, 110)
-        result = jobs.run_job(processes, jobs.worker('matrix.py'), seed, cases, timeout_s=timeout_s)
+        result = jobs.run_job(processes, jobs.worker('matrix.py'), seed, cases, timeout_s=timeout_s, hosts=hosts)
         assert len(re.findall(r'\bok$', result.output, re.MULTILINE)) == processes, str(result)

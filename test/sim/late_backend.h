@@ -34,7 +34,9 @@ class LateBackend final : public Backend {
     return --static_cast<Late*>(state)->looks == 0;
   }
   bool Needs(const CollectiveCall&, const OpState*, uint32_t) const override { return false; }
+  std::string Awaits(const CollectiveCall&, const OpState*) const override { return ""; }
   void Abandon(std::unique_ptr<OpState>, bool) override {}
+  void Abort(const Status&) override {}
 
  private:
   struct Late final : OpState {

@@ -1,9 +1,12 @@
 """One machine plays several hosts that form one world: shared memory inside a host, libhvd_gloo.so between them."""
 
+import ctypes
 import os
 import pathlib
 import re
+import select
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -43,22 +46,158 @@ def test_every_operation_works_across_hosts(run, ranks, hosts):
     job.nothing_left()
 
 
-@pytest.mark.parametrize("victim", [0, 1, 3])
-def test_a_killed_rank_is_the_first_cause_on_all_hosts(run, victim):
-    job = run("-np", 4, "--hosts-per-machine", 2, *hosts_worker("break", victim))
-    assert job.code == 137, job.out + job.err
-    told = lines_with("told after", job.out)
-    assert told, job.out + job.err
-    for line in told:
+class Busy:
+    """A job whose ranks are in the middle of collectives, and what it says while it is watched."""
+
+    def __init__(self, job, ranks):
+        self.job, self.out, self.err = job, "", ""
+        wait_until("all ranks at work", lambda: len(self.pids()) == ranks or self.read())
+
+    def pids(self):
+        return {int(rank): int(pid) for rank, pid in re.findall(r"busy (\d+) (\d+)", self.out)}
+
+    def read(self):
+        """False: nobody has to be told that there may be more."""
+        streams = [self.job.process.stdout, self.job.process.stderr]
+        for stream in select.select(streams, [], [], 0.05)[0]:
+            text = os.read(stream.fileno(), 65536).decode()
+            if stream is streams[0]:
+                self.out += text
+            else:
+                self.err += text
+
+    def end(self):
+        self.job.finish()
+        self.out, self.err = self.out + self.job.out, self.err + self.job.err
+        self.job.nothing_left()
+        return self.job.process.returncode
+
+    def told(self):
+        return lines_with("told after", self.out)
+
+
+@pytest.fixture
+def busy(start):
+    def begin(ranks, *args, hosts=2, **env):
+        return Busy(start("-np", ranks, "--hosts-per-machine", hosts, *hosts_worker(*args), env=env), ranks)
+
+    return begin
+
+
+# The collective, ranks, hosts, and who is hit: rank 0 (the coordinator), other leaders, and ranks that lead nothing.
+HITS = [
+    ("allreduce", 4, 2, 0),
+    ("allreduce", 2, 1, 1),
+    ("allreduce", 8, 2, 5),
+    ("small", 4, 2, 1),
+    ("small", 2, 2, 1),
+    ("allgather", 4, 2, 2),
+    ("broadcast", 4, 2, 3),
+    ("alltoall", 4, 2, 0),
+    ("alltoall", 3, 3, 2),
+    ("reducescatter", 4, 2, 2),
+    ("barrier", 4, 2, 3),
+]
+
+
+@pytest.mark.parametrize("collective, ranks, hosts, victim", HITS)
+def test_a_killed_rank_is_the_first_cause_on_all_hosts(busy, collective, ranks, hosts, victim):
+    job = busy(ranks, "break", collective, hosts=hosts)
+    os.kill(job.pids()[victim], signal.SIGKILL)
+    assert job.end() == 137, job.out + job.err
+    assert job.told(), job.out + job.err
+    for line in job.told():
         assert "rank %d (pid" % victim in line, line
         assert float(re.search(r"told after ([0-9.]+) s", line).group(1)) < 20
-    assert "hvdrun: rank %d on host host-%d" % (victim, victim // 2) in job.err
-    job.nothing_left()
+    assert "hvdrun: rank %d on host " % victim in job.err
+
+
+@pytest.mark.parametrize("collective, ranks, hosts, victim", HITS)
+def test_a_stopped_rank_is_named_and_goes_on(busy, tmp_path, collective, ranks, hosts, victim):
+    if collective == "barrier":
+        collective = "small"  # a barrier cannot say that the file is there
+    watcher = 0 if victim != 0 else ranks - 1
+    job = busy(ranks, "steady", collective, tmp_path / "enough", hosts=hosts, HOROVOD_STALL_CHECK_TIME_SECONDS="1")
+    os.kill(job.pids()[victim], signal.SIGSTOP)
+    # By its own neighbours, or as one of a host that is not ready or does not answer.
+    said = re.compile(r"rank %d has waited \d+ s in '[a-z.]*gradient' .*\b%d\b" % (watcher, victim))
+    wait_until("a sentence about rank %d" % victim, lambda: said.search(job.err) or job.read())
+    os.kill(job.pids()[victim], signal.SIGCONT)
+    (tmp_path / "enough").touch()
+    assert job.end() == 0, job.out + job.err
+    assert len(lines_with("through", job.out)) == ranks, job.out + job.err
+
+
+@pytest.mark.parametrize("victim", [0, 2, 3])
+def test_a_rank_that_stays_stopped_ends_the_job_where_the_user_set_a_limit(busy, victim):
+    limits = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}
+    job = busy(4, "break", "allreduce", **limits)
+    os.kill(job.pids()[victim], signal.SIGSTOP)
+    assert job.end() == 3, job.out + job.err
+    assert job.told(), job.out + job.err
+    for line in job.told():
+        assert "longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows" in line, line
+
+
+@pytest.mark.parametrize("ranks, hosts", [(2, 2), (4, 2), (3, 1)])
+def test_a_stall_beyond_its_limit_ends_the_world_on_all_hosts_with_one_sentence(run, tmp_path, ranks, hosts):
+    absent = ranks - 1
+    limits = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
+    job = run("-np", ranks, "--hosts-per-machine", hosts, *hosts_worker("absent", absent, tmp_path / "told"), env=limits)
+    told = lines_with("told:", job.out)
+    assert len(told) == ranks, job.out + job.err
+    for line in told:
+        assert "in 'allreduce.without one' for " in line and re.search(r"\b%d\b" % absent, line), line
+        assert "longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows" in line, line
+
+
+def connections_of(pid):
+    """Descriptors of the process that are established TCP connections."""
+    established = set()
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "01":
+            established.add("socket:[%s]" % fields[9])
+    fds = []
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            if os.readlink("/proc/%d/fd/%s" % (pid, fd)) in established:
+                fds.append(int(fd))
+        except OSError:
+            pass  # closed meanwhile
+    return sorted(fds)
+
+
+def cut(pid, fd):
+    """Shuts a connection of another process down, whatever it is doing with it."""
+    pidfd_getfd = 438
+    pidfd = os.pidfd_open(pid)
+    try:
+        copy = ctypes.CDLL(None, use_errno=True).syscall(pidfd_getfd, pidfd, fd, 0)
+    finally:
+        os.close(pidfd)
+    if copy < 0:
+        pytest.skip("descriptors of other processes cannot be had here: " + os.strerror(ctypes.get_errno()))
+    with socket.socket(fileno=copy) as connection:
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("which", [0, 1])  # each direction has a connection of its own
+@pytest.mark.parametrize("collective", ["allreduce", "small", "allgather", "broadcast", "alltoall", "reducescatter", "barrier"])
+def test_a_cut_connection_ends_the_collective_on_all_hosts(busy, collective, which):
+    job = busy(4, "break", collective)
+    connections = connections_of(job.pids()[2])
+    assert len(connections) == 2, "one each way between the leaders"
+    cut(job.pids()[2], connections[which])
+    assert job.end() == 3, job.out + job.err
+    assert job.told(), job.out + job.err
+    for line in job.told():
+        assert re.search(r"rank [02]( at [0-9.:]+)? is gone|gave up|rank \d \(pid", line), line
 
 
 @pytest.mark.parametrize("victim", ["agent", "warden"])
 def test_a_lost_host_ends_the_job_everywhere(start, victim):
-    job = start("-np", 4, "--hosts-per-machine", 2, *hosts_worker("break", -1))
+    job = start("-np", 4, "--hosts-per-machine", 2, *hosts_worker("break", "allreduce"))
     assert b"busy" in read_some(job.process.stdout)
     os.kill(job.agent if victim == "agent" else job.warden, signal.SIGKILL)
     wait_until("the end of the job", lambda: job.process.poll() is not None)
@@ -70,6 +209,18 @@ def test_a_rank_that_leaves_fails_what_needs_it(run):
     assert job.code == 0, job.out + job.err
     told = lines_with("told:", job.out)
     assert len(told) == 3 and all(" left the world before it took part" in line for line in told), job.out
+
+
+def test_when_rank_0_leaves_nothing_crosses_any_more(run):
+    """It arranges the work of all hosts. Also for a host that has never said anything to it."""
+    for met in ("met", "never"):
+        job = run("-np", 4, "--hosts-per-machine", 2, *hosts_worker("without-0", met))
+        assert job.code == 0, job.out + job.err
+        told = lines_with("told:", job.out)
+        assert len(told) == 2, job.out + job.err
+        for line in told:
+            assert "rank 0, which arranges the work of all hosts" in line and "left" in line, line
+        job.nothing_left()
 
 
 def test_without_the_library_init_says_what_is_missing(run, tmp_path):

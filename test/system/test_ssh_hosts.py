@@ -23,16 +23,20 @@ def rig(tmp_path_factory):
     rig.down()
 
 
-@pytest.fixture
-def hosts_run(run, rig):
-    def go(*args, **kwargs):
-        return run(*args, program=rig.on_head(hvdrun_path()), **kwargs)
-    return go
+@pytest.fixture(params=["auto", "program"])
+def client(request):
+    """What speaks SSH: hvdrun itself by libssh2, or the ssh program."""
+    return request.param
 
 
 @pytest.fixture
-def hosts_start(start, rig):
-    return lambda *args, **kwargs: start(*args, program=rig.on_head(hvdrun_path()), **kwargs)
+def hosts_run(run, rig, client):
+    return lambda *args, **kwargs: run("--ssh-client", client, *args, program=rig.on_head(hvdrun_path()), **kwargs)
+
+
+@pytest.fixture
+def hosts_start(start, rig, client):
+    return lambda *args, **kwargs: start("--ssh-client", client, *args, program=rig.on_head(hvdrun_path()), **kwargs)
 
 
 def test_a_command_runs_on_every_host(hosts_run, rig):
@@ -57,7 +61,7 @@ def test_the_agents_prove_at_which_addresses_they_reach_each_other(hosts_run, ri
     assert len(re.findall(r"master (10\.99\.0\.2|fd99::2)\n", job.out)) == 2
 
 
-def test_hosts_without_ipv4(hosts_run, rig):
+def test_P11_hosts_without_ipv4(hosts_run, rig):
     for host in rig.hosts[:2]:
         host.ip(f"addr del {host.address}/16 dev eth0")
     try:
@@ -68,7 +72,7 @@ def test_hosts_without_ipv4(hosts_run, rig):
     assert job.code == 0 and job.out.count("sum 3") == 2, job.err
 
 
-def test_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(hosts_run, rig):
+def test_P03_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(hosts_run, rig):
     """docker0 has 172.17.0.1 on every host: it leads to oneself, and proves nothing."""
     for host in rig.hosts[:3]:
         host.ip("link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up")
@@ -91,7 +95,7 @@ def test_L10_the_network_interface_can_be_named(hosts_run, rig):
     rig.nothing_left()
 
 
-def test_P14_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_run, rig):
+def test_P44_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_run, rig):
     """ssh works, and nothing else: ports 50000 to 50009 are closed between the hosts."""
     host = rig.hosts[1]
     host.run("nft", "-f", "-", input="table inet f {\n chain i {\n type filter hook input priority 0;\n"
@@ -108,14 +112,14 @@ def test_P14_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_
 # ---- hosts that cannot be used
 
 
-def test_one_report_for_all_hosts_with_a_cause_and_a_cure_for_each(hosts_run, rig):
+def test_P01_one_report_for_all_hosts_with_a_cause_and_a_cure_for_each(hosts_run, rig):
     """Two hosts that do not exist, one without sshd on its port, one that works."""
     job = hosts_run("-np", 4, "-H", "nohost1,hvd1,nohost2,[hvd2]:2222", "touch", rig.folder / "started")
     assert job.code == 1 and not (rig.folder / "started").exists()
     lines = job.err.splitlines()
     assert lines[-4] == "hvdrun: 3 of 4 hosts cannot be used, so nothing was started.", job.err
-    assert lines[-3].startswith("  nohost1, nohost2: resolving its name: no address is known for this name; check the spelling")
-    assert lines[-2].startswith("  hvd2: connecting: the connection was refused; does sshd run there, and on this port?")
+    assert re.match(r"  nohost1, nohost2: resolving its name: .*no address.*; check the spelling", lines[-3]), job.err
+    assert re.match(r"  hvd2: connecting: .*refused; .*sshd.* port", lines[-2]), job.err
     assert lines[-1] == "  hvd1: ready"
     rig.nothing_left()
 
@@ -126,7 +130,7 @@ def test_S5_a_host_whose_key_is_not_known_is_refused(hosts_run, rig):
         rig.write("known_hosts", "")
         job = hosts_run("-np", 1, "-H", "hvd1", "true")
         assert job.code == 1
-        assert re.search(r"host hvd1 cannot be used, .* checking its host key: .*not known.*--ssh-host-keys accept-new", job.err), job.err
+        assert re.search(r"host hvd1 cannot be used, .* checking its host key: .*known.*--ssh-host-keys accept-new", job.err), job.err
         job = hosts_run("-np", 1, "-H", "hvd1", "--ssh-host-keys", "accept-new", "true")
         assert job.code == 0 and "hvd1" in (rig.folder / "known_hosts").read_text(), job.err
         other = (rig.folder / "id.pub").read_text().split()[1]
@@ -137,7 +141,7 @@ def test_S5_a_host_whose_key_is_not_known_is_refused(hosts_run, rig):
         rig.write("known_hosts", known)
 
 
-def test_L11_user_port_and_key_as_the_user_says_or_as_ssh_config_says(hosts_run, rig):
+def test_P28_L11_user_port_and_key_as_the_user_says_or_as_ssh_config_says(hosts_run, rig):
     rig.ssh_config("Host other", " HostName hvd2", " HostKeyAlias hvd2")
     try:
         job = hosts_run("-np", 2, "-H", "root@hvd1,other", "-p", 22, "-i", rig.folder / "id", "hostname")
@@ -192,22 +196,22 @@ def test_L1_a_killed_hvdrun_leaves_nothing_anywhere(hosts_start, rig):
     rig.nothing_left()
 
 
-def test_P01_a_killed_agent_is_named_and_everything_ends_everywhere(hosts_start, rig):
+def test_a_killed_agent_is_named_and_everything_ends_everywhere(hosts_start, rig):
     job = begin(hosts_start, rig)
     warden, agent = sorted(rig.hosts[1].agents(), key=lambda pid: parent_of(pid) in rig.hosts[1].agents())
     kill(agent)
-    assert end_of(job) == "hvdrun: host hvd2 was lost: the agent was ended by signal 9. All ranks were ended.", job.err
+    assert end_of(job) .startswith("hvdrun: host hvd2 was lost: the agent was ended by signal 9"), job.err
     rig.nothing_left()
 
 
-def test_P01_a_killed_sshd_is_named_and_everything_ends_everywhere(hosts_start, rig):
+def test_a_killed_sshd_is_named_and_everything_ends_everywhere(hosts_start, rig):
     job = begin(hosts_start, rig)
     rig.hosts[2].kill_sshd()
-    assert re.match(r"hvdrun: host hvd3 was lost: the connection was lost.*All ranks were ended\.", end_of(job)), job.err
+    assert re.match(r"hvdrun: host hvd3 was lost: .*connection .*All ranks were ended\.", end_of(job)), job.err
     rig.nothing_left()
 
 
-def test_P03_a_host_that_is_cut_off_is_lost_within_the_heartbeat_and_ends_its_own(hosts_start, rig):
+def test_P06_a_host_that_is_cut_off_is_lost_within_the_heartbeat_and_ends_its_own(hosts_start, rig):
     job = begin(hosts_start, rig, 3, "--heartbeat-timeout", "2")
     host = rig.hosts[1]
     host.cut()
@@ -219,7 +223,7 @@ def test_P03_a_host_that_is_cut_off_is_lost_within_the_heartbeat_and_ends_its_ow
         host.join()
 
 
-def test_P06_a_killed_rank_is_the_first_cause_on_every_host(hosts_start, rig):
+def test_a_killed_rank_is_the_first_cause_on_every_host(hosts_start, rig):
     job = begin(hosts_start, rig)
     victim = [pid for pid in rig.hosts[1].processes() if b"foreign_worker" in read_proc(pid, "cmdline")][0]
     kill(victim)

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/backends/hosts/awaited.h"
 #include "runtime/device/shared_heap.h"
 #include "runtime/segment/job_page.h"
 
@@ -21,6 +22,7 @@ enum class Phase : uint32_t {
 struct alignas(kCacheLine) Board {
   std::atomic<uint32_t> phase;  // Phase; written by the leader, released after what belongs to it
   uint32_t code;                // hvd::Code of the failure
+  uint32_t broke;               // the work with other hosts broke off with it
   Location sum;                 // where the members' inputs are combined; nowhere if they are not
   Location result, text;
   uint64_t result_bytes, text_bytes;
@@ -30,6 +32,8 @@ struct alignas(kCacheLine) Board {
   // Chunks of `sum` that somebody has taken, and how many are finished; any member.
   alignas(kCacheLine) std::atomic<uint64_t> claimed;
   std::atomic<uint64_t> finished;
+
+  alignas(kCacheLine) Awaited awaited;
 
   Phase now() const { return static_cast<Phase>(phase.load(std::memory_order_acquire)); }
   void Enter(Phase next) { phase.store(static_cast<uint32_t>(next), std::memory_order_release); }

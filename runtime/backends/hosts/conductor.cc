@@ -15,7 +15,6 @@ namespace {
 constexpr uint32_t kCoordinator = 0;
 constexpr uint64_t kTalkTag = uint64_t{1} << 63;
 constexpr Duration kLookAgain = std::chrono::milliseconds(100);
-constexpr Duration kGoodbye = std::chrono::seconds(5);
 constexpr Duration kCauseLook = std::chrono::milliseconds(20);
 // The first byte of every piece of a message.
 constexpr char kMorePieces = 1, kLastPiece = 0;
@@ -43,6 +42,7 @@ void Conductor::Leave() {
     std::lock_guard lock(mutex_);
     if (leaving_) return;
     leaving_ = true;
+    changed_.notify_all();
     if (!talk_.joinable() && closed_.ok()) closed_ = Aborted("the world was shut down");
   }
   cross_.Wake();
@@ -95,6 +95,7 @@ void Conductor::Abort(const Status& why) {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     if (closed_.ok()) closed_ = why;
+    if (failure_.ok()) failure_ = why;
   }
   cross_.Abort(why);
 }
@@ -102,6 +103,16 @@ void Conductor::Abort(const Status& why) {
 Status Conductor::closed() {
   std::lock_guard lock(mutex_);
   return closed_;
+}
+
+Status Conductor::failure() {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Conductor::NoteFailure(const Status& why) {
+  std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = why;
 }
 
 // ---- talking
@@ -119,12 +130,16 @@ void Conductor::Talk() {
 Status Conductor::TalkOnce() {
   if (!TakeOrders()) return Status::Ok();
   if (Status heard = HearHere(); !heard.ok() || over_) return heard;
-  Result<CrossMessage> message = cross_.Receive(kAnyLeader, kTalkTag, SteadyNow() + kLookAgain);
+  // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator is.
+  const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
+  Result<CrossMessage> message = cross_.Receive(speaker, kTalkTag, SteadyNow() + kLookAgain);
   Status status = message.status();
   if (message.ok()) {
     status = HearMessage(*message);
   } else if (status.code() == Code::kInProgress) {
     status = Status::Ok();
+  } else if (!coordinates()) {
+    status = LoseCoordinator(status);
   }
   if (status.ok()) status = HearHere();
   return status.ok() ? LookAround() : status;
@@ -165,7 +180,7 @@ void Conductor::SayGoodbye() {
   const TimePoint now = SteadyNow();
   if (!said_goodbye_) {
     said_goodbye_ = true;
-    goodbye_deadline_ = now + kGoodbye;
+    goodbye_deadline_ = now + options_.goodbye;
     // A neighbour may have gone before us, and be why we go.
     Status said = TellWhoLeft();
     if (said.ok()) said = HearHere();
@@ -184,7 +199,31 @@ void Conductor::SayGoodbye() {
   if (now >= goodbye_deadline_) over_ = true;
 }
 
-Status Conductor::SayToCoordinator(Words words) { return Say(kCoordinator, std::move(words)); }
+Status Conductor::SayToCoordinator(Words words) {
+  Status said = Say(kCoordinator, std::move(words));
+  return said.ok() || coordinates() ? said : LoseCoordinator(said);
+}
+
+// It may have said farewell before it went. Who leaves as well has nothing to miss.
+Status Conductor::LoseCoordinator(const Status& why) {
+  const TimePoint deadline = SteadyNow() + options_.cause_grace;
+  while (!over_) {
+    Result<CrossMessage> message = cross_.Receive(kCoordinator, kTalkTag, deadline);
+    if (!message.ok() && message.status().code() == Code::kInProgress && SteadyNow() < deadline) {
+      continue;  // woken
+    }
+    if (!message.ok()) break;
+    if (Status heard = HearMessage(*message); !heard.ok()) return heard;
+  }
+  over_ = over_ || said_goodbye_;
+  if (over_) return Status::Ok();
+  Result<CrossMessage> anything = cross_.Receive(kAnyLeader, kTalkTag, TimePoint{});
+  const bool aborted = !anything.ok() && anything.status().code() == Code::kAborted;
+  if (aborted) return anything.status();  // not the coordinator alone
+  return Aborted(
+      "rank 0, which arranges the work of all hosts, left the world or is out of reach: " +
+      why.message());
+}
 
 Status Conductor::Say(uint32_t to, Words words) {
   if (to != options_.map.rank) return Transmit(to, words);
@@ -228,9 +267,9 @@ Status Conductor::HearHere() {
 }
 
 Status Conductor::Hear(uint32_t from, Words words) {
-  const bool order = std::holds_alternative<RunWords>(words) ||
-                     std::holds_alternative<EndWords>(words) ||
-                     std::holds_alternative<FarewellWords>(words);
+  const bool order =
+      std::holds_alternative<RunWords>(words) || std::holds_alternative<EndWords>(words) ||
+      std::holds_alternative<WaitWords>(words) || std::holds_alternative<FarewellWords>(words);
   if (!order) {
     if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
     Coordinator::Answers answers;
@@ -245,15 +284,19 @@ Status Conductor::Hear(uint32_t from, Words words) {
   }
   if (auto* run = std::get_if<RunWords>(&words)) return OnRun(std::move(*run));
   if (auto* end = std::get_if<EndWords>(&words)) OnEnd(*end);
+  if (auto* wait = std::get_if<WaitWords>(&words)) OnWait(*wait);
   if (auto* farewell = std::get_if<FarewellWords>(&words)) OnFarewell(*farewell);
   return Status::Ok();
 }
 
 Status Conductor::OnRun(RunWords words) {
   Batch batch;
+  std::vector<uint32_t> others = words.leaders;
+  std::erase(others, options_.map.rank);
   for (const RunEntry& entry : words.entries) {
     auto ticket = tickets_.find(entry.ticket);
     if (ticket == tickets_.end()) return Internal("the coordinator knows a ticket that never was");
+    for (const auto& part : ticket->second->parts) part->board->awaited.ToCross(others);
     batch.ops.push_back(std::move(ticket->second));
     tickets_.erase(ticket);
   }
@@ -279,6 +322,12 @@ void Conductor::OnEnd(const EndWords& words) {
   options_.wake_host();
 }
 
+void Conductor::OnWait(const WaitWords& words) {
+  auto ticket = tickets_.find(words.ticket);
+  if (ticket == tickets_.end()) return;
+  for (const auto& part : ticket->second->parts) part->board->awaited.ToCome(words.ranks);
+}
+
 void Conductor::OnFarewell(const FarewellWords& words) {
   over_ = true;
   if (words.why.empty()) return;
@@ -291,7 +340,12 @@ Status Conductor::LookAround() {
   if (now < look_again_) return Status::Ok();
   look_again_ = now + kLookAgain;
   if (coordinator_ != nullptr) {
-    for (const std::string& sentence : coordinator_->Stalls(now)) LogWarning(sentence);
+    Coordinator::Answers answers;
+    for (const std::string& sentence : coordinator_->Stalls(now, &answers)) LogWarning(sentence);
+    for (Coordinator::Answer& answer : answers) {
+      if (Status said = Say(answer.to, std::move(answer.words)); !said.ok()) return said;
+    }
+    if (Status heard = HearHere(); !heard.ok()) return heard;
   }
   if (said_goodbye_) return Status::Ok();
   Status told = TellWhoLeft();
@@ -367,13 +421,15 @@ void Conductor::Carry(const Batch& batch) {
 
 // ---- ends
 
-// A connection that breaks is mostly the consequence of a death, which the launcher is about to tell.
-Status Conductor::FirstCause(const Status& status) const {
+// A connection that breaks is mostly the consequence of a death, which the launcher is about to tell. Who leaves needs no
+// cause any more.
+Status Conductor::FirstCause(const Status& status) {
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
   for (;;) {
     if (std::optional<std::string> why = options_.broken()) return Aborted(*why);
-    if (SteadyNow() >= deadline) break;
-    std::this_thread::sleep_for(kCauseLook);
+    std::unique_lock lock(mutex_);
+    if (leaving_ || SteadyNow() >= deadline) break;
+    changed_.wait_for(lock, kCauseLook);
   }
   if (status.code() == Code::kAborted) return status;
   return Aborted("the work with the other hosts failed: " + status.message());
@@ -387,6 +443,7 @@ void Conductor::Die(const Status& status) {
     if (closed_.ok()) closed_ = why;
     why = closed_;
   }
+  NoteFailure(why);
   cross_.Abort(why);
 }
 
@@ -406,6 +463,7 @@ void Conductor::PublishFailure(const LeaderOp& op, const Status& status) {
       ::sched_yield();
     }
     board.code = static_cast<uint32_t>(status.code());
+    board.broke = failure().ok() ? 0 : 1;
     const std::string& text = status.message();
     void* memory = heap_.Allocate(text.size() + 1, /*zeroed=*/false);
     if (memory != nullptr) {

@@ -29,6 +29,8 @@ struct ConductorOptions {
   Duration timeout = std::chrono::seconds(30);  // of one collective between leaders
   // How long the launcher may take to say why a connection broke; afterwards the connection's own words are the cause.
   Duration cause_grace = std::chrono::seconds(2);
+  // How long a rank that leaves waits for the coordinator's answer.
+  Duration goodbye = std::chrono::seconds(5);
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
   // Wakes every rank on this host that sleeps. From any thread.
@@ -52,6 +54,10 @@ class Conductor {
   void Withdraw(uint64_t ticket, std::string why);
   // Nothing goes on; the first reason stays.
   void Abort(const Status& why);
+  // Why the work with other hosts broke off; ok while it goes on, and after a goodbye of whichever side.
+  Status failure();
+  // Another leader on this host saw it break off.
+  void NoteFailure(const Status& why);
   // Says goodbye, finishes what others count on, and ends the threads. Afterwards the Cross is not used any more.
   void Leave();
 
@@ -71,6 +77,7 @@ class Conductor {
   bool TakeOrders();
   void SayGoodbye();
   Status SayToCoordinator(Words words);
+  Status LoseCoordinator(const Status& why);
   Status Say(uint32_t to, Words words);
   Status Transmit(uint32_t to, const Words& words);
   Status HearMessage(const CrossMessage& message);
@@ -78,6 +85,7 @@ class Conductor {
   Status HearHere();
   Status OnRun(RunWords words);
   void OnEnd(const EndWords& words);
+  void OnWait(const WaitWords& words);
   void OnFarewell(const FarewellWords& words);
   Status LookAround();
   Status TellWhoLeft();
@@ -87,7 +95,7 @@ class Conductor {
   void Work();
   void Carry(const Batch& batch);
 
-  Status FirstCause(const Status& status) const;
+  Status FirstCause(const Status& status);
   void Die(const Status& status);
   Status closed();
   void PublishResult(LeaderPart& part);
@@ -104,6 +112,7 @@ class Conductor {
   std::deque<Batch> batches_;
   uint64_t next_ticket_ = 1;
   Status closed_;          // not ok: no operation goes to other hosts any more
+  Status failure_;         // the first
   bool leaving_ = false;   // Leave has begun
   bool stopping_ = false;  // the cross thread ends when no batch is left
 

@@ -3,23 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/backends/hosts/awaited.h"
+
 namespace hvd {
 namespace {
 
 // So many batches are given out at once: the leaders are never idle, and what becomes ready meanwhile is fused.
 constexpr uint32_t kMostUnderWay = 2;
-constexpr size_t kRanksShown = 16;
-
-std::string RankList(const std::vector<uint32_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size() && i < kRanksShown; ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  if (ranks.size() > kRanksShown) {
-    text += " and " + std::to_string(ranks.size() - kRanksShown) + " more";
-  }
-  return text;
-}
 
 Status LeftBefore(uint32_t rank, const std::string& name) {
   return Aborted("rank " + std::to_string(rank) + " left the world before it took part in '" +
@@ -78,7 +68,7 @@ void Coordinator::OnReady(uint32_t from, ReadyWords words, TimePoint now, Answer
                         [&](const Report& report) { return report.host == host; });
   });
   if (entry == at->second.end()) {
-    entry = at->second.insert(entry, Entry{RanksOf(words), {}, now, now});
+    entry = at->second.insert(entry, Entry{RanksOf(words), {}, now, now, {}});
   }
   auto place = std::find_if(entry->reports.begin(), entry->reports.end(),
                             [&](const Report& report) { return report.host > host; });
@@ -350,12 +340,14 @@ void Coordinator::Close(const std::string& why, Answers* answers) {
   }
 }
 
-std::vector<std::string> Coordinator::Stalls(TimePoint now) {
+std::vector<std::string> Coordinator::Stalls(TimePoint now, Answers* answers) {
   std::vector<std::string> sentences;
-  if (options_.stall_warning.count() <= 0) return sentences;
   for (auto& [key, rounds] : waiting_) {
     for (Entry& entry : rounds) {
-      if (now - entry.warned_at < options_.stall_warning) continue;
+      TellAwaited(entry, now, answers);
+      const bool warn =
+          options_.stall_warning.count() > 0 && now - entry.warned_at >= options_.stall_warning;
+      if (!warn) continue;
       entry.warned_at = now;
       const auto seconds =
           std::chrono::duration_cast<std::chrono::seconds>(now - entry.since).count();
@@ -368,6 +360,16 @@ std::vector<std::string> Coordinator::Stalls(TimePoint now) {
     }
   }
   return sentences;
+}
+
+void Coordinator::TellAwaited(Entry& entry, TimePoint now, Answers* answers) {
+  if (options_.tell_awaited.count() <= 0 || now - entry.since < options_.tell_awaited) return;
+  std::vector<uint32_t> missing = MissingRanks(entry);
+  if (missing == entry.told) return;
+  for (const Report& report : entry.reports) {
+    answers->push_back({report.leader, WaitWords{report.words.ticket, missing}});
+  }
+  entry.told = std::move(missing);
 }
 
 }  // namespace hvd

@@ -36,6 +36,8 @@ struct CoordinatorOptions {
   uint64_t fusion_bytes =
       64 << 20;  // operations up to this size together travel as one; 0: none do
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
+  Duration tell_awaited =
+      std::chrono::seconds(30);  // after so long leaders hear whom they wait for; 0: never
 };
 
 class Coordinator {
@@ -51,8 +53,9 @@ class Coordinator {
   // What `from` said. Words that only a coordinator says are refused.
   Status Hear(uint32_t from, Words words, TimePoint now, Answers* answers);
 
-  // Sentences about operations that some hosts have waited for since long, each once per interval.
-  std::vector<std::string> Stalls(TimePoint now);
+  // Sentences about operations that some hosts have waited for since long, each once per interval; the answers tell the
+  // leaders there.
+  std::vector<std::string> Stalls(TimePoint now, Answers* answers);
 
   // The coordinator's own process leaves: fails what is pending and says so to everybody heard of.
   void Close(const std::string& why, Answers* answers);
@@ -67,6 +70,7 @@ class Coordinator {
     std::vector<uint32_t> ranks;  // of the set
     std::vector<Report> reports;
     TimePoint since, warned_at;
+    std::vector<uint32_t> told;  // the leaders were told that these are missing
   };
   // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used again.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
@@ -89,6 +93,7 @@ class Coordinator {
 
   std::vector<uint32_t> RanksOf(const ReadyWords& words) const;
   std::vector<uint32_t> MissingRanks(const Entry& entry) const;
+  void TellAwaited(Entry& entry, TimePoint now, Answers* answers);
   void SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
                         std::list<Entry>::iterator entry, Answers* answers);
   Status VerdictOf(const Entry& entry, const std::string& name) const;

@@ -345,7 +345,9 @@ Status HostsBackend::ReadFailure(const MemberOp& op) {
     Result<std::byte*> text = peer_memory_.Resolve(op.board->text, op.board->text_bytes);
     if (text.ok()) sentence.assign(reinterpret_cast<const char*>(*text), op.board->text_bytes);
   }
-  return {code, std::move(sentence)};
+  Status failure(code, std::move(sentence));
+  if (op.board->broke != 0) conductor_.NoteFailure(failure);
+  return failure;
 }
 
 Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) {
@@ -412,6 +414,15 @@ bool HostsBackend::Needs(const CollectiveCall& call, const OpState* state, uint3
   if (!op.started || op.leads || call.group->local[op.leader] != peer) return false;
   const Phase phase = op.board->now();
   return phase != Phase::kDone && phase != Phase::kFailed;
+}
+
+std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* state) const {
+  if (call.group->on_one_host()) {
+    const auto* inner = static_cast<const OneHostOp*>(state);
+    return one_host_.Awaits(call, inner == nullptr ? nullptr : inner->state.get());
+  }
+  const auto& op = static_cast<const MemberOp&>(*state);
+  return op.started ? op.board->awaited.Text() : "";
 }
 
 void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {

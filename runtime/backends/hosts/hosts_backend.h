@@ -37,10 +37,12 @@ class HostsBackend final : public Backend {
                      const Contributions& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
   bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
+  std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
   void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
+  void Abort(const Status& why) override { conductor_.Abort(why); }
 
-  // The world is broken: whatever waits for other hosts returns. From any thread.
-  void Abort(const Status& why) { conductor_.Abort(why); }
+  // Why the work with other hosts broke off; ok after a goodbye.
+  Status failure() { return conductor_.failure(); }
   // This rank leaves the world. Afterwards the Cross is not used any more.
   void Leave() { conductor_.Leave(); }
 

@@ -111,6 +111,11 @@ void Put(ByteWriter& w, const EndWords& words) {
 
 void Put(ByteWriter& w, const FarewellWords& words) { w.PutString(words.why); }
 
+void Put(ByteWriter& w, const WaitWords& words) {
+  w.Put(words.ticket);
+  PutList(w, words.ranks);
+}
+
 Words GetWords(size_t kind, ByteReader& r) {
   switch (kind) {
     case 0: return GetReady(r);
@@ -132,7 +137,11 @@ Words GetWords(size_t kind, ByteReader& r) {
       words.status = GetStatus(r);
       return words;
     }
-    default: return FarewellWords{std::string(r.GetString())};
+    case 7: return FarewellWords{std::string(r.GetString())};
+    default: {
+      const auto ticket = r.Get<uint64_t>();
+      return WaitWords{ticket, GetList<uint32_t>(r)};
+    }
   }
 }
 

@@ -91,8 +91,15 @@ struct FarewellWords {
   std::string why;  // empty: an answer
 };
 
+// "This ticket waits for these ranks": said once it has waited for long, and when it is others.
+struct WaitWords {
+  uint64_t ticket = 0;
+  std::vector<uint32_t> ranks;
+  bool operator==(const WaitWords&) const = default;
+};
+
 using Words = std::variant<ReadyWords, WithdrawWords, JoinWords, LeaveWords, DoneWords, RunWords,
-                           EndWords, FarewellWords>;
+                           EndWords, FarewellWords, WaitWords>;
 
 std::string EncodeWords(const Words& words);
 // kInvalidArgument for anything EncodeWords does not write.

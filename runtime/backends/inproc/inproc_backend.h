@@ -25,7 +25,9 @@ class InprocBackend final : public Backend {
                      const Contributions& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
   bool Needs(const CollectiveCall&, const OpState*, uint32_t) const override { return false; }
+  std::string Awaits(const CollectiveCall&, const OpState*) const override { return ""; }
   void Abandon(std::unique_ptr<OpState>, bool) override {}
+  void Abort(const Status&) override {}
 
  private:
   Result<std::byte*> OutputOf(const CollectiveCall& call, int64_t rows);

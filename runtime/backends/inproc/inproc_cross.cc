@@ -42,15 +42,10 @@ InprocCross::~InprocCross() {
   hub_.changed_.notify_all();
 }
 
-Status InprocCross::Over() const {
-  if (hub_.aborted_.ok() || hub_.aborted_by_ == rank_) return hub_.aborted_;
-  return Aborted("rank " + std::to_string(hub_.aborted_by_) +
-                 " gave up: " + hub_.aborted_.message());
-}
-
 Status InprocCross::Put(uint32_t rank, uint64_t tag, bool collective, std::string bytes) {
+  if (hub_.on_send_) hub_.on_send_(rank_, bytes.size());
   std::lock_guard lock(hub_.mutex_);
-  if (Status over = Over(); !over.ok()) return over;
+  if (!hub_.aborted_.ok()) return hub_.aborted_;
   if (auto left = hub_.left_.find(rank); left != hub_.left_.end()) return left->second;
   hub_.boxes_[{rank, tag, collective}].push_back({rank_, std::move(bytes)});
   hub_.changed_.notify_all();
@@ -60,15 +55,16 @@ Status InprocCross::Put(uint32_t rank, uint64_t tag, bool collective, std::strin
 Result<CrossMessage> InprocCross::Take(uint32_t rank, uint64_t tag, bool collective,
                                        TimePoint deadline) {
   std::unique_lock lock(hub_.mutex_);
-  std::deque<CrossMessage>& box = hub_.boxes_[{rank_, tag, collective}];
   while (true) {
-    if (Status over = Over(); !over.ok()) return over;
+    if (!hub_.aborted_.ok()) return hub_.aborted_;
+    std::deque<CrossMessage>& box = hub_.boxes_[{rank_, tag, collective}];
     auto at = std::find_if(box.begin(), box.end(), [&](const CrossMessage& message) {
       return rank == kAnyLeader || message.from == rank;
     });
     if (at != box.end()) {
       CrossMessage message = std::move(*at);
       box.erase(at);
+      if (box.empty()) hub_.boxes_.erase({rank_, tag, collective});
       return message;
     }
     if (auto left = hub_.left_.find(rank); left != hub_.left_.end()) return left->second;
@@ -192,10 +188,7 @@ void InprocCross::Wake() {
 
 void InprocCross::Abort(const Status& why) {
   std::lock_guard lock(hub_.mutex_);
-  if (hub_.aborted_.ok()) {
-    hub_.aborted_ = why;
-    hub_.aborted_by_ = rank_;
-  }
+  if (hub_.aborted_.ok()) hub_.aborted_ = why;
   hub_.changed_.notify_all();
 }
 

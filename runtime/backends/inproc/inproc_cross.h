@@ -4,11 +4,15 @@
 #define HVD_RUNTIME_BACKENDS_INPROC_INPROC_CROSS_H_
 
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/backends/cross.h"
@@ -17,17 +21,22 @@ namespace hvd {
 
 // What all leaders of one job share. Outlives their Cross objects.
 class InprocCrossHub {
+ public:
+  // Called before a message goes out, in the thread of its sender: tests count here, and make messages late.
+  using OnSend = std::function<void(uint32_t from, size_t bytes)>;
+  explicit InprocCrossHub(OnSend on_send = {}) : on_send_(std::move(on_send)) {}
+
  private:
   friend class InprocCross;
   // Receiver, tag, and whether it belongs to a collective.
   using Box = std::tuple<uint32_t, uint64_t, bool>;
 
+  const OnSend on_send_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Box, std::deque<CrossMessage>> boxes_;
   std::map<uint32_t, Status> left_;
-  Status aborted_;
-  uint32_t aborted_by_ = 0;
+  Status aborted_;  // not ok: by whoever was first
 };
 
 class InprocCross final : public Cross {
@@ -52,8 +61,6 @@ class InprocCross final : public Cross {
   void Abort(const Status& why) override;
 
  private:
-  // Ok, or why all is over. Under the hub's lock.
-  Status Over() const;
   Status Put(uint32_t rank, uint64_t tag, bool collective, std::string bytes);
   Result<CrossMessage> Take(uint32_t rank, uint64_t tag, bool collective, TimePoint deadline);
   // Gives pieces[i] to leader i and gets what each leader gave this one.

@@ -97,6 +97,7 @@ void MpiCross::Abort(const Status& why) {
     aborted_.store(true, std::memory_order_release);
     told = met_;
   }
+  told.insert(neighbours_.begin(), neighbours_.end());
   told.erase(rank_);
   std::string words = why.message().substr(0, 1000);
   library_.Run([&] { mailbox_.Notify(told, MpiMailbox::Kind::kAbort, words); });

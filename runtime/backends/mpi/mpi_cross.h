@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/backends/cross.h"
@@ -22,9 +23,16 @@ namespace hvd {
 
 class MpiCross final : public Cross {
  public:
-  // `data` and `mail` are communicators of the whole world that nobody else uses; they outlive this.
-  MpiCross(MpiLibrary& library, MPI_Comm data, MPI_Comm mail, uint32_t rank)
-      : library_(library), data_(data), rank_(rank), pool_(library), mailbox_(library, mail) {}
+  // `data` and `mail` are communicators of the whole world that nobody else uses; they outlive this. `neighbours` are told
+  // of an abort even if nothing was ever said to them.
+  MpiCross(MpiLibrary& library, MPI_Comm data, MPI_Comm mail, uint32_t rank,
+           std::set<uint32_t> neighbours)
+      : library_(library),
+        data_(data),
+        rank_(rank),
+        neighbours_(std::move(neighbours)),
+        pool_(library),
+        mailbox_(library, mail) {}
   ~MpiCross() override;
   Status Open();
 
@@ -65,6 +73,7 @@ class MpiCross final : public Cross {
   MpiLibrary& library_;
   MPI_Comm data_;
   uint32_t rank_;
+  const std::set<uint32_t> neighbours_;
   ChunkPool pool_;
   MpiMailbox mailbox_;
   std::atomic<bool> woken_{false};

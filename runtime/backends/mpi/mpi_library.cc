@@ -86,7 +86,8 @@ struct MpiLibrary::Task {
   }
 };
 
-Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread) {
+Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread,
+                                      void (*before_finalize)()) {
   std::lock_guard lock(starting);
   int finalised = 0, initialised = 0;
   MPI_Finalized(&finalised);
@@ -108,7 +109,27 @@ Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread) {
   Status status = initialised ? made->Adopt(one_thread) : made->Initialise(one_thread);
   if (!status.ok()) return status;
   library = made.release();
+  library->before_finalize_ = before_finalize;
+  if (before_finalize != nullptr) library->Run([] { library->WatchForFinalize(); });
   return library;
+}
+
+// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF.
+void MpiLibrary::WatchForFinalize() {
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &MpiLibrary::OnFinalize, &key, this);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+}
+
+int MpiLibrary::OnFinalize(MPI_Comm, int, void*, void* extra) {
+  auto* self = static_cast<MpiLibrary*>(extra);
+  bool ours = false;
+  {
+    std::lock_guard lock(self->mutex_);
+    ours = self->stopping_;
+  }
+  if (!ours && self->process_ == ::getpid()) self->before_finalize_();
+  return MPI_SUCCESS;
 }
 
 // The application initialised MPI, at a level of its choice.
@@ -193,7 +214,9 @@ void MpiLibrary::ServeCalls() {
     }
     moved ? patience.Reset() : patience.Pause();
   }
-  if (ours_ && !given_up_.load(std::memory_order_relaxed)) MPI_Finalize();
+  int finalised = 0;
+  MPI_Finalized(&finalised);
+  if (ours_ && !finalised && !given_up_.load(std::memory_order_relaxed)) MPI_Finalize();
 }
 
 void MpiLibrary::Enqueue(Task& task) {

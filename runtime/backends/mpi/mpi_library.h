@@ -43,7 +43,9 @@ using MpiBuffer = std::unique_ptr<std::byte[]>;
 class MpiLibrary {
  public:
   // Initialises MPI unless the application has. `for_communicator`: the application has one, so it must have.
-  static Result<MpiLibrary*> Start(bool for_communicator, bool one_thread);
+  // `before_finalize`: what to do when the application is about to finalise MPI; may be null.
+  static Result<MpiLibrary*> Start(bool for_communicator, bool one_thread,
+                                   void (*before_finalize)() = nullptr);
 
   // Several threads may call MPI at once.
   bool threads_supported() const { return level_ == MPI_THREAD_MULTIPLE; }
@@ -65,6 +67,8 @@ class MpiLibrary {
  private:
   struct Task;
   void Finish();
+  void WatchForFinalize();
+  static int OnFinalize(MPI_Comm comm, int key, void* value, void* library);
   MpiLibrary() = default;
   Status Initialise(bool one_thread);
   Status Adopt(bool one_thread);
@@ -76,11 +80,12 @@ class MpiLibrary {
   bool one_thread_ = false;  // thread_ makes all calls
   std::atomic<bool> given_up_{false};
   int process_ = 0;
+  void (*before_finalize_)() = nullptr;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Task*> tasks_;  // guarded by mutex_
-  bool stopping_ = false;     // guarded by mutex_
+  bool stopping_ = false;     // guarded by mutex_; Finish has begun
   std::vector<MpiBuffer> kept_;
   // The thread that initialised MPI and will finalise it, as MPI demands.
   std::thread thread_;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,16 +47,24 @@ inline constexpr size_t kMaxMpiValue = 64 * 1024;
 struct MpiJoinOptions {
   // An MPI_Comm* of the application, whose ranks are to be the world; null: all ranks that were started together.
   const void* comm = nullptr;
+  // Instead of a communicator: these of the ranks that were started together, ascending, the same on each of them.
+  std::span<const uint32_t> ranks;
+  // How many ranks were started together, as far as that is known; 0: look for what an MPI launcher says.
+  uint32_t launched = 0;
   // All MPI calls from one thread, whatever the library can do (HOROVOD_MPI_THREADS_DISABLE).
   bool one_thread = false;
   TimePoint deadline;
+  // How often a wait for the other ranks is said.
+  Duration remind = std::chrono::seconds(60);
+  // Called when the application is about to finalise MPI: whoever still uses it has to leave. May be null.
+  void (*before_finalize)() = nullptr;
 };
 
 struct MpiPlugin {
   // Initialises MPI unless the application has; every rank of the communicator calls it. Null: `status` says why.
   using Join = MpiWorld* (*)(const MpiJoinOptions* options, Status* status);
   // At the end of the process, once every world is gone: finalises MPI if Join initialised it and nothing failed since. MPI
-  // cannot be used any more.
+  // cannot be used any more. Nothing happens in a forked child.
   using Finish = void (*)();
 
   Join join = nullptr;

@@ -7,10 +7,12 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "runtime/backends/mpi/mpi_cross.h"
 #include "runtime/base/env.h"
+#include "runtime/base/log.h"
 
 namespace hvd {
 namespace {
@@ -26,21 +28,32 @@ struct Whereabouts {
 
 class RequestActivity final : public Activity {
  public:
-  RequestActivity(MPI_Request* request, std::string what)
-      : request_(request), what_(std::move(what)) {}
+  RequestActivity(MPI_Request* request, std::string what, Duration remind)
+      : request_(request), what_(std::move(what)), remind_(remind) {}
   Result<Turn> Step() override {
     int complete = 0;
     int code = MPI_Test(request_, &complete, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) return MpiError(what_, code);
-    return complete ? Turn::kDone : Turn::kIdle;
+    if (complete) return Turn::kDone;
+    Remind();
+    return Turn::kIdle;
   }
   std::string Waiting() const override {
     return what_ + " waits for ranks that have not come to hvd.init() yet or are gone";
   }
 
  private:
+  void Remind() {
+    const TimePoint now = SteadyNow();
+    if (now - said_ < remind_) return;
+    said_ = now;
+    LogWarning(Waiting());
+  }
+
   MPI_Request* request_;
   std::string what_;
+  const Duration remind_;
+  TimePoint said_ = SteadyNow();
 };
 
 // How many ranks the launcher says there are; nothing when no launcher of MPI says so.
@@ -55,14 +68,14 @@ std::optional<int> LaunchedRanks() {
 }
 
 // An mpirun of one MPI and a library of another make as many worlds of one as there are processes.
-Status CheckSize(int size) {
-  std::optional<int> launched = LaunchedRanks();
+Status CheckSize(int size, uint32_t told) {
+  std::optional<int> launched = told != 0 ? std::optional(static_cast<int>(told)) : LaunchedRanks();
   if (!launched || *launched == size) return Status::Ok();
   return Unsupported("the launcher started " + std::to_string(*launched) +
                      " ranks, but the MPI library that libhvd_mpi.so is linked with sees " +
                      std::to_string(size) +
-                     ", because the two are of different MPIs; start the job with the mpirun of "
-                     "the same Open MPI");
+                     ", because the launcher is of another MPI, or of none; start the job with the "
+                     "mpirun of the same Open MPI");
 }
 
 std::string Hex(const unsigned char* bytes, size_t count) {
@@ -77,9 +90,15 @@ std::string Hex(const unsigned char* bytes, size_t count) {
 }  // namespace
 
 Result<std::unique_ptr<JoinedWorld>> JoinedWorld::Join(const MpiJoinOptions& options) {
-  Result<MpiLibrary*> library = MpiLibrary::Start(options.comm != nullptr, options.one_thread);
+  Result<MpiLibrary*> library =
+      MpiLibrary::Start(options.comm != nullptr, options.one_thread, options.before_finalize);
   if (!library.ok()) return library.status();
-  std::unique_ptr<JoinedWorld> world(new JoinedWorld(**library));
+  std::unique_ptr<JoinedWorld> world(new JoinedWorld(**library, options.remind));
+  if (Status status = world->Open(options); !status.ok()) return status;
+  return world;
+}
+
+Status JoinedWorld::Open(const MpiJoinOptions& options) {
   MPI_Comm base = MPI_COMM_WORLD;
   if (options.comm != nullptr) std::memcpy(&base, options.comm, sizeof(base));
   if (base == MPI_COMM_NULL) {
@@ -87,16 +106,9 @@ Result<std::unique_ptr<JoinedWorld>> JoinedWorld::Join(const MpiJoinOptions& opt
         "the communicator given to hvd.init() is MPI_COMM_NULL, because this process is not in it; "
         "call hvd.init(comm=...) on its members only");
   }
-  if (Status status = world->Open(base, options.deadline); !status.ok()) return status;
-  return world;
-}
-
-Status JoinedWorld::Open(MPI_Comm base, TimePoint deadline) {
-  int rank = 0, size = 1, launched = 1, inter = 0;
+  int launched = 1, inter = 0;
   library_.Run([&] {
     MPI_Comm_test_inter(base, &inter);
-    MPI_Comm_rank(base, &rank);
-    MPI_Comm_size(base, &size);
     MPI_Comm_size(MPI_COMM_WORLD, &launched);
   });
   if (inter != 0) {
@@ -104,17 +116,56 @@ Status JoinedWorld::Open(MPI_Comm base, TimePoint deadline) {
         "the communicator given to hvd.init() is an intercommunicator; merge it first "
         "(MPI_Intercomm_merge), a world has one row of ranks");
   }
-  if (Status status = CheckSize(launched); !status.ok()) return status;
+  if (Status status = CheckSize(launched, options.launched); !status.ok()) return status;
+  if (!options.ranks.empty()) {
+    if (Status status = ChooseRanks(options.ranks, &base); !status.ok()) return status;
+  }
+  int rank = 0, size = 1;
+  library_.Run([&] {
+    MPI_Comm_rank(base, &rank);
+    MPI_Comm_size(base, &size);
+  });
   rank_ = static_cast<uint32_t>(rank);
   size_ = static_cast<uint32_t>(size);
   for (auto [from, to] : {std::pair(&base, &data_), std::pair(&data_, &mail_)}) {
-    Status status = Complete("duplicating the communicator", deadline, [&](MPI_Request* request) {
-      return MPI_Comm_idup(*from, to, request);
-    });
+    auto begin = [&](MPI_Request* request) { return MPI_Comm_idup(*from, to, request); };
+    Status status = Complete("duplicating the communicator", options.deadline, begin);
     if (!status.ok()) return status;
     library_.Run([&] { MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN); });
   }
-  return FindPlaces(deadline);
+  return FindPlaces(options.deadline);
+}
+
+// The one thing here that MPI cannot do without blocking.
+Status JoinedWorld::ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chosen) {
+  constexpr int kTag = 0x4876;
+  int rank = 0, size = 0, code = MPI_SUCCESS;
+  library_.Run([&] {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+  });
+  const std::string who =
+      "hvd.init() on rank " + std::to_string(rank) + " of " + std::to_string(size);
+  const auto own = static_cast<uint32_t>(rank);
+  if (ranks.back() >= static_cast<uint32_t>(size)) {
+    return InvalidArgument(who + " was given a world with rank " + std::to_string(ranks.back()) +
+                           ", which there is not");
+  }
+  if (std::find(ranks.begin(), ranks.end(), own) == ranks.end()) {
+    return InvalidArgument(who +
+                           " was given a world without this rank; each rank names the ranks "
+                           "of its own world");
+  }
+  const std::vector<int> members(ranks.begin(), ranks.end());
+  library_.Run([&] {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some);
+    code = MPI_Comm_create_group(MPI_COMM_WORLD, some, kTag, chosen);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+  });
+  return code == MPI_SUCCESS ? Status::Ok() : MpiError("making a world of some ranks", code);
 }
 
 // MPI knows who can share memory, but finds it out by a call that blocks: a barrier that does not makes sure first that
@@ -164,13 +215,13 @@ Status JoinedWorld::Complete(const char* what, TimePoint deadline,
   int code = MPI_SUCCESS;
   library_.Run([&] { code = begin(request); });
   if (code != MPI_SUCCESS) return MpiError(what, code);
-  RequestActivity activity(request, what);
+  const std::string who =
+      "rank " + std::to_string(rank_) + " of " + std::to_string(size_) + " over MPI: ";
+  RequestActivity activity(request, who + what, remind_);
   Status status = library_.Drive(activity, deadline);
   if (status.ok()) return status;
-  broken_ = true;
   library_.GiveUpOn(std::move(buffer));
-  return Status(status.code(), "rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
-                                   " over MPI: " + status.message());
+  return status;
 }
 
 Status JoinedWorld::GatherBlocks(const void* own, size_t bytes, std::vector<std::byte>* all,
@@ -218,20 +269,13 @@ Result<std::vector<std::string>> JoinedWorld::Exchange(const std::string& value,
 }
 
 Result<std::unique_ptr<Cross>> JoinedWorld::OpenCross() {
-  auto cross = std::make_unique<MpiCross>(library_, data_, mail_, rank_);
+  std::set<uint32_t> firsts;
+  for (uint32_t r = 0; places_[rank_].local_rank == 0 && r < size_; ++r) {
+    if (places_[r].local_rank == 0) firsts.insert(r);
+  }
+  auto cross = std::make_unique<MpiCross>(library_, data_, mail_, rank_, std::move(firsts));
   if (Status status = cross->Open(); !status.ok()) return status;
   return std::unique_ptr<Cross>(std::move(cross));
-}
-
-JoinedWorld::~JoinedWorld() {
-  int finalised = 0;
-  MPI_Finalized(&finalised);
-  if (broken_ || finalised != 0) return;
-  library_.Run([&] {
-    for (MPI_Comm* comm : {&mail_, &data_}) {
-      if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
-    }
-  });
 }
 
 }  // namespace hvd

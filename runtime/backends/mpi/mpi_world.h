@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,6 @@ namespace hvd {
 class JoinedWorld final : public MpiWorld {
  public:
   static Result<std::unique_ptr<JoinedWorld>> Join(const MpiJoinOptions& options);
-  ~JoinedWorld() override;
 
   uint32_t rank() const override { return rank_; }
   uint32_t size() const override { return size_; }
@@ -29,8 +29,9 @@ class JoinedWorld final : public MpiWorld {
   Result<std::unique_ptr<Cross>> OpenCross() override;
 
  private:
-  explicit JoinedWorld(MpiLibrary& library) : library_(library) {}
-  Status Open(MPI_Comm base, TimePoint deadline);
+  JoinedWorld(MpiLibrary& library, Duration remind) : library_(library), remind_(remind) {}
+  Status ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chosen);
+  Status Open(const MpiJoinOptions& options);
   Status FindPlaces(TimePoint deadline);
   // Begins something in MPI and waits for it.
   Status Complete(const char* what, TimePoint deadline,
@@ -40,11 +41,12 @@ class JoinedWorld final : public MpiWorld {
                       TimePoint deadline);
 
   MpiLibrary& library_;
+  const Duration remind_;
   uint32_t rank_ = 0, size_ = 1;
+  // Never freed: what others sent last may still be on its way, and Open MPI would give it to a later communicator.
   MPI_Comm data_ = MPI_COMM_NULL, mail_ = MPI_COMM_NULL;
   std::vector<RankPlace> places_;
   std::string id_;
-  bool broken_ = false;  // something was left under way
 };
 
 }  // namespace hvd

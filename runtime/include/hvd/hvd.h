@@ -109,10 +109,15 @@ typedef struct hvd_init_options {
   int32_t reserved;
   /* A communicator of MPI (MPI_Comm* of the application's MPI library) that is to be the world, or NULL. */
   const void* mpi_comm;
+  /* These of the ranks that were started are to be the world, in their order; each names the ranks of its own world. NULL:
+   * all of them. Fewer need ranks that mpirun started. */
+  const int32_t* ranks;
+  int32_t rank_count;
+  int32_t reserved2;
 } hvd_init_options;
 
-/* Joins the world described by the environment (HVD_AGENT, set by hvdrun), or makes a world of one. Idempotent while
- * initialised. Blocks until every rank has called it. `options` may be NULL. */
+/* Joins the world described by the environment (HVD_AGENT, set by hvdrun; variables of other launchers), or makes a world
+ * of one. Idempotent while initialised. Blocks until every rank has called it. `options` may be NULL. */
 HVD_EXPORT int32_t hvd_init(const hvd_init_options* options);
 
 /* Leaves the world: pending handles fail with HVD_ABORTED here, and on other ranks if they need this rank. Does
@@ -131,7 +136,8 @@ HVD_EXPORT int32_t hvd_cross_size(void);
 HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1: every host has the same number of ranks */
 HVD_EXPORT int64_t hvd_epoch(void);          /* membership number, grows with each world joined */
 
-/* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in hvd_built. */
+/* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in hvd_built, and "mpi_threads":
+ * over MPI, which several threads may call at once. */
 HVD_EXPORT int32_t hvd_enabled(const char* feature);
 
 /* ---- process sets ---------------------------------------------------------------------------------------------- */

@@ -31,16 +31,19 @@ std::string FreshJob() {
   return "adopt_test " + std::to_string(::getpid()) + " " + std::to_string(++count);
 }
 
-// Ranks of one job, dealt out to its hosts in turn.
+// Ranks of one job, dealt out to its hosts in turn. Several hosts without a store know where all ranks are.
 class Job {
  public:
   explicit Job(uint32_t size, uint32_t hosts = 1, std::string store = "",
                std::string name = FreshJob(), std::string hvdrun = HVDRUN_PATH)
       : name_(std::move(name)) {
+    std::vector<RankPlace> places;
+    for (uint32_t rank = 0; rank < size; ++rank) places.push_back({rank % hosts, rank / hosts});
     for (uint32_t rank = 0; rank < size; ++rank) {
       ForeignRank r{"a test",     name_, "host" + std::to_string(rank % hosts),
                     rank,         size,  rank / hosts,
                     size / hosts, store};
+      if (hosts > 1 && store.empty()) r.layout = RunsOf(places);
       ranks_.push_back(r);
       bootstraps_.push_back(Make(r, hvdrun));
     }
@@ -227,6 +230,40 @@ TEST(Adopt, HostsMeetByAKeyValueServer) {
     job.Leave(epoch);
   }
   EXPECT_TRUE(job.AgentsEnd());
+}
+
+TEST(Adopt, HostsWhoseRanksKnowWhereAllAreNeedNoServer) {
+  Job job(6, 3);
+  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    ExpectWorld(job.Join(), epoch, 3);
+    job.Leave(epoch);
+  }
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+// Ranks in turn make a run each, so that it takes several messages.
+TEST(Adopt, ALongLayoutArrivesWhole) {
+  constexpr uint32_t kHosts = 3 * kMaxRunsPerMessage + 1;
+  std::vector<RankPlace> places;
+  for (uint32_t host = 0; host < kHosts; ++host) places.push_back({host, 0});
+  ForeignRank rank{"a test", FreshJob(), "", kHosts - 1, kHosts, 0, 1, ""};
+  rank.layout = RunsOf(places);
+  Result<World> world = Job::Make(rank)->Join(kLong);
+  ASSERT_TRUE(world.ok()) << world.status().message();
+  EXPECT_EQ(world->places, places);
+  EXPECT_EQ(world->hosts, kHosts);
+  EXPECT_EQ(world->cross_rank, kHosts - 1);
+}
+
+TEST(Adopt, ALayoutThatCannotBeIsRefused) {
+  using Runs = std::vector<RankRun>;
+  for (const Runs& runs : {Runs{}, Runs{{0, 0, 3}}, Runs{{0, 0, 2}}, Runs{{7, 0, 1}, {0, 0, 1}}}) {
+    ForeignRank rank{"a test", FreshJob(), "", 1, 2, 0, 1, ""};
+    rank.layout = runs;
+    Result<World> world = Job::Make(rank)->Join(kLong);
+    ASSERT_FALSE(world.ok());
+    EXPECT_THAT(world.status().message(), HasSubstr("rank 1 sent a layout"));
+  }
 }
 
 TEST(Adopt, TheDirectoryReachesOtherHosts) {

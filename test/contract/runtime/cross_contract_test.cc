@@ -428,6 +428,17 @@ TEST_P(CrossContract, WhoWaitsForALeaderThatLeavesIsTold) {
       << "the loss of one is no end for who listens to all";
 }
 
+TEST_P(CrossContract, WhatALeaverSaidIsHeardBeforeItsEnd) {
+  Leaders leaders(GetParam(), 2);
+  const char words[] = "farewell";
+  ExpectOk(leaders.at(1).Send(leaders.rank(0), 4, std::as_bytes(std::span(words)), Soon()));
+  leaders.Leave(1);
+  Result<CrossMessage> heard = leaders.at(0).Receive(leaders.rank(1), 4, Soon());
+  ASSERT_TRUE(heard.ok()) << heard.status().message();
+  EXPECT_STREQ(heard->bytes.c_str(), words);
+  EXPECT_EQ(leaders.at(0).Receive(leaders.rank(1), 4, Soon()).status().code(), Code::kAborted);
+}
+
 TEST_P(CrossContract, ADeadlineEndsACollective) {
   Leaders leaders(GetParam(), 2);
   float value = 1;

@@ -589,7 +589,7 @@ TEST_P(HostsContract, EndsWhenTheConnectionBreaks) {
                              values.data(), values.data(), 50'000);
     ASSERT_TRUE(hosts.Do(rank, &warm).ok());
     warmed.arrive_and_wait();
-    if (rank == 0) hosts.net().Abort(Aborted("the connection to host b broke"));
+    if (rank == 0) hosts.cross(0).Abort(Aborted("the connection to host b broke"));
     PlayedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
                              values.data(), values.data(), 50'000);
     Status done = hosts.Do(rank, &task);
@@ -614,6 +614,31 @@ TEST_P(HostsContract, FailsWhatNeedsARankThatLeft) {
     EXPECT_EQ(done.code(), Code::kAborted);
     EXPECT_THAT(done.message(), HasSubstr("rank " + std::to_string(leaver) + " left the world"));
     EXPECT_THAT(done.message(), HasSubstr("'y'"));
+  });
+}
+
+// Rank 0 is the coordinator, and has gone before it heard anything of the others. Nobody waits for its answer.
+TEST_P(HostsContract, LeavesAfterRankZeroHasLeft) {
+  constexpr Duration kNever = std::chrono::hours(1);
+  PlayedHosts hosts(host_of(), {.cause_grace = kNever, .goodbye = kNever});
+  hosts.Leave(0);
+  for (uint32_t rank = 1; rank < size(); ++rank) hosts.Leave(rank);
+}
+
+TEST_P(HostsContract, NothingCrossesAfterRankZeroHasLeft) {
+  PlayedHosts hosts(host_of());
+  hosts.Leave(0);
+  hosts.Run([&](uint32_t rank) {
+    if (host_of()[rank] == host_of()[0]) return;  // its engine sees the neighbour leave
+    std::vector<float> values(10, 1);
+    for (const char* name : {"x", "y"}) {
+      PlayedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat32,
+                               values.data(), values.data(), 10);
+      Status done = hosts.Do(rank, &task);
+      EXPECT_EQ(done.code(), Code::kAborted);
+      EXPECT_THAT(done.message(), HasSubstr("rank 0, which arranges the work of all hosts"));
+      EXPECT_THAT(done.message(), HasSubstr("left"));
+    }
   });
 }
 
@@ -645,7 +670,7 @@ TEST(HostsTraffic, GrowsWithHostsNotWithRanks) {
       ASSERT_TRUE(hosts.Do(rank, &task).ok());
     });
     size_t bytes = 0;
-    for (uint32_t r = 0; r < hosts.size(); ++r) bytes += hosts.net().sent_bytes(r);
+    for (uint32_t r = 0; r < hosts.size(); ++r) bytes += hosts.sent_bytes(r);
     return bytes;
   };
   const size_t alone = crossed({0, 1}), three_each = crossed({0, 0, 0, 1, 1, 1});

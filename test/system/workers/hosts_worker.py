@@ -1,7 +1,6 @@
 """A rank of a world on several hosts. What it does is the first argument; needs NumPy."""
 
 import os
-import signal
 import sys
 import time
 
@@ -46,20 +45,46 @@ def everything():
     print('everything', last, hvd.gloo_enabled(), flush=True)
 
 
-def reduce_until_it_breaks(victim=-1):
-    """Rank `victim` kills itself in the middle; the others print how they came to know."""
+def once(collective, wish=0.0):
+    """One collective of the world; true when somebody had a wish, where the collective can tell."""
+    size = hvd.size()
+    if collective == 'allreduce':
+        return hvd.allreduce(floats(wish, 200_000), name='gradient', op=hvd.Sum)[0] > 0
+    if collective == 'small':
+        return hvd.allreduce(floats(wish), name='gradient', op=hvd.Sum)[0] > 0
+    if collective == 'allgather':
+        return hvd.allgather(floats(wish, 50_000), name='gradient').any()
+    if collective == 'broadcast':
+        return hvd.broadcast(floats(wish, 200_000), 0, name='gradient')[0] > 0
+    if collective == 'alltoall':
+        return hvd.alltoall(floats(wish, 50_000 * size), name='gradient').any()
+    if collective == 'reducescatter':
+        return hvd.reducescatter(floats(wish, 50_000 * size), name='gradient', op=hvd.Sum)[0] > 0
+    hvd.barrier()
+
+
+def until_it_breaks(collective):
+    """The same collective again and again; every rank says where it is, and how it came to know of the end."""
     step, last = 0, time.monotonic()
     try:
         while True:
             if step == 20:
-                print('busy', flush=True)
-                if hvd.rank() == victim:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            hvd.allreduce(floats(1, 200_000), name='gradient')
+                print('busy', hvd.rank(), os.getpid(), flush=True)
+            once(collective)
             step, last = step + 1, time.monotonic()
     except hvd.HorovodInternalError as error:
         print('told after {:.1f} s: {}'.format(time.monotonic() - last, error), flush=True)
         sys.exit(3)
+
+
+def until_the_file_is_there(collective, path):
+    """The same collective again and again until rank 0 sees the file."""
+    step = 0
+    while not once(collective, 1.0 if hvd.rank() == 0 and os.path.exists(path) else 0.0):
+        step += 1
+        if step == 20:
+            print('busy', hvd.rank(), os.getpid(), flush=True)
+    print('through', flush=True)
 
 
 def leave_early():
@@ -73,12 +98,47 @@ def leave_early():
         print('told:', error, flush=True)
 
 
+def go_on_without_rank_0(met):
+    """Rank 0 shuts down; a set of rank 1 (there) and rank 2 (elsewhere) cannot go on."""
+    pair = hvd.ProcessSet([1, 2])
+    hvd.shutdown()
+    hvd.init(process_sets=[pair])
+    if met:
+        hvd.allreduce(floats(1), name='all')
+    if hvd.rank() == 0:
+        return
+    time.sleep(0.5)  # rank 0 goes first; the other order is as good, and another test
+    if pair.included():
+        try:
+            hvd.allreduce(floats(1), name='pair', process_set=pair)
+        except hvd.HorovodInternalError as error:
+            print('told:', error, flush=True)
+
+
+def stay_away(absent, path):
+    """One rank does not submit what all the others do. They are told; it is told at its next collective."""
+    hvd.allreduce(floats(1), name='all')
+    while hvd.rank() == absent and not os.path.exists(path):
+        time.sleep(0.02)
+    try:
+        hvd.allreduce(floats(1), name='later' if hvd.rank() == absent else 'without one')
+    except hvd.HorovodInternalError as error:
+        print('told:', error, flush=True)
+        open(path, 'w').close()
+
+
 hvd.init(process_sets='dynamic')
 what = sys.argv[1]
 if what == 'everything':
     everything()
 elif what == 'break':
-    reduce_until_it_breaks(int(sys.argv[2]))
+    until_it_breaks(sys.argv[2])
+elif what == 'steady':
+    until_the_file_is_there(sys.argv[2], sys.argv[3])
+elif what == 'without-0':
+    go_on_without_rank_0(sys.argv[2] == 'met')
+elif what == 'absent':
+    stay_away(int(sys.argv[2]), sys.argv[3])
 else:
     leave_early()
 hvd.shutdown()

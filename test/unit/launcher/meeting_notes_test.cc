@@ -89,7 +89,6 @@ TEST(Adopt, ArgumentsAreCheckedBeforeAnythingBegins) {
        {Arguments{"--adopt"}, Arguments{"--adopt", "id"},
         Arguments{"--adopt", "id", "--slots", "0", "--size", "1"},
         Arguments{"--adopt", "id", "--slots", "3", "--size", "2"},
-        Arguments{"--adopt", "id", "--slots", "1", "--size", "2"},
         Arguments{"--adopt", "id", "--slots", "1", "--size", "99999999"},
         Arguments{"--adopt", "id", "--slots", "1", "--size", "1", "--what", "x"}}) {
     EXPECT_FALSE(ParseAdoptArguments(bad).ok());

@@ -206,6 +206,23 @@ TEST_F(MeshPair, AReceiveThatWasGivenUpGetsNothing) {
   EXPECT_EQ(ReceiveText(*b_, 0, {1, 1}, 2), "hi");
 }
 
+// It comes after the last look of whoever waited, and before he has gone.
+TEST_F(MeshPair, ASmallMessageForAReceiveThatWasGivenUpIsForTheNextOne) {
+  for (uint32_t from : {1u, kAnyMeshPeer}) {
+    MeshHandle late = a_->ReceiveSmall(from, {2, 2});
+    for (const char* text : {"first", "second"}) SendText(*b_, 0, {2, 2}, text);
+    SendText(*b_, 0, {2, 3}, "behind them");
+    EXPECT_EQ(ReceiveText(*a_, 1, {2, 3}, 11), "behind them");
+    late = MeshHandle();
+    for (const char* text : {"first", "second"}) {
+      MeshHandle next = a_->ReceiveSmall(from, {2, 2});
+      Result<MeshMessage> message = a_->WaitSmall(next, Soon());
+      ASSERT_TRUE(message.ok()) << message.status().message();
+      EXPECT_EQ(message->bytes, text);
+    }
+  }
+}
+
 TEST_F(MeshPair, NobodyTalksToHimself) {
   MeshHandle handle = a_->Send(0, {}, {});
   EXPECT_EQ(a_->Wait(handle, Soon()).code(), Code::kInvalidArgument);

@@ -261,12 +261,36 @@ TEST_F(CoordinatorTest, ClosingFailsWhatIsPending) {
 
 TEST_F(CoordinatorTest, NamesTheRanksThatStall) {
   Make({0, 0, 1, 1}, {.stall_warning = std::chrono::seconds(60)});
+  Answers answers;
   Say(0, Ready(1, "x"));
-  EXPECT_TRUE(coordinator_->Stalls(now_ + std::chrono::seconds(59)).empty());
-  std::vector<std::string> sentences = coordinator_->Stalls(now_ + std::chrono::seconds(61));
+  EXPECT_TRUE(coordinator_->Stalls(now_ + std::chrono::seconds(59), &answers).empty());
+  std::vector<std::string> sentences =
+      coordinator_->Stalls(now_ + std::chrono::seconds(61), &answers);
   ASSERT_EQ(sentences.size(), 1u);
   EXPECT_THAT(sentences[0], HasSubstr("'x' has waited 61 s for the host of ranks 2, 3"));
-  EXPECT_TRUE(coordinator_->Stalls(now_ + std::chrono::seconds(62)).empty()) << "once a minute";
+  EXPECT_TRUE(coordinator_->Stalls(now_ + std::chrono::seconds(62), &answers).empty())
+      << "once a minute";
+}
+
+TEST_F(CoordinatorTest, TellsLeadersWhomTheyWaitFor) {
+  constexpr Duration kLong = std::chrono::seconds(30);
+  Make({0, 1, 2, 2}, {.stall_warning = Duration(0), .tell_awaited = kLong});
+  Answers answers;
+  Say(0, Ready(7, "x"));
+  coordinator_->Stalls(now_ + kLong - Duration(1), &answers);
+  EXPECT_TRUE(answers.empty()) << "too early";
+  coordinator_->Stalls(now_ + kLong, &answers);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].to, 0u);
+  EXPECT_EQ(std::get<WaitWords>(answers[0].words), (WaitWords{7, {1, 2, 3}}));
+  answers.clear();
+  coordinator_->Stalls(now_ + 2 * kLong, &answers);
+  EXPECT_TRUE(answers.empty()) << "nothing has changed";
+  Say(1, Ready(9, "x"));
+  coordinator_->Stalls(now_ + 2 * kLong, &answers);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(std::get<WaitWords>(answers[0].words), (WaitWords{7, {2, 3}}));
+  EXPECT_EQ(std::get<WaitWords>(answers[1].words), (WaitWords{9, {2, 3}}));
 }
 
 TEST_F(CoordinatorTest, RefusesWhatOnlyACoordinatorSays) {

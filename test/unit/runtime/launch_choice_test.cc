@@ -37,6 +37,8 @@ const Env kMpirun = {{"OMPI_COMM_WORLD_RANK", "2"},
                      {"PMIX_NAMESPACE", "1906638849"},
                      {"PMIX_RANK", "2"},
                      {"PMIX_SERVER_URI2", "1906638848.0;tcp4://127.0.0.1:39649"}};
+const Env kMpirunTwoHosts =
+    With(kMpirun, {{"OMPI_COMM_WORLD_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
 const Env kSrun = {
     {"SLURM_JOB_ID", "7"},       {"SLURM_STEP_ID", "0"}, {"SLURM_STEPID", "0"},
     {"SLURM_PROCID", "1"},       {"SLURM_NTASKS", "4"},  {"SLURM_STEP_NUM_TASKS", "4"},
@@ -126,6 +128,38 @@ TEST(LaunchChoice, EachLauncherInItsOwnWords) {
   }
 }
 
+TEST(LaunchChoice, WhereMpiIsToTellTheRest) {
+  const Env mpi = {{"HOROVOD_CONTROLLER", "MPI"}}, gloo = {{"HOROVOD_CONTROLLER", "gloo"}};
+  const Env operations = {{"HOROVOD_CPU_OPERATIONS", "mpi"}};
+  const Env store = {{"HOROVOD_GLOO_RENDEZVOUS_ADDR", "h"}, {"HOROVOD_GLOO_RENDEZVOUS_PORT", "1"}};
+  const Env alone = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
+  struct Case {
+    Env env;
+    uint32_t size;
+    bool over_mpi;
+  };
+  int number = 0;
+  for (const Case& c : {
+           Case{kMpirunTwoHosts, 4, true}, Case{With(kMpirunTwoHosts, store), 4, false},
+           Case{With(kMpirunTwoHosts, With(store, mpi)), 4, true}, Case{kMpirun, 4, false},
+           Case{With(kMpirun, gloo), 4, false}, Case{With(kMpirun, mpi), 4, true},
+           Case{With(kMpirun, operations), 4, true}, Case{With(kSrun, mpi), 4, true},
+           Case{With(kSrun, With(mpi, {{"SLURM_STEP_NUM_TASKS", "8"}})), 8, true},
+           Case{With(alone, mpi), 1, true},
+           Case{mpi, 0, true},  // MPI may know of a launcher that we do not know
+       }) {
+    Result<LaunchChoice> choice = Choose(c.env);
+    ASSERT_TRUE(choice.ok()) << choice.status().message();
+    const ForeignRank rank = std::get<ForeignRank>(*choice);
+    EXPECT_EQ(rank.over_mpi, c.over_mpi) << ++number;
+    EXPECT_EQ(rank.size, c.size) << number;
+  }
+  // hvdrun has its own ways, and says gloo to scripts that look.
+  const Env hvdrun = {{"HVD_AGENT", "a"}, {"HVD_SLOT", "3"}, {"HOROVOD_SIZE", "8"}};
+  Result<LaunchChoice> choice = Choose(With(hvdrun, mpi));
+  EXPECT_EQ(std::get<AgentAddress>(choice.value()).size, 8u);
+}
+
 TEST(LaunchChoice, WhatMakesNoSenseIsOneSentence) {
   Env no_store =
       Without(Without(kRendezvous, "HOROVOD_GLOO_RENDEZVOUS_ADDR"), "HOROVOD_GLOO_RENDEZVOUS_PORT");
@@ -154,8 +188,13 @@ TEST(LaunchChoice, WhatMakesNoSenseIsOneSentence) {
            Case{With(no_store, {{"HVD_JOB", "x"}}), "the world spans several hosts"},
            Case{With(kRendezvous, kMpirun), "rank 3 of 4, OMPI_COMM_WORLD_RANK"},
            Case{With(kRendezvous, {{"HOROVOD_ELASTIC", "1"}}), "unset HOROVOD_ELASTIC"},
-           Case{With(kMpirun, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}}),
-                "start the job with hvdrun, or set HOROVOD_GLOO_RENDEZVOUS_ADDR"},
+           Case{With(kMpirunTwoHosts, {{"HOROVOD_CONTROLLER", "gloo"}}),
+                "start the job with hvdrun, set HOROVOD_GLOO_RENDEZVOUS_ADDR"},
+           Case{With(kSrun, {{"SLURM_STEP_NUM_TASKS", "8"}}), "or set HOROVOD_CONTROLLER=mpi"},
+           Case{With(kMpirun, {{"HOROVOD_CONTROLLER", "MPICH"}}), "HOROVOD_CONTROLLER is 'MPICH'"},
+           Case{With(kMpirun, {{"HOROVOD_CPU_OPERATIONS", "ccl"}}), "is 'ccl', which is neither"},
+           Case{With(kMpirun, {{"HOROVOD_CONTROLLER", "mpi"}, {"HOROVOD_CPU_OPERATIONS", "Gloo"}}),
+                "HOROVOD_CONTROLLER=mpi and HOROVOD_CPU_OPERATIONS=Gloo contradict each other"},
            Case{Without(kSrun, "SLURM_STEP_TASKS_PER_NODE"), "SLURM_STEP_TASKS_PER_NODE= does not"},
            Case{With(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "2(x"}}), "does not tell how many"},
            Case{With(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "4"}, {"SLURM_NODEID", "1"}}),

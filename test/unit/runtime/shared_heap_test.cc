@@ -4,6 +4,9 @@
 
 #include <cstring>
 #include <set>
+#include <string>
+
+#include "runtime/api/segment_switch.h"
 
 namespace hvd {
 namespace {
@@ -183,6 +186,25 @@ TEST_F(SharedHeapTest, APeerIsNotLedOutOfASegment) {
   EXPECT_FALSE(map.Resolve({start.segment, 1}, SIZE_MAX).ok());
   EXPECT_FALSE(map.Resolve({0, 0}, 1).ok()) << "0 is nowhere";
   EXPECT_FALSE(map.Resolve({start.segment + 1, 0}, 1).ok());
+}
+
+// Memory before hvd.init() has found out with whom to share it is private; later it stays with whom it was shared.
+TEST(SegmentSwitch, PointsElsewhereUntilMemoryIsShared) {
+  LocalSegmentSource first, second;
+  SegmentSwitch source;
+  SharedHeap heap(source);
+  Status why;
+  EXPECT_EQ(heap.Allocate(100, /*zeroed=*/false, &why), nullptr);
+  EXPECT_NE(why.message().find("only after hvd.init()"), std::string::npos) << why.message();
+  EXPECT_TRUE(source.Point(&first));
+  EXPECT_TRUE(source.Point(&second));
+  EXPECT_FALSE(source.used());
+  void* memory = heap.Allocate(100, /*zeroed=*/true, &why);
+  ASSERT_NE(memory, nullptr) << why.message();
+  EXPECT_TRUE(source.used());
+  EXPECT_TRUE(source.Point(&second));
+  EXPECT_FALSE(source.Point(&first));
+  EXPECT_TRUE(heap.Free(memory));
 }
 
 }  // namespace

@@ -72,6 +72,9 @@ class _InitOptions(ctypes.Structure):
         ('process_set_count', _int32),
         ('reserved', _int32),
         ('mpi_comm', _pointer),
+        ('ranks', _pointer),
+        ('rank_count', _int32),
+        ('reserved2', _int32),
     ]
 
 
@@ -219,12 +222,13 @@ def _int32_array(numbers):
     return (_int32 * max(len(numbers), 1))(*numbers)
 
 
-def init(rank_lists, mpi_comm=None):
-    """Joins the world with these process sets, and with the communicator at this address as the world."""
+def init(rank_lists, mpi_comm=None, world_ranks=()):
+    """Joins the world with these process sets. The communicator at this address is the world, or these of the ranks."""
     ranks = _int32_array([rank for ranks in rank_lists for rank in ranks])
     sizes = _int32_array([len(ranks) for ranks in rank_lists])
+    world = _int32_array(world_ranks)
     options = _InitOptions(ctypes.sizeof(_InitOptions), 0, 0, ctypes.addressof(ranks), ctypes.addressof(sizes),
-                           len(rank_lists), 0, mpi_comm)
+                           len(rank_lists), 0, mpi_comm, ctypes.addressof(world), len(world_ranks), 0)
     _native.joined(lib().hvd_init(ctypes.byref(options)))
 
 

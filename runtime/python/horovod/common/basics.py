@@ -36,9 +36,10 @@ class HorovodBasics(object):
         _native.load()  # ImportError now rather than at the first call
 
     def init(self, comm=None, process_sets=None):
-        """Joins the world: the one hvdrun made, or a world of one. Blocks until every rank has called it.
+        """Joins the world: the one that hvdrun or another launcher made, or a world of one. Blocks until every rank has
+        called it.
 
-        comm: None, or all ranks of the world, or a communicator of mpi4py when the runtime has MPI.
+        comm: None, or the ranks of the world (all of them, unless mpirun started them), or a communicator of mpi4py.
         process_sets: a list of ProcessSet, the same on every rank, or 'dynamic', which allows add_process_set().
         """
         if comm is None and process_sets is None:
@@ -101,10 +102,10 @@ class HorovodBasics(object):
         """Whether MPI may be called from several threads; ValueError when MPI is not in use."""
         if not self.mpi_enabled():
             raise ValueError('MPI is not in use, so there is nothing to say about its threads.')
-        return True
+        return _enabled('mpi_threads')
 
     def mpi_enabled(self):
-        """Whether MPI carries collectives of this world."""
+        """Whether this world met by MPI, which then carries what goes between hosts."""
         return _enabled('mpi')
 
     def gloo_enabled(self):

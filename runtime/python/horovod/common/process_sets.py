@@ -109,16 +109,26 @@ def _setup(basics):
 # ---- init()
 
 
+def _started_by_mpi():
+    """Whether ranks are numbered by MPI, which can make a world of some of them."""
+    if os.environ.get('HVD_AGENT'):  # a worker of hvdrun, whatever else was left in its environment
+        return False
+    return bool(os.environ.get('OMPI_COMM_WORLD_SIZE')) or os.environ.get('HOROVOD_CONTROLLER', '').lower() == 'mpi'
+
+
 def _check_comm(comm):
-    """Gives the communicator's address, or None for a list of all ranks of the world."""
-    if is_iterable(comm) and all(isinstance(rank, int) for rank in comm):
-        ranks = sorted(comm)
+    """Gives the communicator's address or None, and the ranks of the world, () for all of them."""
+    ranks = list(comm) if is_iterable(comm) else None
+    if ranks is not None and all(isinstance(rank, int) for rank in ranks):
+        ranks.sort()
+        if _started_by_mpi():
+            return None, ranks
         size = os.environ.get('HOROVOD_SIZE') or '1'
         if ranks != list(range(len(ranks))) or str(len(ranks)) not in ('0', size):
             raise NotImplementedError(
-                'hvd.init(comm={}) asks for a world of other ranks than the {} that were started, which is not '
-                'available; call hvd.init() and make a ProcessSet of these ranks.'.format(ranks, size))
-        return None
+                'hvd.init(comm={}) asks for a world of other ranks than the {} that were started, which needs ranks '
+                'that mpirun started; call hvd.init() and make a ProcessSet of these ranks.'.format(ranks, size))
+        return None, ()
     if not _is_communicator(comm):
         raise ValueError('hvd.init(comm=...) takes a list of ranks or a communicator of mpi4py; this is neither: {!r}.'
                          .format(comm))
@@ -126,7 +136,9 @@ def _check_comm(comm):
         raise ValueError('hvd.init(comm=...) takes a communicator of mpi4py only with a runtime that was built with '
                          'MPI, which this one was not; call hvd.init() without it.')
     from mpi4py import MPI
-    return MPI._addressof(comm)
+    if not isinstance(comm, MPI.Comm):
+        raise ValueError('hvd.init(comm=...) takes a communicator of mpi4py; this is none: {!r}.'.format(comm))
+    return MPI._addressof(comm), ()
 
 
 def _check_list(process_sets):
@@ -157,7 +169,7 @@ def _first_double(process_sets):
 
 def _init(comm, process_sets):
     """hvd_init() with arguments; gives what _init_process_sets() wants."""
-    address = None if comm is None else _check_comm(comm)
+    address, ranks = (None, ()) if comm is None else _check_comm(comm)
     rank_lists = []
     if isinstance(process_sets, str) and process_sets.lower() == 'dynamic':
         os.environ[DYNAMIC] = '1'
@@ -166,9 +178,9 @@ def _init(comm, process_sets):
         process_sets = _check_list(process_sets)
         if _first_double(process_sets) is None:
             rank_lists = [process_set.ranks for process_set in process_sets]
-    if rank_lists or address is not None:
+    if rank_lists or ranks or address is not None:
         from horovod.common import _library
-        _library.init(rank_lists, address)
+        _library.init(rank_lists, address, ranks)
     else:
         _native.init()
     return process_sets

@@ -1,0 +1,333 @@
+"""Worlds that meet by MPI: hvd.init() under a real mpirun, on one host and on two that one machine plays, with
+HOROVOD_CONTROLLER=mpi and with communicators of mpi4py. No key-value server, and no hvdrun but the agents."""
+
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+import pytest
+from conftest import REPO, WORKERS, hvdrun_path, read_some
+
+BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
+RUNTIME = pathlib.Path(os.environ.get("HVD_RUNTIME", str(BUILD / "lib" / "libhvd.so")))
+MPIRUN = shutil.which("mpirun")
+try:
+    from mpi4py import __file__ as mpi4py_file
+except ImportError:
+    mpi4py_file = None
+
+if MPIRUN is None or not (RUNTIME.parent / "libhvd_mpi.so").exists():
+    pytest.skip("needs mpirun and libhvd_mpi.so", allow_module_level=True)
+needs_mpi4py = pytest.mark.skipif(mpi4py_file is None, reason="mpi4py is not installed for this Python")
+
+THREADS = pytest.mark.parametrize("one_thread", [0, 1], ids=["multiple", "funneled"])
+HOSTS = pytest.mark.parametrize("hosts", [1, 2])
+# What a launcher or an outer job may have left in our own environment.
+FOREIGN = re.compile("^(HOROVOD_|HVD_AGENT|HVD_SLOT|HVD_JOB|OMPI_|PMIX_|PMI_|SLURM_|MPI_LOCAL)")
+
+# What mpirun starts in place of ssh: a daemon here, with files of its own, as another host would have.
+PLAYED_HOST = """#!/bin/sh
+TMPDIR={folder}/$1
+export TMPDIR
+mkdir -p "$TMPDIR"
+shift
+exec /bin/sh -c "$*"
+"""
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in list(os.environ):
+        if FOREIGN.match(name):
+            monkeypatch.delenv(name)
+    paths = [str(REPO / "runtime" / "python")]
+    if mpi4py_file:
+        paths.append(str(pathlib.Path(mpi4py_file).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", ":".join(paths))
+    monkeypatch.setenv("HVD_RUNTIME", str(RUNTIME))
+    monkeypatch.setenv("HVD_HVDRUN", hvdrun_path())
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # Open MPI does
+
+
+def worker(*steps):
+    return [sys.executable, "-S", "-E", str(WORKERS / "foreign_worker.py"), *steps]
+
+
+@pytest.fixture
+def mpirun(start, tmp_path):
+    """mpirun(ranks, *steps): the finished job; `hosts` take the ranks in turns of ranks / hosts. until=(count, text):
+    mpirun is ended once that was said so often, because it would not end."""
+    def begin(ranks, *steps, hosts=1, options=(), env=None, until=None):
+        command = [MPIRUN, "-np", str(ranks), "--oversubscribe", "--bind-to", "none"]
+        command += ["--mca", "mpi_yield_when_idle", "1"]
+        if hosts > 1:
+            agent = tmp_path / "played_host"
+            agent.write_text(PLAYED_HOST.format(folder=tmp_path))
+            agent.chmod(0o755)
+            names = ",".join("host%s:%d" % (letter, ranks // hosts) for letter in "abcdefgh"[:hosts])
+            command += ["-H", names, "--mca", "plm_rsh_agent", str(agent), "--mca", "btl", "self,tcp",
+                        "--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"]
+        command += [*options, *worker(*steps)]
+        job = start(*command[1:], program=command[:1], env=env)
+        seen = ""
+        while until and seen.count(until[1]) < until[0]:
+            more = read_some(job.process.stdout).decode()
+            assert more, seen
+            seen += more
+        if until:
+            job.process.terminate()
+        job.code = job.finish()
+        job.out = seen + job.out
+        job.said = sorted(line for line in job.out.splitlines() if line)
+        return job
+
+    return begin
+
+
+def world_lines(hosts):
+    """What four ranks say, in turns of 4 / hosts."""
+    here = 4 // hosts
+    return ["world %d of 4 local %d of %d cross %d of %d" % (rank, rank % here, here, rank // here, hosts)
+            for rank in range(4)]
+
+
+MPI = {"HOROVOD_CONTROLLER": "mpi"}
+
+
+# ---- as mpirun says
+
+
+@THREADS
+@HOSTS
+def test_ranks_meet_by_mpi(mpirun, hosts, one_thread):
+    env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread))
+    job = mpirun(4, *["init", "world", "facts", "sum", "large", "shutdown"] * 2, hosts=hosts, env=env)
+    assert job.code == 0, job.out + job.err
+    facts = "mpi True gloo False threads %s" % (not one_thread)
+    assert job.said == sorted((world_lines(hosts) + [facts, "sum 10", "large"] * 4) * 2), job.out + job.err
+    job.nothing_left()
+
+
+def test_mpirun_over_several_hosts_needs_no_server(mpirun):
+    job = mpirun(4, "init", "world", "facts", "sum", "large", hosts=2)
+    assert job.code == 0, job.out + job.err
+    assert job.said == sorted(world_lines(2) + ["mpi True gloo False threads True", "sum 10", "large"] * 4)
+    job.nothing_left()
+
+
+def test_one_host_needs_no_mpi(mpirun):
+    job = mpirun(2, "init", "facts", "sum")
+    assert job.said == ["mpi False gloo False threads None"] * 2 + ["sum 3"] * 2, job.out + job.err
+
+
+def test_many_worlds_one_after_the_other(mpirun):
+    """What a world said last never reaches the next one."""
+    job = mpirun(4, *["init", "sum", "shutdown"] * 10, hosts=2)
+    assert job.code == 0, job.out + job.err
+    assert job.said == ["sum 10"] * 40
+    job.nothing_left()
+
+
+def test_a_world_of_one_needs_no_agent(mpirun):
+    job = mpirun(1, "init", "facts", "sum", env=dict(MPI, HVD_HVDRUN="/no/hvdrun"))
+    assert job.code == 0 and job.said == ["mpi True gloo False threads True", "sum 1"], job.out + job.err
+
+
+# ---- communicators of mpi4py, and lists of ranks
+
+
+@needs_mpi4py
+@HOSTS
+@pytest.mark.parametrize("comm", ["world", "dup"])
+def test_a_communicator_of_all(mpirun, hosts, comm):
+    job = mpirun(4, *["init=" + comm, "world", "sum", "large", "shutdown"] * 2, hosts=hosts)
+    assert job.code == 0, job.out + job.err
+    assert job.said == sorted((world_lines(hosts) + ["sum 10", "large"] * 4) * 2)
+    job.nothing_left()
+
+
+@needs_mpi4py
+@HOSTS
+def test_a_communicator_of_some(mpirun, hosts):
+    job = mpirun(4, "init=parity", "world", "sum", "large", hosts=hosts)
+    assert job.code == 0, job.out + job.err
+    halves = ["world %d of 2 local %d of %d cross %d of %d" % (
+        rank, rank if hosts == 1 else 0, 3 - hosts, 0 if hosts == 1 else rank, hosts) for rank in (0, 1)] * 2
+    assert job.said == sorted(halves + ["sum 3", "large"] * 4)
+    job.nothing_left()
+
+
+@needs_mpi4py
+def test_a_communicator_says_the_order(mpirun):
+    job = mpirun(2, "init=reverse", "0:world", "sum")
+    assert job.code == 0, job.out + job.err
+    assert job.said == ["sum 3", "sum 3", "world 1 of 2 local 1 of 2 cross 0 of 1"]
+
+
+@needs_mpi4py
+def test_a_communicator_of_one(mpirun):
+    job = mpirun(2, "init=self", "world", "sum")
+    assert job.code == 0, job.out + job.err
+    assert job.said == ["sum 1"] * 2 + ["world 0 of 1 local 0 of 1 cross 0 of 1"] * 2
+
+
+@needs_mpi4py
+def test_mpi4py_without_a_launcher(run):
+    command = worker("init=world", "facts", "sum")
+    job = run(*command[1:], program=command[:1], env={"HVD_HVDRUN": "/no/hvdrun"})
+    assert job.code == 0, job.out + job.err
+    assert job.out.splitlines() == ["mpi True gloo False threads True", "sum 1"]
+
+
+@needs_mpi4py
+def test_null_is_one_sentence(mpirun):
+    job = mpirun(2, "init=null")
+    assert job.code == 3
+    assert job.out.count("is MPI_COMM_NULL, because this process is not in it") == 2, job.out
+
+
+@needs_mpi4py
+def test_another_communicator_after_memory_was_shared(mpirun):
+    """All ranks are told, not only those that share memory; the old ranks may meet again."""
+    job = mpirun(4, "init=world", "large", "shutdown", "init=half")
+    assert job.code == 3, job.out + job.err
+    assert len(re.findall(r"failed: .*rank [01] over MPI shares memory with the ranks of an earlier hvd.init\(\)",
+                          job.out)) >= 1, job.out
+    job.nothing_left()
+
+
+@needs_mpi4py
+def test_another_communicator_while_no_memory_is_shared(mpirun):
+    job = mpirun(4, "init=world", "shutdown", "init=half", "sum", "shutdown", "init=world", "shutdown")
+    assert job.code == 0 and job.said == ["sum 3"] * 4, job.out + job.err
+    job.nothing_left()
+
+
+@HOSTS
+def test_lists_of_ranks(mpirun, hosts):
+    job = mpirun(4, "0:init=2+0", "2:init=0+2", "1:init=1+3", "3:init=1+3", "facts", "sum", "large", hosts=hosts)
+    assert job.code == 0, job.out + job.err
+    assert job.said == sorted(["mpi True gloo False threads True", "sum 3", "large"] * 4)
+    job.nothing_left()
+
+
+def test_the_list_of_all_ranks_is_no_list(mpirun):
+    job = mpirun(2, "init=0+1", "facts", "sum")
+    assert job.code == 0 and job.said == ["mpi False gloo False threads None"] * 2 + ["sum 3"] * 2, job.out + job.err
+
+
+@pytest.mark.parametrize("ranks, says", [("1", "rank 0 of 2 was given a world without this rank"),
+                                         ("0+7", "with rank 7, which there is not"),
+                                         ("0+0", "a world with rank 0 twice")])
+def test_a_list_that_cannot_be_is_one_sentence(mpirun, ranks, says):
+    job = mpirun(2, "init=" + ranks)
+    assert job.code == 3 and says in job.out, job.out + job.err
+
+
+# ---- the end
+
+
+@THREADS
+@pytest.mark.parametrize("mpi_of", ["ours", pytest.param("mpi4py", marks=needs_mpi4py)])
+def test_a_process_that_just_ends_leaves_in_peace(mpirun, one_thread, mpi_of):
+    """Also one that has forked a child in the meantime, whose end is not MPI's (mpi4py does finalize in a child)."""
+    steps = ["init", "child", "large", "sum"] if mpi_of == "ours" else ["init=world", "large", "sum"]
+    job = mpirun(4, *steps, hosts=2, env={"HOROVOD_MPI_THREADS_DISABLE": str(one_thread)})
+    assert job.code == 0, job.out + job.err
+    assert job.said == sorted((["child 0"] if mpi_of == "ours" else []) * 4 + ["large", "sum 10"] * 4)
+    job.nothing_left()
+
+
+@needs_mpi4py
+@HOSTS
+def test_finalizing_mpi_leaves_the_world_first(mpirun, hosts):
+    job = mpirun(4, "init=world", "sum", "finalize", hosts=hosts)
+    assert job.code == 0, job.out + job.err
+    assert job.said == ["initialized False"] * 4 + ["sum 10"] * 4
+    job.nothing_left()
+
+
+@HOSTS
+def test_a_rank_that_ends_with_an_error_holds_up_nobody(mpirun, hosts):
+    """MPI_Finalize would wait for the others, and they for this rank."""
+    job = mpirun(4, "init", "sum", "3:exit=5", "sums", hosts=hosts, env=MPI)
+    assert job.code != 0
+    job.nothing_left()
+
+
+@THREADS
+@HOSTS
+def test_a_rank_that_is_killed_ends_the_job(mpirun, hosts, one_thread):
+    env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread))
+    job = mpirun(4, "init", "sum", "1:kill", "sums", hosts=hosts, env=env)
+    assert job.code != 0, job.out + job.err
+    job.nothing_left()
+
+
+@THREADS
+@HOSTS
+def test_survivors_name_the_rank_and_cannot_meet_again(mpirun, hosts, one_thread):
+    # With this option mpirun leaves the others alone, as a scheduler may; and it does not end by itself.
+    env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread))
+    steps = ["init", "1:kill", "survive", "shutdown", "init"]
+    job = mpirun(4, *steps, hosts=hosts, options=["--enable-recovery"], env=env, until=(3, "initialization failed: "))
+    why = r"rank 1 \(pid \d+ on host \S+\) died in the middle of the job, without hvd.shutdown\(\)"
+    assert len(re.findall("survived: .*" + why, job.out)) == 3, job.out + job.err
+    again = "failed: .*ranks over MPI cannot form a world again, because .*; start the job again"
+    assert len(re.findall(again, job.out)) == 3, job.out + job.err
+    job.nothing_left()
+
+
+def test_what_is_built_is_said(run):
+    job = run("--check-build")
+    assert job.code == 0 and job.out.count("    [X] MPI\n") == 2, job.out
+    built = "from horovod.common import util; print(util.mpi_built())"
+    assert run("-c", built, program=[sys.executable]).out == "True\n"
+
+
+# ---- what cannot be
+
+
+def test_several_hosts_without_mpi_and_server_are_one_sentence(mpirun):
+    job = mpirun(2, "init", hosts=2, env={"HOROVOD_CONTROLLER": "gloo"})
+    assert job.code == 3
+    assert "so the world spans several hosts, and there is no key-value server" in job.out
+
+
+def test_a_build_without_mpi_is_one_sentence(mpirun, tmp_path):
+    shutil.copy(RUNTIME, tmp_path / "libhvd.so")
+    job = mpirun(2, "init", hosts=2, env={"HVD_RUNTIME": str(tmp_path / "libhvd.so")})
+    assert job.code == 3
+    why = "the world spans several hosts, and .* name no key-value server .* this hvdrun was built without MPI"
+    assert re.search(why, job.out), job.out + job.err
+
+
+def test_a_host_without_an_agent_is_named_on_all_hosts(mpirun):
+    nowhere = "set=HVD_HVDRUN:/no/hvdrun"
+    job = mpirun(4, "2:" + nowhere, "3:" + nowhere, "init", hosts=2, options=["--enable-recovery"],
+                 until=(4, "initialization failed: "))
+    why = "mpirun started this rank, and /no/hvdrun, which is to be the agent of this host, cannot be run"
+    assert job.out.count("failed: Horovod initialization failed: rank 2 cannot join: " + why) == 2, job.out
+    assert job.out.count("failed: Horovod initialization failed: " + why) == 2, job.out
+    job.nothing_left()
+
+
+def test_singletons_of_another_mpi_are_refused(run):
+    """What an mpirun of another MPI makes of its ranks: each sees itself alone."""
+    command = worker("init")
+    env = dict(MPI, PMI_RANK="0", PMI_SIZE="4", MPI_LOCALRANKID="0", MPI_LOCALNRANKS="4")
+    job = run(*command[1:], program=command[:1], env=env)
+    assert job.code == 3
+    why = "the launcher started 4 ranks, but the MPI library that libhvd_mpi.so is linked with sees 1"
+    assert why in job.out, job.err
+
+
+@needs_mpi4py
+def test_hvdrun_and_a_communicator_are_one_sentence(run):
+    job = run("-np", 2, *worker("init=world"))
+    assert job.code == 3
+    assert "but hvdrun started this rank, and MPI knows nothing of the others" in job.out
