@@ -40,8 +40,8 @@ constexpr auto kProxyWords = std::chrono::seconds(2);
 constexpr auto kKeepAlive = std::chrono::seconds(15);
 constexpr size_t kReadBytes = 128 * 1024;
 // A host that is cut off is noticed after so long, whether anything is on its way to it or not.
-constexpr int kUserTimeoutMs = 20'000;
-constexpr int kIdleSeconds = 10, kProbeSeconds = 5, kProbes = 2;
+constexpr int kUserTimeoutMs = 10'000;
+constexpr int kIdleSeconds = 4, kProbeSeconds = 2, kProbes = 3;
 
 int FamilyOf(SshAddressFamily family) {
   if (family == SshAddressFamily::kInet) return AF_INET;

@@ -163,8 +163,7 @@ std::string HostKeyRefused(const SshConfig& config, const HostKeyCheck& check,
   }
   return "its host key is unknown: it shows the " + shown + ", and no known_hosts file has " +
          ForCommand(name) + "; compare that and run ssh-keyscan " + PortFlag(config) +
-         config.hostname + " >> " + UserFile(config) +
-         ", or say --ssh-host-keys accept-new";
+         config.hostname + " >> " + UserFile(config) + ", or say --ssh-host-keys accept-new";
 }
 
 std::string LoginRefused(const SshConfig& config, const LoginTrial& trial) {

@@ -15,12 +15,10 @@
 #include "launcher/job_id.h"
 #include "launcher/local_channel.h"
 #include "launcher/messages.h"
+#include "launcher/ssh/ssh_channel.h"
 #include "runtime/net/stream.h"
 #include "test/contract/launcher/scripted_channel.h"
-#ifdef HVD_HAVE_LIBSSH2
-#include "launcher/ssh/ssh_channel.h"
 #include "test/contract/launcher/sshd_rig.h"
-#endif
 
 namespace hvd {
 namespace {
@@ -119,17 +117,13 @@ class HostChannelContract : public ::testing::TestWithParam<Kind> {
   // As in hvdrun itself: a write to an agent that is gone is an error, not the end of this process.
   void SetUp() override {
     ::signal(SIGPIPE, SIG_IGN);
-#ifdef HVD_HAVE_LIBSSH2
     if (GetParam() == Kind::kSsh && !SshdRig::Available())
       GTEST_SKIP() << "there is no sshd: apt-get install openssh-server";
-#endif
   }
-  void MakeSsh([[maybe_unused]] Rig& rig, [[maybe_unused]] const std::string& command) {
-#ifdef HVD_HAVE_LIBSSH2
+  void MakeSsh(Rig& rig, const std::string& command) {
     sshd = std::make_unique<SshdRig>();
     rig.channel = std::make_unique<SshChannel>(std::make_shared<SshHub>(rig.io),
                                                SshRequest{sshd->Config(), "", command});
-#endif
   }
   void Make(Rig& rig) {
     if (GetParam() == Kind::kSsh) {
@@ -154,9 +148,7 @@ class HostChannelContract : public ::testing::TestWithParam<Kind> {
       rig.channel = std::move(scripted);
     }
   }
-#ifdef HVD_HAVE_LIBSSH2
   std::unique_ptr<SshdRig> sshd;
-#endif
 };
 
 TEST_P(HostChannelContract, CarriesBytesBothWays) {
@@ -226,12 +218,7 @@ TEST_P(HostChannelContract, WritingAfterTheEndIsSwallowed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostChannelContract,
-                         ::testing::Values(Kind::kLocal, Kind::kScripted
-#ifdef HVD_HAVE_LIBSSH2
-                                           ,
-                                           Kind::kSsh
-#endif
-                                           ),
+                         ::testing::Values(Kind::kLocal, Kind::kScripted, Kind::kSsh),
                          [](const auto& p) {
                            if (p.param == Kind::kSsh) return "ssh";
                            return p.param == Kind::kLocal ? "local" : "scripted";
