@@ -78,6 +78,10 @@ class Chooser {
   Status CheckSame(const ForeignRank& chosen, const Dialect& other) const;
   bool NamesStore() const { return Has(kStoreAddress) || Has(kStorePort); }
   Status SetStore(ForeignRank* rank) const;
+  // Nobody else can tell where the ranks on other hosts are.
+  bool NeedsMpi(const ForeignRank& r) const {
+    return carrier_ == Carrier::kAny && r.local_size < r.size && !NamesStore();
+  }
   Result<Carrier> ReadCarrier(const char* name) const;
   Status SetCarrier();
   Result<LaunchChoice> Complete(Result<ForeignRank> rank) const;
@@ -239,8 +243,8 @@ Result<LaunchChoice> Chooser::Complete(Result<ForeignRank> read) const {
         who +
         ", so the world spans several hosts, and there is no key-value server by which they could "
         "find each other; start the job with hvdrun, set HOROVOD_GLOO_RENDEZVOUS_ADDR and "
-        "HOROVOD_GLOO_RENDEZVOUS_PORT to one, or set HOROVOD_CONTROLLER=mpi if the ranks are those "
-        "of an MPI job");
+        "HOROVOD_GLOO_RENDEZVOUS_PORT to one, or let the ranks meet by MPI: mpirun of Open MPI or "
+        "srun --mpi=pmix, and HOROVOD_CONTROLLER unset or mpi");
   }
   return LaunchChoice(std::move(r));
 }
@@ -276,11 +280,16 @@ Result<LaunchChoice> Chooser::Choose() {
     if (r.ok()) {
       r->job = "openmpi " + Text("PMIX_NAMESPACE").value_or("") + " " +
                Text("PMIX_SERVER_URI2").value_or(Text("OMPI_MCA_orte_hnp_uri").value_or(""));
-      r->over_mpi = carrier_ == Carrier::kAny && r->local_size < r->size && !NamesStore();
+      r->over_mpi = NeedsMpi(*r);
     }
     return Complete(std::move(r));
   }
-  if (InSlurmStep()) return Complete(ReadSlurm());
+  if (InSlurmStep()) {
+    Result<ForeignRank> r = ReadSlurm();
+    // srun --mpi=pmix: without it MPI would end this process.
+    if (r.ok() && Has("PMIX_RANK")) r->over_mpi = NeedsMpi(*r);
+    return Complete(std::move(r));
+  }
   if (Speaks(kPmi)) return Complete(Read(kPmi));
   return Nobody();
 }

@@ -8,7 +8,8 @@
 //   none of these, or a size of 1          nobody: a world of one
 //
 // HOROVOD_CONTROLLER=mpi (or HOROVOD_CPU_OPERATIONS=mpi) has the ranks find each other by MPI, whoever but hvdrun started
-// them; mpirun of Open MPI does so by itself where they are on several hosts and no key-value server is named.
+// them; ranks of Open MPI's mpirun and of srun --mpi=pmix do so by themselves where they are on several hosts and no key-value
+// server is named.
 #ifndef HVD_RUNTIME_CORE_LAUNCH_CHOICE_H_
 #define HVD_RUNTIME_CORE_LAUNCH_CHOICE_H_
 

@@ -158,6 +158,21 @@ def test_srun_over_two_nodes_without_a_server_is_one_sentence(run, slurm):
     assert job.out.count("so the world spans several hosts, and there is no key-value server") == 2
 
 
+def test_srun_with_pmix_can_meet_by_mpi(run, slurm):
+    if "pmix" not in subprocess.run(["srun", "--mpi=list"], env=dict(os.environ, **slurm.environment), text=True,
+                                    capture_output=True).stdout:
+        pytest.skip("this Slurm has no PMIx")
+    if not (BUILD / "lib" / "libhvd_mpi.so").exists():
+        pytest.skip("this build has no libhvd_mpi.so")
+    env = dict(slurm.environment, HOROVOD_CONTROLLER="mpi", OMPI_MCA_btl="self,tcp", OMPI_MCA_btl_tcp_if_include="lo")
+    job = run("--mpi=pmix", "-N1", "-n2", *worker("init", "world", "facts", "sum"), program=["srun"], env=env)
+    assert job.code == 0, job.out + job.err
+    world = ["world %d of 2 local %d of 2 cross 0 of 1" % (rank, rank) for rank in range(2)]
+    facts = ["mpi True gloo False threads True", "sum 3"] * 2
+    assert sorted(line for line in job.out.splitlines() if line) == sorted(world + facts)
+    job.nothing_left()
+
+
 def test_a_shell_of_an_allocation_is_a_world_of_one(run, slurm, tmp_path):
     alone = "world 0 of 1 local 0 of 1 cross 0 of 1\n"
     job = run("-n4", *worker("init", "world"), program=["salloc"], env=slurm.environment)

@@ -111,6 +111,13 @@ def test_survivors_of_a_killed_rank_are_told_by_the_deadline(mpirun, threads):
     run.wait_for(2, r"^rank [01] left")
 
 
+def test_a_wait_for_a_late_rank_is_said(mpirun):
+    run = mpirun(2, "--application=late")
+    assert run.process.wait(DEADLINE) == 0, "".join(run.lines)
+    run.wait_for(1, r"^heard: .*rank 0 of 2 over MPI: .* waits for ranks that have not come to hvd.init\(\) yet")
+    run.wait_for(2, r"^together")
+
+
 @pytest.mark.parametrize("level", ["multiple", "serialized"])
 def test_mpi_of_the_application_is_used_and_left_alone(mpirun, level):
     run = mpirun(2, f"--application={level}")

@@ -453,6 +453,7 @@ int main(int argc, char** argv) {
     std::string argument = argv[i];
     if (argument == "--threads=one") rig.one_thread = true;
     if (argument.starts_with("--end=")) end = argument.substr(6);
+    if (argument == "--application=late") return hvd::test::RunLate();
     if (argument.starts_with("--application="))
       return hvd::test::RunInApplication(argument.substr(14));
   }

@@ -17,13 +17,14 @@ struct Rig {
   std::unique_ptr<MpiWorld> world;
   std::unique_ptr<Cross> cross;
   bool one_thread = false;
+  Duration remind = std::chrono::seconds(60);
 
   // The sentence why not, or "".
   std::string Open() {
     Result<MpiPlugin> loaded = LoadMpiPlugin(HVD_MPI_FOLDER);
     if (!loaded.ok()) return loaded.status().message();
     plugin = *loaded;
-    MpiJoinOptions options{.one_thread = one_thread, .deadline = Soon()};
+    MpiJoinOptions options{.one_thread = one_thread, .deadline = Soon(), .remind = remind};
     Status status;
     world.reset(plugin.join(&options, &status));
     if (world == nullptr) return status.message();
@@ -54,6 +55,8 @@ Rig& TheRig();
 int RunEnd(const std::string& name);
 // What becomes of MPI when the application initialised it, at a level of this name.
 int RunInApplication(const std::string& level);
+// Rank 1 comes only once rank 0 has said that it waits for it.
+int RunLate();
 
 }  // namespace hvd::test
 

@@ -145,6 +145,8 @@ TEST(LaunchChoice, WhereMpiIsToTellTheRest) {
            Case{With(kMpirun, gloo), 4, false}, Case{With(kMpirun, mpi), 4, true},
            Case{With(kMpirun, operations), 4, true}, Case{With(kSrun, mpi), 4, true},
            Case{With(kSrun, With(mpi, {{"SLURM_STEP_NUM_TASKS", "8"}})), 8, true},
+           Case{With(kSrun, {{"SLURM_STEP_NUM_TASKS", "8"}, {"PMIX_RANK", "1"}}), 8, true},
+           Case{With(kSrun, {{"PMIX_RANK", "1"}}), 4, false},
            Case{With(alone, mpi), 1, true},
            Case{mpi, 0, true},  // MPI may know of a launcher that we do not know
        }) {
@@ -190,7 +192,7 @@ TEST(LaunchChoice, WhatMakesNoSenseIsOneSentence) {
            Case{With(kRendezvous, {{"HOROVOD_ELASTIC", "1"}}), "unset HOROVOD_ELASTIC"},
            Case{With(kMpirunTwoHosts, {{"HOROVOD_CONTROLLER", "gloo"}}),
                 "start the job with hvdrun, set HOROVOD_GLOO_RENDEZVOUS_ADDR"},
-           Case{With(kSrun, {{"SLURM_STEP_NUM_TASKS", "8"}}), "or set HOROVOD_CONTROLLER=mpi"},
+           Case{With(kSrun, {{"SLURM_STEP_NUM_TASKS", "8"}}), "or let the ranks meet by MPI"},
            Case{With(kMpirun, {{"HOROVOD_CONTROLLER", "MPICH"}}), "HOROVOD_CONTROLLER is 'MPICH'"},
            Case{With(kMpirun, {{"HOROVOD_CPU_OPERATIONS", "ccl"}}), "is 'ccl', which is neither"},
            Case{With(kMpirun, {{"HOROVOD_CONTROLLER", "mpi"}, {"HOROVOD_CPU_OPERATIONS", "Gloo"}}),
