@@ -136,14 +136,14 @@ void LinkServer::Handle(const LinkPtr& link, LinkMessage message) {
 
 Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
   if (link.slot) return InvalidArgument("a second hello on one link");
-  if (!SameSecret(hello.job_key, job_key_)) {
-    return InvalidArgument(
-        "the process does not have the key of this job; was HVD_JOB_KEY changed?");
-  }
   if (hello.version != kLinkVersion) {
     return InvalidArgument("libhvd.so speaks version " + std::to_string(hello.version) +
                            " of the link, hvdrun version " + std::to_string(kLinkVersion) +
                            "; use hvdrun and libhvd.so of one release");
+  }
+  if (!SameSecret(hello.job_key, job_key_)) {
+    return InvalidArgument(
+        "the process does not have the key of this job; was HVD_JOB_KEY changed?");
   }
   if (hello.slot >= slots_.size()) {
     return InvalidArgument("there is no slot " + std::to_string(hello.slot) +

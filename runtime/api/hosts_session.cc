@@ -6,24 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "runtime/api/compare_hosts.h"
 #include "runtime/backends/cross_loader.h"
-#include "runtime/core/request.h"
 
 namespace hvd {
 namespace {
-
-// As the members of one host are compared by their engines.
-Status CompareHosts(std::string_view name, std::span<const HostDetail> hosts) {
-  std::vector<Detail> details(hosts.size());
-  std::vector<RankDetail> ranks;
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    std::string_view told_name;
-    Status decoded = DecodeDetail(hosts[i].detail, &details[i], &told_name);
-    if (!decoded.ok()) return decoded;
-    ranks.push_back({hosts[i].rank, &details[i]});
-  }
-  return CompareDetails(name, ranks);
-}
 
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 

@@ -100,6 +100,10 @@ class Backend {
   // data is to be moved.
   virtual std::string Awaits(const CollectiveCall& call, const OpState* state) const = 0;
 
+  // Nobody shall be waited for any more: where members on other hosts have not come to a started operation, it fails on all
+  // with this sentence; otherwise it goes on to its end. Advance says which.
+  virtual void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) = 0;
+
   // The operation failed; gives back what Prepare took. `peers_may_work`: some rank may have seen all offers and be at
   // work on this rank's memory right now (the group broke), so what peers can reach must never be used again.
   virtual void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) = 0;

@@ -123,14 +123,17 @@ void Engine::ChangeSets(Operation* op, const Detail& detail, bool agreed) {
 
 void Engine::FailPendingOn(const ProcessSet* set) {
   operations_.ForEachPending([&](Operation& op) {
-    // What has started ends by itself, unless it waits for members on other hosts.
-    if (op.set != set || (op.started && set->group.on_one_host())) return;
+    if (op.set != set) return;
+    std::string why = "process set " + std::to_string(set->group.id) + " was removed before " +
+                      Quoted(op.name->text) + " was complete";
+    if (op.started) {
+      // It ends by itself; members on other hosts that have not come do not come any more.
+      const OperationPart& first = op.parts[0];
+      if (!first.done) backend_.Withdraw(first.call, first.state.get(), std::move(why));
+      return;
+    }
     std::erase(unsent_, &op);
-    std::erase(running_, &op);
-    Complete(&op,
-             Aborted("process set " + std::to_string(set->group.id) + " was removed before " +
-                     Quoted(op.name->text) + " was complete"),
-             op.started);
+    Complete(&op, Aborted(std::move(why)), false);
   });
 }
 

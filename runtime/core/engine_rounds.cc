@@ -132,6 +132,10 @@ Contributions Engine::PartsOf(const TensorName& name, size_t part) {
   if (op.collective == Collective::kAllgather || op.collective == Collective::kAlltoall) {
     extents_.clear();
     for (size_t i = 0; i < members; ++i) {
+      if (i != own && name.here[i] == 0) {  // has joined
+        extents_.push_back({});
+        continue;
+      }
       const Detail::Part& detail = (i == own ? name.own_detail : name.details[i]).parts[part];
       extents_.push_back({detail.rows(), detail.splits});
     }

@@ -62,6 +62,10 @@ void Write(ByteWriter& w, const LinkLayout& m) {
 
 void Read(ByteReader& r, LinkHello& m) {
   m.version = r.Get<uint32_t>();
+  if (r.ok() && m.version != kLinkVersion) {
+    (void)r.Rest();  // whatever it is
+    return;
+  }
   m.slot = r.Get<uint32_t>();
   m.pid = r.Get<uint32_t>();
   m.job_key = r.GetString();

@@ -24,7 +24,7 @@ inline constexpr size_t kMaxRunsPerMessage = 256;
 
 // ---- worker to agent
 
-// First message. The agent answers with Refused or nothing.
+// First message. The agent answers with Refused or nothing. Of a hello of another version only the version is read.
 struct LinkHello {
   uint32_t version = kLinkVersion;
   uint32_t slot = 0;

@@ -1,11 +1,15 @@
 // Worlds of 2 to 256 engines in one thread: random programs of all collectives, process sets, groups, joins and mistakes,
 // under seeded delays, reorderings, ranks that leave and worlds that break. Never a deadlock, never a wrong sum.
 //
+// The same on 2 to 4 hosts, with real threads between them.
+//
 // A failing seed is printed; HVD_SIM_SEED=... runs that one alone. HVD_SOAK=1 runs 10,000.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "test/sim/sim_world.h"
 
@@ -31,24 +35,50 @@ SimShape ShapeOf(uint64_t seed, std::mt19937_64& random) {
   return shape;
 }
 
-std::string RunSeed(uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const SimShape shape = ShapeOf(seed, random);
+Fault FaultOf(uint64_t seed) {
   constexpr Fault kFaults[] = {Fault::kNone, Fault::kLeave, Fault::kNone, Fault::kBreak};
-  const Fault fault = kFaults[seed % std::size(kFaults)];
-  return SimWorld(MakeProgram(shape, random), fault, seed).Run();
+  return kFaults[seed % std::size(kFaults)];
 }
 
-TEST(EngineSim, NeverStandsStillAndNeverErrs) {
+std::string RunOnOneHost(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const SimShape shape = ShapeOf(seed, random);
+  return SimWorld(MakeProgram(shape, random), std::vector<uint32_t>(shape.size), FaultOf(seed),
+                  seed)
+      .Run();
+}
+
+// Two hosts at least; one rank on each or more.
+std::vector<uint32_t> HostsOf(uint32_t ranks, std::mt19937_64& random) {
+  const auto hosts = static_cast<uint32_t>(2 + random() % std::min(3u, ranks - 1));
+  std::vector<uint32_t> host_of;
+  for (uint32_t h = 0; h < hosts; ++h) host_of.push_back(h);
+  while (host_of.size() < ranks) host_of.push_back(static_cast<uint32_t>(random() % hosts));
+  std::sort(host_of.begin(), host_of.end());
+  return host_of;
+}
+
+std::string RunOnSeveralHosts(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  SimShape shape = ShapeOf(seed, random);
+  shape.size = 2 + shape.size % 7;
+  const std::vector<uint32_t> host_of = HostsOf(shape.size, random);
+  return SimWorld(MakeProgram(shape, random), host_of, FaultOf(seed), seed).Run();
+}
+
+void RunSeeds(std::string (*run)(uint64_t), uint64_t count) {
   const char* one = std::getenv("HVD_SIM_SEED");
   const uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 0;
   const char* soak = std::getenv("HVD_SOAK");
-  const uint64_t seeds = one != nullptr ? 1 : soak != nullptr && soak[0] == '1' ? 10'000 : 300;
+  const uint64_t seeds = one != nullptr ? 1 : soak != nullptr && soak[0] == '1' ? 10'000 : count;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    const std::string failure = RunSeed(seed);
-    ASSERT_EQ(failure, "") << "with HVD_SIM_SEED=" << seed;
+    ASSERT_EQ(run(seed), "") << "with HVD_SIM_SEED=" << seed;
   }
 }
+
+TEST(EngineSim, NeverStandsStillAndNeverErrs) { RunSeeds(RunOnOneHost, 300); }
+
+TEST(HostsSim, NeverStandsStillAndNeverErrs) { RunSeeds(RunOnSeveralHosts, 100); }
 
 }  // namespace
 }  // namespace hvd::test

@@ -35,6 +35,7 @@ class LateBackend final : public Backend {
   }
   bool Needs(const CollectiveCall&, const OpState*, uint32_t) const override { return false; }
   std::string Awaits(const CollectiveCall&, const OpState*) const override { return ""; }
+  void Withdraw(const CollectiveCall&, const OpState*, std::string) override {}
   void Abandon(std::unique_ptr<OpState>, bool) override {}
   void Abort(const Status&) override {}
 

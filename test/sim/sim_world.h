@@ -1,4 +1,5 @@
-// Engines of many ranks in one thread, driven through a random program by a seeded scheduler. Tests only.
+// Engines of many ranks on one or several hosts in one thread, driven through a random program by a seeded scheduler.
+// Tests only.
 #ifndef HVD_TEST_SIM_SIM_WORLD_H_
 #define HVD_TEST_SIM_SIM_WORLD_H_
 
@@ -13,6 +14,7 @@
 #include "runtime/core/engine.h"
 #include "test/sim/late_backend.h"
 #include "test/sim/program.h"
+#include "test/sim/sim_hosts.h"
 #include "test/sim/sim_peers.h"
 
 namespace hvd::test {
@@ -22,7 +24,8 @@ enum class Fault { kNone, kLeave, kBreak };
 
 class SimWorld {
  public:
-  SimWorld(SimProgram program, Fault fault, uint64_t seed);
+  // The host of each rank, ascending from 0.
+  SimWorld(SimProgram program, std::vector<uint32_t> host_of, Fault fault, uint64_t seed);
 
   // Runs until every rank is through; "" or what went wrong.
   std::string Run();
@@ -70,6 +73,11 @@ class SimWorld {
   void Stop(uint32_t number);
   bool AllThrough() const;
   bool StandsStill();
+  bool MovedBy(int sweeps);
+  uint64_t Events() const;
+  void Tell(uint32_t rank);
+  bool MayBeCutShort(const SimOp& op) const;
+  SimNet& NetOf(uint32_t rank) { return *nets_[hosts_.host_of(rank)]; }
   std::string WhereAll() const;
   void Fail(std::string what);
 
@@ -79,7 +87,8 @@ class SimWorld {
   ManualClock clock_;
   LocalSegmentSource segments_;
   SharedHeap heap_{segments_};
-  SimNet net_;
+  SimHosts hosts_;
+  std::vector<std::unique_ptr<SimNet>> nets_;  // by host
   std::vector<Rank> ranks_;
   uint64_t turns_ = 0, fault_turn_ = 0;
   std::optional<uint32_t> victim_;  // of a leave that has happened

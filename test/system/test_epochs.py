@@ -1,5 +1,6 @@
 """Joining, epochs and broken epochs, seen by workers that speak the link protocol themselves."""
 
+import pytest
 from conftest import worker
 
 
@@ -107,6 +108,13 @@ def test_a_second_process_in_one_slot_is_refused_with_a_sentence(run):
     job = run("-np", 1, *worker("link_worker.py", "second-link"))
     assert job.code == 8
     assert "slot 0 is in use by process" in lines(job, 0)[0]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_runtime_of_another_release_is_refused_with_both_versions(run, version):
+    job = run("-np", 1, "env", f"LINK_VERSION={version}", *worker("link_worker.py", "join"))
+    assert job.code == 8, job.out + job.err
+    assert f"libhvd.so speaks version {version} of the link, hvdrun version 2; use" in lines(job, 0)[0]
 
 
 def test_a_wrong_key_is_refused(run):

@@ -127,9 +127,12 @@ Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const
 Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) const {
   const Collective collective = entry.reports[0].words.collective;
   if (MembersMayHaveJoined(collective)) return Status::Ok();
+  // A host that has reported says itself who takes part there; ranks of it that have joined since have done so later.
+  std::set<uint32_t> reported;
   std::vector<uint32_t> gone;
+  for (const Report& report : entry.reports) reported.insert(report.host);
   for (uint32_t rank : entry.ranks) {
-    if (joined_.contains(rank)) gone.push_back(rank);
+    if (joined_.contains(rank) && !reported.contains(map_.host_of[rank])) gone.push_back(rank);
   }
   for (const Report& report : entry.reports) {
     gone.insert(gone.end(), report.words.joined.begin(), report.words.joined.end());
@@ -282,6 +285,10 @@ void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers*
 }
 
 void Coordinator::OnJoin(uint32_t from, const JoinWords& words, Answers* answers) {
+  if (!left_.empty()) {
+    answers->push_back({from, EndWords{words.ticket, LeftBefore(*left_.begin(), "join"), 0}});
+    return;
+  }
   joined_[from] = words.ticket;
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     // Settling takes away the entry, and the name with its last entry.

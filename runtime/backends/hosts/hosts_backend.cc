@@ -425,6 +425,12 @@ std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* stat
   return op.started ? op.board->awaited.Text() : "";
 }
 
+void HostsBackend::Withdraw(const CollectiveCall& call, const OpState* state, std::string why) {
+  if (call.group->on_one_host()) return;
+  const auto& op = static_cast<const MemberOp&>(*state);
+  if (op.started && op.leads) conductor_.Withdraw(op.op->ready.ticket, std::move(why));
+}
+
 void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
   if (state == nullptr) return;
   if (auto* inner = dynamic_cast<OneHostOp*>(state.get())) {

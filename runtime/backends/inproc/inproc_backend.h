@@ -26,6 +26,7 @@ class InprocBackend final : public Backend {
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
   bool Needs(const CollectiveCall&, const OpState*, uint32_t) const override { return false; }
   std::string Awaits(const CollectiveCall&, const OpState*) const override { return ""; }
+  void Withdraw(const CollectiveCall&, const OpState*, std::string) override {}
   void Abandon(std::unique_ptr<OpState>, bool) override {}
   void Abort(const Status&) override {}
 

@@ -47,7 +47,11 @@ class Link:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect("\0" + os.environ["HVD_AGENT"])
         slot, key = int(os.environ["HVD_SLOT"]), os.environ["HVD_JOB_KEY"].encode()
-        self.send(HELLO, struct.pack("<III", 2, slot, os.getpid()) + text(key) + struct.pack("<II", 0, 0))
+        hello = struct.pack("<II", slot, os.getpid()) + text(key) + struct.pack("<II", 0, 0)
+        version = int(os.environ.get("LINK_VERSION", 2))
+        if version != 2:
+            hello = hello[:version]  # another release says something else
+        self.send(HELLO, struct.pack("<I", version) + hello)
         self.epoch = 0
         self.runs = []
         self.listen = ""

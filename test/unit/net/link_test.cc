@@ -49,6 +49,19 @@ TEST(Link, TooShortTooLongAndUnknownAreErrors) {
   EXPECT_FALSE(DecodeLink("\xff").ok());
 }
 
+// So that hvdrun can refuse a libhvd.so of another release with a sentence.
+TEST(Link, OfAHelloOfAnotherVersionTheVersionIsRead) {
+  std::string bytes = EncodeLink(LinkHello{kLinkVersion + 1, 3, 77, "secret", 1, 4});
+  constexpr size_t kThroughVersion = 1 + sizeof(uint32_t);
+  for (const std::string& hello : {bytes, bytes + "more", bytes.substr(0, bytes.size() - 8),
+                                   bytes.substr(0, kThroughVersion)}) {
+    Result<LinkMessage> decoded = DecodeLink(hello);
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(std::get<LinkHello>(*decoded).version, kLinkVersion + 1);
+  }
+  EXPECT_FALSE(DecodeLink(bytes.substr(0, kThroughVersion - 1)).ok());
+}
+
 TEST(Link, LongReasonsAreCutToFit) {
   std::string bytes = EncodeLink(LinkBroken{1, std::string(100000, 'x')});
   EXPECT_LE(bytes.size(), kMaxLinkMessage);

@@ -272,6 +272,31 @@ TEST_F(CoordinatorTest, NamesTheRanksThatStall) {
       << "once a minute";
 }
 
+// What a host has reported it takes part in, also where its ranks have joined since.
+TEST_F(CoordinatorTest, WhoJoinsAfterItsHostWasReadyTakesPart) {
+  for (Collective collective : {Collective::kAllgather, Collective::kBroadcast}) {
+    Make({0, 1, 1});
+    Say(1, Ready(1, "x", collective));
+    Say(1, JoinWords{2, 2});
+    Say(2, JoinWords{1, 2});
+    Answers answers = Say(0, Ready(1, "x", collective));
+    ASSERT_EQ(answers.size(), 2u);
+    EXPECT_EQ(RunIn(answers).entries[0].participants, 3u);
+  }
+}
+
+TEST_F(CoordinatorTest, AJoinAfterARankHasLeftFailsLikeOneBefore) {
+  Make({0, 1, 1});
+  Say(0, JoinWords{1, 0});
+  Answers before = Say(2, LeaveWords{2});
+  ASSERT_EQ(before.size(), 2u) << "the farewell, and the end of the join";
+  Answers after = Say(1, JoinWords{1, 1});
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after[0].to, 1u);
+  EXPECT_EQ(EndIn(after).status.message(), EndIn(before, 1).status.message());
+  EXPECT_THAT(EndIn(after).status.message(), HasSubstr("rank 2 left the world"));
+}
+
 TEST_F(CoordinatorTest, TellsLeadersWhomTheyWaitFor) {
   constexpr Duration kLong = std::chrono::seconds(30);
   Make({0, 1, 2, 2}, {.stall_warning = Duration(0), .tell_awaited = kLong});

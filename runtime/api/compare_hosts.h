@@ -1,0 +1,17 @@
+// What hosts want of one operation, compared as the members of one host are by their engines.
+#ifndef HVD_RUNTIME_API_COMPARE_HOSTS_H_
+#define HVD_RUNTIME_API_COMPARE_HOSTS_H_
+
+#include <span>
+#include <string_view>
+
+#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+Status CompareHosts(std::string_view name, std::span<const HostDetail> hosts);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_API_COMPARE_HOSTS_H_

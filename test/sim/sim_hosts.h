@@ -1,0 +1,69 @@
+// Several hosts in a simulated world: the backends that reach over them, joined by InprocCross. Their conductors have
+// threads of their own, so a seed steers what ranks do and how late messages are, but not every step. Tests only.
+#ifndef HVD_TEST_SIM_SIM_HOSTS_H_
+#define HVD_TEST_SIM_SIM_HOSTS_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/hosts/hosts_backend.h"
+#include "runtime/backends/inproc/inproc_cross.h"
+
+namespace hvd::test {
+
+class SimHosts {
+ public:
+  // The host of each rank, ascending from 0.
+  SimHosts(std::vector<uint32_t> host_of, uint64_t seed);
+  ~SimHosts();
+
+  bool several() const { return host_count_ > 1; }
+  uint32_t count() const { return host_count_; }
+  uint32_t host_of(uint32_t rank) const { return host_of_[rank]; }
+  uint32_t local_of(uint32_t rank) const { return local_of_[rank]; }
+  const std::vector<uint32_t>& ranks_of(uint32_t host) const { return ranks_of_[host]; }
+  Group WorldOf(uint32_t rank) const;
+  bool Span(const std::vector<uint32_t>& ranks) const;
+
+  // Everything given outlives the hosts.
+  Backend& Open(uint32_t rank, Backend& one_host, SharedHeap& heap, SegmentSource& segments);
+  // What the launcher says on every host; each rank notices when it is told.
+  void Break(const std::string& why);
+  void Tell(uint32_t rank);
+  // The rank says goodbye to the other hosts.
+  void Leave(uint32_t rank);
+  // Messages between hosts so far: while they go on, the world does not stand still.
+  uint64_t messages() const { return messages_; }
+
+ private:
+  struct Rank {
+    explicit Rank(SegmentSource& segments) : peer_memory(segments) {}
+    SharedMemoryMap peer_memory;
+    std::unique_ptr<InprocCross> cross;
+    std::unique_ptr<HostsBackend> backend;
+  };
+
+  std::optional<std::string> broken() const;
+  void Linger();
+
+  const std::vector<uint32_t> host_of_;
+  uint32_t host_count_;
+  std::vector<uint32_t> local_of_;
+  std::vector<std::vector<uint32_t>> ranks_of_;
+  mutable std::mutex mutex_;  // guards the next two
+  std::mt19937_64 random_;
+  std::optional<std::string> broken_;
+  std::vector<std::atomic<bool>> left_;
+  std::atomic<uint64_t> messages_{0};
+  InprocCrossHub hub_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace hvd::test
+
+#endif  // HVD_TEST_SIM_SIM_HOSTS_H_
