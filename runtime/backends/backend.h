@@ -26,8 +26,8 @@ struct Offer {
 
 // What the engine knows of one member's part beside the offer, where parts may differ: allgather, alltoall.
 struct Extent {
-  int64_t rows = 0;                  // of that member's input
-  std::span<const int64_t> splits;   // alltoall: rows for each member of the group
+  int64_t rows = 0;                 // of that member's input
+  std::span<const int64_t> splits;  // alltoall: rows for each member of the group
 };
 
 // What a backend needs to agree with members on other hosts about an operation. Valid during the call only.
@@ -37,8 +37,8 @@ struct Extent {
 // became ready by it; call.root is then the index in the group of the member of this host that came last, and the result's
 // `rows` becomes the world rank that came last of all.
 struct Elsewhere {
-  int32_t domain = 0;     // equal names of different domains do not meet
-  std::string_view name;  // of the operation
+  int32_t domain = 0;       // equal names of different domains do not meet
+  std::string_view name;    // of the operation
   std::string_view detail;  // as told to a peer: equal details agree
   uint32_t part = 0, part_count = 1;
   // Not null: the members of this host disagree, with this sentence. Then part 0 of 1 is started, whatever the operation
@@ -78,9 +78,10 @@ class Backend {
   virtual Status Viable() const = 0;
   virtual Abilities abilities() const = 0;
 
-  // Reads the input as far as it will travel. `state` may stay null. The payload of the offer (of any size; best the input
+  // Reads the input as far as it will travel. `state` may stay null; all of `offer` is written. Its payload (of any size; best the input
   // itself) lives as long as the call and the state: it may be sent much later, when the stream to the peers is full.
-  virtual Result<Offer> Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) = 0;
+  virtual Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                         Offer* offer) = 0;
 
   // Every member of this host has offered or joined. True when the operation is complete. An error that is not the same on
   // every rank (anything but kUnsupported and kInvalidArgument) ends the world: the others cannot know of it.

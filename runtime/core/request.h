@@ -83,13 +83,19 @@ bool IsControl(Collective collective);
 // kInvalidArgument with a sentence when this request can never work on this group.
 Status CheckRequest(const RequestSpec& spec, const Group& group);
 
+// The same for a request that its name's detail Describes: only what the detail does not say is looked at.
+Status CheckRepeated(const RequestSpec& spec, const Group& group);
+
 // What is wrong although all ranks agree; found out together, so that no rank waits for one that was refused.
 Status CheckAgreed(std::string_view name, const Detail& detail);
 
 // `members`: size of the group, for equal shares.
 Detail DetailOf(const RequestSpec& spec, uint32_t members);
-// DetailOf(spec, members) == detail, without making one.
+// DetailOf(spec, members) == detail, without making one. The request may be unchecked.
 bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
+
+// What a backend is asked for, per tensor, one at least: all but memory and result. Views `detail` and `group`.
+std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
 
 std::string EncodeDetail(const Detail& detail, std::string_view name);
 // kInvalidArgument for anything EncodeDetail does not write. The name is a view into `bytes`.
