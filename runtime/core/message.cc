@@ -95,7 +95,8 @@ void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>
   } else {
     first->payload = request.payloads.first(head.payload_bytes);
   }
-  if (more->size() != head.more_offers) more->resize(head.more_offers);
+  if (head.more_offers == 0 && more->empty()) return;
+  more->resize(head.more_offers);
   size_t at = head.payload_bytes;
   for (size_t i = 0; i < more->size(); ++i) {
     MoreOffer each;

@@ -175,16 +175,6 @@ bool DecodePart(ByteReader* reader, Detail::Part* part) {
 
 }  // namespace
 
-std::span<const TensorSpec> RequestSpec::tensors() const {
-  if (collective == Collective::kBarrier || IsControl(collective)) return {};
-  return group.empty() ? std::span(&tensor, 1) : group;
-}
-
-bool IsControl(Collective collective) {
-  return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
-         collective == Collective::kRemoveProcessSet;
-}
-
 size_t ElementsOf(std::span<const int64_t> shape) {
   size_t count = 1;
   for (int64_t extent : shape) {

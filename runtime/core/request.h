@@ -19,6 +19,12 @@ inline constexpr size_t kMaxTensors = 65536;  // of one group
 
 enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
 
+// True for what the world as a whole agrees about, beside its tensors: join, and changes of process sets.
+constexpr bool IsControl(Collective collective) {
+  return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
+         collective == Collective::kRemoveProcessSet;
+}
+
 struct TensorSpec {
   DType dtype = DType::kUint8;
   const void* input = nullptr;
@@ -43,7 +49,10 @@ struct RequestSpec {
   std::span<const uint32_t> members;  // kAddProcessSet: world ranks, ascending
 
   // None for what carries no data.
-  std::span<const TensorSpec> tensors() const;
+  std::span<const TensorSpec> tensors() const {
+    if (collective == Collective::kBarrier || IsControl(collective)) return {};
+    return group.empty() ? std::span(&tensor, 1) : group;
+  }
 };
 
 // What has to be the same on every rank (but for the first extent and the splits, see CompareDetails). Travels with the
@@ -76,9 +85,6 @@ struct RankDetail {
   uint32_t rank = 0;  // world rank, for the sentence
   const Detail* detail = nullptr;
 };
-
-// True for what the world as a whole agrees about, beside its tensors: join, and changes of process sets.
-bool IsControl(Collective collective);
 
 // kInvalidArgument with a sentence when this request can never work on this group.
 Status CheckRequest(const RequestSpec& spec, const Group& group);
