@@ -12,30 +12,28 @@ namespace {
 constexpr size_t kFirstRequest = offsetof(hvd_request, tensor_count);
 constexpr size_t kFirstOptions = offsetof(hvd_init_options, process_set_ranks);
 
-// What the caller knows of *given, the rest zeroed.
+// *given when its caller knows all of the struct; else a copy in *room of what it knows, the rest zeroed.
 template <typename Struct>
-Status CopyKnown(const Struct* given, size_t least, std::string_view what, Struct* copy) {
+Result<const Struct*> Known(const Struct* given, size_t least, std::string_view what,
+                            Struct* room) {
+  if (given->struct_size >= sizeof *room) return given;
   if (given->struct_size < least) {
     return InvalidArgument(
         std::string(what) + " has " + std::to_string(given->struct_size) +
         " bytes, fewer than the " + std::to_string(least) +
         " of the first version of hvd.h; set struct_size, or rebuild the caller");
   }
-  if (given->struct_size >= sizeof *copy) {
-    *copy = *given;
-    return Status::Ok();
-  }
-  *copy = {};
-  std::memcpy(copy, given, given->struct_size);
-  return Status::Ok();
+  *room = {};
+  std::memcpy(room, given, given->struct_size);
+  return static_cast<const Struct*>(room);
 }
 
 Status ReadTensor(const hvd_tensor* given, const RequestSpec& request, TensorSpec* tensor,
                   DeviceKind* device) {
-  hvd_tensor known;
-  if (Status copied = CopyKnown(given, sizeof known, "a tensor", &known); !copied.ok()) {
-    return copied;
-  }
+  hvd_tensor room;
+  Result<const hvd_tensor*> read = Known(given, sizeof room, "a tensor", &room);
+  if (!read.ok()) return read.status();
+  const hvd_tensor& known = **read;
   if (known.dtype < 0 || known.dtype >= kDTypeCount) {
     return InvalidArgument("unknown element type " + std::to_string(known.dtype) + " of tensor '" +
                            std::string(request.name) + "'");
@@ -137,9 +135,10 @@ Status ReadWorldRanks(const hvd_init_options& known, InitOptions* read) {
 
 Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpec* spec) {
   if (request == nullptr) return InvalidArgument("a collective was submitted without a request");
-  hvd_request known;
-  Status copied = CopyKnown(request, kFirstRequest, "the request", &known);
-  if (!copied.ok()) return copied;
+  hvd_request room;
+  Result<const hvd_request*> read = Known(request, kFirstRequest, "the request", &room);
+  if (!read.ok()) return read.status();
+  const hvd_request& known = **read;
   if (known.collective < 0 || known.collective > HVD_JOIN) {
     return InvalidArgument("unknown collective " + std::to_string(known.collective));
   }
@@ -163,9 +162,11 @@ Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpe
 
 Status ReadInitOptions(const hvd_init_options* options, InitOptions* read) {
   if (options == nullptr) return Status::Ok();
-  hvd_init_options known;
-  Status copied = CopyKnown(options, kFirstOptions, "the options of hvd_init", &known);
-  if (!copied.ok()) return copied;
+  hvd_init_options room;
+  Result<const hvd_init_options*> given =
+      Known(options, kFirstOptions, "the options of hvd_init", &room);
+  if (!given.ok()) return given.status();
+  const hvd_init_options& known = **given;
   read->mpi_comm = known.mpi_comm;
   if (Status bad = ReadWorldRanks(known, read); !bad.ok()) return bad;
   read->timeout = std::chrono::milliseconds(known.timeout_ms);

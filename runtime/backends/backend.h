@@ -79,9 +79,10 @@ class Backend {
   virtual Status Viable() const = 0;
   virtual Abilities abilities() const = 0;
 
-  // Reads the input as far as it will travel. `state` may stay null. The payload of the offer (of any size; best the input
+  // Reads the input as far as it will travel. `state` may stay null; all of `offer` is written. Its payload (of any size; best the input
   // itself) lives as long as the call and the state: it may be sent much later, when the stream to the peers is full.
-  virtual Result<Offer> Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) = 0;
+  virtual Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                         Offer* offer) = 0;
 
   // Every member of this host has offered or joined. True when the operation is complete. An error that is not the same on
   // every rank (anything but kUnsupported and kInvalidArgument) ends the world: the others cannot know of it.

@@ -7,7 +7,7 @@ namespace hvd {
 
 const std::string& Status::message() const {
   static const auto* const kNone = new std::string;  // outlives every thread that asks
-  return message_ ? *message_ : *kNone;
+  return ok() ? *kNone : failure_->message;
 }
 
 Status SystemError(std::string_view what, int error) {

@@ -25,30 +25,31 @@ enum class Code : int {
   kInternal = 10,
 };
 
-// A code and, unless it is kOk, one sentence: who, where, what, because, try. An ok Status costs no more than a number: a
-// hot path makes many of them.
+// A code and, unless it is kOk, one sentence: who, where, what, because, try. An ok Status is a null pointer: a hot path
+// makes many of them.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message)
-      : code_(code), message_(std::make_unique<std::string>(std::move(message))) {}
-  Status(const Status& other)
-      : code_(other.code_),
-        message_(other.message_ ? std::make_unique<std::string>(*other.message_) : nullptr) {}
+      : failure_(code == Code::kOk ? nullptr : new Failure{code, std::move(message)}) {}
+  Status(const Status& other) : failure_(other.ok() ? nullptr : new Failure(*other.failure_)) {}
   Status& operator=(const Status& other) { return *this = Status(other); }
   Status(Status&&) = default;
   Status& operator=(Status&&) = default;
 
   static Status Ok() { return {}; }
 
-  bool ok() const { return code_ == Code::kOk; }
-  Code code() const { return code_; }
+  bool ok() const { return failure_ == nullptr; }
+  Code code() const { return ok() ? Code::kOk : failure_->code; }
   // "" when ok.
   const std::string& message() const;
 
  private:
-  Code code_ = Code::kOk;
-  std::unique_ptr<std::string> message_;
+  struct Failure {
+    Code code;
+    std::string message;
+  };
+  std::unique_ptr<const Failure> failure_;
 };
 
 inline Status InvalidArgument(std::string m) { return {Code::kInvalidArgument, std::move(m)}; }

@@ -86,9 +86,8 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec) {
 }
 
 Result<Operation*> Engine::SubmitNamed(ProcessSet* set, const RequestSpec& spec) {
-  if (Status checked = CheckRequest(spec, set->group); !checked.ok()) return checked;
-  if (joined_[self_] != 0) return CheckNotJoined();
   if (spec.collective != Collective::kJoin) return SubmitOn(set, spec);
+  if (Status checked = CheckRequest(spec, set->group); !checked.ok()) return checked;
   RequestSpec join = spec;
   join.name = NameTable::kJoinName;  // one in flight, whatever the caller calls it
   return SubmitOn(set, join);
@@ -136,8 +135,16 @@ Status Engine::AlreadyInFlight(const TensorName& name) const {
 
 Result<Operation*> Engine::SubmitOn(ProcessSet* set, const RequestSpec& spec) {
   const int32_t domain = NameTable::DomainOf(spec.collective, spec.process_set);
-  TensorName* name = names_.FindOrAdd(domain, set, spec.name);
+  TensorName* name = names_.FindOwn(domain, spec.name);
+  // A training step asks for the same as the one before: what its detail says was checked and told to the peers then.
+  const bool repeated = name != nullptr && name->own_detail_known &&
+                        Describes(name->own_detail, spec, set->group.size());
+  Status checked = repeated ? CheckRepeated(spec, set->group) : CheckRequest(spec, set->group);
+  if (!checked.ok()) return checked;
+  if (joined_[self_] != 0) return CheckNotJoined();
+  if (name == nullptr) name = names_.Add(domain, set, spec.name);
   if (name->operation != nullptr) return AlreadyInFlight(*name);
+  if (!repeated) Describe(name, spec);
   Operation* op = operations_.Add();
   op->collective = spec.collective;
   op->name = name;
@@ -173,82 +180,57 @@ void Engine::Launch(Operation* op, const RequestSpec& spec) {
   }
 }
 
+// The name stands for something new from now on.
+void Engine::Describe(TensorName* name, const RequestSpec& spec) {
+  const Group& group = name->set->group;
+  name->own_detail = DetailOf(spec, group.size());
+  name->own_detail_known = false;
+  name->agreed = false;
+  // What every rank will find wrong goes no further than the announcement.
+  name->refused = !IsControl(spec.collective) && !CheckAgreed(name->text, name->own_detail).ok();
+  name->calls = CallsOf(name->own_detail, group);
+  if (name->refused) name->calls.assign(name->calls.size(), {.group = &group});
+}
+
 Status Engine::PrepareOp(Operation* op, const RequestSpec& spec) {
-  TensorName& name = *op->name;
-  const uint32_t members = op->set->group.size();
-  if (!name.own_detail_known || !Describes(name.own_detail, spec, members)) {
-    name.own_detail = DetailOf(spec, members);
-    name.own_detail_known = false;
-    name.agreed = false;
-  }
+  const TensorName& name = *op->name;
   const std::span<const TensorSpec> tensors = spec.tensors();
-  op->parts.resize(std::max<size_t>(1, tensors.size()));
+  op->parts.resize(name.calls.size());
   for (size_t i = 0; i < op->parts.size(); ++i) {
-    Status prepared = PreparePart(op, &op->parts[i], spec, tensors.empty() ? nullptr : &tensors[i]);
+    Status prepared =
+        PreparePart(op, &op->parts[i], name.calls[i], tensors.empty() ? nullptr : &tensors[i]);
     if (prepared.ok()) continue;
     for (OperationPart& part : op->parts) {
       if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
     }
     return prepared;
   }
+  // Backends say nothing in this word of a join.
+  if (spec.collective == Collective::kJoin) {
+    const Duration now = clock_.Now().time_since_epoch();
+    op->parts[0].offer.words[0] = static_cast<uint64_t>(now.count());
+  }
   return Status::Ok();
 }
 
-Status Engine::PreparePart(Operation* op, OperationPart* part, const RequestSpec& spec,
+Status Engine::PreparePart(Operation* op, OperationPart* part, const CollectiveCall& call,
                            const TensorSpec* tensor) {
-  part->offer = {};
   part->result.made_output = nullptr;
   part->result.received_splits.clear();
   part->done = false;
-  CollectiveCall& call = part->call;
-  call = {};
-  call.collective = spec.collective;
-  call.op = spec.op;
-  call.group = &op->set->group;
-  call.result = &part->result;
-  const bool on_one_host = op->set->group.on_one_host();
-  if (IsControl(spec.collective)) {
-    const bool join = spec.collective == Collective::kJoin;
-    if (!join) call.collective = Collective::kBarrier;  // as far as a backend can see
-    if (!on_one_host) {
-      Result<Offer> offer = backend_.Prepare(call, &part->state);
-      if (!offer.ok()) return offer.status();
-      part->offer = *offer;
-    }
-    // Backends say nothing in this word of a join.
-    if (join) part->offer.words[0] = static_cast<uint64_t>(clock_.Now().time_since_epoch().count());
-    return Status::Ok();
-  }
+  part->call = call;
+  part->call.result = &part->result;
   if (tensor != nullptr) {
+    part->call.input = tensor->input;
+    part->call.output = tensor->output;
     part->dimensions = static_cast<uint32_t>(tensor->shape.size());
     std::copy(tensor->shape.begin(), tensor->shape.end(), part->shape.begin());
-    call.dtype = tensor->dtype;
-    call.count = ElementsOf(tensor->shape);
-    call.input = tensor->input;
-    call.output = tensor->output;
-    call.prescale = spec.prescale;
-    call.postscale = spec.postscale;
-    call.rows = tensor->shape.empty() ? 0 : tensor->shape[0];
-    call.row_count = tensor->shape.empty() ? 1 : ElementsOf(tensor->shape.subspan(1));
   }
-  if (spec.collective == Collective::kBroadcast) {
-    const std::vector<uint32_t>& ranks = op->set->group.ranks;
-    call.root = static_cast<uint32_t>(std::lower_bound(ranks.begin(), ranks.end(), spec.root) -
-                                      ranks.begin());
+  if (op->set->group.on_one_host() && (op->name->refused || IsControl(op->collective))) {
+    part->offer = {};
+    return Status::Ok();
   }
-  if (spec.collective == Collective::kAlltoall) {
-    call.splits = op->name->own_detail.parts[0].splits.data();
-  }
-  // What every rank will find wrong goes no further than the announcement.
-  const bool plain = spec.collective == Collective::kAllreduce && spec.device == DeviceKind::kHost;
-  if (!plain && !CheckAgreed(op->name->text, op->name->own_detail).ok()) {
-    if (on_one_host) return Status::Ok();
-    call = {.collective = Collective::kBarrier, .group = call.group, .result = call.result};
-  }
-  Result<Offer> offer = backend_.Prepare(call, &part->state);
-  if (!offer.ok()) return offer.status();
-  part->offer = *offer;
-  return Status::Ok();
+  return backend_.Prepare(part->call, &part->state, &part->offer);
 }
 
 // ---- process sets, for queries

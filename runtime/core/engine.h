@@ -88,8 +88,9 @@ class Engine {
   Result<ProcessSet*> SetOf(const RequestSpec& spec) const;
   Status AlreadyInFlight(const TensorName& name) const;
   void Launch(Operation* op, const RequestSpec& spec);
+  void Describe(TensorName* name, const RequestSpec& spec);
   Status PrepareOp(Operation* op, const RequestSpec& spec);
-  Status PreparePart(Operation* op, OperationPart* part, const RequestSpec& spec,
+  Status PreparePart(Operation* op, OperationPart* part, const CollectiveCall& call,
                      const TensorSpec* tensor);
 
   // engine_wait.cc: progress and waiting, likewise.
@@ -97,7 +98,7 @@ class Engine {
   void Progress();
   Status WaitLocked(Handle handle, Duration timeout, OperationResult* result,
                     std::unique_lock<std::mutex>& lock);
-  Status WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
+  Result<Operation*> WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
   bool SpinFor(Operation* op);
   void Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock);
   void NoteStall(Operation* op, TimePoint now);

@@ -98,10 +98,10 @@ bool Engine::Define(uint32_t peer, const IncomingRequest& request, Status* sound
     *sound = InvalidArgument("a request that does not fit its process set");
     return true;
   }
-  const TensorName* known = names_.Find(domain, text);
+  TensorName* name = names_.Find(domain, text);
   // Its round needs the old detail.
-  if (known != nullptr && known->here[member] != 0 && !Doomed(*known)) return false;
-  TensorName* name = names_.FindOrAdd(domain, set, text);
+  if (name != nullptr && name->here[member] != 0 && !Doomed(*name)) return false;
+  if (name == nullptr) name = names_.Add(domain, set, text);
   *sound = names_.DefineOfPeer(peer, request.head.name_id, name);
   if (!sound->ok()) return true;
   name->details[member] = std::move(detail);

@@ -73,12 +73,11 @@ Status Engine::StartParts(Operation* op) {
   op->parts_left = op->parts.size();
   for (size_t i = 0; i < op->parts.size(); ++i) {
     OperationPart& part = op->parts[i];
-    Result<bool> complete = true;  // nothing to move when process sets change
-    if (!IsControl(op->collective)) {
-      complete = backend_.Start(part.call, part.state.get(), PartsOf(*op->name, i));
+    if (!IsControl(op->collective)) {  // nothing is moved when process sets change
+      Result<bool> complete = backend_.Start(part.call, part.state.get(), PartsOf(*op->name, i));
+      if (!complete.ok()) return complete.status();
+      if (!*complete) continue;
     }
-    if (!complete.ok()) return complete.status();
-    if (!*complete) continue;
     part.done = true;
     part.state.reset();
     --op->parts_left;

@@ -60,12 +60,11 @@ Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
 
 Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result,
                           std::unique_lock<std::mutex>& lock) {
-  Status waited = WaitDone(handle, timeout, lock);
+  Result<Operation*> waited = WaitDone(handle, timeout, lock);
   // Whoever is here works for everything that runs: peers may wait for it.
   if (!running_.empty()) AdvanceOthers(nullptr);
-  if (!waited.ok()) return waited;
-  Operation* op = operations_.Find(handle);
-  if (op == nullptr) return UnknownHandle(handle);
+  if (!waited.ok()) return waited.status();
+  Operation* op = *waited;
   Status status = std::move(op->status);
   if (result != nullptr && status.ok()) {
     *result = TakeResult(op);
@@ -83,22 +82,23 @@ void Engine::FreeOutputs(Operation* op) {
   }
 }
 
-// Ok once the operation is done, with whatever result.
-Status Engine::WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock) {
+// The operation once it is done, with whatever result.
+Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout,
+                                    std::unique_lock<std::mutex>& lock) {
   TimePoint deadline = TimePoint::max();
   bool deadline_set = timeout.count() < 0;
   for (;;) {
     Operation* op = operations_.Find(handle);
     if (op == nullptr) return UnknownHandle(handle);
-    if (op->done || SpinFor(op)) return Status::Ok();
+    if (op->done || SpinFor(op)) return op;
     AdvanceOthers(op);
-    if (op->done) return Status::Ok();
+    if (op->done) return op;
     TimePoint now = clock_.Now();
     if (!deadline_set) {
       deadline = now + timeout;
       deadline_set = true;
     }
-    if (now >= deadline) return {Code::kInProgress, "still waiting"};
+    if (now >= deadline) return Status(Code::kInProgress, "still waiting");
     Idle(op, deadline, lock);
   }
 }

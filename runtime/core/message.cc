@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "runtime/base/align.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 // More than this in one message is a defect of the sender.
 constexpr uint64_t kLargestMessage = 1ull << 36;
+
+Status Damaged() { return InvalidArgument("a damaged request"); }
 
 bool TravelsInHead(const Offer& offer) {
   return !offer.payload.empty() && offer.payload.size() <= sizeof MessageHead::words;
@@ -31,22 +34,23 @@ size_t BytesOf(const OutgoingRequest& request) {
 
 void Write(const OutgoingRequest& request, std::span<std::byte> place) {
   const Offer& first = *request.first;
-  MessageHead head{};
+  // Written where it goes: a copy that follows close behind writes narrower than it reads waits for them.
+  MessageHead& head = *new (place.data()) MessageHead;
+  head.kind = MessageKind::kRequest;
   head.name_id = request.name_id;
   head.detail_bytes = static_cast<uint32_t>(request.detail.size());
   head.more_offers = static_cast<uint16_t>(request.more.size());
   std::span<const std::byte> payload = first.payload;
+  head.tiny_bytes = 0;
+  std::copy(first.words.begin(), first.words.end(), head.words);
   if (TravelsInHead(first)) {
     // An offer with a payload says nothing else.
     std::memcpy(head.words, payload.data(), payload.size());
     head.tiny_bytes = static_cast<uint8_t>(payload.size());
     payload = {};
-  } else {
-    std::copy(first.words.begin(), first.words.end(), head.words);
   }
   head.payload_bytes = static_cast<uint32_t>(payload.size());
-  std::byte* at = place.data();
-  Append(&at, &head, sizeof head);
+  std::byte* at = place.data() + sizeof head;
   Append(&at, request.detail.data(), request.detail.size());
   at += RoundUp(request.detail.size(), 8) - request.detail.size();
   for (const Offer& offer : request.more) {
@@ -60,16 +64,15 @@ void Write(const OutgoingRequest& request, std::span<std::byte> place) {
 }
 
 Status Read(std::span<const std::byte> message, IncomingRequest* request) {
-  const Status damaged = InvalidArgument("a damaged request");
   MessageHead& head = request->head;
-  if (message.size() < sizeof head) return damaged;
+  if (message.size() < sizeof head) return Damaged();
   std::memcpy(&head, message.data(), sizeof head);
   message = message.subspan(sizeof head);
   const size_t detail = RoundUp(head.detail_bytes, 8);
   const size_t offers = size_t{head.more_offers} * sizeof(MoreOffer);
   const bool tiny_fits = head.tiny_bytes <= sizeof head.words;
   if (head.kind != MessageKind::kRequest || detail + offers > message.size() || !tiny_fits) {
-    return damaged;
+    return Damaged();
   }
   request->detail = {reinterpret_cast<const char*>(message.data()), head.detail_bytes};
   request->offers = message.subspan(detail, offers);
@@ -78,10 +81,10 @@ Status Read(std::span<const std::byte> message, IncomingRequest* request) {
   for (size_t i = 0; i < head.more_offers; ++i) {
     MoreOffer more;
     std::memcpy(&more, request->offers.data() + i * sizeof more, sizeof more);
-    if (more.payload_bytes > kLargestMessage) return damaged;
+    if (more.payload_bytes > kLargestMessage) return Damaged();
     payload += more.payload_bytes;
   }
-  return payload == request->payloads.size() ? Status::Ok() : damaged;
+  return payload == request->payloads.size() ? Status::Ok() : Damaged();
 }
 
 void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>* more) {
@@ -92,7 +95,8 @@ void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>
   } else {
     first->payload = request.payloads.first(head.payload_bytes);
   }
-  if (more->size() != head.more_offers) more->resize(head.more_offers);
+  if (head.more_offers == 0 && more->empty()) return;
+  more->resize(head.more_offers);
   size_t at = head.payload_bytes;
   for (size_t i = 0; i < more->size(); ++i) {
     MoreOffer each;
@@ -112,7 +116,7 @@ Status Assembly::Add(const MessageHead& head, std::span<const std::byte> piece) 
   const bool follows = head.words[0] == total_ && head.words[1] == bytes_.size();
   if (!follows || total_ > kLargestMessage || piece.empty() ||
       piece.size() > total_ - bytes_.size()) {
-    return InvalidArgument("a damaged request");
+    return Damaged();
   }
   bytes_.insert(bytes_.end(), piece.begin(), piece.end());
   return Status::Ok();

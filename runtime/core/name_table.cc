@@ -1,6 +1,7 @@
 #include "runtime/core/name_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace hvd {
@@ -14,6 +15,30 @@ bool IsUnused(const TensorName& name) {
 
 }  // namespace
 
+// Eight bytes at a time, the last ones twice if need be: a name is looked up in every call.
+size_t NameTable::Hash::operator()(const Key& key) const {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  constexpr size_t kWord = sizeof(uint64_t);
+  const std::string_view text = key.text;
+  uint64_t hash = (text.size() ^ static_cast<uint64_t>(key.domain) << 32) * kOdd;
+  auto add = [&hash](uint64_t word) {
+    hash = (hash ^ word) * kOdd;
+    hash ^= hash >> 32;
+  };
+  auto word_at = [text](size_t at) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + at, kWord);
+    return word;
+  };
+  if (text.size() < kWord) {
+    for (char c : text) add(static_cast<unsigned char>(c));
+    return hash;
+  }
+  for (size_t at = 0; at + kWord < text.size(); at += kWord) add(word_at(at));
+  add(word_at(text.size() - kWord));
+  return hash;
+}
+
 void TensorName::ClearRound() {
   if (arrived == 0) return;
   std::fill(here.begin(), here.end(), uint8_t{0});
@@ -25,8 +50,33 @@ TensorName* NameTable::Find(int32_t domain, std::string_view text) const {
   return found == names_.end() ? nullptr : found->second.get();
 }
 
-TensorName* NameTable::FindOrAdd(int32_t domain, ProcessSet* set, std::string_view text) {
-  if (TensorName* known = Find(domain, text)) return known;
+TensorName* NameTable::FindOwn(int32_t domain, std::string_view text) {
+  TensorName* next = last_own_ == nullptr ? nullptr : last_own_->after;
+  if (next == nullptr || next->domain != domain || next->text != text) {
+    next = Find(domain, text);
+    if (next != nullptr) Link(next);
+  }
+  return last_own_ = next;
+}
+
+// The name comes after last_own_ from now on.
+void NameTable::Link(TensorName* name) {
+  if (name->before != nullptr) name->before->after = nullptr;
+  name->before = last_own_;
+  if (last_own_ == nullptr) return;
+  if (last_own_->after != nullptr) last_own_->after->before = nullptr;
+  last_own_->after = name;
+}
+
+// Nothing here points to the name any more.
+void NameTable::Unlink(TensorName* name) {
+  if (name->before != nullptr) name->before->after = nullptr;
+  if (name->after != nullptr) name->after->before = nullptr;
+  name->before = name->after = nullptr;
+  if (last_own_ == name) last_own_ = nullptr;
+}
+
+TensorName* NameTable::Add(int32_t domain, ProcessSet* set, std::string_view text) {
   auto name = std::make_unique<TensorName>();
   const uint32_t members = set->local_members();
   name->text = text;
@@ -90,6 +140,7 @@ void NameTable::DropReference(TensorName* name) {
 
 void NameTable::ForgetIfUnused(TensorName* name) {
   if (!IsUnused(*name)) return;
+  Unlink(name);
   if (name->set != nullptr) {
     names_.erase(names_.find(Key{name->domain, name->text}));
   } else {
@@ -105,6 +156,7 @@ void NameTable::Detach(const ProcessSet* set) {
       continue;
     }
     name.ClearRound();
+    Unlink(&name);
     name.set = nullptr;
     if (!IsUnused(name)) detached_.push_back(std::move(at->second));
     at = names_.erase(at);

@@ -32,9 +32,12 @@ struct TensorName {
   ProcessSet* set = nullptr;       // whose members agree; null once the set is removed
   Operation* operation = nullptr;  // of this rank, in flight
   Detail own_detail;
-  bool own_detail_known = false;  // to the peers, under own_number
+  bool refused = false;               // own_detail: every rank will find it wrong
+  std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers where that is refused
+  bool own_detail_known = false;      // to the peers, under own_number
   uint32_t own_number = kNoNumber;
-  uint32_t references = 0;      // numbers, of any rank, that stand for this name
+  TensorName *before = nullptr, *after = nullptr;  // see NameTable::FindOwn
+  uint32_t references = 0;                         // numbers, of any rank, that stand for this name
   uint32_t arrived = 0;         // members whose announcement of this round is here
   bool agreed = false;          // details of all were compared since the last change of any
   std::vector<uint8_t> here;    // per member: its announcement of this round is here
@@ -62,7 +65,11 @@ class NameTable {
   explicit NameTable(uint32_t peers) : peer_numbers_(peers) {}
 
   TensorName* Find(int32_t domain, std::string_view text) const;
-  TensorName* FindOrAdd(int32_t domain, ProcessSet* set, std::string_view text);
+  // For what this rank asks for. Scripts ask for the same names in the same order, step by step, so the one that came after
+  // the last one before is looked at first.
+  TensorName* FindOwn(int32_t domain, std::string_view text);
+  // A name that Find does not find.
+  TensorName* Add(int32_t domain, ProcessSet* set, std::string_view text);
 
   // Gives the name a number of this rank, if need be that of the name that has had one longest.
   void NumberOwn(TensorName* name);
@@ -88,9 +95,7 @@ class NameTable {
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
-    size_t operator()(const Key& key) const {
-      return std::hash<std::string_view>{}(key.text) + static_cast<size_t>(key.domain) * 0x9e3779b9;
-    }
+    size_t operator()(const Key& key) const;
   };
   struct Number {
     bool defined = false;
@@ -99,9 +104,12 @@ class NameTable {
 
   Status SetNumber(uint32_t peer, uint32_t number, TensorName* name);
   void DropReference(TensorName* name);
+  void Link(TensorName* name);
+  void Unlink(TensorName* name);
 
   std::unordered_map<Key, std::unique_ptr<TensorName>, Hash> names_;
   std::vector<std::unique_ptr<TensorName>> detached_;
+  TensorName* last_own_ = nullptr;        // that FindOwn found
   std::vector<TensorName*> own_numbers_;  // number -> name
   uint32_t next_own_number_ = 0;
   std::vector<std::vector<Number>> peer_numbers_;  // [peer][number]

@@ -31,6 +31,22 @@ Status CheckName(std::string_view name) {
                          std::to_string(kMaxNameBytes) + " are possible");
 }
 
+// May be made by the backend, once the parts of all are known.
+bool OutputMayBeMissing(Collective collective) {
+  return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
+         collective == Collective::kReducescatter;
+}
+
+bool LacksMemory(const RequestSpec& spec, const TensorSpec& tensor) {
+  if (tensor.input != nullptr && tensor.output != nullptr) return false;
+  const bool no_output = tensor.output == nullptr && !OutputMayBeMissing(spec.collective);
+  return (tensor.input == nullptr || no_output) && ElementsOf(tensor.shape) != 0;
+}
+
+Status NoMemory(const RequestSpec& spec) {
+  return InvalidArgument("tensor " + Quoted(spec.name) + " has elements but no memory");
+}
+
 Status CheckReduction(const RequestSpec& spec, const TensorSpec& tensor) {
   if (spec.op > ReduceOp::kProduct) {
     return InvalidArgument("unknown reduce operation " + std::to_string(static_cast<int>(spec.op)) +
@@ -45,12 +61,6 @@ Status CheckReduction(const RequestSpec& spec, const TensorSpec& tensor) {
                                   : "there is no Adasum; cast it to float32"));
 }
 
-// May be made by the backend, once the parts of all are known.
-bool OutputMayBeMissing(Collective collective) {
-  return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
-         collective == Collective::kReducescatter;
-}
-
 Status CheckTensor(const RequestSpec& spec, const TensorSpec& tensor) {
   if (static_cast<int>(tensor.dtype) >= kDTypeCount) {
     return InvalidArgument("unknown element type " +
@@ -63,10 +73,7 @@ Status CheckTensor(const RequestSpec& spec, const TensorSpec& tensor) {
                            " dimensions; at most 8 are possible");
   }
   if (Status counted = CheckElements(tensor, spec.name); !counted.ok()) return counted;
-  const bool no_output = tensor.output == nullptr && !OutputMayBeMissing(spec.collective);
-  if (ElementsOf(tensor.shape) != 0 && (tensor.input == nullptr || no_output)) {
-    return InvalidArgument("tensor " + Quoted(spec.name) + " has elements but no memory");
-  }
+  if (LacksMemory(spec, tensor)) return NoMemory(spec);
   const bool reduces =
       spec.collective == Collective::kAllreduce || spec.collective == Collective::kReducescatter;
   return reduces ? CheckReduction(spec, tensor) : Status::Ok();
@@ -130,11 +137,15 @@ int64_t SplitOf(const RequestSpec& spec, size_t member, uint32_t members) {
 }
 
 bool DescribesPart(const Detail::Part& part, const TensorSpec& tensor) {
-  return part.dtype == tensor.dtype &&
-         std::equal(part.shape.begin(), part.shape.end(), tensor.shape.begin(), tensor.shape.end());
+  if (part.dtype != tensor.dtype || part.shape.size() != tensor.shape.size()) return false;
+  for (size_t i = 0; i < part.shape.size(); ++i) {  // a call of memcmp takes longer
+    if (part.shape[i] != tensor.shape[i]) return false;
+  }
+  return true;
 }
 
 bool DescribesSplits(const Detail::Part& part, const RequestSpec& spec, uint32_t members) {
+  if (!spec.splits.empty() && spec.splits.size() != part.splits.size()) return false;
   for (size_t i = 0; i < part.splits.size(); ++i) {
     if (part.splits[i] != SplitOf(spec, i, members)) return false;
   }
@@ -164,16 +175,6 @@ bool DecodePart(ByteReader* reader, Detail::Part* part) {
 
 }  // namespace
 
-std::span<const TensorSpec> RequestSpec::tensors() const {
-  if (collective == Collective::kBarrier || IsControl(collective)) return {};
-  return group.empty() ? std::span(&tensor, 1) : group;
-}
-
-bool IsControl(Collective collective) {
-  return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
-         collective == Collective::kRemoveProcessSet;
-}
-
 size_t ElementsOf(std::span<const int64_t> shape) {
   size_t count = 1;
   for (int64_t extent : shape) {
@@ -198,22 +199,31 @@ Status CheckRequest(const RequestSpec& spec, const Group& group) {
   return Status::Ok();
 }
 
+Status CheckRepeated(const RequestSpec& spec, const Group& group) {
+  for (const TensorSpec& tensor : spec.tensors()) {
+    if (LacksMemory(spec, tensor)) return NoMemory(spec);
+  }
+  return spec.collective == Collective::kAlltoall ? CheckSplits(spec, group) : Status::Ok();
+}
+
 Status CheckAgreed(std::string_view name, const Detail& detail) {
-  const std::string what = std::string(NameOf(detail.collective)) + " of tensor " + Quoted(name);
+  const auto what = [&] {
+    return std::string(NameOf(detail.collective)) + " of tensor " + Quoted(name);
+  };
   if (detail.device == DeviceKind::kCuda) {
-    return Unsupported(what +
+    return Unsupported(what() +
                        ": it is on a CUDA device; this runtime moves host memory only: copy it "
                        "to the CPU");
   }
   if (detail.collective == Collective::kReducescatter && detail.op != ReduceOp::kSum &&
       detail.op != ReduceOp::kAverage) {
-    return Mismatch(what + " with " + std::string(NameOf(detail.op)) +
+    return Mismatch(what() + " with " + std::string(NameOf(detail.op)) +
                     ": a reducescatter takes Sum and Average only");
   }
   if (!OutputMayBeMissing(detail.collective)) return Status::Ok();
   for (const Detail::Part& part : detail.parts) {
     if (part.shape.empty()) {
-      return Mismatch(what + ": it has no dimension to cut or to join; reshape it to [1]");
+      return Mismatch(what() + ": it has no dimension to cut or to join; reshape it to [1]");
     }
   }
   return Status::Ok();
@@ -249,6 +259,31 @@ bool Describes(const Detail& d, const RequestSpec& spec, uint32_t members) {
          (d.collective != Collective::kAlltoall || DescribesSplits(d.parts[0], spec, members));
 }
 
+std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
+  const bool sets = IsControl(detail.collective) && detail.collective != Collective::kJoin;
+  CollectiveCall call;
+  call.collective = sets ? Collective::kBarrier : detail.collective;  // as far as a backend can see
+  call.op = detail.op;
+  call.prescale = detail.prescale;
+  call.postscale = detail.postscale;
+  call.group = &group;
+  if (detail.collective == Collective::kBroadcast) {
+    const auto root = std::lower_bound(group.ranks.begin(), group.ranks.end(), detail.root);
+    call.root = static_cast<uint32_t>(root - group.ranks.begin());
+  }
+  std::vector<CollectiveCall> calls(std::max<size_t>(1, detail.parts.size()), call);
+  for (size_t i = 0; i < detail.parts.size(); ++i) {
+    const Detail::Part& part = detail.parts[i];
+    const std::span<const int64_t> shape = part.shape;
+    calls[i].dtype = part.dtype;
+    calls[i].count = ElementsOf(shape);
+    calls[i].rows = part.rows();
+    calls[i].row_count = shape.empty() ? 1 : ElementsOf(shape.subspan(1));
+    if (!part.splits.empty()) calls[i].splits = part.splits.data();
+  }
+  return calls;
+}
+
 std::string EncodeDetail(const Detail& d, std::string_view name) {
   ByteWriter writer;
   writer.PutString(name).Put(d.collective).Put(d.op).Put(d.device);
@@ -262,7 +297,7 @@ std::string EncodeDetail(const Detail& d, std::string_view name) {
 }
 
 Status DecodeDetail(std::string_view bytes, Detail* d, std::string_view* name) {
-  const Status damaged = InvalidArgument("a damaged request");
+  const auto damaged = [] { return InvalidArgument("a damaged request"); };
   ByteReader reader(bytes);
   *name = reader.GetString();
   d->collective = reader.Get<Collective>();
@@ -274,18 +309,18 @@ Status DecodeDetail(std::string_view bytes, Detail* d, std::string_view* name) {
   d->postscale = std::bit_cast<double>(reader.Get<uint64_t>());
   const bool known = d->collective <= Collective::kRemoveProcessSet &&
                      d->op <= ReduceOp::kProduct && d->device <= DeviceKind::kCuda;
-  if (!reader.ok() || !known) return damaged;
+  if (!reader.ok() || !known) return damaged();
   auto members = reader.Get<uint32_t>();
   d->members.clear();
   for (uint32_t i = 0; i < members && reader.ok(); ++i)
     d->members.push_back(reader.Get<uint32_t>());
   auto parts = reader.Get<uint32_t>();
-  if (!reader.ok() || parts > kMaxTensors) return damaged;
+  if (!reader.ok() || parts > kMaxTensors) return damaged();
   d->parts.clear();
   for (uint32_t i = 0; i < parts; ++i) {
-    if (!DecodePart(&reader, &d->parts.emplace_back())) return damaged;
+    if (!DecodePart(&reader, &d->parts.emplace_back())) return damaged();
   }
-  return reader.AtEnd() ? Status::Ok() : damaged;
+  return reader.AtEnd() ? Status::Ok() : damaged();
 }
 
 }  // namespace hvd

@@ -19,6 +19,12 @@ inline constexpr size_t kMaxTensors = 65536;  // of one group
 
 enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
 
+// True for what the world as a whole agrees about, beside its tensors: join, and changes of process sets.
+constexpr bool IsControl(Collective collective) {
+  return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
+         collective == Collective::kRemoveProcessSet;
+}
+
 struct TensorSpec {
   DType dtype = DType::kUint8;
   const void* input = nullptr;
@@ -43,7 +49,10 @@ struct RequestSpec {
   std::span<const uint32_t> members;  // kAddProcessSet: world ranks, ascending
 
   // None for what carries no data.
-  std::span<const TensorSpec> tensors() const;
+  std::span<const TensorSpec> tensors() const {
+    if (collective == Collective::kBarrier || IsControl(collective)) return {};
+    return group.empty() ? std::span(&tensor, 1) : group;
+  }
 };
 
 // What has to be the same on every rank (but for the first extent and the splits, see CompareDetails). Travels with the
@@ -77,19 +86,22 @@ struct RankDetail {
   const Detail* detail = nullptr;
 };
 
-// True for what the world as a whole agrees about, beside its tensors: join, and changes of process sets.
-bool IsControl(Collective collective);
-
 // kInvalidArgument with a sentence when this request can never work on this group.
 Status CheckRequest(const RequestSpec& spec, const Group& group);
+
+// The same for a request that its name's detail Describes: only what the detail does not say is looked at.
+Status CheckRepeated(const RequestSpec& spec, const Group& group);
 
 // What is wrong although all ranks agree; found out together, so that no rank waits for one that was refused.
 Status CheckAgreed(std::string_view name, const Detail& detail);
 
 // `members`: size of the group, for equal shares.
 Detail DetailOf(const RequestSpec& spec, uint32_t members);
-// DetailOf(spec, members) == detail, without making one.
+// DetailOf(spec, members) == detail, without making one. The request may be unchecked.
 bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
+
+// What a backend is asked for, per tensor, one at least: all but memory and result. Views `detail` and `group`.
+std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
 
 std::string EncodeDetail(const Detail& detail, std::string_view name);
 // kInvalidArgument for anything EncodeDetail does not write. The name is a view into `bytes`.

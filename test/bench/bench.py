@@ -11,9 +11,11 @@ import sys
 import time
 
 import collectives
+import cross
 import launcher
 import openmpi
 import processes
+from budget import Budget, there_and_back
 from processes import Failed
 
 MEASURES = {  # name -> (our memory, read back); the peer knows only malloc
@@ -25,7 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SIZES = [8, 64, 1024, 8192, 65536, 1 << 20, 16 << 20, 64 << 20]
 SIZES_4 = [64, 8192, 65536, 1 << 20, 16 << 20]
 GROUPS = {"8 B-8 KiB": (8, 8192), "64 KiB-64 MiB": (65536, 64 << 20)}
-PARTS = ["allreduce", "collectives", "start", "python", "footprint", "log"]
+PARTS = {  # name -> its share of the time
+    "allreduce": 0.45, "collectives": 0.2, "cross": 0.1, "start": 0.1, "python": 0.05, "footprint": 0.04, "log": 0.06}
 MOVED = 0.10  # a round is thrown away when the fixed loop moved by more
 SCOUT_MARGIN = 1.5  # a setting of the peer goes on for the sizes at which it came so near to the best
 GIVE_UP_AFTER_HANGS = 6
@@ -143,9 +146,10 @@ class Side:
         self.times = []  # per round: {(size, registered, read_back): us}
         self.hangs = 0
 
-    def run(self, sizes):
+    def run(self, sizes, **how):
+        command = self.make_command(sizes, **how)
         for _ in range(3):
-            outcome = processes.run(self.make_command(sizes), 120, env=self.env)
+            outcome = processes.run(command, 120, env=self.env)
             if outcome.code != processes.HUNG:
                 break
             self.hangs += 1
@@ -160,7 +164,7 @@ class Side:
             figures[record["bytes"], record["registered"], record["read_back"]] = record["us"]
         if not outcome.ok or {key[0] for key in figures} != set(sizes):
             tail = "\n".join((outcome.stderr or outcome.stdout).strip().splitlines()[-12:])
-            raise Failed(f"{' '.join(self.make_command(sizes))} ended with {outcome.code}:\n{tail}")
+            raise Failed(f"{' '.join(command)} ended with {outcome.code}:\n{tail}")
         return figures
 
 
@@ -169,12 +173,12 @@ class Allreduce:
         self.args, self.ranks, self.sizes, self.pinned = args, ranks, sizes, pinned
         self.rounds, self.until = rounds, until
         self.calibration, self.progress = calibration, progress
-        flags = ["--json", "--loops", "3"] + (["--pin"] if pinned else [])
+        flags = ["--json"] + (["--pin"] if pinned else [])
         binding = ["--bind-to", "core" if pinned else "none"]
         bench_dir, bin_dir = args.bench_dir, args.bin_dir
 
-        def sized(sizes):
-            return ["--sizes", ",".join(map(str, sizes))]
+        def sized(sizes, loops=3):
+            return ["--loops", str(loops), "--sizes", ",".join(map(str, sizes))]
 
         self.ours = Side("hvdrun", lambda s: [
             f"{bin_dir}/hvdrun", "-np", str(ranks), f"{bin_dir}/hvd_perf", "--registered", "--private",
@@ -187,8 +191,8 @@ class Allreduce:
                 self.left_out.append(setting.name)
                 continue
             self.peers.append(Side(
-                setting.name, lambda s, flags_of=setting.flags: openmpi.command(
-                    ranks, [f"{bench_dir}/mpi_perf", "--private", *flags, *sized(s)], flags_of, binding),
+                setting.name, lambda s, loops=3, flags_of=setting.flags: openmpi.command(
+                    ranks, [f"{bench_dir}/mpi_perf", "--private", *flags, *sized(s, loops)], flags_of, binding),
                 openmpi.ENVIRONMENT))
         self.thrown = 0
         self.filled = 0
@@ -200,7 +204,7 @@ class Allreduce:
         found = {}
         for peer in self.peers:
             self.progress.say(f"{self.ranks} ranks: looking at Open MPI '{peer.name}'")
-            found[peer.name] = peer.run(self.sizes)
+            found[peer.name] = peer.run(self.sizes, loops=1)
         for peer in self.peers:
             self.sizes_of[peer.name] = [
                 size for size in self.sizes
@@ -210,8 +214,9 @@ class Allreduce:
                     for read in (True, False))]
 
     def round(self):
-        """A B B A: ours, every setting of the peer, the same backwards, ours. Means of the two. Also how far the machine was, before or after,
-        from the quietest it has been in this run: a steady load is no better than one that comes and goes."""
+        """A B B A: ours, every setting of the peer, the same backwards, ours. Means of the two. Also how far the
+        machine was, before or after, from the quietest it has been in this run: a steady load is no better than one
+        that comes and goes."""
         self.calibration.measure()
         peers = [peer for peer in self.peers if self.sizes_of[peer.name]]
         taken = {}
@@ -316,33 +321,32 @@ class Allreduce:
 class Start:
     """Wall time from starting the command to its exit, runs interleaved A B B A."""
 
-    def __init__(self, args, calibration, progress):
-        self.args, self.calibration, self.progress = args, calibration, progress
+    def __init__(self, args, calibration, progress, until):
+        self.args, self.calibration, self.progress, self.until = args, calibration, progress, until
         self.rows = []
 
     def measure(self):
         bin_dir, bench_dir = self.args.bin_dir, self.args.bench_dir
-        for what, ours, peer in (("true", ["true"], ["true"]),
-                                 ("init + barrier", [f"{bench_dir}/init_hvd"], [f"{bench_dir}/init_mpi"])):
-            for ranks in (2, 8, 32):
-                self._row(what, ranks, [f"{bin_dir}/hvdrun", "-np", str(ranks), *ours],
-                          openmpi.command(ranks, peer))
+        rows = [(what, ranks, ours, peer) for what, ours, peer in (
+            ("true", ["true"], ["true"]), ("init + barrier", [f"{bench_dir}/init_hvd"], [f"{bench_dir}/init_mpi"]))
+            for ranks in (2, 8, 32)]
+        for place, (what, ranks, ours, peer) in enumerate(rows):
+            if place > 0 and time.monotonic() > self.until + 30:
+                print(f"SHORT: no time was left for start and end of {what} x {ranks}; give more --minutes")
+                continue
+            until = time.monotonic() + (self.until - time.monotonic()) / (len(rows) - place)
+            self._row(what, ranks, [f"{bin_dir}/hvdrun", "-np", str(ranks), *ours], openmpi.command(ranks, peer), until)
 
-    def _row(self, what, ranks, ours, peer):
+    def _row(self, what, ranks, ours, peer, until):
         commands = {"ours": (ours, None), "peer": (peer, openmpi.ENVIRONMENT)}
         if not self.args.peer:
             del commands["peer"]
         times = {name: [] for name in commands}
         hangs = dict.fromkeys(commands, 0)
-        if "peer" not in commands:
-            order = ["ours"]
-        else:
-            order = ["ours", "peer", "peer", "ours"]
-        for run in range(-len(set(order)), self.args.starts * len(set(order))):  # the first of each warms up
-            name = order[run % len(order)]
+        for name, run in there_and_back(commands, self.args.starts, until):
             if hangs[name] >= GIVE_UP_AFTER_HANGS:
                 continue
-            self.progress.say(f"start and end: {what} x {ranks}, run {max(run, 0)}: {name}")
+            self.progress.say(f"start and end: {what} x {ranks}, run {run or 0}: {name}")
             command, env = commands[name]
             outcome = processes.run(command, self.args.start_deadline, keep_output=False, env=env)
             if outcome.code == processes.HUNG:
@@ -352,7 +356,7 @@ class Start:
                     raise Failed(f"{' '.join(command)} ended with {outcome.code}: "
                                  f"{outcome.stderr.strip()[-2000:]}")
                 hangs[name] += 1
-            elif run >= 0:
+            elif run is not None:
                 times[name].append(outcome.seconds * 1e3)
         row = {"what": what, "ranks": ranks, "hangs": hangs, "runs": {n: len(t) for n, t in times.items()},
                "floor_ms": ranks * self.calibration.value("spawn_in_batch_us") / 1e3}
@@ -366,10 +370,10 @@ class Start:
         self.rows.append(row)
 
     def report(self):
-        print(f"\nStart and end, wall time of the whole command, {self.args.starts} runs each, interleaved, "
+        print(f"\nStart and end, wall time of the whole command, up to {self.args.starts} runs each, interleaved, "
               f"medians")
         print(f"  {'command':<15}  {'ranks':>5}  {'ours':>9}  {'mpirun':>9}  {'ratio':>6}  {'range':>13}  "
-              f"{'spawn floor':>11}  hung ({self.args.start_deadline:.0f} s) or failed (ours / mpirun)")
+              f"{'runs':>4}  {'spawn floor':>11}  hung ({self.args.start_deadline:.0f} s) or failed (ours / mpirun)")
         for row in self.rows:
             def ms(key):
                 return f"{row[key]:.1f} ms" if key in row else "-"
@@ -381,7 +385,7 @@ class Start:
             if peer_hangs == GIVE_UP_AFTER_HANGS:
                 hung += ", given up"
             print(f"  {row['what']:<15}  {row['ranks']:>5}  {ms('ms'):>9}  {ms('peer_ms'):>9}  {ratio:>6}  "
-                  f"{span:>13}  {ms('floor_ms'):>11}  {hung}")
+                  f"{span:>13}  {row['runs']['ours']:>4}  {ms('floor_ms'):>11}  {hung}")
         print("  Runs that hung or failed are in no median. The floor is posix_spawn + exec + exit of /bin/true, 32 "
               "at a time, by the calibration.")
         return self.rows
@@ -395,13 +399,13 @@ def parse(argv):
     parser.add_argument("--rounds", type=int, default=7, help="rounds A B B A of the allreduce (7)")
     parser.add_argument("--starts", type=int, default=15, help="runs of each start (15)")
     parser.add_argument("--quick", action="store_true", help="few runs of each: is it alive, not how fast")
-    parser.add_argument("--minutes", type=float, default=20,
-                        help="no new round of the allreduce after this (20)")
+    parser.add_argument("--minutes", type=float, default=5.5,
+                        help="how long all of it may take; each part stops in time, with fewer rounds if need be (5.5)")
     parser.add_argument("--footprints", type=int, default=5, help="runs of hvdrun's own time and memory (5)")
     parser.add_argument("--logs", type=int, default=7, help="runs of the log throughput (7)")
     parser.add_argument("--log-lines", type=int, default=100000, metavar="N",
                         help="lines that each worker writes for the log throughput (100000)")
-    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS, help="only these parts")
+    parser.add_argument("--only", choices=list(PARTS), nargs="+", default=list(PARTS), help="only these parts")
     parser.add_argument("--python", default=sys.executable, metavar="FILE",
                         help="the interpreter of the Python workers (that of bench.py)")
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"), metavar="DIR",
@@ -425,6 +429,50 @@ def parse(argv):
         if not os.access(os.path.join(build, program), os.X_OK):
             parser.error(f"no {program} in {args.build_dir}; scripts/build.sh release makes it")
     return args
+
+
+def tables_of(part, args, calibration, progress, until):
+    """Those of one part, each made when the one before is measured."""
+    if part == "allreduce":
+        half = time.monotonic() + 0.6 * (until - time.monotonic())
+        yield Allreduce(args, 2, SIZES, True, args.rounds, half, calibration, progress)
+        if time.monotonic() > until:
+            print("SHORT: no time was left for the allreduce of 4 ranks; give more --minutes")
+            return
+        yield Allreduce(args, 4, SIZES_4, False, args.rounds, until, calibration, progress)
+    elif part == "start":
+        yield Start(args, calibration, progress, until)
+    else:
+        make = {"collectives": collectives.Collectives, "cross": cross.Cross, "python": launcher.PythonStart,
+                "footprint": launcher.Footprint, "log": launcher.LogThroughput}[part]
+        yield make(args, progress, until)
+
+
+def side_by_side(results):
+    """Every comparison in one line each: how many times as fast as the peer we are."""
+    lines = []
+    for table in results.get("allreduce", []):
+        for name, mean in table["geometric_means"].items():
+            lines.append((f"allreduce, {table['ranks']} ranks, {name}", mean))
+    for rows in results.get("collectives", []):
+        for collective in collectives.NAMES:
+            for memory in (True, False):
+                ratios = [row["ratio"] for row in rows
+                          if row["collective"] == collective and row["registered"] == memory and "ratio" in row]
+                if ratios:
+                    lines.append((f"{collective}, {'registered' if memory else 'private'}", geometric_mean(ratios)))
+    for table in filter(None, results.get("cross", [])):
+        for peer, by_size in table["ratios"].items():
+            lines.append((f"allreduce between leaders, {peer}", geometric_mean(by_size.values())))
+    for rows in results.get("start", []):
+        lines += [(f"start and end, {row['what']} x {row['ranks']}", row["ratio"]) for row in rows if "ratio" in row]
+    for rows in results.get("python", []):
+        lines += [(f"Python workers x {row['ranks']}, bare interpreters", 1 / row["ratio"]["median"])
+                  for row in rows if row["ratio"]]
+    for table in results.get("log", []):
+        if table["ratio"]:
+            lines.append(("log throughput", table["ratio"]["median"]))
+    return lines
 
 
 def main(argv):
@@ -452,24 +500,12 @@ def main(argv):
     try:
         progress.say("calibrating")
         calibration.measure()
-        if "allreduce" in args.only:
-            for ranks, sizes, pinned, part in ((2, SIZES, True, 0.7), (4, SIZES_4, False, 0.95)):
-                until = started + 60 * args.minutes * part
-                table = Allreduce(args, ranks, sizes, pinned, args.rounds, until, calibration, progress)
-                table.measure()
-                tables.append(("allreduce", table))
-        if "collectives" in args.only:
-            table = collectives.Collectives(args, progress)
-            tables.append(("collectives", table))
-            table.measure()
-        if "start" in args.only:
-            start = Start(args, calibration, progress)
-            tables.append(("start", start))
-            start.measure()
-        for part, make in (("python", launcher.PythonStart), ("footprint", launcher.Footprint),
-                           ("log", launcher.LogThroughput)):
-            if part in args.only:
-                table = make(args, progress)
+        budget = Budget({part: share for part, share in PARTS.items() if part in args.only}, args.minutes)
+        for part in budget.parts():
+            if tables and budget.over():
+                print(f"SHORT: no time was left for the part {part}; give more --minutes, or name it with --only")
+                continue
+            for table in tables_of(part, args, calibration, progress, budget.until(part)):
                 tables.append((part, table))
                 table.measure()
     except Failed as failure:
@@ -487,6 +523,11 @@ def main(argv):
               f"{c['spawn_in_batch_us']:.0f} us each; fixed loop {min(fixed):.0f}-{max(fixed):.0f} ms")
     for kind, table in tables:
         results.setdefault(kind, []).append(table.report())
+    results["side_by_side"] = side_by_side(results)
+    if results["side_by_side"]:
+        print("\nSide by side: times as fast as the peer (Open MPI where no other is named), geometric means")
+        for what, ratio in results["side_by_side"]:
+            print(f"  {ratio:6.2f}  {what}")
     results["seconds"] = time.monotonic() - started
     results["failures"] = failures
     print(f"\nTook {results['seconds']:.0f} s")

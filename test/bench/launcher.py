@@ -11,6 +11,7 @@ import time
 
 import openmpi
 import processes
+from budget import there_and_back
 from processes import Failed
 
 LOG_WORKERS = 8
@@ -18,13 +19,6 @@ LOG_LINE = 100  # bytes, by log_writer
 FOOTPRINT_WORKERS = (2, 512)
 INIT = ("from horovod.common.basics import HorovodBasics; "
         "h = HorovodBasics(); h.init(); h.shutdown()")
-
-
-def there_and_back(names, runs):
-    """A B C C B A, so often that each comes `runs` times, after one of each to warm up."""
-    order = [*names, *reversed(names)]
-    return [(name, None) for name in names] + [
-        (order[run % len(order)], run // len(names)) for run in range(runs * len(names))]
 
 
 def spread(values):
@@ -46,20 +40,21 @@ def span(values, digits=2):
 class PythonStart:
     """N Python workers that join and leave, beside as many bare interpreters that a tiny starter starts at once."""
 
-    def __init__(self, args, progress):
-        self.args, self.progress, self.rows = args, progress, []
+    def __init__(self, args, progress, until):
+        self.args, self.progress, self.until, self.rows = args, progress, until, []
 
     def measure(self):
-        for ranks in (2, 8):
+        for rows_left, ranks in ((2, 2), (1, 8)):
+            until = time.monotonic() + (self.until - time.monotonic()) / rows_left
             python, hvdrun = self.args.python, [f"{self.args.bin_dir}/hvdrun", "-np", str(ranks)]
-            self._row(ranks, {"ours": [*hvdrun, python, "-c", INIT],
-                              "bare": [f"{self.args.bench_dir}/start_all", str(ranks), python, "-c", "pass"],
-                              "pass": [*hvdrun, python, "-c", "pass"]})
+            self._row(ranks, until, {"ours": [*hvdrun, python, "-c", INIT],
+                                     "bare": [f"{self.args.bench_dir}/start_all", str(ranks), python, "-c", "pass"],
+                                     "pass": [*hvdrun, python, "-c", "pass"]})
 
-    def _row(self, ranks, commands):
+    def _row(self, ranks, until, commands):
         times = {name: [] for name in commands}
         hangs = 0
-        for name, run in there_and_back(commands, self.args.starts):
+        for name, run in there_and_back(commands, self.args.starts, until):
             self.progress.say(f"Python workers x {ranks}, run {run or 0}: {name}")
             outcome = processes.run(commands[name], 4 * self.args.start_deadline, keep_output=False)
             if outcome.code == processes.HUNG:
@@ -69,7 +64,7 @@ class PythonStart:
             elif run is not None:
                 times[name].append(outcome.seconds * 1e3)
         self.rows.append({
-            "ranks": ranks, "hangs": hangs, "load": os.getloadavg()[0],
+            "ranks": ranks, "hangs": hangs, "runs": len(times["ours"]), "load": os.getloadavg()[0],
             "ms": {name: spread(taken) for name, taken in times.items()},
             "ratio": ratios_of(times["ours"], times["bare"]),
             "extra_ms": spread([a - b for a, b in zip(times["ours"], times["bare"])]),
@@ -77,7 +72,8 @@ class PythonStart:
 
     def report(self):
         print(f"\nPython workers, import horovod.common.basics + init + shutdown, beside bare interpreters; "
-              f"{self.args.starts} runs each, interleaved, medians; goal: ours within 1.3 of bare")
+              f"{'/'.join(str(row['runs']) for row in self.rows)} runs each, interleaved, medians; goal: ours within "
+              f"1.3 of bare")
         print(f"  {'workers':>7}  {'ours':>9}  {'bare':>9}  {'ours/bare':>9}  {'range':>11}  {'ours-bare':>10}  "
               f"{'range':>13}  {'hvdrun of pass':>14}  {'/bare':>5}  {'load':>4}  hung")
         for row in self.rows:
@@ -133,14 +129,14 @@ def below(root):
 class Footprint:
     """hvdrun's own processes (driver, warden, agent) while so many workers run, and until their end."""
 
-    def __init__(self, args, progress):
-        self.args, self.progress = args, progress
+    def __init__(self, args, progress, until):
+        self.args, self.progress, self.until = args, progress, until
         self.program, self.worker = f"{args.bin_dir}/hvdrun", shutil.which("cat")
         self.samples = {workers: [] for workers in FOOTPRINT_WORKERS}
         self.load = 0.0
 
     def measure(self):
-        for workers, run in there_and_back(FOOTPRINT_WORKERS, self.args.footprints):
+        for workers, run in there_and_back(FOOTPRINT_WORKERS, self.args.footprints, self.until):
             self.progress.say(f"time and memory of hvdrun's processes: {workers} workers, run {run or 0}")
             sample = self._sample(workers)
             if run is not None:
@@ -212,7 +208,7 @@ class Footprint:
         return sum(last.values())
 
     def report(self):
-        print(f"\nhvdrun's own processes, children excluded, workers that wait and end; {self.args.footprints} runs "
+        print(f"\nhvdrun's own processes, children excluded, workers that wait and end; {len(self.samples[2])} runs "
               f"each, interleaved, medians (range); load {self.load:.1f}; goal: 0.3 ms and 100 kB per worker")
         keys = {"running_ms": "time, all run", "end_ms": "time, whole job", "peak_kb": "VmHWM", "pss_kb": "Pss"}
         print(f"  {'':<15}" + "".join(f"  {f'{w} workers':>28}" for w in FOOTPRINT_WORKERS)
@@ -242,8 +238,8 @@ class Footprint:
 class LogThroughput:
     """Workers that write flat out, through the launcher, into a pipe whose reader checks each line."""
 
-    def __init__(self, args, progress):
-        self.args, self.progress = args, progress
+    def __init__(self, args, progress, until):
+        self.args, self.progress, self.until = args, progress, until
         writer = [f"{args.bench_dir}/log_writer", str(args.log_lines)]
         self.commands = {"ours": ([f"{args.bin_dir}/hvdrun", "-np", str(LOG_WORKERS), *writer], None)}
         if args.peer:
@@ -256,7 +252,7 @@ class LogThroughput:
     def measure(self):
         reader = [f"{self.args.bench_dir}/log_reader", str(LOG_WORKERS), str(self.args.log_lines)]
         size = LOG_WORKERS * self.args.log_lines * LOG_LINE
-        for name, run in there_and_back(self.commands, self.args.logs):
+        for name, run in there_and_back(self.commands, self.args.logs, self.until):
             self.progress.say(f"log throughput, run {run or 0}: {name}")
             command, env = self.commands[name]
             outcome = processes.run([*reader, *command], self.args.log_deadline, env=env)
@@ -283,7 +279,7 @@ class LogThroughput:
                   "hangs": self.hangs, "mb_per_s": {name: spread(rates) for name, rates in self.rates.items()},
                   "ratio": ratios_of(self.rates["ours"], self.rates.get("peer", []))}
         print(f"\nLog throughput, {LOG_WORKERS} workers, {self.args.log_lines} lines of {LOG_LINE} B each, start and "
-              f"end included; {self.args.logs} runs each, interleaved, medians; load {self.load:.1f}; goal: 5x")
+              f"end included; {len(self.rates['ours'])} runs each, interleaved, medians; load {self.load:.1f}; goal: 5x")
         print(f"  {'':<7}  {'MB/s':>7}  {'range':>13}  {'lost':>7}  {'doubled':>7}  {'damaged':>7}  hung "
               f"({self.args.log_deadline:.0f} s) or failed")
         for name, label in (("ours", "hvdrun"), ("peer", "mpirun")):

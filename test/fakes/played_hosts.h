@@ -133,9 +133,8 @@ class PlayedHosts {
       part.call.group = &task->group;
       part.call.result = &part.result;
       if (!part.splits.empty()) part.call.splits = part.splits.data();
-      Result<Offer> offer = backend(rank).Prepare(part.call, &part.state);
-      if (!offer.ok()) return offer.status();
-      part.offer = *offer;
+      Status prepared = backend(rank).Prepare(part.call, &part.state, &part.offer);
+      if (!prepared.ok()) return prepared;
     }
     std::lock_guard lock(mutex_);
     task->round = rounds_[{rank, task->group.id, task->name}]++;

@@ -151,11 +151,10 @@ class ScheduledMembers {
         part.call.group = &members_[m]->group;
         part.call.result = &part.result;
         part.call.splits = part.splits.empty() ? nullptr : part.splits.data();
-        Result<Offer> offer = backend.Prepare(part.call, &part.state);
-        EXPECT_TRUE(offer.ok()) << offer.status().message();
-        if (!offer.ok()) return false;
-        part.offer = *offer;
-        part.payload.assign(offer->payload.begin(), offer->payload.end());
+        Status prepared = backend.Prepare(part.call, &part.state, &part.offer);
+        EXPECT_TRUE(prepared.ok()) << prepared.message();
+        if (!prepared.ok()) return false;
+        part.payload.assign(part.offer.payload.begin(), part.offer.payload.end());
         part.stage = Part::Stage::kPrepared;
         return true;
       }

@@ -18,11 +18,12 @@ class LateBackend final : public Backend {
   Status Viable() const override { return Status::Ok(); }
   Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
-  Result<Offer> Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) override {
+  Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                 Offer* offer) override {
     auto late = std::make_unique<Late>();
     if (random_() % 2 == 0) late->looks = random_() % 6;
     *state = std::move(late);
-    return inner_.Prepare(call, nullptr);
+    return inner_.Prepare(call, nullptr, offer);
   }
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const Contributions& parts) override {

@@ -85,28 +85,29 @@ HostsBackend::~HostsBackend() = default;
 
 // ---- before the members of this host have agreed
 
-Result<Offer> HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) {
+Status HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                             Offer* offer) {
   if (call.group->on_one_host()) {
     std::unique_ptr<OpState> inner;
-    Result<Offer> offer = one_host_.Prepare(call, &inner);
-    if (!offer.ok()) return offer;
+    Status prepared = one_host_.Prepare(call, &inner, offer);
+    if (!prepared.ok()) return prepared;
     if (inner != nullptr) {
       auto op = std::make_unique<OneHostOp>();
       op->state = std::move(inner);
       *state = std::move(op);
     }
-    return offer;
+    return Status::Ok();
   }
   lending_.Collect();
   auto op = std::make_unique<MemberOp>();
-  Offer offer;
-  Status lent = LendInput(call, *op, &offer);
+  *offer = {};
+  Status lent = LendInput(call, *op, offer);
   if (!lent.ok()) {
     Abandon(std::move(op), false);
     return lent;
   }
   *state = std::move(op);
-  return offer;
+  return Status::Ok();
 }
 
 Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op, Offer* offer) {

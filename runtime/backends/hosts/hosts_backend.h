@@ -32,7 +32,8 @@ class HostsBackend final : public Backend {
   Status Viable() const override { return Status::Ok(); }
   Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
-  Result<Offer> Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) override;
+  Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                 Offer* offer) override;
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const Contributions& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;

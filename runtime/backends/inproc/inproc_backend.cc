@@ -124,11 +124,11 @@ void Copy(std::byte* out, const std::byte* in, size_t bytes) {
 
 }  // namespace
 
-Result<Offer> InprocBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*) {
-  Offer offer;
-  offer.payload = {static_cast<const std::byte*>(call.input),
-                   call.input == nullptr ? 0 : call.bytes()};
-  return offer;
+Status InprocBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*, Offer* offer) {
+  *offer = {};
+  offer->payload = {static_cast<const std::byte*>(call.input),
+                    call.input == nullptr ? 0 : call.bytes()};
+  return Status::Ok();
 }
 
 // Where the result goes: `rows` of it, in memory of the caller or made here.

@@ -21,15 +21,14 @@ bool IsExchange(const CollectiveCall& call) {
   }
 }
 
-Offer OfferPayload(const CollectiveCall& call) {
+void OfferPayload(const CollectiveCall& call, Offer* offer) {
   const Group& group = *call.group;
-  Offer offer;
+  *offer = {};
   const bool sends = call.collective == Collective::kAllreduce ||
                      (call.collective == Collective::kBroadcast && call.root == group.local_index);
   if (sends && group.local_size() > 1) {
-    offer.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
+    offer->payload = {static_cast<const std::byte*>(call.input), call.bytes()};
   }
-  return offer;
 }
 
 void ReducePayloads(const CollectiveCall& call, const Contributions& parts) {
@@ -58,15 +57,21 @@ ShmOp& OpOf(OpState* state) { return static_cast<ShmOp&>(*state); }
 
 }  // namespace
 
-Result<Offer> ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state) {
+Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                           Offer* offer) {
   lending_.Collect();
-  if (IsExchange(call)) return OfferPayload(call);
+  if (IsExchange(call)) {
+    OfferPayload(call, offer);
+    return Status::Ok();
+  }
   ShmRoom room{lending_, peer_memory_};
   std::unique_ptr<ShmOp> op =
       call.collective == Collective::kAllreduce ? MakeAllreduceOp(room) : MakePullOp(room);
-  Result<Offer> offer = op->Prepare(call);
-  if (offer.ok()) *state = std::move(op);
-  return offer;
+  Result<Offer> made = op->Prepare(call);
+  if (!made.ok()) return made.status();
+  *offer = *made;
+  *state = std::move(op);
+  return Status::Ok();
 }
 
 Result<bool> ShmBackend::Start(const CollectiveCall& call, OpState* state,

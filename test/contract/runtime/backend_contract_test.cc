@@ -524,7 +524,8 @@ TEST(ShmBackendContract, CountsBeyond32Bits) {
     std::unique_ptr<OpState> states[2];
     Offer offers[2];
     for (uint32_t m = 0; m < 2; ++m) {
-      offers[m] = *members.member(m).backend->Prepare(call(m, collective), &states[m]);
+      Backend& backend = *members.member(m).backend;
+      EXPECT_TRUE(backend.Prepare(call(m, collective), &states[m], &offers[m]).ok());
     }
     bool done[2];
     for (uint32_t m = 0; m < 2; ++m) {

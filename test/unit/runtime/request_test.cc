@@ -222,6 +222,66 @@ TEST(Details, DescribeTheirRequest) {
   EXPECT_FALSE(Describes(detail, other, 4));
 }
 
+// What a detail does not say may be wrong in a request that it describes.
+TEST(CheckRepeated, SaysWhatCheckRequestSaysOfARequestThatIsDescribed) {
+  const std::vector<int64_t> nine{9}, eight{8}, twos{2, 2, 2, 2}, three{2, 2, 2};
+  for (auto collective : {Collective::kAllreduce, Collective::kAllgather, Collective::kAlltoall}) {
+    RequestSpec first = Good(collective);
+    first.tensor.shape = collective == Collective::kAlltoall ? nine : kShape;
+    if (collective == Collective::kAlltoall) first.splits = twos;
+    ASSERT_TRUE(Check(first).ok());
+    const Detail detail = DetailOf(first, 4);
+    int described = 0, refused = 0;
+    for (const auto& splits : {first.splits, std::span<const int64_t>(), std::span(three)}) {
+      for (const void* input :
+           {static_cast<const void*>(memory), static_cast<const void*>(nullptr)}) {
+        for (void* output : {static_cast<void*>(memory), static_cast<void*>(nullptr)}) {
+          RequestSpec again = first;
+          again.splits = splits;
+          again.tensor.input = input;
+          again.tensor.output = output;
+          if (!Describes(detail, again, 4)) continue;
+          const Status checked = Check(again);
+          const Status repeated = CheckRepeated(again, GroupOfFour());
+          EXPECT_EQ(repeated.message(), checked.message());
+          ++described;
+          refused += checked.ok() ? 0 : 1;
+        }
+      }
+    }
+    EXPECT_GT(refused, 0);
+    EXPECT_GT(described, refused);
+  }
+}
+
+TEST(CallsOf, ADetailIsAllButTheMemory) {
+  Group group = GroupOfFour();
+  group.ranks = {0, 2, 4, 6};
+  RequestSpec spec = Good(Collective::kBroadcast);
+  spec.root = 4;
+  std::vector<CollectiveCall> calls = CallsOf(DetailOf(spec, 4), group);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].root, 2u);
+  EXPECT_EQ(calls[0].count, 6u);
+  EXPECT_EQ(calls[0].rows, 2);
+  EXPECT_EQ(calls[0].row_count, 3u);
+  EXPECT_EQ(calls[0].group, &group);
+  spec = Good(Collective::kAddProcessSet);
+  calls = CallsOf(DetailOf(spec, 4), group);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].collective, Collective::kBarrier);
+  spec = Good();
+  const TensorSpec two[] = {spec.tensor, {DType::kInt64, memory, memory, {}}};
+  spec.group = two;
+  spec.prescale = 2;
+  calls = CallsOf(DetailOf(spec, 4), group);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[1].dtype, DType::kInt64);
+  EXPECT_EQ(calls[1].count, 1u);
+  EXPECT_EQ(calls[1].rows, 0);
+  EXPECT_EQ(calls[1].prescale, 2);
+}
+
 TEST(Details, EveryPieceOfAMessageIsRefused) {
   std::string bytes = EncodeDetail(Unusual(), "name");
   Detail detail;

@@ -277,11 +277,12 @@ class Request(object):
     the unnamed collectives of the process. parts: (dtype, shape) of each tensor; more than one make a group.
     """
 
-    __slots__ = ('_tensors', '_shapes', '_splits', '_request', '_request_ref', '_handle', '_handle_ref')
+    __slots__ = ('_tensors', '_first', '_shapes', '_splits', '_request', '_request_ref', '_handle', '_handle_ref')
 
     def __init__(self, collective, name, parts, reduce_op=SUM, root_rank=0, process_set=0, prescale=1.0,
                  postscale=1.0, splits=None):
         self._tensors = tensors = (_Tensor * len(parts))() if parts else None
+        self._first = tensors[0] if parts else None
         self._shapes = []
         for index, (dtype, shape) in enumerate(parts):
             ndim = len(shape)
@@ -312,16 +313,15 @@ class Request(object):
         """Starts the collective and gives its handle. addresses: those of input and output of each tensor in turn;
         an output of None leaves it to the runtime to make the memory. The memory must live until the handle is done.
         """
-        if addresses:
+        if len(addresses) == 2:
+            tensor = self._first
+            tensor.input, tensor.output = addresses
+        else:
             tensors = self._tensors
-            if len(addresses) == 2:
-                tensor = tensors[0]
-                tensor.input, tensor.output = addresses
-            else:
-                for index in range(0, len(addresses), 2):
-                    tensor = tensors[index // 2]
-                    tensor.input = addresses[index]
-                    tensor.output = addresses[index + 1]
+            for index in range(0, len(addresses), 2):
+                tensor = tensors[index // 2]
+                tensor.input = addresses[index]
+                tensor.output = addresses[index + 1]
         status = _lib.hvd_submit(self._request_ref, self._handle_ref)
         if status != OK:
             raise error(status)
@@ -348,6 +348,38 @@ def wait(handle):
             return error(status)
 
 
+class _ResultRoom(object):
+    """Where the runtime writes a result."""
+
+    __slots__ = ('_outputs', '_splits', '_result', 'each', 'ref')
+
+    def __init__(self, output_count, splits_count):
+        self._outputs = outputs = (_Output * max(output_count, 1))()
+        for output in outputs:
+            output.struct_size = ctypes.sizeof(_Output)
+        self.each = tuple([(outputs[index], outputs[index].shape) for index in range(output_count)])
+        self._splits = (_int64 * max(splits_count, 1))()
+        self._result = _Result(ctypes.sizeof(_Result), 0, ctypes.addressof(outputs), ctypes.addressof(self._splits))
+        self.ref = ctypes.byref(self._result)
+
+    def empty(self, output_count, splits_count):
+        result = self._result
+        result.output_count = output_count
+        result.received_splits_count = splits_count
+        result.last_joined_rank = -1
+
+    def splits(self, count):
+        return self._splits[:count]
+
+    def last_joined_rank(self):
+        return self._result.last_joined_rank
+
+
+_KEPT_OUTPUTS = 16
+# (output_count, splits_count) -> rooms that nobody uses now, of few outputs
+_rooms = {}
+
+
 class Outcome(object):
     """What a finished collective gave beside the bytes in the caller's memory."""
 
@@ -357,19 +389,21 @@ class Outcome(object):
 def wait_result(handle, output_count=0, splits_count=0):
     """wait() that also gives the result. outputs: (address, rows) of each; memory at an address is the caller's, and
     has to go back by hvd_free; it is None when there is not one element."""
-    outputs = (_Output * max(output_count, 1))()
-    for output in outputs:
-        output.struct_size = ctypes.sizeof(_Output)
-    splits = (_int64 * max(splits_count, 1))()
-    result = _Result(ctypes.sizeof(_Result), output_count, ctypes.addressof(outputs), ctypes.addressof(splits),
-                     splits_count, -1)
-    outcome = Outcome()
+    idle = _rooms.setdefault((output_count, splits_count), []) if output_count <= _KEPT_OUTPUTS else []
+    try:
+        room = idle.pop()
+    except IndexError:
+        room = _ResultRoom(output_count, splits_count)
+    room.empty(output_count, splits_count)
+    hvd_wait_result = _lib.hvd_wait_result
     while True:
-        status = _lib.hvd_wait_result(handle, WAIT_SLICE_MS, ctypes.byref(result))
+        status = hvd_wait_result(handle, WAIT_SLICE_MS, room.ref)
         if status != IN_PROGRESS:
             break
+    outcome = Outcome()
     outcome.error = None if status == OK else error(status)
-    outcome.outputs = [(output.data, output.shape[0]) for output in outputs[:output_count]]
-    outcome.received_splits = splits[:splits_count]
-    outcome.last_joined_rank = result.last_joined_rank
+    outcome.outputs = [(output.data, shape[0]) for output, shape in room.each]
+    outcome.received_splits = room.splits(splits_count)
+    outcome.last_joined_rank = room.last_joined_rank()
+    idle.append(room)
     return outcome

@@ -108,20 +108,23 @@ class Operations(object):
         framework = self._framework
         tensor, dtype = framework.check(operation, tensor, in_place)
         output = tensor if in_place else framework.empty_like(tensor)
-        # Describing takes longer than submitting, so descriptions are kept for the next call; nobody else has one
-        # while it is out of the dictionary.
         key = (collective, name, op, root_rank, process_set_id(process_set), prescale, postscale, dtype, tensor.shape)
-        requests = self._requests
-        request = requests.pop(key, None)
+        request = self._requests.pop(key, None)
         if request is None:
             request = _library.Request(collective, full_name(operation, name), ((dtype, tensor.shape),), op, root_rank,
                                        key[4], prescale, postscale)
-            if len(requests) >= _KEPT_REQUESTS:
-                requests.clear()
         handle = request.submit(framework.address(tensor), framework.address(output))
         self.pending[handle] = (output, tensor)
-        requests[key] = request
+        self._keep(key, request)
         return handle
+
+    def _keep(self, key, request):
+        """Describing takes longer than submitting, so descriptions are kept for the next call; nobody else has one while
+        it is out of the dictionary."""
+        requests = self._requests
+        if len(requests) >= _KEPT_REQUESTS:
+            requests.clear()
+        requests[key] = request
 
     def allgather_async(self, tensor, name, process_set):
         return self._made(_library.ALLGATHER, 'allgather', tensor, name, process_set)
@@ -145,10 +148,15 @@ class Operations(object):
               splits_count=0):
         framework = self._framework
         tensor, dtype = framework.check(operation, tensor, False)
-        request = _library.Request(collective, full_name(operation, name), ((dtype, tensor.shape),), op, 0,
-                                   process_set_id(process_set), prescale, postscale, splits)
+        key = (collective, name, op, process_set_id(process_set), prescale, postscale, dtype, tensor.shape,
+               None if splits is None else tuple(splits))
+        request = self._requests.pop(key, None)
+        if request is None:
+            request = _library.Request(collective, full_name(operation, name), ((dtype, tensor.shape),), op, 0, key[3],
+                                       prescale, postscale, splits)
         handle = request.submit(framework.address(tensor), None)
-        self.pending[handle] = _Pending([tensor], splits_count)
+        self.pending[handle] = _Pending((tensor,), splits_count)
+        self._keep(key, request)
         return handle
 
     # ---- groups
@@ -156,14 +164,15 @@ class Operations(object):
     def grouped_allreduce_async(self, tensors, in_place, name, op, prescale_factor, postscale_factor, process_set):
         check_op(op)
         framework = self._framework
-        request, tensors = self._group(_library.ALLREDUCE, 'allreduce', tensors, in_place, name, process_set, op,
-                                       prescale_factor, postscale_factor)
+        key, request, tensors = self._group(_library.ALLREDUCE, 'allreduce', tensors, in_place, name, process_set, op,
+                                            prescale_factor, postscale_factor)
         outputs = tensors if in_place else [framework.empty_like(tensor) for tensor in tensors]
         addresses = []
         for tensor, output in zip(tensors, outputs):
             addresses += (framework.address(tensor), framework.address(output))
         handle = request.submit(*addresses)
         self.pending[handle] = (outputs, tensors)
+        self._keep(key, request)
         return handle
 
     def grouped_allgather_async(self, tensors, name, process_set):
@@ -175,31 +184,40 @@ class Operations(object):
                                   prescale_factor, postscale_factor)
 
     def _grouped_made(self, collective, operation, tensors, name, process_set, op=0, prescale=1.0, postscale=1.0):
-        request, tensors = self._group(collective, operation, tensors, False, name, process_set, op, prescale,
-                                       postscale)
+        key, request, tensors = self._group(collective, operation, tensors, False, name, process_set, op, prescale,
+                                            postscale)
         addresses = []
         for tensor in tensors:
             addresses += (self._framework.address(tensor), None)
         handle = request.submit(*addresses)
         self.pending[handle] = _Pending(tensors, grouped=True)
+        self._keep(key, request)
         return handle
 
     def _group(self, collective, operation, tensors, in_place, name, process_set, op, prescale, postscale):
-        """A request for all of them under one name, and the tensors to use."""
+        """A request for all of them under one name, with the key to keep it by, and the tensors to use."""
         checked = [self._framework.check('grouped_' + operation, tensor, in_place) for tensor in tensors]
         if not checked:
             raise ValueError('hvd.grouped_{} takes at least one tensor, but was given an empty list.'
                              .format(operation))
-        request = _library.Request(collective, full_name('grouped_' + operation, name),
-                                   [(dtype, tensor.shape) for tensor, dtype in checked], op, 0,
-                                   process_set_id(process_set), prescale, postscale)
-        return request, [tensor for tensor, _ in checked]
+        parts = tuple([(dtype, tensor.shape) for tensor, dtype in checked])
+        key = (collective, name, op, process_set_id(process_set), prescale, postscale, parts)
+        request = self._requests.pop(key, None)
+        if request is None:
+            request = _library.Request(collective, full_name('grouped_' + operation, name), parts, op, 0, key[3],
+                                       prescale, postscale)
+        return key, request, [tensor for tensor, _ in checked]
 
     # ---- without tensors
 
     def barrier(self, process_set):
-        request = _library.Request(_library.BARRIER, None, (), process_set=process_set_id(process_set))
-        error = _library.wait(request.submit())
+        key = (_library.BARRIER, process_set_id(process_set))
+        request = self._requests.pop(key, None)
+        if request is None:
+            request = _library.Request(_library.BARRIER, None, (), process_set=key[1])
+        handle = request.submit()
+        self._keep(key, request)
+        error = _library.wait(handle)
         if error is not None:
             raise error
 

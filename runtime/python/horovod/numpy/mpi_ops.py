@@ -29,6 +29,7 @@ _DTYPES = {
     'float8_e4m3fn': _library.FLOAT8_E4M3,
     'float8_e5m2': _library.FLOAT8_E5M2,
 }
+_codes = {}  # dtype -> code, since names of types are made anew each time
 
 
 class _Numpy(_common_operations.Framework):
@@ -42,7 +43,11 @@ class _Numpy(_common_operations.Framework):
                                  'one.'.format(operation))
         else:
             tensor = numpy.asarray(tensor, order='C')
-        dtype = _DTYPES.get(tensor.dtype.name) if tensor.dtype.isnative else None
+        dtype = _codes.get(tensor.dtype)
+        if dtype is None and tensor.dtype.isnative:
+            dtype = _DTYPES.get(tensor.dtype.name)
+            if dtype is not None:
+                _codes[tensor.dtype] = dtype
         if dtype is None:
             raise ValueError('Tensor type {} is not supported by hvd.{}.'.format(tensor.dtype, operation))
         return tensor, dtype

@@ -102,11 +102,13 @@ class _Torch(_common_operations.Framework):
         return bytes_of_row
 
     def from_memory(self, tensor, buffer, rows):
-        shape = (rows,) + tuple(tensor.shape[1:])
+        rest = tensor.shape[1:]
         if buffer is None:
-            return torch.empty(shape, dtype=tensor.dtype)
+            return torch.empty((rows,) + tuple(rest), dtype=tensor.dtype)
+        if not rest:
+            return torch.frombuffer(buffer, dtype=tensor.dtype, count=rows)
         count = rows * self.bytes_of_row(tensor) // tensor.element_size()
-        return torch.frombuffer(buffer, dtype=tensor.dtype, count=count).view(shape)
+        return torch.frombuffer(buffer, dtype=tensor.dtype, count=count).view((rows,) + tuple(rest))
 
     def splits_from(self, splits):
         if isinstance(splits, torch.Tensor):
@@ -132,7 +134,10 @@ def _check_has_gpu():
 
 
 def _wants_gradient(*tensors):
-    return torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in tensors)
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad:
+            return torch.is_grad_enabled()
+    return False
 
 
 # Newer releases want to be told; the indices come from sparse tensors.
