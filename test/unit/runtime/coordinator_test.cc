@@ -297,6 +297,20 @@ TEST_F(CoordinatorTest, AJoinAfterARankHasLeftFailsLikeOneBefore) {
   EXPECT_THAT(EndIn(after).status.message(), HasSubstr("rank 2 left the world"));
 }
 
+TEST_F(CoordinatorTest, WhatWaitsForItsOwnRankSaysSoWhenThatLeaves) {
+  Make({0, 1, 2});
+  Say(1, Ready(1, "x"));
+  ReadyWords others = Ready(2, "y");
+  others.ranks = {1, 2};
+  Say(1, others);
+  Answers answers;
+  coordinator_->Close("the coordinator left", &answers);
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_THAT(EndIn(answers, 0).status.message(),
+              HasSubstr("rank 0 left the world before it took part in 'x'"));
+  EXPECT_EQ(EndIn(answers, 1).status.message(), "the coordinator left");
+}
+
 TEST_F(CoordinatorTest, TellsLeadersWhomTheyWaitFor) {
   constexpr Duration kLong = std::chrono::seconds(30);
   Make({0, 1, 2, 2}, {.stall_warning = Duration(0), .tell_awaited = kLong});
