@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "runtime/backends/hosts/crossing.h"
@@ -145,15 +146,18 @@ bool Conductor::TakeOrders() {
     outbox.swap(outbox_);
     leaving = leaving_;
   }
+  // What is posted before what was said about it: a withdrawal may be of an operation that was posted just now.
+  std::vector<Words> to_say;
   for (OpPointer& op : posted) {
     Words words = op->ready;
     if (op->ready.collective == Collective::kJoin && op->ready.failure.ok()) {
       words = JoinWords{op->ready.ticket, op->last_here};
     }
     tickets_[op->ready.ticket] = std::move(op);
-    outbox.push_back(std::move(words));
+    to_say.push_back(std::move(words));
   }
-  for (Words& words : outbox) {
+  std::move(outbox.begin(), outbox.end(), std::back_inserter(to_say));
+  for (Words& words : to_say) {
     if (Status said = SayToCoordinator(std::move(words)); !said.ok()) {
       Die(said);
       over_ = true;
