@@ -388,8 +388,9 @@ void SimWorld::CheckOutputs(uint32_t number, const Flight& flight, const Operati
       }
     }
     if (output != expected) {
-      return Fail("rank " + std::to_string(number) + ": '" + op.name +
-                  "' gave a wrong result in tensor " + std::to_string(t));
+      return Fail("rank " + std::to_string(number) + ": " + TextOf(op) +
+                  " gave a wrong result in tensor " + std::to_string(t) +
+                  (victim_ ? "; rank " + std::to_string(*victim_) + " has left" : ""));
     }
   }
   if (op.collective != Collective::kAlltoall) return;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "runtime/backends/hosts/crossing.h"
@@ -71,6 +70,8 @@ uint64_t Conductor::Post(std::shared_ptr<LeaderOp> op) {
     ticket = op->ready.ticket = next_ticket_++;
     if (closed.ok()) {
       StartThreads();
+      const bool joins = op->ready.collective == Collective::kJoin && op->ready.failure.ok();
+      outbox_.push_back(joins ? Words(JoinWords{ticket, op->last_here}) : Words(op->ready));
       posted_.push_back(std::move(op));
     }
   }
@@ -146,18 +147,8 @@ bool Conductor::TakeOrders() {
     outbox.swap(outbox_);
     leaving = leaving_;
   }
-  // What is posted before what was said about it: a withdrawal may be of an operation that was posted just now.
-  std::vector<Words> to_say;
-  for (OpPointer& op : posted) {
-    Words words = op->ready;
-    if (op->ready.collective == Collective::kJoin && op->ready.failure.ok()) {
-      words = JoinWords{op->ready.ticket, op->last_here};
-    }
-    tickets_[op->ready.ticket] = std::move(op);
-    to_say.push_back(std::move(words));
-  }
-  std::move(outbox.begin(), outbox.end(), std::back_inserter(to_say));
-  for (Words& words : to_say) {
+  for (OpPointer& op : posted) tickets_[op->ready.ticket] = std::move(op);
+  for (Words& words : outbox) {
     if (Status said = SayToCoordinator(std::move(words)); !said.ok()) {
       Die(said);
       over_ = true;
