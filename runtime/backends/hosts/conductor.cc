@@ -70,6 +70,8 @@ uint64_t Conductor::Post(std::shared_ptr<LeaderOp> op) {
     ticket = op->ready.ticket = next_ticket_++;
     if (closed.ok()) {
       StartThreads();
+      const bool joins = op->ready.collective == Collective::kJoin && op->ready.failure.ok();
+      outbox_.push_back(joins ? Words(JoinWords{ticket, op->last_here}) : Words(op->ready));
       posted_.push_back(std::move(op));
     }
   }
@@ -156,14 +158,7 @@ bool Conductor::TakeOrders() {
     outbox.swap(outbox_);
     leaving = leaving_;
   }
-  for (OpPointer& op : posted) {
-    Words words = op->ready;
-    if (op->ready.collective == Collective::kJoin && op->ready.failure.ok()) {
-      words = JoinWords{op->ready.ticket, op->last_here};
-    }
-    tickets_[op->ready.ticket] = std::move(op);
-    outbox.push_back(std::move(words));
-  }
+  for (OpPointer& op : posted) tickets_[op->ready.ticket] = std::move(op);
   for (Words& words : outbox) {
     if (Status said = SayToCoordinator(std::move(words)); !said.ok()) {
       Die(said);

@@ -108,7 +108,7 @@ class Conductor {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<OpPointer> posted_;
-  std::deque<Words> outbox_;  // to the coordinator
+  std::deque<Words> outbox_;  // to the coordinator, in the order of what happened
   std::deque<Batch> batches_;
   uint64_t next_ticket_ = 1;
   Status closed_;          // not ok: no operation goes to other hosts any more

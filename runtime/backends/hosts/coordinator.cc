@@ -334,8 +334,15 @@ void Coordinator::Close(const std::string& why, Answers* answers) {
     for (const Ready& ready : lane.held) Fail(ready.entry, Aborted(why), answers);
     lane.held.clear();
   }
+  // Rank 0 is a member like others where it is one, and does not take part any more.
   for (const auto& [key, rounds] : waiting_) {
-    for (const Entry& entry : rounds) Fail(entry, Aborted(why), answers);
+    for (const Entry& entry : rounds) {
+      const bool member = entry.ranks[0] == map_.rank;
+      const std::vector<uint32_t> missing = MissingRanks(entry);
+      const bool awaited = member && !missing.empty() && missing[0] == map_.rank;
+      const std::string& name = std::get<std::string>(key);
+      Fail(entry, awaited ? LeftBefore(map_.rank, name) : Aborted(why), answers);
+    }
   }
   for (auto [rank, ticket] : joined_) {
     answers->push_back({rank, EndWords{ticket, Aborted(why), 0}});

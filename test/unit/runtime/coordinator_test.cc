@@ -255,7 +255,7 @@ TEST_F(CoordinatorTest, ClosingFailsWhatIsPending) {
   Answers answers;
   coordinator_->Close("rank 0 left", &answers);
   ASSERT_EQ(answers.size(), 2u);
-  EXPECT_EQ(EndIn(answers).status.message(), "rank 0 left");
+  EXPECT_EQ(EndIn(answers).status.code(), Code::kAborted);
   EXPECT_EQ(std::get<FarewellWords>(answers[1].words).why, "rank 0 left");
 }
 
@@ -295,6 +295,20 @@ TEST_F(CoordinatorTest, AJoinAfterARankHasLeftFailsLikeOneBefore) {
   EXPECT_EQ(after[0].to, 1u);
   EXPECT_EQ(EndIn(after).status.message(), EndIn(before, 1).status.message());
   EXPECT_THAT(EndIn(after).status.message(), HasSubstr("rank 2 left the world"));
+}
+
+TEST_F(CoordinatorTest, WhatWaitsForItsOwnRankSaysSoWhenThatLeaves) {
+  Make({0, 1, 2});
+  Say(1, Ready(1, "x"));
+  ReadyWords others = Ready(2, "y");
+  others.ranks = {1, 2};
+  Say(1, others);
+  Answers answers;
+  coordinator_->Close("the coordinator left", &answers);
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_THAT(EndIn(answers, 0).status.message(),
+              HasSubstr("rank 0 left the world before it took part in 'x'"));
+  EXPECT_EQ(EndIn(answers, 1).status.message(), "the coordinator left");
 }
 
 TEST_F(CoordinatorTest, TellsLeadersWhomTheyWaitFor) {
