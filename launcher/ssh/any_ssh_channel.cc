@@ -1,7 +1,6 @@
 #include "launcher/ssh/any_ssh_channel.h"
 
 #include <asio/post.hpp>
-#include <optional>
 #include <utility>
 
 #include "launcher/ssh/ssh_facts.h"
@@ -49,8 +48,9 @@ class AnySshChannel::Choice final : public ChannelObserver,
   }
 
   void OnStage(ChannelStage stage) override {
-    if (observer_ != nullptr && (!last_stage_ || *last_stage_ != stage)) observer_->OnStage(stage);
-    last_stage_ = stage;
+    // Asking for the configuration has begun it already.
+    bool begun = stage == ChannelStage::kResolve && std::exchange(resolving_, true);
+    if (observer_ != nullptr && !begun) observer_->OnStage(stage);
   }
   void OnBytes(std::string_view bytes) override {
     if (observer_ != nullptr) observer_->OnBytes(bytes);
@@ -101,8 +101,7 @@ class AnySshChannel::Choice final : public ChannelObserver,
   ChannelObserver* observer_ = nullptr;
   std::unique_ptr<HostChannel> inner_;
   SshChannel* libssh2_ = nullptr;  // inner_, while it is one
-  std::optional<ChannelStage> last_stage_;
-  bool closed_ = false, over_ = false, want_writable_ = false;
+  bool resolving_ = false, closed_ = false, over_ = false, want_writable_ = false;
 };
 
 AnySshChannel::AnySshChannel(std::shared_ptr<SshHub> hub, SshHost host, std::string command,
