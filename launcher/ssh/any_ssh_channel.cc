@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// Outlives the channel while the answer of ssh -G is on its way.
+// Outlives the channel while something of it is in the queue.
 class AnySshChannel::Choice final : public ChannelObserver,
                                     public std::enable_shared_from_this<Choice> {
  public:
@@ -23,8 +23,8 @@ class AnySshChannel::Choice final : public ChannelObserver,
   void Open(ChannelObserver& observer) {
     observer_ = &observer;
     OnStage(ChannelStage::kResolve);
-    AskSshConfig(hub_, host_, [self = shared_from_this()](Result<SshConfig> config) {
-      self->Choose(std::move(config));
+    AskSshConfig(hub_, host_, [weak = weak_from_this()](Result<SshConfig> config) {
+      if (auto self = weak.lock()) self->Choose(std::move(config));
     });
   }
   size_t Write(std::string_view bytes) {

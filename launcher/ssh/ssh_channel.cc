@@ -90,6 +90,7 @@ class SshChannel::Way : public std::enable_shared_from_this<Way> {
   void Abort(std::string reason);
   void Forget() {
     observer_ = nullptr;
+    if (!over_) LeaveGate();  // also where the io_context does not run any more
     Abort("its channel is gone");
   }
   const std::string& ssh_might() const { return ssh_might_; }
@@ -277,9 +278,9 @@ asio::awaitable<bool> SshChannel::Way::Resolve() {
   if (!ProxyCommand(config(), "").empty()) co_return !aborted_;  // the proxy does
   auto result = std::make_shared<std::optional<LookupResult>>();
   hub_->names().Find(config().hostname, config().port, FamilyOf(config().address_family),
-                     [self = shared_from_this(), result](LookupResult found) {
+                     [weak = weak_from_this(), result](LookupResult found) {
                        *result = std::move(found);
-                       self->Wake();
+                       if (auto self = weak.lock()) self->Wake();
                      });
   if (!co_await Until([&] { return result->has_value(); })) co_return false;
   addresses_ = std::move((*result)->addresses);
@@ -352,7 +353,9 @@ asio::awaitable<UniqueFd> SshChannel::Way::ConnectTo(const FoundAddress& address
 asio::awaitable<bool> SshChannel::Way::EnterGate(const std::string& address) {
   gate_ = address;
   may_enter_ = false;
-  ticket_ = hub_->EnterGate(address, [self = shared_from_this()] {
+  ticket_ = hub_->EnterGate(address, [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (!self) return;
     self->may_enter_ = true;
     self->Wake();
   });
@@ -367,11 +370,13 @@ void SshChannel::Way::LeaveGate() {
 }
 
 bool SshChannel::Way::StartProxy() {
-  proxy_ = std::make_shared<SshProgram>(hub_);
+  proxy_ = std::make_shared<SshProgram>(*hub_);
   place_.through = config().proxy_command.empty() ? "jump host " + config().proxy_jump
                                                   : "ProxyCommand " + config().proxy_command;
   Status started = proxy_->Start(ProxyCommand(config(), request_.config_file),
-                                 [self = shared_from_this()](int) { self->Wake(); });
+                                 [weak = weak_from_this()](const SshProgram&, int) {
+                                   if (auto self = weak.lock()) self->Wake();
+                                 });
   if (!started.ok()) return Fail("the way to it cannot be started: " + started.message());
   Attach(proxy_->TakeSocket());
   return true;
