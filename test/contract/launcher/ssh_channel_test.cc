@@ -14,6 +14,10 @@
 #include "launcher/ssh/any_ssh_channel.h"
 #include "test/contract/launcher/sshd_rig.h"
 
+// libssh2 1.10 loses a buffer of 51 bytes when a session ends in the middle of a key exchange.
+extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:kex_method_\n"; }
+
 namespace hvd {
 namespace {
 
