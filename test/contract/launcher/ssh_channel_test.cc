@@ -120,9 +120,12 @@ TEST_P(SshKeyTest, LogsInWithTheAgent) {
   SshdRig& sshd = Server();
   std::string socket = sshd.Path("agent");
   pid_t agent = SshdRig::Spawn({"ssh-agent", "-D", "-a", socket});
-  while (!std::filesystem::exists(socket)) ::usleep(1000);
   ::setenv("SSH_AUTH_SOCK", socket.c_str(), 1);
-  SshdRig::Run({"ssh-add", "-q", sshd.Path("id_" + GetParam())});
+  // The socket is there a little before anybody listens.
+  TimePoint deadline = SteadyNow() + kDeadline;
+  while (SshdRig::Run({"ssh-add", "-q", sshd.Path("id_" + GetParam())}) != 0 &&
+         SteadyNow() < deadline)
+    ::usleep(1000);
   ::unsetenv("SSH_AUTH_SOCK");
   SshConfig config = sshd.Config({});
   config.identities_only = false;
