@@ -1,7 +1,6 @@
 #include "launcher/ssh/any_ssh_channel.h"
 
 #include <asio/post.hpp>
-#include <optional>
 #include <utility>
 
 #include "launcher/ssh/ssh_facts.h"
@@ -9,7 +8,7 @@
 
 namespace hvd {
 
-// Outlives the channel while the answer of ssh -G is on its way.
+// Outlives the channel while something of it is in the queue.
 class AnySshChannel::Choice final : public ChannelObserver,
                                     public std::enable_shared_from_this<Choice> {
  public:
@@ -24,8 +23,8 @@ class AnySshChannel::Choice final : public ChannelObserver,
   void Open(ChannelObserver& observer) {
     observer_ = &observer;
     OnStage(ChannelStage::kResolve);
-    AskSshConfig(hub_, host_, [self = shared_from_this()](Result<SshConfig> config) {
-      self->Choose(std::move(config));
+    AskSshConfig(hub_, host_, [weak = weak_from_this()](Result<SshConfig> config) {
+      if (auto self = weak.lock()) self->Choose(std::move(config));
     });
   }
   size_t Write(std::string_view bytes) {
@@ -49,8 +48,9 @@ class AnySshChannel::Choice final : public ChannelObserver,
   }
 
   void OnStage(ChannelStage stage) override {
-    if (observer_ != nullptr && (!last_stage_ || *last_stage_ != stage)) observer_->OnStage(stage);
-    last_stage_ = stage;
+    // Asking for the configuration has begun it already.
+    bool begun = stage == ChannelStage::kResolve && std::exchange(resolving_, true);
+    if (observer_ != nullptr && !begun) observer_->OnStage(stage);
   }
   void OnBytes(std::string_view bytes) override {
     if (observer_ != nullptr) observer_->OnBytes(bytes);
@@ -101,8 +101,7 @@ class AnySshChannel::Choice final : public ChannelObserver,
   ChannelObserver* observer_ = nullptr;
   std::unique_ptr<HostChannel> inner_;
   SshChannel* libssh2_ = nullptr;  // inner_, while it is one
-  std::optional<ChannelStage> last_stage_;
-  bool closed_ = false, over_ = false, want_writable_ = false;
+  bool resolving_ = false, closed_ = false, over_ = false, want_writable_ = false;
 };
 
 AnySshChannel::AnySshChannel(std::shared_ptr<SshHub> hub, SshHost host, std::string command,

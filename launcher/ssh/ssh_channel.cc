@@ -31,10 +31,13 @@
 namespace hvd {
 namespace {
 
+using std::chrono::seconds;
 using Step = SshSession::Step;
 
 constexpr auto kCloseLimit = std::chrono::seconds(4);
-constexpr auto kConnectLimit = std::chrono::seconds(10);
+// For an address that is not the last one: one that drops everything must not take the time of the others.
+constexpr Duration kConnectLimit = std::chrono::seconds(3);
+constexpr Duration kInLine = seconds(3);
 constexpr auto kBetweenAttempts = std::chrono::seconds(1);
 constexpr auto kProxyWords = std::chrono::seconds(2);
 constexpr auto kKeepAlive = std::chrono::seconds(15);
@@ -56,6 +59,10 @@ void SetOptions(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeSeconds, sizeof kProbeSeconds);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof user_timeout);
+}
+
+TimePoint After(Duration limit) {
+  return limit == SshRequest::kNoLimit ? TimePoint::max() : SteadyNow() + limit;
 }
 
 int64_t SecondsIn(Duration duration) {
@@ -83,6 +90,7 @@ class SshChannel::Way : public std::enable_shared_from_this<Way> {
   void Abort(std::string reason);
   void Forget() {
     observer_ = nullptr;
+    if (!over_) LeaveGate();  // also where the io_context does not run any more
     Abort("its channel is gone");
   }
   const std::string& ssh_might() const { return ssh_might_; }
@@ -205,7 +213,7 @@ bool SshChannel::Way::Fail(std::string reason) {
 void SshChannel::Way::Enter(ChannelStage stage) {
   if (aborted_) return;
   stage_ = stage;
-  stage_end_ = SteadyNow() + request_.stage_limit;
+  stage_end_ = After(request_.stage_limit);
   if (observer_ != nullptr) observer_->OnStage(stage);
 }
 
@@ -270,9 +278,9 @@ asio::awaitable<bool> SshChannel::Way::Resolve() {
   if (!ProxyCommand(config(), "").empty()) co_return !aborted_;  // the proxy does
   auto result = std::make_shared<std::optional<LookupResult>>();
   hub_->names().Find(config().hostname, config().port, FamilyOf(config().address_family),
-                     [self = shared_from_this(), result](LookupResult found) {
+                     [weak = weak_from_this(), result](LookupResult found) {
                        *result = std::move(found);
-                       self->Wake();
+                       if (auto self = weak.lock()) self->Wake();
                      });
   if (!co_await Until([&] { return result->has_value(); })) co_return false;
   addresses_ = std::move((*result)->addresses);
@@ -329,10 +337,10 @@ asio::awaitable<UniqueFd> SshChannel::Way::ConnectTo(const FoundAddress& address
                        *done = true;
                        self->Wake();
                      });
-  Duration limit = config().connect_timeout_s && *config().connect_timeout_s > 0
-                       ? std::chrono::seconds(*config().connect_timeout_s)
-                       : std::chrono::seconds(kConnectLimit);
-  if (!co_await WaitFor([&] { return *done; }, SteadyNow() + limit)) {
+  Duration limit = SshRequest::kNoLimit;
+  if (config().connect_timeout_s.value_or(0) > 0) limit = seconds(*config().connect_timeout_s);
+  if (&address != &addresses_.back()) limit = std::min(limit, kConnectLimit);
+  if (!co_await WaitFor([&] { return *done; }, std::min(After(limit), stage_end_))) {
     *error = ETIMEDOUT;
     co_return UniqueFd();
   }
@@ -341,17 +349,20 @@ asio::awaitable<UniqueFd> SshChannel::Way::ConnectTo(const FoundAddress& address
   co_return fd;
 }
 
-// However long others are before us, that is not this host's fault: no limit.
+// However long others are before us, that is not this host's fault: no limit, and the stage begins again and again.
 asio::awaitable<bool> SshChannel::Way::EnterGate(const std::string& address) {
   gate_ = address;
   may_enter_ = false;
-  ticket_ = hub_->EnterGate(address, [self = shared_from_this()] {
+  ticket_ = hub_->EnterGate(address, [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (!self) return;
     self->may_enter_ = true;
     self->Wake();
   });
-  bool mine = co_await WaitFor([this] { return may_enter_; }, TimePoint::max());
-  stage_end_ = SteadyNow() + request_.stage_limit;
-  co_return mine;
+  while (!co_await WaitFor([this] { return may_enter_; }, After(kInLine)) && !aborted_)
+    Enter(stage_);
+  stage_end_ = After(request_.stage_limit);
+  co_return !aborted_;
 }
 
 void SshChannel::Way::LeaveGate() {
@@ -359,11 +370,13 @@ void SshChannel::Way::LeaveGate() {
 }
 
 bool SshChannel::Way::StartProxy() {
-  proxy_ = std::make_shared<SshProgram>(hub_);
+  proxy_ = std::make_shared<SshProgram>(*hub_);
   place_.through = config().proxy_command.empty() ? "jump host " + config().proxy_jump
                                                   : "ProxyCommand " + config().proxy_command;
   Status started = proxy_->Start(ProxyCommand(config(), request_.config_file),
-                                 [self = shared_from_this()](int) { self->Wake(); });
+                                 [weak = weak_from_this()](const SshProgram&, int) {
+                                   if (auto self = weak.lock()) self->Wake();
+                                 });
   if (!started.ok()) return Fail("the way to it cannot be started: " + started.message());
   Attach(proxy_->TakeSocket());
   return true;

@@ -20,7 +20,10 @@ struct SshRequest {
   std::string config_file;  // for the ssh program that goes through jump hosts; "": the usual ones
   std::string command;      // for the login shell of the other side
   UnknownHostKeys unknown_keys = UnknownHostKeys::kAsConfigured;
-  Duration stage_limit = std::chrono::seconds(20);  // for each stage; connecting has ConnectTimeout
+  // For each stage on the way. By default there is none: the observer has limits and kills what is too slow.
+  Duration stage_limit = kNoLimit;
+
+  static constexpr Duration kNoLimit = Duration::max();
 };
 
 class SshChannel final : public HostChannel {

@@ -18,7 +18,7 @@
 
 namespace hvd {
 
-class SshHub {
+class SshHub : public std::enable_shared_from_this<SshHub> {
  public:
   // `family` is shared with the local channels, so that neither reaps or kills what is the other's.
   explicit SshHub(asio::io_context& io,

@@ -102,7 +102,7 @@ std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string
   return argv;
 }
 
-Status SshProgram::Start(const std::vector<std::string>& argv, std::function<void(int)> on_end) {
+Status SshProgram::Start(const std::vector<std::string>& argv, OnEnd on_end) {
   int ends[2] = {-1, -1}, pipe_ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return SystemError("no socket pair could be made", errno);
@@ -115,16 +115,16 @@ Status SshProgram::Start(const std::vector<std::string>& argv, std::function<voi
   pid_ = child.pid;
   on_end_ = std::move(on_end);
   socket_ = std::move(ours);
-  auto self = shared_from_this();
   error_pump_ = std::make_unique<BytePump>(
-      hub_->io(), std::move(read_end), UniqueFd(),
+      hub_.io(), std::move(read_end), UniqueFd(),
       BytePumpHandlers{[this](std::string_view bytes) { KeepTail(errors_, bytes); }, [] {},
-                       [this, self] {
+                       [this] {
                          error_pump_->Close();
                          TellIfOver();
                        }});
-  hub_->WatchChild(pid_, [this, self](int status) {
+  hub_.WatchChild(pid_, [this, self = shared_from_this()](int status) {
     status_ = status;
+    kept_ = self;
     TellIfOver();
   });
   return Status::Ok();
@@ -132,9 +132,9 @@ Status SshProgram::Start(const std::vector<std::string>& argv, std::function<voi
 
 void SshProgram::Collect() {
   output_pump_ = std::make_unique<BytePump>(
-      hub_->io(), std::move(socket_), UniqueFd(),
+      hub_.io(), std::move(socket_), UniqueFd(),
       BytePumpHandlers{[this](std::string_view bytes) { output_.append(bytes); }, [] {},
-                       [this, self = shared_from_this()] {
+                       [this] {
                          output_pump_->Close();
                          TellIfOver();
                        }});
@@ -144,43 +144,46 @@ void SshProgram::Kill() {
   if (!running()) return;
   // Whoever else holds its stderr is not waited for.
   error_pump_->Close();
-  hub_->KillChild(pid_);
+  hub_.KillChild(pid_);
 }
 
 void SshProgram::TellIfOver() {
   bool reading = (output_pump_ && output_pump_->open()) || error_pump_->open();
   if (reading || !status_ || !on_end_) return;
-  std::exchange(on_end_, nullptr)(*status_);
-  // The pumps' handlers hold this object; let them go, but not while one of them runs.
-  asio::post(hub_->io(), [self = shared_from_this()] {
-    self->error_pump_.reset();
-    self->output_pump_.reset();
-  });
+  std::exchange(on_end_, nullptr)(*this, *status_);
+  // We may be in a handler of one of its pumps.
+  asio::post(hub_.io(), [self = std::move(kept_)] {});
 }
 
-void AskSshConfig(const std::shared_ptr<SshHub>& hub, const SshHost& host, OnSshConfig done) {
+// What the hub keeps must not keep the hub.
+void AskSshConfig(const std::shared_ptr<SshHub>& shared, const SshHost& host, OnSshConfig done) {
+  SshHub* hub = shared.get();
   auto ticket = std::make_shared<HandshakeGate::Ticket>(0);
-  *ticket = hub->EnterGate(kGateOfQuestions, [hub, host, ticket, done = std::move(done)] {
-    asio::post(hub->io(), [hub, host, ticket, done] {
-      auto program = std::make_shared<SshProgram>(hub);
-      auto answer = [hub, ticket, done](Result<SshConfig> config) {
-        hub->LeaveGate(kGateOfQuestions, *ticket);
-        done(std::move(config));
-      };
-      SshLocal local = ThisUser();
-      auto read = [host, local, answer](const std::string& text) {
-        Result<SshConfig> config = ParseSshConfig(text, local);
-        if (config.ok()) config->host = host.name;
-        answer(std::move(config));
-      };
-      Status started = program->Start(AskConfigCommand(host), [program, read, answer](int status) {
-        if (status == 0) return read(program->output());
-        answer(InvalidArgument("the ssh configuration of this host cannot be read: " +
-                               Printable(program->errors(), kMaxShownPath) +
-                               "; try the same with ssh -G"));
-      });
-      if (!started.ok()) return read(DefaultsFor(host, local));
-      program->Collect();
+  auto answer = [hub, ticket, done = std::move(done)](Result<SshConfig> config) {
+    hub->LeaveGate(kGateOfQuestions, *ticket);
+    done(std::move(config));
+  };
+  auto read = [host, local = ThisUser(), answer](const std::string& text) {
+    Result<SshConfig> config = ParseSshConfig(text, local);
+    if (config.ok()) config->host = host.name;
+    answer(std::move(config));
+  };
+  auto ask = [hub, host, answer, read] {
+    auto program = std::make_shared<SshProgram>(*hub);
+    Status started =
+        program->Start(AskConfigCommand(host), [answer, read](const SshProgram& ssh, int status) {
+          if (status == 0) return read(ssh.output());
+          answer(InvalidArgument("the ssh configuration of this host cannot be read: " +
+                                 Printable(ssh.errors(), kMaxShownPath) +
+                                 "; try the same with ssh -G"));
+        });
+    if (!started.ok()) return read(DefaultsFor(host, ThisUser()));
+    program->Collect();
+  };
+  *ticket = hub->EnterGate(kGateOfQuestions, [hub, ask] {
+    // Later than the assignment of the ticket. The hub is there: it called us.
+    asio::post(hub->io(), [ask, weak = hub->weak_from_this()] {
+      if (auto alive = weak.lock()) ask();
     });
   });
 }

@@ -35,10 +35,12 @@ std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string
 // A program with its stdin and stdout at one end of a socket pair, or only its stdout read, and the end of its stderr kept.
 class SshProgram : public std::enable_shared_from_this<SshProgram> {
  public:
-  explicit SshProgram(std::shared_ptr<SshHub> hub) : hub_(std::move(hub)) {}
+  explicit SshProgram(SshHub& hub) : hub_(hub) {}
 
-  // `on_end`: it has ended, and all of its output was read; status as of wait.
-  Status Start(const std::vector<std::string>& argv, std::function<void(int status)> on_end);
+  // It has ended, and all of its output was read; status as of wait.
+  using OnEnd = std::function<void(const SshProgram& program, int status)>;
+  // The hub keeps it while it runs; so `on_end` must not keep the hub.
+  Status Start(const std::vector<std::string>& argv, OnEnd on_end);
   // Our end of the socket pair. Who does not take it gets all of stdout in output().
   UniqueFd TakeSocket() { return std::move(socket_); }
   void Collect();
@@ -54,8 +56,9 @@ class SshProgram : public std::enable_shared_from_this<SshProgram> {
  private:
   void TellIfOver();
 
-  std::shared_ptr<SshHub> hub_;
-  std::function<void(int)> on_end_;
+  SshHub& hub_;
+  OnEnd on_end_;
+  std::shared_ptr<SshProgram> kept_;  // itself, after it has ended and before all was read
   UniqueFd socket_;
   std::unique_ptr<BytePump> output_pump_, error_pump_;
   std::string output_, errors_;

@@ -14,6 +14,10 @@
 #include "launcher/ssh/any_ssh_channel.h"
 #include "test/contract/launcher/sshd_rig.h"
 
+// libssh2 1.10 loses a buffer of 51 bytes when a session ends in the middle of a key exchange.
+extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:kex_method_\n"; }
+
 namespace hvd {
 namespace {
 
@@ -116,9 +120,12 @@ TEST_P(SshKeyTest, LogsInWithTheAgent) {
   SshdRig& sshd = Server();
   std::string socket = sshd.Path("agent");
   pid_t agent = SshdRig::Spawn({"ssh-agent", "-D", "-a", socket});
-  while (!std::filesystem::exists(socket)) ::usleep(1000);
   ::setenv("SSH_AUTH_SOCK", socket.c_str(), 1);
-  SshdRig::Run({"ssh-add", "-q", sshd.Path("id_" + GetParam())});
+  // The socket is there a little before anybody listens.
+  TimePoint deadline = SteadyNow() + kDeadline;
+  while (SshdRig::Run({"ssh-add", "-q", sshd.Path("id_" + GetParam())}) != 0 &&
+         SteadyNow() < deadline)
+    ::usleep(1000);
   ::unsetenv("SSH_AUTH_SOCK");
   SshConfig config = sshd.Config({});
   config.identities_only = false;
