@@ -172,7 +172,6 @@ int Driver::Run() {
   Happens(Begun{});
   for (auto& host : hosts_) host->Open();
   ScheduleHeartbeat();
-  ReadInput();
   if (!options_.settings.verbose) screen_.BeginProgress();  // that tells more
   io_.run();
   input_.reset();
@@ -290,6 +289,7 @@ void Driver::Do(const StartWorkers&) {
   }
   for (uint32_t host = 0; host < host_count(); ++host)
     hosts_[host]->Tell(StartJobFor(options_, host));
+  ReadInput();
 }
 
 // ---- the epoch's directory
@@ -316,7 +316,8 @@ void Driver::Hear(uint32_t host, const WantKey& want) {
 
 // ---- stdin
 
-// Rank 0 is on the first host: ranks are handed out host by host.
+// Once the agents know who reads it: what came earlier would go nowhere. Rank 0 is on the first host: ranks are handed
+// out host by host.
 void Driver::ReadInput() {
   StdinTo to = StartJobFor(options_, 0).stdin_to;
   if (to == StdinTo::kNone) return;
