@@ -4,39 +4,31 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
-#include <span>
 #include <utility>
+#include <variant>
 
 #include "configs/message_text.h"
 #include "launcher/error_file.h"
-#include "launcher/fold.h"
 #include "launcher/job.h"
 #include "launcher/job_id.h"
 #include "launcher/key_values.h"
-#include "launcher/lines.h"
 #include "launcher/messages.h"
 #include "launcher/output.h"
-#include "launcher/output_files.h"
-#include "launcher/preamble.h"
-#include "launcher/progress.h"
-#include "launcher/progress_throttle.h"
 #include "launcher/reach_proof.h"
 #include "launcher/report.h"
+#include "launcher/screen.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_reader.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
-#include "runtime/base/log.h"
-#include "runtime/net/stream.h"
 
 namespace hvd {
 namespace {
@@ -73,12 +65,6 @@ JobOptions JobOptionsOf(const DriverOptions& driver) {
   return options;
 }
 
-// An agent speaks at least once per heartbeat; one that is silent for the limit is lost.
-struct Heartbeat {
-  Duration every = std::chrono::seconds(2);
-  int limit_seconds = 0;
-};
-
 // Nothing can be cut off on this machine: only an agent that is stopped is silent here, and it may be continued.
 constexpr int kSilentSecondsHere = 30;
 
@@ -93,86 +79,63 @@ Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
   return heartbeat;
 }
 
-class Driver;
-
-// One host as the driver sees it: a channel and the stream in it.
-class HostLine final : public ChannelObserver {
- public:
-  HostLine(Driver& driver, uint32_t host, uint64_t job, HostWay way, Heartbeat heartbeat);
-
-  void Open();
-  void Tell(const ToAgent& message);
-  void ReturnCredit(size_t count);
-  void Tick();
-  TimePoint NextTick() const { return std::min(stream_.NextTick(), next_look_); }
-  void Cut() { channel_->Kill(); }
-  // Gives the host up, with a reason of our own.
-  void Break(const std::string& reason);
-
-  void OnStage(ChannelStage stage) override;
-  void OnBytes(std::string_view bytes) override;
-  void OnWritable() override { Flush(); }
-  void OnEnd(const ChannelEnd& end) override;
-
- private:
-  void Flush();
-
-  Driver& driver_;
-  uint32_t host_;
-  Stream stream_;
-  std::unique_ptr<HostChannel> channel_;
-  Preamble preamble_;
-  bool started_ = false;  // the agent has its part of the job
-  bool gone_ = false;     // the agent said that it is done
-  bool ended_ = false;
-  int silent_looks_ = 0;
-  TimePoint next_look_ = SteadyNow();
-  Heartbeat heartbeat_;
-  std::string broken_;  // why this side gave the stream up
-};
-
-class Driver {
+class Driver final : public HostLineObserver {
  public:
   Driver(DriverOptions options, const WayMaker& make_way);
 
   int Run();
-  void Happens(const JobEvent& event);
-  void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
-  void OnMessage(uint32_t host, ToDriver message);
-  // After the messages that came at once: what they printed goes to the screen.
-  void FlushOutput();
+
+  void OnHostStage(uint32_t host, HostStage stage) override { Happens(HostEntered{host, stage}); }
+  void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) override;
+  void OnMessage(uint32_t host, ToDriver message) override;
+  void OnReadOver(uint32_t) override { screen_.Flush(); }
+  void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
+  void Happens(const JobEvent& event);
+  void Verbose(const std::string& sentence);
   void WriteErrorFileIfFailed();
-  void Do(const JobAction& action);
-  void OnReady(uint32_t host, const AgentReady& ready);
-  void AskForProof(uint32_t host);
-  void OnProven(uint32_t host, const ReachProven& proven);
-  void StartAll();
+
+  // What agents say. All but these are events as they are.
+  template <typename Event>
+  void Hear(uint32_t, const Event& event) {
+    Happens(event);
+  }
+  void Hear(uint32_t host, const AgentReady& ready);
+  void Hear(uint32_t host, const ReachProven& proven);
+  void Hear(uint32_t host, const AgentNote& note);
+  void Hear(uint32_t host, const WorkerStarted& started);
+  void Hear(uint32_t host, const RankJoined& joined);
+  void Hear(uint32_t host, const InputTaken& taken);
+  void Hear(uint32_t host, PutKey& put);
+  void Hear(uint32_t host, const WantKey& want);
+  void Hear(uint32_t, const WorkerOutput&) {}  // OnOutput has it
+  void Hear(uint32_t, const AgentGone&) {}     // OnHostEnd follows
+
+  // What the job wants done. All but these are messages to every agent.
+  template <typename Message>
+  void Do(const Message& message) {
+    TellAll(message);
+  }
+  void Do(const ProveAddresses&);
+  void Do(const StartWorkers&);
+  void Do(const BeginEpoch& begin);
+  void Do(const CutHost& cut) { hosts_[cut.host]->Cut(); }
+  void Do(const CutChannels&);
+  void Do(const TellUser& tell) { screen_.Say(tell.sentence); }
+  void Do(const EndRun&) { io_.stop(); }
   void TellAll(const ToAgent& message);
+
+  void ReadInput();
+  void OnInput(std::string bytes);
   void HandleSignals();
   void WaitForSignals();
   void OnSignal(int signal);
   void ScheduleDeadline();
   void ScheduleHeartbeat();
-  void Verbose(const std::string& text);
-  void Say(const std::string& text);
-  void ReadInput();
-  void OnInput(std::string bytes);
-  void BeginProgress();
-  void ScheduleProgress();
-  void EndProgress();
-  enum class Sink { kScreen, kFiles };
-  void Show(int stream, uint32_t rank, std::string_view bytes);
-  void ShowHeld(TimePoint now);
-  void ScheduleHeld();
-  void OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts);
-  void SayFileFailure();
-  void SayScreenFailure();
-  void FinishOutput();
-  void OnInputTaken(uint32_t host, uint64_t bytes);
-  void OnPutKey(PutKey put);
-  void OnWantKey(uint32_t host, const WantKey& want);
+
+  uint32_t host_count() const { return static_cast<uint32_t>(hosts_.size()); }
+  const std::string& NameOf(uint32_t host) const { return options_.plan.hosts[host]; }
 
   DriverOptions options_;
   asio::io_context io_{1};
@@ -180,165 +143,14 @@ class Driver {
   asio::steady_timer deadline_timer_, heartbeat_timer_;
   JobState state_;
   KeyValues directory_;  // readers are hosts
-  // What is printed goes through these three to text_, which FlushOutput hands to the writers.
-  std::optional<ProgressThrottle> throttles_[2];
-  std::optional<Folder> folders_[2];
-  LinePrefixer prefixers_[2];
-  std::string text_[2];
-  OutputReceipt receipts_[2];
-  asio::steady_timer held_timer_;
-  std::optional<Progress> progress_;  // while the job starts
-  asio::steady_timer progress_timer_;
-  // Log bytes of a host that became text, in each of the two sinks.
-  struct Written {
-    uint64_t bytes[2] = {0, 0};
-    uint64_t returned = 0;
-  };
-  std::vector<Written> written_;
   std::vector<std::unique_ptr<HostLine>> hosts_;
-  std::vector<uint32_t> free_ports_;  // by host
-  // Last: their threads post to io_ and use hosts_.
-  std::unique_ptr<OutputWriter> writers_[2];
-  std::unique_ptr<OutputFiles> files_;
+  std::vector<uint32_t> free_ports_;   // by host
   std::vector<uint64_t> input_taken_;  // by host, of those that read it; empty: nobody does
   uint64_t input_allowed_ = 0;
+  // Last: their threads post to io_.
+  Screen screen_;
   std::unique_ptr<StdinReader> input_;
 };
-
-// ---- HostLine
-
-StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
-  StreamOptions options;
-  options.job = job;
-  options.heartbeat = heartbeat;
-  return options;
-}
-
-HostLine::HostLine(Driver& driver, uint32_t host, uint64_t job, HostWay way, Heartbeat heartbeat)
-    : driver_(driver),
-      host_(host),
-      stream_(StreamOptionsOf(job, heartbeat.every)),
-      channel_(std::move(way.channel)),
-      preamble_(std::move(way.greeting)),
-      heartbeat_(heartbeat) {}
-
-void HostLine::Open() {
-  stream_.Attach(SteadyNow());
-  channel_->Open(*this);
-  Flush();
-}
-
-void HostLine::Tell(const ToAgent& message) {
-  if (ended_) return;
-  if (const auto* begin = std::get_if<BeginEpoch>(&message)) stream_.set_epoch(begin->epoch);
-  if (std::holds_alternative<StartJob>(message)) started_ = true;
-  stream_.SendControl(EncodeToAgent(message));
-  Flush();
-}
-
-void HostLine::ReturnCredit(size_t count) {
-  stream_.ReturnCredit(count);
-  Flush();
-}
-
-// Silence is counted in our own looks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
-void HostLine::Tick() {
-  const TimePoint now = SteadyNow();
-  if (now >= stream_.NextTick()) stream_.Tick(now);
-  Flush();
-  if (now < next_look_) return;
-  next_look_ = now + heartbeat_.every;
-  if (ended_ || !started_) return;  // before that the stages have their limits
-  const Duration limit = std::chrono::seconds(heartbeat_.limit_seconds);
-  const Duration silent = heartbeat_.every * ++silent_looks_;
-  if (silent >= limit && silent < limit + heartbeat_.every)
-    Break("its agent has been silent for " + std::to_string(heartbeat_.limit_seconds) + " s");
-}
-
-void HostLine::Flush() {
-  while (!ended_) {
-    std::string_view out = stream_.Outgoing();
-    if (out.empty()) return;
-    size_t wanted = out.size();
-    size_t written = channel_->Write(out);
-    stream_.Consume(written);
-    if (written < wanted) return;
-  }
-}
-
-void HostLine::OnStage(ChannelStage stage) {
-  bool greets = stage == ChannelStage::kRunning && !preamble_.over();
-  driver_.Happens(HostEntered{host_, greets ? HostStage::kExec : StageOf(stage)});
-}
-
-void HostLine::OnBytes(std::string_view bytes) {
-  silent_looks_ = 0;
-  if (!preamble_.over()) {
-    std::optional<std::string> rest = preamble_.Take(bytes);
-    if (!rest) {
-      if (preamble_.too_long())
-        Break("its shell says more than an agent would: " + preamble_.said());
-      return;
-    }
-    driver_.Happens(HostEntered{host_, HostStage::kHello});
-    return OnBytes(*rest);
-  }
-  Status status = stream_.Receive(bytes, SteadyNow());
-  while (std::optional<StreamMessage> message = stream_.Next()) {
-    if (std::optional<WorkerOutputView> output = PeekOutput(message->bytes)) {
-      driver_.Print(host_, *output, message->bytes.size());
-      continue;
-    }
-    Result<ToDriver> decoded = DecodeToDriver(message->bytes);
-    if (!decoded.ok()) {
-      status = decoded.status();
-      break;
-    }
-    if (std::holds_alternative<AgentGone>(*decoded)) {
-      gone_ = true;
-      stream_.Acknowledge();
-      Flush();
-    }
-    driver_.OnMessage(host_, std::move(*decoded));
-  }
-  driver_.FlushOutput();
-  if (!status.ok()) return Break("its stream is damaged: " + status.message());
-  Flush();
-}
-
-void HostLine::Break(const std::string& reason) {
-  broken_ = reason;
-  stream_.Detach();
-  channel_->Close();
-}
-
-void HostLine::OnEnd(const ChannelEnd& end) {
-  ended_ = true;
-  if (gone_) return driver_.Happens(AgentFinished{host_});
-  if (!stream_.greeted() && end.stage != ChannelStage::kClosed)
-    driver_.Happens(HostEntered{host_, StageOf(end.stage)});  // it knows better where that was
-  std::string reason = !broken_.empty() ? broken_ : end.reason;
-  if (reason.empty()) reason = "its agent ended before the job";
-  if (!preamble_.over() && !preamble_.said().empty())
-    reason += " (its shell says: " + preamble_.said() + ")";
-  driver_.Happens(AgentLost{host_, reason});
-}
-
-// ---- Driver
-
-PrefixStyle StyleOf(const DriverOptions& options, int fd) {
-  const Settings& settings = options.settings;
-  PrefixStyle style;
-  std::string terminal = GetEnv("TERM").value_or("dumb");
-  bool wanted = ::isatty(fd) == 1 && terminal != "dumb" && GetEnv("NO_COLOR").value_or("").empty();
-  style.color = settings.color == "always" || (settings.color != "never" && wanted);
-  style.stamp = settings.prefix_timestamp;
-  style.wall_seconds = WallSeconds;
-  style.prefix = options.prefix;
-  for (const Placement& place : options.plan.ranks)
-    style.places.push_back({options.plan.hosts[place.host], place.local_rank});
-  return style;
-}
 
 Driver::Driver(DriverOptions options, const WayMaker& make_way)
     : options_(std::move(options)),
@@ -346,54 +158,25 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
       deadline_timer_(io_),
       heartbeat_timer_(io_),
       state_(options_.plan, JobOptionsOf(options_)),
-      prefixers_{LinePrefixer(OutputStream::kStdout, StyleOf(options_, STDOUT_FILENO)),
-                 LinePrefixer(OutputStream::kStderr, StyleOf(options_, STDERR_FILENO))},
-      held_timer_(io_),
-      progress_timer_(io_),
-      written_(options_.plan.hosts.size()) {
+      screen_(io_, options_.plan, options_.settings, options_.prefix,
+              [this](uint32_t host, uint64_t bytes) { hosts_[host]->ReturnCredit(bytes); }) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
   for (uint32_t host = 0; host < options_.plan.hosts.size(); ++host) {
     hosts_.push_back(std::make_unique<HostLine>(*this, host, job + host, make_way(io_, host),
                                                 HeartbeatOf(options_, host)));
-  }
-  for (int i = 0; i < 2; ++i) {
-    writers_[i] =
-        std::make_unique<OutputWriter>(i + 1, [this](std::vector<OutputReceipt> receipts) {
-          asio::post(
-              io_, [this, receipts = std::move(receipts)] { OnWritten(Sink::kScreen, receipts); });
-        });
-    throttles_[i].emplace(
-        options_.plan.size(), options_.settings.progress_rate,
-        [this, i](uint32_t rank, std::string_view bytes) { Show(i, rank, bytes); });
-    if (!options_.settings.fold) continue;
-    folders_[i].emplace(options_.plan.size(),
-                        [this, i](std::span<const uint32_t> ranks, std::string_view line) {
-                          prefixers_[i].AddFolded(ranks, line, text_[i]);
-                        });
-  }
-  if (const std::string& directory = options_.settings.output_filename; !directory.empty()) {
-    files_ = std::make_unique<OutputFiles>(
-        directory, options_.plan.size(), options_.settings.output_limit_bytes,
-        [this](std::vector<OutputReceipt> receipts) {
-          asio::post(io_,
-                     [this, receipts = std::move(receipts)] { OnWritten(Sink::kFiles, receipts); });
-        });
   }
 }
 
 int Driver::Run() {
   HandleSignals();
   Happens(Begun{});
-  for (uint32_t host = 0; host < hosts_.size(); ++host) {
-    hosts_[host]->Open();
-  }
+  for (auto& host : hosts_) host->Open();
   ScheduleHeartbeat();
-  ReadInput();
-  BeginProgress();
+  if (!options_.settings.verbose) screen_.BeginProgress();  // that tells more
   io_.run();
   input_.reset();
   signals_.clear();  // whoever is stuck in a blocked screen can be interrupted
-  FinishOutput();
+  screen_.Finish();
   WriteAll(STDERR_FILENO, Report(state_));
   WriteErrorFileIfFailed();
   return ExitCode(state_);
@@ -406,111 +189,61 @@ void Driver::WriteErrorFileIfFailed() {
   if (!status.ok()) WriteAll(STDERR_FILENO, "hvdrun: " + status.message() + "\n");
 }
 
+void Driver::Verbose(const std::string& sentence) {
+  if (options_.settings.verbose) screen_.Say(sentence);
+}
+
+// ---- events and actions
+
+void Driver::Happens(const JobEvent& event) {
+  Decision decision = Step(state_, event, SteadyNow());
+  if (!decision.reason.empty()) Verbose(decision.reason);
+  for (const JobAction& action : decision.actions)
+    std::visit([this](const auto& a) { Do(a); }, action);
+  ScheduleDeadline();
+}
+
+void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
+  screen_.Print(host, output, message_bytes);
+}
+
 void Driver::OnMessage(uint32_t host, ToDriver message) {
-  std::visit(
-      [&](auto& m) {
-        using M = std::decay_t<decltype(m)>;
-        if constexpr (std::is_same_v<M, WorkerOutput>) {
-          // Seen by PeekOutput.
-        } else if constexpr (std::is_same_v<M, AgentReady>) {
-          Verbose("agent on host " + options_.plan.hosts[host] + ": pid " + std::to_string(m.pid) +
-                  ", warden " + std::to_string(m.warden_pid) +
-                  "; nothing is left behind by means of: " + m.means);
-          OnReady(host, m);
-        } else if constexpr (std::is_same_v<M, ReachProven>) {
-          OnProven(host, m);
-        } else if constexpr (std::is_same_v<M, AgentNote>) {
-          Verbose("host " + options_.plan.hosts[host] + ": " + m.text);
-        } else if constexpr (std::is_same_v<M, InputTaken>) {
-          OnInputTaken(host, m.bytes);
-        } else if constexpr (std::is_same_v<M, PutKey>) {
-          OnPutKey(std::move(m));
-        } else if constexpr (std::is_same_v<M, WantKey>) {
-          OnWantKey(host, m);
-        } else if constexpr (!std::is_same_v<M, AgentGone>) {
-          if (progress_) {
-            if constexpr (std::is_same_v<M, WorkerStarted>) progress_->WorkerStarted();
-            if constexpr (std::is_same_v<M, RankJoined>) progress_->RankJoined(m.rank);
-            ScheduleProgress();
-          }
-          Happens(m);
-        }
-      },
-      message);
+  std::visit([&](auto& m) { Hear(host, m); }, message);
 }
 
-// `message_bytes` is what the output took of the stream's credit.
-void Driver::Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
-  int stream = output.stream == OutputStream::kStdout ? 0 : 1;
-  OutputReceipt receipt{host, message_bytes};
-  EndProgress();
-  if (files_) files_->Write(output.rank, output.stream, std::string(output.bytes), receipt);
-  receipts_[stream] = {host, receipts_[stream].log_bytes + message_bytes};
-  throttles_[stream]->Add(output.rank, output.bytes, SteadyNow());
-  ScheduleHeld();
+void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
+  if (reason.empty()) return Happens(AgentFinished{host});
+  Happens(AgentLost{host, reason});
 }
 
-void Driver::Show(int stream, uint32_t rank, std::string_view bytes) {
-  if (folders_[stream]) return folders_[stream]->Add(rank, bytes, SteadyNow());
-  prefixers_[stream].Add(rank, bytes, text_[stream]);
+void Driver::Hear(uint32_t host, const AgentNote& note) {
+  Verbose("host " + NameOf(host) + ": " + note.text);
 }
 
-// What is held back counts as shown: it is bounded by itself.
-void Driver::FlushOutput() {
-  for (int i = 0; i < 2; ++i) {
-    writers_[i]->Take(text_[i], receipts_[i]);
-    receipts_[i] = {};
-  }
+void Driver::Hear(uint32_t, const WorkerStarted& started) {
+  screen_.WorkerStarted();
+  Happens(started);
 }
 
-void Driver::ShowHeld(TimePoint now) {
-  for (int i = 0; i < 2; ++i) {
-    throttles_[i]->Due(now);
-    if (folders_[i]) folders_[i]->Due(now);
-  }
-  FlushOutput();
+void Driver::Hear(uint32_t, const RankJoined& joined) {
+  screen_.RankJoined(joined.rank);
+  Happens(joined);
 }
 
-void Driver::ScheduleHeld() {
-  std::optional<TimePoint> next;
-  auto consider = [&](std::optional<TimePoint> due) {
-    if (due && (!next || *due < *next)) next = due;
-  };
-  for (int i = 0; i < 2; ++i) {
-    consider(throttles_[i]->deadline());
-    if (folders_[i]) consider(folders_[i]->deadline());
-  }
-  if (!next || held_timer_.expiry() == *next) return;
-  held_timer_.expires_at(*next);
-  held_timer_.async_wait([this](const asio::error_code& error) {
-    if (error) return;
-    ShowHeld(SteadyNow());
-    ScheduleHeld();
-  });
+void Driver::TellAll(const ToAgent& message) {
+  for (auto& host : hosts_) host->Tell(message);
 }
 
-// On a terminal, and where --verbose does not tell more.
-void Driver::BeginProgress() {
-  bool terminal = ::isatty(STDERR_FILENO) == 1 && GetEnv("TERM").value_or("dumb") != "dumb";
-  if (!terminal || options_.settings.verbose) return;
-  progress_.emplace(options_.plan.size(), SteadyNow());
-  ScheduleProgress();
-}
-
-void Driver::ScheduleProgress() {
-  std::optional<TimePoint> due = progress_->due();
-  if (!due || progress_timer_.expiry() == *due) return;
-  progress_timer_.expires_at(*due);
-  progress_timer_.async_wait([this](const asio::error_code& error) {
-    if (error || !progress_) return;
-    writers_[1]->Write(progress_->Show(SteadyNow()));
-    ScheduleProgress();
-  });
+void Driver::Do(const CutChannels&) {
+  for (auto& host : hosts_) host->Cut();
 }
 
 // ---- hosts that get ready
 
-void Driver::OnReady(uint32_t host, const AgentReady& ready) {
+void Driver::Hear(uint32_t host, const AgentReady& ready) {
+  Verbose("agent on host " + NameOf(host) + ": pid " + std::to_string(ready.pid) + ", warden " +
+          std::to_string(ready.warden_pid) +
+          "; nothing is left behind by means of: " + ready.means);
   if (ready.version != HVD_VERSION) {
     return hosts_[host]->Break("it has hvdrun " + Printable(ready.version) +
                                " and this is hvdrun " HVD_VERSION
@@ -521,116 +254,95 @@ void Driver::OnReady(uint32_t host, const AgentReady& ready) {
   Happens(AgentIsReady{host});
 }
 
-void Driver::AskForProof(uint32_t host) {
-  ProveReach question;
-  question.job_key = options_.job_key;
-  question.host = host;
-  question.others = ProofPartners(host, static_cast<uint32_t>(hosts_.size()));
-  for (uint32_t other : question.others) question.names.push_back(options_.plan.hosts[other]);
-  question.interfaces = options_.interfaces;
-  question.first_port = options_.first_port;
-  question.last_port = options_.last_port;
-  hosts_[host]->Tell(question);
+void Driver::Do(const ProveAddresses&) {
+  for (uint32_t host = 0; host < host_count(); ++host) {
+    ProveReach question;
+    question.job_key = options_.job_key;
+    question.host = host;
+    question.others = ProofPartners(host, host_count());
+    for (uint32_t other : question.others) question.names.push_back(NameOf(other));
+    question.interfaces = options_.interfaces;
+    question.first_port = options_.first_port;
+    question.last_port = options_.last_port;
+    hosts_[host]->Tell(question);
+  }
 }
 
 // Where the others reached a host is where its ranks will listen.
-void Driver::OnProven(uint32_t host, const ReachProven& proven) {
-  std::vector<uint32_t> others = ProofPartners(host, static_cast<uint32_t>(hosts_.size()));
+void Driver::Hear(uint32_t host, const ReachProven& proven) {
+  std::vector<uint32_t> others = ProofPartners(host, host_count());
   for (size_t i = 0; i < std::min(others.size(), proven.addresses.size()); ++i) {
     const std::string& address = proven.addresses[i];
     std::vector<std::string>& known = options_.hosts[others[i]].addresses;
     if (address.empty() || std::find(known.begin(), known.end(), address) != known.end()) continue;
     known.push_back(address);
-    Verbose("host " + options_.plan.hosts[others[i]] + " is reached at " + address + " by " +
-            options_.plan.hosts[host]);
+    Verbose("host " + NameOf(others[i]) + " is reached at " + address + " by " + NameOf(host));
   }
   Happens(HostProven{host, proven.trouble});
 }
 
-void Driver::StartAll() {
+void Driver::Do(const StartWorkers&) {
   if (options_.several_machines()) {
     const std::vector<std::string>& first = options_.hosts[0].addresses;
     if (!first.empty()) options_.master_address = first[0];
     options_.master_port = free_ports_[0];
   }
-  for (uint32_t host = 0; host < hosts_.size(); ++host)
+  for (uint32_t host = 0; host < host_count(); ++host)
     hosts_[host]->Tell(StartJobFor(options_, host));
+  ReadInput();
 }
 
-// The terminal has stdout, too: the line is gone before that goes on, unless the terminal is stopped.
-void Driver::EndProgress() {
-  if (!progress_) return;
-  std::string wipe = progress_->Wipe();
-  progress_.reset();
-  progress_timer_.cancel();
-  if (wipe.empty()) return;
-  writers_[1]->Write(std::move(wipe));
-  writers_[1]->FlushFor(std::chrono::milliseconds(50));
+// ---- the epoch's directory
+
+void Driver::Do(const BeginEpoch& begin) {
+  directory_.Begin(begin.epoch);
+  TellAll(begin);
 }
 
-void Driver::FinishOutput() {
-  EndProgress();
-  for (int i = 0; i < 2; ++i) {
-    throttles_[i]->Flush();
-    if (folders_[i]) folders_[i]->Flush();
-    text_[i] += prefixers_[i].Close();
+void Driver::Hear(uint32_t, PutKey& put) {
+  if (put.epoch != directory_.epoch()) return;
+  KeyValue entry{put.epoch, put.key, std::move(put.value)};
+  for (uint32_t host : directory_.Put(entry.key, entry.value)) hosts_[host]->Tell(entry);
+}
+
+void Driver::Hear(uint32_t host, const WantKey& want) {
+  if (want.epoch != directory_.epoch()) return;
+  if (const std::string* value = directory_.Find(want.key)) {
+    hosts_[host]->Tell(KeyValue{want.epoch, want.key, *value});
+  } else {
+    directory_.Await(host, want.key);
   }
-  FlushOutput();
-  if (files_) {
-    files_->Flush();
-    SayFileFailure();
-  }
-  for (auto& writer : writers_) writer->Flush();
-  SayScreenFailure();
 }
 
-// A reader that left (hvdrun | head) wanted no more; a full disk is another matter.
-void Driver::SayScreenFailure() {
-  int error = writers_[0]->error();
-  if (error == 0 || error == EPIPE) return;
-  writers_[1]->Write("hvdrun: the last output of the workers could not be written to stdout: " +
-                     std::string(std::strerror(error)) + "\n");
-  writers_[1]->Flush();
+// ---- stdin
+
+// Once the agents know who reads it: what came earlier would go nowhere. Rank 0 is on the first host: ranks are handed
+// out host by host.
+void Driver::ReadInput() {
+  StdinTo to = StartJobFor(options_, 0).stdin_to;
+  if (to == StdinTo::kNone) return;
+  input_taken_.resize(to == StdinTo::kRank0 ? 1 : hosts_.size());
+  input_allowed_ = kInputWindow;
+  input_ = std::make_unique<StdinReader>(STDIN_FILENO, kInputWindow, [this](std::string bytes) {
+    asio::post(io_, [this, bytes = std::move(bytes)]() mutable { OnInput(std::move(bytes)); });
+  });
 }
 
-void Driver::SayFileFailure() {
-  if (std::optional<std::string> failure = files_->TakeFailure()) Say("hvdrun: " + *failure + "\n");
+void Driver::OnInput(std::string bytes) {
+  screen_.EndProgress();  // somebody types into this line
+  WorkerInput input{std::move(bytes)};
+  for (size_t host = 0; host < input_taken_.size(); ++host) hosts_[host]->Tell(input);
 }
 
-void Driver::Happens(const JobEvent& event) {
-  Decision decision = Step(state_, event, SteadyNow());
-  if (!decision.reason.empty()) Verbose(decision.reason);
-  for (const JobAction& action : decision.actions) Do(action);
-  ScheduleDeadline();
+// The slowest host says how much more is read.
+void Driver::Hear(uint32_t host, const InputTaken& taken) {
+  if (host >= input_taken_.size()) return;
+  input_taken_[host] += taken.bytes;
+  uint64_t allowed = *std::min_element(input_taken_.begin(), input_taken_.end()) + kInputWindow;
+  if (allowed > input_allowed_) input_->Allow(allowed - std::exchange(input_allowed_, allowed));
 }
 
-void Driver::Do(const JobAction& action) {
-  std::visit(
-      [this](const auto& a) {
-        using A = std::decay_t<decltype(a)>;
-        if constexpr (std::is_same_v<A, EndRun>) {
-          io_.stop();
-        } else if constexpr (std::is_same_v<A, ProveAddresses>) {
-          for (uint32_t host = 0; host < hosts_.size(); ++host) AskForProof(host);
-        } else if constexpr (std::is_same_v<A, StartWorkers>) {
-          StartAll();
-        } else if constexpr (std::is_same_v<A, CutHost>) {
-          hosts_[a.host]->Cut();
-        } else if constexpr (std::is_same_v<A, CutChannels>) {
-          for (auto& host : hosts_) host->Cut();
-        } else if constexpr (std::is_same_v<A, TellUser>) {
-          Say("hvdrun: " + a.sentence + "\n");
-        } else {
-          if constexpr (std::is_same_v<A, BeginEpoch>) directory_.Begin(a.epoch);
-          TellAll(a);
-        }
-      },
-      action);
-}
-
-void Driver::TellAll(const ToAgent& message) {
-  for (auto& host : hosts_) host->Tell(message);
-}
+// ---- signals and timers
 
 // A signal that was ignored when hvdrun began (nohup) stays so.
 void Driver::HandleSignals() {
@@ -678,69 +390,6 @@ void Driver::ScheduleHeartbeat() {
     for (auto& host : hosts_) host->Tick();
     ScheduleHeartbeat();
   });
-}
-
-void Driver::Verbose(const std::string& text) {
-  if (options_.settings.verbose) Say("hvdrun: " + text + "\n");
-}
-
-void Driver::Say(const std::string& text) {
-  EndProgress();
-  text_[1] += prefixers_[1].Close() + text;
-  FlushOutput();
-}
-
-// Rank 0 is on the first host: ranks are handed out host by host.
-void Driver::ReadInput() {
-  StdinTo to = StartJobFor(options_, 0).stdin_to;
-  if (to == StdinTo::kNone) return;
-  input_taken_.resize(to == StdinTo::kRank0 ? 1 : hosts_.size());
-  input_allowed_ = kInputWindow;
-  input_ = std::make_unique<StdinReader>(STDIN_FILENO, kInputWindow, [this](std::string bytes) {
-    asio::post(io_, [this, bytes = std::move(bytes)]() mutable { OnInput(std::move(bytes)); });
-  });
-}
-
-void Driver::OnInput(std::string bytes) {
-  EndProgress();  // somebody types into this line
-  WorkerInput input{std::move(bytes)};
-  for (size_t host = 0; host < input_taken_.size(); ++host) hosts_[host]->Tell(input);
-}
-
-// The slowest host says how much more is read.
-void Driver::OnInputTaken(uint32_t host, uint64_t bytes) {
-  if (host >= input_taken_.size()) return;
-  input_taken_[host] += bytes;
-  uint64_t allowed = *std::min_element(input_taken_.begin(), input_taken_.end()) + kInputWindow;
-  if (allowed > input_allowed_) input_->Allow(allowed - std::exchange(input_allowed_, allowed));
-}
-
-void Driver::OnPutKey(PutKey put) {
-  if (put.epoch != directory_.epoch()) return;
-  KeyValue entry{put.epoch, put.key, std::move(put.value)};
-  for (uint32_t host : directory_.Put(entry.key, entry.value)) hosts_[host]->Tell(entry);
-}
-
-void Driver::OnWantKey(uint32_t host, const WantKey& want) {
-  if (want.epoch != directory_.epoch()) return;
-  if (const std::string* value = directory_.Find(want.key)) {
-    hosts_[host]->Tell(KeyValue{want.epoch, want.key, *value});
-  } else {
-    directory_.Await(host, want.key);
-  }
-}
-
-// The slower of screen and files says how much more the agents may send.
-void Driver::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
-  for (const OutputReceipt& receipt : receipts)
-    written_[receipt.host].bytes[static_cast<int>(sink)] += receipt.log_bytes;
-  for (uint32_t host = 0; host < hosts_.size(); ++host) {
-    Written& written = written_[host];
-    uint64_t done = files_ ? std::min(written.bytes[0], written.bytes[1]) : written.bytes[0];
-    if (done == written.returned) continue;
-    hosts_[host]->ReturnCredit(done - std::exchange(written.returned, done));
-  }
-  if (files_) SayFileFailure();
 }
 
 }  // namespace

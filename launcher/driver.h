@@ -1,16 +1,17 @@
-// The driver: runs one job over the channels of its hosts. Carries events to the state machine (job.h) and its actions
-// to the agents, and the workers' lines to the screen. One thread, plus one writer per screen stream that has output.
+// The driver: runs one job over the lines to its hosts (host_line.h). Carries events to the state machine (job.h) and
+// its actions to the agents, the workers' output to the screen (screen.h), and stdin to the workers. One thread, beside
+// those of the screen and of the reader of stdin.
 #ifndef HVD_LAUNCHER_DRIVER_H_
 #define HVD_LAUNCHER_DRIVER_H_
 
 #include <asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "configs/settings.h"
-#include "launcher/host_channel.h"
+#include "launcher/host_line.h"
 #include "launcher/host_stages.h"
 #include "launcher/plan.h"
 #include "launcher/prefix.h"
@@ -43,11 +44,6 @@ struct DriverOptions {
   bool several_machines() const;
 };
 
-struct HostWay {
-  std::unique_ptr<HostChannel> channel;
-  std::string
-      greeting;  // what comes before the agent's first byte, after whatever a shell says; empty: nothing does
-};
 // Makes the way to the agent of a host of the plan.
 using WayMaker = std::function<HostWay(asio::io_context&, uint32_t host)>;
 

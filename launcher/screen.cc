@@ -1,0 +1,189 @@
+#include "launcher/screen.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "launcher/lines.h"
+#include "runtime/base/env.h"
+
+namespace hvd {
+namespace {
+
+// One that knows more than lines.
+bool IsTerminal(int fd) { return ::isatty(fd) == 1 && GetEnv("TERM").value_or("dumb") != "dumb"; }
+
+PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemplate& prefix,
+                    int fd) {
+  PrefixStyle style;
+  bool wanted = IsTerminal(fd) && GetEnv("NO_COLOR").value_or("").empty();
+  style.color = settings.color == "always" || (settings.color != "never" && wanted);
+  style.stamp = settings.prefix_timestamp;
+  style.wall_seconds = WallSeconds;
+  style.prefix = prefix;
+  for (const Placement& place : plan.ranks)
+    style.places.push_back({plan.hosts[place.host], place.local_rank});
+  return style;
+}
+
+ScreenTextOptions TextOptionsOf(const Plan& plan, const Settings& settings,
+                                const PrefixTemplate& prefix, int fd) {
+  return {plan.size(), settings.progress_rate, settings.fold, StyleOf(plan, settings, prefix, fd)};
+}
+
+}  // namespace
+
+Screen::Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
+               const PrefixTemplate& prefix, OnLeft on_left)
+    : io_(io),
+      on_left_(std::move(on_left)),
+      ranks_(plan.size()),
+      written_(plan.hosts.size()),
+      held_timer_(io),
+      progress_timer_(io),
+      outlets_{Outlet{ScreenText(OutputStream::kStdout,
+                                 TextOptionsOf(plan, settings, prefix, STDOUT_FILENO)),
+                      OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen))},
+               Outlet{ScreenText(OutputStream::kStderr,
+                                 TextOptionsOf(plan, settings, prefix, STDERR_FILENO)),
+                      OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
+  if (settings.output_filename.empty()) return;
+  files_ = std::make_unique<OutputFiles>(settings.output_filename, ranks_,
+                                         settings.output_limit_bytes, ReceiptsOf(Sink::kFiles));
+}
+
+// ---- the workers' output
+
+void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
+  EndProgress();
+  if (files_) {
+    files_->Write(output.rank, output.stream, std::string(output.bytes), {host, message_bytes});
+  }
+  Outlet& outlet = output.stream == OutputStream::kStdout ? out() : err();
+  outlet.receipt = {host, outlet.receipt.log_bytes + message_bytes};
+  outlet.text.Add(output.rank, output.bytes, SteadyNow());
+  ScheduleHeld();
+}
+
+// What is held back counts as shown: it is bounded by itself.
+void Screen::Flush() {
+  for (Outlet& outlet : outlets_)
+    outlet.writer.Take(outlet.text.text(), std::exchange(outlet.receipt, {}));
+}
+
+void Screen::ScheduleHeld() {
+  std::optional<TimePoint> next;
+  for (const Outlet& outlet : outlets_) {
+    std::optional<TimePoint> due = outlet.text.deadline();
+    if (due && (!next || *due < *next)) next = due;
+  }
+  if (!next || held_timer_.expiry() == *next) return;
+  held_timer_.expires_at(*next);
+  held_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    const TimePoint now = SteadyNow();
+    for (Outlet& outlet : outlets_) outlet.text.Due(now);
+    Flush();
+    ScheduleHeld();
+  });
+}
+
+// For the thread of a sink.
+std::function<void(std::vector<OutputReceipt>)> Screen::ReceiptsOf(Sink sink) {
+  return [this, sink](std::vector<OutputReceipt> receipts) {
+    asio::post(io_, [this, sink, receipts = std::move(receipts)] { OnWritten(sink, receipts); });
+  };
+}
+
+void Screen::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
+  for (const OutputReceipt& receipt : receipts)
+    written_[receipt.host].bytes[static_cast<int>(sink)] += receipt.log_bytes;
+  for (uint32_t host = 0; host < written_.size(); ++host) {
+    Written& written = written_[host];
+    uint64_t left = files_ ? std::min(written.bytes[0], written.bytes[1]) : written.bytes[0];
+    if (left == written.returned) continue;
+    on_left_(host, left - std::exchange(written.returned, left));
+  }
+  if (files_) SayFileFailure();
+}
+
+// ---- what hvdrun says
+
+void Screen::Say(const std::string& sentence) {
+  EndProgress();
+  err().text.AddOwn("hvdrun: " + sentence + "\n");
+  Flush();
+}
+
+void Screen::SayFileFailure() {
+  if (std::optional<std::string> failure = files_->TakeFailure()) Say(*failure);
+}
+
+// A reader that left (hvdrun | head) wanted no more; a full disk is another matter.
+void Screen::SayScreenFailure() {
+  int error = out().writer.error();
+  if (error == 0 || error == EPIPE) return;
+  Say("the last output of the workers could not be written to stdout: " +
+      std::string(std::strerror(error)));
+  err().writer.Flush();
+}
+
+void Screen::BeginProgress() {
+  if (!IsTerminal(STDERR_FILENO)) return;
+  progress_.emplace(ranks_, SteadyNow());
+  ScheduleProgress();
+}
+
+void Screen::WorkerStarted() {
+  if (!progress_) return;
+  progress_->WorkerStarted();
+  ScheduleProgress();
+}
+
+void Screen::RankJoined(uint32_t rank) {
+  if (!progress_) return;
+  progress_->RankJoined(rank);
+  ScheduleProgress();
+}
+
+void Screen::ScheduleProgress() {
+  std::optional<TimePoint> due = progress_->due();
+  if (!due || progress_timer_.expiry() == *due) return;
+  progress_timer_.expires_at(*due);
+  progress_timer_.async_wait([this](const asio::error_code& error) {
+    if (error || !progress_) return;
+    err().writer.Write(progress_->Show(SteadyNow()));
+    ScheduleProgress();
+  });
+}
+
+// The terminal has stdout, too: the line is gone before that goes on, unless the terminal is stopped.
+void Screen::EndProgress() {
+  if (!progress_) return;
+  std::string wipe = progress_->Wipe();
+  progress_.reset();
+  progress_timer_.cancel();
+  if (wipe.empty()) return;
+  err().writer.Write(std::move(wipe));
+  err().writer.FlushFor(std::chrono::milliseconds(50));
+}
+
+// ---- the end
+
+void Screen::Finish() {
+  EndProgress();
+  for (Outlet& outlet : outlets_) outlet.text.Finish();
+  Flush();
+  if (files_) {
+    files_->Flush();
+    SayFileFailure();
+  }
+  for (Outlet& outlet : outlets_) outlet.writer.Flush();
+  SayScreenFailure();
+}
+
+}  // namespace hvd

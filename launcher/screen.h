@@ -1,0 +1,93 @@
+// Screen: everything that hvdrun prints before its last block: the workers' output, on stdout and stderr (by
+// screen_text.h) and, when asked for, as it is in files; sentences of hvdrun itself; and while the job starts a line
+// that says how far it is. Tells how much of the agents' logs has left.
+//
+// All calls come from the thread of `io`. Owns a writer for each stream and the files; their threads post to `io` and
+// touch nothing else here, so a blocked terminal or disk stops the caller in Finish alone, and for a moment in
+// EndProgress.
+#ifndef HVD_LAUNCHER_SCREEN_H_
+#define HVD_LAUNCHER_SCREEN_H_
+
+#include <array>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/settings.h"
+#include "launcher/messages.h"
+#include "launcher/output.h"
+#include "launcher/output_files.h"
+#include "launcher/plan.h"
+#include "launcher/prefix.h"
+#include "launcher/progress.h"
+#include "launcher/screen_text.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class Screen {
+ public:
+  // So many more log bytes of a host have left, by the slower of screen and files.
+  using OnLeft = std::function<void(uint32_t host, uint64_t log_bytes)>;
+
+  Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
+         const PrefixTemplate& prefix, OnLeft on_left);
+
+  // A worker's output, shown by the next Flush. `message_bytes` is what it took of the stream's credit. What is printed
+  // between two calls of Flush is of one host.
+  void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
+  void Flush();
+  // A sentence of hvdrun itself, at once.
+  void Say(const std::string& sentence);
+
+  // The line about the start, if stderr is a terminal. It is gone with the next thing that is shown.
+  void BeginProgress();
+  void WorkerStarted();
+  void RankJoined(uint32_t rank);
+  void EndProgress();
+
+  // Shows what is held back and waits until everything is written. Last call.
+  void Finish();
+
+ private:
+  // Stdout or stderr of hvdrun.
+  struct Outlet {
+    ScreenText text;
+    OutputWriter writer;
+    OutputReceipt receipt = {};  // for what the writer has not got yet
+  };
+  enum class Sink { kScreen, kFiles };
+  struct Written {
+    uint64_t bytes[2] = {0, 0};  // by sink
+    uint64_t returned = 0;       // told to on_left_
+  };
+
+  std::function<void(std::vector<OutputReceipt>)> ReceiptsOf(Sink sink);
+  void OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts);
+  void ScheduleHeld();
+  void ScheduleProgress();
+  void SayFileFailure();
+  void SayScreenFailure();
+  Outlet& out() { return outlets_[0]; }
+  Outlet& err() { return outlets_[1]; }
+
+  asio::io_context& io_;
+  OnLeft on_left_;
+  uint32_t ranks_;
+  std::vector<Written> written_;  // by host
+  asio::steady_timer held_timer_, progress_timer_;
+  std::optional<Progress> progress_;  // while the job starts
+  // Last: their threads post to io_.
+  std::array<Outlet, 2> outlets_;
+  std::unique_ptr<OutputFiles> files_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_SCREEN_H_

@@ -1,0 +1,57 @@
+// ScreenText: what the ranks write to one stream becomes the text of the screen: updates of progress bars are thinned
+// out, equal lines folded when asked, and every line gets its prefix. What is held back meanwhile is bounded. Pure:
+// time is passed in.
+#ifndef HVD_LAUNCHER_SCREEN_TEXT_H_
+#define HVD_LAUNCHER_SCREEN_TEXT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/fold.h"
+#include "launcher/lines.h"
+#include "launcher/messages.h"
+#include "launcher/progress_throttle.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+struct ScreenTextOptions {
+  uint32_t ranks = 0;
+  int updates_per_second = 0;  // of a progress bar, of each rank; 0: all of them
+  bool fold = false;
+  PrefixStyle style = {};
+};
+
+class ScreenText {
+ public:
+  ScreenText(OutputStream stream, ScreenTextOptions options);
+  ScreenText(const ScreenText&) = delete;
+  ScreenText& operator=(const ScreenText&) = delete;
+
+  void Add(uint32_t rank, std::string_view bytes, TimePoint now);
+  // A line of hvdrun itself, with its end; an unfinished line of a rank is ended first.
+  void AddOwn(const std::string& line) { text_ += prefixer_.Close() + line; }
+  // When something that is held back must be shown; then call Due.
+  std::optional<TimePoint> deadline() const;
+  void Due(TimePoint now);
+  // Everything that is held back, and the end of an unfinished line.
+  void Finish();
+
+  // What there is to show, to be taken out by the caller.
+  std::string& text() { return text_; }
+
+ private:
+  void Pass(uint32_t rank, std::string_view bytes);
+
+  LinePrefixer prefixer_;
+  std::optional<Folder> folder_;
+  ProgressThrottle throttle_;
+  TimePoint now_{};  // of the last Add or Due, for what passes the throttle
+  std::string text_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_SCREEN_TEXT_H_
