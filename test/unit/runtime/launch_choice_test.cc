@@ -146,8 +146,7 @@ TEST(LaunchChoice, WhereMpiIsToTellTheRest) {
            Case{With(kMpirun, operations), 4, true}, Case{With(kSrun, mpi), 4, true},
            Case{With(kSrun, With(mpi, {{"SLURM_STEP_NUM_TASKS", "8"}})), 8, true},
            Case{With(kSrun, {{"SLURM_STEP_NUM_TASKS", "8"}, {"PMIX_RANK", "1"}}), 8, true},
-           Case{With(kSrun, {{"PMIX_RANK", "1"}}), 4, false},
-           Case{With(alone, mpi), 1, true},
+           Case{With(kSrun, {{"PMIX_RANK", "1"}}), 4, false}, Case{With(alone, mpi), 1, true},
            Case{mpi, 0, true},  // MPI may know of a launcher that we do not know
        }) {
     Result<LaunchChoice> choice = Choose(c.env);
