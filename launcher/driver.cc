@@ -204,6 +204,9 @@ void Driver::Happens(const JobEvent& event) {
 }
 
 void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
+  const std::vector<Placement>& ranks = options_.plan.ranks;
+  if (output.rank >= ranks.size() || ranks[output.rank].host != host)
+    return hosts_[host]->Break("its agent speaks of a rank that it does not have");
   screen_.Print(host, output, message_bytes);
 }
 

@@ -162,7 +162,7 @@ std::optional<WorkerOutputView> PeekOutput(std::string_view message) {
   output.rank = reader.Get<uint32_t>();
   output.stream = reader.Get<OutputStream>();
   output.bytes = reader.GetString();
-  if (!reader.AtEnd()) return std::nullopt;
+  if (!reader.AtEnd() || output.stream > OutputStream::kStderr) return std::nullopt;
   return output;
 }
 

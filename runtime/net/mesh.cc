@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "runtime/net/mesh_fork.h"
 
@@ -262,6 +263,7 @@ Status Mesh::WaitFor(const Waiting& waiting) {
       driving_ = true;
       Drive(lock, waiting);
       driving_ = false;
+      if (std::exchange(resting_, false)) quiet_.notify_all();
       if (waiters_ > 0) changed_.notify_all();
     } else {
       ++waiters_;
@@ -350,6 +352,11 @@ void Mesh::RunThread() {
   Lock lock(mutex_);
   uint64_t drives_seen = drives_;
   while (!stopping_) {
+    if (driving_ && drives_ == drives_seen) {  // for long: it says when it is over
+      resting_ = true;
+      quiet_.wait(lock, [this] { return !resting_ || stopping_; });
+      continue;
+    }
     if (driving_ || drives_ != drives_seen) {
       drives_seen = drives_;
       quiet_.wait_for(lock, kStandBack);

@@ -175,6 +175,7 @@ class Mesh final : private MeshConnectorOwner {
   std::condition_variable changed_;  // for waiters that do not drive
   std::condition_variable quiet_;    // for the thread of the mesh while others drive
   bool driving_ = false;
+  bool resting_ = false;  // the thread of the mesh, until whoever drives is done
   uint32_t waiters_ = 0;  // that do not drive
   uint64_t drives_ = 0;   // waits so far
   uint32_t losses_ = 0;   // peers lost, other than by leaving in peace

@@ -98,7 +98,7 @@ def test_adasum_optimizer(hvdrun, torch, ranks):
     run_ok(ranks, 'adasum_optimizer.py')
 
 
-def test_torch_and_numpy_in_one_process(processes):
+def test_R3_torch_and_numpy_in_one_process(processes):
     run_ok(processes, 'two_libraries.py')
 
 

@@ -252,6 +252,15 @@ def test_the_death_of_the_agent_ends_the_world_and_leaves_nothing(start, job_nam
     ranks.nothing_left()
 
 
+def test_R13_operations_that_are_asked_for_are_obeyed_or_refused(start, job_name):
+    """There is no default of the build that could be ignored: what the environment says counts, and it is read."""
+    for asked, says in (("ccl", "is 'ccl', which is neither"), ("gloo", "sum 3")):
+        ranks = Ranks(start, 2, "init", "sum", "shutdown", job=job_name + asked, env={"HOROVOD_CPU_OPERATIONS": asked})
+        lines, codes = ranks.finish()
+        assert codes == ([0, 0] if asked == "gloo" else [3, 3]) and all(says in line for (line,) in lines), lines
+        ranks.nothing_left()
+
+
 def test_a_second_script_in_the_same_ranks_forms_a_world_of_its_own(start, job_name):
     one = subprocess.list2cmdline(worker("init", "sum", "shutdown"))
     ranks = Ranks(start, 2, job=job_name, command=["sh", "-c", f"{one}; {one}; {one}"])

@@ -68,10 +68,11 @@ void Coordinator::OnReady(uint32_t from, ReadyWords words, TimePoint now, Answer
                         [&](const Report& report) { return report.host == host; });
   });
   if (entry == at->second.end()) {
-    entry = at->second.insert(entry, Entry{RanksOf(words), {}, now, now, {}});
+    entry = at->second.insert(entry, Entry{RanksOf(words), {}, now, now, {}, {}});
   }
   auto place = std::find_if(entry->reports.begin(), entry->reports.end(),
                             [&](const Report& report) { return report.host > host; });
+  if (!entry->failed.ok()) answers->push_back({from, EndWords{words.ticket, entry->failed, 0}});
   entry->reports.insert(place, Report{host, from, std::move(words)});
   SettleIfComplete(at, entry, answers);
 }
@@ -94,6 +95,7 @@ void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
   const std::string name = std::get<std::string>(at->first);
   at->second.erase(entry);
   if (at->second.empty()) waiting_.erase(at);
+  if (!complete.failed.ok()) return;
   Status verdict = VerdictOf(complete, name);
   if (!verdict.ok() || complete.reports[0].words.collective == Collective::kBarrier) {
     return Fail(complete, verdict, answers);
@@ -146,6 +148,7 @@ Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) c
 }
 
 void Coordinator::Fail(const Entry& entry, const Status& status, Answers* answers) {
+  if (!entry.failed.ok()) return;
   for (const Report& report : entry.reports) {
     answers->push_back({report.leader, EndWords{report.words.ticket, status, 0}});
   }
@@ -267,7 +270,8 @@ void Coordinator::OnDone(uint64_t number, Answers* answers) {
   IssueHeld(lane, answers);
 }
 
-// A ticket that is running already has to run: the others count on it.
+// A ticket that is running already has to run: the others count on it. What a leader withdraws after it has joined it
+// had part in, so that hosts which report it later must not take that leader for neutral.
 void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     for (auto entry = at->second.begin(); entry != at->second.end(); ++entry) {
@@ -277,6 +281,10 @@ void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers*
           });
       if (!ours) continue;
       Fail(*entry, Aborted(words.why), answers);
+      if (joined_.contains(from)) {
+        if (entry->failed.ok()) entry->failed = Aborted(words.why);
+        return;
+      }
       at->second.erase(entry);
       if (at->second.empty()) waiting_.erase(at);
       return;
@@ -358,6 +366,7 @@ std::vector<std::string> Coordinator::Stalls(TimePoint now, Answers* answers) {
   std::vector<std::string> sentences;
   for (auto& [key, rounds] : waiting_) {
     for (Entry& entry : rounds) {
+      if (!entry.failed.ok()) continue;
       TellAwaited(entry, now, answers);
       const bool warn =
           options_.stall_warning.count() > 0 && now - entry.warned_at >= options_.stall_warning;

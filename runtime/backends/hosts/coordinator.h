@@ -71,6 +71,7 @@ class Coordinator {
     std::vector<Report> reports;
     TimePoint since, warned_at;
     std::vector<uint32_t> told;  // the leaders were told that these are missing
+    Status failed;               // not ok: its leaders were told so, and so are those still to come
   };
   // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used again.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;

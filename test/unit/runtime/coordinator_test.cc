@@ -406,6 +406,25 @@ TEST_F(CoordinatorTest, EverySeedEndsWithTheSameOrderEverywhere) {
 
 // ---- words
 
+TEST_F(CoordinatorTest, WhatALeaderWithdrawsAfterItsJoinFailsForThoseWhoReportLater) {
+  Make({0, 1, 2});
+  EXPECT_TRUE(Say(1, Ready(5, "x")).empty());
+  EXPECT_TRUE(Say(1, JoinWords{6, 1}).empty());
+  Answers answers = Say(1, WithdrawWords{5, "rank 1 leaves"});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(EndIn(answers).ticket, 5u);
+  for (uint32_t later : {0u, 2u}) {
+    answers = Say(later, Ready(9, "x"));
+    ASSERT_EQ(answers.size(), 1u) << "not as if rank 1 had brought nothing";
+    EXPECT_EQ(answers[0].to, later);
+    EXPECT_THAT(EndIn(answers).status.message(), HasSubstr("rank 1 leaves"));
+  }
+  EXPECT_TRUE(Say(0, Ready(10, "x")).empty()) << "the next round is a new one";
+  answers = Say(2, Ready(10, "x"));
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(RunIn(answers).leaders, (std::vector<uint32_t>{0, 2}));
+}
+
 TEST(Words, ComeBackAsTheyWereSaid) {
   ReadyWords ready = Ready(77, "layer/1");
   ready.domain = -2;
