@@ -83,7 +83,7 @@ std::vector<uint32_t> Coordinator::MissingRanks(const Entry& entry) const {
   for (const Report& report : entry.reports) hosts.insert(report.host);
   std::vector<uint32_t> missing;
   for (uint32_t rank : entry.ranks) {
-    if (!hosts.contains(map_.host_of[rank]) && !joined_.contains(rank)) missing.push_back(rank);
+    if (!hosts.contains(map_.host_of[rank]) && !HasJoined(rank)) missing.push_back(rank);
   }
   return missing;
 }
@@ -134,7 +134,7 @@ Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) c
   std::vector<uint32_t> gone;
   for (const Report& report : entry.reports) reported.insert(report.host);
   for (uint32_t rank : entry.ranks) {
-    if (joined_.contains(rank) && !reported.contains(map_.host_of[rank])) gone.push_back(rank);
+    if (HasJoined(rank) && !reported.contains(map_.host_of[rank])) gone.push_back(rank);
   }
   for (const Report& report : entry.reports) {
     gone.insert(gone.end(), report.words.joined.begin(), report.words.joined.end());
@@ -281,7 +281,7 @@ void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers*
           });
       if (!ours) continue;
       Fail(*entry, Aborted(words.why), answers);
-      if (joined_.contains(from)) {
+      if (HasJoined(from)) {
         if (entry->failed.ok()) entry->failed = Aborted(words.why);
         return;
       }
@@ -292,12 +292,28 @@ void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers*
   }
 }
 
+bool Coordinator::HasJoined(uint32_t rank) const {
+  return joined_.contains(rank) || joined_in_vain_.contains(rank);
+}
+
+// Where somebody has left a join fails, but who has joined submits nothing more: the others go on without.
 void Coordinator::OnJoin(uint32_t from, const JoinWords& words, Answers* answers) {
   if (!left_.empty()) {
     answers->push_back({from, EndWords{words.ticket, LeftBefore(*left_.begin(), "join"), 0}});
-    return;
+    joined_in_vain_.insert(from);
+    return SettleAll(answers);
   }
   joined_[from] = words.ticket;
+  SettleAll(answers);
+  if (joined_.size() < map_.host_of.size()) return;
+  for (auto [rank, ticket] : joined_) {
+    answers->push_back({rank, EndWords{ticket, Status::Ok(), words.last_here}});
+  }
+  joined_.clear();
+}
+
+// With one more rank that has joined, entries may be complete.
+void Coordinator::SettleAll(Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     // Settling takes away the entry, and the name with its last entry.
     const auto next_name = std::next(at);
@@ -310,11 +326,6 @@ void Coordinator::OnJoin(uint32_t from, const JoinWords& words, Answers* answers
     }
     at = next_name;
   }
-  if (joined_.size() < map_.host_of.size()) return;
-  for (auto [rank, ticket] : joined_) {
-    answers->push_back({rank, EndWords{ticket, Status::Ok(), words.last_here}});
-  }
-  joined_.clear();
 }
 
 void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
@@ -333,6 +344,7 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
   if (joined_.empty()) return;
   for (auto [joined, ticket] : joined_) {
     answers->push_back({joined, EndWords{ticket, LeftBefore(rank, "join"), 0}});
+    joined_in_vain_.insert(joined);
   }
   joined_.clear();
 }

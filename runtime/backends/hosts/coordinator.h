@@ -90,6 +90,8 @@ class Coordinator {
   void OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers);
   void OnJoin(uint32_t from, const JoinWords& words, Answers* answers);
   void OnLeave(uint32_t from, uint32_t rank, Answers* answers);
+  bool HasJoined(uint32_t rank) const;
+  void SettleAll(Answers* answers);
   void OnDone(uint64_t number, Answers* answers);
 
   std::vector<uint32_t> RanksOf(const ReadyWords& words) const;
@@ -114,6 +116,7 @@ class Coordinator {
   std::map<uint64_t, Lane*> running_;            // by number of the batch
   uint64_t next_number_ = 1;
   std::map<uint32_t, uint64_t> joined_;  // world rank -> ticket of its join
+  std::set<uint32_t> joined_in_vain_;    // their join has failed
   std::set<uint32_t> left_;
   std::set<uint32_t> heard_of_;
 };

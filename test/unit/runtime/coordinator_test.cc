@@ -425,6 +425,18 @@ TEST_F(CoordinatorTest, WhatALeaderWithdrawsAfterItsJoinFailsForThoseWhoReportLa
   EXPECT_EQ(RunIn(answers).leaders, (std::vector<uint32_t>{0, 2}));
 }
 
+TEST_F(CoordinatorTest, WhoHasJoinedIsNotAwaitedThoughTheJoinHasFailed) {
+  Make({0, 1, 2});
+  ReadyWords pair = Ready(1, "x");
+  pair.domain = 1;
+  pair.ranks = {0, 1};
+  EXPECT_TRUE(Say(1, JoinWords{6, 1}).empty());
+  EXPECT_FALSE(Say(2, LeaveWords{2}).empty()) << "the join cannot succeed any more";
+  Answers answers = Say(0, pair);
+  ASSERT_EQ(answers.size(), 1u) << "rank 1 submits nothing more";
+  EXPECT_EQ(RunIn(answers).leaders, (std::vector<uint32_t>{0}));
+}
+
 TEST(Words, ComeBackAsTheyWereSaid) {
   ReadyWords ready = Ready(77, "layer/1");
   ready.domain = -2;
