@@ -1,8 +1,10 @@
 """Jobs over several hosts with an sshd each."""
 
 import os
+import pathlib
 import re
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -258,6 +260,61 @@ def test_nothing_secret_in_any_argv(hosts_start, rig):
     assert len(keys) == 1
     key = keys.pop().partition(b"=")[2]
     assert len(key) >= 16 and not any(key in read_proc(pid, "cmdline") for pid in pids())
+    os.kill(job.pid, signal.SIGTERM)
+    job.finish()
+    rig.nothing_left()
+
+
+def test_L7_one_agent_per_host_whatever_the_number_of_ranks(hosts_start, rig, client):
+    job = hosts_start("-np", 8, "-H", "hvd1:4,hvd2:4", *worker("init", "sum", "sums"))
+    for _ in range(8):
+        assert job.process.stdout.readline().endswith(b":sum 36\n")
+    for host in rig.hosts[:2]:
+        assert len(host.agents()) == 2, "the agent and its warden"
+        assert len(host.processes()) == 2 + 4
+    here = [pid for pid in job.processes() if b"\0HOROVOD_RANK=" not in read_proc(pid, "environ")]
+    assert len(here) == (1 if client == "auto" else 3), "hvdrun, and one ssh program per host where that speaks SSH"
+    os.kill(job.pid, signal.SIGTERM)
+    job.finish()
+    rig.nothing_left()
+
+
+def test_P49_a_host_without_hvdrun_is_named(hosts_run, rig):
+    build = pathlib.Path(hvdrun_path()).parent
+    rig.hosts[1].run("mount", "-t", "tmpfs", "none", build)
+    try:
+        job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "true")
+    finally:
+        rig.hosts[1].run("umount", build)
+    assert job.code == 1
+    assert re.search(rf"hvd2: starting the agent: .*hvdrun is neither at {hvdrun_path()} nor on PATH", job.err), job.err
+    rig.nothing_left()
+
+
+def test_P27_two_jobs_share_hosts_and_a_range_of_ports(hosts_start, rig):
+    jobs = [hosts_start("-np", 4, "-H", "hvd1:2,hvd2:2", "--port-range", "42000-42019", *worker("init", "sum", "shutdown"))
+            for _ in range(2)]
+    for job in jobs:
+        assert job.finish() == 0 and job.out.count("sum 10") == 4, job.err
+    rig.nothing_left()
+
+
+def listeners(host):
+    """Ports of TCP on which somebody other than sshd listens there."""
+    rows = [line.split() for table in ("tcp", "tcp6") for line in host.run("cat", f"/proc/net/{table}").splitlines()[1:]]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"} - {22}
+
+
+def test_S7_P19_who_has_no_key_gets_nothing_but_a_closed_connection(hosts_start, rig):
+    """Somebody who speaks another protocol, at the ports where ranks listen for each other."""
+    job = begin(hosts_start, rig, 2)
+    ports = listeners(rig.hosts[1])
+    assert ports
+    for port in ports:
+        probe = f"exec 3<>/dev/tcp/{rig.hosts[1].address}/{port}; yes 'GET / HTTP/1.0' | head -c 4096 >&3; cat <&3; echo closed"
+        said = subprocess.run(rig.on_head("bash", "-c", probe), capture_output=True, text=True, timeout=60).stdout
+        assert said == "closed\n", port
+    assert job.process.poll() is None, "the job goes on"
     os.kill(job.pid, signal.SIGTERM)
     job.finish()
     rig.nothing_left()
