@@ -1,6 +1,7 @@
 #include "runtime/net/mesh.h"
 
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -98,9 +99,14 @@ Mesh::~Mesh() {
 
 void Mesh::SayBye(const std::string& why) {
   for (auto& [rank, peer] : peers_) {
-    if (!peer->out.valid()) continue;
-    peer->outbox.PutBye(why);
-    Write(*peer);
+    if (peer->out.valid()) {
+      peer->outbox.PutBye(why);
+      Write(*peer);
+    } else if (peer->in.valid() && why.empty()) {
+      // We never had anything to say: without this, who talked to us would take our end for a death.
+      const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
+      (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
   }
 }
 

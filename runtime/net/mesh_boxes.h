@@ -101,6 +101,7 @@ class MeshInbox final : public MeshSink {
 
   // The peer has said goodbye, and why ("" when it just left).
   bool bye() const { return bye_; }
+  void NoteBye() { bye_ = true; }  // that came by another way
   const std::string& bye_text() const { return bye_text_; }
 
   // MeshSink

@@ -18,6 +18,15 @@ constexpr size_t kPiecesAtOnce = 32;
 
 std::string Words(int error) { return std::generic_category().message(error); }
 
+// Who leaves in peace and has never said anything says so on the connection that was made to it.
+bool ByeCameBack(const UniqueFd& socket) {
+  MeshHeader header;
+  ssize_t got = ::recv(socket.get(), header.data(), header.size(), MSG_DONTWAIT);
+  if (got != static_cast<ssize_t>(header.size())) return false;
+  Result<MeshFrame> frame = DecodeMeshHeader(header.data());
+  return frame.ok() && frame->type == MeshFrameType::kBye && frame->bytes == 0;
+}
+
 size_t BytesOf(std::span<const iovec> pieces) {
   size_t bytes = 0;
   for (const iovec& piece : pieces) bytes += piece.iov_len;
@@ -176,6 +185,7 @@ void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
 void Mesh::EndOfOutgoing(Peer& peer, int error) {
   std::string why = error == 0 ? "it closed the connection" : Words(error);
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  if (ByeCameBack(peer.out)) peer.inbox.NoteBye();
   peer.out.Reset();
   if (!peer.in.valid() || silent) return EndOfIncoming(peer, why);
   peer.outbox.Fail(Aborted(NameOf(peer) + " is gone: " + why));

@@ -2,10 +2,12 @@
 
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import WORKERS, hvdrun_path, kill, parent_of, pids, read_proc
@@ -317,4 +319,88 @@ def test_S7_P19_who_has_no_key_gets_nothing_but_a_closed_connection(hosts_start,
     assert job.process.poll() is None, "the job goes on"
     os.kill(job.pid, signal.SIGTERM)
     job.finish()
+    rig.nothing_left()
+
+
+# ---- ends at random
+
+
+def end_worker(rig, job, host, random):
+    rank, victim = random.choice([(rank, pid) for rank, pid in ranks_on(host)])
+    kill(victim)
+    return 137, rf"hvdrun: rank {rank} on host {host.name} \(pid \d+\) failed: signal 9"
+
+
+def end_agent(rig, job, host, random):
+    kill(next(pid for pid in host.agents() if parent_of(pid) in host.agents()))
+    return 1, rf"hvdrun: host {host.name} was lost: the agent was ended by signal 9"
+
+
+def end_warden(rig, job, host, random):
+    kill(next(pid for pid in host.agents() if parent_of(pid) not in host.agents()))
+    return 1, rf"hvdrun: host {host.name} was lost: "
+
+
+def end_sshd(rig, job, host, random):
+    host.kill_sshd()
+    return 1, rf"hvdrun: host {host.name} was lost: .*connection"
+
+
+def end_link(rig, job, host, random):
+    host.cut()
+    return 1, rf"hvdrun: host {host.name} was lost: its agent has been silent for 2 s"
+
+
+def end_hvdrun(rig, job, host, random):
+    kill(job.pid)
+    return -9, ""
+
+
+def end_asked(rig, job, host, random):
+    os.kill(job.pid, signal.SIGTERM)
+    return 143, r"hvdrun: ended by signal 15"
+
+
+def end_asked_while_a_worker_is_stopped(rig, job, host, random):
+    os.kill(random.choice(ranks_on(host))[1], signal.SIGSTOP)
+    return end_asked(rig, job, host, random)
+
+
+def ranks_on(host):
+    environs = [(pid, read_proc(pid, "environ")) for pid in host.processes()]
+    ranks = [(re.search(rb"\0HOROVOD_RANK=(\d+)", environ), pid) for pid, environ in environs]
+    return sorted((int(rank.group(1)), pid) for rank, pid in ranks if rank)
+
+
+ENDS = [end_worker, end_agent, end_warden, end_sshd, end_link, end_hvdrun, end_asked, end_asked_while_a_worker_is_stopped]
+
+
+def test_random_ends_leave_nothing_and_name_the_first_cause(hosts_start, rig, client):
+    """HVD_SOAK=1: 300 ends over 4 hosts."""
+    soak = os.environ.get("HVD_SOAK") == "1"
+    seed = int(time.time()) if soak else 6
+    print("seed", seed)
+    source = random.Random(seed)
+    for number in range(300 if soak else len(ENDS)):
+        end = source.choice(ENDS) if soak else ENDS[number]
+        host = source.choice(rig.hosts)
+        job = hosts_start("-np", 8, "-H", ",".join(h.name + ":2" for h in rig.hosts), "--heartbeat-timeout", "2",
+                          *worker("init", "sum", "sums"))
+        for _ in range(8):
+            assert job.process.stdout.readline().endswith(b":sum 36\n")
+        code, cause = end(rig, job, host, source)
+        what = f"round {number}: {end.__name__} of {host.name}"
+        try:
+            assert job.finish() == code, (what, job.err)
+            assert re.search(cause, job.err), (what, job.err)
+            rig.nothing_left()
+        finally:
+            host.join()
+
+
+def test_many_launches_never_hang(hosts_run, rig):
+    """HVD_SOAK=1: 1,000 launches."""
+    for number in range(1000 if os.environ.get("HVD_SOAK") == "1" else 5):
+        job = hosts_run("-np", 4, "-H", ",".join(h.name for h in rig.hosts), *worker("init", "sum", "shutdown"))
+        assert job.code == 0 and job.out.count("sum 10") == 4, (number, job.out, job.err)
     rig.nothing_left()

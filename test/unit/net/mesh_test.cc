@@ -336,6 +336,23 @@ TEST_F(MeshPair, APeerThatLeavesIsNamed) {
 }
 
 // A process that plays rank 1 by hand, proves the key and then dies in the middle of a message.
+TEST(MeshTest, WhoLeavesInPeaceWithoutAWordToUsEndsNoWaitForOthers) {
+  MemoryDirectory directory;
+  auto a = OpenMesh(OptionsOf(0), directory), b = OpenMesh(OptionsOf(1), directory),
+       c = OpenMesh(OptionsOf(2), directory);
+  SendText(*a, 1, {1, 1}, "hi");
+  EXPECT_EQ(ReceiveText(*b, 0, {1, 1}, 2), "hi");
+  b.reset();  // it has never had anything to say to us
+  const std::array<uint32_t, 2> group{1, 2};
+  std::string text(2, '\0');
+  MeshHandle received = a->Receive(2, {2, 1}, Room(text));
+  EXPECT_EQ(a->Wait(received, SteadyNow() + std::chrono::milliseconds(200), group).code(),
+            Code::kInProgress);
+  SendText(*c, 0, {2, 1}, "ho");
+  ExpectOk(a->Wait(received, Soon(), group));
+  EXPECT_EQ(text, "ho");
+}
+
 TEST_F(MeshPair, APeerThatDiesInTheMiddleOfAMessageIsNamed) {
   std::string room(100'000, '?');
   MeshHandle received = a_->Receive(1, {5, 5}, Room(room));
