@@ -17,16 +17,15 @@ constexpr int kNoAgent = 127;
 constexpr size_t kMostQuoted = 300;
 
 // What is typed after ssh.
-std::string LoginText(const SshTarget& target) {
-  return (target.port == 0 ? "" : "-p " + std::to_string(target.port) + " ") +
-         (target.user.empty() ? "" : target.user + "@") + target.host;
+std::string LoginText(const SshHost& host) {
+  return (host.port == 0 ? "" : "-p " + std::to_string(host.port) + " ") +
+         (host.user.empty() ? "" : host.user + "@") + host.name;
 }
 
 // With {login} and {name} replaced.
-std::string Filled(std::string text, const SshTarget& target) {
+std::string Filled(std::string text, const SshHost& host) {
   for (const auto& [mark, value] :
-       {std::pair<std::string, std::string>{"{login}", LoginText(target)},
-        {"{name}", target.host}}) {
+       {std::pair<std::string, std::string>{"{login}", LoginText(host)}, {"{name}", host.name}}) {
     if (size_t at = text.find(mark); at != std::string::npos) text.replace(at, mark.size(), value);
   }
   return text;
@@ -117,8 +116,8 @@ std::string RemoteAgentCommand(const std::string& executable, const std::string&
          ShellWord(job_id);
 }
 
-std::vector<std::string> SshCommand(const SshTarget& target, const std::string& remote_command,
-                                    uint32_t connect_seconds) {
+std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
+                                    const std::string& remote_command, uint32_t connect_seconds) {
   std::vector<std::string> command = {"ssh", "-T", "-x", "-o", "BatchMode=yes"};
   auto option = [&](const std::string& text) { command.insert(command.end(), {"-o", text}); };
   option("ConnectTimeout=" + std::to_string(connect_seconds));
@@ -126,11 +125,12 @@ std::vector<std::string> SshCommand(const SshTarget& target, const std::string& 
   option("ServerAliveCountMax=5");
   option("ClearAllForwardings=yes");
   option("LogLevel=ERROR");
-  if (target.accept_new_keys) option("StrictHostKeyChecking=accept-new");
-  if (target.port != 0) command.insert(command.end(), {"-p", std::to_string(target.port)});
-  if (!target.user.empty()) command.insert(command.end(), {"-l", target.user});
-  if (!target.identity_file.empty()) command.insert(command.end(), {"-i", target.identity_file});
-  command.insert(command.end(), {"--", target.host, remote_command});
+  if (!host.config_file.empty()) command.insert(command.end(), {"-F", host.config_file});
+  if (accept_new_keys) option("StrictHostKeyChecking=accept-new");
+  if (host.port != 0) command.insert(command.end(), {"-p", std::to_string(host.port)});
+  if (!host.user.empty()) command.insert(command.end(), {"-l", host.user});
+  if (!host.identity_file.empty()) command.insert(command.end(), {"-i", host.identity_file});
+  command.insert(command.end(), {"--", host.name, remote_command});
   return command;
 }
 
@@ -161,7 +161,7 @@ std::string EndOfAgent(const CommandEnd& end) {
 
 }  // namespace
 
-ChannelEnd ReadSshEnd(const SshTarget& target, const CommandEnd& end) {
+ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
   ChannelStage stage = end.connected ? ChannelStage::kRunning : ChannelStage::kExec;
   bool own_failure = WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == kSshFailed;
   if (WIFSIGNALED(end.wait_status)) {
@@ -175,10 +175,10 @@ ChannelEnd ReadSshEnd(const SshTarget& target, const CommandEnd& end) {
   }
   for (const Meaning& meaning : kMeanings) {
     if (end.said.find(meaning.words) == std::string::npos) continue;
-    return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, target)};
+    return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, host)};
   }
   return {ChannelStage::kConnect,
-          "ssh failed: " + LastWords(end.said) + "; try it by hand: ssh -v " + LoginText(target)};
+          "ssh failed: " + LastWords(end.said) + "; try it by hand: ssh -v " + LoginText(host)};
 }
 
 ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end) {

@@ -11,11 +11,13 @@
 
 namespace hvd {
 
-// Where, and how the user wants to go there; empty and 0: as ~/.ssh/config says.
-struct SshTarget {
-  std::string host, user, identity_file;
-  uint16_t port = 0;
-  bool accept_new_keys = false;
+// A host as the user of hvdrun named it, and what was said on the command line.
+struct SshHost {
+  std::string name;
+  std::string user;           // "": what the configuration says
+  uint16_t port = 0;          // 0: likewise
+  std::string identity_file;  // "": likewise
+  std::string config_file;    // "": the user's own and the system's
 };
 
 // One word for any shell.
@@ -27,14 +29,15 @@ std::string RemoteAgentCommand(const std::string& executable, const std::string&
 // With its line break.
 std::string AgentGreeting(const std::string& job_id);
 
-std::vector<std::string> SshCommand(const SshTarget& target, const std::string& remote_command,
-                                    uint32_t connect_seconds);
+// `accept_new_keys`: else as the configuration says.
+std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
+                                    const std::string& remote_command, uint32_t connect_seconds);
 // `agent` is cut at blanks: "kubectl exec -i". Then come the host and the remote command, as one word.
 std::vector<std::string> RshAgentCommand(const std::string& agent, const std::string& host,
                                          const std::string& remote_command);
 
 // ssh ends with 255 and says why on stderr.
-ChannelEnd ReadSshEnd(const SshTarget& target, const CommandEnd& end);
+ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end);
 // A program of which nothing is known.
 ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end);
 

@@ -22,14 +22,11 @@ std::string OwnPath() {
   return ::readlink(kSelf, self, sizeof self - 1) > 0 ? self : "hvdrun";
 }
 
-SshTarget TargetOf(const HostSlots& host, const Settings& settings) {
-  SshTarget target;
-  target.host = host.host;
-  target.user = host.user;
-  target.port = host.port != 0 ? host.port : static_cast<uint16_t>(settings.ssh_port);
-  target.identity_file = settings.ssh_identity_file;
-  target.accept_new_keys = settings.ssh_host_keys == "accept-new";
-  return target;
+SshHost SshHostOf(const HostSlots& host, const Settings& settings) {
+  return {.name = host.host,
+          .user = host.user,
+          .port = host.port != 0 ? host.port : static_cast<uint16_t>(settings.ssh_port),
+          .identity_file = settings.ssh_identity_file};
 }
 
 Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
@@ -76,10 +73,11 @@ WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
           family);
       return way;
     }
-    SshTarget target = TargetOf(host, settings);
+    const SshHost target = SshHostOf(host, settings);
+    const bool accept_new = settings.ssh_host_keys == "accept-new";
     auto by_program = [=, &io](const SshHost&, const std::string&) {
       return std::make_unique<CommandChannel>(
-          io, SshCommand(target, command, kConnectSeconds),
+          io, SshCommand(target, accept_new, command, kConnectSeconds),
           [target](const CommandEnd& end) { return ReadSshEnd(target, end); }, family);
     };
     if (settings.ssh_client == "program") {
@@ -89,9 +87,8 @@ WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
     std::shared_ptr<SshHub> hub = known_hub->lock();
     if (hub == nullptr) *known_hub = hub = std::make_shared<SshHub>(io, family);
     way.channel = std::make_unique<AnySshChannel>(
-        hub, SshHost{target.host, target.user, target.port, target.identity_file, ""}, command,
-        target.accept_new_keys ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured,
-        by_program);
+        hub, target, command,
+        accept_new ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured, by_program);
     return way;
   };
 }

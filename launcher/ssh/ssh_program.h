@@ -12,19 +12,11 @@
 #include "discovery/ssh_config.h"
 #include "launcher/byte_pump.h"
 #include "launcher/ssh/ssh_hub.h"
+#include "launcher/ssh_command.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
-
-// A host as the user of hvdrun named it, and what was said on the command line.
-struct SshHost {
-  std::string name;
-  std::string user;           // "": what the configuration says
-  uint16_t port = 0;          // 0: likewise
-  std::string identity_file;  // "": likewise
-  std::string config_file;    // "": the user's own and the system's
-};
 
 // `ssh -G ... -- name`. Pure.
 std::vector<std::string> AskConfigCommand(const SshHost& host);

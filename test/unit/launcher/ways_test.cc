@@ -1,0 +1,152 @@
+// The ways to other hosts, as far as they are pure: what is typed there, what the end of a command means, what a shell
+// says first, how far a host has come, and who proves itself to whom.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "launcher/host_stages.h"
+#include "launcher/preamble.h"
+#include "launcher/reach_proof.h"
+#include "launcher/ssh_command.h"
+
+namespace hvd {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(SshCommand, HasTheNameBehindAllOptions) {
+  std::vector<std::string> command =
+      SshCommand({.name = "h", .user = "bob", .port = 22}, true, "words", 7);
+  EXPECT_EQ(command.front(), "ssh");
+  EXPECT_THAT(std::vector<std::string>(command.end() - 3, command.end()),
+              ElementsAre("--", "h", "words"));
+  std::set<std::string> all(command.begin(), command.end());
+  for (const char* word : {"BatchMode=yes", "ConnectTimeout=7", "StrictHostKeyChecking=accept-new",
+                           "-l", "bob", "-p", "22"})
+    EXPECT_TRUE(all.contains(word)) << word;
+}
+
+TEST(RshAgentCommand, IsCutAtBlanksAndGetsHostAndWords) {
+  EXPECT_THAT(RshAgentCommand(" kubectl  exec -i ", "pod", "sh -c x"),
+              ElementsAre("kubectl", "exec", "-i", "pod", "sh -c x"));
+}
+
+CommandEnd Ended(int code, std::string said, bool connected = false) {
+  return {code << 8, std::move(said), connected};
+}
+
+TEST(ReadSshEnd, TellsStageAndCureFromTheWordsOfSsh) {
+  struct Row {
+    const char* said;
+    ChannelStage stage;
+    const char* has;
+  };
+  const SshHost host{.name = "h", .user = "bob"};
+  for (const Row& row :
+       {Row{"ssh: Could not resolve hostname h: Name or service not known\r\n",
+            ChannelStage::kResolve, "no address"},
+        {"ssh: connect to host h port 22: Connection refused", ChannelStage::kConnect, "refused"},
+        {"ssh: connect to host h port 22: Connection timed out", ChannelStage::kConnect,
+         "firewall"},
+        {"Host key verification failed.", ChannelStage::kHostKey, "accept-new; by hand: ssh bob@h"},
+        {"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+         ChannelStage::kHostKey, "ssh-keygen -R h"},
+        {"bob@h: Permission denied (publickey).", ChannelStage::kLogin, "ssh-copy-id"},
+        {"something new", ChannelStage::kConnect, "something new; try it by hand: ssh -v bob@h"}}) {
+    ChannelEnd end = ReadSshEnd(host, Ended(255, row.said));
+    EXPECT_EQ(end.stage, row.stage) << row.said;
+    EXPECT_THAT(end.reason, HasSubstr(row.has));
+  }
+}
+
+TEST(ReadSshEnd, TellsTheAgentsOwnEnd) {
+  const SshHost host{.name = "h"};
+  EXPECT_EQ(ReadSshEnd(host, Ended(0, "", true)).reason, "") << "it ended well";
+  EXPECT_EQ(ReadSshEnd(host, Ended(137, "", true)).reason, "the agent was ended by signal 9");
+  EXPECT_THAT(ReadSshEnd(host, Ended(255, "Connection reset", true)).reason,
+              HasSubstr("the connection was lost: Connection reset"));
+  ChannelEnd missing = ReadSshEnd(host, Ended(127, "hvdrun is neither at /x nor on PATH\n"));
+  EXPECT_EQ(missing.stage, ChannelStage::kExec);
+  EXPECT_THAT(missing.reason, HasSubstr("install hvdrun there"));
+}
+
+TEST(Preamble, EndsWithTheGreetingWhereverItIsCut) {
+  const std::string bytes = "Welcome!\nhvd\nhvdrun-agent 7\nrest";
+  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+    Preamble preamble(AgentGreeting("7"));
+    std::string after;
+    for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
+      if (preamble.over()) {
+        after += part;
+      } else if (std::optional<std::string> rest = preamble.Take(part)) {
+        after += *rest;
+      }
+    }
+    EXPECT_EQ(after, "rest") << cut;
+  }
+}
+
+TEST(Preamble, KeepsTheLastLineForAMessageAndHasABound) {
+  Preamble preamble(AgentGreeting("7"));
+  EXPECT_FALSE(preamble.Take("one\nThis account is not available.\n"));
+  EXPECT_EQ(preamble.said(), "This account is not available.");
+  EXPECT_FALSE(preamble.too_long());
+  EXPECT_FALSE(preamble.Take(std::string(Preamble::kMost, 'x')));
+  EXPECT_TRUE(preamble.too_long());
+  EXPECT_TRUE(Preamble("").over()) << "an agent on this machine has none";
+}
+
+TEST(StageLimits, AreReadByName) {
+  Result<StageLimits> limits = StageLimits::Parse("connect=20,login=60");
+  ASSERT_TRUE(limits.ok());
+  EXPECT_EQ(limits->at(HostStage::kConnect), seconds(20));
+  EXPECT_EQ(limits->at(HostStage::kLogin), seconds(60));
+  EXPECT_EQ(limits->at(HostStage::kResolve), StageLimits::Default().at(HostStage::kResolve));
+  EXPECT_TRUE(StageLimits::Parse("").ok());
+  for (const char* bad : {"knock=1", "connect", "connect=", "connect=0", "connect=1x", "=3", ","})
+    EXPECT_FALSE(StageLimits::Parse(bad).ok()) << bad;
+}
+
+TEST(HostStages, CountsAndNamesWhoIsSlow) {
+  HostStages stages(3, StageLimits::Default());
+  TimePoint now{};
+  stages.Begin(now);
+  stages.Enter(0, HostStage::kReady, now);
+  stages.Enter(1, HostStage::kLogin, now);
+  EXPECT_EQ(stages.Counts(), "1 ready, 1 logging in, 1 resolving its name");
+  now += seconds(10);
+  EXPECT_EQ(stages.TakeSlow({"a", "b", "c"}, now),
+            "c: resolving its name for 10 s; b: logging in for 10 s");
+  EXPECT_EQ(stages.TakeSlow({"a", "b", "c"}, now), "") << "said once";
+  stages.Expire(now);
+  EXPECT_EQ(stages.stage(2), HostStage::kFailed) << "a name has 10 s";
+  EXPECT_EQ(stages.stage(1), HostStage::kLogin) << "a login has 20 s";
+}
+
+TEST(HostNames, AreCutWhenThereAreMany) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) names.push_back("n" + std::to_string(i));
+  EXPECT_THAT(HostNames(names), HasSubstr("n15 and 4 more"));
+}
+
+TEST(ProofPartners, AreSymmetricAndFew) {
+  EXPECT_THAT(ProofPartners(1, 3), ElementsAre(0, 2));
+  EXPECT_TRUE(ProofPartners(0, 1).empty());
+  for (uint32_t hosts : {16u, 17u, 100u, 1000u}) {
+    for (uint32_t host : {0u, 1u, hosts / 2, hosts - 1}) {
+      std::vector<uint32_t> partners = ProofPartners(host, hosts);
+      EXPECT_LE(partners.size(), 20u);
+      for (uint32_t other : partners) {
+        EXPECT_NE(other, host);
+        std::vector<uint32_t> back = ProofPartners(other, hosts);
+        EXPECT_TRUE(std::find(back.begin(), back.end(), host) != back.end()) << host << other;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hvd
