@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from conftest import REPO, WORKERS, hvdrun_path, read_some
+from test_played_hosts import PYTHON, has_modules
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 RUNTIME = pathlib.Path(os.environ.get("HVD_RUNTIME", str(BUILD / "lib" / "libhvd.so")))
@@ -61,7 +62,7 @@ def worker(*steps):
 def mpirun(start, tmp_path):
     """mpirun(ranks, *steps): the finished job; `hosts` take the ranks in turns of ranks / hosts. until=(count, text):
     mpirun is ended once that was said so often, because it would not end."""
-    def begin(ranks, *steps, hosts=1, options=(), env=None, until=None):
+    def begin(ranks, *steps, hosts=1, options=(), env=None, until=None, program=None):
         command = [MPIRUN, "-np", str(ranks), "--oversubscribe", "--bind-to", "none"]
         command += ["--mca", "mpi_yield_when_idle", "1"]
         if hosts > 1:
@@ -71,7 +72,7 @@ def mpirun(start, tmp_path):
             names = ",".join("host%s:%d" % (letter, ranks // hosts) for letter in "abcdefgh"[:hosts])
             command += ["-H", names, "--mca", "plm_rsh_agent", str(agent), "--mca", "btl", "self,tcp",
                         "--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"]
-        command += [*options, *worker(*steps)]
+        command += [*options, *(program or worker(*steps))]
         job = start(*command[1:], program=command[:1], env=env)
         seen = ""
         while until and seen.count(until[1]) < until[0]:
@@ -331,3 +332,17 @@ def test_hvdrun_and_a_communicator_are_one_sentence(run):
     job = run("-np", 2, *worker("init=world"))
     assert job.code == 3
     assert "but hvdrun started this rank, and MPI knows nothing of the others" in job.out
+
+
+# ---- everything
+
+
+@pytest.mark.skipif(not has_modules("numpy"), reason="the worker needs NumPy")
+@THREADS
+def test_P40_the_matrix_of_operations_types_and_sets(mpirun, one_thread):
+    """test/python/workers/matrix.py over two hosts: drawn from a seed, checked against NumPy."""
+    matrix = REPO / "test" / "python" / "workers" / "matrix.py"
+    env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread), HOROVOD_DYNAMIC_PROCESS_SETS="1")
+    job = mpirun(4, hosts=2, env=env, program=[PYTHON, matrix, "40", "60"])
+    assert job.code == 0 and len([line for line in job.said if line == "ok"]) == 4, job.out + job.err
+    job.nothing_left()
