@@ -180,7 +180,7 @@ class HostRig:
         wait_until(f"the sshd of {host.name}", lambda: subprocess.run(probe, capture_output=True).returncode == 0)
 
     def nothing_left(self):
-        wait_until("nothing left on any host", lambda: not any(host.processes() for host in self.hosts), limit=10)
+        wait_until("nothing left on any host", lambda: not any(host.processes() for host in self.hosts), limit=30)
 
     def down(self):
         for process in reversed(self.processes):

@@ -216,12 +216,12 @@ def test_a_killed_sshd_is_named_and_everything_ends_everywhere(hosts_start, rig)
 
 
 def test_P06_a_host_that_is_cut_off_is_lost_within_the_heartbeat_and_ends_its_own(hosts_start, rig):
-    job = begin(hosts_start, rig, 3, "--heartbeat-timeout", "2")
+    job = begin(hosts_start, rig, 3, "--heartbeat-timeout", "4")
     host = rig.hosts[1]
     host.cut()
     try:
         last = end_of(job)
-        assert last == "hvdrun: host hvd2 was lost: its agent has been silent for 2 s. All ranks were ended.", job.err
+        assert last == "hvdrun: host hvd2 was lost: its agent has been silent for 4 s. All ranks were ended.", job.err
         rig.nothing_left()  # over there nobody hears anything either
     finally:
         host.join()
@@ -247,7 +247,7 @@ def test_ctrl_c_ends_everything_everywhere(hosts_start, rig):
 def test_a_host_that_is_switched_off(tmp_path, start):
     rig = HostRig(tmp_path, 2)
     try:
-        job = begin(lambda *args: start(*args, program=rig.on_head(hvdrun_path())), rig, 2, "--heartbeat-timeout", "2")
+        job = begin(lambda *args: start(*args, program=rig.on_head(hvdrun_path())), rig, 2)
         rig.hosts[1].switch_off()
         assert re.match(r"hvdrun: host hvd2 was lost: .*All ranks were ended\.", end_of(job)), job.err
         rig.nothing_left()
@@ -348,7 +348,7 @@ def end_sshd(rig, job, host, random):
 
 def end_link(rig, job, host, random):
     host.cut()
-    return 1, rf"hvdrun: host {host.name} was lost: its agent has been silent for 2 s"
+    return 1, rf"hvdrun: host {host.name} was lost: its agent has been silent for 5 s"
 
 
 def end_hvdrun(rig, job, host, random):
@@ -384,7 +384,7 @@ def test_random_ends_leave_nothing_and_name_the_first_cause(hosts_start, rig, cl
     for number in range(300 if soak else len(ENDS)):
         end = source.choice(ENDS) if soak else ENDS[number]
         host = source.choice(rig.hosts)
-        job = hosts_start("-np", 8, "-H", ",".join(h.name + ":2" for h in rig.hosts), "--heartbeat-timeout", "2",
+        job = hosts_start("-np", 8, "-H", ",".join(h.name + ":2" for h in rig.hosts),
                           *worker("init", "sum", "sums"))
         for _ in range(8):
             assert job.process.stdout.readline().endswith(b":sum 36\n")
