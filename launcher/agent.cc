@@ -27,7 +27,6 @@
 #include "launcher/stdin_feeder.h"
 #include "launcher/worker_env.h"
 #include "runtime/base/log.h"
-#include "runtime/net/mesh_address.h"
 #include "runtime/net/stream.h"
 
 namespace hvd {
@@ -174,8 +173,7 @@ std::string Agent::MeansInForce() const {
 int Agent::Run() {
   BecomeSubreaper();
   stream_.Attach(SteadyNow());
-  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, ThisMachine(),
-                  master_port_.port});
+  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port});
   ScheduleTick();
   io_.run();
   return code_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "configs/message_text.h"
+#include "launcher/seconds_text.h"
 
 namespace hvd {
 namespace {
@@ -36,13 +37,6 @@ const StageWords& WordsOf(HostStage stage) { return kWords[static_cast<size_t>(s
 
 bool UnderWay(HostStage stage) { return stage < HostStage::kThere; }
 
-std::string SecondsText(Duration duration) {
-  auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-  std::string text = std::to_string(ms / 1000);
-  if (ms % 1000 != 0) text += "." + std::to_string(ms % 1000 / 100);
-  return text + " s";
-}
-
 }  // namespace
 
 HostStage StageOf(ChannelStage stage) {
@@ -64,8 +58,6 @@ const char* StageText(HostStage stage) {
   if (stage == HostStage::kReady) return "ready";
   return stage == HostStage::kFailed ? "failed" : WordsOf(stage).text;
 }
-
-const char* StageName(HostStage stage) { return WordsOf(stage).name; }
 
 StageLimits StageLimits::Default() {
   StageLimits limits;

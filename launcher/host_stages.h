@@ -36,8 +36,6 @@ inline constexpr size_t kHostStages = static_cast<size_t>(HostStage::kThere);  /
 HostStage StageOf(ChannelStage stage);
 // "logging in", for sentences.
 const char* StageText(HostStage stage);
-// "login", as --stage-timeouts says it.
-const char* StageName(HostStage stage);
 
 struct StageLimits {
   std::array<Duration, kHostStages> of;  // by HostStage

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launcher/rank_ranges.h"
+#include "launcher/seconds_text.h"
 
 namespace hvd {
 namespace {
@@ -24,14 +25,6 @@ std::string RankText(const JobState& state, uint32_t rank) {
 std::string EndText(const ProcessEnd& end) {
   return end.by_signal ? "was ended by signal " + std::to_string(end.value)
                        : "ended with exit code " + std::to_string(end.value);
-}
-
-std::string SecondsText(Duration duration) {
-  auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration);
-  std::string number = std::to_string(static_cast<double>(ms.count()) / 1e3);
-  number.erase(number.find_last_not_of('0') + 1);
-  if (number.ends_with('.')) number.pop_back();
-  return number + " s";
 }
 
 // "rank 2 (pid 1234)", "ranks 0,2-3 (pids 1230, 1232, 1233)"

@@ -68,7 +68,7 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<SignalWorkers, M>) {
     f(m.signal);
   } else if constexpr (kIs<AgentReady, M>) {
-    f(m.pid), f(m.warden_pid), f(m.means), f(m.version), f(m.machine), f(m.free_port);
+    f(m.pid), f(m.warden_pid), f(m.means), f(m.version), f(m.free_port);
   } else if constexpr (kIs<WorkerStarted, M>) {
     f(m.rank), f(m.pid);
   } else if constexpr (kIs<WorkerNotStarted, M>) {

@@ -103,9 +103,8 @@ struct KeyValue {
 // The first message: the agent and its host.
 struct AgentReady {
   int32_t pid = 0, warden_pid = 0;
-  std::string means;    // how this agent makes sure that nothing is left behind
-  std::string version;  // of its hvdrun
-  std::string machine;  // boot and network namespace: tells hosts apart, whatever they are called
+  std::string means;       // how this agent makes sure that nothing is left behind
+  std::string version;     // of its hvdrun
   uint32_t free_port = 0;  // held by the agent for MASTER_PORT; 0: none
 };
 struct WorkerStarted {

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdio>
 #include <optional>
 
@@ -21,12 +20,6 @@
 
 namespace hvd {
 namespace {
-
-std::string OwnPath() {
-  char path[PATH_MAX] = {};
-  ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
-  return length > 0 ? std::string(path, static_cast<size_t>(length)) : "/usr/bin/hvdrun";
-}
 
 std::optional<std::string> JobIdOf(const std::vector<std::string>& args) {
   if (args.size() != 2 || args[0] != "--job" || !ParseJobId(args[1])) return std::nullopt;

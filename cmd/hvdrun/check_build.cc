@@ -27,8 +27,7 @@ bool Loads(const fs::path& library) {
 
 std::string CheckBuildText() {
   std::error_code error;
-  fs::path self = fs::read_symlink("/proc/self/exe", error);
-  InstallPaths paths = PathsBeside(self.string());
+  InstallPaths paths = PathsBeside(OwnPath());
   bool runtime = fs::exists(paths.runtime, error);
   auto binding = [&](const char* folder) {
     return runtime &&

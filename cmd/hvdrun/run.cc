@@ -27,7 +27,6 @@
 namespace hvd {
 namespace {
 
-constexpr const char* kSelf = "/proc/self/exe";
 constexpr size_t kMaxSentence = 500;  // of a usage error, whatever it quotes
 
 std::string WorkingDirectory() {
@@ -59,12 +58,6 @@ Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
   if (!passed.ok()) return passed.status();
   for (const GivenVariable& variable : *passed) entries.push_back(variable.entry());
   return entries;
-}
-
-InstallPaths OwnPaths() {
-  char self[PATH_MAX] = {};
-  if (::readlink(kSelf, self, sizeof self - 1) < 0) self[0] = '\0';
-  return PathsBeside(self);
 }
 
 // The entries of the hosts that got a rank.
@@ -103,7 +96,7 @@ int PrintEnvironment(const DriverOptions& options) {
   std::vector<uint32_t> shares = CoreShares(BindRanks(start.bind_to, cpus, local_size));
   WorkerCores cores{static_cast<uint32_t>(cpus.size()), shares[0]};
   ExplainedEnvironment environment =
-      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, OwnPaths(), cores);
+      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), cores);
   return PrintText(PrintEnvText(environment));
 }
 
@@ -146,19 +139,20 @@ int RunVerb(const std::vector<std::string>& args) {
   options.given_environment = std::move(*given);
   options.prefix = std::move(*prefix);
   if (Status status = ReadNetwork(options); !status.ok()) return UsageError(status);
-  for (const HostSlots& host : HostsOfPlan(options.plan, *hosts))
-    options.hosts.push_back({host.remote, {}});
+  const std::vector<HostSlots> used = HostsOfPlan(options.plan, *hosts);
+  for (const HostSlots& host : used) options.hosts.push_back({host.remote, {}});
   HeldPort master = HoldPort();
   options.master_port = master.port;
   if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
   if (options.settings.print_env) return PrintEnvironment(options);
-  if (Status status = CheckExecSize(options, OwnPaths()); !status.ok()) return UsageError(status);
+  if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok())
+    return UsageError(status);
   if (const std::string& directory = options.settings.output_filename; !directory.empty()) {
     Status status =
         PrepareOutputFiles(directory, options.plan.size(), options.settings.output_limit_bytes);
     if (!status.ok()) return UsageError(status);
   }
-  WayMaker ways = WaysTo(HostsOfPlan(options.plan, *hosts), options.settings, job_id);
+  WayMaker ways = WaysTo(used, options.settings, job_id);
   int code = RunJob(std::move(options), ways);
   SweepCgroups();
   return code;

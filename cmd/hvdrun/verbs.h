@@ -35,6 +35,9 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
 // `-H a:1 b:1 python`: the second host would be taken for the command.
 Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command);
 
+// Where this program lies (ways.cc).
+std::string OwnPath();
+
 struct PortRange {
   uint16_t first = 0, last = 0;  // both 0: any
 };

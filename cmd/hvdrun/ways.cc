@@ -1,4 +1,6 @@
 // How each host of a run is reached: an agent on this machine, behind ssh, or behind --rsh-agent.
+#include <unistd.h>
+
 #include <charconv>
 #include <climits>
 #include <memory>
@@ -17,11 +19,6 @@ namespace {
 constexpr const char* kSelf = "/proc/self/exe";
 constexpr uint32_t kConnectSeconds = 10;  // of the ssh program; the stages have limits of their own
 
-std::string OwnPath() {
-  char self[PATH_MAX] = {};
-  return ::readlink(kSelf, self, sizeof self - 1) > 0 ? self : "hvdrun";
-}
-
 SshHost SshHostOf(const HostSlots& host, const Settings& settings) {
   return {.name = host.host,
           .user = host.user,
@@ -38,6 +35,11 @@ Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
 }
 
 }  // namespace
+
+std::string OwnPath() {
+  char path[PATH_MAX] = {};
+  return ::readlink(kSelf, path, sizeof path - 1) > 0 ? path : "/usr/bin/hvdrun";
+}
 
 Result<PortRange> ParsePortRange(std::string_view text) {
   if (text.empty()) return PortRange{};
