@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "runtime/backends/plugin_interface.h"
 #include "runtime/base/own_folder.h"
 
 namespace hvd {
@@ -27,6 +28,7 @@ Result<std::unique_ptr<Cross>> OpenCross(const CrossOptions& options, Directory&
                        ", which connects them, because: " + LoaderWords() +
                        "; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)");
   }
+  if (Status status = CheckPlugin(library, path); !status.ok()) return status;
   auto create = reinterpret_cast<CrossCreate>(::dlsym(library, kCrossCreateName));
   if (create == nullptr) {
     return Unsupported(path + " is not of this version of hvdrun, because it has no " +
@@ -39,9 +41,12 @@ Result<std::unique_ptr<Cross>> OpenCross(const CrossOptions& options, Directory&
 }
 
 bool CanOpenCross() {
-  static const bool loads =
-      ::dlopen((OwnFolder() + "/" + kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
-  return loads;
+  static const bool can = [] {
+    const std::string path = OwnFolder() + "/" + kLibrary;
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    return library != nullptr && CheckPlugin(library, path).ok();
+  }();
+  return can;
 }
 
 }  // namespace hvd

@@ -10,6 +10,12 @@ int64_t WallSeconds() {
       .count();
 }
 
+int64_t WallNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 TimePoint SteadyClock::Now() const { return SteadyNow(); }
 
 }  // namespace hvd

@@ -38,6 +38,8 @@ TimePoint SteadyNow();
 
 // Seconds since 1970, for people to read; never for decisions.
 int64_t WallSeconds();
+// Nanoseconds since 1970, to compare the clocks of two hosts.
+int64_t WallNanoseconds();
 
 }  // namespace hvd
 

@@ -31,7 +31,7 @@ Status CheckHeader(const FrameHeader& header, uint16_t magic, uint8_t flags) {
                            " payload bytes; at most " + std::to_string(kMaxFramePayload) +
                            " are allowed");
   }
-  if (header.type < FrameType::kHello || header.type > FrameType::kLog) {
+  if (header.type < FrameType::kHello || header.type > FrameType::kBulk) {
     return InvalidArgument("a frame of the unknown type " +
                            std::to_string(static_cast<int>(header.type)));
   }

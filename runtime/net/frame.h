@@ -24,11 +24,12 @@ enum class FrameType : uint8_t {
       3,  // payload: how many log bytes may be sent in the stream's whole life; never numbered
   kControl = 4,  // numbered
   kLog = 5,      // numbered; its payload counts against the credit
+  kBulk = 6,     // numbered; its owner limits it
 };
 
 // True for frames that are numbered, acknowledged and sent again after a cut.
 constexpr bool IsNumbered(FrameType type) {
-  return type == FrameType::kControl || type == FrameType::kLog;
+  return type == FrameType::kControl || type == FrameType::kLog || type == FrameType::kBulk;
 }
 
 struct FrameHeader {

@@ -118,10 +118,9 @@ void MeshConnector::EndRoundIfOver(uint32_t peer, TimePoint now) {
   std::string reasons =
       dialing.reasons.empty() ? "it gave no address that this host can use" : dialing.reasons;
   dialings_.erase(at);
-  owner_.Unreachable(peer, Aborted(options_.name(options_.identity.rank) + " cannot reach " +
-                                   options_.name(peer) + " (" + reasons +
-                                   "); look for a firewall between the hosts, or name the network "
-                                   "interface or the ports to use"));
+  owner_.Unreachable(
+      peer, Aborted(options_.name(options_.identity.rank) + " cannot reach " + options_.name(peer) +
+                    " (" + reasons + ")" + std::string(kReachAdvice)));
 }
 
 std::string MeshConnector::FinishConnect(NascentPlace at) {

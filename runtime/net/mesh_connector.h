@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -26,6 +27,10 @@ constexpr uint64_t MeshEventKey(MeshSource source, uint64_t number) {
 }
 constexpr MeshSource SourceOf(uint64_t key) { return static_cast<MeshSource>(key >> 56); }
 constexpr uint64_t NumberOf(uint64_t key) { return key & ((uint64_t{1} << 56) - 1); }
+
+// The end of the sentence about a peer that cannot be reached.
+inline constexpr std::string_view kReachAdvice =
+    "; look for a firewall between the hosts, or name the network interface or the ports to use";
 
 class MeshConnectorOwner {
  public:

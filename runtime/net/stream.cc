@@ -42,6 +42,10 @@ void Stream::SendLog(std::string bytes) {
   logs_.push_back({FrameType::kLog, false, epoch_, std::move(bytes)});
 }
 
+void Stream::SendBulk(std::string bytes) {
+  bulk_.push_back({FrameType::kBulk, false, epoch_, std::move(bytes)});
+}
+
 FrameHeader Stream::HeaderOf(const Queued& frame, uint64_t sequence) const {
   FrameHeader header;
   header.type = frame.type;
@@ -74,16 +78,21 @@ void Stream::PutHello() {
   Put(FrameType::kHello, writer.Take());
 }
 
+bool Stream::LogsMayGo() const {
+  return !logs_.empty() && log_sent_ + logs_.front().payload.size() <= log_allowed_;
+}
+
 bool Stream::TakeNextQueued(Queued* frame) {
-  if (!control_.empty()) {
-    *frame = std::move(control_.front());
-    control_.pop_front();
-    return true;
+  std::deque<Queued>* queue = &control_;
+  if (control_.empty()) {
+    bool bulk = !bulk_.empty() && !(bulk_went_last_ && LogsMayGo());
+    if (!bulk && !LogsMayGo()) return false;
+    queue = bulk ? &bulk_ : &logs_;
+    bulk_went_last_ = bulk;
   }
-  if (logs_.empty() || log_sent_ + logs_.front().payload.size() > log_allowed_) return false;
-  *frame = std::move(logs_.front());
-  logs_.pop_front();
-  log_sent_ += frame->payload.size();
+  *frame = std::move(queue->front());
+  queue->pop_front();
+  if (queue == &logs_) log_sent_ += frame->payload.size();
   return true;
 }
 
@@ -169,7 +178,9 @@ Status Stream::HandleNumbered(Frame frame) {
     log_received_ += frame.payload.size();
     if (log_received_ > log_granted_) return InvalidArgument("more log bytes than were granted");
   }
-  if (!header.more && (log ? partial_log_ : partial_control_).empty()) {
+  bool bulk = header.type == FrameType::kBulk;
+  if (bulk && header.more) return InvalidArgument("a bulk message of more than one frame");
+  if (bulk || (!header.more && (log ? partial_log_ : partial_control_).empty())) {
     messages_.push_back({log, header.epoch, std::move(frame.payload)});
     if (unsaid_bytes_ >= kAckAfterBytes) Acknowledge();
     return Status::Ok();
@@ -208,7 +219,9 @@ void Stream::Acknowledge() {
 
 void Stream::Tick(TimePoint now) {
   now_ = now;
-  if (attached_ && now >= NextTick()) Put(FrameType::kHeartbeat, {});
+  if (now < NextTick()) return;
+  last_sent_ = now;  // also where there is nobody to send to: the next tick is later
+  if (attached_) Put(FrameType::kHeartbeat, {});
 }
 
 }  // namespace hvd

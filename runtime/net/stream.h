@@ -1,6 +1,7 @@
 // Stream: the conversation between the driver and the agent of one host, over any byte stream that can break and come
 // back. Numbered frames arrive exactly once and in order, whatever happens to the connection; control overtakes logs
-// that were not sent yet; logs are sent only as far as the receiver granted credit.
+// and bulk that were not sent yet; logs are sent only as far as the receiver granted credit. Bulk is what is passed on
+// for others (relayed data): it takes turns with logs.
 //
 // Pure: no descriptors, no threads, no clock. The owner moves bytes: what the connection delivers goes into Receive,
 // what Outgoing shows goes out. One thread at a time.
@@ -52,9 +53,11 @@ class Stream {
   // Carried by every frame from now on.
   void set_epoch(uint64_t epoch) { epoch_ = epoch; }
 
-  // Queues a message. Control may be long (it is cut into frames); a log piece has at most kMaxFramePayload bytes.
+  // Queues a message. Control may be long (it is cut into frames); a log or bulk piece has at most kMaxFramePayload bytes.
   void SendControl(std::string bytes);
   void SendLog(std::string bytes);
+  // Keeps its own order. How much of it waits here is up to the owner.
+  void SendBulk(std::string bytes);
   // True while log pieces wait for credit or room: the owner should read no more from the workers' pipes.
   bool LogsHeld() const { return !logs_.empty(); }
 
@@ -71,7 +74,8 @@ class Stream {
 
   // Says now what was received, without waiting for something to send.
   void Acknowledge();
-  // Everything that was sent has arrived on the other side, as far as it told us.
+  // Everything that was sent has arrived on the other side, as far as it told us; bulk that was not sent yet counts for
+  // nothing.
   bool AllAcknowledged() const { return unacked_.empty() && control_.empty() && logs_.empty(); }
 
   // Sends a heartbeat when one is due. Call at NextTick() or later.
@@ -97,6 +101,7 @@ class Stream {
   void PutNumbered(const Queued& frame, uint64_t sequence);
   void PutHello();
   bool TakeNextQueued(Queued* frame);
+  bool LogsMayGo() const;
   Status Handle(Frame frame);
   Status HandleHello(const Frame& frame);
   Status HandleAck(uint64_t ack);
@@ -107,7 +112,8 @@ class Stream {
   uint64_t epoch_ = 0;
 
   // Sending.
-  std::deque<Queued> control_, logs_;
+  std::deque<Queued> control_, logs_, bulk_;
+  bool bulk_went_last_ = false;
   std::deque<Unacked> unacked_;
   std::string wire_;  // frames ready for the connection
   size_t wire_used_ = 0;

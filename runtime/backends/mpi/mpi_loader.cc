@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "runtime/backends/mpi/mpi_plugin.h"
+#include "runtime/backends/plugin_interface.h"
 #include "runtime/base/own_folder.h"
 
 namespace hvd {
@@ -27,6 +28,8 @@ Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
                        " cannot be loaded: " + (words == nullptr ? "no reason given" : words) +
                        "; install the Open MPI that it was built with (Debian: libopenmpi3)");
   }
+  if (Status status = CheckPlugin(library, path); !status.ok())
+    return Unsupported("MPI cannot be used because " + status.message());
   MpiPlugin plugin;
   plugin.join = reinterpret_cast<MpiPlugin::Join>(::dlsym(library, kMpiJoinName));
   plugin.finish = reinterpret_cast<MpiPlugin::Finish>(::dlsym(library, kMpiFinishName));

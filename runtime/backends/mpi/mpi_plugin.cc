@@ -3,8 +3,11 @@
 
 #include "runtime/backends/mpi/mpi_library.h"
 #include "runtime/backends/mpi/mpi_world.h"
+#include "runtime/backends/plugin_interface.h"
 
 #define HVD_MPI_EXPORT extern "C" __attribute__((visibility("default")))
+
+HVD_MPI_EXPORT const char* hvd_plugin_interface() { return hvd::PluginInterface(); }
 
 HVD_MPI_EXPORT hvd::MpiWorld* hvd_mpi_join(const hvd::MpiJoinOptions* options,
                                            hvd::Status* status) {

@@ -97,6 +97,40 @@ TEST(Stream, ControlOvertakesLogsThatWereNotSentYet) {
   EXPECT_LE(place, 4u) << "of 11";
 }
 
+TEST(Stream, BulkKeepsItsOrderTakesTurnsWithLogsAndStandsBehindControl) {
+  Pair pair;
+  pair.MoveAll();
+  for (int i = 0; i < 10; ++i) {
+    pair.a.SendBulk(std::to_string(i) + std::string(60'000, 'b'));
+    pair.a.SendLog(std::string(60'000, 'l'));
+  }
+  pair.Move(pair.a, pair.b, 1000);
+  pair.a.SendControl("urgent");
+  pair.MoveAll();
+  std::vector<std::string> all = Pair::Received(pair.b);
+  ASSERT_EQ(all.size(), 21u);
+  EXPECT_LE(std::find(all.begin(), all.end(), "urgent") - all.begin(), 4) << "of 21";
+  std::string order;
+  size_t logs_in_front = 0;
+  for (const std::string& message : all) {
+    if (message == "urgent") continue;
+    if (message[0] != 'l') order += message[0];
+    logs_in_front += order.size() < 5 && message[0] == 'l';
+  }
+  EXPECT_EQ(order, "0123456789");
+  EXPECT_GE(logs_in_front, 3u) << "logs are not kept waiting by bulk";
+}
+
+TEST(Stream, BulkGoesOnWhereLogsWaitForCredit) {
+  Pair pair(1000);
+  pair.MoveAll();
+  for (int i = 0; i < 3; ++i) pair.a.SendLog(std::string(900, 'l'));
+  for (int i = 0; i < 3; ++i) pair.a.SendBulk("bulk");
+  pair.MoveAll();
+  EXPECT_EQ(Pair::Received(pair.b).size(), 4u) << "one log, all of the bulk";
+  EXPECT_TRUE(pair.a.LogsHeld());
+}
+
 TEST(Stream, LogsStopWithoutCreditAndGoOnWithIt) {
   Pair pair(1000);
   pair.MoveAll();
@@ -194,6 +228,16 @@ TEST(Stream, HeartbeatsComeWhenNothingElseIsSaidAndCarryAcknowledgements) {
   pair.MoveAll();
   EXPECT_TRUE(pair.a.AllAcknowledged());
   EXPECT_EQ(pair.a.last_heard(), pair.clock.Now());
+}
+
+TEST(Stream, TicksOnWithoutAConnectionAndSaysNothing) {
+  Pair pair;
+  pair.MoveAll();
+  pair.Cut();
+  pair.clock.Advance(std::chrono::seconds(3));
+  pair.a.Tick(pair.clock.Now());
+  EXPECT_GT(pair.a.NextTick(), pair.clock.Now()) << "its owner would tick without a pause";
+  EXPECT_TRUE(pair.a.Outgoing().empty());
 }
 
 TEST(Stream, TheReceiverAcknowledgesALongFlowWithoutBeingAsked) {

@@ -39,6 +39,14 @@ TEST_F(CrossLoader, SomethingElseOfThatNameIsASentence) {
   EXPECT_EQ(OpenCross(options_, directory_, folder_.string()).status().code(), Code::kUnsupported);
 }
 
+TEST_F(CrossLoader, ALibraryOfAnotherBuildIsASentenceAndIsNotCalled) {
+  Result<std::unique_ptr<Cross>> cross = OpenCross(options_, directory_, HVD_OTHER_FOLDER);
+  ASSERT_FALSE(cross.ok());
+  EXPECT_NE(cross.status().message().find("libhvd_gloo.so is not of the same build as libhvd.so"),
+            std::string::npos)
+      << cross.status().message();
+}
+
 #ifdef HVD_GLOO_FOLDER
 TEST_F(CrossLoader, TheLibraryMakesACrossOrSaysWhyNot) {
   options_.listen.addresses = {"127.0.0.1"};

@@ -1,0 +1,16 @@
+#include "runtime/backends/plugin_interface.h"
+
+#include <dlfcn.h>
+
+#include <string_view>
+
+namespace hvd {
+
+Status CheckPlugin(void* library, const std::string& path) {
+  auto tell = reinterpret_cast<const char* (*)()>(::dlsym(library, kPluginInterfaceName));
+  if (tell != nullptr && std::string_view(tell()) == PluginInterface()) return Status::Ok();
+  return Unsupported(path + " is not of the same build as libhvd.so, and to call it would crash; " +
+                     "install both from one build");
+}
+
+}  // namespace hvd
