@@ -187,12 +187,12 @@ Status CheckCommand(const std::vector<std::string>& command) {
 }
 
 Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
-                                  const FileReader& read_file) {
+                                  const FileReader& read_file, Verb verb) {
   Result<ConfigFile> file = LoadConfigFile(options, read_file);
   if (!file.ok()) return file.status();
   ParsedCommandLine line{.action = options.action, .warnings = WarnAboutKeys(*file)};
   std::vector<SettingOrigin> resolved;
-  for (const Row& row : SettingRows()) {
+  for (const Row& row : SettingRowsOf(verb)) {
     if (row.type == Type::kAction) continue;
     Result<SettingOrigin> setting =
         ResolveRow(row, SourcesOf(row, options, env, *file), line.settings);
@@ -208,8 +208,10 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
     return line;
   }
   if (line.action == Action::kCheckBuild) return line;
-  if (Status missing = CheckRequired(resolved, env); !missing.ok()) return missing;
-  if (Status missing = CheckCommand(options.command); !missing.ok()) return missing;
+  if (verb == Verb::kRun) {
+    if (Status missing = CheckRequired(resolved, env); !missing.ok()) return missing;
+    if (Status missing = CheckCommand(options.command); !missing.ok()) return missing;
+  }
   line.command = std::move(options.command);
   return line;
 }
@@ -234,16 +236,19 @@ Result<std::string> ReadConfigFile(const std::string& path) {
 }
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
-                                           const EnvLookup& env, const FileReader& read_file) {
-  Result<ParsedOptions> options = ParseOptions(args, SettingRows(), PlannedFlags());
+                                           const EnvLookup& env, const FileReader& read_file,
+                                           Verb verb) {
+  std::span<const Row> rows = SettingRowsOf(verb);
+  Result<ParsedOptions> options = ParseOptions(args, rows, PlannedFlags());
   if (!options.ok()) return options.status();
   if (options->action == Action::kHelp) {
-    return ParsedCommandLine{.action = Action::kHelp, .text = HelpText(SettingRows())};
+    return ParsedCommandLine{.action = Action::kHelp,
+                             .text = verb == Verb::kRun ? HelpText(rows) : DoctorHelpText(rows)};
   }
   if (options->action == Action::kVersion) {
     return ParsedCommandLine{.action = Action::kVersion, .text = HVD_VERSION "\n"};
   }
-  return Resolve(std::move(*options), env, read_file);
+  return Resolve(std::move(*options), env, read_file, verb);
 }
 
 }  // namespace hvd

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "configs/settings.h"
+#include "configs/settings_table.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -17,7 +18,7 @@ struct ParsedCommandLine {
   Action action = Action::kRun;
   Settings settings;  // filled for kRun and kPrintConfig
   std::vector<std::string>
-      command;  // the user's program and its arguments, untouched; not empty for kRun
+      command;  // the user's program and its arguments, untouched; not empty for kRun of a job
   std::vector<std::string> warnings;  // one line each, for the log
   std::string
       text;  // for every other action but kCheckBuild: what to print on stdout, ends with a newline
@@ -31,11 +32,12 @@ using FileReader = std::function<Result<std::string>(const std::string& path)>;
 // Reads a whole configuration file; refuses directories and files over 1 MiB.
 Result<std::string> ReadConfigFile(const std::string& path);
 
-// `args` is argv without the program's name. Precedence: default < configuration file < environment < flag.
+// `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a command. Precedence: default < configuration file < environment < flag.
 // A usage error is kInvalidArgument with one sentence that names the value and what would work (exit code 2).
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env,
-                                           const FileReader& read_file = ReadConfigFile);
+                                           const FileReader& read_file = ReadConfigFile,
+                                           Verb verb = Verb::kRun);
 
 }  // namespace hvd
 

@@ -52,26 +52,50 @@ std::string RowText(const Row& row) {
   return text;
 }
 
-}  // namespace
-
-std::string HelpText(std::span<const Row> rows) {
-  std::string text =
-      "usage: hvdrun -np N [options] command [arguments]\n"
-      "       hvdrun ps          lists your jobs on this machine\n"
-      "       hvdrun stop JOB    ends one of them, as Ctrl-C would\n"
-      "Starts N processes of the command, watches them, and ends all of them when one fails.\n"
-      "The first word that is no option (or the word after --) starts the command.\n"
-      "Example: hvdrun -np 2 python train.py\n";
+std::string RowTexts(std::span<const Row> rows) {
+  std::string text;
   std::string_view section;
   for (const Row& row : rows) {
     if (row.section != section) text += "\n" + std::string(section = row.section) + "\n";
     text += RowText(row);
   }
+  return text;
+}
+
+}  // namespace
+
+std::string HelpText(std::span<const Row> rows) {
+  std::string text =
+      "usage: hvdrun -np N [options] command [arguments]\n"
+      "       hvdrun doctor      examines hosts before a job does; hvdrun doctor --help\n"
+      "       hvdrun ps          lists your jobs on this machine\n"
+      "       hvdrun stop JOB    ends one of them, as Ctrl-C would\n"
+      "Starts N processes of the command, watches them, and ends all of them when one fails.\n"
+      "The first word that is no option (or the word after --) starts the command.\n"
+      "Example: hvdrun -np 2 python train.py\n";
+  text += RowTexts(rows);
   text +=
       "\nPrecedence: default < file < variable < flag; --print-config shows which one won.\n"
       "Exit code: that of the first worker that fails; 2 for a usage error, 126 or 127 when the\n"
       "command cannot be started.\n";
   return text;
+}
+
+std::string DoctorHelpText(std::span<const Row> rows) {
+  std::vector<Row> shown;
+  for (const Row& row : rows) {
+    if (row.verbs != For::kRun) shown.push_back(row);
+  }
+  return "usage: hvdrun doctor [options] [command [arguments]]\n"
+         "Goes the way of a run to all hosts, without a job, and examines them and each pair of\n"
+         "them: one report for all, each trouble with what to do. Of a command the Python that it\n"
+         "names is examined; nothing of it is run. Flags of a run that say nothing about hosts\n"
+         "are taken and have no effect, so that a command line of hvdrun can be used as it is.\n"
+         "Without -H this machine alone is examined.\n"
+         "Example: hvdrun doctor -H node1,node2 -- python train.py\n" +
+         RowTexts(shown) +
+         "\nExit code: 0 when all is well or there are only warnings, 1 when some host cannot be\n"
+         "used, 2 for a usage error.\n";
 }
 
 std::string PrintConfigText(std::span<const SettingOrigin> settings) {

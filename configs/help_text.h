@@ -17,6 +17,8 @@ struct SettingOrigin {
 };
 
 std::string HelpText(std::span<const Row> rows);
+// Of hvdrun doctor: the rows that concern it.
+std::string DoctorHelpText(std::span<const Row> rows);
 // One line per setting: name, value, origin, in aligned columns.
 std::string PrintConfigText(std::span<const SettingOrigin> settings);
 

@@ -78,6 +78,8 @@ constexpr std::string_view kManHead =
     ".SH SYNOPSIS\n"
     "\\fBhvdrun\\fR \\fB\\-np\\fR \\fIN\\fR [\\fIoptions\\fR] \\fIcommand\\fR [\\fIarguments\\fR]\n"
     ".br\n"
+    "\\fBhvdrun doctor\\fR [\\fIoptions\\fR] [\\fIcommand\\fR]\n"
+    ".br\n"
     "\\fBhvdrun ps\\fR\n"
     ".br\n"
     "\\fBhvdrun stop\\fR \\fIJOB\\fR\n"
@@ -88,9 +90,17 @@ constexpr std::string_view kManHead =
     "follows it is handed over unchanged. An option may be shortened as long as it is clear which\n"
     "one is meant. \\fBhorovodrun\\fR is the same program.\n"
     ".PP\n"
+    "\\fBhvdrun doctor\\fR goes the way of a run to all hosts, without a job, and examines them "
+    "and\n"
+    "each pair of them: Python and libraries, GPUs, limits, disks, clocks, network. One report for "
+    "all,\n"
+    "each trouble with what to do. It takes the options about hosts, and 0 is its exit status when "
+    "every\n"
+    "host can be used, 1 otherwise.\n"
+    ".PP\n"
     "\\fBhvdrun ps\\fR lists your jobs on this machine, \\fBhvdrun stop\\fR ends one of them as "
     "Ctrl\\-C\n"
-    "would. To run a program named ps or stop, give an option first.\n";
+    "would. To run a program named doctor, ps or stop, give an option first.\n";
 
 constexpr std::string_view kManTail =
     ".SH PRECEDENCE\n"
@@ -239,6 +249,12 @@ std::string BashCompletion(std::span<const Row> rows) {
          "_hvdrun() {\n"
          "  local word=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" i=1\n"
          "  COMPREPLY=()\n"
+         "  if ((COMP_CWORD == 1)) && [[ $word != -* ]]; then\n"
+         "    COMPREPLY=($(compgen -W 'doctor ps stop' -- \"$word\") $(compgen -c -f -- "
+         "\"$word\"))\n"
+         "    return\n"
+         "  fi\n"
+         "  [[ ${COMP_WORDS[1]} == doctor ]] && i=2\n"
          "  # Behind the first word that is no option lies the user's command: its own "
          "completion.\n"
          "  while ((i < COMP_CWORD)); do\n"
@@ -271,7 +287,14 @@ std::string BashCompletion(std::span<const Row> rows) {
 }
 
 std::string ZshCompletion(std::span<const Row> rows) {
-  std::string text = "#compdef hvdrun horovodrun\n_arguments -S \\\n";
+  std::string text =
+      "#compdef hvdrun horovodrun\n"
+      "if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
+      "  _alternative 'verbs:verb:(doctor ps stop)' 'commands:command:_command_names -e'\n"
+      "  return\n"
+      "fi\n"
+      "[[ $words[2] == doctor ]] && { words[2]=(); (( CURRENT-- )) }\n"
+      "_arguments -S \\\n";
   for (const Row& row : rows) {
     for (std::string_view flag : row.flags) {
       std::string repeat = row.type == Type::kList ? "*" : "";
@@ -294,6 +317,7 @@ std::string FishCompletion(std::span<const Row> rows) {
   return "# fish completion for hvdrun and horovodrun\n"
          "function __hvdrun_before_command\n"
          "  set -l words (commandline -opc)[2..-1]\n"
+         "  test \"$words[1]\" = doctor; and set -e words[1]\n"
          "  set -l skip 0\n"
          "  for word in $words\n"
          "    if test $skip = 1\n"
@@ -310,7 +334,8 @@ std::string FishCompletion(std::span<const Row> rows) {
          "  end\n"
          "  return 0\n"
          "end\n"
-         "for command in hvdrun horovodrun\n" +
+         "for command in hvdrun horovodrun\n"
+         "  complete -c $command -n 'test (count (commandline -opc)) -eq 1' -a 'doctor ps stop'\n" +
          lines + "end\n";
 }
 

@@ -27,9 +27,13 @@ struct Settings {
   std::string ssh_host_keys;  // strict or accept-new
   std::string ssh_client;     // auto or program
   std::string rsh_agent;      // empty: ssh
+  std::string bundle;         // auto, never or always
   std::string network_interfaces;
   std::string port_range;
+  std::string relay;  // auto or never
   std::string stage_timeouts;
+
+  bool json = false;  // of hvdrun doctor
 
   std::string output_filename;     // a directory
   int64_t output_limit_bytes = 0;  // of one file; 0: none
@@ -56,7 +60,8 @@ struct Settings {
   double start_timeout_seconds = 0;
   double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
   double heartbeat_timeout_seconds = 0;
-  double driver_grace_seconds = 0;  // how long an agent outlives the stream it came through
+  int tree_radix = 0;
+  double driver_grace_seconds = 0;  // how long an agent waits for a stream that is lost
 
   // "NAME=value" for every setting that has a variable and was set by someone: workers start with these.
   std::vector<std::string> worker_environment;

@@ -9,6 +9,7 @@ constexpr std::string_view kStall = "Watching";
 constexpr std::string_view kOutput = "Output";
 constexpr std::string_view kHosts = "Hosts";
 constexpr std::string_view kWorkers = "What workers get";
+constexpr std::string_view kDoctor = "hvdrun doctor";
 constexpr std::string_view kAbout = "About";
 
 }  // namespace
@@ -35,6 +36,7 @@ std::span<const Row> SettingRows() {
        .example = "settings.yaml",
        .what = "a YAML file",
        .doc = "read settings from this YAML file; flags and variables win over it",
+       .verbs = For::kBoth,
        .target = &Settings::config_file},
 
       {.section = kHosts,
@@ -46,6 +48,7 @@ std::span<const Row> SettingRows() {
        .what = "the list of hosts",
        .doc = "hosts as name:slots, or a host file; slots default to GPUs, else cores",
        .group = "hosts",
+       .verbs = For::kBoth,
        .target = &Settings::hosts},
       {.section = kHosts,
        .name = "hostfile",
@@ -56,6 +59,7 @@ std::span<const Row> SettingRows() {
        .what = "a file of hosts",
        .doc = "read the hosts from this file, one 'name slots=N' or 'name:N' a line",
        .group = "hosts",
+       .verbs = For::kBoth,
        .target = &Settings::hostfile},
       {.section = kHosts,
        .name = "slots-per-host",
@@ -77,6 +81,7 @@ std::span<const Row> SettingRows() {
        .example = "2",
        .what = "the number of hosts to play",
        .doc = "for tests: this machine plays that many hosts, each with its own agent",
+       .verbs = For::kBoth,
        .target = &Settings::hosts_per_machine},
 
       {.section = kHosts,
@@ -89,6 +94,7 @@ std::span<const Row> SettingRows() {
        .example = "2222",
        .what = "the port of sshd",
        .doc = "the port of sshd on the other hosts; 0: as ~/.ssh/config says",
+       .verbs = For::kBoth,
        .target = &Settings::ssh_port},
       {.section = kHosts,
        .name = "ssh-identity-file",
@@ -98,6 +104,7 @@ std::span<const Row> SettingRows() {
        .example = "id_ed25519",
        .what = "a private key",
        .doc = "log in to the other hosts with this key",
+       .verbs = For::kBoth,
        .target = &Settings::ssh_identity_file},
       {.section = kHosts,
        .name = "ssh-host-keys",
@@ -109,6 +116,7 @@ std::span<const Row> SettingRows() {
        .example = "accept-new",
        .what = "what to do with unknown host keys",
        .doc = "refuse hosts whose key is not known, or accept and remember it",
+       .verbs = For::kBoth,
        .target = &Settings::ssh_host_keys},
       {.section = kHosts,
        .name = "ssh-client",
@@ -120,6 +128,7 @@ std::span<const Row> SettingRows() {
        .example = "program",
        .what = "what speaks SSH",
        .doc = "hvdrun itself and, where it cannot, the ssh program; or that alone",
+       .verbs = For::kBoth,
        .target = &Settings::ssh_client},
       {.section = kHosts,
        .name = "rsh-agent",
@@ -131,7 +140,19 @@ std::span<const Row> SettingRows() {
        .example = "kubectl exec -i",
        .what = "a command that reaches hosts",
        .doc = "run COMMAND HOST 'command over there' instead of ssh",
+       .verbs = For::kBoth,
        .target = &Settings::rsh_agent},
+      {.section = kHosts,
+       .name = "bundle",
+       .flags = {"--bundle"},
+       .yaml = "launcher.bundle",
+       .type = Type::kEnum,
+       .default_text = "auto",
+       .choices = {"auto", "never", "always"},
+       .example = "never",
+       .what = "whether hvdrun brings itself to other hosts",
+       .doc = "send hvdrun to hosts that do not have this build of it",
+       .target = &Settings::bundle},
       {.section = kHosts,
        .name = "network-interfaces",
        .flags = {"--network-interfaces", "--network-interface"},
@@ -141,6 +162,7 @@ std::span<const Row> SettingRows() {
        .example = "eth0,ib0",
        .what = "names of network interfaces",
        .doc = "let the hosts talk over these interfaces only, separated by commas",
+       .verbs = For::kBoth,
        .target = &Settings::network_interfaces},
       {.section = kHosts,
        .name = "port-range",
@@ -151,7 +173,31 @@ std::span<const Row> SettingRows() {
        .example = "40000-40999",
        .what = "a range of ports",
        .doc = "listen for other hosts on these ports only",
+       .verbs = For::kBoth,
        .target = &Settings::port_range},
+      {.section = kHosts,
+       .name = "tree-radix",
+       .flags = {"--tree-radix"},
+       .yaml = "launcher.tree_radix",
+       .type = Type::kInt,
+       .default_text = "32",
+       .min = 2,
+       .max = 4096,
+       .example = "16",
+       .what = "the number of hosts below each in the tree",
+       .doc = "with more hosts, each agent passes messages on to so many",
+       .target = &Settings::tree_radix},
+      {.section = kHosts,
+       .name = "relay",
+       .flags = {"--relay"},
+       .yaml = "launcher.relay",
+       .type = Type::kEnum,
+       .default_text = "auto",
+       .choices = {"auto", "never"},
+       .example = "never",
+       .what = "what to do for hosts that do not reach each other",
+       .doc = "hosts that do not reach each other talk through hvdrun; or not at all",
+       .target = &Settings::relay},
       {.section = kHosts,
        .name = "stage-timeouts",
        .flags = {"--stage-timeouts"},
@@ -161,6 +207,7 @@ std::span<const Row> SettingRows() {
        .example = "connect=20,login=60",
        .what = "seconds of the stages on the way to a host",
        .doc = "seconds for resolve, connect, kex, hostkey, login, exec, hello, proof",
+       .verbs = For::kBoth,
        .target = &Settings::stage_timeouts},
 
       {.section = kWorkers,
@@ -238,6 +285,7 @@ std::span<const Row> SettingRows() {
        .what = "the time to start",
        .doc = "how long a host may take until its agent answers; 0 means the default",
        .zero_means_unset = true,
+       .verbs = For::kBoth,
        .target = &Settings::start_timeout_seconds},
       {.section = kFailure,
        .name = "terminate-grace",
@@ -263,6 +311,7 @@ std::span<const Row> SettingRows() {
        .example = "30",
        .what = "the time a host may be silent",
        .doc = "a host of which nothing is heard for so long is lost",
+       .verbs = For::kBoth,
        .target = &Settings::heartbeat_timeout_seconds},
       {.section = kFailure,
        .name = "driver-grace",
@@ -274,8 +323,8 @@ std::span<const Row> SettingRows() {
        .min = 0,
        .max = 3600,
        .example = "30",
-       .what = "the time workers outlive hvdrun",
-       .doc = "how long workers go on after hvdrun is lost before their job ends",
+       .what = "the time workers outlive the connection to hvdrun",
+       .doc = "how long workers go on while the connection to hvdrun is lost",
        .target = &Settings::driver_grace_seconds},
       {.section = kFailure,
        .name = "timeout",
@@ -426,6 +475,17 @@ std::span<const Row> SettingRows() {
        .doc = "colour the labels; auto does so on a terminal only",
        .target = &Settings::color},
 
+      {.section = kDoctor,
+       .name = "json",
+       .flags = {"--json", "--no-json"},
+       .type = Type::kBool,
+       .default_text = "off",
+       .example = "on",
+       .what = "the switch",
+       .doc = "hvdrun doctor alone: print one JSON object with everything, no table",
+       .verbs = For::kDoctor,
+       .target = &Settings::json},
+
       {.section = kAbout,
        .name = "print-config",
        .flags = {"--print-config"},
@@ -443,15 +503,29 @@ std::span<const Row> SettingRows() {
        .flags = {"-v", "--version"},
        .type = Type::kAction,
        .doc = "print the version, then exit",
+       .verbs = For::kBoth,
        .target = Action::kVersion},
       {.section = kAbout,
        .name = "help",
        .flags = {"-h", "--help"},
        .type = Type::kAction,
        .doc = "print this text, then exit",
+       .verbs = For::kBoth,
        .target = Action::kHelp},
   };
   return *rows;
+}
+
+std::span<const Row> SettingRowsOf(Verb verb) {
+  if (verb == Verb::kDoctor) return SettingRows();
+  static const std::vector<Row>* const of_a_run = [] {
+    auto* rows = new std::vector<Row>;
+    for (const Row& row : SettingRows()) {
+      if (row.verbs != For::kDoctor) rows->push_back(row);
+    }
+    return rows;
+  }();
+  return *of_a_run;
 }
 
 std::span<const PlannedFlag> PlannedFlags() {

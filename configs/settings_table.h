@@ -22,6 +22,14 @@ using Target =
     std::variant<Action, int Settings::*, double Settings::*, int64_t Settings::*, bool Settings::*,
                  std::string Settings::*, std::vector<std::string> Settings::*>;
 
+// Whose flags a row has.
+enum class Verb : uint8_t { kRun, kDoctor };
+enum class For : uint8_t {
+  kRun,     // a job; hvdrun doctor takes it, too, and has no use for it
+  kBoth,    // also in the help of hvdrun doctor
+  kDoctor,  // unknown to a job
+};
+
 struct Row {
   std::string_view section;  // heading in --help
   std::string_view name;     // long flag without dashes; unique
@@ -42,10 +50,13 @@ struct Row {
   bool required = false;
   bool zero_means_unset = false;  // 0 falls through to the next origin, as horovodrun does it
   bool tunable = false;           // may change while the job runs
+  For verbs = For::kRun;
   Target target;
 };
 
 std::span<const Row> SettingRows();
+// Those that the verb takes.
+std::span<const Row> SettingRowsOf(Verb verb);
 
 // Flags and keys of horovodrun whose feature does not exist yet. A flag is refused, never ignored; a key in a file is a
 // warning and a variable is left alone, so that files and environments that work today keep working.

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace hvd {
+namespace {
+
+// Where one of them is not said, nothing speaks for another host.
+bool SamePort(uint16_t one, uint16_t other) { return one == other || one == 0 || other == 0; }
+
+}  // namespace
 
 FixedHosts::FixedHosts(std::vector<HostSpec> specs, MachineFacts facts)
     : specs_(std::move(specs)), facts_(std::move(facts)) {}
@@ -13,8 +19,9 @@ void FixedHosts::Add(const HostSpec& spec, HostSlots& machine) const {
   bool first = machine.slots == 0;
   if (machine.user.empty()) machine.user = spec.user;
   if (machine.port == 0) machine.port = spec.port;
-  // What another machine has is not known before we are there.
-  machine.slots += spec.slots ? *spec.slots : facts_.default_slots(machine.remote);
+  uint32_t slots = spec.slots ? *spec.slots : facts_.default_slots(machine.remote);
+  if (slots == 0) machine.slots_told = false;
+  machine.slots += std::max(slots, 1U);
   if (first) {
     machine.max_slots = spec.max_slots;
   } else if (machine.max_slots && spec.max_slots) {
@@ -29,7 +36,8 @@ Result<std::vector<HostSlots>> FixedHosts::Hosts() {
   for (const HostSpec& spec : specs_) {
     bool remote = !facts_.is_this_machine(spec.name);
     auto known = std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& h) {
-      return h.remote == remote && (!remote || h.host == spec.name);
+      return h.remote == remote &&
+             (!remote || (h.host == spec.name && SamePort(h.port, spec.port)));
     });
     if (known == hosts.end())
       known = hosts.insert(hosts.end(), {.host = spec.name, .remote = remote});

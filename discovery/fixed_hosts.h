@@ -14,7 +14,8 @@ namespace hvd {
 // What FixedHosts asks the world.
 struct MachineFacts {
   std::function<bool(const std::string&)> is_this_machine;
-  std::function<uint32_t(bool remote)> default_slots;  // of a host without a number
+  // Of a host without a number; 0: not known before we are there.
+  std::function<uint32_t(bool remote)> default_slots;
 };
 
 class FixedHosts final : public HostSource {
@@ -22,6 +23,7 @@ class FixedHosts final : public HostSource {
   FixedHosts(std::vector<HostSpec> specs, MachineFacts facts);
 
   // In the order in which they were named first. This machine goes by its first name, with the slots of all its names.
+  // One name with two ports of ssh is two hosts: two containers, perhaps.
   Result<std::vector<HostSlots>> Hosts() override;
 
  private:

@@ -15,6 +15,7 @@ struct HostSlots {
   uint16_t port = 0;                       // of ssh; 0: not said
   std::optional<uint32_t> max_slots = {};  // not said: as many as there are slots
   bool remote = false;                     // not this machine
+  bool slots_told = true;  // false: its agent says how many; until then `slots` is the least
 
   bool operator==(const HostSlots&) const = default;
 };

@@ -15,7 +15,7 @@ using Hosts = std::vector<HostSlots>;
 FixedHosts Named(std::vector<HostSpec> specs) {
   return FixedHosts(std::move(specs),
                     {[](const std::string& name) { return name == "me" || name == "localhost"; },
-                     [](bool remote) { return remote ? 1u : 7u; }});
+                     [](bool remote) { return remote ? 0u : 7u; }});
 }
 
 TEST(ThisMachine, CountsTheGpusThatAJobMayUse) {
@@ -59,9 +59,20 @@ TEST(FixedHosts, KeepsOtherMachinesApartInTheOrderOfTheirNames) {
   ASSERT_EQ(hosts->size(), 3U);
   EXPECT_EQ((*hosts)[0], (HostSlots{.host = "node7", .slots = 5, .remote = true}));
   EXPECT_EQ((*hosts)[1], (HostSlots{.host = "me", .slots = 2}));
-  EXPECT_EQ((*hosts)[2], (HostSlots{.host = "node8", .slots = 1, .remote = true}))
+  EXPECT_EQ((*hosts)[2],
+            (HostSlots{.host = "node8", .slots = 1, .remote = true, .slots_told = false}))
       << "as many as are known for certain";
   EXPECT_FALSE(Named({}).Hosts().ok());
+}
+
+TEST(FixedHosts, OneNameWithTwoPortsIsTwoHosts) {
+  auto hosts = Named({{"node7", 1, "", 2222}, {"node7", 2, "", 2223}, {"node7", 3}}).Hosts();
+  ASSERT_TRUE(hosts.ok());
+  ASSERT_EQ(hosts->size(), 2U);
+  EXPECT_EQ((*hosts)[0], (HostSlots{.host = "node7", .slots = 4, .port = 2222, .remote = true}))
+      << "who says no port speaks of the first";
+  EXPECT_EQ((*hosts)[1].port, 2223);
+  EXPECT_EQ((*hosts)[1].slots, 2U);
 }
 
 TEST(PlayHosts, MakesEqualHosts) {

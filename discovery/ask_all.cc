@@ -1,0 +1,63 @@
+#include "discovery/ask_all.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+constexpr size_t kAtOnce = 32;
+
+struct Questions {
+  std::function<bool(const std::string&)> ask;
+  std::vector<std::string> names;  // each once
+  std::mutex mutex;
+  std::condition_variable answered;
+  size_t asked = 0, answers = 0;
+  bool over = false;  // nobody waits any more
+  std::set<std::string> yes;
+};
+
+void Work(Questions& questions) {
+  std::unique_lock lock(questions.mutex);
+  while (!questions.over && questions.asked < questions.names.size()) {
+    const std::string& name = questions.names[questions.asked++];
+    lock.unlock();
+    bool answer = questions.ask(name);
+    lock.lock();
+    if (answer) questions.yes.insert(name);
+    ++questions.answers;
+    questions.answered.notify_all();
+  }
+}
+
+}  // namespace
+
+std::set<std::string> NamesThat(const std::vector<std::string>& names,
+                                std::function<bool(const std::string&)> ask, Duration limit) {
+  auto questions = std::make_shared<Questions>();
+  questions->ask = std::move(ask);
+  std::set<std::string> once(names.begin(), names.end());
+  questions->names.assign(once.begin(), once.end());
+  for (size_t i = 0; i < std::min(once.size(), kAtOnce); ++i) {
+    try {
+      std::thread([questions] { Work(*questions); }).detach();
+    } catch (const std::system_error&) {  // out of threads
+      if (i == 0) Work(*questions);
+      break;
+    }
+  }
+  std::unique_lock lock(questions->mutex);
+  questions->answered.wait_for(lock, limit,
+                               [&] { return questions->answers == questions->names.size(); });
+  questions->over = true;
+  return questions->yes;
+}
+
+}  // namespace hvd
