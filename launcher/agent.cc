@@ -11,20 +11,29 @@
 #include <optional>
 #include <vector>
 
+#include "discovery/this_machine.h"
 #include "launcher/binding.h"
 #include "launcher/byte_pump.h"
 #include "launcher/cgroup.h"
+#include "launcher/command_facts.h"
+#include "launcher/examine_child.h"
 #include "launcher/fault.h"
 #include "launcher/host_epochs.h"
+#include "launcher/host_identity.h"
 #include "launcher/job_id.h"
 #include "launcher/lines.h"
 #include "launcher/local_process_host.h"
 #include "launcher/messages.h"
 #include "launcher/oom.h"
+#include "launcher/pair_probe.h"
 #include "launcher/process_tree.h"
 #include "launcher/reach_proof.h"
+#include "launcher/relay_end.h"
+#include "launcher/resume_door.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_feeder.h"
+#include "launcher/tree_member.h"
+#include "launcher/visit.h"
 #include "launcher/worker_env.h"
 #include "runtime/base/log.h"
 #include "runtime/net/stream.h"
@@ -35,6 +44,10 @@ namespace {
 constexpr Duration kKillLimit = std::chrono::seconds(3);
 // Without its driver a job ends quickly, whatever grace it was given.
 constexpr Duration kOrphanGrace = std::chrono::seconds(2);
+// A job that is ending anyway waits no longer for a driver that may come back.
+constexpr Duration kEndingGrace = std::chrono::seconds(5);
+// What workers may print while there is no connection; then they wait.
+constexpr size_t kMostHeldBytes = 1024 * 1024;
 constexpr size_t kMaxLogPiece = kMaxFramePayload - kOutputOverhead;
 constexpr int kAgentFailed = 1;
 
@@ -58,7 +71,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void OnLost(uint32_t slot, const LostRank& lost) override;
   void OnLinkClosed(uint32_t) override {}
   void OnLayout(uint32_t, std::vector<RankRun>) override {}  // the driver knows
-  void OnPut(const LinkPut& put) override { Tell(PutKey{put.epoch, put.key, put.value}); }
+  void OnPut(const LinkPut& put) override;
   void OnWanted(const LinkGet& get) override { Tell(WantKey{get.epoch, get.key}); }
 
  private:
@@ -67,14 +80,21 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
     bool running = false;
     LineBuffer lines[2];
     LastLines last_stderr;
+    std::optional<WorkerExited> exited;
   };
 
-  // The stream.
+  // The stream and its connection.
+  void Carry(UniqueFd input, UniqueFd output);
+  void Disconnect();
+  void OnConnectionLost(const std::string& reason);
+  void OnReturn(ReturnedStream stream);
   void OnBytes(std::string_view bytes);
   void Handle(ToAgent message);
   void Tell(const ToDriver& message);
+  void TellStraight(const ToDriver& message);
   void Flush();
   void ScheduleTick();
+  void HeedSilenceLimit();
   void LookForDriver();
 
   // What the driver asks for.
@@ -86,7 +106,20 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void On(const WorkerInput& message);
   void On(const KeyValue& message);
   void On(ProveReach question);
+  void On(const TreeDown& message) { tree_.Down(message); }
+  void On(const SayAgain&);
+  void On(const LookAtCommand& question);
+  void On(const AskTime& question);
+  void On(const ExamineHost& question);
+  void On(OpenProbe question);
+  void On(const MeasurePair& question);
+  void On(const UseRelay& use) { relay_.Use(use); }
+  void On(const RelayOpen& message) { relay_.Take(message); }
+  void On(const RelayData& message) { relay_.Take(message); }
+  void On(const RelayClose& message) { relay_.Take(message); }
+  void On(const RelayCredit& message) { relay_.Take(message); }
 
+  void OpenDoor();
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
   void StartWorker(uint32_t slot);
@@ -106,7 +139,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   AgentOptions options_;
   asio::io_context io_{1};
   Stream stream_;
-  BytePump pump_;
+  std::unique_ptr<BytePump> pump_;
+  UniqueFd visitor_;  // who brought the connection, if it is not the first
   BytePump warden_;
   UniqueFd cgroup_;  // invalid: workers have none of their own
   LocalProcessHost host_;
@@ -124,10 +158,18 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   uint64_t oom_kills_before_ = oom_.Kills();
   bool killing_ = false;
   bool finishing_ = false, said_gone_ = false, orphaned_ = false;
+  bool away_ = false;      // without a connection, and the driver may come back
+  size_t held_bytes_ = 0;  // printed since then
+  bool ending_ = false;    // the driver has begun to end the job
   bool paused_ = false;
   int code_ = kAgentFailed;
   HeldPort master_port_ = HoldPort(/*everywhere=*/true);
+  TreeMember tree_;
   std::unique_ptr<ReachProof> proof_;  // while the hosts look for each other
+  std::unique_ptr<ResumeDoor> door_;   // once the job has started, if the driver may come back
+  std::unique_ptr<ExamineChild> exam_;
+  std::unique_ptr<PairProbe> probe_;
+  RelayEnd relay_;
 };
 
 HostWorld WorldOf(const StartJob& start) {
@@ -151,16 +193,16 @@ StreamOptions OptionsOf(const std::string& job_id) {
 Agent::Agent(AgentOptions options)
     : options_(std::move(options)),
       stream_(OptionsOf(options_.job_id)),
-      pump_(io_, std::move(options_.input), std::move(options_.output),
-            {[this](std::string_view bytes) { OnBytes(bytes); }, [this] { Flush(); },
-             [this] { OnDriverGone("the stream to the driver ended"); }}),
       warden_(io_, std::move(options_.warden_alive), UniqueFd(),
               {[](std::string_view) {}, [] {}, [this] { OnWardenGone(); }}),
       cgroup_(OpenCgroup(options_.job_id)),
       host_(io_, *this, cgroup_.get()),
       feeder_(io_, [this](uint64_t bytes) { Tell(InputTaken{bytes}); }),
       tick_timer_(io_),
-      end_timer_(io_) {}
+      end_timer_(io_),
+      tree_(io_, {[this](const ToDriver& message) { TellStraight(message); },
+                  [this](ToAgent message) { Handle(std::move(message)); }}),
+      relay_(io_, [this](const ToDriver& message) { TellStraight(message); }) {}
 
 // For --verbose: how this agent makes sure that nothing is left behind.
 std::string Agent::MeansInForce() const {
@@ -173,13 +215,69 @@ std::string Agent::MeansInForce() const {
 int Agent::Run() {
   BecomeSubreaper();
   stream_.Attach(SteadyNow());
-  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port});
+  Carry(std::move(options_.input), std::move(options_.output));
+  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port,
+                  HostIdentity(), DefaultSlots()});
   ScheduleTick();
   io_.run();
   return code_;
 }
 
-// ---- the stream
+// ---- the stream and its connection
+
+void Agent::Carry(UniqueFd input, UniqueFd output) {
+  // Of a former connection nothing is heard any more.
+  auto current = std::make_shared<BytePump*>(nullptr);
+  auto if_current = [this, current](auto&& then) {
+    if (*current == pump_.get()) then();
+  };
+  pump_ = std::make_unique<BytePump>(
+      io_, std::move(input), std::move(output),
+      BytePumpHandlers{
+          [this, if_current](std::string_view bytes) { if_current([&] { OnBytes(bytes); }); },
+          [this, if_current] { if_current([this] { Flush(); }); },
+          [this, if_current] {
+            if_current([this] { OnConnectionLost("the stream to the driver ended"); });
+          }});
+  *current = pump_.get();
+}
+
+void Agent::Disconnect() {
+  stream_.Detach();
+  visitor_.Reset();
+  if (!pump_) return;
+  pump_->Close();
+  // We may be in one of its handlers, and another may be in the queue.
+  asio::post(io_, [old = std::shared_ptr<BytePump>(std::move(pump_))] {});
+}
+
+// The workers go on; what they print is held. Nothing else changes until the grace is over.
+void Agent::OnConnectionLost(const std::string& reason) {
+  Disconnect();
+  if (!door_ || orphaned_) return OnDriverGone(reason);
+  if (std::exchange(away_, true)) return;
+  held_bytes_ = 0;
+  Flush();
+  Duration grace = std::chrono::milliseconds(start_.driver_grace_ms);
+  if (ending_) grace = std::min(grace, kEndingGrace);
+  LogWarning("agent on host " + start_.host + ": " + reason + "; waiting for it to come back");
+  end_timer_.expires_after(grace);
+  end_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error && away_) OnDriverGone("the driver did not come back");
+  });
+}
+
+// Perhaps before the end of the former connection has shown here.
+void Agent::OnReturn(ReturnedStream stream) {
+  if (orphaned_) return;
+  Disconnect();
+  away_ = false;
+  end_timer_.cancel();
+  visitor_ = std::move(stream.visitor);
+  stream_.Attach(SteadyNow());
+  Carry(std::move(stream.input), std::move(stream.output));
+  Flush();
+}
 
 void Agent::OnBytes(std::string_view bytes) {
   Status status = stream_.Receive(bytes, SteadyNow());
@@ -192,7 +290,7 @@ void Agent::OnBytes(std::string_view bytes) {
     Handle(std::move(*decoded));
   }
   if (!status.ok()) {
-    pump_.Close();
+    Disconnect();
     return OnDriverGone("the stream to the driver is damaged: " + status.message());
   }
   Flush();
@@ -204,20 +302,29 @@ void Agent::Handle(ToAgent message) {
 }
 
 void Agent::Tell(const ToDriver& message) {
-  stream_.SendControl(EncodeToDriver(message));
+  if (!tree_.Up(message)) TellStraight(message);
+}
+
+void Agent::TellStraight(const ToDriver& message) {
+  if (IsBulk(message)) {
+    stream_.SendBulk(EncodeToDriver(message));
+  } else {
+    stream_.SendControl(EncodeToDriver(message));
+  }
   Flush();
 }
 
 void Agent::Flush() {
-  while (pump_.open()) {
+  while (pump_) {
     std::string_view out = stream_.Outgoing();
     if (out.empty()) break;
     size_t wanted = out.size();
-    size_t written = pump_.Write(out);
+    size_t written = pump_->Write(out);
     stream_.Consume(written);
     if (written < wanted) break;
   }
-  host_.HoldOutput(stream_.LogsHeld() && pump_.open());
+  bool room = orphaned_ || (away_ && held_bytes_ < kMostHeldBytes);
+  host_.HoldOutput(stream_.LogsHeld() && !room);
   FinishIfSilent();
 }
 
@@ -226,6 +333,7 @@ void Agent::ScheduleTick() {
   tick_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     stream_.Tick(SteadyNow());
+    tree_.Tick(SteadyNow());
     Flush();
     LookForDriver();
     ScheduleTick();
@@ -234,17 +342,22 @@ void Agent::ScheduleTick() {
 
 // A driver that was cut off leaves a stream without an end. One that is stopped with its workers is not lost.
 void Agent::LookForDriver() {
-  if (start_.silence_limit_ms <= 0 || orphaned_ || paused_) return;
+  if (start_.silence_limit_ms <= 0 || !pump_ || paused_) return;
   Duration limit = std::chrono::milliseconds(start_.silence_limit_ms);
   if (SteadyNow() - stream_.last_heard() < limit) return;
-  OnDriverGone("nothing was heard of the driver for " +
-               std::to_string(start_.silence_limit_ms / 1000) + " s");
+  OnConnectionLost("nothing was heard of the driver for " +
+                   std::to_string(start_.silence_limit_ms / 1000) + " s");
 }
 
 // ---- starting
 
+void Agent::On(const LookAtCommand& question) {
+  Tell(CommandSeen{LookForCommand(question.program, question.path, question.directory)});
+}
+
 void Agent::On(ProveReach question) {
   if (proof_ || started_) return;
+  const std::string tree_record = tree_.Listen(question);
   proof_ = std::make_unique<ReachProof>(
       std::move(question),
       ReachProof::Owner{
@@ -255,11 +368,9 @@ void Agent::On(ProveReach question) {
           [this](std::string key) {
             asio::post(io_, [this, want = WantKey{0, std::move(key)}] { Tell(want); });
           },
-          [this](ReachProven answer) {
-            asio::post(io_, [this, answer = std::move(answer)] {
-              Tell(answer);
-              proof_.reset();
-            });
+          [this, tree_record](ReachProven answer) {
+            answer.tree_record = tree_record;
+            asio::post(io_, [this, answer = std::move(answer)] { Tell(answer); });
           }});
 }
 
@@ -267,16 +378,17 @@ void Agent::On(StartJob start) {
   if (started_ || start.argv.empty()) return;
   started_ = true;
   proof_.reset();  // workers are spawned by a process of one thread
+  probe_.reset();
   link_address_ = MakeLinkAddress(options_.job_id);
   start_ = std::move(start);
   slots_.resize(start_.slots.size());
   stream_.set_epoch(0);
-  if (start_.silence_limit_ms > 0) {  // the driver listens for as long as we do
-    stream_.set_heartbeat(std::min<Duration>(
-        StreamOptions().heartbeat, std::chrono::milliseconds(start_.silence_limit_ms / 5)));
-    ScheduleTick();
-  }
+  tree_.Join(start_);
+  HeedSilenceLimit();
+  OpenDoor();
   ShareCores();
+  if (Result<std::vector<RankPlace>> places = PlacesOf(start_.layout, start_.size); places.ok())
+    relay_.SetWorld(start_.job_key, std::move(*places));
   epochs_.emplace(io_, *this, WorldOf(start_), start_.job_key,
                   "; why is in the last lines of hvdrun's output");
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
@@ -288,6 +400,66 @@ void Agent::On(StartJob start) {
       Tell(WorkerNotStarted{RankOf(slot), EIO, listening.message()});
     }
   }
+}
+
+void Agent::OpenDoor() {
+  Tell(AgentPath{options_.executable});
+  if (start_.resume_key.empty() || start_.driver_grace_ms <= 0) return;
+  door_ = std::make_unique<ResumeDoor>(
+      io_, start_.resume_key, [this](ReturnedStream stream) { OnReturn(std::move(stream)); });
+  Status open = door_->Open(ResumeAddress(options_.job_id));
+  if (open.ok()) return;
+  door_.reset();
+  Tell(AgentNote{"a lost connection cannot be made anew: " + open.message()});
+}
+
+// The driver listens for as long as we do.
+void Agent::HeedSilenceLimit() {
+  if (start_.silence_limit_ms <= 0) return;
+  stream_.set_heartbeat(std::min<Duration>(StreamOptions().heartbeat,
+                                           std::chrono::milliseconds(start_.silence_limit_ms / 5)));
+  ScheduleTick();
+}
+
+// ---- what hvdrun doctor asks
+
+void Agent::On(const AskTime& question) {
+  constexpr int64_t kFaultNs = 100'000'000'000;
+  int64_t fault = FaultAsked("clock-ahead") ? kFaultNs : 0;
+  Tell(TimeTold{question.number, WallNanoseconds() + fault});
+}
+
+void Agent::On(const ExamineHost& question) {
+  if (exam_ || started_) return;
+  start_.silence_limit_ms = question.silence_limit_ms;
+  HeedSilenceLimit();
+  SpawnDescriptors descriptors;
+  descriptors.cgroup_fd = cgroup_.get();
+  descriptors.descriptor_limit = host_.child_descriptor_limit();
+  exam_ = std::make_unique<ExamineChild>(io_, question, options_.job_id, descriptors,
+                                         [this](const HostExam& exam) { Tell(exam); });
+}
+
+void Agent::On(OpenProbe question) {
+  if (probe_ || started_) return;
+  probe_ = std::make_unique<PairProbe>(
+      std::move(question),
+      PairProbe::Owner{[this](std::string key, std::string value) {
+                         asio::post(io_, [this, put = PutKey{PairProbe::kEpoch, std::move(key),
+                                                             std::move(value)}] { Tell(put); });
+                       },
+                       [this](std::string key) {
+                         asio::post(io_, [this, want = WantKey{PairProbe::kEpoch, std::move(key)}] {
+                           Tell(want);
+                         });
+                       },
+                       [this](PairMeasured answer) {
+                         asio::post(io_, [this, answer = std::move(answer)] { Tell(answer); });
+                       }});
+}
+
+void Agent::On(const MeasurePair& question) {
+  if (probe_) probe_->Measure(question);
 }
 
 // The cores that this agent may use are those of its workers.
@@ -354,6 +526,7 @@ void Agent::SendOutput(uint32_t slot, OutputStream stream, std::string_view firs
   while (!first.empty() || !second.empty()) {
     std::string_view head = first.substr(0, kMaxLogPiece);
     std::string_view tail = second.substr(0, kMaxLogPiece - head.size());
+    if (away_) held_bytes_ += head.size() + tail.size();
     stream_.SendLog(EncodeOutput(RankOf(slot), stream, head, tail));
     first.remove_prefix(head.size());
     second.remove_prefix(tail.size());
@@ -367,10 +540,18 @@ void Agent::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   epochs_->NoteExit(slot, s.pid);
   bool killed = end.by_signal && end.value == SIGKILL && !killing_;
   bool out_of_memory = killed && oom_.Kills() > oom_kills_before_;
-  Tell(WorkerExited{RankOf(slot), s.pid, end, Nanoseconds(noticed), s.last_stderr.Text(),
-                    out_of_memory});
+  s.exited = WorkerExited{RankOf(slot),         s.pid,        end, Nanoseconds(noticed),
+                          s.last_stderr.Text(), out_of_memory};
+  Tell(*s.exited);
   FinishIfSilent();
   if (orphaned_) EndOrphanIfAlone();
+}
+
+void Agent::On(const SayAgain&) {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].pid != 0) Tell(WorkerStarted{RankOf(slot), slots_[slot].pid});
+    if (slots_[slot].exited) Tell(*slots_[slot].exited);
+  }
 }
 
 // ---- links and epochs
@@ -384,8 +565,14 @@ void Agent::OnLost(uint32_t slot, const LostRank& lost) {
                 lost.doing});
 }
 
+void Agent::OnPut(const LinkPut& put) {
+  relay_.NoteEntry(put.epoch, put.key, put.value);
+  Tell(PutKey{put.epoch, put.key, put.value});
+}
+
 void Agent::On(const BeginEpoch& message) {
   stream_.set_epoch(message.epoch);
+  relay_.BeginEpoch(message.epoch);
   if (epochs_) (void)epochs_->Begin(message.epoch);  // whoever waits has been told why not
 }
 
@@ -395,13 +582,17 @@ void Agent::On(const BreakEpoch& message) {
 
 void Agent::On(const KeyValue& message) {
   if (proof_ && message.epoch == 0) proof_->GiveValue(message.key, message.value);
-  if (epochs_) epochs_->GiveValue(message.epoch, message.key, message.value);
+  if (probe_ && message.epoch == PairProbe::kEpoch) probe_->GiveValue(message.key, message.value);
+  if (!epochs_) return;
+  epochs_->GiveValue(message.epoch, message.key,
+                     relay_.ValueFor(message.epoch, message.key, message.value));
 }
 
 // ---- ending
 
 void Agent::On(const SignalWorkers& message) {
   if (message.signal == SIGSTOP || message.signal == SIGCONT) paused_ = message.signal == SIGSTOP;
+  if (message.signal == SIGTERM || message.signal == SIGKILL) ending_ = true;
   SignalAll(message.signal);
 }
 
@@ -438,18 +629,20 @@ void Agent::On(const WorkerInput& message) { feeder_.Feed(message.bytes); }
 void Agent::FinishIfSilent() {
   if (!finishing_ || said_gone_ || stream_.LogsHeld() || !host_.OutputEnded()) return;
   said_gone_ = true;
+  tree_.Close();
   if (epochs_) epochs_->DropPage();
   Tell(AgentGone{});
 }
 
 void Agent::OnDriverGone(const std::string& reason) {
-  pump_.Close();
+  Disconnect();
   if (said_gone_) return End(0);
   if (orphaned_) return;
   orphaned_ = true;
+  Flush();  // nothing is held any more
   LogWarning("agent on host " + start_.host + ": " + reason + "; ending the workers");
   if (host_.Reap()) return End(kAgentFailed);
-  if (start_.driver_grace_ms <= 0) return TerminateOrphans();
+  if (door_ || start_.driver_grace_ms <= 0) return TerminateOrphans();  // it was waited for
   end_timer_.expires_after(std::chrono::milliseconds(start_.driver_grace_ms));
   end_timer_.async_wait([this](const asio::error_code& error) {
     if (!error) TerminateOrphans();
@@ -484,6 +677,7 @@ void Agent::OnWardenGone() {
 
 void Agent::End(int code) {
   code_ = code;
+  tree_.Close();
   io_.stop();
 }
 

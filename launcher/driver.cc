@@ -10,19 +10,23 @@
 #include <asio/steady_timer.hpp>
 #include <charconv>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "configs/message_text.h"
+#include "launcher/agent_tree.h"
 #include "launcher/error_file.h"
+#include "launcher/host_clearing.h"
 #include "launcher/job.h"
 #include "launcher/job_id.h"
 #include "launcher/key_values.h"
 #include "launcher/messages.h"
 #include "launcher/output.h"
 #include "launcher/reach_proof.h"
+#include "launcher/relay_switch.h"
 #include "launcher/report.h"
 #include "launcher/screen.h"
 #include "launcher/start_job.h"
@@ -42,6 +46,8 @@ Duration Seconds(double seconds) {
 constexpr int kCannotGoOn = 1;
 // How much of stdin may be on its way to the workers.
 constexpr uint64_t kInputWindow = 256 * 1024;
+// Of a host without a rank; never the least of all, as some host has ranks.
+constexpr uint64_t kReadsNothing = UINT64_MAX;
 
 // Tests do not want to wait as long.
 int NumberFromTest(const char* variable, int usual) {
@@ -55,7 +61,9 @@ JobOptions JobOptionsOf(const DriverOptions& driver) {
   const Settings& settings = driver.settings;
   JobOptions options;
   options.stages = driver.stage_limits;
-  options.prove_addresses = driver.several_machines();
+  options.prove_addresses = std::any_of(driver.hosts.begin(), driver.hosts.end(),
+                                        [](const DriverHost& host) { return host.remote; });
+  options.relay = settings.relay != "never";
   options.terminate_grace = Seconds(settings.terminate_grace_seconds);
   options.start_timeout = Seconds(settings.start_timeout_seconds);
   options.timeout = Seconds(settings.timeout_seconds);
@@ -76,6 +84,7 @@ Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
     heartbeat.every = std::min<Duration>(heartbeat.every, std::chrono::milliseconds(limit * 200));
   }
   heartbeat.limit_seconds = NumberFromTest("HVD_TEST_SILENT_SECONDS", limit);
+  heartbeat.grace = Seconds(options.settings.driver_grace_seconds);
   return heartbeat;
 }
 
@@ -89,11 +98,14 @@ class Driver final : public HostLineObserver {
   void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) override;
   void OnMessage(uint32_t host, ToDriver message) override;
   void OnReadOver(uint32_t) override { screen_.Flush(); }
+  void OnHostAway(uint32_t host, const std::string& reason) override;
+  void OnHostBack(uint32_t host, Duration away) override;
   void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
   void Happens(const JobEvent& event);
   void Verbose(const std::string& sentence);
+  void BeginProgress();
   void WriteErrorFileIfFailed();
 
   // What agents say. All but these are events as they are.
@@ -102,29 +114,59 @@ class Driver final : public HostLineObserver {
     Happens(event);
   }
   void Hear(uint32_t host, const AgentReady& ready);
+  void Hear(uint32_t host, CommandSeen& seen);
   void Hear(uint32_t host, const ReachProven& proven);
+  void Hear(uint32_t host, const RelayMeasured& measured);
+  void Hear(uint32_t host, const RelayOpen& message) { Relay(host, message); }
+  void Hear(uint32_t host, const RelayData& message) { Relay(host, message); }
+  void Hear(uint32_t host, const RelayClose& message) { Relay(host, message); }
+  void Hear(uint32_t host, const RelayCredit& message) { Relay(host, message); }
+  template <typename Message>
+  void Relay(uint32_t host, const Message& message) {
+    if (!IsUsed(host)) return;
+    if (Status taken = relay_.Take(NumberOf(host), message); !taken.ok())
+      hosts_[host]->Break(taken.message());
+  }
   void Hear(uint32_t host, const AgentNote& note);
   void Hear(uint32_t host, const WorkerStarted& started);
   void Hear(uint32_t host, const RankJoined& joined);
+  void Hear(uint32_t host, const RanksJoined& joined) {
+    ForEachRank(joined, options_.plan.size(), [&](RankJoined rank) { Hear(host, rank); });
+  }
   void Hear(uint32_t host, const InputTaken& taken);
   void Hear(uint32_t host, PutKey& put);
   void Hear(uint32_t host, const WantKey& want);
+  void Hear(uint32_t host, const TreeUp& batch);
+  void Hear(uint32_t host, const TreeCut& cut);
   void Hear(uint32_t, const WorkerOutput&) {}  // OnOutput has it
   void Hear(uint32_t, const AgentGone&) {}     // OnHostEnd follows
+  void Hear(uint32_t, const AgentPath&) {}     // its line has it
+  // The doctor asks for these.
+  void Hear(uint32_t, const TimeTold&) {}
+  void Hear(uint32_t, const HostExam&) {}
+  void Hear(uint32_t, const PairMeasured&) {}
 
   // What the job wants done. All but these are messages to every agent.
   template <typename Message>
   void Do(const Message& message) {
     TellAll(message);
   }
+  void Do(const UsePlan&);
+  void Do(const DismissHost& dismiss) { hosts_[dismiss.host]->Tell(FinishJob{}); }
   void Do(const ProveAddresses&);
+  void Do(const RelayWays& relay);
   void Do(const StartWorkers&);
   void Do(const BeginEpoch& begin);
   void Do(const CutHost& cut) { hosts_[cut.host]->Cut(); }
   void Do(const CutChannels&);
   void Do(const TellUser& tell) { screen_.Say(tell.sentence); }
-  void Do(const EndRun&) { io_.stop(); }
+  void Do(const EndRun&);
   void TellAll(const ToAgent& message);
+  void SendDownTree();
+  void GiveValue(uint32_t host, const KeyValue& entry);
+
+  void Clear(uint32_t host);
+  void EndRunWhenCleared();
 
   void ReadInput();
   void OnInput(std::string bytes);
@@ -134,6 +176,10 @@ class Driver final : public HostLineObserver {
   void ScheduleDeadline();
   void ScheduleHeartbeat();
 
+  void FormTree();
+  bool IsUsed(uint32_t host) const;        // by a rank, in the final plan
+  uint32_t NumberOf(uint32_t host) const;  // its place in used_
+  std::vector<uint32_t> PartnersOf(uint32_t host) const;
   uint32_t host_count() const { return static_cast<uint32_t>(hosts_.size()); }
   const std::string& NameOf(uint32_t host) const { return options_.plan.hosts[host]; }
 
@@ -143,8 +189,20 @@ class Driver final : public HostLineObserver {
   asio::steady_timer deadline_timer_, heartbeat_timer_;
   JobState state_;
   KeyValues directory_;  // readers are hosts
+  std::vector<uint32_t>
+      used_;  // the hosts with a rank; their places here are their numbers in the tree
+  std::optional<TreeRoot> tree_;           // once the plan is final
+  std::vector<std::string> tree_records_;  // by host, of those with others below them
+  std::map<uint32_t, asio::steady_timer>
+      cut_;  // hosts that lost their place in it: until they are given up
   std::vector<std::unique_ptr<HostLine>> hosts_;
+  std::vector<std::unique_ptr<HostClearing>> clearings_;
+  bool run_over_ = false;  // but for the clearings
+  // Knows hosts by their places in used_.
+  RelaySwitch relay_{
+      [this](uint32_t number, const ToAgent& message) { hosts_[used_[number]]->Tell(message); }};
   std::vector<uint32_t> free_ports_;   // by host
+  std::vector<AgentFacts> facts_;      // by host
   std::vector<uint64_t> input_taken_;  // by host, of those that read it; empty: nobody does
   uint64_t input_allowed_ = 0;
   // Last: their threads post to io_.
@@ -157,7 +215,7 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
       signals_(io_),
       deadline_timer_(io_),
       heartbeat_timer_(io_),
-      state_(options_.plan, JobOptionsOf(options_)),
+      state_(options_.plan, JobOptionsOf(options_), options_.named_hosts),
       screen_(io_, options_.plan, options_.settings, options_.prefix,
               [this](uint32_t host, uint64_t bytes) { hosts_[host]->ReturnCredit(bytes); }) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
@@ -172,7 +230,7 @@ int Driver::Run() {
   Happens(Begun{});
   for (auto& host : hosts_) host->Open();
   ScheduleHeartbeat();
-  if (!options_.settings.verbose) screen_.BeginProgress();  // that tells more
+  if (!options_.settings.verbose) BeginProgress();  // that tells more
   io_.run();
   input_.reset();
   signals_.clear();  // whoever is stuck in a blocked screen can be interrupted
@@ -180,6 +238,11 @@ int Driver::Run() {
   WriteAll(STDERR_FILENO, Report(state_));
   WriteErrorFileIfFailed();
   return ExitCode(state_);
+}
+
+void Driver::BeginProgress() {
+  bool ways = state_.options.prove_addresses;  // there are hosts beyond this machine
+  screen_.BeginProgress(ways ? [this] { return state_.stages.Counts(); } : Screen::HostCounts());
 }
 
 void Driver::WriteErrorFileIfFailed() {
@@ -200,6 +263,7 @@ void Driver::Happens(const JobEvent& event) {
   if (!decision.reason.empty()) Verbose(decision.reason);
   for (const JobAction& action : decision.actions)
     std::visit([this](const auto& a) { Do(a); }, action);
+  if (state_.phase == JobPhase::kOpening) screen_.HostsChanged();
   ScheduleDeadline();
 }
 
@@ -212,9 +276,19 @@ void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t mess
 
 void Driver::OnMessage(uint32_t host, ToDriver message) {
   std::visit([&](auto& m) { Hear(host, m); }, message);
+  SendDownTree();
 }
 
+void Driver::OnHostAway(uint32_t host, const std::string& reason) {
+  screen_.Say(AwayText(NameOf(host), reason, HeartbeatOf(options_, host).grace));
+  ScheduleHeartbeat();  // the next tick is earlier
+}
+
+void Driver::OnHostBack(uint32_t host, Duration away) { screen_.Say(BackText(NameOf(host), away)); }
+
 void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
+  if (hosts_[host]->left_alone()) Clear(host);
+  if (IsUsed(host)) relay_.HostGone(NumberOf(host));
   if (reason.empty()) return Happens(AgentFinished{host});
   Happens(AgentLost{host, reason});
 }
@@ -238,7 +312,41 @@ void Driver::TellAll(const ToAgent& message) {
 }
 
 void Driver::Do(const CutChannels&) {
-  for (auto& host : hosts_) host->Cut();
+  for (uint32_t host = 0; host < host_count(); ++host) {
+    if (hosts_[host]->away())
+      screen_.Say(UntoldText(NameOf(host), HeartbeatOf(options_, host).grace));
+    hosts_[host]->Cut();
+  }
+}
+
+// Beside the end of the job: the other hosts do not wait for it.
+void Driver::Clear(uint32_t host) {
+  std::unique_ptr<HostChannel> visit = hosts_[host]->MakeVisit(Visit::kClear);
+  if (!visit) return;
+  size_t number = clearings_.size();
+  auto on_over = [this, host, number] {
+    const std::string& reason = clearings_[number]->reason();
+    if (reason.empty()) {
+      Verbose("host " + NameOf(host) + ": what was left of the job there is ended");
+    } else {
+      screen_.Say(UnclearedText(NameOf(host), reason));
+    }
+    EndRunWhenCleared();
+  };
+  clearings_.push_back(std::make_unique<HostClearing>(std::move(visit), SteadyNow(), on_over));
+  clearings_.back()->Open();
+  ScheduleHeartbeat();
+}
+
+void Driver::Do(const EndRun&) {
+  run_over_ = true;
+  EndRunWhenCleared();
+}
+
+void Driver::EndRunWhenCleared() {
+  bool cleared =
+      std::all_of(clearings_.begin(), clearings_.end(), [](const auto& c) { return c->over(); });
+  if (run_over_ && cleared) io_.stop();
 }
 
 // ---- hosts that get ready
@@ -254,26 +362,81 @@ void Driver::Hear(uint32_t host, const AgentReady& ready) {
   }
   free_ports_.resize(hosts_.size());
   free_ports_[host] = ready.free_port;
-  Happens(AgentIsReady{host});
+  facts_.resize(hosts_.size());
+  facts_[host].identity = ready.identity;
+  facts_[host].slots = ready.slots;
+  // A host that is alone has nobody to differ from.
+  if (host_count() == 1) return Happens(AgentIsReady{host, facts_[host]});
+  hosts_[host]->Tell(
+      LookAtCommand{options_.command.at(0), PathOfWorkers(options_), options_.directory});
+}
+
+void Driver::Hear(uint32_t host, CommandSeen& seen) {
+  facts_.resize(hosts_.size());
+  facts_[host].command = std::move(seen.facts);
+  Happens(AgentIsReady{host, facts_[host]});
+}
+
+void Driver::Do(const UsePlan&) {
+  options_.plan = state_.plan;
+  screen_.UsePlan(options_.plan);
+}
+
+// Once it is known which hosts have a rank. Who proves addresses has some; only then can agents reach each other.
+void Driver::FormTree() {
+  if (tree_) return;
+  used_ = options_.plan.UsedHosts();
+  const auto count = static_cast<uint32_t>(used_.size());
+  const auto radix = static_cast<uint32_t>(options_.settings.tree_radix);
+  tree_.emplace(count, options_.several_machines() ? radix : count);
+}
+
+bool Driver::IsUsed(uint32_t host) const {
+  return std::binary_search(used_.begin(), used_.end(), host);
+}
+
+uint32_t Driver::NumberOf(uint32_t host) const {
+  return static_cast<uint32_t>(std::lower_bound(used_.begin(), used_.end(), host) - used_.begin());
+}
+
+// The hosts with which one proves itself.
+std::vector<uint32_t> Driver::PartnersOf(uint32_t host) const {
+  const uint32_t number = NumberOf(host);
+  if (number == used_.size() || used_[number] != host) return {};
+  std::vector<uint32_t> partners = ProofPartners(number, static_cast<uint32_t>(used_.size()));
+  if (!tree_->flat()) {
+    const std::vector<uint32_t> neighbours = TreeNeighbours(tree_->PlaceOf(number));
+    partners.insert(partners.end(), neighbours.begin(), neighbours.end());
+    std::sort(partners.begin(), partners.end());
+    partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
+  }
+  for (uint32_t& partner : partners) partner = used_[partner];
+  return partners;
 }
 
 void Driver::Do(const ProveAddresses&) {
-  for (uint32_t host = 0; host < host_count(); ++host) {
+  FormTree();
+  for (uint32_t host : used_) {
     ProveReach question;
     question.job_key = options_.job_key;
-    question.host = host;
-    question.others = ProofPartners(host, host_count());
-    for (uint32_t other : question.others) question.names.push_back(NameOf(other));
+    question.host = NumberOf(host);
+    for (uint32_t other : PartnersOf(host)) {
+      question.others.push_back(NumberOf(other));
+      question.names.push_back(NameOf(other));
+    }
     question.interfaces = options_.interfaces;
     question.first_port = options_.first_port;
     question.last_port = options_.last_port;
+    question.passes_on = tree_->PlaceOf(question.host).below.empty() ? 0 : 1;
     hosts_[host]->Tell(question);
   }
 }
 
 // Where the others reached a host is where its ranks will listen.
 void Driver::Hear(uint32_t host, const ReachProven& proven) {
-  std::vector<uint32_t> others = ProofPartners(host, host_count());
+  std::vector<uint32_t> others = PartnersOf(host);
+  tree_records_.resize(hosts_.size());
+  tree_records_[host] = proven.tree_record;
   for (size_t i = 0; i < std::min(others.size(), proven.addresses.size()); ++i) {
     const std::string& address = proven.addresses[i];
     std::vector<std::string>& known = options_.hosts[others[i]].addresses;
@@ -281,17 +444,53 @@ void Driver::Hear(uint32_t host, const ReachProven& proven) {
     known.push_back(address);
     Verbose("host " + NameOf(others[i]) + " is reached at " + address + " by " + NameOf(host));
   }
-  Happens(HostProven{host, proven.trouble});
+  HostProven event{host, proven.trouble, {}};
+  for (size_t i = 0; i < std::min(others.size(), proven.reasons.size()); ++i) {
+    if (proven.reasons[i].empty()) continue;
+    event.blocked.push_back({host, others[i], proven.reasons[i], {}, false});
+    Verbose("host " + NameOf(host) + ": " + proven.reasons[i]);
+  }
+  Happens(event);
+}
+
+void Driver::Do(const RelayWays& relay) {
+  std::map<uint32_t, std::vector<uint32_t>> blocked;  // by host; numbers of others
+  for (const auto& [from, to] : relay.ways) {
+    relay_.Allow(NumberOf(from), NumberOf(to));
+    blocked[from].push_back(NumberOf(to));
+  }
+  for (const auto& [host, others] : blocked) hosts_[host]->Tell(UseRelay{NumberOf(host), others});
+  const auto count = static_cast<uint32_t>(used_.size());
+  tree_.emplace(count, count);  // none: its agents would not reach each other either
+}
+
+void Driver::Hear(uint32_t host, const RelayMeasured& measured) {
+  if (measured.host < used_.size()) Happens(WayMeasured{host, used_[measured.host], measured});
 }
 
 void Driver::Do(const StartWorkers&) {
+  screen_.HostsReady();
   if (options_.several_machines()) {
     const std::vector<std::string>& first = options_.hosts[0].addresses;
-    if (!first.empty()) options_.master_address = first[0];
+    options_.master_address = first.empty() ? NameOf(0) : first[0];
     options_.master_port = free_ports_[0];
+    for (DriverHost& host : options_.hosts) {  // that nobody reaches: its agent does
+      if (host.addresses.empty()) host.addresses = {"127.0.0.1"};
+    }
   }
-  for (uint32_t host = 0; host < host_count(); ++host)
-    hosts_[host]->Tell(StartJobFor(options_, host));
+  FormTree();
+  for (uint32_t number = 0; number < used_.size(); ++number) {
+    StartJob start = StartJobFor(options_, used_[number]);
+    if (!tree_->flat()) {
+      const TreePlace place = tree_->PlaceOf(number);
+      start.tree_host = number;
+      start.tree_hosts = static_cast<uint32_t>(used_.size());
+      start.tree_radix = static_cast<uint32_t>(options_.settings.tree_radix);
+      if (place.parent) start.tree_above = tree_records_[used_[*place.parent]];
+    }
+    start.resume_key = hosts_[used_[number]]->resume_key();
+    hosts_[used_[number]]->Tell(start);
+  }
   ReadInput();
 }
 
@@ -299,22 +498,58 @@ void Driver::Do(const StartWorkers&) {
 
 void Driver::Do(const BeginEpoch& begin) {
   directory_.Begin(begin.epoch);
-  TellAll(begin);
+  if (tree_->flat()) return TellAll(begin);
+  tree_->ToAll(begin);
 }
 
 void Driver::Hear(uint32_t, PutKey& put) {
   if (put.epoch != directory_.epoch()) return;
   KeyValue entry{put.epoch, put.key, std::move(put.value)};
-  for (uint32_t host : directory_.Put(entry.key, entry.value)) hosts_[host]->Tell(entry);
+  for (uint32_t host : directory_.Put(entry.key, entry.value)) GiveValue(host, entry);
 }
 
 void Driver::Hear(uint32_t host, const WantKey& want) {
   if (want.epoch != directory_.epoch()) return;
   if (const std::string* value = directory_.Find(want.key)) {
-    hosts_[host]->Tell(KeyValue{want.epoch, want.key, *value});
+    GiveValue(host, {want.epoch, want.key, *value});
   } else {
     directory_.Await(host, want.key);
   }
+}
+
+// Before the epochs the tree does not stand yet.
+void Driver::GiveValue(uint32_t host, const KeyValue& entry) {
+  if (entry.epoch == 0 || tree_->flat()) return hosts_[host]->Tell(entry);
+  tree_->ToOne(NumberOf(host), entry);
+}
+
+// ---- the tree
+
+// What a message brought forth goes out together.
+void Driver::SendDownTree() {
+  if (!tree_) return;
+  for (auto& [number, part] : tree_->TakeDown()) hosts_[used_[number]]->Tell(std::move(part));
+}
+
+void Driver::Hear(uint32_t host, const TreeUp& batch) {
+  if (!tree_) return hosts_[host]->Break("its agent speaks of a tree before there is one");
+  auto messages = tree_->Open(NumberOf(host), batch);
+  if (!messages.ok()) return hosts_[host]->Break(messages.status().message());
+  for (auto& [from, message] : *messages)
+    std::visit([&, host = used_[from]](auto& m) { Hear(host, m); }, message);
+}
+
+// Mostly because the host above it is gone, which will be heard of; when it is not, the two have lost each other.
+void Driver::Hear(uint32_t host, const TreeCut& cut) {
+  if (!tree_ || tree_->flat() || !tree_->Cut(NumberOf(host))) return;
+  Verbose("host " + NameOf(host) + " lost its place in the tree: " + cut.reason);
+  asio::steady_timer& timer = cut_.emplace(host, io_).first->second;
+  timer.expires_after(Seconds(options_.settings.heartbeat_timeout_seconds + 1));
+  timer.async_wait([this, host, reason = cut.reason](const asio::error_code& error) {
+    if (error) return;
+    hosts_[host]->Break("it lost the host over which messages reach it: " + reason +
+                        "; a --tree-radix that is not less than the number of hosts does without");
+  });
 }
 
 // ---- stdin
@@ -324,7 +559,10 @@ void Driver::Hear(uint32_t host, const WantKey& want) {
 void Driver::ReadInput() {
   StdinTo to = StartJobFor(options_, 0).stdin_to;
   if (to == StdinTo::kNone) return;
-  input_taken_.resize(to == StdinTo::kRank0 ? 1 : hosts_.size());
+  input_taken_.resize(to == StdinTo::kRank0 ? 1 : hosts_.size(), kReadsNothing);
+  for (uint32_t host : options_.plan.UsedHosts()) {
+    if (host < input_taken_.size()) input_taken_[host] = 0;
+  }
   input_allowed_ = kInputWindow;
   input_ = std::make_unique<StdinReader>(STDIN_FILENO, kInputWindow, [this](std::string bytes) {
     asio::post(io_, [this, bytes = std::move(bytes)]() mutable { OnInput(std::move(bytes)); });
@@ -339,7 +577,7 @@ void Driver::OnInput(std::string bytes) {
 
 // The slowest host says how much more is read.
 void Driver::Hear(uint32_t host, const InputTaken& taken) {
-  if (host >= input_taken_.size()) return;
+  if (host >= input_taken_.size() || input_taken_[host] == kReadsNothing) return;
   input_taken_[host] += taken.bytes;
   uint64_t allowed = *std::min_element(input_taken_.begin(), input_taken_.end()) + kInputWindow;
   if (allowed > input_allowed_) input_->Allow(allowed - std::exchange(input_allowed_, allowed));
@@ -366,6 +604,7 @@ void Driver::WaitForSignals() {
 }
 
 void Driver::OnSignal(int signal) {
+  if (run_over_ && signal != SIGCONT && signal != SIGTSTP) return io_.stop();
   if (signal == SIGCONT) return Happens(Resumed{});
   if (signal != SIGTSTP) return Happens(Interrupted{signal});
   Happens(Paused{});
@@ -387,10 +626,12 @@ void Driver::ScheduleDeadline() {
 void Driver::ScheduleHeartbeat() {
   TimePoint next = TimePoint::max();
   for (const auto& host : hosts_) next = std::min(next, host->NextTick());
+  for (const auto& clearing : clearings_) next = std::min(next, clearing->due());
   heartbeat_timer_.expires_at(next);
   heartbeat_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     for (auto& host : hosts_) host->Tick();
+    for (size_t i = 0; i < clearings_.size(); ++i) clearings_[i]->Tick(SteadyNow());
     ScheduleHeartbeat();
   });
 }
@@ -398,9 +639,10 @@ void Driver::ScheduleHeartbeat() {
 }  // namespace
 
 bool DriverOptions::several_machines() const {
+  const std::vector<uint32_t> used = plan.UsedHosts();
   bool remote =
-      std::any_of(hosts.begin(), hosts.end(), [](const DriverHost& h) { return h.remote; });
-  return remote && hosts.size() > 1;
+      std::any_of(used.begin(), used.end(), [&](uint32_t host) { return hosts[host].remote; });
+  return remote && used.size() > 1;
 }
 
 int RunJob(DriverOptions options, const WayMaker& make_way) {

@@ -47,6 +47,7 @@ void HostEpochs::OnLinkEnd(uint32_t slot) {
   } else if (std::exchange(s.waiting, false)) {
     observer_.OnLost(slot, LostRank{links_.pid(slot), 0, SteadyNow(), "", ""});
   }
+  DropPageIfUnused();
   observer_.OnLinkClosed(slot);
 }
 
@@ -64,6 +65,7 @@ Status HostEpochs::Begin(uint64_t epoch) {
     });
   };
   page_.reset();
+  links_.ForgetOwnerless();
   directory_.Begin(epoch);
   auto local_size = static_cast<uint32_t>(slots_.size());
   Result<std::unique_ptr<EpochPage>> page = EpochPage::Make(epoch, local_size, on_death);
@@ -134,7 +136,9 @@ void HostEpochs::TellBroken(uint64_t epoch, const std::string& reason) {
 }
 
 void HostEpochs::DropPageIfUnused() {
-  if (!in_use()) page_.reset();
+  if (in_use()) return;
+  page_.reset();
+  links_.ForgetOwnerless();
 }
 
 // ---- the directory

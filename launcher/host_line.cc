@@ -4,8 +4,15 @@
 #include <utility>
 #include <variant>
 
+#include "launcher/job_id.h"
+#include "launcher/remote_script.h"
+#include "launcher/seconds_text.h"
+
 namespace hvd {
 namespace {
+
+// A script tries a few folders.
+constexpr int kMostAsked = 8;
 
 StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
   StreamOptions options;
@@ -16,26 +23,75 @@ StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
 
 }  // namespace
 
+// One channel of the line's life. What a former one still delivers goes nowhere.
+struct HostLine::Connection final : ChannelObserver {
+  Connection(HostLine& the_line, std::unique_ptr<HostChannel> the_channel, std::string words)
+      : line(the_line),
+        channel(std::move(the_channel)),
+        preamble(line.way_.greeting),
+        first_words(std::move(words)),
+        resuming(!first_words.empty()) {}
+
+  void OnStage(ChannelStage stage) override {
+    bool greets = stage == ChannelStage::kRunning && !preamble.over();
+    if (!resuming)
+      line.observer_.OnHostStage(line.host_, greets ? HostStage::kExec : StageOf(stage));
+  }
+  void OnBytes(std::string_view bytes) override { line.OnBytes(*this, bytes); }
+  void OnWritable() override {
+    if (this == line.connection_.get()) line.Flush();
+  }
+  void OnEnd(const ChannelEnd& end) override { line.OnEnd(*this, end); }
+
+  HostLine& line;
+  std::unique_ptr<HostChannel> channel;
+  Preamble preamble;
+  std::string first_words;  // what comes before the stream's, once the preamble is over
+  const bool resuming;
+  bool over = false;
+};
+
 HostLine::HostLine(HostLineObserver& observer, uint32_t host, uint64_t job, HostWay way,
                    Heartbeat heartbeat)
     : observer_(observer),
       host_(host),
       stream_(StreamOptionsOf(job, heartbeat.every)),
-      channel_(std::move(way.channel)),
-      preamble_(std::move(way.greeting)),
-      heartbeat_(heartbeat) {}
+      way_(std::move(way)),
+      heartbeat_(heartbeat) {
+  if (way_.visit && heartbeat_.grace > Duration::zero()) resume_key_ = MakeJobKey();
+}
+
+HostLine::~HostLine() = default;
 
 void HostLine::Open() {
   stream_.Attach(SteadyNow());
-  channel_->Open(*this);
+  Connect(std::move(way_.channel), "");
+}
+
+void HostLine::Connect(std::unique_ptr<HostChannel> channel, std::string first_words) {
+  connection_ = std::make_unique<Connection>(*this, std::move(channel), std::move(first_words));
+  connection_->channel->Open(*connection_);
   Flush();
+}
+
+// For good: whatever still comes from it is not heard.
+void HostLine::Disconnect() {
+  stream_.Detach();
+  if (!connection_) return;
+  old_.push_back(std::move(connection_));
+  if (!old_.back()->over) old_.back()->channel->Kill();
 }
 
 void HostLine::Tell(const ToAgent& message) {
   if (ended_) return;
   if (const auto* begin = std::get_if<BeginEpoch>(&message)) stream_.set_epoch(begin->epoch);
-  if (std::holds_alternative<StartJob>(message)) started_ = true;
-  stream_.SendControl(EncodeToAgent(message));
+  if (std::holds_alternative<StartJob>(message) || std::holds_alternative<ExamineHost>(message))
+    started_ = true;
+  if (IsBulk(message)) {
+    stream_.SendBulk(EncodeToAgent(message));
+  } else {
+    stream_.SendControl(EncodeToAgent(message));
+  }
   Flush();
 }
 
@@ -45,20 +101,39 @@ void HostLine::ReturnCredit(size_t count) {
 }
 
 void HostLine::Flush() {
-  while (!ended_) {
-    std::string_view out = stream_.Outgoing();
+  while (connection_) {
+    std::string& first = connection_->first_words;
+    if (!first.empty() && !connection_->preamble.over()) return;
+    std::string_view out = feed_           ? feed_->Outgoing()
+                           : first.empty() ? stream_.Outgoing()
+                                           : std::string_view(first);
     if (out.empty()) return;
     size_t wanted = out.size();
-    size_t written = channel_->Write(out);
-    stream_.Consume(written);
+    size_t written = connection_->channel->Write(out);
+    if (feed_) {
+      feed_->Consume(written);
+      if (feed_->Moved(SteadyNow())) observer_.OnHostStage(host_, HostStage::kBundle);
+    } else if (first.empty()) {
+      stream_.Consume(written);
+    } else {
+      first.erase(0, written);
+    }
     if (written < wanted) return;
   }
 }
 
+TimePoint HostLine::NextTick() const {
+  // While hvdrun is being sent there is no stream.
+  TimePoint next = stream_.attached() ? std::min(stream_.NextTick(), next_look_) : next_look_;
+  return outage_ && !given_up_ ? std::min(next, outage_->due()) : next;
+}
+
 void HostLine::Tick() {
   const TimePoint now = SteadyNow();
+  std::erase_if(old_, [](const auto& connection) { return connection->over; });
   if (now >= stream_.NextTick()) stream_.Tick(now);
   Flush();
+  if (outage_ && !given_up_) TryAgain(now);
   if (now < next_look_) return;
   next_look_ = now + heartbeat_.every;
   LookForSilence();
@@ -66,30 +141,62 @@ void HostLine::Tick() {
 
 // Silence is counted in our own looks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
 void HostLine::LookForSilence() {
-  if (ended_ || !started_) return;  // before that the stages have their limits
+  if (ended_ || !started_ || outage_) return;  // before that the stages have their limits
   const Duration limit = std::chrono::seconds(heartbeat_.limit_seconds);
   const Duration silent = heartbeat_.every * ++silent_looks_;
-  if (silent >= limit && silent < limit + heartbeat_.every)
-    Break("its agent has been silent for " + std::to_string(heartbeat_.limit_seconds) + " s");
+  if (silent < limit || silent >= limit + heartbeat_.every) return;
+  const std::string reason =
+      "its agent has been silent for " + std::to_string(heartbeat_.limit_seconds) + " s";
+  if (MayResume()) return Lose(reason);
+  left_alone_ = true;
+  End(reason);
 }
 
-void HostLine::OnStage(ChannelStage stage) {
-  bool greets = stage == ChannelStage::kRunning && !preamble_.over();
-  observer_.OnHostStage(host_, greets ? HostStage::kExec : StageOf(stage));
-}
-
-void HostLine::OnBytes(std::string_view bytes) {
+void HostLine::OnBytes(Connection& connection, std::string_view bytes) {
+  if (&connection != connection_.get()) return;
   silent_looks_ = 0;
-  if (preamble_.over()) return Receive(bytes);
-  if (std::optional<std::string> rest = preamble_.Take(bytes)) {
-    observer_.OnHostStage(host_, HostStage::kHello);
+  Preamble& preamble = connection.preamble;
+  if (preamble.over()) return Receive(bytes);
+  if (std::optional<std::string> rest = preamble.Take(bytes)) {
+    if (connection.resuming || std::exchange(feed_, nullptr)) stream_.Attach(SteadyNow());
+    if (connection.resuming) {
+      Flush();
+    } else {
+      observer_.OnHostStage(host_, HostStage::kHello);
+    }
     return Receive(*rest);
   }
-  if (preamble_.too_long()) Break("its shell says more than an agent would: " + preamble_.said());
+  while (std::optional<std::string> words = preamble.TakeWords()) HearScript(*words);
+  if (preamble.too_long()) Break("its shell says more than an agent would: " + preamble.said());
+}
+
+// The stream's first bytes are on their way already: the script reads over them, and the stream begins anew afterwards.
+void HostLine::HearScript(std::string_view words) {
+  if (std::optional<std::string> sentence = ParseScriptCannot(words)) return Break(*sentence);
+  std::optional<ScriptWants> wants = ParseScriptWants(words);
+  if (!wants || !way_.bundles || given_up_) return;
+  if (++asked_ > kMostAsked) return Break("it asks for hvdrun again and again");
+  stream_.Detach();
+  feed_ = std::make_shared<BundleFeed>();
+  observer_.OnHostStage(host_, HostStage::kBundle);
+  way_.bundles->Get(wants->packing, [this, feed = std::weak_ptr(feed_)](const auto& bundle) {
+    if (!feed.expired()) FeedBundle(bundle);
+  });
+}
+
+void HostLine::FeedBundle(const Result<SharedBundle>& bundle) {
+  if (!bundle.ok()) return Break("hvdrun cannot be sent there: " + bundle.status().message());
+  feed_->Begin(*bundle);
+  Flush();
 }
 
 void HostLine::Receive(std::string_view bytes) {
   Status status = stream_.Receive(bytes, SteadyNow());
+  if (outage_ && stream_.greeted()) {
+    Duration away = outage_->lasted(SteadyNow());
+    outage_.reset();
+    observer_.OnHostBack(host_, away);
+  }
   while (std::optional<StreamMessage> message = stream_.Next()) {
     if (Status taken = TakeMessage(message->bytes); !taken.ok()) {
       status = taken;
@@ -108,6 +215,7 @@ Status HostLine::TakeMessage(std::string_view message) {
   }
   Result<ToDriver> decoded = DecodeToDriver(message);
   if (!decoded.ok()) return decoded.status();
+  if (const auto* path = std::get_if<AgentPath>(&*decoded)) hvdrun_there_ = path->hvdrun;
   if (std::holds_alternative<AgentGone>(*decoded)) {
     gone_ = true;
     stream_.Acknowledge();
@@ -117,26 +225,99 @@ Status HostLine::TakeMessage(std::string_view message) {
   return Status::Ok();
 }
 
+// ---- ends
+
 void HostLine::Break(const std::string& reason) {
   broken_ = reason;
+  given_up_ = true;
+  // Its agent would wait for us to come back.
+  left_alone_ = left_alone_ || (started_ && !gone_ && !resume_key_.empty());
   stream_.Detach();
-  channel_->Close();
+  if (connection_) return connection_->channel->Close();
+  End(reason);
 }
 
-void HostLine::OnEnd(const ChannelEnd& end) {
-  ended_ = true;
-  if (gone_) return observer_.OnHostEnd(host_, "");
-  if (!stream_.greeted() && end.stage != ChannelStage::kClosed)
+void HostLine::Cut() {
+  if (ended_) return;
+  left_alone_ = left_alone_ || (started_ && !gone_);
+  given_up_ = true;
+  if (connection_) return connection_->channel->Kill();
+  End(outage_ ? outage_->reason() : "its connection was cut");
+}
+
+void HostLine::OnEnd(Connection& connection, const ChannelEnd& end) {
+  connection.over = true;
+  if (&connection != connection_.get()) return EndWhenDisconnected();
+  const bool in_script = end.stage == ChannelStage::kRunning && !connection.preamble.over();
+  const bool greeted = stream_.greeted() || connection.resuming;
+  Disconnect();
+  if (gone_) return End("");
+  if (!greeted && !in_script && end.stage != ChannelStage::kClosed)
     observer_.OnHostStage(host_, StageOf(end.stage));  // it knows better where that was
-  observer_.OnHostEnd(host_, ReasonOf(end));
+  std::string reason = ReasonOf(connection, end);
+  if (connection.preamble.said().starts_with(way_.no_agent_words) && connection.resuming)
+    return End(outage_->reason() + "; its agent is not there any more");
+  if (MayResume()) return Lose(reason);
+  End(outage_ && broken_.empty() ? outage_->reason() : reason);
 }
 
-std::string HostLine::ReasonOf(const ChannelEnd& end) const {
+std::string HostLine::ReasonOf(const Connection& connection, const ChannelEnd& end) const {
   std::string reason = !broken_.empty() ? broken_ : end.reason;
   if (reason.empty()) reason = "its agent ended before the job";
-  if (!preamble_.over() && !preamble_.said().empty())
-    reason += " (its shell says: " + preamble_.said() + ")";
+  if (!connection.preamble.over() && !connection.preamble.said().empty())
+    reason += " (its shell says: " + connection.preamble.said() + ")";
   return reason;
+}
+
+// Once; the last channel of the line may still be ending.
+void HostLine::End(const std::string& reason) {
+  if (end_reason_) return;
+  end_reason_ = reason;
+  given_up_ = true;
+  Disconnect();
+  EndWhenDisconnected();
+}
+
+void HostLine::EndWhenDisconnected() {
+  if (!end_reason_ || ended_) return;
+  for (const auto& connection : old_) {
+    if (!connection->over) return;
+  }
+  ended_ = true;
+  outage_.reset();
+  observer_.OnHostEnd(host_, *end_reason_);
+}
+
+// ---- a connection that is lost
+
+bool HostLine::MayResume() const {
+  return !given_up_ && !resume_key_.empty() && !hvdrun_there_.empty();
+}
+
+void HostLine::Lose(const std::string& reason) {
+  Disconnect();
+  const TimePoint now = SteadyNow();
+  silent_looks_ = 0;
+  if (outage_) {
+    return outage_->OnFailure(reason, now, std::uniform_real_distribution<double>()(chance_));
+  }
+  outage_.emplace(reason, heartbeat_.grace, now);
+  observer_.OnHostAway(host_, reason);
+}
+
+void HostLine::TryAgain(TimePoint now) {
+  if (outage_->over(now)) {
+    left_alone_ = true;
+    return End(outage_->LostReason());
+  }
+  if (now < outage_->due()) return;
+  if (outage_->trying()) return Lose("no answer within " + SecondsText(Outage::kTryLimit));
+  outage_->OnTry(now);
+  Connect(MakeVisit(Visit::kResume), resume_key_);
+}
+
+std::unique_ptr<HostChannel> HostLine::MakeVisit(Visit visit) const {
+  return way_.visit && !hvdrun_there_.empty() ? way_.visit(visit, hvdrun_there_) : nullptr;
 }
 
 }  // namespace hvd

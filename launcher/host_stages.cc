@@ -28,12 +28,21 @@ constexpr StageWords kWords[kHostStages] = {
     {"hostkey", "checking its host key", seconds(10), "is its sshd overloaded?"},
     {"login", "logging in", seconds(20), "does its sshd wait for a directory service?"},
     {"exec", "starting the agent", seconds(20), "does a start-up file of its shell wait?"},
+    {"bundle", "receiving hvdrun", seconds(60), "is the way to it stuck, or its disk?"},
     {"hello", "waiting for the agent's first word", seconds(30), "is the host overloaded?"},
     {"proof", "looking for an address at which the hosts reach each other", seconds(30),
      "does a firewall drop what goes between the hosts?"},
 };
 
-const StageWords& WordsOf(HostStage stage) { return kWords[static_cast<size_t>(stage)]; }
+// Of a stage that has a limit.
+const StageWords& WordsOf(HostStage stage) {
+  return kWords[std::min(static_cast<size_t>(stage), kHostStages - 1)];
+}
+
+// A host that has not come further for so long is named.
+Duration SlowAfter(HostStage stage) {
+  return stage == HostStage::kBundle ? HostStages::kSending : HostStages::kSlow;
+}
 
 bool UnderWay(HostStage stage) { return stage < HostStage::kThere; }
 
@@ -53,9 +62,12 @@ HostStage StageOf(ChannelStage stage) {
   return HostStage::kHello;
 }
 
+const char* StageName(HostStage stage) {
+  return stage < HostStage::kThere ? WordsOf(stage).name : StageText(stage);
+}
+
 const char* StageText(HostStage stage) {
-  if (stage == HostStage::kThere) return "there";
-  if (stage == HostStage::kReady) return "ready";
+  if (stage == HostStage::kThere || stage == HostStage::kReady) return "ready";
   return stage == HostStage::kFailed ? "failed" : WordsOf(stage).text;
 }
 
@@ -91,32 +103,66 @@ Result<StageLimits> StageLimits::Parse(std::string_view text) {
   return limits;
 }
 
-HostStages::HostStages(size_t hosts, StageLimits limits) : limits_(limits), hosts_(hosts) {}
+HostStages::HostStages(size_t hosts, StageLimits limits) : limits_(limits), hosts_(hosts) {
+  counts_[static_cast<size_t>(HostStage::kResolve)] = hosts;
+}
 
 void HostStages::Begin(TimePoint now) {
-  for (Host& host : hosts_) host.since = now;
+  for (uint32_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i].since = hosts_[i].began = now;
+    Schedule(i);
+  }
+}
+
+void HostStages::Move(uint32_t host, HostStage stage) {
+  Host& h = hosts_[host];
+  --counts_[static_cast<size_t>(h.stage)];
+  h.stage = stage;
+  ++counts_[static_cast<size_t>(h.stage)];
+}
+
+// When something is to be said or done about this host next.
+void HostStages::Schedule(uint32_t host) {
+  Host& h = hosts_[host];
+  due_.erase({h.due, host});
+  h.due = TimePoint::max();
+  if (!UnderWay(h.stage)) return;
+  h.due = h.since + LimitOf(h);
+  if (!h.named) h.due = std::min(h.due, h.began + SlowAfter(h.stage));
+  due_.emplace(h.due, host);
 }
 
 void HostStages::Enter(uint32_t host, HostStage stage, TimePoint now) {
   Host& h = hosts_[host];
   if (h.stage == HostStage::kFailed) return;
-  h.stage = stage;
+  const bool again = stage == HostStage::kBundle && h.stage == stage;  // it moves
+  Move(host, stage);
   h.since = now;
-  h.named = false;
+  if (!again) {
+    h.began = now;
+    h.named = false;
+  }
+  Schedule(host);
 }
 
 void HostStages::Fail(uint32_t host, std::string reason, TimePoint now) {
   Host& h = hosts_[host];
   if (h.stage == HostStage::kFailed) return;
-  h.failed_in = std::exchange(h.stage, HostStage::kFailed);
+  h.failed_in = h.stage;
   h.reason = std::move(reason);
+  Move(host, HostStage::kFailed);
+  Schedule(host);
   if (settle_at_) return;
   settle_at_ = now + kSettle;
   first_failed_ = host;
 }
 
 void HostStages::Shift(Duration away) {
-  for (Host& host : hosts_) host.since += away;
+  for (uint32_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i].since += away;
+    hosts_[i].began += away;
+    Schedule(i);
+  }
   if (settle_at_) *settle_at_ += away;
 }
 
@@ -126,6 +172,7 @@ Duration HostStages::LimitOf(const Host& host) const {
 }
 
 void HostStages::Expire(TimePoint now) {
+  if (due_.empty() || now < due_.begin()->first) return;
   for (uint32_t i = 0; i < hosts_.size(); ++i) {
     const Host& host = hosts_[i];
     if (!UnderWay(host.stage) || now < host.since + LimitOf(host)) continue;
@@ -139,42 +186,42 @@ void HostStages::Expire(TimePoint now) {
 
 bool HostStages::Lost(TimePoint now) const {
   if (!settle_at_) return false;
-  return now >= *settle_at_ || std::none_of(hosts_.begin(), hosts_.end(),
-                                            [](const Host& h) { return UnderWay(h.stage); });
+  return now >= *settle_at_ || NoneUnderWay();
 }
 
 std::optional<TimePoint> HostStages::deadline() const {
-  std::optional<TimePoint> first = settle_at_;
-  for (const Host& host : hosts_) {
-    if (!UnderWay(host.stage)) continue;
-    TimePoint next = host.since + LimitOf(host);
-    if (!host.named) next = std::min(next, host.since + kSlow);
-    if (!first || next < *first) first = next;
-  }
-  return first;
+  std::optional<TimePoint> next = NextExpiry();
+  if (settle_at_ && (!next || *settle_at_ < *next)) next = settle_at_;
+  return next;
+}
+
+std::optional<TimePoint> HostStages::NextExpiry() const {
+  if (due_.empty()) return std::nullopt;
+  return due_.begin()->first;
 }
 
 std::string HostStages::TakeSlow(const std::vector<std::string>& names, TimePoint now) {
   std::string text;
+  if (due_.empty() || now < due_.begin()->first) return text;
   for (size_t stage = 0; stage < kHostStages; ++stage) {
     std::vector<std::string> slow;
     for (size_t i = 0; i < hosts_.size(); ++i) {
       Host& host = hosts_[i];
       bool here = host.stage == static_cast<HostStage>(stage);
-      if (!here || host.named || now < host.since + kSlow) continue;
+      if (!here || host.named || now < host.began + SlowAfter(host.stage)) continue;
       host.named = true;
+      Schedule(static_cast<uint32_t>(i));
       slow.push_back(names[i]);
     }
     if (slow.empty()) continue;
-    text += (text.empty() ? "" : "; ") + HostNames(slow) + ": " + kWords[stage].text + " for " +
-            SecondsText(kSlow);
+    text += text.empty() ? "" : "; ";
+    if (static_cast<HostStage>(stage) == HostStage::kBundle) {
+      text += "hvdrun is being sent to " + HostNames(slow);
+    } else {
+      text += HostNames(slow) + ": " + kWords[stage].text + " for " + SecondsText(kSlow);
+    }
   }
   return text;
-}
-
-size_t HostStages::Count(HostStage stage) const {
-  return static_cast<size_t>(
-      std::count_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.stage == stage; }));
 }
 
 std::string HostStages::Counts() const {

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launcher/host_channel.h"
@@ -25,6 +27,7 @@ enum class HostStage : uint8_t {
   kHostKey,
   kLogin,
   kExec,
+  kBundle,  // it is sent hvdrun; entered again whenever some of it has left
   kHello,   // the agent's program runs and has said nothing yet
   kProof,   // the hosts look for addresses at which they reach each other
   kThere,   // its agent waits for those of the other hosts
@@ -34,6 +37,8 @@ enum class HostStage : uint8_t {
 inline constexpr size_t kHostStages = static_cast<size_t>(HostStage::kThere);  // with a limit
 
 HostStage StageOf(ChannelStage stage);
+// "login", as --stage-timeouts and programs say it.
+const char* StageName(HostStage stage);
 // "logging in", for sentences.
 const char* StageText(HostStage stage);
 
@@ -51,8 +56,9 @@ class HostStages {
  public:
   // Once a host has failed, the others have so long to show how they fare: one report is for all.
   static constexpr Duration kSettle = std::chrono::seconds(3);
-  // A host that has not come further for so long is named.
+  // A host that has not come further for so long is named, one that is sent hvdrun sooner.
   static constexpr Duration kSlow = std::chrono::seconds(10);
+  static constexpr Duration kSending = std::chrono::seconds(1);
 
   HostStages(size_t hosts, StageLimits limits);
 
@@ -67,11 +73,15 @@ class HostStages {
 
   HostStage stage(uint32_t host) const { return hosts_[host].stage; }
   bool All(HostStage stage) const { return Count(stage) == hosts_.size(); }
+  // Each has failed, is ready, or waits for others.
+  bool NoneUnderWay() const { return due_.empty(); }
   bool any_failed() const { return settle_at_.has_value(); }
   // Some host has failed, and the others have come to an end, too, or had their time.
   bool Lost(TimePoint now) const;
   // When something happens by itself.
   std::optional<TimePoint> deadline() const;
+  // The same, for who waits for all hosts: when Expire or TakeSlow has something to do.
+  std::optional<TimePoint> NextExpiry() const;
 
   // Hosts that have been slow since the last call, in words; empty: none.
   std::string TakeSlow(const std::vector<std::string>& names, TimePoint now);
@@ -79,6 +89,9 @@ class HostStages {
   std::string Counts() const;
   // All hosts, those with the same trouble on one line. Ends with a line break.
   std::string Report(const std::vector<std::string>& names) const;
+  // What is wrong with a host that has failed: the stage and the sentence.
+  std::string TroubleOf(uint32_t host) const { return Trouble(hosts_[host]); }
+  HostStage failed_in(uint32_t host) const { return hosts_[host].failed_in; }
   // The first that failed; 0 while none has.
   uint32_t first_failed() const { return first_failed_; }
 
@@ -86,17 +99,24 @@ class HostStages {
   struct Host {
     HostStage stage = HostStage::kResolve;
     HostStage failed_in = HostStage::kResolve;
-    TimePoint since;
+    TimePoint since;     // the limit counts from here
+    TimePoint began;     // the same, unless it entered the stage again
     bool named = false;  // as slow
     std::string reason;
+    TimePoint due = TimePoint::max();  // its entry in due_
   };
 
-  size_t Count(HostStage stage) const;
+  size_t Count(HostStage stage) const { return counts_[static_cast<size_t>(stage)]; }
+  void Move(uint32_t host, HostStage stage);
+  void Schedule(uint32_t host);
   Duration LimitOf(const Host& host) const;
   std::string Trouble(const Host& host) const;
 
   StageLimits limits_;
   std::vector<Host> hosts_;
+  // Kept up to date, so that a job of many hosts does not look at all of them whenever one comes further.
+  std::array<size_t, static_cast<size_t>(HostStage::kFailed) + 1> counts_{};
+  std::set<std::pair<TimePoint, uint32_t>> due_;  // when a host is slow, or over its limit
   std::optional<TimePoint> settle_at_;
   uint32_t first_failed_ = 0;
 };

@@ -11,6 +11,7 @@
 namespace hvd {
 namespace {
 
+constexpr int kUsageError = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr int kTimedOut = 124;  // as timeout(1) says it
@@ -45,14 +46,6 @@ std::string RanksText(const JobState& state, const std::vector<uint32_t>& ranks)
   return "ranks " + RankRanges(ranks) + (pids.empty() ? "" : " (pids " + pids + ")");
 }
 
-bool All(const JobState& state, auto predicate) {
-  return std::all_of(state.ranks.begin(), state.ranks.end(), predicate);
-}
-
-bool Any(const JobState& state, auto predicate) {
-  return std::any_of(state.ranks.begin(), state.ranks.end(), predicate);
-}
-
 // One event's worth of work on the state; gathers what was decided.
 class Stepper {
  public:
@@ -62,6 +55,7 @@ class Stepper {
   void On(const HostEntered& event);
   void On(const AgentIsReady& event);
   void On(const HostProven& event);
+  void On(const WayMeasured& event);
   void On(const AgentLost& event);
   void On(const AgentFinished& event);
   void On(const Interrupted& event);
@@ -80,10 +74,18 @@ class Stepper {
 
  private:
   bool Known(uint32_t rank) const { return rank < state_.ranks.size(); }
+  bool AllEnded() const { return state_.counts.ended == state_.ranks.size(); }
+  void Becomes(RankRecord& rank, RankPhase phase);
+  void Waits(RankRecord& rank, bool waiting);
   void Do(auto action) { decision_.actions.emplace_back(std::move(action)); }
   void Because(std::string reason) { decision_.reason = std::move(reason); }
 
+  bool SettlePlan();
+  void Dismiss(uint32_t host);
+  void CutDismissed();
+  bool CommandIsThere();
   void LookAtHosts();
+  void DecideAboutBlocked();
   void EndOpening();
   void BeginWhenAllWait();
   void BreakWaiting(uint32_t rank);
@@ -95,11 +97,24 @@ class Stepper {
   void TimeOut();
   void FinishWhenAllEnded();
   void EndWhenAllClosed();
+  bool FailedOfIt(uint32_t host) const;
 
   JobState& state_;
   TimePoint now_;
   Decision decision_;
 };
+
+void Stepper::Becomes(RankRecord& rank, RankPhase phase) {
+  state_.counts.begun += rank.phase == RankPhase::kStarting && phase != RankPhase::kStarting;
+  state_.counts.ended += rank.phase != RankPhase::kEnded && phase == RankPhase::kEnded;
+  rank.phase = phase;
+}
+
+void Stepper::Waits(RankRecord& rank, bool waiting) {
+  if (rank.waiting == waiting) return;
+  rank.waiting = waiting;
+  waiting ? ++state_.counts.waiting : --state_.counts.waiting;
+}
 
 void Stepper::On(const Begun&) {
   state_.stages.Begin(now_);
@@ -110,27 +125,133 @@ void Stepper::On(const Begun&) {
 
 void Stepper::On(const HostEntered& event) {
   if (state_.phase != JobPhase::kOpening) return;
+  bool again = state_.stages.stage(event.host) == event.stage;
   state_.stages.Enter(event.host, event.stage, now_);
+  if (again && event.stage == HostStage::kBundle) return;  // some of it has left
   Because("host " + state_.plan.hosts[event.host] + ": " + StageText(event.stage));
 }
 
 void Stepper::On(const AgentIsReady& event) {
   if (state_.phase != JobPhase::kOpening) return;
-  bool prove = state_.options.prove_addresses;
-  state_.stages.Enter(event.host, prove ? HostStage::kThere : HostStage::kReady, now_);
-  if (!prove || !state_.stages.All(HostStage::kThere)) return LookAtHosts();
-  for (uint32_t host = 0; host < state_.host_open.size(); ++host)
-    state_.stages.Enter(host, HostStage::kProof, now_);
+  if (state_.stages.stage(event.host) >= HostStage::kProof) return;
+  state_.stages.Enter(event.host, HostStage::kThere, now_);
+  state_.facts[event.host] = event.facts;
+  if (!state_.stages.All(HostStage::kThere)) return LookAtHosts();
+  if (!SettlePlan() || !CommandIsThere()) return;
+  std::vector<uint32_t> used = state_.plan.UsedHosts();
+  bool prove = state_.options.prove_addresses && used.size() > 1;
+  for (uint32_t host : used)
+    state_.stages.Enter(host, prove ? HostStage::kProof : HostStage::kReady, now_);
+  if (!prove) return LookAtHosts();
   Do(ProveAddresses{});
+}
+
+// All agents are there. False: there can be no plan, and the job ends.
+bool Stepper::SettlePlan() {
+  if (state_.named_hosts.empty()) return true;
+  Result<FinalPlan> final = MakeFinalPlan(state_.named_hosts, state_.facts, state_.plan.size());
+  if (!final.ok()) {
+    JobFailure failure;
+    failure.kind = JobFailure::Kind::kHosts;
+    failure.exit_code = kUsageError;
+    failure.reason = final.status().message() + ". Nothing was started.\n";
+    Fail(std::move(failure), "the hosts have too few slots");
+    return false;
+  }
+  state_.plan = std::move(final->plan);
+  Do(UsePlan{});
+  for (std::string& note : final->notes) Do(TellUser{std::move(note)});
+  for (uint32_t host : final->no_rank) Dismiss(host);
+  return true;
+}
+
+void Stepper::Dismiss(uint32_t host) {
+  state_.dismissed[host] = true;
+  state_.dismissed_by = now_ + state_.options.finish_limit;
+  state_.stages.Enter(host, HostStage::kReady, now_);
+  Do(DismissHost{host});
+}
+
+void Stepper::CutDismissed() {
+  if (!state_.dismissed_by || now_ < *state_.dismissed_by) return;
+  state_.dismissed_by.reset();
+  for (uint32_t host = 0; host < state_.host_open.size(); ++host) {
+    if (state_.dismissed[host] && state_.host_open[host]) Do(CutHost{host});
+  }
+}
+
+// False: some host cannot start the command, and the job ends.
+bool Stepper::CommandIsThere() {
+  std::vector<std::string> names;
+  std::vector<CommandFacts> facts;
+  for (uint32_t host : state_.plan.UsedHosts()) {
+    names.push_back(state_.plan.hosts[host]);
+    facts.push_back(state_.facts[host].command);
+  }
+  if (std::optional<CommandTrouble> trouble = FindCommandTrouble(names, facts)) {
+    JobFailure failure;
+    failure.kind = JobFailure::Kind::kCommand;
+    failure.exit_code = trouble->exit_code;
+    failure.reason = std::move(trouble->sentence);
+    Fail(std::move(failure), "a host cannot start the command");
+    return false;
+  }
+  std::string differ = PythonsDiffer(names, facts);
+  if (!differ.empty()) Do(TellUser{std::move(differ)});
+  return true;
 }
 
 void Stepper::On(const HostProven& event) {
   if (state_.phase != JobPhase::kOpening) return;
-  if (event.trouble.empty()) {
-    state_.stages.Enter(event.host, HostStage::kReady, now_);
-  } else {
+  if (!event.trouble.empty()) {
     state_.stages.Fail(event.host, event.trouble, now_);
+    return LookAtHosts();
   }
+  state_.blocked.insert(state_.blocked.end(), event.blocked.begin(), event.blocked.end());
+  state_.stages.Enter(event.host, event.blocked.empty() ? HostStage::kReady : HostStage::kThere,
+                      now_);
+  if (!state_.blocked.empty() && state_.stages.NoneUnderWay() && !state_.stages.any_failed())
+    DecideAboutBlocked();
+  LookAtHosts();
+}
+
+// Every host has looked for the others, and some were not found.
+void Stepper::DecideAboutBlocked() {
+  const std::string why_not = WhyNotRelayed(state_.options.relay, state_.plan.UsedHosts().size());
+  std::sort(state_.blocked.begin(), state_.blocked.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+  });
+  RelayWays relay;
+  for (const BlockedWay& way : state_.blocked) {
+    relay.ways.emplace_back(way.from, way.to);
+    state_.stages.Enter(way.from, HostStage::kProof, now_);
+    if (!why_not.empty())
+      state_.stages.Fail(way.from, TroubleOfBlocked(state_.blocked, way.from, why_not), now_);
+  }
+  if (why_not.empty()) Do(std::move(relay));
+}
+
+void Stepper::On(const WayMeasured& event) {
+  if (state_.phase != JobPhase::kOpening) return;
+  bool host_done = true, all_done = true;
+  for (BlockedWay& way : state_.blocked) {
+    if (way.from == event.host && way.to == event.to) {
+      way.speed = event.speed;
+      way.measured = true;
+    }
+    host_done = host_done && (way.measured || way.from != event.host);
+    all_done = all_done && way.measured;
+  }
+  if (!event.speed.trouble.empty()) {
+    state_.stages.Fail(event.host,
+                       "the way through this machine, which it needs, does not work: " +
+                           event.speed.trouble + "; look at the load of this machine",
+                       now_);
+  } else if (host_done) {
+    state_.stages.Enter(event.host, HostStage::kReady, now_);
+  }
+  if (all_done && !state_.stages.any_failed())
+    Do(TellUser{RelayWarning(state_.blocked, state_.plan.hosts, state_.plan.UsedHosts().size())});
   LookAtHosts();
 }
 
@@ -152,7 +273,7 @@ void Stepper::LookAtHosts() {
 
 // Nothing of the user's runs yet: agents that are there end, the others are given up.
 void Stepper::EndOpening() {
-  for (RankRecord& rank : state_.ranks) rank.phase = RankPhase::kEnded;
+  for (RankRecord& rank : state_.ranks) Becomes(rank, RankPhase::kEnded);
   state_.phase = JobPhase::kFinishing;
   state_.deadline = now_ + state_.options.finish_limit;
   Do(FinishJob{});
@@ -168,10 +289,9 @@ void Stepper::On(const WorkerStarted& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   if (rank.phase != RankPhase::kStarting) return;
-  rank.phase = RankPhase::kRunning;
+  Becomes(rank, RankPhase::kRunning);
   rank.pid = event.pid;
-  bool all = All(state_, [](const RankRecord& r) { return r.phase != RankPhase::kStarting; });
-  if (state_.phase != JobPhase::kStarting || !all) return;
+  if (state_.phase != JobPhase::kStarting || state_.counts.begun < state_.ranks.size()) return;
   state_.phase = JobPhase::kRunning;
   state_.deadline.reset();
   Because("all workers are started");
@@ -179,7 +299,7 @@ void Stepper::On(const WorkerStarted& event) {
 
 void Stepper::On(const WorkerNotStarted& event) {
   if (!Known(event.rank)) return;
-  state_.ranks[event.rank].phase = RankPhase::kEnded;
+  Becomes(state_.ranks[event.rank], RankPhase::kEnded);
   JobFailure failure;
   failure.kind = JobFailure::Kind::kCommand;
   failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kNotFound : kNotExecutable;
@@ -193,9 +313,10 @@ void Stepper::On(const RankJoined& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   if (rank.phase == RankPhase::kEnded) return;
-  rank.waiting = true;
+  Waits(rank, true);
   rank.in_epoch = 0;
   rank.departed_ns = 0;
+  if (state_.counts.ended + state_.counts.lost == 0) return BeginWhenAllWait();
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
     if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost) return BreakWaiting(r);
   }
@@ -204,8 +325,7 @@ void Stepper::On(const RankJoined& event) {
 
 // After every event: is there something to watch?
 void Stepper::WatchInit() {
-  bool waiting = Any(state_, [](const RankRecord& r) { return r.waiting; });
-  if (!waiting || state_.phase >= JobPhase::kStopping) {
+  if (state_.counts.waiting == 0 || state_.phase >= JobPhase::kStopping) {
     state_.init_watch.reset();
   } else if (!state_.init_watch) {
     state_.init_watch = JobState::InitWatch{now_, now_ + state_.options.init_watch};
@@ -231,10 +351,10 @@ void Stepper::SayWhoIsMissing() {
 }
 
 void Stepper::BeginWhenAllWait() {
-  if (!All(state_, [](const RankRecord& r) { return r.waiting; })) return;
+  if (state_.counts.waiting < state_.ranks.size()) return;
   ++state_.epoch;
   for (RankRecord& rank : state_.ranks) {
-    rank.waiting = false;
+    Waits(rank, false);
     rank.in_epoch = state_.epoch;
   }
   Do(BeginEpoch{state_.epoch});
@@ -243,9 +363,8 @@ void Stepper::BeginWhenAllWait() {
 
 // Ranks that wait for a world which can no longer form are told so.
 void Stepper::BreakWaiting(uint32_t missing) {
-  bool waiting = Any(state_, [](const RankRecord& r) { return r.waiting; });
-  if (!waiting) return;
-  for (RankRecord& rank : state_.ranks) rank.waiting = false;
+  if (state_.counts.waiting == 0) return;
+  for (RankRecord& rank : state_.ranks) Waits(rank, false);
   const RankRecord& gone = state_.ranks[missing];
   std::string how = gone.end ? EndText(*gone.end) : gone.lost ? "was lost" : "could not be started";
   std::string again = state_.epoch > 0 ? " again" : "";
@@ -266,9 +385,10 @@ void Stepper::On(const RankLeft& event) {
 void Stepper::On(const RankLost& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
-  rank.waiting = false;
+  Waits(rank, false);
   if (event.epoch == 0 || rank.in_epoch != event.epoch) return;
   rank.in_epoch = 0;
+  state_.counts.lost += !rank.lost;
   rank.lost = true;
   rank.lost_when_asked = state_.terminating || state_.killing;
   rank.departed_ns = event.noticed_ns;
@@ -284,8 +404,8 @@ void Stepper::On(const RankLost& event) {
 void Stepper::On(const WorkerExited& event) {
   if (!Known(event.rank) || state_.ranks[event.rank].end) return;
   RankRecord& rank = state_.ranks[event.rank];
-  rank.phase = RankPhase::kEnded;
-  rank.waiting = false;
+  Becomes(rank, RankPhase::kEnded);
+  Waits(rank, false);
   rank.end = event.end;
   rank.last_stderr = event.last_stderr;
   rank.out_of_memory = event.out_of_memory;
@@ -322,7 +442,7 @@ void Stepper::Fail(JobFailure failure, std::string reason) {
 
 void Stepper::Terminate() {
   state_.phase = JobPhase::kStopping;
-  if (All(state_, [](const RankRecord& r) { return r.phase == RankPhase::kEnded; })) return;
+  if (AllEnded()) return;
   state_.terminating = true;
   Do(SignalWorkers{SIGTERM});
   state_.deadline = now_ + state_.options.terminate_grace;
@@ -373,7 +493,8 @@ void Stepper::On(const Paused&) {
 void Stepper::On(const Resumed&) {
   if (!state_.paused_at) return;
   Duration away = now_ - *std::exchange(state_.paused_at, std::nullopt);
-  for (std::optional<TimePoint>* time : {&state_.deadline, &state_.timeout_at}) {
+  for (std::optional<TimePoint>* time :
+       {&state_.deadline, &state_.timeout_at, &state_.dismissed_by}) {
     if (*time && **time < TimePoint::max() - away) **time += away;
   }
   state_.stages.Shift(away);
@@ -399,6 +520,7 @@ void Stepper::TimeOut() {
 
 void Stepper::On(const Tick&) {
   if (state_.timeout_at && now_ >= *state_.timeout_at) TimeOut();
+  CutDismissed();
   if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next) SayWhoIsMissing();
   if (state_.phase == JobPhase::kOpening) {
     state_.stages.Expire(now_);
@@ -436,7 +558,7 @@ void Stepper::FailStart() {
 
 void Stepper::FinishWhenAllEnded() {
   if (state_.phase >= JobPhase::kFinishing) return;
-  if (!All(state_, [](const RankRecord& r) { return r.phase == RankPhase::kEnded; })) return;
+  if (!AllEnded()) return;
   state_.phase = JobPhase::kFinishing;
   // A job that ended well may take its time to print; only one that fails is cut.
   state_.deadline.reset();
@@ -459,24 +581,41 @@ void Stepper::On(const AgentFinished& event) {
   EndWhenAllClosed();
 }
 
+// Did only ranks of other hosts fail, and a moment ago? Who loses a peer may say so sooner than the end of the peer's
+// host is heard.
+bool Stepper::FailedOfIt(uint32_t host) const {
+  if (state_.phase != JobPhase::kStopping || state_.terminating || state_.killing) return false;
+  if (!state_.failure || state_.failure->kind != JobFailure::Kind::kRank) return false;
+  const std::optional<uint32_t> first = FirstFailedRank(state_);
+  return first && state_.plan.ranks[*first].host != host;
+}
+
 void Stepper::On(const AgentLost& event) {
   if (!state_.host_open[event.host]) return;
   state_.host_open[event.host] = false;
+  if (state_.dismissed[event.host]) return EndWhenAllClosed();
   if (state_.phase == JobPhase::kOpening) {
     state_.stages.Fail(event.host, event.reason, now_);
     return LookAtHosts();
   }
+  bool took_ranks = false;
   for (const Placement& place : state_.plan.ranks) {
     if (place.host != event.host) continue;
     RankRecord& rank = state_.ranks[place.rank];
-    rank.phase = RankPhase::kEnded;
-    rank.waiting = false;
+    took_ranks = took_ranks || rank.phase != RankPhase::kEnded;
+    Becomes(rank, RankPhase::kEnded);
+    Waits(rank, false);
   }
   JobFailure failure;
   failure.kind = JobFailure::Kind::kHost;
   failure.host = event.host;
   failure.reason = event.reason;
-  Fail(std::move(failure), event.reason);
+  if (took_ranks && FailedOfIt(event.host)) {
+    state_.failure = std::move(failure);
+    Because(event.reason);
+  } else {
+    Fail(std::move(failure), event.reason);
+  }
   FinishWhenAllEnded();
   EndWhenAllClosed();
 }
@@ -486,6 +625,7 @@ void Stepper::On(const AgentLost& event) {
 std::optional<TimePoint> JobState::NextTick() const {
   std::optional<TimePoint> next = phase == JobPhase::kOpening ? stages.deadline() : deadline;
   if (timeout_at && (!next || *timeout_at < *next)) next = timeout_at;
+  if (dismissed_by && (!next || *dismissed_by < *next)) next = dismissed_by;
   if (init_watch && (!next || init_watch->next < *next)) next = init_watch->next;
   return next;
 }

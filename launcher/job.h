@@ -4,7 +4,8 @@
 //   opening -> starting -> running -> [stopping] -> finishing -> done
 //
 // While it is opening, hosts get ready (host_stages.h) and nothing of the user's runs. The first host that fails ends it,
-// once the others have shown how they fare.
+// once the others have shown how they fare. When all agents are there the plan becomes final (final_plan.h), and hosts that
+// the job does not need are dismissed.
 //
 // A static job is one epoch after another with the same members: the driver begins epoch g + 1 when every rank has asked
 // for it, and a rank that is lost or fails ends the job (its minimum is its size).
@@ -14,12 +15,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "launcher/final_plan.h"
 #include "launcher/host_stages.h"
 #include "launcher/messages.h"
 #include "launcher/plan.h"
+#include "launcher/relay_plan.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
@@ -30,6 +34,7 @@ struct JobOptions {
   Duration survivor_grace = std::chrono::seconds(1);
   StageLimits stages = StageLimits::Default();
   bool prove_addresses = false;  // between the hosts, before anything is started
+  bool relay = true;             // where no address works between two hosts
   Duration start_timeout = std::chrono::seconds(30);  // until all workers are started
   // How long agents may take to end everything after SIGKILL; then their channels are cut.
   Duration finish_limit = std::chrono::seconds(3);
@@ -69,20 +74,36 @@ struct JobFailure {
 };
 
 struct JobState {
-  JobState(Plan the_plan, JobOptions the_options)
+  // `named`: the hosts of a plan that is not final yet.
+  JobState(Plan the_plan, JobOptions the_options, std::vector<HostSlots> named = {})
       : plan(std::move(the_plan)),
+        named_hosts(std::move(named)),
         options(the_options),
         ranks(plan.size()),
         stages(plan.hosts.size(), options.stages),
-        host_open(plan.hosts.size(), true) {}
+        host_open(plan.hosts.size(), true),
+        dismissed(plan.hosts.size()),
+        facts(plan.hosts.size()) {}
 
   Plan plan;
+  std::vector<HostSlots> named_hosts;  // by host; empty: the plan is final
   JobOptions options;
   JobPhase phase = JobPhase::kOpening;
   std::vector<RankRecord> ranks;
+  // How many of them are so, kept up to date: a job of many ranks does not look at all of them at every event.
+  struct {
+    size_t begun = 0;    // no longer starting
+    size_t ended = 0;    // kEnded
+    size_t waiting = 0;  // `waiting`
+    size_t lost = 0;     // `lost`
+  } counts;
   HostStages stages;
-  std::vector<bool> host_open;  // the agent there was not reported gone
-  uint64_t epoch = 0;           // the last one begun
+  std::vector<BlockedWay> blocked;        // ways between hosts on which no address works
+  std::vector<bool> host_open;            // the agent there was not reported gone
+  std::vector<bool> dismissed;            // the job does not need the host
+  std::vector<AgentFacts> facts;          // by host, of those that are there
+  std::optional<TimePoint> dismissed_by;  // until then those must be gone
+  uint64_t epoch = 0;                     // the last one begun
   std::optional<JobFailure> failure;
   int interrupts = 0;
   bool terminating = false;             // SIGTERM was sent
@@ -108,14 +129,21 @@ struct HostEntered {
   uint32_t host = 0;
   HostStage stage = HostStage::kResolve;
 };
-// Its agent said hello.
+// Its agent said hello, and what it has.
 struct AgentIsReady {
   uint32_t host = 0;
+  AgentFacts facts;
 };
-// It reaches the hosts that it will talk to; not empty: it does not, and why.
+// It has looked for the hosts that it will talk to. `trouble`, if not empty: it could not, and why.
 struct HostProven {
   uint32_t host = 0;
   std::string trouble;
+  std::vector<BlockedWay> blocked;  // those that it does not reach
+};
+// The way through the driver from this host to another one.
+struct WayMeasured {
+  uint32_t host = 0, to = 0;
+  RelayMeasured speed;
 };
 struct AgentLost {
   uint32_t host = 0;
@@ -133,15 +161,23 @@ struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
 struct Resumed {};  // it goes on; the time between does not count
 
 // The agents' messages are events as they are.
-using JobEvent = std::variant<Begun, HostEntered, AgentIsReady, HostProven, AgentLost,
-                              AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
-                              WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited>;
+using JobEvent =
+    std::variant<Begun, HostEntered, AgentIsReady, HostProven, AgentLost, AgentFinished,
+                 Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted, RankJoined,
+                 RankLeft, RankLost, WorkerExited, WayMeasured>;
 
 // ---- actions: what to tell every agent that is still there
 
-struct ProveAddresses {};  // all agents are there: have them look for each other
-struct StartWorkers {};    // all hosts are ready: give every agent its part of the job
-struct CutHost {           // give up a host that did not get ready
+struct UsePlan {};    // all agents are there, and the state's plan is final
+struct DismissHost {  // its agent may go
+  uint32_t host = 0;
+};
+struct ProveAddresses {};  // have the agents of all hosts that have a rank look for each other
+struct RelayWays {         // let the relay carry these, and measure it
+  std::vector<std::pair<uint32_t, uint32_t>> ways;  // from, to
+};
+struct StartWorkers {};  // all hosts are ready: give every agent its part of the job
+struct CutHost {         // give up a host that did not get ready
   uint32_t host = 0;
 };
 struct CutChannels {};  // kill the agents that do not end
@@ -150,8 +186,9 @@ struct TellUser {       // a line for the screen, whether --verbose or not
   std::string sentence;
 };
 
-using JobAction = std::variant<ProveAddresses, StartWorkers, BeginEpoch, BreakEpoch, SignalWorkers,
-                               FinishJob, CutHost, CutChannels, EndRun, TellUser>;
+using JobAction =
+    std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginEpoch, BreakEpoch,
+                 SignalWorkers, FinishJob, CutHost, CutChannels, EndRun, TellUser, RelayWays>;
 
 struct Decision {
   std::vector<JobAction> actions;

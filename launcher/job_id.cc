@@ -50,6 +50,13 @@ std::string AgentJobId(const std::string& job_id, uint32_t host) {
 
 std::string MakeJobKey() { return RandomHex(32); }
 
+bool SameKey(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
 std::string MakeLinkAddress(const std::string& job_id) {
   return "hvd-" + job_id + "-" + RandomHex(4);
 }

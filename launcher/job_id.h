@@ -18,6 +18,8 @@ std::string AgentJobId(const std::string& job_id, uint32_t host);
 
 // 32 random bytes as 64 hexadecimal digits.
 std::string MakeJobKey();
+// Takes the same time wherever the first difference is.
+bool SameKey(const std::string& a, const std::string& b);
 
 // The abstract unix address of the calling process as agent of this job. Pid namespaces cannot make two agents of one
 // network namespace collide: the id of the job and fresh random digits are part of it.

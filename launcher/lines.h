@@ -80,6 +80,8 @@ class LinePrefixer {
  public:
   explicit LinePrefixer(OutputStream stream, PrefixStyle style = {});
 
+  // Before the first Add.
+  void set_places(std::vector<PrefixPlace> places) { style_.places = std::move(places); }
   // Appends the text to print for bytes of this rank.
   void Add(uint32_t rank, std::string_view bytes, std::string& out);
   // The same for those of many ranks, in ascending order.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "launcher/job_id.h"
 #include "runtime/base/log.h"
 #include "runtime/segment/shared_memory.h"
 
@@ -19,14 +20,6 @@ std::optional<ucred> PeerOf(int socket) {
   socklen_t length = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
   return peer;
-}
-
-// Takes the same time wherever the first difference is.
-bool SameSecret(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  unsigned char difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return difference == 0;
 }
 
 }  // namespace
@@ -141,7 +134,7 @@ Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
                            " of the link, hvdrun version " + std::to_string(kLinkVersion) +
                            "; use hvdrun and libhvd.so of one release");
   }
-  if (!SameSecret(hello.job_key, job_key_)) {
+  if (!SameKey(hello.job_key, job_key_)) {
     return InvalidArgument(
         "the process does not have the key of this job; was HVD_JOB_KEY changed?");
   }
@@ -191,7 +184,8 @@ void LinkServer::Fetch(const LinkPtr& link, uint32_t id) {
 
 void LinkServer::Free(const LinkPtr& link, uint32_t id) {
   auto found = segments_.find(id);
-  if (found != segments_.end() && found->second.slot == *link->slot) segments_.erase(found);
+  if (found != segments_.end() && found->second.slot == *link->slot && !found->second.ownerless)
+    segments_.erase(found);
 }
 
 void LinkServer::Send(uint32_t slot, const LinkMessage& message, std::shared_ptr<UniqueFd> fd) {
@@ -243,8 +237,12 @@ void LinkServer::End(const LinkPtr& link) {
   if (!link->slot) return;
   uint32_t slot = *link->slot;
   slots_[slot].link = nullptr;
-  std::erase_if(segments_, [&](const auto& entry) { return entry.second.slot == slot; });
+  for (auto& [id, segment] : segments_) segment.ownerless |= segment.slot == slot;
   observer_.OnLinkEnd(slot);
+}
+
+void LinkServer::ForgetOwnerless() {
+  std::erase_if(segments_, [](const auto& entry) { return entry.second.ownerless; });
 }
 
 }  // namespace hvd

@@ -53,6 +53,9 @@ class LinkServer {
   bool connected(uint32_t slot) const { return slots_[slot].link != nullptr; }
   // Links of any kind, those without a hello among them. Takes in who waits to be accepted.
   size_t CountLinks();
+  // Segments outlive the link of their owner: a peer that is slow may not have fetched yet what it is about to read. Call
+  // when no rank is in a world any more, or another world begins.
+  void ForgetOwnerless();
   // The process behind the slot's link, in our pid namespace; 0 when there is none or never was.
   int pid(uint32_t slot) const { return slots_[slot].pid; }
 
@@ -67,6 +70,7 @@ class LinkServer {
     std::shared_ptr<UniqueFd> fd;
     uint64_t bytes = 0;
     uint32_t slot = 0;
+    bool ownerless = false;  // the owner's link has ended
   };
 
   void WaitToAccept();

@@ -30,6 +30,9 @@ class LocalProcessHost final : public ProcessHost {
   void HoldOutput(bool hold) override;
   bool OutputEnded() const override;
 
+  // The limit of open descriptors that a child is to have, when ours was raised.
+  const std::optional<rlimit>& child_descriptor_limit() const { return worker_descriptor_limit_; }
+
   // Reaps what has ended now, without waiting for SIGCHLD; true when no child of any kind is left.
   bool Reap();
   // For reapers elsewhere (KillEverything): takes note of a child that was reaped there.

@@ -19,6 +19,17 @@ struct Writing {
     for (uint32_t v : {p.rank, p.host, p.local_rank, p.local_size, p.cross_rank, p.cross_size})
       writer.Put(v);
   }
+  void operator()(const RankSpan& span) {
+    for (uint32_t v : {span.first, span.count}) writer.Put(v);
+  }
+  void operator()(const TreeDownEntry& entry) {
+    for (uint32_t v : {entry.first, entry.end}) writer.Put(v);
+    writer.PutString(entry.message);
+  }
+  void operator()(const TreeUpEntry& entry) {
+    writer.Put(entry.host);
+    writer.PutString(entry.message);
+  }
   template <typename T>
   void operator()(const std::vector<T>& list) {
     writer.Put(static_cast<uint32_t>(list.size()));
@@ -42,6 +53,17 @@ struct Reading {
       *v = reader.Get<uint32_t>();
     }
   }
+  void operator()(RankSpan& span) {
+    for (uint32_t* v : {&span.first, &span.count}) *v = reader.Get<uint32_t>();
+  }
+  void operator()(TreeDownEntry& entry) {
+    for (uint32_t* v : {&entry.first, &entry.end}) *v = reader.Get<uint32_t>();
+    entry.message = reader.GetString();
+  }
+  void operator()(TreeUpEntry& entry) {
+    entry.host = reader.Get<uint32_t>();
+    entry.message = reader.GetString();
+  }
   template <typename T>
   void operator()(std::vector<T>& list) {
     auto count = reader.Get<uint32_t>();
@@ -61,6 +83,7 @@ void Fields(auto& f, M& m) {
     f(m.given_environment), f(m.master_address), f(m.master_port), f(m.omp_threads);
     f(m.machine_part), f(m.machine_parts), f(m.bind_to), f(m.stdin_to), f(m.layout);
     f(m.listen_addresses), f(m.first_port), f(m.last_port), f(m.silence_limit_ms);
+    f(m.tree_host), f(m.tree_hosts), f(m.tree_radix), f(m.tree_above), f(m.resume_key);
   } else if constexpr (kIs<BeginEpoch, M>) {
     f(m.epoch);
   } else if constexpr (kIs<BreakEpoch, M>) {
@@ -69,6 +92,7 @@ void Fields(auto& f, M& m) {
     f(m.signal);
   } else if constexpr (kIs<AgentReady, M>) {
     f(m.pid), f(m.warden_pid), f(m.means), f(m.version), f(m.free_port);
+    f(m.identity), f(m.slots);
   } else if constexpr (kIs<WorkerStarted, M>) {
     f(m.rank), f(m.pid);
   } else if constexpr (kIs<WorkerNotStarted, M>) {
@@ -86,11 +110,29 @@ void Fields(auto& f, M& m) {
     f(m.rank), f(m.stream), f(m.bytes);
   } else if constexpr (kIs<KeyValue, M> || kIs<PutKey, M>) {
     f(m.epoch), f(m.key), f(m.value);
-  } else if constexpr (kIs<ProveReach, M>) {
+  } else if constexpr (kIs<ProveReach, M> || kIs<OpenProbe, M>) {
     f(m.job_key), f(m.host), f(m.others), f(m.names), f(m.interfaces), f(m.first_port);
     f(m.last_port);
+    if constexpr (kIs<ProveReach, M>) f(m.passes_on);
   } else if constexpr (kIs<ReachProven, M>) {
-    f(m.trouble), f(m.addresses);
+    f(m.trouble), f(m.addresses), f(m.tree_record), f(m.reasons);
+  } else if constexpr (kIs<LookAtCommand, M>) {
+    f(m.program), f(m.path), f(m.directory);
+  } else if constexpr (kIs<CommandSeen, M>) {
+    f(m.facts.program), f(m.facts.directory), f(m.facts.found), f(m.facts.real);
+    f(m.facts.version), f(m.facts.error), f(m.facts.directory_error);
+  } else if constexpr (kIs<UseRelay, M>) {
+    f(m.host), f(m.hosts);
+  } else if constexpr (kIs<RelayOpen, M>) {
+    f(m.id), f(m.host), f(m.rank);
+  } else if constexpr (kIs<RelayData, M>) {
+    f(m.id), f(m.bytes);
+  } else if constexpr (kIs<RelayClose, M>) {
+    f(m.id);
+  } else if constexpr (kIs<RelayCredit, M>) {
+    f(m.id), f(m.bytes);
+  } else if constexpr (kIs<RelayMeasured, M>) {
+    f(m.host), f(m.bytes), f(m.elapsed_ns), f(m.latency_ns), f(m.trouble);
   } else if constexpr (kIs<WantKey, M>) {
     f(m.epoch), f(m.key);
   } else if constexpr (kIs<WorkerInput, M>) {
@@ -99,8 +141,28 @@ void Fields(auto& f, M& m) {
     f(m.bytes);
   } else if constexpr (kIs<AgentNote, M>) {
     f(m.text);
+  } else if constexpr (kIs<TreeDown, M> || kIs<TreeUp, M>) {
+    f(m.entries);
+  } else if constexpr (kIs<RanksJoined, M>) {
+    f(m.spans);
+  } else if constexpr (kIs<TreeCut, M>) {
+    f(m.reason);
+  } else if constexpr (kIs<AgentPath, M>) {
+    f(m.hvdrun);
+  } else if constexpr (kIs<AskTime, M>) {
+    f(m.number);
+  } else if constexpr (kIs<ExamineHost, M>) {
+    f(m.directory), f(m.interpreter), f(m.environment), f(m.limit_ms), f(m.silence_limit_ms);
+  } else if constexpr (kIs<MeasurePair, M>) {
+    f(m.number), f(m.peer), f(m.leads);
+  } else if constexpr (kIs<TimeTold, M>) {
+    f(m.number), f(m.wall_ns);
+  } else if constexpr (kIs<HostExam, M>) {
+    f(m.facts);
+  } else if constexpr (kIs<PairMeasured, M>) {
+    f(m.number), f(m.peer), f(m.trouble), f(m.address), f(m.latency_ns), f(m.bytes_a_second);
   } else {
-    static_assert(kIs<FinishJob, M> || kIs<AgentGone, M>);
+    static_assert(kIs<FinishJob, M> || kIs<AgentGone, M> || kIs<SayAgain, M>);
   }
 }
 
@@ -132,7 +194,17 @@ Result<Variant> Decode(std::string_view bytes) {
   return DecodeAs<Variant>(static_cast<uint8_t>(bytes[0]), bytes.substr(1));
 }
 
+// Credit overtakes: it may be for the other direction only.
+template <typename Variant>
+bool Bulk(const Variant& message) {
+  return std::holds_alternative<RelayOpen>(message) || std::holds_alternative<RelayData>(message) ||
+         std::holds_alternative<RelayClose>(message);
+}
+
 }  // namespace
+
+bool IsBulk(const ToAgent& message) { return Bulk(message); }
+bool IsBulk(const ToDriver& message) { return Bulk(message); }
 
 std::string EncodeToAgent(const ToAgent& message) { return Encode(message); }
 std::string EncodeToDriver(const ToDriver& message) { return Encode(message); }

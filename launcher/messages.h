@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "launcher/command_facts.h"
 #include "launcher/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/net/layout.h"
@@ -63,6 +64,12 @@ struct StartJob {
       0;  // so long without a word of the driver, and it is lost; 0: for ever
   std::vector<std::string> listen_addresses;  // where workers listen for those on other hosts
   uint16_t first_port = 0, last_port = 0;     // both 0: any
+  // The tree in which agents pass messages on (agent_tree.h); hosts 0: there is none.
+  uint32_t tree_host = 0, tree_hosts = 0, tree_radix = 0;
+  std::string
+      tree_above;  // the mesh record of the parent (mesh_address.h); empty: it is the driver
+  // Secret: proves the driver when it comes back on another connection within driver_grace_ms; empty: it does not.
+  std::string resume_key;
 };
 // Every rank of the job asked for it: the world `epoch` begins.
 struct BeginEpoch {
@@ -91,11 +98,88 @@ struct ProveReach {
   std::vector<std::string> names;       // of the others
   std::vector<std::string> interfaces;  // to use; empty: all
   uint16_t first_port = 0, last_port = 0;
+  uint8_t passes_on = 0;  // this agent will have others below it in the tree
+};
+// What would this program be on your host? (command_facts.h)
+struct LookAtCommand {
+  std::string program, path, directory;
 };
 // An entry of the epoch's directory that the agent wanted.
 struct KeyValue {
   uint64_t epoch = 0;
   std::string key, value;
+};
+
+// What agents pass down the tree: each an encoded ToAgent for the hosts first..end-1.
+struct TreeDownEntry {
+  uint32_t first = 0, end = 0;
+  std::string message;
+};
+struct TreeDown {
+  std::vector<TreeDownEntry> entries;
+};
+// A part of the tree lost its way to the driver, and with it perhaps what was on it: say again which workers started
+// and ended.
+struct SayAgain {};
+// What time is it there? Answered at once, by TimeTold.
+struct AskTime {
+  uint32_t number = 0;
+};
+// Find out what this host has, as a worker would see it (hvdrun doctor). Answered by HostExam.
+struct ExamineHost {
+  std::string directory;
+  std::string interpreter;               // of Python: a name or a path
+  std::vector<std::string> environment;  // "NAME=value", the driver's own
+  int64_t limit_ms = 0;                  // for the answer
+  int64_t silence_limit_ms = 0;          // as in StartJob
+};
+// Get ready to measure the ways to the named hosts. As ProveReach, through the directory of epoch 1.
+struct OpenProbe {
+  std::string job_key;
+  uint32_t host = 0;  // the number of this one
+  std::vector<uint32_t> others;
+  std::vector<std::string> names;       // of the others
+  std::vector<std::string> interfaces;  // to use; empty: all
+  uint16_t first_port = 0, last_port = 0;
+};
+// Measure the way to one of them, who is told the same. Answered by PairMeasured.
+struct MeasurePair {
+  uint32_t number = 0;
+  uint32_t peer = 0;
+  uint8_t leads = 0;  // one of the two
+};
+// Connections from ranks here to ranks on these hosts do not work: what they say goes through the driver. Answered by
+// RelayMeasured, one for each.
+struct UseRelay {
+  uint32_t host = 0;  // the number of this one
+  std::vector<uint32_t> hosts;
+};
+
+// ---- both ways: connections that the driver passes on (relay_switch.h)
+
+// Bytes of one connection and direction that may be on the way between the two agents.
+inline constexpr uint64_t kRelayWindow = 1024 * 1024;
+// Of one RelayData.
+inline constexpr size_t kRelayPiece = 32 * 1024;
+// Not a rank's connection: the agent over there takes the bytes and returns the credit.
+inline constexpr uint32_t kRelayProbe = UINT32_MAX;
+
+// A connection to a rank's listener on another host. `id`: the number of the host that opens it in the upper 32 bits.
+struct RelayOpen {
+  uint64_t id = 0;
+  uint32_t host = 0, rank = 0;  // where to
+};
+struct RelayData {
+  uint64_t id = 0;
+  std::string bytes;
+};
+// This end is over: nothing more comes, and nothing is taken.
+struct RelayClose {
+  uint64_t id = 0;
+};
+// So many bytes of RelayData have left the agent: as many more may come.
+struct RelayCredit {
+  uint64_t id = 0, bytes = 0;
 };
 
 // ---- agent to driver
@@ -106,6 +190,8 @@ struct AgentReady {
   std::string means;       // how this agent makes sure that nothing is left behind
   std::string version;     // of its hvdrun
   uint32_t free_port = 0;  // held by the agent for MASTER_PORT; 0: none
+  std::string identity;    // of the host (host_identity.h)
+  uint32_t slots = 0;      // that it has by itself: GPUs, else cores
 };
 struct WorkerStarted {
   uint32_t rank = 0;
@@ -166,26 +252,88 @@ struct WantKey {
 // The answer to ProveReach: what is in the way, or at which address each of the others answered.
 struct ReachProven {
   std::string trouble;
-  std::vector<std::string> addresses;  // numeric, without a port
+  std::vector<std::string> addresses;  // numeric, without a port; empty: none
+  std::string tree_record;             // where agents below this one find it
+  std::vector<std::string> reasons;    // why there is no address, by the same numbers
+};
+// The answer to LookAtCommand.
+struct CommandSeen {
+  CommandFacts facts;
+};
+// How fast the way to that host through the driver is. `trouble`: nothing came of it, and why.
+struct RelayMeasured {
+  uint32_t host = 0;
+  uint64_t bytes = 0;
+  int64_t elapsed_ns = 0, latency_ns = 0;  // latency: there and back
+  std::string trouble;
 };
 // A sentence for --verbose.
 struct AgentNote {
   std::string text;
 };
+struct TimeTold {
+  uint32_t number = 0;
+  int64_t wall_ns = 0;  // since 1970
+};
+// "key=value" (host_facts.h of launcher/doctor); what is missing was not found out in time.
+struct HostExam {
+  std::vector<std::string> facts;
+};
+struct PairMeasured {
+  uint32_t number = 0;
+  uint32_t peer = 0;
+  std::string trouble;          // a sentence; empty: both directions work
+  std::string address;          // at which the peer was reached
+  int64_t latency_ns = 0;       // median round trip, of who leads; 0: not measured
+  uint64_t bytes_a_second = 0;  // from here to the peer; 0: not measured
+};
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
+// The answer to StartJob: where hvdrun lies on this host, for visits (visit.h).
+struct AgentPath {
+  std::string hvdrun;
+};
 
-using ToAgent = std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob,
-                             WorkerInput, KeyValue, ProveReach>;
+// RankJoined of many, as the tree gathers it: ranks first..first+count-1 each.
+struct RankSpan {
+  uint32_t first = 0, count = 0;
+  bool operator==(const RankSpan&) const = default;
+};
+struct RanksJoined {
+  std::vector<RankSpan> spans;
+};
+// What several hosts say, gathered on the way up the tree; of each host in its order.
+struct TreeUpEntry {
+  uint32_t host = 0;
+  std::string message;  // an encoded ToDriver
+};
+struct TreeUp {
+  std::vector<TreeUpEntry> entries;
+};
+// The agent has no way up the tree any more; it speaks for itself and those below it over its own stream.
+struct TreeCut {
+  std::string reason;
+};
+
+using ToAgent =
+    std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, WorkerInput, KeyValue,
+                 ProveReach, LookAtCommand, TreeDown, SayAgain, AskTime, ExamineHost, OpenProbe,
+                 MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit>;
 using ToDriver = std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft,
                               RankLost, WorkerExited, WorkerOutput, InputTaken, AgentNote,
-                              AgentGone, PutKey, WantKey, ReachProven>;
+                              AgentGone, PutKey, WantKey, ReachProven, CommandSeen, TreeUp, TreeCut,
+                              RanksJoined, AgentPath, TimeTold, HostExam, PairMeasured,
+                              RelayMeasured, RelayOpen, RelayData, RelayClose, RelayCredit>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);
 // kInvalidArgument for anything that is not exactly one message.
 Result<ToAgent> DecodeToAgent(std::string_view bytes);
 Result<ToDriver> DecodeToDriver(std::string_view bytes);
+
+// Goes behind control, in its own order: what may be much.
+bool IsBulk(const ToAgent& message);
+bool IsBulk(const ToDriver& message);
 
 // A WorkerOutput without copies on the way: its bytes are those of both pieces, and a view into the message.
 std::string EncodeOutput(uint32_t rank, OutputStream stream, std::string_view first,

@@ -16,6 +16,17 @@ std::optional<std::string> Preamble::Take(std::string_view bytes) {
   return rest;
 }
 
+std::optional<std::string> Preamble::TakeWords() {
+  if (over_) return std::nullopt;
+  const std::string begins = greeting_.substr(0, greeting_.size() - 1) + " ";
+  size_t at = said_.find(begins);
+  size_t end = at == std::string::npos ? at : said_.find('\n', at);
+  if (end == std::string::npos) return std::nullopt;
+  std::string words = said_.substr(at + begins.size(), end - at - begins.size());
+  said_.erase(at, end - at);
+  return words;
+}
+
 std::string Preamble::said() const {
   std::string_view text = said_;
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);

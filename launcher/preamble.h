@@ -20,6 +20,8 @@ class Preamble {
 
   // Once the greeting has come, the bytes after it; nothing before.
   std::optional<std::string> Take(std::string_view bytes);
+  // The next line that began as the greeting does and went on with these words; said() then leaves it out.
+  std::optional<std::string> TakeWords();
   bool over() const { return over_; }
   bool too_long() const { return !over_ && said_.size() > kMost; }
   // The last line that was said, for messages.

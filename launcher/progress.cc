@@ -18,12 +18,13 @@ void Progress::RankJoined(uint32_t rank) {
   changed_ = true;
 }
 
-std::string Progress::Show(TimePoint now) {
+std::string Progress::Show(TimePoint now, const std::string& hosts) {
   if (over_ || now < next_) return "";
   next_ = now + kBetween;
   changed_ = false;
   if (in_init_ == joined_.size()) return Wipe();
   shown_ = true;
+  if (hosts_) return "\r\x1b[Khvdrun: hosts: " + hosts;
   std::string of = "/" + std::to_string(joined_.size());
   return "\r\x1b[Khvdrun: starting: workers started " + std::to_string(started_) + of +
          ", in init " + std::to_string(in_init_) + of + Missing();

@@ -17,14 +17,23 @@ class Progress {
   static constexpr Duration kQuiet = std::chrono::milliseconds(500);
   static constexpr Duration kBetween = std::chrono::milliseconds(100);
 
-  Progress(uint32_t size, TimePoint now) : joined_(size), next_(now + kQuiet) {}
+  // The same while hosts get ready: ways to them take longer.
+  static constexpr Duration kQuietHosts = std::chrono::seconds(1);
+
+  // `hosts`: first some hosts must get ready, until HostsReady().
+  Progress(uint32_t size, TimePoint now, bool hosts = false)
+      : joined_(size), next_(now + (hosts ? kQuietHosts : kQuiet)), hosts_(hosts) {}
+
+  void HostsChanged() { changed_ = true; }
+  void HostsReady() { hosts_ = false, changed_ = true; }
 
   void WorkerStarted() { ++started_, changed_ = true; }
   void RankJoined(uint32_t rank);
   // When Show has something new; nothing while nothing changes and once it is over.
   std::optional<TimePoint> due() const;
-  // The line as it is now, ready for the terminal. With the last rank in init it is over.
-  std::string Show(TimePoint now);
+  // The line as it is now, ready for the terminal; `hosts` is how far they are, in words, while some must get ready. With
+  // the last rank in init it is over.
+  std::string Show(TimePoint now, const std::string& hosts = "");
   // Something else is about to be shown: what wipes the line. There will be no other one.
   std::string Wipe();
 
@@ -34,6 +43,7 @@ class Progress {
   std::vector<bool> joined_;  // by rank
   TimePoint next_;
   size_t started_ = 0, in_init_ = 0;
+  bool hosts_;  // some must get ready
   bool changed_ = true, shown_ = false, over_ = false;
 };
 

@@ -1,20 +1,19 @@
-// ReachProof: finds out at which addresses this host reaches others, by connecting to them, both ways, and proving the
-// job's key: with the very mesh that will carry the tensors. What cannot be routed, or leads back to this machine
+// ReachProof: finds out at which addresses this host reaches others, by connecting to them and proving the job's key: with the very mesh that will carry the tensors. What cannot be routed, or leads back to this machine
 // (docker0, virbr0), proves nothing and so drops out.
 #ifndef HVD_LAUNCHER_REACH_PROOF_H_
 #define HVD_LAUNCHER_REACH_PROOF_H_
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "launcher/asked_directory.h"
 #include "launcher/messages.h"
-#include "runtime/net/directory.h"
+#include "runtime/net/mesh.h"
 
 namespace hvd {
 
@@ -22,37 +21,36 @@ namespace hvd {
 // sides, so that the work per host grows with the logarithm. Pure; symmetric.
 std::vector<uint32_t> ProofPartners(uint32_t host, uint32_t hosts);
 
-class ReachProof final : private Directory {
+class ReachProof final {
  public:
   // What the proof asks its owner for; called in its thread.
   struct Owner {
     std::function<void(std::string key, std::string value)> put;
     std::function<void(std::string key)> want;
-    std::function<void(ReachProven answer)> done;  // once
+    // Once. Others may be looking for this host still: the proof goes on to answer them until it is destroyed.
+    std::function<void(ReachProven answer)> done;
   };
 
   ReachProof(ProveReach question, Owner owner);
   // Gives up and waits for the thread, a tenth of a second at most.
-  ~ReachProof() override;
+  ~ReachProof();
   ReachProof(const ReachProof&) = delete;
 
   // An entry that was wanted. Any thread.
-  void GiveValue(const std::string& key, const std::string& value);
+  void GiveValue(const std::string& key, const std::string& value) {
+    directory_.GiveValue(key, value);
+  }
 
  private:
-  Status Put(const std::string& key, const std::string& value) override;
-  Result<std::string> Get(const std::string& key, Duration timeout) override;
   void Run();
   ReachProven Prove();
-  bool stopping();
 
   const ProveReach question_;
   const Owner owner_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
-  bool stopping_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  AskedDirectory directory_;
+  std::atomic<bool> stopping_{false};
+  std::unique_ptr<Mesh> mesh_;  // made by the thread
+  std::thread thread_;          // last: it uses all of the above
 };
 
 }  // namespace hvd

@@ -17,6 +17,13 @@ namespace {
 // One that knows more than lines.
 bool IsTerminal(int fd) { return ::isatty(fd) == 1 && GetEnv("TERM").value_or("dumb") != "dumb"; }
 
+std::vector<PrefixPlace> PlacesOf(const Plan& plan) {
+  std::vector<PrefixPlace> places;
+  for (const Placement& place : plan.ranks)
+    places.push_back({plan.hosts[place.host], place.local_rank});
+  return places;
+}
+
 PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemplate& prefix,
                     int fd) {
   PrefixStyle style;
@@ -25,8 +32,7 @@ PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemp
   style.stamp = settings.prefix_timestamp;
   style.wall_seconds = WallSeconds;
   style.prefix = prefix;
-  for (const Placement& place : plan.ranks)
-    style.places.push_back({plan.hosts[place.host], place.local_rank});
+  style.places = PlacesOf(plan);
   return style;
 }
 
@@ -113,6 +119,10 @@ void Screen::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
 
 // ---- what hvdrun says
 
+void Screen::UsePlan(const Plan& plan) {
+  for (Outlet& outlet : outlets_) outlet.text.set_places(PlacesOf(plan));
+}
+
 void Screen::Say(const std::string& sentence) {
   EndProgress();
   err().text.AddOwn("hvdrun: " + sentence + "\n");
@@ -132,9 +142,23 @@ void Screen::SayScreenFailure() {
   err().writer.Flush();
 }
 
-void Screen::BeginProgress() {
+void Screen::BeginProgress(HostCounts hosts) {
   if (!IsTerminal(STDERR_FILENO)) return;
-  progress_.emplace(ranks_, SteadyNow());
+  hosts_ = std::move(hosts);
+  progress_.emplace(ranks_, SteadyNow(), hosts_ != nullptr);
+  ScheduleProgress();
+}
+
+void Screen::HostsChanged() {
+  if (!progress_) return;
+  progress_->HostsChanged();
+  ScheduleProgress();
+}
+
+void Screen::HostsReady() {
+  if (!progress_) return;
+  progress_->HostsReady();
+  hosts_ = nullptr;
   ScheduleProgress();
 }
 
@@ -156,7 +180,7 @@ void Screen::ScheduleProgress() {
   progress_timer_.expires_at(*due);
   progress_timer_.async_wait([this](const asio::error_code& error) {
     if (error || !progress_) return;
-    err().writer.Write(progress_->Show(SteadyNow()));
+    err().writer.Write(progress_->Show(SteadyNow(), hosts_ ? hosts_() : ""));
     ScheduleProgress();
   });
 }

@@ -43,11 +43,19 @@ class Screen {
   // between two calls of Flush is of one host.
   void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
   void Flush();
+  // The plan became final. Before anything of a rank is printed.
+  void UsePlan(const Plan& plan);
   // A sentence of hvdrun itself, at once.
   void Say(const std::string& sentence);
 
-  // The line about the start, if stderr is a terminal. It is gone with the next thing that is shown.
-  void BeginProgress();
+  // How far the hosts are, in words.
+  using HostCounts = std::function<std::string()>;
+
+  // The line about the start, if stderr is a terminal. It is gone with the next thing that is shown. `hosts` is asked
+  // until HostsReady(); empty: there is nothing to wait for.
+  void BeginProgress(HostCounts hosts);
+  void HostsChanged();
+  void HostsReady();
   void WorkerStarted();
   void RankJoined(uint32_t rank);
   void EndProgress();
@@ -83,6 +91,7 @@ class Screen {
   std::vector<Written> written_;  // by host
   asio::steady_timer held_timer_, progress_timer_;
   std::optional<Progress> progress_;  // while the job starts
+  HostCounts hosts_;
   // Last: their threads post to io_.
   std::array<Outlet, 2> outlets_;
   std::unique_ptr<OutputFiles> files_;

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "launcher/fold.h"
 #include "launcher/lines.h"
@@ -30,6 +32,8 @@ class ScreenText {
   ScreenText(const ScreenText&) = delete;
   ScreenText& operator=(const ScreenText&) = delete;
 
+  // Before the first Add.
+  void set_places(std::vector<PrefixPlace> places) { prefixer_.set_places(std::move(places)); }
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
   // A line of hvdrun itself, with its end; an unfinished line of a rank is ended first.
   void AddOwn(const std::string& line) { text_ += prefixer_.Close() + line; }

@@ -19,8 +19,6 @@
 namespace hvd {
 namespace {
 
-constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
-
 std::string ValueOf(const std::vector<std::string>& environment, std::string_view name,
                     const char* fallback) {
   for (const std::string& entry : environment) {
@@ -294,10 +292,11 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   if (error == 0) return {pid, 0, ""};
   // The failed child is reaped by whoever reaps all children of the agent.
   if (stage == ChildStage::kExec) return {0, error, CannotStart(request, error)};
-  std::string what = stage == ChildStage::kDirectory
-                         ? "the working directory " + request.directory + " cannot be entered: "
-                         : "preparing the worker failed: ";
-  return {0, EIO, what + std::strerror(error)};
+  std::string why = std::strerror(error);
+  if (stage != ChildStage::kDirectory) return {0, EIO, "preparing the worker failed: " + why};
+  return {0, EIO,
+          "the working directory " + Printable(request.directory, kMaxShownPath) +
+              " cannot be entered: " + why + "; workers start where hvdrun was started"};
 }
 
 void CloseOtherDescriptors() { CloseOthers(!Without("close_range")); }

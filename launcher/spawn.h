@@ -12,6 +12,9 @@
 
 namespace hvd {
 
+// Where programs are looked for when the environment has no PATH.
+inline constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
 struct FoundProgram {
   std::string path;  // empty when there is none
   int error = 0;     // ENOENT, EACCES

@@ -13,7 +13,6 @@ namespace hvd {
 namespace {
 
 constexpr int kSshFailed = 255;
-constexpr int kNoAgent = 127;
 constexpr size_t kMostQuoted = 300;
 
 // What is typed after ssh.
@@ -92,30 +91,6 @@ constexpr Meaning kMeanings[] = {
 
 }  // namespace
 
-std::string ShellWord(const std::string& word) {
-  std::string quoted = "'";
-  for (char c : word) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
-
-std::string AgentGreeting(const std::string& job_id) { return "hvdrun-agent " + job_id + "\n"; }
-
-// The login shell may be any, so it is given one simple command, and sh does the rest.
-std::string RemoteAgentCommand(const std::string& executable, const std::string& job_id) {
-  const std::string script =
-      "if test -x \"$1\"; then a=$1; else a=$(command -v hvdrun) || "
-      "{ echo \"hvdrun is neither at $1 nor on PATH\" >&2; exit 127; }; fi; "
-      "echo \"hvdrun-agent $2\"; HVD_JOB_ID=$2; export HVD_JOB_ID; exec \"$a\" agent --job \"$2\"";
-  return "exec sh -c " + ShellWord(script) + " hvdrun " + ShellWord(executable) + " " +
-         ShellWord(job_id);
-}
-
 std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
                                     const std::string& remote_command, uint32_t connect_seconds) {
   std::vector<std::string> command = {"ssh", "-T", "-x", "-o", "BatchMode=yes"};
@@ -125,6 +100,8 @@ std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
   option("ServerAliveCountMax=5");
   option("ClearAllForwardings=yes");
   option("LogLevel=ERROR");
+  option(
+      "RemoteCommand=none");  // since OpenSSH 7.6; ours would be refused beside one of the configuration
   if (!host.config_file.empty()) command.insert(command.end(), {"-F", host.config_file});
   if (accept_new_keys) option("StrictHostKeyChecking=accept-new");
   if (host.port != 0) command.insert(command.end(), {"-p", std::to_string(host.port)});
@@ -152,8 +129,6 @@ std::string EndOfAgent(const CommandEnd& end) {
       WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status) : 128 + WTERMSIG(end.wait_status);
   if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
   std::string words = LastWords(end.said);
-  if (code == kNoAgent && !end.connected && words.find("hvdrun is neither") != std::string::npos)
-    return words + "; install hvdrun there, at the same path or on PATH";
   std::string text = code > 128 ? "the agent was ended by signal " + std::to_string(code - 128)
                                 : "the agent ended with exit code " + std::to_string(code);
   return words.empty() ? text : text + ": " + words;

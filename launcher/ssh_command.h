@@ -1,5 +1,5 @@
-// What is typed for an agent on another host: the command over there, the ssh or --rsh-agent command here, and what the
-// end of such a command means. Pure.
+// What is typed here for an agent on another host: the ssh or --rsh-agent command, and what the end of such a command
+// means. Pure; remote_script.h has what is typed over there.
 #ifndef HVD_LAUNCHER_SSH_COMMAND_H_
 #define HVD_LAUNCHER_SSH_COMMAND_H_
 
@@ -19,15 +19,6 @@ struct SshHost {
   std::string identity_file;  // "": likewise
   std::string config_file;    // "": the user's own and the system's
 };
-
-// One word for any shell.
-std::string ShellWord(const std::string& word);
-
-// The command for a shell over there: says `greeting` and becomes the agent, by the path that this hvdrun has here, else
-// by PATH. Whatever start-up files print comes before the greeting.
-std::string RemoteAgentCommand(const std::string& executable, const std::string& job_id);
-// With its line break.
-std::string AgentGreeting(const std::string& job_id);
 
 // `accept_new_keys`: else as the configuration says.
 std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,

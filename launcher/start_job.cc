@@ -5,6 +5,7 @@
 
 #include "launcher/exec_size.h"
 #include "launcher/job_id.h"
+#include "launcher/spawn.h"
 
 namespace hvd {
 namespace {
@@ -55,6 +56,17 @@ StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   }
   start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
   return start;
+}
+
+std::string PathOfWorkers(const DriverOptions& options) {
+  std::string path = kDefaultPath;
+  for (const auto* entries :
+       {&options.environment, &options.settings.worker_environment, &options.given_environment}) {
+    for (const std::string& entry : *entries) {
+      if (entry.starts_with("PATH=")) path = entry.substr(5);
+    }
+  }
+  return path;
 }
 
 Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {

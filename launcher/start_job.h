@@ -2,6 +2,8 @@
 #ifndef HVD_LAUNCHER_START_JOB_H_
 #define HVD_LAUNCHER_START_JOB_H_
 
+#include <string>
+
 #include "launcher/driver.h"
 #include "launcher/messages.h"
 #include "launcher/worker_env.h"
@@ -12,6 +14,9 @@ namespace hvd {
 
 // The job's part on host `host` of the plan. Pure.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host);
+
+// PATH as the workers get it, and as their command is looked for. Pure.
+std::string PathOfWorkers(const DriverOptions& options);
 
 // A sentence when the kernel would not take the workers' arguments and variables.
 Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths);

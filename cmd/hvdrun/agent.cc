@@ -1,5 +1,6 @@
-// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and stdout. Adopting: an
-// agent that belongs to nobody; its listening socket is stdin.
+// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and stdout. Resuming and
+// clearing: visits to a host with such an agent. Adopting: an agent that belongs to nobody; its listening socket is stdin.
+// Examining: a child of the agent that says what its host has.
 #include "launcher/agent.h"
 
 #include <fcntl.h>
@@ -11,18 +12,21 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/adopt.h"
+#include "launcher/bundle.h"
+#include "launcher/examine_here.h"
 #include "launcher/fault.h"
 #include "launcher/job_id.h"
 #include "launcher/output.h"
 #include "launcher/spawn.h"
+#include "launcher/visit.h"
 #include "launcher/warden.h"
 #include "runtime/base/log.h"
 
 namespace hvd {
 namespace {
 
-std::optional<std::string> JobIdOf(const std::vector<std::string>& args) {
-  if (args.size() != 2 || args[0] != "--job" || !ParseJobId(args[1])) return std::nullopt;
+std::optional<std::string> JobIdAfter(const char* word, const std::vector<std::string>& args) {
+  if (args.size() != 2 || args[0] != word || !ParseJobId(args[1])) return std::nullopt;
   return args[1];
 }
 
@@ -75,11 +79,26 @@ int Adopt(const std::vector<std::string>& args) {
   return RunAdoptingAgent(std::move(*options), std::move(listener));
 }
 
+// What the script on another host looks at: version and build.
+int PrintBuild() {
+  Result<std::string> build = InstalledBuildId(OwnPath());
+  if (build.ok()) return PrintText(HVD_VERSION " " + *build + "\n");
+  WriteAll(STDERR_FILENO, "hvdrun agent: " + build.status().message() + "\n");
+  return 1;
+}
+
 }  // namespace
 
 int AgentVerb(const std::vector<std::string>& args) {
   if (!args.empty() && args[0] == "--adopt") return Adopt(args);
-  std::optional<std::string> job_id = JobIdOf(args);
+  if (args.size() == 3 && args[0] == "--examine") {
+    ExamineHere(args[1], args[2]);
+    return 0;
+  }
+  if (args.size() == 1 && args[0] == "--build") return PrintBuild();
+  if (std::optional<std::string> id = JobIdAfter("--resume", args)) return RunResume(*id);
+  if (std::optional<std::string> id = JobIdAfter("--clear", args)) return RunClear(*id);
+  std::optional<std::string> job_id = JobIdAfter("--job", args);
   if (!job_id) {
     WriteAll(STDERR_FILENO, "hvdrun agent: started by hvdrun itself, as: hvdrun agent --job ID\n");
     return kUsageError;

@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
+#include "discovery/ask_all.h"
 #include "discovery/fixed_hosts.h"
 #include "discovery/this_machine.h"
 #include "launcher/output.h"
@@ -13,6 +15,8 @@
 namespace hvd {
 namespace {
 
+// A name that is not resolved within it is taken for another machine's; its agent knows better (final_plan.h).
+constexpr Duration kNameLimit = std::chrono::seconds(5);
 constexpr size_t kMaxHostFile = size_t{16} << 20;
 
 Result<std::vector<HostSpec>> ReadHostFile(const std::string& path) {
@@ -50,10 +54,10 @@ Result<std::vector<HostSpec>> NamedHosts(const Settings& settings) {
   return specs;
 }
 
-// One for a host of which nothing is known, as mpirun counts.
+// 0: the agent on that host says what it has.
 uint32_t SlotsPerHost(const Settings& settings, bool remote) {
   if (settings.slots_per_host > 0) return static_cast<uint32_t>(settings.slots_per_host);
-  return remote ? 1 : DefaultSlots();
+  return remote ? 0 : DefaultSlots();
 }
 
 // "name:4"
@@ -82,8 +86,11 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
   }
   Result<std::vector<HostSpec>> specs = NamedHosts(settings);
   if (!specs.ok()) return specs.status();
-  FixedHosts source(*specs,
-                    {IsThisMachine, [&](bool remote) { return SlotsPerHost(settings, remote); }});
+  std::vector<std::string> names;
+  for (const HostSpec& spec : *specs) names.push_back(spec.name);
+  const std::set<std::string> own = NamesThat(names, IsThisMachine, kNameLimit);
+  FixedHosts source(*specs, {[&](const std::string& name) { return own.contains(name); },
+                             [&](bool remote) { return SlotsPerHost(settings, remote); }});
   Result<std::vector<HostSlots>> hosts = source.Hosts();
   if (!hosts.ok()) return hosts;
   if (played == 1) return hosts;

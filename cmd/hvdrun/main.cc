@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   std::string verb = args.empty() ? "" : args[0];
   std::vector<std::string> rest(args.begin() + (args.empty() ? 0 : 1), args.end());
   if (verb == "agent") return hvd::AgentVerb(rest);
+  if (verb == "doctor") return hvd::DoctorVerb(rest);
   if (verb == "ps") return hvd::PsVerb(rest);
   if (verb == "stop") return hvd::StopVerb(rest);
   return hvd::RunVerb(args);

@@ -14,6 +14,7 @@
 #include "launcher/driver.h"
 #include "launcher/env_file.h"
 #include "launcher/error_file.h"
+#include "launcher/final_plan.h"
 #include "launcher/job_id.h"
 #include "launcher/jobs_here.h"
 #include "launcher/output.h"
@@ -28,6 +29,34 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMaxSentence = 500;  // of a usage error, whatever it quotes
+
+// --env-file first, so that -x wins.
+Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
+  std::vector<std::string> entries;
+  if (!settings.env_file.empty()) {
+    Result<std::vector<GivenVariable>> in_file = ReadEnvFile(settings.env_file);
+    if (!in_file.ok()) return in_file.status();
+    for (const GivenVariable& variable : *in_file) entries.push_back(variable.entry());
+  }
+  Result<std::vector<GivenVariable>> passed =
+      ParsePassed(settings.pass_env, [](const char* name) { return GetEnv(name); });
+  if (!passed.ok()) return passed.status();
+  for (const GivenVariable& variable : *passed) entries.push_back(variable.entry());
+  return entries;
+}
+
+int PrintEnvironment(const DriverOptions& options) {
+  StartJob start = StartJobFor(options, 0);
+  std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
+  auto local_size = static_cast<uint32_t>(start.slots.size());
+  std::vector<uint32_t> shares = CoreShares(BindRanks(start.bind_to, cpus, local_size));
+  WorkerCores cores{static_cast<uint32_t>(cpus.size()), shares[0]};
+  ExplainedEnvironment environment =
+      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), cores);
+  return PrintText(PrintEnvText(environment));
+}
+
+}  // namespace
 
 std::string WorkingDirectory() {
   char path[PATH_MAX];
@@ -45,62 +74,23 @@ int UsageError(const Status& status) {
   return kUsageError;
 }
 
-// --env-file first, so that -x wins.
-Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
-  std::vector<std::string> entries;
-  if (!settings.env_file.empty()) {
-    Result<std::vector<GivenVariable>> in_file = ReadEnvFile(settings.env_file);
-    if (!in_file.ok()) return in_file.status();
-    for (const GivenVariable& variable : *in_file) entries.push_back(variable.entry());
-  }
-  Result<std::vector<GivenVariable>> passed =
-      ParsePassed(settings.pass_env, [](const char* name) { return GetEnv(name); });
-  if (!passed.ok()) return passed.status();
-  for (const GivenVariable& variable : *passed) entries.push_back(variable.entry());
-  return entries;
-}
-
-// The entries of the hosts that got a rank.
-std::vector<HostSlots> HostsOfPlan(const Plan& plan, const std::vector<HostSlots>& hosts) {
-  std::vector<HostSlots> used;
-  for (const std::string& name : plan.hosts) {
-    used.push_back(*std::find_if(hosts.begin(), hosts.end(),
-                                 [&](const HostSlots& h) { return h.host == name; }));
-  }
-  return used;
-}
-
-// What is said about the network between the hosts.
-Status ReadNetwork(DriverOptions& options) {
-  const Settings& settings = options.settings;
+Result<NetworkSettings> ReadNetwork(const Settings& settings) {
+  NetworkSettings network;
   Result<PortRange> ports = ParsePortRange(settings.port_range);
   if (!ports.ok()) return ports.status();
-  options.first_port = ports->first;
-  options.last_port = ports->last;
+  network.first_port = ports->first;
+  network.last_port = ports->last;
   Result<StageLimits> limits = StageLimits::Parse(settings.stage_timeouts);
   if (!limits.ok()) return limits.status();
-  options.stage_limits = *limits;
+  network.stage_limits = *limits;
   if (settings.stage_timeouts.find("hello=") == std::string::npos) {
-    options.stage_limits.at(HostStage::kHello) = std::chrono::duration_cast<Duration>(
+    network.stage_limits.at(HostStage::kHello) = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(settings.start_timeout_seconds));
   }
   std::istringstream names(settings.network_interfaces);
-  for (std::string name; std::getline(names, name, ',');) options.interfaces.push_back(name);
-  return Status::Ok();
+  for (std::string name; std::getline(names, name, ',');) network.interfaces.push_back(name);
+  return network;
 }
-
-int PrintEnvironment(const DriverOptions& options) {
-  StartJob start = StartJobFor(options, 0);
-  std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
-  auto local_size = static_cast<uint32_t>(start.slots.size());
-  std::vector<uint32_t> shares = CoreShares(BindRanks(start.bind_to, cpus, local_size));
-  WorkerCores cores{static_cast<uint32_t>(cpus.size()), shares[0]};
-  ExplainedEnvironment environment =
-      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), cores);
-  return PrintText(PrintEnvText(environment));
-}
-
-}  // namespace
 
 int PrintText(const std::string& text) {
   if (WriteAll(STDOUT_FILENO, text)) return 0;
@@ -124,23 +114,28 @@ int RunVerb(const std::vector<std::string>& args) {
   if (!prefix.ok()) return UsageError(prefix.status());
   Result<std::vector<HostSlots>> hosts = HostsOf(parsed->settings);
   if (!hosts.ok()) return UsageError(hosts.status());
-  Result<Plan> plan = MakePlan(*hosts, static_cast<uint32_t>(parsed->settings.num_proc));
-  if (!plan.ok()) return UsageError(plan.status());
+  Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(parsed->settings.num_proc));
+  if (!draft.ok()) return UsageError(draft.status());
 
   if (const std::string& path = parsed->settings.error_file; !path.empty()) {
     if (Status status = PrepareErrorFile(path); !status.ok()) return UsageError(status);
   }
 
   std::string job_id = MakeJobId();
-  DriverOptions options{job_id,          MakeJobKey(),  std::move(*plan),  parsed->settings,
+  DriverOptions options{job_id,          MakeJobKey(),  std::move(draft->plan), parsed->settings,
                         parsed->command, Environment(), WorkingDirectory()};
   Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
   if (!given.ok()) return UsageError(given.status());
   options.given_environment = std::move(*given);
   options.prefix = std::move(*prefix);
-  if (Status status = ReadNetwork(options); !status.ok()) return UsageError(status);
-  const std::vector<HostSlots> used = HostsOfPlan(options.plan, *hosts);
-  for (const HostSlots& host : used) options.hosts.push_back({host.remote, {}});
+  Result<NetworkSettings> network = ReadNetwork(options.settings);
+  if (!network.ok()) return UsageError(network.status());
+  options.stage_limits = network->stage_limits;
+  options.interfaces = network->interfaces;
+  options.first_port = network->first_port;
+  options.last_port = network->last_port;
+  options.named_hosts = std::move(draft->hosts);
+  for (const HostSlots& host : options.named_hosts) options.hosts.push_back({host.remote, {}});
   HeldPort master = HoldPort();
   options.master_port = master.port;
   if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
@@ -152,7 +147,7 @@ int RunVerb(const std::vector<std::string>& args) {
         PrepareOutputFiles(directory, options.plan.size(), options.settings.output_limit_bytes);
     if (!status.ok()) return UsageError(status);
   }
-  WayMaker ways = WaysTo(used, options.settings, job_id);
+  WayMaker ways = WaysTo(options.named_hosts, options.settings, job_id);
   int code = RunJob(std::move(options), ways);
   SweepCgroups();
   return code;

@@ -21,14 +21,33 @@ int PrintText(const std::string& text);
 // hvdrun [flags] command...: runs a job (the default).
 int RunVerb(const std::vector<std::string>& args);
 
-// hvdrun agent --job ID: one host's part of a job, spoken to on stdin and stdout. Started by hvdrun.
+// hvdrun agent --job ID: one host's part of a job, spoken to on stdin and stdout; --resume ID and --clear ID: visits to
+// it. Started by hvdrun.
 int AgentVerb(const std::vector<std::string>& args);
+
+// hvdrun doctor: examines hosts without a job.
+int DoctorVerb(const std::vector<std::string>& args);
 
 // hvdrun ps: lists the jobs of this user on this machine.
 int PsVerb(const std::vector<std::string>& args);
 
 // hvdrun stop JOB: ends one of them as Ctrl-C would.
 int StopVerb(const std::vector<std::string>& args);
+
+// Prints a usage error; the exit code.
+int UsageError(const Status& status);
+
+// Of this process (run.cc).
+std::string WorkingDirectory();
+std::vector<std::string> Environment();  // "NAME=value"
+
+// What the settings say about the network between the hosts (run.cc).
+struct NetworkSettings {
+  StageLimits stage_limits = StageLimits::Default();
+  std::vector<std::string> interfaces;     // empty: all
+  uint16_t first_port = 0, last_port = 0;  // both 0: any
+};
+Result<NetworkSettings> ReadNetwork(const Settings& settings);
 
 // The hosts that a run may use, in order (hosts.cc).
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings);

@@ -1,17 +1,23 @@
 // How each host of a run is reached: an agent on this machine, behind ssh, or behind --rsh-agent.
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 #include <memory>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
+#include "launcher/bundle_source.h"
 #include "launcher/command_channel.h"
 #include "launcher/job_id.h"
 #include "launcher/local_channel.h"
+#include "launcher/remote_script.h"
 #include "launcher/ssh/any_ssh_channel.h"
 #include "launcher/ssh_command.h"
+#include "launcher/visit.h"
+#include "runtime/base/log.h"
 
 namespace hvd {
 namespace {
@@ -24,6 +30,24 @@ SshHost SshHostOf(const HostSlots& host, const Settings& settings) {
           .user = host.user,
           .port = host.port != 0 ? host.port : static_cast<uint16_t>(settings.ssh_port),
           .identity_file = settings.ssh_identity_file};
+}
+
+// What hosts over there are asked for. Without a build id (hvdrun lies somewhere by itself) any build of the version will
+// do, and none can be sent.
+RemoteAgent RemoteAgentOf(const Settings& settings) {
+  RemoteAgent agent{.executable = OwnPath(), .version = HVD_VERSION};
+  utsname names{};
+  if (::uname(&names) == 0) agent.machine = names.machine;
+  Result<std::string> build = InstalledBuildId(agent.executable);
+  if (build.ok()) agent.build_id = *build;
+  if (!build.ok() && settings.bundle != "never")
+    LogWarning("hvdrun cannot be sent to other hosts: " + build.status().message());
+  if (!build.ok() || settings.bundle == "never") {
+    agent.bundle = BundleUse::kNever;
+  } else if (settings.bundle == "always") {
+    agent.bundle = BundleUse::kAlways;
+  }
+  return agent;
 }
 
 Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
@@ -57,40 +81,50 @@ WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
   auto family = std::make_shared<LocalFamily>();
   // Made with the first way by SSH; owned by the channels, which end before the io_context.
   auto known_hub = std::make_shared<std::weak_ptr<SshHub>>();
+  auto known_bundles = std::make_shared<std::weak_ptr<BundleSource>>();
+  const bool any_remote =
+      std::any_of(hosts.begin(), hosts.end(), [](const HostSlots& host) { return host.remote; });
+  const RemoteAgent wanted = any_remote ? RemoteAgentOf(settings) : RemoteAgent();
   return [=](asio::io_context& io, uint32_t number) -> HostWay {
     const HostSlots& host = hosts[number];
     std::string id = AgentJobId(job_id, number);
     if (!host.remote) {
       std::vector<std::string> agent = {kSelf, "agent", "--job", id};
-      return {std::make_unique<LocalChannel>(io, id, agent, family), ""};
+      return {std::make_unique<LocalChannel>(io, id, agent, family), "", nullptr, nullptr, ""};
     }
-    HostWay way{nullptr, AgentGreeting(id)};
-    std::string command = RemoteAgentCommand(OwnPath(), id);
-    if (!settings.rsh_agent.empty()) {
-      way.channel = std::make_unique<CommandChannel>(
-          io, RshAgentCommand(settings.rsh_agent, host.host, command),
-          [agent = settings.rsh_agent](const CommandEnd& end) {
-            return ReadRshAgentEnd(agent, end);
-          },
-          family);
-      return way;
-    }
-    const SshHost target = SshHostOf(host, settings);
-    const bool accept_new = settings.ssh_host_keys == "accept-new";
-    auto by_program = [=, &io](const SshHost&, const std::string&) {
-      return std::make_unique<CommandChannel>(
-          io, SshCommand(target, accept_new, command, kConnectSeconds),
-          [target](const CommandEnd& end) { return ReadSshEnd(target, end); }, family);
+    std::shared_ptr<BundleSource> bundles = known_bundles->lock();
+    if (bundles == nullptr)
+      *known_bundles = bundles = std::make_shared<BundleSource>(io, wanted.executable);
+    RemoteAgent agent = wanted;
+    agent.job_id = id;
+    auto run_there = [=, &io](const std::string& command) -> std::unique_ptr<HostChannel> {
+      if (!settings.rsh_agent.empty()) {
+        return std::make_unique<CommandChannel>(
+            io, RshAgentCommand(settings.rsh_agent, host.host, command),
+            [agent = settings.rsh_agent](const CommandEnd& end) {
+              return ReadRshAgentEnd(agent, end);
+            },
+            family);
+      }
+      const SshHost target = SshHostOf(host, settings);
+      const bool accept_new = settings.ssh_host_keys == "accept-new";
+      auto by_program = [=, &io](const SshHost&, const std::string&) {
+        return std::make_unique<CommandChannel>(
+            io, SshCommand(target, accept_new, command, kConnectSeconds),
+            [target](const CommandEnd& end) { return ReadSshEnd(target, end); }, family);
+      };
+      if (settings.ssh_client == "program") return by_program({}, "");
+      std::shared_ptr<SshHub> hub = known_hub->lock();
+      if (hub == nullptr) *known_hub = hub = std::make_shared<SshHub>(io, family);
+      return std::make_unique<AnySshChannel>(
+          hub, target, command,
+          accept_new ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured, by_program);
     };
-    if (settings.ssh_client == "program") {
-      way.channel = by_program({}, "");
-      return way;
-    }
-    std::shared_ptr<SshHub> hub = known_hub->lock();
-    if (hub == nullptr) *known_hub = hub = std::make_shared<SshHub>(io, family);
-    way.channel = std::make_unique<AnySshChannel>(
-        hub, target, command,
-        accept_new ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured, by_program);
+    HostWay way{run_there(RemoteAgentCommand(agent)), AgentGreeting(id), bundles, nullptr, ""};
+    way.visit = [=](Visit visit, const std::string& hvdrun) {
+      return run_there(VisitCommand(visit, hvdrun, id));
+    };
+    way.no_agent_words = NoAgentWords(id);
     return way;
   };
 }

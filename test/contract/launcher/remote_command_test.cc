@@ -1,13 +1,24 @@
-// What is typed on another host, given to a real shell.
+// What is typed on another host, given to real shells, and the bundle, given to a real tar.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
+#include "launcher/bundle.h"
+#include "launcher/remote_script.h"
 #include "launcher/ssh_command.h"
+#include "launcher/tar_archive.h"
 
 namespace hvd {
 namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string OutputOf(const std::string& command) {
   FILE* pipe = ::popen(command.c_str(), "r");
@@ -17,21 +28,122 @@ std::string OutputOf(const std::string& command) {
   return text;
 }
 
+class Folder {
+ public:
+  Folder() {
+    char path[] = "/tmp/hvd-remote-XXXXXX";
+    path_ = ::mkdtemp(path);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+  // Executable.
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    fs::create_directories(fs::path(Path(name)).parent_path());
+    std::ofstream(Path(name), std::ios::binary) << bytes;
+    fs::permissions(Path(name), fs::perms::owner_all);
+    return Path(name);
+  }
+
+ private:
+  std::string path_;
+};
+
+// Stands for a hvdrun of some build: it says which, and shows how it is called as the agent.
+std::string StandIn(const std::string& build) {
+  return "#!/bin/sh\ntest \"$2\" = --build && echo " + build + " && exit 0\necho \"$0 $*\"\n";
+}
+
 TEST(ShellWord, IsOneWordForAShellWhateverIsInIt) {
   for (const std::string word : {"plain", "two words", "it's", "$HOME `id` \\ \"", "a\nb", ""})
     EXPECT_EQ(OutputOf("printf %s " + ShellWord(word)), word);
 }
 
-TEST(RemoteAgentCommand, GreetsAndBecomesTheProgramAtOurPath) {
-  // "echo" stands for hvdrun: it shows its arguments.
-  EXPECT_EQ(OutputOf(RemoteAgentCommand("/bin/echo", "0123")),
-            AgentGreeting("0123") + "agent --job 0123\n");
+TEST(RemoteAgentCommand, GreetsAndBecomesTheProgramAtOurPathInEveryLoginShell) {
+  Folder folder;
+  const std::string program = folder.Write("it's here/hvdrun", StandIn("1.0 beef"));
+  RemoteAgent agent{program, "0123", "1.0", "beef", "here"};
+  int shells = 0;
+  for (const char* shell : {"sh", "bash", "dash", "zsh", "fish", "csh", "tcsh", "mksh", "ksh"}) {
+    if (OutputOf(std::string("command -v ") + shell).empty()) continue;
+    EXPECT_EQ(OutputOf(std::string(shell) + " -c " + ShellWord(RemoteAgentCommand(agent))),
+              AgentGreeting("0123") + program + " agent --job 0123\n")
+        << shell;
+    ++shells;
+  }
+  EXPECT_GE(shells, 2);
 }
 
-TEST(RemoteAgentCommand, SaysWhereItHasLooked) {
-  EXPECT_EQ(OutputOf("PATH=/bin:/usr/bin; (" + RemoteAgentCommand("/no/such/hvdrun", "1") +
-                     ") 2>&1; echo $?"),
-            "hvdrun is neither at /no/such/hvdrun nor on PATH\n127\n");
+TEST(RemoteAgentCommand, TakesThePathWhatIsOnPathOrWhatIsInTheCache) {
+  Folder folder;
+  RemoteAgent agent{folder.Path("none"), "7", "1.0", "beef", "here"};
+  folder.Write("path/hvdrun", StandIn("1.0 beef"));
+  folder.Write("cache/hvdrun/beef/bin/hvdrun", StandIn("1.0 beef"));
+  auto output = [&](const std::string& path) {
+    return OutputOf("PATH=" + path + "/bin:/usr/bin XDG_CACHE_HOME=" + folder.Path("cache") + " " +
+                    RemoteAgentCommand(agent).substr(sizeof "exec"));
+  };
+  EXPECT_THAT(output(folder.Path("path:")), HasSubstr(folder.Path("path/hvdrun agent")));
+  EXPECT_THAT(output(""), HasSubstr(folder.Path("cache/hvdrun/beef/bin/hvdrun agent")));
+  EXPECT_TRUE(fs::exists(folder.Path("cache/hvdrun/beef/used")));
+  fs::permissions(folder.Path("cache/hvdrun"), fs::perms::all);
+  EXPECT_THAT(output(""), HasSubstr("cannot hvdrun is neither at"))
+      << "anybody may have put it there";
+}
+
+TEST(RemoteAgentCommand, SaysWhereItHasLookedAndWhatIsThere) {
+  Folder folder;
+  RemoteAgent agent{"/no/such/hvdrun", "1", "1.0", "beef", "here", BundleUse::kNever};
+  auto output = [&] {
+    return OutputOf("PATH=" + folder.Path("path") + ":/bin:/usr/bin " +
+                    RemoteAgentCommand(agent).substr(sizeof "exec"));
+  };
+  EXPECT_THAT(output(), StartsWith("hvdrun-agent 1 cannot hvdrun is neither at /no/such/hvdrun nor "
+                                   "on PATH; install hvdrun 1.0 there"));
+  folder.Write("path/hvdrun", "#!/bin/sh\necho \"0.9 *\"\n");
+  EXPECT_THAT(output(), HasSubstr("it has hvdrun 0.9 * (" + folder.Path("path/hvdrun") +
+                                  ") and this is hvdrun 1.0;"));
+  folder.Write("path/hvdrun", StandIn("1.0 other"));
+  EXPECT_THAT(output(), StartsWith(AgentGreeting("1"))) << "the version will do";
+}
+
+TEST(TarArchive, IsReadByTheSystemsTar) {
+  Folder folder;
+  const std::string deep = "some/" + std::string(60, 'd') + "/" + std::string(60, 'e') + "/file";
+  TarArchive archive;
+  ASSERT_TRUE(archive.Add("bin/program", 0755, "one").ok());
+  ASSERT_TRUE(archive.Add(deep, 0644, std::string(1000, 'x')).ok());
+  ASSERT_TRUE(archive.Add("empty", 0644, "").ok());
+  folder.Write("a.tar", archive.Take());
+  EXPECT_EQ(OutputOf("cd " + folder.Path("") + " && tar -xf a.tar 2>&1"), "");
+  EXPECT_EQ(OutputOf("cat " + folder.Path("bin/program")), "one");
+  EXPECT_EQ(fs::file_size(folder.Path(deep)), 1000u);
+  EXPECT_EQ(fs::file_size(folder.Path("empty")), 0u);
+  EXPECT_TRUE((fs::status(folder.Path("bin/program")).permissions() & fs::perms::owner_exec) !=
+              fs::perms::none);
+}
+
+TEST(Bundle, IsTheSameBuildWhereverItIsUnpacked) {
+  Folder folder;
+  Result<std::string> build = InstalledBuildId(HVDRUN_PATH);
+  ASSERT_TRUE(build.ok()) << build.status().message();
+  Result<Bundle> bundle = MakeBundle(HVDRUN_PATH, Packing::kGzip);
+  ASSERT_TRUE(bundle.ok()) << bundle.status().message();
+  folder.Write("b", bundle->bytes);
+  EXPECT_THAT(OutputOf("sha256sum " + folder.Path("b")), StartsWith(bundle->sha256 + " "));
+  EXPECT_EQ(OutputOf("cd " + folder.Path("") + " && gzip -dc b | tar -xf - 2>&1"), "");
+  Result<std::string> there = InstalledBuildId(folder.Path("bin/hvdrun"));
+  ASSERT_TRUE(there.ok()) << there.status().message();
+  EXPECT_EQ(*there, *build);
+  EXPECT_EQ(OutputOf(folder.Path("bin/hvdrun") + " agent --build"),
+            HVD_VERSION " " + *build + "\n");
+  EXPECT_LT(fs::file_size(folder.Path("bin/hvdrun")), fs::file_size(HVDRUN_PATH));
+
+  std::ofstream(folder.Path("lib/hvdrun/python/horovod/__init__.py"), std::ios::app) << "#";
+  EXPECT_NE(*InstalledBuildId(folder.Path("bin/hvdrun")), *build) << "one byte more";
+  fs::resize_file(folder.Path("lib/libhvd.so"), 100000);
+  EXPECT_THAT(InstalledBuildId(folder.Path("bin/hvdrun")).status().message(), HasSubstr("cut off"));
+  fs::remove_all(folder.Path("lib"));
+  EXPECT_FALSE(InstalledBuildId(folder.Path("bin/hvdrun")).ok());
 }
 
 }  // namespace

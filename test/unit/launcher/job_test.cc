@@ -1,6 +1,7 @@
 // The life of a job, told as scripts: what happens, and what the machine says to do about it.
 #include "launcher/job.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -15,6 +16,8 @@ using std::chrono::seconds;
 
 std::string Text(const JobAction& action) {
   struct Namer {
+    std::string operator()(const UsePlan&) { return "plan"; }
+    std::string operator()(const DismissHost& a) { return "dismiss " + std::to_string(a.host); }
     std::string operator()(const ProveAddresses&) { return "prove"; }
     std::string operator()(const StartWorkers&) { return "start"; }
     std::string operator()(const CutHost& a) { return "cut " + std::to_string(a.host); }
@@ -25,6 +28,7 @@ std::string Text(const JobAction& action) {
     std::string operator()(const CutChannels&) { return "cut"; }
     std::string operator()(const EndRun&) { return "end"; }
     std::string operator()(const TellUser& a) { return a.sentence; }
+    std::string operator()(const RelayWays& a) { return "relay " + std::to_string(a.ways.size()); }
   };
   return std::visit(Namer{}, action);
 }
@@ -115,6 +119,130 @@ TEST(Job, HostsProveTheirAddressesOnceAllAreThere) {
   EXPECT_EQ(job.On(AgentIsReady{1}), "prove");
   EXPECT_EQ(job.On(HostProven{1}), "");
   EXPECT_EQ(job.On(HostProven{0}), "start");
+}
+
+RelayMeasured Speed(uint32_t to, uint64_t bytes) {
+  return {to, bytes, 1'000'000'000, 2'000'000, ""};
+}
+
+TEST(Job, P44_HostsThatDoNotReachEachOtherAreRelayedAndMeasuredBeforeWorkersStart) {
+  Script job(3, 3);
+  job.state.options.prove_addresses = true;
+  job.On(Begun{});
+  for (uint32_t host = 0; host < 3; ++host) job.On(AgentIsReady{host});
+  EXPECT_EQ(job.On(HostProven{0, "", {{0, 1, "it cannot reach h1 (x)", {}, false}}}), "");
+  EXPECT_EQ(job.On(HostProven{2}), "");
+  EXPECT_EQ(job.On(HostProven{1, "", {{1, 0, "it cannot reach h0 (y)", {}, false}}}), "relay 2");
+  EXPECT_EQ(job.On(WayMeasured{0, 1, Speed(1, 30'000'000)}), "");
+  std::string said = job.On(WayMeasured{1, 0, Speed(0, 20'000'000)});
+  EXPECT_TRUE(said.starts_with("hosts h0 and h1 do not reach each other. ")) << said;
+  EXPECT_NE(said.find("at 50 MB/s in all (measured; 2.0 ms there and back)"), said.npos) << said;
+  EXPECT_TRUE(said.ends_with(", start")) << said;
+}
+
+TEST(Job, P44_AWayThatIsNotRelayedEndsTheJobWithAReasonForEachHost) {
+  Script job(2, 2);
+  job.state.options.prove_addresses = true;
+  job.state.options.relay = false;
+  job.On(Begun{});
+  for (uint32_t host = 0; host < 2; ++host) job.On(AgentIsReady{host});
+  job.On(HostProven{0, "", {{0, 1, "it cannot reach h1 (x)", {}, false}}});
+  EXPECT_EQ(job.On(HostProven{1}), "finish, cut 0");
+  EXPECT_NE(job.state.failure->reason.find("h0: looking for an address"), std::string::npos);
+  EXPECT_NE(job.state.failure->reason.find("--relay never"), std::string::npos);
+}
+
+TEST(Job, P44_ARelayThatCarriesNothingEndsTheJob) {
+  Script job(2, 2);
+  job.state.options.prove_addresses = true;
+  job.On(Begun{});
+  for (uint32_t host = 0; host < 2; ++host) job.On(AgentIsReady{host});
+  job.On(HostProven{0, "", {{0, 1, "why", {}, false}}});
+  EXPECT_EQ(job.On(HostProven{1}), "relay 1");
+  EXPECT_EQ(job.On(WayMeasured{0, 1, {1, 0, 0, 0, "nothing came through it in 10 s"}}),
+            "finish, cut 0");
+  EXPECT_NE(job.state.failure->reason.find("nothing came through it"), std::string::npos);
+}
+
+TEST(Job, AHostThatCannotLookForOthersFailsWhateverTheOthersDoNotReach) {
+  Script job(2, 2);
+  job.state.options.prove_addresses = true;
+  job.On(Begun{});
+  for (uint32_t host = 0; host < 2; ++host) job.On(AgentIsReady{host});
+  EXPECT_EQ(job.On(HostProven{0, "there is no network interface 'ib7'", {}}), "");
+  EXPECT_EQ(job.On(HostProven{1, "", {{1, 0, "it has not said where it listens", {}, false}}}),
+            "finish, cut 0");
+  EXPECT_NE(job.state.failure->reason.find("ib7"), std::string::npos);
+}
+
+// A job whose plan is final once the agents are there: `np` ranks on hosts of which nothing is known.
+JobState Draft(uint32_t np, uint32_t hosts) {
+  std::vector<HostSlots> named;
+  for (uint32_t h = 0; h < hosts; ++h) {
+    named.push_back(
+        {.host = "h" + std::to_string(h), .slots = 1, .remote = true, .slots_told = false});
+  }
+  return JobState(DraftPlan(named, np)->plan, {}, named);
+}
+
+TEST(Job, ThePlanIsFinalOnceAllAgentsAreThere) {
+  Script job(1);
+  job.state = Draft(4, 3);
+  job.state.options.prove_addresses = true;
+  job.On(Begun{});
+  EXPECT_EQ(job.On(AgentIsReady{0, {"x", 2}}), "");
+  EXPECT_EQ(job.On(AgentIsReady{2, {"x", 2}}), "");
+  EXPECT_EQ(job.On(AgentIsReady{1, {"y", 2}}),
+            "plan, h2 is the host h0 under another name: one host with 2 slots, dismiss 2, prove");
+  EXPECT_EQ(job.On(AgentIsReady{1, {"z", 9}}), "") << "said once";
+  EXPECT_EQ(job.On(AgentLost{2, "the connection ended"}), "") << "nobody needs it";
+  EXPECT_EQ(job.On(HostProven{0}), "");
+  EXPECT_EQ(job.On(HostProven{1}), "start");
+  for (uint32_t r = 0; r < 4; ++r) job.On(WorkerStarted{r, Script::Pid(r)});
+  for (uint32_t r = 0; r < 3; ++r) job.Exit(r, 0);
+  EXPECT_EQ(job.Exit(3, 0), "finish");
+  EXPECT_EQ(job.On(AgentFinished{0}), "");
+  EXPECT_EQ(job.On(AgentFinished{1}), "end");
+}
+
+TEST(Job, ADismissedHostThatStaysIsCut) {
+  Script job(1);
+  job.state = Draft(2, 2);
+  job.On(Begun{});
+  job.On(AgentIsReady{1, {"y", 1}});
+  EXPECT_THAT(job.On(AgentIsReady{0, {"x", 2}}), testing::EndsWith("dismiss 1, start"));
+  for (uint32_t r = 0; r < 2; ++r) job.On(WorkerStarted{r, Script::Pid(r)});
+  ASSERT_TRUE(job.state.NextTick());
+  EXPECT_EQ(job.After(job.state.options.finish_limit), "cut 1");
+  job.Exit(0, 0);
+  EXPECT_EQ(job.Exit(1, 0), "finish");
+  EXPECT_EQ(job.On(AgentFinished{0}), "") << "nothing is left behind there, either";
+  EXPECT_EQ(job.On(AgentLost{1, "killed"}), "end");
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Job, TooFewSlotsEndItBeforeAnythingStarts) {
+  Script job(1);
+  job.state = Draft(4, 2);
+  job.On(Begun{});
+  job.On(AgentIsReady{0, {"x", 2}});
+  EXPECT_EQ(job.On(AgentIsReady{1, {"y", 1}}), "finish");
+  EXPECT_EQ(ExitCode(job.state), 2);
+  EXPECT_EQ(job.state.failure->reason,
+            "4 processes were asked for, but the hosts have 3 slots; try -np 3 or list more slots. "
+            "Nothing was started.\n");
+}
+
+TEST(Job, ACommandThatSomeHostLacksEndsItBeforeAnythingStarts) {
+  Script job(2, 2);
+  AgentFacts here, there;
+  here.command = {.program = "python", .directory = "/", .found = "/bin/python"};
+  there.command = {.program = "python", .directory = "/", .error = ENOENT};
+  job.On(Begun{});
+  job.On(AgentIsReady{0, here});
+  EXPECT_EQ(job.On(AgentIsReady{1, there}), "finish");
+  EXPECT_EQ(ExitCode(job.state), 127);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kCommand);
 }
 
 TEST(Job, OneFailedHostIsReportedTogetherWithAllOthers) {
@@ -342,6 +470,27 @@ TEST(Job, LastOutputThatNobodyReadsCanBeInterrupted) {
   EXPECT_EQ(job.On(Interrupted{SIGINT}), "cut");
   EXPECT_EQ(job.On(AgentLost{0, "cut"}), "end");
   EXPECT_EQ(ExitCode(job.state), 0) << "the workers did well";
+}
+
+TEST(Job, AHostThatGoesIsTheCauseThoughItsPeersSaidSoFirst) {
+  Script job(2, 2);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_EQ(job.Exit(0, 3), "") << "it lost its peer, and says so within the grace";
+  job.On(AgentLost{1, "the connection ended"});
+  ASSERT_TRUE(job.state.failure);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kHost);
+  EXPECT_EQ(job.state.failure->host, 1U);
+}
+
+TEST(Job, AHostThatGoesAfterItsOwnRankFailedIsNotTheCause) {
+  Script job(4, 2);
+  job.StartAll();
+  job.JoinAll();
+  job.Exit(2, 3);
+  job.On(AgentLost{1, "the connection ended"});
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
+  EXPECT_EQ(FirstFailedRank(job.state), 2U);
 }
 
 TEST(Job, ALostAgentEndsTheJobOnTheOtherHosts) {

@@ -29,22 +29,64 @@ StartJob Start() {
   return start;
 }
 
-const std::vector<ToAgent> kToAgent = {
-    Start(),     BeginEpoch{3},        BreakEpoch{3, "why"}, SignalWorkers{15},
-    FinishJob{}, WorkerInput{"typed"}, KeyValue{3, "k", "v"}};
-const std::vector<ToDriver> kToDriver = {AgentReady{1, 2, "means"},
-                                         WorkerStarted{1, 77},
-                                         WorkerNotStarted{1, 2, "no"},
-                                         RankJoined{1},
-                                         RankLeft{1, 3, 99},
-                                         RankLost{1, 77, 3, 99, "died"},
-                                         WorkerExited{1, 77, {true, 9}, 99, "last"},
-                                         WorkerOutput{1, OutputStream::kStderr, "bytes"},
-                                         InputTaken{5},
-                                         AgentNote{"how"},
-                                         AgentGone{},
-                                         PutKey{3, "k", "v"},
-                                         WantKey{3, "k"}};
+// One statement each: as one list, g++ 12 takes all the memory of a machine to compile them.
+std::vector<ToAgent> OneOfEachToAgent() {
+  std::vector<ToAgent> all;
+  all.emplace_back(Start());
+  all.emplace_back(BeginEpoch{3});
+  all.emplace_back(BreakEpoch{3, "why"});
+  all.emplace_back(SignalWorkers{15});
+  all.emplace_back(FinishJob{});
+  all.emplace_back(WorkerInput{"typed"});
+  all.emplace_back(KeyValue{3, "k", "v"});
+  all.emplace_back(ProveReach{"key", 1, {0, 2}, {"a", "c"}, {"eth0"}, 7000, 7009});
+  all.emplace_back(LookAtCommand{"python", "/bin", "/"});
+  all.emplace_back(TreeDown{{{1, 4, "inner"}, {2, 3, ""}}});
+  all.emplace_back(SayAgain{});
+  all.emplace_back(AskTime{1});
+  all.emplace_back(ExamineHost{"/d", "python3", {"A=1"}, 25'000, 5'000});
+  all.emplace_back(OpenProbe{"key", 1, {0}, {"h"}, {"eth0"}, 7000, 7001});
+  all.emplace_back(MeasurePair{1, 2, 1});
+  all.emplace_back(UseRelay{1, {2, 3}});
+  all.emplace_back(RelayOpen{5, 1, 2});
+  all.emplace_back(RelayData{5, "bytes"});
+  all.emplace_back(RelayClose{5});
+  all.emplace_back(RelayCredit{5, 9});
+  return all;
+}
+const std::vector<ToAgent> kToAgent = OneOfEachToAgent();
+std::vector<ToDriver> OneOfEachToDriver() {
+  std::vector<ToDriver> all;
+  all.emplace_back(AgentReady{1, 2, "means", "0.1", 7, "boot", 8});
+  all.emplace_back(WorkerStarted{1, 77});
+  all.emplace_back(WorkerNotStarted{1, 2, "no"});
+  all.emplace_back(RankJoined{1});
+  all.emplace_back(RankLeft{1, 3, 99});
+  all.emplace_back(RankLost{1, 77, 3, 99, "died"});
+  all.emplace_back(WorkerExited{1, 77, {true, 9}, 99, "last"});
+  all.emplace_back(WorkerOutput{1, OutputStream::kStderr, "bytes"});
+  all.emplace_back(InputTaken{5});
+  all.emplace_back(AgentNote{"how"});
+  all.emplace_back(AgentGone{});
+  all.emplace_back(PutKey{3, "k", "v"});
+  all.emplace_back(WantKey{3, "k"});
+  all.emplace_back(ReachProven{"no", {"::1", ""}, "record", {"", "why"}});
+  all.emplace_back(CommandSeen{{"python", "/", "/bin/python", "/bin/python3.11", "3.11", 2, 13}});
+  all.emplace_back(TreeUp{{{1, "inner"}, {2, ""}}});
+  all.emplace_back(TreeCut{"why"});
+  all.emplace_back(RanksJoined{{{0, 8}}});
+  all.emplace_back(AgentPath{"/bin/hvdrun"});
+  all.emplace_back(TimeTold{1, 2});
+  all.emplace_back(HostExam{{"cores=2"}});
+  all.emplace_back(PairMeasured{1, 2, "no", "::1", 3, 4});
+  all.emplace_back(RelayMeasured{1, 2, 3, 4, "no"});
+  all.emplace_back(RelayOpen{5, 1, 2});
+  all.emplace_back(RelayData{5, "bytes"});
+  all.emplace_back(RelayClose{5});
+  all.emplace_back(RelayCredit{5, 9});
+  return all;
+}
+const std::vector<ToDriver> kToDriver = OneOfEachToDriver();
 
 TEST(Messages, OutputHasAShortWay) {
   std::string message = EncodeToDriver(WorkerOutput{7, OutputStream::kStderr, "held and bytes"});

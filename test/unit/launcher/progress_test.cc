@@ -33,6 +33,21 @@ TEST(Progress, ASlowOneCountsAndIsWiped) {
   EXPECT_EQ(progress.Wipe(), "");
 }
 
+TEST(Progress, HostsThatGetReadyComeFirst) {
+  Progress progress(2, kStart, /*hosts=*/true);
+  EXPECT_EQ(progress.due(), kStart + Progress::kQuietHosts);
+  EXPECT_EQ(progress.Show(kStart + Progress::kQuiet, "8 connecting"), "");
+  TimePoint now = *progress.due();
+  EXPECT_EQ(progress.Show(now, "2 ready, 6 connecting"),
+            "\r\x1b[Khvdrun: hosts: 2 ready, 6 connecting");
+  EXPECT_FALSE(progress.due()) << "nothing new";
+  progress.HostsChanged();
+  EXPECT_EQ(progress.due(), now + Progress::kBetween);
+  progress.HostsReady();
+  EXPECT_EQ(progress.Show(now + Progress::kBetween),
+            "\r\x1b[Khvdrun: starting: workers started 0/2, in init 0/2");
+}
+
 TEST(Progress, ManyMissingRanksStayOneLine) {
   Progress progress(1000, kStart);
   progress.RankJoined(999);

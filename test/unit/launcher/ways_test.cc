@@ -8,6 +8,7 @@
 #include "launcher/host_stages.h"
 #include "launcher/preamble.h"
 #include "launcher/reach_proof.h"
+#include "launcher/remote_script.h"
 #include "launcher/ssh_command.h"
 
 namespace hvd {
@@ -25,7 +26,7 @@ TEST(SshCommand, HasTheNameBehindAllOptions) {
               ElementsAre("--", "h", "words"));
   std::set<std::string> all(command.begin(), command.end());
   for (const char* word : {"BatchMode=yes", "ConnectTimeout=7", "StrictHostKeyChecking=accept-new",
-                           "-l", "bob", "-p", "22"})
+                           "RemoteCommand=none", "-l", "bob", "-p", "22"})
     EXPECT_TRUE(all.contains(word)) << word;
 }
 
@@ -68,9 +69,9 @@ TEST(ReadSshEnd, TellsTheAgentsOwnEnd) {
   EXPECT_EQ(ReadSshEnd(host, Ended(137, "", true)).reason, "the agent was ended by signal 9");
   EXPECT_THAT(ReadSshEnd(host, Ended(255, "Connection reset", true)).reason,
               HasSubstr("the connection was lost: Connection reset"));
-  ChannelEnd missing = ReadSshEnd(host, Ended(127, "hvdrun is neither at /x nor on PATH\n"));
+  ChannelEnd missing = ReadSshEnd(host, Ended(127, "sh: not found\n"));
   EXPECT_EQ(missing.stage, ChannelStage::kExec);
-  EXPECT_THAT(missing.reason, HasSubstr("install hvdrun there"));
+  EXPECT_THAT(missing.reason, HasSubstr("exit code 127: sh: not found"));
 }
 
 TEST(Preamble, EndsWithTheGreetingWhereverItIsCut) {
@@ -99,6 +100,22 @@ TEST(Preamble, KeepsTheLastLineForAMessageAndHasABound) {
   EXPECT_TRUE(Preamble("").over()) << "an agent on this machine has none";
 }
 
+TEST(Preamble, TellsTheWordsOfTheScriptFromChatter) {
+  const std::string bytes = "Hi\nhvdrun-agent 8 wants tar\n... hvdrun-agent 7 wants gzip\nMore\n";
+  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+    Preamble preamble(AgentGreeting("7"));
+    std::vector<std::string> heard;
+    for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
+      EXPECT_FALSE(preamble.Take(part));
+      while (std::optional<std::string> words = preamble.TakeWords()) heard.push_back(*words);
+    }
+    EXPECT_THAT(heard, ElementsAre("wants gzip")) << cut << ": the other one is of another job";
+    EXPECT_EQ(preamble.said(), "More");
+    EXPECT_EQ(preamble.Take("hvdrun-agent 7\nrest"), "rest");
+    EXPECT_FALSE(preamble.TakeWords());
+  }
+}
+
 TEST(StageLimits, AreReadByName) {
   Result<StageLimits> limits = StageLimits::Parse("connect=20,login=60");
   ASSERT_TRUE(limits.ok());
@@ -124,6 +141,23 @@ TEST(HostStages, CountsAndNamesWhoIsSlow) {
   stages.Expire(now);
   EXPECT_EQ(stages.stage(2), HostStage::kFailed) << "a name has 10 s";
   EXPECT_EQ(stages.stage(1), HostStage::kLogin) << "a login has 20 s";
+}
+
+TEST(HostStages, AHostThatIsSentSomethingHasTimeAsLongAsItMoves) {
+  HostStages stages(1, StageLimits::Default());
+  TimePoint now{};
+  stages.Begin(now);
+  for (int i = 0; i < 300; ++i, now += seconds(1)) {
+    stages.Enter(0, HostStage::kBundle, now);
+    stages.Expire(now);
+    ASSERT_EQ(stages.stage(0), HostStage::kBundle);
+    EXPECT_EQ(stages.TakeSlow({"a"}, now), i == 1 ? "hvdrun is being sent to a" : "");
+  }
+  stages.Expire(now + seconds(58));
+  EXPECT_EQ(stages.stage(0), HostStage::kBundle);
+  stages.Expire(now + seconds(59));
+  EXPECT_EQ(stages.stage(0), HostStage::kFailed);
+  EXPECT_THAT(stages.Report({"a"}), HasSubstr("--stage-timeouts bundle=N"));
 }
 
 TEST(HostNames, AreCutWhenThereAreMany) {

@@ -1,0 +1,57 @@
+// hvdrun doctor: the way of a run to all hosts, without a job; examines them and each pair of them.
+#include "launcher/doctor/doctor.h"
+
+#include <unistd.h>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/command_line.h"
+#include "launcher/doctor/host_facts.h"
+#include "launcher/job_id.h"
+#include "launcher/jobs_here.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/env.h"
+#include "runtime/base/log.h"
+
+namespace hvd {
+
+int DoctorVerb(const std::vector<std::string>& args) {
+  Result<ParsedCommandLine> parsed = ParseCommandLine(
+      args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kDoctor);
+  if (!parsed.ok()) return UsageError(parsed.status());
+  if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
+  if (parsed->action != Action::kRun) return PrintText(parsed->text);
+  Settings& settings = parsed->settings;
+  SetLog(ParseLogLevel(settings.log_level, LogLevel::kWarning), "hvdrun doctor");
+  for (const std::string& warning : parsed->warnings) LogWarning(warning);
+  if (Status status = CheckNoHostInCommand(settings, parsed->command); !status.ok())
+    return UsageError(status);
+  if (settings.num_proc < 1) settings.num_proc = settings.hosts_per_machine;
+  Result<std::vector<HostSlots>> hosts = HostsOf(settings);
+  if (!hosts.ok()) return UsageError(hosts.status());
+  Result<NetworkSettings> network = ReadNetwork(settings);
+  if (!network.ok()) return UsageError(network.status());
+
+  DoctorOptions options;
+  options.job_id = MakeJobId();
+  options.heartbeat_timeout_seconds = static_cast<int>(settings.heartbeat_timeout_seconds);
+  options.json = settings.json;
+  ExaminationOptions& examination = options.examination;
+  for (const HostSlots& host : *hosts) examination.hosts.push_back({host.host, host.remote});
+  examination.stage_limits = network->stage_limits;
+  examination.version = HVD_VERSION;
+  examination.job_key = MakeJobKey();
+  examination.interfaces = network->interfaces;
+  examination.first_port = network->first_port;
+  examination.last_port = network->last_port;
+  examination.directory = WorkingDirectory();
+  examination.interpreter = InterpreterOf(parsed->command);
+  examination.environment = Environment();
+  examination.silence_limit_ms = static_cast<int64_t>(settings.heartbeat_timeout_seconds * 1e3);
+  examination.wall_minus_steady_ns = WallNanoseconds() - SteadyNow().time_since_epoch().count();
+  WayMaker ways = WaysTo(*hosts, settings, options.job_id);
+  int code = RunDoctor(std::move(options), ways);
+  SweepCgroups();
+  return code;
+}
+
+}  // namespace hvd

@@ -1,0 +1,19 @@
+// The doctor's report for programs: one JSON object with everything. docs/doctor.md has its keys. Pure.
+#ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_JSON_H_
+#define HVD_LAUNCHER_DOCTOR_DOCTOR_JSON_H_
+
+#include <string>
+#include <vector>
+
+#include "launcher/doctor/doctor_report.h"
+#include "launcher/doctor/findings.h"
+
+namespace hvd {
+
+// What was not found out is null or left out of its object, never a guess. Ends with a line break.
+std::string DoctorJson(const DoctorReport& report, const std::vector<Finding>& findings,
+                       int exit_code);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DOCTOR_DOCTOR_JSON_H_

@@ -1,0 +1,19 @@
+// The doctor's report for people: hosts, what they have (equal values once), pairs, findings. Reads well for two hosts and
+// for many. Pure.
+#ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_TABLE_H_
+#define HVD_LAUNCHER_DOCTOR_DOCTOR_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "launcher/doctor/doctor_report.h"
+#include "launcher/doctor/findings.h"
+
+namespace hvd {
+
+// Ends with a line break; the last line says how it stands.
+std::string DoctorTable(const DoctorReport& report, const std::vector<Finding>& findings);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DOCTOR_DOCTOR_TABLE_H_

@@ -1,0 +1,140 @@
+// Examination: what hvdrun doctor asks whom, and when: the stages of a run up to the proof, on all hosts at once, then the
+// clock and what each host has, then each pair of hosts, in rounds. A host that fails keeps nobody waiting: every
+// question has a deadline. Pure: what agents say and the time come in, messages for agents and a report go out.
+#ifndef HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
+#define HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/doctor/doctor_report.h"
+#include "launcher/doctor/pair_rounds.h"
+#include "launcher/host_stages.h"
+#include "launcher/key_values.h"
+#include "launcher/messages.h"
+
+namespace hvd {
+
+struct ExaminationHost {
+  std::string name;
+  bool remote = false;
+};
+
+struct ExaminationOptions {
+  std::vector<ExaminationHost> hosts;
+  StageLimits stage_limits = StageLimits::Default();
+  std::string version;                     // that every agent must have
+  std::string job_key;                     // for what hosts say to each other
+  std::vector<std::string> interfaces;     // empty: all
+  uint16_t first_port = 0, last_port = 0;  // both 0: any
+  std::string directory, interpreter;
+  std::vector<std::string> environment;  // "NAME=value"
+  int64_t silence_limit_ms = 0;          // for remote agents
+  int64_t wall_minus_steady_ns = 0;      // our clock since 1970 minus the one that is passed in
+};
+
+// What is to be done with a host.
+struct TellHost {
+  uint32_t host = 0;
+  ToAgent message;
+};
+struct EndHost {  // by force
+  uint32_t host = 0;
+};
+using ExaminationAction = std::variant<TellHost, EndHost>;
+
+class Examination {
+ public:
+  static constexpr Duration kExamLimit = std::chrono::seconds(25);   // for what a host has
+  static constexpr Duration kFinishLimit = std::chrono::seconds(3);  // for agents to say goodbye
+
+  explicit Examination(ExaminationOptions options);
+
+  void Begin(TimePoint now);
+  void Entered(uint32_t host, HostStage stage, TimePoint now);
+  void Hear(uint32_t host, const ToDriver& message, TimePoint now);
+  // `reason` as in HostLineObserver.
+  void Ended(uint32_t host, const std::string& reason, TimePoint now);
+  // At NextTick(), or whenever.
+  void Tick(TimePoint now);
+  // Ctrl-C: what is known now is the report. The second time, agents are not waited for.
+  void Stop(TimePoint now);
+
+  std::vector<ExaminationAction> TakeActions();
+  std::optional<TimePoint> NextTick() const;
+  // Nothing of it is left on any host.
+  bool over() const { return phase_ == Phase::kOver; }
+  const DoctorReport& report() const { return report_; }
+  // What is being waited for, in words, for people who wait; empty: nothing.
+  std::string Progress() const;
+  // Hosts that have been slow since the last call, in words; empty: none.
+  std::string TakeSlow(TimePoint now);
+
+ private:
+  enum class Phase : uint8_t { kReaching, kProving, kExamining, kMeasuring, kFinishing, kOver };
+  struct Host {
+    bool open = true;            // its line has not ended
+    bool greeted = false;        // its agent has said its first word
+    bool ending = false;         // by force
+    bool failure_noted = false;  // in the report
+    bool asked_time = false, examining = false, proving = false;
+    TimePoint time_asked{};
+    uint32_t times = 0;
+    uint32_t number = 0;         // among those that take part in proof and pairs
+    std::set<uint32_t> reached;  // by host: whom the proof found at an address
+    std::map<uint32_t, std::string>
+        not_reached;  // by host: why not; a run would relay what ranks say there
+    TimePoint exam_until{};
+  };
+
+  void On(uint32_t host, const AgentReady& ready);
+  void On(uint32_t host, const TimeTold& told);
+  void On(uint32_t host, const HostExam& exam);
+  void On(uint32_t host, const ReachProven& proven);
+  void On(uint32_t host, const PutKey& put);
+  void On(uint32_t host, const WantKey& want);
+  void On(uint32_t host, const PairMeasured& measured);
+  template <typename Other>
+  void On(uint32_t, const Other&) {}  // belongs to a run
+
+  void Tell(uint32_t host, ToAgent message);
+  void AskTime(uint32_t host);
+  void Fail(uint32_t host, const std::string& trouble);
+  void NoteFailures();
+  void GoOn();
+  void Prove();
+  void ForgiveTheLost();
+  void OpenProbes();
+  void NextRound();
+  void GiveUpPairsOf(uint32_t host, const std::string& why);
+  void Finish();
+  void End(uint32_t host);
+  bool Takes(uint32_t host) const;
+  KeyValues* DirectoryOf(uint64_t epoch);
+  template <typename Question>
+  Question QuestionFor(uint32_t host) const;
+
+  ExaminationOptions options_;
+  DoctorReport report_;
+  HostStages stages_;
+  std::vector<Host> hosts_;
+  std::vector<uint32_t> taking_part_;  // in proof and pairs
+  KeyValues proof_directory_, probe_directory_;
+  std::vector<std::vector<HostPair>> rounds_;  // of positions in taking_part_
+  size_t round_ = 0;
+  std::set<std::pair<uint32_t, uint32_t>> awaited_;  // (host, index of the pair in the report)
+  TimePoint round_until_{}, finish_until_{};
+  bool cut_ = false;
+  Phase phase_ = Phase::kReaching;
+  TimePoint begun_{}, now_{};
+  std::vector<ExaminationAction> actions_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DOCTOR_EXAMINATION_H_

@@ -1,0 +1,33 @@
+#include "launcher/host_clearing.h"
+
+#include <utility>
+
+#include "launcher/seconds_text.h"
+
+namespace hvd {
+
+HostClearing::HostClearing(std::unique_ptr<HostChannel> channel, TimePoint now,
+                           std::function<void()> on_over)
+    : channel_(std::move(channel)),
+      began_(now),
+      due_(now + kReachLimit),
+      on_over_(std::move(on_over)) {}
+
+void HostClearing::Tick(TimePoint now) {
+  if (now < due()) return;
+  cut_ = true;
+  reason_ = "no answer within " + SecondsText(due_ - began_);
+  channel_->Kill();
+}
+
+void HostClearing::OnStage(ChannelStage stage) {
+  if (stage > ChannelStage::kConnect) due_ = began_ + kLimit;
+}
+
+void HostClearing::OnEnd(const ChannelEnd& end) {
+  over_ = true;
+  if (!cut_) reason_ = end.reason;
+  on_over_();
+}
+
+}  // namespace hvd

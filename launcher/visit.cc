@@ -1,0 +1,71 @@
+#include "launcher/visit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "launcher/cgroup.h"
+#include "launcher/output.h"
+#include "launcher/process_tree.h"
+#include "launcher/remote_script.h"
+#include "launcher/resume_door.h"
+#include "runtime/net/link.h"
+
+namespace hvd {
+namespace {
+
+constexpr Duration kClearLimit = std::chrono::seconds(3);
+constexpr int kNobodyThere = 3;
+
+// Only the agent holds them now: when it lets go, the other side sees the end.
+void LetGoOfStream() {
+  UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(null_fd.get(), STDIN_FILENO);
+  ::dup2(null_fd.get(), STDOUT_FILENO);
+}
+
+void WaitForEnd(int socket) {
+  char byte = 0;
+  while (true) {
+    ssize_t got = ::read(socket, &byte, 1);
+    if (got == 0 || (got < 0 && errno != EINTR)) return;
+  }
+}
+
+}  // namespace
+
+std::string VisitCommand(Visit visit, const std::string& hvdrun, const std::string& job_id) {
+  return "exec " + ShellWord(hvdrun) + " agent " +
+         (visit == Visit::kResume ? "--resume " : "--clear ") + ShellWord(job_id);
+}
+
+std::string NoAgentWords(const std::string& job_id) { return "hvdrun-nobody " + job_id; }
+
+std::string ResumeAddress(const std::string& job_id) { return "hvd-resume-" + job_id; }
+
+int RunResume(const std::string& job_id) {
+  ::signal(SIGPIPE, SIG_IGN);
+  Result<UniqueFd> agent = ConnectLinkIfAny(ResumeAddress(job_id));
+  if (!agent.ok() || !agent->valid()) {
+    std::string why = agent.ok() ? "" : ": " + agent.status().message();
+    WriteAll(STDOUT_FILENO, NoAgentWords(job_id) + why + "\n");
+    return kNobodyThere;
+  }
+  WriteAll(STDOUT_FILENO, AgentGreeting(job_id));
+  if (!SendStreamEnds(agent->get(), STDIN_FILENO, STDOUT_FILENO).ok()) return kNobodyThere;
+  LetGoOfStream();
+  WaitForEnd(agent->get());
+  return 0;
+}
+
+int RunClear(const std::string& job_id) {
+  ::signal(SIGPIPE, SIG_IGN);
+  WriteAll(STDOUT_FILENO, "hvdrun-clear " + job_id + "\n");  // we are there
+  bool all = KillEverything(job_id, {}, kClearLimit);
+  RemoveCgroup(job_id);
+  return all ? 0 : 1;
+}
+
+}  // namespace hvd

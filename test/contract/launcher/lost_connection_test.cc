@@ -1,0 +1,403 @@
+// HostLine over scripted channels that are lost in the middle: what both sides said arrives once and in order, and a host
+// is lost when, and only when, it cannot come back. And the door of the agent, with real sockets.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "launcher/host_line.h"
+#include "launcher/job_id.h"
+#include "launcher/resume_door.h"
+#include "runtime/net/link.h"
+#include "test/contract/launcher/scripted_channel.h"
+
+namespace hvd {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kJob = 7;
+constexpr uint32_t kHost = 3;
+constexpr auto kDeadline = seconds(60);
+const char* const kGreeting = "hello from job 7\n";
+const char* const kNoAgent = "no agent of job 7";
+
+// The agent's end of the stream, whatever connection it has.
+struct PlayedAgent {
+  PlayedAgent() : stream(Options()) {}
+  static StreamOptions Options() {
+    StreamOptions options;
+    options.job = kJob;
+    return options;
+  }
+  void Hear(std::string_view bytes) {
+    EXPECT_TRUE(stream.Receive(bytes, SteadyNow()).ok());
+    while (std::optional<StreamMessage> message = stream.Next()) {
+      Result<ToAgent> decoded = DecodeToAgent(message->bytes);
+      ASSERT_TRUE(decoded.ok());
+      if (auto* start = std::get_if<StartJob>(&*decoded)) {
+        key = start->resume_key;
+        stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun"}));
+      }
+      if (auto* input = std::get_if<WorkerInput>(&*decoded)) heard.push_back(input->bytes);
+      if (std::holds_alternative<FinishJob>(*decoded))
+        stream.SendControl(EncodeToDriver(AgentGone{}));
+    }
+  }
+  std::string Say() {
+    std::string out(stream.Outgoing());
+    stream.Consume(out.size());
+    return out;
+  }
+  Stream stream;
+  std::string key;
+  std::vector<std::string> heard;
+};
+
+struct Heard final : HostLineObserver {
+  void OnHostStage(uint32_t, HostStage) override {}
+  void OnOutput(uint32_t host, const WorkerOutputView& output, size_t bytes) override {
+    EXPECT_EQ(host, kHost);
+    lines.emplace_back(output.bytes);
+    credit += bytes;
+  }
+  void OnMessage(uint32_t, ToDriver) override {}
+  void OnReadOver(uint32_t) override {}
+  void OnHostAway(uint32_t, const std::string& reason) override { away.push_back(reason); }
+  void OnHostBack(uint32_t, Duration) override { ++back; }
+  void OnHostEnd(uint32_t, const std::string& reason) override { ends.push_back(reason); }
+
+  std::vector<std::string> lines, away, ends;
+  size_t credit = 0;
+  int back = 0;
+};
+
+class LostConnection : public ::testing::Test {
+ protected:
+  // `visit`: the far end of the n-th visit; null: it fails.
+  using MakeFarEnd = std::function<ScriptedChannel::FarEnd(int number)>;
+
+  void Open(Duration grace, MakeFarEnd visit) {
+    HostWay way;
+    auto first = std::make_unique<ScriptedChannel>(io_, FirstFarEnd());
+    channel_ = first.get();
+    way.channel = std::move(first);
+    way.greeting = kGreeting;
+    way.no_agent_words = kNoAgent;
+    way.visit = [this, visit](Visit kind, const std::string& hvdrun) {
+      EXPECT_EQ(kind, Visit::kResume);
+      EXPECT_EQ(hvdrun, "/there/hvdrun");
+      ScriptedChannel::FarEnd far_end = visit(visits_++);
+      auto channel = std::make_unique<ScriptedChannel>(io_, far_end ? far_end : Silent());
+      if (!far_end) channel->FailToStart("no route");
+      channel_ = channel.get();
+      return channel;
+    };
+    Heartbeat heartbeat;
+    heartbeat.limit_seconds = 3600;
+    heartbeat.grace = grace;
+    line_ = std::make_unique<HostLine>(heard_, kHost, kJob, std::move(way), heartbeat);
+    line_->Open();
+    StartJob start;
+    start.resume_key = line_->resume_key();
+    line_->Tell(start);
+    ASSERT_TRUE(RunUntil([this] { return agent_.key == line_->resume_key(); }));
+    Step();
+  }
+
+  static ScriptedChannel::FarEnd Silent() {
+    return [](std::string_view) { return std::string(); };
+  }
+  ScriptedChannel::FarEnd FirstFarEnd() {
+    return [this, begun = false](std::string_view bytes) mutable {
+      std::string out;
+      if (!std::exchange(begun, true)) {
+        agent_.stream.Attach(SteadyNow());
+        out = kGreeting;
+      }
+      agent_.Hear(bytes);
+      return out + agent_.Say();
+    };
+  }
+  // A visit that finds the agent: the first bytes are the key.
+  ScriptedChannel::FarEnd Returning() {
+    return [this, said = std::string(), opened = false,
+            proven = false](std::string_view bytes) mutable -> std::string {
+      if (!std::exchange(opened, true)) return std::string("Welcome!\n") + kGreeting;
+      if (!proven) {
+        said += bytes;
+        if (said.size() < agent_.key.size()) return "";
+        EXPECT_EQ(said.substr(0, agent_.key.size()), agent_.key);
+        proven = true;
+        agent_.stream.Attach(SteadyNow());
+        agent_.Hear(std::string_view(said).substr(agent_.key.size()));
+      } else {
+        agent_.Hear(bytes);
+      }
+      return agent_.Say();
+    };
+  }
+
+  void Step() {
+    io_.restart();
+    io_.poll();
+    line_->ReturnCredit(std::exchange(heard_.credit, 0));
+    line_->Tick();
+  }
+  template <typename Condition>
+  bool RunUntil(Condition condition) {
+    TimePoint deadline = SteadyNow() + kDeadline;
+    while (!condition() && SteadyNow() < deadline) Step();
+    return condition();
+  }
+
+  asio::io_context io_{1};
+  PlayedAgent agent_;
+  Heard heard_;
+  ScriptedChannel* channel_ = nullptr;  // the last one made
+  int visits_ = 0;
+  std::unique_ptr<HostLine> line_;
+};
+
+TEST_F(LostConnection, LosesAndDoublesNothingWhereverItIsCut) {
+  Open(seconds(60), [this](int) { return Returning(); });
+  std::minstd_rand chance(6);
+  std::vector<std::string> lines, inputs;
+  int losses = 0;
+  for (int round = 0; round < 300; ++round) {
+    lines.push_back("line " + std::to_string(round) + std::string(chance() % 9000, 'x'));
+    agent_.stream.SendLog(EncodeOutput(0, OutputStream::kStdout, lines.back(), ""));
+    inputs.push_back("input " + std::to_string(round));
+    line_->Tell(WorkerInput{inputs.back()});
+    if (chance() % 3 == 0) Step();
+    if (chance() % 5 != 0) continue;
+    channel_->Die("cut");  // with all that is on its way
+    ++losses;
+    ASSERT_TRUE(RunUntil([&] { return heard_.back == losses; })) << "round " << round;
+  }
+  line_->Tell(FinishJob{});
+  ASSERT_TRUE(RunUntil(
+      [&] { return heard_.lines.size() >= lines.size() && agent_.heard.size() >= inputs.size(); }));
+  EXPECT_EQ(heard_.lines, lines);
+  EXPECT_EQ(agent_.heard, inputs);
+  EXPECT_GT(losses, 30);
+  EXPECT_EQ(heard_.away, std::vector<std::string>(static_cast<size_t>(losses), "cut"));
+  EXPECT_THAT(heard_.ends, IsEmpty());
+}
+
+TEST_F(LostConnection, WhatWasSaidMeanwhileArrivesAfterwardsAndTheEndIsWell) {
+  Open(seconds(60), [this](int number) { return number < 1 ? nullptr : Returning(); });
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return heard_.away.size() == 1; }));
+  line_->Tell(WorkerInput{"meanwhile"});
+  line_->Tell(FinishJob{});
+  ASSERT_TRUE(RunUntil([this] { return heard_.back == 1 && !agent_.heard.empty(); }));
+  EXPECT_THAT(agent_.heard, ElementsAre("meanwhile"));
+  ASSERT_TRUE(RunUntil([this] { return agent_.stream.AllAcknowledged(); }));
+  channel_->Die("");
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_THAT(heard_.ends, ElementsAre("")) << "the agent had said that it is done";
+  EXPECT_EQ(visits_, 2);
+}
+
+TEST_F(LostConnection, WithoutAGraceTheHostIsLostAtOnce) {
+  Open(Duration::zero(), [this](int) { return Returning(); });
+  EXPECT_EQ(line_->resume_key(), "");
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_THAT(heard_.ends, ElementsAre("cut"));
+  EXPECT_EQ(visits_, 0);
+  EXPECT_FALSE(line_->left_alone()) << "its agent has seen the end of the stream";
+}
+
+TEST_F(LostConnection, AnAgentThatIsGoneIsNotWaitedFor) {
+  Open(seconds(3600), [](int) -> ScriptedChannel::FarEnd {
+    return [said = false](std::string_view) mutable {
+      return std::exchange(said, true) ? "" : std::string(kNoAgent) + "\n";
+    };
+  });
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return visits_ == 1; }));
+  Step();
+  channel_->Die("ended with exit code 3");
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_THAT(heard_.ends, ElementsAre("cut; its agent is not there any more"));
+}
+
+TEST_F(LostConnection, AHostThatDoesNotComeBackIsLostForTheFirstReason) {
+  Open(milliseconds(700), [](int) { return nullptr; });
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_THAT(heard_.ends,
+              ElementsAre("cut; it could not be reached again within 0.7 s (no route)"));
+  EXPECT_EQ(visits_, 2) << "at once, and about 0.5 s later";
+  EXPECT_TRUE(line_->left_alone());
+}
+
+TEST_F(LostConnection, WhoeverSitsThereInsteadOfTheAgentHearsNoKey) {
+  std::string heard;
+  Open(milliseconds(300), [&](int) -> ScriptedChannel::FarEnd {
+    return [&](std::string_view bytes) {
+      heard += bytes;
+      return bytes.empty() ? "Welcome!\n" : "";
+    };
+  });
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_EQ(visits_, 1);
+  EXPECT_EQ(heard, "");
+}
+
+TEST_F(LostConnection, AHostThatIsCutWhileItIsAwayEnds) {
+  Open(seconds(3600), [](int) { return nullptr; });
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return visits_ == 1; }));
+  EXPECT_TRUE(line_->away());
+  line_->Cut();
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_THAT(heard_.ends, ElementsAre("cut"));
+  EXPECT_TRUE(line_->left_alone());
+}
+
+// A channel that takes its time to end and still has something to say.
+struct SlowChannel final : HostChannel {
+  void Open(ChannelObserver& the_observer) override { observer = &the_observer; }
+  size_t Write(std::string_view bytes) override { return bytes.size(); }
+  void Close() override {}
+  void Kill() override { killed = true; }
+  ChannelObserver* observer = nullptr;
+  bool killed = false;
+};
+
+TEST(SilentConnection, AFormerChannelIsKilledAndNotHeardAnyMore) {
+  PlayedAgent agent;
+  agent.stream.Attach(SteadyNow());
+  Heard heard;
+  std::vector<SlowChannel*> channels;
+  auto make = [&](Visit = Visit::kResume, const std::string& = "") {
+    auto channel = std::make_unique<SlowChannel>();
+    channels.push_back(channel.get());
+    return channel;
+  };
+  HostWay way{make(), kGreeting, nullptr, make, kNoAgent};
+  HostLine line(heard, kHost, kJob, std::move(way), {milliseconds(1), 1, seconds(3600)});
+  line.Open();
+  line.Tell(StartJob{});
+  Stream driver(PlayedAgent::Options());  // greets the agent in place of the line
+  driver.Attach(SteadyNow());
+  ASSERT_TRUE(agent.stream.Receive(driver.Outgoing(), SteadyNow()).ok());
+  agent.stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun"}));
+  channels[0]->observer->OnBytes(kGreeting + agent.Say());
+  TimePoint deadline = SteadyNow() + kDeadline;
+  while (channels.size() < 2 && SteadyNow() < deadline) line.Tick();
+  ASSERT_EQ(channels.size(), 2u) << "silence makes a new one";
+  EXPECT_THAT(heard.away, ElementsAre("its agent has been silent for 1 s"));
+  EXPECT_TRUE(channels[0]->killed);
+  agent.stream.SendLog(EncodeOutput(0, OutputStream::kStdout, "late", ""));
+  channels[0]->observer->OnBytes(agent.Say());
+  channels[0]->observer->OnEnd({ChannelStage::kRunning, "late"});
+  EXPECT_THAT(heard.lines, IsEmpty());
+  EXPECT_THAT(heard.ends, IsEmpty());
+  line.Cut();
+  EXPECT_THAT(heard.ends, IsEmpty()) << "while a channel of it has not ended";
+  channels[1]->observer->OnEnd({ChannelStage::kRunning, "cut"});
+  EXPECT_EQ(heard.ends.size(), 1u);
+}
+
+// ---- the door
+
+struct DoorTest : ::testing::Test {
+  void SetUp() override { ASSERT_TRUE(door.Open(name).ok()); }
+
+  // The driver's end of a connection whose other end a visitor brings.
+  int Knock() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    UniqueFd theirs(ends[1]);
+    kept.emplace_back(ends[0]);
+    Result<UniqueFd> visitor = ConnectLink(name);
+    EXPECT_TRUE(visitor.ok());
+    EXPECT_TRUE(SendStreamEnds(visitor->get(), theirs.get(), theirs.get()).ok());
+    visitors.push_back(std::move(*visitor));
+    return ends[0];
+  }
+  static void Say(int fd, const std::string& words) {
+    EXPECT_EQ(::send(fd, words.data(), words.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(words.size()));
+  }
+  // Nothing comes but the end.
+  static bool Closed(int fd) {
+    char byte = 0;
+    ssize_t got = ::recv(fd, &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+  }
+  template <typename Condition>
+  bool RunUntil(Condition condition) {
+    TimePoint deadline = SteadyNow() + kDeadline;
+    while (!condition() && SteadyNow() < deadline) io.run_one_for(milliseconds(10));
+    return condition();
+  }
+
+  asio::io_context io{1};
+  std::string name = "hvd-test-door-" + MakeJobId();
+  std::vector<ReturnedStream> returned;
+  ResumeDoor door{io, "the key", [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
+  std::vector<UniqueFd> kept, visitors;
+};
+
+TEST_F(DoorTest, OpensToTheKeyHoweverItIsCutAndLeavesTheRestToTheStream) {
+  int driver = Knock();
+  for (const char* part : {"t", "he k", "eyfirst bytes"}) {
+    EXPECT_THAT(returned, IsEmpty());
+    Say(driver, part);
+    io.restart();
+    RunUntil([&] { return io.poll() == 0; });
+  }
+  ASSERT_TRUE(RunUntil([this] { return !returned.empty(); }));
+  char bytes[64] = {};
+  EXPECT_EQ(::read(returned[0].input.get(), bytes, sizeof bytes), 11);
+  EXPECT_STREQ(bytes, "first bytes");
+  EXPECT_FALSE(Closed(visitors[0].get())) << "the visitor stays";
+  returned.clear();
+  EXPECT_TRUE(Closed(visitors[0].get())) << "until the connection is not needed any more";
+}
+
+TEST_F(DoorTest, ClosesOnAnyOtherKey) {
+  for (const char* words : {"the koy", "xxxxxxxxxxxxxxxxxxxx"}) {
+    int driver = Knock();
+    Say(driver, words);
+    EXPECT_TRUE(RunUntil([&] { return Closed(driver); })) << words;
+    EXPECT_TRUE(RunUntil([&] { return Closed(visitors.back().get()); })) << words;
+  }
+  EXPECT_THAT(returned, IsEmpty());
+}
+
+TEST_F(DoorTest, ManyWhoSayNothingDoNotKeepTheDriverOut) {
+  std::vector<int> silent;
+  for (int i = 0; i < 40; ++i) silent.push_back(Knock());
+  Say(Knock(), "the key");
+  ASSERT_TRUE(RunUntil([this] { return !returned.empty(); }));
+  EXPECT_TRUE(RunUntil([&] { return Closed(silent.front()); }));
+}
+
+TEST_F(DoorTest, WhoBringsNoDescriptorsIsSentAway) {
+  Result<UniqueFd> visitor = ConnectLink(name);
+  ASSERT_TRUE(visitor.ok());
+  ASSERT_TRUE(SendLink(visitor->get(), LinkJoin{}).ok());
+  EXPECT_TRUE(RunUntil([&] { return Closed(visitor->get()); }));
+}
+
+}  // namespace
+}  // namespace hvd
