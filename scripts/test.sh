@@ -41,6 +41,20 @@ pytest_suites() {
   done
 }
 
+# Those over namespaced hosts mostly wait for timeouts and connections, so they run beside the others; their output comes
+# when both are through.
+system_suites() {
+  local hosts others log beside
+  hosts=$(grep -l 'import.*HostRig' test/system/test_*.py)
+  others=$(grep -L 'import.*HostRig' test/system/test_*.py)
+  log=$(mktemp)
+  "$PYTHON" -m pytest -q -p no:cacheprovider $hosts >"$log" 2>&1 &
+  beside=$!
+  suite "test/system on one machine, Debian's Python" "$PYTHON" -m pytest -q -p no:cacheprovider $others
+  suite "test/system over namespaced hosts, beside them" wait "$beside"
+  cat "$log" && rm -f "$log"
+}
+
 sanitizer_suites() {
   suite "build of asan" scripts/build.sh asan
   suite "unit and contract tests under asan" ctest --preset asan -L 'unit|contract' -j "$(nproc)"
@@ -51,16 +65,17 @@ sanitizer_suites() {
 }
 
 fuzz_suites() {
-  local fuzzer name corpus
+  local fuzzer names=()
   scripts/install_deps.sh --fuzz
   suite "build of the fuzzers" scripts/build.sh fuzz
   for fuzzer in test/fuzz/*_fuzz.cc; do
-    name="$(basename "$fuzzer" _fuzz.cc)"
-    corpus="build-fuzz/corpus/$name"
-    mkdir -p "$corpus"
-    suite "fuzzing $name for $FUZZ_SECONDS s" "build-fuzz/fuzz/fuzz_$name" -verbosity=0 \
-      -max_total_time="$FUZZ_SECONDS" -max_len=4096 -artifact_prefix="$corpus-" "$corpus"
+    names+=("$(basename "$fuzzer" _fuzz.cc)")
+    mkdir -p "build-fuzz/corpus/${names[-1]}"
   done
+  # As many at a time as there are cores; one that finds something names it, and fails the suite.
+  suite "fuzzing for $FUZZ_SECONDS s each: ${names[*]}" xargs -P "$(nproc)" -I{} env \
+    build-fuzz/fuzz/fuzz_{} -verbosity=0 -max_total_time="$FUZZ_SECONDS" -max_len=4096 \
+    -artifact_prefix=build-fuzz/corpus/{}- build-fuzz/corpus/{} < <(printf '%s\n' "${names[@]}")
 }
 
 newest_torch_suites() {
@@ -80,7 +95,8 @@ newest_torch_suites() {
 scripts/install_deps.sh
 scripts/build.sh release
 suite "unit, contract and simulation tests" ctest --preset release -j "$(nproc)"
-pytest_suites "$PYTHON" "Debian's Python" test/house test/python test/system
+pytest_suites "$PYTHON" "Debian's Python" test/house test/python
+system_suites
 if [[ $all == 1 ]]; then
   sanitizer_suites
   fuzz_suites

@@ -8,24 +8,33 @@ using namespace hvd;
 }
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  std::vector<std::string> seeds = {EncodeLink(LinkHello{.slot = 1, .pid = 2, .job_key = "key"}),
-                                    EncodeLink(LinkJoin{}),
-                                    EncodeLink(LinkEpoch{.epoch = 1}),
-                                    EncodeLink(LinkBroken{1, "reason"}),
-                                    EncodeLink(LinkSegment{1, 2, "error"}),
-                                    EncodeLink(LinkPut{1, "key", "value"}),
-                                    EncodeLink(LinkGet{1, "key"}),
-                                    EncodeLink(LinkValue{1, "key", "value"}),
-                                    EncodeLink(LinkLayout{1, {{0, 0, 2}, {1, 0, 1}}}),
-                                    EncodeToAgent(KeyValue{1, "key", "value"}),
-                                    EncodeToDriver(PutKey{1, "key", "value"}),
-                                    EncodeToDriver(WantKey{1, "key"}),
-                                    EncodeToAgent(BeginEpoch{1}),
-                                    EncodeToAgent(BreakEpoch{1, "reason"}),
-                                    EncodeToAgent(FinishJob{}),
-                                    EncodeToDriver(RankJoined{1}),
-                                    EncodeToDriver(AgentGone{}),
-                                    EncodeToDriver(WorkerOutput{1, OutputStream::kStderr, "x"})};
+  std::vector<std::string> seeds;
+  seeds.push_back(EncodeLink(LinkHello{.slot = 1, .pid = 2, .job_key = "key"}));
+  seeds.push_back(EncodeLink(LinkJoin{}));
+  seeds.push_back(EncodeLink(LinkEpoch{.epoch = 1}));
+  seeds.push_back(EncodeLink(LinkBroken{1, "reason"}));
+  seeds.push_back(EncodeLink(LinkSegment{1, 2, "error"}));
+  seeds.push_back(EncodeLink(LinkPut{1, "key", "value"}));
+  seeds.push_back(EncodeLink(LinkGet{1, "key"}));
+  seeds.push_back(EncodeLink(LinkValue{1, "key", "value"}));
+  seeds.push_back(EncodeLink(LinkLayout{1, {{0, 0, 2}, {1, 0, 1}}}));
+  seeds.push_back(EncodeToAgent(KeyValue{1, "key", "value"}));
+  seeds.push_back(EncodeToDriver(PutKey{1, "key", "value"}));
+  seeds.push_back(EncodeToDriver(WantKey{1, "key"}));
+  seeds.push_back(EncodeToAgent(ExamineHost{"/d", "python3", {"A=1"}, 1, 1}));
+  seeds.push_back(EncodeToDriver(HostExam{{"cores=2", "done=1"}}));
+  seeds.push_back(EncodeToDriver(PairMeasured{1, 2, "no", "::1", 3, 4}));
+  seeds.push_back(EncodeToAgent(BeginEpoch{1}));
+  seeds.push_back(EncodeToAgent(BreakEpoch{1, "reason"}));
+  seeds.push_back(EncodeToAgent(FinishJob{}));
+  seeds.push_back(EncodeToDriver(RankJoined{1}));
+  seeds.push_back(EncodeToDriver(AgentGone{}));
+  seeds.push_back(EncodeToDriver(WorkerOutput{1, OutputStream::kStderr, "x"}));
+  seeds.push_back(EncodeToAgent(TreeDown{{{0, 2, "inner"}}}));
+  seeds.push_back(EncodeToDriver(TreeUp{{{1, "inner"}}}));
+  seeds.push_back(EncodeToDriver(RanksJoined{{{0, 8}}}));
+  seeds.push_back(EncodeToAgent(RelayData{5, "bytes"}));
+  seeds.push_back(EncodeToDriver(RelayOpen{5, 1, 2}));
   StartJob start;
   start.argv = {"python", "t.py"};
   start.environment = {"A=b"};

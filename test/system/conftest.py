@@ -27,6 +27,11 @@ def hvdrun_path():
     return str(path)
 
 
+def foreign_worker(*steps):
+    """The command of a rank that takes these steps (workers/foreign_worker.py)."""
+    return [sys.executable, "-S", "-E", str(WORKERS / "foreign_worker.py"), *steps]
+
+
 def read_proc(pid, name):
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
@@ -205,3 +210,21 @@ def run(start):
 def worker(name, *args):
     """The command line of a test worker written in Python."""
     return [sys.executable, "-S", "-E", str(WORKERS / name), *map(str, args)]
+
+
+@pytest.fixture(params=["auto", "program"])
+def client(request):
+    """What speaks SSH: hvdrun itself by libssh2, or the ssh program."""
+    return request.param
+
+
+@pytest.fixture
+def hosts_run(run, rig):
+    """run() on the head of the module's `rig` (host_rig.py)."""
+    return lambda *args, **kwargs: run(*args, program=rig.on_head(hvdrun_path()), **kwargs)
+
+
+@pytest.fixture
+def hosts_start(start, rig):
+    """start() there."""
+    return lambda *args, **kwargs: start(*args, program=rig.on_head(hvdrun_path()), **kwargs)

@@ -100,8 +100,9 @@ class Host:
 
 
 class HostRig:
-    def __init__(self, folder, count, sshd_options=()):
+    def __init__(self, folder, count, sshd_options=(), environment=""):
         self.folder = pathlib.Path(folder)
+        self.environment = environment  # NAME=value ..., for what sshd starts
         self.processes = []
         try:
             self.write_files(count, sshd_options)
@@ -133,11 +134,22 @@ class HostRig:
                    "".join(f"{four} {name}\n{six} {name}-v6\n" for name, four, six in names))
         key = " ".join((self.folder / "host_key.pub").read_text().split()[:2])
         self.write("known_hosts", "".join(f"{name},{name}-v6,{four},{six} {key}\n" for name, four, six in names))
-        self.write("sshd_config", "\n".join([
+        self.have_gpus(1)
+        usual = [
             "Port 22", f"HostKey {self.folder}/host_key", f"AuthorizedKeysFile {self.folder}/authorized_keys",
             "StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PidFile none",
-            "UseDNS no", "MaxStartups 1000", "SetEnv SHLVL=1", "PermitRootLogin prohibit-password", *sshd_options]) + "\n")
+            "UseDNS no", "MaxStartups 1000", f"SetEnv SHLVL=1 HVD_TEST_DEV={self.folder}/dev {self.environment}", "PermitRootLogin prohibit-password"]
+        said = {line.split()[0] for line in sshd_options}
+        self.write("sshd_config", "\n".join([*sshd_options, *(line for line in usual if line.split()[0] not in said)]) + "\n")
         self.ssh_config()
+
+    def have_gpus(self, count):
+        """Every host has so many, and thus as many slots by itself; with 0, as many as it has cores."""
+        devices = self.folder / "dev"
+        shutil.rmtree(devices, ignore_errors=True)
+        devices.mkdir()
+        for number in range(count):
+            (devices / f"nvidia{number}").touch()
 
     def ssh_config(self, *more):
         """The user's configuration, as hvdrun and ssh find it; `more` comes first and so wins."""

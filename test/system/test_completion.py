@@ -27,6 +27,8 @@ def test_bash_offers_flags_and_choices():
              'COMP_WORDS=(hvdrun "$1" "${2-}"); COMP_CWORD=$(($# - 0)); $f hvdrun; printf "%s\\n" "${COMPREPLY[@]}"'
     assert "--verbose" in shell("bash", "-c", script, "bash", "--verb")
     assert shell("bash", "-c", script, "bash", "--color", "al") == ["always"]
+    assert "doctor" in shell("bash", "-c", script, "bash", "doc")
+    assert "--json" in shell("bash", "-c", script, "bash", "doctor", "--js")
 
 
 def test_zsh_takes_the_file_and_calls_it():
@@ -37,6 +39,7 @@ def test_zsh_takes_the_file_and_calls_it():
 
 def test_fish_offers_flags_and_choices():
     shell("fish", "--no-config", "--no-execute", FISH)
-    offered = shell("fish", "--no-config", "-c", f"source {FISH}; complete -C 'hvdrun --verb'")
-    assert any(line.split("\t")[0] == "--verbose" for line in offered)
+    for line, word in (("hvdrun --verb", "--verbose"), ("hvdrun doctor --js", "--json"), ("hvdrun doc", "doctor")):
+        offered = shell("fish", "--no-config", "-c", f"source {FISH}; complete -C '{line}'")
+        assert any(line.split("\t")[0] == word for line in offered), word
     assert "always" in [line.split("\t")[0] for line in shell("fish", "--no-config", "-c", f"source {FISH}; complete -C 'hvdrun --color al'")]

@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 import slurm_rig
-from conftest import DEADLINE, REPO, WORKERS, hvdrun_path, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, wait_until, foreign_worker as worker
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
@@ -35,10 +35,6 @@ def clean_environment(monkeypatch):
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     monkeypatch.setenv("HVD_HVDRUN", hvdrun_path())
-
-
-def worker(*steps):
-    return [sys.executable, "-S", "-E", str(WORKERS / "foreign_worker.py"), *steps]
 
 
 def mpirun(np, *command):

@@ -8,7 +8,7 @@ import shutil
 import sys
 
 import pytest
-from conftest import REPO, WORKERS, hvdrun_path, read_some
+from conftest import REPO, hvdrun_path, read_some, foreign_worker as worker
 from test_played_hosts import PYTHON, has_modules
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
@@ -52,10 +52,6 @@ def clean_environment(monkeypatch):
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # Open MPI does
-
-
-def worker(*steps):
-    return [sys.executable, "-S", "-E", str(WORKERS / "foreign_worker.py"), *steps]
 
 
 @pytest.fixture

@@ -6,18 +6,13 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
-from conftest import WORKERS, hvdrun_path, kill, parent_of, pids, read_proc
+from conftest import hvdrun_path, kill, parent_of, pids, read_proc, foreign_worker as worker
 from host_rig import WHY_NOT, HostRig
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-
-
-def worker(*steps):
-    return [sys.executable, "-S", "-E", str(WORKERS / "foreign_worker.py"), *steps]
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +20,6 @@ def rig(tmp_path_factory):
     rig = HostRig(tmp_path_factory.mktemp("rig"), 4)
     yield rig
     rig.down()
-
-
-@pytest.fixture(params=["auto", "program"])
-def client(request):
-    """What speaks SSH: hvdrun itself by libssh2, or the ssh program."""
-    return request.param
 
 
 @pytest.fixture
@@ -105,7 +94,7 @@ def test_P44_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_
     host.run("nft", "-f", "-", input="table inet f {\n chain i {\n type filter hook input priority 0;\n"
                                      " tcp dport 50000-50009 reject with tcp reset\n }\n}\n")
     try:
-        job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--port-range", "50000-50009", "touch", rig.folder / "started")
+        job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--port-range", "50000-50009", "--relay", "never", "touch", rig.folder / "started")
     finally:
         host.run("nft", "delete", "table", "inet", "f")
     assert job.code == 1 and not (rig.folder / "started").exists()
@@ -154,6 +143,15 @@ def test_P28_L11_user_port_and_key_as_the_user_says_or_as_ssh_config_says(hosts_
         assert job.code == 1 and "logging in: " in job.err and "ssh-copy-id" in job.err, job.err
     finally:
         rig.ssh_config()
+
+
+def test_a_command_in_the_users_configuration_is_not_run_instead_of_ours(hosts_run, rig):
+    rig.ssh_config("Host hvd1", f" RemoteCommand touch {rig.folder}/theirs")
+    try:
+        job = hosts_run("-np", 1, "-H", "hvd1", "hostname")
+    finally:
+        rig.ssh_config()
+    assert job.code == 0 and job.out == "[0]<stdout>:hvd1\n" and not (rig.folder / "theirs").exists(), job.err
 
 
 def test_a_shell_that_talks_is_no_hindrance(hosts_run, rig):
@@ -285,11 +283,11 @@ def test_P49_a_host_without_hvdrun_is_named(hosts_run, rig):
     build = pathlib.Path(hvdrun_path()).parent
     rig.hosts[1].run("mount", "-t", "tmpfs", "none", build)
     try:
-        job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "true")
+        job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--bundle", "never", "true")
     finally:
         rig.hosts[1].run("umount", build)
     assert job.code == 1
-    assert re.search(rf"hvd2: starting the agent: .*hvdrun is neither at {hvdrun_path()} nor on PATH", job.err), job.err
+    assert re.search(rf"hvd2: starting the agent: hvdrun is neither at {hvdrun_path()} nor on PATH; install hvdrun .*--bundle auto", job.err), job.err
     rig.nothing_left()
 
 
@@ -366,26 +364,55 @@ def end_asked_while_a_worker_is_stopped(rig, job, host, random):
     return end_asked(rig, job, host, random)
 
 
+def end_agent_stopped(rig, job, host, random):
+    """Its warden, too, every other time."""
+    agent = next(pid for pid in host.agents() if parent_of(pid) in host.agents())
+    for pid in random.choice([[agent], [parent_of(agent), agent]]):
+        os.kill(pid, signal.SIGSTOP)
+    return 1, rf"hvdrun: host {host.name} was lost: its agent has been silent for 5 s"
+
+
+def end_asked_after_dropped_sessions(rig, job, host, random):
+    """The connection is lost, once or twice, and made anew: the job goes on until it is asked to end."""
+    for _ in range(random.choice([1, 2])):
+        host.kill_sshd()
+        said = b""
+        while f"host {host.name} is back after".encode() not in said:
+            line = job.process.stderr.readline()
+            assert line, said
+            said += line
+    return end_asked(rig, job, host, random)
+
+
+def end_worker_while_a_session_is_dropped(rig, job, host, random):
+    host.kill_sshd()
+    return end_worker(rig, job, host, random)
+
+
+end_asked_after_dropped_sessions.grace = end_worker_while_a_session_is_dropped.grace = 60
+
+
 def ranks_on(host):
     environs = [(pid, read_proc(pid, "environ")) for pid in host.processes()]
     ranks = [(re.search(rb"\0HOROVOD_RANK=(\d+)", environ), pid) for pid, environ in environs]
     return sorted((int(rank.group(1)), pid) for rank, pid in ranks if rank)
 
 
-ENDS = [end_worker, end_agent, end_warden, end_sshd, end_link, end_hvdrun, end_asked, end_asked_while_a_worker_is_stopped]
+ENDS = [end_worker, end_agent, end_warden, end_sshd, end_link, end_hvdrun, end_asked, end_asked_while_a_worker_is_stopped,
+        end_agent_stopped, end_asked_after_dropped_sessions, end_worker_while_a_session_is_dropped]
 
 
 def test_random_ends_leave_nothing_and_name_the_first_cause(hosts_start, rig, client):
-    """HVD_SOAK=1: 300 ends over 4 hosts."""
+    """HVD_SOAK=1: 300 ends over 4 hosts, or HVD_SOAK_ROUNDS."""
     soak = os.environ.get("HVD_SOAK") == "1"
     seed = int(time.time()) if soak else 6
     print("seed", seed)
     source = random.Random(seed)
-    for number in range(300 if soak else len(ENDS)):
+    for number in range(int(os.environ.get("HVD_SOAK_ROUNDS", 300)) if soak else len(ENDS)):
         end = source.choice(ENDS) if soak else ENDS[number]
         host = source.choice(rig.hosts)
         job = hosts_start("-np", 8, "-H", ",".join(h.name + ":2" for h in rig.hosts),
-                          *worker("init", "sum", "sums"))
+                          "--driver-grace", getattr(end, "grace", 0), *worker("init", "sum", "sums"))
         for _ in range(8):
             assert job.process.stdout.readline().endswith(b":sum 36\n")
         code, cause = end(rig, job, host, source)
@@ -394,13 +421,23 @@ def test_random_ends_leave_nothing_and_name_the_first_cause(hosts_start, rig, cl
             assert job.finish() == code, (what, job.err)
             assert re.search(cause, job.err), (what, job.err)
             rig.nothing_left()
+            if soak:
+                print(what, flush=True)
         finally:
             host.join()
 
 
-def test_many_launches_never_hang(hosts_run, rig):
-    """HVD_SOAK=1: 1,000 launches."""
-    for number in range(1000 if os.environ.get("HVD_SOAK") == "1" else 5):
-        job = hosts_run("-np", 4, "-H", ",".join(h.name for h in rig.hosts), *worker("init", "sum", "shutdown"))
-        assert job.code == 0 and job.out.count("sum 10") == 4, (number, job.out, job.err)
-    rig.nothing_left()
+def test_many_launches_never_hang(run, client, tmp_path):
+    """8 hosts; HVD_SOAK=1: 1,000 launches, or HVD_SOAK_ROUNDS."""
+    soak = os.environ.get("HVD_SOAK") == "1"
+    rig = HostRig(tmp_path, 8)
+    try:
+        for number in range(int(os.environ.get("HVD_SOAK_ROUNDS", 1000)) if soak else 5):
+            job = run("--ssh-client", client, "-np", 8, "-H", ",".join(h.name for h in rig.hosts),
+                      *worker("init", "sum", "shutdown"), program=rig.on_head(hvdrun_path()))
+            assert job.code == 0 and job.out.count("sum 36") == 8, (number, job.out, job.err)
+            if soak and number % 10 == 9:
+                print(number + 1, "launches", flush=True)
+        rig.nothing_left()
+    finally:
+        rig.down()

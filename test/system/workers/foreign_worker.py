@@ -10,6 +10,7 @@ usage: foreign_worker.py STEP...   each step is one of
   facts           print whether MPI and Gloo are in use, and whether threads may call MPI
   large           add up a megabyte and check every number
   sums            the same again and again until it fails; prints why
+  lines=N         N times the sum and then a long line with its number, "line K ..."
   survive         like sums, but the process goes on
   finalize        MPI.Finalize()
   set=NAME:VALUE  set a variable of the environment
@@ -98,6 +99,11 @@ def run(step, value):
     elif step == "sums":
         while True:
             add_up()
+    elif step == "lines":
+        for number in range(int(value)):
+            add_up()
+            say("line %d %s" % (number, "x" * 2000))
+            time.sleep(0.01)
     elif step == "survive":
         try:
             while True:

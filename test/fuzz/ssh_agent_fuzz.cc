@@ -1,0 +1,36 @@
+// Any bytes as what an ssh-agent answers: refused, or keys and a signature that lie within the message.
+#include "launcher/ssh/agent_messages.h"
+#include "launcher/ssh/ssh_bytes.h"
+#include "test/fuzz/seeds.h"
+
+namespace {
+using namespace hvd;
+}
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  std::string blob = SshWriter().String("ssh-ed25519").String(std::string(32, 'k')).Take();
+  std::string keys = "\x0c" + SshWriter().Number(1).String(blob).String("me").Take();
+  std::string signature = SshWriter().String("ssh-ed25519").String(std::string(64, 's')).Take();
+  std::string rsa = SshWriter().String("rsa-sha2-512").String(std::string(256, 's')).Take();
+  WriteSeeds(*argc, *argv,
+             {SshWriter().String(keys).Take(),
+              SshWriter().String("\x0e" + SshWriter().String(signature).Take()).Take(),
+              SshWriter().String("\x0e" + SshWriter().String(rsa).Take()).Take(),
+              SshWriter().String("\x05").Take(), std::string("\xff\xff\xff\xff\x0c", 5)});
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  std::optional<std::string> message = FirstAgentMessage(bytes);
+  if (!message) return 0;
+  Must(message->size() <= size);
+  if (std::optional<std::vector<AgentKey>> keys = ReadAgentKeys(*message)) {
+    size_t held = 0;
+    for (const AgentKey& key : *keys) held += key.blob.size() + key.comment.size();
+    Must(held <= message->size());
+  }
+  if (std::optional<std::string> signature = ReadAgentSignature(*message))
+    Must(signature->size() <= message->size());
+  return 0;
+}
