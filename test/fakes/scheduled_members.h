@@ -135,6 +135,8 @@ class ScheduledMembers {
         EXPECT_TRUE(members_[m]->backend->Needs(part.call, part.state.get(), 2 * late + 1));
         EXPECT_FALSE(members_[m]->backend->Needs(part.call, part.state.get(), 2 * m + 1));
         EXPECT_FALSE(members_[m]->backend->Needs(part.call, part.state.get(), 2 * late));
+        EXPECT_EQ(members_[m]->backend->Awaits(part.call, part.state.get()),
+                  "for rank " + std::to_string(2 * late + 1) + " to finish its part");
       }
     }
   }

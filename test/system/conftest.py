@@ -74,11 +74,12 @@ def kill(pid):
         pass  # it was ending by itself
 
 
-def wait_until(what, condition, limit=DEADLINE):
+def wait_until(what, condition, limit=DEADLINE, told=lambda: ""):
+    """`told` is what a failure shows beside."""
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:
-            pytest.fail(f"waited {limit} s in vain for: {what}")
+            pytest.fail(f"waited {limit} s in vain for: {what}\n{told()}")
         time.sleep(0.01)
 
 

@@ -119,9 +119,13 @@ def test_R1_a_stopped_rank_is_named_and_goes_on(busy, tmp_path, collective, rank
     watcher = 0 if victim != 0 else ranks - 1
     job = busy(ranks, "steady", collective, tmp_path / "enough", hosts=hosts, HOROVOD_STALL_CHECK_TIME_SECONDS="1")
     os.kill(job.pids()[victim], signal.SIGSTOP)
-    # By its own neighbours, or as one of a host that is not ready or does not answer.
-    said = re.compile(r"rank %d has waited \d+ s in '[a-z.]*gradient' .*\b%d\b" % (watcher, victim))
-    wait_until("a sentence about rank %d" % victim, lambda: said.search(job.err) or job.read())
+    # By the watcher as one of a host that is not ready; if it stopped in the middle of its host's sum, by its neighbours,
+    # and by the watcher as one of the host of its leader, which does not answer.
+    leader = victim - victim % (ranks // hosts)
+    sentence = r"rank %s has waited \d+ s in '[a-z.]*gradient' .*\b(%s)\b"
+    elsewhere, named = sentence % (watcher, "%d|%d" % (victim, leader)), sentence % (r"\d+", victim)
+    wait_until("sentences about rank %d" % victim,
+               lambda: all(re.search(said, job.err) for said in (elsewhere, named)) or job.read(), told=lambda: job.err)
     os.kill(job.pids()[victim], signal.SIGCONT)
     (tmp_path / "enough").touch()
     assert job.end() == 0, job.out + job.err

@@ -3,22 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/backends/rank_list.h"
+
 namespace hvd {
-namespace {
-
-constexpr size_t kRanksShown = 16;
-
-std::string ListOf(std::span<const uint32_t> ranks, size_t count) {
-  std::string text = count == 1 ? "rank " : "ranks ";
-  const size_t shown = std::min(ranks.size(), kRanksShown);
-  for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  if (count > shown) text += " and " + std::to_string(count - shown) + " more";
-  return text;
-}
-
-}  // namespace
-
-std::string RankList(std::span<const uint32_t> ranks) { return ListOf(ranks, ranks.size()); }
 
 void Awaited::Write(std::span<const uint32_t> ranks, bool crossing) {
   for (size_t i = 0; i < std::min<size_t>(ranks.size(), kKept); ++i) {
@@ -34,7 +21,7 @@ std::string Awaited::Text() const {
   std::vector<uint32_t> ranks(std::min(count, kKept));
   for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = ranks_[i].load(std::memory_order_relaxed);
   const bool crossing = crossing_.load(std::memory_order_relaxed) != 0;
-  const std::string hosts = "the host of " + ListOf(ranks, count);
+  const std::string hosts = "the host of " + RankList(ranks, count);
   return crossing ? "for its data to cross to " + hosts : "for " + hosts + " to be ready";
 }
 

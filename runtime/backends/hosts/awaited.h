@@ -10,9 +10,6 @@
 
 namespace hvd {
 
-// "rank 3", "ranks 3, 4", the first few of many.
-std::string RankList(std::span<const uint32_t> ranks);
-
 class Awaited {
  public:
   // These members have not come, as the coordinator says.

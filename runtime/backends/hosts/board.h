@@ -39,6 +39,9 @@ struct alignas(kCacheLine) Board {
   void Enter(Phase next) { phase.store(static_cast<uint32_t>(next), std::memory_order_release); }
 };
 
+// Behind the board, one per member: how many of its threads may have taken a chunk that is not finished.
+using WorkMark = std::atomic<uint8_t>;
+
 }  // namespace hvd
 
 #endif  // HVD_RUNTIME_BACKENDS_HOSTS_BOARD_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/backends/hosts/awaited.h"
+#include "runtime/backends/rank_list.h"
 
 namespace hvd {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/backends/hosts/results.h"
+#include "runtime/backends/rank_list.h"
 
 namespace hvd {
 namespace {
@@ -42,10 +43,16 @@ size_t InputBytes(const CollectiveCall& call, const Contributions& parts, uint32
   return static_cast<size_t>(parts.extents[member].rows) * call.row_bytes();
 }
 
-constexpr size_t ControlBytes(uint32_t members) { return MarkBytes(members) + sizeof(Board); }
+constexpr size_t ControlBytes(uint32_t members) {
+  return MarkBytes(members) + sizeof(Board) + sizeof(WorkMark) * members;
+}
 
 Board* BoardIn(std::byte* control, uint32_t members) {
   return reinterpret_cast<Board*>(control + MarkBytes(members));
+}
+
+WorkMark* WorkMarkIn(std::byte* control, uint32_t members, uint32_t member) {
+  return reinterpret_cast<WorkMark*>(control + MarkBytes(members) + sizeof(Board)) + member;
 }
 
 }  // namespace
@@ -65,6 +72,8 @@ struct HostsBackend::MemberOp final : OpState {
   std::optional<LocalSum> sum;
   std::shared_ptr<LeaderOp> op;  // if this rank leads
   std::shared_ptr<LeaderPart> part;
+
+  WorkMark* work_mark(uint32_t member) const { return WorkMarkIn(control, members, member); }
 };
 
 // An operation that another backend serves.
@@ -292,7 +301,7 @@ Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, Leader
     op.board->result_bytes = ScatteredBytes(call, *here, call.group->size());
   }
   if (!sums) return Status::Ok();
-  part.local_sum = LocalSum(call, op.inputs, part.memory, op.board);
+  part.local_sum = LocalSum(call, op.inputs, part.memory, op.board, op.work_mark(op.self));
   op.sum = part.local_sum;
   op.board->sum = *heap.Locate(part.memory, bytes);
   if (part.local_sum.IsSmall()) part.local_sum.Help();
@@ -332,7 +341,7 @@ void HostsBackend::Help(const CollectiveCall& call, MemberOp& op) {
       op.inputs.clear();  // the leader does it
       return;
     }
-    op.sum.emplace(call, op.inputs, *sum, op.board);
+    op.sum.emplace(call, op.inputs, *sum, op.board, op.work_mark(op.self));
   }
   op.sum->Help();
 }
@@ -423,7 +432,14 @@ std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* stat
     return one_host_.Awaits(call, inner == nullptr ? nullptr : inner->state.get());
   }
   const auto& op = static_cast<const MemberOp&>(*state);
-  return op.started ? op.board->awaited.Text() : "";
+  if (!op.started) return "";
+  // Neighbours first: until they are through, nobody elsewhere can go on either.
+  std::vector<uint32_t> at_work;
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (m == op.self || op.work_mark(m)->load(std::memory_order_relaxed) == 0) continue;
+    at_work.push_back(call.group->ranks[call.group->local_to_group[m]]);
+  }
+  return at_work.empty() ? op.board->awaited.Text() : AwaitedParts(at_work);
 }
 
 void HostsBackend::Withdraw(const CollectiveCall& call, const OpState* state, std::string why) {

@@ -24,11 +24,12 @@ Arithmetic ArithmeticOf(ReduceOp op) {
 }
 
 LocalSum::LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum,
-                   Board* board)
+                   Board* board, WorkMark* at_work)
     : spec_{call.dtype, ArithmeticOf(call.op), call.prescale},
       inputs_(std::move(inputs)),
       sum_(sum),
       board_(board),
+      at_work_(at_work),
       count_(call.count),
       chunk_(kChunkBytes / SizeOf(call.dtype)) {}
 
@@ -47,11 +48,15 @@ void LocalSum::Combine(size_t first, size_t count) {
 bool LocalSum::Help() {
   if (board_ == nullptr) return true;
   while (board_->claimed.load(std::memory_order_relaxed) < chunks()) {
-    const uint64_t chunk = board_->claimed.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= chunks()) break;
-    const size_t first = chunk * chunk_;
-    Combine(first, std::min(chunk_, count_ - first));
-    board_->finished.fetch_add(1, std::memory_order_release);
+    at_work_->fetch_add(1, std::memory_order_relaxed);
+    const uint64_t chunk =
+        board_->claimed.fetch_add(1, std::memory_order_release);  // after the mark
+    if (chunk < chunks()) {
+      const size_t first = chunk * chunk_;
+      Combine(first, std::min(chunk_, count_ - first));
+      board_->finished.fetch_add(1, std::memory_order_release);
+    }
+    at_work_->fetch_sub(1, std::memory_order_release);
   }
   return board_->finished.load(std::memory_order_acquire) >= chunks();
 }

@@ -21,8 +21,9 @@ Arithmetic ArithmeticOf(ReduceOp op);
 class LocalSum {
  public:
   LocalSum() = default;
-  // `inputs` in rank order; `sum` has room for call.count elements of CrossType.
-  LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum, Board* board);
+  // `inputs` in rank order; `sum` has room for call.count elements of CrossType; `at_work` is of this member.
+  LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum, Board* board,
+           WorkMark* at_work);
 
   // True if the work is so small that nobody should be asked to help.
   bool IsSmall() const;
@@ -39,6 +40,7 @@ class LocalSum {
   std::vector<const void*> inputs_;
   void* sum_ = nullptr;
   Board* board_ = nullptr;
+  WorkMark* at_work_ = nullptr;
   size_t count_ = 0, chunk_ = 1;
 };
 

@@ -16,7 +16,9 @@ namespace {
 // Who has taken and finished how many chunks.
 struct Progress {
   std::atomic<uint32_t> claimed;  // of this lane, by anybody
-  std::atomic<uint32_t> done;  // of any lane, by the participant of this number; written by it only
+  // Of any lane, by the participant of this number; written by it only.
+  std::atomic<uint32_t> done;
+  std::atomic<uint32_t> at_work;  // 1: it may have claimed a chunk that is not done
 };
 struct alignas(kCacheLine) Lane {
   Progress combine;
@@ -51,6 +53,7 @@ class AllreduceOp final : public ShmOp {
   bool Needs(uint32_t member) const override {
     return !result_.empty() && member != self_ && !loan_.LeftBy(member);
   }
+  bool AwaitsPartOf(uint32_t member) const override;
   void TakeBack() override { room_.lending.TakeBack(&loan_); }
 
  private:
@@ -248,17 +251,21 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
 template <typename Do>
 bool AllreduceOp::TakeChunks(const Cut& cut, uint32_t lanes, Progress Lane::*progress, Do&& work) {
   uint32_t all = 0;
+  std::atomic<uint32_t>& at_work = (lanes_[me_].*progress).at_work;
+  std::atomic<uint32_t>& finished = (lanes_[me_].*progress).done;
   for (uint32_t step = 0; step < lanes; ++step) {
     const uint32_t lane = (me_ + step) % lanes;
     const uint32_t chunks = cut.chunks_of(lane);
     all += chunks;
     std::atomic<uint32_t>& claimed = (lanes_[lane].*progress).claimed;
     while (claimed.load(std::memory_order_relaxed) < chunks) {
-      const uint32_t chunk = claimed.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= chunks) break;
-      work(lane, chunk, cut.chunk(lane, chunk));
-      std::atomic<uint32_t>& done = (lanes_[me_].*progress).done;
-      done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+      at_work.store(1, std::memory_order_relaxed);
+      const uint32_t chunk = claimed.fetch_add(1, std::memory_order_release);  // after at_work
+      if (chunk < chunks) {
+        work(lane, chunk, cut.chunk(lane, chunk));
+        finished.store(finished.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+      }
+      at_work.store(0, std::memory_order_release);
     }
   }
   uint32_t done = 0;
@@ -266,6 +273,16 @@ bool AllreduceOp::TakeChunks(const Cut& cut, uint32_t lanes, Progress Lane::*pro
     done += (lanes_[p].*progress).done.load(std::memory_order_acquire);
   }
   return done == all;
+}
+
+bool AllreduceOp::AwaitsPartOf(uint32_t member) const {
+  if (member == self_ || lanes_ == nullptr) return Needs(member);
+  for (uint32_t p = 0; p < count(); ++p) {
+    if (participants_[p].member != member) continue;
+    return (lanes_[p].measure.at_work.load(std::memory_order_relaxed) |
+            lanes_[p].combine.at_work.load(std::memory_order_relaxed)) != 0;
+  }
+  return false;
 }
 
 // The dot products of each chunk, by whoever takes it; then everybody adds them up in the same order.

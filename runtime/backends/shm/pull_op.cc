@@ -24,6 +24,7 @@ class PullOp final : public ShmOp {
   bool Needs(uint32_t member) const override {
     return WaitsForReaders() && member != self_ && !loan_.LeftBy(member);
   }
+  bool AwaitsPartOf(uint32_t member) const override { return Needs(member); }
   void TakeBack() override { room_.lending.TakeBack(&loan_); }
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backends/rank_list.h"
 #include "runtime/backends/shm/pull.h"
 
 namespace hvd {
@@ -90,6 +91,17 @@ bool ShmBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_
   const auto found = std::lower_bound(local.begin(), local.end(), peer);
   if (state == nullptr || found == local.end() || *found != peer) return false;
   return static_cast<const ShmOp*>(state)->Needs(static_cast<uint32_t>(found - local.begin()));
+}
+
+std::string ShmBackend::Awaits(const CollectiveCall& call, const OpState* state) const {
+  if (state == nullptr) return "";
+  const Group& group = *call.group;
+  const auto& op = static_cast<const ShmOp&>(*state);
+  std::vector<uint32_t> awaited;
+  for (uint32_t m = 0; m < group.local_size(); ++m) {
+    if (op.AwaitsPartOf(m)) awaited.push_back(group.ranks[group.local_to_group[m]]);
+  }
+  return AwaitedParts(awaited);
 }
 
 void ShmBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {

@@ -29,7 +29,7 @@ class ShmBackend final : public Backend {
                      const Contributions& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
   bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
-  std::string Awaits(const CollectiveCall&, const OpState*) const override { return ""; }
+  std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
   void Withdraw(const CollectiveCall&, const OpState*, std::string) override {}
   void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
   void Abort(const Status&) override {}

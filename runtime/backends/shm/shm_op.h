@@ -22,6 +22,8 @@ class ShmOp : public OpState {
   virtual Result<bool> Start(const CollectiveCall& call, const Contributions& parts) = 0;
   virtual Result<bool> Advance(const CollectiveCall& call) = 0;
   virtual bool Needs(uint32_t member) const = 0;
+  // True while this one, started, cannot end before that other member goes on with what it has begun.
+  virtual bool AwaitsPartOf(uint32_t member) const = 0;
   // No peer is at work on anything of this operation, nor will be.
   virtual void TakeBack() = 0;
 };

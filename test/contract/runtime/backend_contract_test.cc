@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "runtime/backends/shm/pull.h"
 #include "test/fakes/element_values.h"
 #include "test/fakes/scheduled_members.h"
+#include "test/fakes/stopping_memory.h"
 
 namespace hvd::test {
 namespace {
@@ -486,6 +488,47 @@ TEST_P(BackendContract, WorksWithoutSharedMemory) {
       cases.back().joined[mask % size()] = 1;
     }
     Check(cases, ++seed);
+  }
+}
+
+// An allreduce of two members, one of which stops in the middle of a chunk: of the sum, or of what Adasum measures.
+TEST(ShmBackendContract, NamesWhoStoppedInTheMiddleOfAChunk) {
+  constexpr size_t kCount = 200'000;
+  for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAdasum}) {
+    ScheduledMembers members(Kind::kShm, 2);
+    CollectiveCall calls[2];
+    std::unique_ptr<OpState> states[2];
+    Offer offers[2];
+    for (uint32_t m = 0; m < 2; ++m) {
+      CollectiveCall& call = calls[m];
+      call.collective = Collective::kAllreduce;
+      call.op = op;
+      call.dtype = DType::kFloat32;
+      call.count = call.row_count = kCount;
+      call.rows = 1;
+      call.group = &members.member(m).group;
+      call.input = call.output = members.member(m).heap.Allocate(call.bytes(), /*zeroed=*/true);
+      ASSERT_TRUE(members.member(m).backend->Prepare(call, &states[m], &offers[m]).ok());
+    }
+    auto backend = [&](uint32_t m) -> Backend& { return *members.member(m).backend; };
+    auto advance = [&](uint32_t m) { return *backend(m).Advance(calls[m], states[m].get()); };
+    auto awaits = [&](uint32_t m) { return backend(m).Awaits(calls[m], states[m].get()); };
+    for (uint32_t m = 0; m < 2; ++m) {
+      ASSERT_FALSE(*backend(m).Start(calls[m], states[m].get(), {offers, {}, {}}));
+    }
+    EXPECT_EQ(awaits(0), "") << "nobody has begun";
+    {
+      StoppingMemory memory(calls[1].output, calls[1].bytes());
+      std::thread stopped([&] { advance(1); });
+      memory.AwaitStop();
+      EXPECT_FALSE(advance(0));
+      EXPECT_EQ(awaits(0), "for rank 3 to finish its part");
+      memory.LetGo();
+      stopped.join();
+    }
+    while (!advance(0)) {
+    }
+    EXPECT_EQ(backend(1).Awaits(calls[1], states[1].get()), "");
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "runtime/device/adasum.h"
 #include "test/fakes/played_hosts.h"
+#include "test/fakes/stopping_memory.h"
 
 namespace hvd::test {
 namespace {
@@ -658,6 +659,47 @@ TEST_P(HostsContract, CarriesDetailsOfAnySize) {
 
 INSTANTIATE_TEST_SUITE_P(, HostsContract, ::testing::ValuesIn(kLayouts),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+// On its own host by its rank, on the others as one of its host.
+TEST(HostsStall, NamesWhoStoppedInTheMiddleOfAChunk) {
+  constexpr size_t kCount = 400'000;
+  PlayedHosts hosts({0, 0, 1, 1});
+  float* values[4];
+  PlayedTask tasks[4];
+  for (uint32_t r = 0; r < 4; ++r) {
+    values[r] = static_cast<float*>(hosts.heap(r).Allocate(kCount * sizeof(float), true));
+    tasks[r] = TaskOf(hosts, r, "x", Collective::kAllreduce, DType::kFloat32, values[r], values[r],
+                      kCount);
+    ASSERT_TRUE(hosts.Submit(r, &tasks[r]).ok());
+  }
+  auto awaits = [&](uint32_t rank) {
+    const PlayedPart& part = tasks[rank].parts[0];
+    return hosts.backend(rank).Awaits(part.call, part.state.get());
+  };
+  {
+    // The leader stops first, so that it leaves something to take.
+    StoppingMemory of_leader(values[2], kCount * sizeof(float));
+    std::thread leader([&] { EXPECT_TRUE(hosts.Wait(2, &tasks[2]).ok()); });
+    of_leader.AwaitStop();
+    StoppingMemory of_member(values[3], kCount * sizeof(float));
+    std::thread member([&] { EXPECT_TRUE(hosts.Wait(3, &tasks[3]).ok()); });
+    of_member.AwaitStop();
+    EXPECT_EQ(awaits(3), "for rank 2 to finish its part");
+    of_leader.LetGo();
+    EXPECT_EQ(awaits(2), "for rank 3 to finish its part");
+    const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
+    for (std::string said; said != "for its data to cross to the host of rank 2";) {
+      for (uint32_t r = 0; r < 2; ++r) EXPECT_FALSE(hosts.Turn(r, &tasks[r]));
+      said = awaits(0);
+      ASSERT_LT(SteadyNow(), deadline) << said;
+    }
+    EXPECT_EQ(awaits(2), "for rank 3 to finish its part");
+    of_member.LetGo();
+    leader.join();
+    member.join();
+  }
+  for (uint32_t r = 0; r < 2; ++r) EXPECT_TRUE(hosts.Wait(r, &tasks[r]).ok());
+}
 
 // Only leaders speak with other hosts: what crosses does not grow with the ranks of a host.
 TEST(HostsTraffic, GrowsWithHostsNotWithRanks) {

@@ -1,0 +1,36 @@
+// Ranks in sentences.
+#ifndef HVD_RUNTIME_BACKENDS_RANK_LIST_H_
+#define HVD_RUNTIME_BACKENDS_RANK_LIST_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace hvd {
+
+// "rank 3", "ranks 3, 4", the first few of many. Of `count` ranks the first are known.
+inline std::string RankList(std::span<const uint32_t> ranks, size_t count) {
+  constexpr size_t kShown = 16;
+  std::string text = count == 1 ? "rank " : "ranks ";
+  const size_t shown = std::min(ranks.size(), kShown);
+  for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  if (count > shown) text += " and " + std::to_string(count - shown) + " more";
+  return text;
+}
+
+inline std::string RankList(std::span<const uint32_t> ranks) {
+  return RankList(ranks, ranks.size());
+}
+
+// What an operation waits for while these ranks are in the middle of something; empty where there are none.
+inline std::string AwaitedParts(std::span<const uint32_t> ranks) {
+  if (ranks.empty()) return "";
+  return "for " + RankList(ranks) + " to finish " +
+         (ranks.size() == 1 ? "its part" : "their parts");
+}
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_RANK_LIST_H_
