@@ -12,6 +12,8 @@
 namespace hvd {
 namespace {
 
+constexpr Duration kSpin = std::chrono::microseconds(50);
+
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 
 // Before the engines explain a stall to the user, or end it.
@@ -88,6 +90,8 @@ Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstr
   options.job_key = world.data_key;
   options.listen = world.listen;
   options.connect_timeout = settings->timeout;
+  // A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need are not for looking.
+  if (world.local_size < AllowedCores()) options.spin = kSpin;
   return OpenCross(options, bootstrap.directory());
 }
 

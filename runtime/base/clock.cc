@@ -16,6 +16,12 @@ int64_t WallNanoseconds() {
       .count();
 }
 
+int MillisecondsUntil(TimePoint then, TimePoint now, int most) {
+  if (then <= now) return 0;
+  if (then - now >= std::chrono::milliseconds(most)) return most;
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(then - now).count());
+}
+
 TimePoint SteadyClock::Now() const { return SteadyNow(); }
 
 }  // namespace hvd

@@ -36,6 +36,9 @@ class ManualClock final : public Clock {
 // The steady clock without an object, for hot paths that cannot carry one.
 TimePoint SteadyNow();
 
+// Rounded up, for poll and epoll: 0 when `then` is past, `most` when it is later than that.
+int MillisecondsUntil(TimePoint then, TimePoint now, int most);
+
 // Seconds since 1970, for people to read; never for decisions.
 int64_t WallSeconds();
 // Nanoseconds since 1970, to compare the clocks of two hosts.

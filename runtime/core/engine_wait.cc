@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/relax.h"
 #include "runtime/core/engine.h"
 #include "runtime/core/request_text.h"
 
@@ -14,14 +15,6 @@ namespace {
 constexpr int64_t kSleepNs = 100'000'000;
 // A pause can take longer than a peer that is about to answer, so the first looks come without.
 constexpr uint32_t kEagerSpins = 50;
-
-inline void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 Status UnknownHandle(Engine::Handle handle) {
   return InvalidArgument("unknown handle " + std::to_string(handle));

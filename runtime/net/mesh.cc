@@ -19,12 +19,6 @@ constexpr size_t kEventsAtOnce = 32;
 constexpr Duration kStandBack = std::chrono::milliseconds(2);
 constexpr int kIdleLookMs = 500;
 
-int MillisecondsUntil(TimePoint then, TimePoint now, int most) {
-  if (then <= now) return 0;
-  if (then - now >= std::chrono::milliseconds(most)) return most;
-  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(then - now).count());
-}
-
 std::string NameOfRank(uint32_t rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
@@ -125,8 +119,7 @@ void Mesh::AbortAll(const Status& why, const std::string& told) {
     for (MeshTransfer* transfer : receives) transfer->Finish(why);
   }
   any_.clear();
-  changed_.notify_all();
-  Kick();
+  TellAll();
 }
 
 void Mesh::Kick() {
@@ -181,6 +174,7 @@ MeshHandle Mesh::Begin(std::unique_ptr<MeshTransfer> transfer) {
     Connect(peer);
     Write(peer);
   }
+  TellAll();
   return MeshHandle(this, std::move(transfer));
 }
 
@@ -207,6 +201,11 @@ void Mesh::BeginReceiveOfAny(MeshTransfer* transfer) {
 
 void Mesh::GiveUp(MeshTransfer* transfer) {
   std::lock_guard lock(mutex_);
+  Forget(transfer);
+  TellAll();
+}
+
+void Mesh::Forget(MeshTransfer* transfer) {
   if (transfer->done) {
     // It came after the last look of whoever gives up: the next one who asks gets it.
     const bool unseen = transfer->kind == MeshTransfer::Kind::kReceiveSmall;
@@ -228,86 +227,7 @@ void Mesh::GiveUp(MeshTransfer* transfer) {
   }
 }
 
-// ---- waiting
-
-Status Mesh::Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group) {
-  return WaitFor({handle.transfer_.get(), deadline, false, group});
-}
-
-Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline) {
-  Status done = WaitFor({handle.transfer_.get(), deadline, true, {}});
-  if (!done.ok()) return done;
-  MeshMessage message{handle.transfer_->peer, std::move(handle.transfer_->small)};
-  handle.transfer_.reset();
-  return message;
-}
-
-void Mesh::Wake() {
-  std::lock_guard lock(mutex_);
-  wake_ = true;
-  changed_.notify_all();
-  Kick();
-}
-
-Status Mesh::LossIn(std::span<const uint32_t> group) {
-  for (uint32_t rank : group) {
-    const Peer* peer = losses_ > 0 ? FindPeer(rank) : nullptr;
-    if (peer != nullptr && !peer->lost.ok() && !peer->LeftInPeace()) return peer->lost;
-  }
-  return Status::Ok();
-}
-
-bool Mesh::MustReturn(const Waiting& waiting) {
-  return waiting.transfer->done || (waiting.wakeable && wake_) || !LossIn(waiting.group).ok();
-}
-
-Status Mesh::WaitFor(const Waiting& waiting) {
-  Lock lock(mutex_);
-  ++drives_;
-  while (!MustReturn(waiting)) {
-    if (!driving_) {
-      driving_ = true;
-      Drive(lock, waiting);
-      driving_ = false;
-      if (std::exchange(resting_, false)) quiet_.notify_all();
-      if (waiters_ > 0) changed_.notify_all();
-    } else {
-      ++waiters_;
-      changed_.wait_until(lock, waiting.deadline);
-      --waiters_;
-    }
-    if (SteadyNow() >= waiting.deadline) break;
-  }
-  const MeshTransfer& transfer = *waiting.transfer;
-  if (transfer.done) return transfer.status;
-  if (Status loss = LossIn(waiting.group); !loss.ok()) return loss;
-  if (waiting.wakeable) wake_ = false;
-  return {Code::kInProgress,
-          "rank " + std::to_string(options_.rank) + " waited in vain for " +
-              (transfer.peer == kAnyMeshPeer ? "any rank" : NameOf(PeerOf(transfer.peer)))};
-}
-
-void Mesh::Drive(Lock& lock, const Waiting& waiting) {
-  const MeshTransfer& awaited = *waiting.transfer;
-  Peer* peer = FindPeer(awaited.peer);
-  TimePoint now = SteadyNow();
-  TimePoint spin_until = now + options_.spin;
-  // What is awaited comes from this peer, most likely: no need to ask the epoll.
-  bool receives = peer != nullptr && awaited.kind != MeshTransfer::Kind::kSend;
-  if (receives) Read(*peer, &awaited);
-  while (true) {
-    if (receives && now < spin_until) Read(*peer, &awaited);
-    if (MustReturn(waiting)) return;
-    int timeout_ms = now < spin_until ? 0 : MillisecondsUntil(waiting.deadline, now, 60'000);
-    if (timeout_ms > 0) {
-      timeout_ms = std::min(timeout_ms, MillisecondsUntil(connector_.NextTick(), now, 60'000));
-    }
-    PollOnce(lock, timeout_ms);
-    if (waiters_ > 0) changed_.notify_all();
-    now = SteadyNow();
-    if (MustReturn(waiting) || now >= waiting.deadline) return;
-  }
-}
+// ---- events
 
 void Mesh::PollOnce(Lock& lock, int timeout_ms) {
   std::array<epoll_event, kEventsAtOnce> events;
@@ -358,12 +278,12 @@ void Mesh::RunThread() {
   Lock lock(mutex_);
   uint64_t drives_seen = drives_;
   while (!stopping_) {
-    if (driving_ && drives_ == drives_seen) {  // for long: it says when it is over
+    if (driver_ != nullptr && drives_ == drives_seen) {  // for long: it says when it is over
       resting_ = true;
       quiet_.wait(lock, [this] { return !resting_ || stopping_; });
       continue;
     }
-    if (driving_ || drives_ != drives_seen) {
+    if (driver_ != nullptr || drives_ != drives_seen) {
       drives_seen = drives_;
       quiet_.wait_for(lock, kStandBack);
       continue;
@@ -374,9 +294,7 @@ void Mesh::RunThread() {
     ::epoll_wait(epoll_.get(), &event, 1,
                  timeout_ms);  // looks only: a driver may have come meanwhile
     lock.lock();
-    if (stopping_ || driving_ || drives_ != drives_seen) continue;
-    PollOnce(lock, 0);
-    if (waiters_ > 0) changed_.notify_all();
+    if (!stopping_ && driver_ == nullptr && drives_ == drives_seen) PollOnce(lock, 0);
   }
 }
 

@@ -2,8 +2,9 @@
 // when the first message is sent. PROTOCOL.md, section 3, has the bytes.
 //
 // Each direction of a pair has a connection of its own, made by the side that sends: two that begin at once never meet.
-// Whoever waits moves the bytes of everybody (a thread of its own would cost two switches a message); a thread of the mesh
-// does so while nobody waits. Thread-safe; Abort and Wake from any thread.
+// Whoever waits moves the bytes of everybody (a thread of its own would cost two switches a message), and who waits for
+// data rather than who waits for whatever comes next (WaitSmall); a thread of the mesh does so while nobody waits.
+// Thread-safe; Abort and Wake from any thread.
 #ifndef HVD_RUNTIME_NET_MESH_H_
 #define HVD_RUNTIME_NET_MESH_H_
 
@@ -34,7 +35,8 @@ struct MeshOptions {
   ListenHints listen;
   Duration connect_timeout = std::chrono::seconds(30);
   Duration handshake_timeout = std::chrono::seconds(10);
-  Duration spin = Duration::zero();   // how long a waiting thread looks before it sleeps
+  Duration spin =
+      Duration::zero();  // how long who waits for data looks after the last byte, before it sleeps
   size_t most_kept_bytes = 16 << 20;  // messages of one peer that nobody has asked for yet
   std::function<std::string(uint32_t)> name = {};  // of who cannot be reached; empty: "rank N"
 };
@@ -84,6 +86,9 @@ class Mesh final : private MeshConnectorOwner {
   // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost, other than by leaving in
   // peace, the wait ends with that: who is waited for may be waiting for the lost one.
   Status Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group = {});
+  // The same for all of them, up to the first that fails.
+  Status WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
+                 std::span<const uint32_t> group = {});
   // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one that is dropped
   // without having seen its message leaves it to the next receive.
   Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline);
@@ -118,11 +123,13 @@ class Mesh final : private MeshConnectorOwner {
     Dial dial = Dial::kNone;
     Status lost;  // not ok: nothing comes or goes any more
   };
-  struct Waiting {
-    MeshTransfer* transfer;
+  // A thread that waits.
+  struct Waiter {
+    std::span<MeshHandle> handles;  // without those at the front that are done
     TimePoint deadline;
-    bool wakeable = false;
-    std::span<const uint32_t> group;
+    bool patient = false;  // wakeable, and gladly lets others drive
+    std::span<const uint32_t> group = {};
+    std::condition_variable turn = {};  // it drives now, or must return
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -135,12 +142,19 @@ class Mesh final : private MeshConnectorOwner {
   void BeginReceive(MeshTransfer* transfer);
   void BeginReceiveOfAny(MeshTransfer* transfer);
   void GiveUp(MeshTransfer* transfer);
-  Status WaitFor(const Waiting& waiting);
-  bool MustReturn(const Waiting& waiting);
+  void Forget(MeshTransfer* transfer);
+  // In mesh_wait.cc: who waits, and who of them drives, that is, reads, writes and accepts for all.
+  Status WaitFor(Waiter& waiter);
+  const MeshTransfer* Awaited(Waiter& waiter);
+  bool MustReturn(Waiter& waiter);
   Status LossIn(std::span<const uint32_t> group);
-
-  // The one who waits drives: reads, writes, accepts for all.
-  void Drive(Lock& lock, const Waiting& waiting);
+  void WaitForTurn(Waiter& waiter, Lock& lock);
+  void PassOn();
+  void TellWaiters();
+  void TellAll();
+  void Drive(Waiter& waiter, Lock& lock);
+  void ReadAwaited(Waiter& waiter);
+  void LetOthersIn(Lock& lock);
   void PollOnce(Lock& lock, int timeout_ms);
   void HandleEvent(const epoll_event& event, TimePoint now);
   void HandleOutgoing(Peer& peer, uint32_t events);
@@ -171,14 +185,15 @@ class Mesh final : private MeshConnectorOwner {
   MeshRecord record_;
   UniqueFd epoll_, kick_;
 
-  std::mutex mutex_;                 // guards what follows
-  std::condition_variable changed_;  // for waiters that do not drive
-  std::condition_variable quiet_;    // for the thread of the mesh while others drive
-  bool driving_ = false;
-  bool resting_ = false;  // the thread of the mesh, until whoever drives is done
-  uint32_t waiters_ = 0;  // that do not drive
-  uint64_t drives_ = 0;   // waits so far
-  uint32_t losses_ = 0;   // peers lost, other than by leaving in peace
+  std::mutex mutex_;               // guards what follows
+  std::condition_variable quiet_;  // for the thread of the mesh while others drive
+  Waiter* driver_ = nullptr;
+  std::vector<Waiter*> waiters_;  // that do not drive
+  bool hand_over_ = false;        // the driver is to let another one drive
+  bool resting_ = false;          // the thread of the mesh, until nobody drives
+  uint64_t drives_ = 0;           // waits so far
+  uint64_t moved_ = 0;            // bytes, in both directions
+  uint32_t losses_ = 0;           // peers lost, other than by leaving in peace
   bool stopping_ = false;
   bool wake_ = false;
   Status aborted_;

@@ -74,6 +74,7 @@ void Mesh::Resolved(uint32_t rank, Result<MeshRecord> record) {
   } else {
     connector_.Dial(rank, Reachable(*record, record_.machine), SteadyNow());
   }
+  TellAll();
   Kick();  // whoever polls has a new time to look at
 }
 
@@ -133,6 +134,7 @@ void Mesh::Read(Peer& peer, const MeshTransfer* until) {
     if (got < 0) return EndOfIncoming(peer, Words(errno));
     if (got == 0) return EndOfIncoming(peer, "it closed the connection");
     total += static_cast<size_t>(got);
+    moved_ += static_cast<size_t>(got);
     size_t asked = BytesOf({room.data(), pieces});
     if (Status filled = peer.reader.Filled(static_cast<size_t>(got)); !filled.ok()) {
       return EndOfIncoming(peer, filled.message());
@@ -153,6 +155,7 @@ void Mesh::Write(Peer& peer) {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) break;
     if (sent < 0) return EndOfOutgoing(peer, errno);
+    moved_ += static_cast<size_t>(sent);
     peer.outbox.Sent(static_cast<size_t>(sent));
   }
   Arm(peer);

@@ -223,6 +223,50 @@ TEST_F(MeshPair, ASmallMessageForAReceiveThatWasGivenUpIsForTheNextOne) {
   }
 }
 
+TEST_F(MeshPair, AWaitForManyEndsWithTheFirstThatFails) {
+  std::string one(3, '?'), two(3, '?'), three(3, '?');
+  MeshHandle received[] = {b_->Receive(0, {1, 1}, Room(one)), b_->Receive(0, {1, 2}, Room(two)),
+                           b_->Receive(0, {1, 3}, Room(three))};
+  for (uint64_t slot : {3, 1}) SendText(*a_, 1, {1, slot}, "abc");
+  EXPECT_EQ(b_->WaitAll(received, SteadyNow() + std::chrono::milliseconds(20)).code(),
+            Code::kInProgress);
+  SendText(*a_, 1, {1, 2}, "too long");
+  EXPECT_EQ(b_->WaitAll(received, Soon()).code(), Code::kMismatch);
+  EXPECT_EQ(one + three, "abcabc");
+}
+
+// One thread waits for whatever comes next all the time; another one's data passes by it, in both directions, and it still
+// hears what is for it: before, between and after.
+TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
+  std::vector<std::string> heard;
+  std::thread patient([&] {
+    while (heard.size() < 3) {
+      MeshHandle next = b_->ReceiveSmall(kAnyMeshPeer, {7, 7});
+      Result<MeshMessage> message = b_->WaitSmall(next, Soon());
+      ASSERT_TRUE(message.ok()) << message.status().message();
+      heard.push_back(message->bytes);
+    }
+  });
+  const std::string data(1'000'000, 'd');
+  auto exchange = [&](Mesh& mesh, uint32_t peer) {
+    for (uint64_t round = 0; round < 20; ++round) {
+      std::string came(data.size(), '?');
+      MeshHandle both[] = {mesh.Receive(peer, {8, round}, Room(came)),
+                           mesh.Send(peer, {8, round}, AsBytes(data))};
+      ExpectOk(mesh.WaitAll(both, Soon()));
+      EXPECT_TRUE(came == data);
+      if (peer == 1 && round == 10) SendText(mesh, peer, {7, 7}, "between");
+    }
+  };
+  SendText(*a_, 1, {7, 7}, "before");
+  std::thread there([&] { exchange(*b_, 0); });
+  exchange(*a_, 1);
+  there.join();
+  SendText(*a_, 1, {7, 7}, "after");
+  patient.join();
+  EXPECT_EQ(heard, (std::vector<std::string>{"before", "between", "after"}));
+}
+
 TEST_F(MeshPair, NobodyTalksToHimself) {
   MeshHandle handle = a_->Send(0, {}, {});
   EXPECT_EQ(a_->Wait(handle, Soon()).code(), Code::kInvalidArgument);
