@@ -37,12 +37,6 @@ struct CrossCall {
   TimePoint deadline;
 };
 
-// One element type and how its values are combined. Scales belong to the layer above.
-struct CrossArithmetic {
-  DType dtype = DType::kFloat32;
-  Arithmetic arithmetic = Arithmetic::kSum;
-};
-
 struct CrossMessage {
   uint32_t from = 0;  // world rank
   std::string bytes;
@@ -58,9 +52,10 @@ class Cross {
 
   virtual std::string_view name() const = 0;
 
-  // In place; bit-equal on all leaders and from run to run.
-  virtual Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                           size_t count) = 0;
+  // `output` gets what ReduceRange would make of all inputs in the order of the leaders, so its bits depend on nothing else:
+  // not on its place, nor on what travels with it. It may be `input`; otherwise the two do not overlap.
+  virtual Status Allreduce(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                           void* output, size_t count) = 0;
   // `root` is an index in the group.
   virtual Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) = 0;
   // Leader i gives bytes[i]; `output` gets all of them, one behind the other. `input` may be this leader's place in it.
@@ -72,9 +67,8 @@ class Cross {
                            std::span<const size_t> receive_bytes) = 0;
   // `input` holds the parts of all leaders, counts[i] elements for leader i; `output` gets the combination of this
   // leader's part, and may be that part of `input`. `input` keeps its content elsewhere.
-  virtual Status Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic,
-                                const void* input, std::span<const size_t> counts,
-                                void* output) = 0;
+  virtual Status Reducescatterv(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                                std::span<const size_t> counts, void* output) = 0;
 
   // Small messages, at most kMaxCrossMessage bytes, in order per (sender, tag). Send returns when the bytes may change;
   // it waits only for a peer that does not read.

@@ -67,11 +67,8 @@ Allreduce OpenOurs(const std::string& way, uint32_t rank, uint32_t size, Directo
     CrossCall call{{leaders, rank}, ++tag, SteadyNow() + std::chrono::seconds(60)};
     AllreduceWay chosen = way == "direct"   ? AllreduceWay::kDirect
                           : way == "sliced" ? AllreduceWay::kSliced
-                          : way == "ring"   ? AllreduceWay::kRing
-                          : way == "bcube"
-                              ? AllreduceWay::kBcube
-                              : ChooseAllreduce(count * 4, DType::kFloat32, leaders.size());
-    Must(cross->AllreduceBy(chosen, call, {}, data, count));
+                                            : ChooseAllreduce(count * 4, leaders.size());
+    Must(cross->AllreduceBy(chosen, call, {}, data, data, count));
   };
 }
 
@@ -107,7 +104,7 @@ int RunRank(const std::string& way, uint32_t rank, uint32_t size, const std::str
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "cross_perf auto|direct|sliced|ring|bcube|stock NP [BYTES...]\n");
+    std::fprintf(stderr, "cross_perf auto|direct|sliced|stock NP [BYTES...]\n");
     return 2;
   }
   uint32_t size = static_cast<uint32_t>(std::atoi(argv[2]));

@@ -28,12 +28,9 @@ class Transfers {
         mesh_.Receive(call_.group.leaders[leader], {call_.tag, slot}, {data, bytes}));
   }
   Status WaitAll() {
-    for (MeshHandle& handle : handles_) {
-      if (Status done = mesh_.Wait(handle, call_.deadline, call_.group.leaders); !done.ok())
-        return done;
-    }
-    handles_.clear();
-    return Status::Ok();
+    Status done = mesh_.WaitAll(handles_, call_.deadline, call_.group.leaders);
+    if (done.ok()) handles_.clear();
+    return done;
   }
 
  private:
@@ -71,35 +68,34 @@ size_t ScratchPlace(const CrossCall& call, uint32_t leader, size_t bytes) {
   return (leader < call.group.index ? leader : leader - 1) * bytes;
 }
 
-void AddUp(CrossArithmetic arithmetic, const std::vector<const void*>& parts, void* output,
+void AddUp(const ReduceSpec& spec, const std::vector<const void*>& parts, void* output,
            size_t count) {
-  ReduceRange({.dtype = arithmetic.dtype, .arithmetic = arithmetic.arithmetic}, parts, {&output, 1},
-              0, count);
+  ReduceRange(spec, parts, {&output, 1}, 0, count);
 }
 
 }  // namespace
 
-Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
-                       CrossArithmetic arithmetic, void* data, size_t count) {
-  size_t bytes = count * SizeOf(arithmetic.dtype);
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+                       const void* input, void* output, size_t count) {
+  size_t bytes = count * SizeOf(spec.dtype);
   ScratchPool::Lease scratch = pool.Take((LeadersOf(call) - 1) * bytes);
   Transfers transfers(mesh, call);
   ForOthers(call, [&](uint32_t leader) {
-    transfers.Send(leader, kScatterSlot, static_cast<std::byte*>(data), bytes);
+    transfers.Send(leader, kScatterSlot, static_cast<const std::byte*>(input), bytes);
   });
   ForOthers(call, [&](uint32_t leader) {
     transfers.Receive(leader, kScatterSlot, scratch.get() + ScratchPlace(call, leader, bytes),
                       bytes);
   });
   if (Status done = transfers.WaitAll(); !done.ok()) return done;
-  AddUp(arithmetic, PartsInOrder(call, data, scratch.get(), bytes), data, count);
+  AddUp(spec, PartsInOrder(call, input, scratch.get(), bytes), output, count);
   return Status::Ok();
 }
 
 Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
-                            CrossArithmetic arithmetic, const void* input,
+                            const ReduceSpec& spec, const void* input,
                             std::span<const size_t> counts, void* output) {
-  size_t element = SizeOf(arithmetic.dtype);
+  size_t element = SizeOf(spec.dtype);
   std::vector<const std::byte*> parts(counts.size());
   const std::byte* next = static_cast<const std::byte*>(input);
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -118,7 +114,7 @@ Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call
     transfers.Send(leader, kScatterSlot, parts[leader], counts[leader] * element);
   });
   if (Status done = transfers.WaitAll(); !done.ok()) return done;
-  AddUp(arithmetic, PartsInOrder(call, parts[call.group.index], scratch.get(), own_bytes), output,
+  AddUp(spec, PartsInOrder(call, parts[call.group.index], scratch.get(), own_bytes), output,
         own_count);
   return Status::Ok();
 }
@@ -129,14 +125,15 @@ namespace {
 // the next one are on their way.
 class Sliced {
  public:
-  Sliced(Mesh& mesh, ScratchPool& pool, const CrossCall& call, CrossArithmetic arithmetic,
-         void* data, size_t count)
+  Sliced(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+         const void* input, void* output, size_t count)
       : mesh_(mesh),
         call_(call),
-        arithmetic_(arithmetic),
-        data_(static_cast<std::byte*>(data)),
+        spec_(spec),
+        input_(static_cast<const std::byte*>(input)),
+        output_(static_cast<std::byte*>(output)),
         count_(count),
-        element_(SizeOf(arithmetic.dtype)),
+        element_(SizeOf(spec.dtype)),
         leaders_(LeadersOf(call)),
         piece_(std::min(count, std::max<size_t>(leaders_, kPieceBytes / element_))),
         part_((piece_ + leaders_ - 1) / leaders_),
@@ -177,30 +174,33 @@ class Sliced {
     });
     ForOthers(call_, [&](uint32_t leader) {
       Range part = PartOf(piece, leader);
-      transfers.Send(leader, kScatterSlot, data_ + part.first * element_, part.count * element_);
+      transfers.Send(leader, kScatterSlot, input_ + part.first * element_, part.count * element_);
     });
   }
   void Add(size_t piece) {
     Range own = PartOf(piece, call_.group.index);
-    std::byte* place = data_ + own.first * element_;
-    AddUp(arithmetic_, PartsInOrder(call_, place, ScratchOf(piece), own.count * element_), place,
-          own.count);
+    AddUp(
+        spec_,
+        PartsInOrder(call_, input_ + own.first * element_, ScratchOf(piece), own.count * element_),
+        output_ + own.first * element_, own.count);
   }
   void Gather(size_t piece, Transfers& transfers) {
     Range own = PartOf(piece, call_.group.index);
     ForOthers(call_, [&](uint32_t leader) {
       Range part = PartOf(piece, leader);
-      transfers.Receive(leader, kGatherSlot, data_ + part.first * element_, part.count * element_);
+      transfers.Receive(leader, kGatherSlot, output_ + part.first * element_,
+                        part.count * element_);
     });
     ForOthers(call_, [&](uint32_t leader) {
-      transfers.Send(leader, kGatherSlot, data_ + own.first * element_, own.count * element_);
+      transfers.Send(leader, kGatherSlot, output_ + own.first * element_, own.count * element_);
     });
   }
 
   Mesh& mesh_;
   const CrossCall& call_;
-  const CrossArithmetic arithmetic_;
-  std::byte* const data_;
+  const ReduceSpec spec_;
+  const std::byte* const input_;
+  std::byte* const output_;
   const size_t count_, element_;
   const uint32_t leaders_;
   const size_t piece_, part_;  // elements
@@ -210,9 +210,9 @@ class Sliced {
 
 }  // namespace
 
-Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
-                       CrossArithmetic arithmetic, void* data, size_t count) {
-  return Sliced(mesh, pool, call, arithmetic, data, count).Run();
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+                       const void* input, void* output, size_t count) {
+  return Sliced(mesh, pool, call, spec, input, output, count).Run();
 }
 
 }  // namespace hvd

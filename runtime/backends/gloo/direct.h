@@ -12,15 +12,15 @@
 namespace hvd {
 
 // Everybody gets everything and adds it up. Takes scratch of (leaders - 1) times the data.
-Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
-                       CrossArithmetic arithmetic, void* data, size_t count);
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+                       const void* input, void* output, size_t count);
 
 // Each leader adds up its part, then all parts are gathered; piece by piece, with bounded scratch.
-Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
-                       CrossArithmetic arithmetic, void* data, size_t count);
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+                       const void* input, void* output, size_t count);
 
 Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
-                            CrossArithmetic arithmetic, const void* input,
+                            const ReduceSpec& spec, const void* input,
                             std::span<const size_t> counts, void* output);
 
 }  // namespace hvd

@@ -1,37 +1,12 @@
 #include "runtime/backends/gloo/gloo_collectives.h"
 
 #include <gloo/allgatherv.h>
-#include <gloo/allreduce.h>
 #include <gloo/alltoallv.h>
 #include <gloo/broadcast.h>
 
-#include <array>
 #include <exception>
 
 namespace hvd {
-namespace {
-
-// Gloo wants the size of an element as a type.
-template <typename Visitor>
-void WithWord(size_t element_bytes, Visitor visit) {
-  switch (element_bytes) {
-    case 1: return visit(uint8_t{});
-    case 2: return visit(uint16_t{});
-    case 4: return visit(uint32_t{});
-    default: return visit(uint64_t{});
-  }
-}
-
-gloo::AllreduceOptions::Func ReduceFunction(CrossArithmetic arithmetic) {
-  return [arithmetic](void* out, const void* a, const void* b, size_t count) {
-    std::array<const void*, 2> inputs = {a, b};
-    ReduceRange({.dtype = arithmetic.dtype, .arithmetic = arithmetic.arithmetic}, inputs, {&out, 1},
-                0, count);
-  };
-}
-
-}  // namespace
-
 GlooCollectives::GlooCollectives(Mesh& mesh, const CrossGroup& group)
     : transport_(std::make_shared<MeshTransport>(
           mesh, std::vector<uint32_t>(group.leaders.begin(), group.leaders.end()), group.index)),
@@ -46,19 +21,6 @@ Status GlooCollectives::Run(const CrossCall& call, const std::function<void()>& 
     if (!transport_->failure().ok()) return transport_->failure();
     return Internal(std::string("Gloo refused an operation: ") + thrown.what());
   }
-}
-
-Status GlooCollectives::Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                                  size_t count, Algorithm algorithm) {
-  return Run(call, [&] {
-    gloo::AllreduceOptions options(context_);
-    WithWord(SizeOf(arithmetic.dtype),
-             [&](auto word) { options.setOutput(static_cast<decltype(word)*>(data), count); });
-    options.setReduceFunction(ReduceFunction(arithmetic));
-    options.setAlgorithm(algorithm == Algorithm::kRing ? gloo::AllreduceOptions::Algorithm::RING
-                                                       : gloo::AllreduceOptions::Algorithm::BCUBE);
-    gloo::allreduce(options);
-  });
 }
 
 Status GlooCollectives::Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) {

@@ -15,12 +15,8 @@ namespace hvd {
 
 class GlooCollectives {
  public:
-  enum class Algorithm { kRing, kBcube };
-
   GlooCollectives(Mesh& mesh, const CrossGroup& group);
 
-  Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data, size_t count,
-                   Algorithm algorithm);
   Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes);
   Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
                     void* output);

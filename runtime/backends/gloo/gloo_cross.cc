@@ -12,11 +12,10 @@ namespace {
 constexpr uint64_t kMessageSlot = uint64_t{0x50} << 56;
 // Groups are cheap to make again; dynamic process sets may come and go for ever.
 constexpr size_t kMostGroups = 256;
-// Up to so many leaders each talks to each other; beyond, the connections would be too many for what they save.
+// Beyond so many leaders everybody's adding everything costs more than the second exchange.
 constexpr size_t kFewLeaders = 16;
 // What a leader may receive in one step; measured on loopback with 2, 3 and 4 leaders.
 constexpr size_t kDirectBytes = 256 * 1024;
-constexpr size_t kBcubeBytes = 64 * 1024;
 
 Status CheckCall(const CrossCall& call, size_t counts) {
   if (call.group.index < call.group.leaders.size() && counts == call.group.leaders.size()) {
@@ -61,37 +60,27 @@ std::shared_ptr<GlooCollectives> GlooCross::Group(const CrossGroup& group) {
   return collectives;
 }
 
-AllreduceWay ChooseAllreduce(size_t bytes, DType dtype, size_t leaders) {
-  bool few = leaders <= kFewLeaders;
-  bool half = dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-  if (few && bytes * (leaders - 1) <= kDirectBytes) return AllreduceWay::kDirect;
-  if (few || half) return AllreduceWay::kSliced;
-  return bytes <= kBcubeBytes ? AllreduceWay::kBcube : AllreduceWay::kRing;
+AllreduceWay ChooseAllreduce(size_t bytes, size_t leaders) {
+  const bool direct = leaders <= kFewLeaders && bytes * (leaders - 1) <= kDirectBytes;
+  return direct ? AllreduceWay::kDirect : AllreduceWay::kSliced;
 }
 
-Status GlooCross::Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                            size_t count) {
-  size_t bytes = count * SizeOf(arithmetic.dtype);
-  return AllreduceBy(ChooseAllreduce(bytes, arithmetic.dtype, call.group.leaders.size()), call,
-                     arithmetic, data, count);
+Status GlooCross::Allreduce(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                            void* output, size_t count) {
+  size_t bytes = count * SizeOf(spec.dtype);
+  return AllreduceBy(ChooseAllreduce(bytes, call.group.leaders.size()), call, spec, input, output,
+                     count);
 }
 
-Status GlooCross::AllreduceBy(AllreduceWay way, const CrossCall& call, CrossArithmetic arithmetic,
-                              void* data, size_t count) {
+Status GlooCross::AllreduceBy(AllreduceWay way, const CrossCall& call, const ReduceSpec& spec,
+                              const void* input, void* output, size_t count) {
   if (Status good = CheckCall(call, call.group.leaders.size()); !good.ok()) return good;
-  if (IsAlone(call) || count == 0) return Status::Ok();
-  using Gloo = GlooCollectives::Algorithm;
-  switch (way) {
-    case AllreduceWay::kDirect:
-      return DirectAllreduce(*mesh_, scratch_, call, arithmetic, data, count);
-    case AllreduceWay::kSliced:
-      return SlicedAllreduce(*mesh_, scratch_, call, arithmetic, data, count);
-    case AllreduceWay::kRing:
-      return Group(call.group)->Allreduce(call, arithmetic, data, count, Gloo::kRing);
-    case AllreduceWay::kBcube:
-      return Group(call.group)->Allreduce(call, arithmetic, data, count, Gloo::kBcube);
+  if (IsAlone(call) || count == 0) {
+    ReduceRange(spec, {&input, 1}, {&output, 1}, 0, count);
+    return Status::Ok();
   }
-  return Status::Ok();
+  auto* carry = way == AllreduceWay::kDirect ? DirectAllreduce : SlicedAllreduce;
+  return carry(*mesh_, scratch_, call, spec, input, output, count);
 }
 
 Status GlooCross::Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) {
@@ -123,14 +112,14 @@ Status GlooCross::Alltoallv(const CrossCall& call, const void* input,
   return Group(call.group)->Alltoallv(call, input, send_bytes, output, receive_bytes);
 }
 
-Status GlooCross::Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic,
-                                 const void* input, std::span<const size_t> counts, void* output) {
+Status GlooCross::Reducescatterv(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                                 std::span<const size_t> counts, void* output) {
   if (Status good = CheckCall(call, counts.size()); !good.ok()) return good;
   if (IsAlone(call)) {
-    Copy(output, input, counts[0] * SizeOf(arithmetic.dtype));
+    ReduceRange(spec, {&input, 1}, {&output, 1}, 0, counts[0]);
     return Status::Ok();
   }
-  return DirectReducescatterv(*mesh_, scratch_, call, arithmetic, input, counts, output);
+  return DirectReducescatterv(*mesh_, scratch_, call, spec, input, counts, output);
 }
 
 Status GlooCross::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,

@@ -15,23 +15,23 @@
 
 namespace hvd {
 
-enum class AllreduceWay { kDirect, kSliced, kRing, kBcube };
-// By size, type and number of leaders; pure. Half types never take a way that rounds them more than once.
-AllreduceWay ChooseAllreduce(size_t bytes, DType dtype, size_t leaders);
+enum class AllreduceWay { kDirect, kSliced };
+// By size and number of leaders; pure.
+AllreduceWay ChooseAllreduce(size_t bytes, size_t leaders);
 
 class GlooCross final : public Cross {
  public:
   static Result<std::unique_ptr<GlooCross>> Open(const CrossOptions& options, Directory& directory);
 
   std::string_view name() const override { return "gloo"; }
-  Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
+  Status Allreduce(const CrossCall& call, const ReduceSpec& spec, const void* input, void* output,
                    size_t count) override;
   Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) override;
   Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
                     void* output) override;
   Status Alltoallv(const CrossCall& call, const void* input, std::span<const size_t> send_bytes,
                    void* output, std::span<const size_t> receive_bytes) override;
-  Status Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic, const void* input,
+  Status Reducescatterv(const CrossCall& call, const ReduceSpec& spec, const void* input,
                         std::span<const size_t> counts, void* output) override;
   Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
               TimePoint deadline) override;
@@ -40,8 +40,8 @@ class GlooCross final : public Cross {
   void Abort(const Status& why) override { mesh_->Abort(why); }
 
   // For measurements: one way, whatever the size.
-  Status AllreduceBy(AllreduceWay way, const CrossCall& call, CrossArithmetic arithmetic,
-                     void* data, size_t count);
+  Status AllreduceBy(AllreduceWay way, const CrossCall& call, const ReduceSpec& spec,
+                     const void* input, void* output, size_t count);
 
  private:
   explicit GlooCross(std::unique_ptr<Mesh> mesh) : mesh_(std::move(mesh)) {}

@@ -26,8 +26,9 @@ struct alignas(kCacheLine) Board {
   Location sum;                 // where the members' inputs are combined; nowhere if they are not
   Location result, text;
   uint64_t result_bytes, text_bytes;
-  uint64_t table_bytes;  // numbers at the beginning of the result: see TakeResult
-  uint32_t last_joined;  // world rank, of a join
+  uint64_t table_bytes;   // numbers at the beginning of the result: see TakeResult
+  uint32_t last_joined;   // world rank, of a join
+  uint32_t participants;  // ranks whose inputs are in a sum
 
   // Chunks of `sum` that somebody has taken, and how many are finished; any member.
   alignas(kCacheLine) std::atomic<uint64_t> claimed;

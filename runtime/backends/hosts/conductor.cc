@@ -92,6 +92,22 @@ void Conductor::Withdraw(uint64_t ticket, std::string why) {
   cross_.Wake();
 }
 
+void Conductor::LetGo(LeaderOp& op, LeaderPart& part) {
+  std::unique_lock lock(mutex_);
+  if (op.use == LeaderOp::Use::kNotYet) {
+    const size_t bytes = part.call.bytes();
+    part.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    if (bytes != 0) std::memcpy(part.copy.get(), part.input, bytes);
+    part.input = part.output = part.copy.get();
+  } else if (op.use == LeaderOp::Use::kUnderWay) {
+    lock.unlock();
+    cross_.Abort(Aborted("rank " + std::to_string(options_.map.rank) + " gave up '" +
+                         op.ready.name + "' on its way to other hosts"));
+    lock.lock();
+    changed_.wait(lock, [&op] { return op.use == LeaderOp::Use::kOver; });
+  }
+}
+
 void Conductor::Abort(const Status& why) {
   {
     std::lock_guard lock(mutex_);
@@ -391,11 +407,21 @@ void Conductor::Work() {
   }
 }
 
+void Conductor::Note(const Batch& batch, LeaderOp::Use use) {
+  {
+    std::lock_guard lock(mutex_);
+    for (const OpPointer& op : batch.ops) op->use = use;
+  }
+  changed_.notify_all();
+}
+
 void Conductor::Carry(const Batch& batch) {
   Crossing crossing(
       {cross_, heap_, options_.timeout, [this] { return options_.broken().has_value(); }},
       batch.words, options_.map.rank);
+  Note(batch, LeaderOp::Use::kUnderWay);
   Status carried = crossing.Run(batch.ops);
+  Note(batch, LeaderOp::Use::kOver);
   if (!carried.ok()) {
     Die(carried);
     const Status why = closed();

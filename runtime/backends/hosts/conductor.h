@@ -52,6 +52,9 @@ class Conductor {
   uint64_t Post(std::shared_ptr<LeaderOp> op);
   // The operation failed here; what others have begun with it is still carried out.
   void Withdraw(uint64_t ticket, std::string why);
+  // The caller of a part that goes straight takes its memory back; nobody uses it afterwards. What has not begun is
+  // carried out with a copy; what has ends the work with other hosts, and is waited for: as long as a piece takes.
+  void LetGo(LeaderOp& op, LeaderPart& part);
   // Nothing goes on; the first reason stays.
   void Abort(const Status& why);
   // Why the work with other hosts broke off; ok while it goes on, and after a goodbye of whichever side.
@@ -94,6 +97,7 @@ class Conductor {
   // In the cross thread.
   void Work();
   void Carry(const Batch& batch);
+  void Note(const Batch& batch, LeaderOp::Use use);
 
   Status FirstCause(const Status& status);
   void Die(const Status& status);

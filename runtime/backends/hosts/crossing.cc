@@ -15,15 +15,13 @@
 namespace hvd {
 namespace {
 
-// Up to this many bytes from all leaders together, everybody gets everything and adds for itself: one exchange, not two.
-constexpr size_t kSmallBytes = 64 << 10;
 // Calls of one batch, at most.
 constexpr int kCallBits = 24;
 
 bool TravelTogether(const CollectiveCall& a, const CollectiveCall& b) {
   return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&
          a.op != ReduceOp::kAdasum && a.op == b.op && a.dtype == b.dtype &&
-         a.postscale == b.postscale;
+         a.prescale == b.prescale && a.postscale == b.postscale;
 }
 
 size_t SumBytes(const CollectiveCall& call) { return call.count * SizeOf(CrossType(call.dtype)); }
@@ -91,82 +89,38 @@ Status Crossing::FinishLocalSum(LeaderPart& part) {
 
 // ---- sums
 
+// One sum of all items. Who takes the result applies the scales (FinishSum), except where there is one rank a host: then
+// the sum goes from input to output, as it shall be.
 Status Crossing::Allreduce(Items items) {
   const CollectiveCall& call = items[0].part->call;
-  size_t bytes = 0, count = 0;
+  const bool straight = items[0].part->straight;
+  ReduceSpec spec{CrossType(call.dtype), ArithmeticOf(call.op)};
+  if (straight) spec = SpecOf(call, items[0].entry->participants);
+  size_t count = 0;
   for (const Item& item : items) {
     if (Status local = FinishLocalSum(*item.part); !local.ok()) return local;
-    bytes += SumBytes(item.part->call);
+    item.part->board->participants = item.entry->participants;
     count += item.part->call.count;
   }
-  if (bytes == 0) return Status::Ok();
-  const bool packed = items.size() > 1 && leaders() > 1;
-  const bool small = bytes * leaders() <= kSmallBytes;
-  const size_t element = SizeOf(CrossType(call.dtype));
-  const size_t slice = RoundUp((count + leaders() - 1) / leaders(), kCacheLine);
-  std::byte* data = items[0].part->memory;
-  if (packed) {
-    data = Scratch(small ? bytes * (leaders() + 1) : bytes + slice * element * leaders());
-    size_t at = 0;
-    for (const Item& item : items) {
-      std::memcpy(data + at, item.part->memory, SumBytes(item.part->call));
-      at += SumBytes(item.part->call);
-    }
+  if (count == 0) return Status::Ok();
+  if (items.size() == 1) {
+    const LeaderPart& part = *items[0].part;
+    return around_.cross.Allreduce(NextCall(), spec, part.From(), part.To(), count);
   }
-  if (small && leaders() > 1) return AllreduceSmall(items, data, bytes);
-  if (leaders() > 1) {
-    if (Status combined = CombineSlices(call, data, count); !combined.ok()) return combined;
-  }
-  size_t at = 0;
+  std::byte* packed = Scratch(count * SizeOf(spec.dtype));
+  std::byte* at = packed;
   for (const Item& item : items) {
-    const void* sum = packed ? data + at : item.part->memory;
-    FinishSum(item.part->call, item.entry->participants, {&sum, 1}, item.part->memory,
-              item.part->call.count);
-    at += SumBytes(item.part->call);
+    const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
+    if (bytes != 0) std::memcpy(std::exchange(at, at + bytes), item.part->From(), bytes);
+  }
+  Status combined = around_.cross.Allreduce(NextCall(), spec, packed, packed, count);
+  if (!combined.ok()) return combined;
+  at = packed;
+  for (const Item& item : items) {
+    const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
+    if (bytes != 0) std::memcpy(item.part->To(), std::exchange(at, at + bytes), bytes);
   }
   return Status::Ok();
-}
-
-Status Crossing::AllreduceSmall(Items items, std::byte* data, size_t bytes) {
-  const bool packed = items.size() > 1;
-  std::byte* all = packed ? data + bytes : Scratch(bytes * leaders());
-  const std::vector<size_t> each(leaders(), bytes);
-  Status gathered = around_.cross.Allgatherv(NextCall(), data, each, all);
-  if (!gathered.ok()) return gathered;
-  std::vector<const void*> sums(leaders());
-  size_t at = 0;
-  for (const Item& item : items) {
-    for (uint32_t h = 0; h < leaders(); ++h) sums[h] = all + h * bytes + at;
-    FinishSum(item.part->call, item.entry->participants, sums, item.part->memory,
-              item.part->call.count);
-    at += SumBytes(item.part->call);
-  }
-  return Status::Ok();
-}
-
-// Each leader combines one slice of all, in order of hosts, and gives it to the others.
-Status Crossing::CombineSlices(const CollectiveCall& call, std::byte* data, size_t count) {
-  const DType dtype = CrossType(call.dtype);
-  const size_t element = SizeOf(dtype);
-  const size_t slice = RoundUp((count + leaders() - 1) / leaders(), kCacheLine);
-  std::vector<size_t> bytes(leaders());
-  for (uint32_t h = 0; h < leaders(); ++h) {
-    bytes[h] = (std::min(count, (h + 1) * slice) - std::min(count, h * slice)) * element;
-  }
-  const size_t own_bytes = bytes[group_.index];
-  const bool in_scratch = scratch_ != nullptr && data == scratch_.get();
-  std::byte* pieces = in_scratch ? data + count * element : Scratch(own_bytes * leaders());
-  const std::vector<size_t> receive(leaders(), own_bytes);
-  Status exchanged = around_.cross.Alltoallv(NextCall(), data, bytes, pieces, receive);
-  if (!exchanged.ok()) return exchanged;
-  std::byte* own = data + std::min(count, group_.index * slice) * element;
-  if (own_bytes > 0) {
-    std::vector<const void*> inputs(leaders());
-    for (uint32_t h = 0; h < leaders(); ++h) inputs[h] = pieces + h * own_bytes;
-    void* out = own;
-    ReduceRange({dtype, ArithmeticOf(call.op)}, inputs, {&out, 1}, 0, own_bytes / element);
-  }
-  return around_.cross.Allgatherv(NextCall(), own, bytes, data);
 }
 
 // Every leader gets every input and combines the same tree over all ranks: the dot products need whole vectors.
@@ -222,19 +176,19 @@ Status Crossing::Reducescatter(const Item& item) {
     }
   }
   const size_t own = bytes[group_.index], total = SumBytes(call);
-  std::byte* pieces = Scratch(own * leaders() + total);
-  std::byte* ordered = pieces + own * leaders();
+  std::byte* ordered = Scratch(total);
+  std::vector<size_t> counts;
+  for (size_t of_host : bytes) counts.push_back(of_host / element);
   size_t at = 0;
   for (const Run& run : runs) {
     if (run.bytes != 0) std::memcpy(ordered + at, part.memory + run.first, run.bytes);
     at += run.bytes;
   }
-  const std::vector<size_t> receive(leaders(), own);
-  Status exchanged = around_.cross.Alltoallv(NextCall(), ordered, bytes, pieces, receive);
-  if (!exchanged.ok() || own == 0) return exchanged;
-  std::vector<const void*> inputs(leaders());
-  for (uint32_t h = 0; h < leaders(); ++h) inputs[h] = pieces + h * own;
-  FinishSum(call, item.entry->participants, inputs, part.memory, own / element);
+  const ReduceSpec plain{CrossType(call.dtype), ArithmeticOf(call.op)};
+  Status combined = around_.cross.Reducescatterv(NextCall(), plain, ordered, counts, part.memory);
+  if (!combined.ok() || own == 0) return combined;
+  const void* sum = part.memory;
+  FinishSum(call, item.entry->participants, {&sum, 1}, part.memory, own / element);
   return Status::Ok();
 }
 

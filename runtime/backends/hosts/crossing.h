@@ -45,8 +45,6 @@ class Crossing {
   Status FinishLocalSum(LeaderPart& part);
   Status RunOne(const Item& item);
   Status Allreduce(Items items);
-  Status AllreduceSmall(Items items, std::byte* data, size_t bytes);
-  Status CombineSlices(const CollectiveCall& call, std::byte* data, size_t count);
   Status Adasum(const Item& item);
   Status Reducescatter(const Item& item);
   Status Broadcast(const Item& item);

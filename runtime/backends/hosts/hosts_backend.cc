@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "runtime/backends/hosts/results.h"
@@ -21,9 +22,24 @@ bool SendsData(const CollectiveCall& call) {
   }
 }
 
+// Its result is the plain sum in CrossType: each member scales and rounds its own copy.
+bool LeavesSum(const CollectiveCall& call) {
+  return call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum;
+}
+
 bool MakesSum(const CollectiveCall& call) {
-  return call.collective == Collective::kReducescatter ||
-         (call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum);
+  return call.collective == Collective::kReducescatter || LeavesSum(call);
+}
+
+// One rank on each host: there is nothing to add up before the hosts meet. The same on all ranks.
+bool GoesStraight(const CollectiveCall& call, const HostMap& map) {
+  if (!LeavesSum(call) || call.group->local_size() > 1) return false;
+  std::vector<bool> seen(map.host_of.size());
+  return std::ranges::none_of(call.group->ranks, [&](uint32_t rank) {
+    const bool again = seen[map.host_of[rank]];
+    seen[map.host_of[rank]] = true;
+    return again;
+  });
 }
 
 bool HasExtents(const CollectiveCall& call) {
@@ -64,6 +80,7 @@ struct HostsBackend::MemberOp final : OpState {
   void* staging = nullptr;         // `input`, if that is a copy
   uint32_t members = 0, self = 0;  // of Group::local
   bool started = false, settled = false, leads = false;
+  bool straight = false;              // LeaderPart::straight
   uint32_t leader = 0;                // index in Group::local
   std::vector<uint32_t> taking_part;  // indices in Group::local
   std::byte* control = nullptr;       // of the leader
@@ -125,8 +142,9 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op, Offer* 
   Result<Loan> loan = lending_.Open(op.members, ControlBytes(op.members));
   if (!loan.ok()) return loan.status();
   op.loan = *loan;
+  op.straight = GoesStraight(call, map_);
   Location data;
-  if (SendsData(call) && call.bytes() != 0) {
+  if (!op.straight && SendsData(call) && call.bytes() != 0) {
     SharedHeap& heap = lending_.heap();
     std::optional<Location> place = heap.Locate(call.input, call.bytes());
     op.input = static_cast<std::byte*>(const_cast<void*>(call.input));
@@ -262,6 +280,8 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const C
   part.call.splits = nullptr;
   PartWords words;
   words.bytes = call.bytes();
+  part.straight = op.straight;
+  if (op.straight) std::tie(part.input, part.output) = std::tie(call.input, call.output);
   if (HasExtents(call)) {
     for (uint32_t m : op.taking_part) {
       const Extent& extent = parts.extents[m];
@@ -284,22 +304,25 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const C
   return Status::Ok();
 }
 
+size_t HostsBackend::ResultBytes(const CollectiveCall& call, const MemberOp& op) const {
+  if (LeavesSum(call)) return call.count * SizeOf(CrossType(call.dtype));
+  if (call.collective != Collective::kReducescatter) return call.bytes();
+  const auto& hosts = op.op->hosts->parts;
+  const auto here = std::find_if(hosts.begin(), hosts.end(),
+                                 [&](const HostParts::Part& p) { return p.host == map_.here(); });
+  return ScatteredBytes(call, *here, call.group->size());
+}
+
 // Where the size is known already; otherwise the crossing takes it.
 Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderPart& part) {
-  if (HasExtents(call) || call.bytes() == 0) return Status::Ok();
+  if (HasExtents(call) || op.straight || call.bytes() == 0) return Status::Ok();
+  op.board->result_bytes = ResultBytes(call, op);
   const bool sums = MakesSum(call);
   const size_t bytes = sums ? call.count * SizeOf(CrossType(call.dtype)) : call.bytes();
   SharedHeap& heap = lending_.heap();
   Status why;
   part.memory = static_cast<std::byte*>(heap.Allocate(bytes, /*zeroed=*/false, &why));
   if (part.memory == nullptr) return why;
-  op.board->result_bytes = call.bytes();
-  if (call.collective == Collective::kReducescatter) {
-    const auto& hosts = op.op->hosts->parts;
-    const auto here = std::find_if(hosts.begin(), hosts.end(),
-                                   [&](const HostParts::Part& p) { return p.host == map_.here(); });
-    op.board->result_bytes = ScatteredBytes(call, *here, call.group->size());
-  }
   if (!sums) return Status::Ok();
   part.local_sum = LocalSum(call, op.inputs, part.memory, op.board, op.work_mark(op.self));
   op.sum = part.local_sum;
@@ -393,6 +416,12 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
     if (output == nullptr) return why;
     call.result->made_output = output;
   }
+  if (op.straight) return Status::Ok();  // it is there
+  if (LeavesSum(call) && plan.bytes != 0) {
+    const void* sum = memory;
+    FinishSum(call, board.participants, {&sum, 1}, output, call.count);
+    return Status::Ok();
+  }
   for (const ResultPiece& piece : plan.pieces) {
     std::memcpy(static_cast<std::byte*>(output) + piece.target,
                 memory + board.table_bytes + piece.source, piece.bytes);
@@ -457,6 +486,7 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
   auto& op = static_cast<MemberOp&>(*state);
   if (op.settled) return;
   if (op.started) {
+    if (op.straight) conductor_.LetGo(*op.op, *op.part);
     // The conductor, or a peer, may be at work on this memory: it is never used again.
     if (op.leads && op.op != assembling_) {
       conductor_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) + " gave up '" +

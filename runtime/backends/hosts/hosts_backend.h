@@ -57,6 +57,7 @@ class HostsBackend final : public Backend {
   void Lead(const CollectiveCall& call, MemberOp& op, const Contributions& parts);
   Status BuildPart(const CollectiveCall& call, MemberOp& op, const Contributions& parts,
                    LeaderPart& part);
+  size_t ResultBytes(const CollectiveCall& call, const MemberOp& op) const;
   Status TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderPart& part);
   Result<std::vector<const void*>> InputsOf(const CollectiveCall& call, const MemberOp& op,
                                             const Contributions& parts);

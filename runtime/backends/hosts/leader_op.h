@@ -25,6 +25,15 @@ struct LeaderPart {
       extents;  // of each of them. Allgather: rows; alltoall: rows for each member of the set
   LocalSum local_sum;
   std::byte* memory = nullptr;  // registered: the sum, then the result
+
+  // With one rank a host a sum needs no memory in between: it goes from the caller's input to its output.
+  bool straight = false;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::unique_ptr<std::byte[]> copy;  // in place of both, once the caller has taken them back
+
+  const void* From() const { return straight ? input : memory; }
+  void* To() const { return straight ? output : memory; }
 };
 
 struct LeaderOp {
@@ -33,6 +42,10 @@ struct LeaderOp {
   size_t set_size = 0;
   std::vector<std::shared_ptr<LeaderPart>> parts;
   uint32_t last_here = 0;  // of a join
+
+  // What the cross thread does with the memory of its callers; guarded by the conductor's lock.
+  enum class Use : uint8_t { kNotYet, kUnderWay, kOver };
+  Use use = Use::kNotYet;
 };
 
 }  // namespace hvd

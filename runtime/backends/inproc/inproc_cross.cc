@@ -15,12 +15,11 @@ Status Unlike(uint32_t rank, size_t came, size_t expected) {
                   " bytes where " + std::to_string(expected) + " were expected");
 }
 
-void AddUp(CrossArithmetic arithmetic, const std::vector<std::string>& parts, void* output,
+void AddUp(const ReduceSpec& spec, const std::vector<std::string>& parts, void* output,
            size_t count) {
   std::vector<const void*> inputs;
   for (const std::string& part : parts) inputs.push_back(part.data());
-  ReduceRange({.dtype = arithmetic.dtype, .arithmetic = arithmetic.arithmetic}, inputs,
-              {&output, 1}, 0, count);
+  ReduceRange(spec, inputs, {&output, 1}, 0, count);
 }
 
 // The bytes at `data`, cut as `sizes` say.
@@ -95,9 +94,9 @@ Result<std::vector<std::string>> InprocCross::Exchange(const CrossCall& call,
   return got;
 }
 
-Status InprocCross::Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                              size_t count) {
-  std::string own = BytesAt(data, count * SizeOf(arithmetic.dtype));
+Status InprocCross::Allreduce(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                              void* output, size_t count) {
+  std::string own = BytesAt(input, count * SizeOf(spec.dtype));
   Result<std::vector<std::string>> parts =
       Exchange(call, std::vector<std::string>(call.group.leaders.size(), own));
   if (!parts.ok()) return parts.status();
@@ -105,7 +104,7 @@ Status InprocCross::Allreduce(const CrossCall& call, CrossArithmetic arithmetic,
     size_t came = (*parts)[i].size();
     if (came != own.size()) return Unlike(call.group.leaders[i], came, own.size());
   }
-  AddUp(arithmetic, *parts, data, count);
+  AddUp(spec, *parts, output, count);
   return Status::Ok();
 }
 
@@ -153,18 +152,16 @@ Status InprocCross::Alltoallv(const CrossCall& call, const void* input,
   return Status::Ok();
 }
 
-Status InprocCross::Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic,
-                                   const void* input, std::span<const size_t> counts,
-                                   void* output) {
-  Result<std::vector<std::string>> parts =
-      Exchange(call, Cut(input, counts, SizeOf(arithmetic.dtype)));
+Status InprocCross::Reducescatterv(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                                   std::span<const size_t> counts, void* output) {
+  Result<std::vector<std::string>> parts = Exchange(call, Cut(input, counts, SizeOf(spec.dtype)));
   if (!parts.ok()) return parts.status();
   size_t own = (*parts)[call.group.index].size();
   for (size_t i = 0; i < parts->size(); ++i) {
     size_t came = (*parts)[i].size();
     if (came != own) return Unlike(call.group.leaders[i], came, own);
   }
-  if (own > 0) AddUp(arithmetic, *parts, output, counts[call.group.index]);
+  if (own > 0) AddUp(spec, *parts, output, counts[call.group.index]);
   return Status::Ok();
 }
 

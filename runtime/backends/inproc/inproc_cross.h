@@ -45,14 +45,14 @@ class InprocCross final : public Cross {
   ~InprocCross() override;
 
   std::string_view name() const override { return "inproc"; }
-  Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
+  Status Allreduce(const CrossCall& call, const ReduceSpec& spec, const void* input, void* output,
                    size_t count) override;
   Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) override;
   Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
                     void* output) override;
   Status Alltoallv(const CrossCall& call, const void* input, std::span<const size_t> send_bytes,
                    void* output, std::span<const size_t> receive_bytes) override;
-  Status Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic, const void* input,
+  Status Reducescatterv(const CrossCall& call, const ReduceSpec& spec, const void* input,
                         std::span<const size_t> counts, void* output) override;
   Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
               TimePoint deadline) override;

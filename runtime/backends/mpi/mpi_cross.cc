@@ -40,10 +40,6 @@ Status CanCombine(const CrossCall& call) {
   return Status::Ok();
 }
 
-ReduceSpec SpecOf(CrossArithmetic arithmetic) {
-  return {.dtype = arithmetic.dtype, .arithmetic = arithmetic.arithmetic};
-}
-
 }  // namespace
 
 Status MpiCross::Open() {
@@ -222,10 +218,10 @@ Status MpiCross::Broadcast(const CrossCall& call, uint32_t root, void* data, siz
 
 // Every leader combines its part of what all have, chunk by chunk as soon as all have sent it.
 Status MpiCross::ReduceScatter(const CrossCall& call, const std::string& what,
-                               CrossArithmetic arithmetic, const std::byte* input,
+                               const ReduceSpec& spec, const std::byte* input,
                                std::span<const size_t> counts, std::byte* output) {
   const CrossGroup& group = call.group;
-  size_t element = SizeOf(arithmetic.dtype), own_bytes = counts[group.index] * element;
+  size_t element = SizeOf(spec.dtype), own_bytes = counts[group.index] * element;
   const std::byte* own = input + Sum(counts.first(group.index)) * element;
   std::vector<InStream*> ins;
   auto combine = [&, element] {
@@ -239,7 +235,7 @@ Status MpiCross::ReduceScatter(const CrossCall& call, const std::string& what,
                                       : static_cast<const void*>(in->front().data()));
       }
       void* result = output + offset;
-      ReduceRange(SpecOf(arithmetic), parts, std::span(&result, 1), 0, count);
+      ReduceRange(spec, parts, std::span(&result, 1), 0, count);
       for (InStream* in : ins) {
         if (in != nullptr) in->Pop();
       }
@@ -257,51 +253,56 @@ Status MpiCross::ReduceScatter(const CrossCall& call, const std::string& what,
   });
 }
 
-Status MpiCross::Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic,
-                                const void* input, std::span<const size_t> counts, void* output) {
+Status MpiCross::Reducescatterv(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                                std::span<const size_t> counts, void* output) {
   if (Status status = CanCombine(call); !status.ok()) return status;
   if (Status status = Check(call); !status.ok()) return status;
   const auto* from = static_cast<const std::byte*>(input);
-  size_t bytes = Sum(counts) * SizeOf(arithmetic.dtype);
+  size_t bytes = Sum(counts) * SizeOf(spec.dtype);
   if (call.group.leaders.size() == 1) {
-    if (bytes != 0) std::memmove(output, input, bytes);
+    ReduceRange(spec, std::span(&input, 1), std::span(&output, 1), 0, counts[0]);
     return Status::Ok();
   }
-  return ReduceScatter(call, Words("reducescatter", bytes, call), arithmetic, from, counts,
+  return ReduceScatter(call, Words("reducescatter", bytes, call), spec, from, counts,
                        static_cast<std::byte*>(output));
 }
 
 Status MpiCross::ReduceGathered(const CrossCall& call, const std::string& what,
-                                CrossArithmetic arithmetic, void* data, size_t count) {
-  size_t size = call.group.leaders.size(), bytes = count * SizeOf(arithmetic.dtype);
+                                const ReduceSpec& spec, const void* input, void* output,
+                                size_t count) {
+  size_t size = call.group.leaders.size(), bytes = count * SizeOf(spec.dtype);
   std::vector<size_t> lengths(size, bytes);
   std::vector<std::byte> all(size * bytes);
-  Status status = Gather(call, 0, what, data, lengths, all.data());
+  Status status = Gather(call, 0, what, input, lengths, all.data());
   if (!status.ok()) return status;
   std::vector<const void*> parts;
   for (size_t i = 0; i < size; ++i) parts.push_back(all.data() + i * bytes);
-  ReduceRange(SpecOf(arithmetic), parts, std::span(&data, 1), 0, count);
+  ReduceRange(spec, parts, std::span(&output, 1), 0, count);
   return status;
 }
 
-Status MpiCross::Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
-                           size_t count) {
+Status MpiCross::Allreduce(const CrossCall& call, const ReduceSpec& spec, const void* input,
+                           void* output, size_t count) {
   if (Status status = CanCombine(call); !status.ok()) return status;
   if (Status status = Check(call); !status.ok()) return status;
-  size_t size = call.group.leaders.size(), element = SizeOf(arithmetic.dtype);
-  if (size == 1 || count == 0) return Status::Ok();
+  size_t size = call.group.leaders.size(), element = SizeOf(spec.dtype);
+  if (size == 1 || count == 0) {
+    ReduceRange(spec, std::span(&input, 1), std::span(&output, 1), 0, count);
+    return Status::Ok();
+  }
   std::string what = Words("allreduce", count * element, call);
   if (size * count * element <= kSmallAllreduceBytes) {
-    return ReduceGathered(call, what, arithmetic, data, count);
+    return ReduceGathered(call, what, spec, input, output, count);
   }
   std::vector<size_t> counts(size, count / size);
   for (size_t i = 0; i < count % size; ++i) ++counts[i];
-  auto* memory = static_cast<std::byte*>(data);
-  std::byte* own = memory + Sum(std::span(counts).first(call.group.index)) * element;
-  Status status = ReduceScatter(call, what, arithmetic, memory, counts, own);
+  std::byte* own =
+      static_cast<std::byte*>(output) + Sum(std::span(counts).first(call.group.index)) * element;
+  Status status =
+      ReduceScatter(call, what, spec, static_cast<const std::byte*>(input), counts, own);
   if (!status.ok()) return status;
   for (size_t& part : counts) part *= element;
-  return Gather(call, 1, what, own, counts, data);
+  return Gather(call, 1, what, own, counts, output);
 }
 
 // ---- small messages

@@ -37,14 +37,14 @@ class MpiCross final : public Cross {
   Status Open();
 
   std::string_view name() const override { return "mpi"; }
-  Status Allreduce(const CrossCall& call, CrossArithmetic arithmetic, void* data,
+  Status Allreduce(const CrossCall& call, const ReduceSpec& spec, const void* input, void* output,
                    size_t count) override;
   Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) override;
   Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
                     void* output) override;
   Status Alltoallv(const CrossCall& call, const void* input, std::span<const size_t> send_bytes,
                    void* output, std::span<const size_t> receive_bytes) override;
-  Status Reducescatterv(const CrossCall& call, CrossArithmetic arithmetic, const void* input,
+  Status Reducescatterv(const CrossCall& call, const ReduceSpec& spec, const void* input,
                         std::span<const size_t> counts, void* output) override;
   Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
               TimePoint deadline) override;
@@ -58,10 +58,10 @@ class MpiCross final : public Cross {
                  const std::function<void(Exchange&)>& fill);
   Status Gather(const CrossCall& call, uint64_t phase, const std::string& what, const void* input,
                 std::span<const size_t> bytes, void* output);
-  Status ReduceScatter(const CrossCall& call, const std::string& what, CrossArithmetic arithmetic,
+  Status ReduceScatter(const CrossCall& call, const std::string& what, const ReduceSpec& spec,
                        const std::byte* input, std::span<const size_t> counts, std::byte* output);
-  Status ReduceGathered(const CrossCall& call, const std::string& what, CrossArithmetic arithmetic,
-                        void* data, size_t count);
+  Status ReduceGathered(const CrossCall& call, const std::string& what, const ReduceSpec& spec,
+                        const void* input, void* output, size_t count);
   Status Check(const CrossCall& call);
   Status Drive(Activity& activity, TimePoint deadline);
   // Whether to go on; takes in small messages.

@@ -94,7 +94,7 @@ Bytes RandomBytes(uint32_t seed, size_t count) {
 }
 
 // In the order of the leaders, all at once.
-Bytes Reference(const std::vector<uint32_t>& leaders, CrossArithmetic arithmetic, size_t count) {
+Bytes Reference(const std::vector<uint32_t>& leaders, const ReduceSpec& arithmetic, size_t count) {
   std::vector<Bytes> all;
   std::vector<const void*> inputs;
   for (uint32_t rank : leaders) all.push_back(Values(rank, arithmetic.dtype, count));
@@ -116,12 +116,12 @@ std::vector<DType> AllDTypes() {
   return dtypes;
 }
 
-void ExpectAllreduce(const std::vector<uint32_t>& leaders, CrossArithmetic arithmetic,
+void ExpectAllreduce(const std::vector<uint32_t>& leaders, const ReduceSpec& arithmetic,
                      size_t count) {
   SCOPED_TRACE(testing::Message() << NameOf(arithmetic.dtype) << " x " << count << ", arithmetic "
                                   << static_cast<int>(arithmetic.arithmetic));
   Bytes data = Values(Rank(), arithmetic.dtype, count);
-  Status status = TheCross().Allreduce(Call(leaders), arithmetic, data.data(), count);
+  Status status = TheCross().Allreduce(Call(leaders), arithmetic, data.data(), data.data(), count);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(data == Reference(leaders, arithmetic, count));
 }
@@ -187,7 +187,7 @@ TEST(MpiCross, GroupsMayBeAnyLeadersInAnyOrder) {
   uint64_t tag = NextTag();
   if (Rank() % 2 != 0) return;
   Bytes data = Values(Rank(), DType::kFloat32, 100'003);
-  Status status = TheCross().Allreduce(Call(even, tag), {}, data.data(), 100'003);
+  Status status = TheCross().Allreduce(Call(even, tag), {}, data.data(), data.data(), 100'003);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(data == Reference(even, {}, 100'003));
 }
@@ -196,7 +196,7 @@ TEST(MpiCross, AGroupWithoutThisRankIsRefused) {
   std::vector<uint32_t> others{Rank() + 1};
   float data = 0;
   CrossCall call{{others, 0}, 1, Rig::Soon()};
-  EXPECT_EQ(TheCross().Allreduce(call, {}, &data, 1).code(), Code::kInvalidArgument);
+  EXPECT_EQ(TheCross().Allreduce(call, {}, &data, &data, 1).code(), Code::kInvalidArgument);
 }
 
 TEST(MpiCross, BroadcastGivesWhatTheRootHas) {
@@ -294,7 +294,8 @@ TEST(MpiCross, MoreBytesThanAnIntCounts) {
   EXPECT_EQ(data[0], std::byte{1});
   EXPECT_EQ(data[bytes / 2], std::byte{1});
   EXPECT_EQ(data.back(), std::byte{8});
-  status = TheCross().Allreduce(Call(), {DType::kUint8, Arithmetic::kSum}, data.data(), bytes);
+  status = TheCross().Allreduce(Call(), {DType::kUint8, Arithmetic::kSum}, data.data(), data.data(),
+                                bytes);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(data[bytes / 2], std::byte{2});
   EXPECT_EQ(data.back(), std::byte{16});
@@ -321,13 +322,12 @@ TEST(MpiCross, TwoGroupsAtOnceNeverMix) {
       size_t counts[] = {200'003, 150'001};
       Bytes data[] = {Values(Rank(), DType::kFloat32, counts[0]),
                       Values(Rank(), DType::kInt32, counts[1])};
-      CrossArithmetic kinds[] = {{DType::kFloat32, Arithmetic::kSum},
-                                 {DType::kInt32, Arithmetic::kMax}};
+      ReduceSpec kinds[] = {{DType::kFloat32, Arithmetic::kSum}, {DType::kInt32, Arithmetic::kMax}};
       Status statuses[2];
       auto work = [&](int which) {
         Call call(TheRig().Everybody(), which == 0 ? tag : second);
-        statuses[which] =
-            TheCross().Allreduce(call, kinds[which], data[which].data(), counts[which]);
+        statuses[which] = TheCross().Allreduce(call, kinds[which], data[which].data(),
+                                               data[which].data(), counts[which]);
       };
       // Different ranks begin with different ones.
       int first = static_cast<int>((Rank() + static_cast<uint32_t>(round)) % 2);
@@ -417,7 +417,8 @@ TEST(MpiWorld, ASubCommunicatorIsAWorldOfItsOwn) {
   float sum = static_cast<float>(Rank());
   std::vector<uint32_t> leaders(world->size());
   std::iota(leaders.begin(), leaders.end(), 0u);
-  ASSERT_TRUE((*cross)->Allreduce({{leaders, world->rank()}, 1, Rig::Soon()}, {}, &sum, 1).ok());
+  ASSERT_TRUE(
+      (*cross)->Allreduce({{leaders, world->rank()}, 1, Rig::Soon()}, {}, &sum, &sum, 1).ok());
   float expected = 0;
   for (uint32_t r = Rank() % 2; r < Size(); r += 2) expected += static_cast<float>(r);
   EXPECT_EQ(sum, expected);

@@ -21,7 +21,7 @@ Status AllreduceOnce(Rig& rig, uint64_t tag, TimePoint deadline) {
   std::vector<uint32_t> all = rig.Everybody();
   std::vector<float> data(100'000, 1.0f);
   return rig.cross->Allreduce({{all, rig.world->rank()}, tag, deadline}, {}, data.data(),
-                              data.size());
+                              data.data(), data.size());
 }
 
 // Waits, for the test to look on, until the launcher ends this process or a minute is over.

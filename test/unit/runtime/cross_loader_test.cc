@@ -55,7 +55,7 @@ TEST_F(CrossLoader, TheLibraryMakesACrossOrSaysWhyNot) {
   EXPECT_EQ((*cross)->name(), "gloo");
   std::vector<uint32_t> alone = {3};
   float value = 4;
-  EXPECT_TRUE((*cross)->Allreduce({{alone, 0}, 1, {}}, {}, &value, 1).ok());
+  EXPECT_TRUE((*cross)->Allreduce({{alone, 0}, 1, {}}, {}, &value, &value, 1).ok());
   cross->reset();
   options_.listen.addresses = {"no address"};
   EXPECT_EQ(OpenCross(options_, directory_, HVD_GLOO_FOLDER).status().message(),
