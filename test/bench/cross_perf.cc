@@ -1,5 +1,5 @@
 // Allreduce between processes over TCP on loopback: libhvd_gloo's ways, or stock Gloo with its own transport. Starts the
-// processes itself. `cross_perf WAY NP [BYTES...]`. WAY: auto, direct, sliced, ring, bcube, or stock (the ring of Gloo over Gloo's TCP).
+// processes itself. `cross_perf WAY NP [BYTES...]`. WAY: auto, direct, sliced, or stock (Gloo over its own TCP).
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Several hosts: namespaces of this machine with an sshd each (test/system/host_rig.py), joined by veth pairs. How long a job
-takes to start and end, beside mpirun and the ssh program over the same sshds; and allreduce beside Open MPI over TCP.
-Prints ratios; fails when something failed or was wrong, never because something was slow. Needs root."""
+takes to start and end, beside mpirun and the ssh program over the same sshds; and allreduce beside Open MPI over TCP
+and stock Gloo. Prints ratios; fails when something failed or was wrong, never because something was slow. Needs root."""
 import argparse
 import json
 import os
@@ -95,16 +95,34 @@ def microseconds(text):
     return {row["bytes"]: row["us"] for row in rows if row["read_back"]}
 
 
-def allreduce(rig, build, count, rounds, progress):
-    hosts = names(count)
+def allreduce_commands(rig, build, hosts, folder):
+    """Name -> command; stock Gloo's ranks meet in `folder`."""
     flags = ["--private", "--json", "--loops", "3", "--sizes", ",".join(map(str, SIZES))]
-    commands = {"ours": rig.on_head(build / "bin/hvdrun", "-np", count, "-H",
-                                    ",".join(f"{h}:1" for h in hosts), build / "bin/hvd_perf", *flags)}
+    slots = ",".join(f"{host}:1" for host in hosts)
+
+    def by_hvdrun(*program):
+        return rig.on_head(build / "bin/hvdrun", "-np", len(hosts), "-H", slots, *program, *flags)
+
+    found = {"ours": by_hvdrun(build / "bin/hvd_perf")}
     if shutil.which("mpirun") and (build / "bench/mpi_perf").exists():
-        commands["Open MPI"] = mpirun(rig, hosts, [build / "bench/mpi_perf", *flags], *OVER_TCP)
+        found["Open MPI"] = mpirun(rig, hosts, [build / "bench/mpi_perf", *flags], *OVER_TCP)
+    if (build / "bench/gloo_perf").exists():
+        told = [f"GLOO_PERF_FOLDER={folder}", "GLOO_PERF_INTERFACE=eth0"]
+        found["stock Gloo"] = by_hvdrun("env", *told, build / "bench/gloo_perf")
+    return found
+
+
+def empty(folder):
+    shutil.rmtree(folder)
+    pathlib.Path(folder).mkdir()
+
+
+def allreduce(rig, build, count, rounds, progress, folder):
+    commands = allreduce_commands(rig, build, names(count), folder)
     taken = {name: [] for name in commands}
     for name, number in there_and_back(list(commands), rounds, float("inf")):
         progress.say(f"allreduce over {count} hosts: {name}")
+        empty(folder)
         figures = microseconds(run(list(map(str, commands[name])), openmpi.ENVIRONMENT)[2])
         if set(figures) != set(SIZES):
             raise Failed(f"{name} over {count} hosts measured {sorted(figures)} bytes only")
@@ -112,13 +130,16 @@ def allreduce(rig, build, count, rounds, progress):
             taken[name].append(figures)
     progress.clear()
     print(f"\nAllreduce, float32 sum, private memory, one rank on each of {count} hosts over veth, {rounds} rounds; "
-          f"times of Open MPI over TCP by ours, above 1 is good")
+          f"times of the peers over TCP by ours, above 1 is good")
+    peers = [name for name in taken if name != "ours"]
+    print(" " * 26 + "".join(f"   {name:<20}" for name in peers))
     for size in SIZES:
         ours = [figures[size] for figures in taken["ours"]]
         line = f"{size:>10} B {statistics.median(ours):>10.0f} us"
-        if "Open MPI" in taken:
-            each = sorted(theirs[size] / our for our, theirs in zip(ours, taken["Open MPI"]))
-            line += f"   {statistics.median(each):5.2f} ({each[0]:.2f}-{each[-1]:.2f})"
+        for peer in peers:
+            each = sorted(theirs[size] / our for our, theirs in zip(ours, taken[peer]))
+            span = f"({each[0]:.2f}-{each[-1]:.2f})"
+            line += f"   {statistics.median(each):5.2f} {span:<14}"
         print(line)
     return taken
 
@@ -136,13 +157,14 @@ def main(argv):
         return 0
     build, figures = args.build_dir.resolve(), {}
     with tempfile.TemporaryDirectory() as folder:
-        rig = HostRig(folder, START_HOSTS)
+        rig, meeting = HostRig(folder, START_HOSTS), pathlib.Path(folder) / "meeting"
+        meeting.mkdir()
         try:
             progress = Progress()
             if args.only != "allreduce":
                 figures["start"] = start(rig, build / "bin/hvdrun", args.rounds, progress)
             for count in args.hosts if args.only != "start" else []:
-                figures[f"allreduce {count}"] = allreduce(rig, build, count, args.rounds, progress)
+                figures[f"allreduce {count}"] = allreduce(rig, build, count, args.rounds, progress, meeting)
         except Failed as failed:
             print(f"FAILED: {failed}", file=sys.stderr)
             return 1
