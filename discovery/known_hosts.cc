@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "configs/message_text.h"
+#include "discovery/name_pattern.h"
 #include "discovery/ssh_key.h"
 #include "discovery/words.h"
 
@@ -17,44 +18,15 @@ constexpr std::string_view kHashed = "|1|";
 
 // ---- names
 
-// "*" is any text, "?" any character. `name` is in lower case.
-bool MatchesPattern(std::string_view pattern, std::string_view name) {
-  size_t p = 0;
-  size_t n = 0;
-  size_t star = std::string_view::npos;  // the last one, which took the name up to `taken`
-  size_t taken = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      taken = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || Lower(pattern[p]) == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++taken;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-// "a,b*,!bad": one pattern must match and no negated one may.
+// "a,b*,!bad"
 bool MatchesList(std::string_view list, std::string_view name) {
-  bool matches = false;
+  std::vector<std::string_view> patterns;
   while (!list.empty()) {
-    size_t comma = std::min(list.find(','), list.size());
-    std::string_view pattern = list.substr(0, comma);
+    const size_t comma = std::min(list.find(','), list.size());
+    patterns.push_back(list.substr(0, comma));
     list.remove_prefix(std::min(comma + 1, list.size()));
-    bool negated = pattern.starts_with('!');
-    if (negated) pattern.remove_prefix(1);
-    if (pattern.empty() || !MatchesPattern(pattern, name)) continue;
-    if (negated) return false;
-    matches = true;
   }
-  return matches;
+  return MatchesPatterns(patterns, name);
 }
 
 // "|1|salt|hash"

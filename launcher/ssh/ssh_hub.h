@@ -1,5 +1,5 @@
-// SshHub: what the ssh channels of one process share: the gate before each server, the lookups of names, the files of known
-// hosts, and the watch over the programs that the channels start (ssh -G, proxies). Main thread only.
+// SshHub: what the ssh channels of one process share: the gate before each server, the lookups of names, the user's
+// configuration, the files of known hosts, and the watch over the programs that the channels start (ssh -G, proxies). Main thread only.
 #ifndef HVD_LAUNCHER_SSH_SSH_HUB_H_
 #define HVD_LAUNCHER_SSH_SSH_HUB_H_
 
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "launcher/local_channel.h"
+#include "launcher/ssh/config_answers.h"
 #include "launcher/ssh/handshake_gate.h"
 #include "launcher/ssh/known_hosts_files.h"
 #include "launcher/ssh/name_lookup.h"
@@ -27,6 +28,7 @@ class SshHub : public std::enable_shared_from_this<SshHub> {
   asio::io_context& io() { return io_; }
   NameLookup& names() { return names_; }
   KnownHostsFiles& known_hosts() { return known_hosts_; }
+  ConfigAnswers& config_answers() { return config_answers_; }
 
   // `on_turn` is called when a login at this address may begin: at once, or later.
   HandshakeGate::Ticket EnterGate(const std::string& address, std::function<void()> on_turn);
@@ -48,6 +50,7 @@ class SshHub : public std::enable_shared_from_this<SshHub> {
   std::shared_ptr<LocalFamily> family_;
   NameLookup names_;
   KnownHostsFiles known_hosts_;
+  ConfigAnswers config_answers_;
   HandshakeGate gate_;
   HandshakeGate::Ticket next_ticket_ = 1;
   std::map<HandshakeGate::Ticket, std::function<void()>> in_line_;

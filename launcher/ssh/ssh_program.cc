@@ -155,29 +155,25 @@ void SshProgram::TellIfOver() {
   asio::post(hub_.io(), [self = std::move(kept_)] {});
 }
 
-// What the hub keeps must not keep the hub.
-void AskSshConfig(const std::shared_ptr<SshHub>& shared, const SshHost& host, OnSshConfig done) {
-  SshHub* hub = shared.get();
+namespace {
+
+// Runs `ssh -G`. What the hub keeps must not keep the hub.
+void AskProgram(SshHub* hub, const SshHost& host, ConfigAnswers::OnAnswer done) {
   auto ticket = std::make_shared<HandshakeGate::Ticket>(0);
-  auto answer = [hub, ticket, done = std::move(done)](Result<SshConfig> config) {
+  auto answer = [hub, ticket, done = std::move(done)](Result<std::string> text) {
     hub->LeaveGate(kGateOfQuestions, *ticket);
-    done(std::move(config));
+    done(std::move(text));
   };
-  auto read = [host, local = ThisUser(), answer](const std::string& text) {
-    Result<SshConfig> config = ParseSshConfig(text, local);
-    if (config.ok()) config->host = host.name;
-    answer(std::move(config));
-  };
-  auto ask = [hub, host, answer, read] {
+  auto ask = [hub, host, answer] {
     auto program = std::make_shared<SshProgram>(*hub);
     Status started =
-        program->Start(AskConfigCommand(host), [answer, read](const SshProgram& ssh, int status) {
-          if (status == 0) return read(ssh.output());
+        program->Start(AskConfigCommand(host), [answer](const SshProgram& ssh, int status) {
+          if (status == 0) return answer(ssh.output());
           answer(InvalidArgument("the ssh configuration of this host cannot be read: " +
                                  Printable(ssh.errors(), kMaxShownPath) +
                                  "; try the same with ssh -G"));
         });
-    if (!started.ok()) return read(DefaultsFor(host, ThisUser()));
+    if (!started.ok()) return answer(DefaultsFor(host, ThisUser()));
     program->Collect();
   };
   *ticket = hub->EnterGate(kGateOfQuestions, [hub, ask] {
@@ -185,6 +181,24 @@ void AskSshConfig(const std::shared_ptr<SshHub>& shared, const SshHost& host, On
     asio::post(hub->io(), [ask, weak = hub->weak_from_this()] {
       if (auto alive = weak.lock()) ask();
     });
+  });
+}
+
+}  // namespace
+
+void AskSshConfig(const std::shared_ptr<SshHub>& hub, const SshHost& host, OnSshConfig done) {
+  auto ask = [asked = hub.get()](const SshHost& of, ConfigAnswers::OnAnswer then) {
+    AskProgram(asked, of, std::move(then));
+  };
+  auto read = [name = host.name, done = std::move(done)](const Result<std::string>& answer) {
+    if (!answer.ok()) return done(answer.status());
+    Result<SshConfig> config = ParseSshConfig(*answer, ThisUser());
+    if (config.ok()) config->host = name;
+    done(std::move(config));
+  };
+  // Later, also where the answer is known.
+  asio::post(hub->io(), [weak = hub->weak_from_this(), host, ask, read = std::move(read)] {
+    if (auto alive = weak.lock()) alive->config_answers().Get(host, ask, read);
   });
 }
 
