@@ -175,6 +175,7 @@ class Mesh final : private MeshConnectorOwner {
   void EndOfIncoming(Peer& peer, const std::string& why);
   void EndOfOutgoing(Peer& peer, int error);
   void Lose(Peer& peer, const Status& why);
+  void LoseLate();
   std::string NameOf(const Peer& peer) const;
   // In a forked child: closes every descriptor and touches nothing else.
   void CloseInForkedChild();
@@ -198,6 +199,8 @@ class Mesh final : private MeshConnectorOwner {
   bool wake_ = false;
   Status aborted_;
   std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;
+  // Peers that closed our connection to them, and why, while theirs to us is in its handshake.
+  std::vector<std::pair<uint32_t, std::string>> late_;
   MeshAnyReceives any_;
   MeshConnector connector_;
 

@@ -250,6 +250,13 @@ TimePoint MeshConnector::NextTick() const {
   return next;
 }
 
+bool MeshConnector::Expects(uint32_t peer) const {
+  return std::ranges::any_of(nascents_, [peer](const auto& entry) {
+    const MeshResponder* responder = entry.second.responder.get();
+    return responder != nullptr && responder->greeted() && responder->peer() == peer;
+  });
+}
+
 void MeshConnector::Close() {
   nascents_.clear();
   dialings_.clear();

@@ -62,6 +62,8 @@ class MeshConnector {
   void Tick(TimePoint now);
   // When Tick has something to do; TimePoint::max() when there is nothing.
   TimePoint NextTick() const;
+  // This peer has said hello to us, and its handshake goes on.
+  bool Expects(uint32_t peer) const;
   // Closes everything that is not connected yet, and the listener.
   void Close();
 

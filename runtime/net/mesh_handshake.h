@@ -52,7 +52,8 @@ class MeshResponder {
   size_t Wanted() const;
   // What is to be sent now, perhaps nothing. Not ok: close without a word.
   Result<std::string> Receive(std::string_view bytes);
-  // Who it is, once Wanted() is 0.
+  // Who it is: said in a hello with the job's key, and proven to be no old one once Wanted() is 0.
+  bool greeted() const { return !nonce_.empty(); }
   uint32_t peer() const { return peer_; }
 
  private:

@@ -184,15 +184,30 @@ void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
   }
 }
 
-// Its messages to us may still be under way, and its last words: the other connection says when they are over.
+// Its messages to us may still be under way, and its last words: the other connection says when they are over. Who has
+// finished and left may have done so before that connection was taken here.
 void Mesh::EndOfOutgoing(Peer& peer, int error) {
   std::string why = error == 0 ? "it closed the connection" : Words(error);
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   if (ByeCameBack(peer.out)) peer.inbox.NoteBye();
   peer.out.Reset();
-  if (!peer.in.valid() || silent) return EndOfIncoming(peer, why);
+  const bool late = !peer.in.valid() && connector_.Expects(peer.rank);
+  if (silent || (!peer.in.valid() && !late)) return EndOfIncoming(peer, why);
   peer.outbox.Fail(Aborted(NameOf(peer) + " is gone: " + why));
-  Read(peer, nullptr);
+  if (late) {
+    late_.emplace_back(peer.rank, why);
+  } else {
+    Read(peer, nullptr);
+  }
+}
+
+void Mesh::LoseLate() {
+  std::erase_if(late_, [this](const auto& entry) {
+    const auto& [rank, why] = entry;
+    if (connector_.Expects(rank)) return false;
+    if (Peer& peer = PeerOf(rank); !peer.in.valid()) EndOfIncoming(peer, why);
+    return true;
+  });
 }
 
 void Mesh::Lose(Peer& peer, const Status& why) {

@@ -13,6 +13,7 @@ import pytest
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every hvdrun.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children would, too
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 WORKERS = pathlib.Path(__file__).resolve().parent / "workers"

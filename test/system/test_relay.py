@@ -95,7 +95,7 @@ def test_P44_agents_that_do_not_reach_each_other_form_no_tree(hosts_run, rig, fi
     for host in rig.hosts:
         firewall(host)
     job = hosts_run("-np", 4, "-H", "hvd1,hvd2,hvd3,hvd4", "--tree-radix", 2, *worker("init", "sum", "shutdown"))
-    assert job.code == 0 and job.out.count("sum 10") == 4, job.err
+    assert job.code == 0 and job.out.count("sum 10") == 4, job.out + job.err
     assert warnings(job) == ["none of the 4 hosts reaches another. "], job.err
     rig.nothing_left()
 

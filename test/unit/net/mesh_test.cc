@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -265,6 +266,87 @@ TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
   SendText(*a_, 1, {7, 7}, "after");
   patient.join();
   EXPECT_EQ(heard, (std::vector<std::string>{"before", "between", "after"}));
+}
+
+// A way to rank 1 that lets the handshake begin and then keeps what comes until it is told to go on: as a relay may.
+class SlowWay {
+ public:
+  explicit SlowWay(Directory& directory) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    Result<MeshRecord> record =
+        DecodeMeshRecord(directory.Get(MeshDirectoryKey(1), std::chrono::seconds(60)).value());
+    const std::string endpoint = record->endpoints.at(0);
+    target_ = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+    sockaddr_in here = LoopbackAt(0);
+    ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&here), sizeof here);
+    ::listen(listener_.get(), 1);
+    socklen_t length = sizeof here;
+    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here), &length);
+    record->endpoints = {"127.0.0.1:" + std::to_string(ntohs(here.sin_port))};
+    EXPECT_TRUE(directory_.Put(MeshDirectoryKey(1), EncodeMeshRecord(*record)).ok());
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~SlowWay() {
+    GoOn();
+    thread_.join();
+  }
+  // Where the other side finds rank 1.
+  Directory& directory() { return directory_; }
+  void GoOn() {
+    if (!std::exchange(told_, true)) go_on_.set_value();
+  }
+
+ private:
+  static sockaddr_in LoopbackAt(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+  static bool Pass(int from, int to) {
+    std::array<char, 4096> bytes;
+    const ssize_t got = ::recv(from, bytes.data(), bytes.size(), 0);
+    return got > 0 && ::send(to, bytes.data(), static_cast<size_t>(got), MSG_NOSIGNAL) == got;
+  }
+  void Run() {
+    UniqueFd in(::accept(listener_.get(), nullptr, nullptr));
+    UniqueFd out(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in there = LoopbackAt(target_);
+    ::connect(out.get(), reinterpret_cast<sockaddr*>(&there), sizeof there);
+    Pass(in.get(), out.get());
+    Pass(out.get(), in.get());
+    go_on_.get_future().wait();
+    while (Pass(in.get(), out.get())) {
+    }
+  }
+
+  MemoryDirectory directory_;
+  UniqueFd listener_;
+  int target_ = 0;
+  bool told_ = false;
+  std::promise<void> go_on_;
+  std::thread thread_;
+};
+
+TEST(MeshTest, WhoLeavesWhileItsConnectionIsTakenIsHeardToTheEnd) {
+  MemoryDirectory directory;
+  std::unique_ptr<Mesh> stays = OpenMesh(OptionsOf(1), directory);
+  SlowWay way(directory);
+  std::unique_ptr<Mesh> leaves = OpenMesh(OptionsOf(0), way.directory());
+  ASSERT_TRUE(directory.Put(MeshDirectoryKey(0), EncodeMeshRecord(leaves->record())).ok());
+  SendText(*stays, 0, {1, 1}, "we are connected");
+  EXPECT_EQ(ReceiveText(*leaves, 1, {1, 1}, 16), "we are connected");
+  SendText(*leaves, 1, {2, 2}, "the last word");
+  leaves.reset();
+  std::string heard(13, '?');
+  MeshHandle received = stays->Receive(0, {2, 2}, Room(heard));
+  EXPECT_EQ(stays->Wait(received, SteadyNow() + std::chrono::milliseconds(100)).code(),
+            Code::kInProgress);
+  way.GoOn();
+  ExpectOk(stays->Wait(received, Soon()));
+  EXPECT_EQ(heard, "the last word");
+  MeshHandle more = stays->Receive(0, {2, 2}, Room(heard));
+  EXPECT_EQ(stays->Wait(more, Soon()).code(), Code::kAborted);
 }
 
 TEST_F(MeshPair, NobodyTalksToHimself) {
