@@ -479,8 +479,11 @@ void Driver::Do(const StartWorkers&) {
     }
   }
   FormTree();
+  const StartJob common = CommonStart(options_);
+  std::vector<std::vector<Placement>> slots = options_.plan.ByHost();
   for (uint32_t number = 0; number < used_.size(); ++number) {
-    StartJob start = StartJobFor(options_, used_[number]);
+    const uint32_t host = used_[number];
+    StartJob start = StartOn(host, std::move(slots[host]), options_, common);
     if (!tree_->flat()) {
       const TreePlace place = tree_->PlaceOf(number);
       start.tree_host = number;

@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-constexpr std::string_view kRank = "hvd-rank-1", kWorld = "hvd-world-1";
+constexpr std::string_view kRank = "hvd-rank-1", kWorld = "hvd-world-2";
 constexpr size_t kMaxWord = 128;
 
 // Words that are separated by one blank each.
@@ -57,8 +57,7 @@ std::string EncodeNote(const WorldNote& note) {
   for (const std::string& token : note.tokens) text += " " + token;
   text += " " + std::to_string(note.layout.size());
   for (const RankRun& run : note.layout) {
-    for (uint32_t number : {run.host, run.local_rank, run.count})
-      text += " " + std::to_string(number);
+    for (uint32_t number : run.Numbers()) text += " " + std::to_string(number);
   }
   return text;
 }
@@ -83,9 +82,9 @@ Result<WorldNote> DecodeWorldNote(std::string_view text) {
   for (auto left = words.Number<uint32_t>(); left > 0 && words.ok(); --left)
     note.tokens.emplace_back(words.Word());
   for (auto left = words.Number<uint32_t>(); left > 0 && words.ok(); --left) {
-    RankRun& run = note.layout.emplace_back();
-    for (uint32_t* number : {&run.host, &run.local_rank, &run.count})
-      *number = words.Number<uint32_t>();
+    std::array<uint32_t, 4> numbers{};
+    for (uint32_t& number : numbers) number = words.Number<uint32_t>();
+    note.layout.push_back(RankRun::Of(numbers));
   }
   if (!known || !words.Done()) return NoNote("world");
   return note;

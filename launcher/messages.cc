@@ -13,7 +13,7 @@ struct Writing {
   void operator()(const T& value) { writer.Put(value); }
   void operator()(const std::string& text) { writer.PutString(text); }
   void operator()(const RankRun& run) {
-    for (uint32_t v : {run.host, run.local_rank, run.count}) writer.Put(v);
+    for (uint32_t v : run.Numbers()) writer.Put(v);
   }
   void operator()(const Placement& p) {
     for (uint32_t v : {p.rank, p.host, p.local_rank, p.local_size, p.cross_rank, p.cross_size})
@@ -45,7 +45,9 @@ struct Reading {
   void operator()(bool& value) { value = reader.Get<uint8_t>() != 0; }
   void operator()(std::string& text) { text = reader.GetString(); }
   void operator()(RankRun& run) {
-    for (uint32_t* v : {&run.host, &run.local_rank, &run.count}) *v = reader.Get<uint32_t>();
+    std::array<uint32_t, 4> numbers{};
+    for (uint32_t& v : numbers) v = reader.Get<uint32_t>();
+    run = RankRun::Of(numbers);
   }
   void operator()(Placement& p) {
     for (uint32_t* v :

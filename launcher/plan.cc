@@ -50,6 +50,12 @@ std::vector<Placement> Plan::OnHost(uint32_t host) const {
   return found;
 }
 
+std::vector<std::vector<Placement>> Plan::ByHost() const {
+  std::vector<std::vector<Placement>> found(hosts.size());
+  for (const Placement& p : ranks) found[p.host].push_back(p);
+  return found;
+}
+
 std::vector<uint32_t> Plan::UsedHosts() const {
   std::vector<uint32_t> used;
   for (const Placement& p : ranks) {

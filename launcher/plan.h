@@ -30,6 +30,8 @@ struct Plan {
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   std::vector<Placement> OnHost(uint32_t host) const;
+  // The same of every host, by its number.
+  std::vector<std::vector<Placement>> ByHost() const;
   // The numbers of the hosts that have a rank, ascending.
   std::vector<uint32_t> UsedHosts() const;
   // Of the hosts that have a rank, numbered from 0.

@@ -3,6 +3,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "launcher/exec_size.h"
 #include "launcher/job_id.h"
 #include "launcher/spawn.h"
@@ -24,16 +26,12 @@ StdinTo ParseStdinTo(const std::string& word) {
 
 }  // namespace
 
-StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
+StartJob CommonStart(const DriverOptions& options) {
   StartJob start;
   start.job_key = options.job_key;
-  start.host = options.plan.hosts[host];
   start.size = options.plan.size();
   start.homogeneous = options.plan.homogeneous ? 1 : 0;
-  start.slots = options.plan.OnHost(host);
   start.layout = options.plan.Layout();
-  start.listen_addresses = {kLoopback};
-  if (options.several_machines()) start.listen_addresses = options.hosts[host].addresses;
   start.first_port = options.first_port;
   start.last_port = options.last_port;
   start.argv = options.command;
@@ -44,18 +42,32 @@ StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   start.master_address = options.master_address.empty() ? kLoopback : options.master_address;
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
+  start.bind_to = ParseBindTo(options.settings.bind_to);
+  start.stdin_to = ParseStdinTo(options.settings.stdin_to);
+  start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
+  start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
+  return start;
+}
+
+StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOptions& options,
+                 StartJob common) {
+  StartJob start = std::move(common);
+  start.host = options.plan.hosts[host];
+  start.slots = std::move(slots);
+  start.listen_addresses = {kLoopback};
+  if (options.several_machines()) start.listen_addresses = options.hosts[host].addresses;
   if (options.settings.hosts_per_machine > 1) {
     start.machine_part = host;
     start.machine_parts = static_cast<uint32_t>(options.plan.hosts.size());
   }
-  start.bind_to = ParseBindTo(options.settings.bind_to);
-  start.stdin_to = ParseStdinTo(options.settings.stdin_to);
-  start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
   if (options.hosts[host].remote) {
     start.silence_limit_ms = static_cast<int64_t>(options.settings.heartbeat_timeout_seconds * 1e3);
   }
-  start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
   return start;
+}
+
+StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
+  return StartOn(host, options.plan.OnHost(host), options, CommonStart(options));
 }
 
 std::string PathOfWorkers(const DriverOptions& options) {

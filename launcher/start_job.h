@@ -3,6 +3,7 @@
 #define HVD_LAUNCHER_START_JOB_H_
 
 #include <string>
+#include <vector>
 
 #include "launcher/driver.h"
 #include "launcher/messages.h"
@@ -12,7 +13,12 @@
 
 namespace hvd {
 
-// The job's part on host `host` of the plan. Pure.
+// What all hosts are told alike. Pure.
+StartJob CommonStart(const DriverOptions& options);
+// `common` for host `host` of the plan, with its ranks. Pure.
+StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOptions& options,
+                 StartJob common);
+// Both: the job's part on one host.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host);
 
 // PATH as the workers get it, and as their command is looked for. Pure.

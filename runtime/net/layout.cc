@@ -25,7 +25,10 @@ Status CheckNumbers(const std::vector<RankPlace>& places) {
 
 }  // namespace
 
-std::vector<RankRun> RunsOf(const std::vector<RankPlace>& places) {
+namespace {
+
+// Each on one host.
+std::vector<RankRun> SingleRunsOf(const std::vector<RankPlace>& places) {
   std::vector<RankRun> runs;
   for (const RankPlace& place : places) {
     bool goes_on = !runs.empty() && runs.back().host == place.host &&
@@ -39,9 +42,29 @@ std::vector<RankRun> RunsOf(const std::vector<RankPlace>& places) {
   return runs;
 }
 
+}  // namespace
+
+std::vector<RankRun> RunsOf(const std::vector<RankPlace>& places) {
+  std::vector<RankRun> runs;
+  for (const RankRun& run : SingleRunsOf(places)) {
+    RankRun* last = runs.empty() ? nullptr : &runs.back();
+    const bool goes_on = last != nullptr && run.host == last->host + last->hosts &&
+                         run.local_rank == last->local_rank && run.count == last->count;
+    if (goes_on) {
+      ++last->hosts;
+    } else {
+      runs.push_back(run);
+    }
+  }
+  return runs;
+}
+
 Result<std::vector<RankPlace>> PlacesOf(const std::vector<RankRun>& runs, uint32_t size) {
   uint64_t total = 0;
-  for (const RankRun& run : runs) total += run.count;
+  for (const RankRun& run : runs) {
+    total += uint64_t{run.count} * run.hosts;
+    if (total > kMaxRanks) break;
+  }
   if (total != size || size == 0 || size > kMaxRanks) {
     return InvalidArgument("a layout of " + std::to_string(total) + " ranks for a world of " +
                            std::to_string(size));
@@ -49,7 +72,11 @@ Result<std::vector<RankPlace>> PlacesOf(const std::vector<RankRun>& runs, uint32
   std::vector<RankPlace> places;
   places.reserve(size);
   for (const RankRun& run : runs) {
-    for (uint32_t i = 0; i < run.count; ++i) places.push_back({run.host, run.local_rank + i});
+    for (uint32_t host = 0; host < run.hosts; ++host) {
+      for (uint32_t i = 0; i < run.count; ++i) {
+        places.push_back({run.host + host, run.local_rank + i});
+      }
+    }
   }
   if (Status numbers = CheckNumbers(places); !numbers.ok()) return numbers;
   return places;

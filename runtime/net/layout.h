@@ -3,6 +3,7 @@
 #ifndef HVD_RUNTIME_NET_LAYOUT_H_
 #define HVD_RUNTIME_NET_LAYOUT_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,10 +17,15 @@ struct RankPlace {
   bool operator==(const RankPlace&) const = default;
 };
 
-// `count` ranks in a row on one host, their local ranks in a row as well.
+// `count` ranks in a row on one host, their local ranks in a row as well; then as many, with the same local ranks, on the
+// next host, on `hosts` hosts in all. So a job with equal hosts is one run, whatever its size.
 struct RankRun {
-  uint32_t host = 0, local_rank = 0, count = 0;
+  uint32_t host = 0, local_rank = 0, count = 0, hosts = 1;
   bool operator==(const RankRun&) const = default;
+
+  // The fields in the order of messages.
+  std::array<uint32_t, 4> Numbers() const { return {host, local_rank, count, hosts}; }
+  static RankRun Of(const std::array<uint32_t, 4>& n) { return {n[0], n[1], n[2], n[3]}; }
 };
 
 inline constexpr uint32_t kMaxRanks = 1'000'000;

@@ -57,7 +57,7 @@ void Write(ByteWriter& w, const LinkLayout& m) {
   size_t runs = std::min(m.runs.size(), kMaxRunsPerMessage);
   w.Put(m.epoch).Put(static_cast<uint16_t>(runs));
   for (size_t i = 0; i < runs; ++i)
-    w.Put(m.runs[i].host).Put(m.runs[i].local_rank).Put(m.runs[i].count);
+    for (uint32_t number : m.runs[i].Numbers()) w.Put(number);
 }
 
 void Read(ByteReader& r, LinkHello& m) {
@@ -116,8 +116,9 @@ void Read(ByteReader& r, LinkLayout& m) {
   m.epoch = r.Get<uint64_t>();
   auto count = r.Get<uint16_t>();
   for (uint16_t i = 0; i < count && r.ok(); ++i) {
-    RankRun& run = m.runs.emplace_back();
-    for (uint32_t* field : {&run.host, &run.local_rank, &run.count}) *field = r.Get<uint32_t>();
+    std::array<uint32_t, 4> numbers{};
+    for (uint32_t& number : numbers) number = r.Get<uint32_t>();
+    m.runs.push_back(RankRun::Of(numbers));
   }
 }
 

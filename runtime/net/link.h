@@ -18,9 +18,9 @@
 
 namespace hvd {
 
-inline constexpr uint32_t kLinkVersion = 2;
+inline constexpr uint32_t kLinkVersion = 3;
 inline constexpr size_t kMaxLinkMessage = 4096;
-inline constexpr size_t kMaxRunsPerMessage = 256;
+inline constexpr size_t kMaxRunsPerMessage = 240;
 
 // ---- worker to agent
 

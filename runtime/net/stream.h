@@ -20,7 +20,7 @@
 
 namespace hvd {
 
-inline constexpr uint32_t kStreamVersion = 1;
+inline constexpr uint32_t kStreamVersion = 2;
 
 struct StreamOptions {
   uint64_t job = 0;

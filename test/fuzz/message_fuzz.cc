@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Must(DecodeLink(EncodeLink(*message)).ok());
     if (auto* layout = std::get_if<LinkLayout>(&*message)) {
       uint32_t size = 0;
-      for (const RankRun& run : layout->runs) size += run.count;
+      for (const RankRun& run : layout->runs) size += run.count * run.hosts;
       if (auto places = PlacesOf(layout->runs, size); places.ok())
         Must(PlacesOf(RunsOf(*places), size).ok());
     }

@@ -241,12 +241,17 @@ TEST(Adopt, HostsWhoseRanksKnowWhereAllAreNeedNoServer) {
   EXPECT_TRUE(job.AgentsEnd());
 }
 
-// Ranks in turn make a run each, so that it takes several messages.
+// Hosts that differ from their neighbours make a run each, so that it takes several messages.
 TEST(Adopt, ALongLayoutArrivesWhole) {
   constexpr uint32_t kHosts = 3 * kMaxRunsPerMessage + 1;
   std::vector<RankPlace> places;
-  for (uint32_t host = 0; host < kHosts; ++host) places.push_back({host, 0});
-  ForeignRank rank{"a test", FreshJob(), "", kHosts - 1, kHosts, 0, 1, ""};
+  for (uint32_t host = 0; host < kHosts; ++host) {
+    for (uint32_t local_rank = 0; local_rank <= host % 2; ++local_rank) {
+      places.push_back({host, local_rank});
+    }
+  }
+  const auto size = static_cast<uint32_t>(places.size());
+  ForeignRank rank{"a test", FreshJob(), "", size - 1, size, 0, 1, ""};
   rank.layout = RunsOf(places);
   Result<World> world = Job::Make(rank)->Join(kLong);
   ASSERT_TRUE(world.ok()) << world.status().message();

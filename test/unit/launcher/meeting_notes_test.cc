@@ -23,7 +23,7 @@ TEST(MeetingNotes, EveryNoteSurvivesAndNoPartOfIt) {
     EXPECT_FALSE(DecodeWorldNote(text + "\n").ok());
   }
   EXPECT_FALSE(DecodeRankNote(EncodeNote(world)).ok());
-  EXPECT_FALSE(DecodeWorldNote("hvd-world-1 1 k 4000000000 a").ok());
+  EXPECT_FALSE(DecodeWorldNote("hvd-world-2 1 k 4000000000 a").ok());
   EXPECT_FALSE(DecodeRankNote("hvd-rank-1 " + std::string(1000, 'x') + " 1 1").ok());
 }
 
