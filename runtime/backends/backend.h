@@ -38,7 +38,7 @@ struct Extent {
 // became ready by it; call.root is then the index in the group of the member of this host that came last, and the result's
 // `rows` becomes the world rank that came last of all.
 struct Elsewhere {
-  int32_t domain = 0;       // equal names of different domains do not meet
+  int32_t domain = 0;  // equal names of different domains do not meet; never that of a removed set
   std::string_view name;    // of the operation
   std::string_view detail;  // as told to a peer: equal details agree
   uint32_t part = 0, part_count = 1;

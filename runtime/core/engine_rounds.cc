@@ -90,7 +90,7 @@ Status Engine::StartElsewhere(Operation* op, const Status& agreed) {
   const TensorName& name = *op->name;
   const std::string detail = EncodeDetail(name.own_detail, name.text);
   const size_t count = agreed.ok() ? op->parts.size() : 1;
-  Elsewhere elsewhere{name.domain,
+  Elsewhere elsewhere{name.domain <= 0 ? name.domain : op->set->instance,
                       name.text,
                       detail,
                       0,

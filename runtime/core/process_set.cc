@@ -87,6 +87,7 @@ ProcessSet& ProcessSetTable::Add(std::span<const uint32_t> ranks) {
   auto set = std::make_unique<ProcessSet>();
   const Group& all = world().group;
   set->group = GroupOf(all, id, ranks);
+  set->instance = ++added_;
   set->member = std::binary_search(ranks.begin(), ranks.end(), all.ranks[all.index]);
   IndexPeers(set.get(), all.local.size());
   *place = std::move(set);

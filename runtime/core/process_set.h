@@ -16,6 +16,8 @@ struct ProcessSet {
   static constexpr uint32_t kNotHere = 0xffffffff;
 
   Group group;
+  int32_t instance =
+      0;  // the sets added so far: ids are given out again, this is not; the same on all ranks
   bool member = true;  // whether this rank is; the index fields of `group` mean nothing where not
   bool removing = false;                // a removal is announced: nothing new is taken
   uint32_t in_flight = 0;               // operations of this rank
@@ -54,6 +56,7 @@ class ProcessSetTable {
  private:
   std::vector<std::unique_ptr<ProcessSet>> sets_;  // by id; null where free
   std::vector<std::unique_ptr<ProcessSet>> removed_;
+  int32_t added_ = 0;
 };
 
 }  // namespace hvd

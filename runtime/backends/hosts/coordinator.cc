@@ -270,8 +270,8 @@ void Coordinator::OnDone(uint64_t number, Answers* answers) {
   IssueHeld(lane, answers);
 }
 
-// A ticket that is running already has to run: the others count on it. What a leader withdraws after it has joined it
-// had part in, so that hosts which report it later must not take that leader for neutral.
+// A ticket that is running already has to run: the others count on it. What was withdrawn has failed for those, too, who
+// report it later: a leader that has joined by then is not neutral in it.
 void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     for (auto entry = at->second.begin(); entry != at->second.end(); ++entry) {
@@ -281,12 +281,7 @@ void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers*
           });
       if (!ours) continue;
       Fail(*entry, Aborted(words.why), answers);
-      if (HasJoined(from)) {
-        if (entry->failed.ok()) entry->failed = Aborted(words.why);
-        return;
-      }
-      at->second.erase(entry);
-      if (at->second.empty()) waiting_.erase(at);
+      if (entry->failed.ok()) entry->failed = Aborted(words.why);
       return;
     }
   }

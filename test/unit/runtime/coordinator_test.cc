@@ -243,9 +243,12 @@ TEST_F(CoordinatorTest, AWithdrawnTicketFailsTheOthersUnlessItRuns) {
   Answers answers = Say(1, WithdrawWords{2, "rank 1 gave up 'x'"});
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(EndIn(answers).status.message(), "rank 1 gave up 'x'");
+  answers = Say(2, Ready(1, "x"));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(EndIn(answers).status.message(), "rank 1 gave up 'x'");
   Say(0, Ready(3, "x"));
   Say(1, Ready(3, "x"));
-  EXPECT_EQ(Say(2, Ready(1, "x")).size(), 3u);
+  EXPECT_EQ(Say(2, Ready(3, "x")).size(), 3u);
   EXPECT_TRUE(Say(1, WithdrawWords{3, "too late"}).empty());
 }
 
@@ -406,23 +409,30 @@ TEST_F(CoordinatorTest, EverySeedEndsWithTheSameOrderEverywhere) {
 
 // ---- words
 
-TEST_F(CoordinatorTest, WhatALeaderWithdrawsAfterItsJoinFailsForThoseWhoReportLater) {
-  Make({0, 1, 2});
-  EXPECT_TRUE(Say(1, Ready(5, "x")).empty());
-  EXPECT_TRUE(Say(1, JoinWords{6, 1}).empty());
-  Answers answers = Say(1, WithdrawWords{5, "rank 1 leaves"});
-  ASSERT_EQ(answers.size(), 1u);
-  EXPECT_EQ(EndIn(answers).ticket, 5u);
-  for (uint32_t later : {0u, 2u}) {
-    answers = Say(later, Ready(9, "x"));
-    ASSERT_EQ(answers.size(), 1u) << "not as if rank 1 had brought nothing";
-    EXPECT_EQ(answers[0].to, later);
-    EXPECT_THAT(EndIn(answers).status.message(), HasSubstr("rank 1 leaves"));
+TEST_F(CoordinatorTest, WhatALeaderWithdrawsBesideItsJoinFailsForThoseWhoReportLater) {
+  for (bool join_first : {true, false}) {
+    Make({0, 1, 2});
+    EXPECT_TRUE(Say(1, Ready(5, "x")).empty());
+    if (join_first) {
+      EXPECT_TRUE(Say(1, JoinWords{6, 1}).empty());
+    }
+    Answers answers = Say(1, WithdrawWords{5, "rank 1 leaves"});
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(EndIn(answers).ticket, 5u);
+    if (!join_first) {
+      EXPECT_TRUE(Say(1, JoinWords{6, 1}).empty());
+    }
+    for (uint32_t later : {0u, 2u}) {
+      answers = Say(later, Ready(9, "x"));
+      ASSERT_EQ(answers.size(), 1u) << "not as if rank 1 had brought nothing";
+      EXPECT_EQ(answers[0].to, later);
+      EXPECT_THAT(EndIn(answers).status.message(), HasSubstr("rank 1 leaves"));
+    }
+    EXPECT_TRUE(Say(0, Ready(10, "x")).empty()) << "the next round is a new one";
+    answers = Say(2, Ready(10, "x"));
+    ASSERT_EQ(answers.size(), 2u);
+    EXPECT_EQ(RunIn(answers).leaders, (std::vector<uint32_t>{0, 2}));
   }
-  EXPECT_TRUE(Say(0, Ready(10, "x")).empty()) << "the next round is a new one";
-  answers = Say(2, Ready(10, "x"));
-  ASSERT_EQ(answers.size(), 2u);
-  EXPECT_EQ(RunIn(answers).leaders, (std::vector<uint32_t>{0, 2}));
 }
 
 TEST_F(CoordinatorTest, WhoHasJoinedIsNotAwaitedThoughTheJoinHasFailed) {
