@@ -29,6 +29,7 @@ import sys
 import time
 
 HELLO, JOIN, GOODBYE, ALLOCATE, FETCH, FREE, EPOCH, BROKEN, SEGMENT, REFUSED, PUT, GET, VALUE, LAYOUT = range(14)
+LINK = 3  # the version of the link
 WORLD = "<QQIIIIIIB"
 
 
@@ -48,8 +49,8 @@ class Link:
         self.socket.connect("\0" + os.environ["HVD_AGENT"])
         slot, key = int(os.environ["HVD_SLOT"]), os.environ["HVD_JOB_KEY"].encode()
         hello = struct.pack("<II", slot, os.getpid()) + text(key) + struct.pack("<II", 0, 0)
-        version = int(os.environ.get("LINK_VERSION", 2))
-        if version != 2:
+        version = int(os.environ.get("LINK_VERSION", LINK))
+        if version != LINK:
             hello = hello[:version]  # another release says something else
         self.send(HELLO, struct.pack("<I", version) + hello)
         self.epoch = 0
@@ -75,7 +76,7 @@ class Link:
         self.runs = []
         kind, body, fds = self.receive()
         while kind == LAYOUT:
-            self.runs += struct.iter_unpack("<III", body[10:])
+            self.runs += struct.iter_unpack("<IIII", body[10:])
             kind, body, fds = self.receive()
         if kind == EPOCH:
             self.epoch, size, *world = struct.unpack_from(WORLD, body)
