@@ -45,8 +45,8 @@ pytest_suites() {
 # when both are through.
 system_suites() {
   local hosts others log beside
-  hosts=$(grep -l 'import.*HostRig' test/system/test_*.py)
-  others=$(grep -L 'import.*HostRig' test/system/test_*.py)
+  hosts=$(grep -l '^from host_rig import' test/system/test_*.py)
+  others=$(grep -L '^from host_rig import' test/system/test_*.py)
   log=$(mktemp)
   "$PYTHON" -m pytest -q -p no:cacheprovider $hosts >"$log" 2>&1 &
   beside=$!

@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 
+import pytest
+
 from conftest import children_of, is_alive, pids, read_proc, wait_until
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
@@ -199,3 +201,15 @@ class HostRig:
             process.kill()  # unshare blocks SIGTERM; its host goes with it
         for process in self.processes:
             process.wait()
+
+
+def rig_of(count):
+    """A fixture: so many hosts, the same for all tests of a file."""
+
+    @pytest.fixture(scope="module", name="rig")
+    def rig(tmp_path_factory):
+        rig = HostRig(tmp_path_factory.mktemp("rig"), count)
+        yield rig
+        rig.down()
+
+    return rig

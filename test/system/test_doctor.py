@@ -8,18 +8,14 @@ import sys
 
 import pytest
 from conftest import hvdrun_path, kill, parent_of, read_proc, wait_until
-from host_rig import WHY_NOT, HostRig
+from host_rig import WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 PYTHON = sys.executable
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory):
-    rig = HostRig(tmp_path_factory.mktemp("rig"), 4)
-    yield rig
-    rig.down()
+rig = rig_of(4)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from conftest import DEADLINE, children_of, hvdrun_path, read_some, wait_until, foreign_worker as worker
-from host_rig import SSHD, WHY_NOT, HostRig
+from host_rig import SSHD, WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -17,11 +17,7 @@ PLACES = ["sh", "-c", "echo $HOROVOD_RANK $(hostname) local $HOROVOD_LOCAL_RANK/
                       "cross $HOROVOD_CROSS_RANK/$HOROVOD_CROSS_SIZE"]
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory):
-    rig = HostRig(tmp_path_factory.mktemp("rig"), 3)
-    yield rig
-    rig.down()
+rig = rig_of(3)
 
 
 @pytest.fixture

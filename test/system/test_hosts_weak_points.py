@@ -13,7 +13,7 @@ import sys
 
 import pytest
 from conftest import DEADLINE, REPO, hvdrun_path, read_proc, wait_until, foreign_worker as worker
-from host_rig import WHY_NOT, HostRig
+from host_rig import WHY_NOT, HostRig, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -21,11 +21,7 @@ PACKAGE = REPO / "runtime" / "python"
 PORTS = range(43000, 43020)
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory):
-    rig = HostRig(tmp_path_factory.mktemp("rig"), 2)
-    yield rig
-    rig.down()
+rig = rig_of(2)
 
 
 def begin(hosts_start):

@@ -9,16 +9,12 @@ import time
 
 import pytest
 from conftest import hvdrun_path, kill, parent_of, read_proc, wait_until, foreign_worker as worker
-from host_rig import WHY_NOT, HostRig
+from host_rig import WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory):
-    rig = HostRig(tmp_path_factory.mktemp("rig"), 2)
-    yield rig
-    rig.down()
+rig = rig_of(2)
 
 
 @pytest.fixture

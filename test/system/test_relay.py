@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from conftest import WORKERS, kill, parent_of, read_proc, foreign_worker as worker
-from host_rig import WHY_NOT, HostRig
+from host_rig import WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -15,11 +15,7 @@ WARNING = (r"What their ranks exchange goes through this machine, at [\d.]+ MB/s
            r"\(measured; [\d.]+ ms there and back\)\. ")
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory):
-    rig = HostRig(tmp_path_factory.mktemp("rig"), 4)
-    yield rig
-    rig.down()
+rig = rig_of(4)
 
 
 @pytest.fixture

@@ -10,16 +10,12 @@ import time
 
 import pytest
 from conftest import hvdrun_path, kill, parent_of, pids, read_proc, foreign_worker as worker
-from host_rig import WHY_NOT, HostRig
+from host_rig import WHY_NOT, HostRig, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory):
-    rig = HostRig(tmp_path_factory.mktemp("rig"), 4)
-    yield rig
-    rig.down()
+rig = rig_of(4)
 
 
 @pytest.fixture

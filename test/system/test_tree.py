@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from conftest import hvdrun_path, kill, parent_of, read_proc, wait_until, foreign_worker as worker
-from host_rig import WHY_NOT, HostRig
+from host_rig import WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 COUNT = 7
@@ -14,11 +14,7 @@ HOSTS = ",".join(f"hvd{i}" for i in range(1, COUNT + 1))
 TREE = ("--tree-radix", "2", "-H", HOSTS, "-np", str(COUNT))
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory):
-    rig = HostRig(tmp_path_factory.mktemp("rig"), COUNT)
-    yield rig
-    rig.down()
+rig = rig_of(COUNT)
 
 
 @pytest.fixture
@@ -98,7 +94,7 @@ def test_a_host_that_is_cut_off_in_the_middle_of_the_tree_is_the_cause(tree_star
     stand(rig)
     rig.hosts[1].cut()
     try:
-        code = job.finish()
+        job.finish()
     finally:
         rig.hosts[1].join()
     assert "host hvd2" in job.err, job.err
