@@ -63,10 +63,11 @@ bool LocalSum::Help() {
 
 bool LocalSum::Stop() {
   if (board_ == nullptr) return true;
-  uint64_t claimed = board_->claimed.load(std::memory_order_relaxed);
-  if (claimed < kStopped) claimed = board_->claimed.fetch_add(kStopped, std::memory_order_relaxed);
-  const uint64_t taken = std::min(chunks(), claimed % kStopped);
-  return board_->finished.load(std::memory_order_acquire) >= taken;
+  // Kept from the first call: who reaches for a chunk after that still counts on in `claimed`, and gets none.
+  if (!taken_) {
+    taken_ = std::min(chunks(), board_->claimed.fetch_add(kStopped, std::memory_order_relaxed));
+  }
+  return board_->finished.load(std::memory_order_acquire) >= *taken_;
 }
 
 void FinishSum(const CollectiveCall& call, uint32_t participants,

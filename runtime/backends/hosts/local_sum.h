@@ -4,6 +4,7 @@
 #define HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,7 +30,7 @@ class LocalSum {
   bool IsSmall() const;
   // Takes chunks until none is left. True when all are finished, by whomever.
   bool Help();
-  // Nobody takes a chunk any more. True when those that were taken are finished.
+  // Nobody takes a chunk any more. True when those that were taken are finished. For the leader alone, on one object.
   bool Stop();
 
  private:
@@ -42,6 +43,7 @@ class LocalSum {
   Board* board_ = nullptr;
   WorkMark* at_work_ = nullptr;
   size_t count_ = 0, chunk_ = 1;
+  std::optional<uint64_t> taken_;  // chunks, before the stop
 };
 
 // Combines the hosts' sums (of CrossType) in their order, applies the scales, and stores `output` in the type itself.
