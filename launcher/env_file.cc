@@ -6,16 +6,10 @@
 #include <cstring>
 #include <memory>
 
+#include "discovery/words.h"
+
 namespace hvd {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r";
-
-std::string_view Trimmed(std::string_view text) {
-  size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
 
 bool IsName(std::string_view name) {
   return !name.empty() && name.find_first_of(" \t\r\n=") == std::string_view::npos;

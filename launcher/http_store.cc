@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "discovery/words.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
@@ -43,17 +44,7 @@ std::optional<size_t> ParseSize(std::string_view text) {
   return value;
 }
 
-bool SameName(std::string_view a, std::string_view b) {
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
+bool SameName(std::string_view a, std::string_view b) { return Lowered(a) == Lowered(b); }
 
 }  // namespace
 

@@ -1,9 +1,5 @@
 #include "launcher/link_server.h"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <optional>
 
 #include "launcher/job_id.h"
@@ -14,13 +10,6 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMaxQueued = 1024;
-
-std::optional<ucred> PeerOf(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
-  return peer;
-}
 
 }  // namespace
 
@@ -68,15 +57,10 @@ void LinkServer::WaitToAccept() {
 }
 
 void LinkServer::AcceptAll() {
-  while (true) {
-    UniqueFd fd(
-        ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) return;
-    std::optional<ucred> peer = PeerOf(fd.get());
-    if (!peer || (peer->uid != ::geteuid() && peer->uid != 0)) continue;
+  while (std::optional<LinkVisitor> visitor = AcceptLink(listener_.native_handle())) {
     auto link = std::make_shared<Link>(io_);
-    link->pid = peer->pid;
-    link->socket.assign(fd.Release());
+    link->pid = visitor->pid;
+    link->socket.assign(visitor->socket.Release());
     ++open_links_;
     WaitToRead(link);
   }

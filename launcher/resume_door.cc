@@ -21,13 +21,6 @@ constexpr auto kPatience = std::chrono::seconds(20);
 constexpr size_t kMostVisitors = 16;
 constexpr size_t kEnds = 2;
 
-bool IsThisUser(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-         (peer.uid == ::geteuid() || peer.uid == 0);
-}
-
 // Descriptors that came in this message; all of them, so that none stays open unseen.
 std::vector<UniqueFd> DescriptorsIn(msghdr& header) {
   std::vector<UniqueFd> found;
@@ -79,14 +72,10 @@ void ResumeDoor::WaitToAccept() {
 }
 
 void ResumeDoor::AcceptAll() {
-  while (true) {
-    UniqueFd fd(
-        ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) return;
-    if (!IsThisUser(fd.get())) continue;
+  while (std::optional<LinkVisitor> accepted = AcceptLink(listener_.native_handle())) {
     if (visitors_.size() >= kMostVisitors) Dismiss(visitors_.front());
     auto visitor = std::make_shared<Visitor>(io_);
-    visitor->socket.assign(fd.Release());
+    visitor->socket.assign(accepted->socket.Release());
     visitors_.push_back(visitor);
     visitor->limit.expires_after(kPatience);
     visitor->limit.async_wait([this, visitor](const asio::error_code& error) {

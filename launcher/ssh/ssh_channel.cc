@@ -1,8 +1,6 @@
 #include "launcher/ssh/ssh_channel.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -27,6 +25,7 @@
 #include "launcher/ssh/ssh_reasons.h"
 #include "launcher/ssh/ssh_session.h"
 #include "launcher/ssh/user_keys.h"
+#include "runtime/net/tcp_socket.h"
 
 namespace hvd {
 namespace {
@@ -43,22 +42,11 @@ constexpr auto kProxyWords = std::chrono::seconds(2);
 constexpr auto kKeepAlive = std::chrono::seconds(15);
 constexpr size_t kReadBytes = 128 * 1024;
 // A host that is cut off is noticed after so long, whether anything is on its way to it or not.
-constexpr int kUserTimeoutMs = 10'000;
-constexpr int kIdleSeconds = 4, kProbeSeconds = 2, kProbes = 3;
+constexpr SilenceLimits kSilence{.idle_s = 4, .interval_s = 2, .probes = 3, .sending_ms = 10'000};
 
 int FamilyOf(SshAddressFamily family) {
   if (family == SshAddressFamily::kInet) return AF_INET;
   return family == SshAddressFamily::kInet6 ? AF_INET6 : AF_UNSPEC;
-}
-
-void SetOptions(int fd) {
-  int on = 1, user_timeout = kUserTimeoutMs;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kIdleSeconds, sizeof kIdleSeconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeSeconds, sizeof kProbeSeconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof user_timeout);
 }
 
 TimePoint After(Duration limit) {
@@ -312,7 +300,7 @@ asio::awaitable<bool> SshChannel::Way::ConnectOnce(std::vector<ConnectFailure>* 
     if (aborted_) co_return false;
     if (error == 0) {
       place_.at = address.text;
-      SetOptions(socket.get());
+      PrepareTcp(socket.get(), kSilence);
       Attach(std::move(socket));
       co_return true;
     }

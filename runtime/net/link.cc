@@ -154,14 +154,20 @@ Result<UniqueFd> UnixSocket(int flags) {
   return fd;
 }
 
-Status CheckPeer(int socket) {
+std::optional<ucred> PeerOf(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-    return SystemError("asking who the agent is", errno);
-  }
-  if (peer.uid != ::geteuid() && peer.uid != 0) {
-    return Aborted("the process at the agent's address runs as user " + std::to_string(peer.uid) +
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  return peer;
+}
+
+bool IsTrusted(const ucred& peer) { return peer.uid == ::geteuid() || peer.uid == 0; }
+
+Status CheckPeer(int socket) {
+  const std::optional<ucred> peer = PeerOf(socket);
+  if (!peer) return SystemError("asking who the agent is", errno);
+  if (!IsTrusted(*peer)) {
+    return Aborted("the process at the agent's address runs as user " + std::to_string(peer->uid) +
                    ", not as this user; not talking to it");
   }
   return Status::Ok();
@@ -230,6 +236,15 @@ Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name) {
     return Aborted(SystemError("connecting to the agent at @" + abstract_name, errno).message());
   if (Status peer = CheckPeer(fd->get()); !peer.ok()) return peer;
   return fd;
+}
+
+std::optional<LinkVisitor> AcceptLink(int listener) {
+  for (;;) {
+    UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) return std::nullopt;
+    const std::optional<ucred> peer = PeerOf(socket.get());
+    if (peer && IsTrusted(*peer)) return LinkVisitor{std::move(socket), peer->pid};
+  }
 }
 
 Result<UniqueFd> ConnectLink(const std::string& abstract_name) {

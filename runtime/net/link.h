@@ -7,6 +7,7 @@
 #define HVD_RUNTIME_NET_LINK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -119,6 +120,12 @@ struct ReceivedLink {
 Result<UniqueFd> ListenLink(const std::string& abstract_name);
 // The same; an invalid descriptor when the name is taken.
 Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
+struct LinkVisitor {
+  UniqueFd socket;  // non-blocking, close-on-exec
+  int pid = 0;
+};
+// The next process of this user (or root) at the door; nothing when nobody is there. Others are sent away.
+std::optional<LinkVisitor> AcceptLink(int listener);
 // A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or root).
 Result<UniqueFd> ConnectLink(const std::string& abstract_name);
 // The same; an invalid descriptor when nobody listens.

@@ -1,7 +1,5 @@
 #include "runtime/net/mesh_connector.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -9,26 +7,18 @@
 #include <cerrno>
 #include <system_error>
 
+#include "runtime/net/tcp_socket.h"
+
 namespace hvd {
 namespace {
 
 constexpr int kMostRounds = 6;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(50);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-constexpr int kSilentPeerMs = 30'000;
+// A peer whose host is gone is noticed within half a minute, whether we are sending or not.
+constexpr SilenceLimits kSilence{.idle_s = 10, .interval_s = 5, .probes = 4, .sending_ms = 30'000};
 
 std::string Words(int error) { return std::generic_category().message(error); }
-
-// A peer whose host is gone is noticed within half a minute, whether we are sending or not.
-void SetOptions(int socket) {
-  int on = 1, idle = 10, interval = 5, count = 4;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kSilentPeerMs, sizeof kSilentPeerMs);
-}
 
 // The messages of a handshake are far smaller than the buffer of a fresh socket.
 bool SendAll(int socket, const std::string& bytes) {
@@ -89,7 +79,7 @@ void MeshConnector::StartRound(uint32_t peer, TimePoint now) {
       NoteFailure(peer, address.Text(), Words(error), error == ECONNREFUSED);
       continue;
     }
-    SetOptions(socket.get());
+    PrepareTcp(socket.get(), kSilence);
     Nascent nascent{std::move(socket), address.Text(), dialing.deadline, true};
     nascent.initiator = std::make_unique<MeshInitiator>(options_.identity, peer);
     nascent.peer = peer;
@@ -162,7 +152,7 @@ void MeshConnector::Accept(UniqueFd socket, TimePoint now) {
   MeshAddress from;
   from.length = sizeof from.storage;
   ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.length);
-  SetOptions(socket.get());
+  PrepareTcp(socket.get(), kSilence);
   Nascent nascent{std::move(socket), from.Text(), now + options_.handshake_timeout};
   nascent.responder = std::make_unique<MeshResponder>(options_.identity);
   ++strangers_;
