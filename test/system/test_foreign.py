@@ -119,7 +119,7 @@ def test_two_mpiruns_side_by_side_never_meet(start):
 
 
 @needs_mpirun
-def test_a_rank_that_dies_under_mpirun_is_named_by_the_others(run):
+def test_a_rank_that_dies_under_mpirun_ends_the_job(run):
     program = mpirun(3, *worker("init", "sum", "1:kill", "sums"))
     job = run(*program[1:], program=program[:1])
     assert job.code != 0
@@ -221,7 +221,7 @@ def test_a_rank_that_is_killed_is_named_by_the_others(start, job_name):
     for rank in (0, 2):
         assert re.match(
             r"failed: .*rank 1 \(pid \d+ on host host-0\) died in the middle of the job, without hvd.shutdown\(\)",
-            lines[rank][1],
+            lines[rank][-1],  # the first sum of a rank that is slow may be the one that fails
         ), lines
     ranks.nothing_left()
 
