@@ -85,14 +85,16 @@ class PlayedHosts {
   }
   // What the launcher does on every host when something died.
   void Break(const std::string& why) {
-    {
-      std::lock_guard lock(mutex_);
-      if (broken_) return;
-      broken_ = why;
-    }
+    for (uint32_t host : host_of_) BreakOn(host, why);
     for (auto& rank : ranks_) {
       if (rank->backend != nullptr) rank->backend->Abort(Aborted(why));
     }
+  }
+
+  // The same has reached one host only, and there those alone who look.
+  void BreakOn(uint32_t host, const std::string& why) {
+    std::lock_guard lock(mutex_);
+    broken_.try_emplace(host, why);
   }
 
   void Run(const std::function<void(uint32_t)>& body) {
@@ -153,7 +155,7 @@ class PlayedHosts {
   // One turn of work. True when the task is done.
   bool Turn(uint32_t rank, PlayedTask* task) {
     if (task->done) return true;
-    if (std::optional<std::string> why = broken()) return Complete(rank, task, Aborted(*why));
+    if (std::optional<std::string> why = broken(rank)) return Complete(rank, task, Aborted(*why));
     if (!task->started && !Start(rank, task)) return task->done;
     bool all = true;
     for (PlayedPart& part : task->parts) {
@@ -209,7 +211,7 @@ class PlayedHosts {
       };
       options.coordinator = {settings.fusion_bytes, settings.stall_warning, settings.tell_awaited};
       options.wake_host = [] {};
-      options.broken = [&hosts] { return hosts.broken(); };
+      options.broken = [&hosts, rank] { return hosts.broken(rank); };
       options.has_left = [&hosts](uint32_t r) { return hosts.left_[r].load(); };
       backend = std::make_unique<HostsBackend>(one_host, heap, peer_memory, *cross,
                                                HostsBackend::Options{std::move(options), [] {}});
@@ -224,9 +226,10 @@ class PlayedHosts {
   Key KeyOf(uint32_t rank, const PlayedTask& task) const {
     return {host_of_[rank], task.group.id, task.name, task.round};
   }
-  std::optional<std::string> broken() {
+  std::optional<std::string> broken(uint32_t rank) {
     std::lock_guard lock(mutex_);
-    return broken_;
+    const auto found = broken_.find(host_of_[rank]);
+    return found == broken_.end() ? std::nullopt : std::optional(found->second);
   }
 
   // False while members of this host are missing, or when it failed.
@@ -292,7 +295,7 @@ class PlayedHosts {
   std::mutex mutex_;
   std::map<Key, Meeting> meetings_;
   std::map<std::tuple<uint32_t, int32_t, std::string>, uint64_t> rounds_;
-  std::optional<std::string> broken_;
+  std::map<uint32_t, std::string> broken_;  // by host
   std::array<std::atomic<bool>, 64> left_{};
   std::vector<std::unique_ptr<Rank>> ranks_;
 };

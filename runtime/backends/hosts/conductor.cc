@@ -37,7 +37,7 @@ Conductor::Conductor(Cross& cross, SharedHeap& heap, ConductorOptions options)
 }
 
 void Conductor::Leave() {
-  if (std::optional<std::string> why = options_.broken()) Abort(Aborted(*why));
+  AbortIfBroken();
   {
     std::lock_guard lock(mutex_);
     if (leaving_) return;
@@ -84,6 +84,7 @@ uint64_t Conductor::Post(std::shared_ptr<LeaderOp> op) {
 }
 
 void Conductor::Withdraw(uint64_t ticket, std::string why) {
+  if (AbortIfBroken()) return;
   {
     std::lock_guard lock(mutex_);
     if (!closed_.ok() || !talk_.joinable()) return;
@@ -93,6 +94,7 @@ void Conductor::Withdraw(uint64_t ticket, std::string why) {
 }
 
 void Conductor::LetGo(LeaderOp& op, LeaderPart& part) {
+  AbortIfBroken();
   std::unique_lock lock(mutex_);
   if (op.use == LeaderOp::Use::kNotYet) {
     const size_t bytes = part.call.bytes();
@@ -116,6 +118,13 @@ void Conductor::Abort(const Status& why) {
     if (failure_.ok()) failure_ = why;
   }
   cross_.Abort(why);
+}
+
+// The launcher's word may reach this host first. Whatever we give up then, others hear its cause from us.
+bool Conductor::AbortIfBroken() {
+  const std::optional<std::string> why = options_.broken();
+  if (why) Abort(Aborted(*why));
+  return why.has_value();
 }
 
 Status Conductor::closed() {

@@ -72,6 +72,7 @@ class Conductor {
   };
 
   void StartThreads();  // with the lock held
+  bool AbortIfBroken();
   bool coordinates() const { return options_.map.rank == 0; }
 
   // In the talk thread.

@@ -657,6 +657,26 @@ TEST_P(HostsContract, CarriesDetailsOfAnySize) {
   });
 }
 
+// Rank 2 is dead, and the launcher's word has reached host 0 only. It must not pass for the cause elsewhere.
+TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
+  const std::string cause = "rank 2 (pid 4711 on host c) died";
+  for (const Collective collective : {Collective::kAllreduce, Collective::kBroadcast}) {
+    PlayedHosts hosts({0, 1, 2});
+    hosts.Run([&](uint32_t rank) {
+      if (rank == 2) return;
+      std::vector<float> values(10, 1);
+      PlayedTask task = TaskOf(hosts, rank, "b", collective, DType::kFloat32, values.data(),
+                               values.data(), values.size());
+      ASSERT_TRUE(hosts.Submit(rank, &task).ok());
+      ASSERT_FALSE(hosts.Turn(rank, &task));
+      if (rank == 0) hosts.BreakOn(0, cause);
+      Status done = hosts.Wait(rank, &task);
+      EXPECT_EQ(done.code(), Code::kAborted);
+      EXPECT_THAT(done.message(), HasSubstr(cause));
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, HostsContract, ::testing::ValuesIn(kLayouts),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
