@@ -116,14 +116,15 @@ struct ReceivedLink {
   UniqueFd fd;  // the descriptor that came along, if one did
 };
 
-// A listening abstract unix SEQPACKET socket, non-blocking, close-on-exec.
-Result<UniqueFd> ListenLink(const std::string& abstract_name);
-// The same; an invalid descriptor when the name is taken.
-Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
 struct LinkVisitor {
   UniqueFd socket;  // non-blocking, close-on-exec
   int pid = 0;
 };
+
+// A listening abstract unix SEQPACKET socket, non-blocking, close-on-exec.
+Result<UniqueFd> ListenLink(const std::string& abstract_name);
+// The same; an invalid descriptor when the name is taken.
+Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
 // The next process of this user (or root) at the door; nothing when nobody is there. Others are sent away.
 std::optional<LinkVisitor> AcceptLink(int listener);
 // A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or root).
