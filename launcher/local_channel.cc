@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "launcher/cgroup.h"
-#include "launcher/process_tree.h"
 #include "launcher/spawn.h"
 #include "runtime/base/env.h"
 
@@ -46,12 +45,16 @@ std::optional<int> LocalFamily::StatusOf(pid_t warden) const {
   return known == statuses_.end() ? std::nullopt : known->second;
 }
 
-std::vector<pid_t> LocalFamily::OthersThan(pid_t warden) const {
-  std::vector<pid_t> others;
+Spared LocalFamily::NotOf(pid_t warden) const {
+  Spared spared;
+  std::vector<pid_t> running;
   for (const auto& [pid, status] : statuses_) {
-    if (pid != warden && !status) others.push_back(pid);
+    if (status) continue;
+    running.push_back(pid);
+    if (pid != warden) spared.trees.push_back(pid);
   }
-  return others;
+  if (inherited_children_) spared.own = std::move(running);
+  return spared;
 }
 
 LocalChannel::LocalChannel(asio::io_context& io, std::string job_id,
@@ -139,9 +142,8 @@ void LocalChannel::EndIfOver() {
 
 // Not what other channels of this process have started.
 void LocalChannel::KillOurs() {
-  KillEverything(
-      job_id_, {}, kSweepLimit, [this](pid_t pid, int status) { family_->NoteReaped(pid, status); },
-      family_->OthersThan(pid_));
+  KillEverything(job_id_, family_->NotOf(pid_), kSweepLimit,
+                 [this](pid_t pid, int status) { family_->NoteReaped(pid, status); });
 }
 
 std::string LocalChannel::ExitText(int status) const {

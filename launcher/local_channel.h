@@ -14,10 +14,12 @@
 
 #include "launcher/byte_pump.h"
 #include "launcher/host_channel.h"
+#include "launcher/process_tree.h"
 
 namespace hvd {
 
-// What the local channels of one process share: whoever reaps, each learns of its own child.
+// What the local channels of one process share: whoever reaps, each learns of its own child. Made before the first of
+// them: the children that are there already were inherited through exec, and nobody's business.
 class LocalFamily {
  public:
   void Add(pid_t warden) { statuses_[warden] = std::nullopt; }
@@ -25,10 +27,11 @@ class LocalFamily {
   // Reaps what has ended; true when no child is left.
   bool Reap();
   std::optional<int> StatusOf(pid_t warden) const;
-  // The wardens that still run, without this one.
-  std::vector<pid_t> OthersThan(pid_t warden) const;
+  // What the channel of this warden may not end.
+  Spared NotOf(pid_t warden) const;
 
  private:
+  const bool inherited_children_ = HasChildren();
   std::map<pid_t, std::optional<int>> statuses_;
 };
 

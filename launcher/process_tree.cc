@@ -133,26 +133,45 @@ bool ReapAndCheckNoChildren(const std::function<void(pid_t, int)>& on_reaped) {
   }
 }
 
-bool KillEverything(const std::string& job_id, const std::vector<pid_t>& spare, Duration limit,
-                    const std::function<void(pid_t, int)>& on_reaped,
-                    const std::vector<pid_t>& spare_trees) {
+bool HasChildren() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+std::set<pid_t> SparedOf(pid_t self, const Spared& spared, const std::vector<ProcessInfo>& all,
+                         const std::function<bool(pid_t)>& belongs) {
+  std::set<pid_t> found(spared.processes.begin(), spared.processes.end());
+  std::vector<pid_t> trees = spared.trees;
+  if (spared.own) {
+    const std::set<pid_t> own(spared.own->begin(), spared.own->end());
+    for (const ProcessInfo& process : all) {
+      if (process.parent == self && !own.contains(process.pid) && !belongs(process.pid))
+        trees.push_back(process.pid);
+    }
+  }
+  for (pid_t tree : trees) {
+    found.insert(tree);
+    for (const ProcessInfo& below : DescendantsOf(tree, all)) found.insert(below.pid);
+  }
+  return found;
+}
+
+bool KillEverything(const std::string& job_id, const Spared& spared, Duration limit,
+                    const std::function<void(pid_t, int)>& on_reaped) {
   KillCgroup(job_id);
   TimePoint deadline = SteadyNow() + limit;
   pid_t self = ::getpid();
+  auto belongs = [&](pid_t pid) { return BelongsToJob(pid, job_id); };
   while (true) {
     std::vector<ProcessInfo> all = ListProcesses();
     std::vector<ProcessInfo> targets = DescendantsOf(self, all);
     for (const ProcessInfo& process : all) {
-      if (process.state != 'Z' && process.pid != self && BelongsToJob(process.pid, job_id)) {
+      if (process.state != 'Z' && process.pid != self && belongs(process.pid)) {
         targets.push_back(process);
       }
     }
-    std::set<pid_t> spared(spare.begin(), spare.end());
-    for (pid_t tree : spare_trees) {
-      spared.insert(tree);
-      for (const ProcessInfo& below : DescendantsOf(tree, all)) spared.insert(below.pid);
-    }
-    std::erase_if(targets, [&](const ProcessInfo& p) { return spared.contains(p.pid); });
+    std::set<pid_t> alone = SparedOf(self, spared, all, belongs);
+    std::erase_if(targets, [&](const ProcessInfo& p) { return alone.contains(p.pid); });
     for (const ProcessInfo& process : targets) SignalProcess(process, SIGKILL);
     ReapAndCheckNoChildren(on_reaped);
     if (targets.empty()) return true;

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,11 +45,27 @@ void BecomeSubreaper();
 // Reaps what has ended; true when no child is left, which, for a subreaper, means no descendant at all.
 bool ReapAndCheckNoChildren(const std::function<void(pid_t, int status)>& on_reaped = {});
 
-// Kills all descendants of this process and every process of the job, except `spare` and what is below and including
-// `spare_trees`, again and again until none is left or `limit` has passed. True when none is left.
-bool KillEverything(const std::string& job_id, const std::vector<pid_t>& spare, Duration limit,
-                    const std::function<void(pid_t, int status)>& on_reaped = {},
-                    const std::vector<pid_t>& spare_trees = {});
+// Whether this process has a child. Asked at its beginning: one that it inherited through exec
+// (`tensorboard & exec hvdrun ...`).
+bool HasChildren();
+
+// What KillEverything leaves alone.
+struct Spared {
+  std::vector<pid_t> processes = {};
+  std::vector<pid_t> trees = {};  // with all that is below them
+  // Set when this process inherited children through exec: its own ones. A process that loses its parents may come from
+  // a stranger then, so any other child is spared with its tree, unless it carries the job's id.
+  std::optional<std::vector<pid_t>> own = std::nullopt;
+};
+
+// The processes that are spared, of those that run. `belongs` tells a process of the job. Pure.
+std::set<pid_t> SparedOf(pid_t self, const Spared& spared, const std::vector<ProcessInfo>& all,
+                         const std::function<bool(pid_t)>& belongs);
+
+// Kills all descendants of this process and every process of the job, except those that are spared, again and again
+// until none is left or `limit` has passed. True when none is left.
+bool KillEverything(const std::string& job_id, const Spared& spared, Duration limit,
+                    const std::function<void(pid_t, int status)>& on_reaped = {});
 
 }  // namespace hvd
 

@@ -63,7 +63,9 @@ int RunResume(const std::string& job_id) {
 int RunClear(const std::string& job_id) {
   ::signal(SIGPIPE, SIG_IGN);
   WriteAll(STDOUT_FILENO, "hvdrun-clear " + job_id + "\n");  // we are there
-  bool all = KillEverything(job_id, {}, kClearLimit);
+  Spared strangers;
+  strangers.own.emplace();  // a child can only be one of the shell that became this process
+  bool all = KillEverything(job_id, strangers, kClearLimit);
   RemoveCgroup(job_id);
   return all ? 0 : 1;
 }

@@ -37,6 +37,8 @@ int WaitFor(pid_t agent) {
 }  // namespace
 
 int RunUnderWarden(const std::string& job_id, const std::function<int(UniqueFd)>& agent) {
+  Spared strangers;
+  if (HasChildren()) strangers.own.emplace();  // of the shell that became this process
   BecomeSubreaper();
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -57,7 +59,7 @@ int RunUnderWarden(const std::string& job_id, const std::function<int(UniqueFd)>
   alive.Reset();
   LetGoOfStream();
   int code = WaitFor(pid);
-  if (!ReapAndCheckNoChildren() || code != 0) KillEverything(job_id, {}, kKillLimit);
+  if (!ReapAndCheckNoChildren() || code != 0) KillEverything(job_id, strangers, kKillLimit);
   RemoveCgroup(job_id);
   return code;
 }
