@@ -33,6 +33,7 @@
 #include "launcher/start_job.h"
 #include "launcher/stdin_feeder.h"
 #include "launcher/tree_member.h"
+#include "launcher/uncaught.h"
 #include "launcher/visit.h"
 #include "launcher/worker_env.h"
 #include "runtime/base/log.h"
@@ -613,7 +614,7 @@ void Agent::SignalAll(int signal) {
 // Everything below this agent; their exits come in as usual.
 void Agent::KillAll() {
   killing_ = true;
-  KillEverything(options_.job_id, {::getppid()}, kKillLimit,
+  KillEverything(options_.job_id, {.processes = {::getppid()}}, kKillLimit,
                  [this](pid_t pid, int status) { host_.NoteReaped(pid, status); });
 }
 
@@ -689,7 +690,7 @@ int RunAgent(AgentOptions options) {
     Agent agent(std::move(options));
     return agent.Run();
   } catch (const std::exception& failure) {  // out of descriptors, processes or memory
-    LogError(std::string("the agent cannot go on: ") + failure.what());
+    LogError(std::string("the agent cannot go on: ") + MeaningOf(failure));
     return kAgentFailed;
   }
 }

@@ -31,6 +31,7 @@
 #include "launcher/screen.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_reader.h"
+#include "launcher/uncaught.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 
@@ -655,7 +656,7 @@ int RunJob(DriverOptions options, const WayMaker& make_way) {
     return driver.Run();
   } catch (const std::exception& failure) {  // out of descriptors, threads or memory
     WriteAll(STDERR_FILENO, std::string("hvdrun: it cannot go on, so all ranks were ended: ") +
-                                failure.what() + "\n");
+                                MeaningOf(failure) + "\n");
     return kCannotGoOn;
   }
 }

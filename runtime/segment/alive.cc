@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kWatchedPerThread = 127;  // futex_waitv takes 128; one is for stopping
 constexpr int64_t kLookAgainNs = 100'000'000;
-constexpr int64_t kPollNs = 1'000'000;  // where futex_waitv is missing (before Linux 5.16)
+constexpr int64_t kPollNs = 1'000'000;  // where futex_waitv cannot be had
 
 void WakeAll(std::atomic<uint32_t>* word) {
   ::syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -42,7 +42,8 @@ void WaitForChange(struct futex_waitv* entries, uint32_t count) {
   long rc = -1;
   errno = ENOSYS;
   if (!without) rc = ::syscall(SYS_futex_waitv, entries, count, 0, &deadline, CLOCK_MONOTONIC);
-  if (rc < 0 && errno == ENOSYS) {
+  // Any other error says that the call cannot be had: the kernel is older (5.16), or a seccomp filter refuses it.
+  if (rc < 0 && errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR) {
     timespec pause{0, kPollNs};
     ::nanosleep(&pause, nullptr);
   }
