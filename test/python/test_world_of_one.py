@@ -195,7 +195,7 @@ ALL_DTYPES = ['bool', 'uint8', 'int8', 'uint16', 'int16', 'int32', 'int64', 'flo
 
 
 @pytest.mark.parametrize('dtype', ALL_DTYPES)
-def test_R4_every_type(hvd, torch, dtype):
+def test_every_type_alone(hvd, torch, dtype):
     if not hasattr(torch, dtype):
         pytest.skip('this torch has no {}'.format(dtype))
     value = (torch.arange(12).reshape(6, 2) % 2).float().to(getattr(torch, dtype))
