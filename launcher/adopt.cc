@@ -10,6 +10,7 @@
 #include <asio/steady_timer.hpp>
 #include <charconv>
 #include <climits>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -114,10 +115,21 @@ Adopter::Adopter(AdoptOptions options, UniqueFd listener)
   epochs_.links().Serve(std::move(listener));
 }
 
+// An exception (out of memory, descriptors or threads) ends the world that it met, and this agent: the ranks hear the
+// reason, and the next hvd.init() starts another agent.
 int Adopter::Run() {
   LookAgain();
-  io_.run();
-  return 0;
+  try {
+    io_.run();
+    return 0;
+  } catch (const std::exception& failure) {
+    const std::string reason =
+        "the agent of host " + options_.host + " cannot go on: " + failure.what();
+    LogError(reason);
+    epochs_.Break(epoch_, reason);
+    epochs_.Break(0, reason);
+    return 1;
+  }
 }
 
 std::string Adopter::RankText(uint32_t slot, int pid) const {
@@ -195,16 +207,11 @@ void Adopter::Form() {
     if (!world.ok()) return Refuse(world.status().message());
     return Begin(std::move(*world), epoch_ + 1);
   }
-  meeting_->Meet({ranks, options_.size, epoch_}, [this, ranks](Result<MetWorld> met) {
+  meeting_->Meet({ranks, options_.size, epoch_}, [this](Result<MetWorld> met) {
     if (!met.ok()) return Refuse(met.status().message());
-    Result<std::vector<RankPlace>> places = PlacesOf(met->world.layout, options_.size);
-    HostWorld world;
-    if (places.ok() && met->host < met->world.tokens.size()) world = PartOfHost(*places, met->host);
-    if (RanksOf(world) != ranks)
-      return Refuse("the key-value server has a world that is not of this job");
-    world.data_key = met->world.data_key;
-    if (!meeting_->local_address().empty()) world.listen.addresses = {meeting_->local_address()};
-    Begin(std::move(world), met->world.epoch);
+    if (!meeting_->local_address().empty())
+      met->part.listen.addresses = {meeting_->local_address()};
+    Begin(std::move(met->part), met->epoch);
     meeting_->Watch([this](const std::string& reason) { epochs_.Break(epoch_, reason); });
   });
 }
@@ -263,7 +270,7 @@ void Adopter::LookAgain() {
 
 // A rank that comes while this agent ends finds its link closed without a word, and starts another agent.
 void Adopter::EndIfAlone() {
-  if (epochs_.links().CountLinks() > 0) return;
+  if (epochs_.links().CountLinks() > 0 || (meeting_ && meeting_->telling())) return;
   if (had_rank_ || SteadyNow() - born_ > kFirstRank) io_.stop();
 }
 
@@ -321,7 +328,12 @@ int RunAdoptingAgent(AdoptOptions options, UniqueFd listener) {
     descriptors.rlim_cur = descriptors.rlim_max;
     (void)::setrlimit(RLIMIT_NOFILE, &descriptors);
   }
-  return Adopter(std::move(options), std::move(listener)).Run();
+  try {
+    return Adopter(std::move(options), std::move(listener)).Run();
+  } catch (const std::exception& failure) {
+    LogError(std::string("the agent cannot begin or end: ") + failure.what());
+    return 1;
+  }
 }
 
 }  // namespace hvd

@@ -4,6 +4,8 @@
 //   the others:     read "leader", put "rank.N.R" for each of their ranks, wait for a "world.N" in which they are
 //
 // What an earlier job or an ended agent left in the server has another N, or none of today's tokens, and is passed over.
+// The server asks nobody for a password, so what it has is checked (meeting_notes.h). A record that cannot be ends the
+// meeting, or the world, with a sentence that names the server and the record; the other hosts are told.
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_HOST_MEETING_H_
 #define HVD_LAUNCHER_HOST_MEETING_H_
@@ -20,15 +22,9 @@
 
 namespace hvd {
 
-struct WaitingHost {
-  std::vector<uint32_t> ranks;  // by local rank
-  uint32_t size = 0;            // of the world
-  uint64_t last_epoch = 0;
-};
-
 struct MetWorld {
-  WorldNote world;
-  uint32_t host = 0;  // the index of this one
+  uint64_t epoch = 0;
+  HostWorld part;  // of this host; without name and addresses
 };
 
 class HostMeeting {
@@ -40,11 +36,14 @@ class HostMeeting {
   // Ends what went on before. `done` runs once, unless Stop comes first.
   void Meet(WaitingHost here, std::function<void(Result<MetWorld>)> done);
   // The world is over, or nobody waits for it any more.
-  void Stop() { ++turn_; }
+  void Stop();
 
   // In a world, or while one is waited for: the other hosts are told that it cannot go on.
   void SayBroken(const std::string& reason);
-  // In a world: `broken` runs when another host said so.
+  // Some of that is still on its way to the server; for 10 s at most.
+  bool telling() const { return telling_ > 0; }
+  // In a world: `broken` runs when another host said so, when a record that was wanted is bad, or when the server was out
+  // of reach for too long while one was wanted.
   void Watch(OnValue broken);
 
   // The directory of the world; `done` runs once somebody put the key, unless Stop comes first.
@@ -57,16 +56,24 @@ class HostMeeting {
  private:
   std::string Key(const char* what, const std::string& rest = "") const;
   void Later(Duration delay, std::function<void()> then);
-  void Poll(std::string key, Duration delay, OnValue on_value);
+  void Poll(std::string key, size_t most_bytes, Duration delay, OnValue on_value);
+  void LookForBreak();
   void PutRanks(size_t next, std::function<void()> then);
   void Lead();
   void Gather();
   void LookForLeader(Duration delay);
+  void EnterMeeting();
   void LookForWorld(Duration delay);
-  void TakeWorld(const std::string& text, Duration delay);
+  void TakeWorld(const std::string& key, const std::string& text, Duration delay);
+  void FinishWith(const std::string& world_key, const WorldNote& world);
   void Finish(Result<MetWorld> outcome);
-  // How a request ended. False when none has succeeded for too long; then the meeting has failed.
-  bool Tolerate(const Status& status);
+  void Tell(const std::string& key, const std::string& text);
+  // The meeting or the world cannot go on here.
+  void Fail(const std::string& reason);
+  // What is under `key` cannot be; `what` ends the sentence.
+  void RefuseRecord(const std::string& key, const Status& what);
+  // How a request for `key` ended. False when what is there is bad or none has succeeded for too long; then it has failed.
+  bool Tolerate(const std::string& key, const Status& status);
 
   asio::io_context& io_;
   HttpStore store_;
@@ -74,6 +81,10 @@ class HostMeeting {
   uint64_t turn_ = 0;  // what was begun in an earlier one is forgotten
   WaitingHost here_;
   std::function<void(Result<MetWorld>)> done_;
+  OnValue broken_;  // in a world
+  int telling_ = 0;
+  bool leads_ = false;
+  bool old_refusal_ = false;  // of an earlier meeting of this name
   std::string token_, name_;  // of this host, of the meeting
   std::vector<RankNote> notes_;
   TimePoint failing_since_{};

@@ -18,7 +18,7 @@ namespace hvd {
 namespace {
 
 constexpr Duration kDeadline = std::chrono::seconds(10);
-constexpr size_t kMaxReply = 64 * 1024 * 1024;
+constexpr size_t kMaxHead = size_t{16} * 1024;
 constexpr int kOk = 200, kFirstError = 300, kNotFound = 404;
 
 // Names with other characters stay one path element.
@@ -43,6 +43,8 @@ std::optional<size_t> ParseSize(std::string_view text) {
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
+
+Status TooLong() { return InvalidArgument("is too long"); }
 
 bool SameName(std::string_view a, std::string_view b) { return Lowered(a) == Lowered(b); }
 
@@ -84,8 +86,8 @@ std::string HttpRequest(std::string_view method, const std::string& server, std:
 // One request, kept alive by its own handlers.
 class HttpStore::Request : public std::enable_shared_from_this<HttpStore::Request> {
  public:
-  Request(asio::io_context& io, std::string bytes)
-      : resolver_(io), socket_(io), timer_(io), bytes_(std::move(bytes)) {}
+  Request(asio::io_context& io, std::string bytes, size_t most)
+      : resolver_(io), socket_(io), timer_(io), bytes_(std::move(bytes)), most_(most) {}
 
   void Begin(const std::string& server, std::function<void(Result<std::string>)> done) {
     done_ = std::move(done);
@@ -131,8 +133,7 @@ class HttpStore::Request : public std::enable_shared_from_this<HttpStore::Reques
                               if (error == asio::error::eof)
                                 return self->End(std::move(self->answer_));
                               if (error) return self->Fail(error);
-                              if (self->answer_.size() > kMaxReply)
-                                return self->End(Aborted("an endless answer"));
+                              if (self->answer_.size() > self->most_) return self->End(TooLong());
                               self->Read();
                             });
   }
@@ -150,6 +151,7 @@ class HttpStore::Request : public std::enable_shared_from_this<HttpStore::Reques
   asio::ip::tcp::socket socket_;
   asio::steady_timer timer_;
   std::string bytes_, answer_, local_address_;
+  const size_t most_;
   std::array<char, 4096> piece_{};
   std::function<void(Result<std::string>)> done_;
 };
@@ -157,35 +159,39 @@ class HttpStore::Request : public std::enable_shared_from_this<HttpStore::Reques
 HttpStore::HttpStore(asio::io_context& io, std::string server, std::string scope)
     : io_(io), server_(std::move(server)), scope_(std::move(scope)) {}
 
-void HttpStore::Ask(std::string bytes, std::function<void(Result<HttpReply>)> done) {
-  auto request = std::make_shared<Request>(io_, std::move(bytes));
+void HttpStore::Ask(std::string bytes, size_t most, std::function<void(Result<HttpReply>)> done) {
+  auto request = std::make_shared<Request>(io_, std::move(bytes), most + kMaxHead);
   auto* raw = request.get();  // alive while its handler runs
-  request->Begin(server_, [this, raw, done = std::move(done)](Result<std::string> answer) {
+  request->Begin(server_, [this, raw, most, done = std::move(done)](Result<std::string> answer) {
     if (!raw->local_address().empty()) local_address_ = raw->local_address();
+    if (answer.status().code() == Code::kInvalidArgument) return done(answer.status());
     Result<HttpReply> reply =
         answer.ok() ? ParseHttpReply(*answer) : Result<HttpReply>(answer.status());
+    if (reply.ok() && reply->body.size() > most) return done(TooLong());
     if (reply.ok()) return done(std::move(reply));
     done(Aborted("the key-value server at " + server_ + ": " + reply.status().message()));
   });
 }
 
-void HttpStore::Get(const std::string& key, OnGet done) {
-  Ask(HttpRequest("GET", server_, scope_, key, ""), [this, done](Result<HttpReply> reply) {
-    if (!reply.ok()) return done(reply.status());
-    if (reply->code == kNotFound) return done(std::optional<std::string>());
-    if (reply->code == kOk) return done(std::optional(std::move(reply->body)));
-    done(Aborted("the key-value server at " + server_ + " answered GET with code " +
-                 std::to_string(reply->code)));
-  });
+void HttpStore::Get(const std::string& key, size_t most_bytes, OnGet done) {
+  Ask(HttpRequest("GET", server_, scope_, key, ""), most_bytes,
+      [this, done](Result<HttpReply> reply) {
+        if (!reply.ok()) return done(reply.status());
+        if (reply->code == kNotFound) return done(std::optional<std::string>());
+        if (reply->code == kOk) return done(std::optional(std::move(reply->body)));
+        done(Aborted("the key-value server at " + server_ + " answered GET with code " +
+                     std::to_string(reply->code)));
+      });
 }
 
 void HttpStore::Put(const std::string& key, std::string_view value, OnPut done) {
-  Ask(HttpRequest("PUT", server_, scope_, key, value), [this, done](Result<HttpReply> reply) {
-    if (!reply.ok()) return done(reply.status());
-    if (reply->code >= kOk && reply->code < kFirstError) return done(Status::Ok());
-    done(Aborted("the key-value server at " + server_ + " answered PUT with code " +
-                 std::to_string(reply->code)));
-  });
+  Ask(HttpRequest("PUT", server_, scope_, key, value), kMaxHead,
+      [this, done](Result<HttpReply> reply) {
+        if (!reply.ok()) return done(reply.status());
+        if (reply->code >= kOk && reply->code < kFirstError) return done(Status::Ok());
+        done(Aborted("the key-value server at " + server_ + " answered PUT with code " +
+                     std::to_string(reply->code)));
+      });
 }
 
 }  // namespace hvd

@@ -6,6 +6,7 @@
 #define HVD_LAUNCHER_HTTP_STORE_H_
 
 #include <asio/io_context.hpp>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,8 +35,9 @@ class HttpStore {
   // `server`: "address:port".
   HttpStore(asio::io_context& io, std::string server, std::string scope);
 
-  // Handlers run from the io_context.
-  void Get(const std::string& key, OnGet done);
+  // Handlers run from the io_context. A value of more than `most_bytes` is kInvalidArgument, and no more than about that is
+  // read; what else may go wrong is kAborted.
+  void Get(const std::string& key, size_t most_bytes, OnGet done);
   void Put(const std::string& key, std::string_view value, OnPut done);
 
   const std::string& server() const { return server_; }
@@ -44,7 +46,7 @@ class HttpStore {
 
  private:
   class Request;
-  void Ask(std::string request, std::function<void(Result<HttpReply>)> done);
+  void Ask(std::string request, size_t most_bytes, std::function<void(Result<HttpReply>)> done);
 
   asio::io_context& io_;
   const std::string server_, scope_;

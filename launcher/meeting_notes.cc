@@ -1,15 +1,20 @@
 #include "launcher/meeting_notes.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <optional>
 #include <utility>
+
+#include "configs/message_text.h"
 
 namespace hvd {
 namespace {
 
-constexpr std::string_view kRank = "hvd-rank-1", kWorld = "hvd-world-2";
+constexpr std::string_view kRank = "hvd-rank-1", kWorld = "hvd-world-2",
+                           kRefusal = "hvd-no-world-1 ";
 constexpr size_t kMaxWord = 128;
+constexpr size_t kKeyDigits = 64;
+constexpr size_t kMostShown = 1000;  // of a reason
 
 // Words that are separated by one blank each.
 class Words {
@@ -40,8 +45,40 @@ class Words {
   bool ok_ = true, at_end_ = false;
 };
 
+bool IsHex(std::string_view text, size_t digits) {
+  return text.size() == digits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 Status NoNote(std::string_view what) {
-  return InvalidArgument("what the key-value server has is no note about a " + std::string(what));
+  return InvalidArgument("is no note about a " + std::string(what));
+}
+
+bool AllDiffer(std::vector<std::string> words) {
+  std::sort(words.begin(), words.end());
+  return std::adjacent_find(words.begin(), words.end()) == words.end();
+}
+
+uint32_t CountHosts(const std::vector<RankPlace>& places) {
+  uint32_t hosts = 0;
+  for (const RankPlace& place : places) hosts = std::max(hosts, place.host + 1);
+  return hosts;
+}
+
+Status CheckWorld(const WorldNote& note, uint32_t size) {
+  if (note.epoch == 0 || note.epoch > kLastMetEpoch)
+    return InvalidArgument("has an epoch that cannot be");
+  if (!IsHex(note.data_key, kKeyDigits)) return InvalidArgument("has no key");
+  if (!std::all_of(note.tokens.begin(), note.tokens.end(), IsMeetingName))
+    return InvalidArgument("has a host without a token");
+  if (!AllDiffer(note.tokens)) return InvalidArgument("has one host twice");
+  Result<std::vector<RankPlace>> places = PlacesOf(note.layout, size);
+  if (!places.ok()) return InvalidArgument("has " + places.status().message());
+  if (uint32_t hosts = CountHosts(*places); hosts != note.tokens.size()) {
+    return InvalidArgument("names " + std::to_string(note.tokens.size()) +
+                           " hosts for a layout of " + std::to_string(hosts));
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -69,26 +106,53 @@ Result<RankNote> DecodeRankNote(std::string_view text) {
   note.token = words.Word();
   note.local_rank = words.Number<uint32_t>();
   note.last_epoch = words.Number<uint64_t>();
-  if (!known || !words.Done()) return NoNote("rank");
+  if (!known || !words.Done() || !IsMeetingName(note.token)) return NoNote("rank");
+  if (note.local_rank >= kMaxRanks) return InvalidArgument("has a local rank that cannot be");
+  if (note.last_epoch >= kLastMetEpoch) return InvalidArgument("has an epoch that cannot be");
   return note;
 }
 
-Result<WorldNote> DecodeWorldNote(std::string_view text) {
+Result<WorldNote> DecodeWorldNote(std::string_view text, uint32_t size) {
   Words words(text);
   bool known = words.Word() == kWorld;
   WorldNote note;
   note.epoch = words.Number<uint64_t>();
   note.data_key = words.Word();
-  for (auto left = words.Number<uint32_t>(); left > 0 && words.ok(); --left)
-    note.tokens.emplace_back(words.Word());
-  for (auto left = words.Number<uint32_t>(); left > 0 && words.ok(); --left) {
+  // A host has a rank at least, and so has a run.
+  auto hosts = words.Number<uint32_t>();
+  if (!known || !words.ok()) return NoNote("world");
+  if (hosts > size) {
+    return InvalidArgument("names " + std::to_string(hosts) + " hosts for a world of " +
+                           std::to_string(size) + " ranks");
+  }
+  for (; hosts > 0 && words.ok(); --hosts) note.tokens.emplace_back(words.Word());
+  auto runs = words.Number<uint32_t>();
+  if (!words.ok() || runs > size) return NoNote("world");
+  for (; runs > 0 && words.ok(); --runs) {
     std::array<uint32_t, 4> numbers{};
     for (uint32_t& number : numbers) number = words.Number<uint32_t>();
     note.layout.push_back(RankRun::Of(numbers));
   }
-  if (!known || !words.Done()) return NoNote("world");
+  if (!words.Done()) return NoNote("world");
+  if (Status good = CheckWorld(note, size); !good.ok()) return good;
   return note;
 }
+
+size_t MostBytesOfWorldNote(uint32_t size) {
+  constexpr size_t kHead = 256, kToken = 17, kRun = size_t{4} * 11;
+  return kHead + size_t{size} * (kToken + kRun);
+}
+
+std::string EncodeRefusal(const std::string& reason) {
+  return std::string(kRefusal) + Printable(reason, kMostShown);
+}
+
+std::optional<std::string> DecodeRefusal(std::string_view text) {
+  if (!text.starts_with(kRefusal)) return std::nullopt;
+  return Printable(text.substr(kRefusal.size()), kMostShown);
+}
+
+bool IsMeetingName(std::string_view text) { return IsHex(text, 16); }
 
 Result<WorldNote> WorldOfNotes(const std::vector<RankNote>& notes, std::string data_key) {
   WorldNote world;
@@ -115,6 +179,7 @@ HostWorld PartOfHost(const std::vector<RankPlace>& places, uint32_t host) {
     local_sizes.resize(std::max<size_t>(local_sizes.size(), place.host + 1));
     ++local_sizes[place.host];
   }
+  if (host >= local_sizes.size()) return world;
   world.homogeneous = std::count(local_sizes.begin(), local_sizes.end(), local_sizes.front()) ==
                       static_cast<std::ptrdiff_t>(local_sizes.size());
   world.slots.resize(local_sizes[host]);
@@ -128,6 +193,21 @@ HostWorld PartOfHost(const std::vector<RankPlace>& places, uint32_t host) {
       ++p.cross_size;
     }
   }
+  return world;
+}
+
+Result<HostWorld> PartOfWaiting(const WorldNote& note, const WaitingHost& here,
+                                const std::string& token) {
+  auto host = std::find(note.tokens.begin(), note.tokens.end(), token);
+  if (host == note.tokens.end()) return InvalidArgument("has nothing about this host");
+  if (note.epoch <= here.last_epoch) return InvalidArgument("has an epoch that is over");
+  Result<std::vector<RankPlace>> places = PlacesOf(note.layout, here.size);
+  if (!places.ok()) return InvalidArgument("has " + places.status().message());
+  HostWorld world = PartOfHost(*places, static_cast<uint32_t>(host - note.tokens.begin()));
+  std::vector<uint32_t> ranks;
+  for (const Placement& place : world.slots) ranks.push_back(place.rank);
+  if (ranks != here.ranks) return InvalidArgument("has other ranks on this host than have come");
+  world.data_key = note.data_key;
   return world;
 }
 

@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 import slurm_rig
-from conftest import DEADLINE, REPO, hvdrun_path, wait_until, foreign_worker as worker
+from conftest import DEADLINE, REPO, hvdrun_path, kill, wait_until, foreign_worker as worker
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
@@ -310,21 +310,30 @@ class Rendezvous(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self):
-        value = self.server.values.get(self.path)
+        value = self.server.forge(self.path, self.server.values.get(self.path))
         self.send_response(404 if value is None else 200)
         self.send_header("Content-Length", str(len(value or b"")))
         self.end_headers()
         self.wfile.write(value or b"")
 
 
+class Server(dict):
+    """The variables that announce it; `values` by path, and `forge` if it is hostile."""
+
+    def __init__(self, variables, server):
+        super().__init__(variables)
+        self.server = server
+
+
 @pytest.fixture
 def rendezvous():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Rendezvous)
     server.values = {}
+    server.forge = lambda path, value: value  # a hostile server gives something else
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     host, port = server.server_address
-    yield {"HOROVOD_GLOO_RENDEZVOUS_ADDR": host, "HOROVOD_GLOO_RENDEZVOUS_PORT": port}
+    yield Server({"HOROVOD_GLOO_RENDEZVOUS_ADDR": host, "HOROVOD_GLOO_RENDEZVOUS_PORT": port}, server)
     server.shutdown()
     thread.join()
     server.server_close()
@@ -347,4 +356,94 @@ def test_ranks_of_one_host_do_not_even_ask_the_rendezvous(start):
     ranks = Ranks(start, 2, "init", "sum", "shutdown", env=env)
     lines, codes = ranks.finish()
     assert codes == [0, 0] and lines == [["sum 3"]] * 2
+    ranks.nothing_left()
+
+
+def test_hosts_meet_by_the_rendezvous(start, rendezvous):
+    ranks = Ranks(start, 4, "init", "world", "sum", "shutdown", hosts=2, env=rendezvous)
+    lines, codes = ranks.finish()
+    assert codes == [0] * 4, lines
+    for rank in range(4):
+        assert lines[rank] == ["world %d of 4 local %d of 2 cross %d of 2" % (rank, rank // 2, rank % 2), "sum 10"]
+    ranks.nothing_left()
+
+
+def world_with(change):
+    """Forges what the server has under world.N: `change` gets its words."""
+    def forge(path, value):
+        if value is None or "/world." not in path:
+            return value
+        words = value.split(b" ")
+        hosts = int(words[3])
+        return b" ".join(change(words[:3], words[4:4 + hosts], words[5 + hosts:]))
+    return forge
+
+
+def world_words(head, tokens, runs):
+    return head + [b"%d" % len(tokens)] + tokens + [b"%d" % (len(runs) // 4)] + runs
+
+
+STRANGER = b"f" * 16
+FORGERIES = {
+    # our token is the number of a host that the layout does not have: read and resized out of bounds
+    "a host beyond the layout": (
+        "world", world_with(lambda head, tokens, runs: world_words(head, [tokens[0], STRANGER, tokens[1]], runs)),
+        "names 3 hosts for a world of 2 ranks"),
+    "a host far beyond the layout": (
+        "world", world_with(lambda head, tokens, runs: world_words(
+            head, tokens[:1] + [b"%016x" % n for n in range(3000)] + tokens[1:], runs)), "is too long"),
+    "a count of four thousand million": (
+        "world", world_with(lambda head, tokens, runs: head + [b"4000000000"] + tokens),
+        "names 4000000000 hosts for a world of 2 ranks"),
+    "a run of four thousand million": (
+        "world", world_with(lambda head, tokens, runs: world_words(head, tokens, [b"0", b"0", b"1", b"4000000000"])),
+        "has a layout of 4000000000 ranks for a world of 2"),
+    "a layout in which we are somebody else": (
+        "world", world_with(lambda head, tokens, runs: world_words(head, tokens[::-1], runs)), "has other ranks on this host"),
+    "the last of all epochs": (
+        "world", world_with(lambda head, tokens, runs: world_words([head[0], b"18446744073709551615", head[2]], tokens, runs)),
+        "has an epoch that cannot be"),
+    "no epoch": (
+        "world", world_with(lambda head, tokens, runs: world_words([head[0], b"0", head[2]], tokens, runs)),
+        "has an epoch that cannot be"),
+    "a key of the stranger's": (
+        "world", world_with(lambda head, tokens, runs: world_words([head[0], head[1], b"0"], tokens, runs)), "has no key"),
+    "bytes for a world": ("world", lambda path, value: value and b"\x1b[2J\0\xff" if "/world." in path else value, "is no note"),
+    "a world of 100 MB": ("world", lambda path, value: value and b"x" * 100_000_000 if "/world." in path else value, "is too long"),
+    "bytes for a rank": ("rank", lambda path, value: value and b"\0" * 200 if "/rank." in path else value, "is no note about a rank"),
+    "a rank with the last local rank": (
+        "rank", lambda path, value: value and value.replace(b" 0 0", b" 4294967295 0") if "/rank." in path else value,
+        "has a local rank that cannot be"),
+    "a rank with the last epoch": (
+        "rank", lambda path, value: value and value.replace(b" 0 0", b" 0 18446744073709551615") if "/rank." in path else value,
+        "has an epoch that cannot be"),
+    "a name of 100 MB": ("leader", lambda path, value: value and b"x" * 100_000_000 if "/leader" in path else value, "is too long"),
+    "a name that is none": ("leader", lambda path, value: value and b"../../x" if "/leader" in path else value, "names no meeting"),
+    "an entry of 100 MB": ("entry", lambda path, value: value and b"x" * 100_000_000 if "/entry." in path else value, "is too long"),
+    "a break of 100 MB": ("broken", lambda path, value: b"x" * 100_000_000 if "/broken." in path else value, "is too long"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_V3_a_hostile_key_value_server_ends_the_world_with_a_sentence(start, rendezvous, name):
+    """No agent crashes or takes much memory: a sentence names the server and the record, on the host that read it. The
+    other host hears of it, or loses its peer."""
+    record, forge, says = FORGERIES[name]
+    rendezvous.server.forge = forge
+    most = 3 << 30
+    command = ["sh", "-c", f"ulimit -v {most >> 10}; ulimit -c 0; exec " + subprocess.list2cmdline(worker("init", "sums"))]
+    env = dict(rendezvous, HOROVOD_GLOO_TIMEOUT_SECONDS=10)
+    ranks = Ranks(start, 2, hosts=2, env=env, command=command)
+    if record == "leader":  # the host of rank 0 is not asked: it waits until its launcher ends it
+        ranks.jobs[1].finish()
+        kill(ranks.jobs[0].pid)
+    lines, codes = ranks.finish()
+    address = "%s:%d" % rendezvous.server.server_address
+    told = [line for job in lines for line in job if line.startswith("failed:") and says in line]
+    assert told, lines
+    pattern = f"the key-value server at {address} has a record hvdrun/{record}" + r"\S* that " + re.escape(says)
+    for line in told:
+        assert re.search(pattern, line) and len(line) < 1000 and line.isprintable(), line
+    assert codes[1] == 3 and codes[0] == (-9 if record == "leader" else 3), (codes, lines)
+    assert not any("agent of this host" in line for job in lines for line in job), lines
     ranks.nothing_left()

@@ -1,6 +1,9 @@
 #include "launcher/meeting_notes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "launcher/adopt.h"
 #include "launcher/http_store.h"
@@ -8,23 +11,111 @@
 namespace hvd {
 namespace {
 
+const std::string kA(16, 'a'), kB(16, 'b'), kKey(64, '1');
+
+// Two ranks on host A, one on host B.
+WorldNote SmallWorld() { return {8, kKey, {kA, kB}, {{0, 0, 2}, {1, 0, 1}}}; }
+
 TEST(MeetingNotes, EveryNoteSurvivesAndNoPartOfIt) {
-  RankNote rank{"0123abcd", 3, 7};
-  WorldNote world{8, "key", {"a", "b"}, {{0, 0, 2}, {1, 0, 1}}};
+  RankNote rank{kA, 3, 7};
+  WorldNote world = SmallWorld();
   EXPECT_EQ(DecodeRankNote(EncodeNote(rank)).value(), rank);
-  EXPECT_EQ(DecodeWorldNote(EncodeNote(world)).value(), world);
+  EXPECT_EQ(DecodeWorldNote(EncodeNote(world), 3).value(), world);
+  EXPECT_LE(EncodeNote(world).size(), MostBytesOfWorldNote(3));
   for (const std::string& text : {EncodeNote(rank), EncodeNote(world)}) {
     // Cut inside the last number it may still be one.
     for (size_t length = 0; length + 1 < text.size(); ++length) {
       EXPECT_FALSE(DecodeRankNote(text.substr(0, length)).ok()) << length;
-      EXPECT_FALSE(DecodeWorldNote(text.substr(0, length)).ok()) << length;
+      EXPECT_FALSE(DecodeWorldNote(text.substr(0, length), 3).ok()) << length;
     }
     EXPECT_FALSE(DecodeRankNote(text + " 1").ok());
-    EXPECT_FALSE(DecodeWorldNote(text + "\n").ok());
+    EXPECT_FALSE(DecodeWorldNote(text + "\n", 3).ok());
   }
   EXPECT_FALSE(DecodeRankNote(EncodeNote(world)).ok());
-  EXPECT_FALSE(DecodeWorldNote("hvd-world-2 1 k 4000000000 a").ok());
   EXPECT_FALSE(DecodeRankNote("hvd-rank-1 " + std::string(1000, 'x') + " 1 1").ok());
+}
+
+TEST(MeetingNotes, V3_AWorldThatCannotBeIsRefused) {
+  struct Case {
+    const char* what;
+    std::function<void(WorldNote&)> change;
+    const char* says;
+  };
+  const std::string c(16, 'c');
+  for (const Case& wrong : {
+           Case{"a host of which the layout knows nothing",
+                [&](WorldNote& w) { w.tokens.push_back(c); }, "names 3 hosts for a layout of 2"},
+           Case{"a host without a name", [](WorldNote& w) { w.tokens.pop_back(); },
+                "names 1 hosts for a layout of 2"},
+           Case{"one host twice", [](WorldNote& w) { w.tokens[1] = w.tokens[0]; },
+                "one host twice"},
+           Case{"a token that none of us makes", [](WorldNote& w) { w.tokens[1] = "b"; },
+                "a host without a token"},
+           Case{"no hosts", [](WorldNote& w) { w.tokens.clear(); }, "names 0 hosts"},
+           Case{"no layout", [](WorldNote& w) { w.layout.clear(); }, "a layout of 0 ranks"},
+           Case{"too many ranks", [](WorldNote& w) { w.layout[0].count = 4'000'000'000; },
+                "a layout of 4000000000 ranks"},
+           Case{"too many hosts", [](WorldNote& w) { w.layout[1].hosts = 4'000'000'000; },
+                "a layout of 4000000002 ranks"},
+           Case{"a far host", [](WorldNote& w) { w.layout[1].host = 4'294'967'295; },
+                "a layout without local rank"},
+           Case{"a far local rank", [](WorldNote& w) { w.layout[1].local_rank = 4'294'967'295; },
+                "a layout without local rank"},
+           Case{"no epoch", [](WorldNote& w) { w.epoch = 0; }, "an epoch that cannot be"},
+           Case{"the last of all epochs", [](WorldNote& w) { w.epoch = UINT64_MAX; },
+                "an epoch that cannot be"},
+           Case{"a key that anybody can guess", [](WorldNote& w) { w.data_key = "0"; }, "no key"},
+       }) {
+    WorldNote world = SmallWorld();
+    wrong.change(world);
+    Result<WorldNote> read = DecodeWorldNote(EncodeNote(world), 3);
+    ASSERT_FALSE(read.ok()) << wrong.what;
+    EXPECT_THAT(read.status().message(), testing::HasSubstr(wrong.says)) << wrong.what;
+  }
+  EXPECT_FALSE(DecodeWorldNote(EncodeNote(SmallWorld()), 4).ok()) << "of another size";
+}
+
+// Counts are looked at before anything is made as large as they say.
+TEST(MeetingNotes, V3_NoCountIsBelieved) {
+  const std::string head = "hvd-world-2 1 " + kKey + " ";
+  std::string many;
+  for (int i = 0; i < 100'000; ++i) many += " " + kA;
+  for (const std::string& text :
+       {head + "4000000000 " + kA, head + "100000" + many, head + "1 " + kA + " 4000000000 0 0 1 1",
+        head + "1 " + kA + " 1 0 0 4294967295 4294967295"}) {
+    EXPECT_FALSE(DecodeWorldNote(text, 3).ok());
+  }
+  EXPECT_FALSE(DecodeRankNote("hvd-rank-1 " + kA + " 4294967295 1").ok());
+  EXPECT_FALSE(DecodeRankNote("hvd-rank-1 " + kA + " 0 18446744073709551615").ok());
+  EXPECT_TRUE(PartOfHost({{0, 0}, {1, 0}}, 4'294'967'295).slots.empty());
+}
+
+TEST(MeetingNotes, V3_AWorldHasExactlyTheRanksThatWaitHere) {
+  WorldNote world = SmallWorld();
+  HostWorld part = PartOfWaiting(world, {{0, 1}, 3, 7}, kA).value();
+  EXPECT_EQ(part.slots.size(), 2u);
+  EXPECT_EQ(part.data_key, kKey);
+  struct Case {
+    WaitingHost here;
+    std::string token, says;
+  };
+  for (const Case& wrong :
+       {Case{{{0, 1}, 3, 7}, kB, "other ranks on this host"},
+        Case{{{1, 0}, 3, 7}, kA, "other ranks on this host"},
+        Case{{{0}, 3, 7}, kA, "other ranks on this host"},
+        Case{{{0, 1}, 3, 8}, kA, "an epoch that is over"},
+        Case{{{0, 1}, 2, 7}, kA, "a layout of 3 ranks"},
+        Case{{{0, 1}, 3, 7}, std::string(16, 'c'), "nothing about this host"}}) {
+    EXPECT_THAT(PartOfWaiting(world, wrong.here, wrong.token).status().message(),
+                testing::HasSubstr(wrong.says));
+  }
+}
+
+TEST(MeetingNotes, ARefusalIsOnePrintableReason) {
+  EXPECT_EQ(DecodeRefusal(EncodeRefusal("no such rank")), "no such rank");
+  EXPECT_EQ(DecodeRefusal("hvd-no-world-1 \x1b[2Jgone"), "\\x1b[2Jgone");
+  EXPECT_LT(DecodeRefusal("hvd-no-world-1 " + std::string(100'000, 'x'))->size(), 2000u);
+  EXPECT_FALSE(DecodeRefusal(EncodeNote(SmallWorld())).has_value());
 }
 
 TEST(MeetingNotes, HostsAreNumberedByTheirFirstRanks) {
