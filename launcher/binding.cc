@@ -42,10 +42,11 @@ std::vector<int> AllowedNumbers() {
 }
 
 // CPU to NUMA node; empty on a machine that has no such folder.
-std::map<int, int> Nodes() {
+std::map<int, int> Nodes(const std::string& sys) {
   std::map<int, int> node_of;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/sys/devices/system/node", error)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(sys + "/devices/system/node", error)) {
     std::string name = entry.path().filename();
     int node = 0;
     if (!name.starts_with("node") ||
@@ -68,11 +69,13 @@ std::vector<std::vector<int>> Groups(const std::vector<Cpu>& cpus, Key key) {
 
 }  // namespace
 
-std::vector<Cpu> AllowedCpus() {
-  std::map<int, int> node_of = Nodes();
+std::vector<Cpu> AllowedCpus() { return DescribeCpus(AllowedNumbers(), "/sys"); }
+
+std::vector<Cpu> DescribeCpus(const std::vector<int>& numbers, const std::string& sys) {
+  std::map<int, int> node_of = Nodes(sys);
   std::vector<Cpu> cpus;
-  for (int number : AllowedNumbers()) {
-    std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(number) + "/topology/";
+  for (int number : numbers) {
+    std::string topology = sys + "/devices/system/cpu/cpu" + std::to_string(number) + "/topology/";
     auto node = node_of.find(number);
     // Without a topology each CPU is a core of its own.
     bool known = std::filesystem::exists(topology + "core_id");

@@ -1,4 +1,5 @@
-// Which cores of the host each worker may use. AllowedCores looks at the machine; the rest is pure.
+// Which cores of the host each worker may use. AllowedCpus and DescribeCpus look at the machine; the rest is
+// pure.
 #ifndef HVD_LAUNCHER_BINDING_H_
 #define HVD_LAUNCHER_BINDING_H_
 
@@ -21,6 +22,8 @@ struct Cpu {
 
 // Those that this process may use, which is what its workers inherit. Empty when the kernel does not tell.
 std::vector<Cpu> AllowedCpus();
+// Where CPUs of these numbers are, by a folder that is as the kernel's /sys.
+std::vector<Cpu> DescribeCpus(const std::vector<int>& numbers, const std::string& sys);
 // One of so many equal parts of them, for agents that share a machine; where there are more agents than CPUs some get
 // the same one. Pure.
 std::vector<Cpu> PartOfCpus(const std::vector<Cpu>& cpus, uint32_t part, uint32_t parts);

@@ -375,6 +375,10 @@ def test_P58_two_ranks_on_two_cores_have_one_each(run):
     job = run("-np", 2, "--bind-to", "core", "sh", "-c", show, env=env, preexec_fn=two)
     own = [line.split()[-1] for line in job.out.splitlines() if "Cpus_allowed_list" in line]
     assert sorted(own, key=int) == [str(cpu) for cpu in ALLOWED[:2]], "one core each, inside the mask of hvdrun"
+    for mask in ([ALLOWED[0]], [ALLOWED[1]]):
+        frame = run("-np", 2, "--bind-to", "core", "sh", "-c", show, preexec_fn=lambda: os.sched_setaffinity(0, mask))
+        own = [line.split()[-1] for line in frame.out.splitlines() if "Cpus_allowed_list" in line]
+        assert own == [str(mask[0])] * 2, "a mask that hvdrun inherited is never left"
     for given, threads in (([], "99"), (["--omp-threads", "1"], "1"), (["--omp-threads", "-1"], "99")):
         job = run("-np", 2, "--bind-to", "core", *given, "sh", "-c", show, env=env, preexec_fn=two)
         assert job.out.count(f"threads {threads}\n") == 2, job.out

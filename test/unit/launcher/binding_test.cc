@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 namespace hvd {
 namespace {
 
@@ -63,6 +67,64 @@ TEST(PartOfCpus, AgentsOfOneMachineShareThem) {
   EXPECT_EQ(numbers(1, 2), (List{2, 3, 4}));
   EXPECT_EQ(numbers(4, 5), (List{4}));
   EXPECT_EQ(numbers(6, 7), (List{1})) << "more agents than cores";
+}
+
+// A machine of two sockets with eight cores of two threads each, as the kernel shows it: CPUs 0-7 and 16-23 are on the
+// first, each core's second thread is 16 above its first.
+class TwoSockets : public testing::Test {
+ protected:
+  TwoSockets() {
+    char name[] = "/tmp/binding_test.XXXXXX";
+    sys_ = ::mkdtemp(name);
+    for (int cpu = 0; cpu < 32; ++cpu) {
+      std::string topology = "/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology";
+      Write(topology, "physical_package_id", std::to_string(cpu % 16 / 8));
+      Write(topology, "core_id", std::to_string(cpu % 8));
+    }
+    Write("/devices/system/node/node0", "cpulist", "0-7,16-23");
+    Write("/devices/system/node/node1", "cpulist", "8-15,24-31");
+    Write("/devices/system/node/power", "control", "auto");
+  }
+  ~TwoSockets() override { std::filesystem::remove_all(sys_); }
+
+  void Write(const std::string& folder, const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(sys_ + folder);
+    std::ofstream(sys_ + folder + "/" + name) << text << "\n";
+  }
+
+  // "0: 0-1,16-17" a line.
+  std::string Mapping(BindTo bind_to, const std::string& allowed, uint32_t ranks) {
+    std::string text;
+    uint32_t rank = 0;
+    for (const auto& cpus : BindRanks(bind_to, DescribeCpus(ParseCpuList(allowed), sys_), ranks))
+      text += std::to_string(rank++) + ": " + CpuListText(cpus) + "\n";
+    return text;
+  }
+
+  std::string sys_;
+};
+
+TEST_F(TwoSockets, P58_EightRanksByCore) {
+  EXPECT_EQ(Mapping(BindTo::kCore, "0-31", 8),
+            "0: 0-1,16-17\n1: 2-3,18-19\n2: 4-5,20-21\n3: 6-7,22-23\n"
+            "4: 8-9,24-25\n5: 10-11,26-27\n6: 12-13,28-29\n7: 14-15,30-31\n");
+}
+
+TEST_F(TwoSockets, P58_EightRanksByNode) {
+  const std::string first = "0-7,16-23\n", second = "8-15,24-31\n";
+  EXPECT_EQ(Mapping(BindTo::kNuma, "0-31", 8), "0: " + first + "1: " + first + "2: " + first +
+                                                   "3: " + first + "4: " + second + "5: " + second +
+                                                   "6: " + second + "7: " + second);
+}
+
+TEST_F(TwoSockets, P58_AMaskThatWasInheritedIsTheFrame) {
+  EXPECT_EQ(Mapping(BindTo::kCore, "6-9", 2), "0: 6-7\n1: 8-9\n");
+  EXPECT_EQ(Mapping(BindTo::kCore, "4,20,12,28", 2), "0: 4,20\n1: 12,28\n");
+  EXPECT_EQ(Mapping(BindTo::kNuma, "7-9", 2), "0: 7\n1: 8-9\n");
+}
+
+TEST_F(TwoSockets, P58_CpusThatTheKernelDoesNotDescribeAreCores) {
+  EXPECT_EQ(Mapping(BindTo::kCore, "40-43", 2), "0: 40-41\n1: 42-43\n");
 }
 
 TEST(AllowedCpus, AreSome) { EXPECT_FALSE(AllowedCpus().empty()); }
