@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -15,11 +13,12 @@
 #include "configs/settings_table.h"
 #include "configs/values.h"
 #include "configs/yaml_file.h"
+#include "runtime/base/read_file.h"
 
 namespace hvd {
 namespace {
 
-constexpr uintmax_t kMaxConfigBytes = 1 << 20;
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr std::string_view kExample = "hvdrun -np 2 python train.py";
 
 // One place a value can come from. `said` ends with the separator that a person would write before the value.
@@ -220,18 +219,9 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
 
 Result<std::string> ReadConfigFile(const std::string& path) {
   std::string shown = "the configuration file " + Quoted(path, kMaxShownPath);
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return InvalidArgument(shown + " is a directory: name a YAML file");
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return InvalidArgument(SystemError(shown + " cannot be read", errno).message());
-  std::string text(kMaxConfigBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kMaxConfigBytes) {
-    return InvalidArgument(shown + " is longer than 1 MiB: is it a YAML file?");
-  }
+  Result<std::string> text = ReadFileWithin(path, {.bytes = kMaxConfigBytes});
+  if (!text.ok())
+    return InvalidArgument(shown + " " + text.status().message() + "; name a YAML file");
   return text;
 }
 

@@ -1,12 +1,9 @@
 #include "launcher/env_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 
 #include "discovery/words.h"
+#include "runtime/base/read_file.h"
 
 namespace hvd {
 namespace {
@@ -124,16 +121,9 @@ Result<std::vector<GivenVariable>> ParseEnvFile(std::string_view text,
 }
 
 Result<std::vector<GivenVariable>> ReadEnvFile(const std::string& path) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  std::string text;
-  if (file) {
-    char buffer[8192];
-    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, file.get())) > 0;)
-      text.append(buffer, got);
-  }
-  if (!file || std::ferror(file.get()) != 0)
-    return InvalidArgument("--env-file " + path + ": it cannot be read: " + std::strerror(errno));
-  return ParseEnvFile(text, path);
+  Result<std::string> text = ReadFileWithin(path, {});
+  if (!text.ok()) return InvalidArgument("--env-file " + path + ": it " + text.status().message());
+  return ParseEnvFile(*text, path);
 }
 
 Result<std::vector<GivenVariable>> ParsePassed(

@@ -1,6 +1,7 @@
 #include "launcher/output_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,8 +13,35 @@ namespace hvd {
 namespace {
 
 constexpr mode_t kFileMode = 0666;  // less the umask
-constexpr const char* kNames[2] = {"/stdout", "/stderr"};
+constexpr const char* kNames[2] = {"stdout", "stderr"};
 constexpr const char* kOlder = ".1";
+
+Status WhyNot(const std::string& path, int error) {
+  if (error == ELOOP || error == ENOTDIR)
+    return InvalidArgument(path +
+                           " is a link or stands in the way, and links are not followed; "
+                           "remove it or name another folder");
+  if (error == ENXIO)
+    return InvalidArgument(path + " is not an ordinary file; remove it or name another folder");
+  return InvalidArgument(path + " cannot be written: " + std::strerror(error));
+}
+
+// Rank folders and files have names that anybody can guess, and lie where others may write, too: neither a link of theirs
+// is followed, nor a pipe waited for.
+Result<UniqueFd> OpenOutputFile(const std::string& folder, const char* name, bool empty) {
+  UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!place.valid()) return WhyNot(folder, errno);
+  UniqueFd file(::openat(
+      place.get(), name,
+      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, kFileMode));
+  const std::string path = folder + "/" + name;
+  if (!file.valid()) return WhyNot(path, errno);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return WhyNot(path, errno);
+  if (!S_ISREG(info.st_mode)) return WhyNot(path, ENXIO);
+  if (empty && ::ftruncate(file.get(), 0) != 0) return WhyNot(path, errno);
+  return file;
+}
 
 }  // namespace
 
@@ -32,12 +60,11 @@ Status PrepareOutputFiles(const std::string& directory, uint32_t size, int64_t l
       return InvalidArgument("--output-filename " + directory + ": the folder " + folder +
                              " cannot be made: " + error.message());
     for (const char* name : kNames) {
-      if (limit_bytes > 0) ::unlink((folder + name + kOlder).c_str());  // of a former job
-      UniqueFd file(
-          ::open((folder + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
-      if (!file.valid())
-        return InvalidArgument("--output-filename " + directory + ": " + folder + name +
-                               " cannot be written: " + std::strerror(errno));
+      if (limit_bytes > 0)  // of a former job
+        ::unlink((folder + "/" + name + kOlder).c_str());
+      Result<UniqueFd> file = OpenOutputFile(folder, name, /*empty=*/true);
+      if (!file.ok())
+        return InvalidArgument("--output-filename " + directory + ": " + file.status().message());
     }
   }
   return Status::Ok();
@@ -100,19 +127,25 @@ void OutputFiles::Run() {
   }
 }
 
+std::string OutputFiles::FolderOf(size_t file) const {
+  return OutputFolder(directory_, static_cast<uint32_t>(file / 2), size_);
+}
+
 std::string OutputFiles::PathOf(size_t file) const {
-  return OutputFolder(directory_, static_cast<uint32_t>(file / 2), size_) + kNames[file % 2];
+  return FolderOf(file) + "/" + kNames[file % 2];
 }
 
 void OutputFiles::WritePiece(const Piece& piece) {
-  if (!Rotate(piece)) return GiveUp(piece, errno);
+  if (!Rotate(piece)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
   UniqueFd& file = open_[piece.file];
   if (!file.valid()) {
     // Appending: a file that someone emptied meanwhile (logrotate) gets no hole.
-    file.Reset(
-        ::open(PathOf(piece.file).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kFileMode));
+    Result<UniqueFd> opened =
+        OpenOutputFile(FolderOf(piece.file), kNames[piece.file % 2], /*empty=*/false);
+    if (!opened.ok()) return GiveUp(piece, opened.status());
+    file = std::move(*opened);
   }
-  if (!file.valid() || !WriteAll(file.get(), piece.bytes)) return GiveUp(piece, errno);
+  if (!WriteAll(file.get(), piece.bytes)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
   Progress& progress = progress_[piece.file];
   progress.bytes += static_cast<int64_t>(piece.bytes.size());
   if (!piece.bytes.empty()) progress.line_ended = piece.bytes.back() == '\n';
@@ -132,14 +165,14 @@ bool OutputFiles::Rotate(const Piece& piece) {
   return ::rename(path.c_str(), (path + kOlder).c_str()) == 0 || errno == ENOENT;
 }
 
-void OutputFiles::GiveUp(const Piece& piece, int error) {
+void OutputFiles::GiveUp(const Piece& piece, const Status& why) {
   progress_[piece.file].given_up = true;
   open_.erase(piece.file);
   if (std::exchange(reported_, true)) return;
   std::lock_guard lock(mutex_);
   failure_ =
-      "the output of rank " + std::to_string(piece.file / 2) + " can no longer be written to " +
-      PathOf(piece.file) + ": " + std::strerror(error) +
+      "the output of rank " + std::to_string(piece.file / 2) +
+      " can no longer be written to its file: " + why.message() +
       "; the job goes on, its output is on the screen only (files of other ranks may follow)";
 }
 

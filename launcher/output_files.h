@@ -23,7 +23,8 @@ namespace hvd {
 // "<directory>/rank.07": numbers have as many digits as the largest of `size` ranks. Pure.
 std::string OutputFolder(const std::string& directory, uint32_t rank, uint32_t size);
 
-// Makes the folders and empty files of all ranks. `limit_bytes` 0: none.
+// Makes the folders and empty files of all ranks. `limit_bytes` 0: none. Refuses what is there already and is a link, a
+// pipe or a device: it may be somebody else's.
 Status PrepareOutputFiles(const std::string& directory, uint32_t size, int64_t limit_bytes);
 
 class OutputFiles {
@@ -55,9 +56,10 @@ class OutputFiles {
 
   void Run();
   void WritePiece(const Piece& piece);
+  std::string FolderOf(size_t file) const;
   std::string PathOf(size_t file) const;
   bool Rotate(const Piece& piece);
-  void GiveUp(const Piece& piece, int error);
+  void GiveUp(const Piece& piece, const Status& why);
 
   std::string directory_;
   uint32_t size_;

@@ -6,7 +6,7 @@
 
 namespace hvd {
 
-// The text of a file; empty when it cannot be read.
+// The text of a file, at most 64 MiB of it; empty when it cannot be read. Never waits for somebody to write it.
 std::string ReadSmallFile(const std::string& path);
 
 // `name` as in "self/cgroup".

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "cmd/hvdrun/verbs.h"
@@ -11,28 +10,23 @@
 #include "discovery/fixed_hosts.h"
 #include "discovery/this_machine.h"
 #include "launcher/output.h"
+#include "runtime/base/read_file.h"
 
 namespace hvd {
 namespace {
 
 // A name that is not resolved within it is taken for another machine's; its agent knows better (final_plan.h).
 constexpr Duration kNameLimit = std::chrono::seconds(5);
-constexpr size_t kMaxHostFile = size_t{16} << 20;
 
 Result<std::vector<HostSpec>> ReadHostFile(const std::string& path) {
   std::string shown = Printable(path, kMaxShownPath);
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxHostFile + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.empty()) {
-    return InvalidArgument("the host file " + shown +
-                           " cannot be read or is empty; check its path");
+  Result<std::string> text = ReadFileWithin(path, {});
+  if (!text.ok()) {
+    return InvalidArgument("the host file " + shown + " " + text.status().message() +
+                           "; check its path");
   }
-  if (text.size() > kMaxHostFile) {
-    return InvalidArgument("the host file " + shown + " is longer than 16 MiB; check its path");
-  }
-  return ParseHostFile(text, shown);
+  if (text->empty()) return InvalidArgument("the host file " + shown + " is empty; check its path");
+  return ParseHostFile(*text, shown);
 }
 
 Result<std::vector<HostSpec>> NamedHosts(const Settings& settings) {

@@ -1,6 +1,7 @@
 """Bad input: one sentence on stderr, exit 2, nothing started."""
 
 import os
+import socket
 
 import pytest
 
@@ -164,3 +165,87 @@ def test_horovodrun_is_the_same_program():
     old = os.path.join(os.path.dirname(hvdrun_path()), "horovodrun")
     done = subprocess.run([old, "-np", "1", "echo", "hi"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "[0]<stdout>:hi\n")
+
+
+# ---- files that never end, or never begin
+
+
+@pytest.mark.parametrize("flag, limit", [("--env-file", 16), ("--hostfile", 16), ("--config-file", 1)])
+def test_V15g_a_file_without_an_end_is_refused(refused, flag, limit):
+    refused(f"is longer than {limit} MiB", "-np", 2, flag, "/dev/zero")
+
+
+@pytest.mark.parametrize("flag", ["--env-file", "--hostfile", "--config-file"])
+def test_V15g_a_pipe_that_nobody_writes_to_is_refused(refused, tmp_path, flag):
+    os.mkfifo(tmp_path / "fifo")
+    refused("has not ended within 10 s", "-np", 2, flag, tmp_path / "fifo")
+
+
+def test_V15g_a_pipe_that_ends_is_a_file(run):
+    """`--env-file <(vault read ...)`"""
+    read, write = os.pipe()
+    os.write(write, b"FROM_PIPE=yes\n")
+    os.close(write)
+    job = run("-np", 1, "--env-file", f"/dev/fd/{read}", "sh", "-c", "echo $FROM_PIPE", pass_fds=[read])
+    os.close(read)
+    assert (job.code, job.out) == (0, "[0]<stdout>:yes\n"), job.err
+
+
+@pytest.mark.parametrize("what", ["link to a file", "dangling link", "fifo", "fifo with a reader", "folder", "socket"])
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_V15g_output_files_are_files_of_our_own(refused, tmp_path, what, name):
+    """Their names can be guessed: in a folder where others may write, anything can wait there."""
+    logs, victim = tmp_path / "logs", tmp_path / "victim"
+    place = logs / "rank.1" / name
+    place.parent.mkdir(parents=True)
+    reader = None
+    if what == "link to a file":
+        victim.write_text("precious")
+        place.symlink_to(victim)
+    elif what == "dangling link":
+        place.symlink_to(victim)
+    elif what == "folder":
+        place.mkdir()
+    elif what == "socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(place))
+    else:
+        os.mkfifo(place)
+        if what == "fifo with a reader":
+            reader = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+    refused(str(place), "-np", 2, "--output-filename", logs)
+    if what == "link to a file":
+        assert victim.read_text() == "precious"
+    else:
+        assert not victim.exists()
+    if reader is not None:
+        os.close(reader)
+
+
+def test_V15g_nor_is_a_link_followed_to_another_folder(refused, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "rank.1").symlink_to(tmp_path / "elsewhere")
+    refused(str(tmp_path / "logs" / "rank.1"), "-np", 2, "--output-filename", tmp_path / "logs")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_V15g_the_named_folder_itself_may_be_a_link(run, tmp_path):
+    """A link of the user's own, to a larger disk."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "logs").symlink_to(tmp_path / "disk")
+    assert run("-np", 1, "--output-filename", tmp_path / "logs", "echo", "x").code == 0
+    assert (tmp_path / "disk" / "rank.0" / "stdout").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "link to a fifo"])
+def test_V15g_the_error_file_is_an_ordinary_file(refused, tmp_path, what):
+    place = tmp_path / "error.json"
+    if what == "folder":
+        place.mkdir()
+    elif what == "fifo":
+        os.mkfifo(place)
+    else:
+        os.mkfifo(tmp_path / "fifo")
+        place.symlink_to(tmp_path / "fifo")
+    refused("is not an ordinary file", "-np", 2, "--error-file", place)
