@@ -45,6 +45,10 @@ Duration Seconds(double seconds) {
 }
 
 constexpr int kCannotGoOn = 1;
+// How long the screen may take to show the last output, for each stream. A pager is read when somebody has the time, but
+// a job that was asked to end does not wait for it.
+constexpr auto kPatience = std::chrono::hours(24 * 365);
+constexpr auto kOutputLimit = std::chrono::seconds(1);
 // How much of stdin may be on its way to the workers.
 constexpr uint64_t kInputWindow = 256 * 1024;
 // Of a host without a rank; never the least of all, as some host has ranks.
@@ -107,7 +111,7 @@ class Driver final : public HostLineObserver {
   void Happens(const JobEvent& event);
   void Verbose(const std::string& sentence);
   void BeginProgress();
-  void WriteErrorFileIfFailed();
+  std::string WriteErrorFileIfFailed();
 
   // What agents say. All but these are events as they are.
   template <typename Event>
@@ -234,11 +238,11 @@ int Driver::Run() {
   if (!options_.settings.verbose) BeginProgress();  // that tells more
   io_.run();
   input_.reset();
-  signals_.clear();  // whoever is stuck in a blocked screen can be interrupted
-  screen_.Finish();
-  WriteAll(STDERR_FILENO, Report(state_));
-  WriteErrorFileIfFailed();
-  return ExitCode(state_);
+  signals_.clear();  // a job that waits for its reader can be interrupted
+  const std::string last = Report(state_) + WriteErrorFileIfFailed();
+  screen_.Finish(last, EndedByItself(state_) ? kPatience : kOutputLimit);
+  const int code = ExitCode(state_);
+  return code != 0 ? code : screen_.exit_code();
 }
 
 void Driver::BeginProgress() {
@@ -246,11 +250,12 @@ void Driver::BeginProgress() {
   screen_.BeginProgress(ways ? [this] { return state_.stages.Counts(); } : Screen::HostCounts());
 }
 
-void Driver::WriteErrorFileIfFailed() {
+// What is to be said about it.
+std::string Driver::WriteErrorFileIfFailed() {
   const std::string& path = options_.settings.error_file;
-  if (path.empty() || !state_.failure) return;
+  if (path.empty() || !state_.failure) return "";
   Status status = WriteErrorFile(path, ErrorJson(state_, options_.job_id, options_.command));
-  if (!status.ok()) WriteAll(STDERR_FILENO, "hvdrun: " + status.message() + "\n");
+  return status.ok() ? "" : "hvdrun: " + status.message() + "\n";
 }
 
 void Driver::Verbose(const std::string& sentence) {
@@ -313,6 +318,7 @@ void Driver::TellAll(const ToAgent& message) {
 }
 
 void Driver::Do(const CutChannels&) {
+  if (state_.phase == JobPhase::kFinishing) screen_.NoteUnsent();
   for (uint32_t host = 0; host < host_count(); ++host) {
     if (hosts_[host]->away())
       screen_.Say(UntoldText(NameOf(host), HeartbeatOf(options_, host).grace));

@@ -460,6 +460,7 @@ void Stepper::Kill() {
 void Stepper::On(const Interrupted& event) {
   if (state_.phase ==
       JobPhase::kFinishing) {  // only output is left, and somebody does not want to wait for it
+    ++state_.interrupts;
     Do(CutChannels{});
     return Because("interrupted while the last output was printed");
   }
@@ -560,8 +561,8 @@ void Stepper::FinishWhenAllEnded() {
   if (state_.phase >= JobPhase::kFinishing) return;
   if (!AllEnded()) return;
   state_.phase = JobPhase::kFinishing;
-  // A job that ended well may take its time to print; only one that fails is cut.
   state_.deadline.reset();
+  if (!EndedByItself(state_)) state_.deadline = now_ + state_.options.finish_limit;
   Do(FinishJob{});
   if (decision_.reason.empty()) Because("all workers have ended");
   EndWhenAllClosed();
@@ -646,6 +647,11 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
     if (!first || rank.departed_ns < state.ranks[*first].departed_ns) first = r;
   }
   return first;
+}
+
+bool EndedByItself(const JobState& state) {
+  return state.interrupts == 0 &&
+         !(state.failure && state.failure->kind == JobFailure::Kind::kTimeout);
 }
 
 int ExitCode(const JobState& state) {

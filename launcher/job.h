@@ -200,6 +200,9 @@ Decision Step(JobState& state, const JobEvent& event, TimePoint now);
 // The first cause of a failed job, when it is a rank: the one that left the others first, whatever its peers did then.
 std::optional<uint32_t> FirstFailedRank(const JobState& state);
 
+// Neither a signal nor a limit ended it: its last output may wait until it is read. Else finish_limit is enough.
+bool EndedByItself(const JobState& state);
+
 // The code hvdrun returns, once the phase is kDone.
 int ExitCode(const JobState& state);
 

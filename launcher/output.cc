@@ -3,7 +3,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 namespace hvd {
@@ -23,60 +27,110 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
+struct OutputWriter::Shared {
+  int fd = -1;
+  std::function<void(std::vector<OutputReceipt>)> on_written;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string queued, writing_text;  // the second of the thread alone while writing
+  std::vector<OutputReceipt> receipts;
+  bool begun = false, writing = false, stop = false, given_up = false;
+  int error = 0;
+  std::atomic<size_t> left = 0;  // of writing_text
+
+  bool idle() const { return receipts.empty() && !writing; }
+  // In pieces, so that `left` is true.
+  bool WriteText() {
+    constexpr size_t kPiece = 64 * 1024;
+    for (std::string_view text = writing_text; !text.empty();) {
+      std::string_view piece = text.substr(0, kPiece);
+      if (!WriteAll(fd, piece)) return false;
+      text.remove_prefix(piece.size());
+      left = text.size();
+    }
+    return true;
+  }
+};
+
 OutputWriter::OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written)
-    : fd_(fd), on_written_(std::move(on_written)) {}
+    : shared_(std::make_shared<Shared>()) {
+  shared_->fd = fd;
+  shared_->on_written = std::move(on_written);
+}
 
 OutputWriter::~OutputWriter() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  std::unique_lock lock(shared_->mutex);
+  if (shared_->given_up || !shared_->begun) return;
+  shared_->changed.wait(lock, [this] { return shared_->idle(); });
+  shared_->stop = true;
+  shared_->on_written = nullptr;
+  lock.unlock();
+  shared_->changed.notify_all();
 }
 
 void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
   if (text.empty() && receipt.log_bytes == 0) return;
   {
-    std::lock_guard lock(mutex_);
-    if (queued_.empty()) {
-      queued_.swap(text);
+    std::lock_guard lock(shared_->mutex);
+    if (shared_->queued.empty()) {
+      shared_->queued.swap(text);
     } else {
-      queued_ += text;
+      shared_->queued += text;
     }
     text.clear();
-    receipts_.push_back(receipt);
-    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+    shared_->receipts.push_back(receipt);
+    // Started by the first text: a job without output needs none. Detached: a reader that stopped leaves it in write().
+    if (!shared_->begun) {
+      std::thread([shared = shared_] { Run(shared); }).detach();
+      shared_->begun = true;  // not when there is no room for a thread
+    }
   }
-  changed_.notify_all();
+  shared_->changed.notify_all();
 }
 
 void OutputWriter::Flush() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return receipts_.empty() && !writing_; });
+  std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait(lock, [this] { return shared_->idle(); });
 }
 
-void OutputWriter::FlushFor(std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [this] { return receipts_.empty() && !writing_; });
+bool OutputWriter::FlushFor(std::chrono::milliseconds limit) {
+  std::unique_lock lock(shared_->mutex);
+  return shared_->changed.wait_for(lock, limit, [this] { return shared_->idle(); });
 }
 
-void OutputWriter::Run() {
-  std::unique_lock lock(mutex_);
+size_t OutputWriter::GiveUp() {
+  std::lock_guard lock(shared_->mutex);
+  shared_->given_up = shared_->stop = true;
+  shared_->on_written = nullptr;
+  shared_->changed.notify_all();
+  if (shared_->error != 0) return 0;
+  return shared_->queued.size() + (shared_->writing ? shared_->left.load() : 0);
+}
+
+int OutputWriter::error() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->error;
+}
+
+void OutputWriter::Run(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock lock(shared->mutex);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || !receipts_.empty(); });
-    if (receipts_.empty()) return;
-    writing_text_.clear();
-    writing_text_.swap(queued_);
-    std::vector<OutputReceipt> receipts = std::exchange(receipts_, {});
-    writing_ = true;
+    shared->changed.wait(lock, [&] { return shared->stop || !shared->receipts.empty(); });
+    if (shared->stop) return;
+    shared->writing_text.clear();
+    shared->writing_text.swap(shared->queued);
+    std::vector<OutputReceipt> receipts = std::exchange(shared->receipts, {});
+    shared->left = shared->writing_text.size();
+    shared->writing = true;
+    const bool broken = shared->error != 0;
     lock.unlock();
     // When nobody reads any more, workers go on all the same and their output goes nowhere.
-    if (error_ == 0 && !WriteAll(fd_, writing_text_)) error_ = errno;
-    on_written_(std::move(receipts));
+    const int error = broken || shared->WriteText() ? 0 : errno;
     lock.lock();
-    writing_ = false;
-    changed_.notify_all();
+    if (error != 0) shared->error = error;
+    shared->writing = false;
+    if (shared->on_written) shared->on_written(std::move(receipts));
+    shared->changed.notify_all();
   }
 }
 

@@ -1,17 +1,15 @@
 // OutputWriter: puts text on stdout or stderr of hvdrun from a thread of its own, so that a slow reader (a pager, a full
-// pipe) never stops the driver. Handles short writes and descriptors that others made non-blocking; ends quietly when
-// nobody reads any more.
+// pipe) never stops the driver. Handles short writes and descriptors that others made non-blocking. What cannot be
+// written is dropped and counted as written; error() says why.
 #ifndef HVD_LAUNCHER_OUTPUT_H_
 #define HVD_LAUNCHER_OUTPUT_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace hvd {
@@ -29,7 +27,8 @@ class OutputWriter {
  public:
   // `on_written` hears what left the queue; it runs on the writing thread. `fd` is not owned.
   OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written);
-  ~OutputWriter();  // waits until everything is written
+  OutputWriter(OutputWriter&&) = delete;
+  ~OutputWriter();  // waits until everything is written, unless it was given up
 
   // Queues text. Thread-safe.
   void Write(std::string text, OutputReceipt receipt = {}) { Take(text, receipt); }
@@ -37,23 +36,19 @@ class OutputWriter {
   void Take(std::string& text, OutputReceipt receipt);
   // Waits until everything queued is written.
   void Flush();
-  // Why writing was given up (errno); 0: it was not. After Flush.
-  int error() const { return error_; }
-  // Waits for that, but no longer than this.
-  void FlushFor(std::chrono::milliseconds limit);
+  // Waits for that, but no longer than this. True: everything is written.
+  bool FlushFor(std::chrono::milliseconds limit);
+  // Nobody waits for this writer any more, and `on_written` is not called again. How many bytes were not written, to
+  // some thousands: a blocked thread cannot be asked. Last call.
+  size_t GiveUp();
+  // Why writing failed (errno); 0: it did not. Thread-safe.
+  int error() const;
 
  private:
-  void Run();
+  struct Shared;
+  static void Run(const std::shared_ptr<Shared>& shared);
 
-  int fd_;
-  std::function<void(std::vector<OutputReceipt>)> on_written_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string queued_, writing_text_;  // the second of the thread alone while writing_
-  std::vector<OutputReceipt> receipts_;
-  bool writing_ = false, stop_ = false;
-  int error_ = 0;
-  std::thread thread_;  // started by the first Write: a job without output needs none
+  std::shared_ptr<Shared> shared_;  // with the thread
 };
 
 }  // namespace hvd

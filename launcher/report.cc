@@ -20,6 +20,7 @@ std::string Meaning(int signal) {
     case SIGBUS: return ": a file or shared memory that it had mapped is gone or full";
     case SIGILL: return ": its program holds an instruction that this CPU does not know";
     case SIGFPE: return ": it divided an integer by zero";
+    case SIGXFSZ: return ": it wrote a file larger than its limit allows (ulimit -f)";
     case SIGKILL: return ", sent by a process; the kernel did not run out of memory";
     case SIGTERM:
     case SIGINT:

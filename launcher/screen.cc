@@ -1,5 +1,6 @@
 #include "launcher/screen.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,10 +52,12 @@ Screen::Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
       written_(plan.hosts.size()),
       held_timer_(io),
       progress_timer_(io),
-      outlets_{Outlet{ScreenText(OutputStream::kStdout,
+      outlets_{Outlet{"stdout",
+                      ScreenText(OutputStream::kStdout,
                                  TextOptionsOf(plan, settings, prefix, STDOUT_FILENO)),
                       OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen))},
-               Outlet{ScreenText(OutputStream::kStderr,
+               Outlet{"stderr",
+                      ScreenText(OutputStream::kStderr,
                                  TextOptionsOf(plan, settings, prefix, STDERR_FILENO)),
                       OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
   if (settings.output_filename.empty()) return;
@@ -115,6 +118,7 @@ void Screen::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
     on_left_(host, left - std::exchange(written.returned, left));
   }
   if (files_) SayFileFailure();
+  SayScreenFailure(/*at_end=*/false);
 }
 
 // ---- what hvdrun says
@@ -133,13 +137,16 @@ void Screen::SayFileFailure() {
   if (std::optional<std::string> failure = files_->TakeFailure()) Say(*failure);
 }
 
-// A reader that left (hvdrun | head) wanted no more; a full disk is another matter.
-void Screen::SayScreenFailure() {
-  int error = out().writer.error();
-  if (error == 0 || error == EPIPE) return;
-  Say("the last output of the workers could not be written to stdout: " +
-      std::string(std::strerror(error)));
-  err().writer.Flush();
+// Also when the reader has left: after `hvdrun | head` the shell waits for the job, and nobody would know why. Of stderr
+// nothing can be said.
+void Screen::SayScreenFailure(bool at_end) {
+  const int error = out().writer.error();
+  if (error == 0 || std::exchange(out().failure_said, true)) return;
+  std::string sentence = error == EPIPE
+                             ? "the reader of stdout has gone"
+                             : std::string("stdout cannot be written: ") + std::strerror(error);
+  Say(sentence + (at_end ? "; what the ranks printed there last is lost"
+                         : "; the job goes on, and what its ranks print there is lost"));
 }
 
 void Screen::BeginProgress(HostCounts hosts) {
@@ -198,7 +205,7 @@ void Screen::EndProgress() {
 
 // ---- the end
 
-void Screen::Finish() {
+void Screen::Finish(const std::string& last, std::chrono::milliseconds limit) {
   EndProgress();
   for (Outlet& outlet : outlets_) outlet.text.Finish();
   Flush();
@@ -206,8 +213,32 @@ void Screen::Finish() {
     files_->Flush();
     SayFileFailure();
   }
-  for (Outlet& outlet : outlets_) outlet.writer.Flush();
-  SayScreenFailure();
+  for (Outlet& outlet : outlets_) outlet.writer.FlushFor(limit);
+  SayScreenFailure(/*at_end=*/true);
+  SayLost();
+  err().text.AddOwn(last);
+  Flush();
+  if (!err().writer.FlushFor(limit)) err().writer.GiveUp();
+}
+
+void Screen::SayLost() {
+  if (out().writer.FlushFor(std::chrono::milliseconds(0))) {
+    if (unsent_) Say("some of what the ranks printed last may be lost: it was not waited for");
+    return;
+  }
+  Say("nobody reads stdout, so the last of the output is lost: " +
+      std::to_string(out().writer.GiveUp()) + " bytes" +
+      (unsent_ ? ", and what the hosts had not sent yet" : ""));
+}
+
+int Screen::exit_code() const {
+  constexpr int kBrokenPipe = 128 + SIGPIPE, kCannotWrite = 1;
+  auto code_of = [](int error) {
+    return error == 0 ? 0 : error == EPIPE ? kBrokenPipe : kCannotWrite;
+  };
+  if (int code = code_of(outlets_[0].writer.error()); code != 0) return code;
+  const int error = outlets_[1].writer.error();
+  return error == EBADF ? 0 : code_of(error);  // `2>&-` is a wish
 }
 
 }  // namespace hvd

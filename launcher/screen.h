@@ -4,13 +4,14 @@
 //
 // All calls come from the thread of `io`. Owns a writer for each stream and the files; their threads post to `io` and
 // touch nothing else here, so a blocked terminal or disk stops the caller in Finish alone, and for a moment in
-// EndProgress.
+// EndProgress. A stream that cannot be written any more is said once on stderr, and the job goes on without it.
 #ifndef HVD_LAUNCHER_SCREEN_H_
 #define HVD_LAUNCHER_SCREEN_H_
 
 #include <array>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -60,15 +61,24 @@ class Screen {
   void RankJoined(uint32_t rank);
   void EndProgress();
 
-  // Shows what is held back and waits until everything is written. Last call.
-  void Finish();
+  // Hosts were cut off before all that their workers printed had come.
+  void NoteUnsent() { unsent_ = true; }
+  // Shows what is held back and `last`, and waits until everything is written, but for each stream no longer than
+  // `limit`: then says what is lost, where that can be said. Nothing but exit_code() may be called after it.
+  void Finish(const std::string& last, std::chrono::milliseconds limit);
+
+  // What hvdrun ends with when the job succeeded: 0 only if all that the workers printed could be written. 141, as of a
+  // program that dies of SIGPIPE, when the reader has left; else 1.
+  int exit_code() const;
 
  private:
   // Stdout or stderr of hvdrun.
   struct Outlet {
+    const char* name;
     ScreenText text;
     OutputWriter writer;
     OutputReceipt receipt = {};  // for what the writer has not got yet
+    bool failure_said = false;
   };
   enum class Sink { kScreen, kFiles };
   struct Written {
@@ -81,7 +91,8 @@ class Screen {
   void ScheduleHeld();
   void ScheduleProgress();
   void SayFileFailure();
-  void SayScreenFailure();
+  void SayScreenFailure(bool at_end);
+  void SayLost();
   Outlet& out() { return outlets_[0]; }
   Outlet& err() { return outlets_[1]; }
 
@@ -92,6 +103,7 @@ class Screen {
   asio::steady_timer held_timer_, progress_timer_;
   std::optional<Progress> progress_;  // while the job starts
   HostCounts hosts_;
+  bool unsent_ = false;
   // Last: their threads post to io_.
   std::array<Outlet, 2> outlets_;
   std::unique_ptr<OutputFiles> files_;

@@ -1,5 +1,6 @@
 // hvdrun: starts distributed training jobs and keeps them alive.
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <string>
@@ -9,11 +10,12 @@
 
 namespace {
 
-// Descriptors 0 to 2 exist from here on, so that no socket of ours ever gets one of these numbers.
+// Descriptors 0 to 2 exist from here on, so that no socket of ours ever gets one of these numbers. Stdin is empty then;
+// a write to stdout or stderr fails as it would if they were closed, so that output is not lost in silence.
 void FillStandardDescriptors() {
   int fd = 0;
   do {
-    fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   } while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd > STDERR_FILENO) ::close(fd);
 }
@@ -22,6 +24,8 @@ void FillStandardDescriptors() {
 
 int main(int argc, char** argv) {
   FillStandardDescriptors();
+  ::signal(SIGXFSZ,
+           SIG_IGN);  // a write beyond `ulimit -f` is an error with a sentence, not our end
   std::vector<std::string> args(argv + 1, argv + argc);
   std::string verb = args.empty() ? "" : args[0];
   std::vector<std::string> rest(args.begin() + (args.empty() ? 0 : 1), args.end());

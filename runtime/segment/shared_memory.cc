@@ -14,6 +14,16 @@
 #include "runtime/base/means.h"
 
 namespace hvd {
+namespace {
+
+// For the kernel, memory that processes share is a file.
+Status SizeError(const std::string& what, int error) {
+  if (error != EFBIG) return SystemError(what, error);
+  return Internal(SystemError(what, error).message() +
+                  "; the limit of file sizes (ulimit -f) also holds for shared memory, raise it");
+}
+
+}  // namespace
 
 Result<UniqueFd> CreateUnlinkedFile(size_t bytes) {
   std::string directory = GetEnv("TMPDIR").value_or("/tmp");
@@ -26,7 +36,7 @@ Result<UniqueFd> CreateUnlinkedFile(size_t bytes) {
   }
   if (!fd.valid()) return SystemError("creating an unlinked file in " + directory, errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return SystemError("sizing an unlinked file in " + directory, errno);
+    return SizeError("sizing an unlinked file in " + directory, errno);
   }
   return fd;
 }
@@ -36,7 +46,7 @@ Result<UniqueFd> CreateSharedMemory(const char* label, size_t bytes) {
   if (!Without("memfd")) fd.Reset(::memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return CreateUnlinkedFile(bytes);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return SystemError("sizing a memfd to " + std::to_string(bytes) + " bytes", errno);
+    return SizeError("sizing a memfd to " + std::to_string(bytes) + " bytes", errno);
   }
   return fd;
 }
@@ -47,7 +57,7 @@ Status ReservePages(int fd, size_t bytes) {
     error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error != 0) {
-    return SystemError("reserving " + std::to_string(bytes) + " bytes of shared memory", error);
+    return SizeError("reserving " + std::to_string(bytes) + " bytes of shared memory", error);
   }
   return Status::Ok();
 }
