@@ -68,7 +68,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   // HostEpochsObserver.
   Status OnHello(const LinkHello&) override { return Status::Ok(); }
   void OnJoined(uint32_t slot) override { Tell(RankJoined{RankOf(slot)}); }
-  void OnLeft(uint32_t slot, uint64_t epoch) override;
+  void OnLeft(uint32_t slot, uint64_t epoch, bool known_broken) override;
   void OnLost(uint32_t slot, const LostRank& lost) override;
   void OnLinkClosed(uint32_t) override {}
   void OnLayout(uint32_t, std::vector<RankRun>) override {}  // the driver knows
@@ -427,7 +427,7 @@ void Agent::HeedSilenceLimit() {
 void Agent::On(const AskTime& question) {
   constexpr int64_t kFaultNs = 100'000'000'000;
   int64_t fault = FaultAsked("clock-ahead") ? kFaultNs : 0;
-  Tell(TimeTold{question.number, WallNanoseconds() + fault});
+  Tell(TimeTold{question.number, WallNanoseconds() + fault, Nanoseconds(SteadyNow())});
 }
 
 void Agent::On(const ExamineHost& question) {
@@ -557,13 +557,13 @@ void Agent::On(const SayAgain&) {
 
 // ---- links and epochs
 
-void Agent::OnLeft(uint32_t slot, uint64_t epoch) {
-  Tell(RankLeft{RankOf(slot), epoch, Nanoseconds(SteadyNow())});
+void Agent::OnLeft(uint32_t slot, uint64_t epoch, bool known_broken) {
+  Tell(RankLeft{RankOf(slot), epoch, Nanoseconds(SteadyNow()), known_broken});
 }
 
 void Agent::OnLost(uint32_t slot, const LostRank& lost) {
   Tell(RankLost{RankOf(slot), lost.pid, lost.epoch, Nanoseconds(lost.noticed), lost.reason,
-                lost.doing});
+                lost.doing, lost.known_broken});
 }
 
 void Agent::OnPut(const LinkPut& put) {

@@ -20,6 +20,7 @@
 #include "launcher/agent_tree.h"
 #include "launcher/error_file.h"
 #include "launcher/host_clearing.h"
+#include "launcher/host_clock.h"
 #include "launcher/job.h"
 #include "launcher/job_id.h"
 #include "launcher/key_values.h"
@@ -146,8 +147,8 @@ class Driver final : public HostLineObserver {
   void Hear(uint32_t, const WorkerOutput&) {}  // OnOutput has it
   void Hear(uint32_t, const AgentGone&) {}     // OnHostEnd follows
   void Hear(uint32_t, const AgentPath&) {}     // its line has it
+  void Hear(uint32_t host, const TimeTold& told);
   // The doctor asks for these.
-  void Hear(uint32_t, const TimeTold&) {}
   void Hear(uint32_t, const HostExam&) {}
   void Hear(uint32_t, const PairMeasured&) {}
 
@@ -169,6 +170,8 @@ class Driver final : public HostLineObserver {
   void TellAll(const ToAgent& message);
   void SendDownTree();
   void GiveValue(uint32_t host, const KeyValue& entry);
+
+  void AskTimeIfDue(uint32_t host);
 
   void Clear(uint32_t host);
   void EndRunWhenCleared();
@@ -193,6 +196,7 @@ class Driver final : public HostLineObserver {
   asio::signal_set signals_;
   asio::steady_timer deadline_timer_, heartbeat_timer_;
   JobState state_;
+  ClockQuestions clock_questions_;
   KeyValues directory_;  // readers are hosts
   std::vector<uint32_t>
       used_;  // the hosts with a rank; their places here are their numbers in the tree
@@ -221,12 +225,14 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
       deadline_timer_(io_),
       heartbeat_timer_(io_),
       state_(options_.plan, JobOptionsOf(options_), options_.named_hosts),
+      clock_questions_(options_.plan.hosts.size()),
       screen_(io_, options_.plan, options_.settings, options_.prefix,
               [this](uint32_t host, uint64_t bytes) { hosts_[host]->ReturnCredit(bytes); }) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
   for (uint32_t host = 0; host < options_.plan.hosts.size(); ++host) {
     hosts_.push_back(std::make_unique<HostLine>(*this, host, job + host, make_way(io_, host),
                                                 HeartbeatOf(options_, host)));
+    if (!options_.hosts[host].remote) state_.clocks[host] = HostClock::Ours();
   }
 }
 
@@ -303,6 +309,18 @@ void Driver::Hear(uint32_t host, const AgentNote& note) {
   Verbose("host " + NameOf(host) + ": " + note.text);
 }
 
+// Departures of ranks on different hosts are put in order by it.
+void Driver::AskTimeIfDue(uint32_t host) {
+  if (std::optional<AskTime> question = clock_questions_.Next(host, SteadyNow()))
+    hosts_[host]->Tell(*question);
+}
+
+void Driver::Hear(uint32_t host, const TimeTold& told) {
+  if (std::optional<ClockReading> reading = clock_questions_.Take(host, told, SteadyNow()))
+    Happens(ClockRead{host, *reading});
+  AskTimeIfDue(host);
+}
+
 void Driver::Hear(uint32_t, const WorkerStarted& started) {
   screen_.WorkerStarted();
   Happens(started);
@@ -367,6 +385,8 @@ void Driver::Hear(uint32_t host, const AgentReady& ready) {
                                " and this is hvdrun " HVD_VERSION
                                "; install the same version there");
   }
+  if (options_.hosts[host].remote) clock_questions_.Begin(host);
+  AskTimeIfDue(host);
   free_ports_.resize(hosts_.size());
   free_ports_[host] = ready.free_port;
   facts_.resize(hosts_.size());
@@ -641,6 +661,7 @@ void Driver::ScheduleHeartbeat() {
   heartbeat_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     for (auto& host : hosts_) host->Tick();
+    for (uint32_t host = 0; host < host_count(); ++host) AskTimeIfDue(host);
     for (size_t i = 0; i < clearings_.size(); ++i) clearings_[i]->Tick(SteadyNow());
     ScheduleHeartbeat();
   });

@@ -36,7 +36,7 @@ void HostEpochs::OnGoodbye(uint32_t slot, uint64_t epoch) {
   Slot& s = slots_[slot];
   if (s.in_epoch != epoch) return;
   s.in_epoch = 0;
-  observer_.OnLeft(slot, epoch);
+  observer_.OnLeft(slot, epoch, KnownBroken(epoch));
   DropPageIfUnused();
 }
 
@@ -113,6 +113,7 @@ void HostEpochs::Break(uint64_t epoch, const std::string& reason) {
 
 void HostEpochs::Lose(uint32_t slot, int pid, const char* how) {
   LostRank lost{pid, std::exchange(slots_[slot].in_epoch, 0), SteadyNow(), "", ""};
+  lost.known_broken = KnownBroken(lost.epoch);
   bool has_page = page_ && page_->epoch() == lost.epoch;
   if (has_page) lost.doing = page_->LastCollectiveText(slot);
   lost.reason = "rank " + std::to_string(world_.slots[slot].rank) + " (pid " +
@@ -133,6 +134,10 @@ void HostEpochs::TellBroken(uint64_t epoch, const std::string& reason) {
     s.waiting = false;
     links_.Send(slot, LinkBroken{epoch, reason});
   }
+}
+
+bool HostEpochs::KnownBroken(uint64_t epoch) const {
+  return page_ && page_->epoch() == epoch && page_->page().broken();
 }
 
 void HostEpochs::DropPageIfUnused() {

@@ -38,6 +38,7 @@ struct LostRank {
   uint64_t epoch = 0;
   TimePoint noticed{};
   std::string reason, doing;
+  bool known_broken = false;  // the epoch was broken here before
 };
 
 class HostEpochsObserver {
@@ -47,7 +48,8 @@ class HostEpochsObserver {
   // As in LinkObserver.
   virtual void OnLayout(uint32_t slot, std::vector<RankRun> runs) = 0;
   virtual void OnJoined(uint32_t slot) = 0;
-  virtual void OnLeft(uint32_t slot, uint64_t epoch) = 0;
+  // `known_broken`: the epoch was broken here before.
+  virtual void OnLeft(uint32_t slot, uint64_t epoch, bool known_broken) = 0;
   virtual void OnLost(uint32_t slot, const LostRank& lost) = 0;
   virtual void OnLinkClosed(uint32_t slot) = 0;
   // A rank of this host put a key; a rank of this host is the first here to want one.
@@ -97,6 +99,7 @@ class HostEpochs final : private LinkObserver {
   void SendEpoch(uint32_t slot, uint64_t epoch);
   void Lose(uint32_t slot, int pid, const char* how);
   void TellBroken(uint64_t epoch, const std::string& reason);
+  bool KnownBroken(uint64_t epoch) const;
   void DropPageIfUnused();
 
   asio::io_context& io_;

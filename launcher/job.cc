@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "launcher/first_cause.h"
 #include "launcher/rank_ranges.h"
 #include "launcher/seconds_text.h"
 
@@ -16,6 +17,8 @@ constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr int kTimedOut = 124;  // as timeout(1) says it
 constexpr int kSignalBase = 128;
+// A clock that is being corrected by much is off by more than its last reading says.
+constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
 
 std::string RankText(const JobState& state, uint32_t rank) {
   std::string text = "rank " + std::to_string(rank);
@@ -68,6 +71,7 @@ class Stepper {
   void On(const RankLeft& event);
   void On(const RankLost& event);
   void On(const WorkerExited& event);
+  void On(const ClockRead& event) { state_.clocks[event.host].Add(event.reading); }
 
   void WatchInit();
   Decision Take() { return std::move(decision_); }
@@ -98,6 +102,9 @@ class Stepper {
   void FinishWhenAllEnded();
   void EndWhenAllClosed();
   bool FailedOfIt(uint32_t host) const;
+  bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
+  void Departs(uint32_t rank, int64_t stamp_ns, bool known_broken);
+  void AskToEnd(int signal);
 
   JobState& state_;
   TimePoint now_;
@@ -316,6 +323,7 @@ void Stepper::On(const RankJoined& event) {
   Waits(rank, true);
   rank.in_epoch = 0;
   rank.departed_ns = 0;
+  rank.known_of_another = false;
   if (state_.counts.ended + state_.counts.lost == 0) return BeginWhenAllWait();
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
     if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost) return BreakWaiting(r);
@@ -379,7 +387,20 @@ void Stepper::On(const RankLeft& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   rank.in_epoch = 0;
-  if (rank.departed_ns == 0) rank.departed_ns = event.noticed_ns;
+  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.known_broken);
+}
+
+// Had the job asked it to end by then? What happened on a host that is far away, or was away, may be heard of later.
+bool Stepper::WasAsked(uint32_t rank, int64_t stamp_ns) const {
+  if (!state_.asked_at) return false;
+  const std::optional<HostClock::Moment> moment =
+      state_.clocks[state_.plan.ranks[rank].host].Convert(stamp_ns);
+  return !moment || moment->at + moment->uncertainty + kClocksMayStep >= *state_.asked_at;
+}
+
+void Stepper::Departs(uint32_t rank, int64_t stamp_ns, bool known_broken) {
+  state_.ranks[rank].departed_ns = stamp_ns;
+  state_.ranks[rank].known_of_another = known_broken || WasAsked(rank, stamp_ns);
 }
 
 void Stepper::On(const RankLost& event) {
@@ -390,8 +411,8 @@ void Stepper::On(const RankLost& event) {
   rank.in_epoch = 0;
   state_.counts.lost += !rank.lost;
   rank.lost = true;
-  rank.lost_when_asked = state_.terminating || state_.killing;
-  rank.departed_ns = event.noticed_ns;
+  rank.lost_when_asked = WasAsked(event.rank, event.noticed_ns);
+  Departs(event.rank, event.noticed_ns, event.known_broken);
   rank.lost_reason = event.reason;
   rank.doing = event.doing;
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
@@ -410,10 +431,10 @@ void Stepper::On(const WorkerExited& event) {
   rank.last_stderr = event.last_stderr;
   rank.out_of_memory = event.out_of_memory;
   // Who was asked to end and then ends as one does who was asked, whether it had said goodbye before or not.
-  bool asked = state_.terminating || state_.killing;
+  const bool asked = WasAsked(event.rank, event.noticed_ns);
   rank.ended_by_us = asked && (!rank.lost || rank.lost_when_asked) &&
                      (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase);
-  if (rank.departed_ns == 0) rank.departed_ns = event.noticed_ns;
+  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, false);
   BreakWaiting(event.rank);
   if (!event.end.ok() && !rank.ended_by_us) {
     JobFailure failure;
@@ -440,11 +461,16 @@ void Stepper::Fail(JobFailure failure, std::string reason) {
   }
 }
 
+void Stepper::AskToEnd(int signal) {
+  if (!state_.asked_at) state_.asked_at = now_;
+  Do(SignalWorkers{signal});
+}
+
 void Stepper::Terminate() {
   state_.phase = JobPhase::kStopping;
   if (AllEnded()) return;
   state_.terminating = true;
-  Do(SignalWorkers{SIGTERM});
+  AskToEnd(SIGTERM);
   state_.deadline = now_ + state_.options.terminate_grace;
   // A grace of "forever" must not overflow.
   if (*state_.deadline < now_) state_.deadline = TimePoint::max();
@@ -453,7 +479,7 @@ void Stepper::Terminate() {
 void Stepper::Kill() {
   state_.phase = JobPhase::kStopping;
   state_.killing = true;
-  Do(SignalWorkers{SIGKILL});
+  AskToEnd(SIGKILL);
   state_.deadline = now_ + state_.options.finish_limit;
 }
 
@@ -639,14 +665,15 @@ Decision Step(JobState& state, const JobEvent& event, TimePoint now) {
 }
 
 std::optional<uint32_t> FirstFailedRank(const JobState& state) {
-  std::optional<uint32_t> first;
+  std::vector<Departure> departures;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    bool failed = !rank.ended_by_us && (rank.lost || (rank.end && !rank.end->ok()));
+    const bool failed = !rank.ended_by_us && (rank.lost || (rank.end && !rank.end->ok()));
     if (!failed) continue;
-    if (!first || rank.departed_ns < state.ranks[*first].departed_ns) first = r;
+    departures.push_back({r, state.plan.ranks[r].host, rank.departed_ns, rank.known_of_another,
+                          rank.end && rank.end->by_signal});
   }
-  return first;
+  return FirstCause(departures, state.clocks);
 }
 
 bool EndedByItself(const JobState& state) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "launcher/final_plan.h"
+#include "launcher/host_clock.h"
 #include "launcher/host_stages.h"
 #include "launcher/messages.h"
 #include "launcher/plan.h"
@@ -52,10 +53,11 @@ struct RankRecord {
   bool waiting = false;   // asked for the next epoch
   uint64_t in_epoch = 0;  // 0: in none
   std::optional<ProcessEnd> end;
-  int64_t departed_ns = 0;       // when it left or was lost for good, by its agent's clock; 0: not
-  bool lost = false;             // gone without a goodbye
-  bool lost_when_asked = false;  // that was after the job asked it to end
-  bool ended_by_us = false;      // after the job asked it to end
+  int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
+  bool known_of_another = false;  // by then its host or the driver knew of an end elsewhere
+  bool lost = false;              // gone without a goodbye
+  bool lost_when_asked = false;   // that was after the job asked it to end
+  bool ended_by_us = false;       // after the job asked it to end
   std::string last_stderr;
   std::string lost_reason;  // what the agent saw
   std::string doing;        // the same agent on its collectives: "; its last one was 'x'"
@@ -83,7 +85,8 @@ struct JobState {
         stages(plan.hosts.size(), options.stages),
         host_open(plan.hosts.size(), true),
         dismissed(plan.hosts.size()),
-        facts(plan.hosts.size()) {}
+        facts(plan.hosts.size()),
+        clocks(plan.hosts.size()) {}
 
   Plan plan;
   std::vector<HostSlots> named_hosts;  // by host; empty: the plan is final
@@ -102,12 +105,14 @@ struct JobState {
   std::vector<bool> host_open;            // the agent there was not reported gone
   std::vector<bool> dismissed;            // the job does not need the host
   std::vector<AgentFacts> facts;          // by host, of those that are there
+  std::vector<HostClock> clocks;          // by host
   std::optional<TimePoint> dismissed_by;  // until then those must be gone
   uint64_t epoch = 0;                     // the last one begun
   std::optional<JobFailure> failure;
   int interrupts = 0;
   bool terminating = false;             // SIGTERM was sent
   bool killing = false;                 // SIGKILL was sent
+  std::optional<TimePoint> asked_at;    // when the first of them was sent
   std::optional<TimePoint> deadline;    // of the phase
   std::optional<TimePoint> timeout_at;  // of the whole job
   std::optional<TimePoint> paused_at;   // since when hvdrun and its workers are stopped
@@ -145,6 +150,11 @@ struct WayMeasured {
   uint32_t host = 0, to = 0;
   RelayMeasured speed;
 };
+// Its agent was asked for its time.
+struct ClockRead {
+  uint32_t host = 0;
+  ClockReading reading;
+};
 struct AgentLost {
   uint32_t host = 0;
   std::string reason;
@@ -164,7 +174,7 @@ struct Resumed {};  // it goes on; the time between does not count
 using JobEvent =
     std::variant<Begun, HostEntered, AgentIsReady, HostProven, AgentLost, AgentFinished,
                  Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted, RankJoined,
-                 RankLeft, RankLost, WorkerExited, WayMeasured>;
+                 RankLeft, RankLost, WorkerExited, WayMeasured, ClockRead>;
 
 // ---- actions: what to tell every agent that is still there
 
@@ -197,7 +207,8 @@ struct Decision {
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now);
 
-// The first cause of a failed job, when it is a rank: the one that left the others first, whatever its peers did then.
+// The first cause of a failed job, when it is a rank: the one that left the others first, whatever its peers did then
+// (first_cause.h).
 std::optional<uint32_t> FirstFailedRank(const JobState& state);
 
 // Neither a signal nor a limit ended it: its last output may wait until it is read. Else finish_limit is enough.

@@ -210,7 +210,8 @@ struct RankJoined {
 struct RankLeft {
   uint32_t rank = 0;
   uint64_t epoch = 0;
-  int64_t noticed_ns = 0;  // the agent's steady clock
+  int64_t noticed_ns = 0;     // by the host's steady clock, as all such stamps (host_clock.h)
+  bool known_broken = false;  // the host knew by then that the epoch cannot go on
 };
 // The rank is gone without a goodbye; `epoch` 0: while it waited for one.
 struct RankLost {
@@ -219,7 +220,8 @@ struct RankLost {
   uint64_t epoch = 0;
   int64_t noticed_ns = 0;
   std::string reason;
-  std::string doing;  // "; its last collective was 'x'", or nothing
+  std::string doing;          // "; its last collective was 'x'", or nothing
+  bool known_broken = false;  // as in RankLeft
 };
 struct WorkerExited {
   uint32_t rank = 0;
@@ -273,7 +275,8 @@ struct AgentNote {
 };
 struct TimeTold {
   uint32_t number = 0;
-  int64_t wall_ns = 0;  // since 1970
+  int64_t wall_ns = 0;    // since 1970
+  int64_t steady_ns = 0;  // since the boot of the host, or since anything else
 };
 // "key=value" (host_facts.h of launcher/doctor); what is missing was not found out in time.
 struct HostExam {

@@ -1,4 +1,4 @@
-"""Hosts of one machine: each has its own network, names, processes and memory, and an sshd; all hang at one bridge.
+"""Hosts of one machine: each has its own network, names, processes, memory and clocks, and an sshd; all hang at one bridge.
 
 The bridge and the place where hvdrun runs ("head") are in a network namespace of their own, so no address of the rig is
 seen outside. The file system is shared, as with a home directory on NFS. Needs root.
@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -19,6 +20,17 @@ MISSING = [name for name in ("ip", "nsenter", "unshare", "ssh", "ssh-keygen") if
 WHY_NOT = ("it needs root" if os.geteuid() != 0
            else "there is no " + ", ".join(MISSING) if MISSING
            else "" if os.path.exists(SSHD) else "there is no sshd")
+
+
+OWN_CLOCKS = os.path.exists("/proc/self/ns/time")  # else all hosts have the clock of this machine
+
+
+def clock_offset(number):
+    """By how many seconds the steady clocks of a host are ahead: as of hosts that booted long before this machine, or,
+    every other one, after it (no clock can be made to show less than 0)."""
+    if number % 2 == 1:
+        return 1_000_000 * number
+    return -int(time.monotonic() * (0.5 + 0.4 / number))
 
 
 def run(*command, **kwargs):
@@ -39,10 +51,14 @@ class Host:
             f"exec {SSHD} -D -f {rig.folder}/sshd_config -E {self.log}"
         )
         self.process = rig.spawn(
-            "unshare", "--net", "--uts", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc",
+            "unshare", *self.own_clocks(), "--net", "--uts", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc",
             "setsid", "sh", "-c", script)
         wait_until(f"the first process of {self.name}", lambda: children_of(self.process.pid))
         self.init = children_of(self.process.pid)[0]
+
+    def own_clocks(self):
+        offset = clock_offset(self.number)
+        return ["--time", "--monotonic", str(offset), "--boottime", str(offset)] if OWN_CLOCKS else []
 
     def plug_in(self):
         rig = self.rig

@@ -41,7 +41,9 @@ class Script {
   static JobState MakeState(uint32_t size, uint32_t hosts) {
     std::vector<HostSlots> list;
     for (uint32_t h = 0; h < hosts; ++h) list.push_back({"h" + std::to_string(h), size / hosts});
-    return JobState(*MakePlan(list, size), {});
+    JobState state(*MakePlan(list, size), {});
+    for (HostClock& clock : state.clocks) clock = HostClock::Ours();
+    return state;
   }
 
   // The actions, joined by ", ".
@@ -57,15 +59,17 @@ class Script {
     return text.str();
   }
   std::string Exit(uint32_t rank, int code, int64_t noticed = 0) {
-    return On(WorkerExited{rank, Pid(rank), {false, code}, noticed ? noticed : ++time, "words"});
+    return On(WorkerExited{rank, Pid(rank), {false, code}, noticed ? noticed : Now(), "words"});
   }
   std::string Killed(uint32_t rank, int signal, int64_t noticed = 0) {
-    return On(WorkerExited{rank, Pid(rank), {true, signal}, noticed ? noticed : ++time, ""});
+    return On(WorkerExited{rank, Pid(rank), {true, signal}, noticed ? noticed : Now(), ""});
   }
   std::string Lost(uint32_t rank, uint64_t epoch) {
-    return On(RankLost{rank, Pid(rank), epoch, ++time, "it died"});
+    return On(RankLost{rank, Pid(rank), epoch, Now(), "it died"});
   }
-  std::string Left(uint32_t rank, uint64_t epoch) { return On(RankLeft{rank, epoch, ++time}); }
+  std::string Left(uint32_t rank, uint64_t epoch) { return On(RankLeft{rank, epoch, Now()}); }
+  // A stamp of a host whose clock is ours, later than all before.
+  int64_t Now() { return clock.Now().time_since_epoch().count() + ++time; }
   void HostsGetReady() {
     for (uint32_t h = 0; h < state.plan.hosts.size(); ++h) On(AgentIsReady{h});
   }
@@ -361,6 +365,80 @@ TEST(Job, ABigDeadProcessIsReapedLateButStaysTheCause) {
   EXPECT_EQ(job.Exit(0, 1), "");
   EXPECT_EQ(job.Killed(1, SIGKILL), "finish");
   EXPECT_EQ(ExitCode(job.state), 137);
+}
+
+// h0 has been up for much longer than h1 and hvdrun's machine.
+constexpr Duration kUpLonger = seconds(1'000'000);
+
+void ReadClocks(Script& job) {
+  job.state.clocks = {HostClock(), HostClock()};
+  for (uint32_t host : {0U, 1U}) {
+    const Duration ahead = host == 0 ? kUpLonger : Duration::zero();
+    const TimePoint now = job.clock.Now();
+    job.On(ClockRead{
+        host,
+        {now, now + milliseconds(2), (now + milliseconds(1) + ahead).time_since_epoch().count()}});
+  }
+}
+
+TEST(Job, V1_TheCauseIsFoundAmongHostsThatDidNotBootTogether) {
+  struct Row {
+    const char* what;
+    Duration killed, exited;  // of the rank on h0, of its peer on h1; on hvdrun's clock
+    bool told;                // h1 knew that the world was broken
+    uint32_t named;
+  };
+  const Row rows[] = {
+      {"the cause has the larger clock", milliseconds(50), milliseconds(80), false, 0},
+      {"its agent noticed it late", milliseconds(80), milliseconds(50), true, 0},
+      {"too close to tell", milliseconds(51), milliseconds(50), false, 0},
+      {"the exit was long before", milliseconds(90), milliseconds(50), false, 1},
+  };
+  for (const Row& row : rows) {
+    for (bool consequence_first : {true, false}) {
+      Script job(2, 2);
+      job.StartAll();
+      job.JoinAll();
+      ReadClocks(job);
+      auto stamp = [&](Duration d) { return (job.clock.Now() + d).time_since_epoch().count(); };
+      const int64_t killed = stamp(row.killed + kUpLonger), exited = stamp(row.exited);
+      auto consequence = [&] {
+        job.On(RankLost{1, 101, 1, exited, "it died", "", row.told});
+        job.Exit(1, 1, exited);
+      };
+      if (consequence_first) consequence();
+      job.On(RankLost{0, 100, 1, killed, "it died"});
+      job.Killed(0, SIGKILL, killed);
+      if (!consequence_first) consequence();
+      EXPECT_EQ(FirstFailedRank(job.state), row.named) << row.what;
+      EXPECT_EQ(ExitCode(job.state), row.named == 0 ? 137 : 1) << row.what;
+    }
+  }
+}
+
+TEST(Job, V1_WhatHappenedBeforeTheOthersWereAskedToEndIsNotTheirDoing) {
+  struct Row {
+    Duration killed;  // after the peer's exit
+    uint32_t named;
+  };
+  // The way to h0 was lost for a while: what happened there is heard after SIGTERM was sent.
+  for (const Row& row : {Row{milliseconds(-20), 0}, Row{milliseconds(3000), 1}}) {
+    Script job(2, 2);
+    job.StartAll();
+    job.JoinAll();
+    ReadClocks(job);
+    job.clock.Advance(milliseconds(500));
+    const int64_t exited = job.clock.Now().time_since_epoch().count();
+    const int64_t killed = exited + (row.killed + kUpLonger).count();
+    job.On(RankLost{1, 101, 1, exited, "it died"});
+    job.Exit(1, 1, exited);
+    EXPECT_EQ(job.After(seconds(1)), "signal 15");
+    EXPECT_EQ(job.After(seconds(1)), "");
+    job.On(RankLost{0, 100, 1, killed, "it died"});
+    job.Killed(0, SIGKILL, killed);
+    EXPECT_EQ(FirstFailedRank(job.state), row.named);
+    EXPECT_EQ(job.state.ranks[0].ended_by_us, row.named != 0);
+  }
 }
 
 TEST(Job, LeavingTheOthersInAnEpochWithCode0IsAFailure) {

@@ -61,8 +61,8 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(WorkerStarted{1, 77});
   all.emplace_back(WorkerNotStarted{1, 2, "no"});
   all.emplace_back(RankJoined{1});
-  all.emplace_back(RankLeft{1, 3, 99});
-  all.emplace_back(RankLost{1, 77, 3, 99, "died"});
+  all.emplace_back(RankLeft{1, 3, 99, true});
+  all.emplace_back(RankLost{1, 77, 3, 99, "died", "doing", true});
   all.emplace_back(WorkerExited{1, 77, {true, 9}, 99, "last"});
   all.emplace_back(WorkerOutput{1, OutputStream::kStderr, "bytes"});
   all.emplace_back(InputTaken{5});
@@ -76,7 +76,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(TreeCut{"why"});
   all.emplace_back(RanksJoined{{{0, 8}}});
   all.emplace_back(AgentPath{"/bin/hvdrun"});
-  all.emplace_back(TimeTold{1, 2});
+  all.emplace_back(TimeTold{1, 2, 3});
   all.emplace_back(HostExam{{"cores=2"}});
   all.emplace_back(PairMeasured{1, 2, "no", "::1", 3, 4});
   all.emplace_back(RelayMeasured{1, 2, 3, 4, "no"});
