@@ -5,6 +5,7 @@ tested here without a job.
 """
 
 import copy
+import inspect
 import warnings
 
 import pytest
@@ -589,6 +590,56 @@ def make_optimizer(torch, cls, seed):
     kwargs = {'momentum': 0.9} if cls.__name__ == 'SGD' else {}
     optimizer = cls(list(model.parameters()), lr=0.01 * seed, **kwargs)
     return model, optimizer, run
+
+
+def decaying(torch, cls, seed):
+    """A model and a fresh optimizer of the class whose step moves parameters also where gradients are zero."""
+    model, optimizer, run = make_optimizer(torch, cls, seed)
+    accepted = inspect.signature(cls.__init__).parameters
+    kwargs = {name: value for name, value in (('weight_decay', 0.1), ('momentum', 0.9)) if name in accepted}
+    return model, cls(list(model.parameters()), lr=0.01, **kwargs), run
+
+
+@pytest.mark.parametrize('cls', optimizer_classes(), ids=lambda c: c.__name__)
+@pytest.mark.parametrize('wrapped', [False, True], ids=['plain', 'wrapped'])
+def test_Cc_a_fresh_optimizer_gets_the_state_of_a_step_on_zero_gradients(hvd, torch, cls, wrapped, active):
+    if cls is torch.optim.LBFGS:
+        pytest.skip('hvd.broadcast_optimizer_state refuses LBFGS')
+    model, optimizer, run = decaying(torch, cls, seed=1)
+    other, reference, _ = decaying(torch, cls, seed=1)
+    sparse = cls.__name__ == 'SparseAdam'
+    fresh = not optimizer.state  # some make their state at once, and need no step
+    for p in other.parameters():
+        p.grad = torch.zeros_like(p)
+        if sparse:
+            p.grad = torch.sparse_coo_tensor([[0]], torch.zeros(1, p.shape[1]), p.shape)
+    if fresh:
+        reference.step()
+    if wrapped:
+        optimizer = hvd.DistributedOptimizer(optimizer, sparse_as_dense=True)
+    before = values(model)
+    first = next(model.parameters())
+    first.grad = torch.ones_like(first).to_sparse(1) if sparse else torch.ones_like(first)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    assert equal(torch, values(model), before)
+    assert str(optimizer.state_dict()['state']) == str(reference.state_dict()['state'])
+    assert (first.grad.to_dense() if sparse else first.grad).sum() == first.numel(), 'a gradient that was there is gone'
+    for p in list(model.parameters())[1:]:
+        assert p.grad is None if not fresh else not p.grad.any()
+    optimizer.zero_grad()
+    run().backward()
+    optimizer.step()
+    assert not equal(torch, values(model), before)
+
+
+def test_Cc_sparse_embeddings_get_sparse_gradients(hvd, torch):
+    model = torch.nn.Sequential(torch.nn.Embedding(5, 3, sparse=True), torch.nn.Linear(3, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    before = values(model)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0, model=model)
+    assert equal(torch, values(model), before)
+    assert model[0].weight.grad.layout == torch.sparse_coo and model[1].weight.grad.layout == torch.strided
+    assert optimizer.state[model[0].weight]['momentum_buffer'].layout == torch.sparse_coo
 
 
 @pytest.mark.parametrize('cls', optimizer_classes(), ids=lambda c: c.__name__)

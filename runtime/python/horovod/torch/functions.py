@@ -3,6 +3,7 @@
 import torch
 
 from horovod.common import objects
+from horovod.torch import gradient_memory, mpi_ops
 from horovod.torch.mpi_ops import Sum, allreduce, broadcast_async_, global_process_set, rank, synchronize
 
 
@@ -53,13 +54,16 @@ def _finish(pending):
 def broadcast_optimizer_state(optimizer, root_rank, model=None):
     """Gives every rank the root's optimizer: options of the parameter groups, and state.
 
-    The root describes its state, and the other ranks make theirs alike. No step is taken to create state, so a
-    fresh optimizer stays fresh; `model` is accepted and not needed.
+    An optimizer without state first gets the one that a step on zero gradients leaves, and zero gradients where there
+    were none; its parameters stay as they are. `model` tells which parameters have sparse gradients: those of its
+    embeddings with sparse=True. The root then describes its state, and the other ranks make theirs alike.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError('hvd.broadcast_optimizer_state cannot broadcast torch.optim.LBFGS, whose state is not kept '
                          'for each parameter.')
     params = [p for group in optimizer.param_groups for p in group['params']]
+    if not optimizer.state:
+        _create_state(optimizer, [p for p in params if p.requires_grad], _sparse_parameters(optimizer, model))
     groups = [{key: value for key, value in group.items() if key != 'params'} for group in optimizer.param_groups]
     is_root = rank() == root_rank
     description = None
@@ -100,6 +104,32 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
             elif not is_root:
                 own[key] = value
     _finish(pending)
+
+
+def _sparse_parameters(optimizer, model):
+    """The parameters, by id, for which the optimizer will see sparse gradients."""
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        return {id(p) for group in optimizer.param_groups for p in group['params']}
+    if model is None or not isinstance(optimizer, (torch.optim.SGD, torch.optim.Adagrad)):
+        return set()
+    return {id(module.weight) for module in model.modules() if getattr(module, 'sparse', False) is True}
+
+
+def _create_state(optimizer, params, sparse):
+    """Takes a step on zero gradients, and takes back what it did to the parameters (weight decay moves them)."""
+    before = [(p, p.grad, p.detach().clone()) for p in params]
+    try:
+        for p in params:
+            # With an entry, since the SparseAdam of older releases cannot do without.
+            p.grad = mpi_ops.sparse_zeros(p, 1, min(1, len(p))) if id(p) in sparse else gradient_memory.zeros(p)
+        # Not optimizer.step(): of a DistributedOptimizer that would exchange gradients.
+        getattr(optimizer, '_hvd_base', type(optimizer)).step(optimizer)
+    finally:
+        with torch.no_grad():
+            for p, grad, values in before:
+                p.copy_(values)
+                if grad is not None:
+                    p.grad = grad
 
 
 def _describe(key, value):

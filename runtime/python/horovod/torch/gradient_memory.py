@@ -42,6 +42,16 @@ def in_order(tensor, order):
     return tensor.contiguous() if order == CONTIGUOUS else tensor.contiguous(memory_format=order)
 
 
+def zeros(p):
+    """A gradient of zeros for p that is its own: in registered memory, where there is any, so that it is reduced where
+    it is."""
+    if p.device.type == 'cpu' and mpi_ops.size() > 1:
+        tensor = GradientHome(p).tensor(p)
+        if tensor is not None:
+            return tensor
+    return torch.zeros_like(p, requires_grad=False)
+
+
 class GradientHome(object):
     """Registered memory for the gradient of one parameter. It is lent to one tensor at a time."""
 

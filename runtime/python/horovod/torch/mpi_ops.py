@@ -144,6 +144,12 @@ def _wants_gradient(*tensors):
 _UNCHECKED = {'check_invariants': False} if hasattr(torch.sparse, 'check_sparse_tensor_invariants') else {}
 
 
+def sparse_zeros(p, sparse_dim, entries=0):
+    """A sparse tensor of the shape and type of p in which all is zero, with 0 or 1 entries."""
+    return torch.sparse_coo_tensor(torch.zeros(sparse_dim, entries, dtype=torch.int64, device=p.device),
+                                   p.new_zeros((entries,) + p.shape[sparse_dim:]), p.shape, **_UNCHECKED)
+
+
 # ---- allreduce
 
 

@@ -207,8 +207,7 @@ class _DistributedOptimizer(object):
     def _zeros(self, p):
         sparse_dim = self._sparse_dims.get(p)
         if sparse_dim is not None:
-            return torch.sparse_coo_tensor(torch.zeros(sparse_dim, 0, dtype=torch.int64),
-                                           p.new_zeros((0,) + p.shape[sparse_dim:]), p.shape, **mpi_ops._UNCHECKED)
+            return mpi_ops.sparse_zeros(p, sparse_dim)
         home = self._homes.get(p)
         zeros = home.tensor(p) if home is not None and home.fits(p) else None
         return torch.zeros_like(p) if zeros is None else zeros.zero_()
@@ -382,7 +381,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     base = type(optimizer)
     with_adasum = op == Adasum and size() > 1
     mixin = _DistributedAdasumOptimizer if with_adasum else _DistributedOptimizer
-    cls = type(base.__name__, (mixin, base), {'__module__': base.__module__, '__doc__': base.__doc__})
+    cls = type(base.__name__, (mixin, base), {'__module__': base.__module__, '__doc__': base.__doc__, '_hvd_base': base})
     distributed = cls(optimizer.param_groups, **_constructor_arguments(optimizer))
     if with_adasum:
         distributed._hvd_setup(named_parameters, compression, backward_passes_per_step)
