@@ -1,0 +1,1 @@
+"""Helpers that the launcher and its workers share."""

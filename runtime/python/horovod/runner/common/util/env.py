@@ -1,0 +1,19 @@
+"""What the environment says about this process."""
+
+import os
+
+_PAIRS = (('HOROVOD_RANK', 'HOROVOD_SIZE'), ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE'), ('PMI_RANK', 'PMI_SIZE'))
+
+
+def get_env_rank_and_size():
+    """(rank, size) as the first launcher that is there has set them: hvdrun or Horovod, Open MPI, PMI; (0, 1) without
+    any. RuntimeError where one of the two is missing."""
+    for rank_name, size_name in _PAIRS:
+        rank, size = os.environ.get(rank_name), os.environ.get(size_name)
+        if rank is not None and size is not None:
+            return int(rank), int(size)
+        if rank is not None or size is not None:
+            there, missing = (rank_name, size_name) if rank is not None else (size_name, rank_name)
+            raise RuntimeError('The environment variable {} is set, but {} is not; a launcher sets both or none.'
+                               .format(there, missing))
+    return 0, 1
