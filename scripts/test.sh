@@ -51,6 +51,7 @@ system_suites() {
   "$PYTHON" -m pytest -q -p no:cacheprovider $hosts >"$log" 2>&1 &
   beside=$!
   suite "test/system on one machine, Debian's Python" "$PYTHON" -m pytest -q -p no:cacheprovider $others
+  suite "test/chaos, its seed above" "$PYTHON" -m pytest -q -p no:cacheprovider test/chaos
   suite "test/system over namespaced hosts, beside them" wait "$beside"
   cat "$log" && rm -f "$log"
 }

@@ -1,0 +1,105 @@
+"""What must hold after a round. `faults` is pure; `Leftovers` looks at the machine."""
+
+import dataclasses
+import pathlib
+import re
+import sys
+import time
+from typing import Optional
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))  # its helpers, and the rig of hosts
+
+from conftest import read_proc  # noqa: E402
+
+END_LIMIT = 30  # seconds, for a job that is to end; generous, because machines are busy
+GONE_LIMIT = 20  # seconds after hvdrun's end, for what it may not wait for (it was killed, or a host was cut off)
+
+
+@dataclasses.dataclass
+class Expected:
+    codes: set  # exit codes that are right; negative: hvdrun itself was ended by that signal
+    cause: Optional[str] = None  # a regular expression that hvdrun's words must match; None: not determined
+    not_a_cause: Optional[str] = None  # one that they must not match
+
+
+@dataclasses.dataclass
+class Seen:
+    code: Optional[int]  # None: the job did not end in time
+    words: str  # stderr
+    left: list  # sentences about what is left
+
+
+def faults(seen, expected):
+    """What is wrong, as sentences; nothing when all is well."""
+    if seen.code is None:
+        return [f"it did not end within {END_LIMIT} s", *seen.left]
+    found = list(seen.left)
+    if seen.code not in expected.codes:
+        found.append(f"its exit code is {seen.code}, not {' or '.join(map(str, sorted(expected.codes)))}")
+    if expected.cause is not None and not re.search(expected.cause, seen.words):
+        found.append(f"hvdrun does not say {expected.cause!r}")
+    if expected.not_a_cause is not None and re.search(expected.not_a_cause, seen.words):
+        found.append(f"hvdrun says {expected.not_a_cause!r}")
+    return found
+
+
+class Leftovers:
+    """What is there of a job that must not be there after it. `files`: folders that were empty before it. `inits`: a
+    process in each network and mount namespace that it could use; `processes`: says which of its processes run."""
+
+    def __init__(self, job_id, files, inits, processes):
+        self.job_id = job_id
+        self.files = files
+        self.inits = inits
+        self.processes = processes
+
+    def look(self):
+        return [*self.of_processes(), *self.of_sockets(), *self.of_files(), *self.of_cgroups()]
+
+    def look_until_gone(self, limit=None):
+        end = time.monotonic() + (GONE_LIMIT if limit is None else limit)
+        while (left := self.look()) and time.monotonic() < end:
+            time.sleep(0.02)
+        return left
+
+    def of_processes(self):
+        return [f"process {pid} is left: {read_proc(pid, 'cmdline').replace(bytes(1), b' ').decode(errors='replace')[:100]}"
+                for pid in self.processes()]
+
+    def of_sockets(self):
+        if self.job_id is None:
+            return []
+        return [f"socket {line.split()[-1]} is left" for init in self.inits
+                for line in read_proc(init, "net/unix").decode(errors="replace").splitlines() if self.job_id in line]
+
+    def of_files(self):
+        return [f"file {path} is left" for folder in self.files for path in sorted(folder.rglob("*"))]
+
+    def of_cgroups(self):
+        if self.job_id is None:
+            return []
+        return [f"cgroup {path} is left" for path in cgroups() if self.job_id in path.name]
+
+
+def cgroup_folder():
+    """The cgroup2 folder of this process; None where there is no cgroup2."""
+    own = [line[3:].strip("/") for line in open("/proc/self/cgroup").read().splitlines() if line.startswith("0::")]
+    for line in open("/proc/self/mountinfo"):
+        left, _, right = line.partition(" - ")
+        if right.startswith("cgroup2 ") and own:
+            return pathlib.Path(left.split()[4]) / own[0]
+    return None
+
+
+def cgroups():
+    """Those that hvdrun made below."""
+    folder = cgroup_folder()
+    return [] if folder is None else list(folder.glob("hvd-*"))
+
+
+def job_id_of(processes):
+    for pid in processes:
+        found = re.search(rb"(?:^|\0)HVD_JOB_ID=([0-9a-f]{16})\0", read_proc(pid, "environ"))
+        if found:
+            return found.group(1).decode()
+    return None

@@ -1,0 +1,263 @@
+"""Where a round's job runs: this machine, or several hosts with clocks of their own. Says which process is which."""
+
+import dataclasses
+import os
+import pathlib
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from checks import END_LIMIT, Leftovers, Seen, job_id_of
+
+from conftest import (WORKERS, Job, children_of, foreign_worker, hvdrun_path, is_alive, kill, own_children,  # isort: skip
+                      parent_of, read_proc, wait_until)
+from host_rig import HostRig  # isort: skip
+
+# In a world that adds up all the time.
+SUMS = foreign_worker("init", "sum", "sums")
+# Outside of any world: each has a child and a grandchild in another session, all deaf to SIGTERM.
+FAMILY = ["sh", str(WORKERS / "family.sh")]
+# Prints as fast as somebody reads.
+CHATTER = ["sh", "-c", "while :; do echo a line of some length that somebody reads, or does not; done"]
+
+
+@dataclasses.dataclass
+class Worker:
+    rank: int
+    host: str
+    pid: int  # as we see it
+    named_pid: int  # as its host sees it
+
+    def cause(self, how):
+        return rf"hvdrun: rank {self.rank} on host {re.escape(self.host)} \(pid {self.named_pid}\) failed: {how}"
+
+
+@dataclasses.dataclass
+class AgentPair:
+    host: str
+    warden: int
+    agent: int
+
+    def cause(self, how=""):
+        return rf"hvdrun: host {re.escape(self.host)} was lost: {how}"
+
+
+def worker_of(pid, host):
+    rank = re.search(rb"\0HOROVOD_RANK=(\d+)\0", read_proc(pid, "environ"))
+    named = re.search(rb"^NSpid:.*\t(\d+)$", read_proc(pid, "status"), re.MULTILINE)
+    if not rank or not named:
+        return None
+    return Worker(int(rank.group(1)), host, pid, int(named.group(1)))
+
+
+class Run:
+    """One job of a round: what it prints goes to files, so that nobody has to read it."""
+
+    def __init__(self, place, command, options, program, hosts_words=(), terminal=False, reader=False):
+        self.place = place
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="chaos-"))
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
+        self.terminal = self.reader = None
+        self.on_terminal = terminal
+        self.leave_alone = set(place.processes_elsewhere())
+        how = {"stdin": subprocess.DEVNULL, "start_new_session": True, "cwd": self.temporary}
+        out, err = open(self.folder / "out", "wb"), open(self.folder / "err", "wb")
+        how.update(stdout=out, stderr=err)
+        if terminal:
+            self.terminal, follower = pty.openpty()
+            how.update(stdin=follower, stdout=follower, preexec_fn=self.take_terminal)
+            os.set_blocking(self.terminal, False)
+        if reader:
+            self.reader, writer = os.pipe()
+            how.update(stdout=writer)
+        self.job = Job("--terminate-grace", "0.5", *options, *hosts_words, *command, program=program,
+                       env={"TMPDIR": str(self.temporary), "HVD_TEST_SILENT_SECONDS": "3"}, **how)
+        self.started = time.monotonic()
+        for file in (out, err):
+            file.close()
+        if terminal:
+            os.close(follower)
+        if reader:
+            os.close(writer)
+        self.command = command
+        self.job_id = None
+        self.notes = []
+
+    @staticmethod
+    def take_terminal():
+        import fcntl
+        import termios
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def read_terminal(self):
+        if self.terminal is None:
+            return
+        with open(self.folder / "out", "ab") as out:
+            try:
+                while text := os.read(self.terminal, 65536):
+                    out.write(text)
+            except OSError:
+                pass  # nothing there now, or the other end is closed
+
+    def out(self):
+        self.read_terminal()
+        return (self.folder / "out").read_bytes().decode(errors="replace")
+
+    def err(self):
+        self.read_terminal()
+        return (self.folder / ("out" if self.on_terminal else "err")).read_bytes().decode(errors="replace")
+
+    def ended(self):
+        return self.job.process.poll() is not None
+
+    def wait_until_at_work(self, size):
+        """All ranks have been in a sum, or have their families, or print."""
+        def at_work():
+            assert not self.ended(), f"the job ended by itself with {self.job.process.returncode}: {self.err()}"
+            if self.command is SUMS:
+                return self.out().count("sum ") >= size
+            if self.command is FAMILY:
+                return sum(b"\0HOROVOD_RANK=" in read_proc(pid, "environ") for pid in self.processes()) >= 3 * size
+            return len(self.place.workers(self)) == size
+        wait_until("all ranks at work", at_work, told=self.err)
+        self.note_job_id()
+
+    def note_job_id(self):
+        self.job_id = self.job_id or job_id_of(self.processes())
+
+    def processes(self):
+        return sorted({*self.job.processes(), *self.place.processes_elsewhere()} - self.leave_alone)
+
+    def finish(self, limit=END_LIMIT):
+        """What came of it. Whatever is left after that is ended by force, for the next round."""
+        end = time.monotonic() + limit
+        while not self.ended() and time.monotonic() < end:
+            self.read_terminal()
+            time.sleep(0.005)
+        code = self.job.process.poll()
+        leftovers = Leftovers(self.job_id, [self.temporary], self.place.inits(), self.processes)
+        left = leftovers.look_until_gone() if code is not None else [f"process {pid} is there" for pid in self.processes()]
+        for pid in self.processes():
+            kill(pid)
+        self.job.process.wait()
+        self.read_terminal()
+        for descriptor in (self.terminal, self.reader):
+            if descriptor is not None:
+                os.close(descriptor)
+        self.terminal = None
+        seen = Seen(code, self.err(), left)
+        shutil.rmtree(self.folder)
+        return seen
+
+    def note(self, words):
+        self.notes.append(f"after {time.monotonic() - self.started:.3f} s {words}")
+
+    def strike(self, number, what, pid):
+        self.note(f"{signal.Signals(number).name} to {what} ({pid})")
+        os.kill(pid, number)
+
+    def strike_if_there(self, number, what, pid):
+        """False: it has ended of what happened before."""
+        if not is_alive(pid):
+            self.note(f"{what} has ended")
+            return False
+        self.strike(number, what, pid)
+        return True
+
+    def close_terminal(self):
+        self.read_terminal()
+        self.note("the terminal is closed")
+        os.close(self.terminal)
+        self.terminal = None
+
+    def press(self, key, name):
+        self.note(name)
+        os.write(self.terminal, key)
+
+    def close_reader(self):
+        self.note("the reader goes away")
+        os.close(self.reader)
+        self.reader = None
+
+
+class Machine:
+    """This one."""
+
+    name = "one machine"
+    size = 3
+    hosts = None
+
+    def start(self, command=SUMS, options=(), **kwargs):
+        return Run(self, command, ["-np", self.size, *options], [hvdrun_path()], **kwargs)
+
+    def agents(self, run):
+        host = os.uname().nodename
+        return [AgentPair(host, warden, agent) for warden in own_children(run.job.pid) for agent in own_children(warden)]
+
+    def workers(self, run):
+        """The processes that agents started, as far as they have become what was asked for."""
+        host = os.uname().nodename
+        found = [worker_of(pid, host) for pair in self.agents(run) for pid in children_of(pair.agent)]
+        return sorted((worker for worker in found if worker), key=lambda worker: worker.rank)
+
+    def processes_elsewhere(self):
+        return []
+
+    def inits(self):
+        return [os.getpid()]
+
+    def clear_up(self):
+        """What the next hvdrun would do: removes what hvdrun, warden and agent could not, all being dead."""
+        subprocess.run([hvdrun_path(), "ps"], stdin=subprocess.DEVNULL, capture_output=True, timeout=END_LIMIT)
+
+    def heal(self):
+        pass
+
+
+class Hosts:
+    """Two hosts, reached over ssh from a third place."""
+
+    name = "two hosts"
+    size = 4
+
+    def __init__(self, folder):
+        self.rig = HostRig(folder, 2)
+        self.hosts = self.rig.hosts
+        self.words = ["-H", ",".join(f"{host.name}:2" for host in self.hosts), "--heartbeat-timeout", "3"]
+
+    def start(self, command=SUMS, options=(), **kwargs):
+        return Run(self, command, ["-np", self.size, *self.words, *options], self.rig.on_head(hvdrun_path()), **kwargs)
+
+    def agents(self, run):
+        pairs = []
+        for host in self.hosts:
+            agents = host.agents()
+            pairs += [AgentPair(host.name, parent_of(pid), pid) for pid in agents if parent_of(pid) in agents]
+        return pairs
+
+    def workers(self, run):
+        found = [worker_of(pid, pair.host) for pair in self.agents(run) for pid in children_of(pair.agent)]
+        return sorted((worker for worker in found if worker), key=lambda worker: worker.rank)
+
+    def processes_elsewhere(self):
+        return [pid for host in self.hosts for pid in host.processes()]
+
+    def inits(self):
+        return [self.rig.head.pid, *(host.init for host in self.hosts)]
+
+    def clear_up(self):
+        for host in self.hosts:
+            host.run(hvdrun_path(), "ps")
+
+    def heal(self):
+        for host in self.hosts:
+            host.join()
+            subprocess.run(host.command("nft", "delete", "table", "inet", "chaos"), capture_output=True)
+
+    def down(self):
+        self.rig.down()
