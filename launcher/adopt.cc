@@ -107,11 +107,13 @@ class Adopter final : public HostEpochsObserver {
 
 Adopter::Adopter(AdoptOptions options, UniqueFd listener)
     : options_(std::move(options)),
-      epochs_(io_, *this, EmptyWorld(options_), options_.job_id, ""),
+      epochs_(io_, *this, EmptyWorld(options_),
+              options_.secret.empty() ? options_.job_id : options_.secret, ""),
       look_timer_(io_),
       members_(options_.slots) {
   if (!options_.store.empty() && options_.slots < options_.size)
-    meeting_.emplace(io_, options_.store);
+    meeting_.emplace(io_, options_.store, options_.secret);
+  epochs_.links().RequireSameNamespaces();
   epochs_.links().Serve(std::move(listener));
 }
 

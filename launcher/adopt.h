@@ -16,7 +16,8 @@
 namespace hvd {
 
 struct AdoptOptions {
-  std::string job_id;            // proves that a rank is of this job
+  std::string job_id;            // of the ranks of this job on this host
+  std::string secret;            // of the job, if it has one; proves that a rank is of it
   uint32_t slots = 0, size = 0;  // ranks on this host, in the world
   std::string host;              // its name; empty: that of the machine
   std::string store;             // "address:port"; empty: all ranks are here, or they tell

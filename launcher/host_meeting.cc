@@ -8,6 +8,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/job_id.h"
+#include "launcher/note_seal.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/net/directory.h"
@@ -33,11 +34,27 @@ Duration Longer(Duration delay) { return std::min(delay * 2, kLongestDelay); }
 
 }  // namespace
 
-HostMeeting::HostMeeting(asio::io_context& io, std::string server)
-    : io_(io), store_(io, std::move(server), kScope), most_silence_(MostSilence()) {}
+HostMeeting::HostMeeting(asio::io_context& io, std::string server, std::string secret)
+    : io_(io),
+      store_(io, std::move(server), kScope),
+      secret_(std::move(secret)),
+      most_silence_(MostSilence()) {}
 
 std::string HostMeeting::Key(const char* what, const std::string& rest) const {
   return std::string(what) + "." + name_ + (rest.empty() ? "" : "." + rest);
+}
+
+void HostMeeting::GetNote(const std::string& key, size_t most_bytes, HttpStore::OnGet done) {
+  store_.Get(key, most_bytes + kSealBytes, [this, key, done](auto value) {
+    if (!value.ok() || !value->has_value()) return done(std::move(value));
+    Result<std::string> text = OpenNote(secret_, key, **value);
+    if (!text.ok()) return done(text.status());
+    done(std::optional(std::move(*text)));
+  });
+}
+
+void HostMeeting::PutNote(const std::string& key, const std::string& text, HttpStore::OnPut done) {
+  store_.Put(key, SealNote(secret_, key, text), std::move(done));
 }
 
 void HostMeeting::Later(Duration delay, std::function<void()> then) {
@@ -78,11 +95,14 @@ void HostMeeting::Fail(const std::string& reason) {
 
 // Until the key is there.
 void HostMeeting::Poll(std::string key, size_t most_bytes, Duration delay, OnValue on_value) {
-  store_.Get(key, most_bytes, [this, turn = turn_, key, most_bytes, delay, on_value](auto value) {
+  auto take = [this, turn = turn_, key, most_bytes, delay, on_value](auto value) {
     if (turn != turn_ || !Tolerate(key, value.status())) return;
     if (value.ok() && value->has_value()) return on_value(**value);
     Later(delay, [=, this] { Poll(key, most_bytes, Longer(delay), on_value); });
-  });
+  };
+  // The name of a meeting is no secret, and proves nothing.
+  if (key == kLeader) return store_.Get(key, most_bytes, take);
+  GetNote(key, most_bytes, take);
 }
 
 void HostMeeting::Stop() {
@@ -134,7 +154,7 @@ void HostMeeting::Gather() {
     Tell(key, EncodeRefusal(world.status().message()));
     return Finish(world.status());
   }
-  store_.Put(key, EncodeNote(*world), [this, turn = turn_, key, world](const Status& status) {
+  PutNote(key, EncodeNote(*world), [this, turn = turn_, key, world](const Status& status) {
     if (turn != turn_ || !Tolerate(key, status)) return;
     if (status.ok()) return FinishWith(key, *world);
     Later(kLongestDelay, [this] { Gather(); });
@@ -154,7 +174,7 @@ void HostMeeting::LookForLeader(Duration delay) {
 // A refusal that is there before our ranks are was not written for them.
 void HostMeeting::EnterMeeting() {
   std::string key = Key("world");
-  store_.Get(key, MostBytesOfWorldNote(here_.size), [this, turn = turn_, key](auto value) {
+  GetNote(key, MostBytesOfWorldNote(here_.size), [this, turn = turn_, key](auto value) {
     if (turn != turn_ || !Tolerate(key, value.status())) return;
     if (!value.ok()) return Later(kLongestDelay, [this] { EnterMeeting(); });
     old_refusal_ = value->has_value() && DecodeRefusal(**value);
@@ -166,7 +186,7 @@ void HostMeeting::PutRanks(size_t next, std::function<void()> then) {
   if (next == here_.ranks.size()) return then();
   RankNote note{token_, static_cast<uint32_t>(next), here_.last_epoch};
   std::string key = Key("rank", std::to_string(here_.ranks[next]));
-  store_.Put(key, EncodeNote(note), [this, turn = turn_, key, next, then](const Status& status) {
+  PutNote(key, EncodeNote(note), [this, turn = turn_, key, next, then](const Status& status) {
     if (turn != turn_ || !Tolerate(key, status)) return;
     if (status.ok()) return PutRanks(next + 1, then);
     Later(kLongestDelay, [=, this] { PutRanks(next, then); });
@@ -175,7 +195,7 @@ void HostMeeting::PutRanks(size_t next, std::function<void()> then) {
 
 void HostMeeting::LookForWorld(Duration delay) {
   std::string key = Key("world");
-  store_.Get(key, MostBytesOfWorldNote(here_.size), [this, turn = turn_, key, delay](auto value) {
+  GetNote(key, MostBytesOfWorldNote(here_.size), [this, turn = turn_, key, delay](auto value) {
     if (turn != turn_ || !Tolerate(key, value.status())) return;
     if (value.ok() && value->has_value()) return TakeWorld(key, **value, delay);
     Later(delay, [=, this] { LookForLeader(Longer(delay)); });
@@ -198,6 +218,7 @@ void HostMeeting::TakeWorld(const std::string& key, const std::string& text, Dur
 void HostMeeting::FinishWith(const std::string& key, const WorldNote& world) {
   Result<HostWorld> part = PartOfWaiting(world, here_, token_);
   if (!part.ok()) return RefuseRecord(key, part.status());
+  part->data_key = KeyOfWorld(secret_, part->data_key);
   Finish(MetWorld{world.epoch, std::move(*part)});
 }
 
@@ -211,7 +232,7 @@ void HostMeeting::SayBroken(const std::string& reason) {
 
 void HostMeeting::Tell(const std::string& key, const std::string& text) {
   ++telling_;
-  store_.Put(key, text, [this](const Status& status) {
+  PutNote(key, text, [this](const Status& status) {
     --telling_;
     if (!status.ok()) LogWarning("the other hosts could not be told: " + status.message());
   });
@@ -224,7 +245,7 @@ void HostMeeting::Watch(OnValue broken) {
 
 void HostMeeting::LookForBreak() {
   std::string key = Key("broken");
-  store_.Get(key, kMostReason * 2, [this, turn = turn_, key](auto value) {
+  GetNote(key, kMostReason * 2, [this, turn = turn_, key](auto value) {
     if (turn != turn_ || !broken_) return;
     if (value.status().code() == Code::kInvalidArgument) return RefuseRecord(key, value.status());
     if (value.ok() && value->has_value()) return Fail(Printable(**value, kMostReason));
@@ -233,7 +254,7 @@ void HostMeeting::LookForBreak() {
 }
 
 void HostMeeting::Put(const std::string& key, const std::string& value) {
-  store_.Put(Key("entry", key), value, [this, turn = turn_, key, value](const Status& status) {
+  PutNote(Key("entry", key), value, [this, turn = turn_, key, value](const Status& status) {
     if (turn != turn_ || status.ok()) return;
     Later(kLongestDelay, [=, this] { Put(key, value); });
   });

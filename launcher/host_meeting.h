@@ -31,7 +31,8 @@ class HostMeeting {
  public:
   using OnValue = std::function<void(const std::string&)>;
 
-  HostMeeting(asio::io_context& io, std::string server);
+  // `secret`: of the job (world_secret.h), or "".
+  HostMeeting(asio::io_context& io, std::string server, std::string secret);
 
   // Ends what went on before. `done` runs once, unless Stop comes first.
   void Meet(WaitingHost here, std::function<void(Result<MetWorld>)> done);
@@ -55,6 +56,9 @@ class HostMeeting {
 
  private:
   std::string Key(const char* what, const std::string& rest = "") const;
+  // Under a key of this meeting. What they read and write is sealed.
+  void GetNote(const std::string& key, size_t most_bytes, HttpStore::OnGet done);
+  void PutNote(const std::string& key, const std::string& text, HttpStore::OnPut done);
   void Later(Duration delay, std::function<void()> then);
   void Poll(std::string key, size_t most_bytes, Duration delay, OnValue on_value);
   void LookForBreak();
@@ -77,6 +81,7 @@ class HostMeeting {
 
   asio::io_context& io_;
   HttpStore store_;
+  const std::string secret_;
   const Duration most_silence_;
   uint64_t turn_ = 0;  // what was begun in an earlier one is forgotten
   WaitingHost here_;

@@ -4,6 +4,7 @@
 
 #include "launcher/job_id.h"
 #include "runtime/base/log.h"
+#include "runtime/net/namespaces.h"
 #include "runtime/segment/shared_memory.h"
 
 namespace hvd {
@@ -58,6 +59,7 @@ void LinkServer::WaitToAccept() {
 
 void LinkServer::AcceptAll() {
   while (std::optional<LinkVisitor> visitor = AcceptLink(listener_.native_handle())) {
+    if (same_namespaces_ && !InOurNamespaces(visitor->pid)) continue;
     auto link = std::make_shared<Link>(io_);
     link->pid = visitor->pid;
     link->socket.assign(visitor->socket.Release());
@@ -120,7 +122,8 @@ Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
   }
   if (!SameKey(hello.job_key, job_key_)) {
     return InvalidArgument(
-        "the process does not have the key of this job; was HVD_JOB_KEY changed?");
+        "the process does not have the key of this job; was HVD_JOB_KEY changed, or without hvdrun "
+        "HVD_WORLD_SECRET?");
   }
   if (hello.slot >= slots_.size()) {
     return InvalidArgument("there is no slot " + std::to_string(hello.slot) +

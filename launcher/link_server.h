@@ -42,6 +42,8 @@ class LinkServer {
   LinkServer(asio::io_context& io, LinkObserver& observer, uint32_t slots, std::string job_key);
   ~LinkServer();
 
+  // From now on processes in other user or process namespaces than ours are sent away.
+  void RequireSameNamespaces() { same_namespaces_ = true; }
   Status Listen(const std::string& abstract_name);
   // The same with a listening socket that somebody else has made.
   void Serve(UniqueFd listener);
@@ -94,6 +96,7 @@ class LinkServer {
   asio::posix::stream_descriptor listener_;
   std::vector<Slot> slots_;
   size_t open_links_ = 0;
+  bool same_namespaces_ = false;
   std::map<uint32_t, Segment> segments_;
   uint32_t next_segment_ = 1;
 };

@@ -21,6 +21,7 @@
 #include "launcher/visit.h"
 #include "launcher/warden.h"
 #include "runtime/base/log.h"
+#include "runtime/net/world_secret.h"
 
 namespace hvd {
 namespace {
@@ -64,6 +65,10 @@ int Adopt(const std::vector<std::string>& args) {
                  options.status().message() + "\n");
     return kUsageError;
   }
+  // The rank that started this process has said what is wrong with one.
+  Result<std::string> secret = FindWorldSecret();
+  if (!secret.ok()) return kUsageError;
+  options->secret = std::move(*secret);
   pid_t pid = ::fork();
   if (pid < 0) {
     std::perror("hvdrun agent: no process could be made");

@@ -15,11 +15,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "runtime/base/env.h"
+#include "runtime/base/log.h"
+#include "runtime/net/namespaces.h"
+#include "runtime/net/world_secret.h"
 
 namespace hvd {
 namespace {
@@ -71,7 +75,7 @@ ForeignRank Named(ForeignRank rank) {
 }  // namespace
 
 std::string AdoptedJobId(const ForeignRank& rank) {
-  std::string text = rank.job + "\n" + rank.host;
+  std::string text = rank.job + "\n" + rank.host + "\n" + OurNamespaces();
   char id[33];
   std::snprintf(id, sizeof id, "%016llx%016llx", static_cast<unsigned long long>(Hash(text, 0)),
                 static_cast<unsigned long long>(Hash(text, 0x9e3779b97f4a7c15U)));
@@ -105,7 +109,7 @@ Status AdoptDoor::Introduce(int socket) const {
   LinkHello hello;
   hello.slot = rank_.local_rank;
   hello.pid = static_cast<uint32_t>(::getpid());
-  hello.job_key = job_id_;
+  hello.job_key = secret_.empty() ? job_id_ : secret_;
   hello.rank = rank_.rank;
   hello.size = rank_.size;
   Status said = SendLink(socket, hello);
@@ -119,11 +123,31 @@ Status AdoptDoor::Introduce(int socket) const {
   return said;
 }
 
+// Once in a process: ranks that meet by a server tell it all they know, unless they share a secret.
+void AdoptDoor::WarnOfOpenKey() const {
+  static std::once_flag once;
+  if (!secret_.empty() || rank_.rank != 0 || rank_.store.empty() || rank_.local_size == rank_.size)
+    return;
+  std::call_once(once, [this] {
+    LogWarning(
+        "the key by which the ranks of this job know each other between hosts can be read "
+        "in the key-value server at " +
+        rank_.store + " by anybody who reaches it, because " + rank_.launcher +
+        " gives its ranks no secret; set " + kSecretFile +
+        " to a file with one, the same on all hosts");
+  });
+}
+
 Result<UniqueFd> AdoptDoor::Open() {
+  Result<std::string> secret = FindWorldSecret();
+  if (!secret.ok()) return secret.status();
+  secret_ = std::move(*secret);
+  WarnOfOpenKey();
   for (int election = 0; election < kMaxElections; ++election) {
     Result<UniqueFd> socket = ConnectLinkIfAny(address_);
     if (!socket.ok()) return socket;
     if (socket->valid()) {
+      if (Status peer = CheckPeerNamespaces(socket->get()); !peer.ok()) return peer;
       if (Introduce(socket->get()).ok()) return socket;
       continue;  // an agent that is ending
     }

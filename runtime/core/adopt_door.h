@@ -12,7 +12,7 @@
 
 namespace hvd {
 
-// Of 32 hexadecimal digits: the same for all ranks of this job on this host, and for nobody else.
+// Of 32 hexadecimal digits: the same for all ranks of this job on this host, in this container, and for nobody else.
 std::string AdoptedJobId(const ForeignRank& rank);
 // The abstract address of the adopting agent.
 std::string AdoptAddress(const std::string& job_id, uint32_t user);
@@ -34,9 +34,11 @@ class AdoptDoor final : public AgentDoor {
   // Says who this rank is, and where all ranks are if it knows that and the agent does not.
   Status Introduce(int socket) const;
   Status StartAgent(UniqueFd listener) const;
+  void WarnOfOpenKey() const;
 
   const ForeignRank rank_;
   const std::string hvdrun_, job_id_, address_;
+  std::string secret_;  // of the job, once the door was opened; "": it has none
 };
 
 }  // namespace hvd

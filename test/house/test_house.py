@@ -43,7 +43,7 @@ ADDRESSES = {
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
     r"openssl/": ["runtime/net/mesh_handshake.cc", "discovery/ssh_key.cc", "launcher/packing.cc",
-                  "launcher/ssh/private_key.cc"],
+                  "launcher/note_seal.cc", "launcher/ssh/private_key.cc"],
     r"zlib\.h": ["launcher/packing.cc"],
     r"libssh2": ["launcher/ssh/ssh_session.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/"],

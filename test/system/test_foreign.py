@@ -1,12 +1,15 @@
 """Ranks started by somebody else: mpirun, a launcher of one's own, an HTTP rendezvous. No hvdrun in sight, except the
 agent that the first rank of a host starts."""
 
+import hmac
 import http.server
 import os
 import pathlib
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -447,3 +450,134 @@ def test_V3_a_hostile_key_value_server_ends_the_world_with_a_sentence(start, ren
     assert codes[1] == 3 and codes[0] == (-9 if record == "leader" else 3), (codes, lines)
     assert not any("agent of this host" in line for job in lines for line in job), lines
     ranks.nothing_left()
+
+
+# ---- secrets of a job
+
+
+@pytest.fixture
+def secret_file(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("a secret of the user's own, 0123456789\n")
+    path.chmod(0o600)
+    return path
+
+
+def spread_over_hosts(command):
+    """A command for mpirun on one machine whose ranks believe that each is on a host of its own."""
+    return ["sh", "-c", "export PMIX_NAMESPACE=$PMIX_NAMESPACE.$OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK=0 "
+                        "OMPI_COMM_WORLD_LOCAL_SIZE=1; exec " + subprocess.list2cmdline(command)]
+
+
+def answer_to_a_hello(values):
+    """What rank 0 says to one who has read the server, and says that it is rank 1: 64 bytes if it believes that."""
+    (world,) = [value.split() for path, value in values.items() if "/world." in path]
+    (record,) = [value.decode() for path, value in values.items() if path.endswith(".mesh.0")]
+    host, port = re.search(r" 127\.0\.0\.1:\d+", record)[0].strip().split(":")
+    hello = b"HvMh" + struct.pack("<IQII", 1, int(world[1]), 1, 0) + bytes(32)
+    hello += hmac.digest(world[2], b"hvd mesh hello\0" + hello, "sha256")
+    with socket.create_connection((host, int(port)), DEADLINE) as to:
+        to.settimeout(DEADLINE)
+        to.sendall(hello)
+        to.shutdown(socket.SHUT_WR)
+        heard = b""
+        try:
+            while more := to.recv(4096):
+                heard += more
+        except ConnectionResetError:
+            pass
+    return len(heard)
+
+
+@pytest.mark.parametrize("secret", ["none", "file", "variable", pytest.param("mpirun", marks=needs_mpirun)])
+def test_V4_one_who_reads_the_server_gets_into_a_world_without_a_secret_only(start, rendezvous, secret, secret_file):
+    env = dict(rendezvous)
+    if secret == "file":
+        env["HVD_WORLD_SECRET_FILE"] = secret_file
+    if secret == "variable":
+        env["HVD_WORLD_SECRET"] = "0123456789abcdef"
+    steps = worker("init", "sum", "sums")
+    if secret == "mpirun":
+        program = mpirun(2, *spread_over_hosts(steps))
+        jobs = [start(*program[1:], program=program[:1], env={k: str(v) for k, v in env.items()})]
+        said = [jobs[0].process.stdout.readline() for _ in range(2)]
+    else:
+        jobs = Ranks(start, 2, hosts=2, env=env, command=steps).jobs
+        said = [job.process.stdout.readline() for job in jobs]
+    assert said == [b"sum 3\n"] * 2
+    assert answer_to_a_hello(rendezvous.server.values) == (64 if secret == "none" else 0)
+    for path, value in rendezvous.server.values.items():
+        assert b"0123456789" not in value
+        assert (b" seal=" in value) == (secret != "none" and not path.endswith("/leader")), path
+    for job in jobs:
+        job.process.terminate()
+    for job in jobs:
+        job.finish()
+        job.nothing_left()
+    warned = sum(job.err.count("set HVD_WORLD_SECRET_FILE") for job in jobs)
+    assert warned == (1 if secret == "none" else 0), [job.err for job in jobs]
+
+
+@pytest.mark.parametrize("other", ["another secret, 0123456789", None])
+def test_V4_a_secret_that_is_not_the_same_everywhere_is_a_sentence(start, rendezvous, other):
+    """One sentence on the host that reads the first record of the other, which hears of it or waits for its launcher."""
+    command = ["sh", "-c", '[ $HOROVOD_RANK = 0 ] || export HVD_WORLD_SECRET="$OTHER"; exec ' +
+               subprocess.list2cmdline(worker("init"))]
+    env = dict(rendezvous, HVD_WORLD_SECRET="one secret, 0123456789", OTHER=other or "")
+    ranks = Ranks(start, 2, hosts=2, env=env, command=command)
+    lines, codes = ranks.finish()
+    assert codes == [3, 3], lines
+    assert re.search(r"has a record hvdrun/rank\S+ that is not sealed with the secret of this host", lines[0][0]), lines
+    assert "sealed with" in lines[1][0], lines
+    ranks.nothing_left()
+
+
+@pytest.mark.parametrize("mode, content, says", [
+    (0o644, "0123456789abcdef", "may be used by other users"),
+    (0o600, "short", "has a secret of 5 bytes; 16 to 1024 are possible"),
+    (0o600, "x" * 5000, "16 to 1024 are possible"),
+    (None, "", "cannot be read: No such file"),
+])
+def test_V4_a_secret_that_is_none_is_a_sentence(start, job_name, tmp_path, mode, content, says):
+    path = tmp_path / "secret"
+    if mode is not None:
+        path.write_text(content)
+        path.chmod(mode)
+    ranks = Ranks(start, 2, "init", job=job_name, env={"HVD_WORLD_SECRET_FILE": path})
+    lines, codes = ranks.finish()
+    assert codes == [3, 3]
+    for (line,) in lines:
+        assert f"HVD_WORLD_SECRET_FILE={path} " in line and says in line
+    ranks.nothing_left()
+
+
+# ---- containers that share a network
+
+
+def test_V10_a_rank_and_an_agent_of_two_containers_never_meet(start, job_name):
+    """The same user, job and place, in another process namespace: it finds no agent of ours, and is no rank of ours."""
+    ranks = Ranks(start, 2, "init", "sum", "sums", job=job_name)
+    for job in ranks.jobs:
+        assert job.process.stdout.readline() == b"sum 3\n"
+    (ours,) = adopt_addresses()
+    container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    env = {"HOROVOD_SIZE": 2, "HOROVOD_LOCAL_SIZE": 2}
+    stranger = Ranks(start, 1, job=job_name, command=[*container, *worker("init")], env=env)
+    # If it met our agent it would be told that there is a rank 0 already. It waits for a rank 1 of its own container.
+    wait_until("an agent of its own", lambda: len(adopt_addresses()) == 2)
+    # One that knows our agent's address is sent away before it has said a word: it hears nothing but the end.
+    knock = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.settimeout(60);"
+             "s.connect(sys.argv[1].replace('@', '\\0')); print(s.recv(100))")
+    command = [*container, sys.executable, "-c", knock, ours]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE).stdout == "b''\n"
+    assert stranger.jobs[0].process.poll() is None
+    for job in stranger.jobs + ranks.jobs:
+        job.process.kill()
+    for job in stranger.jobs + ranks.jobs:
+        job.finish()
+        job.nothing_left()
+
+
+def adopt_addresses():
+    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
+    return {line.split()[-1] for line in lines if "@hvd-adopt-" in line and line.split()[3] == "00010000"}

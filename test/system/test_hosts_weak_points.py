@@ -67,27 +67,29 @@ def speak(to, pieces, heard):
     for piece in pieces:
         what, _, much = piece.partition(":")
         if what == "hear":
-            while sum(heard) < int(much) and (more := len(to.recv(65536))):
-                heard.append(more)
+            while len(heard) < int(much) and (more := to.recv(65536)):
+                heard += more
+        elif what == "echo":
+            to.sendall(heard[-int(much):])
         elif what == "flood":
             for _ in range(int(much)):
                 to.sendall(b"x" * (1 << 20))
         else:
             to.sendall(bytes.fromhex(what))
     to.shutdown(socket.SHUT_WR)
-    while more := len(to.recv(65536)):
-        heard.append(more)
+    while more := to.recv(65536):
+        heard += more
 for pieces in sys.argv[3:]:
     to = socket.create_connection((sys.argv[1], int(sys.argv[2])), 30)
     to.settimeout(30)
-    end, heard = "closed", []
+    end, heard = "closed", bytearray()
     try:
         speak(to, pieces.split(), heard)
     except TimeoutError:
         end = "left open"
     except OSError:
         pass  # a reset, or the other side was gone first
-    print(end, sum(heard))
+    print(end, len(heard))
 """
 
 
@@ -239,6 +241,22 @@ def test_S6_a_recorded_handshake_opens_nothing(recorded, rig):
     heard = talk(rig, (address, port), f"{hello.hex()} hear:{CHALLENGE} {proof.hex()} {'00' * 32}", (hello + proof).hex(), other.hex())
     assert heard[0] == CHALLENGE and heard[1] <= CHALLENGE
     assert heard[2] == 0, "not even a nonce for another hello"
+
+
+def test_S7_nobody_in_the_middle_gets_into_a_connection(recorded, rig):
+    """What one who hears every packet can say: a hello with any field changed, or to another port than the one it was made
+    for (that of its maker among them); after a true one the other side's own proof, the hello's, an old one, or none."""
+    _, address, port, hello, proof = recorded
+    changed = [hello[:at] + bytes([hello[at] ^ 1]) + hello[at + 1:] for at in (0, 4, 8, 16, 20, 24, 55, 56, HELLO - 1)]
+    assert talk(rig, (address, port), *[f"{other.hex()} {proof.hex()}" for other in changed]) == [0] * len(changed)
+    elsewhere = [place for host in rig.hosts for place in on_host(host) if place[1] != port]
+    assert any(place[0] != address for place in elsewhere), "the maker of the hello listens, too"
+    for place in elsewhere:
+        assert talk(rig, place, f"{hello.hex()} {proof.hex()}") == [0], place
+    frame = b"HvMf" + struct.pack("<IQQQ", 3, 4, 0, 0) + b"lies"  # a bye with a reason would end the world
+    after = ["echo:32", hello[-32:].hex(), proof.hex(), frame.hex()]
+    heard = talk(rig, (address, port), *[f"{hello.hex()} hear:{CHALLENGE} {piece} {frame.hex()}" for piece in after])
+    assert heard == [CHALLENGE] * len(after), "a nonce and a proof, and then the end"
 
 
 def resident_mib(pid):
