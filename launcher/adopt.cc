@@ -68,7 +68,7 @@ class Adopter final : public HostEpochsObserver {
   Status OnHello(const LinkHello& hello) override;
   void OnLayout(uint32_t slot, std::vector<RankRun> runs) override;
   void OnJoined(uint32_t slot) override;
-  void OnLeft(uint32_t, uint64_t, bool) override { EndWorldIfUnused(); }
+  void OnLeft(uint32_t, const LeftRank&) override { EndWorldIfUnused(); }
   void OnLost(uint32_t slot, const LostRank& lost) override;
   void OnLinkClosed(uint32_t slot) override;
   void OnPut(const LinkPut& put) override;

@@ -68,7 +68,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   // HostEpochsObserver.
   Status OnHello(const LinkHello&) override { return Status::Ok(); }
   void OnJoined(uint32_t slot) override { Tell(RankJoined{RankOf(slot)}); }
-  void OnLeft(uint32_t slot, uint64_t epoch, bool known_broken) override;
+  void OnLeft(uint32_t slot, const LeftRank& left) override;
   void OnLost(uint32_t slot, const LostRank& lost) override;
   void OnLinkClosed(uint32_t) override {}
   void OnLayout(uint32_t, std::vector<RankRun>) override {}  // the driver knows
@@ -557,13 +557,13 @@ void Agent::On(const SayAgain&) {
 
 // ---- links and epochs
 
-void Agent::OnLeft(uint32_t slot, uint64_t epoch, bool known_broken) {
-  Tell(RankLeft{RankOf(slot), epoch, Nanoseconds(SteadyNow()), known_broken});
+void Agent::OnLeft(uint32_t slot, const LeftRank& left) {
+  Tell(RankLeft{RankOf(slot), left.epoch, Nanoseconds(left.since), left.had_failed});
 }
 
 void Agent::OnLost(uint32_t slot, const LostRank& lost) {
   Tell(RankLost{RankOf(slot), lost.pid, lost.epoch, Nanoseconds(lost.noticed), lost.reason,
-                lost.doing, lost.known_broken});
+                lost.doing, lost.had_failed});
 }
 
 void Agent::OnPut(const LinkPut& put) {

@@ -31,4 +31,8 @@ std::string EpochPage::LastCollectiveText(uint32_t local_rank) const {
   return (waiting ? " while it waited for '" : "; its last collective was '") + name + "'";
 }
 
+bool EpochPage::HadFailed(uint32_t local_rank) const {
+  return page_.rank(local_rank).last.failed.load(std::memory_order_acquire) != 0;
+}
+
 }  // namespace hvd

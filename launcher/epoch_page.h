@@ -26,6 +26,8 @@ class EpochPage {
   const JobPage& page() const { return page_; }
   // "; its last collective was 'x'", or nothing when it had none.
   std::string LastCollectiveText(uint32_t local_rank) const;
+  // A collective of the rank had failed because of other ranks.
+  bool HadFailed(uint32_t local_rank) const;
 
  private:
   EpochPage() = default;

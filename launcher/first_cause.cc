@@ -21,11 +21,11 @@ struct Candidate {
 // The first of each host, without those that came after an end elsewhere was known if there are others.
 std::vector<Candidate> FirstOfEachHost(const std::vector<Departure>& departures,
                                        const std::vector<HostClock>& clocks) {
-  const bool some_knew_nothing =
-      std::ranges::any_of(departures, [](const Departure& d) { return !d.known_of_another; });
+  const bool some_are_none =
+      std::ranges::any_of(departures, [](const Departure& d) { return !d.is_consequence; });
   std::map<uint32_t, const Departure*> first;
   for (const Departure& departure : departures) {
-    if (some_knew_nothing && departure.known_of_another) continue;
+    if (some_are_none && departure.is_consequence) continue;
     const Departure*& earliest = first[departure.host];
     if (earliest == nullptr || departure.stamp_ns < earliest->stamp_ns) earliest = &departure;
   }

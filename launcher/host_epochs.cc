@@ -32,11 +32,16 @@ void HostEpochs::OnJoin(uint32_t slot) {
   observer_.OnJoined(slot);
 }
 
-void HostEpochs::OnGoodbye(uint32_t slot, uint64_t epoch) {
+// Its peers may have failed of it, and said goodbye themselves, while it was still closing its connections.
+void HostEpochs::OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) {
   Slot& s = slots_[slot];
-  if (s.in_epoch != epoch) return;
+  if (s.in_epoch != goodbye.epoch) return;
   s.in_epoch = 0;
-  observer_.OnLeft(slot, epoch, KnownBroken(epoch));
+  const TimePoint now = SteadyNow();
+  const auto said = TimePoint(Duration(static_cast<int64_t>(goodbye.since_ns)));
+  const bool possible = said >= begun_ && said <= now;
+  const bool had_failed = HasPageOf(goodbye.epoch) && page_->HadFailed(slot);
+  observer_.OnLeft(slot, {goodbye.epoch, possible ? said : now, had_failed});
   DropPageIfUnused();
 }
 
@@ -77,6 +82,7 @@ Status HostEpochs::Begin(uint64_t epoch) {
     return Aborted(reason);
   }
   page_ = std::move(*page);
+  begun_ = SteadyNow();
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
     slots_[slot].in_epoch = epoch;
     slots_[slot].waiting = false;
@@ -113,9 +119,11 @@ void HostEpochs::Break(uint64_t epoch, const std::string& reason) {
 
 void HostEpochs::Lose(uint32_t slot, int pid, const char* how) {
   LostRank lost{pid, std::exchange(slots_[slot].in_epoch, 0), SteadyNow(), "", ""};
-  lost.known_broken = KnownBroken(lost.epoch);
-  bool has_page = page_ && page_->epoch() == lost.epoch;
-  if (has_page) lost.doing = page_->LastCollectiveText(slot);
+  const bool has_page = HasPageOf(lost.epoch);
+  if (has_page) {
+    lost.doing = page_->LastCollectiveText(slot);
+    lost.had_failed = page_->HadFailed(slot);
+  }
   lost.reason = "rank " + std::to_string(world_.slots[slot].rank) + " (pid " +
                 std::to_string(lost.pid) + " on host " + world_.host + ") " + how +
                 " in the middle of the job, without hvd.shutdown()" + lost.doing + why_elsewhere_;
@@ -136,9 +144,7 @@ void HostEpochs::TellBroken(uint64_t epoch, const std::string& reason) {
   }
 }
 
-bool HostEpochs::KnownBroken(uint64_t epoch) const {
-  return page_ && page_->epoch() == epoch && page_->page().broken();
-}
+bool HostEpochs::HasPageOf(uint64_t epoch) const { return page_ && page_->epoch() == epoch; }
 
 void HostEpochs::DropPageIfUnused() {
   if (in_use()) return;

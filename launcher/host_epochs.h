@@ -32,13 +32,20 @@ struct HostWorld {
   ListenHints listen;
 };
 
+// A rank that said goodbye.
+struct LeftRank {
+  uint64_t epoch = 0;
+  TimePoint since{};        // when it began to leave
+  bool had_failed = false;  // before that a collective of it failed because of other ranks
+};
+
 // A rank that is gone without a goodbye; `epoch` 0: while it waited for one.
 struct LostRank {
   int pid = 0;
   uint64_t epoch = 0;
   TimePoint noticed{};
   std::string reason, doing;
-  bool known_broken = false;  // the epoch was broken here before
+  bool had_failed = false;  // as in LeftRank
 };
 
 class HostEpochsObserver {
@@ -48,8 +55,7 @@ class HostEpochsObserver {
   // As in LinkObserver.
   virtual void OnLayout(uint32_t slot, std::vector<RankRun> runs) = 0;
   virtual void OnJoined(uint32_t slot) = 0;
-  // `known_broken`: the epoch was broken here before.
-  virtual void OnLeft(uint32_t slot, uint64_t epoch, bool known_broken) = 0;
+  virtual void OnLeft(uint32_t slot, const LeftRank& left) = 0;
   virtual void OnLost(uint32_t slot, const LostRank& lost) = 0;
   virtual void OnLinkClosed(uint32_t slot) = 0;
   // A rank of this host put a key; a rank of this host is the first here to want one.
@@ -91,7 +97,7 @@ class HostEpochs final : private LinkObserver {
     observer_.OnLayout(slot, std::move(runs));
   }
   void OnJoin(uint32_t slot) override;
-  void OnGoodbye(uint32_t slot, uint64_t epoch) override;
+  void OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) override;
   void OnLinkEnd(uint32_t slot) override;
   void OnPut(uint32_t slot, LinkPut put) override;
   void OnGet(uint32_t slot, LinkGet get) override;
@@ -99,7 +105,7 @@ class HostEpochs final : private LinkObserver {
   void SendEpoch(uint32_t slot, uint64_t epoch);
   void Lose(uint32_t slot, int pid, const char* how);
   void TellBroken(uint64_t epoch, const std::string& reason);
-  bool KnownBroken(uint64_t epoch) const;
+  bool HasPageOf(uint64_t epoch) const;
   void DropPageIfUnused();
 
   asio::io_context& io_;
@@ -109,6 +115,7 @@ class HostEpochs final : private LinkObserver {
   LinkServer links_;
   std::vector<Slot> slots_;
   std::unique_ptr<EpochPage> page_;
+  TimePoint begun_{};  // the page's epoch
   KeyValues directory_;
 };
 

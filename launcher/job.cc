@@ -103,7 +103,7 @@ class Stepper {
   void EndWhenAllClosed();
   bool FailedOfIt(uint32_t host) const;
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
-  void Departs(uint32_t rank, int64_t stamp_ns, bool known_broken);
+  void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
   void AskToEnd(int signal);
 
   JobState& state_;
@@ -323,7 +323,7 @@ void Stepper::On(const RankJoined& event) {
   Waits(rank, true);
   rank.in_epoch = 0;
   rank.departed_ns = 0;
-  rank.known_of_another = false;
+  rank.is_consequence = false;
   if (state_.counts.ended + state_.counts.lost == 0) return BeginWhenAllWait();
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
     if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost) return BreakWaiting(r);
@@ -387,7 +387,7 @@ void Stepper::On(const RankLeft& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   rank.in_epoch = 0;
-  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.known_broken);
+  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
 }
 
 // Had the job asked it to end by then? What happened on a host that is far away, or was away, may be heard of later.
@@ -398,9 +398,9 @@ bool Stepper::WasAsked(uint32_t rank, int64_t stamp_ns) const {
   return !moment || moment->at + moment->uncertainty + kClocksMayStep >= *state_.asked_at;
 }
 
-void Stepper::Departs(uint32_t rank, int64_t stamp_ns, bool known_broken) {
+void Stepper::Departs(uint32_t rank, int64_t stamp_ns, bool had_failed) {
   state_.ranks[rank].departed_ns = stamp_ns;
-  state_.ranks[rank].known_of_another = known_broken || WasAsked(rank, stamp_ns);
+  state_.ranks[rank].is_consequence = had_failed || WasAsked(rank, stamp_ns);
 }
 
 void Stepper::On(const RankLost& event) {
@@ -412,7 +412,7 @@ void Stepper::On(const RankLost& event) {
   state_.counts.lost += !rank.lost;
   rank.lost = true;
   rank.lost_when_asked = WasAsked(event.rank, event.noticed_ns);
-  Departs(event.rank, event.noticed_ns, event.known_broken);
+  Departs(event.rank, event.noticed_ns, event.had_failed);
   rank.lost_reason = event.reason;
   rank.doing = event.doing;
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
@@ -670,7 +670,7 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
     const RankRecord& rank = state.ranks[r];
     const bool failed = !rank.ended_by_us && (rank.lost || (rank.end && !rank.end->ok()));
     if (!failed) continue;
-    departures.push_back({r, state.plan.ranks[r].host, rank.departed_ns, rank.known_of_another,
+    departures.push_back({r, state.plan.ranks[r].host, rank.departed_ns, rank.is_consequence,
                           rank.end && rank.end->by_signal});
   }
   return FirstCause(departures, state.clocks);

@@ -54,10 +54,10 @@ struct RankRecord {
   uint64_t in_epoch = 0;  // 0: in none
   std::optional<ProcessEnd> end;
   int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
-  bool known_of_another = false;  // by then its host or the driver knew of an end elsewhere
-  bool lost = false;              // gone without a goodbye
-  bool lost_when_asked = false;   // that was after the job asked it to end
-  bool ended_by_us = false;       // after the job asked it to end
+  bool is_consequence = false;   // as in first_cause.h
+  bool lost = false;             // gone without a goodbye
+  bool lost_when_asked = false;  // that was after the job asked it to end
+  bool ended_by_us = false;      // after the job asked it to end
   std::string last_stderr;
   std::string lost_reason;  // what the agent saw
   std::string doing;        // the same agent on its collectives: "; its last one was 'x'"

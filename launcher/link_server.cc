@@ -100,7 +100,7 @@ void LinkServer::Handle(const LinkPtr& link, LinkMessage message) {
   if (!link->slot) return End(link);  // nothing may come before the hello
   if (std::holds_alternative<LinkJoin>(message)) return observer_.OnJoin(*link->slot);
   if (const auto* m = std::get_if<LinkGoodbye>(&message))
-    return observer_.OnGoodbye(*link->slot, m->epoch);
+    return observer_.OnGoodbye(*link->slot, *m);
   if (const auto* m = std::get_if<LinkAllocate>(&message)) return Allocate(link, m->bytes);
   if (const auto* m = std::get_if<LinkFetch>(&message)) return Fetch(link, m->segment);
   if (const auto* m = std::get_if<LinkFree>(&message)) return Free(link, m->segment);

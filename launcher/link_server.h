@@ -29,7 +29,7 @@ class LinkObserver {
   // A part of where all ranks of the world are, in the order of ranks; the first comes right after the hello.
   virtual void OnLayout(uint32_t slot, std::vector<RankRun> runs) = 0;
   virtual void OnJoin(uint32_t slot) = 0;
-  virtual void OnGoodbye(uint32_t slot, uint64_t epoch) = 0;
+  virtual void OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) = 0;
   // The link of the slot ended; a new one may follow.
   virtual void OnLinkEnd(uint32_t slot) = 0;
   virtual void OnPut(uint32_t slot, LinkPut put) = 0;

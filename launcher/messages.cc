@@ -102,9 +102,9 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<RankJoined, M>) {
     f(m.rank);
   } else if constexpr (kIs<RankLeft, M>) {
-    f(m.rank), f(m.epoch), f(m.noticed_ns), f(m.known_broken);
+    f(m.rank), f(m.epoch), f(m.noticed_ns), f(m.had_failed);
   } else if constexpr (kIs<RankLost, M>) {
-    f(m.rank), f(m.pid), f(m.epoch), f(m.noticed_ns), f(m.reason), f(m.doing), f(m.known_broken);
+    f(m.rank), f(m.pid), f(m.epoch), f(m.noticed_ns), f(m.reason), f(m.doing), f(m.had_failed);
   } else if constexpr (kIs<WorkerExited, M>) {
     f(m.rank), f(m.pid), f(m.end.by_signal), f(m.end.value), f(m.noticed_ns), f(m.last_stderr);
     f(m.out_of_memory);

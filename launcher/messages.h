@@ -210,8 +210,8 @@ struct RankJoined {
 struct RankLeft {
   uint32_t rank = 0;
   uint64_t epoch = 0;
-  int64_t noticed_ns = 0;     // by the host's steady clock, as all such stamps (host_clock.h)
-  bool known_broken = false;  // the host knew by then that the epoch cannot go on
+  int64_t noticed_ns = 0;   // by the host's steady clock, as all such stamps (host_clock.h)
+  bool had_failed = false;  // a collective of it, because of other ranks: this is a consequence
 };
 // The rank is gone without a goodbye; `epoch` 0: while it waited for one.
 struct RankLost {
@@ -220,8 +220,8 @@ struct RankLost {
   uint64_t epoch = 0;
   int64_t noticed_ns = 0;
   std::string reason;
-  std::string doing;          // "; its last collective was 'x'", or nothing
-  bool known_broken = false;  // as in RankLeft
+  std::string doing;        // "; its last collective was 'x'", or nothing
+  bool had_failed = false;  // as in RankLeft
 };
 struct WorkerExited {
   uint32_t rank = 0;

@@ -145,7 +145,7 @@ Result<Membership> Entrance::JoinOverMpi(const InitOptions& options) {
     Result<World> world = bootstrap_->Join(left);
     status = AgreeToGoOn(**mpi, world.status(), deadline);
     if (status.ok()) return Membership{std::move(*world), std::move(*mpi)};
-    if (world.ok()) bootstrap_->Leave(world->epoch);
+    if (world.ok()) bootstrap_->Leave(world->epoch, SteadyNow());
   }
   // A sentence about the arguments is no failure: MPI is as it was.
   if (status.code() != Code::kInvalidArgument && status.code() != Code::kUnsupported)

@@ -27,7 +27,7 @@ Result<std::unique_ptr<Session>> Session::Open(Membership member, Bootstrap& boo
   Result<std::unique_ptr<Cross>> cross =
       HostsSession::Connect(member.world, bootstrap, member.mpi.get());
   if (!cross.ok()) {
-    bootstrap.Leave(member.world.epoch);
+    bootstrap.Leave(member.world.epoch, SteadyNow());
     return cross.status();
   }
   return std::unique_ptr<Session>(
@@ -55,6 +55,7 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
 }
 
 Session::~Session() {
+  const TimePoint since = SteadyNow();
   FailPending();
   RankBlock& block = world_.page.rank(world_.local_rank);
   // Who goes because the agent is gone has not left of its own will: neighbours that are slower to notice must not
@@ -67,7 +68,7 @@ Session::~Session() {
   Ring(block.runtime_bell);
   if (runtime_thread_.joinable()) runtime_thread_.join();
   if (hosts_ != nullptr) hosts_->Disconnect();
-  bootstrap_.Leave(world_.epoch);
+  bootstrap_.Leave(world_.epoch, since);
 }
 
 Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& sets) {

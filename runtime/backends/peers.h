@@ -51,6 +51,8 @@ class Peers {
   // (steady clock; 0: it does not).
   virtual void NoteSubmitted(uint32_t collective, std::string_view name) = 0;
   virtual void NoteSleeping(int64_t since_ns) = 0;
+  // A collective failed because of other ranks; the program has not heard of it yet.
+  virtual void NoteFailed() = 0;
 
   // Sleeping: announce it, look once more for what is awaited, then Sleep with the token (at most `timeout_ns`, at most
   // 100 ms) or change one's mind; EndSleep in both cases. Anything a peer does after AnnounceSleep ends the sleep. Sleep

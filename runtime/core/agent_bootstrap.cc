@@ -70,7 +70,7 @@ Result<World> AgentBootstrap::Join(Duration timeout) {
   Status complete = AttachPage(std::move(begun->page), epoch.page_bytes, &world);
   if (complete.ok()) complete = SetPlaces(begun->layout, &world);
   if (complete.ok()) return world;
-  Leave(epoch.epoch);
+  Leave(epoch.epoch, SteadyNow());
   return complete;
 }
 

@@ -37,7 +37,7 @@ class AgentBootstrap final : public Bootstrap, private SegmentSource, private Di
       : AgentBootstrap(std::make_unique<HvdrunDoor>(std::move(address))) {}
 
   Result<World> Join(Duration timeout) override;
-  void Leave(uint64_t epoch) override { link_.Leave(epoch); }
+  void Leave(uint64_t epoch, TimePoint since) override { link_.Leave(epoch, since); }
   SegmentSource& segments() override { return *this; }
   Directory& directory() override { return *this; }
   Status Attend() override { return link_.Attend(); }

@@ -162,11 +162,12 @@ Result<BegunEpoch> AgentLink::AwaitEpoch(Lock& lock, TimePoint start, Duration t
   }
 }
 
-void AgentLink::Leave(uint64_t epoch) {
+void AgentLink::Leave(uint64_t epoch, TimePoint since) {
   Lock lock(mutex_);
   if (epoch_ == epoch) epoch_ = 0;
   arrived_.notify_all();
-  if (socket_.valid()) (void)Say(LinkGoodbye{epoch});  // if the agent is gone, so is the epoch
+  if (!socket_.valid()) return;  // if the agent is gone, so is the epoch
+  (void)Say(LinkGoodbye{epoch, static_cast<uint64_t>(since.time_since_epoch().count())});
 }
 
 Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {

@@ -44,7 +44,7 @@ class AgentLink {
 
   // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no limit.
   Result<BegunEpoch> Join(Duration timeout);
-  void Leave(uint64_t epoch);
+  void Leave(uint64_t epoch, TimePoint since);
   // Sends the question and waits for the segment it is answered by.
   Result<ReceivedLink> AskForSegment(const LinkMessage& question);
   // Connected or not, without waiting for an answer.

@@ -46,8 +46,9 @@ class Bootstrap {
   // Blocks until the world is complete. A `timeout` <= 0 means no limit of its own; it still ends when the launcher knows
   // that a rank cannot come any more.
   virtual Result<World> Join(Duration timeout) = 0;
-  // "I am out of this epoch": to be called after the last access to its page.
-  virtual void Leave(uint64_t epoch) = 0;
+  // "I am out of this epoch": to be called after the last access to its page. `since`: when it began to leave; from then
+  // on other ranks may have failed because of it.
+  virtual void Leave(uint64_t epoch, TimePoint since) = 0;
 
   virtual SegmentSource& segments() = 0;
   // What the ranks of the current epoch tell each other. Empty outside an epoch.

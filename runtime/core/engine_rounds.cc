@@ -202,6 +202,7 @@ void Engine::Complete(Operation* op, Status status, bool peers_may_work) {
     op->answer = static_cast<int32_t>(op->parts[0].result.rows);
     ForgetJoins();
   }
+  if (status.code() == Code::kAborted && closed_.ok()) peers_.NoteFailed();
   op->status = std::move(status);
   op->message = {};
   op->done = true;
@@ -212,7 +213,10 @@ void Engine::Complete(Operation* op, Status status, bool peers_may_work) {
 
 // A peer that has heard what we announced may be at work on our memory, now or later.
 void Engine::FailAll(const Status& status) {
-  if (closed_.ok()) closed_ = status;
+  if (closed_.ok()) {
+    closed_ = status;
+    peers_.NoteFailed();
+  }
   unsent_.clear();
   running_.clear();
   operations_.ForEachPending([&](Operation& op) { Complete(&op, status, op.sent && count_ > 1); });

@@ -194,7 +194,9 @@ void Engine::Close(std::string reason) {
     MakeProgress();
     if (!running_.empty()) ::sched_yield();
   }
-  FailAll(Aborted(std::move(reason)));
+  // What still waits fails of our own wish, not of other ranks.
+  if (closed_.ok()) closed_ = Aborted(std::move(reason));
+  FailAll(closed_);
 }
 
 }  // namespace hvd

@@ -14,7 +14,7 @@ class RefusedBootstrap final : public Bootstrap, private Directory {
   explicit RefusedBootstrap(Status why) : why_(std::move(why)) {}
 
   Result<World> Join(Duration) override { return why_; }
-  void Leave(uint64_t) override {}
+  void Leave(uint64_t, TimePoint) override {}
   SegmentSource& segments() override { return segments_; }
   Directory& directory() override { return *this; }
   Status Attend() override { return Status::Ok(); }

@@ -16,7 +16,7 @@ Result<World> SoloBootstrap::Join(Duration) {
   return world;
 }
 
-void SoloBootstrap::Leave(uint64_t) {
+void SoloBootstrap::Leave(uint64_t, TimePoint) {
   std::lock_guard lock(mutex_);
   values_.clear();
 }

@@ -14,7 +14,7 @@ namespace hvd {
 class SoloBootstrap final : public Bootstrap, private Directory {
  public:
   Result<World> Join(Duration timeout) override;
-  void Leave(uint64_t) override;
+  void Leave(uint64_t, TimePoint) override;
   SegmentSource& segments() override { return segments_; }
   Directory& directory() override { return *this; }
   Status Attend() override { return Status::Ok(); }

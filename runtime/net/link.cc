@@ -26,7 +26,7 @@ void Write(ByteWriter& w, const LinkHello& m) {
   w.Put(m.version).Put(m.slot).Put(m.pid).PutString(Cut(m.job_key)).Put(m.rank).Put(m.size);
 }
 void Write(ByteWriter&, const LinkJoin&) {}
-void Write(ByteWriter& w, const LinkGoodbye& m) { w.Put(m.epoch); }
+void Write(ByteWriter& w, const LinkGoodbye& m) { w.Put(m.epoch).Put(m.since_ns); }
 void Write(ByteWriter& w, const LinkAllocate& m) { w.Put(m.bytes); }
 void Write(ByteWriter& w, const LinkFetch& m) { w.Put(m.segment); }
 void Write(ByteWriter& w, const LinkFree& m) { w.Put(m.segment); }
@@ -73,7 +73,10 @@ void Read(ByteReader& r, LinkHello& m) {
   m.size = r.Get<uint32_t>();
 }
 void Read(ByteReader&, LinkJoin&) {}
-void Read(ByteReader& r, LinkGoodbye& m) { m.epoch = r.Get<uint64_t>(); }
+void Read(ByteReader& r, LinkGoodbye& m) {
+  m.epoch = r.Get<uint64_t>();
+  m.since_ns = r.Get<uint64_t>();
+}
 void Read(ByteReader& r, LinkAllocate& m) { m.bytes = r.Get<uint64_t>(); }
 void Read(ByteReader& r, LinkFetch& m) { m.segment = r.Get<uint32_t>(); }
 void Read(ByteReader& r, LinkFree& m) { m.segment = r.Get<uint32_t>(); }

@@ -19,7 +19,7 @@
 
 namespace hvd {
 
-inline constexpr uint32_t kLinkVersion = 3;
+inline constexpr uint32_t kLinkVersion = 4;
 inline constexpr size_t kMaxLinkMessage = 4096;
 inline constexpr size_t kMaxRunsPerMessage = 240;
 
@@ -38,6 +38,8 @@ struct LinkJoin {};
 // "I am out of this epoch and will not touch its page again".
 struct LinkGoodbye {
   uint64_t epoch = 0;
+  // By the steady clock: since when others may have failed because of it. 0: just now.
+  uint64_t since_ns = 0;
 };
 // Asks for a data segment of its own. Answered by LinkSegment with a descriptor, in order. The worker reserves the pages.
 struct LinkAllocate {

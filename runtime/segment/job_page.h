@@ -48,7 +48,8 @@ enum class RankState : uint32_t { kAbsent = 0, kIn = 1, kLeft = 2 };
 struct LastCollective {
   std::atomic<uint64_t>
       sequence;  // grows by 2 with each submission; odd while the name is being changed
-  std::atomic<uint64_t> reserved;
+  // Not 0: a collective failed because of other ranks, so what the rank does from now on is a consequence.
+  std::atomic<uint64_t> failed;
   std::atomic<uint64_t>
       started_ns;  // steady clock: since when the rank sleeps for a peer, 0 if it does not
   std::atomic<uint32_t> collective;  // hvd_collective

@@ -22,7 +22,6 @@ ENDS_HVDRUN = [KILL, QUIT, SEGV, ABRT]
 NOT_YET = {
     "all_three_die_and_leave_a_family": "V7: grandchildren outlive driver, warden and agent that die together",
     "the_driver_of_a_stopped_agent_dies": "V7: workers of a stopped agent live until SIGCONT",
-    "a_worker_leaves_with_an_exception": "its goodbye is heard after those of ranks that failed because of it",
     "data_ports_are_dropped": "V15b: it ends late, and an innocent rank is named",
 }
 

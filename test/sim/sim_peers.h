@@ -126,6 +126,7 @@ class SimPeers final : public Peers {
   void Nudge() override {}
   void WakeSelf() override {}
   void NoteSubmitted(uint32_t, std::string_view) override {}
+  void NoteFailed() override {}
   void NoteSleeping(int64_t) override {}
   uint32_t AnnounceSleep() override { return 0; }
   void Sleep(uint32_t, int64_t) override {}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import MARK, hvdrun_path, is_alive, wait_until, worker
+from conftest import MARK, foreign_worker, hvdrun_path, is_alive, wait_until, worker
 
 # Rank 1 raises; the others wait to be asked to end, and shout then.
 TRACEBACK = """
@@ -54,6 +54,18 @@ def test_L12_report_has_host_pid_end_traceback_and_others(run):
     assert f"on host {os.uname().nodename} (pid " in report
     assert report.count("Traceback (most recent call last):") == 2, "with the exception it came from"
     assert "IndexError" in report and report.count("in deep") == 4
+
+
+def test_V1_a_rank_that_leaves_with_an_exception_is_named_and_not_those_that_fail_of_it(start):
+    """It says goodbye on its way out, while its peers have failed already and are gone sooner."""
+    for number in range(10):
+        job = start("-np", 3, *foreign_worker("init", "sum", "sums"))
+        for _ in range(3):
+            assert job.process.stdout.readline().endswith(b":sum 6\n")
+        victim = job.workers[number % 3]
+        os.kill(victim, signal.SIGINT)
+        assert job.finish() == 130, (number, job.err)
+        assert f"(pid {victim}) failed: signal 2 (SIGINT)" in report_of(job), (number, job.err)
 
 
 def test_a_long_traceback_is_whole(run):

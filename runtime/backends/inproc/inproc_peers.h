@@ -56,6 +56,7 @@ class InprocPeers final : public Peers {
   void Nudge() override { WakeAll(); }
   void WakeSelf() override { WakeAll(); }
   void NoteSubmitted(uint32_t, std::string_view) override {}
+  void NoteFailed() override {}
   void NoteSleeping(int64_t) override {}
   uint32_t AnnounceSleep() override;
   void Sleep(uint32_t token, int64_t timeout_ns) override;

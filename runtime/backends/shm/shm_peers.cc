@@ -115,6 +115,8 @@ void ShmPeers::Nudge() {
   }
 }
 
+void ShmPeers::NoteFailed() { page_.rank(rank_).last.failed.store(1, std::memory_order_release); }
+
 // The sequence is odd while the record changes, so that a reader can tell a half-written name.
 void ShmPeers::NoteSubmitted(uint32_t collective, std::string_view name) {
   LastCollective& last = page_.rank(rank_).last;

@@ -29,6 +29,7 @@ class ShmPeers final : public Peers {
   void WakeSelf() override;
   void NoteSubmitted(uint32_t collective, std::string_view name) override;
   void NoteSleeping(int64_t since_ns) override;
+  void NoteFailed() override;
   uint32_t AnnounceSleep() override;
   void Sleep(uint32_t token, int64_t timeout_ns) override;
   void EndSleep() override;

@@ -64,7 +64,7 @@ class Job {
   // The rank is known to its agent, and does not wait for a world.
   void Meet(uint32_t rank) { EXPECT_TRUE(at(rank).segments().Allocate(4096).ok()); }
   void Leave(uint64_t epoch) {
-    Each([&](uint32_t rank) { at(rank).Leave(epoch); });
+    Each([&](uint32_t rank) { at(rank).Leave(epoch, SteadyNow()); });
   }
   // The process of the rank is gone.
   void Kill(uint32_t rank) { bootstraps_[rank].reset(); }
@@ -182,7 +182,7 @@ TEST(Adopt, ANewProcessMayTakeThePlaceOfOneThatLeft) {
   joins.join();
   ASSERT_TRUE(world.ok() && other.ok()) << world.status().message() << other.status().message();
   EXPECT_EQ(world->epoch, 2u);
-  successor->Leave(2);
+  successor->Leave(2, SteadyNow());
   successor.reset();
   EXPECT_TRUE(job.AgentsEnd());
 }

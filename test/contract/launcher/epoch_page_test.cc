@@ -68,5 +68,14 @@ TEST(EpochPage, NoticesEachDeathOnceAndNoLeave) {
   EXPECT_EQ(deaths.ranks, std::vector<uint32_t>({1, 2}));
 }
 
+TEST(EpochPage, KnowsWhoseCollectivesFailedBecauseOfOthers) {
+  auto page = EpochPage::Make(3, 2, [](uint32_t) {});
+  ASSERT_TRUE(page.ok());
+  EXPECT_FALSE((*page)->HadFailed(1));
+  (*page)->page().rank(1).last.failed.store(1, std::memory_order_release);
+  EXPECT_TRUE((*page)->HadFailed(1));
+  EXPECT_FALSE((*page)->HadFailed(0));
+}
+
 }  // namespace
 }  // namespace hvd

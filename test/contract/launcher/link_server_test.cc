@@ -14,7 +14,7 @@ class SilentObserver final : public LinkObserver {
   Status OnHello(const LinkHello&) override { return Status::Ok(); }
   void OnLayout(uint32_t, std::vector<RankRun>) override {}
   void OnJoin(uint32_t) override {}
-  void OnGoodbye(uint32_t, uint64_t) override {}
+  void OnGoodbye(uint32_t, const LinkGoodbye&) override {}
   void OnLinkEnd(uint32_t) override { ++ended; }
   void OnPut(uint32_t, LinkPut) override {}
   void OnGet(uint32_t, LinkGet) override {}

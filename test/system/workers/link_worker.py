@@ -29,7 +29,7 @@ import sys
 import time
 
 HELLO, JOIN, GOODBYE, ALLOCATE, FETCH, FREE, EPOCH, BROKEN, SEGMENT, REFUSED, PUT, GET, VALUE, LAYOUT = range(14)
-LINK = 3  # the version of the link
+LINK = 4  # the version of the link
 WORLD = "<QQIIIIIIB"
 
 
@@ -144,7 +144,7 @@ def main():
         elif step == "broken":
             link.broken()
         elif step == "goodbye":
-            link.send(GOODBYE, struct.pack("<Q", link.epoch))
+            link.send(GOODBYE, struct.pack("<QQ", link.epoch, 0))
         elif step == "exit":
             os._exit(int(value))
         elif step == "hang-at-exit":

@@ -120,7 +120,7 @@ Departure Signalled(Departure d) {
   return d;
 }
 Departure Told(Departure d) {
-  d.known_of_another = true;
+  d.is_consequence = true;
   return d;
 }
 

@@ -385,7 +385,7 @@ TEST(Job, V1_TheCauseIsFoundAmongHostsThatDidNotBootTogether) {
   struct Row {
     const char* what;
     Duration killed, exited;  // of the rank on h0, of its peer on h1; on hvdrun's clock
-    bool told;                // h1 knew that the world was broken
+    bool told;                // the rank on h1 had failed because of others
     uint32_t named;
   };
   const Row rows[] = {

@@ -15,7 +15,7 @@ namespace {
 std::vector<LinkMessage> OneOfEach() {
   return {LinkHello{kLinkVersion, 3, 77, "secret", 1, 4},
           LinkJoin{},
-          LinkGoodbye{5},
+          LinkGoodbye{5, 1'000'000'000},
           LinkAllocate{1 << 20},
           LinkFetch{9},
           LinkFree{9},

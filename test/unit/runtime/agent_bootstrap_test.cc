@@ -123,7 +123,7 @@ TEST(AgentBootstrap, JoinsLeavesAndJoinsAgainOnOneLink) {
   EXPECT_EQ(world->data_key, "data key");
   EXPECT_EQ(world->listen.addresses, std::vector<std::string>{"127.0.0.1"});
   EXPECT_TRUE(bootstrap.watched());
-  bootstrap.Leave(5);
+  bootstrap.Leave(5, SteadyNow());
   Result<World> next = bootstrap.Join(kNoLimit);
   ASSERT_TRUE(next.ok()) << next.status().message();
   EXPECT_EQ(next->epoch, 6u);
@@ -158,7 +158,7 @@ TEST(AgentBootstrap, AnAgentThatGoesAwayIsNamed) {
   Status gone = bootstrap.Join(kNoLimit).status();
   EXPECT_EQ(gone.code(), Code::kAborted);
   EXPECT_THAT(gone.message(), HasSubstr("the agent of this host is gone"));
-  bootstrap.Leave(1);  // nobody to tell
+  bootstrap.Leave(1, SteadyNow());  // nobody to tell
   EXPECT_FALSE(bootstrap.Attend().ok());
 }
 
@@ -179,7 +179,7 @@ TEST(AgentBootstrap, WaitsNoLongerThanAsked) {
   Status late = bootstrap.Join(std::chrono::milliseconds(1)).status();
   EXPECT_EQ(late.code(), Code::kAborted);
   EXPECT_EQ(late.message(), "not every rank called hvd.init() within 1 ms");
-  bootstrap.Leave(0);
+  bootstrap.Leave(0, SteadyNow());
 }
 
 TEST(AgentBootstrap, RefusesAWorldWithoutItsPage) {
@@ -351,7 +351,7 @@ TEST(AgentBootstrap, AttendsWithoutBlockingAndSeesTheEnd) {
   AgentBootstrap bootstrap(agent.address());
   ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
   EXPECT_TRUE(bootstrap.Attend().ok());
-  bootstrap.Leave(1);
+  bootstrap.Leave(1, SteadyNow());
   agent.Finish();
   Status gone = bootstrap.Attend();
   EXPECT_EQ(gone.code(), Code::kAborted);
@@ -367,7 +367,7 @@ TEST(AgentBootstrap, AForkedChildLetsGoOfTheLink) {
   AgentBootstrap bootstrap(agent.address());
   ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
   bootstrap.CloseAfterFork();
-  bootstrap.Leave(1);
+  bootstrap.Leave(1, SteadyNow());
   EXPECT_FALSE(bootstrap.Attend().ok());
 }
 

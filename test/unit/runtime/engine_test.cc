@@ -32,7 +32,7 @@ TEST(SoloBootstrap, MakesAWorldOfOneAgainAndAgain) {
     EXPECT_EQ(world->size, 1u);
     EXPECT_EQ(world->page.header().epoch, epoch);
     EXPECT_FALSE(bootstrap.watched());
-    bootstrap.Leave(epoch);
+    bootstrap.Leave(epoch, SteadyNow());
   }
 }
 
