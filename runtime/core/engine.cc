@@ -38,7 +38,9 @@ Engine::~Engine() {
 
 Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
   std::lock_guard lock(mutex_);
+  const uint64_t call = ++calls_;
   Result<Operation*> op = SubmitLocked(spec);
+  RetireUpTo(call - 1);
   if (!op.ok()) return op.status();
   const Handle handle = (*op)->handle();
   if (!running_.empty()) MakeProgress();
@@ -47,9 +49,11 @@ Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
 
 Status Engine::Run(const RequestSpec& spec) {
   std::unique_lock lock(mutex_);
+  const uint64_t call = ++calls_;
   Result<Operation*> op = SubmitLocked(spec);
+  RetireUpTo(call - 1);
   if (!op.ok()) return op.status();
-  return WaitLocked((*op)->handle(), Duration(-1), nullptr, lock);
+  return WaitLocked((*op)->handle(), Duration(-1), nullptr, call, lock);
 }
 
 Result<Engine::Handle> Engine::SubmitAddProcessSet(std::span<const uint32_t> ranks) {
@@ -143,12 +147,13 @@ Result<Operation*> Engine::SubmitOn(ProcessSet* set, const RequestSpec& spec) {
   if (!checked.ok()) return checked;
   if (joined_[self_] != 0) return CheckNotJoined();
   if (name == nullptr) name = names_.Add(domain, set, spec.name);
-  if (name->operation != nullptr) return AlreadyInFlight(*name);
+  if (name->operation != nullptr || name->kept) return AlreadyInFlight(*name);
   if (!repeated) Describe(name, spec);
   Operation* op = operations_.Add();
   op->collective = spec.collective;
   op->name = name;
   op->set = set;
+  op->call = calls_;
   peers_.NoteSubmitted(static_cast<uint32_t>(spec.collective), name->text);
   if (Status prepared = PrepareOp(op, spec); !prepared.ok()) {
     operations_.Release(op);

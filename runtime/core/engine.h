@@ -5,7 +5,12 @@
 // and no coordinator; THREADS.md says which thread does what. "Peer" is a number in Peers, that is, a rank of this host;
 // what has to be said to other hosts is the backend's.
 //
-// All public members are thread-safe. Submit, Poll and Tend never block: one thread can drive many engines.
+// All public members are thread-safe: calls of several threads are taken one after the other. Submit, Poll and Tend never
+// block: one thread can drive many engines.
+//
+// Submission is asynchronous, also where the work is done at once: an operation is *done* when its result is there, and
+// *retired*, which is when its name is free and Poll says so, by a later call of the application. So a caller sees the same
+// whichever rank came last and whatever the runtime thread did meanwhile.
 #ifndef HVD_RUNTIME_CORE_ENGINE_H_
 #define HVD_RUNTIME_CORE_ENGINE_H_
 
@@ -56,7 +61,8 @@ class Engine {
   Result<Handle> SubmitAddProcessSet(std::span<const uint32_t> ranks);
   Result<Handle> SubmitRemoveProcessSet(int32_t id);
 
-  // True when Wait would return at once. kInvalidArgument for an unknown handle.
+  // Whether the operation had finished when the call came, so never at the first call after Submit; then makes progress.
+  // True: Wait returns at once. kInvalidArgument for an unknown handle.
   Result<bool> Poll(Handle handle);
 
   // kInProgress after `timeout` (negative: never); any other result forgets the handle. Outputs that the runtime made are
@@ -96,8 +102,9 @@ class Engine {
   // engine_wait.cc: progress and waiting, likewise.
   void MakeProgress();
   void Progress();
-  Status WaitLocked(Handle handle, Duration timeout, OperationResult* result,
+  Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,
                     std::unique_lock<std::mutex>& lock);
+  void RetireUpTo(uint64_t call);
   Result<Operation*> WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
   bool SpinFor(Operation* op);
   void Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock);
@@ -175,6 +182,8 @@ class Engine {
   OperationTable operations_;
   std::deque<Operation*> unsent_;     // in order of submission
   std::vector<Operation*> running_;   // started, not complete
+  std::vector<Operation*> done_;      // complete, not retired
+  uint64_t calls_ = 0;                // of the application, so far: Submit, Run, Poll, Wait
   std::vector<Assembly> assemblies_;  // per peer
   std::vector<uint8_t> joined_;       // per peer: it has joined, the world has not
   uint32_t joined_count_ = 0;         // of peers, this rank among them

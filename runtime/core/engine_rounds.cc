@@ -197,6 +197,9 @@ void Engine::Complete(Operation* op, Status status, bool peers_may_work) {
   }
   TensorName* name = std::exchange(op->name, nullptr);
   name->operation = nullptr;
+  name->kept = true;
+  op->kept_name = name;
+  done_.push_back(op);
   if (name->domain == NameTable::kSetsDomain) ChangeSets(op, name->own_detail, status.ok());
   if (op->collective == Collective::kJoin && op->started && !op->set->group.on_one_host()) {
     op->answer = static_cast<int32_t>(op->parts[0].result.rows);
@@ -206,7 +209,6 @@ void Engine::Complete(Operation* op, Status status, bool peers_may_work) {
   op->status = std::move(status);
   op->message = {};
   op->done = true;
-  names_.ForgetIfUnused(name);
   sets_.Release(std::exchange(op->set, nullptr));
   if (sleepers_ > 0) peers_.WakeSelf();
 }

@@ -39,23 +39,42 @@ void Engine::MakeProgress() {
 
 Result<bool> Engine::Poll(Handle handle) {
   std::lock_guard lock(mutex_);
+  const uint64_t call = ++calls_;
   Operation* op = operations_.Find(handle);
   if (op == nullptr) return UnknownHandle(handle);
+  const bool finished = op->retired;
   if (!op->done) MakeProgress();
   if (!op->done) FailWhatNeedsLeavers();
-  return op->done;
+  RetireUpTo(call);
+  return finished;
 }
 
 Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
   std::unique_lock lock(mutex_);
-  return WaitLocked(handle, timeout, result, lock);
+  const uint64_t call = ++calls_;
+  RetireUpTo(call);
+  return WaitLocked(handle, timeout, result, call, lock);
 }
 
-Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result,
+// What was submitted up to this call and is done has been done for long enough: its name is free. What other threads have
+// submitted since keeps its name until their next call has looked for duplicates.
+void Engine::RetireUpTo(uint64_t call) {
+  std::erase_if(done_, [&](Operation* op) {
+    if (op->call > call) return false;
+    op->retired = true;
+    TensorName* name = std::exchange(op->kept_name, nullptr);
+    name->kept = false;
+    names_.ForgetIfUnused(name);
+    return true;
+  });
+}
+
+Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,
                           std::unique_lock<std::mutex>& lock) {
   Result<Operation*> waited = WaitDone(handle, timeout, lock);
   // Whoever is here works for everything that runs: peers may wait for it.
   if (!running_.empty()) AdvanceOthers(nullptr);
+  RetireUpTo(call);
   if (!waited.ok()) return waited.status();
   Operation* op = *waited;
   Status status = std::move(op->status);

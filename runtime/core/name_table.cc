@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kNumbers = 4096;
 
 bool IsUnused(const TensorName& name) {
-  return name.references == 0 && name.operation == nullptr && name.arrived == 0;
+  return name.references == 0 && name.operation == nullptr && !name.kept && name.arrived == 0;
 }
 
 }  // namespace

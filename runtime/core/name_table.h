@@ -31,6 +31,7 @@ struct TensorName {
   int32_t domain = 0;              // the id of the set, or one of NameTable's
   ProcessSet* set = nullptr;       // whose members agree; null once the set is removed
   Operation* operation = nullptr;  // of this rank, in flight
+  bool kept = false;               // by an operation that is done and not retired
   Detail own_detail;
   bool refused = false;               // own_detail: every rank will find it wrong
   std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers where that is refused

@@ -41,7 +41,7 @@ Operation* OperationTable::Add() {
   free_.pop_back();
   ++operation->generation;
   operation->in_use = true;
-  operation->sent = operation->started = operation->done = false;
+  operation->sent = operation->started = operation->done = operation->retired = false;
   operation->status = Status::Ok();
   operation->message_sent = 0;
   operation->answer = -1;

@@ -39,9 +39,12 @@ struct Operation {
   bool sent = false;     // announced to the peers
   bool started = false;  // every member has announced it or has joined
   bool done = false;     // `status` is its result
+  bool retired = false;  // the caller may know: its name is free
   Status status;
   Collective collective = Collective::kBarrier;
   TensorName* name = nullptr;        // until done
+  TensorName* kept_name = nullptr;   // from then on until retired
+  uint64_t call = 0;                 // the call of the application that submitted it
   ProcessSet* set = nullptr;         // until done
   std::vector<OperationPart> parts;  // one at least
   size_t parts_left = 0;             // not done, once started

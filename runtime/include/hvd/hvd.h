@@ -204,11 +204,14 @@ typedef struct hvd_request {
 
 typedef uint64_t hvd_handle; /* 0 is never a valid handle */
 
-/* Starts a collective. Errors of the call itself are returned now and leave nothing behind; disagreement between
- * ranks and deaths come from hvd_wait. The tensor's memory must stay valid until the handle is done. */
+/* Starts a collective, which is never finished inside this call. Errors of the call itself are returned now and leave nothing
+ * behind; disagreement between ranks and deaths come from hvd_wait. The tensor's memory must stay valid until the handle is
+ * done. A name is taken until hvd_wait has ended or hvd_poll said 1; where the collective has finished without either, until
+ * the next call of this process that submits, polls or waits has looked for duplicates. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* request, hvd_handle* handle);
 
-/* *done = 1 when hvd_wait would return at once (with success or an error). Makes progress. */
+/* *done = 1 when the collective had finished (with success or an error) when the call came: then hvd_wait returns at once. 0
+ * at least once for a fresh handle. Makes progress. */
 HVD_EXPORT int32_t hvd_poll(hvd_handle handle, int32_t* done);
 
 /* Waits at most timeout_ms (< 0: without a limit of its own) and makes progress meanwhile. Any result other than

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "runtime/core/solo_bootstrap.h"
 #include "test/fakes/world_of_threads.h"
 
 namespace hvd::test {
 namespace {
+
+const std::vector<int64_t> kThree{3};
 
 TEST(WaitPolicy, SpinsOnlyWhereEveryRankHasACore) {
   for (auto [ranks, cores] : {std::pair{1u, 1u}, {2u, 2u}, {4u, 64u}}) {
@@ -42,7 +45,6 @@ TEST(Handles, AreForgottenOnceAndNeverMistaken) {
   auto first = world.engine(0).Submit(AllreduceOf("x", x, x, DType::kFloat32, {3}));
   ASSERT_TRUE(first.ok());
   EXPECT_NE(*first, 0u);
-  EXPECT_TRUE(*world.engine(0).Poll(*first));
   EXPECT_TRUE(world.engine(0).Wait(*first, Duration(-1)).ok());
   EXPECT_EQ(world.engine(0).Wait(*first, Duration(-1)).code(), Code::kInvalidArgument);
   auto second = world.engine(0).Submit(AllreduceOf("x", x, x, DType::kFloat32, {3}));
@@ -51,6 +53,75 @@ TEST(Handles, AreForgottenOnceAndNeverMistaken) {
   EXPECT_EQ(world.engine(0).Poll(*first).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(world.engine(0).Poll(0).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(world.engine(0).Poll(~0ull).status().code(), Code::kInvalidArgument);
+}
+
+TEST(Poll, SaysHowThingsStoodWhenItWasCalled) {
+  WorldOfThreads world(Transport::kInproc, 1);
+  Engine& engine = world.engine(0);
+  std::vector<float> x(3, 2);
+  auto handle = engine.Submit(AllreduceOf("x", x, x, DType::kFloat32, {3}));
+  ASSERT_TRUE(handle.ok());
+  EXPECT_FALSE(*engine.Poll(*handle)) << "finished inside the call that submitted it";
+  EXPECT_TRUE(*engine.Poll(*handle));
+  EXPECT_TRUE(engine.Submit(AllreduceOf("x", x, x, DType::kFloat32, {3})).ok())
+      << "the name is free after a poll that said so";
+  EXPECT_TRUE(engine.Wait(*handle, Duration(0)).ok());
+}
+
+// The call that finds the duplicate is the one that frees the name of what has finished meanwhile.
+TEST(Names, AreKeptUntilTheNextCallHasLookedForDuplicates) {
+  WorldOfThreads world(Transport::kInproc, 1);
+  Engine& engine = world.engine(0);
+  std::vector<float> x(3, 2), y(3, 2);
+  const RequestSpec spec = AllreduceOf("x", x, x, DType::kFloat32, kThree);
+  auto first = engine.Submit(spec);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(engine.Submit(spec).status().code(), Code::kDuplicateName);
+  auto second = engine.Submit(spec);
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  ASSERT_TRUE(engine.Submit(AllreduceOf("y", y, y, DType::kFloat32, kThree)).ok());
+  ASSERT_TRUE(engine.Submit(spec).ok()) << "the call for y came between";
+  EXPECT_TRUE(engine.Wait(*first, Duration(0)).ok());
+  EXPECT_TRUE(engine.Submit(spec).ok()) << "so did the wait, though for another one";
+  EXPECT_TRUE(engine.Run(AllreduceOf("z", y, y, DType::kFloat32, kThree)).ok());
+  EXPECT_TRUE(engine.Run(AllreduceOf("z", y, y, DType::kFloat32, kThree)).ok());
+}
+
+TEST(Names, AreKeptByWhatTheRuntimeThreadFinished) {
+  WorldOfThreads world(Transport::kShm, 2);
+  std::vector<float> x(3, 2), theirs(3, 2);
+  const RequestSpec spec = AllreduceOf("x", x, x, DType::kFloat32, kThree);
+  auto first = world.engine(0).Submit(spec);
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(
+      world.engine(1).Submit(AllreduceOf("x", theirs, theirs, DType::kFloat32, kThree)).ok());
+  world.engine(0).Tend();
+  EXPECT_EQ(x[0], 4) << "finished";
+  EXPECT_EQ(world.engine(0).Submit(spec).status().code(), Code::kDuplicateName);
+  EXPECT_TRUE(*world.engine(0).Poll(*first));
+}
+
+// What a waiting thread finishes for another one is none of its own: the next call of the other looks first.
+TEST(Names, AreKeptByWhatAnotherThreadFinishedInAWaitFromBefore) {
+  WorldOfThreads world(Transport::kShm, 2);
+  std::vector<float> x(3, 2), theirs(3, 2), late(3, 2);
+  auto waited = world.engine(0).Submit(AllreduceOf("late", late, late, DType::kFloat32, kThree));
+  ASSERT_TRUE(waited.ok());
+  std::thread waits([&] { (void)world.engine(0).Wait(*waited, Duration(-1)); });
+  const RequestSpec spec = AllreduceOf("x", x, x, DType::kFloat32, kThree);
+  for (int round = 0; round < 200; ++round) {
+    auto first = world.engine(0).Submit(spec);
+    ASSERT_TRUE(first.ok());
+    auto other = world.engine(1).Submit(AllreduceOf("x", theirs, theirs, DType::kFloat32, kThree));
+    ASSERT_TRUE(other.ok());
+    std::this_thread::yield();
+    EXPECT_EQ(world.engine(0).Submit(spec).status().code(), Code::kDuplicateName) << round;
+    EXPECT_TRUE(world.engine(0).Wait(*first, Duration(-1)).ok());
+    EXPECT_TRUE(world.engine(1).Wait(*other, Duration(-1)).ok());
+  }
+  EXPECT_TRUE(
+      RunOne(world.engine(1), AllreduceOf("late", theirs, theirs, DType::kFloat32, kThree)).ok());
+  waits.join();
 }
 
 TEST(Engine, AfterCloseNothingIsAccepted) {
