@@ -54,6 +54,7 @@ struct Settings {
   std::string error_file;
 
   // Obeyed by the runtime in the workers, through their variables.
+  std::string join_average;
   bool stall_check = true;
   int stall_warning_seconds = 0;
   std::string log_level;  // TRACE, DEBUG, INFO, WARNING, ERROR or FATAL

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/env.h"
 
@@ -30,6 +31,16 @@ Status ReadWhole(const char* name, int64_t most, int64_t* value) {
   }
   *value = number;
   return Status::Ok();
+}
+
+// True for the second of two words; the first where the variable is unset or empty.
+Result<bool> ReadChoice(const char* name, std::string_view first, std::string_view second) {
+  const std::string text = GetEnv(name).value_or("");
+  if (text.empty() || text == first) return false;
+  if (text == second) return true;
+  return InvalidArgument("the environment variable " + std::string(name) + " is '" + text +
+                         "'; set it to " + std::string(first) + " or " + std::string(second) +
+                         ", or unset it");
 }
 
 Status CheckNumber(const char* name) {
@@ -63,6 +74,9 @@ Result<EngineOptions> EngineOptionsFromEnv() {
   if (read.ok()) read = ReadWhole("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", kMostSeconds, &shutdown_s);
   if (read.ok()) read = CheckWithoutEffect();
   if (!read.ok()) return read;
+  const Result<bool> active = ReadChoice("HOROVOD_JOIN_AVERAGE", "all", "active");
+  if (!active.ok()) return active.status();
+  options.average_of_active = *active;
   options.stall_warning = std::chrono::seconds(disabled != 0 ? 0 : warning_s);
   options.stall_shutdown = std::chrono::seconds(disabled != 0 ? 0 : shutdown_s);
   return options;

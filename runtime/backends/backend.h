@@ -52,7 +52,7 @@ struct Contributions {
   std::span<const Offer> offers;
   std::span<const Extent> extents;  // empty unless the collective is an allgather or an alltoall
   // Members that have joined (hvd_join): they brought nothing, take no part and will look at nothing. Empty: none has.
-  // Only an allreduce or a barrier is ever started with some; the divisor of an average is then the number of the others.
+  // Only an allreduce or a barrier is ever started with some; what an average is divided by then: DivisorOf.
   std::span<const uint8_t> joined;
   // Null when all members are on this host. The members of this host have agreed among themselves; the backend agrees with
   // those of the other hosts. So it decides about joined members as well: any collective may be started with some.

@@ -30,7 +30,16 @@ enum class ReduceOp : uint8_t {
   kMin = 3,
   kMax = 4,
   kProduct = 5,
+  // Beyond hvd.h: kAverage where HOROVOD_JOIN_AVERAGE is `active`. An operation of its own, so that ranks that disagree
+  // about the setting are told.
+  kActiveAverage = 6,
 };
+
+// What the sum of a group of `size` is divided by, of whom `active` have not joined.
+constexpr uint32_t DivisorOf(ReduceOp op, uint32_t size, uint32_t active) {
+  if (op == ReduceOp::kAverage) return size;
+  return op == ReduceOp::kActiveAverage ? active : 1;
+}
 
 // The members of a process set, as one of them sees it. Immutable while it is registered.
 struct Group {

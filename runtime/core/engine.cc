@@ -79,13 +79,23 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec) {
   if (!closed_.ok()) return closed_;
   Result<ProcessSet*> set = SetOf(spec);
   if (!set.ok()) return set.status();
-  if (!spec.unnamed) return SubmitNamed(*set, spec);
+  if (!options_.average_of_active || spec.collective != Collective::kAllreduce ||
+      spec.op != ReduceOp::kAverage) {
+    return SubmitToSet(*set, spec);
+  }
+  RequestSpec active = spec;
+  active.op = ReduceOp::kActiveAverage;
+  return SubmitToSet(*set, active);
+}
+
+Result<Operation*> Engine::SubmitToSet(ProcessSet* set, const RequestSpec& spec) {
+  if (!spec.unnamed) return SubmitNamed(set, spec);
   RequestSpec named = spec;
   const std::string name =
-      std::string(NameOf(spec.collective)) + ".noname." + std::to_string((*set)->unnamed);
+      std::string(NameOf(spec.collective)) + ".noname." + std::to_string(set->unnamed);
   named.name = name;
-  Result<Operation*> op = SubmitNamed(*set, named);
-  if (op.ok()) ++(*set)->unnamed;  // what is refused is refused on this rank only, perhaps
+  Result<Operation*> op = SubmitNamed(set, named);
+  if (op.ok()) ++set->unnamed;  // what is refused is refused on this rank only, perhaps
   return op;
 }
 

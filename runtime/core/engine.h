@@ -42,6 +42,8 @@ struct EngineOptions {
   Duration stall_shutdown{0};                         // 0: never
   // How long a rank that closes goes on with what its peers already work on.
   Duration last_work = std::chrono::milliseconds(200);
+  // An allreduce divides its average by the ranks that have not joined, not by the size of the set.
+  bool average_of_active = false;
   const Clock* clock = nullptr;  // null: the machine's
 };
 
@@ -89,6 +91,7 @@ class Engine {
  private:
   // engine.cc: submitting and waiting. All with the lock held on entry and exit.
   Result<Operation*> SubmitLocked(const RequestSpec& spec);
+  Result<Operation*> SubmitToSet(ProcessSet* set, const RequestSpec& spec);
   Result<Operation*> SubmitNamed(ProcessSet* set, const RequestSpec& spec);
   Result<Operation*> SubmitOn(ProcessSet* set, const RequestSpec& spec);
   Result<ProcessSet*> SetOf(const RequestSpec& spec) const;

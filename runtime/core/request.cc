@@ -47,12 +47,17 @@ Status NoMemory(const RequestSpec& spec) {
   return InvalidArgument("tensor " + Quoted(spec.name) + " has elements but no memory");
 }
 
+bool CanScatter(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kAverage; }
+
 Status CheckReduction(const RequestSpec& spec, const TensorSpec& tensor) {
-  if (spec.op > ReduceOp::kProduct) {
+  if (spec.op > ReduceOp::kActiveAverage) {
     return InvalidArgument("unknown reduce operation " + std::to_string(static_cast<int>(spec.op)) +
                            " for tensor " + Quoted(spec.name));
   }
-  const bool average = spec.op == ReduceOp::kAverage && !CanAverage(tensor.dtype);
+  // That is found out together, by CheckAgreed, whatever the type.
+  if (spec.collective == Collective::kReducescatter && !CanScatter(spec.op)) return Status::Ok();
+  const bool averages = spec.op == ReduceOp::kAverage || spec.op == ReduceOp::kActiveAverage;
+  const bool average = averages && !CanAverage(tensor.dtype);
   const bool adasum = spec.op == ReduceOp::kAdasum && !CanAdasum(tensor.dtype);
   if (!average && !adasum) return Status::Ok();
   return InvalidArgument("tensor " + Quoted(spec.name) + " has the type " +
@@ -215,8 +220,7 @@ Status CheckAgreed(std::string_view name, const Detail& detail) {
                        ": it is on a CUDA device; this runtime moves host memory only: copy it "
                        "to the CPU");
   }
-  if (detail.collective == Collective::kReducescatter && detail.op != ReduceOp::kSum &&
-      detail.op != ReduceOp::kAverage) {
+  if (detail.collective == Collective::kReducescatter && !CanScatter(detail.op)) {
     return Mismatch(what() + " with " + std::string(NameOf(detail.op)) +
                     ": a reducescatter takes Sum and Average only");
   }
@@ -308,7 +312,7 @@ Status DecodeDetail(std::string_view bytes, Detail* d, std::string_view* name) {
   d->prescale = std::bit_cast<double>(reader.Get<uint64_t>());
   d->postscale = std::bit_cast<double>(reader.Get<uint64_t>());
   const bool known = d->collective <= Collective::kRemoveProcessSet &&
-                     d->op <= ReduceOp::kProduct && d->device <= DeviceKind::kCuda;
+                     d->op <= ReduceOp::kActiveAverage && d->device <= DeviceKind::kCuda;
   if (!reader.ok() || !known) return damaged();
   auto members = reader.Get<uint32_t>();
   d->members.clear();

@@ -124,7 +124,13 @@ std::string_view NameOf(Collective collective) {
 }
 
 std::string_view NameOf(ReduceOp op) {
-  constexpr std::string_view kNames[] = {"Average", "Sum", "Adasum", "Min", "Max", "Product"};
+  constexpr std::string_view kNames[] = {"Average",
+                                         "Sum",
+                                         "Adasum",
+                                         "Min",
+                                         "Max",
+                                         "Product",
+                                         "Average with HOROVOD_JOIN_AVERAGE=active"};
   auto index = static_cast<size_t>(op);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }

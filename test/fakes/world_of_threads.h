@@ -22,13 +22,19 @@ enum class Transport { kShm, kInproc };
 
 class WorldOfThreads {
  public:
-  WorldOfThreads(Transport transport, uint32_t size)
+  // What an engine is to be made with but for the wait policy, by rank.
+  using OptionsOf = std::function<EngineOptions(uint32_t rank)>;
+
+  WorldOfThreads(Transport transport, uint32_t size, const OptionsOf& options_of = nullptr)
       : transport_(transport), size_(size), group_(size, 64) {
     auto fd = CreateSharedMemory("hvd-test", JobPage::BytesFor(size));
     auto memory = Mapping::Map(fd->get(), JobPage::BytesFor(size));
     memory_ = std::move(*memory);
     page_ = JobPage::Format(memory_.data(), size, 1);
-    for (uint32_t r = 0; r < size; ++r) ranks_.push_back(std::make_unique<Rank>(*this, r));
+    for (uint32_t r = 0; r < size; ++r) {
+      const EngineOptions options = options_of ? options_of(r) : EngineOptions{};
+      ranks_.push_back(std::make_unique<Rank>(*this, r, options));
+    }
   }
 
   uint32_t size() const { return size_; }
@@ -57,7 +63,7 @@ class WorldOfThreads {
 
  private:
   struct Rank {
-    Rank(WorldOfThreads& world, uint32_t rank)
+    Rank(WorldOfThreads& world, uint32_t rank, EngineOptions options)
         : heap(world.segments_), peer_memory(world.segments_) {
       if (world.transport_ == Transport::kShm) {
         peers = std::make_unique<ShmPeers>(world.page_, rank);
@@ -66,7 +72,6 @@ class WorldOfThreads {
         peers = std::make_unique<InprocPeers>(world.group_, rank);
         backend = std::make_unique<InprocBackend>(heap);
       }
-      EngineOptions options;
       options.wait = ChooseWaitPolicy(world.size_, std::thread::hardware_concurrency());
       engine = std::make_unique<Engine>(*peers, *backend, heap, WorldOnOneHost(rank, world.size_),
                                         options);

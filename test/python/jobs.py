@@ -76,13 +76,13 @@ def run(command, timeout_s, **extra_env):
     return Result(command, process.returncode, output)
 
 
-def run_job(processes, script, *arguments, timeout_s=60, expect_success=True, hosts=None, **extra_env):
+def run_job(processes, script, *arguments, timeout_s=60, expect_success=True, hosts=None, flags=(), **extra_env):
     """Runs a worker script under hvdrun, on as many hosts as the test or the command line of pytest says."""
     command = [find_hvdrun(), '-np', str(processes)]
     hosts = hosts or hosts_per_machine
     if 1 < hosts <= processes:
         command += ['--hosts-per-machine', str(hosts)]
-    command += [sys.executable, script] + [str(a) for a in arguments]
+    command += list(flags) + [sys.executable, script] + [str(a) for a in arguments]
     result = run(command, timeout_s, **extra_env)
     if expect_success:
         assert result.returncode == 0, str(result)

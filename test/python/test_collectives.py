@@ -31,6 +31,23 @@ def test_P41_process_sets_work_across_hosts(hvdrun, torch, gloo, ranks):
     run_ok(ranks, 'process_sets.py', hosts=2)
 
 
+def test_Ca_a_second_one_of_a_name_is_refused_on_every_rank(processes):
+    run_ok(processes, 'duplicate.py', 'everywhere')
+
+
+def test_Ca_a_fresh_handle_is_not_done_at_the_first_poll(processes):
+    run_ok(processes, 'duplicate.py', 'poll')
+
+
+def test_Ca_threads_are_served_one_after_the_other(processes):
+    run_ok(processes, 'duplicate.py', 'threads')
+
+
+@pytest.mark.parametrize('ranks, hosts', [(1, 1), (2, 1), (3, 1), (2, 2)])
+def test_Cd_what_reducescatter_does_not_take_fails_on_all_ranks(hvdrun, torch, ranks, hosts):
+    run_ok(ranks, 'not_scattered.py', hosts=hosts)
+
+
 def test_R14_bad_process_sets_are_exceptions(processes):
     """Also: sets come, go and use ids again while others run."""
     run_ok(processes, 'dynamic_sets.py')
@@ -44,9 +61,27 @@ def test_R16_groups_are_all_or_nothing(processes):
     run_ok(processes, 'groups.py', timeout_s=100)
 
 
+@pytest.fixture(params=['all', 'active'])
+def join_average(request):
+    """What an average is divided by once ranks have joined; all: the default."""
+    return {'HOROVOD_JOIN_AVERAGE': None if request.param == 'all' else request.param}
+
+
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_R15_join_leaves_ranks_out(hvdrun, torch, ranks):
-    run_ok(ranks, 'join.py', 'neutral', timeout_s=100)
+def test_R15_join_leaves_ranks_out(hvdrun, torch, ranks, join_average):
+    run_ok(ranks, 'join.py', 'neutral', timeout_s=100, **join_average)
+
+
+@pytest.mark.parametrize('ranks', [2, 3, 4])
+def test_Cb_join_across_hosts(hvdrun, torch, gloo, ranks, join_average):
+    run_ok(ranks, 'join.py', 'neutral', timeout_s=100, hosts=2, **join_average)
+
+
+def test_Cb_what_an_average_is_divided_by_is_a_setting(hvdrun, torch):
+    run_ok(2, 'join.py', 'training', flags=['--join-average', 'active'])
+    result = jobs.run_job(2, jobs.worker('join.py'), 'training', flags=['--join-average', 'some'],
+                          expect_success=False)
+    assert result.returncode == 2 and 'join-average' in result.output, str(result)
 
 
 def test_join_and_other_collectives(processes):
@@ -58,8 +93,8 @@ def test_join_gives_the_last_rank(three):
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_P39_uneven_batches_with_join(hvdrun, torch, ranks):
-    run_ok(ranks, 'join.py', 'training')
+def test_P39_uneven_batches_with_join(hvdrun, torch, ranks, join_average):
+    run_ok(ranks, 'join.py', 'training', **join_average)
 
 
 def test_R19_a_rank_that_is_done_stops_nobody(three):
@@ -121,7 +156,7 @@ def test_P48_results_do_not_depend_on_timing(hvdrun, torch, ranks):
 
 @pytest.mark.parametrize('variable', ['HOROVOD_FUSION_THRESHOLD', 'HOROVOD_CYCLE_TIME', 'HOROVOD_CACHE_CAPACITY',
                                       'HOROVOD_STALL_CHECK_TIME_SECONDS', 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS',
-                                      'HOROVOD_STALL_CHECK_DISABLE'])
+                                      'HOROVOD_STALL_CHECK_DISABLE', 'HOROVOD_JOIN_AVERAGE'])
 @pytest.mark.parametrize('value', ['garbage', '-3', '1e99x'])
 def test_R20_a_variable_with_garbage_is_refused(runtime, variable, value):
     code = ('from horovod.common.basics import HorovodBasics\n'

@@ -155,7 +155,7 @@ std::vector<int64_t> InputOf(const SimOp& op, uint32_t member, size_t tensor) {
 // Elements [first, first + count) of the reduction over those that take part.
 std::vector<int64_t> Reduced(const SimOp& op, size_t tensor, size_t first, size_t count) {
   std::vector<int64_t> total;
-  int64_t ranks = 0;
+  uint32_t ranks = 0;
   for (uint32_t member = 0; member < op.members.size(); ++member) {
     if (op.takes_part[member] == 0) continue;
     const std::vector<int64_t> input = InputOf(op, member, tensor);
@@ -174,7 +174,7 @@ std::vector<int64_t> Reduced(const SimOp& op, size_t tensor, size_t first, size_
       }
   }
   if (op.op == ReduceOp::kAverage) {
-    for (int64_t& value : total) value /= ranks;
+    for (int64_t& value : total) value /= static_cast<int64_t>(op.members.size());
   }
   return total;
 }

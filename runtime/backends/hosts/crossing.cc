@@ -89,13 +89,17 @@ Status Crossing::FinishLocalSum(LeaderPart& part) {
 
 // ---- sums
 
+uint32_t Crossing::DivisorFor(const CollectiveCall& call, const Item& item) {
+  return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
+}
+
 // One sum of all items. Who takes the result applies the scales (FinishSum), except where there is one rank a host: then
 // the sum goes from input to output, as it shall be.
 Status Crossing::Allreduce(Items items) {
   const CollectiveCall& call = items[0].part->call;
   const bool straight = items[0].part->straight;
   ReduceSpec spec{CrossType(call.dtype), ArithmeticOf(call.op)};
-  if (straight) spec = SpecOf(call, items[0].entry->participants);
+  if (straight) spec = SpecOf(call, DivisorFor(call, items[0]));
   size_t count = 0;
   for (const Item& item : items) {
     if (Status local = FinishLocalSum(*item.part); !local.ok()) return local;
@@ -188,7 +192,7 @@ Status Crossing::Reducescatter(const Item& item) {
   Status combined = around_.cross.Reducescatterv(NextCall(), plain, ordered, counts, part.memory);
   if (!combined.ok() || own == 0) return combined;
   const void* sum = part.memory;
-  FinishSum(call, item.entry->participants, {&sum, 1}, part.memory, own / element);
+  FinishSum(call, DivisorFor(call, item), {&sum, 1}, part.memory, own / element);
   return Status::Ok();
 }
 

@@ -43,6 +43,7 @@ class Crossing {
   uint32_t leaders() const { return static_cast<uint32_t>(words_.leaders.size()); }
   std::byte* Scratch(size_t bytes);
   Status FinishLocalSum(LeaderPart& part);
+  static uint32_t DivisorFor(const CollectiveCall& call, const Item& item);
   Status RunOne(const Item& item);
   Status Allreduce(Items items);
   Status Adasum(const Item& item);

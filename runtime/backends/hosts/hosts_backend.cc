@@ -46,10 +46,12 @@ bool HasExtents(const CollectiveCall& call) {
   return call.collective == Collective::kAllgather || call.collective == Collective::kAlltoall;
 }
 
-// Operations with the same key may travel together.
+// Operations with the same key may travel together, also averages straight from input to output: these need one divisor.
 uint64_t FusionKey(const CollectiveCall& call) {
   if (call.collective != Collective::kAllreduce || call.op == ReduceOp::kAdasum) return 0;
-  const auto scale = std::bit_cast<uint64_t>(call.postscale) * 0x9e3779b97f4a7c15u;
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
+  auto scale = std::bit_cast<uint64_t>(call.postscale) * kOdd;
+  if (call.op == ReduceOp::kAverage) scale = (scale ^ call.group->size()) * kOdd;
   return (scale << 16) | uint64_t{static_cast<uint8_t>(call.op)} << 8 |
          (uint64_t{static_cast<uint8_t>(call.dtype)} + 1);
 }
@@ -419,7 +421,8 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
   if (op.straight) return Status::Ok();  // it is there
   if (LeavesSum(call) && plan.bytes != 0) {
     const void* sum = memory;
-    FinishSum(call, board.participants, {&sum, 1}, output, call.count);
+    const uint32_t divisor = DivisorOf(call.op, call.group->size(), board.participants);
+    FinishSum(call, divisor, {&sum, 1}, output, call.count);
     return Status::Ok();
   }
   for (const ResultPiece& piece : plan.pieces) {

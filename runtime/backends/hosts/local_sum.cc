@@ -70,10 +70,10 @@ bool LocalSum::Stop() {
   return board_->finished.load(std::memory_order_acquire) >= *taken_;
 }
 
-void FinishSum(const CollectiveCall& call, uint32_t participants,
-               std::span<const void* const> inputs, void* output, size_t count) {
-  const double divisor = call.op == ReduceOp::kAverage ? participants : 1.0;
-  const ReduceSpec spec{CrossType(call.dtype), ArithmeticOf(call.op), 1.0, call.postscale, divisor};
+void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const void* const> inputs,
+               void* output, size_t count) {
+  const ReduceSpec spec{CrossType(call.dtype), ArithmeticOf(call.op), 1.0, call.postscale,
+                        static_cast<double>(divisor)};
   if (spec.dtype == call.dtype) {
     ReduceRange(spec, inputs, {&output, 1}, 0, count);
     return;

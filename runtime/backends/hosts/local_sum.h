@@ -47,9 +47,9 @@ class LocalSum {
 };
 
 // Combines the hosts' sums (of CrossType) in their order, applies the scales, and stores `output` in the type itself.
-// `output` may be where one of the inputs is, at its beginning.
-void FinishSum(const CollectiveCall& call, uint32_t participants,
-               std::span<const void* const> inputs, void* output, size_t count);
+// `output` may be where one of the inputs is, at its beginning. `divisor`: as DivisorOf gives it.
+void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const void* const> inputs,
+               void* output, size_t count);
 
 }  // namespace hvd
 

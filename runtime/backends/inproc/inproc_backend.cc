@@ -32,7 +32,8 @@ template <typename T, typename Wide>
 void Combine(const CollectiveCall& call, const std::vector<Input>& inputs, size_t first,
              size_t count, std::byte* out) {
   // Of an integer the quotient is an integer.
-  const auto divisor = static_cast<Wide>(call.op == ReduceOp::kAverage ? inputs.size() : 1);
+  const auto divisor = static_cast<Wide>(
+      DivisorOf(call.op, call.group->size(), static_cast<uint32_t>(inputs.size())));
   for (size_t i = 0; i < count; ++i) {
     Wide total{};
     for (size_t r = 0; r < inputs.size(); ++r) {

@@ -324,7 +324,8 @@ void AllreduceOp::CombineChunk(const CollectiveCall& call, uint32_t lane, Elemen
   if (call.op == ReduceOp::kAdasum) {
     WeightedSumRange(call.dtype, inputs_, weights_, outputs_, range.first, range.count);
   } else {
-    ReduceRange(SpecOf(call, count()), inputs_, outputs_, range.first, range.count);
+    const uint32_t divisor = DivisorOf(call.op, call.group->size(), count());
+    ReduceRange(SpecOf(call, divisor), inputs_, outputs_, range.first, range.count);
   }
   outputs_.resize(shared);
 }

@@ -65,9 +65,9 @@ PullPlan PlanPull(const CollectiveCall& call, std::span<const Extent> extents) {
   return plan;
 }
 
-ReduceSpec SpecOf(const CollectiveCall& call, uint32_t participants) {
-  double divisor = call.op == ReduceOp::kAverage ? participants : 1.0;
-  return {call.dtype, ArithmeticOf(call.op), call.prescale, call.postscale, divisor};
+ReduceSpec SpecOf(const CollectiveCall& call, uint32_t divisor) {
+  return {call.dtype, ArithmeticOf(call.op), call.prescale, call.postscale,
+          static_cast<double>(divisor)};
 }
 
 // A factor common to all inputs changes no weight, so the scales are applied once, at the end.
@@ -82,7 +82,8 @@ std::vector<double> ScaledAdasumWeights(const CollectiveCall& call,
 void CombineAll(const CollectiveCall& call, std::span<const void* const> inputs, void* output) {
   const auto participants = static_cast<uint32_t>(inputs.size());
   if (call.op != ReduceOp::kAdasum) {
-    return ReduceRange(SpecOf(call, participants), inputs, {&output, 1}, 0, call.count);
+    const uint32_t divisor = DivisorOf(call.op, call.group->size(), participants);
+    return ReduceRange(SpecOf(call, divisor), inputs, {&output, 1}, 0, call.count);
   }
   std::vector<double> products(DotProductCount(participants), 0.0);
   AddDotProducts(call.dtype, inputs, 0, call.count, products);

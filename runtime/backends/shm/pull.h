@@ -29,7 +29,8 @@ struct PullPlan {
 // Extents as in Contributions, by member.
 PullPlan PlanPull(const CollectiveCall& call, std::span<const Extent> extents);
 
-ReduceSpec SpecOf(const CollectiveCall& call, uint32_t participants);
+// `divisor`: as DivisorOf gives it.
+ReduceSpec SpecOf(const CollectiveCall& call, uint32_t divisor);
 
 // An allreduce of all inputs by one member for itself.
 void CombineAll(const CollectiveCall& call, std::span<const void* const> inputs, void* output);

@@ -191,7 +191,8 @@ void PullOp::Reduce(const CollectiveCall& call) {
     inputs[self_] = own.data();
   }
   void* output = output_;
-  ReduceRange(SpecOf(call, static_cast<uint32_t>(inputs.size())), inputs, {&output, 1}, 0,
+  const auto members = static_cast<uint32_t>(inputs.size());
+  ReduceRange(SpecOf(call, DivisorOf(call.op, members, members)), inputs, {&output, 1}, 0,
               plan_.reduced.count);
 }
 

@@ -75,7 +75,8 @@ double Reduced(const Case& c, size_t i) {
   }
   if (c.dtype == DType::kBool) return total != 0 ? 1 : 0;
   total *= c.postscale;
-  if (c.op == ReduceOp::kAverage) total /= participants;
+  total /=
+      DivisorOf(c.op, static_cast<uint32_t>(c.rows.size()), static_cast<uint32_t>(participants));
   return IsInteger(c.dtype) ? std::trunc(total) : total;
 }
 
@@ -284,7 +285,7 @@ TEST_P(BackendContract, LeavesOutWhoHasJoined) {
       for (uint32_t m = 0; m < size(); ++m) joined.push_back((mask >> m) & 1);
       std::vector<Case> cases;
       for (Memory memory : {Memory::kPrivate, Memory::kRegisteredInPlace}) {
-        for (ReduceOp op : {ReduceOp::kAverage, ReduceOp::kProduct}) {
+        for (ReduceOp op : {ReduceOp::kAverage, ReduceOp::kActiveAverage, ReduceOp::kProduct}) {
           cases.push_back({.op = op, .rows = Rows(rows), .memory = memory, .joined = joined});
         }
       }

@@ -18,6 +18,7 @@ class Operations : public ::testing::TestWithParam<std::tuple<Transport, uint32_
  protected:
   Transport transport() const { return std::get<0>(GetParam()); }
   uint32_t size() const { return std::get<1>(GetParam()); }
+  void JoinOneByOne(bool of_active);
 };
 
 using Values = std::vector<int64_t>;
@@ -301,9 +302,37 @@ TEST_P(Operations, ARemovalFailsWhatIsPendingOnItsSetAlone) {
   });
 }
 
+TEST_P(Operations, RanksThatJoinBringZeros) { JoinOneByOne(/*of_active=*/false); }
+
+TEST_P(Operations, RanksThatJoinAreLeftOutOfAveragesWhereThatIsSet) {
+  JoinOneByOne(/*of_active=*/true);
+}
+
+TEST_P(Operations, RanksThatDivideOtherwiseAreTold) {
+  if (size() == 1) return;  // nobody to disagree with
+  WorldOfThreads world(transport(), size(), [](uint32_t rank) {
+    EngineOptions options;
+    options.average_of_active = rank == 0;
+    return options;
+  });
+  world.Run([&](uint32_t rank) {
+    Values x{1};
+    const Shape one{1};
+    RequestSpec spec = SpecOf(Collective::kAllreduce, "mean", x, &x, one);
+    spec.op = ReduceOp::kAverage;
+    EXPECT_THAT(RunOne(world.engine(rank), spec).message(),
+                HasSubstr("HOROVOD_JOIN_AVERAGE=active"));
+    ExpectSum(world.engine(rank), 0, size());
+  });
+}
+
 // Rank r has r more batches than rank 0.
-TEST_P(Operations, RanksThatJoinAreLeftOut) {
-  WorldOfThreads world(transport(), size());
+void Operations::JoinOneByOne(bool of_active) {
+  WorldOfThreads world(transport(), size(), [of_active](uint32_t) {
+    EngineOptions options;
+    options.average_of_active = of_active;
+    return options;
+  });
   std::vector<int32_t> last(size(), -2);
   world.Run([&](uint32_t rank) {
     Engine& engine = world.engine(rank);
@@ -317,7 +346,9 @@ TEST_P(Operations, RanksThatJoinAreLeftOut) {
           const Status status = RunOne(engine, spec);
           ASSERT_TRUE(status.ok()) << status.message();
           // Ranks batch .. size - 1 take part.
-          const int64_t expected = batch % 2 == 0 ? batch : (batch + size() - 1) / 2;
+          const int64_t active = size() - batch, sum = (batch + size() - 1) * active / 2;
+          const int64_t average = sum / (of_active ? active : size());
+          const int64_t expected = batch % 2 == 0 ? batch : average;
           ASSERT_EQ(out, Values(in.size(), expected)) << "batch " << batch;
         }
         RequestSpec join;
@@ -374,8 +405,15 @@ TEST_P(Operations, WrongOnEveryRankIsToldToEveryRank) {
       EXPECT_EQ(RunOne(engine, SpecOf(collective, "scalar", x, &x, none)).code(), Code::kMismatch);
     }
     RequestSpec most = SpecOf(Collective::kReducescatter, "most", x, &x, one);
-    most.op = ReduceOp::kMax;
-    EXPECT_THAT(RunOne(engine, most).message(), HasSubstr("takes Sum and Average only"));
+    for (DType dtype : {DType::kInt64, DType::kBool}) {
+      for (ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct, ReduceOp::kAdasum}) {
+        most.tensor.dtype = dtype;
+        most.op = op;
+        const Status refused = RunOne(engine, most);
+        EXPECT_EQ(refused.code(), Code::kMismatch) << refused.message();
+        EXPECT_THAT(refused.message(), HasSubstr("takes Sum and Average only"));
+      }
+    }
     RequestSpec cuda = SpecOf(Collective::kAllreduce, "cuda", x, &x, one);
     if (rank == 0) cuda.device = DeviceKind::kCuda;
     EXPECT_FALSE(size() > 1 && RunOne(engine, cuda).code() != Code::kMismatch);

@@ -448,11 +448,12 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
     const Group world = hosts.GroupOf(rank, 0, hosts.World());
     const bool joins = host_of()[rank] == last_host;
     auto average = [&](const char* name, std::vector<uint8_t> joined,
-                       const std::function<bool(uint32_t)>& takes_part) {
+                       const std::function<bool(uint32_t)>& takes_part,
+                       ReduceOp op = ReduceOp::kAverage) {
       std::vector<double> values(3000, rank + 1.0);
       PlayedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat64,
                                values.data(), values.data(), 3000);
-      task.parts[0].call.op = ReduceOp::kAverage;
+      task.parts[0].call.op = op;
       task.joined = std::move(joined);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
@@ -462,7 +463,8 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
         sum += r + 1.0;
         participants += 1;
       }
-      EXPECT_DOUBLE_EQ(values[17], sum / participants) << name;
+      const double divisor = op == ReduceOp::kAverage ? size() : participants;
+      EXPECT_DOUBLE_EQ(values[17], sum / divisor) << name;
     };
     // With one joined on the last host, if somebody is left there to lead.
     if (joiners.size() > 1 && rank != early) {
@@ -472,6 +474,9 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
         joined[0] = 1;
       }
       average("without one", joined, [&](uint32_t r) { return r != early; });
+      average(
+          "of the others", joined, [&](uint32_t r) { return r != early; },
+          ReduceOp::kActiveAverage);
       std::vector<float> rows(4);
       PlayedTask gather = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kFloat32,
                                  rows.data(), nullptr, 4);
@@ -482,7 +487,9 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
                   HasSubstr("rank " + std::to_string(early) + ", which has joined"));
     }
     if (!joins) {
-      average("without a host", {}, [&](uint32_t r) { return host_of()[r] != last_host; });
+      const auto others = [&](uint32_t r) { return host_of()[r] != last_host; };
+      average("without a host", {}, others);
+      average("of the other hosts", {}, others, ReduceOp::kActiveAverage);
     }
     PlayedTask join =
         TaskOf(hosts, rank, "join", Collective::kJoin, DType::kUint8, nullptr, nullptr, 0);

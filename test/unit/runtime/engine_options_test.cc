@@ -21,6 +21,7 @@ class EngineOptionsTest : public ::testing::Test {
   void TearDown() override { SetUp(); }
 
   static constexpr const char* kNames[] = {"HOROVOD_STALL_CHECK_DISABLE",
+                                           "HOROVOD_JOIN_AVERAGE",
                                            "HOROVOD_STALL_CHECK_TIME_SECONDS",
                                            "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
                                            "HOROVOD_FUSION_THRESHOLD",
@@ -55,6 +56,14 @@ TEST_F(EngineOptionsTest, ReadsTheStallCheck) {
   EXPECT_EQ(options->stall_shutdown, Duration(0));
 }
 
+TEST_F(EngineOptionsTest, ReadsWhatAnAverageIsDividedByAfterAJoin) {
+  EXPECT_FALSE(EngineOptionsFromEnv()->average_of_active);
+  ::setenv("HOROVOD_JOIN_AVERAGE", "active", 1);
+  EXPECT_TRUE(EngineOptionsFromEnv()->average_of_active);
+  ::setenv("HOROVOD_JOIN_AVERAGE", "all", 1);
+  EXPECT_FALSE(EngineOptionsFromEnv()->average_of_active);
+}
+
 TEST_F(EngineOptionsTest, ReadsWhatSteersTheWorkBetweenHosts) {
   ::setenv("HOROVOD_FUSION_THRESHOLD", "0", 1);
   ::setenv("HOROVOD_GLOO_TIMEOUT_SECONDS", "5", 1);
@@ -82,9 +91,10 @@ TEST_F(EngineOptionsTest, RefusesWhatCannotBeMeantWithNameAndValue) {
         Bad{"HOROVOD_STALL_CHECK_TIME_SECONDS", "1.5"},
         Bad{"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "soon"},
         Bad{"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "99999999999999999999"},
-        Bad{"HOROVOD_FUSION_THRESHOLD", "64M"}, Bad{"HOROVOD_GLOO_TIMEOUT_SECONDS", "30s"},
-        Bad{"HOROVOD_CACHE_CAPACITY", "-5"}, Bad{"HOROVOD_CYCLE_TIME", "nan"},
-        Bad{"HOROVOD_CYCLE_TIME", "-0.1"}, Bad{"HOROVOD_CYCLE_TIME", "1ms"}}) {
+        Bad{"HOROVOD_JOIN_AVERAGE", "some"}, Bad{"HOROVOD_FUSION_THRESHOLD", "64M"},
+        Bad{"HOROVOD_GLOO_TIMEOUT_SECONDS", "30s"}, Bad{"HOROVOD_CACHE_CAPACITY", "-5"},
+        Bad{"HOROVOD_CYCLE_TIME", "nan"}, Bad{"HOROVOD_CYCLE_TIME", "-0.1"},
+        Bad{"HOROVOD_CYCLE_TIME", "1ms"}}) {
     ::setenv(bad.name, bad.value, 1);
     Result<EngineOptions> options = EngineOptionsFromEnv();
     ASSERT_FALSE(options.ok()) << bad.name << "=" << bad.value;
