@@ -1,6 +1,7 @@
 """Jobs of several processes under hvdrun. Each test starts one script of workers/."""
 
 import glob
+import importlib.util
 import os
 import re
 import time
@@ -66,7 +67,7 @@ def test_signal_handlers_run_during_a_wait(processes):
 
 
 def test_duplicate_name(processes):
-    run_ok(processes, 'duplicate.py')
+    run_ok(processes, 'duplicate.py', 'first')
 
 
 @pytest.mark.parametrize('mode', ['small', 'large', 'waiting', 'peer', 'loader'])
@@ -89,3 +90,16 @@ def test_killed_rank_is_named_by_the_survivors(processes, mode, tmp_path):
         assert 'rank {}'.format(victim) in error, error
         assert float(seconds) < 2.0, (seconds, error)
         assert again == 'HorovodInternalError', again
+
+
+def test_Cf_mpi4py_in_a_job_without_mpi_is_told_once(hvdrun, torch):
+    if importlib.util.find_spec('mpi4py') is None:
+        pytest.skip('mpi4py is not installed for this Python')
+    result = jobs.run_job(2, jobs.worker('mpi4py_world.py'), hosts=1)
+    assert result.output.count('The world of mpi4py has 1 of the 2 processes of this job') == 1, str(result)
+    assert 'mpirun -np 2' in result.output and '--mpi' in result.output, str(result)
+
+
+@pytest.mark.parametrize('processes, hosts', [(1, 1), (2, 1), (4, 1), (4, 2)])
+def test_Cf_scripts_of_torchrun_find_what_it_sets(hvdrun, torch, processes, hosts):
+    run_ok(processes, 'torchrun_names.py', hosts=hosts)

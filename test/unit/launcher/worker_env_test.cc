@@ -40,6 +40,19 @@ TEST(WorkerEnvironment, TellsTheSlot) {
   }
 }
 
+TEST(WorkerEnvironment, TellsWhatTorchrunTells) {
+  std::vector<std::string> environment =
+      EnvironmentOf({"TORCHELASTIC_USE_AGENT_STORE=True", "TORCHELASTIC_RUN_ID=outer"},
+                    /*settings=*/{}, /*given=*/{"GROUP_RANK=9"});
+  for (const char* entry :
+       {"RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "GROUP_RANK=1",
+        "GROUP_WORLD_SIZE=2", "ROLE_RANK=3", "ROLE_WORLD_SIZE=4", "TORCHELASTIC_RUN_ID=id",
+        "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=0"}) {
+    EXPECT_THAT(environment, Contains(entry));
+  }
+  EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("TORCHELASTIC_USE_AGENT_STORE"))));
+}
+
 TEST(WorkerEnvironment, SlotBeatsSettingsBeatsInheritance) {
   std::vector<std::string> environment = EnvironmentOf(
       {"HOROVOD_RANK=9", "HOROVOD_CYCLE_TIME=5", "PLAIN=kept", "PYTHONPATH=/mine", "EMPTY="},

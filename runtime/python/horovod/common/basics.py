@@ -31,6 +31,7 @@ class HorovodBasics(object):
     MPI_LIB_CTYPES = None  # the runtime is not linked with MPI
 
     _atexit_registered = False
+    _mpi_compared = False
 
     def __init__(self, *unused):  # Horovod passes the paths of its extension here
         _native.load()  # ImportError now rather than at the first call
@@ -53,6 +54,21 @@ class HorovodBasics(object):
         sets = sys.modules.get('horovod.common.process_sets')
         if sets is not None:
             sets._init_process_sets(process_sets)
+        if 'mpi4py.MPI' in sys.modules:
+            self._compare_with_mpi()
+
+    def _compare_with_mpi(self):
+        """Warns, on one rank and once, when mpi4py is used in a job that MPI knows nothing of."""
+        mpi = sys.modules['mpi4py.MPI']
+        if HorovodBasics._mpi_compared or not mpi.Is_initialized() or mpi.Is_finalized():
+            return
+        HorovodBasics._mpi_compared = True
+        world, job = mpi.COMM_WORLD.Get_size(), self.size()
+        if self.rank() == 0 and world < job:
+            import warnings
+            warnings.warn('The world of mpi4py has {} of the {} processes of this job, since MPI did not start them, so '
+                          'mpi4py reaches no other rank; start the script with `mpirun -np {} python ...` (or hvdrun '
+                          '--mpi).'.format(world, job, job), RuntimeWarning, stacklevel=3)
 
     def shutdown(self):
         """Leaves the world; pending collectives fail. init() may follow, any number of times."""
