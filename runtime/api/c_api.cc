@@ -41,6 +41,11 @@ Status NotInitialized() {
           "Horovod has not been initialized on this rank; call hvd.init() first"};
 }
 
+// Between worlds. Handles of one that was shut down are no mistake of the caller.
+Status NoWorldFor(hvd_handle handle) {
+  return Runtime::Get().IsOver(handle) ? WorldIsOver(handle) : NotInitialized();
+}
+
 std::string& LastError() {
   thread_local std::string text;
   return text;
@@ -279,6 +284,10 @@ int32_t hvd_poll(hvd_handle handle, int32_t* done) {
     if (done == nullptr)
       return hvd::InvalidArgument("hvd_poll was called without a place for the answer");
     SessionRef session;
+    if (!session && Runtime::Get().IsOver(handle)) {
+      *done = 1;
+      return Status::Ok();
+    }
     if (!session) return hvd::NotInitialized();
     Result<bool> polled = session->engine().Poll(handle);
     if (!polled.ok()) return polled.status();
@@ -290,7 +299,7 @@ int32_t hvd_poll(hvd_handle handle, int32_t* done) {
 int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms) {
   return Guarded([&]() -> Status {
     SessionRef session;
-    if (!session) return hvd::NotInitialized();
+    if (!session) return hvd::NoWorldFor(handle);
     return session->engine().Wait(handle, std::chrono::milliseconds(timeout_ms));
   });
 }
@@ -299,7 +308,7 @@ int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_result* resul
   return Guarded([&]() -> Status {
     if (Status bad = hvd::CheckResult(result); !bad.ok()) return bad;
     SessionRef session;
-    if (!session) return hvd::NotInitialized();
+    if (!session) return hvd::NoWorldFor(handle);
     return hvd::WaitForResult(*session, handle, timeout_ms, result);
   });
 }

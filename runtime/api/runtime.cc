@@ -50,6 +50,7 @@ Status Runtime::Init(const InitOptions& options) {
   if (owned_ != nullptr) return Status::Ok();
   Result<EngineOptions> engine = EngineOptionsFromEnv();
   if (!engine.ok()) return engine.status();
+  engine->handles_given = handles_given_.load(std::memory_order_relaxed);
   Result<Membership> member = entrance_.Join(options);
   if (!member.ok()) return member.status();
   Result<std::unique_ptr<Session>> session =
@@ -82,6 +83,7 @@ void Runtime::Shutdown() {
 void Runtime::CloseSession() {
   std::lock_guard state(state_);
   const std::string failure = owned_->mpi() == nullptr ? "" : owned_->Failure();
+  handles_given_.store(owned_->engine().handles_given(), std::memory_order_release);
   owned_.reset();
   if (!failure.empty()) entrance_.NoteFailure(failure);
 }

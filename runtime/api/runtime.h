@@ -32,6 +32,11 @@ class Runtime {
   // Set in a child forked from this process: nothing here belongs to it.
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
   SharedHeap& heap() { return heap_; }
+  // True for a handle of a world that was shut down.
+  bool IsOver(Engine::Handle handle) const {
+    const uint32_t generation = Operation::GenerationOf(handle);
+    return generation != 0 && generation <= handles_given_.load(std::memory_order_acquire);
+  }
 
  private:
   friend class SessionRef;
@@ -50,6 +55,7 @@ class Runtime {
   std::unique_ptr<Session> owned_;          // guarded by mutex_ and state_
   std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls
   std::atomic<uint32_t> users_{0};          // calls inside the session
+  std::atomic<uint32_t> handles_given_{0};  // by sessions that are over
   std::atomic<bool> forked_{false};
 };
 

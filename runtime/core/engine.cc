@@ -26,6 +26,7 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
       count_(peers.size()),
       sets_(std::move(world)),
       names_(count_),
+      operations_(options.handles_given),
       assemblies_(count_),
       joined_(count_, 0) {}
 
@@ -45,6 +46,11 @@ Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
   const Handle handle = (*op)->handle();
   if (!running_.empty()) MakeProgress();
   return handle;
+}
+
+uint32_t Engine::handles_given() {
+  std::lock_guard lock(mutex_);
+  return operations_.given();
 }
 
 Status Engine::Run(const RequestSpec& spec) {

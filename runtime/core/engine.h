@@ -44,6 +44,7 @@ struct EngineOptions {
   Duration last_work = std::chrono::milliseconds(200);
   // An allreduce divides its average by the ranks that have not joined, not by the size of the set.
   bool average_of_active = false;
+  uint32_t handles_given = 0;    // by the engines before this one, see Engine::handles_given
   const Clock* clock = nullptr;  // null: the machine's
 };
 
@@ -70,6 +71,9 @@ class Engine {
   // kInProgress after `timeout` (negative: never); any other result forgets the handle. Outputs that the runtime made are
   // freed where `result` is null.
   Status Wait(Handle handle, Duration timeout, OperationResult* result = nullptr);
+
+  // For the next engine of this process, so that its handles are unlike all of this one.
+  uint32_t handles_given();
 
   // Submit and Wait without limit, in one go.
   Status Run(const RequestSpec& spec);
@@ -107,7 +111,12 @@ class Engine {
   void Progress();
   Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,
                     std::unique_lock<std::mutex>& lock);
-  void RetireUpTo(uint64_t call);
+  void RetireUpTo(uint64_t call) {
+    if (!done_.empty()) RetireSome(call);
+  }
+  void RetireSome(uint64_t call);
+  void Retire(Operation* op);
+  Status UnknownHandle(Handle handle) const;
   Result<Operation*> WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
   bool SpinFor(Operation* op);
   void Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock);

@@ -16,11 +16,13 @@ constexpr int64_t kSleepNs = 100'000'000;
 // A pause can take longer than a peer that is about to answer, so the first looks come without.
 constexpr uint32_t kEagerSpins = 50;
 
-Status UnknownHandle(Engine::Handle handle) {
+}  // namespace
+
+Status Engine::UnknownHandle(Handle handle) const {
+  const uint32_t generation = Operation::GenerationOf(handle);
+  if (generation != 0 && generation <= options_.handles_given) return WorldIsOver(handle);
   return InvalidArgument("unknown handle " + std::to_string(handle));
 }
-
-}  // namespace
 
 void Engine::Progress() {
   if (peers_.broken()) {
@@ -41,7 +43,11 @@ Result<bool> Engine::Poll(Handle handle) {
   std::lock_guard lock(mutex_);
   const uint64_t call = ++calls_;
   Operation* op = operations_.Find(handle);
-  if (op == nullptr) return UnknownHandle(handle);
+  if (op == nullptr) {
+    const Status unknown = UnknownHandle(handle);
+    if (unknown.code() == Code::kAborted) return true;  // which a wait says at once
+    return unknown;
+  }
   const bool finished = op->retired;
   if (!op->done) MakeProgress();
   if (!op->done) FailWhatNeedsLeavers();
@@ -58,15 +64,23 @@ Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
 
 // What was submitted up to this call and is done has been done for long enough: its name is free. What other threads have
 // submitted since keeps its name until their next call has looked for duplicates.
-void Engine::RetireUpTo(uint64_t call) {
-  std::erase_if(done_, [&](Operation* op) {
-    if (op->call > call) return false;
-    op->retired = true;
-    TensorName* name = std::exchange(op->kept_name, nullptr);
-    name->kept = false;
-    names_.ForgetIfUnused(name);
-    return true;
-  });
+void Engine::RetireSome(uint64_t call) {
+  size_t left = 0;
+  for (Operation* op : done_) {
+    if (op->call > call) {
+      done_[left++] = op;
+    } else {
+      Retire(op);
+    }
+  }
+  done_.resize(left);
+}
+
+void Engine::Retire(Operation* op) {
+  op->retired = true;
+  TensorName* name = std::exchange(op->kept_name, nullptr);
+  name->kept = false;
+  names_.ForgetIfUnused(name);
 }
 
 Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,

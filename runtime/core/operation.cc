@@ -1,5 +1,6 @@
 #include "runtime/core/operation.h"
 
+#include <string>
 #include <utility>
 
 namespace hvd {
@@ -16,6 +17,11 @@ std::vector<int64_t> OutputShape(const OperationPart& part) {
 }
 
 }  // namespace
+
+Status WorldIsOver(Operation::Handle handle) {
+  return Aborted("handle " + std::to_string(handle) +
+                 " is of a world that was shut down: hvd.shutdown() was called on this rank");
+}
 
 OperationResult TakeResult(Operation* operation) {
   OperationResult result;
@@ -39,7 +45,7 @@ Operation* OperationTable::Add() {
   }
   Operation* operation = slots_[free_.back()].get();
   free_.pop_back();
-  ++operation->generation;
+  operation->generation = ++given_;
   operation->in_use = true;
   operation->sent = operation->started = operation->done = operation->retired = false;
   operation->status = Status::Ok();

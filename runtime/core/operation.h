@@ -55,7 +55,11 @@ struct Operation {
   TimePoint warned_at{};
 
   Handle handle() const { return (static_cast<Handle>(generation) << 32) | (slot + 1); }
+  static uint32_t GenerationOf(Handle handle) { return static_cast<uint32_t>(handle >> 32); }
 };
+
+// What waiting for a handle of an earlier world of this process gives.
+Status WorldIsOver(Operation::Handle handle);
 
 // What a finished operation has to say.
 struct OperationResult {
@@ -77,6 +81,10 @@ OperationResult TakeResult(Operation* operation);
 // Pointers stay valid until Release.
 class OperationTable {
  public:
+  // `given`: the generations of earlier tables of this process, which are not used again.
+  explicit OperationTable(uint32_t given) : given_(given) {}
+  uint32_t given() const { return given_; }
+
   Operation* Add();
   // nullptr for a handle that was released or never given.
   Operation* Find(Operation::Handle handle) const;
@@ -98,6 +106,7 @@ class OperationTable {
   }
 
  private:
+  uint32_t given_;  // the newest generation
   std::vector<std::unique_ptr<Operation>> slots_;
   std::vector<uint32_t> free_;
 };

@@ -56,6 +56,12 @@ def test_200_cycles_of_init_and_shutdown(processes):
     run_ok(processes, 'cycles.py', 200, timeout_s=100)
 
 
+@pytest.mark.parametrize('processes, hosts', [(1, 1), (2, 1), (3, 1), (4, 2)])
+def test_Ca_a_hundred_worlds_of_errors_and_dropped_handles(hvdrun, torch, processes, hosts):
+    run_ok(processes, 'many_worlds.py', 100 if hosts == 1 else 20, timeout_s=110, hosts=hosts,
+           HOROVOD_DYNAMIC_PROCESS_SETS='1')
+
+
 def test_disagreement_reaches_every_rank(processes):
     result = run_ok(processes, 'disagree.py')
     for what in ('shape', 'rank', 'dtype', 'op', 'scale', 'gather', 'alltoall', 'scatter', 'scalar', 'root'):

@@ -215,7 +215,8 @@ HVD_EXPORT int32_t hvd_submit(const hvd_request* request, hvd_handle* handle);
 HVD_EXPORT int32_t hvd_poll(hvd_handle handle, int32_t* done);
 
 /* Waits at most timeout_ms (< 0: without a limit of its own) and makes progress meanwhile. Any result other than
- * HVD_IN_PROGRESS forgets the handle. An unknown handle is HVD_INVALID_ARGUMENT. */
+ * HVD_IN_PROGRESS forgets the handle. An unknown handle is HVD_INVALID_ARGUMENT; one of a world that was shut down is
+ * HVD_ABORTED, also after the next hvd_init(). */
 HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
 
 /* One output of a finished collective. */

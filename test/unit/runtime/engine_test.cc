@@ -55,6 +55,27 @@ TEST(Handles, AreForgottenOnceAndNeverMistaken) {
   EXPECT_EQ(world.engine(0).Poll(~0ull).status().code(), Code::kInvalidArgument);
 }
 
+TEST(Handles, OfAnEarlierWorldAreNeverThoseOfThisOne) {
+  std::vector<float> x(3, 2);
+  const RequestSpec spec = AllreduceOf("x", x, x, DType::kFloat32, kThree);
+  WorldOfThreads before(Transport::kInproc, 1);
+  auto old = before.engine(0).Submit(spec);
+  ASSERT_TRUE(old.ok());
+  WorldOfThreads world(Transport::kInproc, 1, [&](uint32_t) {
+    EngineOptions options;
+    options.handles_given = before.engine(0).handles_given();
+    return options;
+  });
+  auto fresh = world.engine(0).Submit(spec);
+  ASSERT_TRUE(fresh.ok());
+  EXPECT_NE(*fresh, *old);
+  EXPECT_TRUE(*world.engine(0).Poll(*old));
+  const Status over = world.engine(0).Wait(*old, Duration(-1));
+  EXPECT_EQ(over.code(), Code::kAborted);
+  EXPECT_NE(over.message().find("of a world that was shut down"), std::string::npos);
+  EXPECT_TRUE(world.engine(0).Wait(*fresh, Duration(-1)).ok());
+}
+
 TEST(Poll, SaysHowThingsStoodWhenItWasCalled) {
   WorldOfThreads world(Transport::kInproc, 1);
   Engine& engine = world.engine(0);
