@@ -61,6 +61,8 @@ class World(object):
         assert small[0] == large[-1] == self.size
 
     def sets(self):
+        if self.size == 1:
+            return  # the world is the only set
         alone = hvd.add_process_set([self.size - 1])
         if self.last:
             assert hvd.allreduce(torch.ones(3), op=hvd.Sum, process_set=alone).tolist() == [1] * 3
