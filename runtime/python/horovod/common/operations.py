@@ -231,7 +231,8 @@ class Operations(object):
     # ---- handles
 
     def poll(self, handle):
-        """Whether synchronize(handle) would return at once."""
+        """Whether the operation had finished when this call came: then synchronize(handle) returns at once. Never true
+        at the first call after the submission; makes progress."""
         return handle not in self.pending or _library.poll(handle)
 
     def synchronize(self, handle):
