@@ -281,7 +281,7 @@ std::span<const Row> SettingRows() {
        .choices = {"all", "active"},
        .example = "active",
        .what = "what an average is divided by after a join",
-       .doc = "divide averages by all ranks, or by those that have not called hvd.join()",
+       .doc = "divide averages by all ranks, or by those that have not joined",
        .target = &Settings::join_average},
 
       {.section = kFailure,
