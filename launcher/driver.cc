@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -28,6 +29,7 @@
 #include "launcher/output.h"
 #include "launcher/reach_proof.h"
 #include "launcher/relay_switch.h"
+#include "launcher/remote_script.h"
 #include "launcher/report.h"
 #include "launcher/screen.h"
 #include "launcher/start_job.h"
@@ -106,6 +108,7 @@ class Driver final : public HostLineObserver {
   void OnReadOver(uint32_t) override { screen_.Flush(); }
   void OnHostAway(uint32_t host, const std::string& reason) override;
   void OnHostBack(uint32_t host, Duration away) override;
+  void OnHvdrunSkipped(uint32_t host, const std::string& what) override;
   void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
@@ -206,7 +209,8 @@ class Driver final : public HostLineObserver {
       cut_;  // hosts that lost their place in it: until they are given up
   std::vector<std::unique_ptr<HostLine>> hosts_;
   std::vector<std::unique_ptr<HostClearing>> clearings_;
-  bool run_over_ = false;  // but for the clearings
+  std::set<std::string> skipped_;  // what the user was told of a hvdrun that is not run
+  bool run_over_ = false;          // but for the clearings
   // Knows hosts by their places in used_.
   RelaySwitch relay_{
       [this](uint32_t number, const ToAgent& message) { hosts_[used_[number]]->Tell(message); }};
@@ -297,6 +301,13 @@ void Driver::OnHostAway(uint32_t host, const std::string& reason) {
 }
 
 void Driver::OnHostBack(uint32_t host, Duration away) { screen_.Say(BackText(NameOf(host), away)); }
+
+// Once for all hosts where it is the same.
+void Driver::OnHvdrunSkipped(uint32_t host, const std::string& what) {
+  const std::string sentence = "host " + NameOf(host) + ": " + what + "; " + kSkipAdvice;
+  if (!skipped_.insert(what).second) return Verbose(sentence);
+  screen_.Say(sentence);
+}
 
 void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
   if (hosts_[host]->left_alone()) Clear(host);

@@ -13,6 +13,8 @@ namespace {
 
 // A script tries a few folders.
 constexpr int kMostAsked = 8;
+// It looks at our path and at PATH.
+constexpr int kMostSkipped = 2;
 
 StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
   StreamOptions options;
@@ -173,6 +175,10 @@ void HostLine::OnBytes(Connection& connection, std::string_view bytes) {
 // The stream's first bytes are on their way already: the script reads over them, and the stream begins anew afterwards.
 void HostLine::HearScript(std::string_view words) {
   if (std::optional<std::string> sentence = ParseScriptCannot(words)) return Break(*sentence);
+  if (std::optional<std::string> what = ParseScriptSkips(words)) {
+    if (++skipped_ <= kMostSkipped) observer_.OnHvdrunSkipped(host_, *what);
+    return;
+  }
   std::optional<ScriptWants> wants = ParseScriptWants(words);
   if (!wants || !way_.bundles || given_up_) return;
   if (++asked_ > kMostAsked) return Break("it asks for hvdrun again and again");

@@ -65,6 +65,8 @@ class HostLineObserver {
   // The connection to its agent is lost, and tried again; what is sent meanwhile arrives later. `reason` as below.
   virtual void OnHostAway(uint32_t host, const std::string& reason) = 0;
   virtual void OnHostBack(uint32_t host, Duration away) = 0;
+  // An installed hvdrun was not run there, in words (ParseScriptSkips): strangers could have changed it.
+  virtual void OnHvdrunSkipped(uint32_t host, const std::string& what) = 0;
   // Last call. `reason` is one sentence without the host's name; empty when the agent had said that it is done.
   virtual void OnHostEnd(uint32_t host, const std::string& reason) = 0;
 };
@@ -122,6 +124,7 @@ class HostLine final {
   Stream stream_;
   std::shared_ptr<BundleFeed> feed_;  // while the host receives hvdrun
   int asked_ = 0;                     // so often it asked for that
+  int skipped_ = 0;  // so often it found a hvdrun that strangers could have changed
   HostWay way_;
   Heartbeat heartbeat_;
   std::string resume_key_;

@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-constexpr std::string_view kWants = "wants ", kCannot = "cannot ";
+constexpr std::string_view kWants = "wants ", kCannot = "cannot ", kSkips = "skips ";
 constexpr size_t kMostSaid = 800;
 
 // For sh as POSIX has it, and for every login shell on its way there: no line break and no "!" (csh), no backslash before
@@ -13,8 +13,9 @@ constexpr size_t kMostSaid = 800;
 //   x path here, j job, v version, b build id, m machine, w auto, never or always
 //   s a hvdrun of this version, o what is there instead, e why nothing could be sent
 //   d the cache's folder, t a temporary one in it, h what hashes, z how the bundle is packed, u the former umask
+//   n our user id, a the id of our private group ("-": there is none), r what was wrong
 constexpr std::string_view kScript =
-    "x=$1 j=$2 v=$3 b=$4 m=$5 w=$6 s= o= e= t= h= u= z=tar; "
+    "x=$1 j=$2 v=$3 b=$4 m=$5 w=$6 s= o= e= t= h= u= n= a= r= z=tar; "
     "have() { command -v $1 >/dev/null 2>&1; }; "
     // Unquoted, so that it is one line whatever a tool has said.
     "cannot() { set -f; echo hvdrun-agent $j cannot $*; exit 127; }; "
@@ -24,7 +25,35 @@ constexpr std::string_view kScript =
     "same() { i=; test -f \"$1\" && test -x \"$1\" && i=$(\"$1\" agent --build </dev/null "
     "2>/dev/null); "
     "test \"$i\" = \"$v $b\"; }; "
-    "look() { test -x \"$1\" || return; same \"$1\" && go \"$1\"; "
+    // Is this group ours alone? Where umask is 002, what a user makes may be written by the group of the user's name.
+    "mine() { test \"$a\" || { a=-; i=$(id -un); test \"$i\" = \"$(id -gn)\" && "
+    "case $({ getent group \"$i\" || grep \"^$i:\" /etc/group; } 2>/dev/null) in "
+    "*:*:*:|*:*:*:\"$i\") a=$(id -g);; esac; }; test \"$1\" = \"$a\"; }; "
+    // May nobody but us and root change what this path leads to? Every folder and link on its way is looked at, all in one
+    // ls. In a folder with the sticky bit only the owner can change an entry. Folders of the user that owns / are root's:
+    // in a user namespace root may have another number.
+    "ours() { q= c= f=$1; case $f in /*) ;; *) f=$(pwd)/$f;; esac; set --; "
+    "while test \"$f\" && test $# -lt 99; do "
+    "case $f in */*) c=${f%%/*}; f=${f#*/};; *) c=$f; f=;; esac; "
+    "case $c in \"\"|.) continue;; ..) q=${q%/*}; continue;; esac; "
+    "q=$q/$c; set -- \"$@\" \"$q\"; test -h \"$q\" || continue; "
+    "c=$(ls -ld \"$q\"); f=${c#*\"$q -> \"}/$f; q=${q%/*}; case $f in /*) q=;; esac; done; "
+    "r=\"it cannot be looked at\"; test -z \"$f\" || return; "
+    "c=$(ls -ldn / \"$@\") 2>/dev/null || return; "
+    "IFS=${c#*\" /\"}; IFS=${IFS%\"${IFS#?}\"}; k= r=; set -f; "
+    "for y in $c; do unset IFS; f=/${y#*/}; set -- $y; k=${k:-$3}; "
+    // No process is made to learn who we are where the file says it.
+    "case $3$1 in 0[dl-]*|$n[dl-]*|${k}d*) ;; *) "
+    "case $1 in [d-]*) test -O \"$f\" 2>/dev/null && n=$3;; esac; n=${n:-$(id -u)}; "
+    "case $3$1 in $n[dl-]*) ;; *) r=\"$f belongs to user id $3\"; break;; esac;; esac; "
+    "case $1 in l*|d????????[tT]*) ;; ????????w*) r=\"others may write to $f\"; break;; "
+    "?????w????+*) r=\"an access list may let others write to $f\"; break;; "
+    "?????w*) mine $4 || { r=\"the group with id $4 may write to $f\"; break; };; esac; done; "
+    "unset IFS; set +f; test -z \"$r\"; }; "
+    "look() { test -f \"$1\" && test -x \"$1\" || return; "
+    "ours \"$1\" || { o=\"hvdrun at $1 is not run, because $r\"; "
+    "echo \"hvdrun-agent $j skips $1, because $r\"; return; }; "
+    "same \"$1\" && go \"$1\"; "
     "i=${i:-$(\"$1\" --version </dev/null 2>/dev/null)}; "
     "case \"$i\" in \"$v\"|\"$v \"*) s=${s:-$1};; "
     "*) o=${o:-\"it has hvdrun ${i:-of another version} ($1) and this is hvdrun $v\"};; esac; }; "
@@ -35,11 +64,12 @@ constexpr std::string_view kScript =
     "if test $w = never; then test \"$s\" && go \"$s\"; "
     "cannot \"$o; install hvdrun $v there, or let hvdrun be sent there (--bundle auto)\"; fi; "
     // In one of the caches? Only in a folder that is ours and in which nobody else may write.
-    "n=$(id -u); "
-    "safe() { test -d \"$1\" || return; set -- $(ls -ldn \"$1\"); "
+    "n=${n:-$(id -u)}; "
+    "safe() { r=\"others may write there\"; test -d \"$1\" || return; d=$1; set -- $(ls -ldn "
+    "\"$1\"); "
     "case \"$1 $3\" in d?w?"
     "?-?"
-    "?-?*\" $n\") ;; *) false;; esac; }; "
+    "?-?*\" $n\") ours \"$d\";; *) false;; esac; }; "
     "set -- \"${XDG_CACHE_HOME:-$HOME/.cache}/hvdrun\" \"${TMPDIR:-/tmp}/hvdrun-$n\" "
     "\"/var/tmp/hvdrun-$n\"; "
     "for d do if safe \"$d\" && same \"$d/$b/bin/hvdrun\"; then "
@@ -57,7 +87,7 @@ constexpr std::string_view kScript =
     "do "
     "r=$({ mkdir -p \"${d%/*}\" && { test -d \"$d\" || mkdir \"$d\" || test -d \"$d\"; }; } 2>&1) "
     "|| { no \"$r\"; continue; }; "
-    "safe \"$d\" || { no \"others may write there\"; continue; }; t=$d/new.$j; "
+    "safe \"$d\" || { no \"$r\"; continue; }; t=$d/new.$j; "
     // Programs may not be run from everywhere.
     "r=$({ mkdir \"$t\" && echo : >\"$t/x\" && chmod 700 \"$t/x\" && \"$t/x\"; } 2>&1) || "
     "{ no \"$r\"; continue; }; "
@@ -127,6 +157,11 @@ std::optional<ScriptWants> ParseScriptWants(std::string_view words) {
 std::optional<std::string> ParseScriptCannot(std::string_view words) {
   if (!words.starts_with(kCannot)) return std::nullopt;
   return Printable(words.substr(kCannot.size()), kMostSaid);
+}
+
+std::optional<std::string> ParseScriptSkips(std::string_view words) {
+  if (!words.starts_with(kSkips)) return std::nullopt;
+  return "hvdrun does not run " + Printable(words.substr(kSkips.size()), kMostSaid);
 }
 
 std::string BundleHeader(const Bundle& bundle) {

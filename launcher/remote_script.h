@@ -7,6 +7,10 @@
 //   hvdrun-agent JOB             ------>           what comes next is the agent's stream
 //
 // or, when the host cannot be used:  hvdrun-agent JOB cannot SENTENCE
+// before any of these, perhaps:      hvdrun-agent JOB skips PATH, because REASON
+//
+// A hvdrun that is installed there is run only if nobody but the user and root could have put it there: they own it and all
+// folders and links on the way to it, and nobody else may write there, but for the user's private group.
 #ifndef HVD_LAUNCHER_REMOTE_SCRIPT_H_
 #define HVD_LAUNCHER_REMOTE_SCRIPT_H_
 
@@ -31,7 +35,7 @@ struct RemoteAgent {
   BundleUse bundle = BundleUse::kAuto;
 };
 
-// One simple command for any login shell; sh does the rest. Below 4 KiB beside the executable's path.
+// One simple command for any login shell; sh does the rest. Below 6 KiB beside the executable's path.
 std::string RemoteAgentCommand(const RemoteAgent& agent);
 
 // The last line before the agent's own bytes, with its line break.
@@ -44,6 +48,12 @@ struct ScriptWants {
 std::optional<ScriptWants> ParseScriptWants(std::string_view words);
 // The sentence.
 std::optional<std::string> ParseScriptCannot(std::string_view words);
+
+// "hvdrun does not run PATH, because REASON"; what to do about it is always the same.
+std::optional<std::string> ParseScriptSkips(std::string_view words);
+inline constexpr const char* kSkipAdvice =
+    "only the user and root may own that and write there: use chown or chmod go-w, or install "
+    "hvdrun elsewhere";
 
 // What comes before the bytes of a bundle. The line break ends whatever was on its way already.
 std::string BundleHeader(const Bundle& bundle);

@@ -82,6 +82,9 @@ class Doctor final : public HostLineObserver {
     GoOn();
   }
   void OnReadOver(uint32_t) override {}
+  void OnHvdrunSkipped(uint32_t host, const std::string& what) override {
+    examination_.Skipped(host, what);
+  }
   void OnHostEnd(uint32_t host, const std::string& reason) override {
     examination_.Ended(host, reason, SteadyNow());
     GoOn();

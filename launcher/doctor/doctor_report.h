@@ -24,6 +24,7 @@ struct HostReport {
   HostStage stage = HostStage::kResolve;  // reached; of a failed host, where it failed
   std::string trouble;                    // why it cannot be used, with a cure; empty: it can be
   Duration took{};                        // until its agent's first word, or until it failed
+  std::string skipped;                    // an installed hvdrun that strangers could have changed
   std::string version;                    // of its hvdrun; empty: it never said
   std::optional<ClockSkew> clock;
   bool examined = false;  // facts hold something

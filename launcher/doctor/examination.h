@@ -60,6 +60,8 @@ class Examination {
   void Hear(uint32_t host, const ToDriver& message, TimePoint now);
   // `reason` as in HostLineObserver.
   void Ended(uint32_t host, const std::string& reason, TimePoint now);
+  // As in HostLineObserver::OnHvdrunSkipped.
+  void Skipped(uint32_t host, const std::string& what) { report_.hosts[host].skipped = what; }
   // At NextTick(), or whenever.
   void Tick(TimePoint now);
   // Ctrl-C: what is known now is the report. The second time, agents are not waited for.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "launcher/doctor/doctor_text.h"
+#include "launcher/remote_script.h"
 #include "launcher/seconds_text.h"
 
 namespace hvd {
@@ -21,6 +22,7 @@ class Judge {
 
   std::vector<Finding> Findings() {
     LookAtTroubles();
+    LookAtInstallations();
     LookAtExaminations();
     LookAtPython();
     LookAtDirectories();
@@ -92,6 +94,12 @@ class Judge {
   void LookAtTroubles() {
     Group(
         Severity::kError, "host", [](const HostReport& host) { return host.trouble; }, "");
+  }
+
+  void LookAtInstallations() {
+    Group(
+        Severity::kWarning, "installation", [](const HostReport& host) { return host.skipped; },
+        kSkipAdvice);
   }
 
   void LookAtExaminations() {

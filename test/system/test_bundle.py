@@ -199,6 +199,24 @@ def test_a_folder_in_which_others_may_write_is_not_used(pod, pod_run):
     assert job.code == 1 and job.err.count("others may write there") >= 2, job.err
 
 
+@pytest.mark.parametrize("spoil", ["chown 12345 {file}", "chown 12345 {folder}", "chmod 777 {folder}", "chmod o+w {file}"])
+def test_V5_what_strangers_may_have_put_at_our_path_is_not_run(pod, pod_run, spoil):
+    """The path of hvdrun on this machine, on a host where somebody else may write to it."""
+    file, witness = pathlib.Path(hvdrun_path()), pod.folder / "witness"
+    version, build = build_here()
+    script(pod.folder / "strangers", f'echo "$*" >>{witness}; test "$2" = --build && echo {version} {build}; exit 3\n')
+    pod.before = f"cp {pod.folder}/strangers {file} && chmod 755 {file} && " + spoil.format(file=file, folder=file.parent)
+    for sent in (True, False):  # what was sent before is found
+        job = pod_run("printenv", "HVD_RUNTIME")
+        assert job.code == 0 and job.out.count(str(pod.cache)) == 2, job.err
+        assert (SENT in job.err) == sent, job.err
+        assert not witness.exists(), witness.read_text()
+        assert len(re.findall(rf"host pod: hvdrun does not run {file}, because .*{file.parent}.*; only the user and root may own", job.err)) == 1, job.err
+    job = pod_run("--bundle", "never", "true")
+    assert job.code == 1 and re.search(rf"starting the agent: hvdrun at {file} is not run, because .*; install hvdrun", job.err), job.err
+    assert not witness.exists(), witness.read_text()
+
+
 @pytest.mark.parametrize("tools, sentence", [
     ({"uname": "echo riscv64"}, r"it is built for \S+ and the host is riscv64"),
     ({"tar": None}, "the host has no tar"),

@@ -75,6 +75,7 @@ struct Heard final : HostLineObserver {
   }
   void OnMessage(uint32_t, ToDriver) override {}
   void OnReadOver(uint32_t) override {}
+  void OnHvdrunSkipped(uint32_t, const std::string&) override {}
   void OnHostAway(uint32_t, const std::string& reason) override { away.push_back(reason); }
   void OnHostBack(uint32_t, Duration) override { ++back; }
   void OnHostEnd(uint32_t, const std::string& reason) override { ends.push_back(reason); }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "launcher/bundle.h"
 #include "launcher/remote_script.h"
@@ -88,6 +89,112 @@ TEST(RemoteAgentCommand, TakesThePathWhatIsOnPathOrWhatIsInTheCache) {
   fs::permissions(folder.Path("cache/hvdrun"), fs::perms::all);
   EXPECT_THAT(output(""), HasSubstr("cannot hvdrun is neither at"))
       << "anybody may have put it there";
+}
+
+// The names of the shells of this machine that a script for sh may meet.
+std::vector<std::string> Shells() {
+  std::vector<std::string> shells;
+  for (const char* shell : {"sh", "dash", "bash", "busybox sh", "mksh", "ksh", "zsh --emulate sh"}) {
+    const std::string program = std::string(shell).substr(0, std::string(shell).find(' '));
+    if (!OutputOf("command -v " + program).empty()) shells.emplace_back(shell);
+  }
+  return shells;
+}
+
+// What becomes of a hvdrun at this path, in each shell: "run", or why not.
+std::string FateOf(const std::string& path, const std::string& search = "/bin:/usr/bin") {
+  RemoteAgent agent{path, "7", "1.0", "beef", "here", BundleUse::kNever};
+  std::string fate;
+  for (const std::string& shell : Shells()) {
+    const std::string command =
+        shell + RemoteAgentCommand(agent).substr(std::string("exec sh").size());
+    std::string output = OutputOf("PATH=" + search + " " + command + " 2>&1");
+    if (output.ends_with(" agent --job 7\n")) {
+      output = output.starts_with(AgentGreeting("7")) ? "run" : output;
+    } else if (output.starts_with("hvdrun-agent 7 skips ")) {
+      output = output.substr(output.find(", because ") + 10);
+      output = output.substr(0, output.find('\n'));
+    }
+    EXPECT_TRUE(fate.empty() || fate == output) << shell << ": " << output;
+    fate = output;
+  }
+  return fate;
+}
+
+TEST(RemoteAgentCommand, RunsWhatNobodyButTheUserAndRootCouldHavePutThere) {
+  Folder folder;
+  const std::string plain = folder.Write("plain/hvdrun", StandIn("1.0 beef"));
+  EXPECT_EQ(FateOf(plain), "run");
+  const std::string odd = folder.Write("a  b * [c] ' $d/hv -> run", StandIn("1.0 beef"));
+  EXPECT_EQ(FateOf(odd), "run");
+  fs::create_symlink("plain", folder.Path("link"));
+  fs::create_symlink(folder.Path("link/../link"), folder.Path("second"));
+  EXPECT_EQ(FateOf(folder.Path("second/./hvdrun")), "run");
+  // Only its owner changes what lies in a folder like /tmp.
+  const std::string shared = folder.Write("sticky/mine/hvdrun", StandIn("1.0 beef"));
+  fs::permissions(folder.Path("sticky"), fs::perms::all | fs::perms::sticky_bit);
+  EXPECT_EQ(FateOf(shared), "run");
+}
+
+TEST(RemoteAgentCommand, RunsNothingThatOthersMayWrite) {
+  Folder folder;
+  const std::string file = folder.Write("file/hvdrun", StandIn("1.0 beef"));
+  fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_EQ(FateOf(file), "others may write to " + file);
+  const std::string below = folder.Write("open/deep/er/hvdrun", StandIn("1.0 beef"));
+  fs::permissions(folder.Path("open"), fs::perms::all);
+  EXPECT_EQ(FateOf(below), "others may write to " + folder.Path("open"));
+  EXPECT_EQ(FateOf("/none", folder.Path("open/deep/er") + ":/bin:/usr/bin"),
+            "others may write to " + folder.Path("open"))
+      << "also on PATH";
+  folder.Write("plain/hvdrun", StandIn("1.0 beef"));
+  fs::create_symlink(folder.Path("plain"), folder.Path("open/inner"));
+  fs::create_symlink("open/inner", folder.Path("outer"));
+  EXPECT_EQ(FateOf(folder.Path("outer/hvdrun")), "others may write to " + folder.Path("open"))
+      << "a link in the middle could lead elsewhere in a moment";
+}
+
+TEST(RemoteAgentCommand, RunsNothingOfAStranger) {
+  if (::getuid() != 0) GTEST_SKIP() << "it takes root to give a file away";
+  constexpr uid_t kStranger = 12345;
+  Folder folder;
+  auto give = [](const std::string& path) { ::lchown(path.c_str(), kStranger, ::getgid()); };
+  const std::string file = folder.Write("file/hvdrun", StandIn("1.0 beef"));
+  give(file);
+  EXPECT_EQ(FateOf(file), file + " belongs to user id 12345");
+  const std::string below = folder.Write("folder/deeper/hvdrun", StandIn("1.0 beef"));
+  give(folder.Path("folder"));
+  EXPECT_EQ(FateOf(below), folder.Path("folder") + " belongs to user id 12345");
+  folder.Write("plain/hvdrun", StandIn("1.0 beef"));
+  const std::string link = folder.Path("link");
+  fs::create_symlink("plain", link);
+  give(link);
+  EXPECT_EQ(FateOf(link + "/hvdrun"), link + " -> plain belongs to user id 12345");
+}
+
+// Where umask is 002, all that a user makes may be written by the group of the user's name.
+TEST(RemoteAgentCommand, AGroupMayWriteIfItIsTheUsersAlone) {
+  if (::getuid() != 0) GTEST_SKIP() << "it takes root to give a file to another group";
+  Folder folder;
+  const std::string file = folder.Write("g/hvdrun", StandIn("1.0 beef"));
+  fs::permissions(file, fs::perms::group_write, fs::perm_options::add);
+  ::chown(file.c_str(), 0, 100);
+  EXPECT_EQ(FateOf(file), "the group with id 100 may write to " + file);
+  ::chown(file.c_str(), 0, 0);
+  // The commands that are asked for the group come from PATH.
+  auto with_members = [&](const std::string& members, const std::string& name) {
+    folder.Write("path/getent", "#!/bin/sh\necho \"$2:x:0:" + members + "\"\n");
+    folder.Write("path/id", "#!/bin/sh\ncase $1 in -un) echo root;; -gn) echo " + name +
+                                ";; *) echo 0;; esac\n");
+    return FateOf(file, folder.Path("path") + ":/bin:/usr/bin");
+  };
+  const std::string refused = "the group with id 0 may write to " + file;
+  EXPECT_EQ(with_members("", "root"), "run");
+  EXPECT_EQ(with_members("root", "root"), "run");
+  EXPECT_EQ(with_members("root,bob", "root"), refused);
+  EXPECT_EQ(with_members("bob", "root"), refused);
+  EXPECT_EQ(with_members("bob,root", "root"), refused);
+  EXPECT_EQ(with_members("", "users"), refused) << "others may have it as their first group";
 }
 
 TEST(RemoteAgentCommand, SaysWhereItHasLookedAndWhatIsThere) {

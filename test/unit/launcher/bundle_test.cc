@@ -105,7 +105,7 @@ TEST(RemoteAgentCommand, IsOneShortLineForAnyShell) {
   RemoteAgent agent{"/opt/hvdrun/bin/hvdrun", "0123456789abcdef", "0.1.0", std::string(32, 'b'),
                     "x86_64"};
   std::string command = RemoteAgentCommand(agent);
-  EXPECT_LT(command.size(), 4096u);
+  EXPECT_LT(command.size(), 6144u);
   EXPECT_THAT(command, HasSubstr(" '0123456789abcdef' '0.1.0' "));
   EXPECT_TRUE(command.ends_with(" 'x86_64' 'auto'"));
   EXPECT_EQ(command.find('\n'), std::string::npos) << "csh takes none inside quotes";
@@ -120,6 +120,8 @@ TEST(ScriptWords, AreRead) {
   EXPECT_FALSE(ParseScriptWants("cannot tar"));
   EXPECT_EQ(ParseScriptCannot("cannot do \x1b[2J"), "do \\x1b[2J") << "made safe to print";
   EXPECT_FALSE(ParseScriptCannot("wants gzip"));
+  EXPECT_EQ(ParseScriptSkips("skips /p\x1b, because"), "hvdrun does not run /p\\x1b, because");
+  EXPECT_FALSE(ParseScriptSkips("wants gzip"));
 }
 
 TEST(BundleFeed, SaysNowAndThenThatItMoves) {
