@@ -103,6 +103,12 @@ class Driver final : public HostLineObserver {
   int Run();
 
   void OnHostStage(uint32_t host, HostStage stage) override { Happens(HostEntered{host, stage}); }
+  void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) override {
+    Happens(HostTroubled{host, stage, reason});
+  }
+  void OnHostNote(uint32_t host, const std::string& text) override {
+    Verbose("host " + NameOf(host) + ": " + text);
+  }
   void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) override;
   void OnMessage(uint32_t host, ToDriver message) override;
   void OnReadOver(uint32_t) override { screen_.Flush(); }

@@ -24,6 +24,7 @@ enum class ChannelStage {
 struct ChannelEnd {
   ChannelStage stage = ChannelStage::kRunning;
   std::string reason;  // one sentence without the host's name; empty for an agent that ended well
+  bool may_pass = false;  // nothing has begun there, and another try may fare better
 };
 
 class ChannelObserver {
@@ -35,6 +36,10 @@ class ChannelObserver {
   virtual void OnBytes(std::string_view bytes) = 0;
   // After a Write that did not take everything.
   virtual void OnWritable() = 0;
+  // What stopped a try that is made again; it is the end when the owner has no more patience.
+  virtual void OnTrouble(const ChannelEnd&) {}
+  // What is worth telling with --verbose, without the host's name.
+  virtual void OnNote(const std::string&) {}
   // Last call. Nothing of the channel's own processes is left.
   virtual void OnEnd(const ChannelEnd& end) = 0;
 };

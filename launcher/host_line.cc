@@ -43,6 +43,10 @@ struct HostLine::Connection final : ChannelObserver {
   void OnWritable() override {
     if (this == line.connection_.get()) line.Flush();
   }
+  void OnTrouble(const ChannelEnd& so_far) override {
+    if (!resuming) line.observer_.OnHostTrouble(line.host_, StageOf(so_far.stage), so_far.reason);
+  }
+  void OnNote(const std::string& text) override { line.observer_.OnHostNote(line.host_, text); }
   void OnEnd(const ChannelEnd& end) override { line.OnEnd(*this, end); }
 
   HostLine& line;

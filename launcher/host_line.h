@@ -56,6 +56,10 @@ class HostLineObserver {
  public:
   virtual ~HostLineObserver() = default;
   virtual void OnHostStage(uint32_t host, HostStage stage) = 0;
+  // What stopped a try in this stage that is made again.
+  virtual void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) = 0;
+  // About the way to it, for --verbose.
+  virtual void OnHostNote(uint32_t host, const std::string& text) = 0;
   // A worker's output, which took so many bytes of the stream's credit. The view is gone after the call.
   virtual void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) = 0;
   // Any other message.

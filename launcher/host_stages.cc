@@ -21,7 +21,7 @@ struct StageWords {
 };
 
 constexpr StageWords kWords[kHostStages] = {
-    {"resolve", "resolving its name", seconds(10), "does the name server answer?"},
+    {"resolve", "resolving its name", seconds(20), "does the name server answer?"},
     {"connect", "connecting", seconds(10),
      "is the host up, and does a firewall let the port of ssh through?"},
     {"kex", "agreeing on keys", seconds(10), "is its sshd overloaded?"},
@@ -37,11 +37,6 @@ constexpr StageWords kWords[kHostStages] = {
 // Of a stage that has a limit.
 const StageWords& WordsOf(HostStage stage) {
   return kWords[std::min(static_cast<size_t>(stage), kHostStages - 1)];
-}
-
-// A host that has not come further for so long is named.
-Duration SlowAfter(HostStage stage) {
-  return stage == HostStage::kBundle ? HostStages::kSending : HostStages::kSlow;
 }
 
 bool UnderWay(HostStage stage) { return stage < HostStage::kThere; }
@@ -121,6 +116,12 @@ void HostStages::Move(uint32_t host, HostStage stage) {
   ++counts_[static_cast<size_t>(h.stage)];
 }
 
+// A host that has not come further for so long is named.
+Duration HostStages::SlowAfter(const Host& host) {
+  if (IsTriedAgain(host)) return kTroubled;
+  return host.stage == HostStage::kBundle ? kSending : kSlow;
+}
+
 // When something is to be said or done about this host next.
 void HostStages::Schedule(uint32_t host) {
   Host& h = hosts_[host];
@@ -128,20 +129,33 @@ void HostStages::Schedule(uint32_t host) {
   h.due = TimePoint::max();
   if (!UnderWay(h.stage)) return;
   h.due = h.since + LimitOf(h);
-  if (!h.named) h.due = std::min(h.due, h.began + SlowAfter(h.stage));
+  if (!h.named) h.due = std::min(h.due, h.began + SlowAfter(h));
   due_.emplace(h.due, host);
 }
 
 void HostStages::Enter(uint32_t host, HostStage stage, TimePoint now) {
   Host& h = hosts_[host];
   if (h.stage == HostStage::kFailed) return;
-  const bool again = stage == HostStage::kBundle && h.stage == stage;  // it moves
+  const bool moves = stage == HostStage::kBundle && h.stage == stage;
+  const bool tries = !h.trouble.empty() && stage <= HostStage::kConnect;
+  const bool again = moves || tries;
+  if (!tries) h.trouble.clear();
   Move(host, stage);
   h.since = now;
   if (!again) {
     h.began = now;
     h.named = false;
   }
+  Schedule(host);
+}
+
+void HostStages::Trouble(uint32_t host, HostStage stage, std::string reason) {
+  Host& h = hosts_[host];
+  if (h.stage == HostStage::kFailed) return;
+  h.trouble = std::move(reason);
+  h.troubled_in = stage;
+  h.since = h.began;
+  Move(host, stage);
   Schedule(host);
 }
 
@@ -172,15 +186,25 @@ Duration HostStages::LimitOf(const Host& host) const {
 }
 
 void HostStages::Expire(TimePoint now) {
+  if (settle_at_ && now >= *settle_at_) GiveUpTries(now);
   if (due_.empty() || now < due_.begin()->first) return;
   for (uint32_t i = 0; i < hosts_.size(); ++i) {
     const Host& host = hosts_[i];
     if (!UnderWay(host.stage) || now < host.since + LimitOf(host)) continue;
     const StageWords& words = WordsOf(host.stage);
-    Fail(i,
-         "it took longer than " + SecondsText(limits_.at(host.stage)) + "; " + words.advice +
-             " --stage-timeouts " + words.name + "=N allows more seconds",
-         now);
+    const std::string limit = SecondsText(limits_.at(host.stage));
+    const std::string what = IsTriedAgain(host)
+                                 ? host.trouble + "; it was tried again for " + limit + ", and"
+                                 : "it took longer than " + limit + "; " + words.advice;
+    Fail(i, what + " --stage-timeouts " + words.name + "=N allows more seconds", now);
+  }
+}
+
+// Some other host has failed for good, so nothing will come of further tries.
+void HostStages::GiveUpTries(TimePoint now) {
+  for (uint32_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage != HostStage::kFailed && IsTriedAgain(hosts_[i]))
+      Fail(i, hosts_[i].trouble, now);
   }
 }
 
@@ -200,26 +224,34 @@ std::optional<TimePoint> HostStages::NextExpiry() const {
   return due_.begin()->first;
 }
 
+// Of a host that is named as slow; empty: it is sent hvdrun.
+std::string HostStages::SlowText(const Host& host) {
+  if (host.stage == HostStage::kBundle) return "";
+  const bool unresolved = IsTriedAgain(host) && host.stage == HostStage::kResolve;
+  return (unresolved ? "no DNS answer yet" : StageText(host.stage)) + std::string(" for ") +
+         SecondsText(SlowAfter(host));
+}
+
 std::string HostStages::TakeSlow(const std::vector<std::string>& names, TimePoint now) {
-  std::string text;
-  if (due_.empty() || now < due_.begin()->first) return text;
+  if (due_.empty() || now < due_.begin()->first) return "";
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // what is said, of whom
   for (size_t stage = 0; stage < kHostStages; ++stage) {
-    std::vector<std::string> slow;
     for (size_t i = 0; i < hosts_.size(); ++i) {
       Host& host = hosts_[i];
       bool here = host.stage == static_cast<HostStage>(stage);
-      if (!here || host.named || now < host.began + SlowAfter(host.stage)) continue;
+      if (!here || host.named || now < host.began + SlowAfter(host)) continue;
       host.named = true;
       Schedule(static_cast<uint32_t>(i));
-      slow.push_back(names[i]);
+      const std::string state = SlowText(host);
+      if (groups.empty() || groups.back().first != state) groups.push_back({state, {}});
+      groups.back().second.push_back(names[i]);
     }
-    if (slow.empty()) continue;
+  }
+  std::string text;
+  for (const auto& [state, slow] : groups) {
     text += text.empty() ? "" : "; ";
-    if (static_cast<HostStage>(stage) == HostStage::kBundle) {
-      text += "hvdrun is being sent to " + HostNames(slow);
-    } else {
-      text += HostNames(slow) + ": " + kWords[stage].text + " for " + SecondsText(kSlow);
-    }
+    text += state.empty() ? "hvdrun is being sent to " + HostNames(slow)
+                          : HostNames(slow) + ": " + state;
   }
   return text;
 }
@@ -235,7 +267,7 @@ std::string HostStages::Counts() const {
   return text;
 }
 
-std::string HostStages::Trouble(const Host& host) const {
+std::string HostStages::StateOf(const Host& host) const {
   if (host.stage == HostStage::kFailed)
     return std::string(StageText(host.failed_in)) + ": " + host.reason;
   if (!UnderWay(host.stage)) return "ready";
@@ -244,7 +276,7 @@ std::string HostStages::Trouble(const Host& host) const {
 
 std::string HostStages::Report(const std::vector<std::string>& names) const {
   if (hosts_.size() == 1) {
-    return "host " + names[0] + " cannot be used, so nothing was started: " + Trouble(hosts_[0]) +
+    return "host " + names[0] + " cannot be used, so nothing was started: " + StateOf(hosts_[0]) +
            ".\n";
   }
   // Failed ones first, in the order of the hosts.
@@ -252,7 +284,7 @@ std::string HostStages::Report(const std::vector<std::string>& names) const {
   for (bool failed : {true, false}) {
     for (size_t i = 0; i < hosts_.size(); ++i) {
       if ((hosts_[i].stage == HostStage::kFailed) != failed) continue;
-      std::string trouble = Trouble(hosts_[i]);
+      std::string trouble = StateOf(hosts_[i]);
       auto known = std::find_if(groups.begin(), groups.end(),
                                 [&](const auto& group) { return group.first == trouble; });
       if (known == groups.end()) known = groups.insert(groups.end(), {trouble, {}});

@@ -56,14 +56,18 @@ class HostStages {
  public:
   // Once a host has failed, the others have so long to show how they fare: one report is for all.
   static constexpr Duration kSettle = std::chrono::seconds(3);
-  // A host that has not come further for so long is named, one that is sent hvdrun sooner.
+  // A host that has not come further for so long is named, one that is sent hvdrun or tried again
+  // sooner.
   static constexpr Duration kSlow = std::chrono::seconds(10);
   static constexpr Duration kSending = std::chrono::seconds(1);
+  static constexpr Duration kTroubled = std::chrono::seconds(2);
 
   HostStages(size_t hosts, StageLimits limits);
 
   void Begin(TimePoint now);
   void Enter(uint32_t host, HostStage stage, TimePoint now);
+  // A try in this stage was in vain, for this reason, and another one is made. The limit counts from the first try on.
+  void Trouble(uint32_t host, HostStage stage, std::string reason);
   // `reason` is a sentence without the host's name and the stage.
   void Fail(uint32_t host, std::string reason, TimePoint now);
   // So much time passed while hvdrun was stopped: it does not count.
@@ -90,8 +94,10 @@ class HostStages {
   // All hosts, those with the same trouble on one line. Ends with a line break.
   std::string Report(const std::vector<std::string>& names) const;
   // What is wrong with a host that has failed: the stage and the sentence.
-  std::string TroubleOf(uint32_t host) const { return Trouble(hosts_[host]); }
+  std::string TroubleOf(uint32_t host) const { return StateOf(hosts_[host]); }
   HostStage failed_in(uint32_t host) const { return hosts_[host].failed_in; }
+  // A try was in vain, and no other one has come further.
+  bool tried_again(uint32_t host) const { return IsTriedAgain(hosts_[host]); }
   // The first that failed; 0 while none has.
   uint32_t first_failed() const { return first_failed_; }
 
@@ -99,9 +105,11 @@ class HostStages {
   struct Host {
     HostStage stage = HostStage::kResolve;
     HostStage failed_in = HostStage::kResolve;
-    TimePoint since;     // the limit counts from here
-    TimePoint began;     // the same, unless it entered the stage again
-    bool named = false;  // as slow
+    TimePoint since;                              // the limit counts from here
+    TimePoint began;                              // the same, unless it entered the stage again
+    bool named = false;                           // as slow
+    std::string trouble;                          // of the last try in vain
+    HostStage troubled_in = HostStage::kResolve;  // if that is where it is, it is tried again
     std::string reason;
     TimePoint due = TimePoint::max();  // its entry in due_
   };
@@ -109,8 +117,14 @@ class HostStages {
   size_t Count(HostStage stage) const { return counts_[static_cast<size_t>(stage)]; }
   void Move(uint32_t host, HostStage stage);
   void Schedule(uint32_t host);
+  void GiveUpTries(TimePoint now);
   Duration LimitOf(const Host& host) const;
-  std::string Trouble(const Host& host) const;
+  static bool IsTriedAgain(const Host& host) {
+    return !host.trouble.empty() && host.stage == host.troubled_in;
+  }
+  static Duration SlowAfter(const Host& host);
+  static std::string SlowText(const Host& host);
+  std::string StateOf(const Host& host) const;
 
   StageLimits limits_;
   std::vector<Host> hosts_;

@@ -56,6 +56,7 @@ class Stepper {
 
   void On(const Begun&);
   void On(const HostEntered& event);
+  void On(const HostTroubled& event);
   void On(const AgentIsReady& event);
   void On(const HostProven& event);
   void On(const WayMeasured& event);
@@ -136,6 +137,14 @@ void Stepper::On(const HostEntered& event) {
   state_.stages.Enter(event.host, event.stage, now_);
   if (again && event.stage == HostStage::kBundle) return;  // some of it has left
   Because("host " + state_.plan.hosts[event.host] + ": " + StageText(event.stage));
+}
+
+void Stepper::On(const HostTroubled& event) {
+  if (state_.phase != JobPhase::kOpening) return;
+  const bool known = state_.stages.tried_again(event.host);
+  state_.stages.Trouble(event.host, event.stage, event.reason);
+  if (known) return;
+  Because("host " + state_.plan.hosts[event.host] + ": " + event.reason + "; it is tried again");
 }
 
 void Stepper::On(const AgentIsReady& event) {

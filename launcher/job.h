@@ -130,6 +130,12 @@ struct JobState {
 
 // ---- events
 
+// What stopped a try to reach it that is made again; a sentence without the host's name.
+struct HostTroubled {
+  uint32_t host = 0;
+  HostStage stage = HostStage::kResolve;
+  std::string reason;
+};
 struct HostEntered {
   uint32_t host = 0;
   HostStage stage = HostStage::kResolve;
@@ -172,9 +178,9 @@ struct Resumed {};  // it goes on; the time between does not count
 
 // The agents' messages are events as they are.
 using JobEvent =
-    std::variant<Begun, HostEntered, AgentIsReady, HostProven, AgentLost, AgentFinished,
-                 Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted, RankJoined,
-                 RankLeft, RankLost, WorkerExited, WayMeasured, ClockRead>;
+    std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
+                 AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
+                 RankJoined, RankLeft, RankLost, WorkerExited, WayMeasured, ClockRead>;
 
 // ---- actions: what to tell every agent that is still there
 

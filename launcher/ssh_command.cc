@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "configs/message_text.h"
+#include "launcher/unresolved_name.h"
 
 namespace hvd {
 namespace {
@@ -45,6 +46,8 @@ std::string LastWords(const std::string& said) {
   return Printable(text, kMostQuoted);
 }
 
+constexpr std::string_view kUnresolved = "Could not resolve hostname";
+
 struct Meaning {
   const char* words;  // of ssh
   ChannelStage stage;
@@ -54,7 +57,7 @@ struct Meaning {
 
 // OpenSSH's own words, of all versions since 7; the first that fits.
 constexpr Meaning kMeanings[] = {
-    {"Could not resolve hostname", ChannelStage::kResolve, "no address is known for this name",
+    {kUnresolved.data(), ChannelStage::kResolve, "no address is known for this name",
      "check the spelling, /etc/hosts and the name server"},
     {"Connection refused", ChannelStage::kConnect, "the connection was refused",
      "does sshd run there, and on this port?"},
@@ -134,6 +137,15 @@ std::string EndOfAgent(const CommandEnd& end) {
   return words.empty() ? text : text + ": " + words;
 }
 
+// The name that ssh, or the ssh of a jump, asked for; "" where it says something else.
+std::string_view UnresolvedName(std::string_view said) {
+  const size_t at = said.find(kUnresolved);
+  if (at == std::string_view::npos) return "";
+  std::string_view name = said.substr(at + kUnresolved.size());
+  name.remove_prefix(std::min<size_t>(1, name.size()));
+  return name.substr(0, name.find(": "));
+}
+
 }  // namespace
 
 ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
@@ -150,7 +162,10 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
   }
   for (const Meaning& meaning : kMeanings) {
     if (end.said.find(meaning.words) == std::string::npos) continue;
-    return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, host)};
+    bool may_pass =
+        meaning.stage == ChannelStage::kResolve && MayResolveLater(UnresolvedName(end.said));
+    return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, host),
+            may_pass};
   }
   return {ChannelStage::kConnect,
           "ssh failed: " + LastWords(end.said) + "; try it by hand: ssh -v " + LoginText(host)};

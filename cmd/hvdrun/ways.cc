@@ -14,6 +14,7 @@
 #include "launcher/job_id.h"
 #include "launcher/local_channel.h"
 #include "launcher/remote_script.h"
+#include "launcher/retrying_channel.h"
 #include "launcher/ssh/any_ssh_channel.h"
 #include "launcher/ssh_command.h"
 #include "launcher/visit.h"
@@ -79,7 +80,7 @@ Result<PortRange> ParsePortRange(std::string_view text) {
 WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
                 const std::string& job_id) {
   auto family = std::make_shared<LocalFamily>();
-  // Made with the first way by SSH; owned by the channels, which end before the io_context.
+  // Made with the first way by SSH; owned by the ways, which end before the io_context.
   auto known_hub = std::make_shared<std::weak_ptr<SshHub>>();
   auto known_bundles = std::make_shared<std::weak_ptr<BundleSource>>();
   const bool any_remote =
@@ -97,6 +98,9 @@ WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
       *known_bundles = bundles = std::make_shared<BundleSource>(io, wanted.executable);
     RemoteAgent agent = wanted;
     agent.job_id = id;
+    std::shared_ptr<SshHub> hub = known_hub->lock();
+    if (hub == nullptr && settings.rsh_agent.empty() && settings.ssh_client != "program")
+      *known_hub = hub = std::make_shared<SshHub>(io, family);
     auto run_there = [=, &io](const std::string& command) -> std::unique_ptr<HostChannel> {
       if (!settings.rsh_agent.empty()) {
         return std::make_unique<CommandChannel>(
@@ -114,13 +118,13 @@ WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
             [target](const CommandEnd& end) { return ReadSshEnd(target, end); }, family);
       };
       if (settings.ssh_client == "program") return by_program({}, "");
-      std::shared_ptr<SshHub> hub = known_hub->lock();
-      if (hub == nullptr) *known_hub = hub = std::make_shared<SshHub>(io, family);
       return std::make_unique<AnySshChannel>(
           hub, target, command,
           accept_new ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured, by_program);
     };
-    HostWay way{run_there(RemoteAgentCommand(agent)), AgentGreeting(id), bundles, nullptr, ""};
+    auto reach = [=] { return run_there(RemoteAgentCommand(agent)); };
+    HostWay way{std::make_unique<RetryingChannel>(io, reach), AgentGreeting(id), bundles, nullptr,
+                ""};
     way.visit = [=](Visit visit, const std::string& hvdrun) {
       return run_there(VisitCommand(visit, hvdrun, id));
     };

@@ -71,6 +71,11 @@ class Doctor final : public HostLineObserver {
     examination_.Entered(host, stage, SteadyNow());
     GoOn();
   }
+  void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) override {
+    examination_.Troubled(host, stage, reason, SteadyNow());
+    GoOn();
+  }
+  void OnHostNote(uint32_t, const std::string&) override {}
   // Only what has a part of a job is tried again.
   void OnHostAway(uint32_t, const std::string&) override {}
   void OnHostBack(uint32_t, Duration) override {}

@@ -47,6 +47,14 @@ void Examination::Entered(uint32_t host, HostStage stage, TimePoint now) {
   report_.hosts[host].stage = stage;
 }
 
+void Examination::Troubled(uint32_t host, HostStage stage, const std::string& reason,
+                           TimePoint now) {
+  now_ = now;
+  if (hosts_[host].greeted || stages_.stage(host) == HostStage::kFailed) return;
+  stages_.Trouble(host, stage, reason);
+  report_.hosts[host].stage = stage;
+}
+
 void Examination::Hear(uint32_t host, const ToDriver& message, TimePoint now) {
   now_ = now;
   std::visit([&](const auto& m) { On(host, m); }, message);

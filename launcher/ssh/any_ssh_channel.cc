@@ -58,6 +58,9 @@ class AnySshChannel::Choice final : public ChannelObserver,
   void OnWritable() override {
     if (observer_ != nullptr) observer_->OnWritable();
   }
+  void OnTrouble(const ChannelEnd& so_far) override {
+    if (observer_ != nullptr) observer_->OnTrouble(so_far);
+  }
   void OnEnd(const ChannelEnd& end) override {
     std::string why = libssh2_ != nullptr ? std::exchange(libssh2_, nullptr)->ssh_might() : "";
     if (why.empty() || closed_) return EndLater(end);
@@ -78,7 +81,9 @@ class AnySshChannel::Choice final : public ChannelObserver,
     OpenInner(std::move(channel));
   }
   void OpenProgram(const std::string& why) {
-    if (!over_) OpenInner(make_program_channel_(host_, why));
+    if (over_) return;
+    if (observer_ != nullptr) observer_->OnNote("the ssh program goes there, because " + why);
+    OpenInner(make_program_channel_(host_, why));
   }
   void OpenInner(std::unique_ptr<HostChannel> channel) {
     inner_ = std::move(channel);

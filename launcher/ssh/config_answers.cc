@@ -69,8 +69,8 @@ const SshConfigChoices& ConfigAnswers::ChoicesIn(const std::string& config_file)
 
 void ConfigAnswers::Get(const SshHost& host, const Ask& ask, OnAnswer done) {
   const std::optional<std::string> choices = ChoicesIn(host.config_file).KeyOf(host.name);
-  if (!choices) return ask(host, std::move(done));
-  const std::string key = KeyFor(host, *choices);
+  // What is not known to be for others is kept for this one: a host may be tried again and again.
+  const std::string key = KeyFor(host, choices ? *choices : "only " + host.name);
   auto [entry, is_new] = shared_.try_emplace(key);
   Shared& shared = entry->second;
   if (shared.known) return Share(shared, host, ask, std::move(done));

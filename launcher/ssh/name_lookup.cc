@@ -40,6 +40,8 @@ LookupResult Ask(const Question& question) {
       ::getaddrinfo(question.name.c_str(), std::to_string(question.port).c_str(), &hints, &found);
   LookupResult result;
   if (error != 0) {
+    result.may_pass = error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA ||
+                      error == EAI_FAIL || error == EAI_SYSTEM;
     result.reason = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
     return result;
   }

@@ -27,6 +27,7 @@ struct FoundAddress {
 struct LookupResult {
   std::vector<FoundAddress> addresses;  // in the order in which to try them
   std::string reason;                   // why there are none
+  bool may_pass = false;                // a name server may know better later
 };
 
 class NameLookup {

@@ -25,6 +25,7 @@
 #include "launcher/ssh/ssh_reasons.h"
 #include "launcher/ssh/ssh_session.h"
 #include "launcher/ssh/user_keys.h"
+#include "launcher/unresolved_name.h"
 #include "runtime/net/tcp_socket.h"
 
 namespace hvd {
@@ -133,6 +134,7 @@ class SshChannel::Way : public std::enable_shared_from_this<Way> {
   TimePoint stage_end_ = TimePoint::max();
   bool closed_ = false, aborted_ = false, failed_ = false, over_ = false;
   std::string reason_, ssh_might_;
+  bool may_pass_ = false;
   SshPlace place_;
 
   std::vector<FoundAddress> addresses_;
@@ -272,7 +274,10 @@ asio::awaitable<bool> SshChannel::Way::Resolve() {
                      });
   if (!co_await Until([&] { return result->has_value(); })) co_return false;
   addresses_ = std::move((*result)->addresses);
-  if (addresses_.empty()) co_return Fail(CannotResolve(config(), (*result)->reason));
+  if (addresses_.empty()) {
+    may_pass_ = (*result)->may_pass && MayResolveLater(config().hostname);
+    co_return Fail(CannotResolve(config(), (*result)->reason));
+  }
   co_return true;
 }
 
@@ -614,7 +619,7 @@ asio::awaitable<void> SshChannel::Way::Finish() {
   if (proxy_) co_await WaitFor([this] { return !proxy_->running(); }, TimePoint::max());
   over_ = true;
   // Later than what the pumps' handlers have in the queue.
-  asio::post(hub_->io(), [self = shared_from_this(), end = ChannelEnd{stage_, reason_}] {
+  asio::post(hub_->io(), [self = shared_from_this(), end = ChannelEnd{stage_, reason_, may_pass_}] {
     if (self->observer_ != nullptr) self->observer_->OnEnd(end);
   });
 }

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include "launcher/ssh/ssh_program.h"
 
@@ -73,6 +75,23 @@ TEST_P(AnswersOfSsh, AreTheSameWhoeverWasAsked) {
   for (size_t i = 0; i < later.size(); ++i) later[i]();
   EXPECT_EQ(heard, kNames.size());
   EXPECT_EQ(questions, GetParam().questions);
+}
+
+TEST_P(AnswersOfSsh, AreAskedForOnceHoweverOftenAHostIsTried) {
+  ConfigAnswers answers;
+  std::map<std::string, int> questions;
+  auto ask = [&](const SshHost& host, ConfigAnswers::OnAnswer done) {
+    ++questions[host.name];
+    done("host " + host.name + "\nhostname " + host.name + "\n");
+  };
+  size_t heard = 0;
+  for (int time = 0; time < 3; ++time) {
+    for (const std::string& name : kNames)
+      answers.Get({.name = name, .config_file = (folder_ / "config").string()}, ask,
+                  [&](const Result<std::string>&) { ++heard; });
+  }
+  EXPECT_EQ(heard, 3 * kNames.size());
+  for (const auto& [name, times] : questions) EXPECT_EQ(times, 1) << name;
 }
 
 // "Node1" is asked about by itself always.

@@ -63,6 +63,17 @@ TEST(ReadSshEnd, TellsStageAndCureFromTheWordsOfSsh) {
   }
 }
 
+TEST(ReadSshEnd, ANameMayBeKnownLaterUnlessItNeverCanBe) {
+  const SshHost host{.name = "h"};
+  auto may_pass = [&](const std::string& said) {
+    return ReadSshEnd(host, Ended(255, "ssh: " + said + "\r\n")).may_pass;
+  };
+  EXPECT_TRUE(may_pass("Could not resolve hostname h: Name or service not known"));
+  EXPECT_TRUE(may_pass("Could not resolve hostname h: Temporary failure in name resolution"));
+  EXPECT_FALSE(may_pass("Could not resolve hostname h.invalid: Name or service not known"));
+  EXPECT_FALSE(may_pass("connect to host h port 22: Connection refused"));
+}
+
 TEST(ReadSshEnd, TellsTheAgentsOwnEnd) {
   const SshHost host{.name = "h"};
   EXPECT_EQ(ReadSshEnd(host, Ended(0, "", true)).reason, "") << "it ended well";
@@ -138,9 +149,66 @@ TEST(HostStages, CountsAndNamesWhoIsSlow) {
   EXPECT_EQ(stages.TakeSlow({"a", "b", "c"}, now),
             "c: resolving its name for 10 s; b: logging in for 10 s");
   EXPECT_EQ(stages.TakeSlow({"a", "b", "c"}, now), "") << "said once";
+  stages.Enter(1, HostStage::kConnect, now);
+  now += seconds(10);
   stages.Expire(now);
-  EXPECT_EQ(stages.stage(2), HostStage::kFailed) << "a name has 10 s";
-  EXPECT_EQ(stages.stage(1), HostStage::kLogin) << "a login has 20 s";
+  EXPECT_EQ(stages.stage(1), HostStage::kFailed) << "a connection has 10 s";
+  EXPECT_EQ(stages.stage(2), HostStage::kFailed) << "a name has 20 s";
+}
+
+// As a client reports it that begins with the name again and again.
+TEST(HostStages, ANameThatIsNotKnownYetIsNamedSoonAndHasItsLimitInAll) {
+  HostStages stages(2, StageLimits::Default());
+  TimePoint now{};
+  stages.Begin(now);
+  stages.Enter(1, HostStage::kConnect, now);
+  std::string slow;
+  for (int second = 0; second < 20; ++second, now += seconds(1)) {
+    stages.Enter(0, HostStage::kConnect, now);  // the ssh program does not say which it does
+    stages.Trouble(0, HostStage::kResolve, "its name leads to no address");
+    if (second == 3) stages.Enter(1, HostStage::kReady, now);
+    stages.Expire(now);
+    ASSERT_EQ(stages.stage(0), HostStage::kResolve) << second;
+    if (std::string more = stages.TakeSlow({"a", "b"}, now); !more.empty())
+      slow += std::to_string(second) + ": " + more;
+  }
+  EXPECT_EQ(slow, "2: a: no DNS answer yet for 2 s") << "once";
+  EXPECT_EQ(stages.NextExpiry(), now);
+  stages.Expire(now);
+  EXPECT_EQ(stages.TroubleOf(0),
+            "resolving its name: its name leads to no address; it was tried again for 20 s, and "
+            "--stage-timeouts resolve=N allows more seconds");
+}
+
+TEST(HostStages, ANameIsNotWaitedForWhenAnotherHostHasFailed) {
+  HostStages stages(3, StageLimits::Default());
+  TimePoint now{};
+  stages.Begin(now);
+  stages.Trouble(1, HostStage::kResolve, "its name leads to no address");
+  stages.Fail(0, "refused", now);
+  now += HostStages::kSettle;
+  stages.Expire(now);
+  EXPECT_TRUE(stages.Lost(now));
+  EXPECT_EQ(stages.Report({"a", "b", "c"}),
+            "2 of 3 hosts cannot be used, so nothing was started.\n"
+            "  a: resolving its name: refused\n"
+            "  b: resolving its name: its name leads to no address\n"
+            "  c: still resolving its name\n");
+}
+
+TEST(HostStages, ANameThatIsKnownInTheEndIsForgotten) {
+  HostStages stages(1, StageLimits::Default());
+  TimePoint now{};
+  stages.Begin(now);
+  stages.Trouble(0, HostStage::kResolve, "its name leads to no address");
+  EXPECT_TRUE(stages.tried_again(0));
+  now += seconds(19);
+  stages.TakeSlow({"a"}, now);
+  stages.Enter(0, HostStage::kConnect, now);
+  EXPECT_FALSE(stages.tried_again(0));
+  now += seconds(10);
+  stages.Expire(now);
+  EXPECT_THAT(stages.TroubleOf(0), HasSubstr("connecting: it took longer than 10 s"));
 }
 
 TEST(HostStages, AHostThatIsSentSomethingHasTimeAsLongAsItMoves) {
