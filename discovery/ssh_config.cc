@@ -264,6 +264,13 @@ void SetTrust(const Said& said, const Expander& expander, SshConfig& config) {
       config.no_host_authentication_for_localhost, ignored);
 }
 
+// ssh has dealt with "+", "-", "^" and patterns.
+void SetProtection(const Said& said, SshConfig& config) {
+  config.key_exchange_algorithms = SplitAtCommas(said.First("kexalgorithms"));
+  config.ciphers = SplitAtCommas(said.First("ciphers"));
+  config.macs = SplitAtCommas(said.First("macs"));
+}
+
 // "none", "SSH_AUTH_SOCK", "$NAME" or a path.
 void SetAgent(const Said& said, const Expander& expander, SshConfig& config) {
   std::vector<std::string_view> all = said.All("identityagent");
@@ -318,6 +325,7 @@ Result<SshConfig> ParseSshConfig(std::string_view output, const SshLocal& local)
   Expander expander(config, local);
   if (Status status = SetProxy(said, expander, config); !status.ok()) return status;
   SetTrust(said, expander, config);
+  SetProtection(said, config);
   SetLogin(said, expander, config);
   config.remote_command = said.First("remotecommand");
   config.set_env = Strings(said.All("setenv"));

@@ -59,6 +59,11 @@ struct SshConfig {
   bool hash_known_hosts = false;
   bool no_host_authentication_for_localhost = false;
 
+  // ---- how the bytes are protected, in order of preference; empty: not said
+  std::vector<std::string> key_exchange_algorithms;
+  std::vector<std::string> ciphers;
+  std::vector<std::string> macs;
+
   // ---- who we are
   bool pubkey_authentication = true;
   bool gssapi_authentication = false;

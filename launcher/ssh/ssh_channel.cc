@@ -444,8 +444,10 @@ asio::awaitable<SshChannel::Way::Greeting> SshChannel::Way::Greet() {
   Enter(ChannelStage::kKeyExchange);
   const KnownHosts& known = hub_->known_hosts().Of(config());
   KnownHostsName name = NameInKnownHosts(config());
-  session_->OfferHostKeys(HostKeyTypesToOffer(config(), KnownTypes(known, name.host, name.port)));
-  Step step = co_await Drive([this] { return session_->Handshake(fd_); });
+  bool offered =
+      session_->Offer(AlgorithmsToOffer(config(), KnownTypes(known, name.host, name.port)));
+  Step step = Step::kFailed;
+  if (offered) step = co_await Drive([this] { return session_->Handshake(fd_); });
   if (step == Step::kDone) co_return Greeting::kDone;
   if (aborted_ || failed_) co_return Greeting::kFailed;
   co_await HearProxy();
@@ -455,7 +457,7 @@ asio::awaitable<SshChannel::Way::Greeting> SshChannel::Way::Greet() {
     Fail(NoSshServer(place_, opening));
   } else if (session_->could_not_agree()) {
     Fail(NoCommonMethod(place_, session_->error()));
-    ssh_might_ = "the server and libssh2 have no algorithm in common";
+    ssh_might_ = "the server and hvdrun's own client have no algorithm in common";
   } else {
     Fail(ConnectionLost(stage_, place_, lost_, session_->error()));
   }

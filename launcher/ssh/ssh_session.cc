@@ -129,10 +129,18 @@ SshSession::Step SshSession::StepOf(int rc) {
   return rc < 0 ? Step::kFailed : Step::kDone;
 }
 
-void SshSession::OfferHostKeys(const std::vector<std::string>& types) {
-  std::string list;
-  for (const std::string& type : types) list += (list.empty() ? "" : ",") + type;
-  ::libssh2_session_method_pref(raw_->session, LIBSSH2_METHOD_HOSTKEY, list.c_str());
+bool SshSession::Offer(const SshAlgorithms& algorithms) {
+  auto prefer = [this](int method, const std::vector<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
+    return ::libssh2_session_method_pref(raw_->session, method, list.c_str()) == 0;
+  };
+  return prefer(LIBSSH2_METHOD_KEX, algorithms.key_exchange) &&
+         prefer(LIBSSH2_METHOD_HOSTKEY, algorithms.host_keys) &&
+         prefer(LIBSSH2_METHOD_CRYPT_CS, algorithms.ciphers) &&
+         prefer(LIBSSH2_METHOD_CRYPT_SC, algorithms.ciphers) &&
+         prefer(LIBSSH2_METHOD_MAC_CS, algorithms.macs) &&
+         prefer(LIBSSH2_METHOD_MAC_SC, algorithms.macs);
 }
 
 SshSession::Step SshSession::Handshake(int fd) {

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/ssh/ssh_algorithms.h"
+
 namespace hvd {
 
 class SshSession {
@@ -38,7 +40,8 @@ class SshSession {
   void Consume(size_t count);
 
   // ---- in this order
-  void OfferHostKeys(const std::vector<std::string>& types);
+  // False: libssh2 knows none of one kind; error() says so.
+  bool Offer(const SshAlgorithms& algorithms);
   // `fd` is only looked at, never read or written.
   Step Handshake(int fd);
   // What a server said that did not begin with "SSH-"; at most a line.

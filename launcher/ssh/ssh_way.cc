@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "launcher/ssh/ssh_algorithms.h"
+
 namespace hvd {
 namespace {
 
@@ -15,7 +17,7 @@ bool Share(const std::vector<std::string>& a, const std::vector<std::string>& b)
 
 // Empty when libssh2 will do.
 std::string WhatOnlySshCan(const SshConfig& config, const SshFacts& facts) {
-  const std::vector<std::string>& ours = HostKeyTypesWeCheck();
+  const std::vector<std::string>& ours = AlgorithmsWeKnow().host_keys;
   if (config.proxy_use_fdpass) return "ProxyUseFdpass is on";
   if (!config.known_hosts_command.empty()) return "KnownHostsCommand is set";
   if (facts.revoked_keys_file) return "RevokedHostKeys is set";
@@ -32,35 +34,15 @@ std::string WhatOnlySshCan(const SshConfig& config, const SshFacts& facts) {
   if (facts.authority_only) return "the host is known by a certificate authority";
   if (!facts.known_types.empty() && !Share(facts.known_types, ours))
     return "the host is known by a key of type " + facts.known_types.front() + " only";
-  if (!config.host_key_algorithms.empty() && !Share(config.host_key_algorithms, ours))
-    return "HostKeyAlgorithms allows none that libssh2 knows";
-  return "";
+  const std::string keyword = NothingLeft(AlgorithmsToOffer(config, facts.known_types));
+  return keyword.empty() ? "" : keyword + " allows none that hvdrun's own client may use";
 }
 
 }  // namespace
 
-const std::vector<std::string>& HostKeyTypesWeCheck() {
-  static const std::vector<std::string>* const types = new std::vector<std::string>{
-      "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"};
-  return *types;
-}
-
 SshChoice ChooseSshWay(const SshConfig& config, const SshFacts& facts) {
   std::string why = WhatOnlySshCan(config, facts);
   return {why.empty() ? SshWay::kLibssh2 : SshWay::kSshProgram, why};
-}
-
-std::vector<std::string> HostKeyTypesToOffer(const SshConfig& config,
-                                             const std::vector<std::string>& known_types) {
-  std::vector<std::string> offered;
-  auto offer = [&](const std::string& type) {
-    bool allowed = config.host_key_algorithms.empty() || Holds(config.host_key_algorithms, type);
-    if (allowed && Holds(HostKeyTypesWeCheck(), type) && !Holds(offered, type))
-      offered.push_back(type);
-  };
-  std::for_each(known_types.begin(), known_types.end(), offer);
-  std::for_each(HostKeyTypesWeCheck().begin(), HostKeyTypesWeCheck().end(), offer);
-  return offered;
 }
 
 bool AcceptsUnknown(UnknownHostKeys setting, StrictHostKeys configured) {

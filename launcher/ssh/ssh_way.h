@@ -29,15 +29,7 @@ struct SshChoice {
   bool operator==(const SshChoice&) const = default;
 };
 
-// The types of host keys that libssh2 can check, in the order of our liking.
-const std::vector<std::string>& HostKeyTypesWeCheck();
-
 SshChoice ChooseSshWay(const SshConfig& config, const SshFacts& facts);
-
-// The types to offer to the server, in order: those by which it is known, then the others; only what the configuration
-// allows.
-std::vector<std::string> HostKeyTypesToOffer(const SshConfig& config,
-                                             const std::vector<std::string>& known_types);
 
 // What becomes of the key of a host that nothing is known about. It is accepted by being noted in known_hosts.
 enum class UnknownHostKeys { kAsConfigured, kRefuse, kAccept };

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <array>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <functional>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "launcher/ssh/any_ssh_channel.h"
@@ -30,6 +33,7 @@ using ::testing::Not;
 constexpr auto kDeadline = std::chrono::seconds(60);
 
 struct Recorder final : ChannelObserver {
+  void OnNote(const std::string& text) override { notes += text + "\n"; }
   void OnStage(ChannelStage stage) override { stages.push_back(stage); }
   void OnBytes(std::string_view bytes) override { got.append(bytes); }
   void OnWritable() override {
@@ -42,7 +46,7 @@ struct Recorder final : ChannelObserver {
   }
 
   std::vector<ChannelStage> stages;
-  std::string got;
+  std::string got, notes;
   int writable = 0, ends = 0;
   ChannelEnd end;
   std::function<void()> on_writable;
@@ -252,6 +256,71 @@ TEST_F(SshTest, AServerWithRsaKeysOnlyIsLeftToTheSshProgram) {
   EXPECT_THAT(channel->ssh_might(), Not(IsEmpty()));
 }
 
+// ---- algorithms
+
+// A server that takes nothing else than one of each, as sshd's log says.
+using OneOfEach = std::tuple<const char*, const char*, const char*>;
+class SshAlgorithmTest : public SshTest, public ::testing::WithParamInterface<OneOfEach> {};
+
+TEST_P(SshAlgorithmTest, IsUsedWithAServerThatTakesNothingElse) {
+  const auto& [key_exchange, cipher, mac] = GetParam();
+  SshdRig& sshd = Server({{"ed25519"},
+                          std::string("LogLevel DEBUG1\nKexAlgorithms ") + key_exchange +
+                              "\nCiphers " + cipher + "\nMACs " + mac});
+  Play(sshd.Config(), "echo hello");
+  EXPECT_EQ(seen.end.reason, "");
+  EXPECT_EQ(seen.got, "hello\n");
+  EXPECT_THAT(sshd.Read("sshd.log"),
+              AllOf(HasSubstr(std::string("kex: algorithm: ") + key_exchange),
+                    HasSubstr(std::string("client->server cipher: ") + cipher + " MAC: " + mac)));
+}
+
+// All that AlgorithmsWeKnow() has, each at least once.
+INSTANTIATE_TEST_SUITE_P(
+    All, SshAlgorithmTest,
+    ::testing::Values(OneOfEach{"curve25519-sha256", "aes128-ctr", "hmac-sha2-256"},
+                      OneOfEach{"curve25519-sha256@libssh.org", "aes192-ctr", "hmac-sha2-512"},
+                      OneOfEach{"ecdh-sha2-nistp256", "aes256-ctr", "hmac-sha1"},
+                      OneOfEach{"ecdh-sha2-nistp384", "aes128-ctr", "hmac-sha2-512"},
+                      OneOfEach{"ecdh-sha2-nistp521", "aes128-ctr", "hmac-sha2-256"},
+                      OneOfEach{"diffie-hellman-group-exchange-sha256", "aes128-ctr",
+                                "hmac-sha2-256"},
+                      OneOfEach{"diffie-hellman-group16-sha512", "aes128-ctr", "hmac-sha2-256"},
+                      OneOfEach{"diffie-hellman-group18-sha512", "aes128-ctr", "hmac-sha2-256"},
+                      OneOfEach{"diffie-hellman-group14-sha256", "aes128-ctr", "hmac-sha2-256"}),
+    [](const auto& p) { return "Number" + std::to_string(p.index); });
+
+TEST_F(SshTest, AServerThatWantsWhatOpenSshHasDroppedIsLeftToTheSshProgram) {
+  for (const std::string dropped :
+       {"KexAlgorithms diffie-hellman-group14-sha1", "KexAlgorithms diffie-hellman-group1-sha1",
+        "KexAlgorithms diffie-hellman-group-exchange-sha1", "Ciphers 3des-cbc",
+        "Ciphers aes128-cbc", "MACs hmac-md5", "MACs hmac-sha1-96"}) {
+    SshdRig& sshd = Server({{"ed25519"}, dropped});
+    seen = Recorder();
+    Play(sshd.Config(), "true");
+    EXPECT_EQ(seen.end.stage, ChannelStage::kKeyExchange) << dropped;
+    EXPECT_THAT(seen.end.reason, HasSubstr("no algorithm in common")) << dropped;
+    EXPECT_THAT(channel->ssh_might(), Not(IsEmpty())) << dropped;
+    channel.reset();
+  }
+}
+
+TEST_F(SshTest, TheUsersChoiceDecidesWhatIsUsed) {
+  SshdRig& sshd = Server({{"ed25519", "ecdsa"}, "LogLevel DEBUG1"});
+  SshConfig config = sshd.Config();
+  config.key_exchange_algorithms = {"ecdh-sha2-nistp384", "curve25519-sha256"};
+  config.ciphers = {"aes256-gcm@openssh.com", "aes256-ctr", "aes128-ctr"};
+  config.macs = {"hmac-sha2-512", "hmac-sha2-256"};
+  config.host_key_algorithms = {"ecdsa-sha2-nistp256", "ssh-ed25519"};
+  Play(config, "echo hello");
+  EXPECT_EQ(seen.got, "hello\n") << seen.end.reason;
+  EXPECT_THAT(sshd.Read("sshd.log"),
+              AllOf(HasSubstr("kex: algorithm: ecdh-sha2-nistp384"),
+                    HasSubstr("kex: host key algorithm: ecdsa-sha2-nistp256"),
+                    HasSubstr("client->server cipher: aes256-ctr MAC: hmac-sha2-512"),
+                    HasSubstr("server->client cipher: aes256-ctr MAC: hmac-sha2-512")));
+}
+
 // ---- the way there
 
 TEST_F(SshTest, ANameThatLeadsNowhereIsSaid) {
@@ -261,6 +330,12 @@ TEST_F(SshTest, ANameThatLeadsNowhereIsSaid) {
   Play(config, "true");
   EXPECT_EQ(seen.end.stage, ChannelStage::kResolve);
   EXPECT_THAT(seen.end.reason, HasSubstr("leads to no address"));
+  EXPECT_FALSE(seen.end.may_pass) << "nobody may ever have such a name";
+  seen = Recorder();
+  config.hostname = "no-such-host-yet";
+  Play(config, "true");
+  EXPECT_EQ(seen.end.stage, ChannelStage::kResolve);
+  EXPECT_TRUE(seen.end.may_pass);
 }
 
 TEST_F(SshTest, ANameIsTriedAtEachOfItsAddresses) {
@@ -319,6 +394,111 @@ TEST_F(SshTest, WhatIsNoSshServerIsSaid) {
   Play(config, "true");
   EXPECT_EQ(seen.end.stage, ChannelStage::kKeyExchange);
   EXPECT_THAT(seen.end.reason, HasSubstr("is no SSH server: it says 'HTTP/1.1 400 Bad Request'"));
+}
+
+// Speaks as a server until the client has said which algorithms it offers, in its first packet, which is plain text
+// (RFC 4253, 7.1), and hangs up.
+class OfferListener {
+ public:
+  OfferListener() {
+    fd_.Reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = SshdRig::Loopback(0);
+    socklen_t length = sizeof address;
+    ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), length);
+    ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &length);
+    port_ = ntohs(address.sin_port);
+    ::listen(fd_.get(), 1);
+    thread_ = std::thread([this] { Listen(); });
+  }
+  ~OfferListener() { Join(); }
+  uint16_t port() const { return port_; }
+  // Lists of names with commas between them: key exchange, host keys, ciphers there and back, MACs there and back,
+  // compression there and back, languages there and back.
+  std::vector<std::string> TakeLists() {
+    Join();
+    constexpr size_t kBeforeLists = 1 + 1 + 16;  // padding, kind, cookie
+    constexpr int kLists = 10;
+    std::string_view rest = Packet();
+    if (rest.size() < kBeforeLists || rest[1] != 20) return {};
+    rest.remove_prefix(kBeforeLists);
+    std::vector<std::string> lists;
+    for (int i = 0; i < kLists && rest.size() >= 4; ++i) {
+      lists.emplace_back(rest.substr(4, NumberAt(rest)));
+      rest.remove_prefix(std::min(rest.size(), 4 + lists.back().size()));
+    }
+    return lists;
+  }
+
+ private:
+  static size_t NumberAt(std::string_view bytes) {
+    size_t number = 0;
+    for (size_t i = 0; i < 4; ++i) number = number << 8 | static_cast<unsigned char>(bytes[i]);
+    return number;
+  }
+  // The first one, when it is there as a whole.
+  std::string_view Packet() const {
+    const size_t banner = heard_.find("\r\n");
+    if (banner == std::string::npos || heard_.size() < banner + 2 + 4) return {};
+    std::string_view rest = std::string_view(heard_).substr(banner + 2);
+    const size_t size = NumberAt(rest);
+    return rest.size() < 4 + size ? std::string_view() : rest.substr(4, size);
+  }
+  void Listen() {
+    UniqueFd one(::accept(fd_.get(), nullptr, nullptr));
+    const std::string words = "SSH-2.0-OpenSSH_9.2\r\n";
+    [[maybe_unused]] ssize_t n = ::write(one.get(), words.data(), words.size());
+    std::array<char, 4096> buffer;
+    while (Packet().empty()) {
+      ssize_t got = ::read(one.get(), buffer.data(), buffer.size());
+      if (got <= 0) return;
+      heard_.append(buffer.data(), static_cast<size_t>(got));
+    }
+  }
+  void Join() {
+    ::shutdown(fd_.get(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+  }
+  UniqueFd fd_;
+  uint16_t port_ = 0;
+  std::string heard_;
+  std::thread thread_;
+};
+
+TEST_F(SshTest, WhatGoesOverTheWireIsWhatTheUserAllowsAndNothingThatOpenSshHasDropped) {
+  SshdRig& sshd = Server();
+  auto offered = [&](const std::function<void(SshConfig&)>& change) {
+    OfferListener listener;
+    SshConfig config = sshd.Config();
+    config.port = listener.port();
+    config.host_key_alias = "there";
+    change(config);
+    seen = Recorder();
+    Play(config, "true");
+    EXPECT_EQ(seen.end.stage, ChannelStage::kKeyExchange);
+    channel.reset();
+    return listener.TakeLists();
+  };
+  const std::string kex =
+      "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,"
+      "ecdh-sha2-nistp521,diffie-hellman-group-exchange-sha256,diffie-hellman-group16-sha512,"
+      "diffie-hellman-group18-sha512,diffie-hellman-group14-sha256";
+  const std::string host_keys =
+      "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521";
+  const std::string ciphers = "aes128-ctr,aes192-ctr,aes256-ctr";
+  const std::string macs = "hmac-sha2-256,hmac-sha2-512,hmac-sha1";
+  EXPECT_THAT(
+      offered([](SshConfig&) {}),
+      ::testing::ElementsAre(kex, host_keys, ciphers, ciphers, macs, macs, "none", "none", "", ""));
+  EXPECT_THAT(offered([](SshConfig& config) {
+                config.key_exchange_algorithms = {"diffie-hellman-group1-sha1",
+                                                  "ecdh-sha2-nistp521", "curve25519-sha256"};
+                config.host_key_algorithms = {"ssh-rsa", "ecdsa-sha2-nistp384"};
+                config.ciphers = {"3des-cbc", "aes256-ctr", "arcfour", "aes128-ctr"};
+                config.macs = {"hmac-md5", "hmac-sha2-512"};
+              }),
+              ::testing::ElementsAre("ecdh-sha2-nistp521,curve25519-sha256", "ecdsa-sha2-nistp384",
+                                     "aes256-ctr,aes128-ctr", "aes256-ctr,aes128-ctr",
+                                     "hmac-sha2-512", "hmac-sha2-512", "none", "none", "", ""));
 }
 
 TEST_F(SshTest, ASilentServerIsGivenUp) {
@@ -549,12 +729,38 @@ TEST_F(AnySshTest, WhatOnlySshCanIsLeftToIt) {
   EXPECT_EQ(seen.end.reason, "ssh there: PubkeyAuthentication is off");
 }
 
+TEST_F(AnySshTest, AlgorithmsOfTheUsersConfigurationAreKept) {
+  SshdRig& sshd = Server({{"ed25519"}, "LogLevel DEBUG1"});
+  PlayAny(Host(sshd, "Ciphers ^aes256-ctr\nMACs -hmac-sha2-256,*etm*\nKexAlgorithms ecdh-sha2-nistp384\n"),
+          "echo hello");
+  EXPECT_EQ(seen.got, "hello\n") << seen.end.reason;
+  EXPECT_THAT(sshd.Read("sshd.log"),
+              AllOf(HasSubstr("kex: algorithm: ecdh-sha2-nistp384"),
+                    HasSubstr("client->server cipher: aes256-ctr MAC: hmac-sha2-512")));
+  EXPECT_EQ(seen.notes, "");
+}
+
+TEST_F(AnySshTest, WhereOnlySshKnowsTheUsersAlgorithmsItIsLeftToSsh) {
+  SshdRig& sshd = Server();
+  for (const std::string line :
+       {"Ciphers chacha20-poly1305@openssh.com", "Ciphers aes256-cbc", "MACs umac-64@openssh.com",
+        "KexAlgorithms diffie-hellman-group14-sha1", "HostKeyAlgorithms rsa-sha2-512"}) {
+    hub = std::make_shared<SshHub>(io);
+    seen = Recorder();
+    PlayAny(Host(sshd, line + "\n"), "true");
+    const std::string why = line.substr(0, line.find(' ')) + " allows none";
+    EXPECT_THAT(seen.end.reason, HasSubstr("ssh there: " + why)) << line;
+    EXPECT_THAT(seen.notes, HasSubstr("the ssh program goes there, because " + why)) << line;
+    any.reset();
+  }
+}
+
 TEST_F(AnySshTest, WhatLibssh2TriesInVainIsLeftToSsh) {
   SshdRig& sshd = Server({{"rsa"}, ""});
   SshHost host = Host(sshd);
   sshd.Write("known_hosts", "");
   PlayAny(host, "true");
-  EXPECT_THAT(seen.end.reason, HasSubstr("ssh there: the server and libssh2"));
+  EXPECT_THAT(seen.end.reason, HasSubstr("ssh there: the server and hvdrun's own client"));
 }
 
 TEST_F(AnySshTest, ABadConfigurationIsSaid) {

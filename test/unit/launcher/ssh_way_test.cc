@@ -65,17 +65,31 @@ INSTANTIATE_TEST_SUITE_P(
             },
             ""},
         Row{"algorithms", [](SshConfig& c, SshFacts&) { c.host_key_algorithms = {"rsa-sha2-512"}; },
-            "HostKeyAlgorithms"}),
+            "HostKeyAlgorithms"},
+        Row{"ciphers",
+            [](SshConfig& c, SshFacts&) {
+              c.ciphers = {"chacha20-poly1305@openssh.com", "3des-cbc"};
+            },
+            "Ciphers"},
+        Row{"macs",
+            [](SshConfig& c, SshFacts&) {
+              c.macs = {"umac-64@openssh.com", "hmac-md5"};
+            },
+            "MACs"},
+        Row{"key_exchange",
+            [](SshConfig& c, SshFacts&) {
+              c.key_exchange_algorithms = {"diffie-hellman-group1-sha1"};
+            },
+            "KexAlgorithms"},
+        Row{"one_of_each",
+            [](SshConfig& c, SshFacts&) {
+              c.ciphers = {"aes128-gcm@openssh.com", "aes256-ctr"};
+              c.macs = {"hmac-sha2-512"};
+              c.key_exchange_algorithms = {"sntrup761x25519-sha512@openssh.com",
+                                           "ecdh-sha2-nistp384"};
+            },
+            ""}),
     [](const auto& p) { return p.param.name; });
-
-TEST(HostKeyTypes, KnownOnesComeFirstAndTheConfigurationIsKept) {
-  SshConfig config;
-  EXPECT_THAT(HostKeyTypesToOffer(config, {"ssh-rsa", "ecdsa-sha2-nistp256"}),
-              ElementsAre("ecdsa-sha2-nistp256", "ssh-ed25519", "ecdsa-sha2-nistp384",
-                          "ecdsa-sha2-nistp521"));
-  config.host_key_algorithms = {"rsa-sha2-512", "ssh-ed25519"};
-  EXPECT_THAT(HostKeyTypesToOffer(config, {"ecdsa-sha2-nistp256"}), ElementsAre("ssh-ed25519"));
-}
 
 TEST(UnknownHostKeys, TheSettingGoesBeforeTheConfiguration) {
   using S = StrictHostKeys;
