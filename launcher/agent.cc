@@ -87,6 +87,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   // The stream and its connection.
   void Carry(UniqueFd input, UniqueFd output);
   void Disconnect();
+  std::string Title() const;
   void OnConnectionLost(const std::string& reason);
   void OnReturn(ReturnedStream stream);
   void OnBytes(std::string_view bytes);
@@ -100,6 +101,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
 
   // What the driver asks for.
   void On(StartJob start);
+  void On(AwaitDriver await);
   void On(const BeginEpoch& message);
   void On(const BreakEpoch& message);
   void On(const SignalWorkers& message);
@@ -120,7 +122,6 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void On(const RelayClose& message) { relay_.Take(message); }
   void On(const RelayCredit& message) { relay_.Take(message); }
 
-  void OpenDoor();
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
   void StartWorker(uint32_t slot);
@@ -167,7 +168,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   HeldPort master_port_ = HoldPort(/*everywhere=*/true);
   TreeMember tree_;
   std::unique_ptr<ReachProof> proof_;  // while the hosts look for each other
-  std::unique_ptr<ResumeDoor> door_;   // once the job has started, if the driver may come back
+  Duration driver_grace_{};            // for which a lost driver is waited for
+  std::unique_ptr<ResumeDoor> door_;   // once the driver has said that it may come back
   std::unique_ptr<ExamineChild> exam_;
   std::unique_ptr<PairProbe> probe_;
   RelayEnd relay_;
@@ -219,6 +221,7 @@ int Agent::Run() {
   Carry(std::move(options_.input), std::move(options_.output));
   Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port,
                   HostIdentity(), DefaultSlots()});
+  Tell(AgentPath{options_.executable});
   ScheduleTick();
   io_.run();
   return code_;
@@ -252,6 +255,10 @@ void Agent::Disconnect() {
   asio::post(io_, [old = std::shared_ptr<BytePump>(std::move(pump_))] {});
 }
 
+std::string Agent::Title() const {
+  return started_ ? "agent on host " + start_.host + ": " : "agent: ";
+}
+
 // The workers go on; what they print is held. Nothing else changes until the grace is over.
 void Agent::OnConnectionLost(const std::string& reason) {
   Disconnect();
@@ -259,9 +266,9 @@ void Agent::OnConnectionLost(const std::string& reason) {
   if (std::exchange(away_, true)) return;
   held_bytes_ = 0;
   Flush();
-  Duration grace = std::chrono::milliseconds(start_.driver_grace_ms);
+  Duration grace = driver_grace_;
   if (ending_) grace = std::min(grace, kEndingGrace);
-  LogWarning("agent on host " + start_.host + ": " + reason + "; waiting for it to come back");
+  LogWarning(Title() + reason + "; waiting for it to come back");
   end_timer_.expires_after(grace);
   end_timer_.async_wait([this](const asio::error_code& error) {
     if (!error && away_) OnDriverGone("the driver did not come back");
@@ -386,7 +393,6 @@ void Agent::On(StartJob start) {
   stream_.set_epoch(0);
   tree_.Join(start_);
   HeedSilenceLimit();
-  OpenDoor();
   ShareCores();
   if (Result<std::vector<RankPlace>> places = PlacesOf(start_.layout, start_.size); places.ok())
     relay_.SetWorld(start_.job_key, std::move(*places));
@@ -403,11 +409,12 @@ void Agent::On(StartJob start) {
   }
 }
 
-void Agent::OpenDoor() {
-  Tell(AgentPath{options_.executable});
-  if (start_.resume_key.empty() || start_.driver_grace_ms <= 0) return;
+// Long before the job starts: one that waits for slow hosts may lose a connection, too.
+void Agent::On(AwaitDriver await) {
+  if (door_ || await.key.empty() || await.grace_ms <= 0) return;
+  driver_grace_ = std::chrono::milliseconds(await.grace_ms);
   door_ = std::make_unique<ResumeDoor>(
-      io_, start_.resume_key, [this](ReturnedStream stream) { OnReturn(std::move(stream)); });
+      io_, std::move(await.key), [this](ReturnedStream stream) { OnReturn(std::move(stream)); });
   Status open = door_->Open(ResumeAddress(options_.job_id));
   if (open.ok()) return;
   door_.reset();
@@ -641,7 +648,7 @@ void Agent::OnDriverGone(const std::string& reason) {
   if (orphaned_) return;
   orphaned_ = true;
   Flush();  // nothing is held any more
-  LogWarning("agent on host " + start_.host + ": " + reason + "; ending the workers");
+  LogWarning(Title() + reason + "; ending the workers");
   if (host_.Reap()) return End(kAgentFailed);
   if (door_ || start_.driver_grace_ms <= 0) return TerminateOrphans();  // it was waited for
   end_timer_.expires_after(std::chrono::milliseconds(start_.driver_grace_ms));

@@ -535,7 +535,6 @@ void Driver::Do(const StartWorkers&) {
       start.tree_radix = static_cast<uint32_t>(options_.settings.tree_radix);
       if (place.parent) start.tree_above = tree_records_[used_[*place.parent]];
     }
-    start.resume_key = hosts_[used_[number]]->resume_key();
     hosts_[used_[number]]->Tell(start);
   }
   ReadInput();

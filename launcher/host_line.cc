@@ -226,6 +226,11 @@ Status HostLine::TakeMessage(std::string_view message) {
   Result<ToDriver> decoded = DecodeToDriver(message);
   if (!decoded.ok()) return decoded.status();
   if (const auto* path = std::get_if<AgentPath>(&*decoded)) hvdrun_there_ = path->hvdrun;
+  if (std::holds_alternative<AgentReady>(*decoded) && !resume_key_.empty()) {
+    awaited_ = true;
+    auto grace = std::chrono::duration_cast<std::chrono::milliseconds>(heartbeat_.grace);
+    Tell(AwaitDriver{resume_key_, grace.count()});
+  }
   if (std::holds_alternative<AgentGone>(*decoded)) {
     gone_ = true;
     stream_.Acknowledge();
@@ -241,7 +246,7 @@ void HostLine::Break(const std::string& reason) {
   broken_ = reason;
   given_up_ = true;
   // Its agent would wait for us to come back.
-  left_alone_ = left_alone_ || (started_ && !gone_ && !resume_key_.empty());
+  left_alone_ = left_alone_ || (awaited_ && !gone_);
   stream_.Detach();
   if (connection_) return connection_->channel->Close();
   End(reason);
@@ -249,7 +254,7 @@ void HostLine::Break(const std::string& reason) {
 
 void HostLine::Cut() {
   if (ended_) return;
-  left_alone_ = left_alone_ || (started_ && !gone_);
+  left_alone_ = left_alone_ || ((started_ || awaited_) && !gone_);
   given_up_ = true;
   if (connection_) return connection_->channel->Kill();
   End(outage_ ? outage_->reason() : "its connection was cut");

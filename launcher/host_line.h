@@ -95,8 +95,6 @@ class HostLine final {
   // Gives the host up, with a reason of our own.
   void Break(const std::string& reason);
 
-  // For StartJob; empty: a lost connection is not made anew.
-  const std::string& resume_key() const { return resume_key_; }
   bool away() const { return outage_.has_value(); }
   // After the end: its part of the job may still run there, because nobody could tell it to end.
   bool left_alone() const { return left_alone_; }
@@ -131,13 +129,14 @@ class HostLine final {
   int skipped_ = 0;  // so often it found a hvdrun that strangers could have changed
   HostWay way_;
   Heartbeat heartbeat_;
-  std::string resume_key_;
+  std::string resume_key_;                  // empty: a lost connection is not made anew
   std::string hvdrun_there_;                // its path, once the agent has said so
   std::unique_ptr<Connection> connection_;  // the current one
   std::vector<std::unique_ptr<Connection>>
       old_;  // those that still end, or have ended since the last tick
   std::optional<Outage> outage_;
   std::minstd_rand chance_{std::random_device{}()};
+  bool awaited_ = false;   // the agent was told to wait for us when the connection is lost
   bool started_ = false;   // the agent has its part of the job
   bool gone_ = false;      // the agent said that it is done
   bool given_up_ = false;  // this side wants no more

@@ -85,7 +85,9 @@ void Fields(auto& f, M& m) {
     f(m.given_environment), f(m.master_address), f(m.master_port), f(m.omp_threads);
     f(m.machine_part), f(m.machine_parts), f(m.bind_to), f(m.stdin_to), f(m.layout);
     f(m.listen_addresses), f(m.first_port), f(m.last_port), f(m.silence_limit_ms);
-    f(m.tree_host), f(m.tree_hosts), f(m.tree_radix), f(m.tree_above), f(m.resume_key);
+    f(m.tree_host), f(m.tree_hosts), f(m.tree_radix), f(m.tree_above);
+  } else if constexpr (kIs<AwaitDriver, M>) {
+    f(m.key), f(m.grace_ms);
   } else if constexpr (kIs<BeginEpoch, M>) {
     f(m.epoch);
   } else if constexpr (kIs<BreakEpoch, M>) {

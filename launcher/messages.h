@@ -68,8 +68,11 @@ struct StartJob {
   uint32_t tree_host = 0, tree_hosts = 0, tree_radix = 0;
   std::string
       tree_above;  // the mesh record of the parent (mesh_address.h); empty: it is the driver
-  // Secret: proves the driver when it comes back on another connection within driver_grace_ms; empty: it does not.
-  std::string resume_key;
+};
+// From now on an agent whose connection is lost waits so long for the driver to come back on another one.
+struct AwaitDriver {
+  std::string key;  // secret: proves the driver when it comes back
+  int64_t grace_ms = 0;
 };
 // Every rank of the job asked for it: the world `epoch` begins.
 struct BeginEpoch {
@@ -292,7 +295,7 @@ struct PairMeasured {
 };
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
-// The answer to StartJob: where hvdrun lies on this host, for visits (visit.h).
+// Said with AgentReady: where hvdrun lies on this host, for visits (visit.h).
 struct AgentPath {
   std::string hvdrun;
 };
@@ -321,7 +324,7 @@ struct TreeCut {
 using ToAgent =
     std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, WorkerInput, KeyValue,
                  ProveReach, LookAtCommand, TreeDown, SayAgain, AskTime, ExamineHost, OpenProbe,
-                 MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit>;
+                 MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver>;
 using ToDriver = std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft,
                               RankLost, WorkerExited, WorkerOutput, InputTaken, AgentNote,
                               AgentGone, PutKey, WantKey, ReachProven, CommandSeen, TreeUp, TreeCut,

@@ -26,6 +26,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToDriver(PairMeasured{1, 2, "no", "::1", 3, 4}));
   seeds.push_back(EncodeToAgent(BeginEpoch{1}));
   seeds.push_back(EncodeToAgent(BreakEpoch{1, "reason"}));
+  seeds.push_back(EncodeToAgent(AwaitDriver{"key", 60000}));
   seeds.push_back(EncodeToAgent(FinishJob{}));
   seeds.push_back(EncodeToDriver(RankJoined{1}));
   seeds.push_back(EncodeToDriver(AgentGone{}));

@@ -125,6 +125,51 @@ def test_P55_a_cut_link_that_comes_back_within_the_grace(hosts_start, rig):
     rig.nothing_left()
 
 
+@pytest.fixture
+def waits_for_hvd2(hosts_start, rig):
+    """begin(grace): a job whose agent on hvd1 is ready while nothing reaches hvd2 yet."""
+    rig.hosts[1].cut()
+
+    def begin(grace, *args):
+        job = hosts_start("-np", 4, "-H", "hvd1:2,hvd2:2", "--driver-grace", grace, "--verbose", "--stage-timeouts",
+                          "connect=120,hello=120", *args, *worker("init", "sum", "shutdown"))
+        wait_for_words(job, "agent on host hvd1: pid")
+        wait_until("the door of the agent", lambda: "@hvd" in rig.hosts[0].run("cat", "/proc/net/unix"))
+        return job
+
+    yield begin
+    rig.hosts[1].join()
+
+
+def test_V15f_a_session_that_is_lost_before_the_job_starts_is_made_anew(waits_for_hvd2, rig):
+    job = waits_for_hvd2(60)
+    agents = agent_of(rig.hosts[0])
+    rig.hosts[0].kill_sshd()
+    wait_for_words(job, "host hvd1 is back after ")
+    assert agent_of(rig.hosts[0]) == agents, "it has waited"
+    rig.hosts[1].join()
+    assert job.finish() == 0, job.words + job.err
+    assert job.out.count("sum 10") == 4, job.out
+    said = job.words + job.err
+    assert len(re.findall(r"hvdrun: the connection to host hvd1 was lost \(.*connection.*\); trying again for 60 s\n", said)) == 1, said
+    rig.nothing_left()
+
+
+def test_V15f_a_job_that_is_given_up_before_it_starts_leaves_no_agent_that_waits(waits_for_hvd2, rig):
+    """The session to hvd1 is gone when Ctrl-C comes; its agent would wait for a minute."""
+    job = waits_for_hvd2(60)
+    host = rig.hosts[0]
+    host.run("nft", "-f", "-", input="table inet f {\n chain i {\n type filter hook input priority 0;\n tcp dport 22 drop\n }\n}\n")
+    try:
+        host.kill_sshd()
+        wait_for_words(job, "trying again")
+        os.kill(job.pid, signal.SIGINT)
+    finally:
+        host.run("nft", "delete", "table", "inet", "f")
+    assert job.finish() == 130, job.words + job.err
+    rig.nothing_left()
+
+
 def test_P55_a_host_that_does_not_come_back_is_lost_for_the_first_reason(hosts_start, rig):
     job = begin(hosts_start, 3, 100000, "--heartbeat-timeout", 2)
     host = rig.hosts[1]

@@ -47,10 +47,11 @@ struct PlayedAgent {
     while (std::optional<StreamMessage> message = stream.Next()) {
       Result<ToAgent> decoded = DecodeToAgent(message->bytes);
       ASSERT_TRUE(decoded.ok());
-      if (auto* start = std::get_if<StartJob>(&*decoded)) {
-        key = start->resume_key;
-        stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun"}));
+      if (auto* await = std::get_if<AwaitDriver>(&*decoded)) {
+        key = await->key;
+        EXPECT_GT(await->grace_ms, 0);
       }
+      if (std::holds_alternative<StartJob>(*decoded)) ++starts;
       if (auto* input = std::get_if<WorkerInput>(&*decoded)) heard.push_back(input->bytes);
       if (std::holds_alternative<FinishJob>(*decoded))
         stream.SendControl(EncodeToDriver(AgentGone{}));
@@ -62,7 +63,13 @@ struct PlayedAgent {
     return out;
   }
   Stream stream;
+  void Greet() {
+    stream.Attach(SteadyNow());
+    stream.SendControl(EncodeToDriver(AgentReady{}));
+    stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun"}));
+  }
   std::string key;
+  int starts = 0;
   std::vector<std::string> heard;
 };
 
@@ -92,7 +99,7 @@ class LostConnection : public ::testing::Test {
   // `visit`: the far end of the n-th visit; null: it fails.
   using MakeFarEnd = std::function<ScriptedChannel::FarEnd(int number)>;
 
-  void Open(Duration grace, MakeFarEnd visit) {
+  void Open(Duration grace, MakeFarEnd visit, bool started = true) {
     HostWay way;
     auto first = std::make_unique<ScriptedChannel>(io_, FirstFarEnd());
     channel_ = first.get();
@@ -113,10 +120,12 @@ class LostConnection : public ::testing::Test {
     heartbeat.grace = grace;
     line_ = std::make_unique<HostLine>(heard_, kHost, kJob, std::move(way), heartbeat);
     line_->Open();
-    StartJob start;
-    start.resume_key = line_->resume_key();
-    line_->Tell(start);
-    ASSERT_TRUE(RunUntil([this] { return agent_.key == line_->resume_key(); }));
+    if (!started) {
+      ASSERT_TRUE(RunUntil([this] { return !agent_.key.empty(); }));
+      return Step();
+    }
+    line_->Tell(StartJob{});
+    ASSERT_TRUE(RunUntil([this] { return agent_.starts == 1; }));
     Step();
   }
 
@@ -127,7 +136,7 @@ class LostConnection : public ::testing::Test {
     return [this, begun = false](std::string_view bytes) mutable {
       std::string out;
       if (!std::exchange(begun, true)) {
-        agent_.stream.Attach(SteadyNow());
+        agent_.Greet();
         out = kGreeting;
       }
       agent_.Hear(bytes);
@@ -215,9 +224,33 @@ TEST_F(LostConnection, WhatWasSaidMeanwhileArrivesAfterwardsAndTheEndIsWell) {
   EXPECT_EQ(visits_, 2);
 }
 
+// While the job waits for slower hosts.
+TEST_F(LostConnection, AHostThatIsReadyComesBackBeforeItsJobHasStarted) {
+  Open(
+      seconds(60), [this](int number) { return number < 1 ? nullptr : Returning(); }, false);
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return heard_.away.size() == 1; }));
+  line_->Tell(StartJob{});
+  line_->Tell(WorkerInput{"first"});
+  ASSERT_TRUE(RunUntil([this] { return heard_.back == 1 && !agent_.heard.empty(); }));
+  EXPECT_EQ(agent_.starts, 1);
+  EXPECT_THAT(agent_.heard, ElementsAre("first"));
+  EXPECT_THAT(heard_.ends, IsEmpty());
+}
+
+TEST_F(LostConnection, AHostThatIsGivenUpBeforeItsJobHasStartedIsCleared) {
+  Open(
+      seconds(3600), [](int) { return nullptr; }, false);
+  channel_->Die("cut");
+  ASSERT_TRUE(RunUntil([this] { return visits_ == 1; }));
+  line_->Cut();
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_TRUE(line_->left_alone()) << "its agent waits for us";
+}
+
 TEST_F(LostConnection, WithoutAGraceTheHostIsLostAtOnce) {
   Open(Duration::zero(), [this](int) { return Returning(); });
-  EXPECT_EQ(line_->resume_key(), "");
+  EXPECT_EQ(agent_.key, "");
   channel_->Die("cut");
   ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
   EXPECT_THAT(heard_.ends, ElementsAre("cut"));

@@ -35,6 +35,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(Start());
   all.emplace_back(BeginEpoch{3});
   all.emplace_back(BreakEpoch{3, "why"});
+  all.emplace_back(AwaitDriver{"key", 60000});
   all.emplace_back(SignalWorkers{15});
   all.emplace_back(FinishJob{});
   all.emplace_back(WorkerInput{"typed"});
