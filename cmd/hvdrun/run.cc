@@ -24,6 +24,7 @@
 #include "launcher/worker_env.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/net/address_range.h"
 
 namespace hvd {
 namespace {
@@ -88,7 +89,11 @@ Result<NetworkSettings> ReadNetwork(const Settings& settings) {
         std::chrono::duration<double>(settings.start_timeout_seconds));
   }
   std::istringstream names(settings.network_interfaces);
-  for (std::string name; std::getline(names, name, ',');) network.interfaces.push_back(name);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (Result<AddressRange> range = ParseAddressRange(name); LooksLikeRange(name) && !range.ok())
+      return InvalidArgument("--network-interfaces: " + range.status().message());
+    network.interfaces.push_back(name);
+  }
   return network;
 }
 

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <memory>
 
+#include "runtime/net/address_range.h"
+
 namespace hvd {
 namespace {
 
@@ -96,6 +98,12 @@ Result<uint16_t> BoundPort(const UniqueFd& socket) {
 std::string HostText(const MeshAddress& address) {
   std::string text = address.Text();
   return text.substr(0, text.rfind(':'));
+}
+
+// Without brackets.
+std::string BareText(const MeshAddress& address) {
+  std::string text = HostText(address);
+  return text.starts_with('[') ? text.substr(1, text.size() - 2) : text;
 }
 
 Result<UniqueFd> ListenInRange(const MeshAddress& address, bool both_families,
@@ -248,19 +256,25 @@ Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::st
   std::vector<InterfaceAddress> all = InterfaceAddresses();
   std::vector<std::string> addresses;
   for (const std::string& name : names) {
+    AddressRange range;
+    const bool by_range = LooksLikeRange(name);
+    if (by_range) {
+      Result<AddressRange> parsed = ParseAddressRange(name);
+      if (!parsed.ok()) return parsed.status();
+      range = *parsed;
+    }
     size_t before = addresses.size();
-    std::string known;
+    std::string known;  // what would have fitted
     for (const InterfaceAddress& i : all) {
-      if (known.find(i.interface) == std::string::npos)
-        known += (known.empty() ? "" : ", ") + i.interface;
-      if (i.interface != name) continue;
-      std::string text = HostText(i.address);
-      addresses.push_back(text.starts_with('[') ? text.substr(1, text.size() - 2) : text);
+      const std::string address = BareText(i.address);
+      const std::string& shown = by_range ? address : i.interface;
+      if (known.find(shown) == std::string::npos) known += (known.empty() ? "" : ", ") + shown;
+      if (by_range ? Holds(range, address) : i.interface == name) addresses.push_back(address);
     }
-    if (addresses.size() == before) {
-      return InvalidArgument("there is no network interface '" + name +
-                             "' with an address; those with one are " + known);
-    }
+    if (addresses.size() > before) continue;
+    if (by_range) return InvalidArgument("no address of it is in " + name + "; it has " + known);
+    return InvalidArgument("there is no network interface '" + name +
+                           "' with an address; those with one are " + known);
   }
   return addresses;
 }

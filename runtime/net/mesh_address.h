@@ -44,7 +44,8 @@ std::vector<MeshAddress> Reachable(const MeshRecord& record, std::string_view ma
 
 std::string ThisMachine();
 
-// The numeric addresses of these interfaces. kInvalidArgument for one that this host lacks, or that has no address.
+// The numeric addresses of these interfaces; a name with a "/" stands for those with an address in that range
+// (address_range.h), and for that address. kInvalidArgument for one that this host lacks, or that has no address.
 Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::string>& names);
 
 // Non-blocking listening sockets (one per given address, or one for all interfaces), and what to tell the others.

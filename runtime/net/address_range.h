@@ -1,0 +1,28 @@
+// AddressRange: a network as CIDR writes it, "10.1.0.0/16" or "fd00::/8". Pure.
+#ifndef HVD_RUNTIME_NET_ADDRESS_RANGE_H_
+#define HVD_RUNTIME_NET_ADDRESS_RANGE_H_
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct AddressRange {
+  std::string network;  // the bytes of an address, 4 or 16
+  unsigned bits = 0;    // how many of them count, from the first on
+};
+
+// Whether the text is meant as one: it has a "/", which no name of an interface has.
+inline bool LooksLikeRange(std::string_view text) { return text.find('/') != text.npos; }
+
+// kInvalidArgument: no numeric address before the "/", or no number of bits behind it that the address has.
+Result<AddressRange> ParseAddressRange(std::string_view text);
+
+// `numeric`: an address without a port and a zone; false for what is none.
+bool Holds(const AddressRange& range, const std::string& numeric);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_ADDRESS_RANGE_H_
