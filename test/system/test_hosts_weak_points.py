@@ -329,23 +329,42 @@ def test_L20_launches_at_once_share_nothing_but_known_hosts(start, rig, tmp_path
 # ---- many hosts, and containers
 
 
-def test_P14_many_names_pass_a_strict_sshd_with_few_descriptors(tmp_path, start):
-    """40 logins at two sshds that turn away whoever comes while two others log in; all are told to come again."""
-    rig = HostRig(tmp_path, 2, ["MaxStartups 2:100:2"])
+@pytest.mark.parametrize("sshds", [1, 2])
+def test_P14_many_names_pass_a_strict_sshd_with_few_descriptors(tmp_path, start, sshds):
+    """40 logins at one sshd, or two, that turn away whoever comes while two others log in; all are told to come again."""
+    rig = HostRig(tmp_path, sshds, ["MaxStartups 2:100:2"])
     try:
         names = [f"n{number:02}" for number in range(40)]
         rig.ssh_config(*(line for number, name in enumerate(names) for line in (
-            f"Host {name}", f" HostName hvd{number % 2 + 1}", f" HostKeyAlias hvd{number % 2 + 1}")))
+            f"Host {name}", f" HostName hvd{number % sshds + 1}", f" HostKeyAlias hvd{number % sshds + 1}")))
         few = rig.on_head("bash", "-c", 'ulimit -n 256; exec "$@"', "few", hvdrun_path())
         job = start("-np", 40, "-H", ",".join(name + ":1" for name in names), "hostname", program=few)
         assert job.finish() == 0, job.err
         assert sorted(job.out.split("\n")[:-1]) == sorted(
-            f"[{rank}]<stdout>:hvd{rank // 20 + 1}" for rank in range(40)), job.out
-        refused = sum((rig.folder / f"hvd{number}.log").read_text().count("MaxStartups") for number in (1, 2))
+            f"[{rank}]<stdout>:hvd{rank // (40 // sshds) + 1}" for rank in range(40)), job.out
+        refused = sum((rig.folder / f"{host.name}.log").read_text().count("MaxStartups") for host in rig.hosts)
         assert refused > 0, "somebody was turned away, or this shows nothing"
         rig.nothing_left()
     finally:
         rig.down()
+
+
+def test_P14_a_relay_that_hangs_stops_no_other_host(run, rig):
+    """Nothing comes out of the way to one of many names; the others get as far as they can."""
+    names = [f"n{number}" for number in range(8)]
+    rig.ssh_config("Host stuck", " ProxyCommand sleep 1000", *(line for number, name in enumerate(names) for line in (
+        f"Host {name}", f" HostName hvd{number % 2 + 1}", f" HostKeyAlias hvd{number % 2 + 1}")))
+    try:
+        job = run("-np", 9, "-H", ",".join(["stuck:1", *(name + ":1" for name in names)]), "--stage-timeouts", "connect=15,kex=15",
+                  "true", program=rig.on_head(hvdrun_path()))
+    finally:
+        rig.ssh_config()
+    assert job.code == 1, job.err
+    assert "1 of 9 hosts cannot be used, so nothing was started." in job.err, job.err
+    assert re.search(r"^  stuck: (connecting|agreeing on keys): ", job.err, re.M), job.err
+    assert f"  {', '.join(names)}: ready\n" in job.err, job.err
+    job.nothing_left()
+    rig.nothing_left()
 
 
 def test_P26_containers_with_an_odd_port_little_shared_memory_and_a_bridge(tmp_path, start):

@@ -9,8 +9,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import hvdrun_path, kill, parent_of, pids, read_proc, foreign_worker as worker
-from host_rig import WHY_NOT, HostRig, rig_of
+from conftest import hvdrun_path, kill, parent_of, pids, read_proc, wait_until, foreign_worker as worker
+from host_rig import SSHD, WHY_NOT, HostRig, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -72,6 +72,46 @@ def test_P03_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way
             host.ip("link del docker0")
     assert job.code == 0 and job.out.count("sum 6") == 3, job.err
     assert "is reached at" in job.err and "is reached at 172.17" not in job.err
+
+
+@pytest.fixture
+def unlike_networks(rig):
+    """The network card of each host has another name; all have a docker0 with the same address, and one a network of its own."""
+    names = ("eth0", "ens3", "enp1s0")
+
+    def rename(host, old, new):
+        if old != new:
+            host.ip(f"link set {old} down", f"link set {old} name {new}", f"link set {new} up",
+                    f"addr add {rig.address6(host.number)}/64 dev {new} nodad")
+
+    for host, name in zip(rig.hosts, names):
+        rename(host, "eth0", name)
+        host.ip("link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up")
+    rig.hosts[0].ip("link add dead0 type bridge", "addr add 192.168.77.1/24 dev dead0", "link set dead0 up")
+    yield rig
+    rig.hosts[0].ip("link del dead0")
+    for host, name in zip(rig.hosts, names):
+        host.ip("link del docker0")
+        rename(host, name, "eth0")
+
+
+def test_P03_cards_of_any_name_meet_in_the_network_that_they_share(hosts_run, unlike_networks):
+    rig, steps = unlike_networks, worker("init", "sum", "shutdown")
+    job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--verbose", *steps)
+    assert job.code == 0 and job.out.count("sum 6") == 3, job.err
+    used = set(re.findall(r"is reached at (\S+) by", job.err))
+    assert used and all(address.startswith(("10.99.", "fd99::")) for address in used), used
+    job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--verbose", "--network-interfaces", "10.99.0.0/16", *steps)
+    assert job.code == 0 and job.out.count("sum 6") == 3, job.err
+    used = set(re.findall(r"is reached at (\S+) by", job.err))
+    assert used == {rig.address(number) for number in (1, 2, 3)}, used
+    job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--network-interfaces", "192.168.77.0/24", "touch", rig.folder / "started")
+    assert job.code == 1 and not (rig.folder / "started").exists()
+    for number in (2, 3):
+        assert re.search(rf"^  hvd{number}: looking for an address .*: no address of it is in 192\.168\.77\.0/24; it has .*{rig.address(number)}", job.err, re.M), job.err
+    job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--network-interfaces", "10.99.0.0/33", "true")
+    assert job.code == 2 and "'10.99.0.0/33' is no range of addresses" in job.err, job.err
+    rig.nothing_left()
 
 
 def test_L10_the_network_interface_can_be_named(hosts_run, rig):
@@ -139,6 +179,46 @@ def test_P28_L11_user_port_and_key_as_the_user_says_or_as_ssh_config_says(hosts_
         assert job.code == 1 and "logging in: " in job.err and "ssh-copy-id" in job.err, job.err
     finally:
         rig.ssh_config()
+
+
+@pytest.fixture(scope="module")
+def old_and_new_sshd(rig):
+    """Where the log is of an sshd on port 2223 of hvd1 that also takes ciphers which are out of use."""
+    usual = [line for line in (rig.folder / "sshd_config").read_text().splitlines() if not line.startswith("Port ")]
+    rig.write("sshd_config.any", "\n".join([*usual, "Port 2223", "Ciphers +aes256-cbc,3des-cbc", "LogLevel DEBUG1"]) + "\n")
+    log = rig.folder / "any.log"
+    server = subprocess.Popen(rig.hosts[0].command(SSHD, "-D", "-f", rig.folder / "sshd_config.any", "-E", log))
+    wait_until("the second sshd", lambda: log.exists() and "Server listening" in log.read_text())
+    yield log
+    server.kill()
+    server.wait()
+
+
+@pytest.mark.parametrize("lines, only_ssh", [
+    ([" Ciphers aes256-ctr", " MACs hmac-sha2-512", " HostKeyAlgorithms ssh-ed25519"], ""),
+    ([" Ciphers chacha20-poly1305@openssh.com"], "Ciphers"),
+    ([" Ciphers aes256-cbc,3des-cbc"], "Ciphers"),
+    ([" Ciphers aes128-ctr", " MACs umac-128-etm@openssh.com"], "MACs"),
+])
+def test_V9_algorithms_of_the_users_configuration_are_kept(run, rig, old_and_new_sshd, lines, only_ssh):
+    """Where hvdrun's own client may use none of them, the ssh program goes there. The server takes all of them."""
+    key = " ".join((rig.folder / "host_key.pub").read_text().split()[:2])
+    known = (rig.folder / "known_hosts").read_text()
+    rig.write("known_hosts", known + f"[hvd1]:2223,[{rig.address(1)}]:2223 {key}\n")
+    rig.ssh_config("Host hvd1", *lines)
+    before = len(old_and_new_sshd.read_text())
+    try:
+        job = run("-np", 1, "-H", "[hvd1]:2223", "--verbose", "hostname", program=rig.on_head(hvdrun_path()))
+    finally:
+        rig.ssh_config()
+        rig.write("known_hosts", known)
+    used = old_and_new_sshd.read_text()[before:]
+    assert job.code == 0 and ":hvd1\n" in job.out, job.err
+    why = re.findall(r"host hvd1: the ssh program goes there, because (\w+) allows none that hvdrun's own client may use", job.err)
+    assert why == ([only_ssh] if only_ssh else []), job.err
+    kept = [line.split()[1].split(",")[0] for line in lines if not line.startswith(" HostKey")]
+    assert all(re.search(r"kex: client->server cipher: .*" + re.escape(name), used) for name in kept), used
+    rig.nothing_left()
 
 
 def test_a_command_in_the_users_configuration_is_not_run_instead_of_ours(hosts_run, rig):
