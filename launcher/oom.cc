@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "launcher/cgroup.h"
@@ -43,6 +44,21 @@ OomCounters::OomCounters() : cgroup_file_(FindCgroupFile()) {}
 uint64_t OomCounters::Kills() const {
   std::string text = cgroup_file_.empty() ? ReadProcFile("vmstat") : ReadSmallFile(cgroup_file_);
   return OomKillsIn(text).value_or(0);
+}
+
+void OomBaseline::Look(uint64_t kills, const std::function<bool()>& any_dying) {
+  if (kills > seen_) {
+    seen_ = kills;
+  } else if (seen_ > settled_ && !any_dying()) {
+    settled_ = seen_;
+  }
+}
+
+bool OomBaseline::Take(uint64_t kills) {
+  seen_ = std::max(seen_, kills);
+  if (seen_ <= settled_) return false;
+  ++settled_;
+  return true;
 }
 
 std::optional<uint64_t> OomKillsIn(std::string_view text) {

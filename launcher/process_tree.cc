@@ -49,9 +49,11 @@ std::optional<ProcessInfo> ParseStat(pid_t pid, const std::string& stat) {
   return info;
 }
 
-std::optional<ProcessInfo> LookAt(pid_t pid) { return ParseStat(pid, ReadProcFileOf(pid, "stat")); }
-
 }  // namespace
+
+std::optional<ProcessInfo> LookAtProcess(pid_t pid) {
+  return ParseStat(pid, ReadProcFileOf(pid, "stat"));
+}
 
 std::vector<ProcessInfo> ListProcesses() {
   std::vector<ProcessInfo> all;
@@ -61,10 +63,30 @@ std::vector<ProcessInfo> ListProcesses() {
     pid_t pid = 0;
     const char* end = entry->d_name + std::strlen(entry->d_name);
     if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
-    if (std::optional<ProcessInfo> info = LookAt(pid)) all.push_back(*info);
+    if (std::optional<ProcessInfo> info = LookAtProcess(pid)) all.push_back(*info);
   }
   ::closedir(proc);
   return all;
+}
+
+bool IsDying(pid_t pid) {
+  constexpr unsigned kExiting = 0x4 | 0x8 | 0x200 | 0x400;  // PF_EXITING, and those of a core dump
+  constexpr uint64_t kKill = uint64_t{1} << (SIGKILL - 1);
+  std::string stat = ReadProcFileOf(pid, "stat"), status = ReadProcFileOf(pid, "status");
+  char state = 'X';
+  unsigned flags = 0;
+  size_t close = stat.rfind(')');
+  if (close == std::string::npos ||
+      std::sscanf(stat.c_str() + close + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+    return true;
+  if (state == 'Z' || state == 'X' || (flags & kExiting) != 0) return true;
+  for (const char* pending : {"\nSigPnd:", "\nShdPnd:"}) {
+    size_t at = status.find(pending);
+    if (at == std::string::npos) continue;
+    if ((std::strtoull(status.c_str() + at + std::strlen(pending), nullptr, 16) & kKill) != 0)
+      return true;
+  }
+  return false;
 }
 
 std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& all) {
@@ -95,7 +117,7 @@ void SignalProcess(const ProcessInfo& process, int signal) {
   UniqueFd fd(Without("pidfd") ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   if (fd.valid()) {
     // The descriptor holds on to one process; only now is it certain which.
-    std::optional<ProcessInfo> now = LookAt(process.pid);
+    std::optional<ProcessInfo> now = LookAtProcess(process.pid);
     if (!now || now->start_ticks != process.start_ticks) return;
     if (::syscall(SYS_pidfd_send_signal, fd.get(), signal, nullptr, 0) == 0 || errno == ESRCH)
       return;
@@ -103,7 +125,7 @@ void SignalProcess(const ProcessInfo& process, int signal) {
     return;
   }
 #endif
-  std::optional<ProcessInfo> now = LookAt(process.pid);
+  std::optional<ProcessInfo> now = LookAtProcess(process.pid);
   if (now && now->start_ticks == process.start_ticks) ::kill(process.pid, signal);
 }
 

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import MARK, foreign_worker, hvdrun_path, is_alive, wait_until, worker
@@ -158,6 +159,27 @@ def test_P33_out_of_memory_is_told_from_a_kill(run):
                                "[ $HOROVOD_RANK = 1 ] && kill -9 $$; sleep 600"],
                               capture_output=True, text=True, timeout=60)
         assert done.returncode == 137 and "did not run out of memory" in done.stderr
+    finally:
+        wait_until("the end of the group", lambda: not (folder / "cgroup.procs").read_text().strip())
+        folder.rmdir()
+
+
+def test_V12_a_stranger_out_of_memory_says_nothing_about_a_later_kill(start, tmp_path):
+    folder = memory_group()
+    if folder is None:
+        pytest.skip("no cgroup with a memory limit can be made here")
+    inside = ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh"]
+    eat = "x = bytearray(300 << 20)\nx[::4096] = b'x' * len(x[::4096])"
+    rank = "[ $HOROVOD_RANK = 1 ] || exec sleep 600; until [ -e $0/go ]; do sleep 0.05; done; kill -9 $$"
+    try:
+        job = start("-np", 2, "sh", "-c", rank, tmp_path, program=[*inside, hvdrun_path()])
+        wait_until("the ranks", lambda: len(job.workers) == 2)
+        stranger = subprocess.run([*inside, sys.executable, "-S", "-E", "-c", eat], timeout=60)
+        assert stranger.returncode == -signal.SIGKILL
+        time.sleep(5)  # the agent has looked at the counter some times
+        (tmp_path / "go").touch()
+        assert job.finish() == 137
+        assert "rank 1 on host" in job.err and "did not run out of memory" in job.err
     finally:
         wait_until("the end of the group", lambda: not (folder / "cgroup.procs").read_text().strip())
         folder.rmdir()
