@@ -1,11 +1,15 @@
-// EpochPage: the agent's hold on the shared page of one epoch: makes it, watches it for deaths, lets go of it.
+// EpochPage: the agent's hold on the shared page of one epoch: makes it, watches it for deaths, lets go of it. Any rank can
+// write anywhere in the page by mistake, so the agent goes by its own copy of what it has written there.
 #ifndef HVD_LAUNCHER_EPOCH_PAGE_H_
 #define HVD_LAUNCHER_EPOCH_PAGE_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/base/unique_fd.h"
 #include "runtime/segment/alive.h"
@@ -16,11 +20,18 @@ namespace hvd {
 
 class EpochPage {
  public:
-  // `on_death(local rank)` runs on a thread of the watch, within a millisecond of the death.
+  // Both run on a thread of the watch: `on_death(local rank)` within a millisecond of the death, `on_damage(local rank)`
+  // when something else than that rank has written where it shows that it lives.
   static Result<std::unique_ptr<EpochPage>> Make(uint64_t epoch, uint32_t local_size,
-                                                 std::function<void(uint32_t)> on_death);
+                                                 std::function<void(uint32_t)> on_death,
+                                                 std::function<void(uint32_t)> on_damage = {});
 
-  uint64_t epoch() const { return page_.header().epoch; }
+  uint64_t epoch() const { return epoch_; }
+  // As JobPage's, by this process's own memory: what the page says may have been overwritten.
+  bool broken() const { return broken_; }
+  void Break(std::string_view sentence);
+  // True when nobody but this process has written into the header of the page.
+  bool HeaderIsSound() const;
   size_t bytes() const { return mapping_.size(); }
   const std::shared_ptr<UniqueFd>& fd() const { return fd_; }
   const JobPage& page() const { return page_; }
@@ -32,9 +43,14 @@ class EpochPage {
  private:
   EpochPage() = default;
 
+  void RepairHeader();
+
   std::shared_ptr<UniqueFd> fd_;
   Mapping mapping_;
   JobPage page_;
+  uint64_t epoch_ = 0;
+  bool broken_ = false;
+  std::vector<std::byte> facts_;     // the header up to `broken`, as it was made
   std::optional<DeathWatch> watch_;  // last: it reads the mapping and must end first
 };
 

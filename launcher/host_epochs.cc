@@ -2,12 +2,21 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <memory>
 #include <utility>
 
+#include "launcher/process_tree.h"
 #include "runtime/base/log.h"
 #include "runtime/net/directory.h"
 
 namespace hvd {
+
+namespace {
+
+constexpr auto kHeaderLook = std::chrono::seconds(1);
+constexpr auto kDeathShows = std::chrono::milliseconds(100);
+
+}  // namespace
 
 HostEpochs::HostEpochs(asio::io_context& io, HostEpochsObserver& observer, HostWorld world,
                        std::string job_key, std::string why_elsewhere)
@@ -16,7 +25,8 @@ HostEpochs::HostEpochs(asio::io_context& io, HostEpochsObserver& observer, HostW
       world_(std::move(world)),
       why_elsewhere_(std::move(why_elsewhere)),
       links_(io, *this, static_cast<uint32_t>(world_.slots.size()), std::move(job_key)),
-      slots_(world_.slots.size()) {}
+      slots_(world_.slots.size()),
+      header_timer_(io) {}
 
 bool HostEpochs::AllWaiting() const {
   return std::all_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.waiting; });
@@ -64,16 +74,18 @@ void HostEpochs::NoteExit(uint32_t slot, int pid) {
 
 Status HostEpochs::Begin(uint64_t epoch) {
   auto on_death = [this, epoch](uint32_t slot) {
+    asio::post(io_, [this, epoch, slot] { OnMarkDied(slot, epoch); });
+  };
+  auto on_damage = [this, epoch](uint32_t slot) {
     asio::post(io_, [this, epoch, slot] {
-      if (slot < slots_.size() && slots_[slot].in_epoch == epoch)
-        Lose(slot, links_.pid(slot), "died");
+      if (page_ && page_->epoch() == epoch) BreakDamaged(PartOf(slot));
     });
   };
-  page_.reset();
+  DropPage();
   links_.ForgetOwnerless();
   directory_.Begin(epoch);
   auto local_size = static_cast<uint32_t>(slots_.size());
-  Result<std::unique_ptr<EpochPage>> page = EpochPage::Make(epoch, local_size, on_death);
+  Result<std::unique_ptr<EpochPage>> page = EpochPage::Make(epoch, local_size, on_death, on_damage);
   if (!page.ok()) {
     std::string reason = "the page of epoch " + std::to_string(epoch) +
                          " could not be made on host " + world_.host + ": " +
@@ -83,6 +95,7 @@ Status HostEpochs::Begin(uint64_t epoch) {
   }
   page_ = std::move(*page);
   begun_ = SteadyNow();
+  WatchHeader();
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
     slots_[slot].in_epoch = epoch;
     slots_[slot].waiting = false;
@@ -111,8 +124,8 @@ void HostEpochs::SendEpoch(uint32_t slot, uint64_t epoch) {
 
 void HostEpochs::Break(uint64_t epoch, const std::string& reason) {
   if (epoch != 0) {
-    if (!page_ || page_->epoch() != epoch || page_->page().broken()) return;
-    page_->page().Break(reason);
+    if (!page_ || page_->epoch() != epoch || page_->broken()) return;
+    page_->Break(reason);
   }
   TellBroken(epoch, reason);
 }
@@ -128,7 +141,7 @@ void HostEpochs::Lose(uint32_t slot, int pid, const char* how) {
                 std::to_string(lost.pid) + " on host " + world_.host + ") " + how +
                 " in the middle of the job, without hvd.shutdown()" + lost.doing + why_elsewhere_;
   if (has_page) {
-    page_->page().Break(lost.reason);
+    page_->Break(lost.reason);
     TellBroken(lost.epoch, lost.reason);
   }
   observer_.OnLost(slot, lost);
@@ -148,8 +161,48 @@ bool HostEpochs::HasPageOf(uint64_t epoch) const { return page_ && page_->epoch(
 
 void HostEpochs::DropPageIfUnused() {
   if (in_use()) return;
-  page_.reset();
+  DropPage();
   links_.ForgetOwnerless();
+}
+
+void HostEpochs::DropPage() {
+  header_timer_.cancel();
+  page_.reset();
+}
+
+// ---- damage: a process of the job has written where it may not
+
+// The kernel writes this word when the process is ending already, or a moment before that shows.
+void HostEpochs::OnMarkDied(uint32_t slot, uint64_t epoch) {
+  if (slot >= slots_.size() || slots_[slot].in_epoch != epoch) return;
+  if (IsDying(links_.pid(slot))) return Lose(slot, links_.pid(slot), "died");
+  auto again = std::make_shared<asio::steady_timer>(io_, kDeathShows);
+  again->async_wait([this, again, slot, epoch](const asio::error_code& error) {
+    if (error || slots_[slot].in_epoch != epoch) return;
+    if (IsDying(links_.pid(slot))) return Lose(slot, links_.pid(slot), "died");
+    BreakDamaged(PartOf(slot));
+  });
+}
+
+void HostEpochs::WatchHeader() {
+  header_timer_.expires_after(kHeaderLook);
+  header_timer_.async_wait([this](const asio::error_code& error) {
+    if (error || !page_) return;
+    if (!page_->HeaderIsSound()) return BreakDamaged("its header");
+    WatchHeader();
+  });
+}
+
+std::string HostEpochs::PartOf(uint32_t slot) const {
+  return "the part of rank " + std::to_string(world_.slots[slot].rank);
+}
+
+void HostEpochs::BreakDamaged(const std::string& what) {
+  if (!page_) return;
+  Break(page_->epoch(), "the memory that the ranks of host " + world_.host +
+                            " share was overwritten by a stray write (" + what +
+                            "); a process of the job writes where it may not: look for it with "
+                            "AddressSanitizer or valgrind");
 }
 
 // ---- the directory

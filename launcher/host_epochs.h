@@ -6,6 +6,7 @@
 #define HVD_LAUNCHER_HOST_EPOCHS_H_
 
 #include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -84,7 +85,7 @@ class HostEpochs final : private LinkObserver {
   void NoteExit(uint32_t slot, int pid);
   // From another host.
   void GiveValue(uint64_t epoch, const std::string& key, const std::string& value);
-  void DropPage() { page_.reset(); }
+  void DropPage();
 
  private:
   struct Slot {
@@ -107,6 +108,10 @@ class HostEpochs final : private LinkObserver {
   void TellBroken(uint64_t epoch, const std::string& reason);
   bool HasPageOf(uint64_t epoch) const;
   void DropPageIfUnused();
+  void OnMarkDied(uint32_t slot, uint64_t epoch);
+  void WatchHeader();
+  std::string PartOf(uint32_t slot) const;
+  void BreakDamaged(const std::string& what);
 
   asio::io_context& io_;
   HostEpochsObserver& observer_;
@@ -116,6 +121,7 @@ class HostEpochs final : private LinkObserver {
   std::vector<Slot> slots_;
   std::unique_ptr<EpochPage> page_;
   TimePoint begun_{};  // the page's epoch
+  asio::steady_timer header_timer_;
   KeyValues directory_;
 };
 

@@ -1,8 +1,10 @@
 #include "runtime/core/agent_bootstrap.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace hvd {
@@ -24,6 +26,8 @@ Status SetPlaces(const std::vector<RankRun>& runs, World* world) {
   return Status::Ok();
 }
 
+constexpr size_t kHeaderBytes = 4096;  // SEGMENT.md: one page of the machine, or less than one
+
 }  // namespace
 
 Status AttachPage(UniqueFd fd, uint64_t bytes, World* world) {
@@ -35,6 +39,9 @@ Status AttachPage(UniqueFd fd, uint64_t bytes, World* world) {
   if (page->local_size() != world->local_size || world->local_rank >= world->local_size) {
     return Internal("the agent's job page is for another number of ranks");
   }
+  // The header is the agent's: a stray write into it is to end the rank that makes it, at that very instruction.
+  if (::mprotect(memory->data(), kHeaderBytes, PROT_READ) != 0)
+    return SystemError("protecting the header of the job page", errno);
   world->page = *page;
   world->page_memory = std::move(*memory);
   world->page_fd = std::move(fd);

@@ -95,8 +95,18 @@ void AliveMark::Release() {
 
 bool HolderDied(uint32_t alive_word) { return (alive_word & FUTEX_OWNER_DIED) != 0; }
 
-DeathWatch::DeathWatch(JobPage page, std::function<void(uint32_t)> on_death)
-    : page_(page), on_death_(std::move(on_death)) {
+// A holder writes its thread's id with the waiters bit; the kernel replaces the id by the owner-died bit.
+AliveWord ReadAliveWord(uint32_t word) {
+  constexpr uint32_t kWaiters = FUTEX_WAITERS, kDied = FUTEX_OWNER_DIED;
+  if (word == 0) return AliveWord::kFree;
+  if (word == kDied || word == (kDied | kWaiters)) return AliveWord::kDied;
+  const bool held = (word & kDied) == 0 && (word & kWaiters) != 0 && (word & FUTEX_TID_MASK) != 0;
+  return held ? AliveWord::kHeld : AliveWord::kDamaged;
+}
+
+DeathWatch::DeathWatch(JobPage page, std::function<void(uint32_t)> on_death,
+                       std::function<void(uint32_t)> on_damage)
+    : page_(page), on_death_(std::move(on_death)), on_damage_(std::move(on_damage)) {
   for (uint32_t first = 0; first < page.local_size(); first += kWatchedPerThread) {
     uint32_t count = std::min(kWatchedPerThread, page.local_size() - first);
     threads_.emplace_back([this, first, count] { Run(first, count); });
@@ -119,11 +129,16 @@ void DeathWatch::Run(uint32_t first, uint32_t count) {
       if (reported[i]) continue;
       const std::atomic<uint32_t>& alive = page_.rank(first + i).alive;
       uint32_t word = alive.load(std::memory_order_acquire);
-      if (HolderDied(word)) {
-        reported[i] = true;
-        on_death_(first + i);
-      } else {
+      const AliveWord said = ReadAliveWord(word);
+      if (said == AliveWord::kFree || said == AliveWord::kHeld) {
         entries[used++] = WaitEntry(alive, word);
+        continue;
+      }
+      reported[i] = true;
+      if (said == AliveWord::kDied) {
+        on_death_(first + i);
+      } else if (on_damage_) {
+        on_damage_(first + i);
       }
     }
     WaitForChange(entries.data(), used);

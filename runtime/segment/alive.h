@@ -39,11 +39,18 @@ class AliveMark {
 // True when the holder of the word ended without releasing it.
 bool HolderDied(uint32_t alive_word);
 
+// What a word says; kDamaged: neither a holder nor the kernel has written it. Pure.
+enum class AliveWord { kFree, kHeld, kDied, kDamaged };
+AliveWord ReadAliveWord(uint32_t word);
+
 // Agent side: a thread (one per 127 ranks) that calls `on_death(local rank)`, at most once per rank, within a
-// millisecond of the holder's end. `on_death` runs on the watching thread. The page's memory must outlive the watch.
+// millisecond of the holder's end. Every process of the job may write into the page by mistake: a word that nobody can have
+// meant is told by `on_damage(local rank)` instead, within 100 ms. Both run on the watching thread. The page's memory must
+// outlive the watch.
 class DeathWatch {
  public:
-  DeathWatch(JobPage page, std::function<void(uint32_t)> on_death);
+  DeathWatch(JobPage page, std::function<void(uint32_t)> on_death,
+             std::function<void(uint32_t)> on_damage = {});
   ~DeathWatch();  // stops and joins
   DeathWatch(const DeathWatch&) = delete;
 
@@ -51,7 +58,7 @@ class DeathWatch {
   void Run(uint32_t first, uint32_t count);
 
   JobPage page_;
-  std::function<void(uint32_t)> on_death_;
+  std::function<void(uint32_t)> on_death_, on_damage_;
   std::atomic<uint32_t> stop_{0};
   std::vector<std::thread> threads_;
 };

@@ -6,8 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <memory>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace hvd {
@@ -75,6 +80,41 @@ TEST(EpochPage, KnowsWhoseCollectivesFailedBecauseOfOthers) {
   (*page)->page().rank(1).last.failed.store(1, std::memory_order_release);
   EXPECT_TRUE((*page)->HadFailed(1));
   EXPECT_FALSE((*page)->HadFailed(0));
+}
+
+std::span<std::atomic<uint32_t>> WordsOf(const EpochPage& page) {
+  return {reinterpret_cast<std::atomic<uint32_t>*>(&page.page().header()),
+          page.bytes() / sizeof(uint32_t)};
+}
+
+std::unique_ptr<EpochPage> PageOfTwo() {
+  return std::move(*EpochPage::Make(7, 2, [](uint32_t) {}));
+}
+
+// The rings alone are most of the page, and nothing of the agent's.
+TEST(EpochPage, NoStrayWordLeadsItAstray) {
+  std::unique_ptr<EpochPage> page = PageOfTwo();
+  std::span<std::atomic<uint32_t>> words = WordsOf(*page);
+  const size_t facts = offsetof(PageHeader, broken) / sizeof(uint32_t);
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] ^= 0xffffffffU;
+    EXPECT_EQ(page->HeaderIsSound(), i > facts) << "word " << i;
+    EXPECT_EQ(page->epoch(), 7U);
+    EXPECT_FALSE(page->broken());
+    for (uint32_t rank : {0U, 1U}) EXPECT_EQ(page->LastCollectiveText(rank), "") << "word " << i;
+    words[i] ^= 0xffffffffU;
+  }
+}
+
+TEST(EpochPage, ADamagedHeaderIsMendedBeforeThePageIsBroken) {
+  for (size_t i = 0; i <= offsetof(PageHeader, broken) / sizeof(uint32_t); ++i) {
+    std::unique_ptr<EpochPage> page = PageOfTwo();
+    WordsOf(*page)[i] ^= 0xffffffffU;
+    page->Break("a rank is gone");
+    EXPECT_TRUE(page->broken() && page->page().broken()) << "word " << i;
+    EXPECT_EQ(page->page().broken_text(), "a rank is gone");
+    EXPECT_TRUE(page->HeaderIsSound());
+  }
 }
 
 }  // namespace

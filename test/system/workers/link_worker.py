@@ -182,4 +182,5 @@ def main():
             raise SystemExit(f"unknown step {step}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <future>
+#include <initializer_list>
 #include <mutex>
 #include <vector>
 
@@ -119,6 +120,29 @@ TEST_F(Alive, ADeathBeforeTheWatchBeganIsToldToo) {
 
 TEST_F(Alive, AWatchOverAPeacefulWorldEnds) {
   DeathWatch watch(page_, [](uint32_t rank) { ADD_FAILURE() << "rank " << rank; });
+}
+
+TEST(ReadAliveWord, TellsWhatNobodyCanHaveMeant) {
+  for (auto [word, said] :
+       std::initializer_list<std::pair<uint32_t, AliveWord>>{{0, AliveWord::kFree},
+                                                             {0x80001234, AliveWord::kHeld},
+                                                             {0x40000000, AliveWord::kDied},
+                                                             {0xc0000000, AliveWord::kDied},
+                                                             {0x1234, AliveWord::kDamaged},
+                                                             {0x80000000, AliveWord::kDamaged},
+                                                             {0x40001234, AliveWord::kDamaged},
+                                                             {0xffffffff, AliveWord::kDamaged}}) {
+    EXPECT_EQ(ReadAliveWord(word), said) << std::hex << word;
+  }
+}
+
+TEST_F(Alive, AWordThatNobodyCanHaveMeantIsDamageAndNoDeath) {
+  std::promise<uint32_t> damaged;
+  page_.rank(1).alive.store(0xffffffff);
+  DeathWatch watch(
+      page_, [](uint32_t rank) { ADD_FAILURE() << "rank " << rank; },
+      [&](uint32_t rank) { damaged.set_value(rank); });
+  EXPECT_EQ(damaged.get_future().get(), 1u);
 }
 
 }  // namespace
