@@ -1,12 +1,14 @@
 #include "launcher/agent.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,12 +23,14 @@
 #include "launcher/host_epochs.h"
 #include "launcher/host_identity.h"
 #include "launcher/job_id.h"
+#include "launcher/job_place.h"
 #include "launcher/lines.h"
 #include "launcher/local_process_host.h"
 #include "launcher/messages.h"
 #include "launcher/oom.h"
 #include "launcher/pair_probe.h"
 #include "launcher/process_tree.h"
+#include "launcher/pulse.h"
 #include "launcher/reach_proof.h"
 #include "launcher/relay_end.h"
 #include "launcher/resume_door.h"
@@ -51,6 +55,14 @@ constexpr Duration kEndingGrace = std::chrono::seconds(5);
 constexpr size_t kMostHeldBytes = 1024 * 1024;
 constexpr size_t kMaxLogPiece = kMaxFramePayload - kOutputOverhead;
 constexpr int kAgentFailed = 1;
+
+// The process at the other end of a unix socket; our own when the kernel does not show it to us.
+int32_t PeerOf(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0;
+  return known ? peer.pid : ::getpid();
+}
 
 int64_t Nanoseconds(TimePoint t) { return t.time_since_epoch().count(); }
 
@@ -96,6 +108,9 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void TellStraight(const ToDriver& message);
   void Flush();
   void ScheduleTick();
+  void EverySecond();
+  void SendPulseToWarden();
+  bool AnyRankDying() const;
   void HeedSilenceLimit();
   void LookForDriver();
 
@@ -147,17 +162,18 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   UniqueFd cgroup_;  // invalid: workers have none of their own
   LocalProcessHost host_;
   StdinFeeder feeder_;
-  asio::steady_timer tick_timer_, end_timer_;
+  asio::steady_timer tick_timer_, end_timer_, second_timer_;
   std::optional<HostEpochs> epochs_;
   StartJob start_;
   std::string link_address_;
+  std::string job_place_;
   bool started_ = false;
   std::vector<Slot> slots_;
   uint32_t host_cores_ = 0;
   std::vector<std::vector<int>> bound_;  // by slot
   std::vector<uint32_t> core_shares_;
   OomCounters oom_;
-  uint64_t oom_kills_before_ = oom_.Kills();
+  OomBaseline oom_baseline_{oom_.Kills()};
   bool killing_ = false;
   bool finishing_ = false, said_gone_ = false, orphaned_ = false;
   bool away_ = false;      // without a connection, and the driver may come back
@@ -196,13 +212,14 @@ StreamOptions OptionsOf(const std::string& job_id) {
 Agent::Agent(AgentOptions options)
     : options_(std::move(options)),
       stream_(OptionsOf(options_.job_id)),
-      warden_(io_, std::move(options_.warden_alive), UniqueFd(),
+      warden_(io_, std::move(options_.warden.alive), UniqueFd(),
               {[](std::string_view) {}, [] {}, [this] { OnWardenGone(); }}),
       cgroup_(OpenCgroup(options_.job_id)),
       host_(io_, *this, cgroup_.get()),
       feeder_(io_, [this](uint64_t bytes) { Tell(InputTaken{bytes}); }),
       tick_timer_(io_),
       end_timer_(io_),
+      second_timer_(io_),
       tree_(io_, {[this](const ToDriver& message) { TellStraight(message); },
                   [this](ToAgent message) { Handle(std::move(message)); }}),
       relay_(io_, [this](const ToDriver& message) { TellStraight(message); }) {}
@@ -223,6 +240,7 @@ int Agent::Run() {
                   HostIdentity(), DefaultSlots()});
   Tell(AgentPath{options_.executable});
   ScheduleTick();
+  EverySecond();
   io_.run();
   return code_;
 }
@@ -348,6 +366,28 @@ void Agent::ScheduleTick() {
   });
 }
 
+void Agent::EverySecond() {
+  SendPulseToWarden();
+  oom_baseline_.Look(oom_.Kills(), [this] { return AnyRankDying(); });
+  second_timer_.expires_after(kPulseEvery);
+  second_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) EverySecond();
+  });
+}
+
+bool Agent::AnyRankDying() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const Slot& slot) { return slot.running && IsDying(slot.pid); });
+}
+
+// The warden cannot see the stream, so it is told whose end is the end of the connection.
+void Agent::SendPulseToWarden() {
+  Duration grace = std::chrono::milliseconds(std::max<int64_t>(start_.driver_grace_ms, 0));
+  SendPulse(options_.warden.pulse.get(),
+            {visitor_.valid() ? PeerOf(visitor_.get()) : 0,
+             static_cast<uint32_t>(std::min<int64_t>(grace / kPulseEvery, INT32_MAX))});
+}
+
 // A driver that was cut off leaves a stream without an end. One that is stopped with its workers is not lost.
 void Agent::LookForDriver() {
   if (start_.silence_limit_ms <= 0 || !pump_ || paused_) return;
@@ -388,6 +428,7 @@ void Agent::On(StartJob start) {
   proof_.reset();  // workers are spawned by a process of one thread
   probe_.reset();
   link_address_ = MakeLinkAddress(options_.job_id);
+  if (std::optional<JobPlace> place = PlaceHere()) job_place_ = JobPlaceText(*place);
   start_ = std::move(start);
   slots_.resize(start_.slots.size());
   stream_.set_epoch(0);
@@ -489,7 +530,7 @@ bool Agent::ReadsInput(uint32_t slot) const {
 }
 
 void Agent::StartWorker(uint32_t slot) {
-  WorkerLink link{link_address_, options_.job_id};
+  WorkerLink link{link_address_, options_.job_id, job_place_};
   WorkerCores cores{host_cores_, core_shares_[slot]};
   SpawnRequest request{
       start_.argv, WorkerEnvironment(start_, slot, link, PathsBeside(options_.executable), cores),
@@ -547,7 +588,7 @@ void Agent::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   s.running = false;
   epochs_->NoteExit(slot, s.pid);
   bool killed = end.by_signal && end.value == SIGKILL && !killing_;
-  bool out_of_memory = killed && oom_.Kills() > oom_kills_before_;
+  bool out_of_memory = killed && oom_baseline_.Take(oom_.Kills());
   s.exited = WorkerExited{RankOf(slot),         s.pid,        end, Nanoseconds(noticed),
                           s.last_stderr.Text(), out_of_memory};
   Tell(*s.exited);

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "launcher/warden.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -16,7 +17,7 @@ struct AgentOptions {
   std::string job_id;      // 16 hexadecimal digits
   std::string executable;  // of hvdrun; libhvd.so and the Python package are found from it
   UniqueFd input, output;  // the stream to the driver
-  UniqueFd warden_alive;   // its end means that the warden is dead
+  WardenLine warden;
 };
 
 // Returns when nothing of the job is left on this host: 0 when the driver said so, 1 otherwise.

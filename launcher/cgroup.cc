@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -36,10 +37,17 @@ const std::string& OwnFolder() {
   return own;
 }
 
+// What follows the job's id in the name of its folder: the pid namespace of its agent. A container may share our groups
+// and not show us its processes.
+std::string Suffix() {
+  struct stat space {};
+  return ::stat("/proc/self/ns/pid", &space) == 0 ? "." + std::to_string(space.st_ino) : ".";
+}
+
 // The job's folder, whether it exists or not; empty where there is no cgroup2.
 std::string FolderOf(const std::string& job_id) {
   if (Without("cgroup")) return "";
-  return OwnFolder().empty() ? "" : OwnFolder() + kName + job_id;
+  return OwnFolder().empty() ? "" : OwnFolder() + kName + job_id + Suffix();
 }
 
 }  // namespace
@@ -87,20 +95,31 @@ void KillCgroup(const std::string& job_id) {
   if (kill.valid() && ::write(kill.get(), "1", 1) != 1) return;  // the other means follow anyway
 }
 
-std::vector<std::string> EmptyCgroups() {
+std::vector<std::string> CgroupsHere() {
   std::vector<std::string> ids;
   if (Without("cgroup") || OwnFolder().empty()) return ids;
+  const std::string suffix = Suffix();
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(OwnFolder(), error)) {
     std::string name = "/" + entry.path().filename().string();
-    if (!name.starts_with(kName)) continue;
+    if (!name.starts_with(kName) || !name.ends_with(suffix)) continue;
     struct stat info {};
     if (::stat(entry.path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
-    if (ReadSmallFile(entry.path() / "cgroup.events").find("populated 0") == std::string::npos)
-      continue;
+    name.resize(name.size() - suffix.size());
     ids.push_back(name.substr(std::string_view(kName).size()));
   }
   return ids;
+}
+
+std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
+  std::vector<pid_t> pids;
+  const std::string text = ReadSmallFile(FolderOf(job_id) + "/cgroup.procs");
+  for (std::string_view line : Split(text, '\n')) {
+    pid_t pid = 0;
+    std::from_chars(line.data(), line.data() + line.size(), pid);
+    if (pid > 0) pids.push_back(pid);
+  }
+  return pids;
 }
 
 void RemoveCgroup(const std::string& job_id) {

@@ -4,6 +4,8 @@
 #ifndef HVD_LAUNCHER_CGROUP_H_
 #define HVD_LAUNCHER_CGROUP_H_
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,8 +24,10 @@ bool MakeCgroup(const std::string& job_id);
 UniqueFd OpenCgroup(const std::string& job_id);
 // Kills every process in the group; nothing happens when there is none.
 void KillCgroup(const std::string& job_id);
-// The ids of the jobs of this user whose group has nobody in it, below that of this process.
-std::vector<std::string> EmptyCgroups();
+// The ids of the jobs of this user and this pid namespace that have a group below that of this process.
+std::vector<std::string> CgroupsHere();
+// The processes in the group.
+std::vector<pid_t> ProcessesInCgroup(const std::string& job_id);
 // Removes the group when nobody is in it any more.
 void RemoveCgroup(const std::string& job_id);
 

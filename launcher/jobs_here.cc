@@ -11,7 +11,6 @@
 #include <map>
 
 #include "configs/message_text.h"
-#include "launcher/cgroup.h"
 #include "launcher/job_id.h"
 #include "launcher/proc_file.h"
 
@@ -127,19 +126,6 @@ std::vector<JobHere> ListJobs() {
     return a.driver.start_ticks < b.driver.start_ticks;
   });
   return jobs;
-}
-
-// A job that is about to start has an empty group, too; but its warden carries the job's id.
-void SweepCgroups() {
-  std::vector<std::string> ids = EmptyCgroups();
-  std::erase_if(ids, [](const std::string& id) { return !ParseJobId(id); });
-  if (ids.empty()) return;
-  std::vector<ProcessInfo> all = ListProcesses();
-  for (const std::string& id : ids) {
-    bool lives = std::any_of(all.begin(), all.end(),
-                             [&](const ProcessInfo& p) { return BelongsToJob(p.pid, id); });
-    if (!lives) RemoveCgroup(id);
-  }
 }
 
 std::string JobsTable(const std::vector<JobHere>& jobs) {

@@ -26,9 +26,6 @@ struct JobHere {
 // Oldest first.
 std::vector<JobHere> ListJobs();
 
-// Removes empty cgroups that jobs left behind whose driver, warden and agent were all killed at once.
-void SweepCgroups();
-
 // The job id in the command line of an agent or warden, words ended by zero bytes. Pure.
 std::optional<std::string> AgentJobIn(std::string_view command_line);
 

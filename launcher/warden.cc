@@ -1,14 +1,18 @@
 #include "launcher/warden.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 
 #include "launcher/cgroup.h"
 #include "launcher/process_tree.h"
+#include "launcher/pulse.h"
 
 namespace hvd {
 namespace {
@@ -24,6 +28,47 @@ void LetGoOfStream() {
   ::close(null_fd);
 }
 
+// The process on this host without which the driver cannot be heard: our parent (hvdrun itself, or a server of ssh), or
+// the visitor that has brought the last connection.
+class Bearer {
+ public:
+  void Is(pid_t visitor) {
+    if (visitor == pid_) return;
+    pid_ = visitor;
+    visitor_ = LookAtProcess(visitor);
+  }
+  bool Alive() const {
+    if (pid_ == 0) return ::getppid() == parent_;
+    std::optional<ProcessInfo> now = LookAtProcess(pid_);
+    return now && visitor_ && now->start_ticks == visitor_->start_ticks && now->state != 'Z';
+  }
+
+ private:
+  const pid_t parent_ = ::getppid();
+  pid_t pid_ = 0;
+  std::optional<ProcessInfo> visitor_;
+};
+
+// Until the agent has ended, by itself or by us.
+void WatchPulse(pid_t agent, int pulses, Bearer bearer) {
+  constexpr auto kLookMs =
+      std::chrono::duration_cast<std::chrono::milliseconds>(kPulseEvery).count();
+  PulseWatch watch;
+  while (true) {
+    pollfd line{pulses, POLLIN, 0};
+    ::poll(&line, 1, static_cast<int>(kLookMs));
+    HeardPulse heard = HearPulse(pulses);
+    if (heard.newest) {
+      bearer.Is(heard.newest->bearer);
+      watch.Heard(*heard.newest);
+    } else if (!heard.ended && watch.Missed(bearer.Alive())) {
+      ::kill(agent, SIGKILL);  // it is not reaped yet
+      return;
+    }
+    if (heard.ended) return;
+  }
+}
+
 int WaitFor(pid_t agent) {
   while (true) {
     int status = 0;
@@ -34,19 +79,28 @@ int WaitFor(pid_t agent) {
   }
 }
 
+bool MakePipe(UniqueFd& reading, UniqueFd& writing, int flags) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC | flags) != 0) return false;
+  reading.Reset(ends[0]);
+  writing.Reset(ends[1]);
+  return true;
+}
+
 }  // namespace
 
-int RunUnderWarden(const std::string& job_id, const std::function<int(UniqueFd)>& agent) {
+int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine)>& agent) {
   Spared strangers;
   if (HasChildren()) strangers.own.emplace();  // of the shell that became this process
   BecomeSubreaper();
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
+  WardenLine line;
+  UniqueFd held_by_warden, pulses;
+  if (!MakePipe(line.alive, held_by_warden, 0) || !MakePipe(pulses, line.pulse, O_NONBLOCK)) {
     std::perror("hvdrun agent: no pipe could be made");
     return 1;
   }
-  UniqueFd alive(ends[0]), held_by_warden(ends[1]);
   MakeCgroup(job_id);
+  const Bearer bearer;
   pid_t pid = ::fork();
   if (pid < 0) {
     std::perror("hvdrun agent: no process could be made");
@@ -54,10 +108,12 @@ int RunUnderWarden(const std::string& job_id, const std::function<int(UniqueFd)>
   }
   if (pid == 0) {
     held_by_warden.Reset();
-    return agent(std::move(alive));
+    pulses.Reset();
+    return agent(std::move(line));
   }
-  alive.Reset();
+  line = {};
   LetGoOfStream();
+  WatchPulse(pid, pulses.get(), bearer);
   int code = WaitFor(pid);
   if (!ReapAndCheckNoChildren() || code != 0) KillEverything(job_id, strangers, kKillLimit);
   RemoveCgroup(job_id);

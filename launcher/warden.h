@@ -1,5 +1,5 @@
 // The warden: the tiny parent of an agent. It waits for the agent and, when the agent has ended, ends all that the agent
-// left. It owns nothing that can fail: no descriptors but one end of a pipe, no threads, no memory to speak of.
+// left. It owns nothing that can fail: no descriptors but ends of two pipes, no threads, no memory to speak of.
 #ifndef HVD_LAUNCHER_WARDEN_H_
 #define HVD_LAUNCHER_WARDEN_H_
 
@@ -10,11 +10,16 @@
 
 namespace hvd {
 
+// The agent's hold on its warden.
+struct WardenLine {
+  UniqueFd alive;  // its end means that the warden is dead
+  UniqueFd pulse;  // for SendPulse
+};
+
 // Forks: runs `agent` in the child and returns its exit code to the child's main; in the parent (the warden) returns
 // when nothing of the job is left, with the agent's exit code (128 + n when signal n ended it).
-// `agent` gets a descriptor whose end means that the warden is dead.
-int RunUnderWarden(const std::string& job_id,
-                   const std::function<int(UniqueFd warden_alive)>& agent);
+// An agent without a pulse is killed once nobody bears its stream.
+int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine line)>& agent);
 
 }  // namespace hvd
 

@@ -165,6 +165,8 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   v["HVD_SLOT"] = {std::to_string(slot), kAgent};
   v["HVD_JOB_KEY"] = {start.job_key, kAgent};
   v["HVD_JOB_ID"] = {link.job_id, kAgent};
+  if (!link.job_place.empty())
+    v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
   v["HVD_RUNTIME"] = {paths.runtime, "the runtime of this installation"};
   // Only where its mask does not tell: a command such as taskset may still narrow that of an unbound worker.
   if (cores.own > 0)

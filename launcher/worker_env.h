@@ -23,6 +23,7 @@ InstallPaths PathsBeside(const std::string& executable);
 struct WorkerLink {
   std::string agent_address;  // abstract unix name
   std::string job_id;
+  std::string job_place = {};  // JobPlaceText; empty: not known
 };
 
 // The cores that it may use.

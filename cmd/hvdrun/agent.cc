@@ -39,14 +39,14 @@ UniqueFd TakeDescriptor(int fd) {
   return taken;
 }
 
-int RunHere(const std::string& job_id, UniqueFd warden_alive) {
+int RunHere(const std::string& job_id, WardenLine warden) {
   SetLog(LogLevel::kWarning, "hvdrun agent");
   AgentOptions options;
   options.job_id = job_id;
   options.executable = OwnPath();
   options.input = TakeDescriptor(STDIN_FILENO);
   options.output = TakeDescriptor(STDOUT_FILENO);
-  options.warden_alive = std::move(warden_alive);
+  options.warden = std::move(warden);
   if (FaultAsked("agent-exits")) return kUsageError;
   if (FaultAsked("agent-stops")) ::raise(SIGSTOP);
   if (FaultAsked("agent-babbles")) WriteAll(options.output.get(), std::string(100, 'x'));
@@ -108,8 +108,8 @@ int AgentVerb(const std::vector<std::string>& args) {
     WriteAll(STDERR_FILENO, "hvdrun agent: started by hvdrun itself, as: hvdrun agent --job ID\n");
     return kUsageError;
   }
-  return RunUnderWarden(
-      *job_id, [&](UniqueFd warden_alive) { return RunHere(*job_id, std::move(warden_alive)); });
+  return RunUnderWarden(*job_id,
+                        [&](WardenLine warden) { return RunHere(*job_id, std::move(warden)); });
 }
 
 }  // namespace hvd

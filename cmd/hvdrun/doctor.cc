@@ -5,9 +5,9 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
+#include "launcher/dead_jobs.h"
 #include "launcher/doctor/host_facts.h"
 #include "launcher/job_id.h"
-#include "launcher/jobs_here.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
@@ -50,7 +50,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
   examination.wall_minus_steady_ns = WallNanoseconds() - SteadyNow().time_since_epoch().count();
   WayMaker ways = WaysTo(*hosts, settings, options.job_id);
   int code = RunDoctor(std::move(options), ways);
-  SweepCgroups();
+  for (const std::string& sentence : EndDeadJobs()) LogWarning(sentence);
   return code;
 }
 

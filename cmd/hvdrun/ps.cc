@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "cmd/hvdrun/verbs.h"
+#include "launcher/dead_jobs.h"
 #include "launcher/jobs_here.h"
 #include "launcher/output.h"
 
@@ -12,7 +13,8 @@ int PsVerb(const std::vector<std::string>& args) {
     WriteAll(STDERR_FILENO, "hvdrun ps: takes no arguments; try hvdrun ps\n");
     return kUsageError;
   }
-  SweepCgroups();
+  for (const std::string& sentence : EndDeadJobs())
+    WriteAll(STDERR_FILENO, "hvdrun ps: " + sentence + "\n");
   return PrintText(JobsTable(ListJobs()));
 }
 

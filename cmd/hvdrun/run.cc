@@ -6,17 +6,19 @@
 #include <climits>
 #include <cstring>
 #include <sstream>
+#include <system_error>
+#include <thread>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
 #include "configs/message_text.h"
 #include "launcher/binding.h"
+#include "launcher/dead_jobs.h"
 #include "launcher/driver.h"
 #include "launcher/env_file.h"
 #include "launcher/error_file.h"
 #include "launcher/final_plan.h"
 #include "launcher/job_id.h"
-#include "launcher/jobs_here.h"
 #include "launcher/output.h"
 #include "launcher/output_files.h"
 #include "launcher/start_job.h"
@@ -56,6 +58,26 @@ int PrintEnvironment(const DriverOptions& options) {
       ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), cores);
   return PrintText(PrintEnvText(environment));
 }
+
+// Beside the start of the job, which waits for nobody else's processes. Without a thread, hvdrun ps does the same.
+class DeadJobsSweep {
+ public:
+  DeadJobsSweep() {
+    try {
+      thread_ = std::thread([] {
+        for (const std::string& sentence : EndDeadJobs()) LogWarning(sentence);
+      });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~DeadJobsSweep() {
+    if (thread_.joinable()) thread_.join();
+  }
+  DeadJobsSweep(const DeadJobsSweep&) = delete;
+
+ private:
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -153,9 +175,8 @@ int RunVerb(const std::vector<std::string>& args) {
     if (!status.ok()) return UsageError(status);
   }
   WayMaker ways = WaysTo(options.named_hosts, options.settings, job_id);
-  int code = RunJob(std::move(options), ways);
-  SweepCgroups();
-  return code;
+  const DeadJobsSweep sweep;
+  return RunJob(std::move(options), ways);
 }
 
 }  // namespace hvd

@@ -6,6 +6,7 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
+#include "launcher/dead_jobs.h"
 #include "launcher/jobs_here.h"
 #include "launcher/output.h"
 
@@ -16,6 +17,13 @@ int StopVerb(const std::vector<std::string>& args) {
     WriteAll(STDERR_FILENO, "hvdrun stop: takes the id of one job; hvdrun ps lists them\n");
     return kUsageError;
   }
+  const std::vector<std::string> ended = EndDeadJobs();
+  for (const std::string& sentence : ended)
+    WriteAll(STDERR_FILENO, "hvdrun stop: " + sentence + "\n");
+  if (std::any_of(ended.begin(), ended.end(), [&](const std::string& sentence) {
+        return sentence.starts_with("job " + args[0] + " ");
+      }))
+    return 0;
   std::vector<JobHere> jobs = ListJobs();
   auto job =
       std::find_if(jobs.begin(), jobs.end(), [&](const JobHere& j) { return j.id == args[0]; });

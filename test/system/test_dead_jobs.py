@@ -1,0 +1,133 @@
+"""hvdrun, warden and agent killed at once: nobody is left to end what the job had started, so the next one does."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import children_of, environ_has, hvdrun_path, is_alive, kill, read_proc, wait_until
+
+# Each rank leaves two behind: one of its own session, one that has left it.
+FAMILY = ["sh", "-c", "sleep 600 & setsid sleep 600 & touch \"$0/$HOROVOD_RANK\"; wait", "{folder}"]
+WITHOUT = ["", "cgroup"]
+LOOKS_S = 8  # longer than the warden waits for the pulse of an agent that nobody leads
+
+
+def begin(start, folder, *options, without="", ranks=2):
+    job = start("-np", ranks, *options, *FAMILY[:3], str(folder), env={"HVD_TEST_WITHOUT": without})
+    wait_until("the ranks", lambda: all((folder / str(r)).exists() for r in range(ranks)))
+    wait_until("their children", lambda: len(job.processes()) == 3 + 3 * ranks)
+    return job
+
+
+def kill_as_a_whole(job):
+    """In the order in which nobody can do anything about it."""
+    own, ranks = [job.pid, job.warden, job.agent], job.workers
+    for pid in own:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in own:
+        os.kill(pid, signal.SIGKILL)
+    job.process.wait()
+    wait_until("the end of the ranks", lambda: not any(is_alive(p) for p in ranks))
+
+
+def hvdrun(*words, without="", prefix=()):
+    return subprocess.run([*prefix, hvdrun_path(), *words], capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, HVD_TEST_WITHOUT=without))
+
+
+@pytest.mark.parametrize("without", WITHOUT)
+@pytest.mark.parametrize("verb", ["run", "ps", "stop", "doctor"])
+def test_V7_what_a_job_killed_as_a_whole_has_left_is_ended_by_the_next(start, tmp_path, verb, without):
+    job = begin(start, tmp_path, without=without)
+    job_id = job.job_id()
+    kill_as_a_whole(job)
+    assert len(job.processes()) == 4
+    words = {"run": ("-np", "1", "true"), "ps": ("ps",), "stop": ("stop", job_id), "doctor": ("doctor",)}[verb]
+    ended = hvdrun(*words, without=without)
+    assert not job.processes(), ended.stderr
+    assert ended.returncode == 0 or verb == "doctor", ended.stderr
+    assert f"job {job_id} was killed as a whole" in ended.stderr and "4 processes" in ended.stderr
+
+
+@pytest.mark.parametrize("without", WITHOUT)
+def test_V7_a_job_that_is_alive_is_left_alone(start, tmp_path, without):
+    job = begin(start, tmp_path, without=without)
+    before = job.processes()
+    for stopped in ([], [job.agent], [job.warden, job.agent], [job.pid, job.warden, job.agent]):
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        for words in (("ps",), ("-np", "1", "true")):
+            shown = hvdrun(*words, without=without)
+            assert shown.returncode == 0 and "killed as a whole" not in shown.stderr
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert all(is_alive(p) for p in before)
+
+
+@pytest.mark.parametrize("without", WITHOUT)
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare for a pid namespace")
+def test_V7_a_job_whose_agent_is_out_of_sight_is_left_alone(start, tmp_path, without):
+    """A rank is a container: in it one sees processes of the job, and no agent."""
+    inside = f"sleep 600 & {hvdrun_path()} ps 2>{tmp_path}/said; {hvdrun_path()} -np 1 true; echo $? >{tmp_path}/code; sleep 600"
+    job = start("-np", 1, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", inside,
+                env={"HVD_TEST_WITHOUT": without})
+    wait_until("the job inside", lambda: (tmp_path / "code").exists() and (tmp_path / "code").read_text())
+    assert (tmp_path / "code").read_text() == "0\n" and (tmp_path / "said").read_text() == ""
+    assert len([p for p in job.processes() if read_proc(p, "cmdline").startswith(b"sleep\0")]) == 2
+    # Seen from outside it is an ordinary job.
+    kill_as_a_whole(job)
+    hvdrun("ps", without=without)
+    job.nothing_left()
+
+
+def test_V7_what_others_have_started_with_its_environment_is_left_alone(start, tmp_path):
+    """As sbatch and at do: it has parents of its own."""
+    job = begin(start, tmp_path, without="cgroup")
+    entries = [e.split(b"=", 1) for e in read_proc(job.workers[0], "environ").split(b"\0") if e]
+    at = ("import subprocess, sys; "
+          "subprocess.run(['sh', '-c', 'sleep 600 & wait'], env=dict(e.split('=', 1) for e in sys.argv[1:]))")
+    server = subprocess.Popen([sys.executable, "-S", "-E", "-c", at, *(b"=".join(e).decode() for e in entries)], env={})
+    try:
+        wait_until("what it starts", lambda: [p for c in children_of(server.pid) for p in children_of(c)])
+        shell = children_of(server.pid)[0]
+        spared = [shell, *children_of(shell)]
+        assert all(environ_has(p, "HVD_JOB_ID", job.job_id()) for p in spared)
+        kill_as_a_whole(job)
+        ended = hvdrun("ps", without="cgroup")
+        assert "4 processes" in ended.stderr
+        assert all(is_alive(p) for p in spared)
+    finally:
+        for pid in [server.pid, *spared]:
+            kill(pid)
+        server.wait()
+
+
+# ---- an agent that is stopped
+
+
+def test_V7_a_stopped_agent_whose_driver_is_killed_ends_with_its_job(start, tmp_path):
+    job = begin(start, tmp_path)
+    os.kill(job.agent, signal.SIGSTOP)
+    os.kill(job.pid, signal.SIGKILL)
+    job.nothing_left(within=40)  # nobody continues the agent
+
+
+def test_V7_a_stopped_agent_of_a_live_driver_goes_on(start, tmp_path):
+    job = begin(start, tmp_path)
+    agent = job.agent
+    os.kill(agent, signal.SIGSTOP)
+    os.kill(job.pid, signal.SIGSTOP)
+    everybody = job.processes()
+    time.sleep(LOOKS_S)
+    assert all(is_alive(p) for p in everybody)
+    os.kill(job.pid, signal.SIGCONT)
+    time.sleep(LOOKS_S)
+    assert all(is_alive(p) for p in everybody)
+    os.kill(agent, signal.SIGCONT)
+    os.kill(job.pid, signal.SIGINT)
+    assert job.finish() == 130
+    job.nothing_left()
