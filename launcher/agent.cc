@@ -27,6 +27,7 @@
 #include "launcher/lines.h"
 #include "launcher/local_process_host.h"
 #include "launcher/messages.h"
+#include "launcher/one_process.h"
 #include "launcher/oom.h"
 #include "launcher/pair_probe.h"
 #include "launcher/process_tree.h"

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "launcher/cgroup.h"
 #include "launcher/job_id.h"
-#include "launcher/jobs_here.h"
 #include "launcher/proc_file.h"
 #include "runtime/base/env.h"
 
@@ -36,17 +36,28 @@ std::optional<std::string> Variable(std::string_view environment, std::string_vi
   return std::nullopt;
 }
 
+// The job of an agent or a warden by its command line, whatever runs it (valgrind, a wrapper).
+std::optional<std::string> KeptJob(std::string_view command) {
+  using std::string_view_literals::operator""sv;
+  constexpr std::string_view kWords = "\0agent\0--job\0"sv;
+  size_t at = command.find(kWords);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view rest = command.substr(at + kWords.size());
+  return std::string(rest.substr(0, rest.find('\0')));
+}
+
 std::optional<JobProcess> Examine(const ProcessInfo& process) {
   const std::string folder = std::to_string(process.pid) + "/";
   if (process.state == 'Z' || process.state == 'X' || !IsOurs(process.pid)) return std::nullopt;
-  std::string environment = ReadProcFile(folder + "environ");
+  const std::string command = ReadProcFile(folder + "cmdline");
+  if (std::optional<std::string> kept = KeptJob(command))
+    return JobProcess{process, *kept, std::nullopt, true};
+  const std::string environment = ReadProcFile(folder + "environ");
   std::optional<std::string> job = Variable(environment, "HVD_JOB_ID");
   if (!job || !ParseJobId(*job)) return std::nullopt;
-  JobProcess found{process, *job, std::nullopt, false};
+  JobProcess found{process, *job, std::nullopt, command.empty()};
   if (std::optional<std::string> text = Variable(environment, "HVD_JOB_PLACE"))
     found.place = ParseJobPlace(*text);
-  std::string command = ReadProcFile(folder + "cmdline");
-  found.keeps_job = command.empty() || AgentJobIn(command) == job;
   return found;
 }
 

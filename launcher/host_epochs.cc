@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "launcher/process_tree.h"
+#include "launcher/one_process.h"
 #include "runtime/base/log.h"
 #include "runtime/net/directory.h"
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <climits>
 
+#include "launcher/one_process.h"
 #include "launcher/proc_file.h"
 #include "launcher/process_tree.h"
 

@@ -27,12 +27,6 @@ struct ProcessInfo {
 // What /proc shows now.
 std::vector<ProcessInfo> ListProcesses();
 
-// One of them; nothing when it does not exist.
-std::optional<ProcessInfo> LookAtProcess(pid_t pid);
-
-// True when the process has a SIGKILL before it, is ending, or has ended and is not reaped.
-bool IsDying(pid_t pid);
-
 // The processes below `root` that have not ended, without `root`.
 std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& all);
 

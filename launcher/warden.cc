@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "launcher/cgroup.h"
+#include "launcher/one_process.h"
 #include "launcher/process_tree.h"
 #include "launcher/pulse.h"
 

@@ -39,16 +39,30 @@ def hvdrun(*words, without="", prefix=()):
                           env=dict(os.environ, HVD_TEST_WITHOUT=without))
 
 
+def ended_by(command, start, folder, without):
+    """What `command(job id)` says of a job whose processes are gone after it. Any hvdrun of this user that happens to run
+    ends them, too, and may be faster: then there is nothing to say, and it is done once more."""
+    for attempt in range(5):
+        place = folder / str(attempt)
+        place.mkdir()
+        job = begin(start, place, without=without)
+        job_id = job.job_id()
+        kill_as_a_whole(job)
+        ended = command(job_id)
+        assert not job.processes(), ended.stderr
+        if "killed as a whole" in ended.stderr:
+            return ended, job_id
+    pytest.fail("it is never said: " + ended.stderr)
+
+
 @pytest.mark.parametrize("without", WITHOUT)
 @pytest.mark.parametrize("verb", ["run", "ps", "stop", "doctor"])
 def test_V7_what_a_job_killed_as_a_whole_has_left_is_ended_by_the_next(start, tmp_path, verb, without):
-    job = begin(start, tmp_path, without=without)
-    job_id = job.job_id()
-    kill_as_a_whole(job)
-    assert len(job.processes()) == 4
-    words = {"run": ("-np", "1", "true"), "ps": ("ps",), "stop": ("stop", job_id), "doctor": ("doctor",)}[verb]
-    ended = hvdrun(*words, without=without)
-    assert not job.processes(), ended.stderr
+    def command(job_id):
+        words = {"run": ("-np", "1", "true"), "ps": ("ps",), "stop": ("stop", job_id), "doctor": ("doctor",)}[verb]
+        return hvdrun(*words, without=without)
+
+    ended, job_id = ended_by(command, start, tmp_path, without)
     assert ended.returncode == 0 or verb == "doctor", ended.stderr
     assert f"job {job_id} was killed as a whole" in ended.stderr and "4 processes" in ended.stderr
 
@@ -97,8 +111,8 @@ def test_V7_what_others_have_started_with_its_environment_is_left_alone(start, t
         spared = [shell, *children_of(shell)]
         assert all(environ_has(p, "HVD_JOB_ID", job.job_id()) for p in spared)
         kill_as_a_whole(job)
-        ended = hvdrun("ps", without="cgroup")
-        assert "4 processes" in ended.stderr
+        hvdrun("ps", without="cgroup")
+        assert [p for p in job.processes() if p not in spared] == []
         assert all(is_alive(p) for p in spared)
     finally:
         for pid in [server.pid, *spared]:

@@ -256,8 +256,10 @@ def test_P16_an_agent_command_of_ones_own(hosts_run, rig):
 # ---- ends
 
 
-def begin(hosts_start, rig, hosts=3, *args):
-    job = hosts_start("-np", hosts, "-H", ",".join(h.name for h in rig.hosts[:hosts]), *args, *worker("init", "sum", "sums"))
+def begin(hosts_start, rig, hosts=3, *args, command=()):
+    """`command`: words that a shell gets before those of the rank."""
+    job = hosts_start("-np", hosts, "-H", ",".join(h.name for h in rig.hosts[:hosts]), *args, *command,
+                      *worker("init", "sum", "sums"))
     for _ in range(hosts):
         assert job.process.stdout.readline().endswith(b":sum %d\n" % (hosts * (hosts + 1) // 2))
     return job
@@ -268,15 +270,36 @@ def end_of(job, code=1):
     return job.err.splitlines()[-1] if "Its last lines" not in job.err else job.err
 
 
-def test_L1_a_killed_hvdrun_leaves_nothing_anywhere(hosts_start, rig):
-    job = begin(hosts_start, rig)
-    kill(job.pid)
+# Each rank has a child in its session and one that has left it.
+FAMILY = ["sh", "-c", 'sleep 600 & setsid sleep 600 & exec "$@"', "sh"]
+
+
+def warden_and_agent(host):
+    return sorted(host.agents(), key=lambda pid: parent_of(pid) in host.agents())
+
+
+@pytest.mark.parametrize("victims", ["hvdrun", "warden", "agent", "hvdrun+warden", "hvdrun+agent", "warden+agent",
+                                     "hvdrun+warden+agent"])
+def test_L1_whoever_is_killed_nothing_is_left_anywhere(hosts_start, rig, victims):
+    job = begin(hosts_start, rig, command=FAMILY)
+    host = rig.hosts[1]
+    wait_until("the ranks' children", lambda: all(
+        sum(read_proc(pid, "comm") == b"sleep\n" for pid in h.processes()) == 2 for h in rig.hosts[:3]))
+    warden, agent = warden_and_agent(host)
+    chosen = [{"hvdrun": job.pid, "warden": warden, "agent": agent}[name] for name in victims.split("+")]
+    for pid in chosen:
+        os.kill(pid, signal.SIGSTOP)  # nobody does anything about the first before the last is killed
+    for pid in chosen:
+        kill(pid)
+    if warden in chosen and agent in chosen:  # nobody was left there: the next hvdrun does it
+        wait_until("the rank's end", lambda: all(read_proc(pid, "comm") == b"sleep\n" for pid in host.processes()))
+        host.run(hvdrun_path(), "ps")
     rig.nothing_left()
 
 
 def test_a_killed_agent_is_named_and_everything_ends_everywhere(hosts_start, rig):
     job = begin(hosts_start, rig)
-    warden, agent = sorted(rig.hosts[1].agents(), key=lambda pid: parent_of(pid) in rig.hosts[1].agents())
+    agent = warden_and_agent(rig.hosts[1])[1]
     kill(agent)
     assert end_of(job) .startswith("hvdrun: host hvd2 was lost: the agent was ended by signal 9"), job.err
     rig.nothing_left()

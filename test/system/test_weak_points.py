@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from conftest import DEADLINE, hvdrun_path, parent_of, read_proc, wait_until, worker
+from conftest import DEADLINE, children_of, hvdrun_path, is_alive, parent_of, read_proc, wait_until, worker
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 
@@ -228,10 +228,16 @@ def test_L18_check_build_is_true_and_imports_nothing(tmp_path):
     assert not (tmp_path / "started").exists() and not (tmp_path / "imported").exists()
 
 
+def below(pid):
+    return [p for child in children_of(pid) for p in [child, *below(child)]]
+
+
 def test_L22_each_job_has_a_cgroup_of_its_own(start):
-    first, second = (start("--verbose", "-np", 2, "sleep", 600) for _ in range(2))
+    # Each rank has a child in its session, and one that has left it and forgotten its environment.
+    family = ["sh", "-c", "sleep 600 & env -i setsid sleep 600 & wait"]
+    first, second = (start("--verbose", "-np", 2, *family) for _ in range(2))
     for job in (first, second):
-        wait_until("the workers", lambda: len(job.processes()) >= 5)
+        wait_until("the workers and their children", lambda: len(below(job.agent)) == 6)
 
     def group_of(pid):
         lines = read_proc(pid, "cgroup").decode().splitlines()
@@ -240,9 +246,8 @@ def test_L22_each_job_has_a_cgroup_of_its_own(start):
     groups = []
     for job in (first, second):
         agent = job.agent
-        workers = [p for p in job.processes() if parent_of(p) == agent]
-        assert len(workers) == 2
-        groups.append({group_of(p) for p in workers})
+        assert len(below(agent)) == 6
+        groups.append({group_of(p) for p in below(agent)})
     expected = [{f"hvd-{job.job_id()}" in group.rsplit("/", 1)[-1] for group in of} for job, of in zip((first, second), groups)]
     for job in (first, second):
         job.process.send_signal(signal.SIGINT)
@@ -250,6 +255,23 @@ def test_L22_each_job_has_a_cgroup_of_its_own(start):
     if "nothing is left behind by means of: cgroup" not in first.err:
         pytest.skip("no cgroup can be made here: " + first.err.splitlines()[0])
     assert expected == [{True}, {True}] and groups[0] != groups[1]
+
+
+def test_L22_the_cgroup_ends_what_has_forgotten_the_job(start, run):
+    """Neither descent nor the environment tell whose it is."""
+    job = start("--verbose", "-np", 2, "sh", "-c", "env -i setsid sleep 600 & wait")
+    wait_until("the ranks' children", lambda: len(below(job.agent)) == 4)
+    own, workers = [job.pid, job.warden, job.agent], job.workers
+    left = [p for p in below(job.agent) if p not in workers]
+    if b"/hvd-" not in read_proc(left[0], "cgroup"):
+        pytest.skip("no cgroup can be made here")
+    for pid in own:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in own:
+        os.kill(pid, signal.SIGKILL)
+    wait_until("the end of the ranks", lambda: not any(is_alive(p) for p in workers))
+    assert run("-np", 1, "true").code == 0
+    assert not any(is_alive(p) for p in left)
 
 
 def test_L22_slots_are_the_gpus_that_a_job_may_use(run, tmp_path):

@@ -88,7 +88,9 @@ std::span<std::atomic<uint32_t>> WordsOf(const EpochPage& page) {
 }
 
 std::unique_ptr<EpochPage> PageOfTwo() {
-  return std::move(*EpochPage::Make(7, 2, [](uint32_t) {}));
+  Result<std::unique_ptr<EpochPage>> made = EpochPage::Make(7, 2, [](uint32_t) {});
+  EXPECT_TRUE(made.ok());
+  return std::move(*made);
 }
 
 // The rings alone are most of the page, and nothing of the agent's.
