@@ -43,6 +43,7 @@
 #include "launcher/worker_env.h"
 #include "runtime/base/log.h"
 #include "runtime/net/stream.h"
+#include "runtime/net/trouble.h"
 
 namespace hvd {
 namespace {
@@ -138,6 +139,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void On(const RelayClose& message) { relay_.Take(message); }
   void On(const RelayCredit& message) { relay_.Take(message); }
 
+  void TellStopped(uint64_t epoch);
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
   void StartWorker(uint32_t slot);
@@ -620,6 +622,18 @@ void Agent::OnPut(const LinkPut& put) {
   Tell(PutKey{put.epoch, put.key, put.value});
 }
 
+// Before any of them is asked to end, which continues them.
+void Agent::TellStopped(uint64_t epoch) {
+  for (const ProcessInfo& process : ListProcesses()) {
+    if (process.state != 'T' && process.state != 't') continue;
+    for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+      if (!slots_[slot].running || slots_[slot].pid != process.pid) continue;
+      TroubleEntry entry = EncodeTrouble(RankStopped{RankOf(slot)});
+      Tell(PutKey{epoch, std::move(entry.key), std::move(entry.value)});
+    }
+  }
+}
+
 void Agent::On(const BeginEpoch& message) {
   stream_.set_epoch(message.epoch);
   relay_.BeginEpoch(message.epoch);
@@ -628,6 +642,7 @@ void Agent::On(const BeginEpoch& message) {
 
 void Agent::On(const BreakEpoch& message) {
   if (epochs_) epochs_->Break(message.epoch, message.reason);
+  if (message.epoch != 0 && !paused_) TellStopped(message.epoch);
 }
 
 void Agent::On(const KeyValue& message) {

@@ -32,11 +32,13 @@
 #include "launcher/remote_script.h"
 #include "launcher/report.h"
 #include "launcher/screen.h"
+#include "launcher/silent_ways.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_reader.h"
 #include "launcher/uncaught.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
+#include "runtime/net/trouble.h"
 
 namespace hvd {
 namespace {
@@ -150,6 +152,10 @@ class Driver final : public HostLineObserver {
   }
   void Hear(uint32_t host, const InputTaken& taken);
   void Hear(uint32_t host, PutKey& put);
+  void HearTrouble(uint32_t host, uint64_t epoch, const RankSilent& silent);
+  void HearTrouble(uint32_t host, uint64_t epoch, const RankEnding& ending);
+  void HearTrouble(uint32_t host, uint64_t epoch, const RankStopped& stopped);
+  bool IsOn(uint32_t host, uint32_t rank) const;
   void Hear(uint32_t host, const WantKey& want);
   void Hear(uint32_t host, const TreeUp& batch);
   void Hear(uint32_t host, const TreeCut& cut);
@@ -192,6 +198,7 @@ class Driver final : public HostLineObserver {
   void OnSignal(int signal);
   void ScheduleDeadline();
   void ScheduleHeartbeat();
+  void LookForBrokenWays();
 
   void FormTree();
   bool IsUsed(uint32_t host) const;        // by a rank, in the final plan
@@ -206,6 +213,7 @@ class Driver final : public HostLineObserver {
   asio::steady_timer deadline_timer_, heartbeat_timer_;
   JobState state_;
   ClockQuestions clock_questions_;
+  SilentWays silent_ways_;
   KeyValues directory_;  // readers are hosts
   std::vector<uint32_t>
       used_;  // the hosts with a rank; their places here are their numbers in the tree
@@ -236,6 +244,7 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
       heartbeat_timer_(io_),
       state_(options_.plan, JobOptionsOf(options_), options_.named_hosts),
       clock_questions_(options_.plan.hosts.size()),
+      silent_ways_(Seconds(options_.settings.heartbeat_timeout_seconds)),
       screen_(io_, options_.plan, options_.settings, options_.prefix,
               [this](uint32_t host, uint64_t bytes) { hosts_[host]->ReturnCredit(bytes); }) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
@@ -548,10 +557,42 @@ void Driver::Do(const BeginEpoch& begin) {
   tree_->ToAll(begin);
 }
 
-void Driver::Hear(uint32_t, PutKey& put) {
+void Driver::Hear(uint32_t host, PutKey& put) {
   if (put.epoch != directory_.epoch()) return;
+  if (std::optional<Trouble> trouble = DecodeTrouble(put.key, put.value)) {
+    return std::visit([&](const auto& t) { HearTrouble(host, put.epoch, t); }, *trouble);
+  }
   KeyValue entry{put.epoch, put.key, std::move(put.value)};
-  for (uint32_t host : directory_.Put(entry.key, entry.value)) GiveValue(host, entry);
+  for (uint32_t reader : directory_.Put(entry.key, entry.value)) GiveValue(reader, entry);
+}
+
+// Nobody speaks of the ranks of another host.
+bool Driver::IsOn(uint32_t host, uint32_t rank) const {
+  return rank < options_.plan.ranks.size() && options_.plan.ranks[rank].host == host;
+}
+
+void Driver::HearTrouble(uint32_t host, uint64_t epoch, const RankSilent& silent) {
+  if (!IsOn(host, silent.rank) || silent.peer >= options_.plan.ranks.size()) return;
+  silent_ways_.Note(silent, epoch, SteadyNow());
+  ScheduleHeartbeat();
+}
+
+void Driver::HearTrouble(uint32_t host, uint64_t epoch, const RankEnding& ending) {
+  if (IsOn(host, ending.rank)) Happens(EpochEnding{epoch, ending});
+}
+
+void Driver::HearTrouble(uint32_t host, uint64_t, const RankStopped& stopped) {
+  if (IsOn(host, stopped.rank)) Happens(stopped);
+}
+
+void Driver::LookForBrokenWays() {
+  const auto heard = [this](uint32_t rank) {
+    return hosts_[options_.plan.ranks[rank].host]->heard();
+  };
+  const std::optional<SilentWay> broken = silent_ways_.Broken(SteadyNow(), heard);
+  if (!broken) return;
+  silent_ways_.Clear();
+  Happens(*broken);
 }
 
 void Driver::Hear(uint32_t host, const WantKey& want) {
@@ -673,11 +714,13 @@ void Driver::ScheduleHeartbeat() {
   TimePoint next = TimePoint::max();
   for (const auto& host : hosts_) next = std::min(next, host->NextTick());
   for (const auto& clearing : clearings_) next = std::min(next, clearing->due());
+  next = std::min(next, silent_ways_.NextLook(SteadyNow()));
   heartbeat_timer_.expires_at(next);
   heartbeat_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     for (auto& host : hosts_) host->Tick();
     for (uint32_t host = 0; host < host_count(); ++host) AskTimeIfDue(host);
+    LookForBrokenWays();
     for (size_t i = 0; i < clearings_.size(); ++i) clearings_[i]->Tick(SteadyNow());
     ScheduleHeartbeat();
   });

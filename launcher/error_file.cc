@@ -62,6 +62,8 @@ const char* KindName(JobFailure::Kind kind) {
     case JobFailure::Kind::kInterrupt: return "interrupt";
     case JobFailure::Kind::kTimeout: return "timeout";
     case JobFailure::Kind::kInternal: return "internal";
+    case JobFailure::Kind::kEnding: return "ending";
+    case JobFailure::Kind::kWay: return "connection";
   }
   return "internal";
 }

@@ -96,6 +96,8 @@ class HostLine final {
   void Break(const std::string& reason);
 
   bool away() const { return outage_.has_value(); }
+  // It has spoken within the last two heartbeats.
+  bool heard() const { return !ended_ && !away() && silent_looks_ <= 2; }
   // After the end: its part of the job may still run there, because nobody could tell it to end.
   bool left_alone() const { return left_alone_; }
   // For a visit after the end; null: none can be made.

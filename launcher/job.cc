@@ -31,6 +31,12 @@ std::string EndText(const ProcessEnd& end) {
                        : "ended with exit code " + std::to_string(end.value);
 }
 
+// The exit code of the job is a rank's.
+bool IsOfARank(JobFailure::Kind kind) {
+  return kind == JobFailure::Kind::kRank || kind == JobFailure::Kind::kEnding ||
+         kind == JobFailure::Kind::kWay;
+}
+
 // "rank 2 (pid 1234)", "ranks 0,2-3 (pids 1230, 1232, 1233)"
 std::string RanksText(const JobState& state, const std::vector<uint32_t>& ranks) {
   constexpr size_t kMaxPids = 16;
@@ -73,6 +79,9 @@ class Stepper {
   void On(const RankLost& event);
   void On(const WorkerExited& event);
   void On(const ClockRead& event) { state_.clocks[event.host].Add(event.reading); }
+  void On(const EpochEnding& event);
+  void On(const RankStopped& event);
+  void On(const SilentWay& event);
 
   void WatchInit();
   Decision Take() { return std::move(decision_); }
@@ -106,6 +115,10 @@ class Stepper {
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
   void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
   void AskToEnd(int signal);
+  void EndEpoch(uint64_t epoch, JobFailure ending);
+  const std::string& HostOf(uint32_t rank) const {
+    return state_.plan.hosts[state_.plan.ranks[rank].host];
+  }
 
   JobState& state_;
   TimePoint now_;
@@ -370,7 +383,9 @@ void Stepper::SayWhoIsMissing() {
 void Stepper::BeginWhenAllWait() {
   if (state_.counts.waiting < state_.ranks.size()) return;
   ++state_.epoch;
+  state_.ending.reset();
   for (RankRecord& rank : state_.ranks) {
+    rank.stopped = false;
     Waits(rank, false);
     rank.in_epoch = state_.epoch;
   }
@@ -453,11 +468,53 @@ void Stepper::On(const WorkerExited& event) {
   FinishWhenAllEnded();
 }
 
+void Stepper::On(const EpochEnding& event) {
+  if (!Known(event.by.rank) || state_.ranks[event.by.rank].in_epoch != event.epoch) return;
+  JobFailure ending;
+  ending.kind = JobFailure::Kind::kEnding;
+  ending.rank = event.by.rank;
+  ending.reason = event.by.reason;
+  EndEpoch(event.epoch, std::move(ending));
+}
+
+void Stepper::On(const RankStopped& event) {
+  if (Known(event.rank)) state_.ranks[event.rank].stopped = true;
+}
+
+// Of two hosts that are both heard (SilentWays::Broken).
+void Stepper::On(const SilentWay& event) {
+  if (!Known(event.rank) || !Known(event.peer)) return;
+  if (state_.ranks[event.rank].in_epoch != event.epoch) return;
+  const auto rank_on_host = [this](uint32_t rank) {
+    return "rank " + std::to_string(rank) + " on " + HostOf(rank);
+  };
+  JobFailure ending;
+  ending.kind = JobFailure::Kind::kWay;
+  ending.rank = event.rank;
+  ending.peer = event.peer;
+  ending.reason =
+      "the connection between the hosts " + HostOf(event.rank) + " and " + HostOf(event.peer) +
+      " is broken: " + rank_on_host(event.rank) + " has heard nothing from " +
+      rank_on_host(event.peer) + " for " +
+      SecondsText(std::chrono::floor<std::chrono::seconds>(event.silent)) +
+      ", though hvdrun reaches both hosts; look for a firewall or a fault of the network between "
+      "them";
+  EndEpoch(event.epoch, std::move(ending));
+}
+
+// The ranks are told why. They may take it as the end, or go on with another epoch.
+void Stepper::EndEpoch(uint64_t epoch, JobFailure ending) {
+  if (state_.ending || state_.failure) return;
+  Because(ending.reason);
+  Do(BreakEpoch{epoch, ending.reason});
+  state_.ending = std::move(ending);
+}
+
 // Records the first failure and begins to end the others.
 void Stepper::Fail(JobFailure failure, std::string reason) {
   if (state_.failure || state_.phase >= JobPhase::kFinishing) return;
   bool rank_failed = failure.kind == JobFailure::Kind::kRank;
-  state_.failure = std::move(failure);
+  state_.failure = rank_failed && state_.ending ? *state_.ending : std::move(failure);
   if (state_.phase == JobPhase::kStopping) return;
   Because(std::move(reason));
   if (state_.phase == JobPhase::kOpening) return EndOpening();
@@ -621,7 +678,12 @@ void Stepper::On(const AgentFinished& event) {
 // host is heard.
 bool Stepper::FailedOfIt(uint32_t host) const {
   if (state_.phase != JobPhase::kStopping || state_.terminating || state_.killing) return false;
-  if (!state_.failure || state_.failure->kind != JobFailure::Kind::kRank) return false;
+  if (!state_.failure) return false;
+  if (state_.failure->kind == JobFailure::Kind::kWay) {
+    return state_.plan.ranks[state_.failure->rank].host == host ||
+           state_.plan.ranks[state_.failure->peer].host == host;
+  }
+  if (state_.failure->kind != JobFailure::Kind::kRank) return false;
   const std::optional<uint32_t> first = FirstFailedRank(state_);
   return first && state_.plan.ranks[*first].host != host;
 }
@@ -692,7 +754,7 @@ bool EndedByItself(const JobState& state) {
 
 int ExitCode(const JobState& state) {
   if (!state.failure) return 0;
-  if (state.failure->kind != JobFailure::Kind::kRank) return state.failure->exit_code;
+  if (!IsOfARank(state.failure->kind)) return state.failure->exit_code;
   std::optional<uint32_t> first = FirstFailedRank(state);
   if (!first) return 1;
   const std::optional<ProcessEnd>& end = state.ranks[*first].end;

@@ -25,7 +25,9 @@
 #include "launcher/messages.h"
 #include "launcher/plan.h"
 #include "launcher/relay_plan.h"
+#include "launcher/silent_ways.h"
 #include "runtime/base/clock.h"
+#include "runtime/net/trouble.h"
 
 namespace hvd {
 
@@ -62,17 +64,32 @@ struct RankRecord {
   std::string lost_reason;  // what the agent saw
   std::string doing;        // the same agent on its collectives: "; its last one was 'x'"
   bool out_of_memory = false;
+  bool stopped = false;  // a signal had stopped it when the epoch broke
 };
 
 // What the job failed of, once it failed.
 struct JobFailure {
-  enum class Kind { kRank, kCommand, kHost, kHosts, kInterrupt, kTimeout, kInternal };
+  // kEnding: a rank ended the epoch for a reason of its own, which is mostly a stall beyond the user's limit. kWay: two
+  // hosts that hvdrun hears do not hear each other.
+  enum class Kind {
+    kRank,
+    kCommand,
+    kHost,
+    kHosts,
+    kInterrupt,
+    kTimeout,
+    kInternal,
+    kEnding,
+    kWay
+  };
   Kind kind = Kind::kRank;
   int exit_code = 1;
-  uint32_t rank = 0;   // kRank, kCommand
-  uint32_t host = 0;   // kHost; kHosts: the first of them
-  std::string reason;  // kCommand, kHost, kInternal: a sentence; kHosts: the report on all hosts
-  int signal = 0;      // kInterrupt
+  uint32_t rank = 0;  // kRank, kCommand; kEnding, kWay: the one that said so
+  uint32_t peer = 0;  // kWay: the one of which it hears nothing
+  uint32_t host = 0;  // kHost; kHosts: the first of them
+  std::string
+      reason;  // kCommand, kHost, kInternal, kEnding, kWay: a sentence; kHosts: the report on all hosts
+  int signal = 0;  // kInterrupt
 };
 
 struct JobState {
@@ -109,6 +126,8 @@ struct JobState {
   std::optional<TimePoint> dismissed_by;  // until then those must be gone
   uint64_t epoch = 0;                     // the last one begun
   std::optional<JobFailure> failure;
+  // Why a rank, or hvdrun, ended the last epoch; no failure until a rank fails of it.
+  std::optional<JobFailure> ending;
   int interrupts = 0;
   bool terminating = false;             // SIGTERM was sent
   bool killing = false;                 // SIGKILL was sent
@@ -171,6 +190,11 @@ struct AgentFinished {
 struct Interrupted {
   int signal = 0;
 };
+// A rank ends the epoch that it is in.
+struct EpochEnding {
+  uint64_t epoch = 0;
+  RankEnding by;
+};
 struct Begun {};    // the channels are being opened
 struct Tick {};     // NextTick() has come
 struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
@@ -180,7 +204,8 @@ struct Resumed {};  // it goes on; the time between does not count
 using JobEvent =
     std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
                  AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
-                 RankJoined, RankLeft, RankLost, WorkerExited, WayMeasured, ClockRead>;
+                 RankJoined, RankLeft, RankLost, WorkerExited, WayMeasured, ClockRead,
+                 EpochEnding, RankStopped, SilentWay>;
 
 // ---- actions: what to tell every agent that is still there
 

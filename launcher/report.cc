@@ -63,6 +63,18 @@ std::string RankReport(const JobState& state) {
   return text + Others(CountEndedBecause(state, *cause));
 }
 
+// The rank that ended the epoch is not the one to blame: it waited for others, and knows them by name at best.
+std::string EndingReport(const JobState& state) {
+  std::string text;
+  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
+    if (!state.ranks[r].stopped) continue;
+    text += (text.empty() ? "hvdrun: " : "; ") + Who(state, r) + " is stopped by a signal";
+  }
+  const std::string& reason = state.failure->reason;
+  return text.empty() ? "hvdrun: " + reason + ".\n  All ranks were ended.\n"
+                      : text + ".\n  So " + reason + ".\n  All ranks were ended.\n";
+}
+
 }  // namespace
 
 std::string SignalName(int signal) {
@@ -114,6 +126,9 @@ std::string Report(const JobState& state) {
     case JobFailure::Kind::kHosts: return "hvdrun: " + failure.reason;
     case JobFailure::Kind::kInterrupt:
       return "hvdrun: ended by " + SignalText(failure.signal) + "; all ranks were ended.\n";
+    case JobFailure::Kind::kEnding: return EndingReport(state);
+    case JobFailure::Kind::kWay:
+      return "hvdrun: " + failure.reason + ".\n  All ranks were ended.\n";
     case JobFailure::Kind::kCommand:
     case JobFailure::Kind::kTimeout:
     case JobFailure::Kind::kInternal: return "hvdrun: " + failure.reason + ".\n";

@@ -8,6 +8,7 @@
 
 #include "runtime/api/compare_hosts.h"
 #include "runtime/backends/cross_loader.h"
+#include "runtime/net/trouble.h"
 
 namespace hvd {
 namespace {
@@ -23,7 +24,8 @@ Duration TellAwaitedAfter(const EngineOptions& engine) {
   return std::min(warning, shutdown) / 2;
 }
 
-HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineOptions& engine) {
+HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineOptions& engine,
+                                 bool over_mpi) {
   HostsBackend::Options options;
   options.nudge_host = [&peers] { peers.Nudge(); };
   ConductorOptions& conductor = options.conductor;
@@ -32,7 +34,8 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
   // The variables were checked before the world was joined.
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (settings.ok()) {
-    conductor.timeout = settings->timeout;
+    // A mesh is told of losses by the kernel and by the launcher; MPI tells nobody.
+    if (over_mpi) conductor.idle_limit = settings->timeout;
     conductor.coordinator.fusion_bytes = settings->fusion_bytes;
   }
   conductor.coordinator.stall_warning = engine.stall_warning;
@@ -97,15 +100,40 @@ Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstr
 
 HostsSession::HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers,
                            Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
-                           const EngineOptions& engine)
+                           const EngineOptions& engine, bool over_mpi)
     : page_(world.page),
       cross_(std::move(cross)),
-      backend_(one_host, heap, peer_memory, *cross_, OptionsFor(world, peers, engine)) {}
+      backend_(one_host, heap, peer_memory, *cross_, OptionsFor(world, peers, engine, over_mpi)),
+      rank_(world.rank) {}
 
-void HostsSession::Attend() {
-  if (aborted_ || !page_.broken()) return;
+void HostsSession::Attend(Bootstrap& bootstrap) {
+  if (aborted_) return;
+  if (!page_.broken()) return TellSilences(bootstrap);
   aborted_ = true;
   backend_.Abort(Aborted(page_.broken_text()));
+}
+
+// Each once, and again when it is over.
+void HostsSession::TellSilences(Bootstrap& bootstrap) {
+  std::vector<CrossSilence> silences = cross_->Silences();
+  const auto among = [](const std::vector<CrossSilence>& all, uint32_t rank) {
+    return std::ranges::find(all, rank, &CrossSilence::rank) != all.end();
+  };
+  for (const CrossSilence& silence : silences) {
+    if (!among(told_, silence.rank)) Tell(bootstrap, silence);
+  }
+  for (const CrossSilence& silence : told_) {
+    if (!among(silences, silence.rank)) Tell(bootstrap, {silence.rank, Duration::zero()});
+  }
+  told_ = std::move(silences);
+}
+
+// If the agent is gone there is nobody to tell.
+void HostsSession::Tell(Bootstrap& bootstrap, const CrossSilence& silence) {
+  const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence.silent);
+  const TroubleEntry entry = EncodeTrouble(
+      RankSilent{rank_, silence.rank, static_cast<uint32_t>(silent_ms.count())}, told_so_far_++);
+  (void)bootstrap.directory().Put(entry.key, entry.value);
 }
 
 }  // namespace hvd

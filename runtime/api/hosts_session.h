@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/api/engine_options.h"
 #include "runtime/backends/cross.h"
@@ -28,11 +29,13 @@ class HostsSession {
 
   // Everything given outlives the session.
   HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers, Backend& one_host,
-               SharedHeap& heap, SharedMemoryMap& peer_memory, const EngineOptions& engine);
+               SharedHeap& heap, SharedMemoryMap& peer_memory, const EngineOptions& engine,
+               bool over_mpi);
 
   Backend& backend() { return backend_; }
-  // For the runtime thread: ends what waits for other hosts once the world is broken.
-  void Attend();
+  // For the runtime thread: ends what waits for other hosts once the world is broken, and tells the launcher of hosts of
+  // which nothing is heard.
+  void Attend(Bootstrap& bootstrap);
   // Why the work with other hosts broke off; "" while it goes on.
   std::string Failure() { return backend_.failure().message(); }
   // Says goodbye to the other hosts. Nothing may be in flight.
@@ -44,7 +47,13 @@ class HostsSession {
   const JobPage page_;
   std::unique_ptr<Cross> cross_;
   HostsBackend backend_;
+  void TellSilences(Bootstrap& bootstrap);
+  void Tell(Bootstrap& bootstrap, const CrossSilence& silence);
+
   bool aborted_ = false;
+  const uint32_t rank_;
+  std::vector<CrossSilence> told_;  // that are not over
+  uint32_t told_so_far_ = 0;
 };
 
 }  // namespace hvd

@@ -7,6 +7,7 @@
 
 #include "runtime/api/engine_options.h"
 #include "runtime/base/log.h"
+#include "runtime/net/trouble.h"
 #include "runtime/segment/alive.h"
 
 namespace hvd {
@@ -15,8 +16,12 @@ namespace {
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kLookSoonNs = 1'000'000;
 
-EngineOptions WithWaitPolicy(EngineOptions options, uint32_t ranks) {
-  options.wait = ChooseWaitPolicy(ranks, AllowedCores());
+EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap) {
+  options.wait = ChooseWaitPolicy(world.local_size, AllowedCores());
+  options.tell_ending = [&bootstrap, rank = world.rank](const std::string& reason) {
+    const TroubleEntry entry = EncodeTrouble(RankEnding{rank, reason});
+    (void)bootstrap.directory().Put(entry.key, entry.value);  // if the agent is there to hear it
+  };
   return options;
 }
 
@@ -45,9 +50,9 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
       hosts_(cross == nullptr
                  ? nullptr
                  : std::make_unique<HostsSession>(world_, std::move(cross), peers_, backend_, heap,
-                                                  peer_memory_, options)),
+                                                  peer_memory_, options, mpi_ != nullptr)),
       engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
-              WithWaitPolicy(options, world_.local_size)) {
+              InWorld(options, world_, bootstrap_)) {
   RankBlock& block = world_.page.rank(world_.local_rank);
   block.pid.store(static_cast<uint32_t>(::getpid()), std::memory_order_relaxed);
   block.state.store(static_cast<uint32_t>(RankState::kIn), std::memory_order_release);
@@ -101,7 +106,7 @@ void Session::RunRuntimeThread() {
       agent_gone_.store(true, std::memory_order_release);
       engine_.Close(agent.message());
     }
-    if (hosts_ != nullptr) hosts_->Attend();
+    if (hosts_ != nullptr) hosts_->Attend(bootstrap_);
     bool unsent = engine_.Tend();
     SleepOn(block.runtime_bell, word, unsent ? kLookSoonNs : kLookAgainNs);
   }

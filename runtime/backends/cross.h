@@ -7,8 +7,9 @@
 // come from any thread.
 //
 // A call fails with kAborted (a leader is gone, or Abort; the sentence says which leader, where, and why) or with
-// kInProgress when the deadline passed. After either of them in a collective the group is of no more use: Abort, so that
-// leaders who wait for this one through another do not wait for their deadline.
+// kInProgress when the deadline of a message passed, or nothing moved in a collective for longer than its idle limit. After
+// a failed collective the group is of no more use: Abort, so that leaders that wait for this one through another one do
+// not wait in vain.
 #ifndef HVD_RUNTIME_BACKENDS_CROSS_H_
 #define HVD_RUNTIME_BACKENDS_CROSS_H_
 
@@ -17,8 +18,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/idle_limit.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_reduce.h"
 
@@ -34,12 +37,19 @@ struct CrossGroup {
 struct CrossCall {
   CrossGroup group;
   uint64_t tag = 0;
-  TimePoint deadline;
+  // For so long nothing at all may come from or go to the other leaders. However long a collective takes, it goes on while
+  // bytes flow; without a limit it also outlives a leader that is stopped.
+  Duration idle_limit = kNoLimit;
 };
 
 struct CrossMessage {
   uint32_t from = 0;  // world rank
   std::string bytes;
+};
+
+struct CrossSilence {
+  uint32_t rank = 0;  // of the world
+  Duration silent{};
 };
 
 inline constexpr uint32_t kAnyLeader = UINT32_MAX;
@@ -79,6 +89,10 @@ class Cross {
   virtual Result<CrossMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) = 0;
   // Ends the Receive that waits now, or the next one, with kInProgress.
   virtual void Wake() = 0;
+
+  // Leaders of whose hosts nothing is heard, though they were asked, and for how long. A leader that only does nothing is
+  // none of them, stopped or not. For the launcher, which knows whether the hosts are there.
+  virtual std::vector<CrossSilence> Silences() const = 0;
 
   // Every call that waits and every later one returns `why` at once. The other leaders are told and give up as well, with
   // the sentence of the first. Who leaves without Abort (the destructor) is missed only by those who wait for it.

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -46,6 +47,9 @@ struct EngineOptions {
   bool average_of_active = false;
   uint32_t handles_given = 0;    // by the engines before this one, see Engine::handles_given
   const Clock* clock = nullptr;  // null: the machine's
+  // Tells the launcher that this rank ends the world, and why, before anybody else can be told. May be empty; called with
+  // the engine's lock held.
+  std::function<void(const std::string& reason)> tell_ending = {};
 };
 
 class Engine {

@@ -64,6 +64,7 @@ void Engine::AnnounceUnsent() {
 // This rank cannot go on in a way that the others could find out by themselves.
 void Engine::EndWorld(std::string sentence) {
   LogError(sentence);
+  if (options_.tell_ending) options_.tell_ending(sentence);
   if (count_ > 1) farewell_ = sentence;
   backend_.Abort(Aborted(sentence));
   FailAll(Aborted(std::move(sentence)));

@@ -242,6 +242,7 @@ void Mesh::PollOnce(Lock& lock, int timeout_ms) {
   for (int i = 0; i < count; ++i) HandleEvent(events[i], now);
   if (connector_.NextTick() <= now) connector_.Tick(now);
   if (!late_.empty()) LoseLate();
+  if (next_silence_look_ <= now) LookForSilence(now);
 }
 
 void Mesh::HandleEvent(const epoll_event& event, TimePoint now) {

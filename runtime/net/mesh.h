@@ -18,6 +18,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
@@ -25,6 +26,7 @@
 #include "runtime/net/mesh_boxes.h"
 #include "runtime/net/mesh_connector.h"
 #include "runtime/net/mesh_resolver.h"
+#include "runtime/net/mesh_silence.h"
 
 namespace hvd {
 
@@ -39,6 +41,11 @@ struct MeshOptions {
       Duration::zero();  // how long who waits for data looks after the last byte, before it sleeps
   size_t most_kept_bytes = 16 << 20;  // messages of one peer that nobody has asked for yet
   std::function<std::string(uint32_t)> name = {};  // of who cannot be reached; empty: "rank N"
+};
+
+struct MeshSilence {
+  uint32_t rank = 0;
+  Duration silent{};
 };
 
 class Mesh;
@@ -89,6 +96,9 @@ class Mesh final : private MeshConnectorOwner {
   // The same for all of them, up to the first that fails.
   Status WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
                  std::span<const uint32_t> group = {});
+  // The same for as long as anything comes from the group or goes to it: kInProgress when nothing did for `idle_limit`.
+  Status WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
+                         std::span<const uint32_t> group);
   // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one that is dropped
   // without having seen its message leaves it to the next receive.
   Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline);
@@ -98,6 +108,9 @@ class Mesh final : private MeshConnectorOwner {
   // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do the same, because who
   // waits for one of them may wait for us in truth.
   void Abort(const Status& why);
+
+  // Peers of whose hosts nothing is heard, though they were asked, and for how long; from kSilenceTold on.
+  std::vector<MeshSilence> Silences() const;
 
   // Where we reached the peer last, without a port; empty: nowhere yet.
   std::string AddressOf(uint32_t rank);
@@ -121,7 +134,8 @@ class Mesh final : private MeshConnectorOwner {
     std::string address;                     // the last one that we saw it at
     uint32_t in_events = 0, out_events = 0;  // what the epoll looks for
     Dial dial = Dial::kNone;
-    Status lost;  // not ok: nothing comes or goes any more
+    uint64_t moved = 0;  // bytes, in both directions
+    Status lost;         // not ok: nothing comes or goes any more
   };
   // A thread that waits.
   struct Waiter {
@@ -145,6 +159,7 @@ class Mesh final : private MeshConnectorOwner {
   void Forget(MeshTransfer* transfer);
   // In mesh_wait.cc: who waits, and who of them drives, that is, reads, writes and accepts for all.
   Status WaitFor(Waiter& waiter);
+  uint64_t MovedWith(std::span<const uint32_t> group);
   const MeshTransfer* Awaited(Waiter& waiter);
   bool MustReturn(Waiter& waiter);
   Status LossIn(std::span<const uint32_t> group);
@@ -176,6 +191,7 @@ class Mesh final : private MeshConnectorOwner {
   void EndOfOutgoing(Peer& peer, int error);
   void Lose(Peer& peer, const Status& why);
   void LoseLate();
+  void LookForSilence(TimePoint now);
   std::string NameOf(const Peer& peer) const;
   // In a forked child: closes every descriptor and touches nothing else.
   void CloseInForkedChild();
@@ -205,6 +221,11 @@ class Mesh final : private MeshConnectorOwner {
   MeshConnector connector_;
 
   MeshResolver resolver_;
+  TimePoint next_silence_look_{};
+
+  mutable std::mutex silences_mutex_;
+  std::vector<MeshSilence> silences_;  // guarded by it, so that asking waits for nobody that drives
+
   std::thread thread_;
 };
 

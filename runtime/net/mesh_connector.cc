@@ -15,8 +15,8 @@ namespace {
 constexpr int kMostRounds = 6;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(50);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-// A peer whose host is gone is noticed within half a minute, whether we are sending or not.
-constexpr SilenceLimits kSilence{.idle_s = 10, .interval_s = 5, .probes = 4, .sending_ms = 30'000};
+// An idle connection asks each second whether the other side is there; what silence means is decided in mesh_silence.h.
+constexpr SilenceLimits kSilence{.idle_s = 1, .interval_s = 1, .probes = 120, .sending_ms = 0};
 
 std::string Words(int error) { return std::generic_category().message(error); }
 
@@ -82,6 +82,10 @@ void MeshConnector::StartRound(uint32_t peer, TimePoint now) {
     PrepareTcp(socket.get(), kSilence);
     Nascent nascent{std::move(socket), address.Text(), dialing.deadline, true};
     nascent.initiator = std::make_unique<MeshInitiator>(options_.identity, peer);
+    if (!nascent.initiator->status().ok()) {
+      NoteFailure(peer, address.Text(), nascent.initiator->status().message(), false);
+      continue;
+    }
     nascent.peer = peer;
     ++dialing.open;
     Add(std::move(nascent), EPOLLOUT);

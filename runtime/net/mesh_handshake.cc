@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "runtime/base/bytes.h"
 
@@ -23,12 +24,20 @@ constexpr std::string_view kHelloLabel = "hvd mesh hello";
 constexpr std::string_view kAnswerLabel = "hvd mesh responder";
 constexpr std::string_view kProofLabel = "hvd mesh initiator";
 
-std::string RandomNonce() {
+// Interrupted so often in a row, it is not by chance.
+constexpr int kMostInterrupts = 100;
+
+Result<std::string> RandomNonce(RandomBytes random_bytes) {
   std::string nonce(kNonceBytes, '\0');
   size_t have = 0;
-  while (have < nonce.size()) {
-    ssize_t got = ::getrandom(nonce.data() + have, nonce.size() - have, 0);
-    if (got > 0) have += static_cast<size_t>(got);
+  for (int interrupts = 0; have < nonce.size();) {
+    errno = 0;
+    const ssize_t got = random_bytes(nonce.data() + have, nonce.size() - have);
+    if (got > 0) {
+      have += static_cast<size_t>(got);
+    } else if (errno != EINTR || ++interrupts > kMostInterrupts) {
+      return SystemError("getting random numbers for a connection", errno);
+    }
   }
   return nonce;
 }
@@ -50,10 +59,17 @@ bool SameMac(std::string_view a, const std::string& b) {
 
 }  // namespace
 
+ssize_t SystemRandomBytes(void* to, size_t bytes) { return ::getrandom(to, bytes, 0); }
+
 MeshInitiator::MeshInitiator(const MeshIdentity& identity, uint32_t peer) : key_(identity.job_key) {
   ByteWriter writer;
   writer.Put(kMagic).Put(kMeshVersion).Put(identity.epoch).Put(identity.rank).Put(peer);
-  hello_ = writer.Take() + RandomNonce();
+  Result<std::string> nonce = RandomNonce(identity.random_bytes);
+  if (!nonce.ok()) {
+    status_ = nonce.status();
+    return;
+  }
+  hello_ = writer.Take() + *nonce;
   hello_ += Mac(key_, kHelloLabel, hello_);
 }
 
@@ -95,7 +111,9 @@ Result<std::string> MeshResponder::CheckHello() {
   if (!ours || !SameMac(mac, Mac(identity_.job_key, kHelloLabel, said))) {
     return InvalidArgument("a hello that is none of this job and epoch");
   }
-  nonce_ = RandomNonce();
+  Result<std::string> nonce = RandomNonce(identity_.random_bytes);
+  if (!nonce.ok()) return nonce.status();
+  nonce_ = std::move(*nonce);
   return nonce_ + Mac(identity_.job_key, kAnswerLabel, hello_, nonce_);
 }
 

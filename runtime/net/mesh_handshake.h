@@ -9,6 +9,8 @@
 #ifndef HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
 #define HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,10 +22,15 @@ namespace hvd {
 
 inline constexpr uint32_t kMeshVersion = 1;
 
+// As getrandom(2): how many bytes were had, or -1 and errno.
+using RandomBytes = ssize_t (*)(void* to, size_t bytes);
+ssize_t SystemRandomBytes(void* to, size_t bytes);
+
 struct MeshIdentity {
   std::string job_key;
   uint64_t epoch = 0;
   uint32_t rank = 0;
+  RandomBytes random_bytes = SystemRandomBytes;
 };
 
 // The side that connects.
@@ -31,6 +38,8 @@ class MeshInitiator {
  public:
   MeshInitiator(const MeshIdentity& identity, uint32_t peer);
 
+  // Not ok: there is no hello, because the system has no random numbers for it.
+  const Status& status() const { return status_; }
   // Sent first.
   const std::string& hello() const { return hello_; }
   // How many bytes of the answer are missing; no more than these may be read.
@@ -40,6 +49,7 @@ class MeshInitiator {
 
  private:
   const std::string key_;
+  Status status_;
   std::string hello_;
   std::string answer_;
 };

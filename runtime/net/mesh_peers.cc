@@ -135,6 +135,7 @@ void Mesh::Read(Peer& peer, const MeshTransfer* until) {
     if (got == 0) return EndOfIncoming(peer, "it closed the connection");
     total += static_cast<size_t>(got);
     moved_ += static_cast<size_t>(got);
+    peer.moved += static_cast<size_t>(got);
     size_t asked = BytesOf({room.data(), pieces});
     if (Status filled = peer.reader.Filled(static_cast<size_t>(got)); !filled.ok()) {
       return EndOfIncoming(peer, filled.message());
@@ -156,6 +157,7 @@ void Mesh::Write(Peer& peer) {
     if (sent < 0 && errno == EAGAIN) break;
     if (sent < 0) return EndOfOutgoing(peer, errno);
     moved_ += static_cast<size_t>(sent);
+    peer.moved += static_cast<size_t>(sent);
     peer.outbox.Sent(static_cast<size_t>(sent));
   }
   Arm(peer);
@@ -208,6 +210,31 @@ void Mesh::LoseLate() {
     if (Peer& peer = PeerOf(rank); !peer.in.valid()) EndOfIncoming(peer, why);
     return true;
   });
+}
+
+// Under the lock, and for all: whoever drives looks.
+void Mesh::LookForSilence(TimePoint now) {
+  next_silence_look_ = now + kSilenceLook;
+  std::vector<MeshSilence> silences;
+  for (auto& [rank, peer] : peers_) {
+    std::array<ConnectionSigns, 2> signs;
+    size_t known = 0;
+    for (const UniqueFd* socket : {&peer->in, &peer->out}) {
+      if (socket->valid()) signs[known++] = SignsOf(socket->get());
+    }
+    const Duration silent = SilenceOf({signs.data(), known});
+    if (silent >= kSilenceTold) silences.push_back({rank, silent});
+    if (silent < kSilenceLost) continue;
+    Lose(*peer, Aborted(NameOf(*peer) + " is gone: nothing has been heard of its host for " +
+                        std::to_string(kSilenceLost / std::chrono::seconds(1)) + " s"));
+  }
+  std::lock_guard lock(silences_mutex_);
+  silences_ = std::move(silences);
+}
+
+std::vector<MeshSilence> Mesh::Silences() const {
+  std::lock_guard lock(silences_mutex_);
+  return silences_;
 }
 
 void Mesh::Lose(Peer& peer, const Status& why) {

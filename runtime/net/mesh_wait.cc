@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/idle_limit.h"
 #include "runtime/base/relax.h"
 #include "runtime/net/mesh.h"
 
@@ -21,6 +22,25 @@ Status Mesh::WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
                      std::span<const uint32_t> group) {
   Waiter waiter{.handles = handles, .deadline = deadline, .group = group};
   return WaitFor(waiter);
+}
+
+Status Mesh::WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
+                             std::span<const uint32_t> group) {
+  if (idle_limit == kNoLimit) return WaitAll(handles, TimePoint::max(), group);
+  IdleLimit idle(idle_limit, MovedWith(group), SteadyNow());
+  for (;;) {
+    Status done = WaitAll(handles, idle.next_look(), group);
+    if (done.code() != Code::kInProgress || idle.Over(MovedWith(group), SteadyNow())) return done;
+  }
+}
+
+uint64_t Mesh::MovedWith(std::span<const uint32_t> group) {
+  std::lock_guard lock(mutex_);
+  uint64_t moved = 0;
+  for (uint32_t rank : group) {
+    if (const Peer* peer = FindPeer(rank)) moved += peer->moved;
+  }
+  return moved;
 }
 
 Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline) {
@@ -126,7 +146,7 @@ void Mesh::Drive(Waiter& waiter, Lock& lock) {
   ReadAwaited(waiter);
   while (!MustReturn(waiter)) {
     const uint64_t moved = moved_;
-    const TimePoint until = std::min(waiter.deadline, connector_.NextTick());
+    const TimePoint until = std::min({waiter.deadline, connector_.NextTick(), next_silence_look_});
     const bool spins = now < spin_until;
     if (spins) ReadAwaited(waiter);
     if (moved == moved_) PollOnce(lock, spins ? 0 : MillisecondsUntil(until, now, kLongestPollMs));

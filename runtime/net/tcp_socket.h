@@ -9,7 +9,7 @@ struct SilenceLimits {
   int idle_s = 0;      // nothing heard for so long: it is asked
   int interval_s = 0;  // and again
   int probes = 0;      // questions without an answer that end the connection
-  int sending_ms = 0;  // what we sent may stay unconfirmed for so long
+  int sending_ms = 0;  // what we sent may stay unconfirmed for so long; 0: as the system has it
 };
 
 // Small messages go at once, and silence is noticed. A socket that refuses an option goes on without it.

@@ -49,7 +49,7 @@ class PlayedHosts {
   struct Settings {
     uint64_t fusion_bytes = 64 << 20;
     uint32_t seed = 0;  // of delays; 0: none
-    Duration timeout = std::chrono::seconds(60);
+    Duration chunk_limit = std::chrono::seconds(60);
     Duration stall_warning{0}, tell_awaited{0};
     // How long a launcher may take to say why, and rank 0 to answer who leaves.
     Duration cause_grace = std::chrono::milliseconds(1);
@@ -196,7 +196,7 @@ class PlayedHosts {
           cross(std::make_unique<InprocCross>(hosts.hub_, rank)) {
       ConductorOptions options;
       options.map = {hosts.host_of_, rank};
-      options.timeout = settings.timeout;
+      options.chunk_limit = settings.chunk_limit;
       options.cause_grace = settings.cause_grace;
       options.goodbye = settings.goodbye;
       options.compare = [](std::string_view name, std::span<const HostDetail> details) {

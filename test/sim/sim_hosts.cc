@@ -57,7 +57,6 @@ Backend& SimHosts::Open(uint32_t rank, Backend& one_host, SharedHeap& heap,
   options.nudge_host = [] {};
   ConductorOptions& conductor = options.conductor;
   conductor.map = {host_of_, rank};
-  conductor.timeout = std::chrono::seconds(60);
   conductor.cause_grace = std::chrono::milliseconds(1);
   conductor.goodbye = std::chrono::seconds(60);
   conductor.compare = CompareHosts;

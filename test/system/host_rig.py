@@ -104,6 +104,23 @@ class Host:
     def join(self):
         self.rig.ip(f"link set vh{self.number} up")
 
+    def slow_down(self, rate):
+        """What comes to this host and goes from it passes at so much ("20mbit"); as it was with None."""
+        for device, namespace in ((f"vh{self.number}", self.rig.head.pid), ("eth0", self.init)):
+            tc = ["nsenter", "-t", namespace, "-n", "tc", "qdisc"]
+            if rate is None:
+                run(*tc, "del", "dev", device, "root")
+            else:
+                run(*tc, "add", "dev", device, "root", "tbf", "rate", rate, "burst", "64kb", "latency", "100ms")
+
+    def filter(self, *rules):
+        """Rules of nft for what comes to this host over its network; none: as it was."""
+        if rules:
+            text = " iif lo accept\n " + "\n ".join(rules)
+            self.run("nft", "-f", "-", input="table inet rig {\n chain i {\n type filter hook input priority 0;\n" + text + "\n }\n}\n")
+        else:
+            self.run("nft", "delete", "table", "inet", "rig")
+
     def switch_off(self):
         os.kill(self.init, signal.SIGKILL)
 

@@ -28,7 +28,7 @@ class Transfers {
         mesh_.Receive(call_.group.leaders[leader], {call_.tag, slot}, {data, bytes}));
   }
   Status WaitAll() {
-    Status done = mesh_.WaitAll(handles_, call_.deadline, call_.group.leaders);
+    Status done = mesh_.WaitWhileMoving(handles_, call_.idle_limit, call_.group.leaders);
     if (done.ok()) handles_.clear();
     return done;
   }

@@ -13,7 +13,7 @@ GlooCollectives::GlooCollectives(Mesh& mesh, const CrossGroup& group)
       context_(std::make_shared<GlooContext>(transport_)) {}
 
 Status GlooCollectives::Run(const CrossCall& call, const std::function<void()>& body) {
-  transport_->Begin(call.tag, call.deadline);
+  transport_->Begin(call.tag, call.idle_limit);
   try {
     body();
     return Status::Ok();

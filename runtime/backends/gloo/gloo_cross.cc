@@ -140,4 +140,12 @@ Result<CrossMessage> GlooCross::Receive(uint32_t rank, uint64_t tag, TimePoint d
   return CrossMessage{message->from, std::move(message->bytes)};
 }
 
+std::vector<CrossSilence> GlooCross::Silences() const {
+  std::vector<CrossSilence> silences;
+  for (const MeshSilence& silence : mesh_->Silences()) {
+    silences.push_back({silence.rank, silence.silent});
+  }
+  return silences;
+}
+
 }  // namespace hvd

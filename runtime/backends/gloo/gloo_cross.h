@@ -37,6 +37,7 @@ class GlooCross final : public Cross {
               TimePoint deadline) override;
   Result<CrossMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override { mesh_->Wake(); }
+  std::vector<CrossSilence> Silences() const override;
   void Abort(const Status& why) override { mesh_->Abort(why); }
 
   // For measurements: one way, whatever the size.

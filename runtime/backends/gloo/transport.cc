@@ -46,7 +46,7 @@ class MeshBuffer final : public gloo::transport::UnboundBuffer {
     recv(ranks[0], slot, offset, bytes);
   }
 
-  // Gloo's own time-outs do not count: the operation has a deadline.
+  // Gloo's own time-outs do not count: the operation has an idle limit.
   bool waitSend(int*, std::chrono::milliseconds) override { return WaitFirst(sends_); }
   bool waitRecv(int*, std::chrono::milliseconds) override { return WaitFirst(receives_); }
   void abortWaitSend() override { NotServed("aborting one wait"); }
@@ -79,9 +79,9 @@ MeshTransport::MeshTransport(Mesh& mesh, std::vector<uint32_t> leaders, uint32_t
   for (auto& pair : pairs_) pair = std::make_unique<AnyPair>();
 }
 
-void MeshTransport::Begin(uint64_t channel, TimePoint deadline) {
+void MeshTransport::Begin(uint64_t channel, Duration idle_limit) {
   channel_ = channel;
-  deadline_ = deadline;
+  idle_limit_ = idle_limit;
   failure_ = Status::Ok();
 }
 
@@ -96,7 +96,7 @@ MeshHandle MeshTransport::Receive(int from, uint64_t slot, void* data, size_t by
 }
 
 void MeshTransport::Wait(MeshHandle handle) {
-  Status done = mesh_.Wait(handle, deadline_, leaders_);
+  Status done = mesh_.WaitWhileMoving({&handle, 1}, idle_limit_, leaders_);
   if (done.ok()) return;
   failure_ = std::move(done);
   throw gloo::IoException(failure_.message());

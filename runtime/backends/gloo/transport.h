@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/idle_limit.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {
@@ -22,8 +23,8 @@ class MeshTransport final : public gloo::transport::Context {
  public:
   MeshTransport(Mesh& mesh, std::vector<uint32_t> leaders, uint32_t index);
 
-  // All messages of what follows carry `channel`, and all waits end at `deadline`.
-  void Begin(uint64_t channel, TimePoint deadline);
+  // All messages of what follows carry `channel`; no wait outlasts `idle_limit` without a byte (CrossCall).
+  void Begin(uint64_t channel, Duration idle_limit);
   // Why the operation failed; Gloo's exceptions say only that it did.
   const Status& failure() const { return failure_; }
 
@@ -40,7 +41,7 @@ class MeshTransport final : public gloo::transport::Context {
   Mesh& mesh_;
   const std::vector<uint32_t> leaders_;
   uint64_t channel_ = 0;
-  TimePoint deadline_;
+  Duration idle_limit_ = kNoLimit;
   Status failure_;
 };
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -20,6 +21,11 @@ constexpr Duration kCauseLook = std::chrono::milliseconds(20);
 constexpr char kMorePieces = 1, kLastPiece = 0;
 
 }  // namespace
+
+void EndProcess(const std::string& why) {
+  LogError(why + "; the process ends itself");
+  std::abort();
+}
 
 Conductor::Conductor(Cross& cross, SharedHeap& heap, ConductorOptions options)
     : cross_(cross), heap_(heap), options_(std::move(options)) {
@@ -106,7 +112,13 @@ void Conductor::LetGo(LeaderOp& op, LeaderPart& part) {
     cross_.Abort(Aborted("rank " + std::to_string(options_.map.rank) + " gave up '" +
                          op.ready.name + "' on its way to other hosts"));
     lock.lock();
-    changed_.wait(lock, [&op] { return op.use == LeaderOp::Use::kOver; });
+    const auto over = [&op] { return op.use == LeaderOp::Use::kOver; };
+    if (changed_.wait_for(lock, options_.let_go_limit, over)) return;
+    lock.unlock();
+    options_.end_process("rank " + std::to_string(options_.map.rank) +
+                         " cannot have the memory of '" + op.ready.name +
+                         "' back: the work with other hosts was aborted and still holds it; going "
+                         "on could change what is in it");
   }
 }
 
@@ -258,8 +270,8 @@ Status Conductor::Transmit(uint32_t to, const Words& words) {
     const bool last = bytes.size() - at <= kRoom;
     const std::string piece =
         std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom);
-    Status sent =
-        cross_.Send(to, kTalkTag, std::as_bytes(std::span(piece)), SteadyNow() + options_.timeout);
+    Status sent = cross_.Send(to, kTalkTag, std::as_bytes(std::span(piece)),
+                              After(SteadyNow(), options_.idle_limit));
     if (!sent.ok() || last) return sent;
   }
 }
@@ -416,6 +428,8 @@ void Conductor::Work() {
   }
 }
 
+bool Conductor::GivenUp() { return options_.broken().has_value() || !failure().ok(); }
+
 void Conductor::Note(const Batch& batch, LeaderOp::Use use) {
   {
     std::lock_guard lock(mutex_);
@@ -425,9 +439,8 @@ void Conductor::Note(const Batch& batch, LeaderOp::Use use) {
 }
 
 void Conductor::Carry(const Batch& batch) {
-  Crossing crossing(
-      {cross_, heap_, options_.timeout, [this] { return options_.broken().has_value(); }},
-      batch.words, options_.map.rank);
+  Crossing crossing({cross_, heap_, options_.idle_limit, [this] { return GivenUp(); }}, batch.words,
+                    options_.map.rank);
   Note(batch, LeaderOp::Use::kUnderWay);
   Status carried = crossing.Run(batch.ops);
   Note(batch, LeaderOp::Use::kOver);
@@ -485,13 +498,20 @@ void Conductor::PublishResult(LeaderPart& part) {
   board.Enter(Phase::kDone);
 }
 
+// True when nobody works on the part's sum any more.
+bool Conductor::StopSum(LeaderPart& part, TimePoint deadline) {
+  for (;;) {
+    if (part.local_sum.Stop()) return true;
+    if (options_.broken().has_value() || SteadyNow() >= deadline) return false;
+    ::sched_yield();
+  }
+}
+
 void Conductor::PublishFailure(const LeaderOp& op, const Status& status) {
+  const TimePoint deadline = After(SteadyNow(), options_.chunk_limit);
   for (const auto& part : op.parts) {
     Board& board = *part->board;
-    bool unused = part->local_sum.Stop();
-    for (; !unused && !options_.broken().has_value(); unused = part->local_sum.Stop()) {
-      ::sched_yield();
-    }
+    const bool unused = StopSum(*part, deadline);
     board.code = static_cast<uint32_t>(status.code());
     board.broke = failure().ok() ? 0 : 1;
     const std::string& text = status.message();

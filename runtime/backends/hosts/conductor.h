@@ -24,13 +24,25 @@
 
 namespace hvd {
 
+// Says why, and aborts.
+void EndProcess(const std::string& why);
+
 struct ConductorOptions {
   HostMap map;
-  Duration timeout = std::chrono::seconds(30);  // of one collective between leaders
+  // How long nothing may move between leaders. For a Cross that is not told of losses; the others wait as long as the
+  // ranks themselves do: until the world breaks, or a stall is longer than the user allows.
+  Duration idle_limit = kNoLimit;
   // How long the launcher may take to say why a connection broke; afterwards the connection's own words are the cause.
   Duration cause_grace = std::chrono::seconds(2);
   // How long a rank that leaves waits for the coordinator's answer.
   Duration goodbye = std::chrono::seconds(5);
+  // How long a neighbour that is in the middle of a chunk is waited for when its operation has failed. Afterwards the sum
+  // that it works on is left to it for good, and the failure is told.
+  Duration chunk_limit = std::chrono::seconds(2);
+  // How long the work with other hosts may hold on to a caller's memory once all of it is aborted. Afterwards the caller
+  // cannot have its memory back, and nobody may go on: `end_process` is told why, and does not return.
+  Duration let_go_limit = std::chrono::seconds(10);
+  std::function<void(const std::string& why)> end_process = EndProcess;
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
   // Wakes every rank on this host that sleeps. From any thread.
@@ -53,7 +65,8 @@ class Conductor {
   // The operation failed here; what others have begun with it is still carried out.
   void Withdraw(uint64_t ticket, std::string why);
   // The caller of a part that goes straight takes its memory back; nobody uses it afterwards. What has not begun is
-  // carried out with a copy; what has ends the work with other hosts, and is waited for: as long as a piece takes.
+  // carried out with a copy; what has ends the work with other hosts, and is waited for: as long as a piece takes, and no
+  // longer than let_go_limit.
   void LetGo(LeaderOp& op, LeaderPart& part);
   // Nothing goes on; the first reason stays.
   void Abort(const Status& why);
@@ -98,12 +111,14 @@ class Conductor {
   // In the cross thread.
   void Work();
   void Carry(const Batch& batch);
+  bool GivenUp();
   void Note(const Batch& batch, LeaderOp::Use use);
 
   Status FirstCause(const Status& status);
   void Die(const Status& status);
   Status closed();
   void PublishResult(LeaderPart& part);
+  bool StopSum(LeaderPart& part, TimePoint deadline);
   void PublishFailure(const LeaderOp& op, const Status& status);
 
   Cross& cross_;

@@ -67,7 +67,7 @@ Status Crossing::RunOne(const Item& item) {
 }
 
 CrossCall Crossing::NextCall() {
-  return {group_, (words_.number << kCallBits) | calls_++, SteadyNow() + around_.timeout};
+  return {group_, (words_.number << kCallBits) | calls_++, around_.idle_limit};
 }
 
 std::byte* Crossing::Scratch(size_t bytes) {

@@ -20,7 +20,7 @@ class Crossing {
   struct Surroundings {
     Cross& cross;
     SharedHeap& heap;
-    Duration timeout;                // of one collective between leaders
+    Duration idle_limit;             // of one collective between leaders (CrossCall)
     std::function<bool()> given_up;  // the world is broken: nothing is waited for any more
   };
 

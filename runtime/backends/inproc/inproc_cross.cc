@@ -87,7 +87,8 @@ Result<std::vector<std::string>> InprocCross::Exchange(const CrossCall& call,
       got[i] = pieces[i];
       continue;
     }
-    Result<CrossMessage> message = Take(call.group.leaders[i], call.tag, true, call.deadline);
+    Result<CrossMessage> message =
+        Take(call.group.leaders[i], call.tag, true, After(SteadyNow(), call.idle_limit));
     if (!message.ok()) return message.status();
     got[i] = std::move(message->bytes);
   }

@@ -58,6 +58,7 @@ class InprocCross final : public Cross {
               TimePoint deadline) override;
   Result<CrossMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override;
+  std::vector<CrossSilence> Silences() const override { return {}; }
   void Abort(const Status& why) override;
 
  private:

@@ -116,8 +116,7 @@ Status MpiCross::Check(const CrossCall& call) {
   return Status::Ok();
 }
 
-Status MpiCross::Drive(Activity& activity, TimePoint deadline) {
-  Status status = library_.Drive(activity, deadline);
+Status MpiCross::Said(Status status) const {
   if (status.ok() || status.code() == Code::kAborted) return status;
   return Status(status.code(), "rank " + std::to_string(rank_) + ": " + status.message());
 }
@@ -133,7 +132,7 @@ Status MpiCross::Perform(const CrossCall& call, uint64_t phase, const std::strin
       std::in_place, kind, what, [this] { return Look(); },
       [this](int rank) { return HasLeft(static_cast<uint32_t>(rank)); });
   fill(*exchange);
-  Status status = Drive(*exchange, call.deadline);
+  Status status = Said(library_.DriveWhileMoving(*exchange, call.idle_limit));
   if (!status.ok()) {
     library_.Run([&] { exchange.reset(); });
     library_.GiveUpOn(nullptr);
@@ -365,7 +364,7 @@ Status MpiCross::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> by
   });
   if (!sending.ok()) return sending.status();
   SendActivity activity(*sending, rank, [this] { return Look(); });
-  Status status = Drive(activity, deadline);
+  Status status = Said(library_.Drive(activity, deadline));
   if (!status.ok()) library_.GiveUpOn(std::move(sending->buffer));
   return status;
 }
@@ -386,7 +385,7 @@ Result<CrossMessage> MpiCross::Receive(uint32_t rank, uint64_t tag, TimePoint de
     return Turn::kIdle;
   };
   ReceiveActivity activity(step, rank);
-  if (Status status = Drive(activity, deadline); !status.ok()) return status;
+  if (Status status = Said(library_.Drive(activity, deadline)); !status.ok()) return status;
   return std::move(*message);
 }
 

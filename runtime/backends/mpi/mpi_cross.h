@@ -1,5 +1,5 @@
 // MpiCross: what the leaders do with each other, over MPI. Point to point only: everything is added in the order of the
-// leaders, and a wait ends when the deadline or an abort says so.
+// leaders, and a wait ends when its deadline, its idle limit or an abort says so.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_CROSS_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_CROSS_H_
 
@@ -49,6 +49,7 @@ class MpiCross final : public Cross {
   Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
               TimePoint deadline) override;
   Result<CrossMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
+  std::vector<CrossSilence> Silences() const override { return {}; }  // MPI tells nobody
   void Wake() override { woken_.store(true, std::memory_order_release); }
   void Abort(const Status& why) override;
 
@@ -63,7 +64,7 @@ class MpiCross final : public Cross {
   Status ReduceGathered(const CrossCall& call, const std::string& what, const ReduceSpec& spec,
                         const void* input, void* output, size_t count);
   Status Check(const CrossCall& call);
-  Status Drive(Activity& activity, TimePoint deadline);
+  Status Said(Status status) const;  // with our rank
   // Whether to go on; takes in small messages.
   Status Look();
   Status Fail(Status why);

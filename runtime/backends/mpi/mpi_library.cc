@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/idle_limit.h"
 #include "runtime/base/log.h"
 
 namespace hvd {
@@ -61,7 +62,9 @@ Status MpiError(std::string_view what, int code) {
 // What one turn of an activity made of it.
 struct MpiLibrary::Task {
   Activity* activity = nullptr;
-  TimePoint deadline;
+  TimePoint deadline = TimePoint::max();
+  IdleLimit idle{kNoLimit, 0, TimePoint{}};
+  uint64_t moved = 0;                            // turns
   const std::function<void()>* calls = nullptr;  // instead of an activity
   bool done = false;
   Status status;
@@ -77,8 +80,9 @@ struct MpiLibrary::Task {
       if (!turn.ok()) status = turn.status();
       return done = true;
     }
-    if (*turn == Turn::kMoved) return true;
-    if (SteadyNow() >= deadline) {
+    if (*turn == Turn::kMoved) return ++moved != 0;
+    const TimePoint now = SteadyNow();
+    if (now >= deadline || idle.Over(moved, now)) {
       status = Status(Code::kInProgress, activity->Waiting() + ", and the time for it is over");
       done = true;
     }
@@ -229,6 +233,15 @@ void MpiLibrary::Enqueue(Task& task) {
 
 Status MpiLibrary::Drive(Activity& activity, TimePoint deadline) {
   Task task{.activity = &activity, .deadline = deadline};
+  return Carry(task);
+}
+
+Status MpiLibrary::DriveWhileMoving(Activity& activity, Duration idle_limit) {
+  Task task{.activity = &activity, .idle = {idle_limit, 0, SteadyNow()}};
+  return Carry(task);
+}
+
+Status MpiLibrary::Carry(Task& task) {
   if (one_thread_) {
     Enqueue(task);
     return std::move(task.status);

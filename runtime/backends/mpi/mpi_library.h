@@ -53,6 +53,8 @@ class MpiLibrary {
 
   // Steps the activity until it is done. kInProgress when the deadline passed; what Step said when it failed.
   Status Drive(Activity& activity, TimePoint deadline);
+  // The same, for as long as something moves: kInProgress when nothing did for `idle_limit`.
+  Status DriveWhileMoving(Activity& activity, Duration idle_limit);
   // Makes MPI calls that do not wait.
   void Run(const std::function<void()>& calls);
 
@@ -74,6 +76,7 @@ class MpiLibrary {
   Status Adopt(bool one_thread);
   void ServeCalls();
   void Enqueue(Task& task);
+  Status Carry(Task& task);
 
   int level_ = MPI_THREAD_SINGLE;
   bool ours_ = false;        // initialised here, so finalised here

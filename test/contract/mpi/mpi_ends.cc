@@ -17,10 +17,10 @@ void Say(uint32_t rank, const Status& status) {
   std::fflush(stdout);
 }
 
-Status AllreduceOnce(Rig& rig, uint64_t tag, TimePoint deadline) {
+Status AllreduceOnce(Rig& rig, uint64_t tag, Duration idle_limit = std::chrono::seconds(60)) {
   std::vector<uint32_t> all = rig.Everybody();
   std::vector<float> data(100'000, 1.0f);
-  return rig.cross->Allreduce({{all, rig.world->rank()}, tag, deadline}, {}, data.data(),
+  return rig.cross->Allreduce({{all, rig.world->rank()}, tag, idle_limit}, {}, data.data(),
                               data.data(), data.size());
 }
 
@@ -32,17 +32,17 @@ void Linger() { std::this_thread::sleep_for(std::chrono::seconds(60)); }
 int RunEnd(const std::string& name) {
   Rig& rig = TheRig();
   uint32_t rank = rig.world->rank(), last = rig.world->size() - 1;
-  Status first = AllreduceOnce(rig, 1, Rig::Soon());
+  Status first = AllreduceOnce(rig, 1);
   if (!first.ok()) Say(rank, first);
   if (name == "absent") {  // the last rank does not take part
     if (rank == last) {
       Linger();
     } else {
-      Say(rank, AllreduceOnce(rig, 2, Rig::In(500)));
+      Say(rank, AllreduceOnce(rig, 2, std::chrono::milliseconds(500)));
     }
   } else if (name == "killed") {
     if (rank == last) ::kill(::getpid(), SIGKILL);
-    Say(rank, AllreduceOnce(rig, 2, Rig::In(500)));
+    Say(rank, AllreduceOnce(rig, 2, std::chrono::milliseconds(500)));
   } else if (name == "leaves") {  // the last rank goes while the others wait for it
     if (rank == last) {
       rig.cross.reset();
@@ -50,7 +50,7 @@ int RunEnd(const std::string& name) {
     } else if (rank == 0) {
       Say(rank, rig.cross->Receive(last, 9, Rig::Soon()).status());
     } else {
-      Say(rank, AllreduceOnce(rig, 2, Rig::Soon()));
+      Say(rank, AllreduceOnce(rig, 2));
     }
     Linger();
   } else if (name == "abort") {  // another thread of the last rank aborts while all wait for rank 0
@@ -59,12 +59,12 @@ int RunEnd(const std::string& name) {
       aborter = std::thread([&] { rig.cross->Abort(Aborted("rank 7 is gone, says its agent")); });
     }
     if (rank != 0) {
-      Say(rank, AllreduceOnce(rig, 2, Rig::Soon()));
+      Say(rank, AllreduceOnce(rig, 2));
     } else {
       Say(rank, rig.cross->Receive(last, 9, Rig::Soon()).status());
     }
     if (aborter.joinable()) aborter.join();
-    Status later = AllreduceOnce(rig, 3, Rig::Soon());
+    Status later = AllreduceOnce(rig, 3);
     if (later.code() != Code::kAborted) Say(rank, Internal("the next call did not fail"));
   }
   // The contract of a failed call: nothing hangs on the way out, and MPI is not finalised.
@@ -123,7 +123,7 @@ int RunInApplication(const std::string& level) {
   if (std::string why = rig.Open(); !why.empty()) {
     std::printf("refused: %s\n", why.c_str());
   } else {
-    Status status = AllreduceOnce(rig, 1, Rig::Soon());
+    Status status = AllreduceOnce(rig, 1);
     std::printf("rank %u: %s\n", rig.world->rank(), status.ok() ? "added" : "failed");
     (void)rig.world->Exchange("", Rig::Soon());
     rig.Close();

@@ -36,7 +36,7 @@ class Leaders {
   void Leave(uint32_t index) { crosses_[index].reset(); }
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   uint32_t rank(uint32_t index) const { return ranks_[index]; }
-  CrossCall Call(uint32_t index, uint64_t tag = 1) const { return {{ranks_, index}, tag, Soon()}; }
+  CrossCall Call(uint32_t index, uint64_t tag = 1) const { return {{ranks_, index}, tag}; }
   // One thread per leader.
   void Run(const std::function<void(uint32_t)>& body) {
     std::vector<std::thread> threads;
@@ -320,7 +320,7 @@ TEST_P(CrossContract, GroupsAndTagsDoNotMix) {
   leaders.Run([&](uint32_t i) {
     // Two groups at once in two threads: all, and half of them.
     std::thread half([&] {
-      CrossCall call{{i % 2 == 0 ? even : odd, i / 2}, 77, Soon()};
+      CrossCall call{{i % 2 == 0 ? even : odd, i / 2}, 77};
       for (int round = 0; round < 20; ++round) {
         int64_t value = i;
         ExpectOk(
@@ -463,12 +463,30 @@ TEST_P(CrossContract, WhatALeaverSaidIsHeardBeforeItsEnd) {
   EXPECT_EQ(leaders.at(0).Receive(leaders.rank(1), 4, Soon()).status().code(), Code::kAborted);
 }
 
-TEST_P(CrossContract, ADeadlineEndsACollective) {
+TEST_P(CrossContract, AnIdleLimitEndsACollectiveInWhichNothingMoves) {
   Leaders leaders(GetParam(), 2);
   float value = 1;
   CrossCall call = leaders.Call(0);
-  call.deadline = SteadyNow() + std::chrono::milliseconds(20);
+  call.idle_limit = std::chrono::milliseconds(20);
   EXPECT_EQ(leaders.at(0).Allreduce(call, {}, &value, &value, 1).code(), Code::kInProgress);
+}
+
+// A leader that is late, or stopped, is a matter of the stall check.
+TEST_P(CrossContract, WithoutALimitALateLeaderIsWaitedFor) {
+  Leaders leaders(GetParam(), 2);
+  std::atomic<bool> over = false;
+  float values[] = {1, 2};
+  std::thread early([&] {
+    ExpectOk(leaders.at(0).Allreduce(leaders.Call(0), {}, &values[0], &values[0], 1));
+    over = true;
+  });
+  // Nothing but a message of another tag, which says that time has passed.
+  ExpectOk(leaders.at(0).Send(leaders.rank(1), 9, {}, Soon()));
+  EXPECT_TRUE(leaders.at(1).Receive(leaders.rank(0), 9, Soon()).ok());
+  EXPECT_FALSE(over);
+  ExpectOk(leaders.at(1).Allreduce(leaders.Call(1), {}, &values[1], &values[1], 1));
+  early.join();
+  EXPECT_EQ(values[0], 3);
 }
 
 #ifdef HVD_HAVE_GLOO

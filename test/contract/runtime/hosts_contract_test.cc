@@ -686,6 +686,37 @@ TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
   }
 }
 
+// The neighbour may be stopped for good; the others are told all the same, and its chunk stays its own.
+TEST(HostsBreak, IsToldThoughANeighbourStoppedInTheMiddleOfAChunk) {
+  constexpr size_t kCount = 400'000;
+  PlayedHosts hosts({0, 0, 1, 1}, {.chunk_limit = std::chrono::milliseconds(1)});
+  float* values[4];
+  PlayedTask tasks[4];
+  for (uint32_t r = 0; r < 4; ++r) {
+    values[r] = static_cast<float*>(hosts.heap(r).Allocate(kCount * sizeof(float), true));
+    tasks[r] = TaskOf(hosts, r, "x", Collective::kAllreduce, DType::kFloat32, values[r], values[r],
+                      kCount);
+    ASSERT_TRUE(hosts.Submit(r, &tasks[r]).ok());
+  }
+  // The leader stops first, so that it leaves something to take.
+  StoppingMemory of_leader(values[2], kCount * sizeof(float));
+  std::thread leader([&] {
+    const Status done = hosts.Wait(2, &tasks[2]);
+    EXPECT_EQ(done.code(), Code::kAborted);
+    EXPECT_THAT(done.message(), HasSubstr("a cable was pulled"));
+  });
+  of_leader.AwaitStop();
+  StoppingMemory of_member(values[3], kCount * sizeof(float));
+  std::thread member([&] { EXPECT_EQ(hosts.Wait(3, &tasks[3]).code(), Code::kAborted); });
+  of_member.AwaitStop();
+  of_leader.LetGo();
+  hosts.cross(2).Abort(Aborted("a cable was pulled"));
+  leader.join();  // while the member is in its chunk
+  of_member.LetGo();
+  member.join();
+  for (uint32_t r = 0; r < 2; ++r) EXPECT_EQ(hosts.Wait(r, &tasks[r]).code(), Code::kAborted);
+}
+
 INSTANTIATE_TEST_SUITE_P(, HostsContract, ::testing::ValuesIn(kLayouts),
                          [](const auto& tested) { return std::string(tested.param.name); });
 

@@ -127,6 +127,23 @@ def stay_away(absent, path):
         open(path, 'w').close()
 
 
+def cross_slowly(collective, megabytes):
+    """One large collective, checked to the last element."""
+    rank, size, count = hvd.rank(), hvd.size(), int(float(megabytes) * 1e6) // 4
+    mine = np.arange(count, dtype=np.float32) % 1000 + rank
+    hvd.allreduce(floats(1), name='connect')
+    print('busy', rank, os.getpid(), flush=True)
+    begin = time.monotonic()
+    if collective == 'allreduce':
+        result = hvd.allreduce(mine, name='gradient', op=hvd.Sum)
+        expected = (np.arange(count, dtype=np.float32) % 1000) * size + size * (size - 1) / 2
+    else:
+        result = hvd.broadcast(mine, 0, name='gradient')
+        expected = np.arange(count, dtype=np.float32) % 1000
+    assert (result == expected).all()
+    print('crossed in {:.1f} s'.format(time.monotonic() - begin), flush=True)
+
+
 hvd.init(process_sets='dynamic')
 what = sys.argv[1]
 if what == 'everything':
@@ -135,6 +152,8 @@ elif what == 'break':
     until_it_breaks(sys.argv[2])
 elif what == 'steady':
     until_the_file_is_there(sys.argv[2], sys.argv[3])
+elif what == 'slowly':
+    cross_slowly(sys.argv[2], sys.argv[3])
 elif what == 'without-0':
     go_on_without_rank_0(sys.argv[2] == 'met')
 elif what == 'absent':

@@ -550,6 +550,62 @@ TEST(Job, LastOutputThatNobodyReadsCanBeInterrupted) {
   EXPECT_EQ(ExitCode(job.state), 0) << "the workers did well";
 }
 
+TEST(Job, ARankThatEndsTheEpochIsNotTheOneToBlame) {
+  Script job(3);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_EQ(job.On(EpochEnding{1, {0, "rank 0 has waited 5 s for rank 2"}}), "break 1");
+  EXPECT_EQ(job.told, "rank 0 has waited 5 s for rank 2");
+  EXPECT_FALSE(job.state.failure) << "the ranks may begin another epoch";
+  job.On(RankStopped{2});
+  EXPECT_EQ(job.Exit(0, 7), "");
+  ASSERT_TRUE(job.state.failure);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kEnding);
+  EXPECT_EQ(job.state.failure->reason, "rank 0 has waited 5 s for rank 2");
+  EXPECT_TRUE(job.state.ranks[2].stopped);
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+  job.Killed(1, SIGTERM);
+  EXPECT_EQ(job.Killed(2, SIGTERM), "finish");
+  EXPECT_EQ(ExitCode(job.state), 7);
+}
+
+TEST(Job, AnEpochThatWasEndedIsForgottenWithTheNext) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.On(EpochEnding{1, {0, "a stall"}});
+  job.On(RankStopped{1});
+  EXPECT_EQ(job.JoinAll(), "begin 2");
+  EXPECT_EQ(job.On(EpochEnding{1, {0, "said late"}}), "") << "of an epoch that is over";
+  job.Lost(1, 2);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
+  EXPECT_FALSE(job.state.ranks[1].stopped);
+}
+
+TEST(Job, AWayBetweenHostsThatIsSilentIsNamedAndNoRankIs) {
+  Script job(2, 2);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_EQ(job.On(SilentWay{1, 0, 1, milliseconds(5300)}), "break 1");
+  EXPECT_EQ(job.told,
+            "the connection between the hosts h1 and h0 is broken: rank 1 on h1 has heard nothing "
+            "from rank 0 on h0 for 5 s, though hvdrun reaches both hosts; look for a firewall or a "
+            "fault of the network between them");
+  job.Exit(0, 3);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kWay);
+  EXPECT_EQ(job.On(SilentWay{1, 0, 1, milliseconds(6300)}), "") << "once";
+}
+
+TEST(Job, AHostThatGoesAfterAllIsTheCauseAndNotTheWayToIt) {
+  Script job(2, 2);
+  job.StartAll();
+  job.JoinAll();
+  job.On(SilentWay{0, 1, 1, seconds(5)});
+  job.Exit(0, 3);
+  job.On(AgentLost{1, "the connection ended"});
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kHost);
+}
+
 TEST(Job, AHostThatGoesIsTheCauseThoughItsPeersSaidSoFirst) {
   Script job(2, 2);
   job.StartAll();

@@ -62,6 +62,24 @@ TEST(Report, SaysWhatALostRankWasDoing) {
             "  It had called hvd.init() and not hvd.shutdown() while it waited for 'grad'.\n");
 }
 
+TEST(Report, NamesRanksThatAreStoppedAndNotTheOneThatWaited) {
+  for (bool stopped : {true, false}) {
+    JobState state(*MakePlan({{"node1", 1}, {"node2", 1}}, 2), {});
+    for (uint32_t r : {0u, 1u}) Step(state, AgentIsReady{r}, {});
+    for (uint32_t r : {0u, 1u}) Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
+    for (uint32_t r : {0u, 1u}) Step(state, RankJoined{r}, {});
+    Step(state, EpochEnding{1, {0, "rank 0 has waited 5 s in 'x' for rank 1"}}, {});
+    if (stopped) Step(state, RankStopped{1}, {});
+    Step(state, WorkerExited{0, 100, {false, 1}, 1, "Traceback"}, {});
+    EXPECT_EQ(Report(state),
+              stopped ? "hvdrun: rank 1 on host node2 (pid 101) is stopped by a signal.\n"
+                        "  So rank 0 has waited 5 s in 'x' for rank 1.\n"
+                        "  All ranks were ended.\n"
+                      : "hvdrun: rank 0 has waited 5 s in 'x' for rank 1.\n"
+                        "  All ranks were ended.\n");
+  }
+}
+
 TEST(Report, IsSilentWhenAllWentWell) {
   JobState state(*MakePlan({{"node1", 1}}, 1), {});
   Step(state, AgentIsReady{0}, {});

@@ -735,6 +735,38 @@ TEST(MeshHandshakeTest, EveryBitCounts) {
   }
 }
 
+TEST(MeshHandshakeTest, ASystemWithoutRandomNumbersIsASentenceAndNoWait) {
+  MeshIdentity a{"key", 1, 5}, b{"key", 1, 6};
+  const std::string hello = MeshInitiator(a, 6).hello();
+  for (RandomBytes none : {RandomBytes([](void*, size_t) -> ssize_t {
+                             errno = ENOSYS;
+                             return -1;
+                           }),
+                           RandomBytes([](void*, size_t) -> ssize_t {
+                             errno = EINTR;  // again and again
+                             return -1;
+                           }),
+                           RandomBytes([](void*, size_t) -> ssize_t { return 0; })}) {
+    a.random_bytes = b.random_bytes = none;
+    MeshInitiator initiator(a, 6);
+    EXPECT_TRUE(initiator.hello().empty());
+    EXPECT_NE(initiator.status().message().find("random numbers"), std::string::npos);
+    EXPECT_FALSE(MeshResponder(b).Receive(hello).ok());
+  }
+  // Few at a time, and interrupted in between, is no failure.
+  a.random_bytes = [](void* to, size_t) -> ssize_t {
+    static int calls = 0;
+    if (++calls % 2 == 0) {
+      errno = EINTR;
+      return -1;
+    }
+    *static_cast<char*>(to) = 'x';
+    return 1;
+  };
+  EXPECT_TRUE(MeshInitiator(a, 6).status().ok());
+  EXPECT_EQ(MeshInitiator(a, 6).hello().size(), hello.size());
+}
+
 TEST(MeshHandshakeTest, WhoHasNoKeyCannotAnswerWithTheHelloItself) {
   MeshIdentity a{"key", 1, 5};
   MeshInitiator one(a, 6), two({"key", 1, 6}, 5);

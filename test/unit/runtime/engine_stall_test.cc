@@ -31,6 +31,7 @@ class EngineStall : public ::testing::Test {
     options.stall_warning = std::chrono::seconds(10);
     options.stall_shutdown = shutdown;
     options.clock = &clock_;
+    options.tell_ending = [this](const std::string& reason) { told_.push_back(reason); };
     return Engine(peers, backend_, heap_, WorldOnOneHost(peers.rank(), peers.size()), options);
   }
   RequestSpec Barrier(const char* name) {
@@ -41,6 +42,7 @@ class EngineStall : public ::testing::Test {
   }
 
   TickingClock clock_;
+  std::vector<std::string> told_;  // to the launcher, of all engines
   LocalSegmentSource segments_;
   SharedHeap heap_{segments_};
   InprocBackend backend_{heap_};
@@ -71,6 +73,7 @@ TEST_F(EngineStall, BeyondItsLimitEndsTheWorldOnAllRanksWithOneSentence) {
   EXPECT_THAT(ended.message(),
               AllOf(HasSubstr("in 'sync' for rank 1, 2 to submit it"),
                     HasSubstr("longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows")));
+  EXPECT_EQ(told_, std::vector{ended.message()});
   EXPECT_EQ(engine.Submit(Barrier("next")).status().message(), ended.message());
   net_.DeliverAll();
   other.Tend();

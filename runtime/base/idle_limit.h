@@ -1,0 +1,45 @@
+// IdleLimit: a deadline that moves with progress. Pure: the time is passed in.
+#ifndef HVD_RUNTIME_BASE_IDLE_LIMIT_H_
+#define HVD_RUNTIME_BASE_IDLE_LIMIT_H_
+
+#include <cstdint>
+
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+inline constexpr Duration kNoLimit = Duration::max();
+
+// `now + limit`, without overflow; kNoLimit is never.
+constexpr TimePoint After(TimePoint now, Duration limit) {
+  return limit >= TimePoint::max() - now ? TimePoint::max() : now + limit;
+}
+
+class IdleLimit {
+ public:
+  // `moved` counts what has moved so far: bytes, turns, anything that only grows.
+  IdleLimit(Duration limit, uint64_t moved, TimePoint now)
+      : limit_(limit), moved_(moved), next_look_(After(now, limit)) {}
+
+  // When to ask Over; never for kNoLimit.
+  TimePoint next_look() const { return next_look_; }
+
+  // True when nothing has moved since the last look, which was `limit` ago. So what stands still is over after `limit` at the
+  // earliest and twice that at the latest, and what moves at all never is.
+  bool Over(uint64_t moved, TimePoint now) {
+    if (now < next_look_) return false;
+    if (moved == moved_) return true;
+    moved_ = moved;
+    next_look_ = After(now, limit_);
+    return false;
+  }
+
+ private:
+  Duration limit_;
+  uint64_t moved_;
+  TimePoint next_look_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BASE_IDLE_LIMIT_H_
