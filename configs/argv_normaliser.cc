@@ -8,27 +8,23 @@
 namespace hvd {
 namespace {
 
-// What a flag on the command line stands for: a row, or a planned flag.
+// The row that a flag on the command line stands for.
 struct Meaning {
   std::string_view flag;
   const Row* row = nullptr;
-  const PlannedFlag* planned = nullptr;
 };
 
-std::vector<Meaning> AllFlags(std::span<const Row> rows, std::span<const PlannedFlag> planned) {
+std::vector<Meaning> AllFlags(std::span<const Row> rows) {
   std::vector<Meaning> all;
   for (const Row& row : rows) {
     for (std::string_view flag : row.flags) all.push_back({.flag = flag, .row = &row});
-  }
-  for (const PlannedFlag& later : planned) {
-    for (std::string_view flag : later.flags) all.push_back({.flag = flag, .planned = &later});
   }
   return all;
 }
 
 bool SameMeaning(const Meaning& a, const Meaning& b) {
   bool same_polarity = a.flag.starts_with("--no-") == b.flag.starts_with("--no-");
-  return a.row == b.row && a.planned == b.planned && same_polarity;
+  return a.row == b.row && same_polarity;
 }
 
 bool IsOption(std::string_view token) { return token.size() > 1 && token.front() == '-'; }
@@ -38,9 +34,8 @@ bool TakesValue(const Row& row) { return row.type != Type::kAction && row.type !
 // Reads tokens one by one; one object per command line.
 class Normaliser {
  public:
-  Normaliser(std::span<const std::string> args, std::span<const Row> rows,
-             std::span<const PlannedFlag> planned)
-      : args_(args), flags_(AllFlags(rows, planned)) {}
+  Normaliser(std::span<const std::string> args, std::span<const Row> rows)
+      : args_(args), flags_(AllFlags(rows)) {}
 
   Result<NormalisedArgv> Run() {
     while (next_ < args_.size() && IsOption(args_[next_]) && args_[next_] != "--") {
@@ -63,7 +58,6 @@ class Normaliser {
     std::string_view said = token.substr(0, equals);
     Result<Meaning> meaning = Find(said);
     if (!meaning.ok()) return meaning.status();
-    if (meaning->planned != nullptr) return NotYet(said, *meaning->planned);
     const Row& row = *meaning->row;
     GivenOption option{.row = &row, .said = std::string(said), .value = std::nullopt};
     if (TakesValue(row)) {
@@ -133,12 +127,6 @@ class Normaliser {
                            " in full");
   }
 
-  static Status NotYet(std::string_view said, const PlannedFlag& planned) {
-    return InvalidArgument(std::string(said) +
-                           " is not available yet: " + std::string(planned.feature) +
-                           " is still to come, leave the option out");
-  }
-
   static Status NeedsValue(const Row& row, std::string_view said, const std::string& but) {
     return InvalidArgument(std::string(said) + " needs a value, but " + but + ": " +
                            std::string(row.what) + ", for example " + std::string(said) + " " +
@@ -153,9 +141,8 @@ class Normaliser {
 
 }  // namespace
 
-Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows,
-                                     std::span<const PlannedFlag> planned) {
-  return Normaliser(args, rows, planned).Run();
+Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows) {
+  return Normaliser(args, rows).Run();
 }
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
 // The argv normaliser: from what people type ("-np 4", "-np=4", "--verb", "-hostfile f") to one canonical form per option,
-// and where the user's command starts. Refuses what is unknown, ambiguous, planned or lacks a value. Pure.
+// and where the user's command starts. Refuses what is unknown, ambiguous or lacks a value. Pure.
 #ifndef HVD_CONFIGS_ARGV_NORMALISER_H_
 #define HVD_CONFIGS_ARGV_NORMALISER_H_
 
@@ -26,8 +26,7 @@ struct NormalisedArgv {
 };
 
 // --help and --version end the reading: what follows them is not looked at.
-Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows,
-                                     std::span<const PlannedFlag> planned);
+Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows);
 
 }  // namespace hvd
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "configs/help_text.h"
+#include "configs/horovod_settings.h"
 #include "configs/message_text.h"
 #include "configs/option_parser.h"
 #include "configs/settings_table.h"
@@ -71,8 +72,8 @@ std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, cons
     sources.push_back({place, said, key->second.text, place + ": "});
   }
   if (!row.default_text.empty()) {
-    sources.push_back(
-        {"default", std::string(row.flags.front()) + " ", std::string(row.default_text)});
+    std::string_view said = row.flags.empty() ? row.name : row.flags.front();
+    sources.push_back({"default", std::string(said) + " ", std::string(row.default_text)});
   }
   return sources;
 }
@@ -116,36 +117,58 @@ std::string UnknownKeyWarning(const ConfigFile& file, const std::string& key, in
   return nearest.empty() ? warning : warning + "; did you mean " + std::string(nearest) + "?";
 }
 
-// Unknown keys one by one; keys whose feature is still to come in one line.
+// Keys that no setting has, one by one.
 std::vector<std::string> WarnAboutKeys(const ConfigFile& file) {
-  std::vector<std::string_view> settings;
-  std::vector<std::string_view> planned;
-  for (const Row& row : SettingRows()) {
-    if (!row.yaml.empty()) settings.push_back(row.yaml);
-  }
-  for (const PlannedFlag& later : PlannedFlags()) {
-    if (!later.yaml.empty()) planned.push_back(later.yaml);
-  }
-  std::vector<std::string_view> known = settings;
-  known.insert(known.end(), planned.begin(), planned.end());
-
-  std::vector<std::string> warnings;
-  std::string without_effect;
-  for (const auto& [key, value] : file.values) {
-    auto is_in = [&key = key](const auto& list) {
-      return std::find(list.begin(), list.end(), key) != list.end();
-    };
-    if (is_in(settings)) continue;
-    if (is_in(planned)) {
-      without_effect += (without_effect.empty() ? "" : ", ") + key;
-    } else {
-      warnings.push_back(UnknownKeyWarning(file, key, value.line, known));
+  std::vector<std::string_view> known;
+  for (std::span<const Row> rows : {SettingRows(), HorovodRows()}) {
+    for (const Row& row : rows) {
+      if (!row.yaml.empty()) known.push_back(row.yaml);
     }
   }
-  if (!without_effect.empty()) {
-    warnings.push_back(file.name + ": no effect yet, still to come: " + without_effect);
+  std::vector<std::string> warnings;
+  for (const auto& [key, value] : file.values) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    warnings.push_back(UnknownKeyWarning(file, key, value.line, known));
   }
   return warnings;
+}
+
+bool AsksForNothing(const Row& row, const std::string& text) {
+  if (row.type == Type::kBool) return !ParseBool(text).value_or(false);
+  return text == row.default_text;
+}
+
+// "job.yaml:3: params.cycle_time_ms", "--cycle-time-ms"
+std::string NameIn(const Source& source) {
+  const std::string name = source.place + source.said;
+  return name.substr(0, name.find_last_not_of(" =:") + 1);
+}
+
+// The answers to settings of horovodrun: a refusal, or lines for the log, one for each reason.
+Result<std::vector<std::string>> AnswerHorovodSettings(const ParsedOptions& options,
+                                                       const EnvLookup& env,
+                                                       const ConfigFile& file) {
+  std::vector<std::pair<std::string_view, std::vector<std::string>>> by_reason;
+  for (const HorovodSetting& setting : HorovodSettings()) {
+    const std::vector<Source> sources = SourcesOf(setting.row, options, env, file);
+    if (sources.empty() || AsksForNothing(setting.row, sources.front().text)) continue;
+    if (setting.answer == Answer::kAsIs) continue;
+    const std::string name = NameIn(sources.front());
+    if (setting.answer == Answer::kRefused)
+      return InvalidArgument(name + " is " + std::string(setting.reason));
+    auto same = std::find_if(by_reason.begin(), by_reason.end(),
+                             [&](const auto& entry) { return entry.first == setting.reason; });
+    if (same == by_reason.end()) same = by_reason.insert(same, {setting.reason, {}});
+    same->second.push_back(name);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [reason, names] : by_reason) {
+    std::string line;
+    for (const std::string& name : names) line += (line.empty() ? "" : ", ") + name;
+    line += names.size() == 1 ? " has no effect: " : " have no effect: ";
+    lines.push_back(line + std::string(reason));
+  }
+  return lines;
 }
 
 // Who runs inside a scheduler's allocation may expect its size to be taken from there.
@@ -190,6 +213,9 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   Result<ConfigFile> file = LoadConfigFile(options, read_file);
   if (!file.ok()) return file.status();
   ParsedCommandLine line{.action = options.action, .warnings = WarnAboutKeys(*file)};
+  Result<std::vector<std::string>> answers = AnswerHorovodSettings(options, env, *file);
+  if (!answers.ok()) return answers.status();
+  line.warnings.insert(line.warnings.end(), answers->begin(), answers->end());
   std::vector<SettingOrigin> resolved;
   for (const Row& row : SettingRowsOf(verb)) {
     if (row.type == Type::kAction) continue;
@@ -208,7 +234,11 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   }
   if (line.action == Action::kCheckBuild) return line;
   if (verb == Verb::kRun) {
-    if (Status missing = CheckRequired(resolved, env); !missing.ok()) return missing;
+    if (Status missing = CheckRequired(resolved, env); !missing.ok()) {
+      std::string also;  // a key that is misspelt is perhaps the one that is missing
+      for (const std::string& warning : line.warnings) also += ". " + warning;
+      return InvalidArgument(missing.message() + also);
+    }
     if (Status missing = CheckCommand(options.command); !missing.ok()) return missing;
   }
   line.command = std::move(options.command);
@@ -229,7 +259,9 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env, const FileReader& read_file,
                                            Verb verb) {
   std::span<const Row> rows = SettingRowsOf(verb);
-  Result<ParsedOptions> options = ParseOptions(args, rows, PlannedFlags());
+  std::vector<Row> understood(rows.begin(), rows.end());
+  understood.insert(understood.end(), HorovodRows().begin(), HorovodRows().end());
+  Result<ParsedOptions> options = ParseOptions(args, understood);
   if (!options.ok()) return options.status();
   if (options->action == Action::kHelp) {
     return ParsedCommandLine{.action = Action::kHelp,

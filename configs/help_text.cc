@@ -5,6 +5,7 @@
 
 #include "configs/message_text.h"
 #include "configs/values.h"
+#include "configs/verb_list.h"
 
 namespace hvd {
 namespace {
@@ -62,16 +63,25 @@ std::string RowTexts(std::span<const Row> rows) {
   return text;
 }
 
+// "       hvdrun stop JOB    ends one of them, as Ctrl-C would"
+std::string VerbLines() {
+  constexpr size_t kSummaryColumn = 26;
+  std::string lines;
+  for (const VerbRow& row : VerbRows()) {
+    std::string usage = "       hvdrun " + std::string(row.name);
+    if (!row.arguments.empty()) usage += " " + std::string(row.arguments);
+    lines += Padded(usage, kSummaryColumn) + std::string(row.summary) + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string HelpText(std::span<const Row> rows) {
   std::string text =
-      "usage: hvdrun -np N [options] command [arguments]\n"
-      "       hvdrun doctor      examines hosts before a job does; hvdrun doctor --help\n"
-      "       hvdrun ps          lists your jobs on this machine\n"
-      "       hvdrun stop JOB    ends one of them, as Ctrl-C would\n"
+      "usage: hvdrun -np N [options] command [arguments]\n" + VerbLines() +
       "Starts N processes of the command, watches them, and ends all of them when one fails.\n"
-      "The first word that is no option (or the word after --) starts the command.\n"
+      "The first word that is not an option (or the word after --) starts the command.\n"
       "Example: hvdrun -np 2 python train.py\n";
   text += RowTexts(rows);
   text +=

@@ -65,9 +65,8 @@ void Collect(const CLI::App& app, const NormalisedArgv& argv, const Row& row, Pa
 
 }  // namespace
 
-Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<const Row> rows,
-                                   std::span<const PlannedFlag> planned) {
-  Result<NormalisedArgv> argv = NormaliseArgv(args, rows, planned);
+Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<const Row> rows) {
+  Result<NormalisedArgv> argv = NormaliseArgv(args, rows);
   if (!argv.ok()) return argv.status();
   if (Status both = CheckExclusive(*argv); !both.ok()) return both;
   ParsedOptions out;

@@ -27,8 +27,7 @@ struct ParsedOptions {
   std::vector<std::string> command;
 };
 
-Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<const Row> rows,
-                                   std::span<const PlannedFlag> planned);
+Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<const Row> rows);
 
 }  // namespace hvd
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "configs/values.h"
+#include "configs/verb_list.h"
 
 namespace hvd {
 namespace {
@@ -80,13 +81,16 @@ constexpr std::string_view kManHead =
     ".br\n"
     "\\fBhvdrun doctor\\fR [\\fIoptions\\fR] [\\fIcommand\\fR]\n"
     ".br\n"
+    "\\fBhvdrun env\\fR\n"
+    ".br\n"
     "\\fBhvdrun ps\\fR\n"
     ".br\n"
     "\\fBhvdrun stop\\fR \\fIJOB\\fR\n"
     ".SH DESCRIPTION\n"
     "Starts \\fIN\\fR processes of the command, watches them, and ends all of them when one "
     "fails.\n"
-    "The first word that is no option, or the word after \\fB\\-\\-\\fR, starts the command; what\n"
+    "The first word that is not an option, or the word after \\fB\\-\\-\\fR, starts the command; "
+    "what\n"
     "follows it is handed over unchanged. An option may be shortened as long as it is clear which\n"
     "one is meant. \\fBhorovodrun\\fR is the same program.\n"
     ".PP\n"
@@ -100,7 +104,11 @@ constexpr std::string_view kManHead =
     ".PP\n"
     "\\fBhvdrun ps\\fR lists your jobs on this machine, \\fBhvdrun stop\\fR ends one of them as "
     "Ctrl\\-C\n"
-    "would. To run a program named doctor, ps or stop, give an option first.\n";
+    "would. \\fBhvdrun env\\fR prints the exports that let a python that hvdrun does not start "
+    "find the\n"
+    "horovod package: eval \"$(hvdrun env)\". To run a program that is named like one of these, "
+    "give an\n"
+    "option first.\n";
 
 constexpr std::string_view kManTail =
     ".SH PRECEDENCE\n"
@@ -216,13 +224,25 @@ constexpr std::string_view kPageHead =
     "`num_proc:` below it.\n"
     "- What has a variable and was set by someone reaches the workers in that variable.\n";
 
-constexpr std::string_view kPlannedHead =
-    "\n## Not available yet\n\n"
-    "These are known from horovodrun and refused as flags, in one sentence, until they exist. As a "
-    "key in a\n"
-    "file they are one line of warning, as a variable they are left alone, so that what works "
-    "today keeps working.\n\n"
-    "| flags | key | for |\n|---|---|---|\n";
+constexpr std::string_view kHorovodHead =
+    "\n## Known from horovodrun\n\n"
+    "These are understood wherever they are said, so that command lines, files and profiles that "
+    "exist keep\n"
+    "working. Where one has no effect, a line of the log says why; one that is refused is a usage "
+    "error.\n\n"
+    "| flags | variable | key | answer |\n|---|---|---|---|\n";
+
+std::string AnswerText(const HorovodSetting& setting) {
+  switch (setting.answer) {
+    case Answer::kAsIs: return "accepted: it is so anyway";
+    case Answer::kNoEffect: return "no effect: " + Cell(setting.reason);
+    case Answer::kRefused: break;
+  }
+  const std::string except = setting.row.type == Type::kString && !setting.row.default_text.empty()
+                                 ? " (but for `" + std::string(setting.row.default_text) + "`)"
+                                 : "";
+  return "refused" + except + ": " + Cell(setting.reason);
+}
 
 }  // namespace
 
@@ -251,7 +271,9 @@ std::string BashCompletion(std::span<const Row> rows) {
          "  local word=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" i=1\n"
          "  COMPREPLY=()\n"
          "  if ((COMP_CWORD == 1)) && [[ $word != -* ]]; then\n"
-         "    COMPREPLY=($(compgen -W 'doctor ps stop' -- \"$word\") $(compgen -c -f -- "
+         "    COMPREPLY=($(compgen -W '" +
+         VerbNames() +
+         "' -- \"$word\") $(compgen -c -f -- "
          "\"$word\"))\n"
          "    return\n"
          "  fi\n"
@@ -291,7 +313,9 @@ std::string ZshCompletion(std::span<const Row> rows) {
   std::string text =
       "#compdef hvdrun horovodrun\n"
       "if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
-      "  _alternative 'verbs:verb:(doctor ps stop)' 'commands:command:_command_names -e'\n"
+      "  _alternative 'verbs:verb:(" +
+      VerbNames() +
+      ")' 'commands:command:_command_names -e'\n"
       "  return\n"
       "fi\n"
       "[[ $words[2] == doctor ]] && { words[2]=(); (( CURRENT-- )) }\n"
@@ -336,11 +360,11 @@ std::string FishCompletion(std::span<const Row> rows) {
          "  return 0\n"
          "end\n"
          "for command in hvdrun horovodrun\n"
-         "  complete -c $command -n 'test (count (commandline -opc)) -eq 1' -a 'doctor ps stop'\n" +
-         lines + "end\n";
+         "  complete -c $command -n 'test (count (commandline -opc)) -eq 1' -a '" +
+         VerbNames() + "'\n" + lines + "end\n";
 }
 
-std::string SettingsPage(std::span<const Row> rows, std::span<const PlannedFlag> planned) {
+std::string SettingsPage(std::span<const Row> rows, std::span<const HorovodSetting> others) {
   std::string page(kPageHead);
   std::string_view section;
   for (const Row& row : rows) {
@@ -350,12 +374,12 @@ std::string SettingsPage(std::span<const Row> rows, std::span<const PlannedFlag>
     }
     page += SettingLine(row);
   }
-  page += kPlannedHead;
-  for (const PlannedFlag& later : planned) {
+  page += kHorovodHead;
+  for (const HorovodSetting& setting : others) {
     Texts flags;
-    for (std::string_view flag : later.flags) flags.push_back(AsCode(flag));
-    page += "| " + Joined(flags, ", ") + " | " + AsCode(later.yaml) + " | " +
-            std::string(later.feature) + " |\n";
+    for (std::string_view flag : setting.row.flags) flags.push_back(AsCode(flag));
+    page += "| " + Joined(flags, ", ") + " | " + AsCode(setting.row.env) + " | " +
+            AsCode(setting.row.yaml) + " | " + AnswerText(setting) + " |\n";
   }
   return page;
 }

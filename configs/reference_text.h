@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "configs/horovod_settings.h"
 #include "configs/settings_table.h"
 
 namespace hvd {
@@ -13,8 +14,8 @@ std::string ManPage(std::span<const Row> rows);         // troff for hvdrun(1)
 std::string BashCompletion(std::span<const Row> rows);  // for hvdrun and horovodrun
 std::string ZshCompletion(std::span<const Row> rows);   // a file _hvdrun
 std::string FishCompletion(std::span<const Row> rows);  // a file hvdrun.fish
-// docs/settings.md: every setting, then what is refused for now.
-std::string SettingsPage(std::span<const Row> rows, std::span<const PlannedFlag> planned);
+// docs/settings.md: every setting, then those of horovodrun with the answer to each.
+std::string SettingsPage(std::span<const Row> rows, std::span<const HorovodSetting> others);
 
 }  // namespace hvd
 

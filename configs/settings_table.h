@@ -17,10 +17,10 @@ namespace hvd {
 // kList is a text that may be given many times; every one counts.
 enum class Type { kAction, kInt, kFloat, kSeconds, kBytes, kBool, kEnum, kString, kList };
 
-// Where the value of a row goes; for kAction, what the flag asks for.
+// Where the value of a row goes; for kAction, what the flag asks for; nowhere for horovod_settings.h.
 using Target =
-    std::variant<Action, int Settings::*, double Settings::*, int64_t Settings::*, bool Settings::*,
-                 std::string Settings::*, std::vector<std::string> Settings::*>;
+    std::variant<std::monostate, Action, int Settings::*, double Settings::*, int64_t Settings::*,
+                 bool Settings::*, std::string Settings::*, std::vector<std::string> Settings::*>;
 
 // Whose flags a row has.
 enum class Verb : uint8_t { kRun, kDoctor };
@@ -57,16 +57,6 @@ struct Row {
 std::span<const Row> SettingRows();
 // Those that the verb takes.
 std::span<const Row> SettingRowsOf(Verb verb);
-
-// Flags and keys of horovodrun whose feature does not exist yet. A flag is refused, never ignored; a key in a file is a
-// warning and a variable is left alone, so that files and environments that work today keep working.
-struct PlannedFlag {
-  std::vector<std::string_view> flags;  // or none: a key alone
-  std::string_view yaml;                // or empty
-  std::string_view feature;             // "choosing hosts", completes "... is not available yet"
-};
-
-std::span<const PlannedFlag> PlannedFlags();
 
 }  // namespace hvd
 

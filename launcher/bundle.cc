@@ -76,14 +76,14 @@ Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
     for (const fs::directory_entry& entry : fs::directory_iterator(libraries)) {
       std::string name = entry.path().filename();
       if (name.starts_with("libhvd") && name.ends_with(".so"))
-        files.push_back({"lib/" + name, entry.path()});
+        files.push_back({HVD_LIBDIR "/" + name, entry.path()});
     }
     const fs::path package = fs::path(paths.python) / "horovod";
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
              package, fs::directory_options::follow_directory_symlink)) {
       if (entry.path().extension() != ".py") continue;
       files.push_back(
-          {"lib/hvdrun/python/horovod/" + entry.path().lexically_relative(package).generic_string(),
+          {HVD_LIBDIR "/hvdrun/python/horovod/" + entry.path().lexically_relative(package).generic_string(),
            entry.path()});
     }
   } catch (const fs::filesystem_error& failure) {

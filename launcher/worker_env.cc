@@ -138,7 +138,8 @@ std::string OnOneLine(std::string_view value) {
 InstallPaths PathsBeside(const std::string& executable) {
   std::string bin = executable.substr(0, executable.rfind('/'));
   std::string prefix = bin.substr(0, bin.rfind('/'));
-  return {prefix + "/lib/libhvd.so", prefix + "/lib/hvdrun/python"};
+  const std::string libraries = prefix + "/" HVD_LIBDIR;
+  return {libraries + "/libhvd.so", libraries + "/hvdrun/python"};
 }
 
 ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,

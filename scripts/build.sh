@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # build.sh [release|debug|asan|tsan|fuzz]: configures and builds one preset, warnings are errors.
 source "$(dirname "$0")/common.sh"
+# Objects are the same in every checkout and build folder, so a second one costs little where there is a ccache.
+export CCACHE_BASEDIR="$HVD_ROOT" CCACHE_NOHASHDIR=1
 preset="${1:-release}"
 case "$preset" in
   release | debug | asan | tsan | fuzz) ;;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cmd/hvdrun/verbs.h"
+#include "configs/verb_list.h"
 
 namespace {
 
@@ -29,8 +30,12 @@ int main(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   std::string verb = args.empty() ? "" : args[0];
   std::vector<std::string> rest(args.begin() + (args.empty() ? 0 : 1), args.end());
+  if (rest.size() == 1 && (rest[0] == "--help" || rest[0] == "-h")) {
+    if (std::string help = hvd::VerbHelpText(verb); !help.empty()) return hvd::PrintText(help);
+  }
   if (verb == "agent") return hvd::AgentVerb(rest);
   if (verb == "doctor") return hvd::DoctorVerb(rest);
+  if (verb == "env") return hvd::EnvVerb(rest);
   if (verb == "ps") return hvd::PsVerb(rest);
   if (verb == "stop") return hvd::StopVerb(rest);
   return hvd::RunVerb(args);

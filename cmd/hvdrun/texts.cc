@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   if (kind == "bash") text = hvd::BashCompletion(hvd::SettingRows());
   if (kind == "zsh") text = hvd::ZshCompletion(hvd::SettingRows());
   if (kind == "fish") text = hvd::FishCompletion(hvd::SettingRows());
-  if (kind == "settings") text = hvd::SettingsPage(hvd::SettingRows(), hvd::PlannedFlags());
+  if (kind == "settings") text = hvd::SettingsPage(hvd::SettingRows(), hvd::HorovodSettings());
   if (text.empty()) {
     std::fputs("usage: hvdrun_texts man|bash|zsh|fish|settings\n", stderr);
     return 2;

@@ -28,6 +28,9 @@ int AgentVerb(const std::vector<std::string>& args);
 // hvdrun doctor: examines hosts without a job.
 int DoctorVerb(const std::vector<std::string>& args);
 
+// hvdrun env: prints the exports that let a shell find this installation.
+int EnvVerb(const std::vector<std::string>& args);
+
 // hvdrun ps: lists the jobs of this user on this machine.
 int PsVerb(const std::vector<std::string>& args);
 

@@ -60,7 +60,6 @@ def refused(run, tmp_path):
         ("\\x1b", ["-np", "2", "--color", CONTROL]),
         ("did you mean --verbose", ["-np", "2", "--verbsoe"]),
         ("--verbose and --no-verbose", ["-np", "2", "--verbose", "--no-verbose"]),
-        ("--autotune is not available yet", ["-np", "2", "--autotune"]),
         ("--mpi is not available yet", ["-np", "2", "--mpi"]),
     ],
 )
@@ -134,7 +133,32 @@ def test_a_file_of_horovodrun_keeps_working(run, tmp_path):
     assert len(warnings) == 2, job.err
     assert "job.yaml:4: params.cycle_time_mss is not a setting" in warnings[0]
     assert "did you mean params.cycle_time_ms?" in warnings[0]
-    assert "no effect yet" in warnings[1] and "logging.hide_timestamp" in warnings[1]
+    assert "job.yaml:3: params.fusion_threshold_mb has no effect: " in warnings[1]
+
+
+def test_F3_settings_of_horovodrun_never_kill_a_job(run, tmp_path):
+    """A site's profile sets them for everybody; each says once why it does nothing, and the job runs."""
+    profile = {"HOROVOD_TIMELINE": "t.json", "HOROVOD_AUTOTUNE": "1", "HOROVOD_HIERARCHICAL_ALLREDUCE": "1",
+               "HOROVOD_CPU_OPERATIONS": "ccl", "HOROVOD_CYCLE_TIME": "0.1"}
+    flags = ["--gloo", "--cache-capacity", "0", "--no-autotune", "--no-hierarchical-allreduce", "--disable-cache"]
+    job = run("-np", 1, *flags, "true", env=profile)
+    assert job.code == 0, job.err
+    told = [line for line in job.err.splitlines() if "no effect" in line]
+    for name in set(profile) - {"HOROVOD_AUTOTUNE", "HOROVOD_HIERARCHICAL_ALLREDUCE"} | {"--cache-capacity"}:
+        assert sum(name in line for line in told) == 1, (name, job.err)
+    # The flag wins over the variable, and asks for what happens anyway.
+    assert not any("HOROVOD_AUTOTUNE" in line or "HIERARCHICAL" in line for line in told), told
+
+
+def test_F3_the_stall_limit_has_a_flag(run):
+    job = run("-np", 1, "--stall-check-shutdown-time-seconds", 7, "sh", "-c", "echo $HOROVOD_STALL_SHUTDOWN_TIME_SECONDS")
+    assert (job.code, job.out) == (0, "[0]<stdout>:7\n")
+
+
+def test_F3_hosts_may_stand_in_the_file(run, tmp_path):
+    (tmp_path / "job.yaml").write_text("launcher:\n  hosts: localhost:2\n  ssh_port: 2222\n  num_proc: 2\n")
+    job = run("--config-file", tmp_path / "job.yaml", "true")
+    assert job.code == 0 and "not a setting" not in job.err, job.err
 
 
 def test_an_empty_file_is_a_file(run, tmp_path):

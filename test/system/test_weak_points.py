@@ -181,12 +181,10 @@ def test_L16_what_is_not_set_is_not_passed_on(run, args):
         assert name in os.environ or name not in seen
 
 
-def test_L17_thread_affinity_is_refused_and_bind_to_does_it(run, tmp_path):
-    job = run("-np", 1, "--thread-affinity", "1", "touch", tmp_path / "started")
-    assert job.code == 2 and len(job.err.splitlines()) == 1
-    assert job.err.startswith("hvdrun: --thread-affinity is not available yet: ")
-    assert not (tmp_path / "started").exists()
-    # A file that has it for another launcher still works, and says that it does nothing.
+def test_L17_thread_affinity_has_no_effect_and_bind_to_does_it(run, tmp_path):
+    job = run("-np", 1, "--thread-affinity", "1", "true")
+    assert job.code == 0 and "--thread-affinity has no effect: " in job.err and "--bind-to core" in job.err
+    # So it is with a file that has it for another launcher.
     (tmp_path / "job.yaml").write_text("library_options:\n  thread_affinity: 1\n")
     job = run("-np", 1, "--config-file", tmp_path / "job.yaml", "true")
     assert job.code == 0 and "no effect" in job.err and "library_options.thread_affinity" in job.err

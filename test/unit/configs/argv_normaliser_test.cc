@@ -12,7 +12,7 @@ using Args = std::vector<std::string>;
 
 // "num-proc=4 verbose=on | python t.py", or the message.
 std::string Normal(const Args& args) {
-  Result<NormalisedArgv> argv = NormaliseArgv(args, SettingRows(), PlannedFlags());
+  Result<NormalisedArgv> argv = NormaliseArgv(args, SettingRows());
   if (!argv.ok()) return argv.status().message();
   std::string text;
   for (const GivenOption& option : argv->options) {
@@ -72,19 +72,6 @@ TEST(ArgvNormaliser, RefusesInOneSentence) {
       {{"-np=", "a"},
        "-np needs a value, but an empty text is none: the number of processes, for example -np 2"},
       {{"--verbose=1"}, "--verbose takes no value, but '1' was given: write --verbose alone"},
-      {{"--autotune", "a"},
-       "--autotune is not available yet: tuning while training is still to come, leave the option "
-       "out"},
-      {{"--gloo", "b"},
-       "--gloo is not available yet: running over Gloo is still to come, leave the option out"},
-      {{"--elastic", "b"},
-       "--elastic is not available yet: an elastic job is still to come, leave the option out"},
-      {{"--timeline", "t.json", "b"},
-       "--timeline is not available yet: the timeline is still to come, leave the option out"},
-      {{"--fusion-threshold-mb=32", "b"},
-       "--fusion-threshold-mb is not available yet: tensor fusion is still to come, leave the "
-       "option "
-       "out"},
   };
   for (const Case& c : cases) EXPECT_EQ(Normal(c.args), c.expected);
 }

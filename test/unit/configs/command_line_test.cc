@@ -10,10 +10,12 @@ namespace {
 
 using Args = std::vector<std::string>;
 using Env = std::map<std::string, std::string>;
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 Result<ParsedCommandLine> Parse(const Args& args, const Env& env = {},
                                 const std::string& yaml = "") {
@@ -125,7 +127,7 @@ TEST(CommandLine, WrongVariablesAndKeysAreNamed) {
             "1000000, try launcher.num_proc: 2");
 }
 
-TEST(CommandLine, UnknownAndPlannedKeysOfAFileAreWarnings) {
+TEST(CommandLine, KeysOfAFileThatDoNothingAreWarnings) {
   Result<ParsedCommandLine> line = Parse(
       {"-np", "1", "--config-file", "job.yaml", "a"}, {{"HOROVOD_FUSION_THRESHOLD", "1"}},
       "params:\n  fusion_threshold_mb: 32\nautotune:\n  enabled: true\nlogging:\n  levl: INFO\n");
@@ -134,8 +136,9 @@ TEST(CommandLine, UnknownAndPlannedKeysOfAFileAreWarnings) {
       line->warnings,
       ElementsAre("job.yaml:6: logging.levl is not a setting and has no effect; did you mean "
                   "logging.level?",
-                  "job.yaml: no effect yet, still to come: autotune.enabled, "
-                  "params.fusion_threshold_mb"));
+                  StartsWith("HOROVOD_FUSION_THRESHOLD has no effect: "),
+                  "job.yaml:4: autotune.enabled has no effect: tuning while training is still to "
+                  "come"));
 }
 
 TEST(CommandLine, AsksForTexts) {
@@ -183,9 +186,55 @@ TEST(CommandLine, FilesThatWorkTodayKeepWorking) {
                                          "controller: gloo\nparams: {cycle_time_ms: 5}\nlogging: "
                                          "{hide_timestamp: true, level: INFO}\n");
   ASSERT_TRUE(line.ok()) << line.status().message();
-  EXPECT_THAT(line->warnings, ElementsAre("job.yaml: no effect yet, still to come: controller, "
-                                          "logging.hide_timestamp, params.cycle_time_ms"));
+  EXPECT_THAT(line->warnings,
+              ElementsAre(StartsWith("job.yaml:2: params.cycle_time_ms has no effect: ")));
   EXPECT_THAT(Parse({"-np", "1", "--config-file", "job.yaml", "a"})->warnings, IsEmpty());
+}
+
+// One row, one answer: as a flag, a variable and a key of a file.
+TEST(CommandLine, SettingsOfHorovodrunHaveOneAnswerWhereverTheyAreSaid) {
+  auto warnings = [](Args args, const Env& env, const std::string& yaml = "") {
+    Args all{"-np", "1", "--config-file", "job.yaml"};
+    all.insert(all.end(), args.begin(), args.end());
+    all.push_back("a");
+    Result<ParsedCommandLine> line = Parse(all, env, yaml);
+    return line.ok() ? line->warnings : Args{"error: " + line.status().message()};
+  };
+  constexpr const char* kWhy =
+      " has no effect: a tensor is reduced as soon as every rank has announced it, so there is no "
+      "cycle";
+  EXPECT_THAT(warnings({"--cycle-time-ms", "5"}, {}),
+              ElementsAre(std::string("--cycle-time-ms") + kWhy));
+  EXPECT_THAT(warnings({}, {{"HOROVOD_CYCLE_TIME", "5"}}),
+              ElementsAre(std::string("HOROVOD_CYCLE_TIME") + kWhy));
+  EXPECT_THAT(warnings({}, {}, "params: {cycle_time_ms: 5}"),
+              ElementsAre(std::string("job.yaml:1: params.cycle_time_ms") + kWhy));
+  // What is so anyway needs no word.
+  EXPECT_THAT(warnings({"--gloo", "--no-autotune", "--no-hierarchical-allreduce", "--disable-cache",
+                        "--no-timeline-mark-cycles", "--log-without-timestamp"},
+                       {{"HOROVOD_AUTOTUNE", "0"}, {"HOROVOD_CPU_OPERATIONS", "gloo"}}),
+              IsEmpty());
+  EXPECT_THAT(warnings({}, {{"HOROVOD_CPU_OPERATIONS", "ccl"}}),
+              ElementsAre(StartsWith("HOROVOD_CPU_OPERATIONS has no effect: ")));
+  EXPECT_THAT(warnings({"--autotune", "--autotune-log-file", "x"}, {}),
+              ElementsAre("--autotune, --autotune-log-file have no effect: tuning while training "
+                          "is still to come"));
+  for (const Args& refused : {Args{"--mpi"}, Args{"--mpi-args=-v"}, Args{"--jsrun"},
+                              Args{"--elastic"}, Args{"--min-np", "2"}}) {
+    const std::string flag = refused[0].substr(0, refused[0].find('='));
+    EXPECT_THAT(warnings(refused, {}),
+                ElementsAre(StartsWith("error: " + flag + " is not available yet: ")));
+  }
+  EXPECT_THAT(warnings({}, {}, "controller: mpi"),
+              ElementsAre(StartsWith("error: job.yaml:1: controller is not available yet: start "
+                                     "the ranks by mpirun itself")));
+}
+
+TEST(CommandLine, UnknownKeysAreNamedBesideWhatIsMissing) {
+  EXPECT_THAT(ErrorOf({"--config-file", "job.yaml", "a"}, {}, "launcher: {num_prc: 2}\n"),
+              AllOf(HasSubstr("-np is missing"),
+                    HasSubstr("launcher.num_prc is not a setting and has no effect; did you mean "
+                              "launcher.num_proc?")));
 }
 
 TEST(CommandLine, BracketsInValuesAreOrdinaryCharacters) {

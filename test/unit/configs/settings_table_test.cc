@@ -8,6 +8,7 @@
 #include <string>
 
 #include "configs/help_text.h"
+#include "configs/horovod_settings.h"
 #include "configs/values.h"
 
 namespace hvd {
@@ -15,19 +16,15 @@ namespace {
 
 TEST(SettingsTable, EveryFlagVariableAndKeyHasOneMeaning) {
   std::set<std::string_view> seen;
-  for (const Row& row : SettingRows()) {
-    for (std::string_view flag : row.flags) EXPECT_TRUE(seen.insert(flag).second) << flag;
-    if (!row.env.empty()) {
-      EXPECT_TRUE(seen.insert(row.env).second) << row.env;
-    }
-    if (!row.yaml.empty()) {
-      EXPECT_TRUE(seen.insert(row.yaml).second) << row.yaml;
-    }
-  }
-  for (const PlannedFlag& planned : PlannedFlags()) {
-    for (std::string_view flag : planned.flags) EXPECT_TRUE(seen.insert(flag).second) << flag;
-    if (!planned.yaml.empty()) {
-      EXPECT_TRUE(seen.insert(planned.yaml).second) << planned.yaml;
+  for (std::span<const Row> rows : {SettingRows(), HorovodRows()}) {
+    for (const Row& row : rows) {
+      for (std::string_view flag : row.flags) EXPECT_TRUE(seen.insert(flag).second) << flag;
+      if (!row.env.empty()) {
+        EXPECT_TRUE(seen.insert(row.env).second) << row.env;
+      }
+      if (!row.yaml.empty()) {
+        EXPECT_TRUE(seen.insert(row.yaml).second) << row.yaml;
+      }
     }
   }
 }

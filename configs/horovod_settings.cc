@@ -1,0 +1,145 @@
+#include "configs/horovod_settings.h"
+
+namespace hvd {
+namespace {
+
+constexpr std::string_view kNoFusion =
+    "small tensors travel in their announcements and large ones are reduced in place, so there "
+    "is no fusion buffer";
+constexpr std::string_view kNoCycle =
+    "a tensor is reduced as soon as every rank has announced it, so there is no cycle";
+constexpr std::string_view kNoCache =
+    "ranks match tensors in shared memory, so there is no response cache to size";
+constexpr std::string_view kHierarchical =
+    "collectives between hosts always go through one leader per host";
+constexpr std::string_view kNoAutotune = "tuning while training is still to come";
+constexpr std::string_view kNoTimeline = "the timeline is still to come, and no file is written";
+constexpr std::string_view kNoNccl = "collectives run on the CPU; NCCL is still to come";
+constexpr std::string_view kNoMpi =
+    "not available yet: start the ranks by mpirun itself ('mpirun -np 2 python train.py'), and "
+    "hvd.init() meets over MPI; without the option hvdrun starts them over SSH";
+constexpr std::string_view kNoMpiRanks = "hvdrun's own ranks do not use MPI";
+constexpr std::string_view kNoElastic =
+    "not available yet: elastic jobs are still to come; without it the job has a fixed size";
+constexpr std::string_view kNoTime =
+    "log lines carry no time; -prefix-timestamp puts one in front of every line of output";
+
+HorovodSetting Switch(Answer answer, std::string_view reason, std::vector<std::string_view> flags,
+                      std::string_view env = {}, std::string_view yaml = {}) {
+  return {.row = {.section = {},
+                  .name = flags.front().substr(2),
+                  .flags = flags,
+                  .env = env,
+                  .yaml = yaml,
+                  .type = Type::kBool,
+                  .default_text = "off",
+                  .target = {}},
+          .answer = answer,
+          .reason = reason};
+}
+
+HorovodSetting Value(Answer answer, std::string_view reason, std::vector<std::string_view> flags,
+                     std::string_view env = {}, std::string_view yaml = {},
+                     std::string_view harmless = {}) {
+  const std::string_view name =
+      flags.empty() ? (env.empty() ? yaml : env) : flags.front().substr(2);
+  return {.row = {.section = {},
+                  .name = name,
+                  .flags = flags,
+                  .env = env,
+                  .yaml = yaml,
+                  .type = Type::kString,
+                  .default_text = harmless,
+                  .example = "1",
+                  .what = "its value",
+                  .target = {}},
+          .answer = answer,
+          .reason = reason};
+}
+
+std::vector<HorovodSetting> MakeSettings() {
+  using enum Answer;
+  return {
+      Switch(kRefused, kNoElastic, {"--elastic"}),
+      Value(kRefused, kNoElastic, {"--host-discovery-script"}),
+      Value(kRefused, kNoElastic, {"--min-np", "--min-num-proc"}),
+      Value(kRefused, kNoElastic, {"--max-np", "--max-num-proc"}),
+      Value(kRefused, kNoElastic, {"--elastic-timeout"}),
+      Value(kRefused, kNoElastic, {"--reset-limit"}),
+      Value(kRefused, kNoElastic, {"--blacklist-cooldown-range"}),
+      Switch(kAsIs, {}, {"--disable-cache"}),
+
+      Switch(kAsIs, {}, {"--gloo"}),
+      Switch(kRefused, kNoMpi, {"--mpi"}),
+      Switch(kRefused, "not available yet: start the ranks by jsrun itself", {"--jsrun"}),
+      Value(kRefused, kNoMpi, {}, {}, "controller", "gloo"),
+      Value(kRefused, kNoMpi, {"--mpi-args"}),
+      Value(kRefused, kNoMpi, {"--binding-args"}),
+      Switch(kNoEffect, kNoMpiRanks, {"--tcp"}),
+      Switch(kNoEffect, kNoMpiRanks, {"--mpi-threads-disable", "--no-mpi-threads-disable"},
+             "HOROVOD_MPI_THREADS_DISABLE", "library_options.mpi_threads_disable"),
+      Value(kNoEffect, "the runtime adds up on the CPU itself", {}, "HOROVOD_CPU_OPERATIONS", {},
+            "gloo"),
+
+      Value(kNoEffect, kNoFusion, {"--fusion-threshold-mb"}, "HOROVOD_FUSION_THRESHOLD",
+            "params.fusion_threshold_mb"),
+      Value(kNoEffect, kNoCycle, {"--cycle-time-ms"}, "HOROVOD_CYCLE_TIME", "params.cycle_time_ms"),
+      Value(kNoEffect, kNoCache, {"--cache-capacity"}, "HOROVOD_CACHE_CAPACITY",
+            "params.cache_capacity"),
+      Switch(kNoEffect, kHierarchical, {"--hierarchical-allreduce", "--no-hierarchical-allreduce"},
+             "HOROVOD_HIERARCHICAL_ALLREDUCE", "params.hierarchical_allreduce"),
+      Switch(kNoEffect, kHierarchical, {"--hierarchical-allgather", "--no-hierarchical-allgather"},
+             "HOROVOD_HIERARCHICAL_ALLGATHER", "params.hierarchical_allgather"),
+      Switch(kNoEffect, kHierarchical, {"--torus-allreduce", "--no-torus-allreduce"},
+             "HOROVOD_TORUS_ALLREDUCE", "params.torus_allreduce"),
+
+      Switch(kNoEffect, kNoAutotune, {"--autotune", "--no-autotune"}, "HOROVOD_AUTOTUNE",
+             "autotune.enabled"),
+      Value(kNoEffect, kNoAutotune, {"--autotune-log-file"}, "HOROVOD_AUTOTUNE_LOG",
+            "autotune.log_file"),
+      Value(kNoEffect, kNoAutotune, {"--autotune-warmup-samples"},
+            "HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "autotune.warmup_samples"),
+      Value(kNoEffect, kNoAutotune, {"--autotune-steps-per-sample"},
+            "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "autotune.steps_per_sample"),
+      Value(kNoEffect, kNoAutotune, {"--autotune-bayes-opt-max-samples"},
+            "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "autotune.bayes_opt_max_samples"),
+      Value(kNoEffect, kNoAutotune, {"--autotune-gaussian-process-noise"},
+            "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "autotune.gaussian_process_noise"),
+
+      Value(kNoEffect, kNoTimeline, {"--timeline-filename", "--timeline"}, "HOROVOD_TIMELINE",
+            "timeline.filename"),
+      Switch(kNoEffect, kNoTimeline, {"--timeline-mark-cycles", "--no-timeline-mark-cycles"},
+             "HOROVOD_TIMELINE_MARK_CYCLES", "timeline.mark_cycles"),
+
+      Value(kNoEffect, kNoNccl, {"--num-nccl-streams"}, "HOROVOD_NUM_NCCL_STREAMS",
+            "library_options.num_nccl_streams"),
+      Value(kNoEffect,
+            "the runtime has no thread that is always busy; --bind-to core gives each rank cores "
+            "of its own",
+            {"--thread-affinity"}, "HOROVOD_THREAD_AFFINITY", "library_options.thread_affinity"),
+
+      Switch(kNoEffect, kNoTime, {"--log-with-timestamp"}, {}, "logging.with_timestamp"),
+      Switch(kAsIs, {}, {"--log-without-timestamp"}, "HOROVOD_LOG_HIDE_TIME"),
+      Switch(kAsIs, {}, {"--log-hide-timestamp", "--no-log-hide-timestamp"}, {},
+             "logging.hide_timestamp"),
+  };
+}
+
+}  // namespace
+
+std::span<const HorovodSetting> HorovodSettings() {
+  static const std::vector<HorovodSetting>* const settings =
+      new std::vector<HorovodSetting>(MakeSettings());
+  return *settings;
+}
+
+std::span<const Row> HorovodRows() {
+  static const std::vector<Row>* const rows = [] {
+    auto* made = new std::vector<Row>;
+    for (const HorovodSetting& setting : HorovodSettings()) made->push_back(setting.row);
+    return made;
+  }();
+  return *rows;
+}
+
+}  // namespace hvd

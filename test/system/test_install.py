@@ -1,0 +1,83 @@
+"""An installation has everything, and Python finds the package in it: from `cmake --install` and from `pip install .`."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import REPO, hvdrun_path
+
+BUILD = os.path.dirname(os.path.dirname(os.path.realpath(hvdrun_path())))
+WORLD = "import horovod.numpy as hvd; hvd.init(); print(hvd.rank(), hvd.size()); hvd.shutdown()"
+ELF_FILES = ("bin/hvdrun", "bin/hvd_perf", "lib/libhvd.so")
+
+
+def run(*command, **options):
+    env = dict(os.environ)
+    for name in ("PYTHONPATH", "HVD_RUNTIME"):
+        env.pop(name, None)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, env=env, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def check(prefix, python):
+    for name in ELF_FILES:
+        assert ".debug_info" not in run("readelf", "-SW", prefix / name), f"{name} is not stripped"
+    for name in ("bin/horovodrun", "share/man/man1/hvdrun.1", "share/bash-completion/completions/hvdrun",
+                 "share/doc/hvdrun/LICENSE", "lib/pkgconfig/hvd.pc", "include/hvd/hvd.h"):
+        assert (prefix / name).exists(), name
+    out = run(prefix / "bin/hvdrun", "-np", "2", "--prefix", "{rank}: ", python, "-c", WORLD)
+    assert sorted(out.split("\n")[:-1]) == ["0: 0 2", "1: 1 2"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    # The quote and the space are what shells trip over.
+    prefix = tmp_path_factory.mktemp("it's installed") / "hvd run"
+    run("cmake", "--install", BUILD, "--prefix", prefix)
+    return prefix
+
+
+def test_F1_cmake_installs_everything(installed):
+    check(installed, sys.executable)
+
+
+def test_F1_c_programs_are_built_with_pkg_config(tmp_path):
+    pkg_config = shutil.which("pkg-config")
+    if pkg_config is None:
+        pytest.skip("pkg-config is not installed here")
+    run("cmake", "--install", BUILD, "--prefix", tmp_path / "moved")  # it is found from the file, wherever that lies
+    (tmp_path / "world.c").write_text(
+        "#include <hvd/hvd.h>\nint main(void) { return hvd_abi_version() == HVD_ABI_VERSION ? 0 : 1; }\n")
+    flags = subprocess.run([pkg_config, "--cflags", "--libs", "hvd"], capture_output=True, text=True, check=True,
+                           env={**os.environ, "PKG_CONFIG_PATH": str(tmp_path / "moved/lib/pkgconfig")}).stdout
+    run("sh", "-c", f"cc -o world world.c {flags}", cwd=tmp_path)
+    subprocess.run([tmp_path / "world"], check=True, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "moved/lib")})
+
+
+@pytest.mark.parametrize("where", ["installed", "build tree"])
+def test_F2_a_shell_finds_the_package_by_hvdrun_env(installed, where):
+    hvdrun = installed / "bin/hvdrun" if where == "installed" else hvdrun_path()
+    script = 'eval "$("$1" env)"; eval "$("$1" env)"; command -v hvdrun; echo "$PYTHONPATH"; "$2" -c "$3"'
+    out = run("sh", "-c", script, "sh", hvdrun, sys.executable, WORLD).splitlines()
+    assert os.path.samefile(out[0], hvdrun)
+    assert ":" not in out[1], "the folder is there once"
+    assert out[2] == "0 1"
+
+
+def test_F1_pip_installs_everything(tmp_path):
+    venv = tmp_path / "venv"
+    run(sys.executable, "-m", "venv", "--system-site-packages", venv)
+    download = subprocess.run([venv / "bin/pip", "download", "--quiet", "--no-deps", "--dest", tmp_path, "scikit-build-core"],
+                              capture_output=True, text=True, timeout=120)
+    if download.returncode != 0:
+        pytest.skip("pip reaches no package index: " + download.stderr.strip().split("\n")[-1])
+    before = sorted(os.listdir(os.path.join(BUILD, "lib")))
+    # With the flags of scripts/build.sh the compiler cache has every object.
+    subprocess.run([venv / "bin/pip", "install", "--quiet", "--config-settings=cmake.define.HVD_WERROR=ON", REPO], check=True,
+                   timeout=600, env={**os.environ, "CCACHE_BASEDIR": str(REPO), "CCACHE_NOHASHDIR": "1"})
+    check(venv, venv / "bin/python")
+    assert run(venv / "bin/python", "-c", WORLD, cwd=tmp_path) == "0 1\n"
+    assert sorted(os.listdir(os.path.join(BUILD, "lib"))) == before, "the tree of cmake is not pip's to write into"
