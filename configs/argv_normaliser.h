@@ -22,7 +22,7 @@ struct GivenOption {
 struct NormalisedArgv {
   std::vector<GivenOption> options;  // in order
   std::vector<std::string>
-      command;  // everything from the first token that is no option, or after "--"
+      command;  // everything from the first token that is not an option, or after "--"
 };
 
 // --help and --version end the reading: what follows them is not looked at.

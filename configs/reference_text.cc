@@ -278,7 +278,7 @@ std::string BashCompletion(std::span<const Row> rows) {
          "    return\n"
          "  fi\n"
          "  [[ ${COMP_WORDS[1]} == doctor ]] && i=2\n"
-         "  # Behind the first word that is no option lies the user's command: its own "
+         "  # Behind the first word that is not an option lies the user's command: its own "
          "completion.\n"
          "  while ((i < COMP_CWORD)); do\n"
          "    case \"${COMP_WORDS[i]}\" in\n"

@@ -50,7 +50,7 @@ Result<uint32_t> ParseNumber(std::string_view text, uint32_t most, const std::st
   bool all = error == std::errc() && end == text.data() + text.size();
   if (all && number >= 1 && number <= most) return number;
   return InvalidArgument("in " + Quoted(whole) + " the " + what + " " + Quoted(text) +
-                         " is no number from 1 to " + std::to_string(most) + "; try " + example);
+                         " is not a number from 1 to " + std::to_string(most) + "; try " + example);
 }
 
 // Why `whole` is no host, and what its writer may have meant.

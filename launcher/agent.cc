@@ -441,7 +441,7 @@ void Agent::On(StartJob start) {
   if (Result<std::vector<RankPlace>> places = PlacesOf(start_.layout, start_.size); places.ok())
     relay_.SetWorld(start_.job_key, std::move(*places));
   epochs_.emplace(io_, *this, WorldOf(start_), start_.job_key,
-                  "; why is in the last lines of hvdrun's output");
+                  "; see the last lines of hvdrun's output for the reason");
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
                                           : epochs_->links().Listen(link_address_);
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {

@@ -405,7 +405,7 @@ void Driver::EndRunWhenCleared() {
 void Driver::Hear(uint32_t host, const AgentReady& ready) {
   Verbose("agent on host " + NameOf(host) + ": pid " + std::to_string(ready.pid) + ", warden " +
           std::to_string(ready.warden_pid) +
-          "; nothing is left behind by means of: " + ready.means);
+          "; cleanup is guaranteed by: " + ready.means);
   if (ready.version != HVD_VERSION) {
     return hosts_[host]->Break("it has hvdrun " + Printable(ready.version) +
                                " and this is hvdrun " HVD_VERSION

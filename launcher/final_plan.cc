@@ -58,7 +58,7 @@ Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
     if (also[host].empty()) continue;
     final.notes.push_back(HostNames(also[host]) + (also[host].size() == 1 ? " is" : " are") +
                           " the host " + names[host] + " under another name: one host with " +
-                          std::to_string(slots[host]) + " slots");
+                          SlotsText(slots[host]));
   }
   if (Sum(slots) < num_proc) return TooFewSlots(num_proc, Sum(slots));
   final.plan = PlaceRanks(names, slots, num_proc);

@@ -390,7 +390,7 @@ void Stepper::BeginWhenAllWait() {
     rank.in_epoch = state_.epoch;
   }
   Do(BeginEpoch{state_.epoch});
-  Because("every rank asked for epoch " + std::to_string(state_.epoch));
+  Because("every rank called hvd.init(): epoch " + std::to_string(state_.epoch));
 }
 
 // Ranks that wait for a world which can no longer form are told so.

@@ -74,10 +74,14 @@ std::vector<RankRun> Plan::Layout() const {
   return RunsOf(places);
 }
 
+std::string SlotsText(uint64_t slots) {
+  return std::to_string(slots) + (slots == 1 ? " slot" : " slots");
+}
+
 Status TooFewSlots(uint32_t num_proc, uint64_t slots) {
   return InvalidArgument(std::to_string(num_proc) +
-                         " processes were asked for, but the hosts have " + std::to_string(slots) +
-                         " slots; try -np " + std::to_string(slots) + " or list more slots");
+                         " processes were asked for, but the hosts have " + SlotsText(slots) +
+                         "; try -np " + std::to_string(slots) + " or list more slots");
 }
 
 Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slots,

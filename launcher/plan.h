@@ -38,6 +38,9 @@ struct Plan {
   std::vector<RankRun> Layout() const;
 };
 
+// "1 slot", "4 slots"
+std::string SlotsText(uint64_t slots);
+
 // Of all slots; names the number that would do.
 Status TooFewSlots(uint32_t num_proc, uint64_t slots);
 

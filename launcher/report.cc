@@ -15,13 +15,13 @@ std::string SignalText(int signal) {
 // What a signal usually means, for those whose name does not say it.
 std::string Meaning(int signal) {
   switch (signal) {
-    case SIGSEGV: return ": it used memory that it does not have";
-    case SIGABRT: return ": it gave up by itself";
+    case SIGSEGV: return ": invalid memory access (segmentation fault)";
+    case SIGABRT: return ": it called abort()";
     case SIGBUS: return ": a file or shared memory that it had mapped is gone or full";
     case SIGILL: return ": its program holds an instruction that this CPU does not know";
     case SIGFPE: return ": it divided an integer by zero";
     case SIGXFSZ: return ": it wrote a file larger than its limit allows (ulimit -f)";
-    case SIGKILL: return ", sent by a process; the kernel did not run out of memory";
+    case SIGKILL: return ", sent by a process, not by the OOM killer";
     case SIGTERM:
     case SIGINT:
     case SIGHUP: return ", sent by a process that is not part of hvdrun";
@@ -54,7 +54,10 @@ std::string RankReport(const JobState& state) {
   std::optional<uint32_t> cause = FirstFailedRank(state);
   if (!cause) return "hvdrun: the job failed.\n";
   const RankRecord& rank = state.ranks[*cause];
-  std::string text = "hvdrun: " + Who(state, *cause) + " failed: " + DescribeCause(rank) + ".\n";
+  const bool left_its_peers = rank.end && rank.end->ok();
+  std::string text = "hvdrun: " + Who(state, *cause) +
+                     (left_its_peers ? " ended too early (" + DescribeCause(rank) + ").\n"
+                                     : " failed: " + DescribeCause(rank) + ".\n");
   if (rank.lost && !rank.ended_by_us) {
     text += "  It had called hvd.init() and not hvd.shutdown()" + rank.doing + ".\n";
   }

@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// To the millisecond, without zeros at the end.
+// "0.25 s", "3.2 s", "10 s": to the millisecond below a second, to a tenth from there on, without zeros at the end.
 std::string SecondsText(Duration duration);
 
 }  // namespace hvd

@@ -78,7 +78,7 @@ constexpr Meaning kMeanings[] = {
      "{login}"},
     {"Permission denied", ChannelStage::kLogin, "no login without a password or a passphrase",
      "put your public key there (ssh-copy-id), or load it into ssh-agent (ssh-add); it must work "
-     "without a question: ssh -o BatchMode=yes {login} true"},
+     "without a prompt: ssh -o BatchMode=yes {login} true"},
     {"Too many authentication failures", ChannelStage::kLogin,
      "too many keys were offered before the right one",
      "name the key: --ssh-identity-file; to see which are offered: ssh -v {login}"},

@@ -67,9 +67,10 @@ bool LooksLikeHost(const std::string& word) {
 Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command) {
   if (settings.hosts.empty() || command.empty() || !LooksLikeHost(command[0])) return Status::Ok();
   std::string word = Printable(command[0], kMaxShownPath);
+  std::string hosts = settings.hosts.substr(0, settings.hosts.find_last_not_of(',') + 1);
   return InvalidArgument("'" + word + "' stands where the command begins but looks like a host; " +
-                         "hosts are separated by commas: -H " +
-                         Printable(settings.hosts, kMaxShownPath) + "," + word);
+                         "hosts are separated by commas: -H " + Printable(hosts, kMaxShownPath) +
+                         "," + word);
 }
 
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {

@@ -41,8 +41,9 @@ std::string TimeText(Duration duration) {
 }
 
 std::string SignedTimeText(Duration duration) {
-  if (duration < Duration::zero()) return "-" + TimeText(-duration);
-  return "+" + TimeText(duration);
+  const std::string text = TimeText(duration < Duration::zero() ? -duration : duration);
+  const bool is_zero = text.find_first_of("123456789") == std::string::npos;
+  return (is_zero ? "" : duration < Duration::zero() ? "-" : "+") + text;
 }
 
 }  // namespace hvd

@@ -102,7 +102,7 @@ Result<uint32_t> Chooser::Number(const char* name, const char* other) const {
   std::optional<uint32_t> value = ParseNumber(*text);
   if (value) return *value;
   return InvalidArgument(std::string(name) + "=" + text->substr(0, 40) +
-                         " is no number; was it changed by a script?");
+                         " is not a number; was it changed by a script?");
 }
 
 Result<LaunchChoice> Chooser::Hvdrun(std::string agent) const {

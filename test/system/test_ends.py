@@ -131,7 +131,7 @@ def test_P09_no_orphans_with_each_means_forced_off(start, without, victim):
     job.nothing_left(job_id)
     assert job.finish() == {"hvdrun": -9, "worker": 137, "nobody": 130}.get(victim, 1)
     if victim in ("worker", "nobody"):
-        means = next(line for line in job.err.splitlines() if "by means of" in line)
+        means = next(line for line in job.err.splitlines() if "cleanup is guaranteed by" in line)
         assert ("cgroup of its own" in means) == (MAY_MAKE_CGROUPS and "cgroup" not in without)
         assert ("pidfd" in means) == ("pidfd" not in without)
     assert not [f for f in cgroups_left() if job_id in f]

@@ -53,7 +53,7 @@ def test_P33_ends_that_workers_bring_about(run, args, code, block):
 def test_P33_left_without_goodbye(run):
     job = run("-np", 1, *worker("link_worker.py", "join", "exit=0"))
     assert job.code == 1
-    assert re.fullmatch(r"hvdrun: rank 0 .* failed: exit code 0\.\n  It had called hvd.init\(\) and not hvd.shutdown\(\).*\n",
+    assert re.fullmatch(r"hvdrun: rank 0 .* ended too early \(exit code 0\)\.\n  It had called hvd.init\(\) and not hvd.shutdown\(\).*\n",
                         last_block(job.err)), job.err
 
 

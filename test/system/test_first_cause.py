@@ -77,7 +77,7 @@ def test_a_long_traceback_is_whole(run):
     assert "in f0" in report and "in f59" in report and "KeyError: 'bottom'" in report
 
 
-@pytest.mark.parametrize("name, meaning", [("SEGV", "memory that it does not have"), ("ABRT", "gave up by itself"),
+@pytest.mark.parametrize("name, meaning", [("SEGV", "invalid memory access"), ("ABRT", "called abort"),
                                            ("KILL", "did not run out of memory"), ("TERM", "not part of hvdrun")])
 def test_signals_are_told_apart(run, name, meaning):
     number = getattr(signal, f"SIG{name}").value

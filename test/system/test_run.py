@@ -164,4 +164,4 @@ def test_stdin_of_workers_is_empty(run):
 
 def test_verbose_says_how_nothing_is_left_behind(run):
     job = run("--verbose", "-np", 1, "true")
-    assert "nothing is left behind by means of" in job.err
+    assert "cleanup is guaranteed by" in job.err

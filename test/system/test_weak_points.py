@@ -250,7 +250,7 @@ def test_L22_each_job_has_a_cgroup_of_its_own(start):
     for job in (first, second):
         job.process.send_signal(signal.SIGINT)
         assert job.finish() == 130
-    if "nothing is left behind by means of: cgroup" not in first.err:
+    if "cleanup is guaranteed by: cgroup" not in first.err:
         pytest.skip("no cgroup can be made here: " + first.err.splitlines()[0])
     assert expected == [{True}, {True}] and groups[0] != groups[1]
 

@@ -314,6 +314,7 @@ TEST(DoctorText, HasUnits) {
   EXPECT_EQ(TimeText(microseconds(85)), "85 us");
   EXPECT_EQ(TimeText(microseconds(1500)), "1.5 ms");
   EXPECT_EQ(SignedTimeText(-seconds(100)), "-100 s");
+  EXPECT_EQ(SignedTimeText(-std::chrono::nanoseconds(100)), "0 us") << "zero has no sign";
 }
 
 // ---- the examination

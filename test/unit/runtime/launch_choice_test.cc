@@ -177,9 +177,9 @@ TEST(LaunchChoice, WhatMakesNoSenseIsOneSentence) {
            Case{With(kRendezvous, {{"HOROVOD_RANK", "4"}}), "rank 4 of 4, local rank 1 of 2"},
            Case{With(kRendezvous, {{"HOROVOD_LOCAL_RANK", "2"}}), "local rank 2 of 2"},
            Case{With(kRendezvous, {{"HOROVOD_SIZE", "0"}}), "rank 3 of 0"},
-           Case{With(kRendezvous, {{"HOROVOD_SIZE", "4x"}}), "HOROVOD_SIZE=4x is no number"},
-           Case{With(kRendezvous, {{"HOROVOD_SIZE", "-4"}}), "HOROVOD_SIZE=-4 is no number"},
-           Case{With(kRendezvous, {{"HOROVOD_SIZE", "99999999999"}}), "is no number"},
+           Case{With(kRendezvous, {{"HOROVOD_SIZE", "4x"}}), "HOROVOD_SIZE=4x is not a number"},
+           Case{With(kRendezvous, {{"HOROVOD_SIZE", "-4"}}), "HOROVOD_SIZE=-4 is not a number"},
+           Case{With(kRendezvous, {{"HOROVOD_SIZE", "99999999999"}}), "is not a number"},
            Case{Without(kRendezvous, "HOROVOD_GLOO_RENDEZVOUS_PORT"),
                 "HOROVOD_GLOO_RENDEZVOUS_PORT is not"},
            Case{Without(kRendezvous, "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
@@ -201,7 +201,7 @@ TEST(LaunchChoice, WhatMakesNoSenseIsOneSentence) {
            Case{With(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "4"}, {"SLURM_NODEID", "1"}}),
                 "how many tasks node 1"},
            Case{{{"HVD_AGENT", "a"}}, "HVD_AGENT is set and HVD_SLOT is not"},
-           Case{{{"HVD_AGENT", "a"}, {"HVD_SLOT", "x"}}, "HVD_SLOT=x is no number"},
+           Case{{{"HVD_AGENT", "a"}, {"HVD_SLOT", "x"}}, "HVD_SLOT=x is not a number"},
        }) {
     Result<LaunchChoice> choice = Choose(c.env);
     ASSERT_FALSE(choice.ok()) << c.says;
