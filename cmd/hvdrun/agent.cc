@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -95,6 +96,7 @@ int PrintBuild() {
 }  // namespace
 
 int AgentVerb(const std::vector<std::string>& args) {
+  ::prctl(PR_SET_NAME, "hvdrun");  // not "exe", after the link that it was started by
   if (!args.empty() && args[0] == "--adopt") return Adopt(args);
   if (args.size() == 3 && args[0] == "--examine") {
     ExamineHere(args[1], args[2]);

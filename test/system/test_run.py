@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from conftest import read_some, wait_for_standstill
+from conftest import read_proc, read_some, wait_for_standstill
 
 
 @pytest.mark.parametrize(
@@ -165,3 +165,8 @@ def test_stdin_of_workers_is_empty(run):
 def test_verbose_says_how_nothing_is_left_behind(run):
     job = run("--verbose", "-np", 1, "true")
     assert "cleanup is guaranteed by" in job.err
+
+
+def test_F8_agents_and_wardens_are_called_hvdrun(start):
+    job = start("-np", 1, "sleep", 600)
+    assert {read_proc(pid, "comm") for pid in (job.pid, job.warden, job.agent)} == {b"hvdrun\n"}
