@@ -42,6 +42,7 @@
 #include "launcher/visit.h"
 #include "launcher/worker_env.h"
 #include "runtime/base/log.h"
+#include "runtime/net/mesh_address.h"
 #include "runtime/net/stream.h"
 #include "runtime/net/trouble.h"
 
@@ -170,6 +171,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   StartJob start_;
   std::string link_address_;
   std::string job_place_;
+  std::string interface_;  // that has the address proven to the other hosts
   bool started_ = false;
   std::vector<Slot> slots_;
   uint32_t host_cores_ = 0;
@@ -434,6 +436,7 @@ void Agent::On(StartJob start) {
   if (std::optional<JobPlace> place = PlaceHere()) job_place_ = JobPlaceText(*place);
   start_ = std::move(start);
   slots_.resize(start_.slots.size());
+  if (!start_.listen_addresses.empty()) interface_ = InterfaceOf(start_.listen_addresses.front());
   stream_.set_epoch(0);
   tree_.Join(start_);
   HeedSilenceLimit();
@@ -533,7 +536,7 @@ bool Agent::ReadsInput(uint32_t slot) const {
 }
 
 void Agent::StartWorker(uint32_t slot) {
-  WorkerLink link{link_address_, options_.job_id, job_place_};
+  WorkerLink link{link_address_, options_.job_id, job_place_, interface_};
   WorkerCores cores{host_cores_, core_shares_[slot]};
   SpawnRequest request{
       start_.argv, WorkerEnvironment(start_, slot, link, PathsBeside(options_.executable), cores),

@@ -24,7 +24,7 @@ using Variables = std::map<std::string, Variable, std::less<>>;
 
 // Why it is not inherited, or nullptr. It describes another job or slot, or the shell hvdrun was started from.
 const char* WhyLeftOut(std::string_view name) {
-  constexpr std::array<std::string_view, 25> kOtherSlot = {
+  constexpr std::array<std::string_view, 26> kOtherSlot = {
       "HOROVOD_RANK",
       "HOROVOD_SIZE",
       "HOROVOD_LOCAL_RANK",
@@ -46,6 +46,7 @@ const char* WhyLeftOut(std::string_view name) {
       "MASTER_ADDR",
       "MASTER_PORT",
       "GROUP_RANK",
+      "NODE_RANK",
       "GROUP_WORLD_SIZE",
       "ROLE_RANK",
       "ROLE_WORLD_SIZE",
@@ -72,6 +73,7 @@ void SetTorchrun(Variables& v, const StartJob& start, const Placement& p,
   // Every host has a local rank 0, so its place among those is the host's number.
   const Placement& first = start.slots[0];
   v["GROUP_RANK"] = {std::to_string(first.cross_rank), kTorch};
+  v["NODE_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["GROUP_WORLD_SIZE"] = {std::to_string(first.cross_size), kTorch};
   v["ROLE_RANK"] = {std::to_string(p.rank), kTorch};
   v["ROLE_WORLD_SIZE"] = {std::to_string(start.size), kTorch};
@@ -102,6 +104,15 @@ void SetMaster(Variables& v, const StartJob& start) {
   if (start.master_port == 0) return;
   v["MASTER_ADDR"] = {start.master_address, "this machine; -x MASTER_ADDR=... wins"};
   v["MASTER_PORT"] = {std::to_string(start.master_port), "a free port; -x MASTER_PORT=... wins"};
+}
+
+// Left alone, Gloo asks the host's name for its address, which may be that of loopback.
+void SetInterface(Variables& v, const std::string& interface) {
+  if (interface.empty()) return;
+  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
+    v.try_emplace(name,
+                  Variable{interface, "the interface at which the other hosts reach this one"});
+  }
 }
 
 // Many ranks that each start a thread per core make the machine crawl.
@@ -158,6 +169,7 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   }
   SetThreads(v, start, placement.local_size, cores);
   SetMaster(v, start);
+  SetInterface(v, link.interface);
   v["PYTHONUNBUFFERED"] = {"1", "so that output comes at once"};
   for (const std::string& entry : start.worker_environment) Set(v, entry, kSetting);
   for (const std::string& entry : start.given_environment) Set(v, entry, kGiven);
@@ -201,6 +213,9 @@ std::string PrintEnvText(const ExplainedEnvironment& environment) {
     text += variable.name + "=" + (secret ? "..." : OnOneLine(variable.value)) + "  # " +
             (secret ? "a secret of the job, not shown" : variable.why) + "\n";
   }
+  text +=
+      "# with several hosts also, unless they are set: GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME, "
+      "the interface at which the other hosts reach this one\n";
   for (const auto& [name, why] : environment.left_out) {
     text += "# not passed on: " + OnOneLine(name) + ", because " + why + "\n";
   }

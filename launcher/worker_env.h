@@ -24,6 +24,8 @@ struct WorkerLink {
   std::string agent_address;  // abstract unix name
   std::string job_id;
   std::string job_place = {};  // JobPlaceText; empty: not known
+  // The interface with the address that was proven to the other hosts; empty: there are none.
+  std::string interface = {};
 };
 
 // The cores that it may use.

@@ -193,6 +193,15 @@ Result<MeshAddress> ParseMeshAddress(const std::string& numeric, uint16_t port) 
   return address;
 }
 
+std::string InterfaceOf(const std::string& numeric_address) {
+  const Result<MeshAddress> wanted = ParseMeshAddress(numeric_address, 0);
+  if (!wanted.ok() || wanted->IsLoopback()) return "";
+  for (const InterfaceAddress& i : InterfaceAddresses()) {
+    if (HostText(i.address) == HostText(*wanted)) return i.interface;
+  }
+  return "";
+}
+
 Result<MeshAddress> ParseMeshEndpoint(std::string_view text) {
   size_t colon = text.rfind(':');
   std::string_view host = text.substr(0, std::min(colon, text.size()));

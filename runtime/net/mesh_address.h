@@ -48,6 +48,9 @@ std::string ThisMachine();
 // (address_range.h), and for that address. kInvalidArgument for one that this host lacks, or that has no address.
 Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::string>& names);
 
+// The name of the interface of this machine that has the numeric address; empty for loopback and for none.
+std::string InterfaceOf(const std::string& numeric_address);
+
 // Non-blocking listening sockets (one per given address, or one for all interfaces), and what to tell the others.
 struct MeshListener {
   std::vector<UniqueFd> sockets;

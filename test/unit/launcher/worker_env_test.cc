@@ -46,11 +46,22 @@ TEST(WorkerEnvironment, TellsWhatTorchrunTells) {
                     /*settings=*/{}, /*given=*/{"GROUP_RANK=9"});
   for (const char* entry :
        {"RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "GROUP_RANK=1",
-        "GROUP_WORLD_SIZE=2", "ROLE_RANK=3", "ROLE_WORLD_SIZE=4", "TORCHELASTIC_RUN_ID=id",
-        "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=0"}) {
+        "NODE_RANK=1", "GROUP_WORLD_SIZE=2", "ROLE_RANK=3", "ROLE_WORLD_SIZE=4",
+        "TORCHELASTIC_RUN_ID=id", "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=0"}) {
     EXPECT_THAT(environment, Contains(entry));
   }
   EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("TORCHELASTIC_USE_AGENT_STORE"))));
+}
+
+TEST(WorkerEnvironment, NamesTheInterfaceUnlessTheUserDid) {
+  StartJob start;
+  start.slots = {{0, 0, 0, 1, 0, 1}};
+  start.environment = {"NCCL_SOCKET_IFNAME=ib0"};
+  std::vector<std::string> environment = WorkerEnvironment(start, 0, {"a", "id", "", "eth1"}, {}, {});
+  EXPECT_THAT(environment, Contains("GLOO_SOCKET_IFNAME=eth1"));
+  EXPECT_THAT(environment, Contains("NCCL_SOCKET_IFNAME=ib0"));
+  environment = WorkerEnvironment(start, 0, {"a", "id"}, {}, {});
+  EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("GLOO_SOCKET_IFNAME"))));
 }
 
 TEST(WorkerEnvironment, SlotBeatsSettingsBeatsInheritance) {
