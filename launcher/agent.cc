@@ -190,7 +190,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   TreeMember tree_;
   std::unique_ptr<ReachProof> proof_;  // while the hosts look for each other
   Duration driver_grace_{};            // for which a lost driver is waited for
-  std::unique_ptr<ResumeDoor> door_;   // once the driver has said that it may come back
+  const std::string door_address_ = MakeDoorAddress();
+  std::unique_ptr<ResumeDoor> door_;  // once the driver has said that it may come back
   std::unique_ptr<ExamineChild> exam_;
   std::unique_ptr<PairProbe> probe_;
   RelayEnd relay_;
@@ -243,7 +244,7 @@ int Agent::Run() {
   Carry(std::move(options_.input), std::move(options_.output));
   Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port,
                   HostIdentity(), DefaultSlots()});
-  Tell(AgentPath{options_.executable});
+  Tell(AgentPath{options_.executable, door_address_});
   ScheduleTick();
   EverySecond();
   io_.run();
@@ -462,7 +463,7 @@ void Agent::On(AwaitDriver await) {
   driver_grace_ = std::chrono::milliseconds(await.grace_ms);
   door_ = std::make_unique<ResumeDoor>(
       io_, std::move(await.key), [this](ReturnedStream stream) { OnReturn(std::move(stream)); });
-  Status open = door_->Open(ResumeAddress(options_.job_id));
+  Status open = door_->Open(door_address_);
   if (open.ok()) return;
   door_.reset();
   Tell(AgentNote{"a lost connection cannot be made anew: " + open.message()});

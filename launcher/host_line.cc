@@ -225,7 +225,7 @@ Status HostLine::TakeMessage(std::string_view message) {
   }
   Result<ToDriver> decoded = DecodeToDriver(message);
   if (!decoded.ok()) return decoded.status();
-  if (const auto* path = std::get_if<AgentPath>(&*decoded)) hvdrun_there_ = path->hvdrun;
+  if (const auto* path = std::get_if<AgentPath>(&*decoded)) there_ = *path;
   if (std::holds_alternative<AgentReady>(*decoded) && !resume_key_.empty()) {
     awaited_ = true;
     auto grace = std::chrono::duration_cast<std::chrono::milliseconds>(heartbeat_.grace);
@@ -306,7 +306,7 @@ void HostLine::EndWhenDisconnected() {
 // ---- a connection that is lost
 
 bool HostLine::MayResume() const {
-  return !given_up_ && !resume_key_.empty() && !hvdrun_there_.empty();
+  return !given_up_ && !resume_key_.empty() && !there_.door.empty();
 }
 
 void HostLine::Lose(const std::string& reason) {
@@ -332,7 +332,7 @@ void HostLine::TryAgain(TimePoint now) {
 }
 
 std::unique_ptr<HostChannel> HostLine::MakeVisit(Visit visit) const {
-  return way_.visit && !hvdrun_there_.empty() ? way_.visit(visit, hvdrun_there_) : nullptr;
+  return way_.visit && !there_.hvdrun.empty() ? way_.visit(visit, there_) : nullptr;
 }
 
 }  // namespace hvd

@@ -40,7 +40,7 @@ struct HostWay {
   std::shared_ptr<BundleSource> bundles;
   // A channel of its own to the same host for a visit there, hvdrun being at the path `hvdrun` there; null: none can be
   // made. A resuming visit says the greeting, or NoAgentWords.
-  std::function<std::unique_ptr<HostChannel>(Visit visit, const std::string& hvdrun)> visit;
+  std::function<std::unique_ptr<HostChannel>(Visit visit, const AgentPath& there)> visit;
   std::string no_agent_words;
 };
 
@@ -132,7 +132,7 @@ class HostLine final {
   HostWay way_;
   Heartbeat heartbeat_;
   std::string resume_key_;                  // empty: a lost connection is not made anew
-  std::string hvdrun_there_;                // its path, once the agent has said so
+  AgentPath there_;                         // once the agent has said so
   std::unique_ptr<Connection> connection_;  // the current one
   std::vector<std::unique_ptr<Connection>>
       old_;  // those that still end, or have ended since the last tick

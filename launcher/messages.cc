@@ -152,7 +152,7 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<TreeCut, M>) {
     f(m.reason);
   } else if constexpr (kIs<AgentPath, M>) {
-    f(m.hvdrun);
+    f(m.hvdrun), f(m.door);
   } else if constexpr (kIs<AskTime, M>) {
     f(m.number);
   } else if constexpr (kIs<ExamineHost, M>) {

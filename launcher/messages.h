@@ -295,9 +295,10 @@ struct PairMeasured {
 };
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
-// Said with AgentReady: where hvdrun lies on this host, for visits (visit.h).
+// Said with AgentReady: where hvdrun lies on this host, for visits (visit.h), and the address at which the agent will wait
+// for a driver that comes back.
 struct AgentPath {
-  std::string hvdrun;
+  std::string hvdrun, door;
 };
 
 // RankJoined of many, as the tree gathers it: ranks first..first+count-1 each.

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "launcher/cgroup.h"
+#include "launcher/job_id.h"
 #include "launcher/output.h"
 #include "launcher/process_tree.h"
 #include "launcher/remote_script.h"
@@ -36,18 +37,19 @@ void WaitForEnd(int socket) {
 
 }  // namespace
 
-std::string VisitCommand(Visit visit, const std::string& hvdrun, const std::string& job_id) {
-  return "exec " + ShellWord(hvdrun) + " agent " +
-         (visit == Visit::kResume ? "--resume " : "--clear ") + ShellWord(job_id);
+std::string VisitCommand(Visit visit, const AgentPath& there, const std::string& job_id) {
+  const std::string agent = "exec " + ShellWord(there.hvdrun) + " agent ";
+  if (visit == Visit::kClear) return agent + "--clear " + ShellWord(job_id);
+  return agent + "--resume " + ShellWord(job_id) + " " + ShellWord(there.door);
 }
 
 std::string NoAgentWords(const std::string& job_id) { return "hvdrun-nobody " + job_id; }
 
-std::string ResumeAddress(const std::string& job_id) { return "hvd-resume-" + job_id; }
+std::string MakeDoorAddress() { return "hvd-resume-" + MakeJobKey(); }
 
-int RunResume(const std::string& job_id) {
+int RunResume(const std::string& job_id, const std::string& door) {
   ::signal(SIGPIPE, SIG_IGN);
-  Result<UniqueFd> agent = ConnectLinkIfAny(ResumeAddress(job_id));
+  Result<UniqueFd> agent = ConnectLinkIfAny(door);
   if (!agent.ok() || !agent->valid()) {
     std::string why = agent.ok() ? "" : ": " + agent.status().message();
     WriteAll(STDOUT_FILENO, NoAgentWords(job_id) + why + "\n");

@@ -1,27 +1,29 @@
 // Visits: what hvdrun runs on a host beside its agent, over a connection of its own.
-//   hvdrun agent --resume ID: gives its stdin and stdout to the waiting agent of this job, for the stream of a driver whose
-//                             former connection is lost, and stays until the agent needs them no more
+//   hvdrun agent --resume ID DOOR: gives its stdin and stdout to the agent of this job that waits at DOOR, for the stream of
+//                             a driver whose former connection is lost, and stays until the agent needs them no more
 //   hvdrun agent --clear ID:  ends whatever of the job is left on this host, an agent that is stopped included
-// Nothing secret is in a command line: the driver proves itself to the agent through the connection (resume_door.h).
+// Nothing secret is in a command line: DOOR is a random name that the agent holds by then, and the driver proves itself to the agent through the connection (resume_door.h).
 #ifndef HVD_LAUNCHER_VISIT_H_
 #define HVD_LAUNCHER_VISIT_H_
 
 #include <string>
 
+#include "launcher/messages.h"
+
 namespace hvd {
 
 enum class Visit { kResume, kClear };
 
-// For the login shell over there, whichever it is; `hvdrun` is the path there. Pure.
-std::string VisitCommand(Visit visit, const std::string& hvdrun, const std::string& job_id);
+// For the login shell over there, whichever it is; `there` is what the agent has said. Pure.
+std::string VisitCommand(Visit visit, const AgentPath& there, const std::string& job_id);
 // What a resuming visit says on stdout instead of the greeting when no agent waits. Pure.
 std::string NoAgentWords(const std::string& job_id);
 
-// Where the agent of this job waits for its driver: an abstract unix address. Pure.
-std::string ResumeAddress(const std::string& job_id);
+// Where an agent may wait for its driver: an abstract unix address that nobody can occupy before, because it is random.
+std::string MakeDoorAddress();
 
 // The exit codes of the two. They block; there is nothing else in their process.
-int RunResume(const std::string& job_id);
+int RunResume(const std::string& job_id, const std::string& door);
 int RunClear(const std::string& job_id);
 
 }  // namespace hvd

@@ -103,7 +103,8 @@ int AgentVerb(const std::vector<std::string>& args) {
     return 0;
   }
   if (args.size() == 1 && args[0] == "--build") return PrintBuild();
-  if (std::optional<std::string> id = JobIdAfter("--resume", args)) return RunResume(*id);
+  if (args.size() == 3 && args[0] == "--resume" && ParseJobId(args[1]))
+    return RunResume(args[1], args[2]);
   if (std::optional<std::string> id = JobIdAfter("--clear", args)) return RunClear(*id);
   std::optional<std::string> job_id = JobIdAfter("--job", args);
   if (!job_id) {

@@ -125,8 +125,8 @@ WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
     auto reach = [=] { return run_there(RemoteAgentCommand(agent)); };
     HostWay way{std::make_unique<RetryingChannel>(io, reach), AgentGreeting(id), bundles, nullptr,
                 ""};
-    way.visit = [=](Visit visit, const std::string& hvdrun) {
-      return run_there(VisitCommand(visit, hvdrun, id));
+    way.visit = [=](Visit visit, const AgentPath& there) {
+      return run_there(VisitCommand(visit, there, id));
     };
     way.no_agent_words = NoAgentWords(id);
     return way;

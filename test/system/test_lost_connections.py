@@ -4,6 +4,7 @@ happens; without it, or when the host does not come back, everything ends everyw
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -274,6 +275,51 @@ def test_P55_whoever_has_not_the_key_gets_nothing_from_a_waiting_agent(hosts_sta
         assert rig.hosts[1].run(sys.executable, "-c", KNOCK, names[0], user) == "said b'' door b''\n"
     assert job.finish() == 0 and "hvd2" not in job.err, job.err
     every_line_once_and_in_order(job, count)
+    rig.nothing_left()
+
+
+SQUAT = """
+import os, pathlib, re, socket, sys
+# Another user, who sees the id of a job in a command line and takes any name that follows from it.
+os.setgid(65534)
+os.setuid(65534)
+taken = {}
+print("there", flush=True)
+while True:
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\\0")
+        except OSError:
+            continue
+        for word in words:
+            if not re.fullmatch(b"[0-9a-f]{16}", word) or b"agent" not in words or word in taken:
+                continue
+            squat = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                squat.bind(b"\\0hvd-resume-" + word)
+                squat.listen()
+            except OSError:
+                pass
+            taken[word] = squat
+            print("squats", flush=True)
+"""
+
+
+def test_V10_a_stranger_cannot_take_the_name_of_the_resume_door(hosts_start, rig):
+    count = 300
+    host = rig.hosts[1]
+    stranger = subprocess.Popen(host.command(sys.executable, "-c", SQUAT), stdout=subprocess.PIPE)
+    try:
+        assert stranger.stdout.readline() == b"there\n"
+        job = begin(hosts_start, 20, count)
+        assert stranger.stdout.readline() == b"squats\n"
+        host.kill_sshd()
+        assert job.finish() == 0, job.err
+        assert "host hvd2 is back after " in job.err
+        every_line_once_and_in_order(job, count)
+    finally:
+        stranger.kill()
+        stranger.communicate()
     rig.nothing_left()
 
 

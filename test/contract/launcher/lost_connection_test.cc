@@ -66,7 +66,7 @@ struct PlayedAgent {
   void Greet() {
     stream.Attach(SteadyNow());
     stream.SendControl(EncodeToDriver(AgentReady{}));
-    stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun"}));
+    stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun", "its door"}));
   }
   std::string key;
   int starts = 0;
@@ -106,9 +106,10 @@ class LostConnection : public ::testing::Test {
     way.channel = std::move(first);
     way.greeting = kGreeting;
     way.no_agent_words = kNoAgent;
-    way.visit = [this, visit](Visit kind, const std::string& hvdrun) {
+    way.visit = [this, visit](Visit kind, const AgentPath& there) {
       EXPECT_EQ(kind, Visit::kResume);
-      EXPECT_EQ(hvdrun, "/there/hvdrun");
+      EXPECT_EQ(there.hvdrun, "/there/hvdrun");
+      EXPECT_EQ(there.door, "its door");
       ScriptedChannel::FarEnd far_end = visit(visits_++);
       auto channel = std::make_unique<ScriptedChannel>(io_, far_end ? far_end : Silent());
       if (!far_end) channel->FailToStart("no route");
@@ -322,7 +323,7 @@ TEST(SilentConnection, AFormerChannelIsKilledAndNotHeardAnyMore) {
   agent.stream.Attach(SteadyNow());
   Heard heard;
   std::vector<SlowChannel*> channels;
-  auto make = [&](Visit = Visit::kResume, const std::string& = "") {
+  auto make = [&](Visit = Visit::kResume, const AgentPath& = {}) {
     auto channel = std::make_unique<SlowChannel>();
     channels.push_back(channel.get());
     return channel;
@@ -334,7 +335,7 @@ TEST(SilentConnection, AFormerChannelIsKilledAndNotHeardAnyMore) {
   Stream driver(PlayedAgent::Options());  // greets the agent in place of the line
   driver.Attach(SteadyNow());
   ASSERT_TRUE(agent.stream.Receive(driver.Outgoing(), SteadyNow()).ok());
-  agent.stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun"}));
+  agent.stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun", "its door"}));
   channels[0]->observer->OnBytes(kGreeting + agent.Say());
   TimePoint deadline = SteadyNow() + kDeadline;
   while (channels.size() < 2 && SteadyNow() < deadline) line.Tick();

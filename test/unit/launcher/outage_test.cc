@@ -85,9 +85,15 @@ TEST(Outage, IsSaidInOneLine) {
 }
 
 TEST(VisitCommand, IsOneSimpleCommandForAnyShell) {
-  EXPECT_EQ(VisitCommand(Visit::kResume, "/my tools/hvdrun", "12"),
-            "exec '/my tools/hvdrun' agent --resume '12'");
-  EXPECT_EQ(VisitCommand(Visit::kClear, "/h", "12"), "exec '/h' agent --clear '12'");
+  EXPECT_EQ(VisitCommand(Visit::kResume, {"/my tools/hvdrun", "a door"}, "12"),
+            "exec '/my tools/hvdrun' agent --resume '12' 'a door'");
+  EXPECT_EQ(VisitCommand(Visit::kClear, {"/h", ""}, "12"), "exec '/h' agent --clear '12'");
+}
+
+TEST(VisitCommand, V10_NobodyCanKnowTheNameOfADoorBeforeItIsThere) {
+  const std::string one = MakeDoorAddress(), other = MakeDoorAddress();
+  EXPECT_NE(one, other);
+  EXPECT_EQ(one.size(), std::string("hvd-resume-").size() + 64);
 }
 
 }  // namespace
