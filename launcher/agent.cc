@@ -20,6 +20,7 @@
 #include "launcher/command_facts.h"
 #include "launcher/examine_child.h"
 #include "launcher/fault.h"
+#include "launcher/held_port.h"
 #include "launcher/host_epochs.h"
 #include "launcher/host_identity.h"
 #include "launcher/job_id.h"
@@ -58,6 +59,8 @@ constexpr Duration kEndingGrace = std::chrono::seconds(5);
 constexpr size_t kMostHeldBytes = 1024 * 1024;
 constexpr size_t kMaxLogPiece = kMaxFramePayload - kOutputOverhead;
 constexpr int kAgentFailed = 1;
+// A script imports and loads before it listens; one that never does is not watched for ever.
+constexpr Duration kMasterWatch = std::chrono::minutes(2);
 
 // The process at the other end of a unix socket; our own when the kernel does not show it to us.
 int32_t PeerOf(int socket) {
@@ -112,6 +115,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void Flush();
   void ScheduleTick();
   void EverySecond();
+  void OpenMasterPort();
+  void WatchMasterPort();
   void SendPulseToWarden();
   bool AnyRankDying() const;
   void HeedSilenceLimit();
@@ -186,7 +191,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   bool ending_ = false;    // the driver has begun to end the job
   bool paused_ = false;
   int code_ = kAgentFailed;
-  HeldPort master_port_ = HoldPort(/*everywhere=*/true);
+  HeldPort master_port_{/*everywhere=*/true};
+  std::optional<TimePoint> master_watch_;  // until when rank 0 may begin to listen at MASTER_PORT
   TreeMember tree_;
   std::unique_ptr<ReachProof> proof_;  // while the hosts look for each other
   Duration driver_grace_{};            // for which a lost driver is waited for
@@ -242,7 +248,7 @@ int Agent::Run() {
   BecomeSubreaper();
   stream_.Attach(SteadyNow());
   Carry(std::move(options_.input), std::move(options_.output));
-  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port,
+  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port(),
                   HostIdentity(), DefaultSlots()});
   Tell(AgentPath{options_.executable, door_address_});
   ScheduleTick();
@@ -375,10 +381,37 @@ void Agent::ScheduleTick() {
 void Agent::EverySecond() {
   SendPulseToWarden();
   oom_baseline_.Look(oom_.Kills(), [this] { return AnyRankDying(); });
+  WatchMasterPort();
   second_timer_.expires_after(kPulseEvery);
   second_timer_.async_wait([this](const asio::error_code& error) {
     if (!error) EverySecond();
   });
+}
+
+// The port becomes free for servers, and the kernel would give it to one of another user as well: that one would hear
+// all that the ranks mean for rank 0.
+void Agent::OpenMasterPort() {
+  master_port_.LetServersListen();
+  const auto& slots = start_.slots;
+  const bool is_here = std::ranges::any_of(slots, [](const Placement& p) { return p.rank == 0; });
+  const auto& given = start_.given_environment;
+  const bool is_ours = std::ranges::none_of(
+      given, [](const std::string& entry) { return entry.starts_with("MASTER_PORT="); });
+  if (is_here && is_ours && start_.master_port != 0) master_watch_ = SteadyNow() + kMasterWatch;
+}
+
+void Agent::WatchMasterPort() {
+  if (!master_watch_) return;
+  const std::optional<uid_t> listener = ListenerAt(start_.master_address, start_.master_port);
+  if (!listener && SteadyNow() < *master_watch_) return;
+  master_watch_.reset();
+  if (!listener || *listener == ::geteuid() || *listener == 0) return;
+  Tell(WorkerNotStarted{0, EADDRINUSE,
+                        "port " + std::to_string(start_.master_port) + " of host " + start_.host +
+                            ", which MASTER_PORT names, was taken by another user (uid " +
+                            std::to_string(*listener) +
+                            ") before rank 0 listened there; start the job again, or name another "
+                            "port with -x MASTER_PORT=N"});
 }
 
 bool Agent::AnyRankDying() const {
@@ -438,6 +471,7 @@ void Agent::On(StartJob start) {
   start_ = std::move(start);
   slots_.resize(start_.slots.size());
   if (!start_.listen_addresses.empty()) interface_ = InterfaceOf(start_.listen_addresses.front());
+  OpenMasterPort();
   stream_.set_epoch(0);
   tree_.Join(start_);
   HeedSilenceLimit();

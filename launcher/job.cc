@@ -331,7 +331,9 @@ void Stepper::On(const WorkerNotStarted& event) {
   Becomes(state_.ranks[event.rank], RankPhase::kEnded);
   JobFailure failure;
   failure.kind = JobFailure::Kind::kCommand;
-  failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kNotFound : kNotExecutable;
+  failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kNotFound
+                      : event.error == EADDRINUSE                     ? 1  // its command is good
+                                                                      : kNotExecutable;
   failure.rank = event.rank;
   failure.reason = event.reason;
   Fail(std::move(failure), "rank " + std::to_string(event.rank) + " could not be started");

@@ -1,8 +1,5 @@
 #include "launcher/start_job.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <utility>
 
 #include "launcher/exec_size.h"
@@ -88,23 +85,6 @@ Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {
       WorkerEnvironment(start, 0, {MakeLinkAddress(options.job_id), options.job_id}, paths, {});
   std::optional<std::string> why = WhyTooLong(start.argv, environment, LimitsHere());
   return why ? InvalidArgument(*why) : Status::Ok();
-}
-
-HeldPort HoldPort(bool everywhere) {
-  HeldPort held{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(everywhere ? INADDR_ANY : INADDR_LOOPBACK);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  int yes = 1;
-  if (held.socket.valid() &&
-      ::setsockopt(held.socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-      ::bind(held.socket.get(), generic, length) == 0 &&
-      ::getsockname(held.socket.get(), generic, &length) == 0) {
-    held.port = ntohs(address.sin_port);
-  }
-  return held;
 }
 
 }  // namespace hvd

@@ -9,7 +9,6 @@
 #include "launcher/messages.h"
 #include "launcher/worker_env.h"
 #include "runtime/base/status.h"
-#include "runtime/base/unique_fd.h"
 
 namespace hvd {
 
@@ -26,14 +25,6 @@ std::string PathOfWorkers(const DriverOptions& options);
 
 // A sentence when the kernel would not take the workers' arguments and variables.
 Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths);
-
-// A port of the loopback address for a server that rank 0 may start; 0: there is none. It stays ours while the socket
-// lives: nobody is given it by chance, and a server with SO_REUSEADDR (as nearly all have) can listen there.
-struct HeldPort {
-  UniqueFd socket;
-  uint32_t port = 0;
-};
-HeldPort HoldPort(bool everywhere = false);
 
 }  // namespace hvd
 

@@ -18,6 +18,7 @@
 #include "launcher/env_file.h"
 #include "launcher/error_file.h"
 #include "launcher/final_plan.h"
+#include "launcher/held_port.h"
 #include "launcher/job_id.h"
 #include "launcher/output.h"
 #include "launcher/output_files.h"
@@ -163,8 +164,9 @@ int RunVerb(const std::vector<std::string>& args) {
   options.last_port = network->last_port;
   options.named_hosts = std::move(draft->hosts);
   for (const HostSlots& host : options.named_hosts) options.hosts.push_back({host.remote, {}});
-  HeldPort master = HoldPort();
-  options.master_port = master.port;
+  HeldPort master(/*everywhere=*/false);
+  options.master_port = master.port();
+  master.LetServersListen();  // the job starts at once
   if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
   if (options.settings.print_env) return PrintEnvironment(options);
   if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok())

@@ -1,0 +1,34 @@
+#include "launcher/held_port.h"
+
+#include <gtest/gtest.h>
+
+namespace hvd {
+namespace {
+
+constexpr std::string_view kTable =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout\n"
+    "   0: 0100007F:A0F1 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 1\n"
+    "   1: 0100007F:A0F2 0100007F:1234 01 00000000:00000000 00:00000000 00000000  1002        0 2\n"
+    "   2: 0200000A:A0F3 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1003        0 3\n"
+    "   3: 00000000:A0F4 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4\n"
+    "   4: cut off";
+constexpr std::string_view kTable6 =
+    "   0: 00000000000000000000000000000000:A0F1 00000000000000000000000000000000:0000 0A "
+    "00000000:00000000 00:00000000 00000000  1004        0 1\n"
+    "   1: 000080FE00000000000000000100000A:A0F2 00000000000000000000000000000000:0000 0A "
+    "00000000:00000000 00:00000000 00000000  1005        0 1\n";
+
+TEST(HeldPort, TheUserWhoListensIsInTheTable) {
+  EXPECT_EQ(ListenerIn(kTable, "127.0.0.1", 0xA0F1), 1001u);
+  EXPECT_EQ(ListenerIn(kTable, "10.0.0.2", 0xA0F1), std::nullopt) << "listens elsewhere";
+  EXPECT_EQ(ListenerIn(kTable, "127.0.0.1", 0xA0F2), std::nullopt) << "connected, not listening";
+  EXPECT_EQ(ListenerIn(kTable, "10.0.0.2", 0xA0F3), 1003u);
+  EXPECT_EQ(ListenerIn(kTable, "10.0.0.2", 0xA0F4), 0u) << "at every address";
+  EXPECT_EQ(ListenerIn(kTable, "10.0.0.2", 0xA0F5), std::nullopt);
+  EXPECT_EQ(ListenerIn(kTable6, "10.0.0.2", 0xA0F1), 1004u) << "of both families";
+  EXPECT_EQ(ListenerIn(kTable6, "fe80::a00:1", 0xA0F2), 1005u);
+  EXPECT_EQ(ListenerIn("", "127.0.0.1", 1), std::nullopt);
+}
+
+}  // namespace
+}  // namespace hvd
