@@ -12,6 +12,46 @@ const TreeBlock* BlockOf(const std::vector<TreeBlock>& blocks, uint32_t host) {
   return at == blocks.end() ? nullptr : &*at;
 }
 
+uint32_t EndOf(const RankSpan& span) { return span.first + span.count; }
+
+// What a host says for those in `block`, which are below it. Ranks that join are gathered on the way: a message about
+// them may be about all of these hosts, any other is about the host for which it speaks.
+Result<std::vector<std::pair<uint32_t, ToDriver>>> OpenBatch(const TreeBlock& block,
+                                                             const TreeUp& batch,
+                                                             const HostOfRank& host_of_rank) {
+  std::vector<std::pair<uint32_t, ToDriver>> messages;
+  for (const TreeUpEntry& entry : batch.entries) {
+    if (!block.Has(entry.host))
+      return InvalidArgument("its agent speaks for host " + std::to_string(entry.host) +
+                             ", which is not below it");
+    Result<ToDriver> message = DecodeToDriver(entry.message);
+    if (!message.ok()) return message.status();
+    if (!GoesByTree(*message))
+      return InvalidArgument("its agent sends a message that does not go up the tree");
+    const bool gathered = std::holds_alternative<RanksJoined>(*message);
+    const TreeBlock speaks_for = gathered ? block : TreeBlock{entry.host, entry.host + 1};
+    if (Status may = CheckSpeaker(*message, speaks_for, host_of_rank); !may.ok()) return may;
+    messages.emplace_back(entry.host, std::move(*message));
+  }
+  return messages;
+}
+
+// What hosts of `block` are told over the tree.
+Result<ToAgent> OpenEntry(const TreeBlock& block, const TreeDownEntry& entry) {
+  if (entry.first >= entry.end || entry.first < block.root || entry.end > block.end)
+    return InvalidArgument("its agent has a message for hosts " + std::to_string(entry.first) +
+                           " to " + std::to_string(entry.end) +
+                           ", which are not in this part of the tree");
+  Result<ToAgent> message = DecodeToAgent(entry.message);
+  if (!message.ok()) return message;
+  if (!GoesByTree(*message))
+    return InvalidArgument("its agent sends a message that does not go down the tree");
+  const auto* value = std::get_if<KeyValue>(&*message);
+  if (value == nullptr) return message;
+  if (Status may = CheckEntry(*value); !may.ok()) return may;
+  return message;
+}
+
 }  // namespace
 
 std::vector<TreeBlock> TreeBlocks(uint32_t first, uint32_t end, uint32_t radix) {
@@ -59,21 +99,11 @@ std::vector<std::pair<uint32_t, TreeDown>> TreeOutbox::Take() {
   return taken;
 }
 
-bool GoesByTree(const ToDriver& message) {
-  return std::visit(
-      [](const auto& m) {
-        using M = std::decay_t<decltype(m)>;
-        if constexpr (std::is_same_v<M, PutKey> || std::is_same_v<M, WantKey>) return m.epoch > 0;
-        return std::is_same_v<M, WorkerStarted> || std::is_same_v<M, WorkerNotStarted> ||
-               std::is_same_v<M, RankJoined> || std::is_same_v<M, RanksJoined> ||
-               std::is_same_v<M, RankLeft> || std::is_same_v<M, RankLost> ||
-               std::is_same_v<M, WorkerExited>;
-      },
-      message);
-}
-
-TreeNode::TreeNode(uint32_t host, TreePlace place)
-    : host_(host), place_(std::move(place)), down_(place_.below) {}
+TreeNode::TreeNode(uint32_t host, TreePlace place, HostOfRank host_of_rank)
+    : host_(host),
+      place_(std::move(place)),
+      host_of_rank_(std::move(host_of_rank)),
+      down_(place_.below) {}
 
 // Ranks that join are many, and mostly neighbours.
 void TreeNode::Joined(uint32_t first, uint32_t count) {
@@ -82,7 +112,8 @@ void TreeNode::Joined(uint32_t first, uint32_t count) {
   if (at != joined_.end() && at->first + at->second == first) {
     at->second += count;
   } else {
-    at = joined_.insert_or_assign(first, count).first;
+    at = joined_.emplace(first, count).first;
+    at->second = std::max(at->second, count);
   }
   if (next != joined_.end() && at->first + at->second == next->first) {
     at->second += next->second;
@@ -93,7 +124,15 @@ void TreeNode::Joined(uint32_t first, uint32_t count) {
 void TreeNode::FlushJoined() {
   if (joined_.empty()) return;
   RanksJoined message;
-  for (auto [first, count] : joined_) message.spans.push_back({first, count});
+  for (auto [first, count] : joined_) {  // a host may have said it twice
+    const uint32_t done = message.spans.empty() ? 0 : EndOf(message.spans.back());
+    if (first + count <= done) continue;
+    if (message.spans.empty() || first > done) {
+      message.spans.push_back({first, count});
+    } else {
+      message.spans.back().count = first + count - message.spans.back().first;
+    }
+  }
   joined_.clear();
   Up(host_, EncodeToDriver(message));
 }
@@ -108,15 +147,31 @@ void TreeNode::FromSelf(const ToDriver& message) {
 
 Status TreeNode::FromBelow(uint32_t child, TreeUp batch) {
   const TreeBlock* block = BlockOf(place_.below, child);
-  for (TreeUpEntry& entry : batch.entries) {
-    if (block == nullptr || block->root != child || !block->Has(entry.host))
-      return InvalidArgument("it speaks for host " + std::to_string(entry.host) +
-                             ", which is not below it");
-    Result<ToDriver> message = DecodeToDriver(entry.message);
-    if (!message.ok()) return message.status();
-    if (!Settle(entry.host, *message)) Up(entry.host, std::move(entry.message));
+  if (block == nullptr || block->root != child)
+    return InvalidArgument("its agent is not right below this host");
+  auto messages = OpenBatch(*block, batch, host_of_rank_);
+  if (!messages.ok()) return messages.status();
+  for (const auto& [host, message] : *messages) {
+    if (Status status = AdmitKey(*block, message); !status.ok()) return status;
+  }
+  for (size_t i = 0; i < messages->size(); ++i) {
+    const auto& [host, message] = (*messages)[i];
+    if (!Settle(host, message)) Up(host, std::move(batch.entries[i].message));
   }
   return Status::Ok();
+}
+
+Status TreeNode::AdmitKey(const TreeBlock& child, const ToDriver& message) {
+  const auto* put = std::get_if<PutKey>(&message);
+  const auto* want = std::get_if<WantKey>(&message);
+  if (put == nullptr && want == nullptr) return Status::Ok();
+  const std::string& key = put != nullptr ? put->key : want->key;
+  const uint64_t epoch = put != nullptr ? put->epoch : want->epoch;
+  if (epoch != directory_.epoch()) return Status::Ok();  // it is not kept
+  return directory_.Admits(child.root, key, MostKeys(child, host_of_rank_))
+             ? Status::Ok()
+             : InvalidArgument(
+                   "its agent names more keys of the directory than its hosts have use for");
 }
 
 bool TreeNode::Settle(uint32_t host, const ToDriver& message) {
@@ -157,27 +212,26 @@ void TreeNode::Give(uint32_t host, const KeyValue& entry) {
 }
 
 Status TreeNode::FromAbove(const TreeDown& message) {
+  std::vector<ToAgent> inner;
   for (const TreeDownEntry& entry : message.entries) {
-    if (Status status = Down(entry); !status.ok()) return status;
+    Result<ToAgent> opened = OpenEntry(place_.block, entry);
+    if (!opened.ok()) return opened.status();
+    inner.push_back(std::move(*opened));
   }
+  for (size_t i = 0; i < inner.size(); ++i) Down(message.entries[i], std::move(inner[i]));
   return Status::Ok();
 }
 
-Status TreeNode::Down(const TreeDownEntry& entry) {
-  Result<ToAgent> inner = DecodeToAgent(entry.message);
-  if (!inner.ok()) return inner.status();
-  if (std::holds_alternative<TreeDown>(*inner))
-    return InvalidArgument("an envelope in an envelope");
-  if (const auto* begin = std::get_if<BeginEpoch>(&*inner)) directory_.Begin(begin->epoch);
-  if (const auto* value = std::get_if<KeyValue>(&*inner)) {
-    // Asked for by this node, on behalf of whoever waits.
-    if (value->epoch != directory_.epoch()) return Status::Ok();
+void TreeNode::Down(const TreeDownEntry& entry, ToAgent inner) {
+  if (const auto* begin = std::get_if<BeginEpoch>(&inner)) directory_.Begin(begin->epoch);
+  if (const auto* value = std::get_if<KeyValue>(&inner)) {
+    // Asked for by this node, on behalf of those that wait; what nobody asked for is not kept.
+    if (value->epoch != directory_.epoch() || !directory_.Awaited(value->key)) return;
     for (uint32_t reader : directory_.Put(value->key, value->value)) Give(reader, *value);
-    return Status::Ok();
+    return;
   }
   down_.Add(entry);
-  if (entry.first <= host_ && host_ < entry.end) own_.push_back(std::move(*inner));
-  return Status::Ok();
+  if (entry.first <= host_ && host_ < entry.end) own_.push_back(std::move(inner));
 }
 
 TreeUp TreeNode::TakeUp() {
@@ -189,10 +243,11 @@ std::vector<ToAgent> TreeNode::TakeOwn() { return std::exchange(own_, {}); }
 
 // ---- the driver's end
 
-TreeRoot::TreeRoot(uint32_t hosts, uint32_t radix)
+TreeRoot::TreeRoot(uint32_t hosts, uint32_t radix, HostOfRank host_of_rank)
     : hosts_(hosts),
       radix_(radix),
       flat_(hosts <= radix),
+      host_of_rank_(std::move(host_of_rank)),
       down_(TreeBlocks(0, hosts, flat_ ? 0 : radix)) {}
 
 bool TreeRoot::Cut(uint32_t host) {
@@ -205,17 +260,8 @@ Result<std::vector<std::pair<uint32_t, ToDriver>>> TreeRoot::Open(uint32_t host,
                                                                   const TreeUp& batch) const {
   const TreePlace place = PlaceOf(host);
   const bool may = !place.parent || std::find(cut_.begin(), cut_.end(), host) != cut_.end();
-  std::vector<std::pair<uint32_t, ToDriver>> messages;
-  for (const TreeUpEntry& entry : batch.entries) {
-    if (!may || !place.block.Has(entry.host))
-      return InvalidArgument("its agent speaks for hosts that are not below it");
-    Result<ToDriver> message = DecodeToDriver(entry.message);
-    if (!message.ok()) return message.status();
-    if (!GoesByTree(*message))
-      return InvalidArgument("its agent sends a message that does not belong into the tree");
-    messages.emplace_back(entry.host, std::move(*message));
-  }
-  return messages;
+  if (!may) return InvalidArgument("its agent speaks for hosts, and another host is above it");
+  return OpenBatch(place.block, batch, host_of_rank_);
 }
 
 }  // namespace hvd

@@ -16,16 +16,10 @@
 #include <vector>
 
 #include "launcher/key_values.h"
+#include "launcher/message_rights.h"
 #include "launcher/messages.h"
 
 namespace hvd {
-
-// Hosts root..end-1: the root has the others below it.
-struct TreeBlock {
-  uint32_t root = 0, end = 0;
-  bool Has(uint32_t host) const { return root <= host && host < end; }
-  bool operator==(const TreeBlock&) const = default;
-};
 
 // `radix` 0: a block per host, which is no tree at all. In order; sizes differ by one at most.
 std::vector<TreeBlock> TreeBlocks(uint32_t first, uint32_t end, uint32_t radix);
@@ -56,9 +50,6 @@ class TreeOutbox {
   std::map<uint32_t, TreeDown> waiting_;
 };
 
-// What takes its way over the tree while all is well. The rest, and everything that ends something, goes straight.
-bool GoesByTree(const ToDriver& message);
-
 // Calls `joined` with every rank below `ranks`; nobody has more.
 template <typename Joined>
 void ForEachRank(const RanksJoined& message, uint32_t ranks, Joined joined) {
@@ -69,18 +60,20 @@ void ForEachRank(const RanksJoined& message, uint32_t ranks, Joined joined) {
 }
 
 // What one agent does with what goes up and down. It answers for the directory where it knows the answer, and asks for
-// each key once.
+// each key once. A batch or message with anything in it that its sender may not say is refused as a whole.
 class TreeNode {
  public:
-  TreeNode(uint32_t host, TreePlace place);
+  TreeNode(uint32_t host, TreePlace place, HostOfRank host_of_rank);
 
   const TreePlace& place() const { return place_; }
 
   // A message of this host's own for the driver.
   void FromSelf(const ToDriver& message);
-  // A batch from the child whose block it is. kInvalidArgument: it speaks for hosts that are not below it.
+  // A batch from the child whose block it is. kInvalidArgument: it has a message that does not go up the tree, or speaks
+  // for hosts that are not below it, of ranks that are not theirs, or of too many keys. Nothing of it was passed on.
   Status FromBelow(uint32_t child, TreeUp batch);
-  // From the parent, or from the driver. kInvalidArgument: its content is no message.
+  // From the parent, or from the driver. kInvalidArgument: it has a message that does not go down the tree, or is for
+  // hosts that are not in this block. Nothing of it was passed on.
   Status FromAbove(const TreeDown& message);
 
   // Each gives what has gathered since the last call.
@@ -95,11 +88,13 @@ class TreeNode {
   void FlushJoined();
   // What can be dealt with here need not go further.
   bool Settle(uint32_t host, const ToDriver& message);
-  Status Down(const TreeDownEntry& entry);
+  Status AdmitKey(const TreeBlock& child, const ToDriver& message);
+  void Down(const TreeDownEntry& entry, ToAgent inner);
   void Give(uint32_t host, const KeyValue& entry);
 
   const uint32_t host_;
   const TreePlace place_;
+  const HostOfRank host_of_rank_;
   KeyValues directory_;  // readers are hosts
   TreeUp up_;
   std::map<uint32_t, uint32_t>
@@ -112,7 +107,7 @@ class TreeNode {
 class TreeRoot {
  public:
   // With no more hosts than `radix` there is no tree: everybody is spoken to.
-  TreeRoot(uint32_t hosts, uint32_t radix);
+  TreeRoot(uint32_t hosts, uint32_t radix, HostOfRank host_of_rank);
 
   bool flat() const { return flat_; }
   TreePlace PlaceOf(uint32_t host) const { return PlaceInTree(host, hosts_, flat_ ? 0 : radix_); }
@@ -125,12 +120,14 @@ class TreeRoot {
 
   // `host` speaks straight from now on; false: it did already.
   bool Cut(uint32_t host);
+  const HostOfRank& host_of_rank() const { return host_of_rank_; }
   // May `host` speak for all in the batch, and are these messages that go this way? kInvalidArgument when not.
   Result<std::vector<std::pair<uint32_t, ToDriver>>> Open(uint32_t host, const TreeUp& batch) const;
 
  private:
   const uint32_t hosts_, radix_;
   const bool flat_;
+  const HostOfRank host_of_rank_;
   TreeOutbox down_;
   std::vector<uint32_t> cut_;
 };

@@ -25,6 +25,7 @@
 #include "launcher/job.h"
 #include "launcher/job_id.h"
 #include "launcher/key_values.h"
+#include "launcher/message_rights.h"
 #include "launcher/messages.h"
 #include "launcher/output.h"
 #include "launcher/reach_proof.h"
@@ -120,6 +121,8 @@ class Driver final : public HostLineObserver {
   void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
+  Status CheckStraight(uint32_t host, const ToDriver& message);
+  bool MayNameKey(uint32_t host, uint64_t epoch, const std::string& key);
   void Happens(const JobEvent& event);
   void Verbose(const std::string& sentence);
   void BeginProgress();
@@ -145,6 +148,7 @@ class Driver final : public HostLineObserver {
       hosts_[host]->Break(taken.message());
   }
   void Hear(uint32_t host, const AgentNote& note);
+  void Hear(uint32_t host, const AgentWarning& warning);
   void Hear(uint32_t host, const WorkerStarted& started);
   void Hear(uint32_t host, const RankJoined& joined);
   void Hear(uint32_t host, const RanksJoined& joined) {
@@ -231,7 +235,7 @@ class Driver final : public HostLineObserver {
   std::vector<uint32_t> free_ports_;   // by host
   std::vector<AgentFacts> facts_;      // by host
   std::vector<uint64_t> input_taken_;  // by host, of those that read it; empty: nobody does
-  uint64_t input_allowed_ = 0;
+  uint64_t input_allowed_ = 0, input_sent_ = 0;
   // Last: their threads post to io_.
   Screen screen_;
   std::unique_ptr<StdinReader> input_;
@@ -306,8 +310,18 @@ void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t mess
 }
 
 void Driver::OnMessage(uint32_t host, ToDriver message) {
+  if (Status may = CheckStraight(host, message); !may.ok())
+    return hosts_[host]->Break(may.message());
   std::visit([&](auto& m) { Hear(host, m); }, message);
   SendDownTree();
+}
+
+// What comes over a host's own stream is about its own ranks, and about none before it was told to start some.
+Status Driver::CheckStraight(uint32_t host, const ToDriver& message) {
+  static const HostOfRank kNone;
+  if (state_.phase == JobPhase::kOpening || !IsUsed(host)) return CheckSpeaker(message, {}, kNone);
+  const uint32_t number = NumberOf(host);
+  return CheckSpeaker(message, {number, number + 1}, tree_->host_of_rank());
 }
 
 void Driver::OnHostAway(uint32_t host, const std::string& reason) {
@@ -345,6 +359,10 @@ void Driver::Hear(uint32_t host, const TimeTold& told) {
   if (std::optional<ClockReading> reading = clock_questions_.Take(host, told, SteadyNow()))
     Happens(ClockRead{host, *reading});
   AskTimeIfDue(host);
+}
+
+void Driver::Hear(uint32_t host, const AgentWarning& warning) {
+  screen_.Say("host " + NameOf(host) + ": " + Printable(warning.text));
 }
 
 void Driver::Hear(uint32_t, const WorkerStarted& started) {
@@ -441,7 +459,8 @@ void Driver::FormTree() {
   used_ = options_.plan.UsedHosts();
   const auto count = static_cast<uint32_t>(used_.size());
   const auto radix = static_cast<uint32_t>(options_.settings.tree_radix);
-  tree_.emplace(count, options_.several_machines() ? radix : count);
+  tree_.emplace(count, options_.several_machines() ? radix : count,
+                HostsOf(options_.plan.Layout(), options_.plan.size()));
 }
 
 bool Driver::IsUsed(uint32_t host) const {
@@ -514,7 +533,8 @@ void Driver::Do(const RelayWays& relay) {
   }
   for (const auto& [host, others] : blocked) hosts_[host]->Tell(UseRelay{NumberOf(host), others});
   const auto count = static_cast<uint32_t>(used_.size());
-  tree_.emplace(count, count);  // none: its agents would not reach each other either
+  // None: its agents would not reach each other either.
+  tree_.emplace(count, count, HostOfRank(tree_->host_of_rank()));
 }
 
 void Driver::Hear(uint32_t host, const RelayMeasured& measured) {
@@ -557,11 +577,21 @@ void Driver::Do(const BeginEpoch& begin) {
   tree_->ToAll(begin);
 }
 
+// Breaks the host that names too many.
+bool Driver::MayNameKey(uint32_t host, uint64_t epoch, const std::string& key) {
+  if (epoch != directory_.epoch() || !IsUsed(host)) return false;
+  const TreeBlock hosts = tree_->PlaceOf(NumberOf(host)).block;
+  if (directory_.Admits(host, key, MostKeys(hosts, tree_->host_of_rank()))) return true;
+  hosts_[host]->Break("its agent names more keys of the directory than its hosts have use for");
+  return false;
+}
+
 void Driver::Hear(uint32_t host, PutKey& put) {
-  if (put.epoch != directory_.epoch()) return;
+  if (put.epoch != directory_.epoch() || !IsUsed(host)) return;
   if (std::optional<Trouble> trouble = DecodeTrouble(put.key, put.value)) {
     return std::visit([&](const auto& t) { HearTrouble(host, put.epoch, t); }, *trouble);
   }
+  if (!MayNameKey(host, put.epoch, put.key)) return;
   KeyValue entry{put.epoch, put.key, std::move(put.value)};
   for (uint32_t reader : directory_.Put(entry.key, entry.value)) GiveValue(reader, entry);
 }
@@ -596,7 +626,7 @@ void Driver::LookForBrokenWays() {
 }
 
 void Driver::Hear(uint32_t host, const WantKey& want) {
-  if (want.epoch != directory_.epoch()) return;
+  if (!MayNameKey(host, want.epoch, want.key)) return;
   if (const std::string* value = directory_.Find(want.key)) {
     GiveValue(host, {want.epoch, want.key, *value});
   } else {
@@ -619,7 +649,8 @@ void Driver::SendDownTree() {
 }
 
 void Driver::Hear(uint32_t host, const TreeUp& batch) {
-  if (!tree_) return hosts_[host]->Break("its agent speaks of a tree before there is one");
+  if (!tree_ || tree_->flat() || state_.phase == JobPhase::kOpening)
+    return hosts_[host]->Break("its agent speaks of a tree where there is none");
   auto messages = tree_->Open(NumberOf(host), batch);
   if (!messages.ok()) return hosts_[host]->Break(messages.status().message());
   for (auto& [from, message] : *messages)
@@ -658,6 +689,7 @@ void Driver::ReadInput() {
 
 void Driver::OnInput(std::string bytes) {
   screen_.EndProgress();  // somebody types into this line
+  input_sent_ += bytes.size();
   WorkerInput input{std::move(bytes)};
   for (size_t host = 0; host < input_taken_.size(); ++host) hosts_[host]->Tell(input);
 }
@@ -665,6 +697,8 @@ void Driver::OnInput(std::string bytes) {
 // The slowest host says how much more is read.
 void Driver::Hear(uint32_t host, const InputTaken& taken) {
   if (host >= input_taken_.size() || input_taken_[host] == kReadsNothing) return;
+  if (taken.bytes > input_sent_ - input_taken_[host])
+    return hosts_[host]->Break("its agent says that its workers read more than they were sent");
   input_taken_[host] += taken.bytes;
   uint64_t allowed = *std::min_element(input_taken_.begin(), input_taken_.end()) + kInputWindow;
   if (allowed > input_allowed_) input_->Allow(allowed - std::exchange(input_allowed_, allowed));

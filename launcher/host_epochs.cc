@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <asio/post.hpp>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "launcher/one_process.h"
 #include "runtime/base/log.h"
 #include "runtime/net/directory.h"
+#include "runtime/net/mesh_resolver.h"
 
 namespace hvd {
 
@@ -210,6 +212,10 @@ void HostEpochs::BreakDamaged(const std::string& what) {
 void HostEpochs::OnPut(uint32_t slot, LinkPut put) {
   bool current = put.epoch == slots_[slot].in_epoch && put.epoch == directory_.epoch();
   if (!current || !CheckDirectoryKey(put.key).ok()) return;
+  // A process that puts what it may not is not heard; its host would be given up for it.
+  if (put.value.size() > kMaxDirectoryValue) return;
+  const std::optional<uint32_t> rank = RankOfMeshKey(put.key);
+  if (rank && *rank != world_.slots[slot].rank) return;
   observer_.OnPut(put);
   GiveValue(put.epoch, put.key, put.value);
 }

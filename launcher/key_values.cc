@@ -8,6 +8,7 @@ void KeyValues::Begin(uint64_t epoch) {
   epoch_ = epoch;
   values_.clear();
   waiting_.clear();
+  brought_.clear();
 }
 
 std::set<uint32_t> KeyValues::Put(const std::string& key, std::string value) {
@@ -25,6 +26,11 @@ bool KeyValues::Await(uint32_t reader, const std::string& key) {
   std::set<uint32_t>& readers = waiting_[key];
   readers.insert(reader);
   return readers.size() == 1;
+}
+
+bool KeyValues::Admits(uint32_t speaker, const std::string& key, uint64_t most) {
+  if (values_.count(key) > 0 || waiting_.count(key) > 0) return true;
+  return ++brought_[speaker] <= most;
 }
 
 }  // namespace hvd

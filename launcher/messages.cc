@@ -143,7 +143,7 @@ void Fields(auto& f, M& m) {
     f(m.bytes);
   } else if constexpr (kIs<InputTaken, M>) {
     f(m.bytes);
-  } else if constexpr (kIs<AgentNote, M>) {
+  } else if constexpr (kIs<AgentNote, M> || kIs<AgentWarning, M>) {
     f(m.text);
   } else if constexpr (kIs<TreeDown, M> || kIs<TreeUp, M>) {
     f(m.entries);

@@ -276,6 +276,10 @@ struct RelayMeasured {
 struct AgentNote {
   std::string text;
 };
+// A sentence that the user hears in any case, without the name of the host.
+struct AgentWarning {
+  std::string text;
+};
 struct TimeTold {
   uint32_t number = 0;
   int64_t wall_ns = 0;    // since 1970
@@ -326,11 +330,12 @@ using ToAgent =
     std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, WorkerInput, KeyValue,
                  ProveReach, LookAtCommand, TreeDown, SayAgain, AskTime, ExamineHost, OpenProbe,
                  MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver>;
-using ToDriver = std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft,
-                              RankLost, WorkerExited, WorkerOutput, InputTaken, AgentNote,
-                              AgentGone, PutKey, WantKey, ReachProven, CommandSeen, TreeUp, TreeCut,
-                              RanksJoined, AgentPath, TimeTold, HostExam, PairMeasured,
-                              RelayMeasured, RelayOpen, RelayData, RelayClose, RelayCredit>;
+using ToDriver =
+    std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
+                 WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
+                 ReachProven, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
+                 HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
+                 RelayCredit, AgentWarning>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

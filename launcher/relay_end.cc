@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -19,17 +18,6 @@ namespace {
 
 // Credit goes back in portions of this size: every one is a message.
 constexpr uint64_t kCreditPortion = kRelayWindow / 8;
-
-// The rank whose record stands under this key of the directory.
-std::optional<uint32_t> RankOfKey(std::string_view key) {
-  constexpr std::string_view kPrefix = "mesh.";
-  if (!key.starts_with(kPrefix)) return std::nullopt;
-  uint32_t rank = 0;
-  const char* end = key.data() + key.size();
-  auto [stop, error] = std::from_chars(key.data() + kPrefix.size(), end, rank);
-  if (error != std::errc() || stop != end || MeshDirectoryKey(rank) != key) return std::nullopt;
-  return rank;
-}
 
 // A listener of a process of this host answers at once, or not at all. Loopback first: firewalls leave it alone.
 UniqueFd ConnectTo(const std::string& record) {
@@ -84,12 +72,12 @@ void RelayEnd::BeginEpoch(uint64_t epoch) {
 // ---- the directory
 
 void RelayEnd::NoteEntry(uint64_t epoch, const std::string& key, const std::string& value) {
-  std::optional<uint32_t> rank = RankOfKey(key);
+  std::optional<uint32_t> rank = RankOfMeshKey(key);
   if (epoch == epoch_ && rank) records_[*rank] = value;
 }
 
 std::string RelayEnd::ValueFor(uint64_t epoch, const std::string& key, const std::string& value) {
-  std::optional<uint32_t> rank = RankOfKey(key);
+  std::optional<uint32_t> rank = RankOfMeshKey(key);
   if (epoch != epoch_ || !rank || *rank >= places_.size()) return value;
   const uint32_t host = places_[*rank].host;
   if (relayed_.count(host) == 0) return value;

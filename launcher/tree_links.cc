@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launcher/byte_pump.h"
+#include "runtime/net/sealed_records.h"
 #include "runtime/net/stream.h"
 
 namespace hvd {
@@ -28,15 +29,20 @@ MeshConnectorOptions ConnectorOptionsOf(const TreeLinksOptions& options) {
   connector.connect_timeout = kConnectLimit;
   connector.handshake_timeout = kHandshakeLimit;
   connector.name = options.name;
+  connector.session_keys = true;
   return connector;
 }
 
 }  // namespace
 
 struct TreeLinks::Link {
-  explicit Link(uint32_t child) : stream(OptionsOf(child)) {}
+  Link(uint32_t the_peer, uint32_t child) : peer(the_peer), stream(OptionsOf(child)) {}
+  const uint32_t peer;
   Stream stream;
   std::unique_ptr<BytePump> pump;  // none: not connected yet
+  std::optional<RecordSealer> sealer;
+  std::optional<RecordOpener> opener;
+  std::string sealed;  // of the stream's bytes, and not written yet
 };
 
 TreeLinks::TreeLinks(asio::io_context& io, TreeLinksObserver& observer, TreeLinksOptions options,
@@ -53,12 +59,12 @@ TreeLinks::TreeLinks(asio::io_context& io, TreeLinksObserver& observer, TreeLink
 TreeLinks::~TreeLinks() = default;
 
 void TreeLinks::Expect(const std::vector<uint32_t>& children) {
-  for (uint32_t child : children) links_.emplace(child, std::make_unique<Link>(child));
+  for (uint32_t child : children) links_.emplace(child, std::make_unique<Link>(child, child));
 }
 
 void TreeLinks::Dial(uint32_t parent, std::vector<MeshAddress> addresses) {
   parent_ = parent;
-  links_.emplace(parent, std::make_unique<Link>(options_.host));
+  links_.emplace(parent, std::make_unique<Link>(parent, options_.host));
   // The connector may give its answer at once, and nobody is told from inside a call.
   asio::post(io_, [this, parent, addresses = std::move(addresses)] {
     connector_.Dial(parent, addresses, SteadyNow());
@@ -103,24 +109,27 @@ void TreeLinks::ScheduleTick() {
   });
 }
 
-void TreeLinks::Connected(uint32_t peer, UniqueFd socket, const std::string&, bool incoming) {
+void TreeLinks::Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) {
   ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, socket.get(), nullptr);
   auto at = links_.find(peer);
   const bool wanted =
-      at != links_.end() && at->second->pump == nullptr && incoming == (peer != parent_);
+      at != links_.end() && at->second->pump == nullptr && greeting.incoming == (peer != parent_);
   if (!wanted) return;  // closes it
   Link& link = *at->second;
+  const MeshSessionKeys& keys = greeting.keys;
+  link.sealer.emplace(greeting.incoming ? keys.from_responder : keys.from_initiator);
+  link.opener.emplace(greeting.incoming ? keys.from_initiator : keys.from_responder);
   UniqueFd write_end(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
   link.pump = std::make_unique<BytePump>(
       io_, std::move(socket), std::move(write_end),
       BytePumpHandlers{[this, peer](std::string_view bytes) { Receive(peer, bytes); },
                        [this, &link] { Flush(link); },
-                       [this, peer] { Lose(peer, "the connection was closed"); }});
+                       [this, peer] { Lose(peer, Aborted("the connection was closed")); }});
   link.stream.Attach(SteadyNow());
   Flush(link);
 }
 
-void TreeLinks::Unreachable(uint32_t peer, Status why) { Lose(peer, why.message()); }
+void TreeLinks::Unreachable(uint32_t peer, Status why) { Lose(peer, Aborted(why.message())); }
 
 // ---- messages
 
@@ -128,12 +137,15 @@ void TreeLinks::Receive(uint32_t peer, std::string_view bytes) {
   auto at = links_.find(peer);
   if (at == links_.end()) return;
   Stream& stream = at->second->stream;
-  Status status = stream.Receive(bytes, SteadyNow());
-  while (std::optional<StreamMessage> message = stream.Next()) {
-    if (Status taken = Take(peer, message->bytes); !taken.ok()) status = taken;
-    if (!status.ok()) break;
+  std::string opened;
+  Status status = at->second->opener->Open(bytes, opened);
+  if (status.ok()) status = stream.Receive(opened, SteadyNow());
+  while (status.ok()) {
+    std::optional<StreamMessage> message = stream.Next();
+    if (!message) break;
+    status = Take(peer, message->bytes);
   }
-  if (!status.ok()) return Lose(peer, status.message());
+  if (!status.ok()) return Lose(peer, status);
   Flush(*at->second);
 }
 
@@ -142,16 +154,16 @@ Status TreeLinks::Take(uint32_t peer, const std::string& message) {
     Result<ToAgent> decoded = DecodeToAgent(message);
     if (!decoded.ok()) return decoded.status();
     const auto* down = std::get_if<TreeDown>(&*decoded);
-    if (down == nullptr) return InvalidArgument("a message that does not belong into the tree");
-    observer_.OnFromAbove(*down);
-    return Status::Ok();
+    if (down == nullptr)
+      return InvalidArgument("its agent sends a message that does not go down the tree");
+    return observer_.OnFromAbove(*down);
   }
   Result<ToDriver> decoded = DecodeToDriver(message);
   if (!decoded.ok()) return decoded.status();
   auto* up = std::get_if<TreeUp>(&*decoded);
-  if (up == nullptr) return InvalidArgument("a message that does not belong into the tree");
-  observer_.OnFromBelow(peer, std::move(*up));
-  return Status::Ok();
+  if (up == nullptr)
+    return InvalidArgument("its agent sends a message that does not go up the tree");
+  return observer_.OnFromBelow(peer, std::move(*up));
 }
 
 void TreeLinks::SendUp(const TreeUp& batch) {
@@ -170,12 +182,18 @@ void TreeLinks::SendDown(uint32_t child, const TreeDown& message) {
 
 void TreeLinks::Flush(Link& link) {
   while (link.pump != nullptr && link.pump->open()) {
-    std::string_view out = link.stream.Outgoing();
-    if (out.empty()) return;
-    size_t wanted = out.size();
-    size_t written = link.pump->Write(out);
-    link.stream.Consume(written);
-    if (written < wanted) return;
+    if (link.sealed.empty()) {
+      std::string_view out = link.stream.Outgoing();
+      if (out.empty()) return;
+      Status status = link.sealer->Seal(out, link.sealed);
+      if (!status.ok()) {
+        link.pump->Close();
+        return asio::post(io_, [this, peer = link.peer, status] { Lose(peer, status); });
+      }
+      link.stream.Consume(out.size());
+    }
+    link.sealed.erase(0, link.pump->Write(link.sealed));
+    if (!link.sealed.empty()) return;
   }
 }
 
@@ -186,16 +204,16 @@ void TreeLinks::Tick(TimePoint now) {
   }
 }
 
-void TreeLinks::Lose(uint32_t peer, const std::string& reason) {
+void TreeLinks::Lose(uint32_t peer, const Status& why) {
   auto at = links_.find(peer);
   if (at == links_.end()) return;
   // A pump may be under this call: it goes when that is over.
   std::shared_ptr<Link> lost = std::move(at->second);
   if (lost->pump != nullptr) lost->pump->Close();
   links_.erase(at);
-  asio::post(io_, [this, lost, peer, reason] {
-    if (peer == parent_) return observer_.OnAboveLost(reason);
-    observer_.OnBelowLost(peer, reason);
+  asio::post(io_, [this, lost, peer, why] {
+    if (peer == parent_) return observer_.OnAboveLost(why);
+    observer_.OnBelowLost(peer, why);
   });
 }
 

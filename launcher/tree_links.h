@@ -1,6 +1,9 @@
 // TreeLinks: an agent's connections in the tree (agent_tree.h): one to its parent, unless that is the driver, and one to
 // each child. They are made as those of the mesh are, and proven by the job's key; on each there is a Stream, which
-// takes messages from the first moment on and sends them once it is connected.
+// takes messages from the first moment on and sends them once it is connected. Its frames go in sealed records
+// (sealed_records.h): nobody on the way reads, changes, repeats or leaves out any.
+//
+// A connection on which anything else comes, or a message that its sender may not send, is closed as a lost one is.
 //
 // One thread, that of the io_context. The observer is called from it, and never from inside a call.
 #ifndef HVD_LAUNCHER_TREE_LINKS_H_
@@ -26,12 +29,14 @@ namespace hvd {
 class TreeLinksObserver {
  public:
   virtual ~TreeLinksObserver() = default;
-  virtual void OnFromAbove(const TreeDown& message) = 0;
-  virtual void OnFromBelow(uint32_t child, TreeUp batch) = 0;
-  // The parent cannot be reached, or not any more. Once; nothing can be sent up afterwards.
-  virtual void OnAboveLost(const std::string& reason) = 0;
-  // A child is gone, or said what it must not say. Its connection is closed.
-  virtual void OnBelowLost(uint32_t child, const std::string& reason) = 0;
+  // Not ok: it may not say this, and its connection is closed.
+  virtual Status OnFromAbove(const TreeDown& message) = 0;
+  virtual Status OnFromBelow(uint32_t child, TreeUp batch) = 0;
+  // The parent cannot be reached, or not any more. Once; nothing can be sent up afterwards. kInvalidArgument: what came
+  // from there was changed on the way, or is nothing that a parent says.
+  virtual void OnAboveLost(const Status& why) = 0;
+  // A child is gone, or its connection was closed; `why` as above.
+  virtual void OnBelowLost(uint32_t child, const Status& why) = 0;
 };
 
 struct TreeLinksOptions {
@@ -63,8 +68,7 @@ class TreeLinks final : private MeshConnectorOwner {
  private:
   struct Link;
 
-  void Connected(uint32_t peer, UniqueFd socket, const std::string& address,
-                 bool incoming) override;
+  void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
   void Unreachable(uint32_t peer, Status why) override;
 
   void WaitForEvents();
@@ -73,7 +77,7 @@ class TreeLinks final : private MeshConnectorOwner {
   void Receive(uint32_t peer, std::string_view bytes);
   Status Take(uint32_t peer, const std::string& message);
   void Flush(Link& link);
-  void Lose(uint32_t peer, const std::string& reason);
+  void Lose(uint32_t peer, const Status& why);
 
   asio::io_context& io_;
   TreeLinksObserver& observer_;

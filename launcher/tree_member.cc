@@ -31,7 +31,7 @@ void TreeMember::Join(const StartJob& start) {
   TreePlace place = PlaceInTree(start.tree_host, start.tree_hosts, start.tree_radix);
   if (!place.parent && place.below.empty()) return;
   straight_ = !place.parent;
-  node_ = std::make_unique<TreeNode>(start.tree_host, place);
+  node_ = std::make_unique<TreeNode>(start.tree_host, place, HostsOf(start.layout, start.size));
   TreeLinksOptions options{start.tree_host, start.job_key,
                            [this](uint32_t host) { return NameOf(host); }};
   links_ = std::make_unique<TreeLinks>(io_, static_cast<TreeLinksObserver&>(*this),
@@ -61,10 +61,10 @@ bool TreeMember::Up(const ToDriver& message) {
   return true;
 }
 
-void TreeMember::OnFromBelow(uint32_t child, TreeUp batch) {
-  if (Status status = node_->FromBelow(child, std::move(batch)); !status.ok())
-    owner_.tell_driver(AgentNote{NameOf(child) + " sent what it must not: " + status.message()});
+Status TreeMember::OnFromBelow(uint32_t child, TreeUp batch) {
+  Status status = node_->FromBelow(child, std::move(batch));
   Deliver();
+  return status;
 }
 
 void TreeMember::GatherUp() {
@@ -89,11 +89,16 @@ void TreeMember::SendUp() {
 
 // ---- down
 
-void TreeMember::OnFromAbove(const TreeDown& message) {
+void TreeMember::Down(const TreeDown& message) {
   if (node_ == nullptr) return;
-  if (Status status = node_->FromAbove(message); !status.ok())
-    return owner_.tell_driver(AgentNote{"a message of the tree is damaged: " + status.message()});
+  if (Status status = OnFromAbove(message); !status.ok())
+    owner_.tell_driver(AgentWarning{"a message of hvdrun's is refused: " + status.message()});
+}
+
+Status TreeMember::OnFromAbove(const TreeDown& message) {
+  Status status = node_->FromAbove(message);
   Deliver();
+  return status;
 }
 
 // What the node has to send, in all directions. A message for this host may bring forth others.
@@ -105,15 +110,24 @@ void TreeMember::Deliver() {
 
 // ---- ends
 
-void TreeMember::OnAboveLost(const std::string& reason) {
+void TreeMember::OnAboveLost(const Status& why) {
   straight_ = true;
-  owner_.tell_driver(TreeCut{reason});
+  WarnIfRefused(*node_->place().parent, why);
+  owner_.tell_driver(TreeCut{why.message()});
   const TreeBlock block = node_->place().block;
-  OnFromAbove(TreeDown{{{block.root, block.end, EncodeToAgent(SayAgain{})}}});
+  Down(TreeDown{{{block.root, block.end, EncodeToAgent(SayAgain{})}}});
 }
 
-void TreeMember::OnBelowLost(uint32_t child, const std::string& reason) {
-  owner_.tell_driver(AgentNote{NameOf(child) + " is not below it any more: " + reason});
+void TreeMember::OnBelowLost(uint32_t child, const Status& why) {
+  WarnIfRefused(child, why);
+  owner_.tell_driver(AgentNote{NameOf(child) + " is not below it any more: " + why.message()});
+}
+
+// A connection that only ended needs no warning: the end of a host is heard of otherwise.
+void TreeMember::WarnIfRefused(uint32_t host, const Status& why) {
+  if (why.code() != Code::kInvalidArgument) return;
+  owner_.tell_driver(AgentWarning{"it closed its connection to " + NameOf(host) +
+                                  " in the tree of agents: " + why.message()});
 }
 
 void TreeMember::Tick(TimePoint now) {

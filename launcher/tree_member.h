@@ -2,7 +2,8 @@
 // goes up together; what comes from above goes on to those whom it concerns.
 //
 // An agent that loses its parent speaks straight to the driver, for itself and for those below it, and all of them say
-// again which of their workers started and ended: that may have been lost with the parent.
+// again which of their workers started and ended: that may have been lost with the parent. A connection that is closed
+// because of what came over it is lost in the same way, and the user hears why.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_TREE_MEMBER_H_
@@ -38,15 +39,16 @@ class TreeMember final : private TreeLinksObserver {
   // False: there is no tree for it, say it straight.
   bool Up(const ToDriver& message);
   // From the driver's own stream.
-  void Down(const TreeDown& message) { OnFromAbove(message); }
+  void Down(const TreeDown& message);
   void Tick(TimePoint now);
   void Close();
 
  private:
-  void OnFromAbove(const TreeDown& message) override;
-  void OnFromBelow(uint32_t child, TreeUp batch) override;
-  void OnAboveLost(const std::string& reason) override;
-  void OnBelowLost(uint32_t child, const std::string& reason) override;
+  Status OnFromAbove(const TreeDown& message) override;
+  Status OnFromBelow(uint32_t child, TreeUp batch) override;
+  void OnAboveLost(const Status& why) override;
+  void OnBelowLost(uint32_t child, const Status& why) override;
+  void WarnIfRefused(uint32_t host, const Status& why);
   void Deliver();
   void GatherUp();
   void SendUp();

@@ -180,8 +180,7 @@ class Mesh final : private MeshConnectorOwner {
   Peer* FindPeer(uint64_t rank);
   void Connect(Peer& peer);
   void Resolved(uint32_t rank, Result<MeshRecord> record);
-  void Connected(uint32_t rank, UniqueFd socket, const std::string& address,
-                 bool incoming) override;
+  void Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) override;
   void Unreachable(uint32_t rank, Status why) override;
 
   void Read(Peer& peer, const MeshTransfer* until);

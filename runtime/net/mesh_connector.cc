@@ -201,13 +201,17 @@ void MeshConnector::Win(NascentPlace at) {
   nascents_.erase(at);
   if (won.responder) {
     --strangers_;
-    return owner_.Connected(won.responder->peer(), std::move(won.socket), won.address, true);
+    MeshGreeting greeting{won.address, true, {}};
+    if (options_.session_keys) greeting.keys = won.responder->SessionKeys();
+    return owner_.Connected(won.responder->peer(), std::move(won.socket), greeting);
   }
   std::erase_if(nascents_, [&](const auto& n) {
     return n.second.initiator != nullptr && n.second.peer == won.peer;
   });
   dialings_.erase(won.peer);
-  owner_.Connected(won.peer, std::move(won.socket), won.address, false);
+  MeshGreeting greeting{won.address, false, {}};
+  if (options_.session_keys) greeting.keys = won.initiator->SessionKeys();
+  owner_.Connected(won.peer, std::move(won.socket), greeting);
 }
 
 void MeshConnector::Drop(NascentPlace at, const std::string& why, TimePoint now, bool refused) {

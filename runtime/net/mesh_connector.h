@@ -32,12 +32,18 @@ constexpr uint64_t NumberOf(uint64_t key) { return key & ((uint64_t{1} << 56) - 
 inline constexpr std::string_view kReachAdvice =
     "; look for a firewall between the hosts, or name the network interface or the ports to use";
 
+// What is known of a connection once its handshake is over.
+struct MeshGreeting {
+  std::string address;    // the peer's
+  bool incoming = false;  // the peer connected to us
+  MeshSessionKeys keys;   // empty unless MeshConnectorOptions asks for them
+};
+
 class MeshConnectorOwner {
  public:
   virtual ~MeshConnectorOwner() = default;
   // `socket` is non-blocking and in the epoll still, under the key of a handshake.
-  virtual void Connected(uint32_t peer, UniqueFd socket, const std::string& address,
-                         bool incoming) = 0;
+  virtual void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) = 0;
   virtual void Unreachable(uint32_t peer, Status why) = 0;
 };
 
@@ -47,6 +53,7 @@ struct MeshConnectorOptions {
   Duration handshake_timeout;                 // of who connects to us
   std::function<std::string(uint32_t)> name;  // of a peer, for messages
   size_t most_strangers = 256;
+  bool session_keys = false;  // MeshGreeting has them
 };
 
 class MeshConnector {

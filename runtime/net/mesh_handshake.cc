@@ -23,6 +23,8 @@ constexpr size_t kAnswerBytes = kNonceBytes + kMacBytes;
 constexpr std::string_view kHelloLabel = "hvd mesh hello";
 constexpr std::string_view kAnswerLabel = "hvd mesh responder";
 constexpr std::string_view kProofLabel = "hvd mesh initiator";
+constexpr std::string_view kFromInitiator = "hvd sealed records from initiator";
+constexpr std::string_view kFromResponder = "hvd sealed records from responder";
 
 // Interrupted so often in a row, it is not by chance.
 constexpr int kMostInterrupts = 100;
@@ -42,15 +44,23 @@ Result<std::string> RandomNonce(RandomBytes random_bytes) {
   return nonce;
 }
 
-std::string Mac(const std::string& key, std::string_view label, std::string_view said,
-                std::string_view nonce = {}) {
-  std::string text = std::string(label) + '\0' + std::string(said) + std::string(nonce);
+std::string HmacSha256(std::string_view key, std::string_view text) {
   std::string mac(kMacBytes, '\0');
   unsigned int bytes = 0;
   ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
          reinterpret_cast<const unsigned char*>(text.data()), text.size(),
          reinterpret_cast<unsigned char*>(mac.data()), &bytes);
   return mac;
+}
+
+std::string Mac(const std::string& key, std::string_view label, std::string_view said,
+                std::string_view nonce = {}) {
+  return HmacSha256(key, std::string(label) + '\0' + std::string(said) + std::string(nonce));
+}
+
+MeshSessionKeys KeysOf(const std::string& key, const std::string& hello, std::string_view nonce) {
+  const std::string salt = hello + std::string(nonce);
+  return {HkdfSha256(salt, key, kFromInitiator), HkdfSha256(salt, key, kFromResponder)};
 }
 
 bool SameMac(std::string_view a, const std::string& b) {
@@ -60,6 +70,10 @@ bool SameMac(std::string_view a, const std::string& b) {
 }  // namespace
 
 ssize_t SystemRandomBytes(void* to, size_t bytes) { return ::getrandom(to, bytes, 0); }
+
+std::string HkdfSha256(std::string_view salt, std::string_view key, std::string_view info) {
+  return HmacSha256(HmacSha256(salt, key), std::string(info) + '\1');
+}
 
 MeshInitiator::MeshInitiator(const MeshIdentity& identity, uint32_t peer) : key_(identity.job_key) {
   ByteWriter writer;
@@ -86,6 +100,10 @@ Result<std::string> MeshInitiator::Receive(std::string_view bytes) {
   return Mac(key_, kProofLabel, hello_, nonce);
 }
 
+MeshSessionKeys MeshInitiator::SessionKeys() const {
+  return KeysOf(key_, hello_, std::string_view(answer_).substr(0, kNonceBytes));
+}
+
 size_t MeshResponder::Wanted() const {
   return hello_.size() < kHelloBytes ? kHelloBytes - hello_.size() : kMacBytes - proof_.size();
 }
@@ -97,6 +115,10 @@ Result<std::string> MeshResponder::Receive(std::string_view bytes) {
   }
   proof_.append(bytes.substr(0, Wanted()));
   return Wanted() > 0 ? std::string() : CheckProof();
+}
+
+MeshSessionKeys MeshResponder::SessionKeys() const {
+  return KeysOf(identity_.job_key, hello_, nonce_);
 }
 
 Result<std::string> MeshResponder::CheckHello() {

@@ -5,7 +5,9 @@
 //   responder: (after checking it) nonce, MAC over the hello and both nonces
 //   initiator: (after checking it) another MAC over the same; frames follow at once
 //
-// HMAC-SHA256 with a label per message. Pure but for the random numbers: bytes go in and out, a few and a fixed number.
+// HMAC-SHA256 with a label per message. Both ends then know keys for this connection that nobody else does, one for each
+// direction; who has use for them seals what follows (sealed_records.h). Pure but for the random numbers: bytes go in and
+// out, a few and a fixed number.
 #ifndef HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
 #define HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
 
@@ -33,6 +35,15 @@ struct MeshIdentity {
   RandomBytes random_bytes = SystemRandomBytes;
 };
 
+// 32 bytes each, of one connection: no other one, and neither direction, has them as well. By HKDF-SHA256 (RFC 5869) from
+// the job's key, with all that was said in the handshake, both nonces among it, as the salt.
+struct MeshSessionKeys {
+  std::string from_initiator, from_responder;
+};
+
+// HKDF with SHA-256 for 32 bytes of key.
+std::string HkdfSha256(std::string_view salt, std::string_view key, std::string_view info);
+
 // The side that connects.
 class MeshInitiator {
  public:
@@ -46,6 +57,8 @@ class MeshInitiator {
   size_t Wanted() const;
   // The proof to be sent, once the answer is whole; until then nothing. Not ok: the other side is none of ours.
   Result<std::string> Receive(std::string_view bytes);
+  // Once the answer is whole and right.
+  MeshSessionKeys SessionKeys() const;
 
  private:
   const std::string key_;
@@ -65,6 +78,8 @@ class MeshResponder {
   // Who it is: said in a hello with the job's key, and proven to be no old one once Wanted() is 0.
   bool greeted() const { return !nonce_.empty(); }
   uint32_t peer() const { return peer_; }
+  // Once Wanted() is 0 and nothing was wrong.
+  MeshSessionKeys SessionKeys() const;
 
  private:
   Result<std::string> CheckHello();

@@ -78,12 +78,13 @@ void Mesh::Resolved(uint32_t rank, Result<MeshRecord> record) {
   Kick();  // whoever polls has a new time to look at
 }
 
-void Mesh::Connected(uint32_t rank, UniqueFd socket, const std::string& address, bool incoming) {
+void Mesh::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
+  const bool incoming = greeting.incoming;
   Peer& peer = PeerOf(rank);
   UniqueFd& place = incoming ? peer.in : peer.out;
   if (!peer.lost.ok() || place.valid()) return;
   place = std::move(socket);
-  if (peer.address.empty() || !incoming) peer.address = address;
+  if (peer.address.empty() || !incoming) peer.address = greeting.address;
   MeshSource source = incoming ? MeshSource::kIncoming : MeshSource::kOutgoing;
   uint32_t& events = incoming ? peer.in_events : peer.out_events;
   events = EPOLLIN | EPOLLRDHUP;

@@ -1,14 +1,29 @@
 #include "runtime/net/mesh_resolver.h"
 
+#include <charconv>
+
 namespace hvd {
 namespace {
+
+constexpr std::string_view kKeyPrefix = "mesh.";
 
 // One question of the directory; then the next peer has its turn.
 constexpr Duration kTurn = std::chrono::milliseconds(100);
 
 }  // namespace
 
-std::string MeshDirectoryKey(uint32_t rank) { return "mesh." + std::to_string(rank); }
+std::string MeshDirectoryKey(uint32_t rank) {
+  return std::string(kKeyPrefix) + std::to_string(rank);
+}
+
+std::optional<uint32_t> RankOfMeshKey(std::string_view key) {
+  if (!key.starts_with(kKeyPrefix)) return std::nullopt;
+  uint32_t rank = 0;
+  const char* end = key.data() + key.size();
+  auto [stop, error] = std::from_chars(key.data() + kKeyPrefix.size(), end, rank);
+  if (error != std::errc() || stop != end || MeshDirectoryKey(rank) != key) return std::nullopt;
+  return rank;
+}
 
 void MeshResolver::Ask(uint32_t rank, TimePoint deadline) {
   std::lock_guard lock(mutex_);

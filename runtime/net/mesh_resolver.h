@@ -8,7 +8,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "runtime/net/directory.h"
@@ -18,6 +20,8 @@ namespace hvd {
 
 // Where a rank of the mesh keeps its record.
 std::string MeshDirectoryKey(uint32_t rank);
+// The rank whose record stands under this key; nothing when it is another key.
+std::optional<uint32_t> RankOfMeshKey(std::string_view key);
 
 class MeshResolver {
  public:

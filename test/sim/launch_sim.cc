@@ -22,7 +22,10 @@ Plan PlanOf(const LaunchSimOptions& options) {
   return *MakePlan(hosts, options.hosts * options.ranks_per_host);
 }
 
-std::string AddressKey(uint32_t host) { return "mesh." + std::to_string(host); }
+HostOfRank HostsOf(const LaunchSimOptions& options) {
+  const Plan plan = PlanOf(options);
+  return HostsOf(plan.Layout(), plan.size());
+}
 
 }  // namespace
 
@@ -32,7 +35,8 @@ struct LaunchSim::World {
     uint64_t messages = 0;
   };
   struct Agent : Process {
-    explicit Agent(uint32_t host, const TreePlace& place) : node(host, place) {}
+    Agent(uint32_t host, const TreePlace& place, const HostOfRank& host_of_rank)
+        : node(host, place, host_of_rank) {}
     TreeNode node;
     bool gathers = false;
     uint64_t epoch = 0;
@@ -50,10 +54,10 @@ struct LaunchSim::World {
 
   explicit World(LaunchSimOptions the_options)
       : options(the_options),
-        tree(options.hosts, options.radix),
+        tree(options.hosts, options.radix, HostsOf(options)),
         state(PlanOf(options), JobOptions{}) {
     for (uint32_t host = 0; host < options.hosts; ++host)
-      agents.emplace_back(host, tree.PlaceOf(host));
+      agents.emplace_back(host, tree.PlaceOf(host), tree.host_of_rank());
   }
 
   Process& At(uint32_t who) { return who == kDriver ? driver : agents[who]; }
@@ -144,6 +148,11 @@ struct LaunchSim::World {
           },
           message);
     }
+  }
+
+  // Where the leader of a host, its first rank, listens.
+  std::string AddressKey(uint32_t host) const {
+    return "mesh." + std::to_string(host * options.ranks_per_host);
   }
 
   void Give(uint32_t host, const std::string& key, const std::string& value) {

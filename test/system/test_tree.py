@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from conftest import hvdrun_path, kill, parent_of, read_proc, wait_until, foreign_worker as worker
@@ -105,4 +107,57 @@ def test_ranks_come_back_to_the_next_world(tree_run, rig):
     job = tree_run(*worker("init", "sum", "shutdown", "init", "sum", "shutdown"))
     assert job.code == 0, job.out + job.err
     assert job.out.count("sum 28") == 2 * COUNT
+    rig.nothing_left()
+
+
+LISTENER = """
+import socket
+packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
+packets.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: nothing is dropped
+print("up", flush=True)
+with open({path!r}, "wb", buffering=0) as file:
+    while True:
+        file.write(packets.recv(65536))
+"""
+
+
+def test_V13_nobody_on_the_way_reads_what_agents_tell_each_other(tree_run, rig, tmp_path):
+    """What a rank wrote last goes up the tree with its end; the way from hvd3 is hvd2, hvd1, hvdrun."""
+    heard = tmp_path / "heard"
+    listener = rig.spawn(sys.executable, "-S", "-c", LISTENER.format(path=str(heard)), stdout=subprocess.PIPE)
+    assert listener.stdout.readline() == b"up\n"
+    try:
+        job = tree_run("sh", "-c", 'test "$HOROVOD_RANK" != 2 || { echo a-canary-of-rank-$HOROVOD_RANK >&2; exit 7; }; '
+                       "exec sleep 1000")
+    finally:
+        listener.kill()
+        listener.wait()
+    assert job.code == 7 and "a-canary-of-rank-2" in job.err, job.err
+    packets = heard.read_bytes()
+    assert packets.count(b"HvMh") >= COUNT - 2, "the hellos of the tree were not heard"
+    assert packets.count(b"a-canary-of-rank") == 0
+    rig.nothing_left()
+
+
+LIAR = r"""
+import os, re
+started = re.compile(rb"(\x09\0\0\0Hv\x04.{33}\x01)\x01\0\0\0", re.DOTALL)
+while piece := os.read(0, 1 << 20):
+    piece = started.sub(rb"\g<1>\0\0\0\0", piece)
+    while piece:
+        piece = piece[os.write(1, piece):]
+"""
+
+
+def test_V13_a_host_that_speaks_of_another_hosts_rank_is_given_up(run, rig, tmp_path):
+    """Between hvdrun and the agent of hvd2 somebody has the agent say that it started rank 0, which is on hvd1."""
+    (tmp_path / "liar.py").write_text(LIAR)
+    agent = tmp_path / "rsh"
+    agent.write_text("#!/bin/sh\nhost=$1; shift\n" + "".join(
+        f'[ $host = {host.name} ] && {" ".join(host.command())} /bin/sh -c "$*"{lie}\n'
+        for host, lie in zip(rig.hosts, ["", f" | {sys.executable} -S {tmp_path}/liar.py"])))
+    agent.chmod(0o755)
+    job = run("--rsh-agent", agent, "-H", "hvd1,hvd2", "-np", 2, "sleep", "1000", program=rig.on_head(hvdrun_path()))
+    assert job.code == 1, job.err
+    assert "hvd2" in job.err and "speaks of rank 0, which it does not have" in job.err, job.err
     rig.nothing_left()

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
+
+#include "runtime/net/directory.h"
 
 namespace hvd {
 namespace {
@@ -52,8 +55,15 @@ std::set<uint32_t> HostsOf(const std::vector<std::pair<uint32_t, TreeDown>>& par
   return hosts;
 }
 
+// One rank on each host, of its number.
+HostOfRank OneEach(uint32_t hosts) {
+  HostOfRank host_of_rank(hosts);
+  std::iota(host_of_rank.begin(), host_of_rank.end(), 0);
+  return host_of_rank;
+}
+
 TEST(TreeRoot, SpeaksToAllAndToOneThroughItsChildren) {
-  TreeRoot root(100, 4);
+  TreeRoot root(100, 4, OneEach(100));
   root.ToAll(BeginEpoch{1});
   auto all = root.TakeDown();
   EXPECT_EQ(all.size(), 4U);
@@ -66,7 +76,7 @@ TEST(TreeRoot, SpeaksToAllAndToOneThroughItsChildren) {
 }
 
 TEST(TreeRoot, WithFewHostsThereIsNoTree) {
-  TreeRoot root(4, 4);
+  TreeRoot root(4, 4, OneEach(4));
   EXPECT_TRUE(root.flat());
   root.ToAll(BeginEpoch{1});
   EXPECT_EQ(root.TakeDown().size(), 4U);
@@ -80,7 +90,7 @@ TreeUp Batch(uint32_t host, const ToDriver& message) {
 }
 
 TEST(TreeRoot, NobodySpeaksForHostsThatAreNotBelowIt) {
-  TreeRoot root(100, 4);
+  TreeRoot root(100, 4, OneEach(100));
   EXPECT_TRUE(root.Open(25, Batch(49, RankJoined{49})).ok());
   EXPECT_FALSE(root.Open(25, Batch(50, RankJoined{50})).ok());
   EXPECT_FALSE(root.Open(26, Batch(26, RankJoined{26})).ok()) << "it has to go through host 25";
@@ -96,8 +106,10 @@ TreeDown Down(uint32_t first, uint32_t end, const ToAgent& message) {
 
 class Node : public testing::Test {
  protected:
-  // Of seven hosts in twos: 0 has 1 and 3 below it, 1 has 2.
-  TreeNode node_{0, PlaceInTree(0, 7, 2)};
+  // Of seven hosts in twos: 0 has 1 and 3 below it, 1 has 2. Ranks 0, 1 and 7 are on host 0, 2, 3 and 9 on 1, 4 and 5
+  // on 2, 6 on 3, 8 on 4.
+  const HostOfRank host_of_rank_{0, 0, 1, 1, 2, 2, 3, 0, 4, 1};
+  TreeNode node_{0, PlaceInTree(0, 7, 2), host_of_rank_};
 
   void Begin(uint64_t epoch) {
     ASSERT_TRUE(node_.FromAbove(Down(0, 4, BeginEpoch{epoch})).ok());
@@ -108,7 +120,7 @@ class Node : public testing::Test {
 
 TEST_F(Node, WhatGoesUpIsGatheredInOrder) {
   node_.FromSelf(WorkerStarted{0, 10});
-  ASSERT_TRUE(node_.FromBelow(1, Batch(2, WorkerStarted{2, 12})).ok());
+  ASSERT_TRUE(node_.FromBelow(1, Batch(2, WorkerStarted{4, 12})).ok());
   node_.FromSelf(RankJoined{0});
   TreeUp up = node_.TakeUp();
   ASSERT_EQ(up.entries.size(), 3U);
@@ -191,12 +203,160 @@ TEST_F(Node, EntriesOfAnotherEpochAreForgotten) {
 }
 
 TEST_F(Node, AChildThatLiesIsFoundOut) {
-  EXPECT_FALSE(node_.FromBelow(1, Batch(3, RankJoined{3})).ok());
-  EXPECT_FALSE(node_.FromBelow(2, Batch(2, RankJoined{2})).ok()) << "no child of host 0";
+  EXPECT_FALSE(node_.FromBelow(1, Batch(3, RankJoined{6})).ok());
+  EXPECT_FALSE(node_.FromBelow(2, Batch(2, RankJoined{4})).ok()) << "no child of host 0";
   TreeUp damaged;
   damaged.entries.push_back({1, "\x7f"});
   EXPECT_FALSE(node_.FromBelow(1, damaged).ok());
   EXPECT_FALSE(node_.FromAbove(Down(0, 4, TreeDown{})).ok());
+}
+
+// Calls `visit` with an empty message of each kind.
+template <typename Variant, size_t I = 0, typename Visit>
+void ForEachKind(Visit visit) {
+  if constexpr (I < std::variant_size_v<Variant>) {
+    visit(Variant(std::variant_alternative_t<I, Variant>{}));
+    ForEachKind<Variant, I + 1>(visit);
+  }
+}
+
+template <typename... Kinds, typename Variant>
+bool IsOneOf(const Variant& message) {
+  return (std::holds_alternative<Kinds>(message) || ...);
+}
+
+TEST_F(Node, V13_OnlyThreeKindsOfMessagesGoDown) {
+  Begin(1);
+  ForEachKind<ToAgent>([&](ToAgent message) {
+    if (auto* value = std::get_if<KeyValue>(&message)) *value = {1, "key", "value"};
+    const bool may = IsOneOf<BeginEpoch, KeyValue, SayAgain>(message);
+    EXPECT_EQ(node_.FromAbove(Down(0, 4, message)).ok(), may) << "kind " << message.index();
+    EXPECT_TRUE(node_.TakeDown().empty() || may) << "kind " << message.index();
+    EXPECT_TRUE(node_.TakeOwn().empty() || may) << "kind " << message.index();
+  });
+}
+
+TEST_F(Node, V13_OnlyWhatRanksAndWorkersDoGoesUp) {
+  Begin(1);
+  ForEachKind<ToDriver>([&](ToDriver message) {
+    std::visit(
+        [](auto& m) {
+          if constexpr (requires { m.rank; }) m.rank = 2;
+          if constexpr (requires { m.key; }) m.key = "key";
+          if constexpr (requires { m.epoch; }) m.epoch = 1;
+          if constexpr (requires { m.spans; }) m.spans = {{2, 1}};
+        },
+        message);
+    const bool may = IsOneOf<WorkerStarted, WorkerNotStarted, RankJoined, RanksJoined, RankLeft,
+                             RankLost, WorkerExited, PutKey, WantKey>(message);
+    EXPECT_EQ(node_.FromBelow(1, Batch(1, message)).ok(), may) << "kind " << message.index();
+    TreeRoot root(7, 2, host_of_rank_);
+    EXPECT_EQ(root.Open(0, Batch(1, message)).ok(), may) << "kind " << message.index();
+    EXPECT_TRUE(may || !node_.has_up()) << "kind " << message.index();
+    (void)node_.TakeUp();
+  });
+  EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{0, "key", "value"})).ok()) << "of the proof";
+}
+
+TEST_F(Node, V13_AHostSpeaksOfItsOwnRanksAlone) {
+  const uint32_t kNoRank = 10;
+  for (uint32_t rank : {0u, 2u, 5u, 6u, 8u, kNoRank, ~0u}) {
+    const bool own = rank == 2;    // host 1 speaks for itself
+    const bool below = rank == 5;  // its child has it
+    const bool block = own || below;
+    const std::vector<ToDriver> single = {WorkerStarted{rank, 1},
+                                          WorkerNotStarted{rank, 2, "no"},
+                                          RankJoined{rank},
+                                          RankLeft{rank, 1, 1},
+                                          RankLost{rank, 1, 1, 1, "gone"},
+                                          WorkerExited{rank, 1, {true, 9}},
+                                          PutKey{1, "mesh." + std::to_string(rank), "here"}};
+    for (const ToDriver& message : single) {
+      EXPECT_EQ(node_.FromBelow(1, Batch(1, message)).ok(), own) << rank << " " << message.index();
+      EXPECT_EQ(node_.FromBelow(1, Batch(2, message)).ok(), below)
+          << rank << " " << message.index();
+    }
+    EXPECT_EQ(node_.FromBelow(1, Batch(1, RanksJoined{{{rank, 1}}})).ok(), block) << rank;
+  }
+  EXPECT_TRUE(node_.FromBelow(1, Batch(1, WantKey{1, "mesh.8"})).ok()) << "anybody may ask";
+}
+
+TEST_F(Node, V13_GatheredRanksAreThoseOfTheBlock) {
+  EXPECT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 4}, {9, 1}}})).ok());
+  for (const RanksJoined& bad :
+       {RanksJoined{{{2, 5}}}, RanksJoined{{{1, 2}}}, RanksJoined{{{2, 0}}}, RanksJoined{{{9, 2}}},
+        RanksJoined{{{~0u, 2}}}, RanksJoined{{{2, ~0u}}}, RanksJoined{{{2, 4}, {2, 4}, {2, 4}}}}) {
+    EXPECT_FALSE(node_.FromBelow(1, Batch(1, bad)).ok())
+        << bad.spans[0].first << " " << bad.spans[0].count;
+  }
+}
+
+TEST_F(Node, V13_WhatAHostSaysTwiceIsGatheredOnce) {
+  ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 4}}})).ok());
+  ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 1}}})).ok());
+  ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{3, 1}, {9, 1}}})).ok());
+  EXPECT_EQ(node_.TakeUp().entries.at(0).message, EncodeToDriver(RanksJoined{{{2, 4}, {9, 1}}}));
+}
+
+TEST_F(Node, V13_NothingOfABadBatchIsPassedOn) {
+  TreeUp batch = Batch(1, WorkerStarted{2, 12});
+  batch.entries.push_back({1, EncodeToDriver(WorkerStarted{6, 13})});
+  EXPECT_FALSE(node_.FromBelow(1, batch).ok());
+  EXPECT_FALSE(node_.has_up());
+  TreeDown down = Down(0, 4, BeginEpoch{1});
+  down.entries.push_back({0, 4, EncodeToAgent(SignalWorkers{9})});
+  EXPECT_FALSE(node_.FromAbove(down).ok());
+  EXPECT_TRUE(node_.TakeDown().empty());
+  EXPECT_TRUE(node_.TakeOwn().empty());
+}
+
+TEST_F(Node, V13_FromAboveComesWhatIsForThisPartOfTheTree) {
+  TreeNode node(1, PlaceInTree(1, 7, 2), host_of_rank_);  // hosts 1 and 2
+  const std::vector<std::pair<TreeBlock, bool>> table = {
+      {{1, 3}, true},  {{1, 2}, true},  {{2, 3}, true},  {{0, 3}, false}, {{1, 4}, false},
+      {{0, 1}, false}, {{3, 4}, false}, {{2, 2}, false}, {{3, 1}, false}, {{1, ~0u}, false}};
+  for (const auto& [hosts, may] : table) {
+    EXPECT_EQ(node.FromAbove(Down(hosts.root, hosts.end, BeginEpoch{1})).ok(), may)
+        << hosts.root << " " << hosts.end;
+  }
+}
+
+TEST_F(Node, V13_EntriesOfTheDirectoryAreBounded) {
+  Begin(1);
+  const std::string long_key(kMaxDirectoryKey + 1, 'k'), long_value(kMaxDirectoryValue + 1, 'v');
+  EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{1, long_key, "v"})).ok());
+  EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{1, "two words", "v"})).ok());
+  EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{1, "key", long_value})).ok());
+  EXPECT_FALSE(node_.FromBelow(1, Batch(1, WantKey{1, long_key})).ok());
+  EXPECT_FALSE(node_.FromAbove(Down(0, 1, KeyValue{1, "key", long_value})).ok());
+  EXPECT_FALSE(node_.FromAbove(Down(0, 1, KeyValue{1, "", "v"})).ok());
+  // A host that names ever more keys is stopped; another one goes on.
+  uint64_t named = 0;
+  while (named < 100'000 &&
+         node_.FromBelow(3, Batch(3, WantKey{1, "key." + std::to_string(named)})).ok())
+    ++named;
+  EXPECT_EQ(named, MostKeys({3, 4}, host_of_rank_));
+  EXPECT_TRUE(node_.FromBelow(3, Batch(3, WantKey{1, "key.0"})).ok()) << "known already";
+  EXPECT_TRUE(node_.FromBelow(1, Batch(1, WantKey{1, "another"})).ok());
+  Begin(2);
+  EXPECT_TRUE(node_.FromBelow(3, Batch(3, WantKey{2, "another"})).ok()) << "another epoch";
+}
+
+TEST_F(Node, V13_AValueThatNobodyAskedForIsNotKept) {
+  Begin(1);
+  ASSERT_TRUE(node_.FromAbove(Down(0, 1, KeyValue{1, "mesh.8", "false"})).ok());
+  node_.FromSelf(WantKey{1, "mesh.8"});
+  EXPECT_TRUE(node_.has_up());
+  EXPECT_TRUE(node_.TakeOwn().empty());
+}
+
+TEST(CheckSpeaker, V13_BeforeItHasRanksAHostSpeaksOfNone) {
+  EXPECT_FALSE(CheckSpeaker(RankJoined{0}, {}, {}).ok());
+  EXPECT_FALSE(CheckSpeaker(RanksJoined{{{0, 1}}}, {}, {}).ok());
+  EXPECT_TRUE(CheckSpeaker(AgentReady{}, {}, {}).ok());
+  EXPECT_TRUE(CheckSpeaker(PutKey{0, "reach.1", "record"}, {}, {}).ok());
+  EXPECT_TRUE(CheckSpeaker(RelayOpen{1, 2, 3}, {}, {}).ok()) << "that rank is on the other host";
+  EXPECT_FALSE(CheckSpeaker(RelayData{1, std::string(kRelayPiece + 1, 'x')}, {}, {}).ok());
 }
 
 }  // namespace

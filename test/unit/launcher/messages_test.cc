@@ -85,6 +85,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(RelayData{5, "bytes"});
   all.emplace_back(RelayClose{5});
   all.emplace_back(RelayCredit{5, 9});
+  all.emplace_back(AgentWarning{"beware"});
   return all;
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();
