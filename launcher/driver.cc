@@ -362,7 +362,8 @@ void Driver::Hear(uint32_t host, const TimeTold& told) {
 }
 
 void Driver::Hear(uint32_t host, const AgentWarning& warning) {
-  screen_.Say("host " + NameOf(host) + ": " + Printable(warning.text));
+  constexpr size_t kMostShown = 400;
+  screen_.Say("host " + NameOf(host) + ": " + Printable(warning.text, kMostShown));
 }
 
 void Driver::Hear(uint32_t, const WorkerStarted& started) {

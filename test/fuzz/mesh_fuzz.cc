@@ -9,6 +9,7 @@
 #include "runtime/net/mesh_address.h"
 #include "runtime/net/mesh_boxes.h"
 #include "runtime/net/mesh_handshake.h"
+#include "runtime/net/sealed_records.h"
 #include "test/fuzz/seeds.h"
 
 namespace {
@@ -88,6 +89,20 @@ void ReadRecord(std::string_view bytes) {
   }
 }
 
+// Nothing opens that was not sealed, and what was sealed opens until the first foreign byte.
+void OpenRecords(std::string_view bytes, size_t piece) {
+  const std::string key(kRecordKeyBytes, 'k');
+  std::string genuine, plain;
+  Must(RecordSealer(key).Seal("genuine", genuine).ok());
+  RecordOpener opener(key), after(key);
+  Must(after.Open(genuine, plain).ok() && plain == "genuine");
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
+    (void)opener.Open(bytes.substr(0, piece), plain);
+    (void)after.Open(bytes.substr(0, piece), plain);
+    Must(plain == "genuine");
+  }
+}
+
 std::string FrameOf(MeshFrameType type, uint64_t slot, size_t bytes) {
   MeshHeader header = EncodeMeshHeader({type, bytes, {1, slot}});
   return std::string(reinterpret_cast<const char*>(header.data()), header.size()) +
@@ -105,7 +120,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   WriteSeeds(
       *argc, *argv,
       {std::string("\0\x08", 2) + MeshInitiator({"key", 1, 1}, 2).hello(), "\x01\xff" + talk,
-       "\x01\x01" + talk, crowd, "\x02 boot.1 10.0.0.1:4711 [2001:db8::1]:4711 127.0.0.1:4711"});
+       "\x01\x01" + talk, crowd, "\x02 boot.1 10.0.0.1:4711 [2001:db8::1]:4711 127.0.0.1:4711",
+       std::string("\x03\x08\x05\0\0\0hello0123456789abcdef", 27)});
   return 0;
 }
 
@@ -114,9 +130,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
   size_t piece = 1 + size_t{data[1]};
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
     case 0: ShakeHands(bytes, piece); break;
     case 1: ReadFrames(bytes, piece); break;
+    case 3: OpenRecords(bytes, piece); break;
     default: ReadRecord(bytes);
   }
   return 0;
