@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import signal
 import stat
 import subprocess
@@ -47,6 +48,71 @@ def test_P04_first_failure_is_the_last_block(run):
     assert report.startswith("hvdrun: rank 1 on host ") and "exit code 1" in report
     assert "ValueError: the first cause" in report and "noise" not in report
     assert report.rstrip().endswith("3 other ranks were ended because of it.")
+
+
+# The victim ends in its way; a second one does so 5 ms after the first is dead; the others shout when they are asked to end.
+VICTIMS = """
+import os, signal, sys, time
+folder, way, first, second = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+rank = int(os.environ["HOROVOD_RANK"])
+def consequence(*_):
+    sys.stderr.write("".join(f"Traceback (most recent call last):\\n  line {n} of a consequence\\n" for n in range(100)))
+    sys.stderr.flush()
+    os._exit(9)
+def fail(what):
+    if way == "segv":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if way == "exit":
+        os._exit(7)
+    raise ValueError(what)
+def state_of(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+def read(name):
+    while True:
+        try:
+            text = open(f"{folder}/{name}").read()
+            if text.endswith("."):
+                return text[:-1]
+        except OSError:
+            time.sleep(0.001)
+signal.signal(signal.SIGTERM, consequence)
+open(f"{folder}/rank.{rank}", "w").write(f"{os.getpid()}.")
+for other in range(int(os.environ["HOROVOD_SIZE"])):
+    read(f"rank.{other}")  # nobody fails before all can shout
+if rank == first:
+    fail("the first cause")
+if rank == second:
+    pid = read(f"rank.{first}")
+    while state_of(pid) not in "ZXgone":
+        pass
+    time.sleep(0.005)
+    fail("the second failure")
+while True:
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize("way, code", [("raise", 1), ("segv", 128 + signal.SIGSEGV), ("exit", 7)])
+@pytest.mark.parametrize("failures", [1, 2])
+def test_P04_the_victim_is_named_in_every_round(run, tmp_path, way, code, failures):
+    """HVD_SOAK=1: 200 rounds of each; else three. The seed of a round is its number."""
+    for seed in range(200 if os.environ.get("HVD_SOAK") else 3):
+        first, second = random.Random(seed).sample(range(4), 2)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        job = run("-np", 4, "--error-file", folder / "error.json", sys.executable, "-S", "-E", "-c", VICTIMS, folder, way, first,
+                  second if failures == 2 else -1)
+        said = json.loads((folder / "error.json").read_text())
+        told = f"seed {seed}, {way}, rank {first}: {job.err}"
+        assert job.code == said["exit_code"] == code, told
+        assert said["kind"] == "rank" and said["rank"] == first, told
+        report = report_of(job)
+        assert report.startswith(f"hvdrun: rank {first} on host "), told
+        assert report.count("Traceback") == report.count("the first cause") == (way == "raise"), told
+        assert "consequence" not in report and "second" not in report, told
 
 
 def test_L12_report_has_host_pid_end_traceback_and_others(run):
@@ -185,3 +251,26 @@ def test_V12_a_stranger_out_of_memory_says_nothing_about_a_later_kill(start, tmp
         folder.rmdir()
 
 
+def test_P33_a_kill_by_another_user_is_told_from_a_lack_of_memory(tmp_path):
+    """hvdrun and its ranks are nobody's, the killer is root; the words are those of a kill from outside."""
+    nobody = 65534
+    if os.geteuid() != 0:
+        pytest.skip("it needs root to be two users")
+    try:
+        subprocess.run([hvdrun_path(), "--version"], user=nobody, group=nobody, extra_groups=[], cwd="/", check=True,
+                       capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("another user may not read the build")
+    tmp_path.chmod(0o777)
+    process = subprocess.Popen([hvdrun_path(), "-np", "2", "sh", "-c", "echo $$ $HOROVOD_RANK.; exec sleep 600"], user=nobody,
+                               group=nobody, extra_groups=[], cwd="/", env={"PATH": os.environ["PATH"], "HOME": "/"},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        lines = [process.stdout.readline(), process.stdout.readline()]
+        words = next(line.split() for line in lines if line.rstrip().endswith(" 1."))
+        os.kill(int(words[-2].rpartition(":")[2]), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGKILL, err
+    assert "hvdrun: rank 1 on host" in err and "signal 9 (SIGKILL)" in err and "did not run out of memory" in err, err
