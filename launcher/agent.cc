@@ -70,6 +70,9 @@ int32_t PeerOf(int socket) {
   return known ? peer.pid : ::getpid();
 }
 
+// How long the end of a line is waited for that a person may have to answer: a prompt.
+constexpr Duration kPromptWait = std::chrono::milliseconds(50);
+
 int64_t Nanoseconds(TimePoint t) { return t.time_since_epoch().count(); }
 
 class Agent final : public ProcessObserver, public HostEpochsObserver {
@@ -148,6 +151,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void TellStopped(uint64_t epoch);
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
+  void ShowPromptSoon(uint32_t slot);
+  void ShowPrompts();
   void StartWorker(uint32_t slot);
   void SendOutput(uint32_t slot, OutputStream stream, std::string_view first,
                   std::string_view second);
@@ -171,7 +176,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   UniqueFd cgroup_;  // invalid: workers have none of their own
   LocalProcessHost host_;
   StdinFeeder feeder_;
-  asio::steady_timer tick_timer_, end_timer_, second_timer_;
+  asio::steady_timer tick_timer_, end_timer_, second_timer_, prompt_timer_;
+  bool prompt_due_ = false;
   std::optional<HostEpochs> epochs_;
   StartJob start_;
   std::string link_address_;
@@ -232,6 +238,7 @@ Agent::Agent(AgentOptions options)
       tick_timer_(io_),
       end_timer_(io_),
       second_timer_(io_),
+      prompt_timer_(io_),
       tree_(io_, {[this](const ToDriver& message) { TellStraight(message); },
                   [this](ToAgent message) { Handle(std::move(message)); }}),
       relay_(io_, [this](const ToDriver& message) { TellStraight(message); }) {}
@@ -602,6 +609,28 @@ void Agent::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes)
   if (stream == OutputStream::kStderr) slots_[slot].last_stderr.Add(bytes);
   LineBuffer::Ready ready = slots_[slot].lines[static_cast<int>(stream)].Add(bytes);
   SendOutput(slot, stream, ready.held, ready.bytes);
+  ShowPromptSoon(slot);
+}
+
+// A rank that has the terminal may wait for an answer: `(Pdb) `, input("...").
+void Agent::ShowPromptSoon(uint32_t slot) {
+  if (start_.stdin_terminal == 0 || !ReadsInput(slot) || prompt_due_) return;
+  const auto& lines = slots_[slot].lines;
+  if (lines[0].empty() && lines[1].empty()) return;
+  prompt_due_ = true;
+  prompt_timer_.expires_after(kPromptWait);
+  prompt_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) ShowPrompts();
+  });
+}
+
+void Agent::ShowPrompts() {
+  prompt_due_ = false;
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (!ReadsInput(slot)) continue;
+    for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr})
+      SendOutput(slot, stream, slots_[slot].lines[static_cast<int>(stream)].Flush(), {});
+  }
 }
 
 void Agent::OnOutputEnd(uint32_t slot, OutputStream stream) {
@@ -695,7 +724,7 @@ void Agent::On(const KeyValue& message) {
 
 void Agent::On(const SignalWorkers& message) {
   if (message.signal == SIGSTOP || message.signal == SIGCONT) paused_ = message.signal == SIGSTOP;
-  if (message.signal == SIGTERM || message.signal == SIGKILL) ending_ = true;
+  if (message.signal != SIGSTOP && message.signal != SIGCONT) ending_ = true;
   SignalAll(message.signal);
 }
 

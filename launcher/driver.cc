@@ -184,7 +184,9 @@ class Driver final : public HostLineObserver {
   void Do(const BeginEpoch& begin);
   void Do(const CutHost& cut) { hosts_[cut.host]->Cut(); }
   void Do(const CutChannels&);
-  void Do(const TellUser& tell) { screen_.Say(tell.sentence); }
+  void Do(const TellUser& tell) {
+    if (!tell.terminal_only || screen_.on_terminal()) screen_.Say(tell.sentence);
+  }
   void Do(const EndRun&);
   void TellAll(const ToAgent& message);
   void SendDownTree();
@@ -689,7 +691,7 @@ void Driver::ReadInput() {
 }
 
 void Driver::OnInput(std::string bytes) {
-  screen_.EndProgress();  // somebody types into this line
+  if (options_.stdin_terminal) screen_.Typed(bytes);
   input_sent_ += bytes.size();
   WorkerInput input{std::move(bytes)};
   for (size_t host = 0; host < input_taken_.size(); ++host) hosts_[host]->Tell(input);

@@ -41,6 +41,7 @@ struct DriverOptions {
   uint16_t first_port = 0, last_port = 0;  // both 0: any
   StageLimits stage_limits = StageLimits::Default();
   PrefixTemplate prefix = PrefixTemplate::Default();
+  bool stdin_terminal = false;
 
   // The ranks of different hosts need the network.
   bool several_machines() const;

@@ -21,7 +21,11 @@ void Folder::Add(uint32_t rank, std::string_view bytes, TimePoint now) {
     size_t length = LineLength(bytes, returns);
     if (!partial.empty() || length == 0) {
       partial.append(bytes, 0, length == 0 ? bytes.size() : length);
-      if (length > 0 || partial.size() >= kMaxLineBytes) AddPartial(rank, now);
+      if (length > 0 || partial.size() >= kMaxLineBytes) {
+        AddPartial(rank, now);
+      } else {
+        partial_since_.try_emplace(rank, now);
+      }
     } else {
       AddLine(rank, bytes.substr(0, length), now);
     }
@@ -34,6 +38,7 @@ void Folder::Add(uint32_t rank, std::string_view bytes, TimePoint now) {
 void Folder::AddPartial(uint32_t rank, TimePoint now) {
   AddLine(rank, partial_[rank], now);
   partial_[rank].clear();
+  partial_since_.erase(rank);
 }
 
 void Folder::AddLine(uint32_t rank, std::string_view line, TimePoint now) {
@@ -143,11 +148,22 @@ void Folder::ShowReady(TimePoint now) {
 }
 
 std::optional<TimePoint> Folder::deadline() const {
-  if (waiting() == 0) return std::nullopt;
-  return groups_[head_].since + kFoldWait;
+  std::optional<TimePoint> first;
+  if (waiting() > 0) first = groups_[head_].since;
+  for (const auto& [rank, since] : partial_since_) {
+    if (!first || since < *first) first = since;
+  }
+  if (!first) return std::nullopt;
+  return *first + kFoldWait;
 }
 
-void Folder::Due(TimePoint now) { ShowReady(now); }
+void Folder::Due(TimePoint now) {
+  for (auto next = partial_since_.begin(); next != partial_since_.end();) {
+    const auto [rank, since] = *next++;
+    if (since + kFoldWait <= now) AddPartial(rank, now);
+  }
+  ShowReady(now);
+}
 
 void Folder::Flush() {
   for (uint32_t rank = 0; rank < size_; ++rank) {

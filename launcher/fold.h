@@ -1,11 +1,12 @@
 // Folder: equal lines of many ranks become one, with the ranks that wrote it. A line waits at most kFoldWait for its
-// equals; the lines of one rank keep their order. Pure: time is passed in.
+// equals, and an unfinished one as long for its end; the lines of one rank keep their order. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_FOLD_H_
 #define HVD_LAUNCHER_FOLD_H_
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,6 +89,7 @@ class Folder {
   size_t text_begins_ = 0, held_bytes_ = 0;
   std::vector<Place> table_;          // kWays for each bucket; made by the first line
   std::vector<std::string> partial_;  // by rank
+  std::map<uint32_t, TimePoint> partial_since_;
   std::vector<uint64_t> last_group_;  // by rank: it may join later ones only
   // By rank: what it joined last, so that a text which comes again and again is not looked for from its last line back.
   std::vector<std::array<Recent, kRecent>> recent_;

@@ -105,8 +105,10 @@ class Stepper {
   void BreakWaiting(uint32_t rank);
   void SayWhoIsMissing();
   void Fail(JobFailure failure, std::string reason);
+  void Interrupt();
   void Terminate();
   void Kill();
+  void WaitForGrace();
   void FailStart();
   void TimeOut();
   void FinishWhenAllEnded();
@@ -456,10 +458,13 @@ void Stepper::On(const WorkerExited& event) {
   rank.end = event.end;
   rank.last_stderr = event.last_stderr;
   rank.out_of_memory = event.out_of_memory;
-  // Who was asked to end and then ends as one does who was asked, whether it had said goodbye before or not.
+  // Who was asked to end and then ends as one does who was asked, whether it had said goodbye before or not. After Ctrl-C
+  // every failure is a consequence: of a KeyboardInterrupt, or of a peer that had one.
   const bool asked = WasAsked(event.rank, event.noticed_ns);
-  rank.ended_by_us = asked && (!rank.lost || rank.lost_when_asked) &&
-                     (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase);
+  rank.ended_by_us =
+      asked && (!rank.lost || rank.lost_when_asked) &&
+      (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase ||
+       (state_.interrupting && !event.end.ok()));
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, false);
   BreakWaiting(event.rank);
   if (!event.end.ok() && !rank.ended_by_us) {
@@ -539,9 +544,26 @@ void Stepper::Terminate() {
   if (AllEnded()) return;
   state_.terminating = true;
   AskToEnd(SIGTERM);
+  WaitForGrace();
+}
+
+void Stepper::WaitForGrace() {
   state_.deadline = now_ + state_.options.terminate_grace;
   // A grace of "forever" must not overflow.
   if (*state_.deadline < now_) state_.deadline = TimePoint::max();
+}
+
+// As a terminal does to a program that it started itself: what the user wrote for Ctrl-C runs.
+void Stepper::Interrupt() {
+  state_.phase = JobPhase::kStopping;
+  if (AllEnded()) return;
+  const std::string grace = SecondsText(state_.options.terminate_grace);
+  Do(TellUser{"interrupted: every rank gets SIGINT now, SIGTERM after " + grace + " and SIGKILL " +
+                  grace + " later; Ctrl-C again kills them at once",
+              /*terminal_only=*/true});
+  state_.interrupting = true;
+  AskToEnd(SIGINT);
+  WaitForGrace();
 }
 
 void Stepper::Kill() {
@@ -570,7 +592,15 @@ void Stepper::On(const Interrupted& event) {
     EndOpening();
     Because("asked to end by signal " + std::to_string(event.signal));
   } else if (state_.interrupts == 1) {
-    if (!state_.terminating) Terminate();
+    const bool failed = state_.failure->kind != JobFailure::Kind::kInterrupt;
+    if (event.signal == SIGINT && !failed) {
+      Interrupt();
+    } else if (!state_.terminating) {
+      Terminate();
+    }
+    Because("asked to end by signal " + std::to_string(event.signal));
+  } else if (event.signal != SIGINT && !state_.terminating && !state_.killing) {
+    Terminate();  // a program around hvdrun passes Ctrl-C on as SIGTERM
     Because("asked to end by signal " + std::to_string(event.signal));
   } else if (!state_.killing) {
     Kill();
@@ -636,7 +666,8 @@ void Stepper::On(const Tick&) {
       Because("workers outlived the grace period");
     } else {
       Terminate();
-      Because("workers outlived the failure of a peer");
+      Because(state_.interrupting ? "workers outlived SIGINT"
+                                  : "workers outlived the failure of a peer");
     }
   }
 }
@@ -679,7 +710,7 @@ void Stepper::On(const AgentFinished& event) {
 // Did only ranks of other hosts fail, and a moment ago? Who loses a peer may say so sooner than the end of the peer's
 // host is heard.
 bool Stepper::FailedOfIt(uint32_t host) const {
-  if (state_.phase != JobPhase::kStopping || state_.terminating || state_.killing) return false;
+  if (state_.phase != JobPhase::kStopping || state_.asked()) return false;
   if (!state_.failure) return false;
   if (state_.failure->kind == JobFailure::Kind::kWay) {
     return state_.plan.ranks[state_.failure->rank].host == host ||

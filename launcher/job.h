@@ -32,7 +32,8 @@
 namespace hvd {
 
 struct JobOptions {
-  Duration terminate_grace = std::chrono::seconds(3);  // from SIGTERM to SIGKILL
+  Duration terminate_grace =
+      std::chrono::seconds(3);  // from SIGINT to SIGTERM, from that to SIGKILL
   // How long ranks that lost a peer may go on by themselves, so that they can say what happened to them.
   Duration survivor_grace = std::chrono::seconds(1);
   StageLimits stages = StageLimits::Default();
@@ -129,6 +130,7 @@ struct JobState {
   // Why a rank, or hvdrun, ended the last epoch; no failure until a rank fails of it.
   std::optional<JobFailure> ending;
   int interrupts = 0;
+  bool interrupting = false;            // SIGINT was sent
   bool terminating = false;             // SIGTERM was sent
   bool killing = false;                 // SIGKILL was sent
   std::optional<TimePoint> asked_at;    // when the first of them was sent
@@ -143,6 +145,8 @@ struct JobState {
   };
   std::optional<InitWatch> init_watch;
 
+  // Ranks have been asked to end.
+  bool asked() const { return interrupting || terminating || killing; }
   // When Tick must come.
   std::optional<TimePoint> NextTick() const;
 };
@@ -225,6 +229,7 @@ struct CutChannels {};  // kill the agents that do not end
 struct EndRun {};       // everything is over: print the report, return the code
 struct TellUser {       // a line for the screen, whether --verbose or not
   std::string sentence;
+  bool terminal_only = false;  // for a person who waits there, not for a log
 };
 
 using JobAction =

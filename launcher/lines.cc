@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <ctime>
 
+#include "launcher/columns.h"
 #include "launcher/rank_ranges.h"
 
 namespace hvd {
 namespace {
+
+constexpr const char* kErase = "\x1b[K";  // from the cursor to the end of the line
 
 // Where the last Python traceback begins, with the exceptions that it came from.
 std::optional<size_t> TracebackIn(std::string_view text) {
@@ -83,9 +86,10 @@ size_t LineLength(std::string_view bytes, bool returns) {
   return at + 1;
 }
 
-LinePrefixer::LinePrefixer(OutputStream stream, PrefixStyle style)
+LinePrefixer::LinePrefixer(OutputStream stream, PrefixStyle style, ScreenLine& line)
     : stream_(stream),
       style_(std::move(style)),
+      line_(line),
       timed_(style_.stamp || style_.prefix.Has(PrefixTemplate::Field::kTime)) {}
 
 // Fields that differ between the ranks of a folded line are "*".
@@ -118,6 +122,8 @@ void LinePrefixer::MakePrefix(Label& label, std::span<const uint32_t> ranks) con
   if (style_.color)
     text = "\x1b[3" + std::to_string(1 + ranks[0] % kColors) + "m" + text + "\x1b[0m";
   label.prefix = std::move(text);
+  label.columns = ColumnsOf(label.prefix);
+  label.writer = (stream_ == OutputStream::kStdout ? "out " : "err ") + label.name;
 }
 
 const LinePrefixer::Label& LinePrefixer::LabelOf(uint32_t rank) {
@@ -128,50 +134,76 @@ const LinePrefixer::Label& LinePrefixer::LabelOf(uint32_t rank) {
   return label;
 }
 
-void LinePrefixer::Add(uint32_t rank, std::string_view bytes, std::string& out) {
-  if (!bytes.empty()) Put(LabelOf(rank), bytes, out);
+void LinePrefixer::Add(uint32_t rank, std::string_view bytes) {
+  if (!bytes.empty()) Put(LabelOf(rank), bytes);
 }
 
-void LinePrefixer::AddFolded(std::span<const uint32_t> ranks, std::string_view bytes,
-                             std::string& out) {
-  if (ranks.size() == 1) return Add(ranks[0], bytes, out);
+void LinePrefixer::AddFolded(std::span<const uint32_t> ranks, std::string_view bytes) {
+  if (ranks.size() == 1) return Add(ranks[0], bytes);
   if (!std::equal(ranks.begin(), ranks.end(), folded_ranks_.begin(), folded_ranks_.end())) {
     folded_ranks_.assign(ranks.begin(), ranks.end());
     folded_.name = RankRanges(ranks);
     folded_.made_at = -1;
   }
   if (folded_.made_at < 0 || folded_.made_at != Now()) MakePrefix(folded_, ranks);
-  Put(folded_, bytes, out);
+  Put(folded_, bytes);
 }
 
-void LinePrefixer::Put(const Label& label, std::string_view bytes, std::string& out) {
-  if (after_return_ == label.name && bytes.front() == '\n') {  // the second half of "\r\n"
+void LinePrefixer::Put(const Label& label, std::string_view bytes) {
+  std::string& out = line_.text;
+  if (line_.writer != label.writer) {
+    if (!bytes.empty()) Close();
+  } else if (line_.returned && bytes.front() == '\n') {  // the second half of "\r\n"
     out += '\n';
     bytes.remove_prefix(1);
+    line_.writer.clear();
+    line_.returned = false;
   }
-  after_return_.reset();
-  if (!bytes.empty() && open_ && open_ != label.name) out += Close();
-  bool returns = bytes.find('\r') != std::string_view::npos;
+  const bool returns = bytes.find('\r') != std::string_view::npos;
   while (!bytes.empty()) {
-    if (!open_) out += label.prefix;
-    open_.reset();
-    size_t length = LineLength(bytes, returns);
-    if (length == 0) {
-      out += bytes;
-      open_ = label.name;
-      return;
+    const size_t length = LineLength(bytes, returns);
+    const std::string_view piece = bytes.substr(0, length == 0 ? bytes.size() : length);
+    const bool fresh = line_.writer.empty() || line_.returned;
+    const bool bar = piece.ends_with('\r') || (line_.returned && length == 0);
+    if (line_.returned && style_.terminal) out += kErase;
+    if (fresh) out += label.prefix;
+    // What continues a line is not cut: it is not known how much of it stands there.
+    if (fresh && bar) {
+      PutUpdate(label, piece);
+    } else {
+      out += piece;
     }
-    out.append(bytes, 0, length);
-    if (bytes[length - 1] == '\r' && length == bytes.size()) after_return_ = label.name;
-    bytes.remove_prefix(length);
+    line_.returned = piece.ends_with('\r');
+    if (piece.ends_with('\n')) {
+      line_.writer.clear();
+    } else {
+      line_.writer = label.writer;
+    }
+    bytes.remove_prefix(piece.size());
   }
 }
 
-std::string LinePrefixer::Close() {
-  after_return_.reset();
-  if (!open_) return {};
-  open_.reset();
-  return "\n";
+// An update of a progress bar, with or without its "\r".
+void LinePrefixer::PutUpdate(const Label& label, std::string_view update) {
+  const size_t columns = style_.terminal && style_.columns ? style_.columns() : 0;
+  if (columns <= label.columns + 1) {
+    line_.text += update;
+    return;
+  }
+  const bool returns = update.ends_with('\r');
+  if (returns) update.remove_suffix(1);
+  line_.text += CutToColumns(update, columns - label.columns - 1);
+  if (returns) line_.text += '\r';
+}
+
+void LinePrefixer::Close() {
+  if (!line_.writer.empty()) line_.text += line_.returned && style_.terminal ? kErase : "\n";
+  LineTyped();
+}
+
+void LinePrefixer::LineTyped() {
+  line_.writer.clear();
+  line_.returned = false;
 }
 
 }  // namespace hvd

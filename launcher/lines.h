@@ -34,6 +34,7 @@ class LineBuffer {
   Ready Add(std::string_view bytes);
   // The rest, when the worker closed its end.
   std::string Flush() { return std::exchange(held_, {}); }
+  bool empty() const { return held_.empty(); }
 
  private:
   std::string held_;
@@ -63,7 +64,18 @@ struct PrefixPlace {
   uint32_t local_rank = 0;
 };
 
+// The last line of a screen as it stands, and what is to be shown next. Stdout and stderr share it where both lead to one
+// place (a terminal, `2>&1`), so that they never share a line.
+struct ScreenLine {
+  std::string text;  // to be taken out by the owner of the screen
+  std::string
+      writer;  // stream and ranks of what stands there without an end; empty: a new line begins
+  bool returned = false;  // it ended with "\r": what comes next replaces it
+};
+
 struct PrefixStyle {
+  bool terminal = false;                 // what stands there can be erased
+  std::function<size_t()> columns = {};  // of the terminal; 0: not known
   bool color = false;
   bool stamp = false;  // the time in front of the prefix, unless that has it
   std::function<int64_t()> wall_seconds = {};
@@ -74,41 +86,47 @@ struct PrefixStyle {
 // "Fri Sep 11 07:07:20 2020", local time.
 std::string TimeStampText(int64_t wall_seconds);
 
-// For one screen stream. An unfinished line stays open for its rank; when another rank writes, the open line is ended
-// with "\n" first and continued later under a new prefix, so that two ranks never share a line.
+// For one screen stream. An unfinished line stays open for its rank; when something else is written, the open line is
+// ended with "\n" first and continued later under a new prefix, so that two ranks never share a line. An update of a
+// progress bar (a line that ends with "\r") is erased on a terminal, elsewhere ended. On a terminal it is also cut to one
+// line, which "\r" would not lead back to the beginning of.
 class LinePrefixer {
  public:
-  explicit LinePrefixer(OutputStream stream, PrefixStyle style = {});
+  LinePrefixer(OutputStream stream, PrefixStyle style, ScreenLine& line);
 
   // Before the first Add.
   void set_places(std::vector<PrefixPlace> places) { style_.places = std::move(places); }
-  // Appends the text to print for bytes of this rank.
-  void Add(uint32_t rank, std::string_view bytes, std::string& out);
+  // Shows bytes of this rank.
+  void Add(uint32_t rank, std::string_view bytes);
   // The same for those of many ranks, in ascending order.
-  void AddFolded(std::span<const uint32_t> ranks, std::string_view bytes, std::string& out);
-  // Ends an open line; before anything else is printed, and at the end.
-  std::string Close();
+  void AddFolded(std::span<const uint32_t> ranks, std::string_view bytes);
+  // Makes room for a new line; before anything else is printed, and at the end.
+  void Close();
+  // The terminal itself has begun a new line: somebody pressed Enter.
+  void LineTyped();
 
  private:
   struct Label {
     std::string name;    // "3", "0-3"
+    std::string writer;  // with the stream
     std::string prefix;  // with the colour and the time
+    size_t columns = 0;  // of the prefix
     int64_t made_at = -1;
   };
 
   void MakePrefix(Label& label, std::span<const uint32_t> ranks) const;
   const Label& LabelOf(uint32_t rank);
   int64_t Now() const { return timed_ ? style_.wall_seconds() : 0; }
-  void Put(const Label& label, std::string_view bytes, std::string& out);
+  void Put(const Label& label, std::string_view bytes);
+  void PutUpdate(const Label& label, std::string_view update);
 
   OutputStream stream_;
   PrefixStyle style_;
+  ScreenLine& line_;
   bool timed_;
   std::vector<Label> labels_;  // by rank, made when first needed
   Label folded_;
   std::vector<uint32_t> folded_ranks_;
-  std::optional<std::string> open_;          // whose unfinished line is on the screen
-  std::optional<std::string> after_return_;  // who wrote a "\r" last, with nothing after it
 };
 
 }  // namespace hvd

@@ -84,6 +84,7 @@ void Fields(auto& f, M& m) {
     f(m.environment), f(m.worker_environment), f(m.terminate_grace_ms), f(m.driver_grace_ms);
     f(m.given_environment), f(m.master_address), f(m.master_port), f(m.omp_threads);
     f(m.machine_part), f(m.machine_parts), f(m.bind_to), f(m.stdin_to), f(m.layout);
+    f(m.stdin_terminal);
     f(m.listen_addresses), f(m.first_port), f(m.last_port), f(m.silence_limit_ms);
     f(m.tree_host), f(m.tree_hosts), f(m.tree_radix), f(m.tree_above);
   } else if constexpr (kIs<AwaitDriver, M>) {

@@ -58,6 +58,8 @@ struct StartJob {
   uint32_t machine_part = 0, machine_parts = 1;
   BindTo bind_to = BindTo::kNone;
   StdinTo stdin_to = StdinTo::kNone;
+  uint8_t stdin_terminal =
+      0;  // a person types it, and must see a prompt though its line has no end yet
   int64_t terminate_grace_ms = 0;
   int64_t driver_grace_ms = 0;
   int64_t silence_limit_ms =

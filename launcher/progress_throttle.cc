@@ -4,8 +4,9 @@
 
 namespace hvd {
 
-ProgressThrottle::ProgressThrottle(uint32_t size, int per_second, Pass pass)
+ProgressThrottle::ProgressThrottle(uint32_t size, int per_second, bool one_bar, Pass pass)
     : between_(per_second > 0 ? Duration(std::chrono::seconds(1)) / per_second : Duration::zero()),
+      one_bar_(one_bar),
       pass_(std::move(pass)),
       ranks_(between_ > Duration::zero() ? size : 0) {}
 
@@ -21,12 +22,15 @@ void ProgressThrottle::Add(uint32_t rank, std::string_view bytes, TimePoint now)
       PassHeld(rank);
       pass_(rank, bytes.substr(0, line));
       ranks_[rank].open = bytes[line - 1] != '\n';
+      if (bar_ == rank && !ranks_[rank].open) bar_.reset();
       bytes.remove_prefix(line);
       continue;
     }
     std::string_view update = bytes.substr(0, at + 1);
     bytes.remove_prefix(at + 1);
-    if (ranks_[rank].open || MayShow(ranks_[rank], now)) {
+    if (!HasBar(rank, now)) {
+      ranks_[rank].held = update;
+    } else if (ranks_[rank].open || MayShow(ranks_[rank], now)) {
       ShowUpdate(rank, update, now);
     } else {
       Hold(rank, update);
@@ -41,13 +45,15 @@ void ProgressThrottle::ShowUpdate(uint32_t rank, std::string_view update, TimePo
     r.held.clear();
   }
   r.open = false;
+  bar_ = rank;
+  bar_shown_ = now;
   r.spent_until = std::max(r.spent_until, now) + between_;
   pass_(rank, update);
 }
 
 void ProgressThrottle::Hold(uint32_t rank, std::string_view update) {
   Rank& r = ranks_[rank];
-  if (r.held.empty()) held_.insert({DueOf(r), rank});
+  held_.insert({DueOf(r), rank});
   r.held = update;
 }
 
@@ -72,7 +78,7 @@ void ProgressThrottle::Due(TimePoint now) {
 }
 
 void ProgressThrottle::Flush() {
-  while (!held_.empty()) PassHeld(held_.begin()->second);
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) PassHeld(rank);
 }
 
 }  // namespace hvd

@@ -23,8 +23,9 @@ class ProgressThrottle {
  public:
   using Pass = std::function<void(uint32_t rank, std::string_view bytes)>;
 
-  // `per_second` updates of each rank; 0: all of them.
-  ProgressThrottle(uint32_t size, int per_second, Pass pass);
+  // `per_second` updates of each rank; 0: all of them. `one_bar`: where there is room for one bar, it is that of one rank
+  // until its line ends or it has been still for a while.
+  ProgressThrottle(uint32_t size, int per_second, bool one_bar, Pass pass);
 
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
   // When an update that is held back may be shown; then call Due.
@@ -46,13 +47,22 @@ class ProgressThrottle {
   void Hold(uint32_t rank, std::string_view update);
   void PassHeld(uint32_t rank);
 
+  bool HasBar(uint32_t rank, TimePoint now) const {
+    return !one_bar_ || !bar_ || *bar_ == rank || bar_shown_ + kStill <= now;
+  }
+
   // As many as one second has may come at once.
   static constexpr Duration kBurst = std::chrono::seconds(1);
+  static constexpr Duration kStill = std::chrono::seconds(2);
 
   Duration between_;  // zero: everything passes
+  bool one_bar_;
+  std::optional<uint32_t> bar_;  // whose it is
+  TimePoint bar_shown_{};
   Pass pass_;
   std::vector<Rank> ranks_;
-  std::set<std::pair<TimePoint, uint32_t>> held_;  // when it may be shown, and whose
+  // When it may be shown, and whose; not those of ranks that do not have the bar.
+  std::set<std::pair<TimePoint, uint32_t>> held_;
 };
 
 }  // namespace hvd

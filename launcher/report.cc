@@ -3,6 +3,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "launcher/rank_ranges.h"
+
 namespace hvd {
 namespace {
 
@@ -50,6 +52,18 @@ std::string Others(size_t count) {
          " ended because of it.\n";
 }
 
+// An error in what all ranks run is one error.
+std::vector<uint32_t> FailedAlike(const JobState& state, uint32_t cause) {
+  std::vector<uint32_t> alike;
+  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
+    const RankRecord& rank = state.ranks[r];
+    if (r != cause && rank.end && !rank.end->ok() && !rank.ended_by_us &&
+        rank.last_stderr == state.ranks[cause].last_stderr)
+      alike.push_back(r);
+  }
+  return alike;
+}
+
 std::string RankReport(const JobState& state) {
   std::optional<uint32_t> cause = FirstFailedRank(state);
   if (!cause) return "hvdrun: the job failed.\n";
@@ -61,9 +75,16 @@ std::string RankReport(const JobState& state) {
   if (rank.lost && !rank.ended_by_us) {
     text += "  It had called hvd.init() and not hvd.shutdown()" + rank.doing + ".\n";
   }
-  if (!rank.last_stderr.empty())
+  size_t alike_count = 0;
+  if (!rank.last_stderr.empty()) {
     text += "  Its last lines on stderr:\n" + Indented(rank.last_stderr);
-  return text + Others(CountEndedBecause(state, *cause));
+    const std::vector<uint32_t> alike = FailedAlike(state, *cause);
+    alike_count = alike.size();
+    if (!alike.empty())
+      text += std::string(alike.size() == 1 ? "  Rank " : "  Ranks ") + RankRanges(alike) +
+              " failed with the same words.\n";
+  }
+  return text + Others(CountEndedBecause(state, *cause) - alike_count);
 }
 
 // The rank that ended the epoch is not the one to blame: it waited for others, and knows them by name at best.

@@ -1,6 +1,8 @@
 #include "launcher/screen.h"
 
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "launcher/columns.h"
 #include "launcher/lines.h"
 #include "runtime/base/env.h"
 
@@ -17,6 +20,20 @@ namespace {
 
 // One that knows more than lines.
 bool IsTerminal(int fd) { return ::isatty(fd) == 1 && GetEnv("TERM").value_or("dumb") != "dumb"; }
+
+// 0: it does not say.
+size_t ColumnsOfTerminal(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// `2>&1`, or both on one terminal.
+bool OnePlace(int one, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino && a.st_rdev == b.st_rdev;
+}
 
 std::vector<PrefixPlace> PlacesOf(const Plan& plan) {
   std::vector<PrefixPlace> places;
@@ -30,6 +47,8 @@ PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemp
   PrefixStyle style;
   bool wanted = IsTerminal(fd) && GetEnv("NO_COLOR").value_or("").empty();
   style.color = settings.color == "always" || (settings.color != "never" && wanted);
+  style.terminal = IsTerminal(fd);
+  style.columns = [fd] { return ColumnsOfTerminal(fd); };
   style.stamp = settings.prefix_timestamp;
   style.wall_seconds = WallSeconds;
   style.prefix = prefix;
@@ -52,13 +71,15 @@ Screen::Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
       written_(plan.hosts.size()),
       held_timer_(io),
       progress_timer_(io),
+      one_place_(OnePlace(STDOUT_FILENO, STDERR_FILENO)),
       outlets_{Outlet{"stdout",
                       ScreenText(OutputStream::kStdout,
-                                 TextOptionsOf(plan, settings, prefix, STDOUT_FILENO)),
+                                 TextOptionsOf(plan, settings, prefix, STDOUT_FILENO), lines_[0]),
                       OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen))},
                Outlet{"stderr",
                       ScreenText(OutputStream::kStderr,
-                                 TextOptionsOf(plan, settings, prefix, STDERR_FILENO)),
+                                 TextOptionsOf(plan, settings, prefix, STDERR_FILENO),
+                                 lines_[one_place_ ? 0 : 1]),
                       OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
   if (settings.output_filename.empty()) return;
   files_ = std::make_unique<OutputFiles>(settings.output_filename, ranks_,
@@ -81,8 +102,26 @@ void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message
 // What is held back counts as shown: it is bounded by itself.
 void Screen::Flush() {
   for (Outlet& outlet : outlets_)
-    outlet.writer.Take(outlet.text.text(), std::exchange(outlet.receipt, {}));
+    writer_of(outlet).Take(line_of(outlet).text, std::exchange(outlet.receipt, {}));
 }
+
+OutputWriter& Screen::writer_of(const Outlet& outlet) {
+  return one_place_ || &outlet == &out() ? out().writer : err().writer;
+}
+
+ScreenLine& Screen::line_of(const Outlet& outlet) {
+  return lines_[one_place_ || &outlet == &out() ? 0 : 1];
+}
+
+// Its echo has ended the line; what is printed next begins one.
+void Screen::Typed(std::string_view bytes) {
+  EndProgress();
+  if (!bytes.ends_with('\n')) return;
+  if (::isatty(STDOUT_FILENO) == 1) out().text.LineTyped();
+  if (::isatty(STDERR_FILENO) == 1) err().text.LineTyped();
+}
+
+bool Screen::on_terminal() const { return ::isatty(STDERR_FILENO) == 1; }
 
 void Screen::ScheduleHeld() {
   std::optional<TimePoint> next;
@@ -187,7 +226,10 @@ void Screen::ScheduleProgress() {
   progress_timer_.expires_at(*due);
   progress_timer_.async_wait([this](const asio::error_code& error) {
     if (error || !progress_) return;
-    err().writer.Write(progress_->Show(SteadyNow(), hosts_ ? hosts_() : ""));
+    std::string shown = progress_->Show(SteadyNow(), hosts_ ? hosts_() : "");
+    const size_t columns = ColumnsOfTerminal(STDERR_FILENO);  // a line that wraps cannot be wiped
+    if (columns > 1) shown = CutToColumns(shown, columns);    // with the "\r" that it begins with
+    writer_of(err()).Write(std::move(shown));
     ScheduleProgress();
   });
 }
@@ -199,8 +241,8 @@ void Screen::EndProgress() {
   progress_.reset();
   progress_timer_.cancel();
   if (wipe.empty()) return;
-  err().writer.Write(std::move(wipe));
-  err().writer.FlushFor(std::chrono::milliseconds(50));
+  writer_of(err()).Write(std::move(wipe));
+  writer_of(err()).FlushFor(std::chrono::milliseconds(50));
 }
 
 // ---- the end
@@ -218,7 +260,7 @@ void Screen::Finish(const std::string& last, std::chrono::milliseconds limit) {
   SayLost();
   err().text.AddOwn(last);
   Flush();
-  if (!err().writer.FlushFor(limit)) err().writer.GiveUp();
+  if (!writer_of(err()).FlushFor(limit)) writer_of(err()).GiveUp();
 }
 
 void Screen::SayLost() {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "configs/settings.h"
@@ -44,6 +45,10 @@ class Screen {
   // between two calls of Flush is of one host.
   void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
   void Flush();
+  // Somebody typed this into the terminal.
+  void Typed(std::string_view bytes);
+  // A person sees stderr.
+  bool on_terminal() const;
   // The plan became final. Before anything of a rank is printed.
   void UsePlan(const Plan& plan);
   // A sentence of hvdrun itself, at once.
@@ -95,6 +100,9 @@ class Screen {
   void SayLost();
   Outlet& out() { return outlets_[0]; }
   Outlet& err() { return outlets_[1]; }
+  // One for both where they lead to one place: what is written keeps its order.
+  OutputWriter& writer_of(const Outlet& outlet);
+  ScreenLine& line_of(const Outlet& outlet);
 
   asio::io_context& io_;
   OnLeft on_left_;
@@ -104,6 +112,8 @@ class Screen {
   std::optional<Progress> progress_;  // while the job starts
   HostCounts hosts_;
   bool unsent_ = false;
+  bool one_place_;
+  std::array<ScreenLine, 2> lines_;
   // Last: their threads post to io_.
   std::array<Outlet, 2> outlets_;
   std::unique_ptr<OutputFiles> files_;

@@ -5,14 +5,22 @@
 #include <utility>
 
 namespace hvd {
+namespace {
 
-ScreenText::ScreenText(OutputStream stream, ScreenTextOptions options)
-    : prefixer_(stream, std::move(options.style)),
-      throttle_(options.ranks, options.updates_per_second,
-                [this](uint32_t rank, std::string_view bytes) { Pass(rank, bytes); }) {
-  if (!options.fold) return;
-  folder_.emplace(options.ranks, [this](std::span<const uint32_t> ranks, std::string_view line) {
-    prefixer_.AddFolded(ranks, line, text_);
+constexpr Duration kTracebackTime = 2 * kFoldWait;
+
+}  // namespace
+
+ScreenText::ScreenText(OutputStream stream, ScreenTextOptions options, ScreenLine& line)
+    : prefixer_(stream, options.style, line),
+      throttle_(options.ranks, options.updates_per_second, options.style.terminal && !options.fold,
+                [this](uint32_t rank, std::string_view bytes) { Pass(rank, bytes); }),
+      line_(line),
+      folds_all_(options.fold),
+      folds_until_(options.ranks) {
+  if (!options.fold && options.ranks < 2) return;
+  folder_.emplace(options.ranks, [this](std::span<const uint32_t> ranks, std::string_view text) {
+    prefixer_.AddFolded(ranks, text);
   });
 }
 
@@ -22,8 +30,25 @@ void ScreenText::Add(uint32_t rank, std::string_view bytes, TimePoint now) {
 }
 
 void ScreenText::Pass(uint32_t rank, std::string_view bytes) {
-  if (folder_) return folder_->Add(rank, bytes, now_);
-  prefixer_.Add(rank, bytes, text_);
+  if (folder_ && Folds(rank, bytes)) return folder_->Add(rank, bytes, now_);
+  prefixer_.Add(rank, bytes);
+}
+
+// All that follows a traceback for a moment is folded, too: the lines of a rank keep their order.
+bool ScreenText::Folds(uint32_t rank, std::string_view bytes) {
+  if (folds_all_) return true;
+  constexpr std::string_view kTraceback = "Traceback (most recent call last):\n";
+  TimePoint& until = folds_until_[rank];
+  if (bytes.find(kTraceback) != std::string_view::npos) until = now_ + kTracebackTime;
+  if (now_ < until) return true;
+  if (until != TimePoint{}) folder_->Flush();
+  until = {};
+  return false;
+}
+
+void ScreenText::AddOwn(const std::string& line) {
+  prefixer_.Close();
+  line_.text += line;
 }
 
 std::optional<TimePoint> ScreenText::deadline() const {
@@ -42,7 +67,7 @@ void ScreenText::Due(TimePoint now) {
 void ScreenText::Finish() {
   throttle_.Flush();
   if (folder_) folder_->Flush();
-  text_ += prefixer_.Close();
+  prefixer_.Close();
 }
 
 }  // namespace hvd

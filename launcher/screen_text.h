@@ -1,6 +1,6 @@
 // ScreenText: what the ranks write to one stream becomes the text of the screen: updates of progress bars are thinned
-// out, equal lines folded when asked, and every line gets its prefix. What is held back meanwhile is bounded. Pure:
-// time is passed in.
+// out, equal lines folded when asked (Python's tracebacks always: an error on all ranks is one error), and every line
+// gets its prefix. What is held back meanwhile is bounded. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_SCREEN_TEXT_H_
 #define HVD_LAUNCHER_SCREEN_TEXT_H_
 
@@ -28,7 +28,8 @@ struct ScreenTextOptions {
 
 class ScreenText {
  public:
-  ScreenText(OutputStream stream, ScreenTextOptions options);
+  // Shows what there is to show in `line`, which outlives this.
+  ScreenText(OutputStream stream, ScreenTextOptions options, ScreenLine& line);
   ScreenText(const ScreenText&) = delete;
   ScreenText& operator=(const ScreenText&) = delete;
 
@@ -36,24 +37,26 @@ class ScreenText {
   void set_places(std::vector<PrefixPlace> places) { prefixer_.set_places(std::move(places)); }
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
   // A line of hvdrun itself, with its end; an unfinished line of a rank is ended first.
-  void AddOwn(const std::string& line) { text_ += prefixer_.Close() + line; }
+  void AddOwn(const std::string& line);
+  // Somebody typed a line into the terminal that shows this.
+  void LineTyped() { prefixer_.LineTyped(); }
   // When something that is held back must be shown; then call Due.
   std::optional<TimePoint> deadline() const;
   void Due(TimePoint now);
   // Everything that is held back, and the end of an unfinished line.
   void Finish();
 
-  // What there is to show, to be taken out by the caller.
-  std::string& text() { return text_; }
-
  private:
   void Pass(uint32_t rank, std::string_view bytes);
+  bool Folds(uint32_t rank, std::string_view bytes);
 
   LinePrefixer prefixer_;
   std::optional<Folder> folder_;
   ProgressThrottle throttle_;
   TimePoint now_{};  // of the last Add or Due, for what passes the throttle
-  std::string text_;
+  ScreenLine& line_;
+  bool folds_all_;
+  std::vector<TimePoint> folds_until_;  // by rank: it prints a traceback
 };
 
 }  // namespace hvd

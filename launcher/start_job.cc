@@ -41,6 +41,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.omp_threads = options.settings.omp_threads;
   start.bind_to = ParseBindTo(options.settings.bind_to);
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
+  start.stdin_terminal = options.stdin_terminal ? 1 : 0;
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
   start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
   return start;

@@ -168,6 +168,7 @@ int RunVerb(const std::vector<std::string>& args) {
   options.master_port = master.port();
   master.LetServersListen();  // the job starts at once
   if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
+  options.stdin_terminal = ::isatty(STDIN_FILENO) == 1;
   if (options.settings.print_env) return PrintEnvironment(options);
   if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok())
     return UsageError(status);

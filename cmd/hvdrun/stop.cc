@@ -33,7 +33,9 @@ int StopVerb(const std::vector<std::string>& args) {
     return kUsageError;
   }
   SignalProcess(job->driver, SIGINT);
-  return PrintText("hvdrun stop: job " + job->id + " was asked to end\n");
+  return PrintText(
+      "hvdrun stop: job " + job->id +
+      " was asked to end as by Ctrl-C: its ranks get SIGINT, then SIGTERM, then SIGKILL\n");
 }
 
 }  // namespace hvd

@@ -95,6 +95,16 @@ def read_some(stream, size=65536, limit=DEADLINE):
         return b""
 
 
+def read_until(stream, text, count=1):
+    """All that comes until `text` has come so many times."""
+    seen = b""
+    while seen.count(text.encode()) < count:
+        data = read_some(stream)
+        assert data, f"it ended without {text!r}: {seen[-1000:]!r}"
+        seen += data
+    return seen
+
+
 def own_children(pid):
     """Those that are part of hvdrun: wardens and agents."""
     return [p for p in children_of(pid) if read_proc(p, "cmdline").split(b"\0")[1:2] == [b"agent"]]

@@ -65,7 +65,7 @@ def job_has_pages(job, count):
 
 
 def test_ctrl_c_ends_gracefully_with_130(start, tmp_path):
-    script = f"trap 'echo asked; touch {tmp_path}/asked$HOROVOD_RANK; exit 0' TERM; touch {tmp_path}/up$HOROVOD_RANK; "
+    script = f"trap 'echo asked; touch {tmp_path}/asked$HOROVOD_RANK; exit 0' INT; touch {tmp_path}/up$HOROVOD_RANK; "
     job = start("-np", 2, "sh", "-c", script + "while :; do sleep 0.05; done")
     wait_until("both ranks", lambda: all((tmp_path / f"up{r}").exists() for r in range(2)))
     job_id = job.job_id()

@@ -274,4 +274,4 @@ def test_P36_an_interrupt_has_the_state_of_each_rank(start, tmp_path):
     assert job.finish() == 130
     said = json.loads(error.read_text())
     assert said["kind"] == "interrupt" and [(r["state"], r.get("exit_code"), r.get("signal")) for r in said["ranks"]] == [
-        ("succeeded", 0, None), ("ended", None, signal.SIGTERM)]
+        ("succeeded", 0, None), ("ended", None, signal.SIGINT)]

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from conftest import DEADLINE, read_some, wait_for_standstill, wait_until, worker
+from conftest import DEADLINE, read_some, read_until, wait_for_standstill, wait_until, worker
 
 FULL = "No space left on device"
 SUCCESS = ["sh", "-c", "echo out; echo err >&2"]
@@ -118,9 +118,7 @@ def test_V15c_a_job_that_ended_waits_for_its_reader(start):
 
 def test_V15c_what_was_printed_before_the_signal_is_whole_where_it_is_read(start):
     job = start("-np", 2, "sh", "-c", "seq 30000; echo all; sleep 600")
-    seen = b""
-    while seen.count(b"all\n") < 2:
-        seen += read_some(job.process.stdout)
+    seen = read_until(job.process.stdout, "all\n", 2)
     job.process.terminate()
     assert job.finish() == 143
     assert seen.count(b"\n") == 60002 and "lost" not in job.err
@@ -178,9 +176,7 @@ def test_V15d_it_is_said_when_it_happens(start, tmp_path):
     read_some(job.process.stdout, 10)
     job.process.stdout.close()
     job.process.stdout = None
-    told = b""
-    while b"has gone" not in told:
-        told += read_some(job.process.stderr)
+    read_until(job.process.stderr, "has gone")
     (tmp_path / "go").touch()
     job.process.communicate(timeout=DEADLINE)
     assert job.process.returncode == 141

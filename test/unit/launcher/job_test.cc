@@ -509,10 +509,15 @@ TEST(Job, ACommandThatCannotBeStarted) {
   }
 }
 
+constexpr const char* kInterrupted =
+    "interrupted: every rank gets SIGINT now, SIGTERM after 3 s and SIGKILL 3 s later; Ctrl-C "
+    "again kills them at once, "
+    "signal 2";
+
 TEST(Job, InterruptOnceIsGracefulTwiceIsAtOnce) {
   Script job(2);
   job.StartAll();
-  EXPECT_EQ(job.On(Interrupted{SIGINT}), "signal 15");
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), kInterrupted);
   EXPECT_EQ(job.After(seconds(1)), "");
   EXPECT_EQ(job.On(Interrupted{SIGINT}), "signal 9");
   EXPECT_EQ(job.On(Interrupted{SIGINT}), "") << "more cannot be done";
@@ -520,6 +525,74 @@ TEST(Job, InterruptOnceIsGracefulTwiceIsAtOnce) {
   EXPECT_EQ(job.Killed(1, SIGKILL), "finish");
   EXPECT_EQ(job.On(AgentFinished{0}), "end");
   EXPECT_EQ(ExitCode(job.state), 130);
+}
+
+TEST(Job, F4_SigintThenSigtermThenSigkill) {
+  Script job(2);
+  job.StartAll();
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), kInterrupted);
+  EXPECT_EQ(job.After(seconds(2)), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+  EXPECT_EQ(job.After(seconds(2)), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 9");
+}
+
+TEST(Job, F4_SigtermAfterSigintIsTheNextStepAndThenTheLast) {
+  Script job(2);
+  job.StartAll();
+  job.On(Interrupted{SIGINT});
+  EXPECT_EQ(job.On(Interrupted{SIGTERM}), "signal 15");
+  EXPECT_EQ(job.On(Interrupted{SIGTERM}), "signal 9");
+}
+
+TEST(Job, F4_SigtermComesWithoutSigint) {
+  for (int signal : {SIGTERM, SIGHUP}) {
+    Script job(2);
+    job.StartAll();
+    EXPECT_EQ(job.On(Interrupted{signal}), "signal 15");
+    EXPECT_EQ(job.On(Interrupted{SIGINT}), "signal 9");
+  }
+}
+
+TEST(Job, F4_AfterCtrlCEveryFailureIsAConsequence) {
+  Script job(3);
+  job.StartAll();
+  job.JoinAll();
+  job.On(Interrupted{SIGINT});
+  job.Lost(1, 1);  // KeyboardInterrupt ended it inside a collective
+  job.Exit(1, 130);
+  job.Exit(0, 1);  // HorovodInternalError
+  job.Exit(2, 1);
+  job.On(AgentFinished{0});
+  EXPECT_EQ(ExitCode(job.state), 130);
+  EXPECT_EQ(FirstFailedRank(job.state), std::nullopt);
+}
+
+TEST(Job, F4_ARankThatFailedBeforeStaysTheFirstCause) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Lost(1, 1);
+  EXPECT_EQ(job.On(Interrupted{SIGINT}), "signal 15") << "it had failed already";
+  job.Exit(1, 7);
+  job.Exit(0, 143);
+  job.On(AgentFinished{0});
+  EXPECT_EQ(ExitCode(job.state), 7);
+}
+
+TEST(Job, V15c_AJobThatWasAskedToEndDoesNotWaitForItsReader) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    Script job(1);
+    job.StartAll();
+    job.On(Interrupted{signal});
+    EXPECT_EQ(job.Exit(0, 128 + signal), "finish");
+    EXPECT_EQ(job.After(seconds(2)), "");
+    EXPECT_EQ(job.After(seconds(1)), "cut");
+  }
+  Script job(1);
+  job.StartAll();
+  EXPECT_EQ(job.Exit(0, 3), "finish");
+  EXPECT_EQ(job.After(seconds(3600)), "") << "a pager is read when somebody has the time";
 }
 
 TEST(Job, InterruptWhileSurvivorsSpeakEndsThem) {

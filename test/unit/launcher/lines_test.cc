@@ -67,24 +67,27 @@ TEST(LastLines, IsBoundedInBytes) {
   EXPECT_EQ(LastLines().Text(), "");
 }
 
-// A LinePrefixer whose calls return what they appended.
+// A LinePrefixer whose calls return what they show.
 class Prefixed {
  public:
   explicit Prefixed(OutputStream stream, PrefixStyle style = {})
-      : prefixer_(stream, std::move(style)) {}
+      : prefixer_(stream, std::move(style), line_) {}
   std::string Add(uint32_t rank, std::string_view bytes) {
-    std::string out;
-    prefixer_.Add(rank, bytes, out);
-    return out;
+    prefixer_.Add(rank, bytes);
+    return std::exchange(line_.text, {});
   }
   std::string AddFolded(const std::vector<uint32_t>& ranks, std::string_view bytes) {
-    std::string out;
-    prefixer_.AddFolded(ranks, bytes, out);
-    return out;
+    prefixer_.AddFolded(ranks, bytes);
+    return std::exchange(line_.text, {});
   }
-  std::string Close() { return prefixer_.Close(); }
+  std::string Close() {
+    prefixer_.Close();
+    return std::exchange(line_.text, {});
+  }
+  void LineTyped() { prefixer_.LineTyped(); }
 
  private:
+  ScreenLine line_;
   LinePrefixer prefixer_;
 };
 
@@ -133,8 +136,61 @@ TEST(LinePrefixer, CarriageReturnsEndPiecesAndPairsStayTogether) {
   EXPECT_EQ(out.Add(0, "split\r"), "[0]<stdout>:split\r");
   EXPECT_EQ(out.Add(0, "\nmore\n"), "\n[0]<stdout>:more\n");
   EXPECT_EQ(out.Add(0, "a\r"), "[0]<stdout>:a\r");
-  EXPECT_EQ(out.Add(1, "\n"), "[1]<stdout>:\n");
+  EXPECT_EQ(out.Add(1, "\n"), "\n[1]<stdout>:\n")
+      << "nor do two ranks share a line that was returned";
   EXPECT_EQ(out.Add(0, "\n"), "[0]<stdout>:\n");
+}
+
+PrefixStyle Terminal(size_t columns) {
+  PrefixStyle style;
+  style.terminal = true;
+  style.columns = [columns] { return columns; };
+  return style;
+}
+
+TEST(LinePrefixer, OnATerminalABarLeavesNoRemains) {
+  Prefixed out(OutputStream::kStdout, Terminal(0));
+  EXPECT_EQ(out.Add(0, "a long bar\r"), "[0]<stdout>:a long bar\r");
+  EXPECT_EQ(out.Add(0, "short\r"), "\x1b[K[0]<stdout>:short\r");
+  EXPECT_EQ(out.Add(1, "x\n"), "\x1b[K[1]<stdout>:x\n");
+  EXPECT_EQ(out.Add(0, "bar\r"), "[0]<stdout>:bar\r");
+  EXPECT_EQ(out.Add(0, "\n"), "\n");
+  out.Add(0, "bar\r");
+  EXPECT_EQ(out.Close(), "\x1b[K");
+  EXPECT_EQ(out.Close(), "");
+}
+
+TEST(LinePrefixer, OnATerminalABarHasOneLine) {
+  Prefixed out(OutputStream::kStdout, Terminal(20));
+  EXPECT_EQ(out.Add(0, "0123456789\r"), "[0]<stdout>:0123456\r");
+  EXPECT_EQ(
+      out.Add(0, "012\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\x1b[31m\xe2\x96\x88\r"),
+      "\x1b[K[0]<stdout>:012\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\x1b[31m\x1b[0m\r");
+  EXPECT_EQ(out.Add(0, "0123456789"), "\x1b[K[0]<stdout>:0123456")
+      << "a bar that begins with its return";
+  EXPECT_EQ(out.Add(0, "\r"), "\r");
+  EXPECT_EQ(out.Add(0, "0123456789\n"), "\x1b[K[0]<stdout>:0123456789\n") << "lines are never cut";
+  Prefixed tiny(OutputStream::kStdout, Terminal(5));
+  EXPECT_EQ(tiny.Add(0, "0123456789\r"), "[0]<stdout>:0123456789\r");
+}
+
+TEST(LinePrefixer, TwoStreamsThatLeadToOnePlaceNeverShareALine) {
+  ScreenLine line;
+  LinePrefixer out(OutputStream::kStdout, {}, line), err(OutputStream::kStderr, {}, line);
+  out.Add(0, "abc");
+  err.Add(0, "x\n");
+  out.Add(0, "def\n");
+  err.Add(0, "10%\r");
+  out.Add(0, "y\n");
+  EXPECT_EQ(line.text,
+            "[0]<stdout>:abc\n[0]<stderr>:x\n[0]<stdout>:def\n[0]<stderr>:10%\r\n[0]<stdout>:y\n");
+}
+
+TEST(LinePrefixer, F5_AnAnswerEndsTheLineOfItsPrompt) {
+  Prefixed out(OutputStream::kStdout);
+  EXPECT_EQ(out.Add(0, "(Pdb) "), "[0]<stdout>:(Pdb) ");
+  out.LineTyped();
+  EXPECT_EQ(out.Add(0, "5\n(Pdb) "), "[0]<stdout>:5\n[0]<stdout>:(Pdb) ");
 }
 
 PrefixStyle StyleWith(std::string_view prefix) {

@@ -32,7 +32,7 @@ class ProgressThrottleTest : public testing::Test {
   }
 
   std::string passed_;
-  ProgressThrottle throttle_{3, 10, [this](uint32_t, std::string_view bytes) { passed_ += bytes; }};
+  ProgressThrottle throttle_{3, 10, false, [this](uint32_t, std::string_view bytes) { passed_ += bytes; }};
 };
 
 TEST_F(ProgressThrottleTest, LinesPassAsTheyAre) {
@@ -86,7 +86,7 @@ TEST_F(ProgressThrottleTest, WhatEndsAnOpenLineIsKept) {
 
 TEST(ProgressThrottle, ARateOfZeroShowsAll) {
   std::string passed;
-  ProgressThrottle all(1, 0, [&](uint32_t, std::string_view bytes) { passed += bytes; });
+  ProgressThrottle all(1, 0, false, [&](uint32_t, std::string_view bytes) { passed += bytes; });
   std::string wrote;
   for (int i = 0; i < 1000; ++i) wrote += std::to_string(i) + "\r";
   all.Add(0, wrote, kStart);

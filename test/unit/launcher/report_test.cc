@@ -30,6 +30,21 @@ TEST(Report, NamesRankHostPidEndAndLastWords) {
             "  2 other ranks were ended because of it.\n");
 }
 
+TEST(Report, F6_RanksThatFailedAlikeAreNamedAndNotRepeated) {
+  JobState state(*MakePlan({{"node1", 4}}, 4), {});
+  Step(state, AgentIsReady{0}, {});
+  for (uint32_t r = 0; r < 4; ++r) Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
+  for (uint32_t r : {0U, 1U, 2U})
+    Step(state, WorkerExited{r, 0, {false, 1}, 1 + r, "ImportError"}, {});
+  Step(state, WorkerExited{3, 0, {true, SIGTERM}, 9, ""}, {});
+  EXPECT_EQ(Report(state),
+            "hvdrun: rank 0 on host node1 (pid 100) failed: exit code 1.\n"
+            "  Its last lines on stderr:\n"
+            "    ImportError\n"
+            "  Ranks 1-2 failed with the same words.\n"
+            "  1 other rank was ended because of it.\n");
+}
+
 TEST(Report, NamesSignals) {
   EXPECT_EQ(
       Report(Failed(2, 0, {true, SIGKILL}, "")),
