@@ -18,12 +18,6 @@ DEADLY = [KILL, TERM, INT, HUP, QUIT, SEGV, ABRT]
 ASKS = [TERM, INT, HUP]  # hvdrun takes these for a wish
 ENDS_HVDRUN = [KILL, QUIT, SEGV, ABRT]
 
-# Known to fail, by kind, and why. Take a line out to switch its kind on.
-NOT_YET = {
-    "all_three_die_and_leave_a_family": "V7: grandchildren outlive driver, warden and agent that die together",
-    "the_driver_of_a_stopped_agent_dies": "V7: workers of a stopped agent live until SIGCONT",
-    "data_ports_are_dropped": "V15b: it ends late, and an innocent rank is named",
-}
 
 
 class NoVictim(Exception):
@@ -52,7 +46,7 @@ def kind(**more):
 
 def kinds_on(place_is_hosts):
     where = "hosts" if place_is_hosts else "machine"
-    return [kind for kind in KINDS if where in kind.on and kind.name not in NOT_YET]
+    return [kind for kind in KINDS if where in kind.on]
 
 
 def one_of(chance, found):
