@@ -474,6 +474,7 @@ std::span<const Row> SettingRows() {
        .example = "{host}:{rank}:",
        .what = "the prefix of each line",
        .doc = "what begins each line: {rank} {local_rank} {host} {stream} {time}",
+       .may_be_empty = true,
        .target = &Settings::prefix},
       {.section = kOutput,
        .name = "progress-rate",

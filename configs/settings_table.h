@@ -48,6 +48,7 @@ struct Row {
   std::string_view group = {};  // of the rows of one group at most one may be given as a flag
   bool env_inverted = false;    // the variable of this kBool means the opposite: HOROVOD_X_DISABLE
   bool required = false;
+  bool may_be_empty = false;      // for kString: an empty text is a value, too
   bool zero_means_unset = false;  // 0 falls through to the next origin, as horovodrun does it
   bool tunable = false;           // may change while the job runs
   For verbs = For::kRun;

@@ -197,6 +197,25 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
   ::_exit(127);
 }
 
+// ": '/usr/bin/python3'", from the line that begins with "#!"; empty when there is none.
+std::string InterpreterText(const std::string& path) {
+  constexpr size_t kMostLine = 256;  // as much as the kernel reads
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char bytes[kMostLine];
+  const ssize_t got = file.valid() ? ::read(file.get(), bytes, sizeof bytes) : 0;
+  std::string_view line(bytes, got > 0 ? static_cast<size_t>(got) : 0);
+  line = line.substr(0, line.find('\n'));
+  if (!line.starts_with("#!")) return "";
+  const bool dos = line.ends_with('\r');
+  if (dos) line.remove_suffix(1);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t", 2), line.size()));
+  const std::string named = ": " + Quoted(line, kMaxShownPath);
+  if (!dos) return named;
+  return named +
+         " with a carriage return behind it; the file has the line ends of Windows, try "
+         "sed -i 's/\\r$//' on it";
+}
+
 }  // namespace
 
 FoundProgram FindProgram(const std::string& program, const std::string& path,
@@ -226,6 +245,12 @@ std::string CannotStart(const SpawnRequest& request, int error) {
   std::string shown = Printable(program, kMaxShownPath);
   std::string subject = "the command " + Quoted(program, kMaxShownPath);
   if (error == ENOENT && !has_slash) {
+    struct stat info {};
+    if (::stat(Absolute(program, request.directory).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      return subject + " was not found in PATH, but a file of that name is in " +
+             Printable(request.directory, kMaxShownPath) + "; try " +
+             (program.ends_with(".py") ? "python " : "./") + shown;
+    }
     return subject + " was not found in PATH (" +
            Printable(ValueOf(request.environment, "PATH", kDefaultPath), kMaxShownPath) +
            "); check the spelling or give its full path";
@@ -233,7 +258,8 @@ std::string CannotStart(const SpawnRequest& request, int error) {
   if (error == ENOENT || error == ENOTDIR) {
     struct stat info {};
     if (::stat(Absolute(program, request.directory).c_str(), &info) == 0) {
-      return subject + " exists, but the interpreter named in its first line does not";
+      return subject + " exists, but the interpreter named in its first line does not" +
+             InterpreterText(Absolute(program, request.directory));
     }
     return subject + " does not exist (looked in " + Printable(request.directory, kMaxShownPath) +
            "); check the path";

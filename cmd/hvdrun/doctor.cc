@@ -25,6 +25,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckNoHostInCommand(settings, parsed->command); !status.ok())
     return UsageError(status);
+  if (Status status = CheckIdentityFile(settings); !status.ok()) return UsageError(status);
   if (settings.num_proc < 1) settings.num_proc = settings.hosts_per_machine;
   Result<std::vector<HostSlots>> hosts = HostsOf(settings);
   if (!hosts.ok()) return UsageError(hosts.status());

@@ -1,6 +1,7 @@
 // Which hosts a run may use, from -H, --hostfile, --slots-per-host and --hosts-per-machine.
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <set>
 
@@ -73,6 +74,14 @@ Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::str
                          "," + word);
 }
 
+Status CheckIdentityFile(const Settings& settings) {
+  const std::string& file = settings.ssh_identity_file;
+  if (file.empty() || file[0] == '~' || ::access(file.c_str(), R_OK) == 0) return Status::Ok();
+  return InvalidArgument(
+      SystemError("-i " + Printable(file, kMaxShownPath) + " cannot be read", errno).message() +
+      "; name a private key");
+}
+
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
   auto num_proc = static_cast<uint32_t>(settings.num_proc);
   auto played = static_cast<uint32_t>(settings.hosts_per_machine);
@@ -84,6 +93,12 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
   std::vector<std::string> names;
   for (const HostSpec& spec : *specs) names.push_back(spec.name);
   const std::set<std::string> own = NamesThat(names, IsThisMachine, kNameLimit);
+  for (const HostSpec& spec : *specs) {
+    if (!spec.user.empty() && own.contains(spec.name))
+      WriteAll(STDERR_FILENO, "hvdrun: " + Printable(spec.user + "@" + spec.name) +
+                                  " is this machine, where hvdrun does not log in; its ranks run "
+                                  "as the user who started hvdrun\n");
+  }
   FixedHosts source(*specs, {[&](const std::string& name) { return own.contains(name); },
                              [&](bool remote) { return SlotsPerHost(settings, remote); }});
   Result<std::vector<HostSlots>> hosts = source.Hosts();

@@ -140,6 +140,7 @@ int RunVerb(const std::vector<std::string>& args) {
     return UsageError(status);
   Result<PrefixTemplate> prefix = PrefixTemplate::Parse(parsed->settings.prefix);
   if (!prefix.ok()) return UsageError(prefix.status());
+  if (Status status = CheckIdentityFile(parsed->settings); !status.ok()) return UsageError(status);
   Result<std::vector<HostSlots>> hosts = HostsOf(parsed->settings);
   if (!hosts.ok()) return UsageError(hosts.status());
   Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(parsed->settings.num_proc));

@@ -57,6 +57,9 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
 // `-H a:1 b:1 python`: the second host would be taken for the command.
 Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command);
 
+// The file of -i must be there: a login that falls back on other keys would not be the one that was asked for (hosts.cc).
+Status CheckIdentityFile(const Settings& settings);
+
 // Where this program lies (ways.cc).
 std::string OwnPath();
 

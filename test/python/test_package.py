@@ -271,3 +271,9 @@ def test_names(runtime, torch):
                  '_handle_map allreduce').split():
         assert hasattr(hvd.mpi_ops, name), name
     assert (hvd.Average, hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max, hvd.Product) == (0, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize('name', ['tensorflow', 'keras', 'mxnet', 'spark', 'ray'])
+def test_F10_what_is_not_here_yet_says_so(name):
+    with pytest.raises(ModuleNotFoundError, match='horovod.{} is not part of hvdrun yet'.format(name)):
+        __import__('horovod.' + name)

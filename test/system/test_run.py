@@ -170,3 +170,32 @@ def test_verbose_says_how_nothing_is_left_behind(run):
 def test_F8_agents_and_wardens_are_called_hvdrun(start):
     job = start("-np", 1, "sleep", 600)
     assert {read_proc(pid, "comm") for pid in (job.pid, job.warden, job.agent)} == {b"hvdrun\n"}
+
+
+def test_F9_a_script_without_its_interpreter_is_told_the_command(run, tmp_path):
+    (tmp_path / "train.py").write_text("print('hi')\n")
+    job = run("-np", 2, "train.py", cwd=tmp_path)
+    assert job.code == 127 and "try python train.py" in job.err, job.err
+
+
+def test_F9_line_ends_of_windows_are_named(run, tmp_path):
+    script = tmp_path / "crlf.sh"
+    script.write_bytes(b"#!/bin/sh\r\necho hi\r\n")
+    script.chmod(0o755)
+    job = run("-np", 1, "./crlf.sh", cwd=tmp_path)
+    assert job.code == 127 and "'/bin/sh' with a carriage return behind it" in job.err, job.err
+
+
+def test_F9_an_empty_prefix_is_none(run):
+    job = run("-np", 1, "--prefix", "", "echo", "plain")
+    assert (job.code, job.out) == (0, "plain\n")
+
+
+def test_F9_a_key_file_that_is_not_there_is_refused(run):
+    job = run("-np", 1, "-i", "/no/such/key", "true")
+    assert job.code == 2 and "-i /no/such/key cannot be read: No such file" in job.err
+
+
+def test_F9_a_user_of_this_machine_is_not_ignored_in_silence(run):
+    job = run("-np", 2, "-H", "somebody@localhost:2", "true")
+    assert job.code == 0 and "somebody@localhost is this machine, where hvdrun does not log in" in job.err
