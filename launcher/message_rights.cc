@@ -1,5 +1,7 @@
 #include "launcher/message_rights.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -79,13 +81,22 @@ class SpeakerCheck {
 
 }  // namespace
 
+HostOfRank::HostOfRank(const std::vector<RankRun>& layout, uint32_t size) : size_(size) {
+  uint32_t first_rank = 0;
+  for (const RankRun& run : layout) {
+    runs_.push_back({first_rank, run.host, std::max(run.count, 1U)});
+    first_rank += run.count * run.hosts;
+  }
+}
+
+uint32_t HostOfRank::operator[](uint32_t rank) const {
+  auto next = std::ranges::upper_bound(runs_, rank, {}, &Run::first_rank);
+  const Run& run = *std::prev(next);
+  return run.host + (rank - run.first_rank) / run.ranks_per_host;
+}
+
 HostOfRank HostsOf(const std::vector<RankRun>& layout, uint32_t size) {
-  HostOfRank hosts;
-  Result<std::vector<RankPlace>> places = PlacesOf(layout, size);
-  if (!places.ok()) return hosts;
-  hosts.reserve(places->size());
-  for (const RankPlace& place : *places) hosts.push_back(place.host);
-  return hosts;
+  return PlacesOf(layout, size).ok() ? HostOfRank(layout, size) : HostOfRank();
 }
 
 bool GoesByTree(const ToDriver& message) {

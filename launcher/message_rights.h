@@ -23,9 +23,25 @@ struct TreeBlock {
   bool operator==(const TreeBlock&) const = default;
 };
 
-// By rank: the number of its host.
-using HostOfRank = std::vector<uint32_t>;
-// Nothing when these are not the runs of a world.
+// The number of each rank's host. As small as the layout in runs, however many ranks there are: every agent has one.
+class HostOfRank {
+ public:
+  HostOfRank() = default;
+  // `layout`: the runs of a world of `size` ranks.
+  HostOfRank(const std::vector<RankRun>& layout, uint32_t size);
+
+  uint32_t size() const { return size_; }
+  // Of a rank below size().
+  uint32_t operator[](uint32_t rank) const;
+
+ private:
+  struct Run {
+    uint32_t first_rank = 0, host = 0, ranks_per_host = 1;
+  };
+  std::vector<Run> runs_;  // by rank
+  uint32_t size_ = 0;
+};
+// Empty when these are not the runs of a world.
 HostOfRank HostsOf(const std::vector<RankRun>& layout, uint32_t size);
 
 // What goes up the tree while all is well. The rest, and everything that ends something, goes straight.

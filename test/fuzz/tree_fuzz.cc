@@ -2,6 +2,7 @@
 // from below or messages from above. What a node passes on is what may be passed on, and for those whom it may concern.
 #include "launcher/agent_tree.h"
 #include "runtime/net/stream.h"
+#include "test/fakes/host_of_rank.h"
 #include "test/fuzz/seeds.h"
 
 namespace {
@@ -9,7 +10,7 @@ namespace {
 using namespace hvd;
 
 // Seven hosts in twos, two ranks each; host 1 has host 2 below it and is below host 0.
-const HostOfRank kHosts{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6};
+const HostOfRank kHosts = ByRank({0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6});
 
 class Fuzzed {
  public:

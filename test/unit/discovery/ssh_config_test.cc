@@ -91,6 +91,7 @@ TEST(SshConfig, ReadsWhatOpenSshPrints) {
       .known_hosts_command = "/bin/known %H",
       .revoked_host_keys = "/home/bob/revoked",
       .hash_known_hosts = true,
+      .ciphers = {"aes128-ctr", "aes192-ctr"},
       .gssapi_authentication = true,
       .preferred_authentications = {"publickey", "gssapi-with-mic"},
       .pubkey_accepted_algorithms = {"ssh-ed25519", "rsa-sha2-512"},

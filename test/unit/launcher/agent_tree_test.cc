@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/net/directory.h"
+#include "test/fakes/host_of_rank.h"
 
 namespace hvd {
 namespace {
@@ -57,9 +58,9 @@ std::set<uint32_t> HostsOf(const std::vector<std::pair<uint32_t, TreeDown>>& par
 
 // One rank on each host, of its number.
 HostOfRank OneEach(uint32_t hosts) {
-  HostOfRank host_of_rank(hosts);
+  std::vector<uint32_t> host_of_rank(hosts);
   std::iota(host_of_rank.begin(), host_of_rank.end(), 0);
-  return host_of_rank;
+  return ByRank(host_of_rank);
 }
 
 TEST(TreeRoot, SpeaksToAllAndToOneThroughItsChildren) {
@@ -108,7 +109,7 @@ class Node : public testing::Test {
  protected:
   // Of seven hosts in twos: 0 has 1 and 3 below it, 1 has 2. Ranks 0, 1 and 7 are on host 0, 2, 3 and 9 on 1, 4 and 5
   // on 2, 6 on 3, 8 on 4.
-  const HostOfRank host_of_rank_{0, 0, 1, 1, 2, 2, 3, 0, 4, 1};
+  const HostOfRank host_of_rank_ = ByRank({0, 0, 1, 1, 2, 2, 3, 0, 4, 1});
   TreeNode node_{0, PlaceInTree(0, 7, 2), host_of_rank_};
 
   void Begin(uint64_t epoch) {
