@@ -12,6 +12,11 @@ std::vector<std::string> CanonicalArguments(const NormalisedArgv& argv) {
   std::vector<std::string> canonical;
   for (const GivenOption& option : argv.options) {
     std::string flag = "--" + std::string(option.row->name);
+    if (option.value && option.value->empty()) {  // CLI11 takes "--x=" for a value that is missing
+      canonical.push_back(flag);
+      canonical.emplace_back();
+      continue;
+    }
     canonical.push_back(option.value ? flag + "=" + *option.value : flag);
   }
   std::reverse(canonical.begin(), canonical.end());

@@ -19,7 +19,9 @@ std::span<const VerbRow> VerbRows() {
        "Lists your jobs on this machine: the id of each, its age, its number of processes and how\n"
        "many of them are alive here.\n"},
       {"stop", "JOB", "ends one of them, as Ctrl-C would",
-       "Ends a job of yours on this machine, as Ctrl-C would; hvdrun ps lists them.\n"},
+       "Ends a job of yours on this machine, as Ctrl-C would; hvdrun ps lists them. The first "
+       "letters\n"
+       "of its id do, as long as no other job begins with them.\n"},
   };
   return kRows;
 }

@@ -250,7 +250,9 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
       heartbeat_timer_(io_),
       state_(options_.plan, JobOptionsOf(options_), options_.named_hosts),
       clock_questions_(options_.plan.hosts.size()),
-      silent_ways_(Seconds(options_.settings.heartbeat_timeout_seconds)),
+      // A job that may lose its connections for a while may lose those between its hosts as long.
+      silent_ways_(Seconds(std::max(options_.settings.heartbeat_timeout_seconds,
+                                    options_.settings.driver_grace_seconds))),
       screen_(io_, options_.plan, options_.settings, options_.prefix,
               [this](uint32_t host, uint64_t bytes) { hosts_[host]->ReturnCredit(bytes); }) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
@@ -425,8 +427,7 @@ void Driver::EndRunWhenCleared() {
 
 void Driver::Hear(uint32_t host, const AgentReady& ready) {
   Verbose("agent on host " + NameOf(host) + ": pid " + std::to_string(ready.pid) + ", warden " +
-          std::to_string(ready.warden_pid) +
-          "; cleanup is guaranteed by: " + ready.means);
+          std::to_string(ready.warden_pid) + "; cleanup is guaranteed by: " + ready.means);
   if (ready.version != HVD_VERSION) {
     return hosts_[host]->Break("it has hvdrun " + Printable(ready.version) +
                                " and this is hvdrun " HVD_VERSION

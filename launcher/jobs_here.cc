@@ -128,6 +128,21 @@ std::vector<JobHere> ListJobs() {
   return jobs;
 }
 
+Result<const JobHere*> JobNamed(const std::vector<JobHere>& jobs, std::string_view id_or_prefix) {
+  const JobHere* named = nullptr;
+  for (const JobHere& job : jobs) {
+    if (job.id == id_or_prefix) return &job;
+    if (id_or_prefix.empty() || !job.id.starts_with(id_or_prefix)) continue;
+    if (named != nullptr)
+      return InvalidArgument("jobs " + named->id + " and " + job.id + " both begin with " +
+                             Quoted(id_or_prefix) + "; type more of the id");
+    named = &job;
+  }
+  if (named != nullptr) return named;
+  return InvalidArgument("no job " + Quoted(id_or_prefix) +
+                         " of yours runs on this machine; hvdrun ps lists them");
+}
+
 std::string JobsTable(const std::vector<JobHere>& jobs) {
   std::string text = "JOB                    AGE     NP  ALIVE  COMMAND\n";
   for (const JobHere& job : jobs) {

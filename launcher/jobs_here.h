@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "launcher/process_tree.h"
+#include "runtime/base/status.h"
 
 namespace hvd {
 
@@ -28,6 +29,9 @@ std::vector<JobHere> ListJobs();
 
 // The job id in the command line of an agent or warden, words ended by zero bytes. Pure.
 std::optional<std::string> AgentJobIn(std::string_view command_line);
+
+// The job with this id, or with the only id that begins so; kInvalidArgument if there is none, or several. Pure.
+Result<const JobHere*> JobNamed(const std::vector<JobHere>& jobs, std::string_view id_or_prefix);
 
 // What `hvdrun ps` prints. Pure.
 std::string JobsTable(const std::vector<JobHere>& jobs);

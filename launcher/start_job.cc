@@ -1,5 +1,7 @@
 #include "launcher/start_job.h"
 
+#include <sys/resource.h>
+
 #include <utility>
 
 #include "launcher/exec_size.h"
@@ -86,6 +88,15 @@ Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {
       WorkerEnvironment(start, 0, {MakeLinkAddress(options.job_id), options.job_id}, paths, {});
   std::optional<std::string> why = WhyTooLong(start.argv, environment, LimitsHere());
   return why ? InvalidArgument(*why) : Status::Ok();
+}
+
+Status CheckDescriptorLimit() {
+  constexpr rlim_t kFewest = 24;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= kFewest) return Status::Ok();
+  return InvalidArgument("Too many open files: it may have " + std::to_string(limit.rlim_max) +
+                         " descriptors (ulimit -n) and needs " + std::to_string(kFewest) +
+                         " at least, and some for each rank and host");
 }
 
 }  // namespace hvd

@@ -26,6 +26,9 @@ std::string PathOfWorkers(const DriverOptions& options);
 // A sentence when the kernel would not take the workers' arguments and variables.
 Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths);
 
+// A sentence when this process may have too few descriptors for an agent to start; each rank and host needs some more.
+Status CheckDescriptorLimit();
+
 }  // namespace hvd
 
 #endif  // HVD_LAUNCHER_START_JOB_H_

@@ -30,8 +30,8 @@ std::string CheckBuildText() {
   InstallPaths paths = PathsBeside(OwnPath());
   bool runtime = fs::exists(paths.runtime, error);
   auto binding = [&](const char* folder) {
-    return runtime &&
-           fs::exists(fs::path(paths.python) / "horovod" / folder / "__init__.py", error);
+    // A folder without operations says that it is still to come.
+    return runtime && fs::exists(fs::path(paths.python) / "horovod" / folder / "mpi_ops.py", error);
   };
   const fs::path libraries = fs::path(paths.runtime).parent_path();
   const bool mpi = runtime && Loads(libraries / "libhvd_mpi.so");

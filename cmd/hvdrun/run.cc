@@ -150,6 +150,11 @@ int RunVerb(const std::vector<std::string>& args) {
     if (Status status = PrepareErrorFile(path); !status.ok()) return UsageError(status);
   }
 
+  if (Status enough = CheckDescriptorLimit(); !enough.ok()) {
+    WriteAll(STDERR_FILENO, "hvdrun: " + enough.message() + "\n");
+    return 1;
+  }
+
   std::string job_id = MakeJobId();
   DriverOptions options{job_id,          MakeJobKey(),  std::move(draft->plan), parsed->settings,
                         parsed->command, Environment(), WorkingDirectory()};

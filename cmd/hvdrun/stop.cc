@@ -5,7 +5,6 @@
 #include <csignal>
 
 #include "cmd/hvdrun/verbs.h"
-#include "configs/message_text.h"
 #include "launcher/dead_jobs.h"
 #include "launcher/jobs_here.h"
 #include "launcher/output.h"
@@ -24,14 +23,13 @@ int StopVerb(const std::vector<std::string>& args) {
         return sentence.starts_with("job " + args[0] + " ");
       }))
     return 0;
-  std::vector<JobHere> jobs = ListJobs();
-  auto job =
-      std::find_if(jobs.begin(), jobs.end(), [&](const JobHere& j) { return j.id == args[0]; });
-  if (job == jobs.end()) {
-    WriteAll(STDERR_FILENO, "hvdrun stop: no job " + Quoted(args[0]) +
-                                " of yours runs on this machine; hvdrun ps lists them\n");
+  const std::vector<JobHere> jobs = ListJobs();
+  Result<const JobHere*> found = JobNamed(jobs, args[0]);
+  if (!found.ok()) {
+    WriteAll(STDERR_FILENO, "hvdrun stop: " + found.status().message() + "\n");
     return kUsageError;
   }
+  const JobHere* job = *found;
   SignalProcess(job->driver, SIGINT);
   return PrintText(
       "hvdrun stop: job " + job->id +

@@ -54,6 +54,18 @@ TEST(AgentJobId, IsTheJobsOwnForHost0AndDiffersForOthers) {
   EXPECT_EQ(AgentJobId("00000000000000fe", 2), "0000000000000100");
 }
 
+TEST(JobNamed, TakesTheFirstLettersOfOneJob) {
+  std::vector<JobHere> jobs(3);
+  jobs[0].id = "0123456789abcdef";
+  jobs[1].id = "0123ffffffffffff";
+  jobs[2].id = "fedcba9876543210";
+  EXPECT_EQ((*JobNamed(jobs, "0123456789abcdef"))->id, jobs[0].id);
+  EXPECT_EQ((*JobNamed(jobs, "fe"))->id, jobs[2].id);
+  EXPECT_EQ(JobNamed(jobs, "0123").status().message(),
+            "jobs 0123456789abcdef and 0123ffffffffffff both begin with '0123'; type more of the id");
+  for (const char* none : {"", "1", "0123456789abcdef0"}) EXPECT_FALSE(JobNamed(jobs, none).ok());
+}
+
 TEST(JobsTable, HasALinePerJob) {
   JobHere job;
   job.id = "0123456789abcdef";
