@@ -163,11 +163,14 @@ class Run:
 
     def strike_if_there(self, number, what, pid):
         """False: it has ended of what happened before."""
-        if not is_alive(pid):
-            self.note(f"{what} has ended")
-            return False
-        self.strike(number, what, pid)
-        return True
+        try:
+            if is_alive(pid):
+                self.strike(number, what, pid)
+                return True
+        except ProcessLookupError:
+            pass  # just now
+        self.note(f"{what} has ended")
+        return False
 
     def close_terminal(self):
         self.read_terminal()
