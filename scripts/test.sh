@@ -37,7 +37,7 @@ pytest_suites() {
   shift 2
   for folder in "$@"; do
     compgen -G "$folder/test_*.py" >/dev/null || continue
-    suite "$folder, $words" "$python" -m pytest -q -p no:cacheprovider "$folder"
+    suite "$folder, $words" "$python" -m pytest -q --durations=8 -p no:cacheprovider "$folder"
   done
 }
 
@@ -48,10 +48,10 @@ system_suites() {
   hosts=$(grep -l '^from host_rig import' test/system/test_*.py)
   others=$(grep -L '^from host_rig import' test/system/test_*.py)
   log=$(mktemp)
-  "$PYTHON" -m pytest -q -p no:cacheprovider $hosts >"$log" 2>&1 &
+  "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider $hosts >"$log" 2>&1 &
   beside=$!
-  suite "test/system on one machine, Debian's Python" "$PYTHON" -m pytest -q -p no:cacheprovider $others
-  suite "test/chaos, its seed above" "$PYTHON" -m pytest -q -p no:cacheprovider test/chaos
+  suite "test/system on one machine, Debian's Python" "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider $others
+  suite "test/chaos, its seed above" "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider test/chaos
   suite "test/system over namespaced hosts, beside them" wait "$beside"
   cat "$log" && rm -f "$log"
 }
@@ -84,7 +84,7 @@ newest_torch_suites() {
   scripts/install_deps.sh --pypi-torch || rc=$?
   if [[ $rc == 0 ]]; then
     # What the runtime does with ranks is the same under every PyTorch; the matrix has the types of the newest one.
-    suite "test/python without test_collectives.py, newest PyTorch" "$TORCH_VENV/bin/python" -m pytest -q \
+    suite "test/python without test_collectives.py, newest PyTorch" "$TORCH_VENV/bin/python" -m pytest -q --durations=8 \
       -p no:cacheprovider --ignore test/python/test_collectives.py test/python
   elif [[ $rc == 3 ]]; then
     left_out "test/python, newest PyTorch: not enough disk, see above"
