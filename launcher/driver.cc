@@ -283,7 +283,7 @@ void Driver::BeginProgress() {
   screen_.BeginProgress(ways ? [this] { return state_.stages.Counts(); } : Screen::HostCounts());
 }
 
-// What is to be said about it.
+// The sentence about it.
 std::string Driver::WriteErrorFileIfFailed() {
   const std::string& path = options_.settings.error_file;
   if (path.empty() || !state_.failure) return "";
@@ -320,7 +320,7 @@ void Driver::OnMessage(uint32_t host, ToDriver message) {
   SendDownTree();
 }
 
-// What comes over a host's own stream is about its own ranks, and about none before it was told to start some.
+// A host's own stream carries messages about its own ranks, and about none before it was told to start some.
 Status Driver::CheckStraight(uint32_t host, const ToDriver& message) {
   static const HostOfRank kNone;
   if (state_.phase == JobPhase::kOpening || !IsUsed(host)) return CheckSpeaker(message, {}, kNone);

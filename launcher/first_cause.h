@@ -22,7 +22,7 @@ struct Departure {
 
 // The rank to name; nothing if there are no departures. `clocks` by host.
 //
-// What is known to be a consequence is named only if there is nothing else, whatever a clock says. Of the rest the
+// A departure that is known to be a consequence is named only if there is nothing else, whatever a clock says. Of the rest the
 // earliest is named. Departures of one host are compared by its clock, exactly; those of different hosts only as far as
 // their clocks are known. Of those that may all have been the first, one that was ended by a signal is named before one
 // that exited: a peer's loss makes a rank exit, and signals nobody.

@@ -38,7 +38,7 @@ class ChannelObserver {
   virtual void OnWritable() = 0;
   // What stopped a try that is made again; it is the end when the owner has no more patience.
   virtual void OnTrouble(const ChannelEnd&) {}
-  // What is worth telling with --verbose, without the host's name.
+  // The text that --verbose shows, without the host's name.
   virtual void OnNote(const std::string&) {}
   // Last call. Nothing of the channel's own processes is left.
   virtual void OnEnd(const ChannelEnd& end) = 0;

@@ -74,9 +74,9 @@ class HostMeeting {
   void Tell(const std::string& key, const std::string& text);
   // The meeting or the world cannot go on here.
   void Fail(const std::string& reason);
-  // What is under `key` cannot be; `what` ends the sentence.
+  // The value under `key` is impossible; `what` ends the sentence.
   void RefuseRecord(const std::string& key, const Status& what);
-  // How a request for `key` ended. False when what is there is bad or none has succeeded for too long; then it has failed.
+  // How a request for `key` ended. False when the value is bad or no request has succeeded for too long; then it has failed.
   bool Tolerate(const std::string& key, const Status& status);
 
   asio::io_context& io_;

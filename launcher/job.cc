@@ -458,7 +458,7 @@ void Stepper::On(const WorkerExited& event) {
   rank.end = event.end;
   rank.last_stderr = event.last_stderr;
   rank.out_of_memory = event.out_of_memory;
-  // Who was asked to end and then ends as one does who was asked, whether it had said goodbye before or not. After Ctrl-C
+  // A rank that was asked to end and then ends so, whether it had said goodbye before or not. After Ctrl-C
   // every failure is a consequence: of a KeyboardInterrupt, or of a peer that had one.
   const bool asked = WasAsked(event.rank, event.noticed_ns);
   rank.ended_by_us =

@@ -100,7 +100,7 @@ class Screen {
   void SayLost();
   Outlet& out() { return outlets_[0]; }
   Outlet& err() { return outlets_[1]; }
-  // One for both where they lead to one place: what is written keeps its order.
+  // One for both where they lead to one place, so that output keeps its order.
   OutputWriter& writer_of(const Outlet& outlet);
   ScreenLine& line_of(const Outlet& outlet);
 

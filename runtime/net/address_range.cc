@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kBitsPerByte = 8;
 
-// 4 or 16 bytes; "" for what is no address.
+// 4 or 16 bytes; "" if it is not an address.
 std::string BytesOf(const std::string& numeric) {
   std::string bytes(sizeof(in6_addr), '\0');
   if (::inet_pton(AF_INET6, numeric.c_str(), bytes.data()) == 1) return bytes;

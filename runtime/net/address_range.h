@@ -20,7 +20,7 @@ inline bool LooksLikeRange(std::string_view text) { return text.find('/') != tex
 // kInvalidArgument: no numeric address before the "/", or no number of bits behind it that the address has.
 Result<AddressRange> ParseAddressRange(std::string_view text);
 
-// `numeric`: an address without a port and a zone; false for what is none.
+// `numeric`: an address without a port and a zone; false for anything else.
 bool Holds(const AddressRange& range, const std::string& numeric);
 
 }  // namespace hvd

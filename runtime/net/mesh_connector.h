@@ -32,7 +32,7 @@ constexpr uint64_t NumberOf(uint64_t key) { return key & ((uint64_t{1} << 56) - 
 inline constexpr std::string_view kReachAdvice =
     "; look for a firewall between the hosts, or name the network interface or the ports to use";
 
-// What is known of a connection once its handshake is over.
+// The facts of a connection once its handshake is over.
 struct MeshGreeting {
   std::string address;    // the peer's
   bool incoming = false;  // the peer connected to us

@@ -209,7 +209,7 @@ TEST(CommandLine, SettingsOfHorovodrunHaveOneAnswerWhereverTheyAreSaid) {
               ElementsAre(std::string("HOROVOD_CYCLE_TIME") + kWhy));
   EXPECT_THAT(warnings({}, {}, "params: {cycle_time_ms: 5}"),
               ElementsAre(std::string("job.yaml:1: params.cycle_time_ms") + kWhy));
-  // What is so anyway needs no word.
+  // A request for the present behaviour needs no warning.
   EXPECT_THAT(warnings({"--gloo", "--no-autotune", "--no-hierarchical-allreduce", "--disable-cache",
                         "--no-timeline-mark-cycles", "--log-without-timestamp"},
                        {{"HOROVOD_AUTOTUNE", "0"}, {"HOROVOD_CPU_OPERATIONS", "gloo"}}),

@@ -1,4 +1,4 @@
-// What opens, and what does not: records of one connection and direction, in their order, untouched.
+// Records that open, and records that do not: of one connection and direction, in their order, untouched.
 #include "runtime/net/sealed_records.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ std::vector<std::string> Seal(const std::vector<std::string>& plain,
   return records;
 }
 
-// What came out, and whether all of it opened.
+// The bytes that came out, and whether all of them opened.
 std::pair<std::string, bool> Open(const std::vector<std::string>& records,
                                   const std::string& key = kKey) {
   RecordOpener opener(key);

@@ -89,7 +89,7 @@ TEST(Poll, SaysHowThingsStoodWhenItWasCalled) {
   EXPECT_TRUE(engine.Wait(*handle, Duration(0)).ok());
 }
 
-// The call that finds the duplicate is the one that frees the name of what has finished meanwhile.
+// The call that finds the duplicate is the one that frees the names of operations that have finished meanwhile.
 TEST(Names, AreKeptUntilTheNextCallHasLookedForDuplicates) {
   WorldOfThreads world(Transport::kInproc, 1);
   Engine& engine = world.engine(0);
