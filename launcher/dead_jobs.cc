@@ -20,22 +20,6 @@ namespace {
 constexpr Duration kLimit = std::chrono::seconds(3);
 constexpr int kLookAgainMs = 5;
 
-bool IsOurs(pid_t pid) {
-  struct stat info {};
-  return ::stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == ::geteuid();
-}
-
-std::optional<std::string> Variable(std::string_view environment, std::string_view name) {
-  while (!environment.empty()) {
-    size_t end = std::min(environment.find('\0'), environment.size());
-    std::string_view entry = environment.substr(0, end);
-    if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
-      return std::string(entry.substr(name.size() + 1));
-    environment.remove_prefix(std::min(end + 1, environment.size()));
-  }
-  return std::nullopt;
-}
-
 // The job of an agent or a warden by its command line, whatever runs it (valgrind, a wrapper).
 std::optional<std::string> KeptJob(std::string_view command) {
   using std::string_view_literals::operator""sv;
@@ -48,15 +32,16 @@ std::optional<std::string> KeptJob(std::string_view command) {
 
 std::optional<JobProcess> Examine(const ProcessInfo& process) {
   const std::string folder = std::to_string(process.pid) + "/";
-  if (process.state == 'Z' || process.state == 'X' || !IsOurs(process.pid)) return std::nullopt;
+  if (process.state == 'Z' || process.state == 'X' || !IsOwnProcess(process.pid))
+    return std::nullopt;
   const std::string command = ReadProcFile(folder + "cmdline");
   if (std::optional<std::string> kept = KeptJob(command))
     return JobProcess{process, *kept, std::nullopt, true};
   const std::string environment = ReadProcFile(folder + "environ");
-  std::optional<std::string> job = Variable(environment, "HVD_JOB_ID");
+  std::optional<std::string> job = VariableIn(environment, "HVD_JOB_ID");
   if (!job || !ParseJobId(*job)) return std::nullopt;
   JobProcess found{process, *job, std::nullopt, command.empty()};
-  if (std::optional<std::string> text = Variable(environment, "HVD_JOB_PLACE"))
+  if (std::optional<std::string> text = VariableIn(environment, "HVD_JOB_PLACE"))
     found.place = ParseJobPlace(*text);
   return found;
 }

@@ -37,19 +37,6 @@ std::string Program(pid_t pid) {
   return length > 0 ? std::string(path, static_cast<size_t>(length)) : "";
 }
 
-bool IsOurs(pid_t pid) {
-  struct stat info {};
-  return ::stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == ::geteuid();
-}
-
-// The value of a variable in a process's environment.
-std::optional<std::string> VariableOf(pid_t pid, const std::string& name) {
-  for (const std::string& entry : Words(ReadProcFile(ProcName(pid, "environ")))) {
-    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
-  }
-  return std::nullopt;
-}
-
 int64_t AgeSeconds(const ProcessInfo& process) {
   double uptime = std::strtod(ReadProcFile("uptime").c_str(), nullptr);
   double started =
@@ -78,7 +65,8 @@ void CountRanks(const std::vector<ProcessInfo>& all, pid_t warden, JobHere& job)
     if (agent.parent != warden) continue;
     for (const ProcessInfo& worker : all) {
       if (worker.parent != agent.pid || worker.state == 'Z') continue;
-      std::optional<std::string> size = VariableOf(worker.pid, "HOROVOD_SIZE");
+      std::optional<std::string> size =
+          VariableIn(ReadProcFile(ProcName(worker.pid, "environ")), "HOROVOD_SIZE");
       if (!size) continue;
       ++job.ranks_alive;
       std::from_chars(size->data(), size->data() + size->size(), job.size);
@@ -99,7 +87,7 @@ std::vector<JobHere> ListJobs() {
   std::vector<ProcessInfo> all = ListProcesses();
   std::map<pid_t, std::string> agents;  // and wardens
   for (const ProcessInfo& process : all) {
-    if (process.state == 'Z' || !IsOurs(process.pid)) continue;
+    if (process.state == 'Z' || !IsOwnProcess(process.pid)) continue;
     std::optional<std::string> id = AgentJobIn(ReadProcFile(ProcName(process.pid, "cmdline")));
     if (id) agents[process.pid] = *id;
   }
