@@ -217,6 +217,8 @@ def test_L18_check_build_is_true_and_imports_nothing(tmp_path):
     assert line_of(" PyTorch") == "[ ] PyTorch"
     binding.mkdir(parents=True)
     (binding / "__init__.py").touch()
+    assert line_of(" PyTorch") == "[ ] PyTorch"
+    (binding / "mpi_ops.py").touch()
     assert line_of(" PyTorch") == "[ ] PyTorch", "the package alone can do nothing"
     (prefix / "lib" / "libhvd.so").touch()
     assert line_of(" PyTorch") == "[X] PyTorch"
