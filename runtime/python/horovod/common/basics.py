@@ -12,7 +12,17 @@ from horovod.common import _native
 
 
 class HorovodBasics(object):
-    """The functions every adapter re-exports."""
+    """The functions that every adapter re-exports, such as hvd.init() and hvd.rank().
+
+    Scripts use them as functions of horovod.torch or horovod.numpy. The class attributes Average,
+    Sum, Adasum, Min, Max and Product are the values of the argument `op` of the collectives.
+
+    Args:
+        unused: Ignored; Horovod passes the paths of its extension.
+
+    Raises:
+        ImportError: libhvd.so cannot be found or loaded.
+    """
 
     Average = 0
     Sum = 1
@@ -37,11 +47,28 @@ class HorovodBasics(object):
         _native.load()  # ImportError now rather than at the first call
 
     def init(self, comm=None, process_sets=None):
-        """Joins the world: the one that hvdrun or another launcher made, or a world of one. Blocks until every rank has
-        called it.
+        """Joins the world that hvdrun or another launcher has made; without a launcher, a world of one.
 
-        comm: None, or the ranks of the world (all of them, unless mpirun started them), or a communicator of mpi4py.
-        process_sets: a list of ProcessSet, the same on every rank, or 'dynamic', which allows add_process_set().
+        Blocks until every rank has called it. Further calls do nothing until shutdown(). All adapters
+        of a process share one world.
+
+        Args:
+            comm: None, or a list of the ranks of the world (all of them, unless mpirun started them),
+                or a communicator of mpi4py in a build with MPI.
+            process_sets: A list of ProcessSet, the same on every rank; or 'dynamic', which allows
+                add_process_set().
+
+        Raises:
+            ValueError: An argument is wrong.
+            NotImplementedError: comm asks for ranks that this launcher cannot make a world of.
+            HorovodInternalError: The world was not complete in time, or a rank died before.
+
+        Example:
+
+            import horovod.torch as hvd
+
+            hvd.init()
+            print(hvd.rank(), hvd.size())
         """
         if comm is None and process_sets is None:
             _native.init()
@@ -71,82 +98,194 @@ class HorovodBasics(object):
                           '--mpi).'.format(world, job, job), RuntimeWarning, stacklevel=3)
 
     def shutdown(self):
-        """Leaves the world; pending collectives fail. init() may follow, any number of times."""
+        """Leaves the world; pending collectives fail.
+
+        Called at the exit of Python too. Without a world it does nothing. init() may follow, any number
+        of times.
+        """
         _native.shutdown()
 
     def is_initialized(self):
+        """Tells whether this process is in a world.
+
+        False in a forked child.
+
+        Returns: True or False.
+        """
         return _native.call('is_initialized') == 1
 
     def start_timeline(self, file_path, mark_cycles=False):
-        """Not available yet: ValueError."""
+        """Not available yet.
+
+        Args:
+            file_path: The file to write.
+            mark_cycles: Whether to mark cycles in it.
+
+        Raises:
+            ValueError: Always.
+        """
         self.rank()
         raise ValueError('The timeline cannot be started: it is not available yet.')
 
     def stop_timeline(self):
-        """Does nothing while there is no timeline; ValueError before init()."""
+        """Does nothing, since there is no timeline yet.
+
+        Returns: None.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         self.rank()
 
     def size(self):
-        """Number of processes in the world."""
+        """Number of ranks in the world.
+
+        Returns: An int, at least 1.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _native.query('size')
 
     def local_size(self):
-        """Number of processes on this host."""
+        """Number of ranks on this host.
+
+        Returns: An int, at least 1.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _native.query('local_size')
 
     def cross_size(self):
-        """Number of hosts that have a process of this local rank."""
+        """Number of hosts that have a rank with the local rank of this process.
+
+        Returns: An int, at least 1.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _native.query('cross_size')
 
     def rank(self):
-        """Number of this process in the world, from 0."""
+        """Rank of this process in the world.
+
+        Returns: An int from 0 to size() - 1.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _native.query('rank')
 
     def local_rank(self):
-        """Number of this process on its host, from 0."""
+        """Rank of this process among those on its host.
+
+        Returns: An int from 0 to local_size() - 1.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _native.query('local_rank')
 
     def cross_rank(self):
-        """Number of this host among those that have a process of this local rank."""
+        """Number of this host among those that have a rank with the local rank of this process.
+
+        Returns: An int from 0 to cross_size() - 1.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _native.query('cross_rank')
 
     def is_homogeneous(self):
-        """Whether every host has the same number of processes."""
+        """Tells whether every host has the same number of ranks.
+
+        Returns: True or False.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _native.query('is_homogeneous') == 1
 
     def mpi_threads_supported(self):
-        """Whether MPI may be called from several threads; ValueError when MPI is not in use."""
+        """Tells whether MPI may be called from several threads.
+
+        Returns: True or False.
+
+        Raises:
+            ValueError: hvd.init() has not been called, or the world was not made by MPI.
+        """
         if not self.mpi_enabled():
             raise ValueError('MPI is not in use, so there is nothing to say about its threads.')
         return _enabled('mpi_threads')
 
     def mpi_enabled(self):
-        """Whether this world met by MPI, which then carries what goes between hosts."""
+        """Tells whether MPI made this world; it then also carries data between hosts.
+
+        Returns: True or False.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _enabled('mpi')
 
     def gloo_enabled(self):
-        """Whether Gloo carries collectives of this world; inside one host nothing needs it."""
+        """Tells whether Gloo carries collectives of this world. Nothing needs it inside one host.
+
+        Returns: True or False.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         return _enabled('gloo')
 
     def mpi_built(self):
+        """Tells whether this build of the runtime has support for MPI.
+
+        Returns: True or False.
+        """
         return _built('mpi')
 
     def gloo_built(self):
+        """Tells whether this build of the runtime has Gloo.
+
+        Returns: True or False.
+        """
         return _built('gloo')
 
     def nccl_built(self):
+        """Tells whether this build of the runtime has NCCL.
+
+        Returns: An int: 0 without NCCL. Horovod returns its version here, so scripts compare it.
+        """
         return int(_built('nccl'))
 
     def ddl_built(self):
+        """Tells whether this build of the runtime has DDL.
+
+        Returns: True or False.
+        """
         return _built('ddl')
 
     def ccl_built(self):
+        """Tells whether this build of the runtime has oneCCL.
+
+        Returns: True or False.
+        """
         return _built('ccl')
 
     def cuda_built(self):
+        """Tells whether this build of the runtime has CUDA.
+
+        Returns: True or False.
+        """
         return _built('cuda')
 
     def rocm_built(self):
+        """Tells whether this build of the runtime has ROCm.
+
+        Returns: True or False.
+        """
         return _built('rocm')
 
     def _add_process_set_impl(self, ranks):
@@ -217,7 +356,10 @@ _shared = None
 
 
 def shared():
-    """The one HorovodBasics of this process."""
+    """The one HorovodBasics of this process.
+
+    Returns: A HorovodBasics.
+    """
     global _shared
     if _shared is None:
         _shared = HorovodBasics()

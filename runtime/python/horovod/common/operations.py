@@ -231,13 +231,38 @@ class Operations(object):
     # ---- handles
 
     def poll(self, handle):
-        """Whether the operation had finished when this call came: then synchronize(handle) returns at once. Never true
-        at the first call after the submission; makes progress."""
+        """Tells whether an asynchronous operation has finished, and makes progress.
+
+        It reports the state at its entry, so the first call after the submission returns False. After
+        True, synchronize() returns at once.
+
+        Args:
+            handle: What an asynchronous call returned.
+
+        Returns: True or False; True for a handle that is not known or was waited for.
+        """
         return handle not in self.pending or _library.poll(handle)
 
     def synchronize(self, handle):
-        """Waits for an asynchronous call and gives its output: a tensor, a tuple for a group, a pair for alltoall; None
-        for a handle that is not known (any more)."""
+        """Waits for an asynchronous operation and returns its output.
+
+        Handles may be waited for in any order. Ctrl-C and signal handlers run during the wait, and an
+        interrupted wait may be repeated.
+
+        Args:
+            handle: What an asynchronous call returned.
+
+        Returns: The output: a tensor or array, a tuple of them for a group, a pair for alltoall. None
+            for a handle that is not known or was waited for.
+
+        Raises:
+            HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+        Example:
+
+            handle = hvd.allreduce_async(x)
+            x = hvd.synchronize(handle)
+        """
         entry = self.pending.get(handle)
         if entry is None:
             return None

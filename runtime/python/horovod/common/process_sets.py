@@ -25,7 +25,26 @@ def _is_communicator(value):
 
 
 class ProcessSet(object):
-    """A set of ranks. It has an id only while it is registered with the runtime."""
+    """A group of ranks that runs collectives among its members.
+
+    It can be used once it is registered: by hvd.init(process_sets=[...]) or hvd.add_process_set().
+    Attributes: `ranks` (its ranks in the world, ascending) and `process_set_id` (its number, None
+    while it is not registered).
+
+    Args:
+        ranks_or_comm: A list of ranks of the world. A communicator of mpi4py is accepted in a build
+            with MPI, but cannot be registered.
+
+    Raises:
+        ValueError: ranks_or_comm is neither.
+
+    Example:
+
+        even = hvd.ProcessSet([0, 2])
+        hvd.init(process_sets=[even])
+        if even.included():
+            hvd.allreduce(x, process_set=even)
+    """
 
     process_set_id = None
     ranks = None
@@ -56,20 +75,34 @@ class ProcessSet(object):
             _registered.remove(self)
 
     def size(self):
-        """Number of ranks in the set, None while it is not registered."""
+        """Number of ranks in the set.
+
+        Returns: An int; None while the set is not registered.
+        """
         if self.process_set_id is None:
             return None
         return _world()._process_set_size(self.process_set_id)
 
     def rank(self):
-        """Rank of this process within the set, None while the set is not registered; ValueError when it is not in
-        it."""
+        """Rank of this process within the set.
+
+        Returns: An int from 0; None while the set is not registered.
+
+        Raises:
+            ValueError: This process is not in the set.
+        """
         if self.process_set_id is None:
             return None
         return _world()._process_set_rank(self.process_set_id)
 
     def included(self):
-        """Whether this process is in the set; None when its ranks are not known."""
+        """Tells whether this process is in the set.
+
+        Returns: True or False; None when the ranks of the set are not known.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+        """
         if self.ranks is None:
             return None
         return _world().rank() in self.ranks
@@ -222,9 +255,24 @@ def _check_dynamic():
 
 
 def add_process_set(process_set):
-    """Registers a set on all ranks, which must all call this; gives the ProcessSet with its id.
+    """Registers a process set while the job runs.
 
-    process_set: a ProcessSet or a list of ranks.
+    Every rank of the world must call it, with the same ranks. It needs
+    hvd.init(process_sets='dynamic') or HOROVOD_DYNAMIC_PROCESS_SETS=1.
+
+    Args:
+        process_set: A ProcessSet, or a list of ranks.
+
+    Returns: The ProcessSet, with its process_set_id.
+
+    Raises:
+        ValueError: Dynamic process sets are off, the ranks are wrong, hvd.init() has not been
+            called, or there is a set of these ranks.
+        HorovodInternalError: The ranks asked for different sets, or a rank died.
+
+    Example:
+
+        half = hvd.add_process_set([0, 1])
     """
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
@@ -241,8 +289,20 @@ def add_process_set(process_set):
 
 
 def remove_process_set(process_set):
-    """Removes a registered set on all ranks, which must all call this; False when it is not registered, or is the
-    world."""
+    """Removes a registered process set while the job runs; what is pending on it fails.
+
+    Every rank of the world must call it, with the same set. It needs dynamic process sets, as
+    add_process_set() does.
+
+    Args:
+        process_set: A ProcessSet.
+
+    Returns: True; False when the set is not registered or is the world.
+
+    Raises:
+        ValueError: Dynamic process sets are off, or hvd.init() has not been called.
+        HorovodInternalError: The ranks asked for different sets, or a rank died.
+    """
     number = process_set.process_set_id
     if number is None or number == 0:
         _world().size()  # ValueError before init()

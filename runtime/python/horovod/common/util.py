@@ -12,11 +12,21 @@ EXTENSIONS = ['tensorflow', 'torch', 'mxnet']
 
 
 def is_iterable(x):
+    """Tells whether an object can be iterated over.
+
+    Args:
+        x: Any object.
+
+    Returns: True or False.
+    """
     return isinstance(x, Iterable)
 
 
 def get_ext_suffix():
-    """File ending of compiled extensions of this interpreter. This package has none; kept for callers."""
+    """File ending of compiled extensions of this interpreter. This package has none.
+
+    Returns: A string.
+    """
     return sysconfig.get_config_var('EXT_SUFFIX') or '.so'
 
 
@@ -43,32 +53,75 @@ def _built(feature):
 
 
 def mpi_built(verbose=False):
+    """Tells whether this build of the runtime has support for MPI.
+
+    Args:
+        verbose: Ignored; there for scripts written for Horovod.
+
+    Returns: True or False. None when the runtime cannot be loaded.
+    """
     return _built('mpi')
 
 
 def gloo_built(verbose=False):
-    """Also true in a worker that a launcher started with HOROVOD_RANK: what Horovod needs Gloo for there, worlds
-    without MPI, this runtime does itself."""
+    """Tells whether worlds without MPI are possible, for which Horovod needs Gloo.
+
+    Also true in a worker whose launcher has set HOROVOD_RANK, since this runtime makes such worlds
+    itself.
+
+    Args:
+        verbose: Ignored; there for scripts written for Horovod.
+
+    Returns: True or False. None when the runtime cannot be loaded.
+    """
     built = _built('gloo')
     return True if built is False and 'HOROVOD_RANK' in os.environ else built
 
 
 def nccl_built(verbose=False):
+    """Tells whether this build of the runtime has NCCL.
+
+    Args:
+        verbose: Ignored; there for scripts written for Horovod.
+
+    Returns: An int, 0 without NCCL. None when the runtime cannot be loaded.
+    """
     built = _built('nccl')
     return built if built is None else int(built)
 
 
 def ddl_built(verbose=False):
+    """Tells whether this build of the runtime has DDL.
+
+    Args:
+        verbose: Ignored; there for scripts written for Horovod.
+
+    Returns: True or False. None when the runtime cannot be loaded.
+    """
     return _built('ddl')
 
 
 def ccl_built(verbose=False):
+    """Tells whether this build of the runtime has oneCCL.
+
+    Args:
+        verbose: Ignored; there for scripts written for Horovod.
+
+    Returns: True or False. None when the runtime cannot be loaded.
+    """
     return _built('ccl')
 
 
 @_cache
 def extension_available(ext_base_name, verbose=False):
-    """Whether horovod.<ext_base_name> can be imported: there is such a package here, and its framework is installed."""
+    """Tells whether horovod.<ext_base_name> can be imported: its adapter exists and its framework is installed.
+
+    Args:
+        ext_base_name: The framework, such as 'torch'.
+        verbose: Print a line when the framework is missing.
+
+    Returns: True or False.
+    """
     if ext_base_name not in EXTENSIONS:
         return False
     from importlib.util import find_spec
@@ -82,29 +135,73 @@ def extension_available(ext_base_name, verbose=False):
 
 @_cache
 def gpu_available(ext_base_name, verbose=False):
-    """Whether the framework sees a GPU that collectives can use; False in a runtime without CUDA."""
+    """Tells whether collectives can use a GPU; never, in a runtime without CUDA.
+
+    Args:
+        ext_base_name: The framework, such as 'torch'.
+        verbose: Ignored; there for scripts written for Horovod.
+
+    Returns: True or False.
+    """
     return bool(_built('cuda'))
 
 
 def check_extension(ext_name, ext_env_var, pkg_path, *args):
-    """ImportError when the runtime is missing; there is no compiled extension for each framework."""
+    """Checks that the runtime can be loaded. There is no compiled extension for each framework.
+
+    Args:
+        ext_name: Ignored.
+        ext_env_var: Ignored.
+        pkg_path: Ignored.
+        args: Ignored.
+
+    Raises:
+        ImportError: The runtime cannot be found or loaded.
+    """
     from horovod.common import _native
     _native.load()
 
 
 def get_extension_full_path(pkg_path, *args):
-    """Path of what serves as the compiled extension of every framework: the runtime."""
+    """Path of libhvd.so, which serves as the compiled extension of every framework.
+
+    Args:
+        pkg_path: Ignored.
+        args: Ignored.
+
+    Returns: A string.
+
+    Raises:
+        ImportError: The runtime cannot be found.
+    """
     from horovod.common import _native
     return _native.find()
 
 
 def check_installed_version(name, version, exception=None):
-    """Nothing to check: this package is not compiled against any framework."""
+    """Does nothing: this package is not compiled against any framework.
+
+    Args:
+        name: Ignored.
+        version: Ignored.
+        exception: Ignored.
+    """
 
 
 @contextlib.contextmanager
 def env(**kwargs):
-    """Sets environment variables for the block, and removes those given as None."""
+    """Sets environment variables for a `with` block and restores them afterwards.
+
+    Args:
+        kwargs: The variables by name; None removes one.
+
+    Returns: A context manager.
+
+    Example:
+
+        with env(HOROVOD_RANK='0', HOROVOD_SIZE=None):
+            ...
+    """
     before = {name: os.environ.get(name) for name in kwargs}
 
     def assign(values):
@@ -122,7 +219,13 @@ def env(**kwargs):
 
 
 def get_average_backwards_compatibility_fun(reduce_ops):
-    """A function (op, average) -> op that understands the deprecated argument `average`."""
+    """Makes the function that understands the deprecated argument `average`.
+
+    Args:
+        reduce_ops: An object with the attributes Average and Sum.
+
+    Returns: A function (op, average) -> op, which raises ValueError when both are given.
+    """
 
     def handle_average_backwards_compatibility(op, average):
         if op is not None:
@@ -140,11 +243,25 @@ def get_average_backwards_compatibility_fun(reduce_ops):
 
 
 def num_rank_is_power_2(num_rank):
+    """Tells whether a number of ranks is a power of two.
+
+    Args:
+        num_rank: An int.
+
+    Returns: True or False.
+    """
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
 def split_list(l, n):
-    """n consecutive chunks whose lengths differ by at most one."""
+    """Cuts a list into consecutive chunks whose lengths differ by at most one.
+
+    Args:
+        l: The list.
+        n: How many chunks, at least 1.
+
+    Returns: A list of n lists.
+    """
     length, longer = divmod(len(l), n)
     chunks = []
     begin = 0
@@ -156,7 +273,17 @@ def split_list(l, n):
 
 
 def is_version_greater_equal_than(ver, target):
-    """Whether version `ver`, which may carry suffixes such as 1.2.3+cpu or 1.2.0rc1, is at least `target` (x.y.z)."""
+    """Compares two versions.
+
+    Args:
+        ver: A version that may carry suffixes, such as 1.2.3+cpu or 1.2.0rc1.
+        target: A version x.y.z.
+
+    Returns: Whether ver is at least target.
+
+    Raises:
+        ValueError: One of the two is not such a string.
+    """
     if not isinstance(ver, str) or not isinstance(target, str):
         raise ValueError('Versions are strings such as "1.2.3", but {!r} and {!r} were given.'.format(ver, target))
     if not re.match(r'^\d+\.\d+\.\d+$', target):

@@ -5,7 +5,7 @@ import threading
 
 
 class BaseDataLoader(object):
-    """Subclasses give __len__ and _iterate()."""
+    """A loader of batches. Subclasses implement __len__() and the generator _iterate()."""
 
     def __len__(self):
         """Number of batches in an epoch."""
@@ -30,8 +30,22 @@ class _Failure(object):
 
 
 class AsyncDataLoaderMixin(object):
-    """Put it before a loader: class Ahead(AsyncDataLoaderMixin, Loader). A thread fills a queue with batches, epoch
-    after epoch, from the first iteration until close_async_loader(). A queue of size 0: there is no thread."""
+    """Loads batches ahead in a thread. Put it before a loader among the base classes.
+
+    The thread fills a queue with batches, epoch after epoch, from the first iteration until
+    close_async_loader().
+
+    Args:
+        async_loader_queue_size: How many batches are kept ahead; 0 uses no thread.
+        debug_data_loader: Ignored; there for scripts written for Horovod.
+        args: Passed on to the loader.
+        kwargs: Passed on to the loader.
+
+    Example:
+
+        class AheadLoader(AsyncDataLoaderMixin, Loader):
+            pass
+    """
 
     def __init__(self, async_loader_queue_size=64, debug_data_loader=False, *args, **kwargs):
         self.async_loader_queue_size = async_loader_queue_size
@@ -43,7 +57,7 @@ class AsyncDataLoaderMixin(object):
         super(AsyncDataLoaderMixin, self).__init__(*args, **kwargs)
 
     def close_async_loader(self):
-        """Ends the thread. The loader may be iterated again afterwards, which starts a new one."""
+        """Ends the thread. The loader may be iterated over again, which starts a new one."""
         if self.thread is None:
             return
         self.finished_event.set()

@@ -92,151 +92,637 @@ synchronize = _operations.synchronize
 
 def allreduce_async(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                     process_set=global_process_set):
-    """Starts an allreduce into a new array and gives its handle."""
+    """Starts an allreduce() and returns at once.
+
+    Do not change the array before synchronize(), which raises HorovodInternalError if the operation
+    fails.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same shape and dtype on every rank.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns a new array.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+
+    Example:
+
+        handle = hvd.allreduce_async(x, name='x')
+        ...
+        x = hvd.synchronize(handle)
+    """
     return _operations.allreduce_async(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_async_(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=global_process_set):
-    """Starts an allreduce in place and gives its handle."""
+    """Starts an allreduce_(), which is in place, and returns at once.
+
+    Do not change the array before synchronize(), which raises HorovodInternalError if the operation
+    fails.
+
+    Args:
+        tensor: A writable, contiguous numpy.ndarray. The same shape and dtype on every rank. It is
+            overwritten with the result.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the array itself.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.allreduce_async(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
               process_set=global_process_set):
-    """Combines the array over all ranks, by default as their average, into a new array."""
+    """Combines the arrays of all ranks into a new one on every rank.
+
+    The result has the same bits on every rank.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same shape and dtype on every rank.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A new array of the same shape and dtype.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+    Example:
+
+        mean = hvd.allreduce(loss, name='loss')
+    """
     return synchronize(allreduce_async(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def allreduce_(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                process_set=global_process_set):
-    """Combines the array over all ranks, by default as their average, in place."""
+    """Combines the arrays of all ranks in place.
+
+    Args:
+        tensor: A writable, contiguous numpy.ndarray. The same shape and dtype on every rank. It is
+            overwritten with the result.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The same array.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return synchronize(allreduce_async_(tensor, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def grouped_allreduce_async(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                             process_set=global_process_set):
-    """Starts an allreduce of several arrays into new ones and gives one handle for all."""
+    """Starts a grouped_allreduce() and returns at once.
+
+    Do not change the arrays before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of arrays, or of whatever numpy.asarray() takes, at least one. Each has the
+            same shape and dtype on every rank; the dtypes of the members may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of new
+        arrays.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.grouped_allreduce_async(tensors, False, name, op, prescale_factor, postscale_factor,
                                                process_set)
 
 
 def grouped_allreduce_async_(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=global_process_set):
-    """Starts an allreduce of several arrays in place and gives one handle for all."""
+    """Starts a grouped_allreduce_(), which is in place, and returns at once.
+
+    Do not change the arrays before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of writable, contiguous numpy.ndarrays, at least one. Each has the same
+            shape and dtype on every rank; the dtypes of the members may differ. They are
+            overwritten with the results.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of the
+        same arrays.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.grouped_allreduce_async(tensors, True, name, op, prescale_factor, postscale_factor,
                                                process_set)
 
 
 def grouped_allreduce(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                       process_set=global_process_set):
-    """Combines several arrays as one operation, which succeeds or fails as a whole."""
+    """Combines several arrays of all ranks as one operation.
+
+    The ranks agree about all of them at once; all succeed or all fail.
+
+    Args:
+        tensors: A list of arrays, or of whatever numpy.asarray() takes, at least one. Each has the
+            same shape and dtype on every rank; the dtypes of the members may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A list of new arrays, in the same order.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return list(synchronize(grouped_allreduce_async(tensors, name, op, prescale_factor, postscale_factor,
                                                     process_set)))
 
 
 def grouped_allreduce_(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
                        process_set=global_process_set):
-    """Combines several arrays as one operation, in place."""
+    """Combines several arrays of all ranks as one operation, in place.
+
+    Args:
+        tensors: A list of writable, contiguous numpy.ndarrays, at least one. Each has the same
+            shape and dtype on every rank; the dtypes of the members may differ. They are
+            overwritten with the results.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A list of the same arrays.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return list(synchronize(grouped_allreduce_async_(tensors, name, op, prescale_factor, postscale_factor,
                                                      process_set)))
 
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
-    """Starts an allgather and gives its handle."""
+    """Starts an allgather() and returns at once.
+
+    Do not change the array before synchronize(), which raises HorovodInternalError if the operation
+    fails.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same dtype and dimensions on every
+            rank, except for dimension 0.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the concatenated
+        array.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.allgather_async(tensor, name, process_set)
 
 
 def allgather(tensor, name=None, process_set=global_process_set):
-    """The arrays of all ranks, one after the other along dimension 0, in which they may differ."""
+    """Concatenates the arrays of all ranks along dimension 0.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same dtype and dimensions on every
+            rank, except for dimension 0.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A new array on every rank: the rows of the first rank of the set, then those of the
+        next.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+    Example:
+
+        predictions = hvd.allgather(own_predictions)  # ranks may bring different numbers of rows
+    """
     return synchronize(allgather_async(tensor, name, process_set))
 
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
-    """Starts an allgather of several arrays and gives one handle for all."""
+    """Starts a grouped_allgather() and returns at once.
+
+    Do not change the arrays before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of arrays, or of whatever numpy.asarray() takes, at least one. Each has the
+            same dtype and dimensions on every rank, except for dimension 0; the dtypes of the
+            members may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of arrays.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.grouped_allgather_async(tensors, name, process_set)
 
 
 def grouped_allgather(tensors, name=None, process_set=global_process_set):
-    """An allgather of several arrays as one operation."""
+    """Concatenates several arrays of all ranks as one operation.
+
+    Args:
+        tensors: A list of arrays, or of whatever numpy.asarray() takes, at least one. Each has the
+            same dtype and dimensions on every rank, except for dimension 0; the dtypes of the
+            members may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A list of new arrays, in the same order.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return list(synchronize(grouped_allgather_async(tensors, name, process_set)))
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
-    """Starts a broadcast into a new array and gives its handle."""
+    """Starts a broadcast() and returns at once.
+
+    Do not change the array before synchronize(), which raises HorovodInternalError if the operation
+    fails.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same shape and dtype on every rank.
+        root_rank: The rank whose array is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns a new array.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.broadcast_async(tensor, False, root_rank, name, process_set)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
-    """Starts a broadcast in place and gives its handle."""
+    """Starts a broadcast_(), which is in place, and returns at once.
+
+    Do not change the array before synchronize(), which raises HorovodInternalError if the operation
+    fails.
+
+    Args:
+        tensor: A writable, contiguous numpy.ndarray. The same shape and dtype on every rank. It is
+            overwritten with the root's on the other ranks.
+        root_rank: The rank whose array is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the array itself.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.broadcast_async(tensor, True, root_rank, name, process_set)
 
 
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
-    """Gives every rank a copy of the root's array, as a new array. The root is a rank of the world, also within a
-    process set."""
+    """Gives every rank a copy of the root's array.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same shape and dtype on every rank.
+        root_rank: The rank whose array is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A new array on every rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return synchronize(broadcast_async(tensor, root_rank, name, process_set))
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
-    """Overwrites the array with the root's."""
+    """Overwrites the array with the root's.
+
+    Args:
+        tensor: A writable, contiguous numpy.ndarray. The same shape and dtype on every rank. It is
+            overwritten with the root's on the other ranks.
+        root_rank: The rank whose array is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The same array.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
-    """Starts an alltoall and gives its handle; synchronize() gives the array and the received splits."""
+    """Starts an alltoall() and returns at once.
+
+    Do not change the array before synchronize(), which raises HorovodInternalError if the operation
+    fails.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same dtype and dimensions on every
+            rank, except for dimension 0.
+        splits: How many rows go to each member of the set, in order of rank: a list of integers, or
+            an integer array of one dimension. None: equal shares.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the pair of received
+        array and received splits, also when splits is None.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.alltoall_async(tensor, splits, name, process_set)
 
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
-    """Sends splits[i] rows to member i of the set, equal shares without splits, and gives what came from all, in order
-    of rank; with splits also how many rows came from each."""
+    """Sends rows of the array to each rank and returns the rows that were sent to this one.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. The same dtype and dimensions on every
+            rank, except for dimension 0.
+        splits: How many rows go to each member of the set, in order of rank: a list of integers, or
+            an integer array of one dimension. None: equal shares.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The received rows, in order of the rank that sent them. With splits, a pair of that
+        array and the number of rows from each rank (int32).
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+    Example:
+
+        received, rows = hvd.alltoall(x, splits=[1, 3])  # on two ranks: row 0 goes to rank 0, rows 1-3 to rank 1
+    """
     received, received_splits = synchronize(alltoall_async(tensor, splits, name, process_set))
     return received if splits is None else (received, received_splits)
 
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                         postscale_factor=1.0):
-    """Starts a reducescatter and gives its handle."""
+    """Starts a reducescatter() and returns at once.
+
+    Do not change the array before synchronize(), which raises HorovodInternalError if the operation
+    fails.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. At least one dimension; the same shape
+            and dtype on every rank.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the rows of this
+        rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.reducescatter_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def reducescatter(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                   postscale_factor=1.0):
-    """Combines the array over all ranks and gives each an equal share of its rows; the first ranks get one more where
-    they cannot be shared equally."""
+    """Combines the arrays of all ranks and gives each rank a share of the rows.
+
+    Dimension 0 is shared equally; where that is not possible the first ranks get one row more.
+
+    Args:
+        tensor: An array, or whatever numpy.asarray() takes. At least one dimension; the same shape
+            and dtype on every rank.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: A new array with the rows of this rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return synchronize(reducescatter_async(tensor, name, op, process_set, prescale_factor, postscale_factor))
 
 
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0):
-    """Starts a reducescatter of several arrays and gives one handle for all."""
+    """Starts a grouped_reducescatter() and returns at once.
+
+    Do not change the arrays before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of arrays, or of whatever numpy.asarray() takes, at least one. Each has at
+            least one dimension and the same shape and dtype on every rank; the dtypes of the
+            members may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of arrays.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+    """
     return _operations.grouped_reducescatter_async(tensors, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def grouped_reducescatter(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                           postscale_factor=1.0):
-    """A reducescatter of several arrays as one operation."""
+    """A reducescatter() of several arrays as one operation.
+
+    Args:
+        tensors: A list of arrays, or of whatever numpy.asarray() takes, at least one. Each has at
+            least one dimension and the same shape and dtype on every rank; the dtypes of the
+            members may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: A list of new arrays, in the same order.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+    """
     return list(synchronize(grouped_reducescatter_async(tensors, name, op, process_set, prescale_factor,
                                                         postscale_factor)))
 
 
 def join(device=-1):
-    """Says that this rank has no more data, waits until all ranks have said so, and gives the last of them. Meanwhile
-    the allreduces of the others go on without this rank."""
+    """Says that this rank has no more data and waits until every rank has said so.
+
+    Meanwhile the allreduces of the other ranks go on without this one, which brings zeros to sums
+    and averages and is left out of Min, Max and Product. Other collectives raise
+    HorovodInternalError.
+
+    Args:
+        device: Ignored, since everything is on the CPU; there for scripts written for Horovod.
+
+    Returns: The rank that joined last, the same number on every rank.
+
+    Raises:
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        ValueError: hvd.init() has not been called.
+    """
     return _operations.join()
 
 
 def barrier(process_set=global_process_set):
-    """Waits until every rank of the set has come here."""
+    """Waits until every rank of the set has called barrier().
+
+    Args:
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Raises:
+        ValueError: hvd.init() has not been called, or this rank is not in the process set.
+        HorovodInternalError: A rank of the set left or died.
+    """
     _operations.barrier(process_set)
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
-    """Gives every rank of the set a copy of the root's object; the root gets its own back."""
+    """Gives every rank a copy of the root's object.
+
+    The object is pickled, by cloudpickle where that is installed.
+
+    Args:
+        obj: Any object that can be pickled; looked at on the root only.
+        root_rank: The rank whose object is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. None means 'broadcast_object'.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The copy; on the root the object itself.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+    Example:
+
+        epoch = hvd.broadcast_object(epoch, root_rank=0)
+    """
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
 def allgather_object(obj, name=None, process_set=global_process_set):
-    """A list of the objects of all ranks of the set, in order of rank."""
+    """Gives every rank the objects of all ranks.
+
+    The object is pickled, by cloudpickle where that is installed.
+
+    Args:
+        obj: Any object that can be pickled.
+        name: Matches the calls of the ranks. None means 'allgather_object'.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A list of copies, in order of rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+    Example:
+
+        hosts = hvd.allgather_object(socket.gethostname())
+    """
     return objects.allgather_object(obj, name, process_set)

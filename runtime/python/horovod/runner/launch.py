@@ -17,7 +17,11 @@ def _find_hvdrun():
 
 
 def run_commandline():
-    """Becomes hvdrun, with the arguments of this process. It does not return."""
+    """Replaces this process by hvdrun, with the arguments of this process. It does not return.
+
+    Raises:
+        SystemExit: With code 127 when there is no hvdrun beside the runtime or on PATH.
+    """
     hvdrun = _find_hvdrun()
     if hvdrun is None:
         sys.stderr.write('horovod.runner.launch: there is no hvdrun beside the runtime or on PATH; install it, or put '

@@ -4,14 +4,29 @@ import torch
 
 
 class Compressor(object):
-    """Interface: compress gives (tensor to send, context), decompress undoes it with that context."""
+    """Interface of what allreduce() and DistributedOptimizer accept as `compression`."""
 
     @staticmethod
     def compress(tensor):
+        """Makes the tensor to send.
+
+        Args:
+            tensor: A tensor.
+
+        Returns: A pair: the tensor to send and a context for decompress().
+        """
         raise NotImplementedError('a Compressor needs a static method compress(tensor)')
 
     @staticmethod
     def decompress(tensor, ctx):
+        """Undoes compress().
+
+        Args:
+            tensor: The tensor that was received.
+            ctx: The context that compress() returned.
+
+        Returns: A tensor of the original dtype.
+        """
         raise NotImplementedError('a Compressor needs a static method decompress(tensor, ctx)')
 
 
@@ -20,29 +35,59 @@ class NoneCompressor(Compressor):
 
     @staticmethod
     def compress(tensor):
+        """Returns the tensor itself.
+
+        Args:
+            tensor: A tensor.
+
+        Returns: A pair: the tensor and None.
+        """
         return tensor, None
 
     @staticmethod
     def decompress(tensor, ctx):
+        """Returns the tensor itself.
+
+        Args:
+            tensor: A tensor.
+            ctx: Ignored.
+
+        Returns: The tensor.
+        """
         return tensor
 
 
 class FP16Compressor(Compressor):
-    """Sends floating point tensors as float16."""
+    """Sends floating point tensors as float16; sums are rounded to float16 as well."""
 
     @staticmethod
     def compress(tensor):
+        """Converts a floating point tensor to float16; leaves others as they are.
+
+        Args:
+            tensor: A tensor.
+
+        Returns: A pair: the tensor to send and the original dtype, or None.
+        """
         if tensor.dtype.is_floating_point:
             return tensor.to(torch.float16), tensor.dtype
         return tensor, None
 
     @staticmethod
     def decompress(tensor, ctx):
+        """Converts the tensor back.
+
+        Args:
+            tensor: The tensor that was received.
+            ctx: The original dtype, or None.
+
+        Returns: A tensor of the original dtype.
+        """
         return tensor if ctx is None else tensor.to(ctx)
 
 
 class Compression(object):
-    """What DistributedOptimizer and allreduce accept as `compression`."""
+    """The values for the argument `compression`: hvd.Compression.none and hvd.Compression.fp16."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

@@ -10,7 +10,18 @@ from horovod.torch.mpi_ops import Sum, allreduce, broadcast_async_, global_proce
 def broadcast_parameters(params, root_rank):
     """Gives every rank the root's parameters, in place.
 
-    params: a state_dict, or an iterable of (name, tensor) or of tensors, such as model.named_parameters().
+    Args:
+        params: A state_dict, or an iterable of (name, tensor) or of tensors, such as
+            model.named_parameters(). Values that are not tensors are skipped.
+        root_rank: The rank whose parameters are sent.
+
+    Raises:
+        ValueError: params is of another type.
+        HorovodInternalError: The ranks have different parameters, or a rank left or died.
+
+    Example:
+
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     """
     if isinstance(params, dict):
         entries = sorted(params.items())
@@ -52,11 +63,24 @@ def _finish(pending):
 
 
 def broadcast_optimizer_state(optimizer, root_rank, model=None):
-    """Gives every rank the root's optimizer: options of the parameter groups, and state.
+    """Gives every rank the root's optimizer: its state and the options of its parameter groups.
 
-    An optimizer without state first gets the one that a step on zero gradients leaves, and zero gradients where there
-    were none; its parameters stay as they are. `model` tells which parameters have sparse gradients: those of its
-    embeddings with sparse=True. The root then describes its state, and the other ranks make theirs alike.
+    An optimizer without state first gets the state that one step on zero gradients leaves, and zero
+    gradients where there were none; its parameters do not change.
+
+    Args:
+        optimizer: The optimizer, on every rank with the same parameters.
+        root_rank: The rank whose optimizer is sent.
+        model: Tells which parameters have sparse gradients: those of its embeddings with
+            sparse=True.
+
+    Raises:
+        ValueError: The optimizer is torch.optim.LBFGS, or the ranks have different parameters.
+        HorovodInternalError: A rank left or died.
+
+    Example:
+
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     """
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError('hvd.broadcast_optimizer_state cannot broadcast torch.optim.LBFGS, whose state is not kept '
@@ -158,11 +182,49 @@ def _agree(fine, sentence, name):
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
-    """Gives every rank of the set a copy of the root's object; the root gets its own back. The object is pickled, by
-    cloudpickle where that is installed."""
+    """Gives every rank a copy of the root's object.
+
+    The object is pickled, by cloudpickle where that is installed.
+
+    Args:
+        obj: Any object that can be pickled; looked at on the root only.
+        root_rank: The rank whose object is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. None means 'broadcast_object'.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The copy; on the root the object itself.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+    Example:
+
+        epoch = hvd.broadcast_object(epoch, root_rank=0)
+    """
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
 def allgather_object(obj, name=None, process_set=global_process_set):
-    """A list of the objects of all ranks of the set, in order of rank."""
+    """Gives every rank the objects of all ranks.
+
+    The object is pickled, by cloudpickle where that is installed.
+
+    Args:
+        obj: Any object that can be pickled.
+        name: Matches the calls of the ranks. None means 'allgather_object'.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A list of copies, in order of rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+
+    Example:
+
+        hosts = hvd.allgather_object(socket.gethostname())
+    """
     return objects.allgather_object(obj, name, process_set)

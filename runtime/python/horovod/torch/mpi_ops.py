@@ -145,7 +145,15 @@ _UNCHECKED = {'check_invariants': False} if hasattr(torch.sparse, 'check_sparse_
 
 
 def sparse_zeros(p, sparse_dim, entries=0):
-    """A sparse tensor of the shape and type of p in which all is zero, with 0 or 1 entries."""
+    """Makes a sparse tensor of zeros, for a parameter without a sparse gradient in this step.
+
+    Args:
+        p: The tensor whose shape, dtype and device the result has.
+        sparse_dim: How many of the first dimensions are sparse.
+        entries: How many explicit zeros it has, 0 or 1.
+
+    Returns: A sparse COO tensor.
+    """
     return torch.sparse_coo_tensor(torch.zeros(sparse_dim, entries, dtype=torch.int64, device=p.device),
                                    p.new_zeros((entries,) + p.shape[sparse_dim:]), p.shape, **_UNCHECKED)
 
@@ -155,24 +163,99 @@ def sparse_zeros(p, sparse_dim, entries=0):
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                     process_set=global_process_set):
-    """Starts an allreduce into a new tensor and gives its handle."""
+    """Starts an allreduce() and returns at once.
+
+    Do not change the tensor before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns a new tensor.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+
+    Example:
+
+        handle = hvd.allreduce_async(x, name='x')
+        ...
+        x = hvd.synchronize(handle)
+    """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.allreduce_async(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=global_process_set):
-    """Starts an allreduce in place and gives its handle."""
+    """Starts an allreduce_(), which is in place, and returns at once.
+
+    Do not change the tensor before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+            overwritten with the result.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the tensor itself.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.allreduce_async(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0, process_set=global_process_set):
-    """Combines the tensor over all ranks, by default as their average, into a new tensor. Differentiable.
+    """Combines the tensors of all ranks into a new one on every rank. Differentiable.
 
-    The tensor must have the same shape and type on all ranks; `name` matches it across ranks, and unnamed calls
-    must come in the same order everywhere.
+    The result has the same bits on every rank.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
+            float16.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A new tensor of the same shape and dtype.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+
+    Example:
+
+        mean = hvd.allreduce(loss, name='loss')
     """
     op = handle_average_backwards_compatibility(op, average)
     compressed, ctx = compression.compress(tensor)
@@ -186,13 +269,58 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                process_set=global_process_set):
-    """Combines the tensor over all ranks, by default as their average, in place."""
+    """Combines the tensors of all ranks in place.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+            overwritten with the result.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The same tensor.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                             process_set=global_process_set):
-    """Starts an allreduce of several tensors into new ones and gives one handle for all."""
+    """Starts a grouped_allreduce() and returns at once.
+
+    Do not change the tensors before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+            shape and dtype on every rank; the dtypes of the members may differ.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of new
+        tensors.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.grouped_allreduce_async(tensors, False, name, op, prescale_factor, postscale_factor,
                                                process_set)
@@ -200,7 +328,32 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=global_process_set):
-    """Starts an allreduce of several tensors in place and gives one handle for all."""
+    """Starts a grouped_allreduce_(), which is in place, and returns at once.
+
+    Do not change the tensors before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+            shape and dtype on every rank; the dtypes of the members may differ. They are
+            overwritten with the results.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of the
+        same tensors.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.grouped_allreduce_async(tensors, True, name, op, prescale_factor, postscale_factor,
                                                process_set)
@@ -208,7 +361,32 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
                       postscale_factor=1.0, process_set=global_process_set):
-    """Combines several tensors as one operation, which succeeds or fails as a whole. Differentiable."""
+    """Combines several tensors of all ranks as one operation. Differentiable.
+
+    The ranks agree about all of them at once; all succeed or all fail.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+            shape and dtype on every rank; the dtypes of the members may differ.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
+            float16.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A list of new tensors, in the same order.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     op = handle_average_backwards_compatibility(op, average)
     compressed, contexts = zip(*[compression.compress(t) for t in tensors]) if len(tensors) else ((), ())
     if _wants_gradient(*compressed):
@@ -222,13 +400,55 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
 
 def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                        process_set=global_process_set):
-    """Combines several tensors as one operation, in place."""
+    """Combines several tensors of all ranks as one operation, in place.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+            shape and dtype on every rank; the dtypes of the members may differ. They are
+            overwritten with the results.
+        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+            combined with op.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A list of the same tensors.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return list(synchronize(grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor,
                                                      process_set)))
 
 
 def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
-    """Starts the sum or average of sparse tensors, and gives a function that waits for it and gives the result."""
+    """Starts a sum or average of sparse tensors and returns at once.
+
+    The entries travel, not the zeros between them.
+
+    Args:
+        tensor: A sparse COO tensor on the CPU; the same shape and dtype on every rank, with any
+            number of entries.
+        name: Matches the calls of the ranks; None as for allreduce().
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A function without arguments that waits and returns the sparse result. It raises
+        HorovodInternalError if the operation fails.
+
+    Raises:
+        ValueError: Another op, or a tensor that is not sparse COO.
+
+    Example:
+
+        result = hvd.sparse_allreduce_async(gradient, name='embedding', op=hvd.Average)()
+    """
     if op not in (Average, Sum):
         raise ValueError('hvd.sparse_allreduce_async takes op=hvd.Average or hvd.Sum, but {!r} was given.'.format(op))
     if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.sparse_coo:
@@ -250,24 +470,101 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
 
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
-    """Starts an allgather and gives its handle."""
+    """Starts an allgather() and returns at once.
+
+    Do not change the tensor before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+            except for dimension 0.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the concatenated
+        tensor.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return _operations.allgather_async(tensor, name, process_set)
 
 
 def allgather(tensor, name=None, process_set=global_process_set):
-    """The tensors of all ranks, one after the other along dimension 0, in which they may differ. Differentiable."""
+    """Concatenates the tensors of all ranks along dimension 0. Differentiable.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+            except for dimension 0.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A new tensor on every rank: the rows of the first rank of the set, then those of the
+        next.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+
+    Example:
+
+        predictions = hvd.allgather(own_predictions)  # ranks may bring different numbers of rows
+    """
     if _wants_gradient(tensor):
         return HorovodAllgather.apply(tensor, name, process_set)
     return synchronize(allgather_async(tensor, name, process_set))
 
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
-    """Starts an allgather of several tensors and gives one handle for all."""
+    """Starts a grouped_allgather() and returns at once.
+
+    Do not change the tensors before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+            dtype and dimensions on every rank, except for dimension 0; the dtypes of the members
+            may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of
+        tensors.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return _operations.grouped_allgather_async(tensors, name, process_set)
 
 
 def grouped_allgather(tensors, name=None, process_set=global_process_set):
-    """An allgather of several tensors as one operation. Differentiable."""
+    """Concatenates several tensors of all ranks as one operation. Differentiable.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+            dtype and dimensions on every rank, except for dimension 0; the dtypes of the members
+            may differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A tuple of new tensors, in the same order.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     if _wants_gradient(*tensors):
         return HorovodGroupedAllgather.apply(name, process_set, *tensors)
     return synchronize(grouped_allgather_async(tensors, name, process_set))
@@ -277,25 +574,94 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
-    """Starts a broadcast into a new tensor and gives its handle."""
+    """Starts a broadcast() and returns at once.
+
+    Do not change the tensor before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns a new tensor.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return _operations.broadcast_async(tensor, False, root_rank, name, process_set)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
-    """Starts a broadcast in place and gives its handle."""
+    """Starts a broadcast_(), which is in place, and returns at once.
+
+    Do not change the tensor before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+            overwritten with the root's on the other ranks.
+        root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the tensor itself.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return _operations.broadcast_async(tensor, True, root_rank, name, process_set)
 
 
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
-    """Gives every rank a copy of the root's tensor, as a new tensor. Differentiable. The root is a rank of the world,
-    also within a process set."""
+    """Gives every rank a copy of the root's tensor. Differentiable.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A new tensor on every rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     if _wants_gradient(tensor):
         return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
     return synchronize(broadcast_async(tensor, root_rank, name, process_set))
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
-    """Overwrites the tensor with the root's."""
+    """Overwrites the tensor with the root's.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+            overwritten with the root's on the other ranks.
+        root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The same tensor.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
 
 
@@ -303,13 +669,56 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
-    """Starts an alltoall and gives its handle; synchronize() gives the tensor and the received splits."""
+    """Starts an alltoall() and returns at once.
+
+    Do not change the tensor before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+            except for dimension 0.
+        splits: How many rows go to each member of the set, in order of rank: a list of integers, or
+            an int32 tensor of one dimension. None: equal shares.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the pair of received
+        tensor and received splits, also when splits is None.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     return _operations.alltoall_async(tensor, splits, name, process_set)
 
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
-    """Sends splits[i] rows to member i of the set, equal shares without splits, and gives what came from all, in order
-    of rank; with splits also how many rows came from each. Differentiable."""
+    """Sends rows of the tensor to each rank and returns the rows that were sent to this one. Differentiable.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+            except for dimension 0.
+        splits: How many rows go to each member of the set, in order of rank: a list of integers, or
+            an int32 tensor of one dimension. None: equal shares.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Returns: The received rows, in order of the rank that sent them. With splits, a pair of that
+        tensor and the number of rows from each rank (int32).
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+
+    Example:
+
+        received, rows = hvd.alltoall(x, splits=[1, 3])  # on two ranks: row 0 goes to rank 0, rows 1-3 to rank 1
+    """
     if _wants_gradient(tensor):
         received, received_splits = HorovodAlltoall.apply(tensor, splits, name, process_set)
     else:
@@ -328,15 +737,59 @@ def _check_scattered(*tensors):
 
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                         postscale_factor=1.0):
-    """Starts a reducescatter and gives its handle."""
+    """Starts a reducescatter() and returns at once.
+
+    Do not change the tensor before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. At least one dimension; the same shape and
+            dtype on every rank.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: A handle for poll() and synchronize(); synchronize(handle) returns the rows of this
+        rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     _check_scattered(tensor)
     return _operations.reducescatter_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
                   prescale_factor=1.0, postscale_factor=1.0):
-    """Combines the tensor over all ranks and gives each an equal share of its rows; the first ranks get one more
-    where they cannot be shared equally. Differentiable."""
+    """Combines the tensors of all ranks and gives each rank a share of the rows. Differentiable.
+
+    Dimension 0 is shared equally; where that is not possible the first ranks get one row more.
+
+    Args:
+        tensor: A dense, contiguous tensor on the CPU. At least one dimension; the same shape and
+            dtype on every rank.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
+            float16.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: A new tensor with the rows of this rank.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     compressed, ctx = compression.compress(tensor)
     if _wants_gradient(compressed):
         _check_scattered(compressed)
@@ -349,14 +802,59 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
 
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0):
-    """Starts a reducescatter of several tensors and gives one handle for all."""
+    """Starts a grouped_reducescatter() and returns at once.
+
+    Do not change the tensors before synchronize(), which raises HorovodInternalError if the
+    operation fails.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has at least one
+            dimension and the same shape and dtype on every rank; the dtypes of the members may
+            differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: One handle for poll() and synchronize(); synchronize(handle) returns a tuple of
+        tensors.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     _check_scattered(*tensors)
     return _operations.grouped_reducescatter_async(tensors, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average,
                           process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0):
-    """A reducescatter of several tensors as one operation. Differentiable."""
+    """A reducescatter() of several tensors as one operation. Differentiable.
+
+    Args:
+        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has at least one
+            dimension and the same shape and dtype on every rank; the dtypes of the members may
+            differ.
+        name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
+            unnamed calls are matched in the order in which each rank makes them.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
+            float16.
+        op: hvd.Average or hvd.Sum.
+        process_set: The ranks that take part; this rank must be one of them.
+        prescale_factor: Each input is multiplied by this number first.
+        postscale_factor: The result is multiplied by this number.
+
+    Returns: A list of new tensors, in the same order.
+
+    Raises:
+        ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
+            this rank is not in the process set. Nothing was submitted.
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        NotImplementedError: The tensor is not on the CPU.
+    """
     compressed, contexts = zip(*[compression.compress(t) for t in tensors]) if len(tensors) else ((), ())
     if _wants_gradient(*compressed):
         _check_scattered(*compressed)
@@ -372,13 +870,39 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
 
 
 def join(device=-1):
-    """Says that this rank has no more data, waits until all ranks have said so, and gives the last of them. Meanwhile
-    the allreduces of the others go on without this rank."""
+    """Says that this rank has no more data and waits until every rank has said so.
+
+    Meanwhile the allreduces of the other ranks go on without this one, which brings zeros to sums
+    and averages and is left out of Min, Max and Product. Other collectives raise
+    HorovodInternalError.
+
+    Args:
+        device: Ignored, since everything is on the CPU; there for scripts written for Horovod.
+
+    Returns: The rank that joined last, the same number on every rank.
+
+    Raises:
+        HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
+        ValueError: hvd.init() has not been called.
+
+    Example:
+
+        last = hvd.join()
+        hvd.broadcast_parameters(model.state_dict(), root_rank=last)
+    """
     return _operations.join()
 
 
 def barrier(process_set=global_process_set):
-    """Waits until every rank of the set has come here."""
+    """Waits until every rank of the set has called barrier().
+
+    Args:
+        process_set: The ranks that take part; this rank must be one of them.
+
+    Raises:
+        ValueError: hvd.init() has not been called, or this rank is not in the process set.
+        HorovodInternalError: A rank of the set left or died.
+    """
     _operations.barrier(process_set)
 
 

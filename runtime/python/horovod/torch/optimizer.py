@@ -346,19 +346,42 @@ def _constructor_arguments(optimizer):
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
                          op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
                          process_set=global_process_set):
-    """An optimizer of the same class and options that combines gradients over all ranks before each step.
+    """Returns an optimizer of the same class and options that combines gradients over all ranks before each step.
 
-    optimizer: the one to wrap; its state is not taken over, so load checkpoints afterwards.
-    named_parameters: (name, parameter) of all parameters in it, usually model.named_parameters(): names in messages.
-    compression: how gradients travel, hvd.Compression.none or fp16.
-    backward_passes_per_step: so many backward() calls are added up locally before gradients are exchanged.
-    op: hvd.Average, hvd.Sum or hvd.Adasum. With Adasum what is combined is not the gradients but what each rank's
-        own step would change; groups, gradient_predivide_factor and sparse gradients do not go with it.
-    gradient_predivide_factor: with Average, divide by this before adding up, and by size()/this after it.
-    groups: a list of lists of parameters, or a number of groups: gradients that are exchanged as one operation, when
-        all of them are there. num_groups is its old name.
-    sparse_as_dense: exchange sparse gradients as dense ones.
-    process_set: the ranks that train together; elsewhere the optimizer is an ordinary one.
+    Gradients are exchanged while backward() runs. step() waits for them; synchronize() does so
+    earlier, for clipping, followed by step() inside `with optimizer.skip_synchronize():`.
+
+    Args:
+        optimizer: The torch.optim.Optimizer to wrap. Its state is not taken over: load checkpoints
+            afterwards.
+        named_parameters: Pairs (name, parameter) of all its parameters, usually
+            model.named_parameters(). The names appear in messages. None: parameters are numbered.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 to send gradients as float16.
+        backward_passes_per_step: The gradients of this many backward() calls are added up locally
+            before they are exchanged.
+        op: hvd.Average, hvd.Sum or hvd.Adasum. Adasum combines what each rank's own step would
+            change, not gradients; it does not go with groups, gradient_predivide_factor, sparse
+            gradients or process sets.
+        gradient_predivide_factor: With Average: divide by this number before adding up, and by
+            size() / this number afterwards.
+        num_groups: Deprecated: a number of groups, as groups.
+        groups: A list of lists of parameters, or a number of groups. The gradients of a group are
+            exchanged as one operation, once all of them are there.
+        sparse_as_dense: Exchange sparse gradients as dense ones.
+        process_set: The ranks that train together. On other ranks the optimizer is an ordinary one.
+
+    Returns: An optimizer whose class is derived from that of the wrapped one.
+
+    Raises:
+        ValueError: Arguments are wrong or do not go together, or the process set is not registered.
+        NotImplementedError: op=hvd.Adasum with a process set.
+        HorovodInternalError: From step() and synchronize(): the ranks disagree about a gradient, or
+            a rank left or died.
+
+    Example:
+
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * hvd.size())
+        optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     """
     if gradient_predivide_factor != 1.0:
         if rocm_built():

@@ -8,8 +8,17 @@ from horovod.torch.mpi_ops import Sum, allgather, allreduce, size
 
 
 class SyncBatchNorm(_BatchNorm):
-    """torch.nn.BatchNorm1d, 2d and 3d over all ranks while training. The gradients of weight and bias are those of
-    this rank's batch; DistributedOptimizer combines them as any others. Batches may have different sizes, also none.
+    """torch.nn.BatchNorm1d, 2d and 3d whose statistics are those of the batches of all ranks, while training.
+
+    The gradients of weight and bias are those of this rank's batch; DistributedOptimizer combines
+    them as any others. Batches may have different sizes, and may be empty.
+
+    Args:
+        num_features: Number of channels: the extent of dimension 1 of the input.
+        eps: Added to the variance.
+        momentum: Weight of a new batch in the running statistics; None averages over all batches.
+        affine: Whether to learn weight and bias.
+        track_running_stats: Whether to keep running statistics for evaluation.
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
@@ -20,6 +29,17 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError('hvd.SyncBatchNorm takes inputs of at least two dimensions, but got {}.'.format(x.dim()))
 
     def forward(self, x):
+        """Normalises a batch. While training it is a collective of all ranks.
+
+        Args:
+            x: A tensor of shape (batch, num_features, ...).
+
+        Returns: A tensor of the same shape and dtype.
+
+        Raises:
+            ValueError: Fewer than two dimensions, or fewer than two values for each channel over all
+                ranks.
+        """
         self._check_input_dim(x)
         own_statistics = self.training or (self.running_mean is None and self.running_var is None)
         if not own_statistics or size() == 1:

@@ -8,21 +8,37 @@ SCRIPT_LIMIT_S = 60  # a script that hangs must not hang the job
 
 
 class HostDiscovery(object):
-    """To be derived from."""
+    """Interface: subclasses tell which hosts there are now."""
 
     def find_available_hosts_and_slots(self):
-        """{host: slots}"""
+        """The hosts that are there now.
+
+        Returns: A dict {host: slots}.
+        """
         raise NotImplementedError('{} needs a method find_available_hosts_and_slots().'.format(type(self).__name__))
 
 
 class HostDiscoveryScript(HostDiscovery):
-    """Asks a script, which prints a host a line: 'name:slots', or 'name' where all have `slots`."""
+    """Asks a script that prints one host a line: 'name:slots', or 'name' where all have the same number.
+
+    Args:
+        discovery_script: A shell command; it is killed after 60 s.
+        slots: Slots of hosts that the script names without a number; None: it must name them.
+    """
 
     def __init__(self, discovery_script, slots):
         self._discovery_script = discovery_script
         self._default_slots = slots
 
     def find_available_hosts_and_slots(self):
+        """Runs the script.
+
+        Returns: A dict {host: slots}.
+
+        Raises:
+            RuntimeError: The script failed or took too long.
+            ValueError: It printed a host without slots.
+        """
         hosts = {}
         for line in filter(None, (line.strip() for line in self._run().splitlines())):
             host, colon, slots = line.rpartition(':')
@@ -50,13 +66,26 @@ class HostDiscoveryScript(HostDiscovery):
 
 
 class FixedHosts(HostDiscovery):
-    """Always the same hosts, until set() names others."""
+    """Always the same hosts, until set() names others.
+
+    Args:
+        available_hosts: A dict {host: slots}.
+    """
 
     def __init__(self, available_hosts):
         self._available_hosts = available_hosts
 
     def find_available_hosts_and_slots(self):
+        """The hosts that were set last.
+
+        Returns: A dict {host: slots}.
+        """
         return self._available_hosts
 
     def set(self, available_hosts):
+        """Replaces the hosts.
+
+        Args:
+            available_hosts: A dict {host: slots}.
+        """
         self._available_hosts = available_hosts

@@ -4,9 +4,19 @@ import threading
 
 
 def in_thread(target, args=(), name=None, daemon=True, silent=False):
-    """Runs target(*args) in a new thread and gives the thread, which is running already.
+    """Runs target(*args) in a new thread.
 
-    daemon: the process does not wait for it at its end. silent: an exception in it is dropped.
+    Args:
+        target: A function.
+        args: A tuple of its arguments.
+        name: Name of the thread.
+        daemon: Whether the process ends without waiting for it.
+        silent: Whether to drop exceptions in it.
+
+    Returns: The thread, which is running already.
+
+    Raises:
+        ValueError: target is not a function, or args is not a tuple.
     """
     if not callable(target):
         raise ValueError('in_thread takes a function, but {!r} was given.'.format(target))

@@ -12,8 +12,23 @@ __all__ = ['ElasticSampler', 'TorchState', 'run']
 
 
 def run(func):
-    """Decorator of a training function whose first argument is a State: gives all ranks the state of rank 0 and then
-    runs it, again after each change of the world."""
+    """Decorator of a training function that continues after each change of the world.
+
+    Gives all ranks the state of rank 0 and calls the function; see horovod.common.elastic.run_fn.
+
+    Args:
+        func: The training function; its first argument is a State, such as TorchState.
+
+    Returns: The wrapped function.
+
+    Example:
+
+        @hvd.elastic.run
+        def train(state):
+            for state.epoch in range(state.epoch, 10):
+                ...
+                state.commit()
+    """
     return run_fn(func, _reset)
 
 

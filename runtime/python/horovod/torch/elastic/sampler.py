@@ -8,8 +8,15 @@ from horovod.torch.mpi_ops import rank, size
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Shares the indices of a dataset among the ranks. record_batch() after each batch, and keep the sampler in the
-    state."""
+    """Shares the indices of a dataset among the ranks, and repeats none within an epoch when the world changes.
+
+    Call record_batch() after each batch and keep the sampler in the state.
+
+    Args:
+        dataset: Anything with a length.
+        shuffle: Whether to shuffle the indices in each epoch.
+        seed: Seed of the shuffling; the same on every rank.
+    """
 
     def __init__(self, dataset, shuffle=True, seed=0):
         self.dataset = dataset
@@ -21,19 +28,37 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def set_epoch(self, epoch):
-        """Begins an epoch: another order, nothing processed."""
+        """Begins an epoch: another order, nothing processed.
+
+        Args:
+            epoch: Number of the epoch, an int.
+        """
         self.epoch = epoch
         self.processed_num = 0
         self.reset()
 
     def record_batch(self, batch_idx, batch_size):
-        """Says that every rank has processed a batch of this size."""
+        """Notes that every rank has processed a batch.
+
+        Args:
+            batch_idx: Ignored.
+            batch_size: Number of indices that each rank has processed.
+        """
         self.processed_num += batch_size * self.num_replicas
 
     def state_dict(self):
+        """The epoch and how many indices all ranks have processed in it.
+
+        Returns: A dict.
+        """
         return {'epoch': self.epoch, 'processed_num': self.processed_num}
 
     def load_state_dict(self, state_dict):
+        """Continues from such a state and shares what is left.
+
+        Args:
+            state_dict: What state_dict() returned.
+        """
         self.epoch = state_dict['epoch']
         self.processed_num = state_dict['processed_num']
         self.reset()

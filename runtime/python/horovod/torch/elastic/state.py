@@ -11,21 +11,33 @@ from horovod.torch.mpi_ops import rank
 
 
 class StateHandler(object):
-    """Saves, restores and broadcasts one kind of value."""
+    """Saves, restores and broadcasts one kind of value.
+
+    Args:
+        value: The value to look after.
+    """
 
     def __init__(self, value):
         self.value = value
 
     def save(self):
+        """Keeps a copy of the value in memory."""
         raise NotImplementedError('{} needs a method save().'.format(type(self).__name__))
 
     def restore(self):
+        """Brings back the copy."""
         raise NotImplementedError('{} needs a method restore().'.format(type(self).__name__))
 
     def sync(self):
+        """Gives all ranks the value of rank 0. A collective."""
         raise NotImplementedError('{} needs a method sync().'.format(type(self).__name__))
 
     def set_value(self, value):
+        """Replaces the value and saves it.
+
+        Args:
+            value: The new value.
+        """
         self.value = value
         self.save()
 
@@ -45,17 +57,26 @@ class _StateDictHandler(StateHandler):
 
 
 class ModelStateHandler(_StateDictHandler):
+    """Looks after a torch.nn.Module by its state_dict()."""
+
     def sync(self):
+        """Gives all ranks the parameters and buffers of rank 0."""
         broadcast_parameters(self.value.state_dict(), root_rank=0)
 
 
 class OptimizerStateHandler(_StateDictHandler):
+    """Looks after a torch.optim.Optimizer by its state_dict()."""
+
     def sync(self):
+        """Gives all ranks the optimizer state of rank 0."""
         broadcast_optimizer_state(self.value, root_rank=0)
 
 
 class SamplerStateHandler(_StateDictHandler):
+    """Looks after an ElasticSampler by its state_dict()."""
+
     def sync(self):
+        """Gives all ranks the sampler state of rank 0."""
         self.value.load_state_dict(broadcast_object(self.value.state_dict(), root_rank=0, name='sampler_state'))
 
 
@@ -67,11 +88,19 @@ _handler_registry = [
 
 
 def get_handler_registry():
-    """Pairs of a type and the StateHandler for values of it; the first that matches counts."""
+    """The handlers that TorchState chooses from; the first type that matches counts.
+
+    Returns: A list of pairs (type, StateHandler class).
+    """
     return _handler_registry
 
 
 def set_handler_registry(registry):
+    """Replaces the handlers that TorchState chooses from.
+
+    Args:
+        registry: A list of pairs (type, StateHandler class).
+    """
     global _handler_registry
     _handler_registry = registry
 
@@ -84,7 +113,18 @@ def _handler_of(value):
 
 
 class TorchState(ObjectState):
-    """A model, an optimizer, and whatever else is given by name."""
+    """State of a model, an optimizer and any other values, for hvd.elastic.run.
+
+    Args:
+        model: A torch.nn.Module, or None.
+        optimizer: A torch.optim.Optimizer, or None.
+        kwargs: Further values by name: modules, optimizers and samplers are saved by their
+            state_dict(), all others as they are.
+
+    Example:
+
+        state = hvd.elastic.TorchState(model=model, optimizer=optimizer, epoch=0)
+    """
 
     def __init__(self, model=None, optimizer=None, **kwargs):
         kwargs.update((name, value) for name, value in (('model', model), ('optimizer', optimizer))
@@ -97,21 +137,25 @@ class TorchState(ObjectState):
             name: value for name, value in kwargs.items() if name not in self._handlers})
 
     def save(self):
+        """Keeps a copy of everything in memory."""
         for handler in self._handlers.values():
             handler.save()
         super(TorchState, self).save()
 
     def restore(self):
+        """Brings back what save() kept."""
         for handler in self._handlers.values():
             handler.restore()
         super(TorchState, self).restore()
 
     def sync(self):
+        """Gives all ranks the state of rank 0. A collective."""
         for handler in self._handlers.values():
             handler.sync()
         super(TorchState, self).sync()
 
     def reset(self):
+        """Shares what is left of each sampler among the ranks of the new world."""
         for handler in self._handlers.values():
             if isinstance(handler.value, ElasticSampler):
                 handler.value.reset()

@@ -44,7 +44,16 @@ def _get(args, attribute):
 
 
 def set_args_from_config(args, config, override_args):
-    """Sets the attributes that the file names and the command line (override_args) does not."""
+    """Sets the attributes that the configuration file names and the command line does not.
+
+    Args:
+        args: An object with the attributes of horovod.runner._HorovodArgs.
+        config: The content of the YAML file, a dict.
+        override_args: Names of the attributes that the command line has set.
+
+    Raises:
+        ValueError: The file names an unknown controller.
+    """
 
     def take(attribute, value):
         if value is not None and attribute not in override_args:
@@ -71,7 +80,14 @@ def set_args_from_config(args, config, override_args):
 
 
 def validate_config_args(args):
-    """ValueError for a number that cannot be meant."""
+    """Checks the numbers.
+
+    Args:
+        args: An object with the attributes of horovod.runner._HorovodArgs.
+
+    Raises:
+        ValueError: A number is out of its range.
+    """
     for attribute in _NOT_NEGATIVE:
         value = _get(args, attribute)
         if value is not None and value < 0:
@@ -82,7 +98,14 @@ def validate_config_args(args):
 
 
 def set_env_from_args(env, args):
-    """Writes what the arguments say into the environment of the workers, and gives it."""
+    """Writes the arguments into the environment of the workers.
+
+    Args:
+        env: The variables, a dict; it is changed.
+        args: An object with the attributes of horovod.runner._HorovodArgs.
+
+    Returns: env.
+    """
 
     def put(variable, value):
         if value is not None:

@@ -6,8 +6,15 @@ _PAIRS = (('HOROVOD_RANK', 'HOROVOD_SIZE'), ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_
 
 
 def get_env_rank_and_size():
-    """(rank, size) as the first launcher that is there has set them: hvdrun or Horovod, Open MPI, PMI; (0, 1) without
-    any. RuntimeError where one of the two is missing."""
+    """Reads rank and size from the environment.
+
+    It takes those of the first launcher that has set any: hvdrun or Horovod, Open MPI, PMI.
+
+    Returns: A pair of ints; (0, 1) without a launcher.
+
+    Raises:
+        RuntimeError: Only one of the two is set.
+    """
     for rank_name, size_name in _PAIRS:
         rank, size = os.environ.get(rank_name), os.environ.get(size_name)
         if rank is not None and size is not None:

@@ -5,7 +5,12 @@ import re
 
 
 class HostInfo(object):
-    """A host and how many processes it takes."""
+    """A host and the number of its slots.
+
+    Args:
+        hostname: Name of the host.
+        slots: How many ranks it takes, an int.
+    """
 
     def __init__(self, hostname, slots):
         self.hostname = hostname
@@ -13,12 +18,32 @@ class HostInfo(object):
 
     @staticmethod
     def from_string(host_string):
+        """Reads 'host:slots'.
+
+        Args:
+            host_string: Such as 'node1:4'.
+
+        Returns: A HostInfo.
+
+        Raises:
+            ValueError: There is no colon, or no number after it.
+        """
         hostname, slots = host_string.strip().rsplit(':', 1)
         return HostInfo(hostname, int(slots))
 
 
 class SlotInfo(object):
-    """The place of one rank."""
+    """The place of one rank.
+
+    Args:
+        hostname: Name of the host.
+        rank: Rank of the process, as hvd.rank() returns it.
+        local_rank: Local rank of the process, as hvd.local_rank() returns it.
+        cross_rank: Cross rank of the process, as hvd.cross_rank() returns it.
+        size: Size of the process, as hvd.size() returns it.
+        local_size: Local size of the process, as hvd.local_size() returns it.
+        cross_size: Cross size of the process, as hvd.cross_size() returns it.
+    """
 
     def __init__(self, hostname, rank, local_rank, cross_rank, size=None, local_size=None, cross_size=None):
         self.hostname = hostname
@@ -30,7 +55,10 @@ class SlotInfo(object):
         self.cross_size = cross_size
 
     def to_response_string(self):
-        """rank,size,local_rank,local_size,cross_rank,cross_size"""
+        """The numbers as text.
+
+        Returns: 'rank,size,local_rank,local_size,cross_rank,cross_size'
+        """
         return ','.join(str(number) for number in (self.rank, self.size, self.local_rank, self.local_size,
                                                    self.cross_rank, self.cross_size))
 
@@ -45,7 +73,16 @@ INVALID_SLOT_INFO = SlotInfo(hostname='', rank=-1, local_rank=-1, cross_rank=-1,
 
 
 def parse_hosts(hosts_string):
-    """'a:2,b:4' as a list of HostInfo."""
+    """Reads a list of hosts.
+
+    Args:
+        hosts_string: Such as 'node1:4,node2:4'.
+
+    Returns: A list of HostInfo.
+
+    Raises:
+        ValueError: It is not such a list.
+    """
     hosts = [host.strip() for host in hosts_string.split(',')]
     if not all(re.match(r'^[\w.-]+:[0-9]+$', host) for host in hosts):
         raise ValueError('Invalid host input, please make sure it has format as : worker-0:2,worker-1:2.')
@@ -53,7 +90,17 @@ def parse_hosts(hosts_string):
 
 
 def parse_host_files(filename):
-    """A host file, one 'name slots=N' a line, as 'name:N,...'. Empty lines and comments (#) are skipped."""
+    """Reads a host file, one `name slots=N` a line; empty lines and comments (#) are skipped.
+
+    Args:
+        filename: Path of the file.
+
+    Returns: A list of hosts such as 'node1:4,node2:4'.
+
+    Raises:
+        ValueError: A line has another form.
+        OSError: The file cannot be read.
+    """
     hosts = []
     with open(filename) as file:
         for number, line in enumerate(file, 1):
@@ -69,8 +116,18 @@ def parse_host_files(filename):
 
 
 def get_host_assignments(hosts, min_num_proc, max_num_proc=None):
-    """A SlotInfo for each rank: hosts are filled in their order. ValueError for fewer slots than min_num_proc; no more
-    than max_num_proc are given out."""
+    """Gives each rank its place; hosts are filled in their order.
+
+    Args:
+        hosts: A list of HostInfo.
+        min_num_proc: How many ranks are needed at least.
+        max_num_proc: How many ranks are placed at most; None: as many as there are slots.
+
+    Returns: A list of SlotInfo, in order of rank.
+
+    Raises:
+        ValueError: There are fewer slots than min_num_proc.
+    """
     slots = []
     hosts_of = collections.OrderedDict()  # local rank -> hosts that have it
     for host in hosts:

@@ -9,15 +9,33 @@ DIGEST_LENGTH = 32
 
 
 def make_secret_key():
-    """32 random bytes."""
+    """Makes a key.
+
+    Returns: 32 random bytes.
+    """
     return secrets.token_bytes(DIGEST_LENGTH)
 
 
 def compute_digest(key, message):
-    """The HMAC-SHA256 of a message, 32 bytes."""
+    """The HMAC-SHA256 of a message.
+
+    Args:
+        key: The key, bytes.
+        message: The message, bytes.
+
+    Returns: 32 bytes.
+    """
     return hmac.new(key, message, hashlib.sha256).digest()
 
 
 def check_digest(key, message, digest):
-    """Whether the digest is that of the message, in a time that tells nothing about the right one."""
+    """Compares a digest with that of the message, in constant time.
+
+    Args:
+        key: The key, bytes.
+        message: The message, bytes.
+        digest: The digest to check, bytes.
+
+    Returns: True or False.
+    """
     return hmac.compare_digest(compute_digest(key, message), digest)

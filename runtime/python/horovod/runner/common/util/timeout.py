@@ -8,7 +8,13 @@ class TimeoutException(Exception):
 
 
 class Timeout(object):
-    """So many seconds from now. message: the sentence for the error, with {activity} for what was awaited."""
+    """A deadline that is passed on.
+
+    Args:
+        timeout: Seconds from now.
+        message: The sentence of the error, with {activity} for what took too long.
+        exception: The class of the error.
+    """
 
     def __init__(self, timeout, message, exception=TimeoutException):
         self._timeout = timeout
@@ -17,14 +23,28 @@ class Timeout(object):
         self._exception = exception
 
     def remaining(self):
-        """Seconds that are left, at least 0."""
+        """Seconds until the deadline.
+
+        Returns: A float, at least 0.
+        """
         return max(0.0, self._deadline - time.monotonic())
 
     def timed_out(self):
+        """Tells whether the deadline has passed.
+
+        Returns: True or False.
+        """
         return time.monotonic() >= self._deadline
 
     def check_time_out_for(self, activity):
-        """Raises the exception when the time is over."""
+        """Raises the error when the deadline has passed.
+
+        Args:
+            activity: What is put for {activity}.
+
+        Raises:
+            TimeoutException: The deadline has passed; another class if the constructor was given one.
+        """
         if self.timed_out():
             raise self._exception('{} Timeout after {} seconds.'.format(self._message.format(activity=activity),
                                                                         self._timeout))
