@@ -5,6 +5,15 @@ cd "$HVD_ROOT"
 
 say() { printf '[%s] %s\n' "$(basename "$0")" "$*"; }
 
+# progress_step "words" command...: a step whose output is on the screen where that is a terminal: it shows how far it is.
+progress_step() {
+  if [[ -t 1 ]]; then
+    HVD_VERBOSE=1 step "$@"
+  else
+    step "$@"
+  fi
+}
+
 # step "words" command...: runs the command, shows its output only when it fails (or HVD_VERBOSE=1), says the seconds.
 step() {
   local what="$1" start=$SECONDS log rc=0

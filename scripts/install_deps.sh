@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
 # Installs what building and testing need, from Debian. Does nothing when all of it is there.
+#   --product      only what building hvdrun and running the examples need
 #   --pypi-torch   also makes a virtual environment with the newest PyTorch from PyPI (HVD_TORCH_VENV names its folder)
 #   --fuzz         also what the fuzzers need (clang)
 source "$(dirname "$0")/common.sh"
 
-PACKAGES=(
-  build-essential cmake ninja-build ccache
-  libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev libgtest-dev libgmock-dev
-  libopenmpi-dev openmpi-bin libgloo-dev libssl-dev libssh2-1-dev
-  python3 python3-venv python3-pytest python3-torch python3-sklearn python3-mpi4py
+PRODUCT_PACKAGES=(
+  build-essential cmake ninja-build
+  libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev libgloo-dev libssl-dev libssh2-1-dev zlib1g-dev
+  python3 python3-torch python3-sklearn
+)
+TEST_PACKAGES=(
+  ccache
+  libgtest-dev libgmock-dev
+  libopenmpi-dev openmpi-bin
+  python3-venv python3-pytest python3-mpi4py
   openssh-server openssh-client iproute2 nftables
   spin
 )
+PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
 FUZZ_PACKAGES=(clang libclang-rt-14-dev)
 VENV_PACKAGES=(torch numpy scikit-learn pytest)
 VENV_GIB=12
@@ -69,6 +76,10 @@ install_torch() {
 
 case "${1:-}" in
   "") install_debian ;;
+  --product)
+    PACKAGES=("${PRODUCT_PACKAGES[@]}")
+    install_debian
+    ;;
   --pypi-torch)
     install_debian
     install_torch
@@ -77,5 +88,5 @@ case "${1:-}" in
     PACKAGES+=("${FUZZ_PACKAGES[@]}")
     install_debian
     ;;
-  *) say "unknown option '$1': --pypi-torch or --fuzz" && exit 2 ;;
+  *) say "unknown option '$1': --product, --pypi-torch or --fuzz" && exit 2 ;;
 esac

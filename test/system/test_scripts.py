@@ -1,0 +1,96 @@
+"""What the scripts install and build, seen by the commands that they give: a copy of them, with programs of ours on PATH."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+
+import pytest
+from conftest import DEADLINE, REPO
+
+# Notes its own name and arguments; dpkg-query says nothing, as of a package that is not there.
+NOTE = '#!/bin/sh\necho "$(basename "$0")" "$@" >>"$NOTES"\ncase "$*" in *--build*) echo "[1/2] compiling" ;; esac\n'
+SUDO = '#!/bin/sh\n[ "$1" = -n ] && shift\nexec "$@"\n'
+
+
+@pytest.fixture
+def tree(tmp_path):
+    shutil.copytree(REPO / "scripts", tmp_path / "tree" / "scripts")
+    programs = {name: tmp_path / "path" / name for name in ("cmake", "apt-get", "dpkg-query", "sudo")}
+    programs["hvdrun"] = tmp_path / "tree" / "build" / "bin" / "hvdrun"
+    for name, path in programs.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(SUDO if name == "sudo" else NOTE)
+        path.chmod(0o755)
+    return tmp_path
+
+
+def environment(tree):
+    env = {**os.environ, "PATH": f"{tree}/path:{os.environ['PATH']}", "NOTES": f"{tree}/notes"}
+    env.pop("HVD_VERBOSE", None)
+    return env
+
+
+def run(tree, script, *words):
+    done = subprocess.run([tree / "tree" / "scripts" / script, *words], env=environment(tree), capture_output=True, text=True,
+                          timeout=DEADLINE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def noted(tree, program):
+    return [line for line in (tree / "notes").read_text().splitlines() if line.split()[0] == program]
+
+
+def installed(tree):
+    line, = [line for line in noted(tree, "apt-get") if " install " in line]
+    return set(line.split(" install ")[1].split())
+
+
+def test_the_quickstart_installs_nothing_that_only_tests_need(tree):
+    run(tree, "quickstart.sh")
+    packages = installed(tree)
+    assert {"cmake", "libasio-dev", "libgloo-dev", "python3-torch"} <= packages
+    assert not packages & {"spin", "nftables", "openssh-server", "python3-mpi4py", "libgtest-dev", "libgmock-dev",
+                           "python3-pytest", "ccache"}
+    assert noted(tree, "hvdrun") == ["hvdrun -np 2 /usr/bin/python3 examples/pytorch_digits.py"]
+
+
+def test_the_tests_need_all_that_the_quickstart_needs(tree):
+    run(tree, "install_deps.sh")
+    everything = installed(tree)
+    (tree / "notes").unlink()
+    run(tree, "install_deps.sh", "--product")
+    assert installed(tree) < everything
+
+
+def test_the_quickstart_builds_no_tests_and_accepts_warnings(tree):
+    run(tree, "quickstart.sh")
+    configure, build = noted(tree, "cmake")
+    assert "--preset product" in configure and "-DHVD_WERROR=OFF" in configure
+    assert build == "cmake --build --preset product"
+    presets = {p["name"]: p for p in json.loads((REPO / "CMakePresets.json").read_text())["configurePresets"]}
+    assert presets["product"]["inherits"] == "release", "a folder: `build`, as the README says"
+    assert presets["product"]["cacheVariables"]["BUILD_TESTING"] == "OFF"
+    assert presets["release"]["cacheVariables"]["BUILD_TESTING"] == "ON", "in that same folder"
+
+
+def test_a_build_shows_how_far_it_is_on_a_terminal_only(tree):
+    assert "[1/2] compiling" not in run(tree, "build.sh", "product")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([tree / "tree" / "scripts" / "build.sh", "product"], env=environment(tree), stdout=theirs,
+                          stderr=theirs) as build:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                some = os.read(ours, 4096)
+            except OSError:  # the end of a terminal
+                break
+            if not some:
+                break
+            shown += some
+        assert build.wait(timeout=DEADLINE) == 0
+    os.close(ours)
+    assert b"[1/2] compiling" in shown
