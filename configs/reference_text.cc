@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "configs/man_sections.h"
 #include "configs/values.h"
 #include "configs/verb_list.h"
 
@@ -114,17 +115,33 @@ constexpr std::string_view kManTail =
     ".SH PRECEDENCE\n"
     "Default, then configuration file, then variable, then flag: the last one wins.\n"
     "\\fB\\-\\-print\\-config\\fR shows every value and where it came from.\n"
-    ".SH EXIT STATUS\n"
-    "0 when every worker ended with 0; otherwise that of the first worker that failed, 128 + n "
-    "when\n"
-    "signal n ended it; 2 for a usage error, before anything is started; 126 or 127 when the "
-    "command\n"
-    "cannot be started; 130 after Ctrl\\-C; 1 or 141 when the job succeeded but its output could not\n"
-    "be written (141: its reader had left).\n"
-    ".SH EXAMPLE\n"
+    ".SH EXAMPLES\n"
     ".nf\n"
     "hvdrun \\-np 4 python train.py\n"
+    "hvdrun \\-np 16 \\-H node1:8,node2:8 python train.py\n"
+    "hvdrun doctor \\-H node1,node2\n"
     ".fi\n";
+
+std::string ManEntries(std::span<const ManRow> rows) {
+  std::string text;
+  for (const ManRow& row : rows) {
+    text += ".TP\n\\fB" + Troff(row.term) + "\\fR\n" + Troff(row.text) + "\n";
+  }
+  return text;
+}
+
+// The variables of the settings, then those that no setting has.
+std::string ManEnvironment(std::span<const Row> rows) {
+  std::string text = ".SH ENVIRONMENT\n";
+  for (const Row& row : rows) {
+    if (row.env.empty()) continue;
+    const std::string meaning = row.env_inverted ? "1 means " : "The same as ";
+    const std::string flag =
+        row.env_inverted ? "--no-" + std::string(row.name) : std::string(row.flags.front());
+    text += ".TP\n\\fB" + Troff(row.env) + "\\fR\n" + meaning + Troff(flag) + ".\n";
+  }
+  return text + ManEntries(EnvironmentRows());
+}
 
 // ---- the shells
 
@@ -148,14 +165,38 @@ std::string Pattern(const Row& row) {
   return Joined(flags, "|");
 }
 
+constexpr std::string_view kBashHelpers =
+    R"(# _hvdrun_offer WORD OPTIONS: what compgen makes of the options; a name with a blank stays one word.
+_hvdrun_offer() {
+  local word="$1"
+  shift
+  mapfile -t COMPREPLY < <(compgen "$@" -- "$word")
+}
+_hvdrun_jobs() {
+  "${COMP_WORDS[0]}" ps 2>/dev/null | while read -r job _; do
+    [[ $job != JOB ]] && printf '%s ' "$job"
+  done
+}
+)";
+
+// bash makes three words of --flag=value, unless COMP_WORDBREAKS says otherwise.
+constexpr std::string_view kBashWord =
+    R"(  local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" i=1
+  COMPREPLY=()
+  if [[ $word == = ]]; then
+    word=""
+  elif [[ $previous == = ]] && ((COMP_CWORD > 2)); then
+    previous="${COMP_WORDS[COMP_CWORD-2]}"
+  fi
+)";
+
 // "case $previous in" of the bash completion: what may follow the flag.
 std::string BashCase(const Row& row) {
   if (TakesNoValue(row)) return "";
   std::string then = ":";
-  if (row.type == Type::kEnum)
-    then = "COMPREPLY=($(compgen -W '" + WordsOf(row) + "' -- \"$word\"))";
-  if (TakesFile(row)) then = "COMPREPLY=($(compgen -f -- \"$word\"))";
-  if (TakesFolder(row)) then = "COMPREPLY=($(compgen -d -- \"$word\"))";
+  if (row.type == Type::kEnum) then = "_hvdrun_offer \"$word\" -W '" + WordsOf(row) + "'";
+  if (TakesFile(row)) then = "_hvdrun_offer \"$word\" -f";
+  if (TakesFolder(row)) then = "_hvdrun_offer \"$word\" -d";
   return "    " + Pattern(row) + ") " + then + "; return ;;\n";
 }
 
@@ -253,7 +294,9 @@ std::string ManPage(std::span<const Row> rows) {
     if (row.section != section) page += ".SH " + Troff(section = row.section) + "\n";
     page += ManEntry(row);
   }
-  return page + std::string(kManTail);
+  page += ManEnvironment(rows);
+  return page + ".SH FILES\n" + ManEntries(FileRows()) + ".SH EXIT STATUS\n" +
+         ManEntries(ExitStatusRows()) + std::string(kManTail);
 }
 
 std::string BashCompletion(std::span<const Row> rows) {
@@ -266,28 +309,29 @@ std::string BashCompletion(std::span<const Row> rows) {
     }
     cases += BashCase(row);
   }
-  return "# bash completion for hvdrun and horovodrun\n"
-         "_hvdrun() {\n"
-         "  local word=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" i=1\n"
-         "  COMPREPLY=()\n"
+  return "# bash completion for hvdrun and horovodrun\n" + std::string(kBashHelpers) +
+         "_hvdrun() {\n" + std::string(kBashWord) +
          "  if ((COMP_CWORD == 1)) && [[ $word != -* ]]; then\n"
-         "    COMPREPLY=($(compgen -W '" +
+         "    _hvdrun_offer \"$word\" -c -f -W '" +
          VerbNames() +
-         "' -- \"$word\") $(compgen -c -f -- "
-         "\"$word\"))\n"
+         "'\n"
          "    return\n"
          "  fi\n"
-         "  [[ ${COMP_WORDS[1]} == doctor ]] && i=2\n"
-         "  # Behind the first word that is not an option lies the user's command: its own "
+         "  case \"${COMP_WORDS[1]}\" in\n"
+         "    stop) _hvdrun_offer \"$word\" -W \"--help $(_hvdrun_jobs)\"; return ;;\n"
+         "    env | ps) _hvdrun_offer \"$word\" -W --help; return ;;\n"
+         "    doctor) i=2 ;;\n"
+         "  esac\n"
+         "  # After the first word that is not an option comes the user's command: its own "
          "completion.\n"
          "  while ((i < COMP_CWORD)); do\n"
          "    case \"${COMP_WORDS[i]}\" in\n"
-         "    --) ((i++)); break ;;\n"
-         "    " +
+         "      --) ((i++)); break ;;\n"
+         "      " +
          Joined(switches, "|") +
          "|-*=*) ;;\n"
-         "    -*) ((i++)) ;;\n"
-         "    *) break ;;\n"
+         "      -*) ((i++)); [[ ${COMP_WORDS[i]} == = ]] && ((i++)) ;;\n"
+         "      *) break ;;\n"
          "    esac\n"
          "    ((i++))\n"
          "  done\n"
@@ -299,11 +343,11 @@ std::string BashCompletion(std::span<const Row> rows) {
          cases +
          "  esac\n"
          "  if [[ $word == -* ]]; then\n"
-         "    COMPREPLY=($(compgen -W '" +
+         "    _hvdrun_offer \"$word\" -W '" +
          Joined(flags, " ") +
-         "' -- \"$word\"))\n"
+         "'\n"
          "  else\n"
-         "    COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+         "    _hvdrun_offer \"$word\" -c -f\n"
          "  fi\n"
          "}\n"
          "complete -o filenames -o bashdefault -F _hvdrun hvdrun horovodrun\n";
@@ -318,13 +362,20 @@ std::string ZshCompletion(std::span<const Row> rows) {
       ")' 'commands:command:_command_names -e'\n"
       "  return\n"
       "fi\n"
+      "if [[ $words[2] == stop ]] && (( CURRENT == 3 )); then\n"
+      "  local -a lines; lines=(${(f)\"$($words[1] ps 2>/dev/null)\"})\n"
+      "  compadd -- ${lines[2,-1]%% *}\n"
+      "  return\n"
+      "fi\n"
       "[[ $words[2] == doctor ]] && { words[2]=(); (( CURRENT-- )) }\n"
       "_arguments -S \\\n";
   for (const Row& row : rows) {
     for (std::string_view flag : row.flags) {
       std::string repeat = row.type == Type::kList ? "*" : "";
-      text += "  '" + repeat + std::string(flag) + "[" + ZshText(row.doc) + "]" + ZshValue(row) +
-              "' \\\n";
+      // --flag value and --flag=value
+      const bool may_have_equals = flag.starts_with("--") && !TakesNoValue(row);
+      text += "  '" + repeat + std::string(flag) + (may_have_equals ? "=[" : "[") +
+              ZshText(row.doc) + "]" + ZshValue(row) + "' \\\n";
     }
   }
   return text + "  '(-):command:_command_names -e' \\\n  '*::arguments:_normal'\n";
@@ -359,7 +410,17 @@ std::string FishCompletion(std::span<const Row> rows) {
          "  end\n"
          "  return 0\n"
          "end\n"
+         "function __hvdrun_stop\n"
+         "  set -l words (commandline -opc)\n"
+         "  test \"$words[2]\" = stop\n"
+         "end\n"
+         "function __hvdrun_jobs\n"
+         "  set -l words (commandline -opc)\n"
+         "  $words[1] ps 2>/dev/null | sed 1d | string replace -r ' .*' ''\n"
+         "end\n"
          "for command in hvdrun horovodrun\n"
+         "  complete -c $command -n __hvdrun_stop -x -a "
+         "'(__hvdrun_jobs)'\n"
          "  complete -c $command -n 'test (count (commandline -opc)) -eq 1' -a '" +
          VerbNames() + "'\n" + lines + "end\n";
 }

@@ -1,8 +1,11 @@
 """The completions that are made from the settings table, in the shells themselves."""
 
+import os
 import pathlib
+import re
 import shutil
 import subprocess
+import time
 
 import pytest
 from conftest import DEADLINE, hvdrun_path
@@ -31,10 +34,80 @@ def test_bash_offers_flags_and_choices():
     assert "--json" in shell("bash", "-c", script, "bash", "doctor", "--js")
 
 
+# What readline does: words are split at COMP_WORDBREAKS, `=` among them.
+BASH_WORDS = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hvdrun "$1"; printf "%s\\n" "${COMPREPLY[@]}"'
+
+
+def bash_offers(*words):
+    """What bash offers for the last of the words of a line."""
+    return [line for line in shell("bash", "-c", BASH_WORDS, BASH, *words) if line]
+
+
+def test_F23_bash_completes_a_value_behind_an_equals_sign():
+    assert bash_offers("hvdrun", "--bind-to", "=", "c") == ["core"]
+    assert set(bash_offers("hvdrun", "--bind-to", "=")) == {"none", "core", "numa"}
+    assert bash_offers("hvdrun", "--bind-to", "c") == ["core"]
+    assert bash_offers("hvdrun", "--bind-to", "=", "core", "--color", "=", "al") == ["always"]
+    assert "--verbose" in bash_offers("hvdrun", "--bind-to", "=", "core", "--verb")
+
+
+def test_F23_a_name_with_a_blank_stays_one_word(tmp_path, monkeypatch):
+    (tmp_path / "my dir").mkdir()
+    (tmp_path / "my file.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert bash_offers("hvdrun", "--output-filename", "my") == ["my dir"]
+    assert "my dir" in bash_offers("hvdrun", "-np", "2", "my")
+    assert "my file.yaml" in bash_offers("hvdrun", "--config-file", "my")
+
+
+def test_F23_stop_offers_jobs():
+    mark = f"{DEADLINE}.{os.getpid()}"  # other jobs of this user may run here
+    job = subprocess.Popen([hvdrun_path(), "-np", "1", "sleep", mark], stdout=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + DEADLINE
+        mine = []
+        while not mine and time.monotonic() < end:
+            table = subprocess.run([hvdrun_path(), "ps"], capture_output=True, text=True, timeout=DEADLINE).stdout
+            mine = [line.split()[0] for line in table.splitlines() if mark in line]
+            time.sleep(0.05)
+        assert len(mine) == 1
+        offered = bash_offers(hvdrun_path(), "stop", "")
+        assert mine[0] in offered and "JOB" not in offered, (mine, offered)
+        assert all(re.fullmatch("[0-9a-f]+|--help", name) for name in offered), offered
+        assert bash_offers(hvdrun_path(), "stop", mine[0][:-1]) == mine
+    finally:
+        job.terminate()
+        job.wait(timeout=DEADLINE)
+
+
+def test_F23_verbs_without_options_offer_help_alone():
+    assert bash_offers("hvdrun", "ps", "") == ["--help"]
+    assert bash_offers("hvdrun", "env", "--") == ["--help"]
+
+
 def test_zsh_takes_the_file_and_calls_it():
     shell("zsh", "-f", "-n", ZSH)
     script = f"autoload -Uz compinit; fpath=({ZSH.parent} $fpath); compinit -u -D; print -r -- $_comps[hvdrun]"
     assert shell("zsh", "-f", "-c", script) == ["_hvdrun"]
+
+
+def test_F23_zsh_offers_jobs_and_values_behind_an_equals_sign(tmp_path):
+    (tmp_path / "hvdrun").write_text("#!/bin/sh\nprintf 'JOB   AGE\\nabc1  0:01\\n'\n")
+    (tmp_path / "hvdrun").chmod(0o755)
+    script = f"""
+zmodload zsh/zpty
+zpty z 'PS1="> " zsh -f -i'
+zpty -w z 'autoload -Uz compinit; fpath=({ZSH.parent} $fpath); compinit -u -D; PATH={tmp_path}:$PATH; print re""ady'
+zpty -r z said '*ready*'
+for line in 'hvdrun --bind-to=c' 'hvdrun stop '; do
+  zpty -w -n z "$line"$'\\t'
+  zpty -r -m z said '*(core|abc1)*' && print -r -- $said
+  zpty -w z $'\\C-u'
+done
+zpty -d z
+"""
+    said = "\n".join(shell("zsh", "-f", "-c", script))
+    assert "--bind-to=core" in said and "stop abc1" in said, said
 
 
 def test_fish_offers_flags_and_choices():

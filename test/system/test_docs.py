@@ -39,3 +39,13 @@ def test_commands_of_the_documentation_are_understood(page, tmp_path):
         done = subprocess.run([hvdrun_path(), "--print-config", *words], capture_output=True, text=True, timeout=DEADLINE,
                               cwd=tmp_path)
         assert done.returncode == 0, f"hvdrun {shlex.join(words)}: {done.stderr}"
+
+
+def test_F26_hvd_perf_explains_its_options():
+    done = subprocess.run([str(hvdrun_path()).rsplit("/", 1)[0] + "/hvd_perf", "--help"], capture_output=True, text=True,
+                          timeout=DEADLINE)
+    page = (REPO / "cmd" / "hvd_perf" / "README.md").read_text()
+    options = set(re.findall(r"`(--[\w-]+)`", page))
+    assert done.returncode == 0 and done.stderr == "" and len(options) >= 7
+    assert options - {word.strip(",") for word in done.stdout.split()} == set()
+    assert max(len(line) for line in done.stdout.splitlines()) <= 100

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "configs/man_sections.h"
 
 namespace hvd {
 namespace {
@@ -31,7 +34,9 @@ TEST(ReferenceText, ManPageAndCompletionsHaveEveryFlag) {
     for (std::string_view flag : row.flags) {
       EXPECT_NE(man.find(TroffFlag(flag)), std::string::npos) << flag;
       EXPECT_NE(bash.find(std::string(flag)), std::string::npos) << flag;
-      EXPECT_NE(zsh.find(std::string(flag) + "["), std::string::npos) << flag;
+      EXPECT_TRUE(zsh.find(std::string(flag) + "[") != std::string::npos ||
+                  zsh.find(std::string(flag) + "=[") != std::string::npos)
+          << flag;
       EXPECT_NE(fish.find(FishFlag(flag)), std::string::npos) << flag;
     }
     for (std::string_view choice : row.choices) {
@@ -51,17 +56,58 @@ TEST(ReferenceText, QuotesAndBracketsOfATextDoNotEndItsShellWord) {
                 .doc = "it's [so]: odd",
                 .target = &Settings::hosts};
   EXPECT_NE(ZshCompletion({&row, 1}).find(
-                "'--odd[it'\\''s \\[so\\]\\: odd]:an it'\\''s\\: \\[x\\]:_files'"),
+                "'--odd=[it'\\''s \\[so\\]\\: odd]:an it'\\''s\\: \\[x\\]:_files'"),
             std::string::npos);
   EXPECT_NE(FishCompletion({&row, 1}).find("-d 'it\\'s [so]: odd'"), std::string::npos);
   EXPECT_NE(ManPage({&row, 1}).find("\nit's [so]: odd.\n"), std::string::npos);
 }
 
+std::string FileText(const char* path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(ReferenceText, F22_ManPageHasVariablesFilesAndExitCodes) {
+  std::string man = ManPage(SettingRows());
+  for (const char* section : {".SH ENVIRONMENT\n", ".SH FILES\n", ".SH EXIT STATUS\n"}) {
+    EXPECT_NE(man.find(section), std::string::npos) << section;
+  }
+  EXPECT_NE(man.find("\\fB124\\fR\nThe limit of \\-\\-timeout was reached."), std::string::npos);
+  const std::string environment = man.substr(man.find(".SH ENVIRONMENT\n"));
+  for (const Row& row : SettingRows()) {
+    EXPECT_NE(environment.find("\\fB" + std::string(row.env)), std::string::npos) << row.env;
+  }
+}
+
+TEST(ReferenceText, F22_ExitCodesOfTheManPageAreThoseOfTheErrorsPage) {
+  const std::string page = FileText("docs/errors.md");
+  const size_t begin = page.find("## Signals and exit codes");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string table = page.substr(begin, page.find("\n## ", begin + 1) - begin);
+  std::string known;
+  for (const ManRow& row : ExitStatusRows()) {
+    known += std::string(row.term) + " ";
+    if (row.term == "N") continue;
+    EXPECT_NE(table.find(row.term), std::string::npos) << row.term;
+  }
+  // Each number in the last column.
+  std::stringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| ") || !line.ends_with(" |")) continue;
+    std::string cell = line.substr(0, line.size() - 2);
+    cell = cell.substr(cell.rfind('|') + 1);
+    for (size_t i = 0; i + 2 < cell.size(); ++i) {
+      if (cell[i] == '1' && isdigit(cell[i + 1]) && isdigit(cell[i + 2])) {
+        EXPECT_NE(known.find(cell.substr(i, 3)), std::string::npos) << cell;
+      }
+    }
+  }
+}
+
 TEST(ReferenceText, SettingsPageIsFresh) {
-  std::ifstream in("docs/settings.md", std::ios::binary);
-  std::stringstream page;
-  page << in.rdbuf();
-  EXPECT_TRUE(page.str() == SettingsPage(SettingRows(), HorovodSettings()))
+  EXPECT_TRUE(FileText("docs/settings.md") == SettingsPage(SettingRows(), HorovodSettings()))
       << "docs/settings.md is stale, run: build/bin/hvdrun_texts settings > docs/settings.md";
 }
 
