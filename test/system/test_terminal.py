@@ -10,7 +10,7 @@ import termios
 import time
 
 import pytest
-from conftest import DEADLINE, hvdrun_path, read_some, state_of, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, read_some, state_of, wait_until
 
 PYTHON = ["/usr/bin/python3", "-S", "-E", "-u"]
 
@@ -134,6 +134,51 @@ for i in range(12):
     time.sleep(0.1)
 sys.stderr.write("done %d\\n" % rank)
 """
+
+
+def screen_of(text, columns):
+    """What is left on a terminal so narrow that longer lines wrap: "\\r" leads to the beginning of the last row alone."""
+    rows, row, at = [[]], 0, 0
+    for piece in re.findall(r"\x1b\[K|\x1b\[\d*m|\r\n|[\r\n]|[^\r\n\x1b]", text):
+        if piece in ("\r\n", "\n"):
+            row, at = row + 1, 0
+            rows.append([])
+        elif piece == "\r":
+            at = 0
+        elif piece == "\x1b[K":
+            del rows[row][at:]
+        elif not piece.startswith("\x1b"):
+            if at == columns:
+                row, at = row + 1, 0
+                rows.append([])
+            rows[row][at:at + 1] = [piece]
+            at += 1
+    return ["".join(cells) for cells in rows]
+
+
+def test_the_narrow_screen_wraps():
+    assert screen_of("abcdef\rX\x1b[K\r\ny", 4) == ["abcd", "X", "y"]
+
+
+LATE = """
+import os, sys, time
+sys.path.insert(0, "%s")
+from horovod.common import basics
+if os.environ["RANK"] == "0": time.sleep(2.5)
+world = basics.HorovodBasics(); world.init(); world.shutdown()
+""" % (REPO / "runtime" / "python")
+
+
+@pytest.mark.parametrize("fold", [[], ["--fold"]], ids=["", "fold"])
+def test_F27_nothing_wraps_or_remains_on_forty_columns(fold):
+    start = on_terminal("-np", 4, *fold, *PYTHON, "-c", LATE, columns=40)
+    assert start.end() == 0
+    assert "hvdrun: starting: workers" in start.seen, "the line of the start was not shown"
+    assert not "".join(screen_of(start.seen, 40)).strip(), start.seen
+    bars = on_terminal("-np", 2, *fold, *PYTHON, "-c", BAR, columns=40)
+    assert bars.end() == 0
+    left = [line for line in screen_of(bars.seen, 40) if line and not line.startswith("hvdrun: ")]
+    assert sorted(left) == ["[0]<stderr>:done 0", "[1]<stderr>:done 1"], bars.seen
 
 
 @pytest.mark.parametrize("fold", [[], ["--fold"]], ids=["", "fold"])
