@@ -17,7 +17,8 @@ std::span<const VerbRow> VerbRows() {
        "  hvdrun env | source         fish\n"},
       {"ps", "", "lists your jobs on this machine",
        "Lists your jobs on this machine: the id of each, its age, its number of processes and how\n"
-       "many of them are alive here.\n"},
+       "many of them are alive, on all hosts. Of a job that another machine has started, the part\n"
+       "here is listed.\n"},
       {"stop", "JOB", "ends one of them, as Ctrl-C would",
        "Ends a job of yours on this machine, as Ctrl-C would; hvdrun ps lists them. The first "
        "letters\n"

@@ -19,6 +19,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/agent_tree.h"
+#include "launcher/driver_door.h"
 #include "launcher/error_file.h"
 #include "launcher/host_clearing.h"
 #include "launcher/host_clock.h"
@@ -97,6 +98,13 @@ Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
   heartbeat.limit_seconds = NumberFromTest("HVD_TEST_SILENT_SECONDS", limit);
   heartbeat.grace = Seconds(options.settings.driver_grace_seconds);
   return heartbeat;
+}
+
+JobCounts CountsOf(const JobState& state) {
+  if (state.phase == JobPhase::kOpening) return {};  // its plan may change
+  JobCounts counts{static_cast<uint32_t>(state.ranks.size()), 0};
+  for (const RankRecord& rank : state.ranks) counts.alive += rank.phase == RankPhase::kRunning;
+  return counts;
 }
 
 class Driver final : public HostLineObserver {
@@ -217,6 +225,7 @@ class Driver final : public HostLineObserver {
   asio::io_context io_{1};
   asio::signal_set signals_;
   asio::steady_timer deadline_timer_, heartbeat_timer_;
+  DriverDoor door_{io_, [this] { return CountsOf(state_); }};
   JobState state_;
   ClockQuestions clock_questions_;
   SilentWays silent_ways_;
@@ -265,6 +274,8 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
 
 int Driver::Run() {
   HandleSignals();
+  if (Status open = door_.Open(options_.job_id); !open.ok())
+    Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
   Happens(Begun{});
   for (auto& host : hosts_) host->Open();
   ScheduleHeartbeat();

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "configs/message_text.h"
+#include "launcher/driver_door.h"
 #include "launcher/job_id.h"
 #include "launcher/proc_file.h"
 
@@ -18,6 +19,7 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMaxCommandShown = 120;
+constexpr Duration kAnswerLimit = std::chrono::milliseconds(500);
 
 std::string ProcName(pid_t pid, const char* name) { return std::to_string(pid) + "/" + name; }
 
@@ -65,12 +67,58 @@ void CountRanks(const std::vector<ProcessInfo>& all, pid_t warden, JobHere& job)
     if (agent.parent != warden) continue;
     for (const ProcessInfo& worker : all) {
       if (worker.parent != agent.pid || worker.state == 'Z') continue;
-      std::optional<std::string> size =
-          VariableIn(ReadProcFile(ProcName(worker.pid, "environ")), "HOROVOD_SIZE");
+      const std::string environment = ReadProcFile(ProcName(worker.pid, "environ"));
+      std::optional<std::string> size = VariableIn(environment, "HOROVOD_SIZE");
       if (!size) continue;
       ++job.ranks_alive;
       std::from_chars(size->data(), size->data() + size->size(), job.size);
+      if (!job.part || job.ranks_alive > 1) continue;
+      job.id = VariableIn(environment, "TORCHELASTIC_RUN_ID").value_or(job.id);
+      job.command = CommandOf(worker.pid);
     }
+  }
+}
+
+const ProcessInfo* Find(const std::vector<ProcessInfo>& all, pid_t pid) {
+  auto found = std::find_if(all.begin(), all.end(),
+                            [pid](const ProcessInfo& process) { return process.pid == pid; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// What a driver on this machine starts bears this name. One whose driver is gone is about to end by itself.
+bool StartedHere(pid_t warden) {
+  const std::vector<std::string> words = Words(ReadProcFile(ProcName(warden, "cmdline")));
+  return !words.empty() && words[0] == "/proc/self/exe";
+}
+
+JobHere PartOf(const std::vector<ProcessInfo>& all, const ProcessInfo& warden,
+               const std::string& id) {
+  JobHere part{.id = id, .driver = warden, .part = true};
+  part.age_seconds = AgeSeconds(warden);
+  const std::string environment = ReadProcFile(ProcName(warden.pid, "environ"));
+  const std::string connection = VariableIn(environment, "SSH_CONNECTION").value_or("");
+  part.from = Printable(connection.substr(0, connection.find(' ')));
+  CountRanks(all, warden.pid, part);
+  return part;
+}
+
+// The agents of one job have ids that follow each other.
+bool IsOfJob(const JobHere& part, const JobHere& job) {
+  constexpr uint64_t kMostHosts = 1 << 16;
+  return part.id == job.id ||
+         ParseJobId(part.id).value_or(0) - ParseJobId(job.id).value_or(0) < kMostHosts;
+}
+
+void AddAnswers(const std::vector<ProcessInfo>& all, std::map<pid_t, JobHere>& by_driver) {
+  for (const DriverSeen& seen : AskDrivers(kAnswerLimit)) {
+    const ProcessInfo* driver = Find(all, seen.pid);
+    if (driver == nullptr) continue;
+    JobHere& job = by_driver[seen.pid];
+    job.id = seen.job;
+    job.driver = *driver;
+    if (!seen.counts) continue;
+    job.size = seen.counts->size;
+    job.ranks_alive = seen.counts->alive;
   }
 }
 
@@ -92,28 +140,51 @@ std::vector<JobHere> ListJobs() {
     if (id) agents[process.pid] = *id;
   }
   std::map<pid_t, JobHere> by_driver;
+  std::vector<JobHere> parts;
   for (const ProcessInfo& warden : all) {
     auto known = agents.find(warden.pid);
     if (known == agents.end() || agents.contains(warden.parent)) continue;
-    auto driver = std::find_if(all.begin(), all.end(),
-                               [&](const ProcessInfo& p) { return p.pid == warden.parent; });
-    // An agent whose hvdrun is gone is about to end by itself.
-    if (driver == all.end() || Program(driver->pid) != Program(warden.pid)) continue;
+    if (!StartedHere(warden.pid)) {
+      parts.push_back(PartOf(all, warden, known->second));
+      continue;
+    }
+    const ProcessInfo* driver = Find(all, warden.parent);
+    if (driver == nullptr || Program(driver->pid) != Program(warden.pid)) continue;
     JobHere& job = by_driver[driver->pid];
     if (job.id.empty() || known->second < job.id) job.id = known->second;
     job.driver = *driver;
     CountRanks(all, warden.pid, job);
   }
+  AddAnswers(all, by_driver);
   std::vector<JobHere> jobs;
   for (auto& [pid, job] : by_driver) {
     job.age_seconds = AgeSeconds(job.driver);
     job.command = CommandOf(pid);
     jobs.push_back(std::move(job));
   }
+  for (JobHere& part : PartsBeside(jobs, parts)) jobs.push_back(std::move(part));
   std::sort(jobs.begin(), jobs.end(), [](const JobHere& a, const JobHere& b) {
     return a.driver.start_ticks < b.driver.start_ticks;
   });
   return jobs;
+}
+
+std::vector<JobHere> PartsBeside(const std::vector<JobHere>& jobs,
+                                 const std::vector<JobHere>& parts) {
+  std::vector<JobHere> beside;
+  for (const JobHere& part : parts) {
+    if (std::any_of(jobs.begin(), jobs.end(),
+                    [&](const JobHere& job) { return IsOfJob(part, job); }))
+      continue;
+    auto same = std::find_if(beside.begin(), beside.end(),
+                             [&](const JobHere& other) { return other.id == part.id; });
+    if (same == beside.end()) {
+      beside.push_back(part);
+    } else {
+      same->ranks_alive += part.ranks_alive;
+    }
+  }
+  return beside;
 }
 
 Result<const JobHere*> JobNamed(const std::vector<JobHere>& jobs, std::string_view id_or_prefix) {
@@ -131,6 +202,10 @@ Result<const JobHere*> JobNamed(const std::vector<JobHere>& jobs, std::string_vi
                          " of yours runs on this machine; hvdrun ps lists them");
 }
 
+std::string Origin(const JobHere& part) {
+  return part.from.empty() ? "another machine" : part.from;
+}
+
 std::string JobsTable(const std::vector<JobHere>& jobs) {
   std::string text = "JOB                    AGE     NP  ALIVE  COMMAND\n";
   for (const JobHere& job : jobs) {
@@ -138,7 +213,7 @@ std::string JobsTable(const std::vector<JobHere>& jobs) {
     char line[128];
     std::snprintf(line, sizeof line, "%-16s  %8s  %5s  %5u  ", job.id.c_str(),
                   AgeText(job.age_seconds).c_str(), size.c_str(), job.ranks_alive);
-    text += line + job.command + "\n";
+    text += line + (job.part ? "part of a job of " + Origin(job) + ": " : "") + job.command + "\n";
   }
   return text;
 }

@@ -80,7 +80,8 @@ inline constexpr bool kIs = std::is_same_v<std::remove_const_t<M>, V>;
 template <typename M>
 void Fields(auto& f, M& m) {
   if constexpr (kIs<StartJob, M>) {
-    f(m.job_key), f(m.host), f(m.size), f(m.homogeneous), f(m.slots), f(m.argv), f(m.directory);
+    f(m.job_id), f(m.job_key), f(m.host), f(m.size), f(m.homogeneous), f(m.slots), f(m.argv);
+    f(m.directory);
     f(m.environment), f(m.worker_environment), f(m.terminate_grace_ms), f(m.driver_grace_ms);
     f(m.given_environment), f(m.master_address), f(m.master_port), f(m.omp_threads);
     f(m.machine_part), f(m.machine_parts), f(m.bind_to), f(m.stdin_to), f(m.layout);

@@ -40,6 +40,7 @@ enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
 
 // The agent's part of the plan and all it needs to start it. Sent once.
 struct StartJob {
+  std::string job_id;   // the same on every host, as the driver knows the job
   std::string job_key;  // secret: workers prove with it that they belong to the job
   std::string host;     // the name of this host in the plan
   uint32_t size = 0;

@@ -27,6 +27,7 @@ StdinTo ParseStdinTo(const std::string& word) {
 
 StartJob CommonStart(const DriverOptions& options) {
   StartJob start;
+  start.job_id = options.job_id;
   start.job_key = options.job_key;
   start.size = options.plan.size();
   start.homogeneous = options.plan.homogeneous ? 1 : 0;

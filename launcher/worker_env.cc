@@ -68,8 +68,7 @@ void Set(Variables& variables, std::string_view entry, const char* why) {
 
 // What scripts of torchrun read beside the rank. Never TORCHELASTIC_USE_AGENT_STORE: with it rank 0 would expect the store
 // of torchrun's agent at MASTER_ADDR and host none itself, and every script would hang.
-void SetTorchrun(Variables& v, const StartJob& start, const Placement& p,
-                 const std::string& job_id) {
+void SetTorchrun(Variables& v, const StartJob& start, const Placement& p) {
   // Every host has a local rank 0, so its place among those is the host's number.
   const Placement& first = start.slots[0];
   v["GROUP_RANK"] = {std::to_string(first.cross_rank), kTorch};
@@ -77,12 +76,12 @@ void SetTorchrun(Variables& v, const StartJob& start, const Placement& p,
   v["GROUP_WORLD_SIZE"] = {std::to_string(first.cross_size), kTorch};
   v["ROLE_RANK"] = {std::to_string(p.rank), kTorch};
   v["ROLE_WORLD_SIZE"] = {std::to_string(start.size), kTorch};
-  v["TORCHELASTIC_RUN_ID"] = {job_id, kTorch};
+  v["TORCHELASTIC_RUN_ID"] = {start.job_id, kTorch};
   v["TORCHELASTIC_RESTART_COUNT"] = {"0", kTorch};
   v["TORCHELASTIC_MAX_RESTARTS"] = {"0", kTorch};
 }
 
-void SetSlot(Variables& v, const StartJob& start, const Placement& p, const std::string& job_id) {
+void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   v["HOROVOD_RANK"] = {std::to_string(p.rank), kSlot};
   v["HOROVOD_SIZE"] = {std::to_string(start.size), kSlot};
   v["HOROVOD_LOCAL_RANK"] = {std::to_string(p.local_rank), kSlot};
@@ -97,7 +96,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p, const std:
   v["WORLD_SIZE"] = {std::to_string(start.size), kTorch};
   v["LOCAL_RANK"] = {std::to_string(p.local_rank), kTorch};
   v["LOCAL_WORLD_SIZE"] = {std::to_string(p.local_size), kTorch};
-  SetTorchrun(v, start, p, job_id);
+  SetTorchrun(v, start, p);
 }
 
 void SetMaster(Variables& v, const StartJob& start) {
@@ -173,7 +172,7 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   v["PYTHONUNBUFFERED"] = {"1", "so that output comes at once"};
   for (const std::string& entry : start.worker_environment) Set(v, entry, kSetting);
   for (const std::string& entry : start.given_environment) Set(v, entry, kGiven);
-  SetSlot(v, start, placement, link.job_id);
+  SetSlot(v, start, placement);
   v["HVD_AGENT"] = {link.agent_address, kAgent};
   v["HVD_SLOT"] = {std::to_string(slot), kAgent};
   v["HVD_JOB_KEY"] = {start.job_key, kAgent};

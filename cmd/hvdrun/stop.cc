@@ -30,6 +30,12 @@ int StopVerb(const std::vector<std::string>& args) {
     return kUsageError;
   }
   const JobHere* job = *found;
+  if (job->part) {
+    WriteAll(STDERR_FILENO, "hvdrun stop: only a part of job " + job->id +
+                                " runs on this machine; its hvdrun runs on " + Origin(*job) +
+                                ", and hvdrun stop " + job->id + " ends it there\n");
+    return kUsageError;
+  }
   SignalProcess(job->driver, SIGINT);
   return PrintText(
       "hvdrun stop: job " + job->id +

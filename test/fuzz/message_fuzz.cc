@@ -37,6 +37,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToAgent(RelayData{5, "bytes"}));
   seeds.push_back(EncodeToDriver(RelayOpen{5, 1, 2}));
   StartJob start;
+  start.job_id = "0123456789abcdef";
   start.argv = {"python", "t.py"};
   start.environment = {"A=b"};
   start.slots = {Placement{}};

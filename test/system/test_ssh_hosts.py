@@ -540,3 +540,44 @@ def test_many_launches_never_hang(run, client, tmp_path):
         rig.nothing_left()
     finally:
         rig.down()
+
+
+# ---- what ps and stop see
+
+
+def listed(rows):
+    """The lines of `hvdrun ps` by job: age, NP, ALIVE, COMMAND."""
+    return {line.split()[0]: line.split(None, 4)[1:] for line in rows.splitlines()[1:]}
+
+
+def on_head(rig, *words):
+    return subprocess.run(rig.on_head(hvdrun_path(), *words), capture_output=True, text=True, timeout=60)
+
+
+def test_F11_ps_and_stop_see_a_job_whose_ranks_are_all_elsewhere(hosts_start, rig):
+    job = hosts_start("-np", 3, "-H", "hvd1:2,hvd2:1", "sh", "-c", 'test "$RANK" = 1 && exit 0; exec sleep 600')
+    wait_until("the ranks", lambda: sum(read_proc(pid, "comm") == b"sleep\n" for host in rig.hosts for pid in host.processes()) == 2)
+    wait_until("the end of rank 1", lambda: [row[1:3] for row in listed(on_head(rig, "ps").stdout).values()] == [["3", "2"]])
+    [(name, (_, _, _, command))] = listed(on_head(rig, "ps").stdout).items()
+    assert "-H hvd1:2,hvd2:1" in command
+    for host, alive in ((rig.hosts[0], "1"), (rig.hosts[1], "1")):
+        [(part, (_, size, there, command))] = listed(host.run(hvdrun_path(), "ps")).items()
+        assert (part, size, there) == (name, "3", alive)
+        assert re.fullmatch(r"part of a job of (10\.99\.0\.1|fd99::1): sleep 600", command), command
+        done = subprocess.run(host.command(hvdrun_path(), "stop", name[:6]), capture_output=True, text=True)
+        assert done.returncode == 2 and f"hvdrun stop {name} ends it there" in done.stderr, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert listed(rig.hosts[2].run(hvdrun_path(), "ps")) == {}
+    job.process.send_signal(signal.SIGSTOP)  # a driver that cannot answer is listed all the same
+    assert name in listed(on_head(rig, "ps").stdout)
+    job.process.send_signal(signal.SIGCONT)
+    done = on_head(rig, "stop", name)
+    assert done.returncode == 0 and "asked to end" in done.stdout, done.stderr
+    assert job.finish() == 130
+    assert listed(on_head(rig, "ps").stdout) == {}
+    rig.nothing_left()
+
+
+def test_F11_the_run_id_is_the_same_on_every_host(hosts_run, rig):
+    job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "sh", "-c", "echo $TORCHELASTIC_RUN_ID")
+    assert job.code == 0 and len({line.split(":")[-1] for line in job.out.splitlines()}) == 1, job.out

@@ -1,7 +1,9 @@
 // Texts of /proc, read without a machine that has them.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "launcher/cgroup.h"
+#include "launcher/driver_door.h"
 #include "launcher/job_id.h"
 #include "launcher/jobs_here.h"
 #include "launcher/oom.h"
@@ -61,9 +63,57 @@ TEST(JobNamed, TakesTheFirstLettersOfOneJob) {
   jobs[2].id = "fedcba9876543210";
   EXPECT_EQ((*JobNamed(jobs, "0123456789abcdef"))->id, jobs[0].id);
   EXPECT_EQ((*JobNamed(jobs, "fe"))->id, jobs[2].id);
-  EXPECT_EQ(JobNamed(jobs, "0123").status().message(),
-            "jobs 0123456789abcdef and 0123ffffffffffff both begin with '0123'; type more of the id");
+  EXPECT_EQ(
+      JobNamed(jobs, "0123").status().message(),
+      "jobs 0123456789abcdef and 0123ffffffffffff both begin with '0123'; type more of the id");
   for (const char* none : {"", "1", "0123456789abcdef0"}) EXPECT_FALSE(JobNamed(jobs, none).ok());
+}
+
+TEST(DriversIn, FindsTheirDoorsAmongTheSocketsOfAllPrograms) {
+  EXPECT_THAT(
+      DriversIn(
+          "Num       RefCount Protocol Flags    Type St Inode Path\n"
+          "0000000000000000: 00000002 00000000 00010000 0005 01 1 @hvd-driver-0123456789abcdef\n"
+          "0000000000000000: 00000003 00000000 00000000 0005 03 2 @hvd-driver-0123456789abcdef\n"
+          "0000000000000000: 00000002 00000000 00010000 0005 01 3 @hvd-driver-0123456789abcdef0\n"
+          "0000000000000000: 00000002 00000000 00010000 0005 01 4 @hvd-driver-nothing\n"
+          "0000000000000000: 00000002 00000000 00010000 0005 01 5 "
+          "/run/hvd-driver-0123456789abcdee\n"
+          "0000000000000000: 00000002 00000000 00010000 0005 01 6\n"
+          "0000000000000000: 00000002 00000000 00010000 0005 01 7 @hvd-driver-0123456789abcdea"),
+      ::testing::ElementsAre("0123456789abcdef", "0123456789abcdea"));
+}
+
+TEST(JobCounts, AreReadAsTheyAreWritten) {
+  std::optional<JobCounts> counts = ParseJobCounts(JobCountsText({8, 5}));
+  ASSERT_TRUE(counts);
+  EXPECT_EQ(counts->size, 8U);
+  EXPECT_EQ(counts->alive, 5U);
+  for (const char* wrong : {"", "8", "8 ", "8 9", "8 5 ", "-1 0", " 8 5", "8 5x", "99999999999 1"})
+    EXPECT_FALSE(ParseJobCounts(wrong)) << wrong;
+}
+
+TEST(PartsBeside, AreOnePerJobAndNoneOfAJobThatIsListed) {
+  JobHere listed, first, second, other;
+  listed.id = "00000000000000f0";
+  first.id = "00000000000000f1";  // its second host, before a rank was started
+  second.id = other.id = "0123456789abcdef";
+  second.ranks_alive = 2;
+  other.ranks_alive = 1;
+  std::vector<JobHere> parts = PartsBeside({listed}, {first, second, other});
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].id, second.id);
+  EXPECT_EQ(parts[0].ranks_alive, 3U);
+}
+
+TEST(JobsTable, SaysWhereTheRestOfAJobIs) {
+  JobHere job{.id = "0123456789abcdef", .size = 4, .ranks_alive = 2, .command = "sleep 1"};
+  job.part = true;
+  EXPECT_THAT(JobsTable({job}),
+              ::testing::HasSubstr("part of a job of another machine: sleep 1\n"));
+  job.from = "10.0.0.1";
+  EXPECT_THAT(JobsTable({job}),
+              ::testing::HasSubstr("     4      2  part of a job of 10.0.0.1: sleep 1\n"));
 }
 
 TEST(JobsTable, HasALinePerJob) {

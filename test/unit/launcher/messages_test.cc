@@ -9,6 +9,7 @@ namespace {
 
 StartJob Start() {
   StartJob start;
+  start.job_id = "id";
   start.job_key = "key";
   start.host = "h";
   start.size = 2;

@@ -14,6 +14,7 @@ std::vector<std::string> EnvironmentOf(std::vector<std::string> inherited,
                                        std::vector<std::string> given = {}, int omp_threads = -1,
                                        WorkerCores cores = {}) {
   StartJob start;
+  start.job_id = "job";  // of which "id" is this host's part
   start.job_key = "key";
   start.host = "h1";
   start.size = 4;
@@ -47,7 +48,7 @@ TEST(WorkerEnvironment, TellsWhatTorchrunTells) {
   for (const char* entry :
        {"RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "GROUP_RANK=1",
         "NODE_RANK=1", "GROUP_WORLD_SIZE=2", "ROLE_RANK=3", "ROLE_WORLD_SIZE=4",
-        "TORCHELASTIC_RUN_ID=id", "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=0"}) {
+        "TORCHELASTIC_RUN_ID=job", "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=0"}) {
     EXPECT_THAT(environment, Contains(entry));
   }
   EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("TORCHELASTIC_USE_AGENT_STORE"))));
