@@ -11,6 +11,7 @@
 
 #include "launcher/cgroup.h"
 #include "launcher/job_id.h"
+#include "launcher/one_process.h"
 #include "launcher/proc_file.h"
 #include "runtime/base/env.h"
 
@@ -30,17 +31,19 @@ std::optional<std::string> KeptJob(std::string_view command) {
   return std::string(rest.substr(0, rest.find('\0')));
 }
 
-std::optional<JobProcess> Examine(const ProcessInfo& process) {
-  const std::string folder = std::to_string(process.pid) + "/";
-  if (process.state == 'Z' || process.state == 'X' || !IsOwnProcess(process.pid))
-    return std::nullopt;
-  const std::string command = ReadProcFile(folder + "cmdline");
-  if (std::optional<std::string> kept = KeptJob(command))
-    return JobProcess{process, *kept, std::nullopt, true};
+// Agents and wardens carry their job's id, too, so one file is read of a process that is part of no job.
+std::optional<JobProcess> Examine(pid_t pid) {
+  const std::string folder = std::to_string(pid) + "/";
+  if (!IsOwnProcess(pid)) return std::nullopt;
   const std::string environment = ReadProcFile(folder + "environ");
   std::optional<std::string> job = VariableIn(environment, "HVD_JOB_ID");
   if (!job || !ParseJobId(*job)) return std::nullopt;
-  JobProcess found{process, *job, std::nullopt, command.empty()};
+  const std::string command = ReadProcFile(folder + "cmdline");
+  const std::optional<ProcessInfo> process = LookAtProcess(pid);
+  if (!process || process->state == 'Z' || process->state == 'X') return std::nullopt;
+  if (std::optional<std::string> kept = KeptJob(command))
+    return JobProcess{*process, *kept, std::nullopt, true};
+  JobProcess found{*process, *job, std::nullopt, command.empty()};
   if (std::optional<std::string> text = VariableIn(environment, "HVD_JOB_PLACE"))
     found.place = ParseJobPlace(*text);
   return found;
@@ -48,8 +51,8 @@ std::optional<JobProcess> Examine(const ProcessInfo& process) {
 
 std::vector<JobProcess> Look() {
   std::vector<JobProcess> seen;
-  for (const ProcessInfo& process : ListProcesses()) {
-    if (std::optional<JobProcess> found = Examine(process)) seen.push_back(std::move(*found));
+  for (pid_t pid : ListPids()) {
+    if (std::optional<JobProcess> found = Examine(pid)) seen.push_back(std::move(*found));
   }
   return seen;
 }
@@ -63,11 +66,12 @@ std::set<std::string> Kept(const std::vector<JobProcess>& seen) {
   return kept;
 }
 
-// Sends SIGKILL until nothing of dead jobs is left; by job, all that were seen.
-std::map<std::string, std::set<pid_t>> KillLeftOver(const JobPlace& here, const std::string& own) {
+// Sends SIGKILL until nothing of dead jobs is left, `seen` at first; by job, all that were seen.
+std::map<std::string, std::set<pid_t>> KillLeftOver(std::vector<JobProcess> seen,
+                                                    const JobPlace& here, const std::string& own) {
   std::map<std::string, std::set<pid_t>> ended;
-  for (TimePoint deadline = SteadyNow() + kLimit; SteadyNow() < deadline;) {
-    std::map<std::string, std::vector<ProcessInfo>> left = LeftOver(Look(), here);
+  for (TimePoint deadline = SteadyNow() + kLimit; SteadyNow() < deadline; seen = Look()) {
+    std::map<std::string, std::vector<ProcessInfo>> left = LeftOver(seen, here);
     left.erase(own);
     if (left.empty()) break;
     for (const auto& [job, processes] : left) {
@@ -81,11 +85,8 @@ std::map<std::string, std::set<pid_t>> KillLeftOver(const JobPlace& here, const 
   return ended;
 }
 
-// Groups are listed first: a warden is there before its group.
-void EndGroups(std::map<std::string, std::set<pid_t>>& ended) {
-  std::vector<std::string> groups = CgroupsHere();
-  if (groups.empty()) return;
-  std::set<std::string> kept = Kept(Look());
+void EndGroups(const std::vector<std::string>& groups, const std::set<std::string>& kept,
+               std::map<std::string, std::set<pid_t>>& ended) {
   for (const std::string& job : groups) {
     if (!ParseJobId(job) || kept.contains(job)) continue;
     for (pid_t pid : ProcessesInCgroup(job)) ended[job].insert(pid);
@@ -132,8 +133,12 @@ std::vector<std::string> EndDeadJobs() {
   std::optional<JobPlace> here = PlaceHere();
   if (!here) return sentences;
   std::map<std::string, std::set<pid_t>> ended;
-  EndGroups(ended);
-  for (const auto& [job, pids] : KillLeftOver(*here, GetEnv("HVD_JOB_ID").value_or("")))
+  const std::vector<std::string> groups =
+      CgroupsHere();  // first: a warden is there before its group
+  std::vector<JobProcess> seen = Look();
+  EndGroups(groups, Kept(seen), ended);
+  const std::string own = GetEnv("HVD_JOB_ID").value_or("");
+  for (const auto& [job, pids] : KillLeftOver(std::move(seen), *here, own))
     ended[job].insert(pids.begin(), pids.end());
   for (const auto& [job, pids] : ended) {
     if (!pids.empty()) sentences.push_back(Sentence(job, pids.size()));

@@ -33,17 +33,25 @@ std::string ReadProcFileOf(pid_t pid, const char* name) {
 
 }  // namespace
 
-std::vector<ProcessInfo> ListProcesses() {
-  std::vector<ProcessInfo> all;
+std::vector<pid_t> ListPids() {
+  std::vector<pid_t> all;
   DIR* proc = ::opendir("/proc");
   if (proc == nullptr) return all;
   while (const dirent* entry = ::readdir(proc)) {
     pid_t pid = 0;
     const char* end = entry->d_name + std::strlen(entry->d_name);
     if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
-    if (std::optional<ProcessInfo> info = LookAtProcess(pid)) all.push_back(*info);
+    all.push_back(pid);
   }
   ::closedir(proc);
+  return all;
+}
+
+std::vector<ProcessInfo> ListProcesses() {
+  std::vector<ProcessInfo> all;
+  for (pid_t pid : ListPids()) {
+    if (std::optional<ProcessInfo> info = LookAtProcess(pid)) all.push_back(*info);
+  }
   return all;
 }
 

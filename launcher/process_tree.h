@@ -24,7 +24,8 @@ struct ProcessInfo {
   uint64_t start_ticks = 0;  // tells a process from a later one of the same pid
 };
 
-// What /proc shows now.
+// What /proc shows now. The first reads one folder alone.
+std::vector<pid_t> ListPids();
 std::vector<ProcessInfo> ListProcesses();
 
 // The processes below `root` that have not ended, without `root`.
