@@ -59,7 +59,7 @@ class Doctor final : public HostLineObserver {
     GoOn();
     io_.run();
     Show("");
-    const DoctorReport& report = examination_.report();
+    const DoctorReport report = OneForEachHost(examination_.report());
     const std::vector<Finding> findings = FindingsOf(report);
     const int code = signal_ != 0 ? kSignalBase + signal_ : DoctorExitCode(findings);
     WriteAll(STDOUT_FILENO,

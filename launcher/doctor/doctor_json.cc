@@ -95,7 +95,8 @@ std::string FactsJson(const HostFacts& facts) {
 
 std::string HostJson(const HostReport& host) {
   Object json;
-  json.Text("name", host.name).Bool("remote", host.remote).Bool("usable", host.trouble.empty());
+  json.Text("name", host.name).Raw("other_names", TextsOf(host.other_names));
+  json.Bool("remote", host.remote).Bool("usable", host.trouble.empty());
   json.Text("stage", StageName(host.stage)).TextIf("trouble", host.trouble);
   json.Raw("seconds", Seconds(host.took)).TextIf("hvdrun", host.version);
   json.Raw("clock", !host.clock ? "null"

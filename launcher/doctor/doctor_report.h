@@ -22,6 +22,8 @@ struct HostReport {
   std::string name;
   bool remote = false;                    // not this machine
   HostStage stage = HostStage::kResolve;  // reached; of a failed host, where it failed
+  std::optional<uint32_t> same_as;        // it is this host under another name
+  std::vector<std::string> other_names;   // of this host; filled by OneForEachHost
   std::string trouble;                    // why it cannot be used, with a cure; empty: it can be
   Duration took{};                        // until its agent's first word, or until it failed
   std::string skipped;                    // an installed hvdrun that strangers could have changed
@@ -55,6 +57,9 @@ struct DoctorReport {
     return count;
   }
 };
+
+// The report with every host once: those that are others under another name are left out. Pure.
+DoctorReport OneForEachHost(const DoctorReport& report);
 
 }  // namespace hvd
 

@@ -77,6 +77,7 @@ std::string HostLines(const DoctorReport& report) {
     if (many) continue;
     text += "  " + Padded(host.name, width) + "ready after " + TimeText(host.took);
     if (host.clock) text += ", clock " + ClockText(*host.clock);
+    if (!host.other_names.empty()) text += ", also named " + HostNames(host.other_names);
     text += "\n";
   }
   if (!many) return text;

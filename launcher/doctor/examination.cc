@@ -66,6 +66,7 @@ void Examination::On(uint32_t host, const AgentReady& ready) {
   HostReport& report = report_.hosts[host];
   if (h.greeted || stages_.stage(host) == HostStage::kFailed) return;
   h.greeted = true;
+  h.identity = ready.identity;
   report.version = Printable(ready.version);
   report.took = now_ - begun_;
   if (ready.version != options_.version) {
@@ -87,7 +88,7 @@ void Examination::AskTime(uint32_t host) {
 
 void Examination::On(uint32_t host, const TimeTold& told) {
   Host& h = hosts_[host];
-  if (!h.asked_time || told.number != h.times) return;
+  if (!h.asked_time || told.number != h.times || report_.hosts[host].same_as) return;
   h.asked_time = false;
   // The answer was given at some time in between.
   const Duration half = (now_ - h.time_asked) / 2;
@@ -216,6 +217,7 @@ void Examination::GoOn() {
       if (stage != HostStage::kThere && stage != HostStage::kFailed) return;
     }
     phase_ = Phase::kProving;
+    MergeNames();
     Prove();
   }
   if (phase_ == Phase::kProving) {
@@ -244,7 +246,7 @@ void Examination::GoOn() {
 
 // The host says what the others ask, and has an agent for the next question.
 bool Examination::Takes(uint32_t host) const {
-  return hosts_[host].open && hosts_[host].greeted &&
+  return hosts_[host].open && hosts_[host].greeted && !report_.hosts[host].same_as &&
          (stages_.stage(host) != HostStage::kFailed ||
           stages_.failed_in(host) == HostStage::kProof);
 }
@@ -261,6 +263,21 @@ Question Examination::QuestionFor(uint32_t host) const {
   question.first_port = options_.first_port;
   question.last_port = options_.last_port;
   return question;
+}
+
+// As a run merges them (final_plan.h): two names of one host are one host.
+void Examination::MergeNames() {
+  for (uint32_t host = 0; host < hosts_.size(); ++host) {
+    for (uint32_t first = 0; first < host && !report_.hosts[host].same_as; ++first) {
+      const bool remote = report_.hosts[first].remote || report_.hosts[host].remote;
+      if (!remote || !Takes(first) || !Takes(host) || hosts_[host].identity.empty() ||
+          hosts_[first].identity != hosts_[host].identity)
+        continue;
+      report_.hosts[host].same_as = first;
+      hosts_[host].examining = false;
+      stages_.Enter(host, HostStage::kReady, now_);
+    }
+  }
 }
 
 void Examination::Prove() {

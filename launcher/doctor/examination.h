@@ -83,6 +83,7 @@ class Examination {
   struct Host {
     bool open = true;            // its line has not ended
     bool greeted = false;        // its agent has said its first word
+    std::string identity;        // as in AgentFacts
     bool ending = false;         // by force
     bool failure_noted = false;  // in the report
     bool asked_time = false, examining = false, proving = false;
@@ -110,6 +111,7 @@ class Examination {
   void Fail(uint32_t host, const std::string& trouble);
   void NoteFailures();
   void GoOn();
+  void MergeNames();
   void Prove();
   void ForgiveTheLost();
   void OpenProbes();

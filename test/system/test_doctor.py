@@ -73,7 +73,7 @@ def test_the_json_has_the_documented_keys(examined, rig):
     assert report["version"] == 1 and report["interpreter"] == PYTHON and report["directory"] == os.getcwd()
     assert report["interrupted"] is False and report["all_pairs"] is True
     for host in report["hosts"]:
-        assert host.keys() == {"name", "remote", "usable", "stage", "trouble", "seconds", "hvdrun", "clock", "facts"}
+        assert host.keys() == {"name", "other_names", "remote", "usable", "stage", "trouble", "seconds", "hvdrun", "clock", "facts"}
         assert host["usable"] and host["remote"] and host["stage"] == "ready" and host["trouble"] is None
         assert abs(host["clock"]["skew_seconds"]) <= host["clock"]["uncertainty_seconds"] + 0.001
         facts = host["facts"]
@@ -337,3 +337,14 @@ def test_P31_a_slow_link_is_found_and_its_host_named(examined, rig):
     assert job.code == 0, job.out
     finding, = findings(job, "speed")
     assert finding["hosts"] == ["hvd3"] and "is common to 3 bad pairs of 3" in finding["what"], finding
+
+
+def test_F14_two_names_of_one_machine_are_one_host(doctor, examined, rig):
+    job = doctor("-H", "hvd1,hvd1-v6,hvd2", "--", PYTHON, "train.py")
+    assert "2 of 2 hosts can be used" in job.out, job.out
+    assert re.search(r"^  hvd1 +ready after .*, also named hvd1-v6$", job.out, re.M), job.out
+    assert "hvd1-v6 -" not in job.out and "- hvd1-v6" not in job.out
+    job = examined("-H", "hvd2,hvd1,hvd1-v6")
+    assert [(host["name"], host["other_names"]) for host in job.report["hosts"]] == [("hvd2", []), ("hvd1", ["hvd1-v6"])]
+    assert [(pair["a"], pair["b"]) for pair in job.report["pairs"]] == [("hvd2", "hvd1")]
+    rig.nothing_left()

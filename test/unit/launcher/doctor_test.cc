@@ -252,6 +252,20 @@ TEST(Findings, OnePairAloneIsNamedAsAPair) {
 
 // ---- how it is shown
 
+TEST(DoctorReport, HasEveryHostOnce) {
+  DoctorReport report;
+  report.hosts.resize(4);
+  for (size_t i = 0; i < 4; ++i) report.hosts[i].name = std::string(1, static_cast<char>('a' + i));
+  report.hosts[1].same_as = report.hosts[2].same_as = 0;
+  report.pairs.resize(1);
+  report.pairs[0].b = 3;
+  const DoctorReport one = OneForEachHost(report);
+  ASSERT_EQ(one.hosts.size(), 2U);
+  EXPECT_EQ(one.hosts[0].other_names, (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(one.hosts[1].name, "d");
+  EXPECT_EQ(one.pairs[0].b, 1U);
+}
+
 TEST(DoctorTable, OfTwoHosts) {
   DoctorReport report = GoodReport(2);
   report.hosts[1].facts.python_version = "3.12.0";
@@ -297,7 +311,8 @@ TEST(DoctorJson, HasEverythingAndNullForWhatIsNotKnown) {
                                "\", \"exit_code\": 1, \"interrupted\": false"))
       << json;
   EXPECT_NE(json.find("\"memlock\": \"unlimited\", \"nofile\": 65536"), std::string::npos) << json;
-  EXPECT_NE(json.find("{\"name\": \"bad \\\"name\\\"\\n\", \"remote\": false, \"usable\": false, "
+  EXPECT_NE(json.find("{\"name\": \"bad \\\"name\\\"\\n\", \"other_names\": [], \"remote\": false, "
+                      "\"usable\": false, "
                       "\"stage\": \"resolve\", \"trouble\": \"no\", \"seconds\": 0.000000000, "
                       "\"hvdrun\": null, \"clock\": null, \"facts\": null}"),
             std::string::npos)
