@@ -196,6 +196,18 @@ Status CheckRequired(const std::vector<SettingOrigin>& resolved, const EnvLookup
   return Status::Ok();
 }
 
+// torchrun counts the processes of one host, which are all only where no host is named.
+Status CheckPerNode(const ParsedOptions& options, const Settings& settings) {
+  auto given = options.values.find("num-proc");
+  if (given == options.values.end() || !given->second.said.starts_with("--nproc")) {
+    return Status::Ok();
+  }
+  if (settings.hosts.empty() && settings.hostfile.empty()) return Status::Ok();
+  return InvalidArgument(given->second.said +
+                         " counts the processes of one host, and hosts are named here: say -np "
+                         "with the number of all processes, and -H a:4,b:4 for those of each");
+}
+
 Status CheckCommand(const std::vector<std::string>& command) {
   if (command.empty()) {
     return InvalidArgument("there is no command to start: put it after the options, for example " +
@@ -234,6 +246,7 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   }
   if (line.action == Action::kCheckBuild) return line;
   if (verb == Verb::kRun) {
+    if (Status each = CheckPerNode(options, line.settings); !each.ok()) return each;
     if (Status missing = CheckRequired(resolved, env); !missing.ok()) {
       std::string also;  // a key that is misspelt is perhaps the one that is missing
       for (const std::string& warning : line.warnings) also += ". " + warning;

@@ -21,6 +21,10 @@ constexpr std::string_view kNoMpi =
 constexpr std::string_view kNoMpiRanks = "hvdrun's own ranks do not use MPI";
 constexpr std::string_view kNoElastic =
     "not available yet: elastic jobs are still to come; without it the job has a fixed size";
+constexpr std::string_view kNoNodes =
+    "said by naming the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py";
+constexpr std::string_view kNoRendezvous =
+    "hvdrun is started once, for all hosts, and is itself where the ranks meet";
 constexpr std::string_view kNoTime =
     "log lines carry no time; -prefix-timestamp puts one in front of every line of output";
 
@@ -117,6 +121,14 @@ std::vector<HorovodSetting> MakeSettings() {
             "the runtime has no thread that is always busy; --bind-to core gives each rank cores "
             "of its own",
             {"--thread-affinity"}, "HOROVOD_THREAD_AFFINITY", "library_options.thread_affinity"),
+
+      Value(kRefused, kNoNodes, {"--nnodes"}, {}, {}, "1"),
+      Value(kRefused, kNoNodes, {"--node-rank", "--node_rank"}, {}, {}, "0"),
+      Switch(kAsIs, {}, {"--standalone"}),
+      Value(kAsIs, {}, {"--tee"}),
+      Value(kNoEffect, kNoRendezvous, {"--rdzv-backend", "--rdzv_backend"}),
+      Value(kNoEffect, kNoRendezvous, {"--rdzv-endpoint", "--rdzv_endpoint"}),
+      Value(kNoEffect, kNoRendezvous, {"--rdzv-id", "--rdzv_id"}),
 
       Switch(kNoEffect, kNoTime, {"--log-with-timestamp"}, {}, "logging.with_timestamp"),
       Switch(kAsIs, {}, {"--log-without-timestamp"}, "HOROVOD_LOG_HIDE_TIME"),

@@ -1,4 +1,4 @@
-// Settings of horovodrun that hvdrun knows and has no field for. Each has one answer, wherever it is said (flag, variable,
+// Settings of horovodrun and torchrun that hvdrun knows and has no field for. Each has one answer, wherever it is said (flag, variable,
 // key of a file): it is accepted, with a line that says why it has no effect where that may surprise, or, where the wish
 // cannot be met, refused with one sentence. Pure.
 #ifndef HVD_CONFIGS_HOROVOD_SETTINGS_H_

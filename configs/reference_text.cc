@@ -267,7 +267,8 @@ constexpr std::string_view kPageHead =
 
 constexpr std::string_view kHorovodHead =
     "\n## Known from horovodrun\n\n"
-    "These are understood wherever they are said, so that command lines, files and profiles that "
+    "These, the last ones of torchrun, are understood wherever they are said, so that command "
+    "lines, files and profiles that "
     "exist keep\n"
     "working. Where one has no effect, a line of the log says why; one that is refused is a usage "
     "error.\n\n"

@@ -18,7 +18,7 @@ std::span<const Row> SettingRows() {
   static const std::vector<Row>* const rows = new std::vector<Row>{
       {.section = kJob,
        .name = "num-proc",
-       .flags = {"-np", "--num-proc"},
+       .flags = {"-np", "--num-proc", "--nproc-per-node", "--nproc_per_node"},
        .yaml = "launcher.num_proc",
        .type = Type::kInt,
        .min = 1,
@@ -444,7 +444,7 @@ std::span<const Row> SettingRows() {
        .target = &Settings::log_level},
       {.section = kOutput,
        .name = "output-filename",
-       .flags = {"--output-filename"},
+       .flags = {"--output-filename", "--log-dir", "--log_dir"},
        .yaml = "launcher.output_filename",
        .type = Type::kString,
        .placeholder = "DIR",

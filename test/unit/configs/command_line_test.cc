@@ -237,6 +237,27 @@ TEST(CommandLine, UnknownKeysAreNamedBesideWhatIsMissing) {
                               "launcher.num_proc?")));
 }
 
+TEST(CommandLine, WordsOfTorchrunMeanTheSameOrAreRefused) {
+  for (const char* flag : {"--nproc-per-node", "--nproc_per_node"}) {
+    Result<ParsedCommandLine> line =
+        Parse({flag, "3", "--nnodes=1", "--standalone", "--tee", "3", "--log-dir", "logs", "a"});
+    ASSERT_TRUE(line.ok()) << line.status().message();
+    EXPECT_EQ(line->settings.num_proc, 3);
+    EXPECT_EQ(line->settings.output_filename, "logs");
+    EXPECT_TRUE(line->warnings.empty());
+    for (const char* hosts : {"-H", "--hostfile"}) {
+      EXPECT_THAT(Parse({flag, "3", hosts, "a", "x"}).status().message(),
+                  ::testing::AllOf(HasSubstr("one host"), HasSubstr("say -np")));
+    }
+  }
+  EXPECT_TRUE(Parse({"-np", "3", "-H", "a", "x"}).ok());
+  EXPECT_THAT(Parse({"--nproc-per-node", "2", "--nnodes", "2", "a"}).status().message(),
+              HasSubstr("--nnodes is said by naming the hosts"));
+  Result<ParsedCommandLine> meeting = Parse({"-np", "1", "--rdzv-backend", "c10d", "a"});
+  ASSERT_TRUE(meeting.ok());
+  EXPECT_EQ(meeting->warnings.size(), 1U);
+}
+
 TEST(CommandLine, BracketsInValuesAreOrdinaryCharacters) {
   Result<ParsedCommandLine> line = Parse({"-np", "1", "--config-file", "[a,b]", "x"});
   ASSERT_FALSE(line.ok());
