@@ -16,6 +16,13 @@ constexpr int kMostAsked = 8;
 // It looks at our path and at PATH.
 constexpr int kMostSkipped = 2;
 
+// How a shell looks that one of its own start-up files has ended: it never came to our script.
+bool MayBeStartUpFile(const ChannelEnd& end) {
+  return end.stage >= ChannelStage::kExec &&
+         (end.reason.empty() || end.reason.starts_with("the agent ended with exit code ") ||
+          end.reason == "it ended before the agent said a word");
+}
+
 StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
   StreamOptions options;
   options.job = job;
@@ -279,6 +286,8 @@ void HostLine::OnEnd(Connection& connection, const ChannelEnd& end) {
 std::string HostLine::ReasonOf(const Connection& connection, const ChannelEnd& end) const {
   std::string reason = !broken_.empty() ? broken_ : end.reason;
   if (reason.empty()) reason = "its agent ended before the job";
+  if (broken_.empty() && !connection.preamble.over() && MayBeStartUpFile(end))
+    reason += "; does a start-up file of the shell there (.bashrc, .profile) call exit?";
   if (!connection.preamble.over() && !connection.preamble.said().empty())
     reason += " (its shell says: " + connection.preamble.said() + ")";
   return reason;

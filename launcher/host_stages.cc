@@ -7,6 +7,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/seconds_text.h"
+#include "launcher/sentence_end.h"
 
 namespace hvd {
 namespace {
@@ -276,8 +277,9 @@ std::string HostStages::StateOf(const Host& host) const {
 
 std::string HostStages::Report(const std::vector<std::string>& names) const {
   if (hosts_.size() == 1) {
-    return "host " + names[0] + " cannot be used, so nothing was started: " + StateOf(hosts_[0]) +
-           ".\n";
+    return WithStop("host " + names[0] +
+                    " cannot be used, so nothing was started: " + StateOf(hosts_[0])) +
+           "\n";
   }
   // Failed ones first, in the order of the hosts.
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "launcher/rank_ranges.h"
+#include "launcher/sentence_end.h"
 
 namespace hvd {
 namespace {
@@ -95,8 +96,8 @@ std::string EndingReport(const JobState& state) {
     text += (text.empty() ? "hvdrun: " : "; ") + Who(state, r) + " is stopped by a signal";
   }
   const std::string& reason = state.failure->reason;
-  return text.empty() ? "hvdrun: " + reason + ".\n  All ranks were ended.\n"
-                      : text + ".\n  So " + reason + ".\n  All ranks were ended.\n";
+  const std::string sentence = text.empty() ? "hvdrun: " + reason : text + ".\n  So " + reason;
+  return WithStop(sentence) + "\n  All ranks were ended.\n";
 }
 
 }  // namespace
@@ -145,17 +146,18 @@ std::string Report(const JobState& state) {
   switch (failure.kind) {
     case JobFailure::Kind::kRank: return RankReport(state);
     case JobFailure::Kind::kHost:
-      return "hvdrun: host " + state.plan.hosts[failure.host] + " was lost: " + failure.reason +
-             ". All ranks were ended.\n";
+      return WithStop("hvdrun: host " + state.plan.hosts[failure.host] +
+                      " was lost: " + failure.reason) +
+             " All ranks were ended.\n";
     case JobFailure::Kind::kHosts: return "hvdrun: " + failure.reason;
     case JobFailure::Kind::kInterrupt:
       return "hvdrun: ended by " + SignalText(failure.signal) + "; all ranks were ended.\n";
     case JobFailure::Kind::kEnding: return EndingReport(state);
     case JobFailure::Kind::kWay:
-      return "hvdrun: " + failure.reason + ".\n  All ranks were ended.\n";
+      return WithStop("hvdrun: " + failure.reason) + "\n  All ranks were ended.\n";
     case JobFailure::Kind::kCommand:
     case JobFailure::Kind::kTimeout:
-    case JobFailure::Kind::kInternal: return "hvdrun: " + failure.reason + ".\n";
+    case JobFailure::Kind::kInternal: return WithStop("hvdrun: " + failure.reason) + "\n";
   }
   return "";
 }

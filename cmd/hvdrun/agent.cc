@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -38,6 +39,12 @@ UniqueFd TakeDescriptor(int fd) {
   UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null_fd.get(), fd);
   return taken;
+}
+
+// A pipe or a socket, with hvdrun at its other end; nothing speaks through a terminal, a file or /dev/null.
+bool IsStream(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
 int RunHere(const std::string& job_id, WardenLine warden) {
@@ -109,6 +116,12 @@ int AgentVerb(const std::vector<std::string>& args) {
   std::optional<std::string> job_id = JobIdAfter("--job", args);
   if (!job_id) {
     WriteAll(STDERR_FILENO, "hvdrun agent: started by hvdrun itself, as: hvdrun agent --job ID\n");
+    return kUsageError;
+  }
+  if (!IsStream(STDIN_FILENO)) {
+    WriteAll(STDERR_FILENO,
+             "hvdrun agent: started by hvdrun itself, which talks to it over its stdin; this stdin "
+             "is neither a pipe nor a socket, so nothing was started\n");
     return kUsageError;
   }
   return RunUnderWarden(*job_id,

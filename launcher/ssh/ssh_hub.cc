@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/log.h"
+
 namespace hvd {
 
 SshHub::SshHub(asio::io_context& io, std::shared_ptr<LocalFamily> family)
@@ -28,6 +30,10 @@ void SshHub::LeaveGate(const std::string& address, HandshakeGate::Ticket ticket)
     auto waiting = in_line_.extract(next);
     if (!waiting.empty()) waiting.mapped()();
   }
+}
+
+void SshHub::WarnOnce(const std::string& sentence) {
+  if (!sentence.empty() && warned_.insert(sentence).second) LogWarning(sentence);
 }
 
 void SshHub::WatchChild(pid_t pid, std::function<void(int)> on_exit) {

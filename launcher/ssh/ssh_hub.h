@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 
 #include "launcher/local_channel.h"
@@ -34,6 +35,8 @@ class SshHub : public std::enable_shared_from_this<SshHub> {
   HandshakeGate::Ticket EnterGate(const std::string& address, std::function<void()> on_turn);
   void LeaveGate(const std::string& address, HandshakeGate::Ticket ticket);
   void NoteRefusal(const std::string& address) { gate_.NoteRefusal(address); }
+  // A line for the user, however many hosts it is about; "" is none.
+  void WarnOnce(const std::string& sentence);
   // From 0 to 1.
   double Chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
 
@@ -57,6 +60,7 @@ class SshHub : public std::enable_shared_from_this<SshHub> {
   std::mt19937_64 random_{std::random_device{}()};
   asio::signal_set child_signal_;
   bool waiting_ = false;
+  std::set<std::string> warned_;
   std::map<pid_t, std::function<void(int)>> children_;
 };
 

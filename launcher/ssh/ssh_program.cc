@@ -13,6 +13,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/spawn.h"
+#include "launcher/ssh/ssh_reasons.h"
 #include "runtime/base/env.h"
 
 namespace hvd {
@@ -60,6 +61,14 @@ std::string DefaultsFor(const SshHost& host, const SshLocal& local) {
   }
   return text + "userknownhostsfile " + folder + "known_hosts " + folder +
          "known_hosts2\nglobalknownhostsfile /etc/ssh/ssh_known_hosts\n";
+}
+
+// Those that are there.
+std::vector<std::string> ConfigFilesFor(const SshHost& host, const SshLocal& local) {
+  std::vector<std::string> files = {local.home + "/.ssh/config", "/etc/ssh/ssh_config"};
+  if (!host.config_file.empty()) files = {host.config_file};
+  std::erase_if(files, [](const std::string& file) { return ::access(file.c_str(), R_OK) != 0; });
+  return files;
 }
 
 std::string Bracketed(const std::string& name) {
@@ -169,11 +178,12 @@ void AskProgram(SshHub* hub, const SshHost& host, ConfigAnswers::OnAnswer done) 
     Status started =
         program->Start(AskConfigCommand(host), [answer](const SshProgram& ssh, int status) {
           if (status == 0) return answer(ssh.output());
-          answer(InvalidArgument("the ssh configuration of this host cannot be read: " +
-                                 Printable(ssh.errors(), kMaxShownPath) +
-                                 "; try the same with ssh -G"));
+          answer(InvalidArgument(CannotReadConfig(ssh.errors())));
         });
-    if (!started.ok()) return answer(DefaultsFor(host, ThisUser()));
+    if (!started.ok()) {
+      hub->WarnOnce(ConfigNotRead(ConfigFilesFor(host, ThisUser()), started.message()));
+      return answer(DefaultsFor(host, ThisUser()));
+    }
     program->Collect();
   };
   *ticket = hub->EnterGate(kGateOfQuestions, [hub, ask] {

@@ -81,6 +81,18 @@ std::string CannotResolve(const SshConfig& config, const std::string& why) {
          "; check the spelling, or give it a HostName in ~/.ssh/config";
 }
 
+std::string CannotReadConfig(std::string_view errors) {
+  return "the ssh configuration of this host cannot be read: " + LastWords(errors) +
+         "; try the same with ssh -G";
+}
+
+std::string ConfigNotRead(const std::vector<std::string>& files, const std::string& why) {
+  if (files.empty()) return "";
+  return Joined(files, " and ") + (files.size() == 1 ? " is" : " are") +
+         " not read, because that takes the ssh program: " + why +
+         "; install it (openssh-client), or name users, ports and keys to hvdrun itself";
+}
+
 std::string CannotConnect(const std::vector<ConnectFailure>& failures) {
   std::string text;
   for (const ConnectFailure& failure : failures) {

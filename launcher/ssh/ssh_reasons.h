@@ -17,6 +17,11 @@ namespace hvd {
 std::string CannotResolve(const SshConfig& config, const std::string& why);
 
 // One address that was tried, and the errno value that came of it.
+// `ssh -G` failed; `errors`: what it wrote.
+std::string CannotReadConfig(std::string_view errors);
+// There is no ssh program that could be asked; `files`: the configuration files that there are; "" without one.
+std::string ConfigNotRead(const std::vector<std::string>& files, const std::string& why);
+
 struct ConnectFailure {
   std::string address;  // "10.0.0.1 port 22"
   int error = 0;

@@ -45,6 +45,20 @@ TEST(SshReasons, WhatForeignProgramsSayIsPrintable) {
   EXPECT_THAT(CommandEnded(1, "", "one\ntwo\x1b[m\n"), HasSubstr("last words: one; two\\x1b[m"));
 }
 
+TEST(SshReasons, AConfigurationThatSshRefusesIsSaidInOneLine) {
+  const std::string text =
+      CannotReadConfig("/c line 1: Bad configuration option: x\r\n/c: one\r\n");
+  EXPECT_THAT(text, HasSubstr("Bad configuration option: x; /c: one; try the same with ssh -G"));
+  EXPECT_THAT(text, Not(HasSubstr("\\x0d")));
+}
+
+TEST(SshReasons, AConfigurationThatIsNotReadIsNamedOnlyWhereThereIsOne) {
+  EXPECT_EQ(ConfigNotRead({}, "why"), "");
+  EXPECT_THAT(ConfigNotRead({"/h/.ssh/config"}, "why"),
+              HasSubstr("/h/.ssh/config is not read, because"));
+  EXPECT_THAT(ConfigNotRead({"/a", "/b"}, "why"), HasSubstr("/a and /b are not read"));
+}
+
 TEST(SshReasons, OnlyMaxStartupsIsACrowd) {
   EXPECT_TRUE(IsCrowded("", ""));
   EXPECT_TRUE(IsCrowded("Exceeded MaxStartups\r\n", ""));
