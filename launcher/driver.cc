@@ -21,6 +21,7 @@
 #include "launcher/agent_tree.h"
 #include "launcher/driver_door.h"
 #include "launcher/error_file.h"
+#include "launcher/failure_hint.h"
 #include "launcher/host_clearing.h"
 #include "launcher/host_clock.h"
 #include "launcher/job.h"
@@ -34,12 +35,14 @@
 #include "launcher/remote_script.h"
 #include "launcher/report.h"
 #include "launcher/screen.h"
+#include "launcher/seconds_text.h"
 #include "launcher/silent_ways.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_reader.h"
 #include "launcher/uncaught.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
+#include "runtime/base/log.h"
 #include "runtime/net/trouble.h"
 
 namespace hvd {
@@ -100,6 +103,27 @@ Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
   return heartbeat;
 }
 
+// --verbose is the log level DEBUG.
+LogLevel LogLevelOf(const Settings& settings) {
+  const LogLevel level = ParseLogLevel(settings.log_level, LogLevel::kWarning);
+  return settings.verbose ? std::min(level, LogLevel::kDebug) : level;
+}
+
+// "4 ranks on 2 hosts: a, b"
+std::string PlanText(const Plan& plan) {
+  std::vector<std::string> names;
+  for (uint32_t host : plan.UsedHosts()) names.push_back(plan.hosts[host]);
+  return std::to_string(plan.size()) + (plan.size() == 1 ? " rank on " : " ranks on ") +
+         std::to_string(names.size()) + (names.size() == 1 ? " host: " : " hosts: ") +
+         HostNames(names);
+}
+
+std::string CommandText(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
 JobCounts CountsOf(const JobState& state) {
   if (state.phase == JobPhase::kOpening) return {};  // its plan may change
   JobCounts counts{static_cast<uint32_t>(state.ranks.size()), 0};
@@ -132,8 +156,12 @@ class Driver final : public HostLineObserver {
   Status CheckStraight(uint32_t host, const ToDriver& message);
   bool MayNameKey(uint32_t host, uint64_t epoch, const std::string& key);
   void Happens(const JobEvent& event);
-  void Verbose(const std::string& sentence);
+  // Lines of the log; those of kInfo tell the story of the job, however many hosts it has.
+  void Say(LogLevel level, const std::string& sentence);
+  void Info(const std::string& sentence) { Say(LogLevel::kInfo, sentence); }
+  void Verbose(const std::string& sentence) { Say(LogLevel::kDebug, sentence); }
   void BeginProgress();
+  std::string Hint() const;
   std::string WriteErrorFileIfFailed();
 
   // What agents say. All but these are events as they are.
@@ -214,6 +242,7 @@ class Driver final : public HostLineObserver {
   void ScheduleHeartbeat();
   void LookForBrokenWays();
 
+  std::string AddressesText() const;
   void FormTree();
   bool IsUsed(uint32_t host) const;        // by a rank, in the final plan
   uint32_t NumberOf(uint32_t host) const;  // its place in used_
@@ -222,6 +251,8 @@ class Driver final : public HostLineObserver {
   const std::string& NameOf(uint32_t host) const { return options_.plan.hosts[host]; }
 
   DriverOptions options_;
+  const LogLevel log_level_;
+  const TimePoint begun_ = SteadyNow();
   asio::io_context io_{1};
   asio::signal_set signals_;
   asio::steady_timer deadline_timer_, heartbeat_timer_;
@@ -254,6 +285,7 @@ class Driver final : public HostLineObserver {
 
 Driver::Driver(DriverOptions options, const WayMaker& make_way)
     : options_(std::move(options)),
+      log_level_(LogLevelOf(options_.settings)),
       signals_(io_),
       deadline_timer_(io_),
       heartbeat_timer_(io_),
@@ -276,14 +308,15 @@ int Driver::Run() {
   HandleSignals();
   if (Status open = door_.Open(options_.job_id); !open.ok())
     Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
+  Info("job " + options_.job_id + ": " + PlanText(options_.plan));
   Happens(Begun{});
   for (auto& host : hosts_) host->Open();
   ScheduleHeartbeat();
-  if (!options_.settings.verbose) BeginProgress();  // that tells more
+  if (log_level_ > LogLevel::kInfo) BeginProgress();  // those tell more
   io_.run();
   input_.reset();
   signals_.clear();  // a job that waits for its reader can be interrupted
-  const std::string last = Report(state_) + WriteErrorFileIfFailed();
+  const std::string last = Report(state_) + Hint() + WriteErrorFileIfFailed();
   screen_.Finish(last, EndedByItself(state_) ? kPatience : kOutputLimit);
   const int code = ExitCode(state_);
   return code != 0 ? code : screen_.exit_code();
@@ -294,6 +327,13 @@ void Driver::BeginProgress() {
   screen_.BeginProgress(ways ? [this] { return state_.stages.Counts(); } : Screen::HostCounts());
 }
 
+// What its command has to do with the failure of a rank.
+std::string Driver::Hint() const {
+  if (!state_.failure || state_.failure->kind != JobFailure::Kind::kRank) return "";
+  const std::optional<uint32_t> cause = FirstFailedRank(state_);
+  return cause ? FailureHint(options_.command, state_.ranks[*cause].last_stderr) : "";
+}
+
 // The sentence about it.
 std::string Driver::WriteErrorFileIfFailed() {
   const std::string& path = options_.settings.error_file;
@@ -302,15 +342,16 @@ std::string Driver::WriteErrorFileIfFailed() {
   return status.ok() ? "" : "hvdrun: " + status.message() + "\n";
 }
 
-void Driver::Verbose(const std::string& sentence) {
-  if (options_.settings.verbose) screen_.Say(sentence);
+void Driver::Say(LogLevel level, const std::string& sentence) {
+  if (level >= log_level_) screen_.Say(sentence);
 }
 
 // ---- events and actions
 
 void Driver::Happens(const JobEvent& event) {
   Decision decision = Step(state_, event, SteadyNow());
-  if (!decision.reason.empty()) Verbose(decision.reason);
+  if (!decision.reason.empty())
+    Say(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);
   for (const JobAction& action : decision.actions)
     std::visit([this](const auto& a) { Do(a); }, action);
   if (state_.phase == JobPhase::kOpening) screen_.HostsChanged();
@@ -424,6 +465,9 @@ void Driver::Clear(uint32_t host) {
 }
 
 void Driver::Do(const EndRun&) {
+  if (!run_over_)
+    Info("the job ended with exit code " + std::to_string(ExitCode(state_)) + " after " +
+         SecondsText(SteadyNow() - begun_));
   run_over_ = true;
   EndRunWhenCleared();
 }
@@ -466,6 +510,7 @@ void Driver::Hear(uint32_t host, CommandSeen& seen) {
 void Driver::Do(const UsePlan&) {
   options_.plan = state_.plan;
   screen_.UsePlan(options_.plan);
+  Info("agents run on all hosts: " + PlanText(options_.plan));
 }
 
 // Once it is known which hosts have a rank. Who proves addresses has some; only then can agents reach each other.
@@ -476,6 +521,16 @@ void Driver::FormTree() {
   const auto radix = static_cast<uint32_t>(options_.settings.tree_radix);
   tree_.emplace(count, options_.several_machines() ? radix : count,
                 HostsOf(options_.plan.Layout(), options_.plan.size()));
+}
+
+// "a at 10.0.0.1, b at 10.0.0.2", of the first hosts.
+std::string Driver::AddressesText() const {
+  std::vector<std::string> places;
+  for (uint32_t host : used_) {
+    const std::vector<std::string>& known = options_.hosts[host].addresses;
+    places.push_back(NameOf(host) + (known.empty() ? "" : " at " + known.front()));
+  }
+  return HostNames(places);
 }
 
 bool Driver::IsUsed(uint32_t host) const {
@@ -567,6 +622,8 @@ void Driver::Do(const StartWorkers&) {
     }
   }
   FormTree();
+  if (options_.several_machines()) Info("the hosts reach each other: " + AddressesText());
+  Info("starting " + Printable(CommandText(options_.command), kMaxShownPath));
   const StartJob common = CommonStart(options_);
   std::vector<std::vector<Placement>> slots = options_.plan.ByHost();
   for (uint32_t number = 0; number < used_.size(); ++number) {

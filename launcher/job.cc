@@ -150,7 +150,8 @@ void Stepper::On(const HostEntered& event) {
   if (state_.phase != JobPhase::kOpening) return;
   bool again = state_.stages.stage(event.host) == event.stage;
   state_.stages.Enter(event.host, event.stage, now_);
-  if (again && event.stage == HostStage::kBundle) return;  // some of it has left
+  decision_.detail = true;
+  if (again && event.stage != HostStage::kResolve) return;  // or some of hvdrun has left
   Because("host " + state_.plan.hosts[event.host] + ": " + StageText(event.stage));
 }
 
@@ -292,6 +293,7 @@ void Stepper::LookAtHosts() {
     state_.phase = JobPhase::kStarting;
     state_.deadline = now_ + state_.options.start_timeout;
     Do(StartWorkers{});
+    decision_.detail = true;  // what is started is said next
     return Because("all hosts are ready");
   }
   if (!state_.stages.Lost(now_)) return;

@@ -238,7 +238,8 @@ using JobAction =
 
 struct Decision {
   std::vector<JobAction> actions;
-  std::string reason;  // one sentence, for --verbose; empty when nothing was decided
+  std::string reason;   // one sentence, for the log; empty when nothing was decided
+  bool detail = false;  // a step of one host: for --verbose, not for the story of the job
 };
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now);

@@ -93,7 +93,10 @@ bool StartedHere(pid_t warden) {
 
 JobHere PartOf(const std::vector<ProcessInfo>& all, const ProcessInfo& warden,
                const std::string& id) {
-  JobHere part{.id = id, .driver = warden, .part = true};
+  JobHere part;
+  part.id = id;
+  part.driver = warden;
+  part.part = true;
   part.age_seconds = AgeSeconds(warden);
   const std::string environment = ReadProcFile(ProcName(warden.pid, "environ"));
   const std::string connection = VariableIn(environment, "SSH_CONNECTION").value_or("");

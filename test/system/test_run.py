@@ -1,10 +1,13 @@
 """What a person types and sees: usage errors, exit codes, output."""
 
 import os
+import re
 import stat
+import subprocess
+import sys
 
 import pytest
-from conftest import read_proc, read_some, wait_for_standstill
+from conftest import hvdrun_path, read_proc, read_some, wait_for_standstill, worker
 
 
 @pytest.mark.parametrize(
@@ -199,3 +202,42 @@ def test_F9_a_key_file_that_is_not_there_is_refused(run):
 def test_F9_a_user_of_this_machine_is_not_ignored_in_silence(run):
     job = run("-np", 2, "-H", "somebody@localhost:2", "true")
     assert job.code == 0 and "somebody@localhost is this machine, where hvdrun does not log in" in job.err
+
+
+def test_F12_the_log_tells_the_story_of_a_start(run):
+    """At INFO, in about ten lines on stderr; nothing of it without."""
+    words = ("-np", 3, "--hosts-per-machine", 2, *worker("foreign_worker.py", "init", "shutdown"))
+    told = run("--log-level", "INFO", *words)
+    lines = told.err.splitlines()
+    story = [r"job [0-9a-f]{16}: 3 ranks on 2 hosts: .*", r"agents run on all hosts: .*", "starting .*foreign_worker.*",
+             "all workers are started", r"every rank called hvd\.init\(\): .*1", "all workers have ended", r"the job ended with exit code 0 after .* s"]
+    assert told.code == 0 and len(lines) <= 10, told.err
+    found = [next((i for i, line in enumerate(lines) if re.fullmatch("hvdrun: " + part, line)), None) for part in story]
+    assert None not in found and found == sorted(found), told.err
+    assert len(run("--log-level", "DEBUG", *words).err.splitlines()) > len(lines)
+    quiet = run(*words)
+    assert (quiet.code, quiet.err) == (0, "")
+
+
+def test_F16_an_agent_without_a_stream_ends_with_a_sentence():
+    for job in ("0123456789abcdef", "nonsense"):
+        done = subprocess.run([hvdrun_path(), "agent", "--job", job], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 2 and re.fullmatch(r"hvdrun agent: started by hvdrun itself.*\n", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("option", ["-E", "-I"])
+def test_F15_a_python_that_ignores_pythonpath_is_explained(run, option):
+    job = run("-np", 2, sys.executable, option, "-c", "import horovod.torch")
+    assert job.code == 1
+    if "No module named 'horovod'" not in job.err:
+        pytest.skip("this Python has a horovod of its own, so nothing fails")
+    assert job.err.count(f"With {option} Python ignores PYTHONPATH") == 1, job.err
+
+
+def test_F13_words_of_torchrun(run, tmp_path):
+    job = run("--nproc-per-node", 2, "--nnodes", 1, "--standalone", "--tee", 3, "--log-dir", tmp_path / "logs", "echo", "hi")
+    assert (job.code, job.err) == (0, "") and job.out.count(":hi\n") == 2
+    assert (tmp_path / "logs" / "rank.1" / "stdout").read_text() == "hi\n"
+    for words, ours in ((("--nproc-per-node", 2, "-H", "localhost:2"), "-np"), (("-np", 2, "--nnodes", 2), "-H a:4,b:4")):
+        job = run(*words, "touch", tmp_path / "started")
+        assert job.code == 2 and ours in job.err and not (tmp_path / "started").exists(), job.err

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pwd
 import random
 import re
 import signal
@@ -581,3 +582,48 @@ def test_F11_ps_and_stop_see_a_job_whose_ranks_are_all_elsewhere(hosts_start, ri
 def test_F11_the_run_id_is_the_same_on_every_host(hosts_run, rig):
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "sh", "-c", "echo $TORCHELASTIC_RUN_ID")
     assert job.code == 0 and len({line.split(":")[-1] for line in job.out.splitlines()}) == 1, job.out
+
+
+# ---- reasons
+
+
+def test_F12_the_story_of_a_start_over_several_hosts(hosts_run, rig):
+    job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--log-level", "INFO", *worker("init", "sum", "shutdown"))
+    assert job.code == 0 and len(job.err.splitlines()) <= 10, job.err
+    assert re.search(r"^hvdrun: the hosts reach each other: hvd1 at \S+, hvd2 at \S+, hvd3 at \S+$", job.err, re.M), job.err
+    verbose = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--verbose", *worker("init", "shutdown"))
+    assert verbose.err.count("host hvd1: starting the agent\n") == 1, verbose.err
+
+
+@pytest.mark.parametrize("code", [3, 0])
+def test_F15_a_start_up_file_that_exits_is_suspected(hosts_run, rig, tmp_path, code):
+    shell = tmp_path / "shell"
+    shell.write_text(f"#!/bin/sh\nexit {code}\n")  # what a .bashrc with that line makes of every command
+    shell.chmod(0o755)
+    rig.hosts[0].run("mount", "--bind", shell, os.path.realpath(pwd.getpwuid(0).pw_shell))
+    try:
+        job = hosts_run("-np", 1, "-H", "hvd1", "true")
+    finally:
+        rig.hosts[0].run("umount", os.path.realpath(pwd.getpwuid(0).pw_shell))
+    assert job.code == 1 and "does a start-up file of the shell there (.bashrc, .profile) call exit?\n" in job.err, job.err
+
+
+def test_F15_a_configuration_that_cannot_be_read_for_lack_of_ssh_is_said_once(run, rig):
+    path = rig.folder / "no-ssh"
+    path.mkdir(exist_ok=True)
+    job = run("-np", 2, "-H", "hvd1,hvd2", "true", program=rig.on_head("env", f"PATH={path}", hvdrun_path()))
+    assert job.err.count("/etc/ssh/ssh_config is not read, because that takes the ssh program") == 1, job.err
+
+
+def test_F15_a_wrong_configuration_is_quoted_in_one_line(run, rig):
+    rig.ssh_config("NoSuchOption yes")
+    try:
+        job = run("-np", 1, "-H", "hvd1", "true", program=rig.on_head(hvdrun_path()))
+    finally:
+        rig.ssh_config()
+    assert job.code == 1 and "Bad configuration option: nosuchoption" in job.err and "\\x0d" not in job.err, job.err
+
+
+def test_F15_a_question_ends_a_sentence(run, rig):
+    job = run("-np", 1, "-H", "hvd1", "-p", 9, "true", program=rig.on_head(hvdrun_path()))
+    assert job.code == 1 and "is it the right port?\n" in job.err, job.err

@@ -107,7 +107,11 @@ TEST(PartsBeside, AreOnePerJobAndNoneOfAJobThatIsListed) {
 }
 
 TEST(JobsTable, SaysWhereTheRestOfAJobIs) {
-  JobHere job{.id = "0123456789abcdef", .size = 4, .ranks_alive = 2, .command = "sleep 1"};
+  JobHere job;
+  job.id = "0123456789abcdef";
+  job.size = 4;
+  job.ranks_alive = 2;
+  job.command = "sleep 1";
   job.part = true;
   EXPECT_THAT(JobsTable({job}),
               ::testing::HasSubstr("part of a job of another machine: sleep 1\n"));
