@@ -267,11 +267,10 @@ constexpr std::string_view kPageHead =
 
 constexpr std::string_view kHorovodHead =
     "\n## Known from horovodrun\n\n"
-    "These, the last ones of torchrun, are understood wherever they are said, so that command "
-    "lines, files and profiles that "
-    "exist keep\n"
-    "working. Where one has no effect, a line of the log says why; one that is refused is a usage "
-    "error.\n\n"
+    "Settings of horovodrun, and some of torchrun, are understood wherever they are said, so that\n"
+    "command lines, files and profiles that exist keep working. Where one has no effect, a line "
+    "of\n"
+    "the log says why; one that is refused is a usage error.\n\n"
     "| flags | variable | key | answer |\n|---|---|---|---|\n";
 
 std::string AnswerText(const HorovodSetting& setting) {
