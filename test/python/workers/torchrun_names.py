@@ -12,7 +12,8 @@ local = int(os.environ['LOCAL_WORLD_SIZE'])
 assert int(os.environ['ROLE_RANK']) == rank and int(os.environ['ROLE_WORLD_SIZE']) == size
 assert 0 <= int(os.environ['GROUP_RANK']) < hosts and hosts * local >= size
 assert int(os.environ['GROUP_RANK']) * local + int(os.environ['LOCAL_RANK']) == rank
-assert os.environ['TORCHELASTIC_RUN_ID'] == os.environ['HVD_JOB_ID']
+# The job's, the same on every host; an agent's id is that plus the number of its host.
+assert 0 <= int(os.environ['HVD_JOB_ID'], 16) - int(os.environ['TORCHELASTIC_RUN_ID'], 16) < int(os.environ['GROUP_WORLD_SIZE'])
 assert os.environ['TORCHELASTIC_RESTART_COUNT'] == os.environ['TORCHELASTIC_MAX_RESTARTS'] == '0'
 assert 'TORCHELASTIC_USE_AGENT_STORE' not in os.environ
 if hasattr(dist, 'is_torchelastic_launched'):
