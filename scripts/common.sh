@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the other scripts: the root of the repository, and steps that say what they do and how long it took.
 set -euo pipefail
 HVD_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"

@@ -45,12 +45,12 @@ pytest_suites() {
 # when both are through.
 system_suites() {
   local hosts others log beside
-  hosts=$(grep -l '^from host_rig import' test/system/test_*.py)
-  others=$(grep -L '^from host_rig import' test/system/test_*.py)
+  mapfile -t hosts < <(grep -l '^from host_rig import' test/system/test_*.py)
+  mapfile -t others < <(grep -L '^from host_rig import' test/system/test_*.py)
   log=$(mktemp)
-  "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider $hosts >"$log" 2>&1 &
+  "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider "${hosts[@]}" >"$log" 2>&1 &
   beside=$!
-  suite "test/system on one machine, Debian's Python" "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider $others
+  suite "test/system on one machine, Debian's Python" "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider "${others[@]}"
   suite "test/chaos, its seed above" "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider test/chaos
   suite "test/system over namespaced hosts, beside them" wait "$beside"
   cat "$log" && rm -f "$log"

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [p for folder in ("cmd", "configs", "discovery", "launcher", "runtime")
-           for suffix in ("*.cc", "*.h", "*.py") for p in sorted((ROOT / folder).rglob(suffix))]
+           for suffix in ("*.cc", "*.h", "*.py", "*.sh") for p in sorted((ROOT / folder).rglob(suffix))]
 PAGES = sorted(ROOT.glob("docs/*.md")) + [ROOT / "README.md"]
 
 STRING = r'"((?:[^"\\\n]|\\.)*)"' + r"|'((?:[^'\\\n]|\\.)*)'"
