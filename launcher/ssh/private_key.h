@@ -1,5 +1,10 @@
 // The user's private keys: what ssh-keygen and openssl write (OpenSSH's own format and PEM), for ed25519, ECDSA and RSA.
-// Signs by itself, because libssh2 1.10 can sign with RSA by SHA-1 only, which servers refuse today. Pure.
+// Pure.
+//
+// It signs by itself, because libssh2 1.10 signs with RSA by SHA-1 only: RFC 8332 came with 1.11, which Debian 12 and Ubuntu
+// 22.04 do not have. Tried against OpenSSH 9.2: libssh2_userauth_publickey_frommemory with an RSA key is refused ("signature
+// algorithm ssh-rsa not in PubkeyAcceptedAlgorithms") and succeeds only where the server allows ssh-rsa again. With
+// libssh2 1.11 as the oldest, that reason is gone.
 #ifndef HVD_LAUNCHER_SSH_PRIVATE_KEY_H_
 #define HVD_LAUNCHER_SSH_PRIVATE_KEY_H_
 
