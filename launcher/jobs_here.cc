@@ -91,6 +91,14 @@ bool StartedHere(pid_t warden) {
   return !words.empty() && words[0] == "/proc/self/exe";
 }
 
+// Containers show their processes to the machine around them, and are hosts of their own.
+bool IsInOurPidNamespace(pid_t pid) {
+  struct stat theirs {};
+  struct stat ours {};
+  return ::stat(("/proc/" + ProcName(pid, "ns/pid")).c_str(), &theirs) == 0 &&
+         ::stat("/proc/self/ns/pid", &ours) == 0 && theirs.st_ino == ours.st_ino;
+}
+
 JobHere PartOf(const std::vector<ProcessInfo>& all, const ProcessInfo& warden,
                const std::string& id) {
   JobHere part;
@@ -148,7 +156,7 @@ std::vector<JobHere> ListJobs() {
     auto known = agents.find(warden.pid);
     if (known == agents.end() || agents.contains(warden.parent)) continue;
     if (!StartedHere(warden.pid)) {
-      parts.push_back(PartOf(all, warden, known->second));
+      if (IsInOurPidNamespace(warden.pid)) parts.push_back(PartOf(all, warden, known->second));
       continue;
     }
     const ProcessInfo* driver = Find(all, warden.parent);
@@ -216,7 +224,8 @@ std::string JobsTable(const std::vector<JobHere>& jobs) {
     char line[128];
     std::snprintf(line, sizeof line, "%-16s  %8s  %5s  %5u  ", job.id.c_str(),
                   AgeText(job.age_seconds).c_str(), size.c_str(), job.ranks_alive);
-    text += line + (job.part ? "part of a job of " + Origin(job) + ": " : "") + job.command + "\n";
+    text += line + (job.part ? "part of a job of " + Origin(job) : "");
+    text += (job.part && !job.command.empty() ? ": " : "") + job.command + "\n";
   }
   return text;
 }

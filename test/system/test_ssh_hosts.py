@@ -569,6 +569,8 @@ def test_F11_ps_and_stop_see_a_job_whose_ranks_are_all_elsewhere(hosts_start, ri
         assert done.returncode == 2 and f"hvdrun stop {name} ends it there" in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert listed(rig.hosts[2].run(hvdrun_path(), "ps")) == {}
+    # The hosts are containers of this machine: their part is theirs, though their processes are seen here.
+    assert name not in listed(subprocess.run([hvdrun_path(), "ps"], capture_output=True, text=True).stdout)
     job.process.send_signal(signal.SIGSTOP)  # a driver that cannot answer is listed all the same
     assert name in listed(on_head(rig, "ps").stdout)
     job.process.send_signal(signal.SIGCONT)
