@@ -43,23 +43,42 @@ pytest_suites() {
 
 # Those over namespaced hosts mostly wait for timeouts and connections, so they run beside the others; their output comes
 # when both are through.
-system_suites() {
-  local hosts others log beside
+begin_host_tests() {
+  local hosts
   mapfile -t hosts < <(grep -l '^from host_rig import' test/system/test_*.py)
+  host_log=$(mktemp)
+  "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider "${hosts[@]}" >"$host_log" 2>&1 &
+  host_tests=$!
+}
+
+system_suites() {
+  local others
   mapfile -t others < <(grep -L '^from host_rig import' test/system/test_*.py)
-  log=$(mktemp)
-  "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider "${hosts[@]}" >"$log" 2>&1 &
-  beside=$!
   suite "test/system on one machine, Debian's Python" "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider "${others[@]}"
   suite "test/chaos, its seed above" "$PYTHON" -m pytest -q --durations=8 -p no:cacheprovider test/chaos
-  suite "test/system over namespaced hosts, beside them" wait "$beside"
-  cat "$log" && rm -f "$log"
+  suite "test/system over namespaced hosts, beside those of Python and system" wait "$host_tests"
+  cat "$host_log" && rm -f "$host_log"
+}
+
+# The other builds take the time in which the tests wait: SCHED_IDLE gives them a processor only while nothing else wants it.
+begin_other_builds() {
+  scripts/install_deps.sh --fuzz
+  builds_log=$(mktemp)
+  (
+    rc=0
+    for preset in asan tsan fuzz; do chrt --idle 0 scripts/build.sh "$preset" || rc=1; done
+    exit "$rc"
+  ) >"$builds_log" 2>&1 &
+  builds=$!
+}
+
+end_other_builds() {
+  suite "builds of asan, tsan and the fuzzers, beside all tests above" wait "$builds"
+  cat "$builds_log" && rm -f "$builds_log"
 }
 
 sanitizer_suites() {
-  suite "build of asan" scripts/build.sh asan
   suite "unit and contract tests under asan" ctest --preset asan -L 'unit|contract' -j "$(nproc)"
-  suite "build of tsan" scripts/build.sh tsan
   # contract_backend plays all ranks in one thread: nothing there can race, and it is as long as all others together.
   suite "unit and contract tests under tsan" \
     ctest --preset tsan -L 'unit|contract' -E '^contract_backend$' -j "$(nproc)"
@@ -67,8 +86,6 @@ sanitizer_suites() {
 
 fuzz_suites() {
   local fuzzer names=()
-  scripts/install_deps.sh --fuzz
-  suite "build of the fuzzers" scripts/build.sh fuzz
   for fuzzer in test/fuzz/*_fuzz.cc; do
     names+=("$(basename "$fuzzer" _fuzz.cc)")
     mkdir -p "build-fuzz/corpus/${names[-1]}"
@@ -95,10 +112,13 @@ newest_torch_suites() {
 
 scripts/install_deps.sh
 scripts/build.sh release
+[[ $all == 0 ]] || begin_other_builds
 suite "unit, contract and simulation tests" ctest --preset release -j "$(nproc)"
+begin_host_tests
 pytest_suites "$PYTHON" "Debian's Python" test/house test/python
 system_suites
 if [[ $all == 1 ]]; then
+  end_other_builds
   sanitizer_suites
   fuzz_suites
   newest_torch_suites

@@ -94,3 +94,59 @@ def test_a_build_shows_how_far_it_is_on_a_terminal_only(tree):
         assert build.wait(timeout=DEADLINE) == 0
     os.close(ours)
     assert b"[1/2] compiling" in shown
+
+
+@pytest.fixture
+def all_tests(tree):
+    """run(fails=""): what `test.sh --all` prints, and what it ends with, while the program whose arguments have the word `fails`
+    does fail. Each suite takes no time."""
+    root = tree / "tree"
+    script = root / "scripts" / "test.sh"
+    script.write_text(script.read_text().replace("/usr/bin/python3", str(tree / "path" / "python3")))
+    (tree / "path" / "dpkg-query").write_text("#!/bin/sh\nprintf 'install ok installed'\n")
+    # Nothing here computes, so that nothing has to give way: a busy machine would make a scheduling class of "idle" wait.
+    (tree / "path" / "chrt").write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+    (tree / "path" / "chrt").chmod(0o755)
+    fails = '\ncase "$*" in *"$FAILS"*) exit 1 ;; esac\n'
+    for path in (tree / "path" / "cmake", tree / "path" / "ctest", tree / "path" / "python3", root / "build-fuzz/fuzz/fuzz_argv",
+                 tree / "venv/bin/python"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(NOTE + fails)
+        path.chmod(0o755)
+    for name in ("test/fuzz/argv_fuzz.cc", "test/system/test_run.py", "test/system/test_hosts.py", "test/house/test_house.py"):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("from host_rig import rig\n" if "hosts" in name else "")
+
+    def run_it(fails="nothing of this"):
+        env = {**environment(tree), "FAILS": fails, "HVD_TORCH_VENV": str(tree / "venv"), "HVD_FUZZ_SECONDS": "0"}
+        done = subprocess.run([script, "--all"], env=env, capture_output=True, text=True, timeout=DEADLINE)
+        return done.returncode, done.stdout
+
+    return run_it
+
+
+def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
+    code, out = all_tests()
+    assert code == 0, out
+    assert out.endswith("[test.sh] all passed\n")
+    ran = (tree / "notes").read_text()
+    for words in ("--build --preset release", "--build --preset asan", "--build --preset tsan", "--build --preset fuzz",
+                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "test/house", "test/system/test_run.py",
+                  "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
+        assert words in ran, words
+    summary = out.split("summary after")[1]
+    assert summary.count(" ok ") == 10, summary
+
+
+@pytest.mark.parametrize("fails, suite", [
+    ("--build --preset tsan", "builds of asan, tsan and the fuzzers"),
+    ("test/system/test_hosts.py", "test/system over namespaced hosts"),
+])
+def test_what_fails_beside_others_fails_all(all_tests, fails, suite):
+    code, out = all_tests(fails)
+    assert code == 1
+    assert "FAILED" in out.split("summary after")[1]
+    failed, = [line for line in out.split("summary after")[1].splitlines() if line.strip().startswith("FAILED")]
+    assert suite in failed, out
+    assert out.endswith("1 FAILED\n")
