@@ -15,9 +15,9 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/host_epochs.h"
-#include "launcher/host_meeting.h"
-#include "launcher/meeting_notes.h"
+#include "launcher/host_generations.h"
+#include "launcher/rendezvous.h"
+#include "launcher/rendezvous_records.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
@@ -60,7 +60,7 @@ std::vector<uint32_t> RanksOf(const HostWorld& world) {
   return ranks;
 }
 
-class Adopter final : public HostEpochsObserver {
+class Adopter final : public HostGenerationsObserver {
  public:
   Adopter(AdoptOptions options, UniqueFd listener);
   int Run();
@@ -85,7 +85,7 @@ class Adopter final : public HostEpochsObserver {
   std::string CannotForm() const;
   void Form();
   Result<HostWorld> WorldKnownHere(const std::vector<uint32_t>& ranks) const;
-  void Begin(HostWorld world, uint64_t epoch);
+  void Begin(HostWorld world, uint64_t generation);
   void EndWorldIfUnused();
   void Refuse(const std::string& reason);
   void LookAgain();
@@ -94,27 +94,27 @@ class Adopter final : public HostEpochsObserver {
 
   AdoptOptions options_;
   asio::io_context io_{1};
-  HostEpochs epochs_;
-  std::optional<HostMeeting> meeting_;
+  HostGenerations generations_;
+  std::optional<Rendezvous> rendezvous_;
   asio::steady_timer look_timer_;
   std::vector<Member> members_;
   std::vector<RankRun> layout_;  // as the rank in the first slot told
   const TimePoint born_ = SteadyNow();
   const Duration absence_limit_ = AbsenceLimit();
-  uint64_t epoch_ = 0;  // the last one begun
+  uint64_t generation_ = 0;  // the last one begun
   bool had_rank_ = false;
 };
 
 Adopter::Adopter(AdoptOptions options, UniqueFd listener)
     : options_(std::move(options)),
-      epochs_(io_, *this, EmptyWorld(options_),
+      generations_(io_, *this, EmptyWorld(options_),
               options_.secret.empty() ? options_.job_id : options_.secret, ""),
       look_timer_(io_),
       members_(options_.slots) {
   if (!options_.store.empty() && options_.slots < options_.size)
-    meeting_.emplace(io_, options_.store, options_.secret);
-  epochs_.links().RequireSameNamespaces();
-  epochs_.links().Serve(std::move(listener));
+    rendezvous_.emplace(io_, options_.store, options_.secret);
+  generations_.links().RequireSameNamespaces();
+  generations_.links().Serve(std::move(listener));
 }
 
 // An exception (out of memory, descriptors or threads) ends the world that it met, and this agent: the ranks hear the
@@ -128,8 +128,8 @@ int Adopter::Run() {
     const std::string reason =
         "the agent of host " + options_.host + " cannot go on: " + failure.what();
     LogError(reason);
-    epochs_.Break(epoch_, reason);
-    epochs_.Break(0, reason);
+    generations_.Break(generation_, reason);
+    generations_.Break(0, reason);
     return 1;
   }
 }
@@ -141,7 +141,7 @@ std::string Adopter::RankText(uint32_t slot, int pid) const {
 
 std::string Adopter::CannotForm() const {
   return ", so the world of " + std::to_string(options_.size) + " cannot form" +
-         (epoch_ > 0 ? " again" : "");
+         (generation_ > 0 ? " again" : "");
 }
 
 // ---- ranks come and go
@@ -153,9 +153,9 @@ Status Adopter::OnHello(const LinkHello& hello) {
                            std::to_string(options_.size) + " ranks");
   }
   for (uint32_t slot = 0; slot < members_.size(); ++slot) {
-    if (slot != hello.slot && members_[slot].rank == hello.rank && epochs_.links().connected(slot))
+    if (slot != hello.slot && members_[slot].rank == hello.rank && generations_.links().connected(slot))
       return InvalidArgument("there is a rank " + std::to_string(hello.rank) +
-                             " already, process " + std::to_string(epochs_.links().pid(slot)));
+                             " already, process " + std::to_string(generations_.links().pid(slot)));
   }
   had_rank_ = true;
   members_[hello.slot] = {hello.rank, "", {}};
@@ -172,17 +172,17 @@ void Adopter::OnJoined(uint32_t) {
   for (const Member& member : members_) {
     if (!member.gone.empty()) return Refuse(member.gone + CannotForm());
   }
-  if (epochs_.AllWaiting()) Form();
+  if (generations_.AllWaiting()) Form();
 }
 
 void Adopter::OnLost(uint32_t slot, const LostRank& lost) {
   Member& member = members_[slot];
-  if (lost.epoch != 0) {
+  if (lost.generation != 0) {
     member.gone = RankText(slot, lost.pid) + " died";
-    if (meeting_) meeting_->SayBroken(lost.reason);
+    if (rendezvous_) rendezvous_->SendBroken(lost.reason);
   } else {
     member.gone = RankText(slot, lost.pid) + " ended while it waited in hvd.init()";
-    if (meeting_) meeting_->SayBroken(member.gone + CannotForm());
+    if (rendezvous_) rendezvous_->SendBroken(member.gone + CannotForm());
     Refuse(member.gone + CannotForm());
   }
   EndWorldIfUnused();
@@ -195,8 +195,8 @@ void Adopter::OnLinkClosed(uint32_t slot) {
 
 // Whoever waits for a world hears that there will be none.
 void Adopter::Refuse(const std::string& reason) {
-  if (meeting_ && !epochs_.in_use()) meeting_->Stop();
-  epochs_.Break(0, reason);
+  if (rendezvous_ && !generations_.in_use()) rendezvous_->Stop();
+  generations_.Break(0, reason);
 }
 
 // ---- worlds
@@ -204,17 +204,17 @@ void Adopter::Refuse(const std::string& reason) {
 void Adopter::Form() {
   std::vector<uint32_t> ranks;
   for (const Member& member : members_) ranks.push_back(member.rank.value_or(0));
-  if (!meeting_) {
+  if (!rendezvous_) {
     Result<HostWorld> world = WorldKnownHere(ranks);
     if (!world.ok()) return Refuse(world.status().message());
-    return Begin(std::move(*world), epoch_ + 1);
+    return Begin(std::move(*world), generation_ + 1);
   }
-  meeting_->Meet({ranks, options_.size, epoch_}, [this](Result<MetWorld> met) {
+  rendezvous_->Meet({ranks, options_.size, generation_}, [this](Result<MetWorld> met) {
     if (!met.ok()) return Refuse(met.status().message());
-    if (!meeting_->local_address().empty())
-      met->part.listen.addresses = {meeting_->local_address()};
-    Begin(std::move(met->part), met->epoch);
-    meeting_->Watch([this](const std::string& reason) { epochs_.Break(epoch_, reason); });
+    if (!rendezvous_->local_address().empty())
+      met->part.listen.addresses = {rendezvous_->local_address()};
+    Begin(std::move(met->part), met->generation);
+    rendezvous_->Watch([this](const std::string& reason) { generations_.Break(generation_, reason); });
   });
 }
 
@@ -236,26 +236,26 @@ Result<HostWorld> Adopter::WorldKnownHere(const std::vector<uint32_t>& ranks) co
                          " sent a layout with other ranks on this host than have come");
 }
 
-void Adopter::Begin(HostWorld world, uint64_t epoch) {
+void Adopter::Begin(HostWorld world, uint64_t generation) {
   world.host = options_.host;
-  epoch_ = epoch;
-  epochs_.set_world(std::move(world));
-  Status begun = epochs_.Begin(epoch);
-  if (!begun.ok() && meeting_) meeting_->SayBroken(begun.message());
+  generation_ = generation;
+  generations_.set_world(std::move(world));
+  Status begun = generations_.Begin(generation);
+  if (!begun.ok() && rendezvous_) rendezvous_->SendBroken(begun.message());
 }
 
 void Adopter::EndWorldIfUnused() {
-  if (meeting_ && !epochs_.in_use()) meeting_->Stop();
+  if (rendezvous_ && !generations_.in_use()) rendezvous_->Stop();
 }
 
 void Adopter::OnPut(const LinkPut& put) {
-  if (meeting_) meeting_->Put(put.key, put.value);
+  if (rendezvous_) rendezvous_->Put(put.key, put.value);
 }
 
 void Adopter::OnWanted(const LinkGet& get) {
-  if (!meeting_) return;
-  meeting_->Await(get.key, [this, get](const std::string& value) {
-    epochs_.GiveValue(get.epoch, get.key, value);
+  if (!rendezvous_) return;
+  rendezvous_->Await(get.key, [this, get](const std::string& value) {
+    generations_.GiveValue(get.generation, get.key, value);
   });
 }
 
@@ -272,16 +272,16 @@ void Adopter::LookAgain() {
 
 // A rank that comes while this agent ends finds its link closed without a word, and starts another agent.
 void Adopter::EndIfAlone() {
-  if (epochs_.links().CountLinks() > 0 || (meeting_ && meeting_->telling())) return;
+  if (generations_.links().CountLinks() > 0 || (rendezvous_ && rendezvous_->telling())) return;
   if (had_rank_ || SteadyNow() - born_ > kFirstRank) io_.stop();
 }
 
 void Adopter::RefuseAbsence() {
   bool waited_for = false;
-  for (uint32_t slot = 0; slot < members_.size(); ++slot) waited_for |= epochs_.waiting(slot);
+  for (uint32_t slot = 0; slot < members_.size(); ++slot) waited_for |= generations_.waiting(slot);
   for (uint32_t slot = 0; waited_for && slot < members_.size(); ++slot) {
     const Member& member = members_[slot];
-    bool away = member.rank && !epochs_.links().connected(slot);
+    bool away = member.rank && !generations_.links().connected(slot);
     if (!away || SteadyNow() - member.away_since < absence_limit_) continue;
     auto seconds = std::chrono::duration_cast<std::chrono::seconds>(absence_limit_).count();
     return Refuse("rank " + std::to_string(*member.rank) + " has ended, and no process has taken " +

@@ -21,7 +21,7 @@
 #include "launcher/examine_child.h"
 #include "launcher/fault.h"
 #include "launcher/held_port.h"
-#include "launcher/host_epochs.h"
+#include "launcher/host_generations.h"
 #include "launcher/host_identity.h"
 #include "launcher/job_id.h"
 #include "launcher/job_place.h"
@@ -33,14 +33,14 @@
 #include "launcher/pair_probe.h"
 #include "launcher/process_tree.h"
 #include "launcher/pulse.h"
-#include "launcher/reach_proof.h"
+#include "launcher/connectivity_probe.h"
 #include "launcher/relay_end.h"
-#include "launcher/resume_door.h"
+#include "launcher/resume_listener.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_feeder.h"
 #include "launcher/tree_member.h"
 #include "launcher/uncaught.h"
-#include "launcher/visit.h"
+#include "launcher/side_command.h"
 #include "launcher/worker_env.h"
 #include "runtime/base/log.h"
 #include "runtime/net/mesh_address.h"
@@ -75,7 +75,7 @@ constexpr Duration kPromptWait = std::chrono::milliseconds(50);
 
 int64_t Nanoseconds(TimePoint t) { return t.time_since_epoch().count(); }
 
-class Agent final : public ProcessObserver, public HostEpochsObserver {
+class Agent final : public ProcessObserver, public HostGenerationsObserver {
  public:
   explicit Agent(AgentOptions options);
 
@@ -86,15 +86,15 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void OnOutputEnd(uint32_t slot, OutputStream stream) override;
   void OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) override;
 
-  // HostEpochsObserver.
+  // HostGenerationsObserver.
   Status OnHello(const LinkHello&) override { return Status::Ok(); }
-  void OnJoined(uint32_t slot) override { Tell(RankJoined{RankOf(slot)}); }
+  void OnJoined(uint32_t slot) override { Send(RankJoined{RankOf(slot)}); }
   void OnLeft(uint32_t slot, const LeftRank& left) override;
   void OnLost(uint32_t slot, const LostRank& lost) override;
   void OnLinkClosed(uint32_t) override {}
   void OnLayout(uint32_t, std::vector<RankRun>) override {}  // the driver knows
   void OnPut(const LinkPut& put) override;
-  void OnWanted(const LinkGet& get) override { Tell(WantKey{get.epoch, get.key}); }
+  void OnWanted(const LinkGet& get) override { Send(WantKey{get.generation, get.key}); }
 
  private:
   struct Slot {
@@ -113,8 +113,8 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void OnReturn(ReturnedStream stream);
   void OnBytes(std::string_view bytes);
   void Handle(ToAgent message);
-  void Tell(const ToDriver& message);
-  void TellStraight(const ToDriver& message);
+  void Send(const ToDriver& message);
+  void SendDirectly(const ToDriver& message);
   void Flush();
   void ScheduleTick();
   void EverySecond();
@@ -128,15 +128,15 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   // What the driver asks for.
   void On(StartJob start);
   void On(AwaitDriver await);
-  void On(const BeginEpoch& message);
-  void On(const BreakEpoch& message);
+  void On(const BeginGeneration& message);
+  void On(const BreakGeneration& message);
   void On(const SignalWorkers& message);
   void On(const FinishJob& message);
   void On(const WorkerInput& message);
   void On(const KeyValue& message);
-  void On(ProveReach question);
+  void On(ProbeConnectivity question);
   void On(const TreeDown& message) { tree_.Down(message); }
-  void On(const SayAgain&);
+  void On(const Resend&);
   void On(const LookAtCommand& question);
   void On(const AskTime& question);
   void On(const ExamineHost& question);
@@ -148,7 +148,7 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   void On(const RelayClose& message) { relay_.Take(message); }
   void On(const RelayCredit& message) { relay_.Take(message); }
 
-  void TellStopped(uint64_t epoch);
+  void ReportStopped(uint64_t generation);
   void ShareCores();
   bool ReadsInput(uint32_t slot) const;
   void ShowPromptSoon(uint32_t slot);
@@ -171,14 +171,14 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   asio::io_context io_{1};
   Stream stream_;
   std::unique_ptr<BytePump> pump_;
-  UniqueFd visitor_;  // who brought the connection, if it is not the first
+  UniqueFd client_;  // who brought the connection, if it is not the first
   BytePump warden_;
   UniqueFd cgroup_;  // invalid: workers have none of their own
   LocalProcessHost host_;
   StdinFeeder feeder_;
   asio::steady_timer tick_timer_, end_timer_, second_timer_, prompt_timer_;
   bool prompt_due_ = false;
-  std::optional<HostEpochs> epochs_;
+  std::optional<HostGenerations> generations_;
   StartJob start_;
   std::string link_address_;
   std::string job_place_;
@@ -200,10 +200,10 @@ class Agent final : public ProcessObserver, public HostEpochsObserver {
   HeldPort master_port_{/*everywhere=*/true};
   std::optional<TimePoint> master_watch_;  // until when rank 0 may begin to listen at MASTER_PORT
   TreeMember tree_;
-  std::unique_ptr<ReachProof> proof_;  // while the hosts look for each other
+  std::unique_ptr<ConnectivityProbe> proof_;  // while the hosts look for each other
   Duration driver_grace_{};            // for which a lost driver is waited for
-  const std::string door_address_ = MakeDoorAddress();
-  std::unique_ptr<ResumeDoor> door_;  // once the driver has said that it may come back
+  const std::string door_address_ = MakeListenerAddress();
+  std::unique_ptr<ResumeListener> door_;  // once the driver has said that it may come back
   std::unique_ptr<ExamineChild> exam_;
   std::unique_ptr<PairProbe> probe_;
   RelayEnd relay_;
@@ -234,14 +234,14 @@ Agent::Agent(AgentOptions options)
               {[](std::string_view) {}, [] {}, [this] { OnWardenGone(); }}),
       cgroup_(OpenCgroup(options_.job_id)),
       host_(io_, *this, cgroup_.get()),
-      feeder_(io_, [this](uint64_t bytes) { Tell(InputTaken{bytes}); }),
+      feeder_(io_, [this](uint64_t bytes) { Send(InputTaken{bytes}); }),
       tick_timer_(io_),
       end_timer_(io_),
       second_timer_(io_),
       prompt_timer_(io_),
-      tree_(io_, {[this](const ToDriver& message) { TellStraight(message); },
+      tree_(io_, {[this](const ToDriver& message) { SendDirectly(message); },
                   [this](ToAgent message) { Handle(std::move(message)); }}),
-      relay_(io_, [this](const ToDriver& message) { TellStraight(message); }) {}
+      relay_(io_, [this](const ToDriver& message) { SendDirectly(message); }) {}
 
 // For --verbose: how this agent makes sure that nothing is left behind.
 std::string Agent::MeansInForce() const {
@@ -255,9 +255,9 @@ int Agent::Run() {
   BecomeSubreaper();
   stream_.Attach(SteadyNow());
   Carry(std::move(options_.input), std::move(options_.output));
-  Tell(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port(),
+  Send(AgentReady{::getpid(), ::getppid(), MeansInForce(), HVD_VERSION, master_port_.port(),
                   HostIdentity(), DefaultSlots()});
-  Tell(AgentPath{options_.executable, door_address_});
+  Send(AgentPath{options_.executable, door_address_});
   ScheduleTick();
   EverySecond();
   io_.run();
@@ -285,7 +285,7 @@ void Agent::Carry(UniqueFd input, UniqueFd output) {
 
 void Agent::Disconnect() {
   stream_.Detach();
-  visitor_.Reset();
+  client_.Reset();
   if (!pump_) return;
   pump_->Close();
   // We may be in one of its handlers, and another may be in the queue.
@@ -318,7 +318,7 @@ void Agent::OnReturn(ReturnedStream stream) {
   Disconnect();
   away_ = false;
   end_timer_.cancel();
-  visitor_ = std::move(stream.visitor);
+  client_ = std::move(stream.client);
   stream_.Attach(SteadyNow());
   Carry(std::move(stream.input), std::move(stream.output));
   Flush();
@@ -346,11 +346,11 @@ void Agent::Handle(ToAgent message) {
   std::visit([this](auto& m) { On(std::move(m)); }, message);
 }
 
-void Agent::Tell(const ToDriver& message) {
-  if (!tree_.Up(message)) TellStraight(message);
+void Agent::Send(const ToDriver& message) {
+  if (!tree_.Up(message)) SendDirectly(message);
 }
 
-void Agent::TellStraight(const ToDriver& message) {
+void Agent::SendDirectly(const ToDriver& message) {
   if (IsBulk(message)) {
     stream_.SendBulk(EncodeToDriver(message));
   } else {
@@ -413,7 +413,7 @@ void Agent::WatchMasterPort() {
   if (!listener && SteadyNow() < *master_watch_) return;
   master_watch_.reset();
   if (!listener || *listener == ::geteuid() || *listener == 0) return;
-  Tell(WorkerNotStarted{0, EADDRINUSE,
+  Send(WorkerNotStarted{0, EADDRINUSE,
                         "port " + std::to_string(start_.master_port) + " of host " + start_.host +
                             ", which MASTER_PORT names, was taken by another user (uid " +
                             std::to_string(*listener) +
@@ -430,7 +430,7 @@ bool Agent::AnyRankDying() const {
 void Agent::SendPulseToWarden() {
   Duration grace = std::chrono::milliseconds(std::max<int64_t>(start_.driver_grace_ms, 0));
   SendPulse(options_.warden.pulse.get(),
-            {visitor_.valid() ? PeerOf(visitor_.get()) : 0,
+            {client_.valid() ? PeerOf(client_.get()) : 0,
              static_cast<uint32_t>(std::min<int64_t>(grace / kPulseEvery, INT32_MAX))});
 }
 
@@ -446,25 +446,25 @@ void Agent::LookForDriver() {
 // ---- starting
 
 void Agent::On(const LookAtCommand& question) {
-  Tell(CommandSeen{LookForCommand(question.program, question.path, question.directory)});
+  Send(CommandSeen{LookForCommand(question.program, question.path, question.directory)});
 }
 
-void Agent::On(ProveReach question) {
+void Agent::On(ProbeConnectivity question) {
   if (proof_ || started_) return;
   const std::string tree_record = tree_.Listen(question);
-  proof_ = std::make_unique<ReachProof>(
+  proof_ = std::make_unique<ConnectivityProbe>(
       std::move(question),
-      ReachProof::Owner{
+      ConnectivityProbe::Owner{
           [this](std::string key, std::string value) {
             asio::post(io_,
-                       [this, put = PutKey{0, std::move(key), std::move(value)}] { Tell(put); });
+                       [this, put = PutKey{0, std::move(key), std::move(value)}] { Send(put); });
           },
           [this](std::string key) {
-            asio::post(io_, [this, want = WantKey{0, std::move(key)}] { Tell(want); });
+            asio::post(io_, [this, want = WantKey{0, std::move(key)}] { Send(want); });
           },
-          [this, tree_record](ReachProven answer) {
+          [this, tree_record](ConnectivityProbed answer) {
             answer.tree_record = tree_record;
-            asio::post(io_, [this, answer = std::move(answer)] { Tell(answer); });
+            asio::post(io_, [this, answer = std::move(answer)] { Send(answer); });
           }});
 }
 
@@ -485,15 +485,15 @@ void Agent::On(StartJob start) {
   ShareCores();
   if (Result<std::vector<RankPlace>> places = PlacesOf(start_.layout, start_.size); places.ok())
     relay_.SetWorld(start_.job_key, std::move(*places));
-  epochs_.emplace(io_, *this, WorldOf(start_), start_.job_key,
+  generations_.emplace(io_, *this, WorldOf(start_), start_.job_key,
                   "; see the last lines of hvdrun's output for the reason");
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
-                                          : epochs_->links().Listen(link_address_);
+                                          : generations_->links().Listen(link_address_);
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (listening.ok()) {
       StartWorker(slot);
     } else {
-      Tell(WorkerNotStarted{RankOf(slot), EIO, listening.message()});
+      Send(WorkerNotStarted{RankOf(slot), EIO, listening.message()});
     }
   }
 }
@@ -502,12 +502,12 @@ void Agent::On(StartJob start) {
 void Agent::On(AwaitDriver await) {
   if (door_ || await.key.empty() || await.grace_ms <= 0) return;
   driver_grace_ = std::chrono::milliseconds(await.grace_ms);
-  door_ = std::make_unique<ResumeDoor>(
+  door_ = std::make_unique<ResumeListener>(
       io_, std::move(await.key), [this](ReturnedStream stream) { OnReturn(std::move(stream)); });
   Status open = door_->Open(door_address_);
   if (open.ok()) return;
   door_.reset();
-  Tell(AgentNote{"a lost connection cannot be made anew: " + open.message()});
+  Send(AgentNote{"a lost connection cannot be made anew: " + open.message()});
 }
 
 // The driver listens for as long as we do.
@@ -523,7 +523,7 @@ void Agent::HeedSilenceLimit() {
 void Agent::On(const AskTime& question) {
   constexpr int64_t kFaultNs = 100'000'000'000;
   int64_t fault = FaultAsked("clock-ahead") ? kFaultNs : 0;
-  Tell(TimeTold{question.number, WallNanoseconds() + fault, Nanoseconds(SteadyNow())});
+  Send(TimeTold{question.number, WallNanoseconds() + fault, Nanoseconds(SteadyNow())});
 }
 
 void Agent::On(const ExamineHost& question) {
@@ -534,7 +534,7 @@ void Agent::On(const ExamineHost& question) {
   descriptors.cgroup_fd = cgroup_.get();
   descriptors.descriptor_limit = host_.child_descriptor_limit();
   exam_ = std::make_unique<ExamineChild>(io_, question, options_.job_id, descriptors,
-                                         [this](const HostExam& exam) { Tell(exam); });
+                                         [this](const HostExam& exam) { Send(exam); });
 }
 
 void Agent::On(OpenProbe question) {
@@ -542,16 +542,16 @@ void Agent::On(OpenProbe question) {
   probe_ = std::make_unique<PairProbe>(
       std::move(question),
       PairProbe::Owner{[this](std::string key, std::string value) {
-                         asio::post(io_, [this, put = PutKey{PairProbe::kEpoch, std::move(key),
-                                                             std::move(value)}] { Tell(put); });
+                         asio::post(io_, [this, put = PutKey{PairProbe::kGeneration, std::move(key),
+                                                             std::move(value)}] { Send(put); });
                        },
                        [this](std::string key) {
-                         asio::post(io_, [this, want = WantKey{PairProbe::kEpoch, std::move(key)}] {
-                           Tell(want);
+                         asio::post(io_, [this, want = WantKey{PairProbe::kGeneration, std::move(key)}] {
+                           Send(want);
                          });
                        },
                        [this](PairMeasured answer) {
-                         asio::post(io_, [this, answer = std::move(answer)] { Tell(answer); });
+                         asio::post(io_, [this, answer = std::move(answer)] { Send(answer); });
                        }});
 }
 
@@ -568,7 +568,7 @@ void Agent::ShareCores() {
   for (const std::string& entry :
        WorkerEnvironment(start_, 0, {}, {}, {host_cores_, core_shares_.at(0)})) {
     if (entry.starts_with("OMP_NUM_THREADS="))
-      Tell(AgentNote{"workers share " + std::to_string(host_cores_) + " cores; " + entry});
+      Send(AgentNote{"workers share " + std::to_string(host_cores_) + " cores; " + entry});
   }
 }
 
@@ -587,20 +587,20 @@ void Agent::StartWorker(uint32_t slot) {
   if (ReadsInput(slot)) {
     input = feeder_.AddPipe();
     if (!input.valid())
-      return Tell(WorkerNotStarted{RankOf(slot), EMFILE, "no pipe could be made for its stdin"});
+      return Send(WorkerNotStarted{RankOf(slot), EMFILE, "no pipe could be made for its stdin"});
     request.stdin_fd = input.get();
   }
   SpawnOutcome outcome = host_.Spawn(slot, request);
   if (outcome.pid == 0) {
-    return Tell(WorkerNotStarted{RankOf(slot), outcome.error,
+    return Send(WorkerNotStarted{RankOf(slot), outcome.error,
                                  outcome.reason + " (host " + start_.host + ")"});
   }
   slots_[slot].pid = outcome.pid;
   slots_[slot].running = true;
   if (!bound_[slot].empty())
-    Tell(AgentNote{"rank " + std::to_string(RankOf(slot)) + " is kept on CPUs " +
+    Send(AgentNote{"rank " + std::to_string(RankOf(slot)) + " is kept on CPUs " +
                    CpuListText(bound_[slot])});
-  Tell(WorkerStarted{RankOf(slot), outcome.pid});
+  Send(WorkerStarted{RankOf(slot), outcome.pid});
 }
 
 // ---- output and exits
@@ -656,68 +656,68 @@ void Agent::SendOutput(uint32_t slot, OutputStream stream, std::string_view firs
 void Agent::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   Slot& s = slots_[slot];
   s.running = false;
-  epochs_->NoteExit(slot, s.pid);
+  generations_->NoteExit(slot, s.pid);
   bool killed = end.by_signal && end.value == SIGKILL && !killing_;
   bool out_of_memory = killed && oom_baseline_.Take(oom_.Kills());
   s.exited = WorkerExited{RankOf(slot),         s.pid,        end, Nanoseconds(noticed),
                           s.last_stderr.Text(), out_of_memory};
-  Tell(*s.exited);
+  Send(*s.exited);
   FinishIfSilent();
   if (orphaned_) EndOrphanIfAlone();
 }
 
-void Agent::On(const SayAgain&) {
+void Agent::On(const Resend&) {
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot].pid != 0) Tell(WorkerStarted{RankOf(slot), slots_[slot].pid});
-    if (slots_[slot].exited) Tell(*slots_[slot].exited);
+    if (slots_[slot].pid != 0) Send(WorkerStarted{RankOf(slot), slots_[slot].pid});
+    if (slots_[slot].exited) Send(*slots_[slot].exited);
   }
 }
 
-// ---- links and epochs
+// ---- links and generations
 
 void Agent::OnLeft(uint32_t slot, const LeftRank& left) {
-  Tell(RankLeft{RankOf(slot), left.epoch, Nanoseconds(left.since), left.had_failed});
+  Send(RankLeft{RankOf(slot), left.generation, Nanoseconds(left.since), left.had_failed});
 }
 
 void Agent::OnLost(uint32_t slot, const LostRank& lost) {
-  Tell(RankLost{RankOf(slot), lost.pid, lost.epoch, Nanoseconds(lost.noticed), lost.reason,
+  Send(RankLost{RankOf(slot), lost.pid, lost.generation, Nanoseconds(lost.noticed), lost.reason,
                 lost.doing, lost.had_failed});
 }
 
 void Agent::OnPut(const LinkPut& put) {
-  relay_.NoteEntry(put.epoch, put.key, put.value);
-  Tell(PutKey{put.epoch, put.key, put.value});
+  relay_.NoteEntry(put.generation, put.key, put.value);
+  Send(PutKey{put.generation, put.key, put.value});
 }
 
 // Before any of them is asked to end, which continues them.
-void Agent::TellStopped(uint64_t epoch) {
+void Agent::ReportStopped(uint64_t generation) {
   for (const ProcessInfo& process : ListProcesses()) {
     if (process.state != 'T' && process.state != 't') continue;
     for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
       if (!slots_[slot].running || slots_[slot].pid != process.pid) continue;
       TroubleEntry entry = EncodeTrouble(RankStopped{RankOf(slot)});
-      Tell(PutKey{epoch, std::move(entry.key), std::move(entry.value)});
+      Send(PutKey{generation, std::move(entry.key), std::move(entry.value)});
     }
   }
 }
 
-void Agent::On(const BeginEpoch& message) {
-  stream_.set_epoch(message.epoch);
-  relay_.BeginEpoch(message.epoch);
-  if (epochs_) (void)epochs_->Begin(message.epoch);  // whoever waits has been told why not
+void Agent::On(const BeginGeneration& message) {
+  stream_.set_epoch(message.generation);
+  relay_.BeginGeneration(message.generation);
+  if (generations_) (void)generations_->Begin(message.generation);  // whoever waits has been told why not
 }
 
-void Agent::On(const BreakEpoch& message) {
-  if (epochs_) epochs_->Break(message.epoch, message.reason);
-  if (message.epoch != 0 && !paused_) TellStopped(message.epoch);
+void Agent::On(const BreakGeneration& message) {
+  if (generations_) generations_->Break(message.generation, message.reason);
+  if (message.generation != 0 && !paused_) ReportStopped(message.generation);
 }
 
 void Agent::On(const KeyValue& message) {
-  if (proof_ && message.epoch == 0) proof_->GiveValue(message.key, message.value);
-  if (probe_ && message.epoch == PairProbe::kEpoch) probe_->GiveValue(message.key, message.value);
-  if (!epochs_) return;
-  epochs_->GiveValue(message.epoch, message.key,
-                     relay_.ValueFor(message.epoch, message.key, message.value));
+  if (proof_ && message.generation == 0) proof_->GiveValue(message.key, message.value);
+  if (probe_ && message.generation == PairProbe::kGeneration) probe_->GiveValue(message.key, message.value);
+  if (!generations_) return;
+  generations_->GiveValue(message.generation, message.key,
+                     relay_.ValueFor(message.generation, message.key, message.value));
 }
 
 // ---- ending
@@ -762,8 +762,8 @@ void Agent::FinishIfSilent() {
   if (!finishing_ || said_gone_ || stream_.LogsHeld() || !host_.OutputEnded()) return;
   said_gone_ = true;
   tree_.Close();
-  if (epochs_) epochs_->DropPage();
-  Tell(AgentGone{});
+  if (generations_) generations_->DropPage();
+  Send(AgentGone{});
 }
 
 void Agent::OnDriverGone(const std::string& reason) {

@@ -166,8 +166,8 @@ Status TreeNode::AdmitKey(const TreeBlock& child, const ToDriver& message) {
   const auto* want = std::get_if<WantKey>(&message);
   if (put == nullptr && want == nullptr) return Status::Ok();
   const std::string& key = put != nullptr ? put->key : want->key;
-  const uint64_t epoch = put != nullptr ? put->epoch : want->epoch;
-  if (epoch != directory_.epoch()) return Status::Ok();  // it is not kept
+  const uint64_t generation = put != nullptr ? put->generation : want->generation;
+  if (generation != directory_.generation()) return Status::Ok();  // it is not kept
   return directory_.Admits(child.root, key, MostKeys(child, host_of_rank_))
              ? Status::Ok()
              : InvalidArgument(
@@ -176,9 +176,9 @@ Status TreeNode::AdmitKey(const TreeBlock& child, const ToDriver& message) {
 
 bool TreeNode::Settle(uint32_t host, const ToDriver& message) {
   if (const auto* put = std::get_if<PutKey>(&message)) {
-    if (put->epoch != directory_.epoch()) return false;
+    if (put->generation != directory_.generation()) return false;
     for (uint32_t reader : directory_.Put(put->key, put->value))
-      Give(reader, {put->epoch, put->key, put->value});
+      Give(reader, {put->generation, put->key, put->value});
     return false;  // others may want it
   }
   if (const auto* joined = std::get_if<RankJoined>(&message)) {
@@ -194,9 +194,9 @@ bool TreeNode::Settle(uint32_t host, const ToDriver& message) {
     FlushJoined();  // the order of what a rank does stays
     return false;
   }
-  if (want->epoch != directory_.epoch()) return false;
+  if (want->generation != directory_.generation()) return false;
   if (const std::string* value = directory_.Find(want->key)) {
-    Give(host, {want->epoch, want->key, *value});
+    Give(host, {want->generation, want->key, *value});
   } else if (directory_.Await(host, want->key)) {
     Up(host_, EncodeToDriver(*want));
   }
@@ -223,10 +223,10 @@ Status TreeNode::FromAbove(const TreeDown& message) {
 }
 
 void TreeNode::Down(const TreeDownEntry& entry, ToAgent inner) {
-  if (const auto* begin = std::get_if<BeginEpoch>(&inner)) directory_.Begin(begin->epoch);
+  if (const auto* begin = std::get_if<BeginGeneration>(&inner)) directory_.Begin(begin->generation);
   if (const auto* value = std::get_if<KeyValue>(&inner)) {
     // Asked for by this node, on behalf of those that wait; what nobody asked for is not kept.
-    if (value->epoch != directory_.epoch() || !directory_.Awaited(value->key)) return;
+    if (value->generation != directory_.generation() || !directory_.Awaited(value->key)) return;
     for (uint32_t reader : directory_.Put(value->key, value->value)) Give(reader, *value);
     return;
   }

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/key_values.h"
+#include "launcher/kv_table.h"
 #include "launcher/message_rights.h"
 #include "launcher/messages.h"
 
@@ -95,10 +95,10 @@ class TreeNode {
   const uint32_t host_;
   const TreePlace place_;
   const HostOfRank host_of_rank_;
-  KeyValues directory_;  // readers are hosts
+  KvTable directory_;  // readers are hosts
   TreeUp up_;
   std::map<uint32_t, uint32_t>
-      joined_;  // ranks that asked for an epoch since the last call: first, count
+      joined_;  // ranks that asked for a generation since the last call: first, count
   TreeOutbox down_;
   std::vector<ToAgent> own_;
 };

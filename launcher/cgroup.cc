@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "launcher/proc_file.h"
-#include "runtime/base/means.h"
+#include "runtime/base/kernel_features.h"
 
 namespace hvd {
 namespace {
@@ -31,7 +31,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 }
 
 // The folder of the calling process; empty where there is no cgroup2.
-const std::string& OwnFolder() {
+const std::string& LibraryDir() {
   static const std::string own =
       CgroupFolder(ReadProcFile("self/mountinfo"), ReadProcFile("self/cgroup"));
   return own;
@@ -47,7 +47,7 @@ std::string Suffix() {
 // The job's folder, whether it exists or not; empty where there is no cgroup2.
 std::string FolderOf(const std::string& job_id) {
   if (Without("cgroup")) return "";
-  return OwnFolder().empty() ? "" : OwnFolder() + kName + job_id + Suffix();
+  return LibraryDir().empty() ? "" : LibraryDir() + kName + job_id + Suffix();
 }
 
 }  // namespace
@@ -97,10 +97,10 @@ void KillCgroup(const std::string& job_id) {
 
 std::vector<std::string> CgroupsHere() {
   std::vector<std::string> ids;
-  if (Without("cgroup") || OwnFolder().empty()) return ids;
+  if (Without("cgroup") || LibraryDir().empty()) return ids;
   const std::string suffix = Suffix();
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(OwnFolder(), error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(LibraryDir(), error)) {
     std::string name = "/" + entry.path().filename().string();
     if (!name.starts_with(kName) || !name.ends_with(suffix)) continue;
     struct stat info {};

@@ -20,20 +20,20 @@
 #include "configs/message_text.h"
 #include "launcher/agent_tree.h"
 #include "launcher/error_file.h"
-#include "launcher/host_clearing.h"
+#include "launcher/remote_cleanup.h"
 #include "launcher/host_clock.h"
 #include "launcher/job.h"
 #include "launcher/job_id.h"
-#include "launcher/key_values.h"
+#include "launcher/kv_table.h"
 #include "launcher/message_rights.h"
 #include "launcher/messages.h"
 #include "launcher/output.h"
-#include "launcher/reach_proof.h"
+#include "launcher/connectivity_probe.h"
 #include "launcher/relay_switch.h"
 #include "launcher/remote_script.h"
 #include "launcher/report.h"
 #include "launcher/screen.h"
-#include "launcher/silent_ways.h"
+#include "launcher/silent_routes.h"
 #include "launcher/start_job.h"
 #include "launcher/stdin_reader.h"
 #include "launcher/uncaught.h"
@@ -99,15 +99,15 @@ Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
   return heartbeat;
 }
 
-class Driver final : public HostLineObserver {
+class Driver final : public AgentConnectionObserver {
  public:
-  Driver(DriverOptions options, const WayMaker& make_way);
+  Driver(DriverOptions options, const ChannelFactory& make_channel);
 
   int Run();
 
-  void OnHostStage(uint32_t host, HostStage stage) override { Happens(HostEntered{host, stage}); }
+  void OnHostStage(uint32_t host, HostStage stage) override { Dispatch(HostEntered{host, stage}); }
   void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) override {
-    Happens(HostTroubled{host, stage, reason});
+    Dispatch(HostTroubled{host, stage, reason});
   }
   void OnHostNote(uint32_t host, const std::string& text) override {
     Verbose("host " + NameOf(host) + ": " + text);
@@ -122,73 +122,73 @@ class Driver final : public HostLineObserver {
 
  private:
   Status CheckStraight(uint32_t host, const ToDriver& message);
-  bool MayNameKey(uint32_t host, uint64_t epoch, const std::string& key);
-  void Happens(const JobEvent& event);
+  bool MayNameKey(uint32_t host, uint64_t generation, const std::string& key);
+  void Dispatch(const JobEvent& event);
   void Verbose(const std::string& sentence);
   void BeginProgress();
   std::string WriteErrorFileIfFailed();
 
   // What agents say. All but these are events as they are.
   template <typename Event>
-  void Hear(uint32_t, const Event& event) {
-    Happens(event);
+  void Receive(uint32_t, const Event& event) {
+    Dispatch(event);
   }
-  void Hear(uint32_t host, const AgentReady& ready);
-  void Hear(uint32_t host, CommandSeen& seen);
-  void Hear(uint32_t host, const ReachProven& proven);
-  void Hear(uint32_t host, const RelayMeasured& measured);
-  void Hear(uint32_t host, const RelayOpen& message) { Relay(host, message); }
-  void Hear(uint32_t host, const RelayData& message) { Relay(host, message); }
-  void Hear(uint32_t host, const RelayClose& message) { Relay(host, message); }
-  void Hear(uint32_t host, const RelayCredit& message) { Relay(host, message); }
+  void Receive(uint32_t host, const AgentReady& ready);
+  void Receive(uint32_t host, CommandSeen& seen);
+  void Receive(uint32_t host, const ConnectivityProbed& proven);
+  void Receive(uint32_t host, const RelayMeasured& measured);
+  void Receive(uint32_t host, const RelayOpen& message) { Relay(host, message); }
+  void Receive(uint32_t host, const RelayData& message) { Relay(host, message); }
+  void Receive(uint32_t host, const RelayClose& message) { Relay(host, message); }
+  void Receive(uint32_t host, const RelayCredit& message) { Relay(host, message); }
   template <typename Message>
   void Relay(uint32_t host, const Message& message) {
     if (!IsUsed(host)) return;
     if (Status taken = relay_.Take(NumberOf(host), message); !taken.ok())
       hosts_[host]->Break(taken.message());
   }
-  void Hear(uint32_t host, const AgentNote& note);
-  void Hear(uint32_t host, const AgentWarning& warning);
-  void Hear(uint32_t host, const WorkerStarted& started);
-  void Hear(uint32_t host, const RankJoined& joined);
-  void Hear(uint32_t host, const RanksJoined& joined) {
-    ForEachRank(joined, options_.plan.size(), [&](RankJoined rank) { Hear(host, rank); });
+  void Receive(uint32_t host, const AgentNote& note);
+  void Receive(uint32_t host, const AgentWarning& warning);
+  void Receive(uint32_t host, const WorkerStarted& started);
+  void Receive(uint32_t host, const RankJoined& joined);
+  void Receive(uint32_t host, const RanksJoined& joined) {
+    ForEachRank(joined, options_.plan.size(), [&](RankJoined rank) { Receive(host, rank); });
   }
-  void Hear(uint32_t host, const InputTaken& taken);
-  void Hear(uint32_t host, PutKey& put);
-  void HearTrouble(uint32_t host, uint64_t epoch, const RankSilent& silent);
-  void HearTrouble(uint32_t host, uint64_t epoch, const RankEnding& ending);
-  void HearTrouble(uint32_t host, uint64_t epoch, const RankStopped& stopped);
+  void Receive(uint32_t host, const InputTaken& taken);
+  void Receive(uint32_t host, PutKey& put);
+  void OnTrouble(uint32_t host, uint64_t generation, const RankSilent& silent);
+  void OnTrouble(uint32_t host, uint64_t generation, const RankEnding& ending);
+  void OnTrouble(uint32_t host, uint64_t generation, const RankStopped& stopped);
   bool IsOn(uint32_t host, uint32_t rank) const;
-  void Hear(uint32_t host, const WantKey& want);
-  void Hear(uint32_t host, const TreeUp& batch);
-  void Hear(uint32_t host, const TreeCut& cut);
-  void Hear(uint32_t, const WorkerOutput&) {}  // OnOutput has it
-  void Hear(uint32_t, const AgentGone&) {}     // OnHostEnd follows
-  void Hear(uint32_t, const AgentPath&) {}     // its line has it
-  void Hear(uint32_t host, const TimeTold& told);
+  void Receive(uint32_t host, const WantKey& want);
+  void Receive(uint32_t host, const TreeUp& batch);
+  void Receive(uint32_t host, const TreeCut& cut);
+  void Receive(uint32_t, const WorkerOutput&) {}  // OnOutput has it
+  void Receive(uint32_t, const AgentGone&) {}     // OnHostEnd follows
+  void Receive(uint32_t, const AgentPath&) {}     // its line has it
+  void Receive(uint32_t host, const TimeTold& told);
   // The doctor asks for these.
-  void Hear(uint32_t, const HostExam&) {}
-  void Hear(uint32_t, const PairMeasured&) {}
+  void Receive(uint32_t, const HostExam&) {}
+  void Receive(uint32_t, const PairMeasured&) {}
 
   // What the job wants done. All but these are messages to every agent.
   template <typename Message>
-  void Do(const Message& message) {
-    TellAll(message);
+  void Execute(const Message& message) {
+    SendToAll(message);
   }
-  void Do(const UsePlan&);
-  void Do(const DismissHost& dismiss) { hosts_[dismiss.host]->Tell(FinishJob{}); }
-  void Do(const ProveAddresses&);
-  void Do(const RelayWays& relay);
-  void Do(const StartWorkers&);
-  void Do(const BeginEpoch& begin);
-  void Do(const CutHost& cut) { hosts_[cut.host]->Cut(); }
-  void Do(const CutChannels&);
-  void Do(const TellUser& tell) {
-    if (!tell.terminal_only || screen_.on_terminal()) screen_.Say(tell.sentence);
+  void Execute(const UsePlan&);
+  void Execute(const DismissHost& dismiss) { hosts_[dismiss.host]->Send(FinishJob{}); }
+  void Execute(const ProveAddresses&);
+  void Execute(const RelayRoutes& relay);
+  void Execute(const StartWorkers&);
+  void Execute(const BeginGeneration& begin);
+  void Execute(const CutHost& cut) { hosts_[cut.host]->Cut(); }
+  void Execute(const CutChannels&);
+  void Execute(const NotifyUser& tell) {
+    if (!tell.terminal_only || screen_.on_terminal()) screen_.Print(tell.sentence);
   }
-  void Do(const EndRun&);
-  void TellAll(const ToAgent& message);
+  void Execute(const EndRun&);
+  void SendToAll(const ToAgent& message);
   void SendDownTree();
   void GiveValue(uint32_t host, const KeyValue& entry);
 
@@ -204,7 +204,7 @@ class Driver final : public HostLineObserver {
   void OnSignal(int signal);
   void ScheduleDeadline();
   void ScheduleHeartbeat();
-  void LookForBrokenWays();
+  void LookForBrokenRoutes();
 
   void FormTree();
   bool IsUsed(uint32_t host) const;        // by a rank, in the final plan
@@ -219,21 +219,21 @@ class Driver final : public HostLineObserver {
   asio::steady_timer deadline_timer_, heartbeat_timer_;
   JobState state_;
   ClockQuestions clock_questions_;
-  SilentWays silent_ways_;
-  KeyValues directory_;  // readers are hosts
+  SilentRoutes silent_routes_;
+  KvTable directory_;  // readers are hosts
   std::vector<uint32_t>
       used_;  // the hosts with a rank; their places here are their numbers in the tree
   std::optional<TreeRoot> tree_;           // once the plan is final
   std::vector<std::string> tree_records_;  // by host, of those with others below them
   std::map<uint32_t, asio::steady_timer>
       cut_;  // hosts that lost their place in it: until they are given up
-  std::vector<std::unique_ptr<HostLine>> hosts_;
-  std::vector<std::unique_ptr<HostClearing>> clearings_;
+  std::vector<std::unique_ptr<AgentConnection>> hosts_;
+  std::vector<std::unique_ptr<RemoteCleanup>> clearings_;
   std::set<std::string> skipped_;  // what the user was told of a hvdrun that is not run
   bool run_over_ = false;          // but for the clearings
   // Knows hosts by their places in used_.
   RelaySwitch relay_{
-      [this](uint32_t number, const ToAgent& message) { hosts_[used_[number]]->Tell(message); }};
+      [this](uint32_t number, const ToAgent& message) { hosts_[used_[number]]->Send(message); }};
   std::vector<uint32_t> free_ports_;   // by host
   std::vector<AgentFacts> facts_;      // by host
   std::vector<uint64_t> input_taken_;  // by host, of those that read it; empty: nobody does
@@ -243,7 +243,7 @@ class Driver final : public HostLineObserver {
   std::unique_ptr<StdinReader> input_;
 };
 
-Driver::Driver(DriverOptions options, const WayMaker& make_way)
+Driver::Driver(DriverOptions options, const ChannelFactory& make_channel)
     : options_(std::move(options)),
       signals_(io_),
       deadline_timer_(io_),
@@ -251,13 +251,13 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
       state_(options_.plan, JobOptionsOf(options_), options_.named_hosts),
       clock_questions_(options_.plan.hosts.size()),
       // A job that may lose its connections for a while may lose those between its hosts as long.
-      silent_ways_(Seconds(std::max(options_.settings.heartbeat_timeout_seconds,
+      silent_routes_(Seconds(std::max(options_.settings.heartbeat_timeout_seconds,
                                     options_.settings.driver_grace_seconds))),
       screen_(io_, options_.plan, options_.settings, options_.prefix,
               [this](uint32_t host, uint64_t bytes) { hosts_[host]->ReturnCredit(bytes); }) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
   for (uint32_t host = 0; host < options_.plan.hosts.size(); ++host) {
-    hosts_.push_back(std::make_unique<HostLine>(*this, host, job + host, make_way(io_, host),
+    hosts_.push_back(std::make_unique<AgentConnection>(*this, host, job + host, make_channel(io_, host),
                                                 HeartbeatOf(options_, host)));
     if (!options_.hosts[host].remote) state_.clocks[host] = HostClock::Ours();
   }
@@ -265,7 +265,7 @@ Driver::Driver(DriverOptions options, const WayMaker& make_way)
 
 int Driver::Run() {
   HandleSignals();
-  Happens(Begun{});
+  Dispatch(Begun{});
   for (auto& host : hosts_) host->Open();
   ScheduleHeartbeat();
   if (!options_.settings.verbose) BeginProgress();  // that tells more
@@ -279,8 +279,8 @@ int Driver::Run() {
 }
 
 void Driver::BeginProgress() {
-  bool ways = state_.options.prove_addresses;  // there are hosts beyond this machine
-  screen_.BeginProgress(ways ? [this] { return state_.stages.Counts(); } : Screen::HostCounts());
+  bool routes = state_.options.prove_addresses;  // there are hosts beyond this machine
+  screen_.BeginProgress(routes ? [this] { return state_.stages.Counts(); } : Screen::HostCounts());
 }
 
 // The sentence about it.
@@ -292,16 +292,16 @@ std::string Driver::WriteErrorFileIfFailed() {
 }
 
 void Driver::Verbose(const std::string& sentence) {
-  if (options_.settings.verbose) screen_.Say(sentence);
+  if (options_.settings.verbose) screen_.Print(sentence);
 }
 
 // ---- events and actions
 
-void Driver::Happens(const JobEvent& event) {
+void Driver::Dispatch(const JobEvent& event) {
   Decision decision = Step(state_, event, SteadyNow());
   if (!decision.reason.empty()) Verbose(decision.reason);
   for (const JobAction& action : decision.actions)
-    std::visit([this](const auto& a) { Do(a); }, action);
+    std::visit([this](const auto& a) { Execute(a); }, action);
   if (state_.phase == JobPhase::kOpening) screen_.HostsChanged();
   ScheduleDeadline();
 }
@@ -316,7 +316,7 @@ void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t mess
 void Driver::OnMessage(uint32_t host, ToDriver message) {
   if (Status may = CheckStraight(host, message); !may.ok())
     return hosts_[host]->Break(may.message());
-  std::visit([&](auto& m) { Hear(host, m); }, message);
+  std::visit([&](auto& m) { Receive(host, m); }, message);
   SendDownTree();
 }
 
@@ -329,90 +329,90 @@ Status Driver::CheckStraight(uint32_t host, const ToDriver& message) {
 }
 
 void Driver::OnHostAway(uint32_t host, const std::string& reason) {
-  screen_.Say(AwayText(NameOf(host), reason, HeartbeatOf(options_, host).grace));
+  screen_.Print(AwayText(NameOf(host), reason, HeartbeatOf(options_, host).grace));
   ScheduleHeartbeat();  // the next tick is earlier
 }
 
-void Driver::OnHostBack(uint32_t host, Duration away) { screen_.Say(BackText(NameOf(host), away)); }
+void Driver::OnHostBack(uint32_t host, Duration away) { screen_.Print(BackText(NameOf(host), away)); }
 
 // Once for all hosts where it is the same.
 void Driver::OnHvdrunSkipped(uint32_t host, const std::string& what) {
   const std::string sentence = "host " + NameOf(host) + ": " + what + "; " + kSkipAdvice;
   if (!skipped_.insert(what).second) return Verbose(sentence);
-  screen_.Say(sentence);
+  screen_.Print(sentence);
 }
 
 void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
   if (hosts_[host]->left_alone()) Clear(host);
   if (IsUsed(host)) relay_.HostGone(NumberOf(host));
-  if (reason.empty()) return Happens(AgentFinished{host});
-  Happens(AgentLost{host, reason});
+  if (reason.empty()) return Dispatch(AgentFinished{host});
+  Dispatch(AgentLost{host, reason});
 }
 
-void Driver::Hear(uint32_t host, const AgentNote& note) {
+void Driver::Receive(uint32_t host, const AgentNote& note) {
   Verbose("host " + NameOf(host) + ": " + note.text);
 }
 
 // Departures of ranks on different hosts are put in order by it.
 void Driver::AskTimeIfDue(uint32_t host) {
   if (std::optional<AskTime> question = clock_questions_.Next(host, SteadyNow()))
-    hosts_[host]->Tell(*question);
+    hosts_[host]->Send(*question);
 }
 
-void Driver::Hear(uint32_t host, const TimeTold& told) {
+void Driver::Receive(uint32_t host, const TimeTold& told) {
   if (std::optional<ClockReading> reading = clock_questions_.Take(host, told, SteadyNow()))
-    Happens(ClockRead{host, *reading});
+    Dispatch(ClockRead{host, *reading});
   AskTimeIfDue(host);
 }
 
-void Driver::Hear(uint32_t host, const AgentWarning& warning) {
+void Driver::Receive(uint32_t host, const AgentWarning& warning) {
   constexpr size_t kMostShown = 400;
-  screen_.Say("host " + NameOf(host) + ": " + Printable(warning.text, kMostShown));
+  screen_.Print("host " + NameOf(host) + ": " + Printable(warning.text, kMostShown));
 }
 
-void Driver::Hear(uint32_t, const WorkerStarted& started) {
+void Driver::Receive(uint32_t, const WorkerStarted& started) {
   screen_.WorkerStarted();
-  Happens(started);
+  Dispatch(started);
 }
 
-void Driver::Hear(uint32_t, const RankJoined& joined) {
+void Driver::Receive(uint32_t, const RankJoined& joined) {
   screen_.RankJoined(joined.rank);
-  Happens(joined);
+  Dispatch(joined);
 }
 
-void Driver::TellAll(const ToAgent& message) {
-  for (auto& host : hosts_) host->Tell(message);
+void Driver::SendToAll(const ToAgent& message) {
+  for (auto& host : hosts_) host->Send(message);
 }
 
-void Driver::Do(const CutChannels&) {
+void Driver::Execute(const CutChannels&) {
   if (state_.phase == JobPhase::kFinishing) screen_.NoteUnsent();
   for (uint32_t host = 0; host < host_count(); ++host) {
     if (hosts_[host]->away())
-      screen_.Say(UntoldText(NameOf(host), HeartbeatOf(options_, host).grace));
+      screen_.Print(UntoldText(NameOf(host), HeartbeatOf(options_, host).grace));
     hosts_[host]->Cut();
   }
 }
 
 // Beside the end of the job: the other hosts do not wait for it.
 void Driver::Clear(uint32_t host) {
-  std::unique_ptr<HostChannel> visit = hosts_[host]->MakeVisit(Visit::kClear);
-  if (!visit) return;
+  std::unique_ptr<HostChannel> side_command = hosts_[host]->MakeSideCommand(SideCommand::kClear);
+  if (!side_command) return;
   size_t number = clearings_.size();
   auto on_over = [this, host, number] {
     const std::string& reason = clearings_[number]->reason();
     if (reason.empty()) {
       Verbose("host " + NameOf(host) + ": what was left of the job there is ended");
     } else {
-      screen_.Say(UnclearedText(NameOf(host), reason));
+      screen_.Print(UnclearedText(NameOf(host), reason));
     }
     EndRunWhenCleared();
   };
-  clearings_.push_back(std::make_unique<HostClearing>(std::move(visit), SteadyNow(), on_over));
+  clearings_.push_back(std::make_unique<RemoteCleanup>(std::move(side_command), SteadyNow(), on_over));
   clearings_.back()->Open();
   ScheduleHeartbeat();
 }
 
-void Driver::Do(const EndRun&) {
+void Driver::Execute(const EndRun&) {
   run_over_ = true;
   EndRunWhenCleared();
 }
@@ -425,7 +425,7 @@ void Driver::EndRunWhenCleared() {
 
 // ---- hosts that get ready
 
-void Driver::Hear(uint32_t host, const AgentReady& ready) {
+void Driver::Receive(uint32_t host, const AgentReady& ready) {
   Verbose("agent on host " + NameOf(host) + ": pid " + std::to_string(ready.pid) + ", warden " +
           std::to_string(ready.warden_pid) + "; cleanup is guaranteed by: " + ready.means);
   if (ready.version != HVD_VERSION) {
@@ -441,18 +441,18 @@ void Driver::Hear(uint32_t host, const AgentReady& ready) {
   facts_[host].identity = ready.identity;
   facts_[host].slots = ready.slots;
   // A host that is alone has nobody to differ from.
-  if (host_count() == 1) return Happens(AgentIsReady{host, facts_[host]});
-  hosts_[host]->Tell(
+  if (host_count() == 1) return Dispatch(AgentIsReady{host, facts_[host]});
+  hosts_[host]->Send(
       LookAtCommand{options_.command.at(0), PathOfWorkers(options_), options_.directory});
 }
 
-void Driver::Hear(uint32_t host, CommandSeen& seen) {
+void Driver::Receive(uint32_t host, CommandSeen& seen) {
   facts_.resize(hosts_.size());
   facts_[host].command = std::move(seen.facts);
-  Happens(AgentIsReady{host, facts_[host]});
+  Dispatch(AgentIsReady{host, facts_[host]});
 }
 
-void Driver::Do(const UsePlan&) {
+void Driver::Execute(const UsePlan&) {
   options_.plan = state_.plan;
   screen_.UsePlan(options_.plan);
 }
@@ -479,7 +479,7 @@ uint32_t Driver::NumberOf(uint32_t host) const {
 std::vector<uint32_t> Driver::PartnersOf(uint32_t host) const {
   const uint32_t number = NumberOf(host);
   if (number == used_.size() || used_[number] != host) return {};
-  std::vector<uint32_t> partners = ProofPartners(number, static_cast<uint32_t>(used_.size()));
+  std::vector<uint32_t> partners = ProbePartners(number, static_cast<uint32_t>(used_.size()));
   if (!tree_->flat()) {
     const std::vector<uint32_t> neighbours = TreeNeighbours(tree_->PlaceOf(number));
     partners.insert(partners.end(), neighbours.begin(), neighbours.end());
@@ -490,10 +490,10 @@ std::vector<uint32_t> Driver::PartnersOf(uint32_t host) const {
   return partners;
 }
 
-void Driver::Do(const ProveAddresses&) {
+void Driver::Execute(const ProveAddresses&) {
   FormTree();
   for (uint32_t host : used_) {
-    ProveReach question;
+    ProbeConnectivity question;
     question.job_key = options_.job_key;
     question.host = NumberOf(host);
     for (uint32_t other : PartnersOf(host)) {
@@ -504,12 +504,12 @@ void Driver::Do(const ProveAddresses&) {
     question.first_port = options_.first_port;
     question.last_port = options_.last_port;
     question.passes_on = tree_->PlaceOf(question.host).below.empty() ? 0 : 1;
-    hosts_[host]->Tell(question);
+    hosts_[host]->Send(question);
   }
 }
 
 // Where the others reached a host is where its ranks will listen.
-void Driver::Hear(uint32_t host, const ReachProven& proven) {
+void Driver::Receive(uint32_t host, const ConnectivityProbed& proven) {
   std::vector<uint32_t> others = PartnersOf(host);
   tree_records_.resize(hosts_.size());
   tree_records_[host] = proven.tree_record;
@@ -526,26 +526,26 @@ void Driver::Hear(uint32_t host, const ReachProven& proven) {
     event.blocked.push_back({host, others[i], proven.reasons[i], {}, false});
     Verbose("host " + NameOf(host) + ": " + proven.reasons[i]);
   }
-  Happens(event);
+  Dispatch(event);
 }
 
-void Driver::Do(const RelayWays& relay) {
+void Driver::Execute(const RelayRoutes& relay) {
   std::map<uint32_t, std::vector<uint32_t>> blocked;  // by host; numbers of others
-  for (const auto& [from, to] : relay.ways) {
+  for (const auto& [from, to] : relay.routes) {
     relay_.Allow(NumberOf(from), NumberOf(to));
     blocked[from].push_back(NumberOf(to));
   }
-  for (const auto& [host, others] : blocked) hosts_[host]->Tell(UseRelay{NumberOf(host), others});
+  for (const auto& [host, others] : blocked) hosts_[host]->Send(UseRelay{NumberOf(host), others});
   const auto count = static_cast<uint32_t>(used_.size());
   // None: its agents would not reach each other either.
   tree_.emplace(count, count, HostOfRank(tree_->host_of_rank()));
 }
 
-void Driver::Hear(uint32_t host, const RelayMeasured& measured) {
-  if (measured.host < used_.size()) Happens(WayMeasured{host, used_[measured.host], measured});
+void Driver::Receive(uint32_t host, const RelayMeasured& measured) {
+  if (measured.host < used_.size()) Dispatch(RouteMeasured{host, used_[measured.host], measured});
 }
 
-void Driver::Do(const StartWorkers&) {
+void Driver::Execute(const StartWorkers&) {
   screen_.HostsReady();
   if (options_.several_machines()) {
     const std::vector<std::string>& first = options_.hosts[0].addresses;
@@ -568,35 +568,35 @@ void Driver::Do(const StartWorkers&) {
       start.tree_radix = static_cast<uint32_t>(options_.settings.tree_radix);
       if (place.parent) start.tree_above = tree_records_[used_[*place.parent]];
     }
-    hosts_[used_[number]]->Tell(start);
+    hosts_[used_[number]]->Send(start);
   }
   ReadInput();
 }
 
-// ---- the epoch's directory
+// ---- the generation's directory
 
-void Driver::Do(const BeginEpoch& begin) {
-  directory_.Begin(begin.epoch);
-  if (tree_->flat()) return TellAll(begin);
+void Driver::Execute(const BeginGeneration& begin) {
+  directory_.Begin(begin.generation);
+  if (tree_->flat()) return SendToAll(begin);
   tree_->ToAll(begin);
 }
 
 // Breaks the host that names too many.
-bool Driver::MayNameKey(uint32_t host, uint64_t epoch, const std::string& key) {
-  if (epoch != directory_.epoch() || !IsUsed(host)) return false;
+bool Driver::MayNameKey(uint32_t host, uint64_t generation, const std::string& key) {
+  if (generation != directory_.generation() || !IsUsed(host)) return false;
   const TreeBlock hosts = tree_->PlaceOf(NumberOf(host)).block;
   if (directory_.Admits(host, key, MostKeys(hosts, tree_->host_of_rank()))) return true;
   hosts_[host]->Break("its agent names more keys of the directory than its hosts have use for");
   return false;
 }
 
-void Driver::Hear(uint32_t host, PutKey& put) {
-  if (put.epoch != directory_.epoch() || !IsUsed(host)) return;
+void Driver::Receive(uint32_t host, PutKey& put) {
+  if (put.generation != directory_.generation() || !IsUsed(host)) return;
   if (std::optional<Trouble> trouble = DecodeTrouble(put.key, put.value)) {
-    return std::visit([&](const auto& t) { HearTrouble(host, put.epoch, t); }, *trouble);
+    return std::visit([&](const auto& t) { OnTrouble(host, put.generation, t); }, *trouble);
   }
-  if (!MayNameKey(host, put.epoch, put.key)) return;
-  KeyValue entry{put.epoch, put.key, std::move(put.value)};
+  if (!MayNameKey(host, put.generation, put.key)) return;
+  KeyValue entry{put.generation, put.key, std::move(put.value)};
   for (uint32_t reader : directory_.Put(entry.key, entry.value)) GiveValue(reader, entry);
 }
 
@@ -605,42 +605,42 @@ bool Driver::IsOn(uint32_t host, uint32_t rank) const {
   return rank < options_.plan.ranks.size() && options_.plan.ranks[rank].host == host;
 }
 
-void Driver::HearTrouble(uint32_t host, uint64_t epoch, const RankSilent& silent) {
+void Driver::OnTrouble(uint32_t host, uint64_t generation, const RankSilent& silent) {
   if (!IsOn(host, silent.rank) || silent.peer >= options_.plan.ranks.size()) return;
-  silent_ways_.Note(silent, epoch, SteadyNow());
+  silent_routes_.Note(silent, generation, SteadyNow());
   ScheduleHeartbeat();
 }
 
-void Driver::HearTrouble(uint32_t host, uint64_t epoch, const RankEnding& ending) {
-  if (IsOn(host, ending.rank)) Happens(EpochEnding{epoch, ending});
+void Driver::OnTrouble(uint32_t host, uint64_t generation, const RankEnding& ending) {
+  if (IsOn(host, ending.rank)) Dispatch(GenerationEnding{generation, ending});
 }
 
-void Driver::HearTrouble(uint32_t host, uint64_t, const RankStopped& stopped) {
-  if (IsOn(host, stopped.rank)) Happens(stopped);
+void Driver::OnTrouble(uint32_t host, uint64_t, const RankStopped& stopped) {
+  if (IsOn(host, stopped.rank)) Dispatch(stopped);
 }
 
-void Driver::LookForBrokenWays() {
+void Driver::LookForBrokenRoutes() {
   const auto heard = [this](uint32_t rank) {
     return hosts_[options_.plan.ranks[rank].host]->heard();
   };
-  const std::optional<SilentWay> broken = silent_ways_.Broken(SteadyNow(), heard);
+  const std::optional<SilentRoute> broken = silent_routes_.Broken(SteadyNow(), heard);
   if (!broken) return;
-  silent_ways_.Clear();
-  Happens(*broken);
+  silent_routes_.Clear();
+  Dispatch(*broken);
 }
 
-void Driver::Hear(uint32_t host, const WantKey& want) {
-  if (!MayNameKey(host, want.epoch, want.key)) return;
+void Driver::Receive(uint32_t host, const WantKey& want) {
+  if (!MayNameKey(host, want.generation, want.key)) return;
   if (const std::string* value = directory_.Find(want.key)) {
-    GiveValue(host, {want.epoch, want.key, *value});
+    GiveValue(host, {want.generation, want.key, *value});
   } else {
     directory_.Await(host, want.key);
   }
 }
 
-// Before the epochs the tree does not stand yet.
+// Before the generations the tree does not stand yet.
 void Driver::GiveValue(uint32_t host, const KeyValue& entry) {
-  if (entry.epoch == 0 || tree_->flat()) return hosts_[host]->Tell(entry);
+  if (entry.generation == 0 || tree_->flat()) return hosts_[host]->Send(entry);
   tree_->ToOne(NumberOf(host), entry);
 }
 
@@ -649,20 +649,20 @@ void Driver::GiveValue(uint32_t host, const KeyValue& entry) {
 // What a message brought forth goes out together.
 void Driver::SendDownTree() {
   if (!tree_) return;
-  for (auto& [number, part] : tree_->TakeDown()) hosts_[used_[number]]->Tell(std::move(part));
+  for (auto& [number, part] : tree_->TakeDown()) hosts_[used_[number]]->Send(std::move(part));
 }
 
-void Driver::Hear(uint32_t host, const TreeUp& batch) {
+void Driver::Receive(uint32_t host, const TreeUp& batch) {
   if (!tree_ || tree_->flat() || state_.phase == JobPhase::kOpening)
     return hosts_[host]->Break("its agent speaks of a tree where there is none");
   auto messages = tree_->Open(NumberOf(host), batch);
   if (!messages.ok()) return hosts_[host]->Break(messages.status().message());
   for (auto& [from, message] : *messages)
-    std::visit([&, host = used_[from]](auto& m) { Hear(host, m); }, message);
+    std::visit([&, host = used_[from]](auto& m) { Receive(host, m); }, message);
 }
 
 // Mostly because the host above it is gone, which will be heard of; when it is not, the two have lost each other.
-void Driver::Hear(uint32_t host, const TreeCut& cut) {
+void Driver::Receive(uint32_t host, const TreeCut& cut) {
   if (!tree_ || tree_->flat() || !tree_->Cut(NumberOf(host))) return;
   Verbose("host " + NameOf(host) + " lost its place in the tree: " + cut.reason);
   asio::steady_timer& timer = cut_.emplace(host, io_).first->second;
@@ -695,11 +695,11 @@ void Driver::OnInput(std::string bytes) {
   if (options_.stdin_terminal) screen_.Typed(bytes);
   input_sent_ += bytes.size();
   WorkerInput input{std::move(bytes)};
-  for (size_t host = 0; host < input_taken_.size(); ++host) hosts_[host]->Tell(input);
+  for (size_t host = 0; host < input_taken_.size(); ++host) hosts_[host]->Send(input);
 }
 
 // The slowest host says how much more is read.
-void Driver::Hear(uint32_t host, const InputTaken& taken) {
+void Driver::Receive(uint32_t host, const InputTaken& taken) {
   if (host >= input_taken_.size() || input_taken_[host] == kReadsNothing) return;
   if (taken.bytes > input_sent_ - input_taken_[host])
     return hosts_[host]->Break("its agent says that its workers read more than they were sent");
@@ -730,9 +730,9 @@ void Driver::WaitForSignals() {
 
 void Driver::OnSignal(int signal) {
   if (run_over_ && signal != SIGCONT && signal != SIGTSTP) return io_.stop();
-  if (signal == SIGCONT) return Happens(Resumed{});
-  if (signal != SIGTSTP) return Happens(Interrupted{signal});
-  Happens(Paused{});
+  if (signal == SIGCONT) return Dispatch(Resumed{});
+  if (signal != SIGTSTP) return Dispatch(Interrupted{signal});
+  Dispatch(Paused{});
   ::raise(SIGSTOP);  // here the shell takes over, until it says SIGCONT
 }
 
@@ -744,7 +744,7 @@ void Driver::ScheduleDeadline() {
   }
   deadline_timer_.expires_at(*next);
   deadline_timer_.async_wait([this](const asio::error_code& error) {
-    if (!error) Happens(Tick{});
+    if (!error) Dispatch(Tick{});
   });
 }
 
@@ -752,13 +752,13 @@ void Driver::ScheduleHeartbeat() {
   TimePoint next = TimePoint::max();
   for (const auto& host : hosts_) next = std::min(next, host->NextTick());
   for (const auto& clearing : clearings_) next = std::min(next, clearing->due());
-  next = std::min(next, silent_ways_.NextLook(SteadyNow()));
+  next = std::min(next, silent_routes_.NextLook(SteadyNow()));
   heartbeat_timer_.expires_at(next);
   heartbeat_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     for (auto& host : hosts_) host->Tick();
     for (uint32_t host = 0; host < host_count(); ++host) AskTimeIfDue(host);
-    LookForBrokenWays();
+    LookForBrokenRoutes();
     for (size_t i = 0; i < clearings_.size(); ++i) clearings_[i]->Tick(SteadyNow());
     ScheduleHeartbeat();
   });
@@ -773,10 +773,10 @@ bool DriverOptions::several_machines() const {
   return remote && used.size() > 1;
 }
 
-int RunJob(DriverOptions options, const WayMaker& make_way) {
+int RunJob(DriverOptions options, const ChannelFactory& make_channel) {
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    Driver driver(std::move(options), make_way);
+    Driver driver(std::move(options), make_channel);
     return driver.Run();
   } catch (const std::exception& failure) {  // out of descriptors, threads or memory
     WriteAll(STDERR_FILENO, std::string("hvdrun: it cannot go on, so all ranks were ended: ") +

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "configs/settings.h"
-#include "launcher/host_line.h"
+#include "launcher/agent_connection.h"
 #include "launcher/host_stages.h"
 #include "launcher/plan.h"
 #include "launcher/prefix.h"
@@ -48,10 +48,10 @@ struct DriverOptions {
 };
 
 // Makes the way to the agent of a host of the plan.
-using WayMaker = std::function<HostWay(asio::io_context&, uint32_t host)>;
+using ChannelFactory = std::function<HostTransport(asio::io_context&, uint32_t host)>;
 
 // Returns hvdrun's exit code when nothing of the job is left.
-int RunJob(DriverOptions options, const WayMaker& make_way);
+int RunJob(DriverOptions options, const ChannelFactory& make_channel);
 
 }  // namespace hvd
 

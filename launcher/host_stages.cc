@@ -39,7 +39,7 @@ const StageWords& WordsOf(HostStage stage) {
   return kWords[std::min(static_cast<size_t>(stage), kHostStages - 1)];
 }
 
-bool UnderWay(HostStage stage) { return stage < HostStage::kThere; }
+bool InFlight(HostStage stage) { return stage < HostStage::kThere; }
 
 }  // namespace
 
@@ -127,7 +127,7 @@ void HostStages::Schedule(uint32_t host) {
   Host& h = hosts_[host];
   due_.erase({h.due, host});
   h.due = TimePoint::max();
-  if (!UnderWay(h.stage)) return;
+  if (!InFlight(h.stage)) return;
   h.due = h.since + LimitOf(h);
   if (!h.named) h.due = std::min(h.due, h.began + SlowAfter(h));
   due_.emplace(h.due, host);
@@ -190,7 +190,7 @@ void HostStages::Expire(TimePoint now) {
   if (due_.empty() || now < due_.begin()->first) return;
   for (uint32_t i = 0; i < hosts_.size(); ++i) {
     const Host& host = hosts_[i];
-    if (!UnderWay(host.stage) || now < host.since + LimitOf(host)) continue;
+    if (!InFlight(host.stage) || now < host.since + LimitOf(host)) continue;
     const StageWords& words = WordsOf(host.stage);
     const std::string limit = SecondsText(limits_.at(host.stage));
     const std::string what = IsTriedAgain(host)
@@ -210,7 +210,7 @@ void HostStages::GiveUpTries(TimePoint now) {
 
 bool HostStages::Lost(TimePoint now) const {
   if (!settle_at_) return false;
-  return now >= *settle_at_ || NoneUnderWay();
+  return now >= *settle_at_ || NoneInFlight();
 }
 
 std::optional<TimePoint> HostStages::deadline() const {
@@ -270,7 +270,7 @@ std::string HostStages::Counts() const {
 std::string HostStages::StateOf(const Host& host) const {
   if (host.stage == HostStage::kFailed)
     return std::string(StageText(host.failed_in)) + ": " + host.reason;
-  if (!UnderWay(host.stage)) return "ready";
+  if (!InFlight(host.stage)) return "ready";
   return std::string("still ") + StageText(host.stage);
 }
 

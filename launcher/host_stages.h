@@ -78,7 +78,7 @@ class HostStages {
   HostStage stage(uint32_t host) const { return hosts_[host].stage; }
   bool All(HostStage stage) const { return Count(stage) == hosts_.size(); }
   // Each has failed, is ready, or waits for others.
-  bool NoneUnderWay() const { return due_.empty(); }
+  bool NoneInFlight() const { return due_.empty(); }
   bool any_failed() const { return settle_at_.has_value(); }
   // Some host has failed, and the others have come to an end, too, or had their time.
   bool Lost(TimePoint now) const;

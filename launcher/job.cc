@@ -56,16 +56,16 @@ std::string RanksText(const JobState& state, const std::vector<uint32_t>& ranks)
 }
 
 // One event's worth of work on the state; gathers what was decided.
-class Stepper {
+class JobTransition {
  public:
-  Stepper(JobState& state, TimePoint now) : state_(state), now_(now) {}
+  JobTransition(JobState& state, TimePoint now) : state_(state), now_(now) {}
 
   void On(const Begun&);
   void On(const HostEntered& event);
   void On(const HostTroubled& event);
   void On(const AgentIsReady& event);
   void On(const HostProven& event);
-  void On(const WayMeasured& event);
+  void On(const RouteMeasured& event);
   void On(const AgentLost& event);
   void On(const AgentFinished& event);
   void On(const Interrupted& event);
@@ -79,9 +79,9 @@ class Stepper {
   void On(const RankLost& event);
   void On(const WorkerExited& event);
   void On(const ClockRead& event) { state_.clocks[event.host].Add(event.reading); }
-  void On(const EpochEnding& event);
+  void On(const GenerationEnding& event);
   void On(const RankStopped& event);
-  void On(const SilentWay& event);
+  void On(const SilentRoute& event);
 
   void WatchInit();
   Decision Take() { return std::move(decision_); }
@@ -103,7 +103,7 @@ class Stepper {
   void EndOpening();
   void BeginWhenAllWait();
   void BreakWaiting(uint32_t rank);
-  void SayWhoIsMissing();
+  void ReportMissingRanks();
   void Fail(JobFailure failure, std::string reason);
   void Interrupt();
   void Terminate();
@@ -117,7 +117,7 @@ class Stepper {
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
   void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
   void AskToEnd(int signal);
-  void EndEpoch(uint64_t epoch, JobFailure ending);
+  void EndGeneration(uint64_t generation, JobFailure ending);
   const std::string& HostOf(uint32_t rank) const {
     return state_.plan.hosts[state_.plan.ranks[rank].host];
   }
@@ -127,26 +127,26 @@ class Stepper {
   Decision decision_;
 };
 
-void Stepper::Becomes(RankRecord& rank, RankPhase phase) {
+void JobTransition::Becomes(RankRecord& rank, RankPhase phase) {
   state_.counts.begun += rank.phase == RankPhase::kStarting && phase != RankPhase::kStarting;
   state_.counts.ended += rank.phase != RankPhase::kEnded && phase == RankPhase::kEnded;
   rank.phase = phase;
 }
 
-void Stepper::Waits(RankRecord& rank, bool waiting) {
+void JobTransition::Waits(RankRecord& rank, bool waiting) {
   if (rank.waiting == waiting) return;
   rank.waiting = waiting;
   waiting ? ++state_.counts.waiting : --state_.counts.waiting;
 }
 
-void Stepper::On(const Begun&) {
+void JobTransition::On(const Begun&) {
   state_.stages.Begin(now_);
   if (state_.options.timeout > Duration::zero()) {
     state_.timeout_at = now_ + state_.options.timeout;
   }
 }
 
-void Stepper::On(const HostEntered& event) {
+void JobTransition::On(const HostEntered& event) {
   if (state_.phase != JobPhase::kOpening) return;
   bool again = state_.stages.stage(event.host) == event.stage;
   state_.stages.Enter(event.host, event.stage, now_);
@@ -154,7 +154,7 @@ void Stepper::On(const HostEntered& event) {
   Because("host " + state_.plan.hosts[event.host] + ": " + StageText(event.stage));
 }
 
-void Stepper::On(const HostTroubled& event) {
+void JobTransition::On(const HostTroubled& event) {
   if (state_.phase != JobPhase::kOpening) return;
   const bool known = state_.stages.tried_again(event.host);
   state_.stages.Trouble(event.host, event.stage, event.reason);
@@ -162,7 +162,7 @@ void Stepper::On(const HostTroubled& event) {
   Because("host " + state_.plan.hosts[event.host] + ": " + event.reason + "; it is tried again");
 }
 
-void Stepper::On(const AgentIsReady& event) {
+void JobTransition::On(const AgentIsReady& event) {
   if (state_.phase != JobPhase::kOpening) return;
   if (state_.stages.stage(event.host) >= HostStage::kProof) return;
   state_.stages.Enter(event.host, HostStage::kThere, now_);
@@ -178,7 +178,7 @@ void Stepper::On(const AgentIsReady& event) {
 }
 
 // All agents are there. False: there can be no plan, and the job ends.
-bool Stepper::SettlePlan() {
+bool JobTransition::SettlePlan() {
   if (state_.named_hosts.empty()) return true;
   Result<FinalPlan> final = MakeFinalPlan(state_.named_hosts, state_.facts, state_.plan.size());
   if (!final.ok()) {
@@ -191,19 +191,19 @@ bool Stepper::SettlePlan() {
   }
   state_.plan = std::move(final->plan);
   Do(UsePlan{});
-  for (std::string& note : final->notes) Do(TellUser{std::move(note)});
+  for (std::string& note : final->notes) Do(NotifyUser{std::move(note)});
   for (uint32_t host : final->no_rank) Dismiss(host);
   return true;
 }
 
-void Stepper::Dismiss(uint32_t host) {
+void JobTransition::Dismiss(uint32_t host) {
   state_.dismissed[host] = true;
   state_.dismissed_by = now_ + state_.options.finish_limit;
   state_.stages.Enter(host, HostStage::kReady, now_);
   Do(DismissHost{host});
 }
 
-void Stepper::CutDismissed() {
+void JobTransition::CutDismissed() {
   if (!state_.dismissed_by || now_ < *state_.dismissed_by) return;
   state_.dismissed_by.reset();
   for (uint32_t host = 0; host < state_.host_open.size(); ++host) {
@@ -212,7 +212,7 @@ void Stepper::CutDismissed() {
 }
 
 // False: some host cannot start the command, and the job ends.
-bool Stepper::CommandIsThere() {
+bool JobTransition::CommandIsThere() {
   std::vector<std::string> names;
   std::vector<CommandFacts> facts;
   for (uint32_t host : state_.plan.UsedHosts()) {
@@ -228,11 +228,11 @@ bool Stepper::CommandIsThere() {
     return false;
   }
   std::string differ = PythonsDiffer(names, facts);
-  if (!differ.empty()) Do(TellUser{std::move(differ)});
+  if (!differ.empty()) Do(NotifyUser{std::move(differ)});
   return true;
 }
 
-void Stepper::On(const HostProven& event) {
+void JobTransition::On(const HostProven& event) {
   if (state_.phase != JobPhase::kOpening) return;
   if (!event.trouble.empty()) {
     state_.stages.Fail(event.host, event.trouble, now_);
@@ -241,37 +241,37 @@ void Stepper::On(const HostProven& event) {
   state_.blocked.insert(state_.blocked.end(), event.blocked.begin(), event.blocked.end());
   state_.stages.Enter(event.host, event.blocked.empty() ? HostStage::kReady : HostStage::kThere,
                       now_);
-  if (!state_.blocked.empty() && state_.stages.NoneUnderWay() && !state_.stages.any_failed())
+  if (!state_.blocked.empty() && state_.stages.NoneInFlight() && !state_.stages.any_failed())
     DecideAboutBlocked();
   LookAtHosts();
 }
 
 // Every host has looked for the others, and some were not found.
-void Stepper::DecideAboutBlocked() {
+void JobTransition::DecideAboutBlocked() {
   const std::string why_not = WhyNotRelayed(state_.options.relay, state_.plan.UsedHosts().size());
   std::sort(state_.blocked.begin(), state_.blocked.end(), [](const auto& a, const auto& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
-  RelayWays relay;
-  for (const BlockedWay& way : state_.blocked) {
-    relay.ways.emplace_back(way.from, way.to);
-    state_.stages.Enter(way.from, HostStage::kProof, now_);
+  RelayRoutes relay;
+  for (const BlockedRoute& route : state_.blocked) {
+    relay.routes.emplace_back(route.from, route.to);
+    state_.stages.Enter(route.from, HostStage::kProof, now_);
     if (!why_not.empty())
-      state_.stages.Fail(way.from, TroubleOfBlocked(state_.blocked, way.from, why_not), now_);
+      state_.stages.Fail(route.from, TroubleOfBlocked(state_.blocked, route.from, why_not), now_);
   }
   if (why_not.empty()) Do(std::move(relay));
 }
 
-void Stepper::On(const WayMeasured& event) {
+void JobTransition::On(const RouteMeasured& event) {
   if (state_.phase != JobPhase::kOpening) return;
   bool host_done = true, all_done = true;
-  for (BlockedWay& way : state_.blocked) {
-    if (way.from == event.host && way.to == event.to) {
-      way.speed = event.speed;
-      way.measured = true;
+  for (BlockedRoute& route : state_.blocked) {
+    if (route.from == event.host && route.to == event.to) {
+      route.speed = event.speed;
+      route.measured = true;
     }
-    host_done = host_done && (way.measured || way.from != event.host);
-    all_done = all_done && way.measured;
+    host_done = host_done && (route.measured || route.from != event.host);
+    all_done = all_done && route.measured;
   }
   if (!event.speed.trouble.empty()) {
     state_.stages.Fail(event.host,
@@ -282,12 +282,12 @@ void Stepper::On(const WayMeasured& event) {
     state_.stages.Enter(event.host, HostStage::kReady, now_);
   }
   if (all_done && !state_.stages.any_failed())
-    Do(TellUser{RelayWarning(state_.blocked, state_.plan.hosts, state_.plan.UsedHosts().size())});
+    Do(NotifyUser{RelayWarning(state_.blocked, state_.plan.hosts, state_.plan.UsedHosts().size())});
   LookAtHosts();
 }
 
 // While the job is opening: is there something to do about its hosts?
-void Stepper::LookAtHosts() {
+void JobTransition::LookAtHosts() {
   if (state_.stages.All(HostStage::kReady)) {
     state_.phase = JobPhase::kStarting;
     state_.deadline = now_ + state_.options.start_timeout;
@@ -303,7 +303,7 @@ void Stepper::LookAtHosts() {
 }
 
 // Nothing of the user's runs yet: agents that are there end, the others are given up.
-void Stepper::EndOpening() {
+void JobTransition::EndOpening() {
   for (RankRecord& rank : state_.ranks) Becomes(rank, RankPhase::kEnded);
   state_.phase = JobPhase::kFinishing;
   state_.deadline = now_ + state_.options.finish_limit;
@@ -316,7 +316,7 @@ void Stepper::EndOpening() {
   EndWhenAllClosed();
 }
 
-void Stepper::On(const WorkerStarted& event) {
+void JobTransition::On(const WorkerStarted& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   if (rank.phase != RankPhase::kStarting) return;
@@ -328,7 +328,7 @@ void Stepper::On(const WorkerStarted& event) {
   Because("all workers are started");
 }
 
-void Stepper::On(const WorkerNotStarted& event) {
+void JobTransition::On(const WorkerNotStarted& event) {
   if (!Known(event.rank)) return;
   Becomes(state_.ranks[event.rank], RankPhase::kEnded);
   JobFailure failure;
@@ -342,12 +342,12 @@ void Stepper::On(const WorkerNotStarted& event) {
   FinishWhenAllEnded();
 }
 
-void Stepper::On(const RankJoined& event) {
+void JobTransition::On(const RankJoined& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   if (rank.phase == RankPhase::kEnded) return;
   Waits(rank, true);
-  rank.in_epoch = 0;
+  rank.in_generation = 0;
   rank.departed_ns = 0;
   rank.is_consequence = false;
   if (state_.counts.ended + state_.counts.lost == 0) return BeginWhenAllWait();
@@ -358,7 +358,7 @@ void Stepper::On(const RankJoined& event) {
 }
 
 // After every event: is there something to watch?
-void Stepper::WatchInit() {
+void JobTransition::WatchInit() {
   if (state_.counts.waiting == 0 || state_.phase >= JobPhase::kStopping) {
     state_.init_watch.reset();
   } else if (!state_.init_watch) {
@@ -366,7 +366,7 @@ void Stepper::WatchInit() {
   }
 }
 
-void Stepper::SayWhoIsMissing() {
+void JobTransition::ReportMissingRanks() {
   JobState::InitWatch& watch = *state_.init_watch;
   std::vector<uint32_t> missing;
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
@@ -374,69 +374,69 @@ void Stepper::SayWhoIsMissing() {
   }
   size_t waiting = state_.ranks.size() - missing.size();
   std::string sentence = RanksText(state_, missing) + (missing.size() == 1 ? " has" : " have") +
-                         " not called hvd.init()" + (state_.epoch > 0 ? " again" : "") + "; " +
+                         " not called hvd.init()" + (state_.generation > 0 ? " again" : "") + "; " +
                          std::to_string(waiting) + " of " + std::to_string(state_.ranks.size()) +
                          (waiting == 1 ? " ranks waits" : " ranks wait") +
                          " there, the first for " + SecondsText(now_ - watch.since);
-  Do(TellUser{std::move(sentence)});
+  Do(NotifyUser{std::move(sentence)});
   // After 10 s, then 10, 30 and 60 s later, then every 60 s.
   constexpr int kTimes[] = {1, 3, 6};
   watch.next = now_ + state_.options.init_watch * kTimes[std::min(watch.times++, 2)];
 }
 
-void Stepper::BeginWhenAllWait() {
+void JobTransition::BeginWhenAllWait() {
   if (state_.counts.waiting < state_.ranks.size()) return;
-  ++state_.epoch;
+  ++state_.generation;
   state_.ending.reset();
   for (RankRecord& rank : state_.ranks) {
     rank.stopped = false;
     Waits(rank, false);
-    rank.in_epoch = state_.epoch;
+    rank.in_generation = state_.generation;
   }
-  Do(BeginEpoch{state_.epoch});
-  Because("every rank called hvd.init(): epoch " + std::to_string(state_.epoch));
+  Do(BeginGeneration{state_.generation});
+  Because("every rank called hvd.init(): generation " + std::to_string(state_.generation));
 }
 
 // Ranks that wait for a world which can no longer form are told so.
-void Stepper::BreakWaiting(uint32_t missing) {
+void JobTransition::BreakWaiting(uint32_t missing) {
   if (state_.counts.waiting == 0) return;
   for (RankRecord& rank : state_.ranks) Waits(rank, false);
   const RankRecord& gone = state_.ranks[missing];
   std::string how = gone.end ? EndText(*gone.end) : gone.lost ? "was lost" : "could not be started";
-  std::string again = state_.epoch > 0 ? " again" : "";
+  std::string again = state_.generation > 0 ? " again" : "";
   std::string reason = RankText(state_, missing) + " " + how + " before it called hvd.init()" +
                        again + ", so the world of " + std::to_string(state_.plan.size()) +
                        " cannot form";
-  Do(BreakEpoch{0, reason});
+  Do(BreakGeneration{0, reason});
   Because(reason);
 }
 
-void Stepper::On(const RankLeft& event) {
+void JobTransition::On(const RankLeft& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
-  rank.in_epoch = 0;
+  rank.in_generation = 0;
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
 }
 
 // Had the job asked it to end by then? What happened on a host that is far away, or was away, may be heard of later.
-bool Stepper::WasAsked(uint32_t rank, int64_t stamp_ns) const {
+bool JobTransition::WasAsked(uint32_t rank, int64_t stamp_ns) const {
   if (!state_.asked_at) return false;
   const std::optional<HostClock::Moment> moment =
       state_.clocks[state_.plan.ranks[rank].host].Convert(stamp_ns);
   return !moment || moment->at + moment->uncertainty + kClocksMayStep >= *state_.asked_at;
 }
 
-void Stepper::Departs(uint32_t rank, int64_t stamp_ns, bool had_failed) {
+void JobTransition::Departs(uint32_t rank, int64_t stamp_ns, bool had_failed) {
   state_.ranks[rank].departed_ns = stamp_ns;
   state_.ranks[rank].is_consequence = had_failed || WasAsked(rank, stamp_ns);
 }
 
-void Stepper::On(const RankLost& event) {
+void JobTransition::On(const RankLost& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   Waits(rank, false);
-  if (event.epoch == 0 || rank.in_epoch != event.epoch) return;
-  rank.in_epoch = 0;
+  if (event.generation == 0 || rank.in_generation != event.generation) return;
+  rank.in_generation = 0;
   state_.counts.lost += !rank.lost;
   rank.lost = true;
   rank.lost_when_asked = WasAsked(event.rank, event.noticed_ns);
@@ -444,13 +444,13 @@ void Stepper::On(const RankLost& event) {
   rank.lost_reason = event.reason;
   rank.doing = event.doing;
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
-  Do(BreakEpoch{event.epoch, event.reason});
+  Do(BreakGeneration{event.generation, event.reason});
   JobFailure failure;
   failure.rank = event.rank;
   Fail(std::move(failure), event.reason);
 }
 
-void Stepper::On(const WorkerExited& event) {
+void JobTransition::On(const WorkerExited& event) {
   if (!Known(event.rank) || state_.ranks[event.rank].end) return;
   RankRecord& rank = state_.ranks[event.rank];
   Becomes(rank, RankPhase::kEnded);
@@ -475,23 +475,23 @@ void Stepper::On(const WorkerExited& event) {
   FinishWhenAllEnded();
 }
 
-void Stepper::On(const EpochEnding& event) {
-  if (!Known(event.by.rank) || state_.ranks[event.by.rank].in_epoch != event.epoch) return;
+void JobTransition::On(const GenerationEnding& event) {
+  if (!Known(event.by.rank) || state_.ranks[event.by.rank].in_generation != event.generation) return;
   JobFailure ending;
   ending.kind = JobFailure::Kind::kEnding;
   ending.rank = event.by.rank;
   ending.reason = event.by.reason;
-  EndEpoch(event.epoch, std::move(ending));
+  EndGeneration(event.generation, std::move(ending));
 }
 
-void Stepper::On(const RankStopped& event) {
+void JobTransition::On(const RankStopped& event) {
   if (Known(event.rank)) state_.ranks[event.rank].stopped = true;
 }
 
-// Of two hosts that are both heard (SilentWays::Broken).
-void Stepper::On(const SilentWay& event) {
+// Of two hosts that are both heard (SilentRoutes::Broken).
+void JobTransition::On(const SilentRoute& event) {
   if (!Known(event.rank) || !Known(event.peer)) return;
-  if (state_.ranks[event.rank].in_epoch != event.epoch) return;
+  if (state_.ranks[event.rank].in_generation != event.generation) return;
   const auto rank_on_host = [this](uint32_t rank) {
     return "rank " + std::to_string(rank) + " on " + HostOf(rank);
   };
@@ -506,27 +506,27 @@ void Stepper::On(const SilentWay& event) {
       SecondsText(std::chrono::floor<std::chrono::seconds>(event.silent)) +
       ", though hvdrun reaches both hosts; look for a firewall or a fault of the network between "
       "them";
-  EndEpoch(event.epoch, std::move(ending));
+  EndGeneration(event.generation, std::move(ending));
 }
 
-// The ranks are told why. They may take it as the end, or go on with another epoch.
-void Stepper::EndEpoch(uint64_t epoch, JobFailure ending) {
+// The ranks are told why. They may take it as the end, or go on with another generation.
+void JobTransition::EndGeneration(uint64_t generation, JobFailure ending) {
   if (state_.ending || state_.failure) return;
   Because(ending.reason);
-  Do(BreakEpoch{epoch, ending.reason});
+  Do(BreakGeneration{generation, ending.reason});
   state_.ending = std::move(ending);
 }
 
 // Records the first failure and begins to end the others.
-void Stepper::Fail(JobFailure failure, std::string reason) {
+void JobTransition::Fail(JobFailure failure, std::string reason) {
   if (state_.failure || state_.phase >= JobPhase::kFinishing) return;
   bool rank_failed = failure.kind == JobFailure::Kind::kRank;
   state_.failure = rank_failed && state_.ending ? *state_.ending : std::move(failure);
   if (state_.phase == JobPhase::kStopping) return;
   Because(std::move(reason));
   if (state_.phase == JobPhase::kOpening) return EndOpening();
-  // Ranks that shared an epoch learn from the page what happened and may say it; the others have nothing to say.
-  if (rank_failed && state_.epoch > 0) {
+  // Ranks that shared a generation learn from the page what happened and may say it; the others have nothing to say.
+  if (rank_failed && state_.generation > 0) {
     state_.phase = JobPhase::kStopping;
     state_.deadline = now_ + state_.options.survivor_grace;
   } else {
@@ -534,12 +534,12 @@ void Stepper::Fail(JobFailure failure, std::string reason) {
   }
 }
 
-void Stepper::AskToEnd(int signal) {
+void JobTransition::AskToEnd(int signal) {
   if (!state_.asked_at) state_.asked_at = now_;
   Do(SignalWorkers{signal});
 }
 
-void Stepper::Terminate() {
+void JobTransition::Terminate() {
   state_.phase = JobPhase::kStopping;
   if (AllEnded()) return;
   state_.terminating = true;
@@ -547,18 +547,18 @@ void Stepper::Terminate() {
   WaitForGrace();
 }
 
-void Stepper::WaitForGrace() {
+void JobTransition::WaitForGrace() {
   state_.deadline = now_ + state_.options.terminate_grace;
   // A grace of "forever" must not overflow.
   if (*state_.deadline < now_) state_.deadline = TimePoint::max();
 }
 
 // As a terminal does to a program that it started itself: what the user wrote for Ctrl-C runs.
-void Stepper::Interrupt() {
+void JobTransition::Interrupt() {
   state_.phase = JobPhase::kStopping;
   if (AllEnded()) return;
   const std::string grace = SecondsText(state_.options.terminate_grace);
-  Do(TellUser{"interrupted: every rank gets SIGINT now, SIGTERM after " + grace + " and SIGKILL " +
+  Do(NotifyUser{"interrupted: every rank gets SIGINT now, SIGTERM after " + grace + " and SIGKILL " +
                   grace + " later; Ctrl-C again kills them at once",
               /*terminal_only=*/true});
   state_.interrupting = true;
@@ -566,14 +566,14 @@ void Stepper::Interrupt() {
   WaitForGrace();
 }
 
-void Stepper::Kill() {
+void JobTransition::Kill() {
   state_.phase = JobPhase::kStopping;
   state_.killing = true;
   AskToEnd(SIGKILL);
   state_.deadline = now_ + state_.options.finish_limit;
 }
 
-void Stepper::On(const Interrupted& event) {
+void JobTransition::On(const Interrupted& event) {
   if (state_.phase ==
       JobPhase::kFinishing) {  // only output is left, and somebody does not want to wait for it
     ++state_.interrupts;
@@ -608,14 +608,14 @@ void Stepper::On(const Interrupted& event) {
   }
 }
 
-void Stepper::On(const Paused&) {
+void JobTransition::On(const Paused&) {
   if (state_.paused_at || state_.phase >= JobPhase::kFinishing) return;
   state_.paused_at = now_;
   Do(SignalWorkers{SIGSTOP});
   Because("paused");
 }
 
-void Stepper::On(const Resumed&) {
+void JobTransition::On(const Resumed&) {
   if (!state_.paused_at) return;
   Duration away = now_ - *std::exchange(state_.paused_at, std::nullopt);
   for (std::optional<TimePoint>* time :
@@ -631,7 +631,7 @@ void Stepper::On(const Resumed&) {
   Because("resumed");
 }
 
-void Stepper::TimeOut() {
+void JobTransition::TimeOut() {
   state_.timeout_at.reset();
   if (state_.failure || state_.phase >= JobPhase::kFinishing) return;
   JobFailure failure;
@@ -643,14 +643,14 @@ void Stepper::TimeOut() {
   Fail(std::move(failure), std::move(reason));
 }
 
-void Stepper::On(const Tick&) {
+void JobTransition::On(const Tick&) {
   if (state_.timeout_at && now_ >= *state_.timeout_at) TimeOut();
   CutDismissed();
-  if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next) SayWhoIsMissing();
+  if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next) ReportMissingRanks();
   if (state_.phase == JobPhase::kOpening) {
     state_.stages.Expire(now_);
     std::string slow = state_.stages.TakeSlow(state_.plan.hosts, now_);
-    if (!slow.empty()) Do(TellUser{"the job has not started yet; " + slow});
+    if (!slow.empty()) Do(NotifyUser{"the job has not started yet; " + slow});
     return LookAtHosts();
   }
   if (!state_.deadline || now_ < *state_.deadline) return;
@@ -672,7 +672,7 @@ void Stepper::On(const Tick&) {
   }
 }
 
-void Stepper::FailStart() {
+void JobTransition::FailStart() {
   JobFailure failure;
   failure.kind = JobFailure::Kind::kInternal;
   failure.reason = "the workers were not started within " +
@@ -682,7 +682,7 @@ void Stepper::FailStart() {
   Fail(std::move(failure), std::move(reason));
 }
 
-void Stepper::FinishWhenAllEnded() {
+void JobTransition::FinishWhenAllEnded() {
   if (state_.phase >= JobPhase::kFinishing) return;
   if (!AllEnded()) return;
   state_.phase = JobPhase::kFinishing;
@@ -693,7 +693,7 @@ void Stepper::FinishWhenAllEnded() {
   EndWhenAllClosed();
 }
 
-void Stepper::EndWhenAllClosed() {
+void JobTransition::EndWhenAllClosed() {
   if (state_.phase != JobPhase::kFinishing) return;
   if (std::find(state_.host_open.begin(), state_.host_open.end(), true) != state_.host_open.end())
     return;
@@ -702,14 +702,14 @@ void Stepper::EndWhenAllClosed() {
   Do(EndRun{});
 }
 
-void Stepper::On(const AgentFinished& event) {
+void JobTransition::On(const AgentFinished& event) {
   state_.host_open[event.host] = false;
   EndWhenAllClosed();
 }
 
 // Did only ranks of other hosts fail, and a moment ago? Who loses a peer may say so sooner than the end of the peer's
 // host is heard.
-bool Stepper::FailedOfIt(uint32_t host) const {
+bool JobTransition::FailedOfIt(uint32_t host) const {
   if (state_.phase != JobPhase::kStopping || state_.asked()) return false;
   if (!state_.failure) return false;
   if (state_.failure->kind == JobFailure::Kind::kWay) {
@@ -721,7 +721,7 @@ bool Stepper::FailedOfIt(uint32_t host) const {
   return first && state_.plan.ranks[*first].host != host;
 }
 
-void Stepper::On(const AgentLost& event) {
+void JobTransition::On(const AgentLost& event) {
   if (!state_.host_open[event.host]) return;
   state_.host_open[event.host] = false;
   if (state_.dismissed[event.host]) return EndWhenAllClosed();
@@ -762,7 +762,7 @@ std::optional<TimePoint> JobState::NextTick() const {
 }
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now) {
-  Stepper stepper(state, now);
+  JobTransition stepper(state, now);
   std::visit([&](const auto& e) { stepper.On(e); }, event);
   stepper.WatchInit();
   return stepper.Take();
@@ -791,7 +791,7 @@ int ExitCode(const JobState& state) {
   std::optional<uint32_t> first = FirstFailedRank(state);
   if (!first) return 1;
   const std::optional<ProcessEnd>& end = state.ranks[*first].end;
-  // A rank that left its peers in the middle of an epoch failed the job, even with exit code 0.
+  // A rank that left its peers in the middle of a generation failed the job, even with exit code 0.
   return end && !end->ok() ? end->exit_code() : 1;
 }
 

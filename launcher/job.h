@@ -7,7 +7,7 @@
 // once the others have shown how they fare. When all agents are there the plan becomes final (final_plan.h), and hosts that
 // the job does not need are dismissed.
 //
-// A static job is one epoch after another with the same members: the driver begins epoch g + 1 when every rank has asked
+// A static job is one generation after another with the same members: the driver begins generation g + 1 when every rank has asked
 // for it, and a rank that is lost or fails ends the job (its minimum is its size).
 #ifndef HVD_LAUNCHER_JOB_H_
 #define HVD_LAUNCHER_JOB_H_
@@ -25,7 +25,7 @@
 #include "launcher/messages.h"
 #include "launcher/plan.h"
 #include "launcher/relay_plan.h"
-#include "launcher/silent_ways.h"
+#include "launcher/silent_routes.h"
 #include "runtime/base/clock.h"
 #include "runtime/net/trouble.h"
 
@@ -53,8 +53,8 @@ enum class RankPhase { kStarting, kRunning, kEnded };
 struct RankRecord {
   RankPhase phase = RankPhase::kStarting;
   int32_t pid = 0;
-  bool waiting = false;   // asked for the next epoch
-  uint64_t in_epoch = 0;  // 0: in none
+  bool waiting = false;   // asked for the next generation
+  uint64_t in_generation = 0;  // 0: in none
   std::optional<ProcessEnd> end;
   int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
   bool is_consequence = false;   // as in first_cause.h
@@ -65,12 +65,12 @@ struct RankRecord {
   std::string lost_reason;  // what the agent saw
   std::string doing;        // the same agent on its collectives: "; its last one was 'x'"
   bool out_of_memory = false;
-  bool stopped = false;  // a signal had stopped it when the epoch broke
+  bool stopped = false;  // a signal had stopped it when the generation broke
 };
 
 // What the job failed of, once it failed.
 struct JobFailure {
-  // kEnding: a rank ended the epoch for a reason of its own, which is mostly a stall beyond the user's limit. kWay: two
+  // kEnding: a rank ended the generation for a reason of its own, which is mostly a stall beyond the user's limit. kWay: two
   // hosts that hvdrun hears do not hear each other.
   enum class Kind {
     kRank,
@@ -119,15 +119,15 @@ struct JobState {
     size_t lost = 0;     // `lost`
   } counts;
   HostStages stages;
-  std::vector<BlockedWay> blocked;        // ways between hosts on which no address works
+  std::vector<BlockedRoute> blocked;        // ways between hosts on which no address works
   std::vector<bool> host_open;            // the agent there was not reported gone
   std::vector<bool> dismissed;            // the job does not need the host
   std::vector<AgentFacts> facts;          // by host, of those that are there
   std::vector<HostClock> clocks;          // by host
   std::optional<TimePoint> dismissed_by;  // until then those must be gone
-  uint64_t epoch = 0;                     // the last one begun
+  uint64_t generation = 0;                     // the last one begun
   std::optional<JobFailure> failure;
-  // Why a rank, or hvdrun, ended the last epoch; no failure until a rank fails of it.
+  // Why a rank, or hvdrun, ended the last generation; no failure until a rank fails of it.
   std::optional<JobFailure> ending;
   int interrupts = 0;
   bool interrupting = false;            // SIGINT was sent
@@ -172,10 +172,10 @@ struct AgentIsReady {
 struct HostProven {
   uint32_t host = 0;
   std::string trouble;
-  std::vector<BlockedWay> blocked;  // those that it does not reach
+  std::vector<BlockedRoute> blocked;  // those that it does not reach
 };
 // The way through the driver from this host to another one.
-struct WayMeasured {
+struct RouteMeasured {
   uint32_t host = 0, to = 0;
   RelayMeasured speed;
 };
@@ -194,9 +194,9 @@ struct AgentFinished {
 struct Interrupted {
   int signal = 0;
 };
-// A rank ends the epoch that it is in.
-struct EpochEnding {
-  uint64_t epoch = 0;
+// A rank ends the generation that it is in.
+struct GenerationEnding {
+  uint64_t generation = 0;
   RankEnding by;
 };
 struct Begun {};    // the channels are being opened
@@ -208,8 +208,8 @@ struct Resumed {};  // it goes on; the time between does not count
 using JobEvent =
     std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
                  AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
-                 RankJoined, RankLeft, RankLost, WorkerExited, WayMeasured, ClockRead,
-                 EpochEnding, RankStopped, SilentWay>;
+                 RankJoined, RankLeft, RankLost, WorkerExited, RouteMeasured, ClockRead,
+                 GenerationEnding, RankStopped, SilentRoute>;
 
 // ---- actions: what to tell every agent that is still there
 
@@ -218,8 +218,8 @@ struct DismissHost {  // its agent may go
   uint32_t host = 0;
 };
 struct ProveAddresses {};  // have the agents of all hosts that have a rank look for each other
-struct RelayWays {         // let the relay carry these, and measure it
-  std::vector<std::pair<uint32_t, uint32_t>> ways;  // from, to
+struct RelayRoutes {         // let the relay carry these, and measure it
+  std::vector<std::pair<uint32_t, uint32_t>> routes;  // from, to
 };
 struct StartWorkers {};  // all hosts are ready: give every agent its part of the job
 struct CutHost {         // give up a host that did not get ready
@@ -227,14 +227,14 @@ struct CutHost {         // give up a host that did not get ready
 };
 struct CutChannels {};  // kill the agents that do not end
 struct EndRun {};       // everything is over: print the report, return the code
-struct TellUser {       // a line for the screen, whether --verbose or not
+struct NotifyUser {       // a line for the screen, whether --verbose or not
   std::string sentence;
   bool terminal_only = false;  // for a person who waits there, not for a log
 };
 
 using JobAction =
-    std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginEpoch, BreakEpoch,
-                 SignalWorkers, FinishJob, CutHost, CutChannels, EndRun, TellUser, RelayWays>;
+    std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration, BreakGeneration,
+                 SignalWorkers, FinishJob, CutHost, CutChannels, EndRun, NotifyUser, RelayRoutes>;
 
 struct Decision {
   std::vector<JobAction> actions;

@@ -58,11 +58,11 @@ void LinkServer::WaitToAccept() {
 }
 
 void LinkServer::AcceptAll() {
-  while (std::optional<LinkVisitor> visitor = AcceptLink(listener_.native_handle())) {
-    if (same_namespaces_ && !InOurNamespaces(visitor->pid)) continue;
+  while (std::optional<LinkClient> client = AcceptLink(listener_.native_handle())) {
+    if (same_namespaces_ && !InOurNamespaces(client->pid)) continue;
     auto link = std::make_shared<Link>(io_);
-    link->pid = visitor->pid;
-    link->socket.assign(visitor->socket.Release());
+    link->pid = client->pid;
+    link->socket.assign(client->socket.Release());
     ++open_links_;
     WaitToRead(link);
   }

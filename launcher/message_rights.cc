@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 #include "runtime/net/mesh_resolver.h"
 
 namespace hvd {
@@ -57,13 +57,13 @@ class SpeakerCheck {
   }
 
   Status Put(const PutKey& put) const {
-    if (Status status = CheckEntry({put.epoch, put.key, put.value}); !status.ok()) return status;
+    if (Status status = CheckEntry({put.generation, put.key, put.value}); !status.ok()) return status;
     const std::optional<uint32_t> rank = RankOfMeshKey(put.key);
-    return rank && put.epoch > 0 ? Rank(*rank) : Status::Ok();
+    return rank && put.generation > 0 ? Rank(*rank) : Status::Ok();
   }
 
   Status Key(const std::string& key) const {
-    if (CheckDirectoryKey(key).ok()) return Status::Ok();
+    if (CheckKvKey(key).ok()) return Status::Ok();
     return InvalidArgument("its agent names a key of " + Number(key.size()) +
                            " bytes, which is no key");
   }
@@ -103,7 +103,7 @@ bool GoesByTree(const ToDriver& message) {
   return std::visit(
       [](const auto& m) {
         using M = std::decay_t<decltype(m)>;
-        if constexpr (std::is_same_v<M, PutKey> || std::is_same_v<M, WantKey>) return m.epoch > 0;
+        if constexpr (std::is_same_v<M, PutKey> || std::is_same_v<M, WantKey>) return m.generation > 0;
         return std::is_same_v<M, WorkerStarted> || std::is_same_v<M, WorkerNotStarted> ||
                std::is_same_v<M, RankJoined> || std::is_same_v<M, RanksJoined> ||
                std::is_same_v<M, RankLeft> || std::is_same_v<M, RankLost> ||
@@ -113,8 +113,8 @@ bool GoesByTree(const ToDriver& message) {
 }
 
 bool GoesByTree(const ToAgent& message) {
-  return std::holds_alternative<BeginEpoch>(message) || std::holds_alternative<KeyValue>(message) ||
-         std::holds_alternative<SayAgain>(message);
+  return std::holds_alternative<BeginGeneration>(message) || std::holds_alternative<KeyValue>(message) ||
+         std::holds_alternative<Resend>(message);
 }
 
 Status CheckSpeaker(const ToDriver& message, TreeBlock hosts, const HostOfRank& host_of_rank) {
@@ -122,12 +122,12 @@ Status CheckSpeaker(const ToDriver& message, TreeBlock hosts, const HostOfRank& 
 }
 
 Status CheckEntry(const KeyValue& entry) {
-  if (!CheckDirectoryKey(entry.key).ok())
+  if (!CheckKvKey(entry.key).ok())
     return InvalidArgument("its agent names a key of " + Number(entry.key.size()) +
                            " bytes, which is no key");
-  if (entry.value.size() > kMaxDirectoryValue)
+  if (entry.value.size() > kMaxKvValue)
     return InvalidArgument("its agent gives a key a value of " + Number(entry.value.size()) +
-                           " bytes; at most " + Number(kMaxDirectoryValue) + " are allowed");
+                           " bytes; at most " + Number(kMaxKvValue) + " are allowed");
   return Status::Ok();
 }
 

@@ -54,7 +54,7 @@ bool GoesByTree(const ToAgent& message);
 Status CheckSpeaker(const ToDriver& message, TreeBlock hosts, const HostOfRank& host_of_rank);
 // The same for an entry of the directory, which may be any rank's.
 Status CheckEntry(const KeyValue& entry);
-// So many keys may these hosts bring into the directory of an epoch: more than they ever have use for, and a bound for
+// So many keys may these hosts bring into the directory of a generation: more than they ever have use for, and a bound for
 // what a broken one costs. What agents let pass adds up to no more than the next one does.
 uint64_t MostKeys(TreeBlock hosts, const HostOfRank& host_of_rank);
 

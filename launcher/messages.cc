@@ -89,10 +89,10 @@ void Fields(auto& f, M& m) {
     f(m.tree_host), f(m.tree_hosts), f(m.tree_radix), f(m.tree_above);
   } else if constexpr (kIs<AwaitDriver, M>) {
     f(m.key), f(m.grace_ms);
-  } else if constexpr (kIs<BeginEpoch, M>) {
-    f(m.epoch);
-  } else if constexpr (kIs<BreakEpoch, M>) {
-    f(m.epoch), f(m.reason);
+  } else if constexpr (kIs<BeginGeneration, M>) {
+    f(m.generation);
+  } else if constexpr (kIs<BreakGeneration, M>) {
+    f(m.generation), f(m.reason);
   } else if constexpr (kIs<SignalWorkers, M>) {
     f(m.signal);
   } else if constexpr (kIs<AgentReady, M>) {
@@ -105,21 +105,21 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<RankJoined, M>) {
     f(m.rank);
   } else if constexpr (kIs<RankLeft, M>) {
-    f(m.rank), f(m.epoch), f(m.noticed_ns), f(m.had_failed);
+    f(m.rank), f(m.generation), f(m.noticed_ns), f(m.had_failed);
   } else if constexpr (kIs<RankLost, M>) {
-    f(m.rank), f(m.pid), f(m.epoch), f(m.noticed_ns), f(m.reason), f(m.doing), f(m.had_failed);
+    f(m.rank), f(m.pid), f(m.generation), f(m.noticed_ns), f(m.reason), f(m.doing), f(m.had_failed);
   } else if constexpr (kIs<WorkerExited, M>) {
     f(m.rank), f(m.pid), f(m.end.by_signal), f(m.end.value), f(m.noticed_ns), f(m.last_stderr);
     f(m.out_of_memory);
   } else if constexpr (kIs<WorkerOutput, M>) {
     f(m.rank), f(m.stream), f(m.bytes);
   } else if constexpr (kIs<KeyValue, M> || kIs<PutKey, M>) {
-    f(m.epoch), f(m.key), f(m.value);
-  } else if constexpr (kIs<ProveReach, M> || kIs<OpenProbe, M>) {
+    f(m.generation), f(m.key), f(m.value);
+  } else if constexpr (kIs<ProbeConnectivity, M> || kIs<OpenProbe, M>) {
     f(m.job_key), f(m.host), f(m.others), f(m.names), f(m.interfaces), f(m.first_port);
     f(m.last_port);
-    if constexpr (kIs<ProveReach, M>) f(m.passes_on);
-  } else if constexpr (kIs<ReachProven, M>) {
+    if constexpr (kIs<ProbeConnectivity, M>) f(m.passes_on);
+  } else if constexpr (kIs<ConnectivityProbed, M>) {
     f(m.trouble), f(m.addresses), f(m.tree_record), f(m.reasons);
   } else if constexpr (kIs<LookAtCommand, M>) {
     f(m.program), f(m.path), f(m.directory);
@@ -139,7 +139,7 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<RelayMeasured, M>) {
     f(m.host), f(m.bytes), f(m.elapsed_ns), f(m.latency_ns), f(m.trouble);
   } else if constexpr (kIs<WantKey, M>) {
-    f(m.epoch), f(m.key);
+    f(m.generation), f(m.key);
   } else if constexpr (kIs<WorkerInput, M>) {
     f(m.bytes);
   } else if constexpr (kIs<InputTaken, M>) {
@@ -167,7 +167,7 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<PairMeasured, M>) {
     f(m.number), f(m.peer), f(m.trouble), f(m.address), f(m.latency_ns), f(m.bytes_a_second);
   } else {
-    static_assert(kIs<FinishJob, M> || kIs<AgentGone, M> || kIs<SayAgain, M>);
+    static_assert(kIs<FinishJob, M> || kIs<AgentGone, M> || kIs<Resend, M>);
   }
 }
 

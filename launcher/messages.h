@@ -76,13 +76,13 @@ struct AwaitDriver {
   std::string key;  // secret: proves the driver when it comes back
   int64_t grace_ms = 0;
 };
-// Every rank of the job asked for it: the world `epoch` begins.
-struct BeginEpoch {
-  uint64_t epoch = 0;
+// Every rank of the job asked for it: the world `generation` begins.
+struct BeginGeneration {
+  uint64_t generation = 0;
 };
-// The epoch (0: the one being waited for) cannot go on.
-struct BreakEpoch {
-  uint64_t epoch = 0;
+// The generation (0: the one being waited for) cannot go on.
+struct BreakGeneration {
+  uint64_t generation = 0;
   std::string reason;
 };
 // A signal to every worker that still runs. SIGKILL, SIGSTOP and SIGCONT go to whole trees.
@@ -95,8 +95,8 @@ struct FinishJob {};
 struct WorkerInput {
   std::string bytes;
 };
-// Find out whether the named hosts can be reached. Their listeners are told through the directory of epoch 0.
-struct ProveReach {
+// Find out whether the named hosts can be reached. Their listeners are told through the directory of generation 0.
+struct ProbeConnectivity {
   std::string job_key;
   uint32_t host = 0;  // the number of this one
   std::vector<uint32_t> others;
@@ -109,9 +109,9 @@ struct ProveReach {
 struct LookAtCommand {
   std::string program, path, directory;
 };
-// An entry of the epoch's directory that the agent wanted.
+// An entry of the generation's directory that the agent wanted.
 struct KeyValue {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key, value;
 };
 
@@ -125,7 +125,7 @@ struct TreeDown {
 };
 // A part of the tree lost its way to the driver, and with it perhaps what was on it: say again which workers started
 // and ended.
-struct SayAgain {};
+struct Resend {};
 // What time is it there? Answered at once, by TimeTold.
 struct AskTime {
   uint32_t number = 0;
@@ -138,7 +138,7 @@ struct ExamineHost {
   int64_t limit_ms = 0;                  // for the answer
   int64_t silence_limit_ms = 0;          // as in StartJob
 };
-// Get ready to measure the ways to the named hosts. As ProveReach, through the directory of epoch 1.
+// Get ready to measure the ways to the named hosts. As ProbeConnectivity, through the directory of generation 1.
 struct OpenProbe {
   std::string job_key;
   uint32_t host = 0;  // the number of this one
@@ -207,22 +207,22 @@ struct WorkerNotStarted {
   int32_t error = 0;  // errno
   std::string reason;
 };
-// The rank wants to be in the next epoch.
+// The rank wants to be in the next generation.
 struct RankJoined {
   uint32_t rank = 0;
 };
-// The rank said goodbye to the epoch.
+// The rank said goodbye to the generation.
 struct RankLeft {
   uint32_t rank = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   int64_t noticed_ns = 0;   // by the host's steady clock, as all such stamps (host_clock.h)
   bool had_failed = false;  // a collective of it, because of other ranks: this is a consequence
 };
-// The rank is gone without a goodbye; `epoch` 0: while it waited for one.
+// The rank is gone without a goodbye; `generation` 0: while it waited for one.
 struct RankLost {
   uint32_t rank = 0;
   int32_t pid = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   int64_t noticed_ns = 0;
   std::string reason;
   std::string doing;        // "; its last collective was 'x'", or nothing
@@ -246,18 +246,18 @@ struct WorkerOutput {
 struct InputTaken {
   uint64_t bytes = 0;
 };
-// A rank put an entry into the epoch's directory.
+// A rank put an entry into the generation's directory.
 struct PutKey {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key, value;
 };
 // A rank of this host waits for an entry. Answered by KeyValue once it is there.
 struct WantKey {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key;
 };
-// The answer to ProveReach: what is in the way, or at which address each of the others answered.
-struct ReachProven {
+// The answer to ProbeConnectivity: what is in the way, or at which address each of the others answered.
+struct ConnectivityProbed {
   std::string trouble;
   std::vector<std::string> addresses;  // numeric, without a port; empty: none
   std::string tree_record;             // where agents below this one find it
@@ -329,13 +329,13 @@ struct TreeCut {
 };
 
 using ToAgent =
-    std::variant<StartJob, BeginEpoch, BreakEpoch, SignalWorkers, FinishJob, WorkerInput, KeyValue,
-                 ProveReach, LookAtCommand, TreeDown, SayAgain, AskTime, ExamineHost, OpenProbe,
+    std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob, WorkerInput, KeyValue,
+                 ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost, OpenProbe,
                  MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
-                 ReachProven, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
+                 ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning>;
 

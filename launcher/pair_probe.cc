@@ -51,7 +51,7 @@ class Conversation {
     std::vector<Duration> times;
     for (int i = 0; i <= kRoundTrips; ++i) {
       TimePoint begin = SteadyNow();
-      if (!Say(kEcho, "does not answer") || !Hear("does not answer")) return false;
+      if (!Send(kEcho, "does not answer") || !Receive("does not answer")) return false;
       if (i > 0) times.push_back(SteadyNow() - begin);  // the first one connects
     }
     std::nth_element(times.begin(), times.begin() + kRoundTrips / 2, times.end());
@@ -67,22 +67,22 @@ class Conversation {
                                " KiB): look for a smaller MTU on the way, and for a firewall that "
                                "drops the ICMP messages about it";
       TimePoint begin = SteadyNow();
-      if (!Say(size, what)) return false;
+      if (!Send(size, what)) return false;
       MeshHandle burst = mesh_.Send(peer_, tag_, std::span(bytes_).first(size));
-      if (!Await(burst, what) || !Hear(what)) return false;
+      if (!Await(burst, what) || !Receive(what)) return false;
       Duration took = SteadyNow() - begin;
       double seconds = std::max(1e-9, std::chrono::duration<double>(took).count());
       result_.bytes_a_second = static_cast<uint64_t>(static_cast<double>(size) / seconds);
       if (took > kLongBurst) break;
     }
-    return Say(kOver, "does not answer");
+    return Send(kOver, "does not answer");
   }
 
   // Does what the leader wants, until it is over.
   bool Follow() {
     bytes_.resize(kLastBurst);
     while (true) {
-      if (!Hear("is silent")) return false;
+      if (!Receive("is silent")) return false;
       if (heard_ == kOver) return true;
       if (heard_ > kLastBurst) return Fail("speaks of a burst of a wrong size");
       if (heard_ != kEcho) {
@@ -90,18 +90,18 @@ class Conversation {
         if (!Await(burst, "sends small messages that arrive and large ones that do not"))
           return false;
       }
-      if (!Say(kEcho, "does not take an answer")) return false;
+      if (!Send(kEcho, "does not take an answer")) return false;
     }
   }
 
-  bool Say(Word word, const std::string& what) {
+  bool Send(Word word, const std::string& what) {
     std::array<std::byte, sizeof word> bytes;
     std::memcpy(bytes.data(), &word, sizeof word);
     MeshHandle handle = mesh_.Send(peer_, tag_, bytes);
     return Await(handle, what);
   }
 
-  bool Hear(const std::string& what) {
+  bool Receive(const std::string& what) {
     std::array<std::byte, sizeof heard_> bytes;
     MeshHandle handle = mesh_.Receive(peer_, tag_, bytes);
     if (!Await(handle, what)) return false;
@@ -186,7 +186,7 @@ std::optional<MeasurePair> PairProbe::NextQuestion() {
 Result<std::unique_ptr<Mesh>> PairProbe::OpenMesh() {
   MeshOptions options;
   options.rank = question_.host;
-  options.epoch = kEpoch;
+  options.generation = kGeneration;
   options.job_key = question_.job_key;
   options.connect_timeout = kContactLimit - kTurn;
   options.listen = {{}, question_.first_port, question_.last_port};

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/asked_directory.h"
+#include "launcher/driver_kv_store.h"
 #include "launcher/messages.h"
 #include "runtime/net/mesh.h"
 
@@ -27,7 +27,7 @@ namespace hvd {
 
 class PairProbe final {
  public:
-  static constexpr uint64_t kEpoch = 1;  // whose directory has the addresses
+  static constexpr uint64_t kGeneration = 1;  // whose directory has the addresses
   // The longest time between a MeasurePair and its answer.
   static constexpr Duration kAnswerLimit = std::chrono::seconds(14);
 
@@ -56,7 +56,7 @@ class PairProbe final {
 
   const OpenProbe question_;
   const Owner owner_;
-  AskedDirectory directory_;
+  DriverKvStore directory_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<MeasurePair> asked_;

@@ -32,7 +32,7 @@ std::vector<uint32_t> LocalSizes(const std::vector<uint32_t>& slots, uint32_t nu
   return sizes;
 }
 
-void SetCross(const std::vector<uint32_t>& local_sizes, Placement& placement) {
+void SetInterHostComm(const std::vector<uint32_t>& local_sizes, Placement& placement) {
   for (uint32_t host = 0; host < local_sizes.size(); ++host) {
     if (local_sizes[host] <= placement.local_rank) continue;
     if (host < placement.host) ++placement.cross_rank;
@@ -92,7 +92,7 @@ Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slo
   for (uint32_t host = 0; host < sizes.size(); ++host) {
     for (uint32_t local = 0; local < sizes[host]; ++local) {
       Placement placement{plan.size(), host, local, sizes[host], 0, 0};
-      SetCross(sizes, placement);
+      SetInterHostComm(sizes, placement);
       plan.ranks.push_back(placement);
     }
   }

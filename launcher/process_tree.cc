@@ -19,7 +19,7 @@
 #include "launcher/cgroup.h"
 #include "launcher/one_process.h"
 #include "launcher/proc_file.h"
-#include "runtime/base/means.h"
+#include "runtime/base/kernel_features.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {

@@ -25,11 +25,11 @@ struct Pulse {
 void SendPulse(int fd, const Pulse& pulse);
 
 // Warden. The newest pulse in the pipe, which does not block; `ended`: the agent has closed its end.
-struct HeardPulse {
+struct HeartbeatSeen {
   std::optional<Pulse> newest;
   bool ended = false;
 };
-HeardPulse HearPulse(int fd);
+HeartbeatSeen OnHeartbeat(int fd);
 
 // When the warden ends the agent: after so many looks in a row without a pulse while nobody bears the stream. Looks are
 // counted, not time: a machine that was suspended has missed none. While the bearer lives, the driver decides: the agent

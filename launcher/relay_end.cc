@@ -63,28 +63,28 @@ void RelayEnd::SetWorld(std::string job_key, std::vector<RankPlace> places) {
   places_ = std::move(places);
 }
 
-void RelayEnd::BeginEpoch(uint64_t epoch) {
-  epoch_ = epoch;
+void RelayEnd::BeginGeneration(uint64_t generation) {
+  generation_ = generation;
   records_.clear();
   ports_.clear();
 }
 
 // ---- the directory
 
-void RelayEnd::NoteEntry(uint64_t epoch, const std::string& key, const std::string& value) {
+void RelayEnd::NoteEntry(uint64_t generation, const std::string& key, const std::string& value) {
   std::optional<uint32_t> rank = RankOfMeshKey(key);
-  if (epoch == epoch_ && rank) records_[*rank] = value;
+  if (generation == generation_ && rank) records_[*rank] = value;
 }
 
-std::string RelayEnd::ValueFor(uint64_t epoch, const std::string& key, const std::string& value) {
+std::string RelayEnd::ValueFor(uint64_t generation, const std::string& key, const std::string& value) {
   std::optional<uint32_t> rank = RankOfMeshKey(key);
-  if (epoch != epoch_ || !rank || *rank >= places_.size()) return value;
+  if (generation != generation_ || !rank || *rank >= places_.size()) return value;
   const uint32_t host = places_[*rank].host;
   if (relayed_.count(host) == 0) return value;
   std::unique_ptr<RelayPort>& port = ports_[*rank];
   if (port == nullptr) {
     Result<std::unique_ptr<RelayPort>> opened =
-        RelayPort::Open(io_, {job_key_, epoch, *rank},
+        RelayPort::Open(io_, {job_key_, generation, *rank},
                         [this, host, rank = *rank](UniqueFd socket, std::string hello) {
                           Accepted(host, rank, std::move(socket), std::move(hello));
                         });

@@ -40,12 +40,12 @@ class RelayEnd {
   void Use(const UseRelay& use);
   // The job's key, and where all ranks are.
   void SetWorld(std::string job_key, std::vector<RankPlace> places);
-  // Ports and addresses of an earlier epoch are gone; its connections end with their ranks.
-  void BeginEpoch(uint64_t epoch);
+  // Ports and addresses of an earlier generation are gone; its connections end with their ranks.
+  void BeginGeneration(uint64_t generation);
   // A rank of this host put an entry into the directory.
-  void NoteEntry(uint64_t epoch, const std::string& key, const std::string& value);
+  void NoteEntry(uint64_t generation, const std::string& key, const std::string& value);
   // The value of an entry as ranks of this host are told it.
-  std::string ValueFor(uint64_t epoch, const std::string& key, const std::string& value);
+  std::string ValueFor(uint64_t generation, const std::string& key, const std::string& value);
 
   void Take(const RelayOpen& open);
   void Take(const RelayData& data);
@@ -79,7 +79,7 @@ class RelayEnd {
   std::set<uint32_t> relayed_;  // hosts
   std::string job_key_;
   std::vector<RankPlace> places_;
-  uint64_t epoch_ = 0;
+  uint64_t generation_ = 0;
   std::map<uint32_t, std::string> records_;               // of ranks of this host, by rank
   std::map<uint32_t, std::unique_ptr<RelayPort>> ports_;  // by rank on another host
   std::map<uint64_t, Connection> connections_;

@@ -16,7 +16,7 @@ namespace hvd {
 inline constexpr uint32_t kMostProvenInPairs = 16;
 
 // Host `from` cannot connect to host `to`. The other direction is another way.
-struct BlockedWay {
+struct BlockedRoute {
   uint32_t from = 0, to = 0;
   std::string why;      // "it cannot reach hvd2 (10.0.0.2:4711: Connection refused); look for ..."
   RelayMeasured speed;  // once measured
@@ -27,11 +27,11 @@ struct BlockedWay {
 std::string WhyNotRelayed(bool allowed, size_t hosts);
 
 // Why `host` cannot be used, for the report on all hosts. `why_not`: as above.
-std::string TroubleOfBlocked(const std::vector<BlockedWay>& ways, uint32_t host,
+std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t host,
                              const std::string& why_not);
 
 // The one warning, once every way is measured. `names`: by host, of which so many are in use.
-std::string RelayWarning(const std::vector<BlockedWay>& ways, const std::vector<std::string>& names,
+std::string RelayWarning(const std::vector<BlockedRoute>& routes, const std::vector<std::string>& names,
                          size_t hosts);
 
 }  // namespace hvd

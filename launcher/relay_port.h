@@ -1,4 +1,4 @@
-// RelayPort: where ranks of this host find one that they cannot reach: a listener on 127.0.0.1, for as long as the epoch.
+// RelayPort: where ranks of this host find one that they cannot reach: a listener on 127.0.0.1, for as long as the generation.
 // A connection is handed over once it began with a mesh hello to that rank that proves the job's key; whoever says
 // something else, or nothing for 10 s, is closed on without a word.
 //
@@ -23,7 +23,7 @@ class RelayPort {
   // `hello`: the bytes that were read.
   using OnConnection = std::function<void(UniqueFd socket, std::string hello)>;
 
-  // `expected`: the key, the epoch and the rank that is meant.
+  // `expected`: the key, the generation and the rank that is meant.
   static Result<std::unique_ptr<RelayPort>> Open(asio::io_context& io, MeshIdentity expected,
                                                  OnConnection on_connection);
   // Who has not proven the key yet goes, too.

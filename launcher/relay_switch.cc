@@ -5,7 +5,7 @@ namespace hvd {
 Status RelaySwitch::Take(uint32_t host, const RelayOpen& open) {
   if (open.id >> 32 != host || connections_.count(open.id) > 0)
     return InvalidArgument("its agent gave a relayed connection a wrong number");
-  if (ways_.count({host, open.host}) == 0)
+  if (routes_.count({host, open.host}) == 0)
     return InvalidArgument("its agent wants to relay to a host that it was not told to");
   if (connections_.size() >= kMostConnections) {
     tell_(host, RelayClose{open.id});

@@ -28,9 +28,9 @@ class RelaySwitch {
   explicit RelaySwitch(Teller tell) : tell_(std::move(tell)) {}
 
   // Ranks of `from` may connect to ranks of `to`.
-  void Allow(uint32_t from, uint32_t to) { ways_.emplace(from, to); }
+  void Allow(uint32_t from, uint32_t to) { routes_.emplace(from, to); }
 
-  // What the agent of `host` says. Not ok: it does what no agent does, in a sentence for HostLine::Break. Of a connection
+  // What the agent of `host` says. Not ok: it does what no agent does, in a sentence for AgentConnection::Break. Of a connection
   // that is over nothing more is passed on.
   Status Take(uint32_t host, const RelayOpen& open);
   Status Take(uint32_t host, const RelayData& data);
@@ -52,7 +52,7 @@ class RelaySwitch {
   Connection* Find(uint32_t host, uint64_t id);
 
   Teller tell_;
-  std::set<std::pair<uint32_t, uint32_t>> ways_;
+  std::set<std::pair<uint32_t, uint32_t>> routes_;
   std::map<uint64_t, Connection> connections_;
 };
 

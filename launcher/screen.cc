@@ -156,8 +156,8 @@ void Screen::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
     if (left == written.returned) continue;
     on_left_(host, left - std::exchange(written.returned, left));
   }
-  if (files_) SayFileFailure();
-  SayScreenFailure(/*at_end=*/false);
+  if (files_) ReportFileFailure();
+  ReportScreenFailure(/*at_end=*/false);
 }
 
 // ---- what hvdrun says
@@ -166,25 +166,25 @@ void Screen::UsePlan(const Plan& plan) {
   for (Outlet& outlet : outlets_) outlet.text.set_places(PlacesOf(plan));
 }
 
-void Screen::Say(const std::string& sentence) {
+void Screen::Print(const std::string& sentence) {
   EndProgress();
   err().text.AddOwn("hvdrun: " + sentence + "\n");
   Flush();
 }
 
-void Screen::SayFileFailure() {
-  if (std::optional<std::string> failure = files_->TakeFailure()) Say(*failure);
+void Screen::ReportFileFailure() {
+  if (std::optional<std::string> failure = files_->TakeFailure()) Print(*failure);
 }
 
 // Also when the reader has left: after `hvdrun | head` the shell waits for the job, and nobody would know why. Of stderr
 // nothing can be said.
-void Screen::SayScreenFailure(bool at_end) {
+void Screen::ReportScreenFailure(bool at_end) {
   const int error = out().writer.error();
   if (error == 0 || std::exchange(out().failure_said, true)) return;
   std::string sentence = error == EPIPE
                              ? "the reader of stdout has gone"
                              : std::string("stdout cannot be written: ") + std::strerror(error);
-  Say(sentence + (at_end ? "; what the ranks printed there last is lost"
+  Print(sentence + (at_end ? "; what the ranks printed there last is lost"
                          : "; the job goes on, and what its ranks print there is lost"));
 }
 
@@ -253,22 +253,22 @@ void Screen::Finish(const std::string& last, std::chrono::milliseconds limit) {
   Flush();
   if (files_) {
     files_->Flush();
-    SayFileFailure();
+    ReportFileFailure();
   }
   for (Outlet& outlet : outlets_) outlet.writer.FlushFor(limit);
-  SayScreenFailure(/*at_end=*/true);
-  SayLost();
+  ReportScreenFailure(/*at_end=*/true);
+  ReportLost();
   err().text.AddOwn(last);
   Flush();
   if (!writer_of(err()).FlushFor(limit)) writer_of(err()).GiveUp();
 }
 
-void Screen::SayLost() {
+void Screen::ReportLost() {
   if (out().writer.FlushFor(std::chrono::milliseconds(0))) {
-    if (unsent_) Say("some of what the ranks printed last may be lost: it was not waited for");
+    if (unsent_) Print("some of what the ranks printed last may be lost: it was not waited for");
     return;
   }
-  Say("nobody reads stdout, so the last of the output is lost: " +
+  Print("nobody reads stdout, so the last of the output is lost: " +
       std::to_string(out().writer.GiveUp()) + " bytes" +
       (unsent_ ? ", and what the hosts had not sent yet" : ""));
 }

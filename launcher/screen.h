@@ -52,7 +52,7 @@ class Screen {
   // The plan became final. Before anything of a rank is printed.
   void UsePlan(const Plan& plan);
   // A sentence of hvdrun itself, at once.
-  void Say(const std::string& sentence);
+  void Print(const std::string& sentence);
 
   // How far the hosts are, in words.
   using HostCounts = std::function<std::string()>;
@@ -95,9 +95,9 @@ class Screen {
   void OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts);
   void ScheduleHeld();
   void ScheduleProgress();
-  void SayFileFailure();
-  void SayScreenFailure(bool at_end);
-  void SayLost();
+  void ReportFileFailure();
+  void ReportScreenFailure(bool at_end);
+  void ReportLost();
   Outlet& out() { return outlets_[0]; }
   Outlet& err() { return outlets_[1]; }
   // One for both where they lead to one place, so that output keeps its order.

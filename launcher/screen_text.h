@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/fold.h"
+#include "launcher/line_folder.h"
 #include "launcher/lines.h"
 #include "launcher/messages.h"
 #include "launcher/progress_throttle.h"
@@ -51,7 +51,7 @@ class ScreenText {
   bool Folds(uint32_t rank, std::string_view bytes);
 
   LinePrefixer prefixer_;
-  std::optional<Folder> folder_;
+  std::optional<LineFolder> folder_;
   ProgressThrottle throttle_;
   TimePoint now_{};  // of the last Add or Due, for what passes the throttle
   ScreenLine& line_;

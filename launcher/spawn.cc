@@ -13,7 +13,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/exec_size.h"
-#include "runtime/base/means.h"
+#include "runtime/base/kernel_features.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -96,7 +96,7 @@ void ResetSignals() {
 }
 
 // What the kernel writes for getdents64.
-struct DirectoryEntry {
+struct KvEntry {
   uint64_t inode;
   int64_t offset;
   uint16_t length;
@@ -123,11 +123,11 @@ void CloseOneByOne() {
     for (int fd = 3; fd < static_cast<int>(limit.rlim_cur); ++fd) ::close(fd);
     return;
   }
-  alignas(DirectoryEntry) char entries[4096];
+  alignas(KvEntry) char entries[4096];
   long got = 0;
   while ((got = ::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
     for (long at = 0; at < got;) {
-      const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
+      const auto* entry = reinterpret_cast<const KvEntry*>(entries + at);
       at += entry->length;
       int fd = DescriptorNumber(entry->name);
       if (fd > 2 && fd != folder) ::close(fd);

@@ -28,7 +28,7 @@ void StdinFeeder::Feed(std::string_view bytes) {
     pipe->pending += bytes;
     Push(pipe);
   }
-  TellTaken();
+  ReportTaken();
 }
 
 void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
@@ -46,7 +46,7 @@ void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
                              pipe->waiting = false;
                              if (error) return;
                              Push(pipe);
-                             TellTaken();
+                             ReportTaken();
                            });
     } else if (errno != EINTR) {
       reads = false;
@@ -58,7 +58,7 @@ void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
   pipe->end.close();
 }
 
-void StdinFeeder::TellTaken() {
+void StdinFeeder::ReportTaken() {
   size_t pending = 0;
   for (const auto& pipe : pipes_) pending = std::max(pending, pipe->pending.size());
   uint64_t taken = fed_ - pending;

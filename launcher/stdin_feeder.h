@@ -36,7 +36,7 @@ class StdinFeeder {
   };
 
   void Push(const std::shared_ptr<Pipe>& pipe);
-  void TellTaken();
+  void ReportTaken();
 
   asio::io_context& io_;
   std::function<void(uint64_t)> on_taken_;

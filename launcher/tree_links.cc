@@ -25,7 +25,7 @@ StreamOptions OptionsOf(uint32_t child) {
 
 MeshConnectorOptions ConnectorOptionsOf(const TreeLinksOptions& options) {
   MeshConnectorOptions connector;
-  connector.identity = {options.job_key, kTreeEpoch, options.host};
+  connector.identity = {options.job_key, kTreeGeneration, options.host};
   connector.connect_timeout = kConnectLimit;
   connector.handshake_timeout = kHandshakeLimit;
   connector.name = options.name;

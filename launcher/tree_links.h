@@ -90,7 +90,7 @@ class TreeLinks final : private MeshConnectorOwner {
 };
 
 // The tree's own, so that no connection of a world passes for one.
-inline constexpr uint64_t kTreeEpoch = ~uint64_t{0};
+inline constexpr uint64_t kTreeGeneration = ~uint64_t{0};
 
 }  // namespace hvd
 

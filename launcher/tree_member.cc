@@ -13,7 +13,7 @@ constexpr Duration kGather = std::chrono::milliseconds(1);
 TreeMember::TreeMember(asio::io_context& io, Owner owner)
     : io_(io), owner_(std::move(owner)), gathering_(io) {}
 
-std::string TreeMember::Listen(const ProveReach& question) {
+std::string TreeMember::Listen(const ProbeConnectivity& question) {
   for (size_t i = 0; i < std::min(question.others.size(), question.names.size()); ++i)
     names_[question.others[i]] = question.names[i];
   if (question.passes_on == 0) return "";
@@ -115,7 +115,7 @@ void TreeMember::OnAboveLost(const Status& why) {
   WarnIfRefused(*node_->place().parent, why);
   owner_.tell_driver(TreeCut{why.message()});
   const TreeBlock block = node_->place().block;
-  Down(TreeDown{{{block.root, block.end, EncodeToAgent(SayAgain{})}}});
+  Down(TreeDown{{{block.root, block.end, EncodeToAgent(Resend{})}}});
 }
 
 void TreeMember::OnBelowLost(uint32_t child, const Status& why) {

@@ -30,9 +30,9 @@ class TreeMember final : private TreeLinksObserver {
 
   TreeMember(asio::io_context& io, Owner owner);
 
-  // Listens for those below, if there will be any. The record for ReachProven; empty: there is none, or no socket was
+  // Listens for those below, if there will be any. The record for ConnectivityProbed; empty: there is none, or no socket was
   // to be had, which they will notice.
-  std::string Listen(const ProveReach& question);
+  std::string Listen(const ProbeConnectivity& question);
   // Takes its place, if there is a tree and this host has anybody above or below it.
   void Join(const StartJob& start);
 

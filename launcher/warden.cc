@@ -33,21 +33,21 @@ void LetGoOfStream() {
 // the visitor that has brought the last connection.
 class Bearer {
  public:
-  void Is(pid_t visitor) {
-    if (visitor == pid_) return;
-    pid_ = visitor;
-    visitor_ = LookAtProcess(visitor);
+  void Is(pid_t client) {
+    if (client == pid_) return;
+    pid_ = client;
+    client_ = LookAtProcess(client);
   }
   bool Alive() const {
     if (pid_ == 0) return ::getppid() == parent_;
     std::optional<ProcessInfo> now = LookAtProcess(pid_);
-    return now && visitor_ && now->start_ticks == visitor_->start_ticks && now->state != 'Z';
+    return now && client_ && now->start_ticks == client_->start_ticks && now->state != 'Z';
   }
 
  private:
   const pid_t parent_ = ::getppid();
   pid_t pid_ = 0;
-  std::optional<ProcessInfo> visitor_;
+  std::optional<ProcessInfo> client_;
 };
 
 // Until the agent has ended, by itself or by us.
@@ -58,7 +58,7 @@ void WatchPulse(pid_t agent, int pulses, Bearer bearer) {
   while (true) {
     pollfd line{pulses, POLLIN, 0};
     ::poll(&line, 1, static_cast<int>(kLookMs));
-    HeardPulse heard = HearPulse(pulses);
+    HeartbeatSeen heard = OnHeartbeat(pulses);
     if (heard.newest) {
       bearer.Is(heard.newest->bearer);
       watch.Heard(*heard.newest);

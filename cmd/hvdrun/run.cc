@@ -183,9 +183,9 @@ int RunVerb(const std::vector<std::string>& args) {
         PrepareOutputFiles(directory, options.plan.size(), options.settings.output_limit_bytes);
     if (!status.ok()) return UsageError(status);
   }
-  WayMaker ways = WaysTo(options.named_hosts, options.settings, job_id);
+  ChannelFactory routes = WaysTo(options.named_hosts, options.settings, job_id);
   const DeadJobsSweep sweep;
-  return RunJob(std::move(options), ways);
+  return RunJob(std::move(options), routes);
 }
 
 }  // namespace hvd

@@ -6,7 +6,7 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/dead_jobs.h"
-#include "launcher/jobs_here.h"
+#include "launcher/local_jobs.h"
 #include "launcher/output.h"
 
 namespace hvd {

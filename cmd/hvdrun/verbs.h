@@ -69,7 +69,7 @@ struct PortRange {
 Result<PortRange> ParsePortRange(std::string_view text);
 
 // How the hosts of a plan are reached (ways.cc).
-WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
+ChannelFactory WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
                 const std::string& job_id);
 
 // What hvdrun --check-build prints.

@@ -18,7 +18,7 @@ struct DoctorOptions {
 };
 
 // Returns hvdrun's exit code when nothing of it is left: 0, 1 when some host cannot be used, 128 + n after signal n.
-int RunDoctor(DoctorOptions options, const WayMaker& make_way);
+int RunDoctor(DoctorOptions options, const ChannelFactory& make_channel);
 
 }  // namespace hvd
 

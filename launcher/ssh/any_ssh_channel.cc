@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "launcher/ssh/ssh_facts.h"
-#include "launcher/ssh/ssh_way.h"
+#include "launcher/ssh/ssh_method.h"
 
 namespace hvd {
 
@@ -73,8 +73,8 @@ class AnySshChannel::Choice final : public ChannelObserver,
     if (over_) return;
     if (!config.ok()) return EndLater({ChannelStage::kResolve, config.status().message()});
     SshFacts facts = LookUpFacts(*config, hub_->known_hosts().Of(*config));
-    SshChoice choice = ChooseSshWay(*config, facts);
-    if (choice.way == SshWay::kSshProgram) return OpenProgram(choice.why);
+    SshChoice choice = ChooseSshMethod(*config, facts);
+    if (choice.method == SshMethod::kSshProgram) return OpenProgram(choice.why);
     SshRequest request{std::move(*config), host_.config_file, command_, unknown_keys_};
     auto channel = std::make_unique<SshChannel>(hub_, std::move(request));
     libssh2_ = channel.get();

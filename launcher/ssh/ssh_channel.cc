@@ -108,7 +108,7 @@ class SshChannel::Way : public std::enable_shared_from_this<Way> {
   void LeaveGate();
   bool StartProxy();
   void Attach(UniqueFd socket);
-  asio::awaitable<void> HearProxy();
+  asio::awaitable<void> ReceiveProxy();
   void Detach();
 
   template <typename Call>
@@ -123,7 +123,7 @@ class SshChannel::Way : public std::enable_shared_from_this<Way> {
   void Deliver();
   void ScheduleKeepAlive();
   void Flush();
-  void TellWritable();
+  void NotifyWritable();
   asio::awaitable<void> Finish();
 
   std::shared_ptr<SshHub> hub_;
@@ -389,7 +389,7 @@ void SshChannel::Way::Attach(UniqueFd socket) {
                                                       },
                                                       [this] {
                                                         Flush();
-                                                        TellWritable();
+                                                        NotifyWritable();
                                                       },
                                                       [this] {
                                                         lost_ = pump_->error();
@@ -401,7 +401,7 @@ void SshChannel::Way::Attach(UniqueFd socket) {
 }
 
 // What the proxy says about its end may come a little later than the end of the stream.
-asio::awaitable<void> SshChannel::Way::HearProxy() {
+asio::awaitable<void> SshChannel::Way::ReceiveProxy() {
   if (!proxy_) co_return;
   if (session_->gone())
     co_await WaitFor([this] { return proxy_->over(); }, SteadyNow() + kProxyWords);
@@ -450,7 +450,7 @@ asio::awaitable<SshChannel::Way::Greeting> SshChannel::Way::Greet() {
   if (offered) step = co_await Drive([this] { return session_->Handshake(fd_); });
   if (step == Step::kDone) co_return Greeting::kDone;
   if (aborted_ || failed_) co_return Greeting::kFailed;
-  co_await HearProxy();
+  co_await ReceiveProxy();
   const std::string& opening = session_->opening();
   if (session_->gone() && IsCrowded(opening, place_.proxy_errors)) co_return Greeting::kRefused;
   if (!opening.empty() && !session_->is_ssh_server()) {
@@ -559,7 +559,7 @@ asio::awaitable<void> SshChannel::Way::Carry() {
   stage_end_ = TimePoint::max();
   running_ = true;
   ScheduleKeepAlive();
-  TellWritable();
+  NotifyWritable();
   while (!aborted_) {
     fresh_ = false;
     Deliver();
@@ -572,11 +572,11 @@ asio::awaitable<void> SshChannel::Way::Carry() {
       co_return;
     }
     if (session_->gone()) {
-      co_await HearProxy();
+      co_await ReceiveProxy();
       Fail(ConnectionLost(stage_, place_, lost_, session_->goodbye()));
       co_return;
     }
-    TellWritable();
+    NotifyWritable();
     co_await WaitFor([this, closed = closed_] { return fresh_ || closed_ != closed; }, stage_end_);
     if (closed_ && SteadyNow() >= stage_end_) {
       Fail("the agent did not end within " + std::to_string(kCloseLimit.count()) +
@@ -597,7 +597,7 @@ void SshChannel::Way::Deliver() {
   }
 }
 
-void SshChannel::Way::TellWritable() {
+void SshChannel::Way::NotifyWritable() {
   if (!running_ || over_ || closed_ || aborted_ || observer_ == nullptr) return;
   if (session_->HasRoom() && std::exchange(want_writable_, false)) observer_->OnWritable();
 }
@@ -629,14 +629,14 @@ asio::awaitable<void> SshChannel::Way::Finish() {
 // ---- SshChannel
 
 SshChannel::SshChannel(std::shared_ptr<SshHub> hub, SshRequest request)
-    : way_(std::make_shared<Way>(std::move(hub), std::move(request))) {}
+    : method_(std::make_shared<Way>(std::move(hub), std::move(request))) {}
 
-SshChannel::~SshChannel() { way_->Forget(); }
+SshChannel::~SshChannel() { method_->Forget(); }
 
-void SshChannel::Open(ChannelObserver& observer) { way_->Open(observer); }
-size_t SshChannel::Write(std::string_view bytes) { return way_->Write(bytes); }
-void SshChannel::Close() { way_->Close(); }
-void SshChannel::Kill() { way_->Abort("its ssh connection was cut"); }
-const std::string& SshChannel::ssh_might() const { return way_->ssh_might(); }
+void SshChannel::Open(ChannelObserver& observer) { method_->Open(observer); }
+size_t SshChannel::Write(std::string_view bytes) { return method_->Write(bytes); }
+void SshChannel::Close() { method_->Close(); }
+void SshChannel::Kill() { method_->Abort("its ssh connection was cut"); }
+const std::string& SshChannel::ssh_might() const { return method_->ssh_might(); }
 
 }  // namespace hvd

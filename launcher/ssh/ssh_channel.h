@@ -10,7 +10,7 @@
 #include "discovery/ssh_config.h"
 #include "launcher/host_channel.h"
 #include "launcher/ssh/ssh_hub.h"
-#include "launcher/ssh/ssh_way.h"
+#include "launcher/ssh/ssh_method.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
@@ -43,7 +43,7 @@ class SshChannel final : public HostChannel {
 
  private:
   class Way;
-  std::shared_ptr<Way> way_;
+  std::shared_ptr<Way> method_;
 };
 
 }  // namespace hvd

@@ -6,7 +6,7 @@
 
 #include "discovery/known_hosts.h"
 #include "discovery/ssh_config.h"
-#include "launcher/ssh/ssh_way.h"
+#include "launcher/ssh/ssh_method.h"
 
 namespace hvd {
 

@@ -34,7 +34,7 @@ void SshHub::WatchChild(pid_t pid, std::function<void(int)> on_exit) {
   family_->Add(pid);
   children_[pid] = std::move(on_exit);
   WaitForChildren();
-  asio::post(io_, [this] { TellExits(); });  // it may have ended before we began to wait
+  asio::post(io_, [this] { ReportExits(); });  // it may have ended before we began to wait
 }
 
 void SshHub::KillChild(pid_t pid) {
@@ -50,11 +50,11 @@ void SshHub::WaitForChildren() {
     if (error) return;
     waiting_ = false;
     if (!children_.empty()) WaitForChildren();
-    TellExits();
+    ReportExits();
   });
 }
 
-void SshHub::TellExits() {
+void SshHub::ReportExits() {
   family_->Reap();
   std::vector<std::pair<std::function<void(int)>, int>> ended;
   for (auto child = children_.begin(); child != children_.end();) {

@@ -44,7 +44,7 @@ class SshHub : public std::enable_shared_from_this<SshHub> {
 
  private:
   void WaitForChildren();
-  void TellExits();
+  void ReportExits();
 
   asio::io_context& io_;
   std::shared_ptr<LocalFamily> family_;

@@ -120,12 +120,12 @@ Status SshProgram::Start(const std::vector<std::string>& argv, OnEnd on_end) {
       BytePumpHandlers{[this](std::string_view bytes) { KeepTail(errors_, bytes); }, [] {},
                        [this] {
                          error_pump_->Close();
-                         TellIfOver();
+                         ReportIfOver();
                        }});
   hub_.WatchChild(pid_, [this, self = shared_from_this()](int status) {
     status_ = status;
     kept_ = self;
-    TellIfOver();
+    ReportIfOver();
   });
   return Status::Ok();
 }
@@ -136,7 +136,7 @@ void SshProgram::Collect() {
       BytePumpHandlers{[this](std::string_view bytes) { output_.append(bytes); }, [] {},
                        [this] {
                          output_pump_->Close();
-                         TellIfOver();
+                         ReportIfOver();
                        }});
 }
 
@@ -147,7 +147,7 @@ void SshProgram::Kill() {
   hub_.KillChild(pid_);
 }
 
-void SshProgram::TellIfOver() {
+void SshProgram::ReportIfOver() {
   bool reading = (output_pump_ && output_pump_->open()) || error_pump_->open();
   if (reading || !status_ || !on_end_) return;
   std::exchange(on_end_, nullptr)(*this, *status_);

@@ -46,7 +46,7 @@ class SshProgram : public std::enable_shared_from_this<SshProgram> {
   const std::string& errors() const { return errors_; }
 
  private:
-  void TellIfOver();
+  void ReportIfOver();
 
   SshHub& hub_;
   OnEnd on_end_;

@@ -11,7 +11,7 @@
 #include "hvd/hvd.h"
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
-#include "runtime/backends/cross_loader.h"
+#include "runtime/backends/inter_host_loader.h"
 #include "runtime/backends/mpi/mpi_plugin.h"
 
 namespace hvd {
@@ -161,7 +161,7 @@ const char* hvd_status_name(int32_t status) {
 int32_t hvd_built(const char* feature) {
   if (hvd::IsFeature(feature, "shm")) return 1;
   if (hvd::IsFeature(feature, "mpi")) return hvd::LoadMpiPlugin().ok() ? 1 : 0;
-  return hvd::IsFeature(feature, "gloo") && hvd::CanOpenCross() ? 1 : 0;
+  return hvd::IsFeature(feature, "gloo") && hvd::CanOpenInterHostComm() ? 1 : 0;
 }
 
 int32_t hvd_enabled(const char* feature) {
@@ -214,10 +214,10 @@ int32_t hvd_cross_size(void) {
 int32_t hvd_is_homogeneous(void) {
   return Query([](const World& w) { return w.homogeneous ? 1 : 0; });
 }
-int64_t hvd_epoch(void) {
+int64_t hvd_generation(void) {
   if (Runtime::Get().forked()) return -1;
   SessionRef session;
-  return session ? static_cast<int64_t>(session->world().epoch) : -1;
+  return session ? static_cast<int64_t>(session->world().generation) : -1;
 }
 
 int32_t hvd_process_set_size(int32_t process_set) {

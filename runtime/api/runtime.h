@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/api/entrance.h"
+#include "runtime/api/world_joiner.h"
 #include "runtime/api/init_options.h"
 #include "runtime/api/session.h"
 #include "runtime/base/status.h"
@@ -47,7 +47,7 @@ class Runtime {
   void AfterForkInChild();
   void UnlockAfterFork();
 
-  Entrance entrance_;
+  WorldJoiner joiner_;
   SharedHeap heap_;
   std::mutex mutex_;  // Init and Shutdown, one at a time
   // What changes owned_ holds this as well, and so does a fork. Init waits for others without it: MPI_Init may fork.

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/api/entrance.h"
+#include "runtime/api/world_joiner.h"
 #include "runtime/api/hosts_session.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
@@ -43,7 +43,7 @@ class Session {
 
  private:
   Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
-          std::unique_ptr<Cross> cross);
+          std::unique_ptr<InterHostComm> comm);
   void RunRuntimeThread();
 
   World world_;

@@ -19,7 +19,7 @@
 namespace hvd {
 
 // What one rank tells the others about its part. Travels inside its request.
-struct Offer {
+struct BufferDescriptor {
   std::array<uint64_t, 4> words{};  // meaning known to the backend only
   std::span<const std::byte>
       payload;  // data small enough to travel with the request; then the words are free
@@ -37,7 +37,7 @@ struct Extent {
 // (kJoin, on set 0) is started on every member of the host when all of them have joined, after everything else that
 // became ready by it; call.root is then the index in the group of the member of this host that came last, and the result's
 // `rows` becomes the world rank that came last of all.
-struct Elsewhere {
+struct CrossHostRequest {
   int32_t domain = 0;  // equal names of different domains do not meet; never that of a removed set
   std::string_view name;    // of the operation
   std::string_view detail;  // as told to a peer: equal details agree
@@ -48,15 +48,15 @@ struct Elsewhere {
 };
 
 // Everything the members of this host brought. Indexed like Group::local; valid during the call only.
-struct Contributions {
-  std::span<const Offer> offers;
+struct MemberInputs {
+  std::span<const BufferDescriptor> descriptors;
   std::span<const Extent> extents;  // empty unless the collective is an allgather or an alltoall
   // Members that have joined (hvd_join): they brought nothing, take no part and will look at nothing. Empty: none has.
   // Only an allreduce or a barrier is ever started with some; what an average is divided by then: DivisorOf.
   std::span<const uint8_t> joined;
   // Null when all members are on this host. The members of this host have agreed among themselves; the backend agrees with
   // those of the other hosts. So it decides about joined members as well: any collective may be started with some.
-  const Elsewhere* elsewhere = nullptr;
+  const CrossHostRequest* cross_host = nullptr;
 };
 
 // What a backend remembers about one operation of this rank.
@@ -67,7 +67,7 @@ class OpState {
 
 struct Abilities {
   bool abort = false;   // can leave a collective whose peer is gone
-  bool reform = false;  // can serve a later epoch in the same process
+  bool reform = false;  // can serve a later generation in the same process
 };
 
 class Backend {
@@ -82,12 +82,12 @@ class Backend {
   // Reads the input as far as it will travel. `state` may stay null; all of `offer` is written. Its payload (of any size; best the input
   // itself) lives as long as the call and the state: it may be sent much later, when the stream to the peers is full.
   virtual Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
-                         Offer* offer) = 0;
+                         BufferDescriptor* descriptor) = 0;
 
   // Every member of this host has offered or joined. True when the operation is complete. An error that is not the same on
   // every rank (anything but kUnsupported and kInvalidArgument) ends the world: the others cannot know of it.
   virtual Result<bool> Start(const CollectiveCall& call, OpState* state,
-                             const Contributions& parts) = 0;
+                             const MemberInputs& parts) = 0;
 
   // Does what can be done now, after Start gave false. True when the output is complete and the input may change; after
   // false the caller waits and calls again.

@@ -5,7 +5,7 @@
 // and no coordinator; THREADS.md says which thread does what. "Peer" is a number in Peers, that is, a rank of this host;
 // what has to be said to other hosts is the backend's.
 //
-// All public members are thread-safe: calls of several threads are taken one after the other. Submit, Poll and Tend never
+// All public members are thread-safe: calls of several threads are taken one after the other. Submit, Poll and TryProgress never
 // block: one thread can drive many engines.
 //
 // Submission is asynchronous, also where the work is done at once: an operation is *done* when its result is there, and
@@ -84,7 +84,7 @@ class Engine {
 
   // Hears what peers announced and sends what had no room: for the runtime thread, so that peers are not held up while
   // the application computes. True if something is still unsent. Does nothing while another thread is at work.
-  bool Tend();
+  bool TryProgress();
 
   // Fails what is in flight, and everything submitted from now on, with this sentence.
   void Close(std::string reason);
@@ -134,11 +134,11 @@ class Engine {
   bool SendPieces(Operation* op);
   void AnnounceUnsent();
   void EndWorld(std::string sentence);
-  void SendFarewell();
+  void SendAbortNotice();
 
   // engine_hear.cc: what the peers tell. False: the message has to wait where it is.
-  void Hear();
-  bool HearNext(uint32_t peer);
+  void Receive();
+  bool ReceiveNext(uint32_t peer);
   bool TakePiece(uint32_t peer, std::span<const std::byte> record);
   bool TakeRequest(uint32_t peer, std::span<const std::byte> message);
   bool Define(uint32_t peer, const IncomingRequest& request, Status* sound);
@@ -151,8 +151,8 @@ class Engine {
   void Start(TensorName* name);
   Status Agree(TensorName* name);
   Status StartParts(Operation* op);
-  Status StartElsewhere(Operation* op, const Status& agreed);
-  Contributions PartsOf(const TensorName& name, size_t part);
+  Status StartCrossHost(Operation* op, const Status& agreed);
+  MemberInputs PartsOf(const TensorName& name, size_t part);
   void FailHere(Operation* op, const Status& status);
   void Advance(Operation* op);
   void AdvanceOthers(const Operation* except);
@@ -160,8 +160,8 @@ class Engine {
   void FailAll(const Status& status);
   void FailWhatNeedsLeavers();
   bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
-  bool Doomed(const TensorName& name) const;
-  void FailDoomed(Operation* op);
+  bool Unsatisfiable(const TensorName& name) const;
+  void FailUnsatisfiable(Operation* op);
   uint32_t MemberOf(const TensorName& name, uint32_t peer) const {
     return name.set->index_of_peer[peer];
   }
@@ -204,9 +204,9 @@ class Engine {
   std::vector<uint8_t> joined_;       // per peer: it has joined, the world has not
   uint32_t joined_count_ = 0;         // of peers, this rank among them
   std::vector<uint32_t> gone_;        // peers that have left and said all they had to say
-  std::string farewell_;              // the world ends with this sentence, which is not sent yet
+  std::string abort_notice_;              // the world ends with this sentence, which is not sent yet
   std::vector<RankDetail> details_;   // scratch of Agree
-  std::vector<Offer> part_offers_;    // scratch of PartsOf, as are the next two
+  std::vector<BufferDescriptor> part_descriptors_;    // scratch of PartsOf, as are the next two
   std::vector<Extent> extents_;
   std::vector<uint8_t> absent_;
   uint32_t sleepers_ = 0;  // threads asleep in Idle

@@ -29,9 +29,9 @@ void Engine::Progress() {
     if (closed_.ok()) FailAll(Aborted(peers_.broken_text()));
     return;
   }
-  Hear();
+  Receive();
   if (!unsent_.empty()) AnnounceUnsent();
-  if (!farewell_.empty()) SendFarewell();
+  if (!abort_notice_.empty()) SendAbortNotice();
 }
 
 void Engine::MakeProgress() {
@@ -212,11 +212,11 @@ std::string Engine::MissingRanks(const TensorName& name) const {
   return ranks;
 }
 
-bool Engine::Tend() {
+bool Engine::TryProgress() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   Progress();
-  return !unsent_.empty() || !farewell_.empty();
+  return !unsent_.empty() || !abort_notice_.empty();
 }
 
 void Engine::Close(std::string reason) {

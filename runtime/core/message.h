@@ -29,23 +29,23 @@ struct MessageHead {
   uint32_t payload_bytes;  // of the first tensor, behind the detail and the offers
   MessageKind kind;
   uint8_t tiny_bytes;    // of a payload that travels in `words`; then payload_bytes is 0
-  uint16_t more_offers;  // tensors after the first
+  uint16_t more_descriptors;  // tensors after the first
   uint64_t words[4];     // of the backend's offer for the first tensor, or its tiny payload
 };
 static_assert(sizeof(MessageHead) == 48);
 
-struct MoreOffer {
+struct MoreDescriptors {
   uint64_t words[4];
   uint64_t payload_bytes;
 };
-static_assert(sizeof(MoreOffer) == 40);
+static_assert(sizeof(MoreDescriptors) == 40);
 
 // A request to write: `offers` has one entry at least.
 struct OutgoingRequest {
   uint32_t name_id = 0;
   std::string_view detail;
-  const Offer* first = nullptr;
-  std::span<const Offer> more;
+  const BufferDescriptor* first = nullptr;
+  std::span<const BufferDescriptor> more;
 };
 
 size_t BytesOf(const OutgoingRequest& request);
@@ -56,7 +56,7 @@ void Write(const OutgoingRequest& request, std::span<std::byte> place);
 struct IncomingRequest {
   MessageHead head;
   std::string_view detail;
-  std::span<const std::byte> offers;    // MoreOffer, unaligned
+  std::span<const std::byte> descriptors;    // MoreDescriptors, unaligned
   std::span<const std::byte> payloads;  // of all tensors
 };
 
@@ -65,7 +65,7 @@ Status Read(std::span<const std::byte> message, IncomingRequest* request);
 
 // The first tensor's offer is stored in *first, the others in *more; payloads are views into the message, but for a tiny
 // one, which is a view into *first itself.
-void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>* more);
+void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first, std::vector<BufferDescriptor>* more);
 
 // A message that arrives in pieces. A sender may give up in the middle: the next first piece begins anew.
 class Assembly {

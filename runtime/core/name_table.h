@@ -43,8 +43,8 @@ struct TensorName {
   bool agreed = false;          // details of all were compared since the last change of any
   std::vector<uint8_t> here;    // per member: its announcement of this round is here
   std::vector<Detail> details;  // per member, as last told
-  std::vector<Offer> offers;    // per member, of this round, for the first tensor
-  std::vector<std::vector<Offer>> more_offers;  // per member, for the tensors after the first
+  std::vector<BufferDescriptor> descriptors;    // per member, of this round, for the first tensor
+  std::vector<std::vector<BufferDescriptor>> more_descriptors;  // per member, for the tensors after the first
   std::vector<std::vector<std::byte>> inboxes;  // per member: payloads kept until all have arrived
 
   // The round is over.
@@ -78,7 +78,7 @@ class NameTable {
   // Peer's new number for a name. kInvalidArgument for a number out of range.
   Status DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name);
   // Peer's new number for a name of a set that this rank is no member of.
-  Status DefineForeign(uint32_t peer, uint32_t number);
+  Status DefineExternal(uint32_t peer, uint32_t number);
   // Null in *name for a foreign one. False when the peer has not defined the number.
   bool OfPeer(uint32_t peer, uint32_t number, TensorName** name) const;
 

@@ -22,7 +22,7 @@ struct TensorName;
 // One tensor of an operation.
 struct OperationPart {
   CollectiveCall call;
-  Offer offer;
+  BufferDescriptor descriptor;
   std::unique_ptr<OpState> state;
   CollectiveResult result;
   std::array<int64_t, kMaxDimensions> shape{};  // of the input

@@ -37,7 +37,7 @@ struct FrameHeader {
   FrameType type = FrameType::kHeartbeat;
   bool more = false;  // the message goes on in the next frame of this type
   uint64_t job = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   uint64_t sequence = 0;  // 1, 2, ... for numbered frames of one direction; 0 for the others
   uint64_t ack = 0;       // the last number received from the other side
 };

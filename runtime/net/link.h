@@ -2,7 +2,7 @@
 // so nothing is left behind), control only. PROTOCOL.md has the conversation; tensors never travel here.
 //
 // The worker finds it by three variables that the agent sets: HVD_AGENT (the abstract name), HVD_SLOT (which of the
-// agent's slots it is, a number that stays the same across epochs) and HVD_JOB_KEY (proves that it is of this job).
+// agent's slots it is, a number that stays the same across generations) and HVD_JOB_KEY (proves that it is of this job).
 #ifndef HVD_RUNTIME_NET_LINK_H_
 #define HVD_RUNTIME_NET_LINK_H_
 
@@ -33,11 +33,11 @@ struct LinkHello {
   std::string job_key;
   uint32_t rank = 0, size = 0;  // as its launcher says; size 0: the agent knows (hvdrun)
 };
-// "I want to be in the next epoch". Answered by LinkEpoch once every rank of the job has asked, or by LinkBroken.
+// "I want to be in the next generation". Answered by LinkGeneration once every rank of the job has asked, or by LinkBroken.
 struct LinkJoin {};
-// "I am out of this epoch and will not touch its page again".
+// "I am out of this generation and will not touch its page again".
 struct LinkGoodbye {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   // By the steady clock: since when others may have failed because of it. 0: just now.
   uint64_t since_ns = 0;
 };
@@ -53,36 +53,36 @@ struct LinkFetch {
 struct LinkFree {
   uint32_t segment = 0;
 };
-// For the directory of the epoch (directory.h).
+// For the directory of the generation (directory.h).
 struct LinkPut {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key, value;
 };
-// Answered by LinkValue once somebody has put the key; never when the epoch breaks before.
+// Answered by LinkValue once somebody has put the key; never when the generation breaks before.
 struct LinkGet {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key;
 };
 
 // ---- agent to worker
 
-// A part of the layout of the epoch that the next LinkEpoch begins; as many as it takes, in the order of ranks.
+// A part of the layout of the generation that the next LinkGeneration begins; as many as it takes, in the order of ranks.
 struct LinkLayout {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::vector<RankRun> runs;
 };
-// The world of an epoch begins. One descriptor: the job page.
-struct LinkEpoch {
-  uint64_t epoch = 0;
+// The world of a generation begins. One descriptor: the job page.
+struct LinkGeneration {
+  uint64_t generation = 0;
   uint64_t page_bytes = 0;
   uint32_t rank = 0, size = 1, local_rank = 0, local_size = 1, cross_rank = 0, cross_size = 1;
   uint8_t homogeneous = 1;
   std::string data_key;  // proves to peers on other hosts that this rank is of the job
   ListenHints listen;
 };
-// The epoch (or the one being waited for, when `epoch` is 0) cannot go on. Also written into the page.
+// The generation (or the one being waited for, when `generation` is 0) cannot go on. Also written into the page.
 struct LinkBroken {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string reason;
 };
 // A data segment. One descriptor, or none and the reason in `error`. Ids are unique in the job's life on this host,
@@ -98,12 +98,12 @@ struct LinkRefused {
 };
 // What LinkGet asked for.
 struct LinkValue {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key, value;
 };
 
 using LinkMessage =
-    std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch, LinkFree, LinkEpoch,
+    std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch, LinkFree, LinkGeneration,
                  LinkBroken, LinkSegment, LinkRefused, LinkPut, LinkGet, LinkValue, LinkLayout>;
 
 // Text is cut so that a message never exceeds kMaxLinkMessage bytes.
@@ -118,7 +118,7 @@ struct ReceivedLink {
   UniqueFd fd;  // the descriptor that came along, if one did
 };
 
-struct LinkVisitor {
+struct LinkClient {
   UniqueFd socket;  // non-blocking, close-on-exec
   int pid = 0;
 };
@@ -128,7 +128,7 @@ Result<UniqueFd> ListenLink(const std::string& abstract_name);
 // The same; an invalid descriptor when the name is taken.
 Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
 // The next process of this user (or root) at the door; nothing when nobody is there. Others are sent away.
-std::optional<LinkVisitor> AcceptLink(int listener);
+std::optional<LinkClient> AcceptLink(int listener);
 // A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or root).
 Result<UniqueFd> ConnectLink(const std::string& abstract_name);
 // The same; an invalid descriptor when nobody listens.

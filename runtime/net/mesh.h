@@ -22,7 +22,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 #include "runtime/net/mesh_boxes.h"
 #include "runtime/net/mesh_connector.h"
 #include "runtime/net/mesh_resolver.h"
@@ -32,7 +32,7 @@ namespace hvd {
 
 struct MeshOptions {
   uint32_t rank = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string job_key;  // the secret of the job; never empty
   ListenHints listen;
   Duration connect_timeout = std::chrono::seconds(30);
@@ -77,7 +77,7 @@ struct MeshMessage {
 class Mesh final : private MeshConnectorOwner {
  public:
   // Listens, and says in the directory where. The directory outlives the mesh.
-  static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, Directory& directory);
+  static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, KvStore& directory);
   // Says goodbye to everybody.
   ~Mesh() override;
   Mesh(const Mesh&) = delete;
@@ -120,7 +120,7 @@ class Mesh final : private MeshConnectorOwner {
 
  private:
   friend class MeshHandle;
-  enum class Dial : uint8_t { kNone, kUnderWay, kDone };
+  enum class Dial : uint8_t { kNone, kInFlight, kDone };
   struct Peer {
     Peer(uint32_t r, size_t most_kept, MeshAnyReceives& any)
         : rank(r), inbox(r, most_kept, outbox, any), reader(inbox) {}
@@ -149,8 +149,8 @@ class Mesh final : private MeshConnectorOwner {
 
   friend class MeshForkGuard;
 
-  Mesh(MeshOptions options, Directory& directory, MeshListener listener);
-  Status Start(Directory& directory);
+  Mesh(MeshOptions options, KvStore& directory, MeshListener listener);
+  Status Start(KvStore& directory);
 
   MeshHandle Begin(std::unique_ptr<MeshTransfer> transfer);
   void BeginReceive(MeshTransfer* transfer);
@@ -165,8 +165,8 @@ class Mesh final : private MeshConnectorOwner {
   Status LossIn(std::span<const uint32_t> group);
   void WaitForTurn(Waiter& waiter, Lock& lock);
   void PassOn();
-  void TellWaiters();
-  void TellAll();
+  void SendToWaiters();
+  void SendToAll();
   void Drive(Waiter& waiter, Lock& lock);
   void ReadAwaited(Waiter& waiter);
   void LetOthersIn(Lock& lock);
@@ -195,7 +195,7 @@ class Mesh final : private MeshConnectorOwner {
   // In a forked child: closes every descriptor and touches nothing else.
   void CloseInForkedChild();
   void AbortAll(const Status& why, const std::string& told);
-  void SayBye(const std::string& why);
+  void SendGoodbye(const std::string& why);
 
   const MeshOptions options_;
   MeshRecord record_;

@@ -48,7 +48,7 @@ class MeshOutbox {
   // The memory of the transfer stays until it is done or cancelled.
   void Send(MeshTransfer* transfer);
   // The peer has room for one large message with this tag.
-  void HearReady(MeshTag tag);
+  void ReceiveReady(MeshTag tag);
   // Tells the peer so.
   void PutReady(MeshTag tag) { Put(MeshFrameType::kReady, tag, ""); }
   void PutBye(std::string why);

@@ -1,7 +1,7 @@
 // How two processes of a job prove to each other that they hold the job's key, before anything else is said. Neither the
 // key nor anything that depends on it alone goes over the wire, and whoever cannot prove the key is told nothing:
 //
-//   initiator: hello   magic, version, epoch, both ranks, nonce, MAC over all of it
+//   initiator: hello   magic, version, generation, both ranks, nonce, MAC over all of it
 //   responder: (after checking it) nonce, MAC over the hello and both nonces
 //   initiator: (after checking it) another MAC over the same; frames follow at once
 //
@@ -30,7 +30,7 @@ ssize_t SystemRandomBytes(void* to, size_t bytes);
 
 struct MeshIdentity {
   std::string job_key;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   uint32_t rank = 0;
   RandomBytes random_bytes = SystemRandomBytes;
 };

@@ -13,13 +13,13 @@
 #include <string_view>
 #include <thread>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 #include "runtime/net/mesh_address.h"
 
 namespace hvd {
 
 // Where a rank of the mesh keeps its record.
-std::string MeshDirectoryKey(uint32_t rank);
+std::string MeshKvKey(uint32_t rank);
 // The rank whose record stands under this key; nothing when it is another key.
 std::optional<uint32_t> RankOfMeshKey(std::string_view key);
 
@@ -28,7 +28,7 @@ class MeshResolver {
   using Answer = std::function<void(uint32_t rank, Result<MeshRecord> record)>;
 
   // `answer` is called in the resolver's thread, once for each question.
-  MeshResolver(Directory& directory, Answer answer)
+  MeshResolver(KvStore& directory, Answer answer)
       : directory_(directory), answer_(std::move(answer)) {}
   ~MeshResolver() { Stop(); }
 
@@ -47,7 +47,7 @@ class MeshResolver {
   // False when the question is still open.
   bool TryOne(const Question& question);
 
-  Directory& directory_;
+  KvStore& directory_;
   const Answer answer_;
   std::mutex mutex_;
   std::condition_variable changed_;

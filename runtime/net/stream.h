@@ -31,7 +31,7 @@ struct StreamOptions {
 
 struct StreamMessage {
   bool log = false;
-  uint64_t epoch = 0;  // the sender's epoch when it sent the message
+  uint64_t generation = 0;  // the sender's generation when it sent the message
   std::string bytes;
 };
 
@@ -51,7 +51,7 @@ class Stream {
 
   void set_heartbeat(Duration heartbeat) { options_.heartbeat = heartbeat; }
   // Carried by every frame from now on.
-  void set_epoch(uint64_t epoch) { epoch_ = epoch; }
+  void set_epoch(uint64_t generation) { generation_ = generation; }
 
   // Queues a message. Control may be long (it is cut into frames); a log or bulk piece has at most kMaxFramePayload bytes.
   void SendControl(std::string bytes);
@@ -88,7 +88,7 @@ class Stream {
   struct Queued {
     FrameType type;
     bool more;
-    uint64_t epoch;
+    uint64_t generation;
     std::string payload;
   };
   struct Unacked {
@@ -109,7 +109,7 @@ class Stream {
 
   StreamOptions options_;
   bool attached_ = false, greeted_ = false;
-  uint64_t epoch_ = 0;
+  uint64_t generation_ = 0;
 
   // Sending.
   std::deque<Queued> control_, logs_, bulk_;

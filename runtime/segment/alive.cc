@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "runtime/base/means.h"
+#include "runtime/base/kernel_features.h"
 
 namespace hvd {
 namespace {

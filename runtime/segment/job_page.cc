@@ -39,11 +39,11 @@ size_t JobPage::BytesFor(uint32_t local_size) {
   return kPage + local_size * BlockStride(local_size);
 }
 
-JobPage JobPage::Format(std::byte* base, uint32_t local_size, uint64_t epoch) {
+JobPage JobPage::Format(std::byte* base, uint32_t local_size, uint64_t generation) {
   auto* header = new (base) PageHeader{};
   header->layout_version = kLayoutVersion;
   header->local_size = local_size;
-  header->epoch = epoch;
+  header->generation = generation;
   header->total_bytes = BytesFor(local_size);
   header->block_offset = kPage;
   header->block_stride = BlockStride(local_size);

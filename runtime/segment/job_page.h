@@ -1,6 +1,6 @@
-// JobPage: the memory that all ranks of one host share during one epoch. SEGMENT.md is its map.
+// JobPage: the memory that all ranks of one host share during one generation. SEGMENT.md is its map.
 //
-// Made and formatted by the agent, one new page per epoch (so that a rank of an older epoch can never write into it),
+// Made and formatted by the agent, one new page per generation (so that a rank of an older generation can never write into it),
 // mapped by every local rank. A JobPage is a view: it owns nothing and may be copied. "rank" here is the local rank.
 #ifndef HVD_RUNTIME_SEGMENT_JOB_PAGE_H_
 #define HVD_RUNTIME_SEGMENT_JOB_PAGE_H_
@@ -22,7 +22,7 @@ struct PageHeader {
   uint64_t magic;
   uint32_t layout_version;
   uint32_t local_size;
-  uint64_t epoch;
+  uint64_t generation;
   uint64_t total_bytes;
   uint64_t block_offset;  // of rank 0's block from the page start
   uint64_t block_stride;  // from one rank's block to the next
@@ -63,7 +63,7 @@ struct RankBlock {
   Doorbell runtime_bell;                            // for the rank's runtime thread
   alignas(kCacheLine) std::atomic<uint32_t> state;  // RankState, written by the rank
   std::atomic<uint32_t> pid;
-  // The robust futex: the thread id of the rank's runtime thread while it is alive and in the epoch (AliveMark).
+  // The robust futex: the thread id of the rank's runtime thread while it is alive and in the generation (AliveMark).
   alignas(kCacheLine) std::atomic<uint32_t> alive;
   alignas(kCacheLine) LastCollective last;
   // consumed[w]: how many bytes of rank w's ring this rank has read. Written by this rank only.
@@ -79,7 +79,7 @@ class JobPage {
   // Size of a page for `local_size` ranks (1 to 4,096).
   static size_t BytesFor(uint32_t local_size);
   // Lays out zeroed memory of BytesFor(local_size) bytes. Agent only, before anybody else sees it.
-  static JobPage Format(std::byte* base, uint32_t local_size, uint64_t epoch);
+  static JobPage Format(std::byte* base, uint32_t local_size, uint64_t generation);
   // Views memory that the agent formatted; an error when it is no page of this layout or does not fit `bytes`.
   static Result<JobPage> View(std::byte* base, size_t bytes);
 
@@ -97,7 +97,7 @@ class JobPage {
   bool broken() const { return header().broken.load(std::memory_order_acquire) != 0; }
   std::string broken_text() const;
 
-  // Marks the epoch broken with a sentence (cut at 1,019 bytes) and rings everybody. The first call wins. To be called
+  // Marks the generation broken with a sentence (cut at 1,019 bytes) and rings everybody. The first call wins. To be called
   // from one process only (the agent), one thread at a time.
   void Break(std::string_view sentence) const;
 

@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   std::string conversation = Conversation();
   std::string log;
   AppendFrame(log,
-              {.payload_bytes = 3, .type = FrameType::kLog, .job = 7, .epoch = 1, .sequence = 1},
+              {.payload_bytes = 3, .type = FrameType::kLog, .job = 7, .generation = 1, .sequence = 1},
               "log");
   WriteSeeds(*argc, *argv,
              {conversation, "\x01" + conversation + log, "\xff" + conversation + conversation});

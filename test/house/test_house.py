@@ -44,7 +44,7 @@ ADDRESSES = {
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
     r"openssl/": ["runtime/net/mesh_handshake.cc", "runtime/net/sealed_records.cc",
                   "discovery/ssh_key.cc", "launcher/packing.cc",
-                  "launcher/note_seal.cc", "launcher/ssh/private_key.cc"],
+                  "launcher/record_seal.cc", "launcher/ssh/private_key.cc"],
     r"zlib\.h": ["launcher/packing.cc"],
     r"libssh2": ["launcher/ssh/ssh_session.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
@@ -228,7 +228,7 @@ def test_order_rule_allows(path, target):
 @pytest.mark.parametrize("path, include", [
     ("launcher/a.cc", "CLI/CLI.hpp"), ("configs/command_line.cc", "yaml-cpp/yaml.h"),
     ("launcher/a.cc", "spdlog/spdlog.h"), ("runtime/net/a.cc", "asio.hpp"), ("runtime/core/a.cc", "mpi.h"),
-    ("runtime/core/a.cc", "cuda_runtime.h"), ("runtime/backends/cross_loader.cc", "gloo/context.h"),
+    ("runtime/core/a.cc", "cuda_runtime.h"), ("runtime/backends/inter_host_loader.cc", "gloo/context.h"),
     ("runtime/net/mesh.cc", "openssl/hmac.h"),
 ])
 def test_address_rule_refuses(path, include):

@@ -14,7 +14,7 @@
 
 #include "launcher/agent_tree.h"
 #include "launcher/job.h"
-#include "launcher/key_values.h"
+#include "launcher/kv_table.h"
 
 namespace hvd {
 
@@ -44,12 +44,12 @@ class LaunchSim {
   // their partners are.
   LaunchSimPhase Start();
   // The same ranks ask for another world.
-  LaunchSimPhase NextEpoch();
+  LaunchSimPhase NextGeneration();
   // A rank ends with `code` while all are in a world: until every host was told to end its workers.
   LaunchSimPhase Fail(uint32_t rank, int code);
 
   const JobState& job() const;
-  // Hosts in the present epoch whose leader knows all its partners.
+  // Hosts in the present generation whose leader knows all its partners.
   uint32_t connected() const;
 
  private:

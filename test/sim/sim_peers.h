@@ -37,12 +37,12 @@ class SimNet {
         }
       }
     }
-    for (uint32_t r = 0; r < size_; ++r) Tell(r);
+    for (uint32_t r = 0; r < size_; ++r) Notify(r);
   }
 
   void Break(std::string text) { broken_text_ = std::move(text); }
   // Lets the rank see that the world is broken, if it is.
-  void Tell(uint32_t rank) {
+  void Notify(uint32_t rank) {
     if (broken_text_.empty() || told_[rank]) return;
     told_[rank] = true;
     ++events_;

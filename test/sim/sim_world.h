@@ -75,7 +75,7 @@ class SimWorld {
   bool StandsStill();
   bool MovedBy(int sweeps);
   uint64_t Events() const;
-  void Tell(uint32_t rank);
+  void Notify(uint32_t rank);
   bool MayBeCutShort(const SimOp& op) const;
   SimNet& NetOf(uint32_t rank) { return *nets_[hosts_.host_of(rank)]; }
   std::string WhereAll() const;

@@ -5,21 +5,21 @@
 
 #include <span>
 
-#include "runtime/backends/cross.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {
 
 // Everybody gets everything and adds it up. Takes scratch of (leaders - 1) times the data.
-Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
                        const void* input, void* output, size_t count);
 
 // Each leader adds up its part, then all parts are gathered; piece by piece, with bounded scratch.
-Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
                        const void* input, void* output, size_t count);
 
-Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                             const ReduceSpec& spec, const void* input,
                             std::span<const size_t> counts, void* output);
 

@@ -23,7 +23,7 @@ class MeshTransport final : public gloo::transport::Context {
  public:
   MeshTransport(Mesh& mesh, std::vector<uint32_t> leaders, uint32_t index);
 
-  // All messages of what follows carry `channel`; no wait outlasts `idle_limit` without a byte (CrossCall).
+  // All messages of what follows carry `channel`; no wait outlasts `idle_limit` without a byte (InterHostCall).
   void Begin(uint64_t channel, Duration idle_limit);
   // Why the operation failed; Gloo's exceptions say only that it did.
   const Status& failure() const { return failure_; }

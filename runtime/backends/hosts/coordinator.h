@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "runtime/backends/hosts/host_map.h"
-#include "runtime/backends/hosts/words.h"
+#include "runtime/backends/hosts/coordination_messages.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
@@ -44,14 +44,14 @@ class Coordinator {
  public:
   struct Answer {
     uint32_t to = 0;  // world rank
-    Words words;
+    Coordination msg;
   };
   using Answers = std::vector<Answer>;
 
   Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options);
 
-  // What `from` said. Words that only a coordinator says are refused.
-  Status Hear(uint32_t from, Words words, TimePoint now, Answers* answers);
+  // What `from` said. Coordination that only a coordinator says are refused.
+  Status Receive(uint32_t from, Coordination msg, TimePoint now, Answers* answers);
 
   // Sentences about operations that some hosts have waited for since long, each once per interval; the answers tell the
   // leaders there.
@@ -63,7 +63,7 @@ class Coordinator {
  private:
   struct Report {
     uint32_t host = 0, leader = 0;
-    ReadyWords words;
+    ReadyMessage msg;
   };
   // One operation from the first host that is ready to the last. Reports ascending by host.
   struct Entry {
@@ -86,17 +86,17 @@ class Coordinator {
     uint32_t under_way = 0;  // batches
   };
 
-  void OnReady(uint32_t from, ReadyWords words, TimePoint now, Answers* answers);
-  void OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers);
-  void OnJoin(uint32_t from, const JoinWords& words, Answers* answers);
+  void OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answers* answers);
+  void OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers* answers);
+  void OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers);
   void OnLeave(uint32_t from, uint32_t rank, Answers* answers);
   bool HasJoined(uint32_t rank) const;
   void SettleAll(Answers* answers);
   void OnDone(uint64_t number, Answers* answers);
 
-  std::vector<uint32_t> RanksOf(const ReadyWords& words) const;
+  std::vector<uint32_t> RanksOf(const ReadyMessage& msg) const;
   std::vector<uint32_t> MissingRanks(const Entry& entry) const;
-  void TellAwaited(Entry& entry, TimePoint now, Answers* answers);
+  void ReportAwaited(Entry& entry, TimePoint now, Answers* answers);
   void SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
                         std::list<Entry>::iterator entry, Answers* answers);
   Status VerdictOf(const Entry& entry, const std::string& name) const;

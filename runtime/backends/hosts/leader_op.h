@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "runtime/backends/collective.h"
-#include "runtime/backends/hosts/board.h"
+#include "runtime/backends/hosts/result_status.h"
 #include "runtime/backends/hosts/host_map.h"
 #include "runtime/backends/hosts/local_sum.h"
-#include "runtime/backends/hosts/words.h"
+#include "runtime/backends/hosts/coordination_messages.h"
 
 namespace hvd {
 
 // One tensor of it.
 struct LeaderPart {
   CollectiveCall call;  // without the caller's memory and the group
-  Board* board = nullptr;
+  ResultStatus* result_status = nullptr;
   std::vector<const std::byte*>
       inputs;  // of the members here that take part, ascending; null where nothing is sent
   std::vector<std::vector<int64_t>>
@@ -37,14 +37,14 @@ struct LeaderPart {
 };
 
 struct LeaderOp {
-  ReadyWords ready;
+  ReadyMessage ready;
   std::shared_ptr<const HostParts> hosts;  // of the set
   size_t set_size = 0;
   std::vector<std::shared_ptr<LeaderPart>> parts;
   uint32_t last_here = 0;  // of a join
 
   // What the cross thread does with the memory of its callers; guarded by the conductor's lock.
-  enum class Use : uint8_t { kNotYet, kUnderWay, kOver };
+  enum class Use : uint8_t { kNotYet, kInFlight, kOver };
   Use use = Use::kNotYet;
 };
 

@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "runtime/backends/collective.h"
-#include "runtime/backends/hosts/board.h"
+#include "runtime/backends/hosts/result_status.h"
 #include "runtime/device/host_reduce.h"
 
 namespace hvd {
 
 // The type in which sums travel between hosts: the small floating types in float32, so that they are rounded once.
-constexpr DType CrossType(DType dtype) { return IsNarrow(dtype) ? DType::kFloat32 : dtype; }
+constexpr DType InterHostType(DType dtype) { return IsNarrow(dtype) ? DType::kFloat32 : dtype; }
 
 Arithmetic ArithmeticOf(ReduceOp op);
 
 class LocalSum {
  public:
   LocalSum() = default;
-  // `inputs` in rank order; `sum` has room for call.count elements of CrossType; `at_work` is of this member.
-  LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum, Board* board,
+  // `inputs` in rank order; `sum` has room for call.count elements of InterHostType; `at_work` is of this member.
+  LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum, ResultStatus* result_status,
            WorkMark* at_work);
 
   // True if the work is so small that nobody should be asked to help.
@@ -40,13 +40,13 @@ class LocalSum {
   ReduceSpec spec_;
   std::vector<const void*> inputs_;
   void* sum_ = nullptr;
-  Board* board_ = nullptr;
+  ResultStatus* result_status_ = nullptr;
   WorkMark* at_work_ = nullptr;
   size_t count_ = 0, chunk_ = 1;
   std::optional<uint64_t> taken_;  // chunks, before the stop
 };
 
-// Combines the hosts' sums (of CrossType) in their order, applies the scales, and stores `output` in the type itself.
+// Combines the hosts' sums (of InterHostType) in their order, applies the scales, and stores `output` in the type itself.
 // `output` may be where one of the inputs is, at its beginning. `divisor`: as DivisorOf gives it.
 void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const void* const> inputs,
                void* output, size_t count);

@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/backends/cross.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/mpi/mpi_library.h"
 #include "runtime/base/status.h"
 
@@ -31,7 +31,7 @@ class MpiMailbox {
   // Takes in what has arrived; at once when another thread does that just now. True if something had.
   Result<bool> Pump();
   // The oldest message with the tag from the rank, or from anybody.
-  std::optional<CrossMessage> Take(uint32_t rank, uint64_t tag);
+  std::optional<InterHostMessage> Take(uint32_t rank, uint64_t tag);
 
   struct Sending {
     MpiBuffer buffer;
@@ -62,7 +62,7 @@ class MpiMailbox {
   MpiBuffer buffer_;                        // guarded by pump_
   MPI_Request request_ = MPI_REQUEST_NULL;  // guarded by pump_
   std::mutex mutex_;
-  std::map<uint64_t, std::deque<CrossMessage>> messages_;  // by tag; guarded by mutex_
+  std::map<uint64_t, std::deque<InterHostMessage>> messages_;  // by tag; guarded by mutex_
   std::map<uint32_t, TimePoint> left_;                     // by rank; guarded by mutex_
   std::atomic<bool> some_left_{false};
 };

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/cross.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/net/layout.h"
@@ -38,8 +38,8 @@ class MpiWorld {
   // Everybody's value, by rank. Values may differ in length; kMaxMpiValue bytes at most.
   virtual Result<std::vector<std::string>> Exchange(const std::string& value,
                                                     TimePoint deadline) = 0;
-  // The Cross of this world; leaders alone need to call it. At most one at a time, and it goes before the world does.
-  virtual Result<std::unique_ptr<Cross>> OpenCross() = 0;
+  // The InterHostComm of this world; leaders alone need to call it. At most one at a time, and it goes before the world does.
+  virtual Result<std::unique_ptr<InterHostComm>> OpenInterHostComm() = 0;
 };
 
 inline constexpr size_t kMaxMpiValue = 64 * 1024;

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "runtime/backends/mpi/mpi_cross.h"
+#include "runtime/backends/mpi/mpi_inter_host_comm.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 
@@ -268,14 +268,14 @@ Result<std::vector<std::string>> JoinedWorld::Exchange(const std::string& value,
   return values;
 }
 
-Result<std::unique_ptr<Cross>> JoinedWorld::OpenCross() {
+Result<std::unique_ptr<InterHostComm>> JoinedWorld::OpenInterHostComm() {
   std::set<uint32_t> firsts;
   for (uint32_t r = 0; places_[rank_].local_rank == 0 && r < size_; ++r) {
     if (places_[r].local_rank == 0) firsts.insert(r);
   }
-  auto cross = std::make_unique<MpiCross>(library_, data_, mail_, rank_, std::move(firsts));
-  if (Status status = cross->Open(); !status.ok()) return status;
-  return std::unique_ptr<Cross>(std::move(cross));
+  auto inter_host = std::make_unique<MpiInterHostComm>(library_, data_, mail_, rank_, std::move(firsts));
+  if (Status status = inter_host->Open(); !status.ok()) return status;
+  return std::unique_ptr<InterHostComm>(std::move(inter_host));
 }
 
 }  // namespace hvd

@@ -26,7 +26,7 @@ class JoinedWorld final : public MpiWorld {
   std::string description() const override { return library_.description(); }
   bool threads_supported() const override { return library_.threads_supported(); }
   Result<std::vector<std::string>> Exchange(const std::string& value, TimePoint deadline) override;
-  Result<std::unique_ptr<Cross>> OpenCross() override;
+  Result<std::unique_ptr<InterHostComm>> OpenInterHostComm() override;
 
  private:
   JoinedWorld(MpiLibrary& library, Duration remind) : library_(library), remind_(remind) {}

@@ -5,21 +5,21 @@
 #include <memory>
 
 #include "runtime/backends/backend.h"
-#include "runtime/backends/shm/lending.h"
+#include "runtime/backends/shm/buffer_leases.h"
 
 namespace hvd {
 
 // What the operations of one backend use in common.
 struct ShmRoom {
-  Lending& lending;
+  BufferLeases& leases;
   SharedMemoryMap& peer_memory;
 };
 
 // The calls are those of Backend; `member` is an index in Group::local.
 class ShmOp : public OpState {
  public:
-  virtual Result<Offer> Prepare(const CollectiveCall& call) = 0;
-  virtual Result<bool> Start(const CollectiveCall& call, const Contributions& parts) = 0;
+  virtual Result<BufferDescriptor> Prepare(const CollectiveCall& call) = 0;
+  virtual Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) = 0;
   virtual Result<bool> Advance(const CollectiveCall& call) = 0;
   virtual bool Needs(uint32_t member) const = 0;
   // True while this one, started, cannot end before that other member goes on with what it has begun.
@@ -28,7 +28,7 @@ class ShmOp : public OpState {
   virtual void TakeBack() = 0;
 };
 
-std::unique_ptr<ShmOp> MakePullOp(ShmRoom room);
+std::unique_ptr<ShmOp> MakeGatherOp(ShmRoom room);
 std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room);
 
 // A tensor of so many bytes travels in the request: every rank reads every payload, so the limit shrinks with the number

@@ -16,7 +16,7 @@ ShmPeers::ShmPeers(JobPage page, uint32_t rank)
     : page_(page),
       rank_(rank),
       ring_bytes_(page.header().ring_bytes),
-      salt_(page.header().epoch << 40),
+      salt_(page.header().generation << 40),
       heads_(page.local_size(), 0) {}
 
 ShmPeers::Frame& ShmPeers::FrameAt(uint32_t owner, uint64_t position) const {

@@ -15,7 +15,7 @@ namespace hvd::test {
 struct Rig {
   MpiPlugin plugin;
   std::unique_ptr<MpiWorld> world;
-  std::unique_ptr<Cross> cross;
+  std::unique_ptr<InterHostComm> inter_host;
   bool one_thread = false;
   Duration remind = std::chrono::seconds(60);
 
@@ -28,13 +28,13 @@ struct Rig {
     Status status;
     world.reset(plugin.join(&options, &status));
     if (world == nullptr) return status.message();
-    Result<std::unique_ptr<Cross>> opened = world->OpenCross();
+    Result<std::unique_ptr<InterHostComm>> opened = world->OpenInterHostComm();
     if (!opened.ok()) return opened.status().message();
-    cross = std::move(*opened);
+    inter_host = std::move(*opened);
     return "";
   }
   void Close() {
-    cross.reset();
+    inter_host.reset();
     world.reset();
     plugin.finish();
   }

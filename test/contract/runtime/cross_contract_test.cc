@@ -1,4 +1,4 @@
-// What every Cross promises (cross.h), asked of the model and of Gloo over a mesh on loopback. The leaders are threads.
+// What every InterHostComm promises (cross.h), asked of the model and of Gloo over a mesh on loopback. The leaders are threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/cross.h"
-#include "runtime/backends/inproc/inproc_cross.h"
-#include "test/fakes/memory_directory.h"
+#include "runtime/backends/inter_host_comm.h"
+#include "runtime/backends/inproc/inproc_inter_host_comm.h"
+#include "test/fakes/memory_kv_store.h"
 #ifdef HVD_HAVE_GLOO
-#include "runtime/backends/gloo/gloo_cross.h"
+#include "runtime/backends/gloo/gloo_inter_host_comm.h"
 #endif
 
 namespace hvd {
@@ -32,11 +32,11 @@ class Leaders {
     for (uint32_t rank : ranks_) crosses_.push_back(MakeOne(rank));
   }
 
-  Cross& at(uint32_t index) { return *crosses_[index]; }
+  InterHostComm& at(uint32_t index) { return *crosses_[index]; }
   void Leave(uint32_t index) { crosses_[index].reset(); }
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   uint32_t rank(uint32_t index) const { return ranks_[index]; }
-  CrossCall Call(uint32_t index, uint64_t tag = 1) const { return {{ranks_, index}, tag}; }
+  InterHostCall Call(uint32_t index, uint64_t tag = 1) const { return {{ranks_, index}, tag}; }
   // One thread per leader.
   void Run(const std::function<void(uint32_t)>& body) {
     std::vector<std::thread> threads;
@@ -45,24 +45,24 @@ class Leaders {
   }
 
  private:
-  std::unique_ptr<Cross> MakeOne(uint32_t rank) {
+  std::unique_ptr<InterHostComm> MakeOne(uint32_t rank) {
 #ifdef HVD_HAVE_GLOO
     if (kind_ == Kind::kGloo) {
-      CrossOptions options{.rank = rank, .epoch = 1, .job_key = "a key"};
+      InterHostOptions options{.rank = rank, .generation = 1, .job_key = "a key"};
       options.listen.addresses = {"127.0.0.1"};
-      Result<std::unique_ptr<GlooCross>> cross = GlooCross::Open(options, directory_);
-      EXPECT_TRUE(cross.ok()) << cross.status().message();
-      return std::move(*cross);
+      Result<std::unique_ptr<GlooInterHostComm>> comm = GlooInterHostComm::Open(options, directory_);
+      EXPECT_TRUE(comm.ok()) << comm.status().message();
+      return std::move(*comm);
     }
 #endif
-    return std::make_unique<InprocCross>(hub_, rank);
+    return std::make_unique<InprocInterHostComm>(hub_, rank);
   }
 
   const Kind kind_;
-  InprocCrossHub hub_;
-  test::MemoryDirectory directory_;
+  InprocInterHostHub hub_;
+  test::MemoryKvStore directory_;
   std::vector<uint32_t> ranks_;
-  std::vector<std::unique_ptr<Cross>> crosses_;
+  std::vector<std::unique_ptr<InterHostComm>> crosses_;
 };
 
 void ExpectOk(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
@@ -121,9 +121,9 @@ Bytes Noise(size_t bytes, uint32_t from, uint32_t to) {
   return data;
 }
 
-class CrossContract : public ::testing::TestWithParam<Kind> {};
+class InterHostCommContract : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(CrossContract, AllreduceOfEveryTypeSizeAndArithmetic) {
+TEST_P(InterHostCommContract, AllreduceOfEveryTypeSizeAndArithmetic) {
   for (uint32_t size : {1u, 2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
     uint64_t tag = 0;
@@ -147,7 +147,7 @@ TEST_P(CrossContract, AllreduceOfEveryTypeSizeAndArithmetic) {
 }
 
 // From an input that keeps its content, with all scales; also for who is alone.
-TEST_P(CrossContract, AllreduceScalesFromInputToOutput) {
+TEST_P(InterHostCommContract, AllreduceScalesFromInputToOutput) {
   for (uint32_t size : {1u, 2u, 3u}) {
     Leaders leaders(GetParam(), size);
     for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kInt32}) {
@@ -168,7 +168,7 @@ TEST_P(CrossContract, AllreduceScalesFromInputToOutput) {
   }
 }
 
-TEST_P(CrossContract, LargeAllreduceIsRight) {
+TEST_P(InterHostCommContract, LargeAllreduceIsRight) {
   for (uint32_t size : {2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
     for (DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kUint8}) {
@@ -189,7 +189,7 @@ TEST_P(CrossContract, LargeAllreduceIsRight) {
 }
 
 // Sums that depend on the order: added in the order of the leaders, so the same bits everywhere and every time.
-TEST_P(CrossContract, RoundedSumsAreAddedInTheOrderOfTheLeaders) {
+TEST_P(InterHostCommContract, RoundedSumsAreAddedInTheOrderOfTheLeaders) {
   for (uint32_t size : {2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
     for (size_t count : {size_t{33}, size_t{100'003}, size_t{600'001}}) {
@@ -221,7 +221,7 @@ TEST_P(CrossContract, RoundedSumsAreAddedInTheOrderOfTheLeaders) {
   }
 }
 
-TEST_P(CrossContract, BroadcastFromEveryRoot) {
+TEST_P(InterHostCommContract, BroadcastFromEveryRoot) {
   for (uint32_t size : {1u, 2u, 5u}) {
     Leaders leaders(GetParam(), size);
     for (size_t bytes : {size_t{0}, size_t{1}, size_t{70'001}, size_t{2'000'003}}) {
@@ -237,7 +237,7 @@ TEST_P(CrossContract, BroadcastFromEveryRoot) {
   }
 }
 
-TEST_P(CrossContract, AllgathervOfUnequalParts) {
+TEST_P(InterHostCommContract, AllgathervOfUnequalParts) {
   for (uint32_t size : {1u, 2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
     for (size_t scale : {size_t{0}, size_t{1}, size_t{40'000}, size_t{600'000}}) {
@@ -265,7 +265,7 @@ TEST_P(CrossContract, AllgathervOfUnequalParts) {
   }
 }
 
-TEST_P(CrossContract, AlltoallvOfUnequalPieces) {
+TEST_P(InterHostCommContract, AlltoallvOfUnequalPieces) {
   for (uint32_t size : {1u, 2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
     for (size_t scale : {size_t{0}, size_t{1}, size_t{50'000}, size_t{400'000}}) {
@@ -289,7 +289,7 @@ TEST_P(CrossContract, AlltoallvOfUnequalPieces) {
   }
 }
 
-TEST_P(CrossContract, ReducescattervGivesEachItsPart) {
+TEST_P(InterHostCommContract, ReducescattervGivesEachItsPart) {
   for (uint32_t size : {1u, 2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
     for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kInt64}) {
@@ -313,14 +313,14 @@ TEST_P(CrossContract, ReducescattervGivesEachItsPart) {
   }
 }
 
-TEST_P(CrossContract, GroupsAndTagsDoNotMix) {
+TEST_P(InterHostCommContract, GroupsAndTagsDoNotMix) {
   Leaders leaders(GetParam(), 4);
   std::vector<uint32_t> even = {leaders.rank(0), leaders.rank(2)};
   std::vector<uint32_t> odd = {leaders.rank(1), leaders.rank(3)};
   leaders.Run([&](uint32_t i) {
     // Two groups at once in two threads: all, and half of them.
     std::thread half([&] {
-      CrossCall call{{i % 2 == 0 ? even : odd, i / 2}, 77};
+      InterHostCall call{{i % 2 == 0 ? even : odd, i / 2}, 77};
       for (int round = 0; round < 20; ++round) {
         int64_t value = i;
         ExpectOk(
@@ -344,7 +344,7 @@ std::span<const std::byte> AsBytes(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-TEST_P(CrossContract, SmallMessagesArriveInOrderPerSenderAndTag) {
+TEST_P(InterHostCommContract, SmallMessagesArriveInOrderPerSenderAndTag) {
   Leaders leaders(GetParam(), 2);
   for (int n = 0; n < 50; ++n) {
     for (uint64_t tag : {5, 6}) {
@@ -354,7 +354,7 @@ TEST_P(CrossContract, SmallMessagesArriveInOrderPerSenderAndTag) {
   }
   for (uint64_t tag : {6, 5}) {
     for (int n = 0; n < 50; ++n) {
-      Result<CrossMessage> message = leaders.at(1).Receive(leaders.rank(0), tag, Soon());
+      Result<InterHostMessage> message = leaders.at(1).Receive(leaders.rank(0), tag, Soon());
       ASSERT_TRUE(message.ok()) << message.status().message();
       EXPECT_EQ(message->bytes, std::to_string(tag) + "/" + std::to_string(n));
       EXPECT_EQ(message->from, leaders.rank(0));
@@ -362,9 +362,9 @@ TEST_P(CrossContract, SmallMessagesArriveInOrderPerSenderAndTag) {
   }
 }
 
-TEST_P(CrossContract, EmptyAndLongestMessages) {
+TEST_P(InterHostCommContract, EmptyAndLongestMessages) {
   Leaders leaders(GetParam(), 2);
-  std::string longest(kMaxCrossMessage, 'x');
+  std::string longest(kMaxInterHostMessage, 'x');
   ExpectOk(leaders.at(0).Send(leaders.rank(1), 1, {}, Soon()));
   ExpectOk(leaders.at(0).Send(leaders.rank(1), 1, AsBytes(longest), Soon()));
   EXPECT_EQ(leaders.at(1).Receive(leaders.rank(0), 1, Soon())->bytes, "");
@@ -374,13 +374,13 @@ TEST_P(CrossContract, EmptyAndLongestMessages) {
             Code::kInvalidArgument);
 }
 
-TEST_P(CrossContract, ReceiveFromAnybodyHearsEverybody) {
+TEST_P(InterHostCommContract, ReceiveFromAnybodyHearsEverybody) {
   Leaders leaders(GetParam(), 5);
   leaders.Run([&](uint32_t i) {
     if (i > 0) return ExpectOk(leaders.at(i).Send(leaders.rank(0), 9, AsBytes("hello"), Soon()));
     std::vector<uint32_t> heard;
     for (int n = 1; n < 5; ++n) {
-      Result<CrossMessage> message = leaders.at(0).Receive(kAnyLeader, 9, Soon());
+      Result<InterHostMessage> message = leaders.at(0).Receive(kAnyLeader, 9, Soon());
       ASSERT_TRUE(message.ok()) << message.status().message();
       EXPECT_EQ(message->bytes, "hello");
       heard.push_back(message->from);
@@ -390,14 +390,14 @@ TEST_P(CrossContract, ReceiveFromAnybodyHearsEverybody) {
   });
 }
 
-TEST_P(CrossContract, ADeadlineInThePastAsksOnce) {
+TEST_P(InterHostCommContract, ADeadlineInThePastAsksOnce) {
   Leaders leaders(GetParam(), 2);
   for (uint32_t from : {leaders.rank(1), kAnyLeader}) {
     EXPECT_EQ(leaders.at(0).Receive(from, 1, TimePoint{}).status().code(), Code::kInProgress);
   }
 }
 
-TEST_P(CrossContract, WakeEndsAReceiveNowOrTheNextOne) {
+TEST_P(InterHostCommContract, WakeEndsAReceiveNowOrTheNextOne) {
   Leaders leaders(GetParam(), 2);
   leaders.at(0).Wake();
   EXPECT_EQ(leaders.at(0).Receive(kAnyLeader, 1, Soon()).status().code(), Code::kInProgress);
@@ -410,7 +410,7 @@ TEST_P(CrossContract, WakeEndsAReceiveNowOrTheNextOne) {
 
 // ---- ends
 
-TEST_P(CrossContract, AbortEndsEveryWaitAndTellsTheOthers) {
+TEST_P(InterHostCommContract, AbortEndsEveryWaitAndTellsTheOthers) {
   Leaders leaders(GetParam(), 3);
   std::atomic<int> waiting{0};
   leaders.Run([&](uint32_t i) {
@@ -434,7 +434,7 @@ TEST_P(CrossContract, AbortEndsEveryWaitAndTellsTheOthers) {
   EXPECT_EQ(leaders.at(0).Allreduce(leaders.Call(0), {}, &value, &value, 1).code(), Code::kAborted);
 }
 
-TEST_P(CrossContract, WhoWaitsForALeaderThatLeavesIsTold) {
+TEST_P(InterHostCommContract, WhoWaitsForALeaderThatLeavesIsTold) {
   Leaders leaders(GetParam(), 2);
   int64_t sums[2] = {1, 2};
   leaders.Run([&](uint32_t i) {  // connects both ways
@@ -452,27 +452,27 @@ TEST_P(CrossContract, WhoWaitsForALeaderThatLeavesIsTold) {
       << "the loss of one is no end for who listens to all";
 }
 
-TEST_P(CrossContract, WhatALeaverSaidIsHeardBeforeItsEnd) {
+TEST_P(InterHostCommContract, WhatALeaverSaidIsHeardBeforeItsEnd) {
   Leaders leaders(GetParam(), 2);
   const char words[] = "farewell";
   ExpectOk(leaders.at(1).Send(leaders.rank(0), 4, std::as_bytes(std::span(words)), Soon()));
   leaders.Leave(1);
-  Result<CrossMessage> heard = leaders.at(0).Receive(leaders.rank(1), 4, Soon());
+  Result<InterHostMessage> heard = leaders.at(0).Receive(leaders.rank(1), 4, Soon());
   ASSERT_TRUE(heard.ok()) << heard.status().message();
   EXPECT_STREQ(heard->bytes.c_str(), words);
   EXPECT_EQ(leaders.at(0).Receive(leaders.rank(1), 4, Soon()).status().code(), Code::kAborted);
 }
 
-TEST_P(CrossContract, AnIdleLimitEndsACollectiveInWhichNothingMoves) {
+TEST_P(InterHostCommContract, AnIdleLimitEndsACollectiveInWhichNothingMoves) {
   Leaders leaders(GetParam(), 2);
   float value = 1;
-  CrossCall call = leaders.Call(0);
+  InterHostCall call = leaders.Call(0);
   call.idle_limit = std::chrono::milliseconds(20);
   EXPECT_EQ(leaders.at(0).Allreduce(call, {}, &value, &value, 1).code(), Code::kInProgress);
 }
 
 // A leader that is late, or stopped, is a matter of the stall check.
-TEST_P(CrossContract, WithoutALimitALateLeaderIsWaitedFor) {
+TEST_P(InterHostCommContract, WithoutALimitALateLeaderIsWaitedFor) {
   Leaders leaders(GetParam(), 2);
   std::atomic<bool> over = false;
   float values[] = {1, 2};
@@ -490,17 +490,17 @@ TEST_P(CrossContract, WithoutALimitALateLeaderIsWaitedFor) {
 }
 
 #ifdef HVD_HAVE_GLOO
-TEST(GlooCross, EveryWayGivesTheRightSum) {
+TEST(GlooInterHostComm, EveryWayGivesTheRightSum) {
   for (uint32_t size : {2u, 3u, 4u, 5u}) {
     Leaders leaders(Kind::kGloo, size);
-    for (AllreduceWay way : {AllreduceWay::kDirect, AllreduceWay::kSliced}) {
+    for (AllreduceAlgorithm way : {AllreduceAlgorithm::kDirect, AllreduceAlgorithm::kSliced}) {
       for (size_t count : {size_t{1}, size_t{4}, size_t{1001}, size_t{700'001}}) {
         std::vector<Bytes> parts = ValuesOfAll(size, DType::kBfloat16, count);
         ReduceSpec sum{DType::kBfloat16, Arithmetic::kSum};
         Bytes expected = Combined(sum, parts);
         leaders.Run([&](uint32_t i) {
           ExpectOk(
-              dynamic_cast<GlooCross&>(leaders.at(i))
+              dynamic_cast<GlooInterHostComm&>(leaders.at(i))
                   .AllreduceBy(way, leaders.Call(i), sum, parts[i].data(), parts[i].data(), count));
           EXPECT_TRUE(parts[i] == expected)
               << size << " leaders, way " << static_cast<int>(way) << ", " << count;
@@ -511,7 +511,7 @@ TEST(GlooCross, EveryWayGivesTheRightSum) {
 }
 
 // Halves that a sum rounded at each step would lose: 2048 + 1 + 1 + 1 + 1 is 2052, and 2048 + 1 is 2048.
-TEST(GlooCross, HalfTypesAreRoundedOnce) {
+TEST(GlooInterHostComm, HalfTypesAreRoundedOnce) {
   Leaders leaders(Kind::kGloo, 5);
   for (size_t count : {size_t{3}, size_t{500'000}}) {
     leaders.Run([&](uint32_t i) {
@@ -523,19 +523,19 @@ TEST(GlooCross, HalfTypesAreRoundedOnce) {
   }
 }
 
-TEST(GlooCross, TheWayDependsOnSizeAndLeaders) {
+TEST(GlooInterHostComm, TheWayDependsOnSizeAndLeaders) {
   const size_t small = 4096, large = 64 << 20;
-  EXPECT_EQ(ChooseAllreduce(small, 2), AllreduceWay::kDirect);
-  EXPECT_EQ(ChooseAllreduce(large, 2), AllreduceWay::kSliced);
-  EXPECT_EQ(ChooseAllreduce(small, 100), AllreduceWay::kSliced);
+  EXPECT_EQ(ChooseAllreduce(small, 2), AllreduceAlgorithm::kDirect);
+  EXPECT_EQ(ChooseAllreduce(large, 2), AllreduceAlgorithm::kSliced);
+  EXPECT_EQ(ChooseAllreduce(small, 100), AllreduceAlgorithm::kSliced);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CrossContract, ::testing::Values(Kind::kInproc, Kind::kGloo),
+INSTANTIATE_TEST_SUITE_P(All, InterHostCommContract, ::testing::Values(Kind::kInproc, Kind::kGloo),
                          [](const auto& kind) {
                            return kind.param == Kind::kGloo ? "Gloo" : "Inproc";
                          });
 #else
-INSTANTIATE_TEST_SUITE_P(All, CrossContract, ::testing::Values(Kind::kInproc),
+INSTANTIATE_TEST_SUITE_P(All, InterHostCommContract, ::testing::Values(Kind::kInproc),
                          [](const auto&) { return "Inproc"; });
 #endif
 

@@ -3,7 +3,7 @@
 
 #include "launcher/cgroup.h"
 #include "launcher/job_id.h"
-#include "launcher/jobs_here.h"
+#include "launcher/local_jobs.h"
 #include "launcher/oom.h"
 
 namespace hvd {

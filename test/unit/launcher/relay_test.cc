@@ -161,7 +161,7 @@ TEST(RelayProbe, NothingThatComesBackIsATroubleInTheEnd) {
 
 // ---- the plan
 
-BlockedWay Way(uint32_t from, uint32_t to) {
+BlockedRoute Way(uint32_t from, uint32_t to) {
   return {from,
           to,
           "it cannot reach it (refused)" + std::string(kReachAdvice),
@@ -180,7 +180,7 @@ TEST(RelayPlan, TheWarningSaysWhoAndWhyAndHowFastOnce) {
   EXPECT_THAT(
       RelayWarning({Way(0, 1), Way(1, 0), Way(0, 3)}, names, 4),
       HasSubstr("hosts a and b do not reach each other; and host a does not reach host d."));
-  std::vector<BlockedWay> all;
+  std::vector<BlockedRoute> all;
   for (uint32_t from = 0; from < 4; ++from) {
     for (uint32_t to = 0; to < 4; ++to) {
       if (from != to) all.push_back(Way(from, to));
@@ -218,7 +218,7 @@ struct World {
     relay.Allow(0, 1);
     for (RelayEnd* end : {&here, &there}) {
       end->SetWorld(kKey, {{0, 0}, {1, 0}});
-      end->BeginEpoch(3);
+      end->BeginGeneration(3);
     }
     Result<MeshListener> opened = OpenMeshListener({{"127.0.0.1"}, 0, 0}, 1);
     EXPECT_TRUE(opened.ok());
@@ -376,7 +376,7 @@ TEST(RelayEnd, WhoCannotProveTheKeyIsClosedOnAndNobodyHearsOfIt) {
   EXPECT_EQ(world.relay.connections(), 0u);
 }
 
-TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheEpoch) {
+TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheGeneration) {
   World world;
   EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), world.record) << "no relay is needed";
   world.here.Use({0, {1}});
@@ -385,8 +385,8 @@ TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheEpoch) {
   EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), told);
   EXPECT_EQ(world.here.ValueFor(3, "mesh.0", world.record), world.record) << "a rank of this host";
   EXPECT_EQ(world.here.ValueFor(3, "other.1", "x"), "x");
-  world.here.BeginEpoch(4);
-  EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), world.record) << "another epoch";
+  world.here.BeginGeneration(4);
+  EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), world.record) << "another generation";
   UniqueFd late(ConnectTo(DecodeMeshRecord(told)->endpoints.at(0)));
   EXPECT_TRUE(world.Until([&] { return World::Send(late, "x") == 0 && errno == EPIPE; }) ||
               world.Ends(late));
@@ -394,7 +394,7 @@ TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheEpoch) {
 
 TEST(RelayEnd, ARankThatHasNoListenerIsAnEnd) {
   World world;
-  world.there.BeginEpoch(4);
+  world.there.BeginGeneration(4);
   world.here.Use({0, {1}});
   Result<MeshRecord> told = DecodeMeshRecord(world.here.ValueFor(3, "mesh.1", world.record));
   UniqueFd rank(ConnectTo(told->endpoints.at(0)));

@@ -83,7 +83,7 @@ TEST(Report, NamesRanksThatAreStoppedAndNotTheOneThatWaited) {
     for (uint32_t r : {0u, 1u}) Step(state, AgentIsReady{r}, {});
     for (uint32_t r : {0u, 1u}) Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
     for (uint32_t r : {0u, 1u}) Step(state, RankJoined{r}, {});
-    Step(state, EpochEnding{1, {0, "rank 0 has waited 5 s in 'x' for rank 1"}}, {});
+    Step(state, GenerationEnding{1, {0, "rank 0 has waited 5 s in 'x' for rank 1"}}, {});
     if (stopped) Step(state, RankStopped{1}, {});
     Step(state, WorkerExited{0, 100, {false, 1}, 1, "Traceback"}, {});
     EXPECT_EQ(Report(state),

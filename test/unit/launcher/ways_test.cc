@@ -7,7 +7,7 @@
 
 #include "launcher/host_stages.h"
 #include "launcher/preamble.h"
-#include "launcher/reach_proof.h"
+#include "launcher/connectivity_probe.h"
 #include "launcher/remote_script.h"
 #include "launcher/ssh_command.h"
 
@@ -234,16 +234,16 @@ TEST(HostNames, AreCutWhenThereAreMany) {
   EXPECT_THAT(HostNames(names), HasSubstr("n15 and 4 more"));
 }
 
-TEST(ProofPartners, AreSymmetricAndFew) {
-  EXPECT_THAT(ProofPartners(1, 3), ElementsAre(0, 2));
-  EXPECT_TRUE(ProofPartners(0, 1).empty());
+TEST(ProbePartners, AreSymmetricAndFew) {
+  EXPECT_THAT(ProbePartners(1, 3), ElementsAre(0, 2));
+  EXPECT_TRUE(ProbePartners(0, 1).empty());
   for (uint32_t hosts : {16u, 17u, 100u, 1000u}) {
     for (uint32_t host : {0u, 1u, hosts / 2, hosts - 1}) {
-      std::vector<uint32_t> partners = ProofPartners(host, hosts);
+      std::vector<uint32_t> partners = ProbePartners(host, hosts);
       EXPECT_LE(partners.size(), 20u);
       for (uint32_t other : partners) {
         EXPECT_NE(other, host);
-        std::vector<uint32_t> back = ProofPartners(other, hosts);
+        std::vector<uint32_t> back = ProbePartners(other, hosts);
         EXPECT_TRUE(std::find(back.begin(), back.end(), host) != back.end()) << host << other;
       }
     }

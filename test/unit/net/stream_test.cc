@@ -53,7 +53,7 @@ struct Pair {
   Stream a, b;
 };
 
-TEST(Stream, DeliversInOrderWithTheSendersEpoch) {
+TEST(Stream, DeliversInOrderWithTheSendersGeneration) {
   Pair pair;
   pair.a.SendControl("one");
   pair.a.set_epoch(4);
@@ -62,9 +62,9 @@ TEST(Stream, DeliversInOrderWithTheSendersEpoch) {
   std::optional<StreamMessage> one = pair.b.Next(), two = pair.b.Next();
   ASSERT_TRUE(one && two);
   EXPECT_EQ(one->bytes, "one");
-  EXPECT_EQ(one->epoch, 0u);
+  EXPECT_EQ(one->generation, 0u);
   EXPECT_EQ(two->bytes, "two");
-  EXPECT_EQ(two->epoch, 4u);
+  EXPECT_EQ(two->generation, 4u);
   EXPECT_FALSE(pair.b.Next());
 }
 

@@ -76,7 +76,7 @@ TEST_F(EngineStall, BeyondItsLimitEndsTheWorldOnAllRanksWithOneSentence) {
   EXPECT_EQ(told_, std::vector{ended.message()});
   EXPECT_EQ(engine.Submit(Barrier("next")).status().message(), ended.message());
   net_.DeliverAll();
-  other.Tend();
+  other.TryProgress();
   EXPECT_EQ(other.Submit(Barrier("sync")).status().message(), ended.message());
 }
 

@@ -28,14 +28,14 @@ TEST(WaitPolicy, SpinsOnlyWhereEveryRankHasACore) {
 
 TEST(SoloBootstrap, MakesAWorldOfOneAgainAndAgain) {
   SoloBootstrap bootstrap;
-  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+  for (uint64_t generation = 1; generation <= 3; ++generation) {
     Result<World> world = bootstrap.Join(Duration(0));
     ASSERT_TRUE(world.ok()) << world.status().message();
-    EXPECT_EQ(world->epoch, epoch);
+    EXPECT_EQ(world->generation, generation);
     EXPECT_EQ(world->size, 1u);
-    EXPECT_EQ(world->page.header().epoch, epoch);
+    EXPECT_EQ(world->page.header().generation, generation);
     EXPECT_FALSE(bootstrap.watched());
-    bootstrap.Leave(epoch, SteadyNow());
+    bootstrap.Leave(generation, SteadyNow());
   }
 }
 
@@ -116,7 +116,7 @@ TEST(Names, AreKeptByWhatTheRuntimeThreadFinished) {
   ASSERT_TRUE(first.ok());
   ASSERT_TRUE(
       world.engine(1).Submit(AllreduceOf("x", theirs, theirs, DType::kFloat32, kThree)).ok());
-  world.engine(0).Tend();
+  world.engine(0).TryProgress();
   EXPECT_EQ(x[0], 4) << "finished";
   EXPECT_EQ(world.engine(0).Submit(spec).status().code(), Code::kDuplicateName);
   EXPECT_TRUE(*world.engine(0).Poll(*first));
