@@ -13,6 +13,8 @@
 
 namespace hvd {
 
+inline constexpr uint32_t kMaxSlots = 65'536;
+
 struct HostItem {
   std::vector<std::string> names;  // at least one
   std::string user;                // "": not said

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "discovery/host_item.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -24,8 +25,6 @@ struct HostSpec {
 
   bool operator==(const HostSpec&) const = default;
 };
-
-inline constexpr uint32_t kMaxSlots = 65'536;
 
 // "a:4,b,bob@c:2,[::1]:2222:2,node[01-16]:8". A name that comes more than once and without a number has one slot each
 // time.

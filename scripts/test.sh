@@ -96,7 +96,7 @@ newest_torch_suites() {
 scripts/install_deps.sh
 scripts/build.sh release
 suite "unit, contract and simulation tests" ctest --preset release -j "$(nproc)"
-pytest_suites "$PYTHON" "Debian's Python" test/house test/python
+pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 system_suites
 if [[ $all == 1 ]]; then
   sanitizer_suites

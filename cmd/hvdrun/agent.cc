@@ -1,7 +1,7 @@
 // The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and stdout. Resuming and
 // clearing: visits to a host with such an agent. Adopting: an agent that belongs to nobody; its listening socket is stdin.
 // Examining: a child of the agent that says what its host has.
-#include "launcher/agent.h"
+#include "launcher/agent/agent.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,15 +12,15 @@
 #include <optional>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/adopt.h"
-#include "launcher/bundle.h"
-#include "launcher/host_inspection.h"
-#include "launcher/fault.h"
-#include "launcher/job_id.h"
-#include "launcher/output.h"
-#include "launcher/spawn.h"
-#include "launcher/side_command.h"
-#include "launcher/warden.h"
+#include "launcher/adopt/adopt.h"
+#include "launcher/agent/host_inspection.h"
+#include "launcher/agent/run_side_command.h"
+#include "launcher/agent/warden.h"
+#include "launcher/bundle/bundle.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/output/output.h"
+#include "launcher/process/fault.h"
+#include "launcher/process/spawn.h"
 #include "runtime/base/log.h"
 #include "runtime/net/world_secret.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/worker_env.h"
+#include "launcher/bundle/install_paths.h"
 
 namespace hvd {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
-#include "launcher/dead_jobs.h"
 #include "launcher/doctor/host_facts.h"
-#include "launcher/job_id.h"
+#include "launcher/jobs/dead_jobs.h"
+#include "launcher/jobs/job_id.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/output.h"
-#include "launcher/shell_exports.h"
+#include "launcher/environment/shell_exports.h"
+#include "launcher/output/output.h"
 
 namespace hvd {
 

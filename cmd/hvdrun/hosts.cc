@@ -10,7 +10,7 @@
 #include "discovery/ask_all.h"
 #include "discovery/fixed_hosts.h"
 #include "discovery/this_machine.h"
-#include "launcher/output.h"
+#include "launcher/output/output.h"
 #include "runtime/base/read_file.h"
 
 namespace hvd {

@@ -8,7 +8,7 @@
 
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
-#include "launcher/driver.h"
+#include "launcher/driver/driver.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -60,7 +60,7 @@ Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::str
 // The file of -i must be there: a login that falls back on other keys would not be the one that was asked for (hosts.cc).
 Status CheckIdentityFile(const Settings& settings);
 
-// Where this program lies (ways.cc).
+// Where this program lies (channels.cc).
 std::string OwnPath();
 
 struct PortRange {
@@ -68,7 +68,7 @@ struct PortRange {
 };
 Result<PortRange> ParsePortRange(std::string_view text);
 
-// How the hosts of a plan are reached (ways.cc).
+// How the hosts of a plan are reached (channels.cc).
 ChannelFactory WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
                 const std::string& job_id);
 

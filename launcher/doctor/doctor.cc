@@ -15,9 +15,9 @@
 #include "launcher/doctor/doctor_json.h"
 #include "launcher/doctor/doctor_table.h"
 #include "launcher/doctor/findings.h"
-#include "launcher/agent_connection.h"
-#include "launcher/job_id.h"
-#include "launcher/output.h"
+#include "launcher/driver/agent_connection.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/output/output.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,4 @@
-// The doctor: examines hosts over the lines to their agents (host_line.h), as examination.h says, and prints what it found.
+// The doctor: examines hosts over the lines to their agents (agent_connection.h), as examination.h says, and prints what it found.
 // One thread, beside those that channels have.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_H_
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "launcher/doctor/examination.h"
-#include "launcher/driver.h"
+#include "launcher/driver/driver.h"
 
 namespace hvd {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "launcher/doctor/host_facts.h"
-#include "launcher/host_stages.h"
+#include "launcher/driver/host_stages.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "configs/message_text.h"
-#include "launcher/pair_probe.h"
-#include "launcher/connectivity_probe.h"
-#include "launcher/seconds_text.h"
+#include "launcher/agent/pair_probe.h"
+#include "launcher/text/seconds_text.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "launcher/doctor/doctor_report.h"
 #include "launcher/doctor/pair_rounds.h"
-#include "launcher/host_stages.h"
-#include "launcher/kv_table.h"
-#include "launcher/messages.h"
+#include "launcher/driver/host_stages.h"
+#include "launcher/wire/kv_table.h"
+#include "launcher/wire/messages.h"
 
 namespace hvd {
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "launcher/bundle/remote_script.h"
 #include "launcher/doctor/doctor_text.h"
-#include "launcher/remote_script.h"
-#include "launcher/seconds_text.h"
+#include "launcher/text/seconds_text.h"
 
 namespace hvd {
 namespace {

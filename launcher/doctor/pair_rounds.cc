@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "launcher/connectivity_probe.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 

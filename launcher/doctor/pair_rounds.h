@@ -11,7 +11,7 @@ namespace hvd {
 
 using HostPair = std::pair<uint32_t, uint32_t>;  // the smaller number first
 
-// The pairs of hosts that prove themselves to each other (reach_proof.h): all of them up to 16 hosts.
+// The pairs of hosts that prove themselves to each other (connectivity_probe.h): all of them up to 16 hosts.
 std::vector<HostPair> PairsOf(uint32_t hosts);
 
 // Each pair once.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/api/engine_options.h"
-#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/hosts/hosts_backend.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/backends/peers.h"
 #include "runtime/core/bootstrap.h"

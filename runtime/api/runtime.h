@@ -9,9 +9,9 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/api/world_joiner.h"
 #include "runtime/api/init_options.h"
 #include "runtime/api/session.h"
+#include "runtime/api/world_joiner.h"
 #include "runtime/base/status.h"
 #include "runtime/device/shared_heap.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/api/world_joiner.h"
 #include "runtime/api/hosts_session.h"
+#include "runtime/api/world_joiner.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
 #include "runtime/core/bootstrap.h"

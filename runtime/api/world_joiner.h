@@ -1,4 +1,4 @@
-// WorldJoiner: which worlds this process can get into, and how: by what the environment says (launch_choice.h), or by MPI, when
+// WorldJoiner: which worlds this process can get into, and how: by what the environment says (launcher_detection.h), or by MPI, when
 // it says so, or when hvd.init() was given a communicator or a part of the ranks.
 //
 // A world over MPI meets like any other one that somebody else started: MPI tells who is on which host, an adopting agent on

@@ -1,4 +1,4 @@
-// AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted (adopt_door.h).
+// AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted (adopted_agent_connector.h).
 #ifndef HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 #define HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 

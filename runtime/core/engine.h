@@ -136,7 +136,7 @@ class Engine {
   void EndWorld(std::string sentence);
   void SendAbortNotice();
 
-  // engine_hear.cc: what the peers tell. False: the message has to wait where it is.
+  // engine_receive.cc: what the peers tell. False: the message has to wait where it is.
   void Receive();
   bool ReceiveNext(uint32_t peer);
   bool TakePiece(uint32_t peer, std::span<const std::byte> record);

@@ -6,11 +6,10 @@
 #include <span>
 #include <string_view>
 
+#include "runtime/device/arithmetic.h"
 #include "runtime/device/dtype.h"
 
 namespace hvd {
-
-enum class Arithmetic : unsigned char { kSum, kMin, kMax, kProduct };
 
 // Scales other than 1 multiply each input (prescale) and the result (postscale): integers in double and truncated,
 // half and float8 types in float32, float32 and float64 in their own precision; a bool is true when its product is not 0.

@@ -53,7 +53,7 @@ struct LinkFetch {
 struct LinkFree {
   uint32_t segment = 0;
 };
-// For the directory of the generation (directory.h).
+// For the directory of the generation (kv_store.h).
 struct LinkPut {
   uint64_t generation = 0;
   std::string key, value;

@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/net/mesh_fork.h"
 
 namespace hvd {
 namespace {
@@ -72,14 +71,14 @@ Status Mesh::Start(KvStore& directory) {
   }
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, kick_.get(), &event);
-  MeshForkGuard::Add(this);
+  ForkGuard::Add(this);
   Status told = directory.Put(MeshKvKey(options_.rank), EncodeMeshRecord(record_));
   if (told.ok()) thread_ = std::thread([this] { RunThread(); });
   return told;
 }
 
 Mesh::~Mesh() {
-  MeshForkGuard::Remove(this);
+  ForkGuard::Remove(this);
   resolver_.Stop();
   {
     std::lock_guard lock(mutex_);

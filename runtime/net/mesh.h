@@ -25,6 +25,7 @@
 #include "runtime/net/kv_store.h"
 #include "runtime/net/mesh_boxes.h"
 #include "runtime/net/mesh_connector.h"
+#include "runtime/net/mesh_fork.h"
 #include "runtime/net/mesh_resolver.h"
 #include "runtime/net/mesh_silence.h"
 
@@ -74,7 +75,7 @@ struct MeshMessage {
   std::string bytes;
 };
 
-class Mesh final : private MeshConnectorOwner {
+class Mesh final : private MeshConnectorOwner, private ForkParticipant {
  public:
   // Listens, and says in the directory where. The directory outlives the mesh.
   static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, KvStore& directory);
@@ -147,7 +148,6 @@ class Mesh final : private MeshConnectorOwner {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  friend class MeshForkGuard;
 
   Mesh(MeshOptions options, KvStore& directory, MeshListener listener);
   Status Start(KvStore& directory);
@@ -193,7 +193,9 @@ class Mesh final : private MeshConnectorOwner {
   void LookForSilence(TimePoint now);
   std::string NameOf(const Peer& peer) const;
   // In a forked child: closes every descriptor and touches nothing else.
-  void CloseInForkedChild();
+  void LockForFork() override { mutex_.lock(); }
+  void UnlockAfterFork() override { mutex_.unlock(); }
+  void CloseInForkedChild() override;
   void AbortAll(const Status& why, const std::string& told);
   void SendGoodbye(const std::string& why);
 

@@ -5,12 +5,23 @@
 
 namespace hvd {
 
-class Mesh;
-
-class MeshForkGuard {
+// What a fork has to hold still and close. Called by the forking thread, in this order: LockForFork, then UnlockAfterFork in
+// the parent, and CloseInForkedChild and UnlockAfterFork in the child.
+class ForkParticipant {
  public:
-  static void Add(Mesh* mesh);
-  static void Remove(Mesh* mesh);
+  virtual void LockForFork() = 0;
+  virtual void UnlockAfterFork() = 0;
+  virtual void CloseInForkedChild() = 0;
+
+ protected:
+  ~ForkParticipant() = default;
+};
+
+// Any thread. A participant removes itself before it is destroyed.
+class ForkGuard {
+ public:
+  static void Add(ForkParticipant* participant);
+  static void Remove(ForkParticipant* participant);
 
  private:
   static void BeforeFork();

@@ -1,4 +1,4 @@
-// What ranks tell the launcher about a generation that is in trouble: entries of its directory (directory.h) that the driver reads
+// What ranks tell the launcher about a generation that is in trouble: entries of its directory (kv_store.h) that the driver reads
 // and that no rank asks for. PROTOCOL.md, section 2. Pure.
 #ifndef HVD_RUNTIME_NET_TROUBLE_H_
 #define HVD_RUNTIME_NET_TROUBLE_H_

@@ -4,7 +4,8 @@
 #include <csignal>
 #include <map>
 
-#include "launcher/connectivity_probe.h"
+#include "launcher/agent/connectivity_probe.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 namespace {

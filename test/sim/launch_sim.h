@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent_tree.h"
-#include "launcher/job.h"
-#include "launcher/kv_table.h"
+#include "launcher/driver/job.h"
+#include "launcher/tree/agent_tree.h"
+#include "launcher/wire/kv_table.h"
 
 namespace hvd {
 

@@ -5,8 +5,8 @@
 
 #include <span>
 
-#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/gloo/scratch_pool.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {

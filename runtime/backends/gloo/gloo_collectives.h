@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/gloo/transport.h"
+#include "runtime/backends/inter_host_comm.h"
 
 namespace hvd {
 

@@ -1,4 +1,4 @@
-// The InterHostComm of libhvd_gloo.so: Gloo's algorithms and a few direct ones over one mesh. See cross.h for what is promised.
+// The InterHostComm of libhvd_gloo.so: Gloo's algorithms and a few direct ones over one mesh. See inter_host_comm.h for what is promised.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 
@@ -7,10 +7,10 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/backends/inter_host_comm.h"
-#include "runtime/backends/inter_host_loader.h"
 #include "runtime/backends/gloo/gloo_collectives.h"
 #include "runtime/backends/gloo/scratch_pool.h"
+#include "runtime/backends/inter_host_comm.h"
+#include "runtime/backends/inter_host_loader.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {

@@ -1,6 +1,6 @@
 // The door of libhvd_gloo.so.
-#include "runtime/backends/inter_host_loader.h"
 #include "runtime/backends/gloo/gloo_inter_host_comm.h"
+#include "runtime/backends/inter_host_loader.h"
 #include "runtime/backends/plugin_interface.h"
 
 extern "C" __attribute__((visibility("default"))) const char* hvd_plugin_interface() {

@@ -17,8 +17,8 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/backends/hosts/host_map.h"
 #include "runtime/backends/hosts/coordination_messages.h"
+#include "runtime/backends/hosts/host_map.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/hosts/coordinator.h"
 #include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/device/shared_heap.h"
 
 namespace hvd {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent_connection.h"
-#include "launcher/job_id.h"
-#include "launcher/resume_listener.h"
+#include "launcher/agent/resume_listener.h"
+#include "launcher/driver/agent_connection.h"
+#include "launcher/jobs/job_id.h"
 #include "runtime/net/link.h"
 #include "test/contract/launcher/scripted_channel.h"
 

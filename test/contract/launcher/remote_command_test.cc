@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "launcher/bundle.h"
-#include "launcher/remote_script.h"
-#include "launcher/ssh_command.h"
-#include "launcher/tar_archive.h"
+#include "launcher/bundle/bundle.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/bundle/tar_archive.h"
+#include "launcher/channels/ssh_command.h"
 
 namespace hvd {
 namespace {

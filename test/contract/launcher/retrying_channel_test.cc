@@ -1,5 +1,5 @@
 // A channel whose tries end at once until the host has a name.
-#include "launcher/retrying_channel.h"
+#include "launcher/channels/retrying_channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

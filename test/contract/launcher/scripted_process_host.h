@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/process_host.h"
+#include "launcher/process/process_host.h"
 
 namespace hvd {
 

@@ -1,5 +1,5 @@
 // What only the channel by SSH can show, over a real sshd on loopback.
-#include "launcher/ssh/ssh_channel.h"
+#include "launcher/channels/ssh/ssh_channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "launcher/ssh/any_ssh_channel.h"
+#include "launcher/channels/ssh/any_ssh_channel.h"
 #include "test/contract/launcher/sshd_rig.h"
 
 // libssh2 1.10 loses a buffer of 51 bytes when a session ends in the middle of a key exchange.

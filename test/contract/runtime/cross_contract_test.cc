@@ -1,4 +1,4 @@
-// What every InterHostComm promises (cross.h), asked of the model and of Gloo over a mesh on loopback. The leaders are threads.
+// What every InterHostComm promises (inter_host_comm.h), asked of the model and of Gloo over a mesh on loopback. The leaders are threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/inproc/inproc_inter_host_comm.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "test/fakes/memory_kv_store.h"
 #ifdef HVD_HAVE_GLOO
 #include "runtime/backends/gloo/gloo_inter_host_comm.h"

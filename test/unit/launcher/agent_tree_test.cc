@@ -1,5 +1,5 @@
 // Who is above and below whom, and what a host of the tree does with what passes through it.
-#include "launcher/agent_tree.h"
+#include "launcher/tree/agent_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/binding.h"
+#include "launcher/agent/binding.h"
 
 #include <gtest/gtest.h>
 

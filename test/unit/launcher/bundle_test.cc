@@ -5,11 +5,11 @@
 
 #include <cstring>
 
-#include "launcher/bundle_source.h"
-#include "launcher/elf_file.h"
-#include "launcher/packing.h"
-#include "launcher/remote_script.h"
-#include "launcher/tar_archive.h"
+#include "launcher/bundle/bundle_source.h"
+#include "launcher/bundle/elf_file.h"
+#include "launcher/bundle/packing.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/bundle/tar_archive.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,5 @@
-#include "launcher/command_facts.h"
+#include "launcher/agent/find_command.h"
+#include "launcher/driver/command_trouble.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

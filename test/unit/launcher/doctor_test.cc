@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "launcher/agent/host_inspection.h"
+#include "launcher/agent/pair_probe.h"
 #include "launcher/doctor/doctor_json.h"
 #include "launcher/doctor/doctor_table.h"
 #include "launcher/doctor/doctor_text.h"
@@ -12,8 +14,6 @@
 #include "launcher/doctor/findings.h"
 #include "launcher/doctor/host_facts.h"
 #include "launcher/doctor/pair_rounds.h"
-#include "launcher/host_inspection.h"
-#include "launcher/pair_probe.h"
 
 namespace hvd {
 namespace {

@@ -1,10 +1,10 @@
 // Texts of /proc, read without a machine that has them.
 #include <gtest/gtest.h>
 
-#include "launcher/cgroup.h"
-#include "launcher/job_id.h"
-#include "launcher/local_jobs.h"
-#include "launcher/oom.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/jobs/local_jobs.h"
+#include "launcher/process/cgroup.h"
+#include "launcher/process/oom.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/kv_table.h"
+#include "launcher/wire/kv_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/line_folder.h"
+#include "launcher/output/line_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "launcher/rank_ranges.h"
+#include "launcher/text/rank_ranges.h"
 
 namespace hvd {
 namespace {

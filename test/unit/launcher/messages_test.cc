@@ -1,4 +1,4 @@
-#include "launcher/messages.h"
+#include "launcher/wire/messages.h"
 
 #include <gtest/gtest.h>
 

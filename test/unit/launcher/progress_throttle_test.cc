@@ -1,4 +1,4 @@
-#include "launcher/progress_throttle.h"
+#include "launcher/output/progress_throttle.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/pulse.h"
+#include "launcher/agent/pulse.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // A connection that is lost: when it is tried again, for how long, and what the user hears.
-#include "launcher/reconnect_policy.h"
+#include "launcher/driver/reconnect_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "launcher/side_command.h"
+#include "launcher/bundle/side_command.h"
 
 namespace hvd {
 namespace {

@@ -1,8 +1,8 @@
-#include "launcher/record_seal.h"
+#include "launcher/adopt/record_seal.h"
 
 #include <gtest/gtest.h>
 
-#include "launcher/job_id.h"
+#include "launcher/jobs/job_id.h"
 
 namespace hvd {
 namespace {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "launcher/relay_end.h"
-#include "launcher/relay_plan.h"
-#include "launcher/relay_probe.h"
-#include "launcher/relay_switch.h"
+#include "launcher/relay/relay_end.h"
+#include "launcher/relay/relay_plan.h"
+#include "launcher/relay/relay_probe.h"
+#include "launcher/relay/relay_switch.h"
 #include "runtime/net/mesh_address.h"
 #include "runtime/net/mesh_connector.h"
 #include "runtime/net/mesh_handshake.h"

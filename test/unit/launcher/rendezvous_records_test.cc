@@ -1,12 +1,12 @@
-#include "launcher/rendezvous_records.h"
+#include "launcher/adopt/rendezvous_records.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "launcher/adopt.h"
-#include "launcher/http_store.h"
+#include "launcher/adopt/adopt.h"
+#include "launcher/adopt/http_store.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/report.h"
+#include "launcher/driver/report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/silent_routes.h"
+#include "launcher/driver/silent_routes.h"
 
 #include <gtest/gtest.h>
 

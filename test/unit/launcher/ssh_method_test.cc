@@ -1,4 +1,4 @@
-#include "launcher/ssh/ssh_method.h"
+#include "launcher/channels/ssh/ssh_method.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,11 +5,12 @@
 
 #include <set>
 
-#include "launcher/host_stages.h"
-#include "launcher/preamble.h"
-#include "launcher/connectivity_probe.h"
-#include "launcher/remote_script.h"
-#include "launcher/ssh_command.h"
+#include "launcher/agent/connectivity_probe.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/preamble.h"
+#include "launcher/channels/ssh_command.h"
+#include "launcher/driver/host_stages.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 namespace {
