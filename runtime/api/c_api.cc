@@ -220,6 +220,8 @@ int64_t hvd_generation(void) {
   return session ? static_cast<int64_t>(session->world().generation) : -1;
 }
 
+int64_t hvd_epoch(void) { return hvd_generation(); }
+
 int32_t hvd_process_set_size(int32_t process_set) {
   return QueryEngine([&](Engine& e) { return e.ProcessSetSize(process_set); });
 }

@@ -1,4 +1,4 @@
-"""Joining, epochs and broken epochs, seen by workers that speak the link protocol themselves."""
+"""Joining, generations and broken generations, seen by workers that speak the link protocol themselves."""
 
 import pytest
 from conftest import worker
@@ -9,20 +9,20 @@ def lines(job, rank):
     return [line[len(prefix) :] for line in job.out.splitlines() if line.startswith(prefix)]
 
 
-def test_all_ranks_join_one_epoch_and_leave(run):
+def test_all_ranks_join_one_generation_and_leave(run):
     job = run("-np", 3, *worker("link_worker.py", "join", "goodbye"))
     assert job.code == 0, job.err
     for rank in range(3):
-        assert lines(job, rank) == [f"epoch 1 rank {rank} size 3 page True"]
+        assert lines(job, rank) == [f"generation 1 rank {rank} size 3 page True"]
 
 
-def test_epochs_are_numbered_on(run):
+def test_generations_are_numbered_on(run):
     job = run("-np", 2, *worker("link_worker.py", *["join", "goodbye"] * 20))
     assert job.code == 0, job.err
-    assert lines(job, 1)[-1] == "epoch 20 rank 1 size 2 page True"
+    assert lines(job, 1)[-1] == "generation 20 rank 1 size 2 page True"
 
 
-def test_death_inside_an_epoch_is_told_to_the_others_and_is_the_cause(run):
+def test_death_inside_an_generation_is_told_to_the_others_and_is_the_cause(run):
     job = run("-np", 3, *worker("link_worker.py", "join", "1:kill", "broken", "goodbye", "exit=7"))
     assert job.code == 137
     (_, broken) = lines(job, 0)
@@ -66,7 +66,7 @@ def test_ranks_of_several_hosts_hear_where_all_of_them_are(run):
     assert job.code == 0, job.err
     for rank in range(5):
         assert lines(job, rank) == [
-            f"epoch 1 rank {rank} size 5 page True",
+            f"generation 1 rank {rank} size 5 page True",
             "runs [(0, 0, 3, 1), (1, 0, 2, 1)] key True listen 127.0.0.1 ports (0, 0)",
         ]
 
@@ -90,7 +90,7 @@ def test_L21_results_are_pushed_to_whoever_waits(run):
     assert lines(job, 0)[1:] == [f"result.{rank}={value[rank]}" for rank in ranks]
 
 
-def test_the_directory_forgets_with_the_epoch(run):
+def test_the_directory_forgets_with_the_generation(run):
     steps = ["join", "0:put=a=old", "get=a", "goodbye", "join", "1:pause=0.2", "1:put=a=new", "get=a", "goodbye"]
     job = run("-np", 2, "--hosts-per-machine", 2, *worker("link_worker.py", *steps))
     assert job.code == 0, job.err
