@@ -1,6 +1,7 @@
-// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and stdout. Resuming and
-// clearing: visits to a host with such an agent. Adopting: an agent that belongs to nobody; its listening socket is stdin.
-// Examining: a child of the agent that says what its host has.
+// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and
+// stdout. Resuming and clearing: visits to a host with such an agent. Adopting: an agent that
+// belongs to nobody; its listening socket is stdin. Examining: a child of the agent that says what
+// its host has.
 #include "launcher/agent/agent.h"
 
 #include <fcntl.h>
@@ -54,8 +55,9 @@ int RunHere(const std::string& job_id, WardenLine warden) {
   return RunAgent(std::move(options));
 }
 
-// The rank that started this process waits for it, so it ends as soon as the agent is born. The agent keeps nothing of
-// the rank's: neither its session, nor its directory, nor an end of one of its pipes.
+// The rank that started this process waits for it, so it ends as soon as the agent is born. The
+// agent keeps nothing of the rank's: neither its session, nor its directory, nor an end of one of
+// its pipes.
 int Adopt(const std::vector<std::string>& args) {
   SetLog(LogLevel::kWarning, "hvdrun agent");
   Result<AdoptOptions> options = ParseAdoptArguments(args);

@@ -33,8 +33,8 @@ SshHost SshHostOf(const HostSlots& host, const Settings& settings) {
           .identity_file = settings.ssh_identity_file};
 }
 
-// What hosts over there are asked for. Without a build id (hvdrun lies somewhere by itself) any build of the version will
-// do, and none can be sent.
+// What hosts over there are asked for. Without a build id (hvdrun lies somewhere by itself) any
+// build of the version will do, and none can be sent.
 RemoteAgent RemoteAgentOf(const Settings& settings) {
   RemoteAgent agent{.executable = OwnPath(), .version = HVD_VERSION};
   utsname names{};
@@ -78,7 +78,7 @@ Result<PortRange> ParsePortRange(std::string_view text) {
 }
 
 ChannelFactory WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
-                const std::string& job_id) {
+                      const std::string& job_id) {
   auto family = std::make_shared<LocalFamily>();
   // Made with the first way by SSH; owned by the ways, which end before the io_context.
   auto known_hub = std::make_shared<std::weak_ptr<SshHub>>();
@@ -123,8 +123,8 @@ ChannelFactory WaysTo(const std::vector<HostSlots>& hosts, const Settings& setti
           accept_new ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured, by_program);
     };
     auto reach = [=] { return run_there(RemoteAgentCommand(agent)); };
-    HostTransport transport{std::make_unique<RetryingChannel>(io, reach), AgentGreeting(id), bundles, nullptr,
-                ""};
+    HostTransport transport{std::make_unique<RetryingChannel>(io, reach), AgentGreeting(id),
+                            bundles, nullptr, ""};
     transport.side_command = [=](SideCommand side_command, const AgentPath& there) {
       return run_there(SideCommandLine(side_command, there, id));
     };

@@ -1,4 +1,5 @@
-// hvdrun env: prints the exports that let a shell, and a python started by it, find this installation.
+// hvdrun env: prints the exports that let a shell, and a python started by it, find this
+// installation.
 #include "runtime/base/env.h"
 
 #include <unistd.h>

@@ -16,7 +16,8 @@
 namespace hvd {
 namespace {
 
-// A name that is not resolved within it is taken for another machine's; its agent knows better (final_plan.h).
+// A name that is not resolved within it is taken for another machine's; its agent knows better
+// (final_plan.h).
 constexpr Duration kNameLimit = std::chrono::seconds(5);
 
 Result<std::vector<HostSpec>> ReadHostFile(const std::string& path) {

@@ -60,7 +60,8 @@ int PrintEnvironment(const DriverOptions& options) {
   return PrintText(PrintEnvText(environment));
 }
 
-// Beside the start of the job, which waits for nobody else's processes. Without a thread, hvdrun ps does the same.
+// Beside the start of the job, which waits for nobody else's processes. Without a thread, hvdrun ps
+// does the same.
 class DeadJobsSweep {
  public:
   DeadJobsSweep() {

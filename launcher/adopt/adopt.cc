@@ -108,7 +108,7 @@ class Adopter final : public HostGenerationsObserver {
 Adopter::Adopter(AdoptOptions options, UniqueFd listener)
     : options_(std::move(options)),
       generations_(io_, *this, EmptyWorld(options_),
-              options_.secret.empty() ? options_.job_id : options_.secret, ""),
+                   options_.secret.empty() ? options_.job_id : options_.secret, ""),
       look_timer_(io_),
       members_(options_.slots) {
   if (!options_.store.empty() && options_.slots < options_.size)
@@ -117,8 +117,8 @@ Adopter::Adopter(AdoptOptions options, UniqueFd listener)
   generations_.links().Serve(std::move(listener));
 }
 
-// An exception (out of memory, descriptors or threads) ends the world that it met, and this agent: the ranks hear the
-// reason, and the next hvd.init() starts another agent.
+// An exception (out of memory, descriptors or threads) ends the world that it met, and this agent:
+// the ranks hear the reason, and the next hvd.init() starts another agent.
 int Adopter::Run() {
   LookAgain();
   try {
@@ -153,7 +153,8 @@ Status Adopter::OnHello(const LinkHello& hello) {
                            std::to_string(options_.size) + " ranks");
   }
   for (uint32_t slot = 0; slot < members_.size(); ++slot) {
-    if (slot != hello.slot && members_[slot].rank == hello.rank && generations_.links().connected(slot))
+    if (slot != hello.slot && members_[slot].rank == hello.rank &&
+        generations_.links().connected(slot))
       return InvalidArgument("there is a rank " + std::to_string(hello.rank) +
                              " already, process " + std::to_string(generations_.links().pid(slot)));
   }
@@ -214,7 +215,8 @@ void Adopter::Form() {
     if (!rendezvous_->local_address().empty())
       met->part.listen.addresses = {rendezvous_->local_address()};
     Begin(std::move(met->part), met->generation);
-    rendezvous_->Watch([this](const std::string& reason) { generations_.Break(generation_, reason); });
+    rendezvous_->Watch(
+        [this](const std::string& reason) { generations_.Break(generation_, reason); });
   });
 }
 
@@ -270,7 +272,8 @@ void Adopter::LookAgain() {
   });
 }
 
-// A rank that comes while this agent ends finds its link closed without a word, and starts another agent.
+// A rank that comes while this agent ends finds its link closed without a word, and starts another
+// agent.
 void Adopter::EndIfAlone() {
   if (generations_.links().CountLinks() > 0 || (rendezvous_ && rendezvous_->telling())) return;
   if (had_rank_ || SteadyNow() - born_ > kFirstRank) io_.stop();

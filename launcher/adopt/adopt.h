@@ -1,8 +1,10 @@
-// The adopting agent: one per host and job whose ranks somebody else started (mpirun, srun, Ray, an operator). It owns the
-// page, the segments, the generations and the death watch, not processes or output, and ends when the last rank has gone.
+// The adopting agent: one per host and job whose ranks somebody else started (mpirun, srun, Ray, an
+// operator). It owns the page, the segments, the generations and the death watch, not processes or
+// output, and ends when the last rank has gone.
 //
-// The ranks of one host need nothing else. Those of several hosts meet by a key-value server (rendezvous.h), or know from
-// MPI where all of them are and tell (LinkLayout); then it is they who tell other hosts of a break.
+// The ranks of one host need nothing else. Those of several hosts meet by a key-value server
+// (rendezvous.h), or know from MPI where all of them are and tell (LinkLayout); then it is they who
+// tell other hosts of a break.
 #ifndef HVD_LAUNCHER_ADOPT_ADOPT_H_
 #define HVD_LAUNCHER_ADOPT_ADOPT_H_
 

@@ -1,5 +1,6 @@
-// HttpStore: a key-value server spoken to by HTTP, as stock Horovod launchers, Ray and operators provide it: GET and PUT of
-// /scope/key. One connection per request; nothing blocks, and every request ends within a deadline.
+// HttpStore: a key-value server spoken to by HTTP, as stock Horovod launchers, Ray and operators
+// provide it: GET and PUT of /scope/key. One connection per request; nothing blocks, and every
+// request ends within a deadline.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_ADOPT_HTTP_STORE_H_
@@ -22,7 +23,8 @@ struct HttpReply {
 };
 // A whole answer, as it came until the server closed. kInvalidArgument for anything else.
 Result<HttpReply> ParseHttpReply(std::string_view bytes);
-// The request for one key; `value` is for PUT. HTTP/1.0, so that the answer ends with the connection.
+// The request for one key; `value` is for PUT. HTTP/1.0, so that the answer ends with the
+// connection.
 std::string HttpRequest(std::string_view method, const std::string& server, std::string_view scope,
                         std::string_view key, std::string_view value);
 
@@ -35,8 +37,8 @@ class HttpStore {
   // `server`: "address:port".
   HttpStore(asio::io_context& io, std::string server, std::string scope);
 
-  // Handlers run from the io_context. A value of more than `most_bytes` is kInvalidArgument, and no more than about that is
-  // read; what else may go wrong is kAborted.
+  // Handlers run from the io_context. A value of more than `most_bytes` is kInvalidArgument, and no
+  // more than about that is read; what else may go wrong is kAborted.
   void Get(const std::string& key, size_t most_bytes, OnGet done);
   void Put(const std::string& key, std::string_view value, OnPut done);
 

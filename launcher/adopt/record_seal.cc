@@ -43,7 +43,7 @@ std::string SealRecord(const std::string& secret, std::string_view key, std::str
 }
 
 Result<std::string> OpenRecord(const std::string& secret, std::string_view key,
-                             std::string_view sealed) {
+                               std::string_view sealed) {
   const size_t end = sealed.size() < kSealBytes ? 0 : sealed.size() - kSealBytes;
   const std::string_view seal = sealed.substr(end);
   const bool has_seal = seal.size() == kSealBytes && seal.starts_with(kMark);

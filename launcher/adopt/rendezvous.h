@@ -1,12 +1,16 @@
-// Rendezvous: how the adopting agents of several hosts come to one world, by a key-value server alone.
+// Rendezvous: how the adopting agents of several hosts come to one world, by a key-value server
+// alone.
 //
-//   host of rank 0: makes up a name N, puts it under "leader", waits for "rank.N.R" of every R, puts "world.N"
-//   the others:     read "leader", put "rank.N.R" for each of their ranks, wait for a "world.N" in which they are
+//   host of rank 0: makes up a name N, puts it under "leader", waits for "rank.N.R" of every R,
+//                   puts "world.N"
+//   the others:     read "leader", put "rank.N.R" for each of their ranks, wait for a "world.N"
+//                   that names them
 //
-// What an earlier job or an ended agent left in the server has another N, or none of today's tokens, and is passed over.
-// The server asks nobody for a password, so what it has is checked (rendezvous_records.h). A record that cannot be ends the
-// meeting, or the world, with a sentence that names the server and the record; the other hosts are told.
-// One thread, that of the io_context.
+// What an earlier job or an ended agent left in the server has another N, or none of today's
+// tokens, and is passed over. The server asks nobody for a password, so what it has is checked
+// (rendezvous_records.h). A record that cannot be ends the meeting, or the world, with a sentence
+// that names the server and the record; the other hosts are told. One thread, that of the
+// io_context.
 #ifndef HVD_LAUNCHER_ADOPT_RENDEZVOUS_H_
 #define HVD_LAUNCHER_ADOPT_RENDEZVOUS_H_
 
@@ -43,8 +47,8 @@ class Rendezvous {
   void SendBroken(const std::string& reason);
   // Some of that is still on its way to the server; for 10 s at most.
   bool telling() const { return telling_ > 0; }
-  // In a world: `broken` runs when another host said so, when a record that was wanted is bad, or when the server was out
-  // of reach for too long while one was wanted.
+  // In a world: `broken` runs when another host said so, when a record that was wanted is bad, or
+  // when the server was out of reach for too long while one was wanted.
   void Watch(OnValue broken);
 
   // The directory of the world; `done` runs once somebody put the key, unless Stop comes first.
@@ -76,7 +80,8 @@ class Rendezvous {
   void Fail(const std::string& reason);
   // The value under `key` is impossible; `what` ends the sentence.
   void RefuseRecord(const std::string& key, const Status& what);
-  // How a request for `key` ended. False when the value is bad or no request has succeeded for too long; then it has failed.
+  // How a request for `key` ended. False when the value is bad or no request has succeeded for too
+  // long; then it has failed.
   bool Tolerate(const std::string& key, const Status& status);
 
   asio::io_context& io_;

@@ -89,8 +89,8 @@ std::string EncodeRecord(const RankEntry& note) {
 }
 
 std::string EncodeRecord(const WorldRecord& note) {
-  std::string text = std::string(kWorld) + " " + std::to_string(note.generation) + " " + note.data_key +
-                     " " + std::to_string(note.tokens.size());
+  std::string text = std::string(kWorld) + " " + std::to_string(note.generation) + " " +
+                     note.data_key + " " + std::to_string(note.tokens.size());
   for (const std::string& token : note.tokens) text += " " + token;
   text += " " + std::to_string(note.layout.size());
   for (const RankRun& run : note.layout) {
@@ -108,7 +108,8 @@ Result<RankEntry> DecodeRankEntry(std::string_view text) {
   note.last_generation = words.Number<uint64_t>();
   if (!known || !words.Done() || !IsRendezvousName(note.token)) return NoNote("rank");
   if (note.local_rank >= kMaxRanks) return InvalidArgument("has a local rank that cannot be");
-  if (note.last_generation >= kLastMetGeneration) return InvalidArgument("has a generation that cannot be");
+  if (note.last_generation >= kLastMetGeneration)
+    return InvalidArgument("has a generation that cannot be");
   return note;
 }
 
@@ -200,7 +201,8 @@ Result<HostWorld> PartOfWaiting(const WorldRecord& note, const WaitingHost& here
                                 const std::string& token) {
   auto host = std::find(note.tokens.begin(), note.tokens.end(), token);
   if (host == note.tokens.end()) return InvalidArgument("has nothing about this host");
-  if (note.generation <= here.last_generation) return InvalidArgument("has a generation that is over");
+  if (note.generation <= here.last_generation)
+    return InvalidArgument("has a generation that is over");
   Result<std::vector<RankPlace>> places = PlacesOf(note.layout, here.size);
   if (!places.ok()) return InvalidArgument("has " + places.status().message());
   HostWorld world = PartOfHost(*places, static_cast<uint32_t>(host - note.tokens.begin()));

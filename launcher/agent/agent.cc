@@ -200,7 +200,7 @@ class Agent final : public ProcessObserver, public HostGenerationsObserver {
   std::optional<TimePoint> master_watch_;  // until when rank 0 may begin to listen at MASTER_PORT
   TreeMember tree_;
   std::unique_ptr<ConnectivityProbe> proof_;  // while the hosts look for each other
-  Duration driver_grace_{};            // for which a lost driver is waited for
+  Duration driver_grace_{};                   // for which a lost driver is waited for
   const std::string door_address_ = MakeListenerAddress();
   std::unique_ptr<ResumeListener> door_;  // once the driver has said that it may come back
   std::unique_ptr<ExamineChild> exam_;
@@ -394,8 +394,8 @@ void Agent::EverySecond() {
   });
 }
 
-// The port becomes free for servers, and the kernel would give it to one of another user as well: that one would hear
-// all that the ranks mean for rank 0.
+// The port becomes free for servers, and the kernel would give it to one of another user as well:
+// that one would hear all that the ranks mean for rank 0.
 void Agent::OpenMasterPort() {
   master_port_.LetServersListen();
   const auto& slots = start_.slots;
@@ -433,7 +433,8 @@ void Agent::SendPulseToWarden() {
              static_cast<uint32_t>(std::min<int64_t>(grace / kPulseEvery, INT32_MAX))});
 }
 
-// A driver that was cut off leaves a stream without an end. One that is stopped with its workers is not lost.
+// A driver that was cut off leaves a stream without an end. One that is stopped with its workers is
+// not lost.
 void Agent::LookForDriver() {
   if (start_.silence_limit_ms <= 0 || !pump_ || paused_) return;
   Duration limit = std::chrono::milliseconds(start_.silence_limit_ms);
@@ -485,7 +486,7 @@ void Agent::On(StartJob start) {
   if (Result<std::vector<RankPlace>> places = PlacesOf(start_.layout, start_.size); places.ok())
     relay_.SetWorld(start_.job_key, std::move(*places));
   generations_.emplace(io_, *this, WorldOf(start_), start_.job_key,
-                  "; see the last lines of hvdrun's output for the reason");
+                       "; see the last lines of hvdrun's output for the reason");
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
                                           : generations_->links().Listen(link_address_);
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
@@ -545,9 +546,8 @@ void Agent::On(OpenProbe question) {
                                                              std::move(value)}] { Send(put); });
                        },
                        [this](std::string key) {
-                         asio::post(io_, [this, want = WantKey{PairProbe::kGeneration, std::move(key)}] {
-                           Send(want);
-                         });
+                         asio::post(io_, [this, want = WantKey{PairProbe::kGeneration,
+                                                               std::move(key)}] { Send(want); });
                        },
                        [this](PairMeasured answer) {
                          asio::post(io_, [this, answer = std::move(answer)] { Send(answer); });
@@ -703,7 +703,8 @@ void Agent::ReportStopped(uint64_t generation) {
 void Agent::On(const BeginGeneration& message) {
   stream_.set_epoch(message.generation);
   relay_.BeginGeneration(message.generation);
-  if (generations_) (void)generations_->Begin(message.generation);  // whoever waits has been told why not
+  if (generations_)
+    (void)generations_->Begin(message.generation);  // whoever waits has been told why not
 }
 
 void Agent::On(const BreakGeneration& message) {
@@ -713,10 +714,11 @@ void Agent::On(const BreakGeneration& message) {
 
 void Agent::On(const KeyValue& message) {
   if (proof_ && message.generation == 0) proof_->GiveValue(message.key, message.value);
-  if (probe_ && message.generation == PairProbe::kGeneration) probe_->GiveValue(message.key, message.value);
+  if (probe_ && message.generation == PairProbe::kGeneration)
+    probe_->GiveValue(message.key, message.value);
   if (!generations_) return;
   generations_->GiveValue(message.generation, message.key,
-                     relay_.ValueFor(message.generation, message.key, message.value));
+                          relay_.ValueFor(message.generation, message.key, message.value));
 }
 
 // ---- ending

@@ -1,8 +1,10 @@
-// The agent: one per host. Starts the host's workers as the driver says, forwards their output, reports how they end,
-// serves their links, keeps the page of the generation, notices deaths, and ends everything when the driver, the warden or
-// the job ends. Decisions about the job are the driver's; the agent alone decides that a death breaks the generation.
+// The agent: one per host. Starts the host's workers as the driver says, forwards their output,
+// reports how they end, serves their links, keeps the page of the generation, notices deaths, and
+// ends everything when the driver, the warden or the job ends. Decisions about the job are the
+// driver's; the agent alone decides that a death breaks the generation.
 //
-// Runs on the main thread of its process (workers die with that thread); DeathWatch has threads of its own.
+// Runs on the main thread of its process (workers die with that thread); DeathWatch has threads of
+// its own.
 #ifndef HVD_LAUNCHER_AGENT_AGENT_H_
 #define HVD_LAUNCHER_AGENT_AGENT_H_
 

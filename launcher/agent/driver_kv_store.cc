@@ -5,7 +5,7 @@
 namespace hvd {
 
 DriverKvStore::DriverKvStore(std::function<void(std::string, std::string)> put,
-                               std::function<void(std::string)> want)
+                             std::function<void(std::string)> want)
     : put_(std::move(put)), want_(std::move(want)) {}
 
 Status DriverKvStore::Put(const std::string& key, const std::string& value) {

@@ -1,4 +1,5 @@
-// DriverKvStore: the directory of a generation as a thread of an agent sees it, which asks the driver by its owner.
+// DriverKvStore: the directory of a generation as a thread of an agent sees it, which asks the
+// driver by its owner.
 //
 // Put and Get from that thread, GiveValue and Stop from any.
 #ifndef HVD_LAUNCHER_AGENT_DRIVER_KV_STORE_H_
@@ -17,7 +18,7 @@ namespace hvd {
 class DriverKvStore final : public KvStore {
  public:
   DriverKvStore(std::function<void(std::string key, std::string value)> put,
-                 std::function<void(std::string key)> want);
+                std::function<void(std::string key)> want);
 
   Status Put(const std::string& key, const std::string& value) override;
   Result<std::string> Get(const std::string& key, Duration timeout) override;

@@ -62,7 +62,8 @@ void ExamineChild::Read() {
                           });
 }
 
-// Whoever has said everything ends by itself, and is perhaps reaped: its number may be somebody else's.
+// Whoever has said everything ends by itself, and is perhaps reaped: its number may be somebody
+// else's.
 void ExamineChild::Finish() {
   if (!done_) return;
   limit_.cancel();

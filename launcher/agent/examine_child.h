@@ -1,6 +1,6 @@
-// ExamineChild: the agent's side of finding out what its host has. All of it is done by a process of its own (`hvdrun
-// agent --examine`, host_inspection.h), because a file system may never answer: it says what it finds line by line, and
-// what it has said until the limit is the answer.
+// ExamineChild: the agent's side of finding out what its host has. All of it is done by a process
+// of its own (`hvdrun agent --examine`, host_inspection.h), because a file system may never answer:
+// it says what it finds line by line, and what it has said until the limit is the answer.
 //
 // Main thread of the agent only.
 #ifndef HVD_LAUNCHER_AGENT_EXAMINE_CHILD_H_
@@ -22,7 +22,8 @@ namespace hvd {
 
 class ExamineChild final {
  public:
-  // `done` is called once, later. The child's stdout is ours; the rest of `descriptors` is as given.
+  // `done` is called once, later. The child's stdout is ours; the rest of `descriptors` is as
+  // given.
   ExamineChild(asio::io_context& io, const ExamineHost& question, const std::string& job_id,
                SpawnDescriptors descriptors, std::function<void(const HostExam&)> done);
   ExamineChild(const ExamineChild&) = delete;

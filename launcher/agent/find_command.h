@@ -1,5 +1,6 @@
-// Looks for the command on this host: found as the start of a worker will find it, and looked at, not run. So hosts that
-// lack it, or have another Python, are named before anything starts. But for LookForCommand pure.
+// Looks for the command on this host: found as the start of a worker will find it, and looked at,
+// not run. So hosts that lack it, or have another Python, are named before anything starts. But for
+// LookForCommand pure.
 #ifndef HVD_LAUNCHER_AGENT_FIND_COMMAND_H_
 #define HVD_LAUNCHER_AGENT_FIND_COMMAND_H_
 
@@ -17,8 +18,8 @@ CommandFacts LookForCommand(const std::string& program, const std::string& path,
 // "python", "/opt/bin/python3.11", "pypy3"; what a script's first line names is not seen.
 bool LooksLikePython(std::string_view program);
 
-// "3.11" of "/usr/bin/python3.11"; else by `pyvenv`, the text of a virtual environment's pyvenv.cfg ("version = 3.11.2");
-// empty when neither tells.
+// "3.11" of "/usr/bin/python3.11"; else by `pyvenv`, the text of a virtual environment's pyvenv.cfg
+// ("version = 3.11.2"); empty when neither tells.
 std::string PythonVersion(std::string_view real_path, std::string_view pyvenv);
 
 }  // namespace hvd

@@ -31,7 +31,8 @@ bool Reads(std::string_view text, int base, T* number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// As the tables write it: each 32 bits in the order of this machine. Empty if it is not a numeric address.
+// As the tables write it: each 32 bits in the order of this machine. Empty if it is not a numeric
+// address.
 std::string TableText(const std::string& address) {
   in6_addr bytes{};
   const bool is_v4 = ::inet_pton(AF_INET, address.c_str(), &bytes) == 1;

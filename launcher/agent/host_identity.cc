@@ -15,7 +15,8 @@
 namespace hvd {
 namespace {
 
-// Not the mount namespace: sshd may give every login one of its own (pam_namespace, a private /tmp).
+// Not the mount namespace: sshd may give every login one of its own (pam_namespace, a private
+// /tmp).
 constexpr const char* kNamespaces[] = {"net", "pid", "ipc"};
 
 std::string ReadLink(const std::string& path) {

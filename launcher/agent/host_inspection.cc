@@ -130,7 +130,7 @@ void ReportLimit(const std::string& name, int resource) {
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return;
   PrintFact("limit." + name,
-      limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur));
+            limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur));
 }
 
 void ReportDisk(const std::string& name, const std::string& path) {
@@ -155,7 +155,8 @@ void ReportMachine() {
   ReportLimit("nproc", RLIMIT_NPROC);
 }
 
-// systemd-logind ends what a user left behind, once his last session is over, unless he lingers. Without it nobody does.
+// systemd-logind ends what a user left behind, once his last session is over, unless he lingers.
+// Without it nobody does.
 void ReportLogind() {
   std::error_code error;
   if (!fs::exists("/run/systemd/seats", error)) return;
@@ -225,7 +226,8 @@ void ReportDevices() {
 void ReportPython(const std::string& interpreter, const std::string& directory) {
   Answer answer = Ask({interpreter, "-c", kScript}, directory);
   if (answer.in_time) return ReportAll(PythonFacts(answer.text));
-  PrintFact("python.trouble", answer.started ? interpreter + " did not answer within 8 s" : answer.text);
+  PrintFact("python.trouble",
+            answer.started ? interpreter + " did not answer within 8 s" : answer.text);
 }
 
 }  // namespace
@@ -238,7 +240,8 @@ void ExamineHere(const std::string& directory, const std::string& interpreter) {
   ReportDisk("tmp", "/tmp");
   ReportDevices();
   // From here on a file server may be asked.
-  if (const passwd* user = ::getpwuid(::getuid()); user != nullptr) ReportDisk("home", user->pw_dir);
+  if (const passwd* user = ::getpwuid(::getuid()); user != nullptr)
+    ReportDisk("home", user->pw_dir);
   struct stat info {};
   int error = ::stat(directory.c_str(), &info) != 0 ? errno : !S_ISDIR(info.st_mode) ? ENOTDIR : 0;
   if (error == 0 && ::access(directory.c_str(), X_OK) != 0) error = errno;

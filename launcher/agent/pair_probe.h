@@ -1,9 +1,11 @@
-// PairProbe: measures the way from this host to others, one at a time, with the mesh that carries the tensors: the
-// median round trip of a small message, and how fast a short transfer goes. For hvdrun doctor.
+// PairProbe: measures the way from this host to others, one at a time, with the mesh that carries
+// the tensors: the median round trip of a small message, and how fast a short transfer goes. For
+// hvdrun doctor.
 //
-// One of two hosts leads: it sends small messages, which come back, and then bursts, each twice as large as the one before,
-// until one takes 0.3 s or 32 MiB are sent in all. Then the other one does the bursts. What stays away for 3 s is given up,
-// so that a way on which only small messages pass is found.
+// One of two hosts leads: it sends small messages, which come back, and then bursts, each twice as
+// large as the one before, until one takes 0.3 s or 32 MiB are sent in all. Then the other one does
+// the bursts. What stays away for 3 s is given up, so that a way on which only small messages pass
+// is found.
 //
 // Has a thread of its own; all functions from one other thread.
 #ifndef HVD_LAUNCHER_AGENT_PAIR_PROBE_H_

@@ -1,5 +1,6 @@
-// The agent's pulse: a few bytes a second through a pipe to the warden, which cannot see the stream to the driver. A
-// stopped agent does not notice that its driver is gone; the warden does, by the process that bears the stream here.
+// The agent's pulse: a few bytes a second through a pipe to the warden, which cannot see the stream
+// to the driver. A stopped agent does not notice that its driver is gone; the warden does, by the
+// process that bears the stream here.
 #ifndef HVD_LAUNCHER_AGENT_PULSE_H_
 #define HVD_LAUNCHER_AGENT_PULSE_H_
 
@@ -24,16 +25,18 @@ struct Pulse {
 // Agent. Never waits; a pulse that finds no room is not needed.
 void SendPulse(int fd, const Pulse& pulse);
 
-// Warden. The newest pulse in the pipe, which does not block; `ended`: the agent has closed its end.
+// Warden. The newest pulse in the pipe, which does not block; `ended`: the agent has closed its
+// end.
 struct HeartbeatSeen {
   std::optional<Pulse> newest;
   bool ended = false;
 };
 HeartbeatSeen OnHeartbeat(int fd);
 
-// When the warden ends the agent: after so many looks in a row without a pulse while nobody bears the stream. Looks are
-// counted, not time: a machine that was suspended has missed none. While the bearer lives, the driver decides: the agent
-// may be held by a debugger, and the driver by Ctrl-Z. Pure.
+// When the warden ends the agent: after so many looks in a row without a pulse while nobody bears
+// the stream. Looks are counted, not time: a machine that was suspended has missed none. While the
+// bearer lives, the driver decides: the agent may be held by a debugger, and the driver by Ctrl-Z.
+// Pure.
 class PulseWatch {
  public:
   static constexpr uint32_t kMostMissed = 5;

@@ -115,9 +115,9 @@ void ResumeListener::WaitForEnds(const ClientPtr& client) {
 
 void ResumeListener::WaitForKey(const ClientPtr& client) {
   client->watched.async_wait(asio::posix::stream_descriptor::wait_read,
-                              [this, client](const asio::error_code& error) {
-                                if (!error && !client->over) ReadKey(client);
-                              });
+                             [this, client](const asio::error_code& error) {
+                               if (!error && !client->over) ReadKey(client);
+                             });
 }
 
 // Not a byte more than the key: what follows is the stream's.

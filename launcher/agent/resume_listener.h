@@ -1,9 +1,11 @@
-// ResumeListener: where the driver comes back to an agent whose connection it has lost. Listens at an abstract unix address;
-// who knocks (`hvdrun agent --resume`, see side_command.h) hands over the two ends of a new connection, and what speaks through
-// that connection must begin with the key that the driver gave to the agent. Until then nothing changes for the agent, so
-// strangers disturb nothing: other users are not heard at all, and who has no key finds the door closed again.
+// ResumeListener: where the driver comes back to an agent whose connection it has lost. Listens at
+// an abstract unix address; who knocks (`hvdrun agent --resume`, see side_command.h) hands over the
+// two ends of a new connection, and what speaks through that connection must begin with the key
+// that the driver gave to the agent. Until then nothing changes for the agent, so strangers disturb
+// nothing: other users are not heard at all, and who has no key finds the door closed again.
 //
-// One thread, that of the io_context; the owner is called from there, never from a call of this class.
+// One thread, that of the io_context; the owner is called from there, never from a call of this
+// class.
 #ifndef HVD_LAUNCHER_AGENT_RESUME_LISTENER_H_
 #define HVD_LAUNCHER_AGENT_RESUME_LISTENER_H_
 
@@ -19,8 +21,8 @@
 
 namespace hvd {
 
-// A proven connection of the driver. `visitor` is held as long as the connection is used: its end tells the visiting
-// process to end, too.
+// A proven connection of the driver. `visitor` is held as long as the connection is used: its end
+// tells the visiting process to end, too.
 struct ReturnedStream {
   UniqueFd input, output, client;
 };
@@ -53,7 +55,8 @@ class ResumeListener {
   std::list<ClientPtr> clients_;
 };
 
-// Where an agent may wait for its driver: an abstract unix address that nobody can occupy before, because it is random.
+// Where an agent may wait for its driver: an abstract unix address that nobody can occupy before,
+// because it is random.
 std::string MakeListenerAddress();
 
 // What the visitor does: hands over descriptors.

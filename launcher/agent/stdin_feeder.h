@@ -1,6 +1,6 @@
-// StdinFeeder: what hvdrun read goes into pipes that are the stdin of workers. Never blocks: what a pipe does not take
-// waits here, bounded by what the driver sends before it hears that earlier bytes were taken. One thread, that of the
-// io_context.
+// StdinFeeder: what hvdrun read goes into pipes that are the stdin of workers. Never blocks: what a
+// pipe does not take waits here, bounded by what the driver sends before it hears that earlier
+// bytes were taken. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_AGENT_STDIN_FEEDER_H_
 #define HVD_LAUNCHER_AGENT_STDIN_FEEDER_H_
 
@@ -22,7 +22,8 @@ class StdinFeeder {
   StdinFeeder(asio::io_context& io, std::function<void(uint64_t)> on_taken)
       : io_(io), on_taken_(std::move(on_taken)) {}
 
-  // A pipe for one more worker; what the worker is to read from. Invalid when there is none to be had (errno).
+  // A pipe for one more worker; what the worker is to read from. Invalid when there is none to be
+  // had (errno).
   UniqueFd AddPipe();
   // Into every pipe; empty: the end of all of them.
   void Feed(std::string_view bytes);

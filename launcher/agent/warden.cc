@@ -29,8 +29,8 @@ void LetGoOfStream() {
   ::close(null_fd);
 }
 
-// The process on this host without which the driver cannot be heard: our parent (hvdrun itself, or a server of ssh), or
-// the visitor that has brought the last connection.
+// The process on this host without which the driver cannot be heard: our parent (hvdrun itself, or
+// a server of ssh), or the visitor that has brought the last connection.
 class Bearer {
  public:
   void Is(pid_t client) {

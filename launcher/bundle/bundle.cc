@@ -82,9 +82,9 @@ Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
              package, fs::directory_options::follow_directory_symlink)) {
       if (entry.path().extension() != ".py") continue;
-      files.push_back(
-          {HVD_LIBDIR "/hvdrun/python/horovod/" + entry.path().lexically_relative(package).generic_string(),
-           entry.path()});
+      files.push_back({HVD_LIBDIR "/hvdrun/python/horovod/" +
+                           entry.path().lexically_relative(package).generic_string(),
+                       entry.path()});
     }
   } catch (const fs::filesystem_error& failure) {
     return InvalidArgument("the files beside " + Printable(executable, kMaxShownPath) +

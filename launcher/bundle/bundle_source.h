@@ -1,7 +1,8 @@
-// BundleSource: the bundle for whichever hosts want it, made once for all of them on first demand, by a thread of its own.
-// BundleFeed: how much of it one host was sent.
+// BundleSource: the bundle for whichever hosts want it, made once for all of them on first demand,
+// by a thread of its own. BundleFeed: how much of it one host was sent.
 //
-// Main thread only. The io_context outlives the source, and the source waits at its end for the thread.
+// Main thread only. The io_context outlives the source, and the source waits at its end for the
+// thread.
 #ifndef HVD_LAUNCHER_BUNDLE_BUNDLE_SOURCE_H_
 #define HVD_LAUNCHER_BUNDLE_BUNDLE_SOURCE_H_
 

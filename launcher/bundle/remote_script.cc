@@ -8,12 +8,14 @@ namespace {
 constexpr std::string_view kWants = "wants ", kCannot = "cannot ", kSkips = "skips ";
 constexpr size_t kMostSaid = 800;
 
-// For sh as POSIX has it, and for every login shell on its way there: no line break and no "!" (csh), no backslash before
-// another or an apostrophe (fish). All of it is one argument, so names have one letter:
+// For sh as POSIX has it, and for every login shell on its way there: no line break and no "!"
+// (csh), no backslash before another or an apostrophe (fish). All of it is one argument, so names
+// have one letter:
 //   x path here, j job, v version, b build id, m machine, w auto, never or always
 //   s a hvdrun of this version, o what is there instead, e why nothing could be sent
-//   d the cache's folder, t a temporary one in it, h what hashes, z how the bundle is packed, u the former umask
-//   n our user id, a the id of our private group ("-": there is none), r what was wrong
+//   d the cache's folder, t a temporary one in it, h what hashes, z how the bundle is packed
+//   u the former umask, n our user id, a the id of our private group ("-": there is none)
+//   r what was wrong
 constexpr std::string_view kScript =
     "x=$1 j=$2 v=$3 b=$4 m=$5 w=$6 s= o= e= t= h= u= n= a= r= z=tar; "
     "have() { command -v $1 >/dev/null 2>&1; }; "
@@ -25,13 +27,15 @@ constexpr std::string_view kScript =
     "same() { i=; test -f \"$1\" && test -x \"$1\" && i=$(\"$1\" agent --build </dev/null "
     "2>/dev/null); "
     "test \"$i\" = \"$v $b\"; }; "
-    // Is this group ours alone? Where umask is 002, what a user makes may be written by the group of the user's name.
+    // Is this group ours alone? Where umask is 002, what a user makes may be written by the group
+    // of the user's name.
     "mine() { test \"$a\" || { a=-; i=$(id -un); test \"$i\" = \"$(id -gn)\" && "
     "case $({ getent group \"$i\" || grep \"^$i:\" /etc/group; } 2>/dev/null) in "
     "*:*:*:|*:*:*:\"$i\") a=$(id -g);; esac; }; test \"$1\" = \"$a\"; }; "
-    // May nobody but us and root change what this path leads to? Every folder and link on its way is looked at, all in one
-    // ls. In a folder with the sticky bit only the owner can change an entry. Folders of the user that owns / are root's:
-    // in a user namespace root may have another number.
+    // May nobody but us and root change what this path leads to? Every folder and link on its way
+    // is looked at, all in one ls. In a folder with the sticky bit only the owner can change an
+    // entry. Folders of the user that owns / are root's: in a user namespace root may have another
+    // number.
     "ours() { q= c= f=$1; case $f in /*) ;; *) f=$(pwd)/$f;; esac; set --; "
     "while test \"$f\" && test $# -lt 99; do "
     "case $f in */*) c=${f%%/*}; f=${f#*/};; *) c=$f; f=;; esac; "
@@ -103,7 +107,8 @@ constexpr std::string_view kScript =
     "if test $z = gzip; then gzip -dc <../b; else cat ../b; fi | tar -xf - || exit 1; "
     "g=$(bin/hvdrun agent --build </dev/null 2>&1); test \"$g\" = \"$v $b\" || "
     "{ echo \"what was sent does not run there: $g\"; exit 1; }) || { no \"$r\"; continue; }; "
-    // Others may do the same now: whoever comes second takes what is there. What is there and is not right goes.
+    // Others may do the same now: whoever comes second takes what is there. What is there and is
+    // not right goes.
     "test -e \"$d/$b\" && { same \"$d/$b/bin/hvdrun\" || mv \"$d/$b\" \"$t/old\"; }; "
     "mv \"$t/i\" \"$d/$b\"; rm -rf \"$d/$b/i\"; clean; "
     // What was not used for a month goes. Others may keep something here, too.

@@ -1,5 +1,6 @@
-// What hvdrun has a shell on another host do: find this build of hvdrun there, ask for the bundle where there is none, and
-// become the agent. Beside it, the lines that the script says and hears. Pure; bundle_source.h makes what is sent.
+// What hvdrun has a shell on another host do: find this build of hvdrun there, ask for the bundle
+// where there is none, and become the agent. Beside it, the lines that the script says and hears.
+// Pure; bundle_source.h makes what is sent.
 //
 //   script                                hvdrun
 //   hvdrun-agent JOB wants gzip  ------>           (or tar, where the host has no gzip)
@@ -9,8 +10,9 @@
 // or, when the host cannot be used:  hvdrun-agent JOB cannot SENTENCE
 // before any of these, perhaps:      hvdrun-agent JOB skips PATH, because REASON
 //
-// A hvdrun that is installed there is run only if nobody but the user and root could have put it there: they own it and all
-// folders and links on the way to it, and nobody else may write there, but for the user's private group.
+// A hvdrun that is installed there is run only if nobody but the user and root could have put it
+// there: they own it and all folders and links on the way to it, and nobody else may write there,
+// but for the user's private group.
 #ifndef HVD_LAUNCHER_BUNDLE_REMOTE_SCRIPT_H_
 #define HVD_LAUNCHER_BUNDLE_REMOTE_SCRIPT_H_
 
@@ -22,8 +24,8 @@
 
 namespace hvd {
 
-// When another host is sent the bundle: where this build is not installed, never (then any build of this version will do),
-// or even where it is.
+// When another host is sent the bundle: where this build is not installed, never (then any build of
+// this version will do), or even where it is.
 enum class BundleUse { kAuto, kNever, kAlways };
 
 struct RemoteAgent {
@@ -35,7 +37,8 @@ struct RemoteAgent {
   BundleUse bundle = BundleUse::kAuto;
 };
 
-// One simple command for any login shell; sh does the rest. Below 6 KiB beside the executable's path.
+// One simple command for any login shell; sh does the rest. Below 6 KiB beside the executable's
+// path.
 std::string RemoteAgentCommand(const RemoteAgent& agent);
 
 // The last line before the agent's own bytes, with its line break.

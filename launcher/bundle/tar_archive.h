@@ -12,9 +12,9 @@ namespace hvd {
 
 class TarArchive {
  public:
-  // `path` has "/" between its parts and none at its ends; folders need no entry of their own. Owner and time are the same
-  // for all files, so equal files make equal archives. kInvalidArgument: a path that the format cannot hold (some 250
-  // bytes).
+  // `path` has "/" between its parts and none at its ends; folders need no entry of their own.
+  // Owner and time are the same for all files, so equal files make equal archives.
+  // kInvalidArgument: a path that the format cannot hold (some 250 bytes).
   Status Add(std::string_view path, uint32_t mode, std::string_view bytes);
   // The whole archive; once.
   std::string Take();

@@ -1,5 +1,5 @@
-// HostChannel: a byte stream to `hvdrun agent` on one host, however it got there. Its end is reported exactly once, with
-// the stage it was in and a reason.
+// HostChannel: a byte stream to `hvdrun agent` on one host, however it got there. Its end is
+// reported exactly once, with the stage it was in and a reason.
 #ifndef HVD_LAUNCHER_CHANNELS_HOST_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_HOST_CHANNEL_H_
 
@@ -30,8 +30,8 @@ struct ChannelEnd {
 class ChannelObserver {
  public:
   virtual ~ChannelObserver() = default;
-  // On entering each stage up to kRunning, in order (a stage may come again when it is tried again); perhaps from inside
-  // Open. Who calls Close knows of kClosed.
+  // On entering each stage up to kRunning, in order (a stage may come again when it is tried
+  // again); perhaps from inside Open. Who calls Close knows of kClosed.
   virtual void OnStage(ChannelStage stage) = 0;
   virtual void OnBytes(std::string_view bytes) = 0;
   // After a Write that did not take everything.

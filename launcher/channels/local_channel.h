@@ -1,5 +1,5 @@
-// LocalChannel: an agent on this machine, started by exec over a socket pair. When it ends in any other way than well,
-// the channel itself kills what is left of the job here. Main thread only.
+// LocalChannel: an agent on this machine, started by exec over a socket pair. When it ends in any
+// other way than well, the channel itself kills what is left of the job here. Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_LOCAL_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_LOCAL_CHANNEL_H_
 
@@ -18,8 +18,9 @@
 
 namespace hvd {
 
-// What the local channels of one process share: whoever reaps, each learns of its own child. Made before the first of
-// them: the children that are there already were inherited through exec, and nobody's business.
+// What the local channels of one process share: whoever reaps, each learns of its own child. Made
+// before the first of them: the children that are there already were inherited through exec, and
+// nobody's business.
 class LocalFamily {
  public:
   void Add(pid_t warden) { statuses_[warden] = std::nullopt; }
@@ -37,7 +38,8 @@ class LocalFamily {
 
 class LocalChannel final : public HostChannel {
  public:
-  // `command` is the agent's command line. `family` is shared by all local channels of this process.
+  // `command` is the agent's command line. `family` is shared by all local channels of this
+  // process.
   LocalChannel(asio::io_context& io, std::string job_id, std::vector<std::string> command,
                std::shared_ptr<LocalFamily> family = std::make_shared<LocalFamily>());
 

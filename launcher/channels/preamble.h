@@ -1,5 +1,5 @@
-// Preamble: what a login shell says (start-up files, messages of the day) before the agent's own bytes begin, told apart
-// by a greeting. Pure.
+// Preamble: what a login shell says (start-up files, messages of the day) before the agent's own
+// bytes begin, told apart by a greeting. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_PREAMBLE_H_
 #define HVD_LAUNCHER_CHANNELS_PREAMBLE_H_
 
@@ -20,7 +20,8 @@ class Preamble {
 
   // Once the greeting has come, the bytes after it; nothing before.
   std::optional<std::string> Take(std::string_view bytes);
-  // The next line that began as the greeting does and went on with these words; said() then leaves it out.
+  // The next line that began as the greeting does and went on with these words; said() then leaves
+  // it out.
   std::optional<std::string> TakeWords();
   bool over() const { return over_; }
   bool too_long() const { return !over_ && said_.size() > kMost; }

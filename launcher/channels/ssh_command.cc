@@ -103,8 +103,8 @@ std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
   option("ServerAliveCountMax=5");
   option("ClearAllForwardings=yes");
   option("LogLevel=ERROR");
-  option(
-      "RemoteCommand=none");  // since OpenSSH 7.6; ours would be refused beside one of the configuration
+  option("RemoteCommand=none");  // since OpenSSH 7.6; ours would be refused beside one of the
+                                 // configuration
   if (!host.config_file.empty()) command.insert(command.end(), {"-F", host.config_file});
   if (accept_new_keys) option("StrictHostKeyChecking=accept-new");
   if (host.port != 0) command.insert(command.end(), {"-p", std::to_string(host.port)});

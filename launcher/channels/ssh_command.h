@@ -1,5 +1,5 @@
-// What is typed here for an agent on another host: the ssh or --rsh-agent command, and what the end of such a command
-// means. Pure; remote_script.h has what is typed over there.
+// What is typed here for an agent on another host: the ssh or --rsh-agent command, and what the end
+// of such a command means. Pure; remote_script.h has what is typed over there.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_COMMAND_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_COMMAND_H_
 
@@ -23,7 +23,8 @@ struct SshHost {
 // `accept_new_keys`: else as the configuration says.
 std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
                                     const std::string& remote_command, uint32_t connect_seconds);
-// `agent` is cut at blanks: "kubectl exec -i". Then come the host and the remote command, as one word.
+// `agent` is cut at blanks: "kubectl exec -i". Then come the host and the remote command, as one
+// word.
 std::vector<std::string> RshAgentCommand(const std::string& agent, const std::string& host,
                                          const std::string& remote_command);
 

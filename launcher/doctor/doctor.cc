@@ -45,8 +45,8 @@ class Doctor final : public AgentConnectionObserver {
           hosts[host].remote ? std::max(1, options_.heartbeat_timeout_seconds) : kSilentSecondsHere;
       heartbeat.every = std::min<Duration>(
           heartbeat.every, std::chrono::milliseconds(heartbeat.limit_seconds * 200));
-      lines_.push_back(
-          std::make_unique<AgentConnection>(*this, host, job + host, make_channel(io_, host), heartbeat));
+      lines_.push_back(std::make_unique<AgentConnection>(*this, host, job + host,
+                                                         make_channel(io_, host), heartbeat));
     }
   }
 

@@ -57,8 +57,8 @@ struct AgentConnection::Connection final : ChannelObserver {
   bool over = false;
 };
 
-AgentConnection::AgentConnection(AgentConnectionObserver& observer, uint32_t host, uint64_t job, HostTransport transport,
-                   Heartbeat heartbeat)
+AgentConnection::AgentConnection(AgentConnectionObserver& observer, uint32_t host, uint64_t job,
+                                 HostTransport transport, Heartbeat heartbeat)
     : observer_(observer),
       host_(host),
       stream_(StreamOptionsOf(job, heartbeat.every)),
@@ -90,7 +90,8 @@ void AgentConnection::Disconnect() {
 
 void AgentConnection::Send(const ToAgent& message) {
   if (ended_) return;
-  if (const auto* begin = std::get_if<BeginGeneration>(&message)) stream_.set_epoch(begin->generation);
+  if (const auto* begin = std::get_if<BeginGeneration>(&message))
+    stream_.set_epoch(begin->generation);
   if (std::holds_alternative<StartJob>(message) || std::holds_alternative<ExamineHost>(message))
     started_ = true;
   if (IsBulk(message)) {
@@ -145,7 +146,8 @@ void AgentConnection::Tick() {
   LookForSilence();
 }
 
-// Silence is counted in our own looks: when hvdrun itself was stopped for a while, what came meanwhile is read first.
+// Silence is counted in our own looks: when hvdrun itself was stopped for a while, what came
+// meanwhile is read first.
 void AgentConnection::LookForSilence() {
   if (ended_ || !started_ || reconnect_) return;  // before that the stages have their limits
   const Duration limit = std::chrono::seconds(heartbeat_.limit_seconds);
@@ -176,7 +178,8 @@ void AgentConnection::OnBytes(Connection& connection, std::string_view bytes) {
   if (preamble.too_long()) Break("its shell says more than an agent would: " + preamble.said());
 }
 
-// The stream's first bytes are on their way already: the script reads over them, and the stream begins anew afterwards.
+// The stream's first bytes are on their way already: the script reads over them, and the stream
+// begins anew afterwards.
 void AgentConnection::ReceiveScript(std::string_view words) {
   if (std::optional<std::string> sentence = ParseScriptCannot(words)) return Break(*sentence);
   if (std::optional<std::string> what = ParseScriptSkips(words)) {
@@ -326,13 +329,16 @@ void AgentConnection::TryAgain(TimePoint now) {
     return End(reconnect_->LostReason());
   }
   if (now < reconnect_->due()) return;
-  if (reconnect_->trying()) return Lose("no answer within " + SecondsText(ReconnectPolicy::kTryLimit));
+  if (reconnect_->trying())
+    return Lose("no answer within " + SecondsText(ReconnectPolicy::kTryLimit));
   reconnect_->OnTry(now);
   Connect(MakeSideCommand(SideCommand::kResume), resume_key_);
 }
 
 std::unique_ptr<HostChannel> AgentConnection::MakeSideCommand(SideCommand side_command) const {
-  return transport_.side_command && !there_.hvdrun.empty() ? transport_.side_command(side_command, there_) : nullptr;
+  return transport_.side_command && !there_.hvdrun.empty()
+             ? transport_.side_command(side_command, there_)
+             : nullptr;
 }
 
 }  // namespace hvd

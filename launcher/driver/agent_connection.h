@@ -1,10 +1,12 @@
-// AgentConnection: one host as the driver sees it: the channel to its agent, what a shell says in it first, the stream, and
-// the heartbeat. Turns the channel's bytes into messages and tells an observer what comes; what that means for a job is
-// the observer's business. With a grace, a channel that is lost while the job runs is made anew and the stream goes on in
-// it (reconnect_policy.h, side_command.h); the observer only hears that the host is away and that it is back.
+// AgentConnection: one host as the driver sees it: the channel to its agent, what a shell says in
+// it first, the stream, and the heartbeat. Turns the channel's bytes into messages and tells an
+// observer what comes; what that means for a job is the observer's business. With a grace, a
+// channel that is lost while the job runs is made anew and the stream goes on in it
+// (reconnect_policy.h, side_command.h); the observer only hears that the host is away and that it
+// is back.
 //
-// Owns the channels; the observer outlives it. One thread, the channel's: the observer hears everything on it, perhaps
-// from inside Open, and may call back from there.
+// Owns the channels; the observer outlives it. One thread, the channel's: the observer hears
+// everything on it, perhaps from inside Open, and may call back from there.
 #ifndef HVD_LAUNCHER_DRIVER_AGENT_CONNECTION_H_
 #define HVD_LAUNCHER_DRIVER_AGENT_CONNECTION_H_
 
@@ -38,13 +40,15 @@ struct HostTransport {
   std::string greeting;
   // For a host that asks for hvdrun before it greets; null: it gets none.
   std::shared_ptr<BundleSource> bundles;
-  // A channel of its own to the same host for a visit there, hvdrun being at the path `hvdrun` there; null: none can be
-  // made. A resuming visit says the greeting, or NoAgentWords.
-  std::function<std::unique_ptr<HostChannel>(SideCommand side_command, const AgentPath& there)> side_command;
+  // A channel of its own to the same host for a visit there, hvdrun being at the path `hvdrun`
+  // there; null: none can be made. A resuming visit says the greeting, or NoAgentWords.
+  std::function<std::unique_ptr<HostChannel>(SideCommand side_command, const AgentPath& there)>
+      side_command;
   std::string no_agent_words;
 };
 
-// An agent speaks at least once per heartbeat; one that has its part of a job and is silent for the limit is lost.
+// An agent speaks at least once per heartbeat; one that has its part of a job and is silent for the
+// limit is lost.
 struct Heartbeat {
   Duration every = std::chrono::seconds(2);
   int limit_seconds = 0;
@@ -60,26 +64,30 @@ class AgentConnectionObserver {
   virtual void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) = 0;
   // About the way to it, for --verbose.
   virtual void OnHostNote(uint32_t host, const std::string& text) = 0;
-  // A worker's output, which took so many bytes of the stream's credit. The view is gone after the call.
+  // A worker's output, which took so many bytes of the stream's credit. The view is gone after the
+  // call.
   virtual void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) = 0;
   // Any other message.
   virtual void OnMessage(uint32_t host, ToDriver message) = 0;
   // After the messages that came at once.
   virtual void OnReadOver(uint32_t host) = 0;
-  // The connection to its agent is lost, and tried again; what is sent meanwhile arrives later. `reason` as below.
+  // The connection to its agent is lost, and tried again; what is sent meanwhile arrives later.
+  // `reason` as below.
   virtual void OnHostAway(uint32_t host, const std::string& reason) = 0;
   virtual void OnHostBack(uint32_t host, Duration away) = 0;
-  // An installed hvdrun was not run there, in words (ParseScriptSkips): strangers could have changed it.
+  // An installed hvdrun was not run there, in words (ParseScriptSkips): strangers could have
+  // changed it.
   virtual void OnHvdrunSkipped(uint32_t host, const std::string& what) = 0;
-  // Last call. `reason` is one sentence without the host's name; empty when the agent had said that it is done.
+  // Last call. `reason` is one sentence without the host's name; empty when the agent had said that
+  // it is done.
   virtual void OnHostEnd(uint32_t host, const std::string& reason) = 0;
 };
 
 class AgentConnection final {
  public:
   // `job` tells this agent's stream from others.
-  AgentConnection(AgentConnectionObserver& observer, uint32_t host, uint64_t job, HostTransport transport,
-           Heartbeat heartbeat);
+  AgentConnection(AgentConnectionObserver& observer, uint32_t host, uint64_t job,
+                  HostTransport transport, Heartbeat heartbeat);
   ~AgentConnection();
 
   void Open();

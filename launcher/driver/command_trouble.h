@@ -10,8 +10,8 @@
 
 namespace hvd {
 
-// Some of the hosts cannot start the command: one sentence for all of them, and the exit code of a shell. Nothing when
-// all can, or nobody looked.
+// Some of the hosts cannot start the command: one sentence for all of them, and the exit code of a
+// shell. Nothing when all can, or nobody looked.
 struct CommandTrouble {
   int exit_code = 127;
   std::string sentence;  // without a full stop

@@ -51,8 +51,8 @@ Duration Seconds(double seconds) {
 }
 
 constexpr int kCannotGoOn = 1;
-// How long the screen may take to show the last output, for each stream. A pager is read when somebody has the time, but
-// a job that was asked to end does not wait for it.
+// How long the screen may take to show the last output, for each stream. A pager is read when
+// somebody has the time, but a job that was asked to end does not wait for it.
 constexpr auto kPatience = std::chrono::hours(24 * 365);
 constexpr auto kOutputLimit = std::chrono::seconds(1);
 // How much of stdin may be on its way to the workers.
@@ -84,7 +84,8 @@ JobOptions JobOptionsOf(const DriverOptions& driver) {
   return options;
 }
 
-// Nothing can be cut off on this machine: only an agent that is stopped is silent here, and it may be continued.
+// Nothing can be cut off on this machine: only an agent that is stopped is silent here, and it may
+// be continued.
 constexpr int kSilentSecondsHere = 30;
 
 Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
@@ -252,13 +253,13 @@ Driver::Driver(DriverOptions options, const ChannelFactory& make_channel)
       clock_questions_(options_.plan.hosts.size()),
       // A job that may lose its connections for a while may lose those between its hosts as long.
       silent_routes_(Seconds(std::max(options_.settings.heartbeat_timeout_seconds,
-                                    options_.settings.driver_grace_seconds))),
+                                      options_.settings.driver_grace_seconds))),
       screen_(io_, options_.plan, options_.settings, options_.prefix,
               [this](uint32_t host, uint64_t bytes) { hosts_[host]->ReturnCredit(bytes); }) {
   uint64_t job = ParseJobId(options_.job_id).value_or(0);
   for (uint32_t host = 0; host < options_.plan.hosts.size(); ++host) {
-    hosts_.push_back(std::make_unique<AgentConnection>(*this, host, job + host, make_channel(io_, host),
-                                                HeartbeatOf(options_, host)));
+    hosts_.push_back(std::make_unique<AgentConnection>(
+        *this, host, job + host, make_channel(io_, host), HeartbeatOf(options_, host)));
     if (!options_.hosts[host].remote) state_.clocks[host] = HostClock::Ours();
   }
 }
@@ -320,7 +321,8 @@ void Driver::OnMessage(uint32_t host, ToDriver message) {
   SendDownTree();
 }
 
-// A host's own stream carries messages about its own ranks, and about none before it was told to start some.
+// A host's own stream carries messages about its own ranks, and about none before it was told to
+// start some.
 Status Driver::CheckStraight(uint32_t host, const ToDriver& message) {
   static const HostOfRank kNone;
   if (state_.phase == JobPhase::kOpening || !IsUsed(host)) return CheckSpeaker(message, {}, kNone);
@@ -333,7 +335,9 @@ void Driver::OnHostAway(uint32_t host, const std::string& reason) {
   ScheduleHeartbeat();  // the next tick is earlier
 }
 
-void Driver::OnHostBack(uint32_t host, Duration away) { screen_.Print(BackText(NameOf(host), away)); }
+void Driver::OnHostBack(uint32_t host, Duration away) {
+  screen_.Print(BackText(NameOf(host), away));
+}
 
 // Once for all hosts where it is the same.
 void Driver::OnHvdrunSkipped(uint32_t host, const std::string& what) {
@@ -407,7 +411,8 @@ void Driver::Clear(uint32_t host) {
     }
     EndRunWhenCleared();
   };
-  clearings_.push_back(std::make_unique<RemoteCleanup>(std::move(side_command), SteadyNow(), on_over));
+  clearings_.push_back(
+      std::make_unique<RemoteCleanup>(std::move(side_command), SteadyNow(), on_over));
   clearings_.back()->Open();
   ScheduleHeartbeat();
 }
@@ -457,7 +462,8 @@ void Driver::Execute(const UsePlan&) {
   screen_.UsePlan(options_.plan);
 }
 
-// Once it is known which hosts have a rank. Who proves addresses has some; only then can agents reach each other.
+// Once it is known which hosts have a rank. Who proves addresses has some; only then can agents
+// reach each other.
 void Driver::FormTree() {
   if (tree_) return;
   used_ = options_.plan.UsedHosts();
@@ -661,7 +667,8 @@ void Driver::Receive(uint32_t host, const TreeUp& batch) {
     std::visit([&, host = used_[from]](auto& m) { Receive(host, m); }, message);
 }
 
-// Mostly because the host above it is gone, which will be heard of; when it is not, the two have lost each other.
+// Mostly because the host above it is gone, which will be heard of; when it is not, the two have
+// lost each other.
 void Driver::Receive(uint32_t host, const TreeCut& cut) {
   if (!tree_ || tree_->flat() || !tree_->Cut(NumberOf(host))) return;
   Verbose("host " + NameOf(host) + " lost its place in the tree: " + cut.reason);
@@ -676,8 +683,8 @@ void Driver::Receive(uint32_t host, const TreeCut& cut) {
 
 // ---- stdin
 
-// Once the agents know who reads it: what came earlier would go nowhere. Rank 0 is on the first host: ranks are handed
-// out host by host.
+// Once the agents know who reads it: what came earlier would go nowhere. Rank 0 is on the first
+// host: ranks are handed out host by host.
 void Driver::ReadInput() {
   StdinTo to = StartJobFor(options_, 0).stdin_to;
   if (to == StdinTo::kNone) return;

@@ -1,6 +1,7 @@
-// The driver: runs one job over the connections to its agents (agent_connection.h). Carries events to the state machine (job.h) and
-// its actions to the agents, the workers' output to the screen (screen.h), and stdin to the workers. One thread, beside
-// those of the screen and of the reader of stdin.
+// The driver: runs one job over the connections to its agents (agent_connection.h). Carries events
+// to the state machine (job.h) and its actions to the agents, the workers' output to the screen
+// (screen.h), and stdin to the workers. One thread, beside those of the screen and of the reader of
+// stdin.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_H_
 

@@ -1,4 +1,5 @@
-// All that a job is started with: the plan, the settings and what belongs to its hosts. A plain value.
+// All that a job is started with: the plan, the settings and what belongs to its hosts. A plain
+// value.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 
@@ -30,8 +31,8 @@ struct DriverOptions {
   std::string master_address;                  // for torch.distributed; empty: this machine
   uint32_t master_port = 0;                    // 0: none
   std::vector<DriverHost> hosts;               // by host of the plan
-  std::vector<HostSlots>
-      named_hosts;  // the same, as they were named: until their agents are there the plan is a draft
+  std::vector<HostSlots> named_hosts;  // the same, as they were named: until their agents are there
+                                       // the plan is a draft
   std::vector<std::string> interfaces;     // for what hosts say to each other; empty: all
   uint16_t first_port = 0, last_port = 0;  // both 0: any
   StageLimits stage_limits = StageLimits::Default();

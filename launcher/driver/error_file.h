@@ -1,5 +1,5 @@
-// --error-file: the first cause of a failed job as one JSON object, for programs that start hvdrun. README.md has the
-// fields.
+// --error-file: the first cause of a failed job as one JSON object, for programs that start hvdrun.
+// README.md has the fields.
 #ifndef HVD_LAUNCHER_DRIVER_ERROR_FILE_H_
 #define HVD_LAUNCHER_DRIVER_ERROR_FILE_H_
 
@@ -19,7 +19,8 @@ std::string JsonString(std::string_view text);
 std::string ErrorJson(const JobState& state, const std::string& job_id,
                       const std::vector<std::string>& command);
 
-// Before the job: a file of a former job goes away, and a place that cannot be written to is an error.
+// Before the job: a file of a former job goes away, and a place that cannot be written to is an
+// error.
 Status PrepareErrorFile(const std::string& path);
 
 // For its owner only, and never half written.

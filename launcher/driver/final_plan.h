@@ -1,5 +1,6 @@
-// The plan of a job whose hosts are known by name, and how what their agents say makes it final: two names of one host
-// are merged, and a host without a number has the slots that it says it has. Pure.
+// The plan of a job whose hosts are known by name, and how what their agents say makes it final:
+// two names of one host are merged, and a host without a number has the slots that it says it has.
+// Pure.
 //
 //   hosts as named --DraftPlan--> the hosts to open --their agents' facts--> FinalPlan
 #ifndef HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_
@@ -37,8 +38,8 @@ struct FinalPlan {
   std::vector<std::string> notes;  // sentences for the user: who is whom
 };
 
-// `facts` are by host. Hosts with the same identity are merged into the first of them, unless all are played on this
-// machine. An error when there are too few slots.
+// `facts` are by host. Hosts with the same identity are merged into the first of them, unless all
+// are played on this machine. An error when there are too few slots.
 Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
                                 const std::vector<AgentFacts>& facts, uint32_t num_proc);
 

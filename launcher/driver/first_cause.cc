@@ -18,7 +18,8 @@ struct Candidate {
   }
 };
 
-// The first of each host, without those that came after an end elsewhere was known if there are others.
+// The first of each host, without those that came after an end elsewhere was known if there are
+// others.
 std::vector<Candidate> FirstOfEachHost(const std::vector<Departure>& departures,
                                        const std::vector<HostClock>& clocks) {
   const bool some_are_none =

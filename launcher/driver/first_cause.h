@@ -1,4 +1,5 @@
-// Which of several departures was the first cause of a failure, and not the consequence of another one. Pure.
+// Which of several departures was the first cause of a failure, and not the consequence of another
+// one. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_FIRST_CAUSE_H_
 #define HVD_LAUNCHER_DRIVER_FIRST_CAUSE_H_
 
@@ -22,10 +23,11 @@ struct Departure {
 
 // The rank to name; nothing if there are no departures. `clocks` by host.
 //
-// A departure that is known to be a consequence is named only if there is nothing else, whatever a clock says. Of the rest the
-// earliest is named. Departures of one host are compared by its clock, exactly; those of different hosts only as far as
-// their clocks are known. Of those that may all have been the first, one that was ended by a signal is named before one
-// that exited: a peer's loss makes a rank exit, and signals nobody.
+// A departure that is known to be a consequence is named only if there is nothing else, whatever a
+// clock says. Of the rest the earliest is named. Departures of one host are compared by its clock,
+// exactly; those of different hosts only as far as their clocks are known. Of those that may all
+// have been the first, one that was ended by a signal is named before one that exited: a peer's
+// loss makes a rank exit, and signals nobody.
 std::optional<uint32_t> FirstCause(const std::vector<Departure>& departures,
                                    const std::vector<HostClock>& clocks);
 

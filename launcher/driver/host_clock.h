@@ -1,7 +1,7 @@
-// When something happened on another host, by our own steady clock. Steady clocks count from the boot of their host (or
-// from anything, in a time namespace), so a stamp of one host says nothing beside a stamp of another. The host is asked
-// for its time; its answer was given at some moment between our question and its arrival, and half of that round trip is
-// how far off we may be. Pure.
+// When something happened on another host, by our own steady clock. Steady clocks count from the
+// boot of their host (or from anything, in a time namespace), so a stamp of one host says nothing
+// beside a stamp of another. The host is asked for its time; its answer was given at some moment
+// between our question and its arrival, and half of that round trip is how far off we may be. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_HOST_CLOCK_H_
 #define HVD_LAUNCHER_DRIVER_HOST_CLOCK_H_
 
@@ -36,7 +36,8 @@ class HostClock {
     TimePoint at{};
     Duration uncertainty{};
   };
-  // Of a stamp of the host's clock, by the reading that is most certain about it. Nothing before the first reading.
+  // Of a stamp of the host's clock, by the reading that is most certain about it. Nothing before
+  // the first reading.
   std::optional<Moment> Convert(int64_t stamp_ns) const;
 
  private:
@@ -46,9 +47,9 @@ class HostClock {
   std::vector<ClockReading> readings_;  // the oldest first
 };
 
-// When to ask which host: some questions one after another as soon as it is there, then one every few seconds, never
-// two at a time. A question that was under way for long (the connection was lost and made anew) makes a reading of great
-// uncertainty, which does no harm.
+// When to ask which host: some questions one after another as soon as it is there, then one every
+// few seconds, never two at a time. A question that was under way for long (the connection was lost
+// and made anew) makes a reading of great uncertainty, which does no harm.
 class ClockQuestions {
  public:
   explicit ClockQuestions(size_t hosts) : hosts_(hosts) {}

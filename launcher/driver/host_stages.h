@@ -1,5 +1,5 @@
-// HostStages: how far each host has come on its way from a name to an agent that is ready, what stopped it, and what to
-// tell the user. Pure: time is passed in.
+// HostStages: how far each host has come on its way from a name to an agent that is ready, what
+// stopped it, and what to tell the user. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_DRIVER_HOST_STAGES_H_
 #define HVD_LAUNCHER_DRIVER_HOST_STAGES_H_
 
@@ -66,7 +66,8 @@ class HostStages {
 
   void Begin(TimePoint now);
   void Enter(uint32_t host, HostStage stage, TimePoint now);
-  // A try in this stage was in vain, for this reason, and another one is made. The limit counts from the first try on.
+  // A try in this stage was in vain, for this reason, and another one is made. The limit counts
+  // from the first try on.
   void Trouble(uint32_t host, HostStage stage, std::string reason);
   // `reason` is a sentence without the host's name and the stage.
   void Fail(uint32_t host, std::string reason, TimePoint now);
@@ -128,7 +129,8 @@ class HostStages {
 
   StageLimits limits_;
   std::vector<Host> hosts_;
-  // Kept up to date, so that a job of many hosts does not look at all of them whenever one comes further.
+  // Kept up to date, so that a job of many hosts does not look at all of them whenever one comes
+  // further.
   std::array<size_t, static_cast<size_t>(HostStage::kFailed) + 1> counts_{};
   std::set<std::pair<TimePoint, uint32_t>> due_;  // when a host is slow, or over its limit
   std::optional<TimePoint> settle_at_;

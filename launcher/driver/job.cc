@@ -418,7 +418,8 @@ void JobTransition::On(const RankLeft& event) {
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
 }
 
-// Had the job asked it to end by then? What happened on a host that is far away, or was away, may be heard of later.
+// Had the job asked it to end by then? What happened on a host that is far away, or was away, may
+// be heard of later.
 bool JobTransition::WasAsked(uint32_t rank, int64_t stamp_ns) const {
   if (!state_.asked_at) return false;
   const std::optional<HostClock::Moment> moment =
@@ -458,8 +459,8 @@ void JobTransition::On(const WorkerExited& event) {
   rank.end = event.end;
   rank.last_stderr = event.last_stderr;
   rank.out_of_memory = event.out_of_memory;
-  // A rank that was asked to end and then ends so, whether it had said goodbye before or not. After Ctrl-C
-  // every failure is a consequence: of a KeyboardInterrupt, or of a peer that had one.
+  // A rank that was asked to end and then ends so, whether it had said goodbye before or not. After
+  // Ctrl-C every failure is a consequence: of a KeyboardInterrupt, or of a peer that had one.
   const bool asked = WasAsked(event.rank, event.noticed_ns);
   rank.ended_by_us =
       asked && (!rank.lost || rank.lost_when_asked) &&
@@ -476,7 +477,8 @@ void JobTransition::On(const WorkerExited& event) {
 }
 
 void JobTransition::On(const GenerationEnding& event) {
-  if (!Known(event.by.rank) || state_.ranks[event.by.rank].in_generation != event.generation) return;
+  if (!Known(event.by.rank) || state_.ranks[event.by.rank].in_generation != event.generation)
+    return;
   JobFailure ending;
   ending.kind = JobFailure::Kind::kEnding;
   ending.rank = event.by.rank;
@@ -525,7 +527,8 @@ void JobTransition::Fail(JobFailure failure, std::string reason) {
   if (state_.phase == JobPhase::kStopping) return;
   Because(std::move(reason));
   if (state_.phase == JobPhase::kOpening) return EndOpening();
-  // Ranks that shared a generation learn from the page what happened and may say it; the others have nothing to say.
+  // Ranks that shared a generation learn from the page what happened and may say it; the others
+  // have nothing to say.
   if (rank_failed && state_.generation > 0) {
     state_.phase = JobPhase::kStopping;
     state_.deadline = now_ + state_.options.survivor_grace;
@@ -558,9 +561,9 @@ void JobTransition::Interrupt() {
   state_.phase = JobPhase::kStopping;
   if (AllEnded()) return;
   const std::string grace = SecondsText(state_.options.terminate_grace);
-  Do(NotifyUser{"interrupted: every rank gets SIGINT now, SIGTERM after " + grace + " and SIGKILL " +
-                  grace + " later; Ctrl-C again kills them at once",
-              /*terminal_only=*/true});
+  Do(NotifyUser{"interrupted: every rank gets SIGINT now, SIGTERM after " + grace +
+                    " and SIGKILL " + grace + " later; Ctrl-C again kills them at once",
+                /*terminal_only=*/true});
   state_.interrupting = true;
   AskToEnd(SIGINT);
   WaitForGrace();
@@ -646,7 +649,8 @@ void JobTransition::TimeOut() {
 void JobTransition::On(const Tick&) {
   if (state_.timeout_at && now_ >= *state_.timeout_at) TimeOut();
   CutDismissed();
-  if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next) ReportMissingRanks();
+  if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next)
+    ReportMissingRanks();
   if (state_.phase == JobPhase::kOpening) {
     state_.stages.Expire(now_);
     std::string slow = state_.stages.TakeSlow(state_.plan.hosts, now_);
@@ -707,8 +711,8 @@ void JobTransition::On(const AgentFinished& event) {
   EndWhenAllClosed();
 }
 
-// Did only ranks of other hosts fail, and a moment ago? Who loses a peer may say so sooner than the end of the peer's
-// host is heard.
+// Did only ranks of other hosts fail, and a moment ago? Who loses a peer may say so sooner than the
+// end of the peer's host is heard.
 bool JobTransition::FailedOfIt(uint32_t host) const {
   if (state_.phase != JobPhase::kStopping || state_.asked()) return false;
   if (!state_.failure) return false;

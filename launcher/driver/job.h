@@ -1,14 +1,16 @@
-// The life of a job as one state machine: events in, actions and a reason out. No descriptors, no threads, no clock of
-// its own; the driver (driver.cc) turns the world into events and actions into the world.
+// The life of a job as one state machine: events in, actions and a reason out. No descriptors, no
+// threads, no clock of its own; the driver (driver.cc) turns the world into events and actions into
+// the world.
 //
 //   opening -> starting -> running -> [stopping] -> finishing -> done
 //
-// While it is opening, hosts get ready (host_stages.h) and nothing of the user's runs. The first host that fails ends it,
-// once the others have shown how they fare. When all agents are there the plan becomes final (final_plan.h), and hosts that
-// the job does not need are dismissed.
+// While it is opening, hosts get ready (host_stages.h) and nothing of the user's runs. The first
+// host that fails ends it, once the others have shown how they fare. When all agents are there the
+// plan becomes final (final_plan.h), and hosts that the job does not need are dismissed.
 //
-// A static job is one generation after another with the same members: the driver begins generation g + 1 when every rank has asked
-// for it, and a rank that is lost or fails ends the job (its minimum is its size).
+// A static job is one generation after another with the same members: the driver begins generation
+// g + 1 when every rank has asked for it, and a rank that is lost or fails ends the job (its
+// minimum is its size).
 #ifndef HVD_LAUNCHER_DRIVER_JOB_H_
 #define HVD_LAUNCHER_DRIVER_JOB_H_
 
@@ -34,7 +36,8 @@ namespace hvd {
 struct JobOptions {
   Duration terminate_grace =
       std::chrono::seconds(3);  // from SIGINT to SIGTERM, from that to SIGKILL
-  // How long ranks that lost a peer may go on by themselves, so that they can say what happened to them.
+  // How long ranks that lost a peer may go on by themselves, so that they can say what happened to
+  // them.
   Duration survivor_grace = std::chrono::seconds(1);
   StageLimits stages = StageLimits::Default();
   bool prove_addresses = false;  // between the hosts, before anything is started
@@ -43,7 +46,8 @@ struct JobOptions {
   // How long agents may take to end everything after SIGKILL; then their channels are cut.
   Duration finish_limit = std::chrono::seconds(3);
   Duration timeout{};  // for the whole job; 0: none
-  // How long some ranks may wait in hvd.init() until the user hears who is missing; said again at growing intervals.
+  // How long some ranks may wait in hvd.init() until the user hears who is missing; said again at
+  // growing intervals.
   Duration init_watch = std::chrono::seconds(10);
 };
 
@@ -53,7 +57,7 @@ enum class RankPhase { kStarting, kRunning, kEnded };
 struct RankRecord {
   RankPhase phase = RankPhase::kStarting;
   int32_t pid = 0;
-  bool waiting = false;   // asked for the next generation
+  bool waiting = false;        // asked for the next generation
   uint64_t in_generation = 0;  // 0: in none
   std::optional<ProcessEnd> end;
   int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
@@ -70,8 +74,8 @@ struct RankRecord {
 
 // What the job failed of, once it failed.
 struct JobFailure {
-  // kEnding: a rank ended the generation for a reason of its own, which is mostly a stall beyond the user's limit. kWay: two
-  // hosts that hvdrun hears do not hear each other.
+  // kEnding: a rank ended the generation for a reason of its own, which is mostly a stall beyond
+  // the user's limit. kWay: two hosts that hvdrun hears do not hear each other.
   enum class Kind {
     kRank,
     kCommand,
@@ -85,12 +89,12 @@ struct JobFailure {
   };
   Kind kind = Kind::kRank;
   int exit_code = 1;
-  uint32_t rank = 0;  // kRank, kCommand; kEnding, kWay: the one that said so
-  uint32_t peer = 0;  // kWay: the one of which it hears nothing
-  uint32_t host = 0;  // kHost; kHosts: the first of them
-  std::string
-      reason;  // kCommand, kHost, kInternal, kEnding, kWay: a sentence; kHosts: the report on all hosts
-  int signal = 0;  // kInterrupt
+  uint32_t rank = 0;   // kRank, kCommand; kEnding, kWay: the one that said so
+  uint32_t peer = 0;   // kWay: the one of which it hears nothing
+  uint32_t host = 0;   // kHost; kHosts: the first of them
+  std::string reason;  // kCommand, kHost, kInternal, kEnding, kWay: a sentence; kHosts: the report
+                       // on all hosts
+  int signal = 0;      // kInterrupt
 };
 
 struct JobState {
@@ -111,7 +115,8 @@ struct JobState {
   JobOptions options;
   JobPhase phase = JobPhase::kOpening;
   std::vector<RankRecord> ranks;
-  // How many of them are so, kept up to date: a job of many ranks does not look at all of them at every event.
+  // How many of them are so, kept up to date: a job of many ranks does not look at all of them at
+  // every event.
   struct {
     size_t begun = 0;    // no longer starting
     size_t ended = 0;    // kEnded
@@ -119,13 +124,13 @@ struct JobState {
     size_t lost = 0;     // `lost`
   } counts;
   HostStages stages;
-  std::vector<BlockedRoute> blocked;        // ways between hosts on which no address works
+  std::vector<BlockedRoute> blocked;      // ways between hosts on which no address works
   std::vector<bool> host_open;            // the agent there was not reported gone
   std::vector<bool> dismissed;            // the job does not need the host
   std::vector<AgentFacts> facts;          // by host, of those that are there
   std::vector<HostClock> clocks;          // by host
   std::optional<TimePoint> dismissed_by;  // until then those must be gone
-  uint64_t generation = 0;                     // the last one begun
+  uint64_t generation = 0;                // the last one begun
   std::optional<JobFailure> failure;
   // Why a rank, or hvdrun, ended the last generation; no failure until a rank fails of it.
   std::optional<JobFailure> ending;
@@ -205,11 +210,10 @@ struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
 struct Resumed {};  // it goes on; the time between does not count
 
 // The agents' messages are events as they are.
-using JobEvent =
-    std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
-                 AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
-                 RankJoined, RankLeft, RankLost, WorkerExited, RouteMeasured, ClockRead,
-                 GenerationEnding, RankStopped, SilentRoute>;
+using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
+                              AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
+                              WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
+                              RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute>;
 
 // ---- actions: what to tell every agent that is still there
 
@@ -218,7 +222,7 @@ struct DismissHost {  // its agent may go
   uint32_t host = 0;
 };
 struct ProveAddresses {};  // have the agents of all hosts that have a rank look for each other
-struct RelayRoutes {         // let the relay carry these, and measure it
+struct RelayRoutes {       // let the relay carry these, and measure it
   std::vector<std::pair<uint32_t, uint32_t>> routes;  // from, to
 };
 struct StartWorkers {};  // all hosts are ready: give every agent its part of the job
@@ -227,14 +231,14 @@ struct CutHost {         // give up a host that did not get ready
 };
 struct CutChannels {};  // kill the agents that do not end
 struct EndRun {};       // everything is over: print the report, return the code
-struct NotifyUser {       // a line for the screen, whether --verbose or not
+struct NotifyUser {     // a line for the screen, whether --verbose or not
   std::string sentence;
   bool terminal_only = false;  // for a person who waits there, not for a log
 };
 
-using JobAction =
-    std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration, BreakGeneration,
-                 SignalWorkers, FinishJob, CutHost, CutChannels, EndRun, NotifyUser, RelayRoutes>;
+using JobAction = std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration,
+                               BreakGeneration, SignalWorkers, FinishJob, CutHost, CutChannels,
+                               EndRun, NotifyUser, RelayRoutes>;
 
 struct Decision {
   std::vector<JobAction> actions;
@@ -243,11 +247,12 @@ struct Decision {
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now);
 
-// The first cause of a failed job, when it is a rank: the one that left the others first, whatever its peers did then
-// (first_cause.h).
+// The first cause of a failed job, when it is a rank: the one that left the others first, whatever
+// its peers did then (first_cause.h).
 std::optional<uint32_t> FirstFailedRank(const JobState& state);
 
-// Neither a signal nor a limit ended it: its last output may wait until it is read. Else finish_limit is enough.
+// Neither a signal nor a limit ended it: its last output may wait until it is read. Else
+// finish_limit is enough.
 bool EndedByItself(const JobState& state);
 
 // The code hvdrun returns, once the phase is kDone.

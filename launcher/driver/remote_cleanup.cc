@@ -7,7 +7,7 @@
 namespace hvd {
 
 RemoteCleanup::RemoteCleanup(std::unique_ptr<HostChannel> channel, TimePoint now,
-                           std::function<void()> on_over)
+                             std::function<void()> on_over)
     : channel_(std::move(channel)),
       began_(now),
       due_(now + kReachLimit),

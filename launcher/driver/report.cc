@@ -87,7 +87,8 @@ std::string RankReport(const JobState& state) {
   return text + Others(CountEndedBecause(state, *cause) - alike_count);
 }
 
-// The rank that ended the generation is not the one to blame: it waited for others, and knows them by name at best.
+// The rank that ended the generation is not the one to blame: it waited for others, and knows them
+// by name at best.
 std::string EndingReport(const JobState& state) {
   std::string text;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {

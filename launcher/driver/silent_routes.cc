@@ -19,8 +19,8 @@ void SilentRoutes::Note(const RankSilent& said, uint64_t generation, TimePoint n
   }
 }
 
-std::optional<SilentRoute> SilentRoutes::Broken(TimePoint now,
-                                            const std::function<bool(uint32_t rank)>& heard) const {
+std::optional<SilentRoute> SilentRoutes::Broken(
+    TimePoint now, const std::function<bool(uint32_t rank)>& heard) const {
   std::optional<SilentRoute> worst;
   for (const auto& [route, since] : since_) {
     const auto [rank, peer] = route;

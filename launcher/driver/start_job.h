@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/driver/driver_options.h"
 #include "launcher/bundle/install_paths.h"
+#include "launcher/driver/driver_options.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/status.h"
 
@@ -26,7 +26,8 @@ std::string PathOfWorkers(const DriverOptions& options);
 // A sentence when the kernel would not take the workers' arguments and variables.
 Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths);
 
-// A sentence when this process may have too few descriptors for an agent to start; each rank and host needs some more.
+// A sentence when this process may have too few descriptors for an agent to start; each rank and
+// host needs some more.
 Status CheckDescriptorLimit();
 
 }  // namespace hvd

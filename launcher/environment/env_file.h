@@ -1,4 +1,5 @@
-// Variables that the user gives to the workers: --env-file and -x. Pure, but for the lookup that is passed in.
+// Variables that the user gives to the workers: --env-file and -x. Pure, but for the lookup that is
+// passed in.
 #ifndef HVD_LAUNCHER_ENVIRONMENT_ENV_FILE_H_
 #define HVD_LAUNCHER_ENVIRONMENT_ENV_FILE_H_
 
@@ -19,10 +20,11 @@ struct GivenVariable {
   std::string entry() const { return name + "=" + value; }
 };
 
-// One NAME=value a line. Empty lines and lines that begin with "#" are nothing, "export " in front of a name is
-// nothing. A value may be 'taken as it is' or "with \n, \t, \r, \", \\ and \$"; both go on over line ends. Without
-// quotes it ends at " #" or at the end of the line, blanks around it are dropped. Names and values are bytes: nothing is
-// replaced, nothing is run. Errors name file and line.
+// One NAME=value a line. Empty lines and lines that begin with "#" are nothing, "export " in front
+// of a name is nothing. A value may be 'taken as it is' or "with \n, \t, \r, \", \\ and \$"; both
+// go on over line ends. Without quotes it ends at " #" or at the end of the line, blanks around it
+// are dropped. Names and values are bytes: nothing is replaced, nothing is run. Errors name file
+// and line.
 Result<std::vector<GivenVariable>> ParseEnvFile(std::string_view text,
                                                 const std::string& file_name);
 

@@ -8,8 +8,9 @@
 
 namespace hvd {
 
-// PATH with the folder of `executable` and PYTHONPATH with the folder of its horovod package, each in front of what
-// `variable` says it has now, and once only. The lines are understood by sh, bash, zsh and fish, whatever is in the paths.
+// PATH with the folder of `executable` and PYTHONPATH with the folder of its horovod package, each
+// in front of what `variable` says it has now, and once only. The lines are understood by sh, bash,
+// zsh and fish, whatever is in the paths.
 std::string ShellExports(
     const std::string& executable,
     const std::function<std::optional<std::string>(const char* name)>& variable);

@@ -22,7 +22,8 @@ struct Variable {
 };
 using Variables = std::map<std::string, Variable, std::less<>>;
 
-// Why it is not inherited, or nullptr. It describes another job or slot, or the shell hvdrun was started from.
+// Why it is not inherited, or nullptr. It describes another job or slot, or the shell hvdrun was
+// started from.
 const char* WhyLeftOut(std::string_view name) {
   constexpr std::array<std::string_view, 26> kOtherSlot = {
       "HOROVOD_RANK",
@@ -66,8 +67,9 @@ void Set(Variables& variables, std::string_view entry, const char* why) {
   variables[std::string(entry.substr(0, equals))] = {std::string(entry.substr(equals + 1)), why};
 }
 
-// What scripts of torchrun read beside the rank. Never TORCHELASTIC_USE_AGENT_STORE: with it rank 0 would expect the store
-// of torchrun's agent at MASTER_ADDR and host none itself, and every script would hang.
+// What scripts of torchrun read beside the rank. Never TORCHELASTIC_USE_AGENT_STORE: with it rank 0
+// would expect the store of torchrun's agent at MASTER_ADDR and host none itself, and every script
+// would hang.
 void SetTorchrun(Variables& v, const StartJob& start, const Placement& p,
                  const std::string& job_id) {
   // Every host has a local rank 0, so its place among those is the host's number.
@@ -174,7 +176,8 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   if (!link.job_place.empty())
     v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
   v["HVD_RUNTIME"] = {paths.runtime, "the runtime of this installation"};
-  // Only where its mask does not tell: a command such as taskset may still narrow that of an unbound worker.
+  // Only where its mask does not tell: a command such as taskset may still narrow that of an
+  // unbound worker.
   if (cores.own > 0)
     v["HVD_HOST_CORES"] = {std::to_string(cores.host), "the cores that its host's ranks share"};
   Variable& python = v["PYTHONPATH"];

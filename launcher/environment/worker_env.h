@@ -1,4 +1,5 @@
-// The environment of a worker: what it inherits, what it needs to find its agent, and what scripts look for. Pure.
+// The environment of a worker: what it inherits, what it needs to find its agent, and what scripts
+// look for. Pure.
 #ifndef HVD_LAUNCHER_ENVIRONMENT_WORKER_ENV_H_
 #define HVD_LAUNCHER_ENVIRONMENT_WORKER_ENV_H_
 
@@ -36,7 +37,8 @@ struct ExplainedEnvironment {
   std::vector<std::pair<std::string, const char*>> left_out;  // names of what is not inherited
 };
 
-// Slot values win over what the user gave (--env-file, then -x), that over settings, settings over inheritance.
+// Slot values win over what the user gave (--env-file, then -x), that over settings, settings over
+// inheritance.
 ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
                                               const WorkerLink& link, const InstallPaths& paths,
                                               const WorkerCores& cores);

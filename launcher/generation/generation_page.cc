@@ -14,9 +14,9 @@ constexpr size_t kFactBytes = offsetof(PageHeader, broken);
 
 }  // namespace
 
-Result<std::unique_ptr<GenerationPage>> GenerationPage::Make(uint64_t generation, uint32_t local_size,
-                                                   std::function<void(uint32_t)> on_death,
-                                                   std::function<void(uint32_t)> on_damage) {
+Result<std::unique_ptr<GenerationPage>> GenerationPage::Make(
+    uint64_t generation, uint32_t local_size, std::function<void(uint32_t)> on_death,
+    std::function<void(uint32_t)> on_damage) {
   size_t bytes = JobPage::BytesFor(local_size);
   Result<UniqueFd> fd = CreateSharedMemory("hvd-page", bytes);
   if (!fd.ok()) return fd.status();

@@ -1,5 +1,6 @@
-// GenerationPage: the agent's hold on the shared page of one generation: makes it, watches it for deaths, lets go of it. Any rank can
-// write anywhere in the page by mistake, so the agent goes by its own copy of what it has written there.
+// GenerationPage: the agent's hold on the shared page of one generation: makes it, watches it for
+// deaths, lets go of it. Any rank can write anywhere in the page by mistake, so the agent goes by
+// its own copy of what it has written there.
 #ifndef HVD_LAUNCHER_GENERATION_GENERATION_PAGE_H_
 #define HVD_LAUNCHER_GENERATION_GENERATION_PAGE_H_
 
@@ -20,11 +21,12 @@ namespace hvd {
 
 class GenerationPage {
  public:
-  // Both run on a thread of the watch: `on_death(local rank)` within a millisecond of the death, `on_damage(local rank)`
-  // when something else than that rank has written where it shows that it lives.
+  // Both run on a thread of the watch: `on_death(local rank)` within a millisecond of the death,
+  // `on_damage(local rank)` when something else than that rank has written where it shows that it
+  // lives.
   static Result<std::unique_ptr<GenerationPage>> Make(uint64_t generation, uint32_t local_size,
-                                                 std::function<void(uint32_t)> on_death,
-                                                 std::function<void(uint32_t)> on_damage = {});
+                                                      std::function<void(uint32_t)> on_death,
+                                                      std::function<void(uint32_t)> on_damage = {});
 
   uint64_t generation() const { return generation_; }
   // As JobPage's, by this process's own memory: what the page says may have been overwritten.

@@ -20,8 +20,8 @@ constexpr auto kDeathShows = std::chrono::milliseconds(100);
 
 }  // namespace
 
-HostGenerations::HostGenerations(asio::io_context& io, HostGenerationsObserver& observer, HostWorld world,
-                       std::string job_key, std::string why_elsewhere)
+HostGenerations::HostGenerations(asio::io_context& io, HostGenerationsObserver& observer,
+                                 HostWorld world, std::string job_key, std::string why_elsewhere)
     : io_(io),
       observer_(observer),
       world_(std::move(world)),
@@ -35,7 +35,8 @@ bool HostGenerations::AllWaiting() const {
 }
 
 bool HostGenerations::in_use() const {
-  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.in_generation != 0; });
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const Slot& s) { return s.in_generation != 0; });
 }
 
 void HostGenerations::OnJoin(uint32_t slot) {
@@ -44,7 +45,8 @@ void HostGenerations::OnJoin(uint32_t slot) {
   observer_.OnJoined(slot);
 }
 
-// Its peers may have failed of it, and said goodbye themselves, while it was still closing its connections.
+// Its peers may have failed of it, and said goodbye themselves, while it was still closing its
+// connections.
 void HostGenerations::OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) {
   Slot& s = slots_[slot];
   if (s.in_generation != goodbye.generation) return;
@@ -87,7 +89,8 @@ Status HostGenerations::Begin(uint64_t generation) {
   links_.ForgetOwnerless();
   directory_.Begin(generation);
   auto local_size = static_cast<uint32_t>(slots_.size());
-  Result<std::unique_ptr<GenerationPage>> page = GenerationPage::Make(generation, local_size, on_death, on_damage);
+  Result<std::unique_ptr<GenerationPage>> page =
+      GenerationPage::Make(generation, local_size, on_death, on_damage);
   if (!page.ok()) {
     std::string reason = "the page of generation " + std::to_string(generation) +
                          " could not be made on host " + world_.host + ": " +
@@ -118,9 +121,9 @@ void HostGenerations::SendGeneration(uint32_t slot, uint64_t generation) {
     links_.Send(slot, LinkLayout{generation, {&runs[at], runs.data() + end}});
   }
   const Placement& p = world_.slots[slot];
-  LinkGeneration message{generation,        page_->bytes(), p.rank,       world_.size,        p.local_rank,
-                    p.local_size, p.cross_rank,   p.cross_size, world_.homogeneous, world_.data_key,
-                    world_.listen};
+  LinkGeneration message{generation,         page_->bytes(),  p.rank,       world_.size,
+                         p.local_rank,       p.local_size,    p.cross_rank, p.cross_size,
+                         world_.homogeneous, world_.data_key, world_.listen};
   links_.Send(slot, message, page_->fd());
 }
 
@@ -159,7 +162,9 @@ void HostGenerations::SendBroken(uint64_t generation, const std::string& reason)
   }
 }
 
-bool HostGenerations::HasPageOf(uint64_t generation) const { return page_ && page_->generation() == generation; }
+bool HostGenerations::HasPageOf(uint64_t generation) const {
+  return page_ && page_->generation() == generation;
+}
 
 void HostGenerations::DropPageIfUnused() {
   if (in_use()) return;
@@ -201,16 +206,18 @@ std::string HostGenerations::PartOf(uint32_t slot) const {
 
 void HostGenerations::BreakDamaged(const std::string& what) {
   if (!page_) return;
-  Break(page_->generation(), "the memory that the ranks of host " + world_.host +
-                            " share was overwritten by a stray write (" + what +
-                            "); a process of the job writes where it may not: look for it with "
-                            "AddressSanitizer or valgrind");
+  Break(page_->generation(),
+        "the memory that the ranks of host " + world_.host +
+            " share was overwritten by a stray write (" + what +
+            "); a process of the job writes where it may not: look for it with "
+            "AddressSanitizer or valgrind");
 }
 
 // ---- the directory
 
 void HostGenerations::OnPut(uint32_t slot, LinkPut put) {
-  bool current = put.generation == slots_[slot].in_generation && put.generation == directory_.generation();
+  bool current =
+      put.generation == slots_[slot].in_generation && put.generation == directory_.generation();
   if (!current || !CheckKvKey(put.key).ok()) return;
   // A process that puts what it may not is not heard; its host would be given up for it.
   if (put.value.size() > kMaxKvValue) return;
@@ -221,16 +228,19 @@ void HostGenerations::OnPut(uint32_t slot, LinkPut put) {
 }
 
 void HostGenerations::OnGet(uint32_t slot, LinkGet get) {
-  bool current = get.generation == slots_[slot].in_generation && get.generation == directory_.generation();
+  bool current =
+      get.generation == slots_[slot].in_generation && get.generation == directory_.generation();
   if (!current || !CheckKvKey(get.key).ok()) return;
   if (const std::string* value = directory_.Find(get.key))
     return links_.Send(slot, LinkValue{get.generation, get.key, *value});
   if (directory_.Await(slot, get.key)) observer_.OnWanted(get);
 }
 
-void HostGenerations::GiveValue(uint64_t generation, const std::string& key, const std::string& value) {
+void HostGenerations::GiveValue(uint64_t generation, const std::string& key,
+                                const std::string& value) {
   if (generation != directory_.generation()) return;
-  for (uint32_t slot : directory_.Put(key, value)) links_.Send(slot, LinkValue{generation, key, value});
+  for (uint32_t slot : directory_.Put(key, value))
+    links_.Send(slot, LinkValue{generation, key, value});
 }
 
 }  // namespace hvd

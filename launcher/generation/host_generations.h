@@ -1,5 +1,6 @@
-// HostGenerations: the ranks of one host in their worlds: their links, who waits for a generation and who is in one, the page, the
-// entries of the directory. A rank that is lost breaks the page here and now; the observer learns of it afterwards.
+// HostGenerations: the ranks of one host in their worlds: their links, who waits for a generation
+// and who is in one, the page, the entries of the directory. A rank that is lost breaks the page
+// here and now; the observer learns of it afterwards.
 //
 // One thread, that of the io_context; deaths come in from threads of the page's watch.
 #ifndef HVD_LAUNCHER_GENERATION_HOST_GENERATIONS_H_
@@ -66,9 +67,10 @@ class HostGenerationsObserver {
 
 class HostGenerations final : private LinkObserver {
  public:
-  // `observer` outlives this object. `why_elsewhere` ends the sentence about a lost rank: where the cause is told.
+  // `observer` outlives this object. `why_elsewhere` ends the sentence about a lost rank: where the
+  // cause is told.
   HostGenerations(asio::io_context& io, HostGenerationsObserver& observer, HostWorld world,
-             std::string job_key, std::string why_elsewhere);
+                  std::string job_key, std::string why_elsewhere);
 
   LinkServer& links() { return links_; }
   bool waiting(uint32_t slot) const { return slots_[slot].waiting; }

@@ -1,5 +1,6 @@
-// LinkServer: the agent's end of the links. Accepts workers at an abstract unix address, checks that they are of this
-// user, job and slot, hands out data segments, and tells the observer who joins, leaves and disappears.
+// LinkServer: the agent's end of the links. Accepts workers at an abstract unix address, checks
+// that they are of this user, job and slot, hands out data segments, and tells the observer who
+// joins, leaves and disappears.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_GENERATION_LINK_SERVER_H_
@@ -24,9 +25,11 @@ namespace hvd {
 class LinkObserver {
  public:
   virtual ~LinkObserver() = default;
-  // A hello with the right key and version for a free slot. Not ok: the worker is refused with this sentence.
+  // A hello with the right key and version for a free slot. Not ok: the worker is refused with this
+  // sentence.
   virtual Status OnHello(const LinkHello& hello) = 0;
-  // A part of where all ranks of the world are, in the order of ranks; the first comes right after the hello.
+  // A part of where all ranks of the world are, in the order of ranks; the first comes right after
+  // the hello.
   virtual void OnLayout(uint32_t slot, std::vector<RankRun> runs) = 0;
   virtual void OnJoin(uint32_t slot) = 0;
   virtual void OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) = 0;
@@ -55,8 +58,8 @@ class LinkServer {
   bool connected(uint32_t slot) const { return slots_[slot].link != nullptr; }
   // Links of any kind, those without a hello among them. Takes in who waits to be accepted.
   size_t CountLinks();
-  // Segments outlive the link of their owner: a peer that is slow may not have fetched yet what it is about to read. Call
-  // when no rank is in a world any more, or another world begins.
+  // Segments outlive the link of their owner: a peer that is slow may not have fetched yet what it
+  // is about to read. Call when no rank is in a world any more, or another world begins.
   void ForgetOwnerless();
   // The process behind the slot's link, in our pid namespace; 0 when there is none or never was.
   int pid(uint32_t slot) const { return slots_[slot].pid; }

@@ -52,7 +52,8 @@ std::optional<JobPlace> PlaceHere() {
     std::optional<ProcessInfo> info = LookAtProcess(parent);
     parent = info ? info->parent : 0;
   }
-  // The first process of the namespace, which takes the orphans of those that were put into it from outside.
+  // The first process of the namespace, which takes the orphans of those that were put into it from
+  // outside.
   if (place.parents.empty() || place.parents.back() != 1) place.parents.push_back(1);
   return place;
 }

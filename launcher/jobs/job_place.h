@@ -1,5 +1,6 @@
-// Where a job runs, as far as one process can tell of another: in the environment of its workers (HVD_JOB_PLACE), beside
-// the job's id. An id alone proves little: mpirun and sbatch carry environments to other hosts and into other jobs.
+// Where a job runs, as far as one process can tell of another: in the environment of its workers
+// (HVD_JOB_PLACE), beside the job's id. An id alone proves little: mpirun and sbatch carry
+// environments to other hosts and into other jobs.
 #ifndef HVD_LAUNCHER_JOBS_JOB_PLACE_H_
 #define HVD_LAUNCHER_JOBS_JOB_PLACE_H_
 
@@ -24,7 +25,8 @@ struct JobPlace {
   }
 };
 
-// That of the calling process. Nothing when /proc does not tell, or belongs to another pid namespace.
+// That of the calling process. Nothing when /proc does not tell, or belongs to another pid
+// namespace.
 std::optional<JobPlace> PlaceHere();
 
 // Pure.

@@ -1,4 +1,5 @@
-// The jobs of this user on this machine, found by looking at processes: there is no list that could be wrong.
+// The jobs of this user on this machine, found by looking at processes: there is no list that could
+// be wrong.
 #ifndef HVD_LAUNCHER_JOBS_LOCAL_JOBS_H_
 #define HVD_LAUNCHER_JOBS_LOCAL_JOBS_H_
 
@@ -30,7 +31,8 @@ std::vector<JobHere> ListJobs();
 // The job id in the command line of an agent or warden, words ended by zero bytes. Pure.
 std::optional<std::string> AgentJobIn(std::string_view command_line);
 
-// The job with this id, or with the only id that begins so; kInvalidArgument if there is none, or several. Pure.
+// The job with this id, or with the only id that begins so; kInvalidArgument if there is none, or
+// several. Pure.
 Result<const JobHere*> JobNamed(const std::vector<JobHere>& jobs, std::string_view id_or_prefix);
 
 // What `hvdrun ps` prints. Pure.

@@ -97,7 +97,8 @@ uint64_t LineFolder::MakeGroup(std::string_view line, TimePoint now) {
   return first_ + waiting() - 1;
 }
 
-// In the place of the same text's last line, else of the oldest: who is not found any more is shown as it is.
+// In the place of the same text's last line, else of the oldest: who is not found any more is shown
+// as it is.
 void LineFolder::Note(Place* bucket, uint32_t tag, uint64_t number) {
   auto low = static_cast<uint32_t>(number);
   auto last = static_cast<uint32_t>(group(number).earlier_equal);

@@ -1,5 +1,6 @@
-// LineFolder: equal lines of many ranks become one, with the ranks that wrote it. A line waits at most kFoldWait for its
-// equals, and an unfinished one as long for its end; the lines of one rank keep their order. Pure: time is passed in.
+// LineFolder: equal lines of many ranks become one, with the ranks that wrote it. A line waits at
+// most kFoldWait for its equals, and an unfinished one as long for its end; the lines of one rank
+// keep their order. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_LINE_FOLDER_H_
 #define HVD_LAUNCHER_OUTPUT_LINE_FOLDER_H_
 
@@ -19,7 +20,8 @@ namespace hvd {
 
 inline constexpr Duration kFoldWait = std::chrono::milliseconds(150);
 
-// Takes a line with its end, if it has one, and who wrote it, in ascending order. Both are gone afterwards.
+// Takes a line with its end, if it has one, and who wrote it, in ascending order. Both are gone
+// afterwards.
 using ShowFolded = std::function<void(std::span<const uint32_t> ranks, std::string_view line)>;
 
 // For one screen stream.
@@ -51,7 +53,8 @@ class LineFolder {
     uint64_t earlier_equal = kNone, later_equal = kNone;  // its neighbours of the same text
     TimePoint since;
   };
-  // Where to look for a text: the low half of the number of its last line. One that is shown is simply out of date.
+  // Where to look for a text: the low half of the number of its last line. One that is shown is
+  // simply out of date.
   struct Place {
     uint32_t tag = 0, number = 0;
   };
@@ -91,7 +94,8 @@ class LineFolder {
   std::vector<std::string> partial_;  // by rank
   std::map<uint32_t, TimePoint> partial_since_;
   std::vector<uint64_t> last_group_;  // by rank: it may join later ones only
-  // By rank: what it joined last, so that a text which comes again and again is not looked for from its last line back.
+  // By rank: what it joined last, so that a text which comes again and again is not looked for from
+  // its last line back.
   std::vector<std::array<Recent, kRecent>> recent_;
   std::vector<uint32_t> shown_ranks_;
 };

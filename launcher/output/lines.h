@@ -1,6 +1,6 @@
-// Worker output on its way to the screen: LineBuffer (agent) gathers whole lines, LastLines (agent) keeps the end of
-// stderr for the report, LinePrefixer (driver) puts the prefix in front of every line. Bytes are never
-// changed, decoded or dropped. Pure.
+// Worker output on its way to the screen: LineBuffer (agent) gathers whole lines, LastLines (agent)
+// keeps the end of stderr for the report, LinePrefixer (driver) puts the prefix in front of every
+// line. Bytes are never changed, decoded or dropped. Pure.
 #ifndef HVD_LAUNCHER_OUTPUT_LINES_H_
 #define HVD_LAUNCHER_OUTPUT_LINES_H_
 
@@ -29,8 +29,8 @@ class LineBuffer {
     std::string_view bytes;
   };
 
-  // Takes bytes as they come. Those up to the last line end may go on, or all once kMaxHeld bytes of an unfinished line
-  // have gathered.
+  // Takes bytes as they come. Those up to the last line end may go on, or all once kMaxHeld bytes
+  // of an unfinished line have gathered.
   Ready Add(std::string_view bytes);
   // The rest, when the worker closed its end.
   std::string Flush() { return std::exchange(held_, {}); }
@@ -47,15 +47,16 @@ class LastLines {
   static constexpr size_t kMaxTracebackBytes = 32 * 1024;
 
   void Add(std::string_view bytes);
-  // The last Python traceback with all that led to it, whole, and what follows it; else the last lines.
+  // The last Python traceback with all that led to it, whole, and what follows it; else the last
+  // lines.
   std::string Text() const;
 
  private:
   std::string tail_;
 };
 
-// The length of the first line of `bytes` with its end ("\n", "\r" or "\r\n"); 0 when it has none. `returns`: false when
-// no "\r" is in it, which makes it quick.
+// The length of the first line of `bytes` with its end ("\n", "\r" or "\r\n"); 0 when it has none.
+// `returns`: false when no "\r" is in it, which makes it quick.
 size_t LineLength(std::string_view bytes, bool returns);
 
 // Where a rank is, as a prefix says it.
@@ -64,8 +65,8 @@ struct PrefixPlace {
   uint32_t local_rank = 0;
 };
 
-// The last line of a screen as it stands, and what is to be shown next. Stdout and stderr share it where both lead to one
-// place (a terminal, `2>&1`), so that they never share a line.
+// The last line of a screen as it stands, and what is to be shown next. Stdout and stderr share it
+// where both lead to one place (a terminal, `2>&1`), so that they never share a line.
 struct ScreenLine {
   std::string text;  // to be taken out by the owner of the screen
   std::string
@@ -86,10 +87,11 @@ struct PrefixStyle {
 // "Fri Sep 11 07:07:20 2020", local time.
 std::string TimeStampText(int64_t wall_seconds);
 
-// For one screen stream. An unfinished line stays open for its rank; when something else is written, the open line is
-// ended with "\n" first and continued later under a new prefix, so that two ranks never share a line. An update of a
-// progress bar (a line that ends with "\r") is erased on a terminal, elsewhere ended. On a terminal it is also cut to one
-// line, which "\r" would not lead back to the beginning of.
+// For one screen stream. An unfinished line stays open for its rank; when something else is
+// written, the open line is ended with "\n" first and continued later under a new prefix, so that
+// two ranks never share a line. An update of a progress bar (a line that ends with "\r") is erased
+// on a terminal, elsewhere ended. On a terminal it is also cut to one line, which "\r" would not
+// lead back to the beginning of.
 class LinePrefixer {
  public:
   LinePrefixer(OutputStream stream, PrefixStyle style, ScreenLine& line);

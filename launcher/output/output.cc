@@ -79,7 +79,8 @@ void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
     }
     text.clear();
     shared_->receipts.push_back(receipt);
-    // Started by the first text: a job without output needs none. Detached: a reader that stopped leaves it in write().
+    // Started by the first text: a job without output needs none. Detached: a reader that stopped
+    // leaves it in write().
     if (!shared_->begun) {
       std::thread([shared = shared_] { Run(shared); }).detach();
       shared_->begun = true;  // not when there is no room for a thread

@@ -1,6 +1,7 @@
-// OutputWriter: puts text on stdout or stderr of hvdrun from a thread of its own, so that a slow reader (a pager, a full
-// pipe) never stops the driver. Handles short writes and descriptors that others made non-blocking. What cannot be
-// written is dropped and counted as written; error() says why.
+// OutputWriter: puts text on stdout or stderr of hvdrun from a thread of its own, so that a slow
+// reader (a pager, a full pipe) never stops the driver. Handles short writes and descriptors that
+// others made non-blocking. What cannot be written is dropped and counted as written; error() says
+// why.
 #ifndef HVD_LAUNCHER_OUTPUT_OUTPUT_H_
 #define HVD_LAUNCHER_OUTPUT_OUTPUT_H_
 
@@ -38,8 +39,8 @@ class OutputWriter {
   void Flush();
   // Waits for that, but no longer than this. True: everything is written.
   bool FlushFor(std::chrono::milliseconds limit);
-  // Nobody waits for this writer any more, and `on_written` is not called again. How many bytes were not written, to
-  // some thousands: a blocked thread cannot be asked. Last call.
+  // Nobody waits for this writer any more, and `on_written` is not called again. How many bytes
+  // were not written, to some thousands: a blocked thread cannot be asked. Last call.
   size_t GiveUp();
   // Why writing failed (errno); 0: it did not. Thread-safe.
   int error() const;

@@ -26,8 +26,8 @@ Status WhyNot(const std::string& path, int error) {
   return InvalidArgument(path + " cannot be written: " + std::strerror(error));
 }
 
-// Rank folders and files have names that anybody can guess, and lie where others may write, too: neither a link of theirs
-// is followed, nor a pipe waited for.
+// Rank folders and files have names that anybody can guess, and lie where others may write, too:
+// neither a link of theirs is followed, nor a pipe waited for.
 Result<UniqueFd> OpenOutputFile(const std::string& folder, const char* name, bool empty) {
   UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!place.valid()) return WhyNot(folder, errno);

@@ -1,6 +1,7 @@
-// OutputFiles: what each rank prints, byte for byte, in <directory>/rank.<number>/stdout and stderr. Written by a thread
-// of its own, so that a slow disk stops no heartbeat. A file that cannot be written any more is given up, and the job
-// and the screen go on. With a limit, a file that reaches it becomes stdout.1 (the one before goes away) at a line end.
+// OutputFiles: what each rank prints, byte for byte, in <directory>/rank.<number>/stdout and
+// stderr. Written by a thread of its own, so that a slow disk stops no heartbeat. A file that
+// cannot be written any more is given up, and the job and the screen go on. With a limit, a file
+// that reaches it becomes stdout.1 (the one before goes away) at a line end.
 #ifndef HVD_LAUNCHER_OUTPUT_OUTPUT_FILES_H_
 #define HVD_LAUNCHER_OUTPUT_OUTPUT_FILES_H_
 
@@ -23,8 +24,8 @@ namespace hvd {
 // "<directory>/rank.07": numbers have as many digits as the largest of `size` ranks. Pure.
 std::string OutputFolder(const std::string& directory, uint32_t rank, uint32_t size);
 
-// Makes the folders and empty files of all ranks. `limit_bytes` 0: none. Refuses what is there already and is a link, a
-// pipe or a device: it may be somebody else's.
+// Makes the folders and empty files of all ranks. `limit_bytes` 0: none. Refuses what is there
+// already and is a link, a pipe or a device: it may be somebody else's.
 Status PrepareOutputFiles(const std::string& directory, uint32_t size, int64_t limit_bytes);
 
 class OutputFiles {

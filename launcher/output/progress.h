@@ -1,5 +1,5 @@
-// Progress: one line on a terminal while the job starts, rewritten in place and wiped before anything else is shown. A
-// start that is quick shows none. Pure: time is passed in.
+// Progress: one line on a terminal while the job starts, rewritten in place and wiped before
+// anything else is shown. A start that is quick shows none. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_PROGRESS_H_
 #define HVD_LAUNCHER_OUTPUT_PROGRESS_H_
 
@@ -31,8 +31,8 @@ class Progress {
   void RankJoined(uint32_t rank);
   // When Show has something new; nothing while nothing changes and once it is over.
   std::optional<TimePoint> due() const;
-  // The line as it is now, ready for the terminal; `hosts` is how far they are, in words, while some must get ready. With
-  // the last rank in init it is over.
+  // The line as it is now, ready for the terminal; `hosts` is how far they are, in words, while
+  // some must get ready. With the last rank in init it is over.
   std::string Show(TimePoint now, const std::string& hosts = "");
   // Something else is about to be shown: what wipes the line. There will be no other one.
   std::string Wipe();

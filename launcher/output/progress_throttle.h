@@ -1,7 +1,7 @@
-// ProgressThrottle: a progress bar rewrites its line with "\r" many times a second. Of those updates each rank shows some
-// at once and then a bounded number a second; one that is held back is replaced by the next, and the last is always
-// shown: when its time has come, before the rank's next whole line, or at the end. Everything else passes. Pure: time is
-// passed in.
+// ProgressThrottle: a progress bar rewrites its line with "\r" many times a second. Of those
+// updates each rank shows some at once and then a bounded number a second; one that is held back is
+// replaced by the next, and the last is always shown: when its time has come, before the rank's
+// next whole line, or at the end. Everything else passes. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_PROGRESS_THROTTLE_H_
 #define HVD_LAUNCHER_OUTPUT_PROGRESS_THROTTLE_H_
 
@@ -23,8 +23,8 @@ class ProgressThrottle {
  public:
   using Pass = std::function<void(uint32_t rank, std::string_view bytes)>;
 
-  // `per_second` updates of each rank; 0: all of them. `one_bar`: where there is room for one bar, it is that of one rank
-  // until its line ends or it has been still for a while.
+  // `per_second` updates of each rank; 0: all of them. `one_bar`: where there is room for one bar,
+  // it is that of one rank until its line ends or it has been still for a while.
   ProgressThrottle(uint32_t size, int per_second, bool one_bar, Pass pass);
 
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);

@@ -176,8 +176,8 @@ void Screen::ReportFileFailure() {
   if (std::optional<std::string> failure = files_->TakeFailure()) Print(*failure);
 }
 
-// Also when the reader has left: after `hvdrun | head` the shell waits for the job, and nobody would know why. Of stderr
-// nothing can be said.
+// Also when the reader has left: after `hvdrun | head` the shell waits for the job, and nobody
+// would know why. Of stderr nothing can be said.
 void Screen::ReportScreenFailure(bool at_end) {
   const int error = out().writer.error();
   if (error == 0 || std::exchange(out().failure_said, true)) return;
@@ -185,7 +185,7 @@ void Screen::ReportScreenFailure(bool at_end) {
                              ? "the reader of stdout has gone"
                              : std::string("stdout cannot be written: ") + std::strerror(error);
   Print(sentence + (at_end ? "; what the ranks printed there last is lost"
-                         : "; the job goes on, and what its ranks print there is lost"));
+                           : "; the job goes on, and what its ranks print there is lost"));
 }
 
 void Screen::BeginProgress(HostCounts hosts) {
@@ -234,7 +234,8 @@ void Screen::ScheduleProgress() {
   });
 }
 
-// The terminal has stdout, too: the line is gone before that goes on, unless the terminal is stopped.
+// The terminal has stdout, too: the line is gone before that goes on, unless the terminal is
+// stopped.
 void Screen::EndProgress() {
   if (!progress_) return;
   std::string wipe = progress_->Wipe();
@@ -269,8 +270,8 @@ void Screen::ReportLost() {
     return;
   }
   Print("nobody reads stdout, so the last of the output is lost: " +
-      std::to_string(out().writer.GiveUp()) + " bytes" +
-      (unsent_ ? ", and what the hosts had not sent yet" : ""));
+        std::to_string(out().writer.GiveUp()) + " bytes" +
+        (unsent_ ? ", and what the hosts had not sent yet" : ""));
 }
 
 int Screen::exit_code() const {

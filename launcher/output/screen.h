@@ -1,10 +1,11 @@
-// Screen: everything that hvdrun prints before its last block: the workers' output, on stdout and stderr (by
-// screen_text.h) and, when asked for, as it is in files; sentences of hvdrun itself; and while the job starts a line
-// that says how far it is. Tells how much of the agents' logs has left.
+// Screen: everything that hvdrun prints before its last block: the workers' output, on stdout and
+// stderr (by screen_text.h) and, when asked for, as it is in files; sentences of hvdrun itself; and
+// while the job starts a line that says how far it is. Tells how much of the agents' logs has left.
 //
-// All calls come from the thread of `io`. Owns a writer for each stream and the files; their threads post to `io` and
-// touch nothing else here, so a blocked terminal or disk stops the caller in Finish alone, and for a moment in
-// EndProgress. A stream that cannot be written any more is said once on stderr, and the job goes on without it.
+// All calls come from the thread of `io`. Owns a writer for each stream and the files; their
+// threads post to `io` and touch nothing else here, so a blocked terminal or disk stops the caller
+// in Finish alone, and for a moment in EndProgress. A stream that cannot be written any more is
+// said once on stderr, and the job goes on without it.
 #ifndef HVD_LAUNCHER_OUTPUT_SCREEN_H_
 #define HVD_LAUNCHER_OUTPUT_SCREEN_H_
 
@@ -41,8 +42,8 @@ class Screen {
   Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
          const PrefixTemplate& prefix, OnLeft on_left);
 
-  // A worker's output, shown by the next Flush. `message_bytes` is what it took of the stream's credit. What is printed
-  // between two calls of Flush is of one host.
+  // A worker's output, shown by the next Flush. `message_bytes` is what it took of the stream's
+  // credit. What is printed between two calls of Flush is of one host.
   void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
   void Flush();
   // Somebody typed this into the terminal.
@@ -57,8 +58,8 @@ class Screen {
   // How far the hosts are, in words.
   using HostCounts = std::function<std::string()>;
 
-  // The line about the start, if stderr is a terminal. It is gone with the next thing that is shown. `hosts` is asked
-  // until HostsReady(); empty: there is nothing to wait for.
+  // The line about the start, if stderr is a terminal. It is gone with the next thing that is
+  // shown. `hosts` is asked until HostsReady(); empty: there is nothing to wait for.
   void BeginProgress(HostCounts hosts);
   void HostsChanged();
   void HostsReady();
@@ -68,12 +69,13 @@ class Screen {
 
   // Hosts were cut off before all that their workers printed had come.
   void NoteUnsent() { unsent_ = true; }
-  // Shows what is held back and `last`, and waits until everything is written, but for each stream no longer than
-  // `limit`: then says what is lost, where that can be said. Nothing but exit_code() may be called after it.
+  // Shows what is held back and `last`, and waits until everything is written, but for each stream
+  // no longer than `limit`: then says what is lost, where that can be said. Nothing but exit_code()
+  // may be called after it.
   void Finish(const std::string& last, std::chrono::milliseconds limit);
 
-  // What hvdrun ends with when the job succeeded: 0 only if all that the workers printed could be written. 141, as of a
-  // program that dies of SIGPIPE, when the reader has left; else 1.
+  // What hvdrun ends with when the job succeeded: 0 only if all that the workers printed could be
+  // written. 141, as of a program that dies of SIGPIPE, when the reader has left; else 1.
   int exit_code() const;
 
  private:

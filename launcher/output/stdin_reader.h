@@ -1,6 +1,6 @@
-// StdinReader: what is typed or piped into hvdrun, read by a thread of its own: the descriptor is shared with the shell,
-// so it is never made non-blocking. Reads only as much as the owner allows, and from a terminal only while hvdrun is in
-// its foreground.
+// StdinReader: what is typed or piped into hvdrun, read by a thread of its own: the descriptor is
+// shared with the shell, so it is never made non-blocking. Reads only as much as the owner allows,
+// and from a terminal only while hvdrun is in its foreground.
 #ifndef HVD_LAUNCHER_OUTPUT_STDIN_READER_H_
 #define HVD_LAUNCHER_OUTPUT_STDIN_READER_H_
 
@@ -16,7 +16,8 @@ bool IsEmptyInput(int fd);
 
 class StdinReader {
  public:
-  // `on_bytes` runs on the reading thread, never after the destructor; empty bytes are the end. `fd` is not owned.
+  // `on_bytes` runs on the reading thread, never after the destructor; empty bytes are the end.
+  // `fd` is not owned.
   StdinReader(int fd, uint64_t allowed_bytes, std::function<void(std::string)> on_bytes);
   ~StdinReader();  // waits for nobody
 

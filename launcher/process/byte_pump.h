@@ -1,5 +1,5 @@
-// BytePump: moves bytes between two descriptors (often the same socket) and its owner, without blocking and without a
-// buffer of its own. One thread, that of the io_context.
+// BytePump: moves bytes between two descriptors (often the same socket) and its owner, without
+// blocking and without a buffer of its own. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_PROCESS_BYTE_PUMP_H_
 #define HVD_LAUNCHER_PROCESS_BYTE_PUMP_H_
 
@@ -21,7 +21,8 @@ struct BytePumpHandlers {
 
 class BytePump {
  public:
-  // `write_end` may be empty: then it only reads. Handlers run from the io_context, never from a call of this class.
+  // `write_end` may be empty: then it only reads. Handlers run from the io_context, never from a
+  // call of this class.
   BytePump(asio::io_context& io, UniqueFd read_end, UniqueFd write_end, BytePumpHandlers handlers);
 
   // Takes as many bytes as the descriptor does now. A closed other side swallows all; on_end tells.

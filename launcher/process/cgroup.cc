@@ -37,8 +37,8 @@ const std::string& LibraryDir() {
   return own;
 }
 
-// What follows the job's id in the name of its folder: the pid namespace of its agent. A container may share our groups
-// and not show us its processes.
+// What follows the job's id in the name of its folder: the pid namespace of its agent. A container
+// may share our groups and not show us its processes.
 std::string Suffix() {
   struct stat space {};
   return ::stat("/proc/self/ns/pid", &space) == 0 ? "." + std::to_string(space.st_ino) : ".";

@@ -1,5 +1,6 @@
-// LocalProcessHost: ProcessHost by vfork and exec on this machine. Reaps all children of this process, also orphans that
-// were handed to it. Main thread only (PDEATHSIG of the workers belongs to the thread that spawned them).
+// LocalProcessHost: ProcessHost by vfork and exec on this machine. Reaps all children of this
+// process, also orphans that were handed to it. Main thread only (PDEATHSIG of the workers belongs
+// to the thread that spawned them).
 #ifndef HVD_LAUNCHER_PROCESS_LOCAL_PROCESS_HOST_H_
 #define HVD_LAUNCHER_PROCESS_LOCAL_PROCESS_HOST_H_
 

@@ -10,7 +10,8 @@
 
 namespace hvd {
 
-// The text of a file, at most 64 MiB of it; empty when it cannot be read. Never waits for somebody to write it.
+// The text of a file, at most 64 MiB of it; empty when it cannot be read. Never waits for somebody
+// to write it.
 std::string ReadSmallFile(const std::string& path);
 
 // `name` as in "self/cgroup".

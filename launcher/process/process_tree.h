@@ -1,5 +1,6 @@
-// Ending processes for certain: by descent (this process is a subreaper, so every descendant stays below it) and by the
-// job id in /proc/PID/environ (for those that escaped by being adopted elsewhere).
+// Ending processes for certain: by descent (this process is a subreaper, so every descendant stays
+// below it) and by the job id in /proc/PID/environ (for those that escaped by being adopted
+// elsewhere).
 //
 // All functions are for the main thread of the driver, agent or warden.
 #ifndef HVD_LAUNCHER_PROCESS_PROCESS_TREE_H_
@@ -37,7 +38,8 @@ bool HavePidfd();
 // Makes this process the one that inherits orphaned descendants.
 void BecomeSubreaper();
 
-// Reaps what has ended; true when no child is left, which, for a subreaper, means no descendant at all.
+// Reaps what has ended; true when no child is left, which, for a subreaper, means no descendant at
+// all.
 bool ReapAndCheckNoChildren(const std::function<void(pid_t, int status)>& on_reaped = {});
 
 // Whether this process has a child. Asked at its beginning: one that it inherited through exec
@@ -48,8 +50,9 @@ bool HasChildren();
 struct Spared {
   std::vector<pid_t> processes = {};
   std::vector<pid_t> trees = {};  // with all that is below them
-  // Set when this process inherited children through exec: its own ones. A process that loses its parents may come from
-  // a stranger then, so any other child is spared with its tree, unless it carries the job's id.
+  // Set when this process inherited children through exec: its own ones. A process that loses its
+  // parents may come from a stranger then, so any other child is spared with its tree, unless it
+  // carries the job's id.
   std::optional<std::vector<pid_t>> own = std::nullopt;
 };
 
@@ -57,8 +60,8 @@ struct Spared {
 std::set<pid_t> SparedOf(pid_t self, const Spared& spared, const std::vector<ProcessInfo>& all,
                          const std::function<bool(pid_t)>& belongs);
 
-// Kills all descendants of this process and every process of the job, except those that are spared, again and again
-// until none is left or `limit` has passed. True when none is left.
+// Kills all descendants of this process and every process of the job, except those that are spared,
+// again and again until none is left or `limit` has passed. True when none is left.
 bool KillEverything(const std::string& job_id, const Spared& spared, Duration limit,
                     const std::function<void(pid_t, int status)>& on_reaped = {});
 

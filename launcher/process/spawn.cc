@@ -29,8 +29,9 @@ std::string ValueOf(const std::vector<std::string>& environment, std::string_vie
   return fallback;
 }
 
-// access() is for the real ids; faccessat(AT_EACCESS) is for the effective ones and needs faccessat2 (Linux 5.8), which
-// seccomp filters refuse with any error. So it is only asked where it makes a difference, and never has the last word.
+// access() is for the real ids; faccessat(AT_EACCESS) is for the effective ones and needs
+// faccessat2 (Linux 5.8), which seccomp filters refuse with any error. So it is only asked where it
+// makes a difference, and never has the last word.
 int MayRun(const char* path) {
   if (::access(path, X_OK) == 0) return 0;
   const int error = errno;
@@ -114,7 +115,8 @@ int DescriptorNumber(const char* name) {
   return number;
 }
 
-// Closes every descriptor but 0 to 2, without close_range (before Linux 5.9): by /proc, else one by one.
+// Closes every descriptor but 0 to 2, without close_range (before Linux 5.9): by /proc, else one by
+// one.
 void CloseOneByOne() {
   int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
   if (folder < 0) {
@@ -143,7 +145,8 @@ void CloseOthers(bool close_range) {
   CloseOneByOne();
 }
 
-// Runs in the child, in the parent's memory: system calls only, no allocation, no return but by exec or on failure.
+// Runs in the child, in the parent's memory: system calls only, no allocation, no return but by
+// exec or on failure.
 int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
   ::setsid();
   if (plan.dies_with_us && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return errno;
@@ -168,8 +171,8 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
   return errno;
 }
 
-// vfork into a cgroup (Linux 5.7): moving a process there later takes the kernel 16 ms. Must be part of the caller's
-// frame, like vfork itself. Below 0: it cannot be done.
+// vfork into a cgroup (Linux 5.7): moving a process there later takes the kernel 16 ms. Must be
+// part of the caller's frame, like vfork itself. Below 0: it cannot be done.
 [[gnu::always_inline]] inline pid_t VforkInto(int cgroup_fd) {
 #if defined(__x86_64__) && defined(SYS_clone3) && defined(CLONE_INTO_CGROUP) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)

@@ -1,4 +1,5 @@
-// Starting one program: finding it as a shell would, and vfork + exec with everything a worker must not inherit undone.
+// Starting one program: finding it as a shell would, and vfork + exec with everything a worker must
+// not inherit undone.
 #ifndef HVD_LAUNCHER_PROCESS_SPAWN_H_
 #define HVD_LAUNCHER_PROCESS_SPAWN_H_
 
@@ -39,7 +40,8 @@ struct SpawnDescriptors {
   bool dies_with_us = true;
   // The limit of open descriptors that the child is to have, when ours was raised.
   std::optional<rlimit> descriptor_limit = std::nullopt;
-  // A folder of cgroup2 to be born in; -1: ours. Where the kernel cannot, the child is born in ours.
+  // A folder of cgroup2 to be born in; -1: ours. Where the kernel cannot, the child is born in
+  // ours.
   int cgroup_fd = -1;
 };
 

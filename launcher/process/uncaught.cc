@@ -5,8 +5,8 @@
 
 namespace hvd {
 
-// std::thread throws with the generic category, Asio with its own. A thread that could be had but for a lack of resources
-// fails with EAGAIN; any other error comes from a filter.
+// std::thread throws with the generic category, Asio with its own. A thread that could be had but
+// for a lack of resources fails with EAGAIN; any other error comes from a filter.
 std::string MeaningOf(const std::exception& failure) {
   std::string words = failure.what();
   const auto* error = dynamic_cast<const std::system_error*>(&failure);

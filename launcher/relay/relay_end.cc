@@ -19,7 +19,8 @@ namespace {
 // Credit goes back in portions of this size: every one is a message.
 constexpr uint64_t kCreditPortion = kRelayWindow / 8;
 
-// A listener of a process of this host answers at once, or not at all. Loopback first: firewalls leave it alone.
+// A listener of a process of this host answers at once, or not at all. Loopback first: firewalls
+// leave it alone.
 UniqueFd ConnectTo(const std::string& record) {
   Result<MeshRecord> known = DecodeMeshRecord(record);
   if (!known.ok()) return {};
@@ -76,7 +77,8 @@ void RelayEnd::NoteEntry(uint64_t generation, const std::string& key, const std:
   if (generation == generation_ && rank) records_[*rank] = value;
 }
 
-std::string RelayEnd::ValueFor(uint64_t generation, const std::string& key, const std::string& value) {
+std::string RelayEnd::ValueFor(uint64_t generation, const std::string& key,
+                               const std::string& value) {
   std::optional<uint32_t> rank = RankOfMeshKey(key);
   if (generation != generation_ || !rank || *rank >= places_.size()) return value;
   const uint32_t host = places_[*rank].host;

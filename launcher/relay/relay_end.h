@@ -1,11 +1,12 @@
-// RelayEnd: the agent's part of connections between ranks whose hosts do not reach each other (relay_switch.h has the
-// driver's). Where a rank of this host asks for the address of one that cannot be reached, it is told a port on
-// 127.0.0.1; what is said there goes through the driver to the agent of the other host, which connects to the listener
-// that its own rank has put into the directory. Handshake and frames of the mesh pass as they are: the relay knows no
-// more than who may be connected to whom.
+// RelayEnd: the agent's part of connections between ranks whose hosts do not reach each other
+// (relay_switch.h has the driver's). Where a rank of this host asks for the address of one that
+// cannot be reached, it is told a port on 127.0.0.1; what is said there goes through the driver to
+// the agent of the other host, which connects to the listener that its own rank has put into the
+// directory. Handshake and frames of the mesh pass as they are: the relay knows no more than who
+// may be connected to whom.
 //
-// Nobody gets in without the job's key: a connection is passed on once it began with a hello of the mesh that proves it.
-// Owned by the agent; one thread, that of the io_context.
+// Nobody gets in without the job's key: a connection is passed on once it began with a hello of the
+// mesh that proves it. Owned by the agent; one thread, that of the io_context.
 #ifndef HVD_LAUNCHER_RELAY_RELAY_END_H_
 #define HVD_LAUNCHER_RELAY_RELAY_END_H_
 

@@ -1,11 +1,11 @@
 #include "launcher/relay/relay_plan.h"
-#include "launcher/wire/probe_partners.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <set>
 #include <utility>
 
+#include "launcher/wire/probe_partners.h"
 #include "runtime/net/mesh_connector.h"
 
 namespace hvd {
@@ -40,8 +40,8 @@ std::string Enumerate(std::vector<std::string> items) {
 }
 
 // "hosts b and c do not reach each other; and host d does not reach host b"
-std::string WhoIsBlocked(const std::vector<BlockedRoute>& routes, const std::vector<std::string>& names,
-                         size_t hosts) {
+std::string WhoIsBlocked(const std::vector<BlockedRoute>& routes,
+                         const std::vector<std::string>& names, size_t hosts) {
   if (hosts > 2 && routes.size() == hosts * (hosts - 1))
     return "none of the " + std::to_string(hosts) + " hosts reaches another";
   std::vector<std::string> parts;
@@ -77,8 +77,8 @@ std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t h
   return text + std::string(kReachAdvice) + "; " + why_not;
 }
 
-std::string RelayWarning(const std::vector<BlockedRoute>& routes, const std::vector<std::string>& names,
-                         size_t hosts) {
+std::string RelayWarning(const std::vector<BlockedRoute>& routes,
+                         const std::vector<std::string>& names, size_t hosts) {
   double speed = 0;
   std::vector<int64_t> latencies;  // ways that are measured at the same time hold each other up
   for (const BlockedRoute& route : routes) {

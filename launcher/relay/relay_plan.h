@@ -1,5 +1,5 @@
-// What becomes of ways between hosts on which no address works: relayed through hvdrun's own machine, or the end of the
-// job before it starts; and what the user is told. Pure.
+// What becomes of ways between hosts on which no address works: relayed through hvdrun's own
+// machine, or the end of the job before it starts; and what the user is told. Pure.
 #ifndef HVD_LAUNCHER_RELAY_RELAY_PLAN_H_
 #define HVD_LAUNCHER_RELAY_RELAY_PLAN_H_
 
@@ -28,8 +28,8 @@ std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t h
                              const std::string& why_not);
 
 // The one warning, once every way is measured. `names`: by host, of which so many are in use.
-std::string RelayWarning(const std::vector<BlockedRoute>& routes, const std::vector<std::string>& names,
-                         size_t hosts);
+std::string RelayWarning(const std::vector<BlockedRoute>& routes,
+                         const std::vector<std::string>& names, size_t hosts);
 
 }  // namespace hvd
 

@@ -18,7 +18,8 @@ size_t RelayProbe::Next(TimePoint now) {
     ping_sent_ = now;
     bytes = 1;
   } else {
-    // As much as came through already may be under way, so that a slow way is not filled for seconds.
+    // As much as came through already may be under way, so that a slow way is not filled for
+    // seconds.
     const uint64_t room = std::clamp<uint64_t>(arrived_, kRelayPiece, kRelayWindow);
     if (enough(now) || in_flight_ + kRelayPiece > room) return 0;
     bytes = kRelayPiece;

@@ -1,5 +1,6 @@
-// RelayProbe: how fast a way through the driver is, found out by sending on it: a few single bytes for the latency, then
-// as much as it takes for about a third of a second. Pure: time is passed in, and the owner sends.
+// RelayProbe: how fast a way through the driver is, found out by sending on it: a few single bytes
+// for the latency, then as much as it takes for about a third of a second. Pure: time is passed in,
+// and the owner sends.
 #ifndef HVD_LAUNCHER_RELAY_RELAY_PROBE_H_
 #define HVD_LAUNCHER_RELAY_RELAY_PROBE_H_
 

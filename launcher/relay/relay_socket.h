@@ -1,7 +1,9 @@
-// RelaySocket: the end of a relayed connection on a host: a TCP connection to a rank of it. Reads only as far as the
-// other host gave credit, and keeps what the rank does not take yet, at most kRelayWindow bytes.
+// RelaySocket: the end of a relayed connection on a host: a TCP connection to a rank of it. Reads
+// only as far as the other host gave credit, and keeps what the rank does not take yet, at most
+// kRelayWindow bytes.
 //
-// One thread, that of the io_context. Handlers run from there, never from a call of this class, and not after Close.
+// One thread, that of the io_context. Handlers run from there, never from a call of this class, and
+// not after Close.
 #ifndef HVD_LAUNCHER_RELAY_RELAY_SOCKET_H_
 #define HVD_LAUNCHER_RELAY_RELAY_SOCKET_H_
 

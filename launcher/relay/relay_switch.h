@@ -1,9 +1,10 @@
-// RelaySwitch: the driver's part of connections between ranks whose hosts do not reach each other. Each goes from a rank
-// to its agent, to the driver, to the agent of the other host, to the other rank; the switch knows which two hosts a
-// connection joins and passes on what comes from one of them to the other. It looks at no byte of them.
+// RelaySwitch: the driver's part of connections between ranks whose hosts do not reach each other.
+// Each goes from a rank to its agent, to the driver, to the agent of the other host, to the other
+// rank; the switch knows which two hosts a connection joins and passes on what comes from one of
+// them to the other. It looks at no byte of them.
 //
-// Bounded: the agents keep at most kRelayWindow bytes of a connection and direction on the way, and the switch checks it.
-// Pure: one thread, that of the driver.
+// Bounded: the agents keep at most kRelayWindow bytes of a connection and direction on the way, and
+// the switch checks it. Pure: one thread, that of the driver.
 #ifndef HVD_LAUNCHER_RELAY_RELAY_SWITCH_H_
 #define HVD_LAUNCHER_RELAY_RELAY_SWITCH_H_
 
@@ -30,8 +31,8 @@ class RelaySwitch {
   // Ranks of `from` may connect to ranks of `to`.
   void Allow(uint32_t from, uint32_t to) { routes_.emplace(from, to); }
 
-  // What the agent of `host` says. Not ok: it does what no agent does, in a sentence for AgentConnection::Break. Of a connection
-  // that is over nothing more is passed on.
+  // What the agent of `host` says. Not ok: it does what no agent does, in a sentence for
+  // AgentConnection::Break. Of a connection that is over nothing more is passed on.
   Status Take(uint32_t host, const RelayOpen& open);
   Status Take(uint32_t host, const RelayData& data);
   Status Take(uint32_t host, const RelayClose& close);

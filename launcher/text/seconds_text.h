@@ -8,7 +8,8 @@
 
 namespace hvd {
 
-// "0.25 s", "3.2 s", "10 s": to the millisecond below a second, to a tenth from there on, without zeros at the end.
+// "0.25 s", "3.2 s", "10 s": to the millisecond below a second, to a tenth from there on, without
+// zeros at the end.
 std::string SecondsText(Duration duration);
 
 }  // namespace hvd

@@ -1,7 +1,8 @@
-// The tree in which the agents of a large job pass messages on, so that neither the driver nor any agent handles more
-// than a few of them whatever the number of hosts. The driver is the root. Who has hosts first..end-1 below it cuts them
-// into at most `radix` blocks of neighbours; the first host of a block is the child and has the rest of it below itself.
-// Neighbours talk most, so most of what hosts ask of each other is answered inside a block.
+// The tree in which the agents of a large job pass messages on, so that neither the driver nor any
+// agent handles more than a few of them whatever the number of hosts. The driver is the root. Who
+// has hosts first..end-1 below it cuts them into at most `radix` blocks of neighbours; the first
+// host of a block is the child and has the rest of it below itself. Neighbours talk most, so most
+// of what hosts ask of each other is answered inside a block.
 //
 // Pure: what is to be sent where is returned, in order.
 #ifndef HVD_LAUNCHER_TREE_AGENT_TREE_H_
@@ -59,8 +60,9 @@ void ForEachRank(const RanksJoined& message, uint32_t ranks, Joined joined) {
   }
 }
 
-// What one agent does with what goes up and down. It answers for the directory where it knows the answer, and asks for
-// each key once. A batch or message with anything in it that its sender may not say is refused as a whole.
+// What one agent does with what goes up and down. It answers for the directory where it knows the
+// answer, and asks for each key once. A batch or message with anything in it that its sender may
+// not say is refused as a whole.
 class TreeNode {
  public:
   TreeNode(uint32_t host, TreePlace place, HostOfRank host_of_rank);
@@ -69,11 +71,12 @@ class TreeNode {
 
   // A message of this host's own for the driver.
   void FromSelf(const ToDriver& message);
-  // A batch from the child whose block it is. kInvalidArgument: it has a message that does not go up the tree, or speaks
-  // for hosts that are not below it, of ranks that are not theirs, or of too many keys. Nothing of it was passed on.
+  // A batch from the child whose block it is. kInvalidArgument: it has a message that does not go
+  // up the tree, or speaks for hosts that are not below it, of ranks that are not theirs, or of too
+  // many keys. Nothing of it was passed on.
   Status FromBelow(uint32_t child, TreeUp batch);
-  // From the parent, or from the driver. kInvalidArgument: it has a message that does not go down the tree, or is for
-  // hosts that are not in this block. Nothing of it was passed on.
+  // From the parent, or from the driver. kInvalidArgument: it has a message that does not go down
+  // the tree, or is for hosts that are not in this block. Nothing of it was passed on.
   Status FromAbove(const TreeDown& message);
 
   // Each gives what has gathered since the last call.
@@ -121,7 +124,8 @@ class TreeRoot {
   // `host` speaks straight from now on; false: it did already.
   bool Cut(uint32_t host);
   const HostOfRank& host_of_rank() const { return host_of_rank_; }
-  // May `host` speak for all in the batch, and are these messages that go this way? kInvalidArgument when not.
+  // May `host` speak for all in the batch, and are these messages that go this way?
+  // kInvalidArgument when not.
   Result<std::vector<std::pair<uint32_t, ToDriver>>> Open(uint32_t host, const TreeUp& batch) const;
 
  private:

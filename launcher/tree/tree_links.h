@@ -1,9 +1,11 @@
-// TreeLinks: an agent's connections in the tree (agent_tree.h): one to its parent, unless that is the driver, and one to
-// each child. They are made as those of the mesh are, and proven by the job's key; on each there is a Stream, which
-// takes messages from the first moment on and sends them once it is connected. Its frames go in sealed records
-// (sealed_records.h): nobody on the way reads, changes, repeats or leaves out any.
+// TreeLinks: an agent's connections in the tree (agent_tree.h): one to its parent, unless that is
+// the driver, and one to each child. They are made as those of the mesh are, and proven by the
+// job's key; on each there is a Stream, which takes messages from the first moment on and sends
+// them once it is connected. Its frames go in sealed records (sealed_records.h): nobody on the way
+// reads, changes, repeats or leaves out any.
 //
-// A connection on which anything else comes, or a message that its sender may not send, is closed as a lost one is.
+// A connection on which anything else comes, or a message that its sender may not send, is closed
+// as a lost one is.
 //
 // One thread, that of the io_context. The observer is called from it, and never from inside a call.
 #ifndef HVD_LAUNCHER_TREE_TREE_LINKS_H_
@@ -32,8 +34,9 @@ class TreeLinksObserver {
   // Not ok: it may not say this, and its connection is closed.
   virtual Status OnFromAbove(const TreeDown& message) = 0;
   virtual Status OnFromBelow(uint32_t child, TreeUp batch) = 0;
-  // The parent cannot be reached, or not any more. Once; nothing can be sent up afterwards. kInvalidArgument: what came
-  // from there was changed on the way, or is nothing that a parent says.
+  // The parent cannot be reached, or not any more. Once; nothing can be sent up afterwards.
+  // kInvalidArgument: what came from there was changed on the way, or is nothing that a parent
+  // says.
   virtual void OnAboveLost(const Status& why) = 0;
   // A child is gone, or its connection was closed; `why` as above.
   virtual void OnBelowLost(uint32_t child, const Status& why) = 0;
@@ -47,7 +50,8 @@ struct TreeLinksOptions {
 
 class TreeLinks final : private MeshConnectorOwner {
  public:
-  // `listener`: where children come in; empty for a host without any. `observer` outlives this object.
+  // `listener`: where children come in; empty for a host without any. `observer` outlives this
+  // object.
   TreeLinks(asio::io_context& io, TreeLinksObserver& observer, TreeLinksOptions options,
             MeshListener listener);
   ~TreeLinks() override;

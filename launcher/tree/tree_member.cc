@@ -5,7 +5,8 @@
 namespace hvd {
 namespace {
 
-// How long a host that has others below it waits for more to send up together. Far less than a worker takes to start.
+// How long a host that has others below it waits for more to send up together. Far less than a
+// worker takes to start.
 constexpr Duration kGather = std::chrono::milliseconds(1);
 
 }  // namespace

@@ -1,9 +1,11 @@
-// TreeMember: an agent's part in the tree (agent_tree.h). What it and those below it say is gathered for a moment and
-// goes up together; what comes from above goes on to those whom it concerns.
+// TreeMember: an agent's part in the tree (agent_tree.h). What it and those below it say is
+// gathered for a moment and goes up together; what comes from above goes on to those whom it
+// concerns.
 //
-// An agent that loses its parent speaks straight to the driver, for itself and for those below it, and all of them say
-// again which of their workers started and ended: that may have been lost with the parent. A connection that is closed
-// because of what came over it is lost in the same way, and the user hears why.
+// An agent that loses its parent speaks straight to the driver, for itself and for those below it,
+// and all of them say again which of their workers started and ended: that may have been lost with
+// the parent. A connection that is closed because of what came over it is lost in the same way, and
+// the user hears why.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_TREE_TREE_MEMBER_H_
@@ -30,8 +32,8 @@ class TreeMember final : private TreeLinksObserver {
 
   TreeMember(asio::io_context& io, Owner owner);
 
-  // Listens for those below, if there will be any. The record for ConnectivityProbed; empty: there is none, or no socket was
-  // to be had, which they will notice.
+  // Listens for those below, if there will be any. The record for ConnectivityProbed; empty: there
+  // is none, or no socket was to be had, which they will notice.
   std::string Listen(const ProbeConnectivity& question);
   // Takes its place, if there is a tree and this host has anybody above or below it.
   void Join(const StartJob& start);

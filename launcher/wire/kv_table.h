@@ -1,7 +1,8 @@
-// KvTable: the entries of one generation's directory as one process on their way knows them, and who waits for which. Readers
-// are numbers: slots of an agent, hosts of a driver. Pure.
+// KvTable: the entries of one generation's directory as one process on their way knows them, and
+// who waits for which. Readers are numbers: slots of an agent, hosts of a driver. Pure.
 //
-// Memory: an entry stays until the next generation. Where strangers to this process name keys, Admits bounds how many.
+// Memory: an entry stays until the next generation. Where strangers to this process name keys,
+// Admits bounds how many.
 #ifndef HVD_LAUNCHER_WIRE_KV_TABLE_H_
 #define HVD_LAUNCHER_WIRE_KV_TABLE_H_
 
@@ -26,8 +27,8 @@ class KvTable {
   bool Awaited(const std::string& key) const { return waiting_.count(key) > 0; }
   // True when nobody waited for the key before.
   bool Await(uint32_t reader, const std::string& key);
-  // May `speaker` put or await this key? Each may bring up to `most` keys into a generation; those that others named before
-  // count for nothing. True counts.
+  // May `speaker` put or await this key? Each may bring up to `most` keys into a generation; those
+  // that others named before count for nothing. True counts.
   bool Admits(uint32_t speaker, const std::string& key, uint64_t most);
 
  private:

@@ -57,7 +57,8 @@ class SpeakerCheck {
   }
 
   Status Put(const PutKey& put) const {
-    if (Status status = CheckEntry({put.generation, put.key, put.value}); !status.ok()) return status;
+    if (Status status = CheckEntry({put.generation, put.key, put.value}); !status.ok())
+      return status;
     const std::optional<uint32_t> rank = RankOfMeshKey(put.key);
     return rank && put.generation > 0 ? Rank(*rank) : Status::Ok();
   }
@@ -103,7 +104,8 @@ bool GoesByTree(const ToDriver& message) {
   return std::visit(
       [](const auto& m) {
         using M = std::decay_t<decltype(m)>;
-        if constexpr (std::is_same_v<M, PutKey> || std::is_same_v<M, WantKey>) return m.generation > 0;
+        if constexpr (std::is_same_v<M, PutKey> || std::is_same_v<M, WantKey>)
+          return m.generation > 0;
         return std::is_same_v<M, WorkerStarted> || std::is_same_v<M, WorkerNotStarted> ||
                std::is_same_v<M, RankJoined> || std::is_same_v<M, RanksJoined> ||
                std::is_same_v<M, RankLeft> || std::is_same_v<M, RankLost> ||
@@ -113,8 +115,8 @@ bool GoesByTree(const ToDriver& message) {
 }
 
 bool GoesByTree(const ToAgent& message) {
-  return std::holds_alternative<BeginGeneration>(message) || std::holds_alternative<KeyValue>(message) ||
-         std::holds_alternative<Resend>(message);
+  return std::holds_alternative<BeginGeneration>(message) ||
+         std::holds_alternative<KeyValue>(message) || std::holds_alternative<Resend>(message);
 }
 
 Status CheckSpeaker(const ToDriver& message, TreeBlock hosts, const HostOfRank& host_of_rank) {

@@ -5,7 +5,8 @@
 namespace hvd {
 namespace {
 
-// One Fields function per message lists its fields in wire order, for writing and for reading alike.
+// One Fields function per message lists its fields in wire order, for writing and for reading
+// alike.
 struct Writing {
   ByteWriter writer;
   template <typename T>

@@ -1,5 +1,5 @@
-// What driver and agent say to each other over their stream: the payloads of its control and log frames.
-// PROTOCOL.md (runtime/net) has the conversation. Pure.
+// What driver and agent say to each other over their stream: the payloads of its control and log
+// frames. PROTOCOL.md (runtime/net) has the conversation. Pure.
 #ifndef HVD_LAUNCHER_WIRE_MESSAGES_H_
 #define HVD_LAUNCHER_WIRE_MESSAGES_H_
 
@@ -59,7 +59,8 @@ struct StartJob {
   std::string
       tree_above;  // the mesh record of the parent (mesh_address.h); empty: it is the driver
 };
-// From now on an agent whose connection is lost waits so long for the driver to come back on another one.
+// From now on an agent whose connection is lost waits so long for the driver to come back on
+// another one.
 struct AwaitDriver {
   std::string key;  // secret: proves the driver when it comes back
   int64_t grace_ms = 0;
@@ -77,13 +78,15 @@ struct BreakGeneration {
 struct SignalWorkers {
   int32_t signal = 0;
 };
-// All workers have ended: kill what they left behind, send the rest of their output, then say AgentGone.
+// All workers have ended: kill what they left behind, send the rest of their output, then say
+// AgentGone.
 struct FinishJob {};
 // What hvdrun read on its stdin; empty: there is no more.
 struct WorkerInput {
   std::string bytes;
 };
-// Find out whether the named hosts can be reached. Their listeners are told through the directory of generation 0.
+// Find out whether the named hosts can be reached. Their listeners are told through the directory
+// of generation 0.
 struct ProbeConnectivity {
   std::string job_key;
   uint32_t host = 0;  // the number of this one
@@ -111,8 +114,8 @@ struct TreeDownEntry {
 struct TreeDown {
   std::vector<TreeDownEntry> entries;
 };
-// A part of the tree lost its way to the driver, and with it perhaps what was on it: say again which workers started
-// and ended.
+// A part of the tree lost its way to the driver, and with it perhaps what was on it: say again
+// which workers started and ended.
 struct Resend {};
 // What time is it there? Answered at once, by TimeTold.
 struct AskTime {
@@ -126,7 +129,8 @@ struct ExamineHost {
   int64_t limit_ms = 0;                  // for the answer
   int64_t silence_limit_ms = 0;          // as in StartJob
 };
-// Get ready to measure the ways to the named hosts. As ProbeConnectivity, through the directory of generation 1.
+// Get ready to measure the ways to the named hosts. As ProbeConnectivity, through the directory of
+// generation 1.
 struct OpenProbe {
   std::string job_key;
   uint32_t host = 0;  // the number of this one
@@ -141,8 +145,8 @@ struct MeasurePair {
   uint32_t peer = 0;
   uint8_t leads = 0;  // one of the two
 };
-// Connections from ranks here to ranks on these hosts do not work: what they say goes through the driver. Answered by
-// RelayMeasured, one for each.
+// Connections from ranks here to ranks on these hosts do not work: what they say goes through the
+// driver. Answered by RelayMeasured, one for each.
 struct UseRelay {
   uint32_t host = 0;  // the number of this one
   std::vector<uint32_t> hosts;
@@ -157,7 +161,8 @@ inline constexpr size_t kRelayPiece = 32 * 1024;
 // Not a rank's connection: the agent over there takes the bytes and returns the credit.
 inline constexpr uint32_t kRelayProbe = UINT32_MAX;
 
-// A connection to a rank's listener on another host. `id`: the number of the host that opens it in the upper 32 bits.
+// A connection to a rank's listener on another host. `id`: the number of the host that opens it in
+// the upper 32 bits.
 struct RelayOpen {
   uint64_t id = 0;
   uint32_t host = 0, rank = 0;  // where to
@@ -244,7 +249,8 @@ struct WantKey {
   uint64_t generation = 0;
   std::string key;
 };
-// The answer to ProbeConnectivity: what is in the way, or at which address each of the others answered.
+// The answer to ProbeConnectivity: what is in the way, or at which address each of the others
+// answered.
 struct ConnectivityProbed {
   std::string trouble;
   std::vector<std::string> addresses;  // numeric, without a port; empty: none
@@ -289,8 +295,8 @@ struct PairMeasured {
 };
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
-// Said with AgentReady: where hvdrun lies on this host, for visits (side_command.h), and the address at which the agent will wait
-// for a driver that comes back.
+// Said with AgentReady: where hvdrun lies on this host, for visits (side_command.h), and the
+// address at which the agent will wait for a driver that comes back.
 struct AgentPath {
   std::string hvdrun, door;
 };
@@ -311,15 +317,16 @@ struct TreeUpEntry {
 struct TreeUp {
   std::vector<TreeUpEntry> entries;
 };
-// The agent has no way up the tree any more; it speaks for itself and those below it over its own stream.
+// The agent has no way up the tree any more; it speaks for itself and those below it over its own
+// stream.
 struct TreeCut {
   std::string reason;
 };
 
-using ToAgent =
-    std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob, WorkerInput, KeyValue,
-                 ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost, OpenProbe,
-                 MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver>;
+using ToAgent = std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob,
+                             WorkerInput, KeyValue, ProbeConnectivity, LookAtCommand, TreeDown,
+                             Resend, AskTime, ExamineHost, OpenProbe, MeasurePair, UseRelay,
+                             RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
@@ -337,7 +344,8 @@ Result<ToDriver> DecodeToDriver(std::string_view bytes);
 bool IsBulk(const ToAgent& message);
 bool IsBulk(const ToDriver& message);
 
-// A WorkerOutput without copies on the way: its bytes are those of both pieces, and a view into the message.
+// A WorkerOutput without copies on the way: its bytes are those of both pieces, and a view into the
+// message.
 std::string EncodeOutput(uint32_t rank, OutputStream stream, std::string_view first,
                          std::string_view second);
 struct WorkerOutputView {

@@ -44,15 +44,16 @@ std::string SlotsText(uint64_t slots);
 // Of all slots; names the number that would do.
 Status TooFewSlots(uint32_t num_proc, uint64_t slots);
 
-// Ranks are handed out host by host in the given order, as many as each has slots. `hosts` and `slots` are of one length,
-// and the slots are enough.
+// Ranks are handed out host by host in the given order, as many as each has slots. `hosts` and
+// `slots` are of one length, and the slots are enough.
 Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slots,
                 uint32_t num_proc);
 
 // What hosts are called: their names; with the port of ssh where one name stands for two.
 std::vector<std::string> NamesOf(const std::vector<HostSlots>& hosts);
 
-// For hosts whose slots are known. Two entries of one host are merged; hosts that get no rank are left out.
+// For hosts whose slots are known. Two entries of one host are merged; hosts that get no rank are
+// left out.
 Result<Plan> MakePlan(const std::vector<HostSlots>& hosts, uint32_t num_proc);
 
 }  // namespace hvd

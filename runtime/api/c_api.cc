@@ -1,4 +1,5 @@
-// The C ABI: finds the session, calls it, keeps the error text. No logic; `translate` reads and writes the structs.
+// The C ABI: finds the session, calls it, keeps the error text. No logic; `translate` reads and
+// writes the structs.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -27,7 +28,8 @@ static_assert(static_cast<int>(DType::kFloat8E5m2) == HVD_FLOAT8_E5M2);
 static_assert(static_cast<int>(Collective::kJoin) == HVD_JOIN);
 static_assert(static_cast<int>(ReduceOp::kProduct) == HVD_PRODUCT);
 
-// A child forked from an initialised process has no runtime; a plain flag, so that the check costs nothing.
+// A child forked from an initialised process has no runtime; a plain flag, so that the check costs
+// nothing.
 Status CheckNotForked() {
   if (!Runtime::Get().forked()) return Status::Ok();
   return {
@@ -350,7 +352,8 @@ int32_t hvd_is_registered(const void* memory, size_t bytes) {
 
 }  // extern "C"
 
-// A process that ends without hvd_shutdown() still says goodbye, so that its end is not taken for a death.
+// A process that ends without hvd_shutdown() still says goodbye, so that its end is not taken for a
+// death.
 __attribute__((destructor)) static void LeaveAtExit() {
   Runtime* runtime = Runtime::Existing();
   if (runtime != nullptr && !runtime->forked()) runtime->Shutdown();

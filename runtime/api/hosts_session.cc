@@ -75,8 +75,8 @@ Group WorldGroup(const World& world) {
   return group;
 }
 
-Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world, Bootstrap& bootstrap,
-                                                     MpiWorld* mpi) {
+Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
+                                                             Bootstrap& bootstrap, MpiWorld* mpi) {
   if (world.hosts == 1) return std::unique_ptr<InterHostComm>();
   const Group group = WorldGroup(world);
   if (!std::ranges::is_sorted(group.local_to_group)) {
@@ -93,7 +93,8 @@ Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
   options.job_key = world.data_key;
   options.listen = world.listen;
   options.connect_timeout = settings->timeout;
-  // A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need are not for looking.
+  // A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need
+  // are not for looking.
   if (world.local_size < AllowedCores()) options.spin = kSpin;
   return OpenInterHostComm(options, bootstrap.directory());
 }

@@ -1,5 +1,5 @@
-// HostsSession: what a world of several hosts has beside that of one: the connections between hosts, and the backend that
-// uses them.
+// HostsSession: what a world of several hosts has beside that of one: the connections between
+// hosts, and the backend that uses them.
 #ifndef HVD_RUNTIME_API_HOSTS_SESSION_H_
 #define HVD_RUNTIME_API_HOSTS_SESSION_H_
 
@@ -22,19 +22,19 @@ Group WorldGroup(const World& world);
 
 class HostsSession {
  public:
-  // Connects with other hosts, by `mpi` unless it is null; null for a world on one host. kUnsupported with the reason where
-  // hosts cannot be connected.
+  // Connects with other hosts, by `mpi` unless it is null; null for a world on one host.
+  // kUnsupported with the reason where hosts cannot be connected.
   static Result<std::unique_ptr<InterHostComm>> Connect(const World& world, Bootstrap& bootstrap,
-                                                MpiWorld* mpi);
+                                                        MpiWorld* mpi);
 
   // Everything given outlives the session.
-  HostsSession(const World& world, std::unique_ptr<InterHostComm> comm, Peers& peers, Backend& one_host,
-               SharedHeap& heap, SharedMemoryMap& peer_memory, const EngineOptions& engine,
-               bool over_mpi);
+  HostsSession(const World& world, std::unique_ptr<InterHostComm> comm, Peers& peers,
+               Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
+               const EngineOptions& engine, bool over_mpi);
 
   Backend& backend() { return backend_; }
-  // For the runtime thread: ends what waits for other hosts once the world is broken, and tells the launcher of hosts of
-  // which nothing is heard.
+  // For the runtime thread: ends what waits for other hosts once the world is broken, and tells the
+  // launcher of hosts of which nothing is heard.
   void PollAgent(Bootstrap& bootstrap);
   // Why the work with other hosts broke off; "" while it goes on.
   std::string Failure() { return backend_.failure().message(); }

@@ -1,6 +1,7 @@
 // Runtime: the state behind the C ABI of this process; the only global of the repository.
 //
-// Calls into a session count themselves (SessionRef), so that a shutdown in one thread waits for the others to come out.
+// Calls into a session count themselves (SessionRef), so that a shutdown in one thread waits for
+// the others to come out.
 #ifndef HVD_RUNTIME_API_RUNTIME_H_
 #define HVD_RUNTIME_API_RUNTIME_H_
 
@@ -50,7 +51,8 @@ class Runtime {
   WorldJoiner joiner_;
   SharedHeap heap_;
   std::mutex mutex_;  // Init and Shutdown, one at a time
-  // What changes owned_ holds this as well, and so does a fork. Init waits for others without it: MPI_Init may fork.
+  // What changes owned_ holds this as well, and so does a fork. Init waits for others without it:
+  // MPI_Init may fork.
   std::mutex state_;
   std::unique_ptr<Session> owned_;          // guarded by mutex_ and state_
   std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls

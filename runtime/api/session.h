@@ -23,14 +23,16 @@ class Session {
   static Result<std::unique_ptr<Session>> Open(Membership member, Bootstrap& bootstrap,
                                                SharedHeap& heap, const EngineOptions& options);
 
-  // Leaves the world, failing what is in flight. No call may be inside engine() any more; see FailPending.
+  // Leaves the world, failing what is in flight. No call may be inside engine() any more; see
+  // FailPending.
   ~Session();
   Session(const Session&) = delete;
 
   // Makes every waiting thread return; afterwards nothing new is accepted.
   void FailPending() { engine_.Close("hvd.shutdown() was called on this rank"); }
 
-  // On all ranks alike; the ids are 1, 2, ... in a new session. Blocks until all ranks have come here.
+  // On all ranks alike; the ids are 1, 2, ... in a new session. Blocks until all ranks have come
+  // here.
   Status AddProcessSets(const std::vector<std::vector<uint32_t>>& sets);
 
   Engine& engine() { return engine_; }

@@ -111,7 +111,8 @@ Status WorldJoiner::CheckAsksForMpi(const InitOptions& options) const {
                        "others; call hvd.init() without it and make a ProcessSet, or start the job "
                        "with mpirun");
   }
-  // An application with a communicator has MPI running; without one, only mpirun makes it safe to begin.
+  // An application with a communicator has MPI running; without one, only mpirun makes it safe to
+  // begin.
   if (!part || (external() != nullptr && external()->launcher == "mpirun")) return Status::Ok();
   return Unsupported(
       "hvd.init() was given a world of other ranks than the " + std::to_string(launched()) +
@@ -154,7 +155,7 @@ Result<Membership> WorldJoiner::JoinOverMpi(const InitOptions& options) {
 }
 
 Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& options,
-                                                         TimePoint deadline) {
+                                                            TimePoint deadline) {
   Result<bool> one_thread = MpiThreadsDisabled();
   if (!one_thread.ok()) return one_thread.status();
   if (!plugin_) {
@@ -186,7 +187,8 @@ Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& o
   return world;
 }
 
-// Agents of different hosts know nothing of each other: a host on which the world could not begin would be waited for.
+// Agents of different hosts know nothing of each other: a host on which the world could not begin
+// would be waited for.
 Status WorldJoiner::AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint deadline) {
   if (world.size() == 1) return own;
   constexpr size_t kMostWords = 1000;

@@ -1,9 +1,10 @@
-// WorldJoiner: which worlds this process can get into, and how: by what the environment says (launcher_detection.h), or by MPI, when
-// it says so, or when hvd.init() was given a communicator or a part of the ranks.
+// WorldJoiner: which worlds this process can get into, and how: by what the environment says
+// (launcher_detection.h), or by MPI, when it says so, or when hvd.init() was given a communicator
+// or a part of the ranks.
 //
-// A world over MPI meets like any other one that somebody else started: MPI tells who is on which host, an adopting agent on
-// each host does the rest. The agent, and with it the memory that is shared through it, stays while the ranks of the
-// worlds stay the same.
+// A world over MPI meets like any other one that somebody else started: MPI tells who is on which
+// host, an adopting agent on each host does the rest. The agent, and with it the memory that is
+// shared through it, stays while the ranks of the worlds stay the same.
 //
 // Not thread-safe but for segments() and what is there for fork(); its owner serialises.
 #ifndef HVD_RUNTIME_API_WORLD_JOINER_H_
@@ -48,10 +49,12 @@ class WorldJoiner {
 
   // The world of the last Join did not end in peace. MPI cannot form another one then.
   void NoteFailure(std::string why);
-  // At the end of the process: finalises MPI if that is ours to do. Not after a failure, and not in a process that ends with
-  // another code than 0: MPI_Finalize would wait for ranks that wait for this one, and mpirun ends them instead.
+  // At the end of the process: finalises MPI if that is ours to do. Not after a failure, and not in
+  // a process that ends with another code than 0: MPI_Finalize would wait for ranks that wait for
+  // this one, and mpirun ends them instead.
   void Finish(int code);
-  // Around fork(), as in SharedHeap; CloseAfterFork is for the child, between the two, and async-signal-safe.
+  // Around fork(), as in SharedHeap; CloseAfterFork is for the child, between the two, and
+  // async-signal-safe.
   void LockForFork() { switching_.lock(); }
   void UnlockAfterFork() { switching_.unlock(); }
   void CloseAfterFork();
@@ -71,7 +74,8 @@ class WorldJoiner {
   const Result<DetectedLaunch> choice_;
   const MpiHooks hooks_;
   SegmentSwitch segments_;
-  // Whose worlds bootstrap_ leads to: as the environment says, of one rank, or of those that first met in an MPI world.
+  // Whose worlds bootstrap_ leads to: as the environment says, of one rank, or of those that first
+  // met in an MPI world.
   std::string job_;
   std::mutex switching_;                  // what changes bootstrap_ holds it
   std::unique_ptr<Bootstrap> bootstrap_;  // null before the first Join where MPI decides

@@ -17,8 +17,9 @@ std::string LoaderWords() {
 
 }  // namespace
 
-Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions& options, KvStore& directory,
-                                         const std::string& folder) {
+Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions& options,
+                                                         KvStore& directory,
+                                                         const std::string& folder) {
   std::string path = (folder.empty() ? LibraryDir() : folder) + "/" + kLibrary;
   // Never closed: its threads and the type information of its exceptions must stay.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,5 @@
-// Means of the kernel that tests switch off one by one, so that what stands in for them is tested on every kernel.
+// Means of the kernel that tests switch off one by one, so that what stands in for them is tested
+// on every kernel.
 #ifndef HVD_RUNTIME_BASE_KERNEL_FEATURES_H_
 #define HVD_RUNTIME_BASE_KERNEL_FEATURES_H_
 
@@ -6,8 +7,8 @@
 
 namespace hvd {
 
-// True when HVD_TEST_WITHOUT, a list with commas, names this one: cgroup, pidfd, memfd, close_range or futex_waitv.
-// The variable is read once.
+// True when HVD_TEST_WITHOUT, a list with commas, names this one: cgroup, pidfd, memfd, close_range
+// or futex_waitv. The variable is read once.
 bool Without(std::string_view means);
 
 // Whether `list`, with commas, holds `word`. Pure.

@@ -6,7 +6,8 @@
 
 namespace hvd {
 
-// The folder of libhvd.so, or of a program that has this built in; "." when it cannot be told. Any thread.
+// The folder of libhvd.so, or of a program that has this built in; "." when it cannot be told. Any
+// thread.
 std::string LibraryDir();
 
 }  // namespace hvd

@@ -37,8 +37,8 @@ uint64_t Hash(std::string_view text, uint64_t seed) {
   return hash;
 }
 
-// A launcher that gives its job no name is told from others by the process that started the ranks: the maker of their
-// PMI socket, else their parent. A pid alone could come again.
+// A launcher that gives its job no name is told from others by the process that started the ranks:
+// the maker of their PMI socket, else their parent. A pid alone could come again.
 std::string StarterOfThisProcess() {
   pid_t starter = ::getppid();
   ucred maker{};
@@ -163,7 +163,8 @@ Result<UniqueFd> AdoptedAgentConnector::Open() {
                  "; is it being killed again and again?");
 }
 
-// The process that is started makes the agent and ends, so that the agent is not a child of this rank.
+// The process that is started makes the agent and ends, so that the agent is not a child of this
+// rank.
 Status AdoptedAgentConnector::StartAgent(UniqueFd listener) const {
   std::vector<std::string> arguments = AdoptArguments(rank_, job_id_);
   std::vector<char*> argv = {const_cast<char*>(hvdrun_.c_str())};

@@ -1,6 +1,7 @@
-// AdoptedAgentConnector: how a rank that hvdrun did not start comes to an agent. The first rank of a host that finds none starts one,
-// `hvdrun agent --adopt`; the others connect to it. Which rank is first is decided by bind: the winner makes the listening
-// socket and hands it to the agent, so that there is no moment in which the others could find nobody.
+// AdoptedAgentConnector: how a rank that hvdrun did not start comes to an agent. The first rank of
+// a host that finds none starts one, `hvdrun agent --adopt`; the others connect to it. Which rank
+// is first is decided by bind: the winner makes the listening socket and hands it to the agent, so
+// that there is no moment in which the others could find nobody.
 #ifndef HVD_RUNTIME_CORE_ADOPTED_AGENT_CONNECTOR_H_
 #define HVD_RUNTIME_CORE_ADOPTED_AGENT_CONNECTOR_H_
 
@@ -12,7 +13,8 @@
 
 namespace hvd {
 
-// Of 32 hexadecimal digits: the same for all ranks of this job on this host, in this container, and for nobody else.
+// Of 32 hexadecimal digits: the same for all ranks of this job on this host, in this container, and
+// for nobody else.
 std::string AdoptedJobId(const ExternalRank& rank);
 // The abstract address of the adopting agent.
 std::string AdoptAddress(const std::string& job_id, uint32_t user);

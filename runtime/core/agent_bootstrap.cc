@@ -39,7 +39,8 @@ Status AttachPage(UniqueFd fd, uint64_t bytes, World* world) {
   if (page->local_size() != world->local_size || world->local_rank >= world->local_size) {
     return Internal("the agent's job page is for another number of ranks");
   }
-  // The header is the agent's: a stray write into it is to end the rank that makes it, at that very instruction.
+  // The header is the agent's: a stray write into it is to end the rank that makes it, at that very
+  // instruction.
   if (::mprotect(memory->data(), kHeaderBytes, PROT_READ) != 0)
     return SystemError("protecting the header of the job page", errno);
   world->page = *page;

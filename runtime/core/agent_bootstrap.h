@@ -1,4 +1,5 @@
-// AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted (adopted_agent_connector.h).
+// AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted
+// (adopted_agent_connector.h).
 #ifndef HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 #define HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 

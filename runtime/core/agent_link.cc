@@ -39,7 +39,8 @@ int64_t Milliseconds(Duration duration) {
 
 Status AgentLink::Connect() {
   if (socket_.valid()) return Status::Ok();
-  // The heap of this process would go on to name segments that a later link or another agent does not know.
+  // The heap of this process would go on to name segments that a later link or another agent does
+  // not know.
   if (shares_memory_) {
     return Aborted(
         "the agent of this host is gone, and with it the memory that this process shared; start "
@@ -59,7 +60,8 @@ Status AgentLink::SendLocked(const LinkMessage& message) {
   return sent;
 }
 
-// A thread that sleeps on the socket closes it when it wakes: the number must not be used again under it.
+// A thread that sleeps on the socket closes it when it wakes: the number must not be used again
+// under it.
 void AgentLink::Lose(Status why) {
   lost_ = std::move(why);
   if (reading_) {
@@ -105,7 +107,8 @@ void AgentLink::Take(ReceivedLink received) {
   heard_ = true;
   if (auto* generation = std::get_if<LinkGeneration>(&received.message)) {
     if (layout_generation_ != generation->generation) layout_.clear();
-    begun_ = BegunGeneration{std::move(*generation), std::move(received.fd), std::exchange(layout_, {})};
+    begun_ =
+        BegunGeneration{std::move(*generation), std::move(received.fd), std::exchange(layout_, {})};
   } else if (auto* part = std::get_if<LinkLayout>(&received.message)) {
     if (std::exchange(layout_generation_, part->generation) != part->generation) layout_.clear();
     if (layout_.size() < kMaxRanks)
@@ -167,7 +170,8 @@ void AgentLink::Leave(uint64_t generation, TimePoint since) {
   if (generation_ == generation) generation_ = 0;
   arrived_.notify_all();
   if (!socket_.valid()) return;  // if the agent is gone, so is the generation
-  (void)SendLocked(LinkGoodbye{generation, static_cast<uint64_t>(since.time_since_epoch().count())});
+  (void)SendLocked(
+      LinkGoodbye{generation, static_cast<uint64_t>(since.time_since_epoch().count())});
 }
 
 Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
@@ -204,9 +208,8 @@ Status AgentLink::CheckGeneration() const {
 Status AgentLink::Put(const std::string& key, const std::string& value) {
   if (Status good = CheckKvKey(key); !good.ok()) return good;
   if (value.size() > kMaxKvValue) {
-    return InvalidArgument("a value of the directory has at most " +
-                           std::to_string(kMaxKvValue) + " bytes; that of " + key + " has " +
-                           std::to_string(value.size()));
+    return InvalidArgument("a value of the directory has at most " + std::to_string(kMaxKvValue) +
+                           " bytes; that of " + key + " has " + std::to_string(value.size()));
   }
   Lock lock(mutex_);
   if (Status in = CheckGeneration(); !in.ok()) return in;

@@ -1,5 +1,5 @@
-// AgentLink: the worker's end of the link (runtime/net/link.h), used by several threads at once: one that waits for
-// something reads, and puts what is for the others where they find it.
+// AgentLink: the worker's end of the link (runtime/net/link.h), used by several threads at once:
+// one that waits for something reads, and puts what is for the others where they find it.
 #ifndef HVD_RUNTIME_CORE_AGENT_LINK_H_
 #define HVD_RUNTIME_CORE_AGENT_LINK_H_
 
@@ -42,7 +42,8 @@ class AgentLink {
  public:
   explicit AgentLink(AgentConnector& door) : door_(door) {}
 
-  // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no limit.
+  // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no
+  // limit.
   Result<BegunGeneration> Join(Duration timeout);
   void Leave(uint64_t generation, TimePoint since);
   // Sends the question and waits for the segment it is answered by.
@@ -78,7 +79,7 @@ class AgentLink {
   bool heard_ = false;          // something came since the last LinkJoin
   bool shares_memory_ = false;  // by segments that this agent gave
   Status lost_;                 // why there is no socket any more
-  uint64_t generation_ = 0;          // this process is in it
+  uint64_t generation_ = 0;     // this process is in it
   std::optional<BegunGeneration> begun_;
   std::optional<std::string> cannot_begin_;
   uint64_t layout_generation_ = 0;

@@ -24,8 +24,8 @@ struct World {
   uint32_t local_rank = 0, local_size = 1;
   uint32_t cross_rank = 0, cross_size = 1;
   bool homogeneous = true;
-  // All ranks, by world rank. The local ranks of a host number the rank blocks of its page; a host's ranks need not be in
-  // a row.
+  // All ranks, by world rank. The local ranks of a host number the rank blocks of its page; a
+  // host's ranks need not be in a row.
   std::vector<RankPlace> places{RankPlace{}};
   uint32_t hosts = 1;
   // For connections between hosts: the secret of the job, and where to listen.
@@ -43,11 +43,11 @@ class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
 
-  // Blocks until the world is complete. A `timeout` <= 0 means no limit of its own; it still ends when the launcher knows
-  // that a rank cannot come any more.
+  // Blocks until the world is complete. A `timeout` <= 0 means no limit of its own; it still ends
+  // when the launcher knows that a rank cannot come any more.
   virtual Result<World> Join(Duration timeout) = 0;
-  // "I am out of this generation": to be called after the last access to its page. `since`: when it began to leave; from then
-  // on other ranks may have failed because of it.
+  // "I am out of this generation": to be called after the last access to its page. `since`: when it
+  // began to leave; from then on other ranks may have failed because of it.
   virtual void Leave(uint64_t generation, TimePoint since) = 0;
 
   virtual SegmentSource& segments() = 0;
@@ -56,7 +56,8 @@ class Bootstrap {
 
   // Takes in what the agent had to say, without blocking. Not ok: the agent is gone.
   virtual Status PollAgent() = 0;
-  // True if a death in this world has to be noticed by an agent (then a runtime thread holds the alive mark).
+  // True if a death in this world has to be noticed by an agent (then a runtime thread holds the
+  // alive mark).
   virtual bool watched() const = 0;
 
   // In a forked child: lets go of what belongs to the parent. Async-signal-safe.

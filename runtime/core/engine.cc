@@ -156,7 +156,8 @@ Status Engine::AlreadyInFlight(const TensorName& name) const {
 Result<Operation*> Engine::SubmitOn(ProcessSet* set, const RequestSpec& spec) {
   const int32_t domain = NameTable::DomainOf(spec.collective, spec.process_set);
   TensorName* name = names_.FindOwn(domain, spec.name);
-  // A training step asks for the same as the one before: what its detail says was checked and told to the peers then.
+  // A training step asks for the same as the one before: what its detail says was checked and told
+  // to the peers then.
   const bool repeated = name != nullptr && name->own_detail_known &&
                         Describes(name->own_detail, spec, set->group.size());
   Status checked = repeated ? CheckRepeated(spec, set->group) : CheckRequest(spec, set->group);

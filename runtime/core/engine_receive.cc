@@ -56,9 +56,9 @@ void Engine::Damaged(uint32_t peer, const Status& what) {
   FailAll(Internal("rank " + std::to_string(WorldRank(peer)) + " sent " + what.message()));
 }
 
-// False when the request has to wait: the round before it, of the same name, is not over here, or the process set is not
-// added here yet, or the peer has come out of a join that is not over here. Its sender is ahead of us, so all that we
-// need for getting there is on its way.
+// False when the request has to wait: the round before it, of the same name, is not over here, or
+// the process set is not added here yet, or the peer has come out of a join that is not over here.
+// Its sender is ahead of us, so all that we need for getting there is on its way.
 bool Engine::TakeRequest(uint32_t peer, std::span<const std::byte> message) {
   if (joined_count_ != 0 && joined_[peer] != 0) return false;
   IncomingRequest request;
@@ -143,7 +143,8 @@ void Engine::KeepPayloads(TensorName* name, uint32_t member) {
   inbox.resize(bytes);
   std::byte* at = inbox.data();
   auto keep = [&at](BufferDescriptor* descriptor) {
-    if (!descriptor->payload.empty()) std::memcpy(at, descriptor->payload.data(), descriptor->payload.size());
+    if (!descriptor->payload.empty())
+      std::memcpy(at, descriptor->payload.data(), descriptor->payload.size());
     descriptor->payload = {at, descriptor->payload.size()};
     at += descriptor->payload.size();
   };

@@ -85,17 +85,18 @@ Status Engine::StartParts(Operation* op) {
   return Status::Ok();
 }
 
-// The backend agrees with the other hosts. A disagreement is told there as well, and comes back to all alike.
+// The backend agrees with the other hosts. A disagreement is told there as well, and comes back to
+// all alike.
 Status Engine::StartCrossHost(Operation* op, const Status& agreed) {
   const TensorName& name = *op->name;
   const std::string detail = EncodeDetail(name.own_detail, name.text);
   const size_t count = agreed.ok() ? op->parts.size() : 1;
   CrossHostRequest cross_host{name.domain <= 0 ? name.domain : op->set->instance,
-                      name.text,
-                      detail,
-                      0,
-                      static_cast<uint32_t>(count),
-                      agreed.ok() ? nullptr : &agreed};
+                              name.text,
+                              detail,
+                              0,
+                              static_cast<uint32_t>(count),
+                              agreed.ok() ? nullptr : &agreed};
   op->parts_left = count;
   for (size_t i = 0; i < op->parts.size(); ++i) {
     OperationPart& part = op->parts[i];
@@ -147,7 +148,8 @@ MemberInputs Engine::PartsOf(const TensorName& name, size_t part) {
   return parts;
 }
 
-// The backend failed after all have agreed. Where that is so on this rank alone, the others would wait for it for ever.
+// The backend failed after all have agreed. Where that is so on this rank alone, the others would
+// wait for it for ever.
 void Engine::FailHere(Operation* op, const Status& status) {
   std::string name = Quoted(op->name->text);
   // With other hosts, disagreements and ends are told to all.

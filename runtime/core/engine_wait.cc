@@ -62,8 +62,9 @@ Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
   return WaitLocked(handle, timeout, result, call, lock);
 }
 
-// An operation that was submitted up to this call and is done has been done for long enough: its name is free. What other threads have
-// submitted since keeps its name until their next call has looked for duplicates.
+// An operation that was submitted up to this call and is done has been done for long enough: its
+// name is free. What other threads have submitted since keeps its name until their next call has
+// looked for duplicates.
 void Engine::RetireSome(uint64_t call) {
   size_t left = 0;
   for (Operation* op : done_) {

@@ -44,11 +44,12 @@ struct LauncherEnv {
   const char* launcher;
   const char *rank, *size, *local_rank, *local_size;
 };
-constexpr LauncherEnv kHorovod = {"its launcher", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
-                              "HOROVOD_LOCAL_SIZE"};
+constexpr LauncherEnv kHorovod = {"its launcher", "HOROVOD_RANK", "HOROVOD_SIZE",
+                                  "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"};
 constexpr LauncherEnv kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
-constexpr LauncherEnv kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+                                  "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr LauncherEnv kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+                              "MPI_LOCALNRANKS"};
 constexpr const char* kStoreAddress = "HOROVOD_GLOO_RENDEZVOUS_ADDR";
 constexpr const char* kStorePort = "HOROVOD_GLOO_RENDEZVOUS_PORT";
 

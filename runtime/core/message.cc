@@ -28,13 +28,15 @@ void Append(std::byte** at, const void* bytes, size_t count) {
 size_t BytesOf(const OutgoingRequest& request) {
   size_t bytes = sizeof(MessageHead) + RoundUp(request.detail.size(), 8);
   if (!TravelsInHead(*request.first)) bytes += request.first->payload.size();
-  for (const BufferDescriptor& descriptor : request.more) bytes += sizeof(MoreDescriptors) + descriptor.payload.size();
+  for (const BufferDescriptor& descriptor : request.more)
+    bytes += sizeof(MoreDescriptors) + descriptor.payload.size();
   return bytes;
 }
 
 void Write(const OutgoingRequest& request, std::span<std::byte> place) {
   const BufferDescriptor& first = *request.first;
-  // Written where it goes: a copy that follows close behind writes narrower than it reads waits for them.
+  // Written where it goes: a copy that follows close behind writes narrower than it reads waits for
+  // them.
   MessageHead& head = *new (place.data()) MessageHead;
   head.kind = MessageKind::kRequest;
   head.name_id = request.name_id;
@@ -60,7 +62,8 @@ void Write(const OutgoingRequest& request, std::span<std::byte> place) {
     Append(&at, &more, sizeof more);
   }
   Append(&at, payload.data(), payload.size());
-  for (const BufferDescriptor& descriptor : request.more) Append(&at, descriptor.payload.data(), descriptor.payload.size());
+  for (const BufferDescriptor& descriptor : request.more)
+    Append(&at, descriptor.payload.data(), descriptor.payload.size());
 }
 
 Status Read(std::span<const std::byte> message, IncomingRequest* request) {
@@ -87,7 +90,8 @@ Status Read(std::span<const std::byte> message, IncomingRequest* request) {
   return payload == request->payloads.size() ? Status::Ok() : Damaged();
 }
 
-void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first, std::vector<BufferDescriptor>* more) {
+void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
+                     std::vector<BufferDescriptor>* more) {
   const MessageHead& head = request.head;
   std::copy(std::begin(head.words), std::end(head.words), first->words.begin());
   if (head.tiny_bytes != 0) {

@@ -1,5 +1,5 @@
-// Frames: the unit of a stream between driver and agent. At most 64 KiB each, a fixed little-endian header, then the
-// payload. PROTOCOL.md has the table. Pure: bytes in, frames out, no descriptors.
+// Frames: the unit of a stream between driver and agent. At most 64 KiB each, a fixed little-endian
+// header, then the payload. PROTOCOL.md has the table. Pure: bytes in, frames out, no descriptors.
 #ifndef HVD_RUNTIME_NET_FRAME_H_
 #define HVD_RUNTIME_NET_FRAME_H_
 
@@ -54,7 +54,8 @@ void AppendFrame(std::string& out, const FrameHeader& header, std::string_view p
 class FrameReader {
  public:
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  // The next whole frame, nothing when more bytes are needed, kInvalidArgument when the bytes are no frame.
+  // The next whole frame, nothing when more bytes are needed, kInvalidArgument when the bytes are
+  // no frame.
   Result<std::optional<Frame>> Next();
   // Forgets a half-received frame: the connection it came through is gone.
   void Reset();

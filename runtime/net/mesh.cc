@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-
 namespace hvd {
 namespace {
 
@@ -96,7 +95,8 @@ void Mesh::SendGoodbye(const std::string& why) {
       peer->outbox.PutBye(why);
       Write(*peer);
     } else if (peer->in.valid() && why.empty()) {
-      // We never had anything to say: without this, who talked to us would take our end for a death.
+      // We never had anything to say: without this, who talked to us would take our end for a
+      // death.
       const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
       (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     }

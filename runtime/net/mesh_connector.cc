@@ -15,7 +15,8 @@ namespace {
 constexpr int kMostRounds = 6;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(50);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-// An idle connection asks each second whether the other side is there; what silence means is decided in mesh_silence.h.
+// An idle connection asks each second whether the other side is there; what silence means is
+// decided in mesh_silence.h.
 constexpr SilenceLimits kSilence{.idle_s = 1, .interval_s = 1, .probes = 120, .sending_ms = 0};
 
 std::string Coordination(int error) { return std::generic_category().message(error); }
@@ -192,7 +193,8 @@ void MeshConnector::HandleNascent(uint64_t id, TimePoint now) {
   bool complete = false;
   bool was_connecting = at->second.connecting;
   std::string over = was_connecting ? FinishConnect(at) : Converse(at, &complete);
-  if (!over.empty()) return Drop(at, over, now, was_connecting && over == Coordination(ECONNREFUSED));
+  if (!over.empty())
+    return Drop(at, over, now, was_connecting && over == Coordination(ECONNREFUSED));
   if (complete) Win(at);
 }
 

@@ -1,12 +1,14 @@
-// A forked child holds nothing of the mesh: its copies of the sockets would keep connections open after this process has
-// died. Handlers of pthread_atfork close them in the child; nobody is inside a mesh while the process is copied.
+// A forked child holds nothing of the mesh: its copies of the sockets would keep connections open
+// after this process has died. Handlers of pthread_atfork close them in the child; nobody is inside
+// a mesh while the process is copied.
 #ifndef HVD_RUNTIME_NET_MESH_FORK_H_
 #define HVD_RUNTIME_NET_MESH_FORK_H_
 
 namespace hvd {
 
-// What a fork has to hold still and close. Called by the forking thread, in this order: LockForFork, then UnlockAfterFork in
-// the parent, and CloseInForkedChild and UnlockAfterFork in the child.
+// What a fork has to hold still and close. Called by the forking thread, in this order:
+// LockForFork, then UnlockAfterFork in the parent, and CloseInForkedChild and UnlockAfterFork in
+// the child.
 class ForkParticipant {
  public:
   virtual void LockForFork() = 0;

@@ -1,4 +1,5 @@
-// The part of Mesh that reads, writes, connects and loses its peers. All of it runs under the mesh's lock.
+// The part of Mesh that reads, writes, connects and loses its peers. All of it runs under the
+// mesh's lock.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -187,8 +188,8 @@ void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
   }
 }
 
-// Its messages to us may still be under way, and its last words: the other connection says when they are over. Who has
-// finished and left may have done so before that connection was taken here.
+// Its messages to us may still be under way, and its last words: the other connection says when
+// they are over. Who has finished and left may have done so before that connection was taken here.
 void Mesh::EndOfOutgoing(Peer& peer, int error) {
   std::string why = error == 0 ? "it closed the connection" : Coordination(error);
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;

@@ -12,9 +12,7 @@ constexpr Duration kTurn = std::chrono::milliseconds(100);
 
 }  // namespace
 
-std::string MeshKvKey(uint32_t rank) {
-  return std::string(kKeyPrefix) + std::to_string(rank);
-}
+std::string MeshKvKey(uint32_t rank) { return std::string(kKeyPrefix) + std::to_string(rank); }
 
 std::optional<uint32_t> RankOfMeshKey(std::string_view key) {
   if (!key.starts_with(kKeyPrefix)) return std::nullopt;

@@ -1,5 +1,5 @@
-// Asks the directory where peers listen, in a thread of its own, because the directory blocks. The thread exists from the
-// first question on.
+// Asks the directory where peers listen, in a thread of its own, because the directory blocks. The
+// thread exists from the first question on.
 #ifndef HVD_RUNTIME_NET_MESH_RESOLVER_H_
 #define HVD_RUNTIME_NET_MESH_RESOLVER_H_
 
@@ -34,7 +34,8 @@ class MeshResolver {
 
   // kAborted is the answer when the rank's record has not come by `deadline`.
   void Ask(uint32_t rank, TimePoint deadline);
-  // No answer comes any more. Takes as long as a question of the directory, a tenth of a second at most.
+  // No answer comes any more. Takes as long as a question of the directory, a tenth of a second at
+  // most.
   void Stop();
 
  private:

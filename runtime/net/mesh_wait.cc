@@ -1,5 +1,5 @@
-// The part of Mesh that waits. One of those who wait drives; the others sleep until it is their turn, or until they have
-// what they wait for.
+// The part of Mesh that waits. One of those who wait drives; the others sleep until it is their
+// turn, or until they have what they wait for.
 #include <algorithm>
 #include <utility>
 

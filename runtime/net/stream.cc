@@ -8,9 +8,11 @@
 namespace hvd {
 namespace {
 
-// Frames are numbered only when they go to the wire; a short wire lets control overtake waiting logs.
+// Frames are numbered only when they go to the wire; a short wire lets control overtake waiting
+// logs.
 constexpr size_t kWireBytes = 128 * 1024;
-// The sender keeps what was not acknowledged, so the receiver speaks up at the latest after this much.
+// The sender keeps what was not acknowledged, so the receiver speaks up at the latest after this
+// much.
 constexpr uint64_t kAckAfterBytes = 256 * 1024;
 
 }  // namespace

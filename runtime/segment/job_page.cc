@@ -105,7 +105,8 @@ void JobPage::RingAll(uint32_t r) const {
 }
 
 void Ring(Doorbell& bell) {
-  // Pairs with the fence of a sleeper between setting `sleeping` and looking again: one of the two sees the other.
+  // Pairs with the fence of a sleeper between setting `sleeping` and looking again: one of the two
+  // sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
   bell.word.fetch_add(1, std::memory_order_release);

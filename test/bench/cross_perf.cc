@@ -1,5 +1,6 @@
-// Allreduce between processes over TCP on loopback: libhvd_gloo's ways, or stock Gloo with its own transport. Starts the
-// processes itself. `cross_perf WAY NP [BYTES...]`. WAY: auto, direct, sliced, or stock (Gloo over its own TCP).
+// Allreduce between processes over TCP on loopback: libhvd_gloo's ways, or stock Gloo with its own
+// transport. Starts the processes itself. `cross_perf WAY NP [BYTES...]`. WAY: auto, direct,
+// sliced, or stock (Gloo over its own TCP).
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
@@ -66,8 +67,8 @@ Allreduce OpenOurs(const std::string& way, uint32_t rank, uint32_t size, KvStore
   return [=, tag = uint64_t{0}](float* data, size_t count) mutable {
     InterHostCall call{{leaders, rank}, ++tag, std::chrono::seconds(60)};
     AllreduceAlgorithm chosen = way == "direct"   ? AllreduceAlgorithm::kDirect
-                          : way == "sliced" ? AllreduceAlgorithm::kSliced
-                                            : ChooseAllreduce(count * 4, leaders.size());
+                                : way == "sliced" ? AllreduceAlgorithm::kSliced
+                                                  : ChooseAllreduce(count * 4, leaders.size());
     Must(comm->AllreduceBy(chosen, call, {}, data, data, count));
   };
 }

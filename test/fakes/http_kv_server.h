@@ -1,4 +1,5 @@
-// A key-value server as launchers of the Horovod kind have it: GET and PUT of /scope/key. One thread, one request at a time.
+// A key-value server as launchers of the Horovod kind have it: GET and PUT of /scope/key. One
+// thread, one request at a time.
 #ifndef HVD_TEST_FAKES_HTTP_KV_SERVER_H_
 #define HVD_TEST_FAKES_HTTP_KV_SERVER_H_
 

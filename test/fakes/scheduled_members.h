@@ -1,8 +1,9 @@
-// Members of one group in one thread, without engines: a seeded scheduler moves one member of one operation at a time
-// through Prepare, Start and Advance, so that every order can happen and every run can be repeated.
+// Members of one group in one thread, without engines: a seeded scheduler moves one member of one
+// operation at a time through Prepare, Start and Advance, so that every order can happen and every
+// run can be repeated.
 //
-// It is as unkind as an engine may be: payloads are gone after Start, inputs and outputs are overwritten as soon as their
-// owner is done.
+// It is as unkind as an engine may be: payloads are gone after Start, inputs and outputs are
+// overwritten as soon as their owner is done.
 #ifndef HVD_TEST_FAKES_SCHEDULED_MEMBERS_H_
 #define HVD_TEST_FAKES_SCHEDULED_MEMBERS_H_
 

@@ -1,6 +1,7 @@
-// Several hosts in one process: each rank is a thread with a HostsBackend of its own, ranks of one "host" share memory, and
-// hosts are joined by InprocInterHostComm. In place of the engine, a few lines that hand the offers of a host's members to
-// each other and start an operation when all are there.
+// Several hosts in one process: each rank is a thread with a HostsBackend of its own, ranks of one
+// "host" share memory, and hosts are joined by InprocInterHostComm. In place of the engine, a few
+// lines that hand the offers of a host's members to each other and start an operation when all are
+// there.
 #ifndef HVD_TEST_FAKES_SIMULATED_HOSTS_H_
 #define HVD_TEST_FAKES_SIMULATED_HOSTS_H_
 
@@ -129,7 +130,8 @@ class SimulatedHosts {
     return group;
   }
 
-  // To be called by the thread of `rank`, as everything below. The task must not move until it is done.
+  // To be called by the thread of `rank`, as everything below. The task must not move until it is
+  // done.
   Status Submit(uint32_t rank, SimulatedTask* task) {
     for (SimulatedPart& part : task->parts) {
       part.call.group = &task->group;
@@ -256,8 +258,8 @@ class SimulatedHosts {
         extents[m] = {rendezvous.extents[m][p].first, rendezvous.extents[m][p].second};
       }
       CrossHostRequest cross_host{task->group.id, task->name,
-                          task->detail,   p,
-                          parts,          sound ? nullptr : &task->disagreement};
+                                  task->detail,   p,
+                                  parts,          sound ? nullptr : &task->disagreement};
       const bool here = task->group.on_one_host();
       MemberInputs all{descriptors, extents, task->joined, here ? nullptr : &cross_host};
       SimulatedPart& part = task->parts[p];

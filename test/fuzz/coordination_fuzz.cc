@@ -1,4 +1,5 @@
-// Any bytes as words between leaders and coordinator: refused, or words that encode to the same bytes.
+// Any bytes as words between leaders and coordinator: refused, or words that encode to the same
+// bytes.
 #include "runtime/backends/hosts/coordination_messages.h"
 #include "test/fuzz/seeds.h"
 
@@ -24,11 +25,12 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   ready.parts = {{100, {1, 2}}, {0, {}}};
   ready.failure = Mismatch("they differ");
   WriteSeeds(*argc, *argv,
-             {EncodeCoordination(ready), EncodeCoordination(ReadyMessage{}), EncodeCoordination(WithdrawMessage{1, "why"}),
-              EncodeCoordination(JoinMessage{1, 2}), EncodeCoordination(LeaveMessage{1}), EncodeCoordination(DoneMessage{1}),
+             {EncodeCoordination(ready), EncodeCoordination(ReadyMessage{}),
+              EncodeCoordination(WithdrawMessage{1, "why"}), EncodeCoordination(JoinMessage{1, 2}),
+              EncodeCoordination(LeaveMessage{1}), EncodeCoordination(DoneMessage{1}),
               EncodeCoordination(RunMessage{1, {0, 2}, {0, 1}, {{1, 4, {{1, 2}, {}}}, {2, 4, {}}}}),
-              EncodeCoordination(EndMessage{1, Aborted("the end"), 2}), EncodeCoordination(AbortNotice{"why"}),
-              EncodeCoordination(WaitMessage{1, {2, 3}})});
+              EncodeCoordination(EndMessage{1, Aborted("the end"), 2}),
+              EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}})});
   return 0;
 }
 

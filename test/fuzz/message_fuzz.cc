@@ -1,4 +1,5 @@
-// Any bytes as a message of the link or of the stream: refused, or a message that encodes to something that decodes.
+// Any bytes as a message of the link or of the stream: refused, or a message that encodes to
+// something that decodes.
 #include "launcher/wire/messages.h"
 #include "runtime/net/link.h"
 #include "test/fuzz/seeds.h"

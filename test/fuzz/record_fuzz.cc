@@ -1,4 +1,5 @@
-// Any bytes as a request of a peer, whole or in pieces: refused, or every view of it lies inside what came.
+// Any bytes as a request of a peer, whole or in pieces: refused, or every view of it lies inside
+// what came.
 #include <algorithm>
 #include <cstring>
 
@@ -31,7 +32,8 @@ void ReadRequest(std::span<const std::byte> message) {
   Must(request.head.tiny_bytes != 0 || bytes == request.payloads.size());
 }
 
-// Pieces of the length that the first byte says, under heads that follow each other and some that do not.
+// Pieces of the length that the first byte says, under heads that follow each other and some that
+// do not.
 void ReadPieces(std::span<const std::byte> bytes) {
   Assembly assembly;
   MessageHead head{};

@@ -1,4 +1,5 @@
-// A backend whose operations take a while: each is complete after a number of looks that the seed decides. Tests only.
+// A backend whose operations take a while: each is complete after a number of looks that the seed
+// decides. Tests only.
 #ifndef HVD_TEST_SIM_LATE_BACKEND_H_
 #define HVD_TEST_SIM_LATE_BACKEND_H_
 

@@ -1,7 +1,7 @@
-// A job of many hosts without one of them: the state machine of the job, the tree and the messages are the real ones,
-// the hosts are scripts, the network is a queue of events, the clock is a number. Every message costs whoever sends or
-// receives it a fixed time and a time per byte, and a network hop takes a time of its own; so the result is the same on
-// every machine.
+// A job of many hosts without one of them: the state machine of the job, the tree and the messages
+// are the real ones, the hosts are scripts, the network is a queue of events, the clock is a
+// number. Every message costs whoever sends or receives it a fixed time and a time per byte, and a
+// network hop takes a time of its own; so the result is the same on every machine.
 #ifndef HVD_TEST_SIM_LAUNCH_SIM_H_
 #define HVD_TEST_SIM_LAUNCH_SIM_H_
 
@@ -40,8 +40,8 @@ class LaunchSim {
   explicit LaunchSim(LaunchSimOptions options);
   ~LaunchSim();
 
-  // All agents have said hello and proven addresses; workers start, join, form the first world, and leaders learn where
-  // their partners are.
+  // All agents have said hello and proven addresses; workers start, join, form the first world, and
+  // leaders learn where their partners are.
   LaunchSimPhase Start();
   // The same ranks ask for another world.
   LaunchSimPhase NextGeneration();

@@ -1,4 +1,5 @@
-// What a job of 64, 1,024 and 10,000 hosts costs the driver and the agents, with the tree and without.
+// What a job of 64, 1,024 and 10,000 hosts costs the driver and the agents, with the tree and
+// without.
 #include "test/sim/launch_sim.h"
 
 #include <gtest/gtest.h>
@@ -50,9 +51,10 @@ void Print(const char* how, const Row& row) {
       row.hosts, how, Milliseconds(row.start.took),
       static_cast<unsigned long long>(row.start.driver_messages),
       static_cast<unsigned long long>(row.start.busiest_messages), row.start.mean_messages,
-      Milliseconds(row.generation.took), static_cast<unsigned long long>(row.generation.driver_messages),
-      static_cast<unsigned long long>(row.generation.busiest_messages), row.generation.mean_messages,
-      Milliseconds(row.failure.took), row.kilobytes_per_host);
+      Milliseconds(row.generation.took),
+      static_cast<unsigned long long>(row.generation.driver_messages),
+      static_cast<unsigned long long>(row.generation.busiest_messages),
+      row.generation.mean_messages, Milliseconds(row.failure.took), row.kilobytes_per_host);
 }
 
 constexpr uint32_t kFlat = 1'000'000;

@@ -351,7 +351,8 @@ Code SimWorld::ExpectedCode(const SimOp& op) const {
 void SimWorld::CheckOp(uint32_t number, const Flight& flight, const Status& status,
                        const OperationResult& result) {
   const SimOp& op = *flight.op;
-  // A known limit: what one host has given up because its set was removed another may see ended by a join behind it.
+  // A known limit: what one host has given up because its set was removed another may see ended by
+  // a join behind it.
   if (op.never && op.set != 0 && hosts_.Span(op.members)) return;
   CheckVerdict(number, flight, status);
   // Members on other hosts may be seen to come too late.
@@ -402,7 +403,8 @@ void SimWorld::CheckOutputs(uint32_t number, const Flight& flight, const Operati
   }
 }
 
-// Disagreements are one sentence on all ranks; an operation is complete on all or on none, but for who left or broke.
+// Disagreements are one sentence on all ranks; an operation is complete on all or on none, but for
+// who left or broke.
 void SimWorld::CheckVerdict(uint32_t number, const Flight& flight, const Status& status) {
   if (victim_ == number || broken_) return;
   auto [entry, first] = verdicts_.try_emplace(flight.op, Verdict{status, number});

@@ -1,5 +1,5 @@
-// Engines of many ranks on one or several hosts in one thread, driven through a random program by a seeded scheduler.
-// Tests only.
+// Engines of many ranks on one or several hosts in one thread, driven through a random program by a
+// seeded scheduler. Tests only.
 #ifndef HVD_TEST_SIM_SIM_WORLD_H_
 #define HVD_TEST_SIM_SIM_WORLD_H_
 

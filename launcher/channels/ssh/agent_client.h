@@ -1,4 +1,5 @@
-// AgentClient: a conversation with the user's ssh-agent, without waiting for it: it may ask its user first. One thread.
+// AgentClient: a conversation with the user's ssh-agent, without waiting for it: it may ask its
+// user first. One thread.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_AGENT_CLIENT_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_AGENT_CLIENT_H_
 

@@ -24,7 +24,8 @@ std::string AskForAgentKeys();
 // RSA is asked for as SHA-512.
 std::string AskAgentToSign(const std::string& blob, std::string_view data);
 
-// The first whole message in `bytes` without its length; nothing while it is incomplete; "" when it can be none.
+// The first whole message in `bytes` without its length; nothing while it is incomplete; "" when it
+// can be none.
 std::optional<std::string> FirstAgentMessage(std::string_view bytes);
 // Nothing: the agent refused, or said what makes no sense.
 std::optional<std::vector<AgentKey>> ReadAgentKeys(std::string_view message);

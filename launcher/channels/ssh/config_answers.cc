@@ -69,7 +69,8 @@ const SshConfigChoices& ConfigAnswers::ChoicesIn(const std::string& config_file)
 
 void ConfigAnswers::Get(const SshHost& host, const Ask& ask, OnAnswer done) {
   const std::optional<std::string> choices = ChoicesIn(host.config_file).KeyOf(host.name);
-  // Messages that are not known to be for others are kept for this one: a host may be tried again and again.
+  // Messages that are not known to be for others are kept for this one: a host may be tried again
+  // and again.
   const std::string key = KeyFor(host, choices ? *choices : "only " + host.name);
   auto [entry, is_new] = shared_.try_emplace(key);
   Shared& shared = entry->second;

@@ -1,5 +1,6 @@
-// How many logins may be under way at one sshd. It drops connections that are not logged in yet when there are too many
-// (MaxStartups, 10 by default), so we keep below that, and come again where others have filled it up. Pure; one thread.
+// How many logins may be under way at one sshd. It drops connections that are not logged in yet
+// when there are too many (MaxStartups, 10 by default), so we keep below that, and come again where
+// others have filled it up. Pure; one thread.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_HANDSHAKE_GATE_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_HANDSHAKE_GATE_H_
 
@@ -24,7 +25,8 @@ class HandshakeGate {
 
   // True: begin now. False: the ticket stands in line until a Leave returns it.
   bool Enter(const std::string& address, Ticket ticket);
-  // The login is over, or the ticket does not want to wait any more. Returns those whose turn it is now.
+  // The login is over, or the ticket does not want to wait any more. Returns those whose turn it is
+  // now.
   std::vector<Ticket> Leave(const std::string& address, Ticket ticket);
   // The server there dropped one: half as many at a time from now on.
   void NoteRefusal(const std::string& address);
@@ -41,7 +43,8 @@ class HandshakeGate {
   std::map<std::string, Door> doors_;
 };
 
-// When one host tries again after refusals: 0.1 s, 0.2 s ... 2 s later, each time up to half as much more or less.
+// When one host tries again after refusals: 0.1 s, 0.2 s ... 2 s later, each time up to half as
+// much more or less.
 class RefusalPatience {
  public:
   explicit RefusalPatience(Duration limit = std::chrono::seconds(25)) : limit_(limit) {}

@@ -1,5 +1,5 @@
-// The known_hosts files on this machine: read once for all hosts that name the same ones, and written where a new key is
-// accepted. discovery/known_hosts.h has what is in them. One thread.
+// The known_hosts files on this machine: read once for all hosts that name the same ones, and
+// written where a new key is accepted. discovery/known_hosts.h has what is in them. One thread.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_KNOWN_HOSTS_FILES_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_KNOWN_HOSTS_FILES_H_
 

@@ -1,5 +1,6 @@
-// NameLookup: names to addresses, many at once. getaddrinfo blocks, for seconds where a name server is silent, so it runs in
-// threads of its own; these are never waited for, so that hvdrun can end at any time.
+// NameLookup: names to addresses, many at once. getaddrinfo blocks, for seconds where a name server
+// is silent, so it runs in threads of its own; these are never waited for, so that hvdrun can end
+// at any time.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_NAME_LOOKUP_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_NAME_LOOKUP_H_
 
@@ -36,7 +37,8 @@ class NameLookup {
 
   explicit NameLookup(asio::io_context& io);
 
-  // `family`: AF_UNSPEC, AF_INET or AF_INET6. `done` is called once, later, in the thread of the io_context.
+  // `family`: AF_UNSPEC, AF_INET or AF_INET6. `done` is called once, later, in the thread of the
+  // io_context.
   void Find(const std::string& name, uint16_t port, int family, Done done);
 
  private:

@@ -1,5 +1,6 @@
-// The user's private keys: what ssh-keygen and openssl write (OpenSSH's own format and PEM), for ed25519, ECDSA and RSA.
-// Signs by itself, because libssh2 1.10 can sign with RSA by SHA-1 only, which servers refuse today. Pure.
+// The user's private keys: what ssh-keygen and openssl write (OpenSSH's own format and PEM), for
+// ed25519, ECDSA and RSA. Signs by itself, because libssh2 1.10 can sign with RSA by SHA-1 only,
+// which servers refuse today. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_PRIVATE_KEY_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_PRIVATE_KEY_H_
 
@@ -16,7 +17,8 @@ inline constexpr std::string_view kRsaSha512 = "rsa-sha2-512";
 
 // Which kinds of keys we can log in with: no certificates, no security keys (sk-...).
 bool CanSignWith(std::string_view key_type);
-// The blob with its type replaced by the algorithm that is to sign: "rsa-sha2-512" for "ssh-rsa", the others as they are.
+// The blob with its type replaced by the algorithm that is to sign: "rsa-sha2-512" for "ssh-rsa",
+// the others as they are.
 std::string LoginBlob(const std::string& blob);
 
 class PrivateKey {
@@ -25,7 +27,8 @@ class PrivateKey {
   struct Parsed {
     std::unique_ptr<PrivateKey> key;  // nullptr when there is a problem
     Problem problem = Problem::kNone;
-    // OpenSSH's format has the public key in clear, even of a key that is encrypted; "" where it is not known.
+    // OpenSSH's format has the public key in clear, even of a key that is encrypted; "" where it is
+    // not known.
     std::string blob;
   };
   // `text` is that of the file.

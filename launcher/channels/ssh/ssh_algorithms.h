@@ -1,5 +1,6 @@
-// Which algorithms our own SSH client offers a server: what the user's ssh configuration allows, in the user's order, less
-// what OpenSSH has dropped from its defaults and what libssh2 does not know. Pure.
+// Which algorithms our own SSH client offers a server: what the user's ssh configuration allows, in
+// the user's order, less what OpenSSH has dropped from its defaults and what libssh2 does not know.
+// Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_ALGORITHMS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_ALGORITHMS_H_
 
@@ -20,10 +21,12 @@ struct SshAlgorithms {
   bool operator==(const SshAlgorithms&) const = default;
 };
 
-// The best that both OpenSSH offers by default and libssh2 1.10 knows. Its host keys are those that libssh2 can check.
+// The best that both OpenSSH offers by default and libssh2 1.10 knows. Its host keys are those that
+// libssh2 can check.
 const SshAlgorithms& AlgorithmsWeKnow();
 
-// `known_types`: of the host's keys in known_hosts; these are asked for first. A list may be empty: see NothingLeft.
+// `known_types`: of the host's keys in known_hosts; these are asked for first. A list may be empty:
+// see NothingLeft.
 SshAlgorithms AlgorithmsToOffer(const SshConfig& config,
                                 const std::vector<std::string>& known_types);
 

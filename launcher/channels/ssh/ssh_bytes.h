@@ -1,4 +1,5 @@
-// Fields as SSH writes them (RFC 4251): big-endian, strings with a 32-bit length. For keys and for the agent's messages.
+// Fields as SSH writes them (RFC 4251): big-endian, strings with a 32-bit length. For keys and for
+// the agent's messages.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_BYTES_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_BYTES_H_
 

@@ -35,7 +35,8 @@ using std::chrono::seconds;
 using Step = SshSession::Step;
 
 constexpr auto kCloseLimit = std::chrono::seconds(4);
-// For an address that is not the last one: one that drops everything must not take the time of the others.
+// For an address that is not the last one: one that drops everything must not take the time of the
+// others.
 constexpr Duration kConnectLimit = std::chrono::seconds(3);
 constexpr Duration kInLine = seconds(3);
 constexpr auto kBetweenAttempts = std::chrono::seconds(1);
@@ -60,8 +61,9 @@ int64_t SecondsIn(Duration duration) {
 
 }  // namespace
 
-// Lives as long as something of it is under way. Whatever happens sets a member and calls Wake; the coroutine waits, in one
-// place, until what it needs is there, the stage has lasted too long, or somebody has ended it.
+// Lives as long as something of it is under way. Whatever happens sets a member and calls Wake; the
+// coroutine waits, in one place, until what it needs is there, the stage has lasted too long, or
+// somebody has ended it.
 class SshChannel::Way : public std::enable_shared_from_this<Way> {
  public:
   Way(std::shared_ptr<SshHub> hub, SshRequest request)
@@ -244,7 +246,8 @@ asio::awaitable<void> SshChannel::Way::Run() {
   co_await Finish();
 }
 
-// From its name to a host that proved to be the right one. Where the server has too many at its door, all over again.
+// From its name to a host that proved to be the right one. Where the server has too many at its
+// door, all over again.
 asio::awaitable<bool> SshChannel::Way::Reach() {
   RefusalPatience patience;
   if (!co_await Resolve()) co_return false;
@@ -342,7 +345,8 @@ asio::awaitable<UniqueFd> SshChannel::Way::ConnectTo(const FoundAddress& address
   co_return fd;
 }
 
-// However long others are before us, that is not this host's fault: no limit, and the stage begins again and again.
+// However long others are before us, that is not this host's fault: no limit, and the stage begins
+// again and again.
 asio::awaitable<bool> SshChannel::Way::EnterGate(const std::string& address) {
   gate_ = address;
   may_enter_ = false;

@@ -1,6 +1,6 @@
-// SshChannel: an agent on another host, by SSH inside this process: no ssh program, no thread, no prompt. All channels of a
-// process run in the thread of the io_context. ssh_session has the protocol, byte_pump the socket; this is the order of
-// events, as one coroutine.
+// SshChannel: an agent on another host, by SSH inside this process: no ssh program, no thread, no
+// prompt. All channels of a process run in the thread of the io_context. ssh_session has the
+// protocol, byte_pump the socket; this is the order of events, as one coroutine.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_CHANNEL_H_
 
@@ -20,7 +20,8 @@ struct SshRequest {
   std::string config_file;  // for the ssh program that goes through jump hosts; "": the usual ones
   std::string command;      // for the login shell of the other side
   UnknownHostKeys unknown_keys = UnknownHostKeys::kAsConfigured;
-  // For each stage on the way. By default there is none: the observer has limits and kills what is too slow.
+  // For each stage on the way. By default there is none: the observer has limits and kills what is
+  // too slow.
   Duration stage_limit = kNoLimit;
 
   static constexpr Duration kNoLimit = Duration::max();
@@ -38,7 +39,8 @@ class SshChannel final : public HostChannel {
   // Cuts the connection. What runs at the other side notices by the end of its stdin.
   void Kill() override;
 
-  // After the end: what the ssh program might do that this cannot, in words; "" when it would fare no better.
+  // After the end: what the ssh program might do that this cannot, in words; "" when it would fare
+  // no better.
   const std::string& ssh_might() const;
 
  private:

@@ -1,5 +1,6 @@
-// SshHub: what the ssh channels of one process share: the gate before each server, the lookups of names, the user's
-// configuration, the files of known hosts, and the watch over the programs that the channels start (ssh -G, proxies). Main thread only.
+// SshHub: what the ssh channels of one process share: the gate before each server, the lookups of
+// names, the user's configuration, the files of known hosts, and the watch over the programs that
+// the channels start (ssh -G, proxies). Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_HUB_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_HUB_H_
 

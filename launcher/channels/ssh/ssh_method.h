@@ -1,5 +1,5 @@
-// By which way a host is reached: libssh2 in this process (a tenth of the time, all hosts at once), or the ssh program, which
-// can do what libssh2 cannot. Pure.
+// By which way a host is reached: libssh2 in this process (a tenth of the time, all hosts at once),
+// or the ssh program, which can do what libssh2 cannot. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_METHOD_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_METHOD_H_
 
@@ -31,12 +31,15 @@ struct SshChoice {
 
 SshChoice ChooseSshMethod(const SshConfig& config, const SshFacts& facts);
 
-// What becomes of the key of a host that nothing is known about. It is accepted by being noted in known_hosts.
+// What becomes of the key of a host that nothing is known about. It is accepted by being noted in
+// known_hosts.
 enum class UnknownHostKeys { kAsConfigured, kRefuse, kAccept };
-// Nobody is asked, so "ask" refuses. "no" goes no further than "accept-new": a key that changed is never accepted.
+// Nobody is asked, so "ask" refuses. "no" goes no further than "accept-new": a key that changed is
+// never accepted.
 bool AcceptsUnknown(UnknownHostKeys setting, StrictHostKeys configured);
 
-// Why another try by the ssh program may succeed where our login was refused; "" when it would fare no better.
+// Why another try by the ssh program may succeed where our login was refused; "" when it would fare
+// no better.
 struct LoginRefusal {
   std::vector<std::string> methods;  // that the server takes
   bool skipped_kinds = false;        // there were certificates or security keys that we cannot use

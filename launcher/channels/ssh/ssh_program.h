@@ -1,5 +1,5 @@
-// Runs the ssh program for what it knows better than we do: the user's configuration (ssh -G), and ways through other hosts
-// (ssh -W, ProxyCommand). Main thread only.
+// Runs the ssh program for what it knows better than we do: the user's configuration (ssh -G), and
+// ways through other hosts (ssh -W, ProxyCommand). Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_PROGRAM_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_PROGRAM_H_
 
@@ -20,11 +20,12 @@ namespace hvd {
 
 // `ssh -G ... -- name`. Pure.
 std::vector<std::string> AskConfigCommand(const SshHost& host);
-// What ssh is to be run as for config.proxy_jump or proxy_command, with a connection to the host on its stdin and stdout;
-// empty when there is no proxy. Pure.
+// What ssh is to be run as for config.proxy_jump or proxy_command, with a connection to the host on
+// its stdin and stdout; empty when there is no proxy. Pure.
 std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string& config_file);
 
-// A program with its stdin and stdout at one end of a socket pair, or only its stdout read, and the end of its stderr kept.
+// A program with its stdin and stdout at one end of a socket pair, or only its stdout read, and the
+// end of its stderr kept.
 class SshProgram : public std::enable_shared_from_this<SshProgram> {
  public:
   explicit SshProgram(SshHub& hub) : hub_(hub) {}
@@ -62,7 +63,8 @@ class SshProgram : public std::enable_shared_from_this<SshProgram> {
 void KeepTail(std::string& tail, std::string_view bytes);
 
 using OnSshConfig = std::function<void(Result<SshConfig>)>;
-// Calls back later. Where there is no ssh program, the answer is what OpenSSH does without any configuration.
+// Calls back later. Where there is no ssh program, the answer is what OpenSSH does without any
+// configuration.
 void AskSshConfig(const std::shared_ptr<SshHub>& hub, const SshHost& host, OnSshConfig done);
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// The sentences in which the ways to a host end: what happened, where, because of what, and what to try. Without the host's
-// name, which whoever prints them knows. Pure.
+// The sentences in which the ways to a host end: what happened, where, because of what, and what to
+// try. Without the host's name, which whoever prints them knows. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_REASONS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_REASONS_H_
 
@@ -32,8 +32,8 @@ struct SshPlace {
 // Nothing came for so long in this stage.
 std::string TookTooLong(ChannelStage stage, const SshPlace& place, int64_t seconds);
 std::string NoSshServer(const SshPlace& place, std::string_view opening);
-// Whether the end of a connection before the server's first word, with these words, looks like MaxStartups, there or at a
-// jump host.
+// Whether the end of a connection before the server's first word, with these words, looks like
+// MaxStartups, there or at a jump host.
 bool IsCrowded(std::string_view opening, std::string_view proxy_errors);
 // The connection ended before the server's first word; `refusals`: how many times that happened.
 std::string Refused(const SshPlace& place, std::string_view opening, int refusals);
@@ -53,7 +53,8 @@ struct LoginTrial {
 };
 std::string LoginRefused(const SshConfig& config, const LoginTrial& trial);
 
-// How the command ended; "" when it ended well. `signal` as SSH names it, without SIG; `errors`: what it last wrote.
+// How the command ended; "" when it ended well. `signal` as SSH names it, without SIG; `errors`:
+// what it last wrote.
 std::string CommandEnded(int code, std::string_view signal, std::string_view errors);
 // A shell's way to say that there was no such program.
 bool NeverStarted(int code, std::string_view signal, bool wrote_something);

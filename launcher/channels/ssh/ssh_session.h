@@ -1,6 +1,7 @@
-// SshSession: the SSH protocol as bytes in and bytes out, by libssh2. Owns no socket and never waits: libssh2 is given two
-// buffers in place of one, so that it can never be stopped in the middle of a packet, and "more" always means "what the
-// server says next". One thread. Also the only place that knows libssh2.
+// SshSession: the SSH protocol as bytes in and bytes out, by libssh2. Owns no socket and never
+// waits: libssh2 is given two buffers in place of one, so that it can never be stopped in the
+// middle of a packet, and "more" always means "what the server says next". One thread. Also the
+// only place that knows libssh2.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_SESSION_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_SESSION_H_
 
@@ -52,8 +53,8 @@ class SshSession {
 
   // Which ways to log in the server offers this user.
   Step AskMethods(const std::string& user, std::vector<std::string>* methods);
-  // The signature, or nothing while it is still being made (then call Login again when it is there), or "" if there is
-  // none to be had.
+  // The signature, or nothing while it is still being made (then call Login again when it is
+  // there), or "" if there is none to be had.
   using Signer = std::function<std::optional<std::string>(std::string_view data)>;
   // `login_blob`: see LoginBlob.
   Step Login(const std::string& user, const std::string& login_blob, const Signer& signer);

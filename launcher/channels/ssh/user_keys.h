@@ -1,5 +1,5 @@
-// Which keys to try for a login, in which order: as OpenSSH, those of the agent that the configuration names, the agent's
-// others, then what only lies in files. OrderKeys is pure.
+// Which keys to try for a login, in which order: as OpenSSH, those of the agent that the
+// configuration names, the agent's others, then what only lies in files. OrderKeys is pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_USER_KEYS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_USER_KEYS_H_
 

@@ -50,7 +50,8 @@ void ForOthers(const InterHostCall& call, Visitor visit) {
   for (uint32_t step = 1; step < size; ++step) visit((call.group.index + step) % size);
 }
 
-// The parts of all leaders, in their order: this one's own and the others', which lie in scratch one behind the other.
+// The parts of all leaders, in their order: this one's own and the others', which lie in scratch
+// one behind the other.
 std::vector<const void*> PartsInOrder(const InterHostCall& call, const void* own,
                                       const std::byte* scratch, size_t bytes) {
   std::vector<const void*> parts(LeadersOf(call));
@@ -75,8 +76,8 @@ void AddUp(const ReduceSpec& spec, const std::vector<const void*>& parts, void* 
 
 }  // namespace
 
-Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
-                       const void* input, void* output, size_t count) {
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
+                       const ReduceSpec& spec, const void* input, void* output, size_t count) {
   size_t bytes = count * SizeOf(spec.dtype);
   ScratchPool::Lease scratch = pool.Take((LeadersOf(call) - 1) * bytes);
   Transfers transfers(mesh, call);
@@ -121,8 +122,8 @@ Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& 
 
 namespace {
 
-// One allreduce, cut into pieces, each cut into a part per leader. While a piece is added up and gathered, the parts of
-// the next one are on their way.
+// One allreduce, cut into pieces, each cut into a part per leader. While a piece is added up and
+// gathered, the parts of the next one are on their way.
 class Sliced {
  public:
   Sliced(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
@@ -210,8 +211,8 @@ class Sliced {
 
 }  // namespace
 
-Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
-                       const void* input, void* output, size_t count) {
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
+                       const ReduceSpec& spec, const void* input, void* output, size_t count) {
   return Sliced(mesh, pool, call, spec, input, output, count).Run();
 }
 

@@ -23,7 +23,8 @@ Status GlooCollectives::Run(const InterHostCall& call, const std::function<void(
   }
 }
 
-Status GlooCollectives::Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) {
+Status GlooCollectives::Broadcast(const InterHostCall& call, uint32_t root, void* data,
+                                  size_t bytes) {
   return Run(call, [&] {
     gloo::BroadcastOptions options(context_);
     options.setOutput(static_cast<uint8_t*>(data), bytes);

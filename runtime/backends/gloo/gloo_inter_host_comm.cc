@@ -39,7 +39,7 @@ void Copy(void* to, const void* from, size_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<GlooInterHostComm>> GlooInterHostComm::Open(const InterHostOptions& options,
-                                                   KvStore& directory) {
+                                                                   KvStore& directory) {
   Result<std::unique_ptr<Mesh>> mesh = Mesh::Open({.rank = options.rank,
                                                    .generation = options.generation,
                                                    .job_key = options.job_key,
@@ -65,15 +65,16 @@ AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders) {
   return direct ? AllreduceAlgorithm::kDirect : AllreduceAlgorithm::kSliced;
 }
 
-Status GlooInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
-                            void* output, size_t count) {
+Status GlooInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec,
+                                    const void* input, void* output, size_t count) {
   size_t bytes = count * SizeOf(spec.dtype);
   return AllreduceBy(ChooseAllreduce(bytes, call.group.leaders.size()), call, spec, input, output,
                      count);
 }
 
-Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCall& call, const ReduceSpec& spec,
-                              const void* input, void* output, size_t count) {
+Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCall& call,
+                                      const ReduceSpec& spec, const void* input, void* output,
+                                      size_t count) {
   if (Status good = CheckCall(call, call.group.leaders.size()); !good.ok()) return good;
   if (IsAlone(call) || count == 0) {
     ReduceRange(spec, {&input, 1}, {&output, 1}, 0, count);
@@ -83,14 +84,15 @@ Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCal
   return carry(*mesh_, scratch_, call, spec, input, output, count);
 }
 
-Status GlooInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) {
+Status GlooInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,
+                                    size_t bytes) {
   if (Status good = CheckCall(call, call.group.leaders.size()); !good.ok()) return good;
   if (IsAlone(call) || bytes == 0) return Status::Ok();
   return Group(call.group)->Broadcast(call, root, data, bytes);
 }
 
 Status GlooInterHostComm::Allgatherv(const InterHostCall& call, const void* input,
-                             std::span<const size_t> bytes, void* output) {
+                                     std::span<const size_t> bytes, void* output) {
   if (Status good = CheckCall(call, bytes.size()); !good.ok()) return good;
   if (IsAlone(call)) {
     Copy(output, input, bytes[0]);
@@ -101,8 +103,8 @@ Status GlooInterHostComm::Allgatherv(const InterHostCall& call, const void* inpu
 }
 
 Status GlooInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
-                            std::span<const size_t> send_bytes, void* output,
-                            std::span<const size_t> receive_bytes) {
+                                    std::span<const size_t> send_bytes, void* output,
+                                    std::span<const size_t> receive_bytes) {
   if (Status good = CheckCall(call, send_bytes.size()); !good.ok()) return good;
   if (Status good = CheckCall(call, receive_bytes.size()); !good.ok()) return good;
   if (IsAlone(call)) {
@@ -112,8 +114,9 @@ Status GlooInterHostComm::Alltoallv(const InterHostCall& call, const void* input
   return Group(call.group)->Alltoallv(call, input, send_bytes, output, receive_bytes);
 }
 
-Status GlooInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec, const void* input,
-                                 std::span<const size_t> counts, void* output) {
+Status GlooInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec,
+                                         const void* input, std::span<const size_t> counts,
+                                         void* output) {
   if (Status good = CheckCall(call, counts.size()); !good.ok()) return good;
   if (IsAlone(call)) {
     ReduceRange(spec, {&input, 1}, {&output, 1}, 0, counts[0]);
@@ -123,16 +126,18 @@ Status GlooInterHostComm::Reducescatterv(const InterHostCall& call, const Reduce
 }
 
 Status GlooInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
-                       TimePoint deadline) {
+                               TimePoint deadline) {
   if (bytes.size() > kMaxInterHostMessage) {
     return InvalidArgument("a small message of " + std::to_string(bytes.size()) +
-                           " bytes; at most " + std::to_string(kMaxInterHostMessage) + " are allowed");
+                           " bytes; at most " + std::to_string(kMaxInterHostMessage) +
+                           " are allowed");
   }
   MeshHandle handle = mesh_->Send(rank, {tag, kMessageSlot}, bytes);
   return mesh_->Wait(handle, deadline);
 }
 
-Result<InterHostMessage> GlooInterHostComm::Receive(uint32_t rank, uint64_t tag, TimePoint deadline) {
+Result<InterHostMessage> GlooInterHostComm::Receive(uint32_t rank, uint64_t tag,
+                                                    TimePoint deadline) {
   static_assert(kAnyLeader == kAnyMeshPeer && kMaxInterHostMessage <= kMeshEagerBytes);
   MeshHandle handle = mesh_->ReceiveSmall(rank, {tag, kMessageSlot});
   Result<MeshMessage> message = mesh_->WaitSmall(handle, deadline);

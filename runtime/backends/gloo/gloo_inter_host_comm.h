@@ -1,4 +1,5 @@
-// The InterHostComm of libhvd_gloo.so: Gloo's algorithms and a few direct ones over one mesh. See inter_host_comm.h for what is promised.
+// The InterHostComm of libhvd_gloo.so: Gloo's algorithms and a few direct ones over one mesh. See
+// inter_host_comm.h for what is promised.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 
@@ -21,11 +22,12 @@ AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders);
 
 class GlooInterHostComm final : public InterHostComm {
  public:
-  static Result<std::unique_ptr<GlooInterHostComm>> Open(const InterHostOptions& options, KvStore& directory);
+  static Result<std::unique_ptr<GlooInterHostComm>> Open(const InterHostOptions& options,
+                                                         KvStore& directory);
 
   std::string_view name() const override { return "gloo"; }
-  Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input, void* output,
-                   size_t count) override;
+  Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
+                   void* output, size_t count) override;
   Status Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) override;
   Status Allgatherv(const InterHostCall& call, const void* input, std::span<const size_t> bytes,
                     void* output) override;

@@ -9,7 +9,8 @@ extern "C" __attribute__((visibility("default"))) const char* hvd_plugin_interfa
 
 extern "C" __attribute__((visibility("default"))) hvd::InterHostComm* hvd_cross_create(
     const hvd::InterHostOptions* options, hvd::KvStore* directory, hvd::Status* status) {
-  hvd::Result<std::unique_ptr<hvd::GlooInterHostComm>> comm = hvd::GlooInterHostComm::Open(*options, *directory);
+  hvd::Result<std::unique_ptr<hvd::GlooInterHostComm>> comm =
+      hvd::GlooInterHostComm::Open(*options, *directory);
   if (comm.ok()) return comm->release();
   *status = comm.status();
   return nullptr;

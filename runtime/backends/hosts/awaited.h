@@ -1,5 +1,5 @@
-// Awaited: which ranks on other hosts an operation waits for, for whoever explains a stall. On the board: written by the
-// threads of the leader, read by every member.
+// Awaited: which ranks on other hosts an operation waits for, for whoever explains a stall. On the
+// board: written by the threads of the leader, read by every member.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
 

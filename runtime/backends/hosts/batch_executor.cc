@@ -24,7 +24,9 @@ bool TravelTogether(const CollectiveCall& a, const CollectiveCall& b) {
          a.prescale == b.prescale && a.postscale == b.postscale;
 }
 
-size_t SumBytes(const CollectiveCall& call) { return call.count * SizeOf(InterHostType(call.dtype)); }
+size_t SumBytes(const CollectiveCall& call) {
+  return call.count * SizeOf(InterHostType(call.dtype));
+}
 
 }  // namespace
 
@@ -78,7 +80,8 @@ std::byte* BatchExecutor::Scratch(size_t bytes) {
   return scratch_.get();
 }
 
-// The leader does what the members have not taken, and waits only for those in the middle of a chunk.
+// The leader does what the members have not taken, and waits only for those in the middle of a
+// chunk.
 Status BatchExecutor::FinishLocalSum(LeaderPart& part) {
   while (!part.local_sum.Help()) {
     if (around_.given_up()) return Aborted("the world broke while a sum was made");
@@ -93,8 +96,8 @@ uint32_t BatchExecutor::DivisorFor(const CollectiveCall& call, const Item& item)
   return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
 }
 
-// One sum of all items. Who takes the result applies the scales (FinishSum), except where there is one rank a host: then
-// the sum goes from input to output, as it shall be.
+// One sum of all items. Who takes the result applies the scales (FinishSum), except where there is
+// one rank a host: then the sum goes from input to output, as it shall be.
 Status BatchExecutor::Allreduce(Items items) {
   const CollectiveCall& call = items[0].part->call;
   const bool straight = items[0].part->straight;
@@ -127,7 +130,8 @@ Status BatchExecutor::Allreduce(Items items) {
   return Status::Ok();
 }
 
-// Every leader gets every input and combines the same tree over all ranks: the dot products need whole vectors.
+// Every leader gets every input and combines the same tree over all ranks: the dot products need
+// whole vectors.
 Status BatchExecutor::Adasum(const Item& item) {
   LeaderPart& part = *item.part;
   const CollectiveCall& call = part.call;
@@ -215,9 +219,10 @@ Status BatchExecutor::Broadcast(const Item& item) {
   return around_.comm.Broadcast(NextCall(), root, part.memory, call.bytes());
 }
 
-// Registered memory for a table of numbers, which the call has filled in board order, and the data behind it.
+// Registered memory for a table of numbers, which the call has filled in board order, and the data
+// behind it.
 Status BatchExecutor::MakeResult(LeaderPart& part, size_t table_words, size_t data_bytes,
-                            std::byte** data) {
+                                 std::byte** data) {
   const size_t table_bytes = RoundUp(table_words * sizeof(int64_t), kCacheLine);
   Status why;
   part.memory = static_cast<std::byte*>(
@@ -255,8 +260,8 @@ Status BatchExecutor::Allgather(const Item& item) {
   return around_.comm.Allgatherv(NextCall(), data + before, bytes, data);
 }
 
-// For each host, for each receiver there: what the members here send it. So what comes in lies by sender's host, then by
-// receiver here, then by sender.
+// For each host, for each receiver there: what the members here send it. So what comes in lies by
+// sender's host, then by receiver here, then by sender.
 Status BatchExecutor::Alltoall(const Item& item) {
   LeaderPart& part = *item.part;
   const size_t row_bytes = part.call.row_bytes(), size = item.op->set_size;

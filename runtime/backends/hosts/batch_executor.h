@@ -1,6 +1,8 @@
-// BatchExecutor: carries out a batch of operations between the leaders of hosts, once the coordinator has given the order.
+// BatchExecutor: carries out a batch of operations between the leaders of hosts, once the
+// coordinator has given the order.
 //
-// Everything is added in order of hosts, whatever travels together: a result does not depend on fusion.
+// Everything is added in order of hosts, whatever travels together: a result does not depend on
+// fusion.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_BATCH_EXECUTOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_BATCH_EXECUTOR_H_
 

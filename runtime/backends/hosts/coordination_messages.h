@@ -1,4 +1,5 @@
-// Coordination: what leaders of hosts and the coordinator say to each other, and how it travels. README.md has the conversation.
+// Coordination: what leaders of hosts and the coordinator say to each other, and how it travels.
+// README.md has the conversation.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
 
@@ -17,9 +18,9 @@ namespace hvd {
 
 // What has to be known of one tensor of an operation to combine it over hosts.
 struct PartInfo {
-  uint64_t bytes = 0;  // what a host brings, where all bring the same; for fusion
-  std::vector<int64_t>
-      extents;  // of the members here that take part. Allgather: rows; alltoall: rows for each member
+  uint64_t bytes = 0;            // what a host brings, where all bring the same; for fusion
+  std::vector<int64_t> extents;  // of the members here that take part. Allgather: rows; alltoall:
+                                 // rows for each member
   bool operator==(const PartInfo&) const = default;
 };
 
@@ -79,14 +80,16 @@ struct RunMessage {
   bool operator==(const RunMessage&) const = default;
 };
 
-// "This ticket has come to its end without any data": a failure, a barrier, or the rank that joined last.
+// "This ticket has come to its end without any data": a failure, a barrier, or the rank that joined
+// last.
 struct EndMessage {
   uint64_t ticket = 0;
   Status status;
   uint32_t last_joined = 0;
 };
 
-// "I go; there is no coordinator any more." The answer to the leave of any other rank as well: it may go.
+// "I go; there is no coordinator any more." The answer to the leave of any other rank as well: it
+// may go.
 struct AbortNotice {
   std::string why;  // empty: an answer
 };
@@ -98,8 +101,8 @@ struct WaitMessage {
   bool operator==(const WaitMessage&) const = default;
 };
 
-using Coordination = std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage, DoneMessage, RunMessage,
-                           EndMessage, AbortNotice, WaitMessage>;
+using Coordination = std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage,
+                                  DoneMessage, RunMessage, EndMessage, AbortNotice, WaitMessage>;
 
 std::string EncodeCoordination(const Coordination& msg);
 // kInvalidArgument for anything EncodeCoordination does not write.

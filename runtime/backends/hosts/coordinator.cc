@@ -8,7 +8,8 @@
 namespace hvd {
 namespace {
 
-// So many batches are given out at once: the leaders are never idle, and what becomes ready meanwhile is fused.
+// So many batches are given out at once: the leaders are never idle, and what becomes ready
+// meanwhile is fused.
 constexpr uint32_t kMostInFlight = 2;
 
 Status LeftBefore(uint32_t rank, const std::string& name) {
@@ -55,9 +56,10 @@ void Coordinator::OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answer
   const uint32_t host = map_.host_of[from];
   for (uint32_t rank : RanksOf(msg)) {
     if (rank < map_.host_of.size() && !left_.contains(rank)) continue;
-    Status why = rank < map_.host_of.size() ? LeftBefore(rank, msg.name)
-                                            : InvalidArgument("the process set of '" + msg.name +
-                                                              "' has a rank outside the world");
+    Status why =
+        rank < map_.host_of.size()
+            ? LeftBefore(rank, msg.name)
+            : InvalidArgument("the process set of '" + msg.name + "' has a rank outside the world");
     answers->push_back({from, EndMessage{msg.ticket, std::move(why), 0}});
     return;
   }
@@ -107,7 +109,8 @@ void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
   IssueHeld(lane, answers);
 }
 
-// The first host's failure, or how the hosts disagree, or who has joined what cannot be done without them.
+// The first host's failure, or how the hosts disagree, or who has joined what cannot be done
+// without them.
 Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const {
   std::vector<HostDetail> details;
   for (const Report& report : entry.reports) {
@@ -129,7 +132,8 @@ Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const
 Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) const {
   const Collective collective = entry.reports[0].msg.collective;
   if (MembersMayHaveJoined(collective)) return Status::Ok();
-  // A host that has reported says itself who takes part there; ranks of it that have joined since have done so later.
+  // A host that has reported says itself who takes part there; ranks of it that have joined since
+  // have done so later.
   std::set<uint32_t> reported;
   std::vector<uint32_t> gone;
   for (const Report& report : entry.reports) reported.insert(report.host);
@@ -270,8 +274,9 @@ void Coordinator::OnDone(uint64_t number, Answers* answers) {
   IssueHeld(lane, answers);
 }
 
-// A ticket that is running already has to run: the others count on it. What was withdrawn has failed for those, too, who
-// report it later: a leader that has joined by then is not neutral in it.
+// A ticket that is running already has to run: the others count on it. What was withdrawn has
+// failed for those, too, who report it later: a leader that has joined by then is not neutral in
+// it.
 void Coordinator::OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     for (auto entry = at->second.begin(); entry != at->second.end(); ++entry) {
@@ -291,7 +296,8 @@ bool Coordinator::HasJoined(uint32_t rank) const {
   return joined_.contains(rank) || joined_in_vain_.contains(rank);
 }
 
-// Where somebody has left a join fails, but who has joined submits nothing more: the others go on without.
+// Where somebody has left a join fails, but who has joined submits nothing more: the others go on
+// without.
 void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers) {
   if (!left_.empty()) {
     answers->push_back({from, EndMessage{msg.ticket, LeftBefore(*left_.begin(), "join"), 0}});

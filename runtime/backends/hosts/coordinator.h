@@ -1,7 +1,8 @@
-// Coordinator: knows which hosts are ready for which operation, compares what they want, and gives every host the same
-// order of work. One per world, in the process of world rank 0.
+// Coordinator: knows which hosts are ready for which operation, compares what they want, and gives
+// every host the same order of work. One per world, in the process of world rank 0.
 //
-// A pure state machine: words in, words out, no clock but the one that is told. One thread at a time.
+// A pure state machine: words in, words out, no clock but the one that is told. One thread at a
+// time.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
 
@@ -53,8 +54,8 @@ class Coordinator {
   // What `from` said. Coordination that only a coordinator says are refused.
   Status Receive(uint32_t from, Coordination msg, TimePoint now, Answers* answers);
 
-  // Sentences about operations that some hosts have waited for since long, each once per interval; the answers tell the
-  // leaders there.
+  // Sentences about operations that some hosts have waited for since long, each once per interval;
+  // the answers tell the leaders there.
   std::vector<std::string> Stalls(TimePoint now, Answers* answers);
 
   // The coordinator's own process leaves: fails what is pending and says so to everybody heard of.
@@ -73,7 +74,8 @@ class Coordinator {
     std::vector<uint32_t> told;  // the leaders were told that these are missing
     Status failed;               // not ok: its leaders were told so, and so are those still to come
   };
-  // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used again.
+  // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used
+  // again.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
   struct Ready {
     Entry entry;

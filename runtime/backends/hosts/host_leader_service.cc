@@ -27,7 +27,8 @@ void EndProcess(const std::string& why) {
   std::abort();
 }
 
-HostLeaderService::HostLeaderService(InterHostComm& comm, SharedHeap& heap, HostLeaderOptions options)
+HostLeaderService::HostLeaderService(InterHostComm& comm, SharedHeap& heap,
+                                     HostLeaderOptions options)
     : comm_(comm), heap_(heap), options_(std::move(options)) {
   const HostMap& map = options_.map;
   if (coordinates()) {
@@ -77,7 +78,8 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
     if (closed.ok()) {
       StartThreads();
       const bool joins = op->ready.collective == Collective::kJoin && op->ready.failure.ok();
-      outbox_.push_back(joins ? Coordination(JoinMessage{ticket, op->last_here}) : Coordination(op->ready));
+      outbox_.push_back(joins ? Coordination(JoinMessage{ticket, op->last_here})
+                              : Coordination(op->ready));
       posted_.push_back(std::move(op));
     }
   }
@@ -109,8 +111,8 @@ void HostLeaderService::LetGo(LeaderOp& op, LeaderPart& part) {
     part.input = part.output = part.copy.get();
   } else if (op.use == LeaderOp::Use::kInFlight) {
     lock.unlock();
-    comm_.Abort(Aborted("rank " + std::to_string(options_.map.rank) + " gave up '" +
-                         op.ready.name + "' on its way to other hosts"));
+    comm_.Abort(Aborted("rank " + std::to_string(options_.map.rank) + " gave up '" + op.ready.name +
+                        "' on its way to other hosts"));
     lock.lock();
     const auto over = [&op] { return op.use == LeaderOp::Use::kOver; };
     if (changed_.wait_for(lock, options_.let_go_limit, over)) return;
@@ -132,7 +134,8 @@ void HostLeaderService::Abort(const Status& why) {
   comm_.Abort(why);
 }
 
-// The launcher's word may reach this host first. Whatever we give up then, others hear its cause from us.
+// The launcher's word may reach this host first. Whatever we give up then, others hear its cause
+// from us.
 bool HostLeaderService::AbortIfBroken() {
   const std::optional<std::string> why = options_.broken();
   if (why) Abort(Aborted(*why));
@@ -169,9 +172,11 @@ void HostLeaderService::Negotiate() {
 Status HostLeaderService::NegotiateOnce() {
   if (!TakeOrders()) return Status::Ok();
   if (Status heard = ReceiveLocal(); !heard.ok() || over_) return heard;
-  // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator is.
+  // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
+  // is.
   const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
-  Result<InterHostMessage> message = comm_.Receive(speaker, kNegotiationTag, SteadyNow() + kLookAgain);
+  Result<InterHostMessage> message =
+      comm_.Receive(speaker, kNegotiationTag, SteadyNow() + kLookAgain);
   Status status = message.status();
   if (message.ok()) {
     status = ReceiveMessage(*message);
@@ -207,7 +212,8 @@ bool HostLeaderService::TakeOrders() {
   return !over_;
 }
 
-// Others may count on batches that were given out before they hear of our leaving, so the coordinator has the last word.
+// Others may count on batches that were given out before they hear of our leaving, so the
+// coordinator has the last word.
 void HostLeaderService::SendGoodbye() {
   const TimePoint now = SteadyNow();
   if (!said_goodbye_) {
@@ -271,7 +277,7 @@ Status HostLeaderService::Transmit(uint32_t to, const Coordination& msg) {
     const std::string piece =
         std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom);
     Status sent = comm_.Send(to, kNegotiationTag, std::as_bytes(std::span(piece)),
-                              After(SteadyNow(), options_.idle_limit));
+                             After(SteadyNow(), options_.idle_limit));
     if (!sent.ok() || last) return sent;
   }
 }
@@ -328,7 +334,8 @@ Status HostLeaderService::OnRun(RunMessage msg) {
   for (const RunEntry& entry : msg.entries) {
     auto ticket = tickets_.find(entry.ticket);
     if (ticket == tickets_.end()) return Internal("the coordinator knows a ticket that never was");
-    for (const auto& part : ticket->second->parts) part->result_status->awaited.ToInterHostComm(others);
+    for (const auto& part : ticket->second->parts)
+      part->result_status->awaited.ToInterHostComm(others);
     batch.ops.push_back(std::move(ticket->second));
     tickets_.erase(ticket);
   }
@@ -439,8 +446,8 @@ void HostLeaderService::Note(const Batch& batch, LeaderOp::Use use) {
 }
 
 void HostLeaderService::Carry(const Batch& batch) {
-  BatchExecutor executor({comm_, heap_, options_.idle_limit, [this] { return GivenUp(); }}, batch.msg,
-                    options_.map.rank);
+  BatchExecutor executor({comm_, heap_, options_.idle_limit, [this] { return GivenUp(); }},
+                         batch.msg, options_.map.rank);
   Note(batch, LeaderOp::Use::kInFlight);
   Status carried = executor.Run(batch.ops);
   Note(batch, LeaderOp::Use::kOver);
@@ -464,8 +471,8 @@ void HostLeaderService::Carry(const Batch& batch) {
 
 // ---- ends
 
-// A connection that breaks is mostly the consequence of a death, which the launcher is about to tell. Who leaves needs no
-// cause any more.
+// A connection that breaks is mostly the consequence of a death, which the launcher is about to
+// tell. Who leaves needs no cause any more.
 Status HostLeaderService::FirstCause(const Status& status) {
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
   for (;;) {
@@ -493,7 +500,8 @@ void HostLeaderService::Die(const Status& status) {
 void HostLeaderService::PublishResult(LeaderPart& part) {
   ResultStatus& result_status = *part.result_status;
   if (part.memory != nullptr && result_status.result_bytes != 0) {
-    result_status.result = heap_.Locate(part.memory, result_status.result_bytes).value_or(Location{});
+    result_status.result =
+        heap_.Locate(part.memory, result_status.result_bytes).value_or(Location{});
   }
   result_status.Enter(Phase::kDone);
 }

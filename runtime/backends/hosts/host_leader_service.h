@@ -1,8 +1,10 @@
-// HostLeaderService: the part of this process in the work of all hosts. Reports operations that are ready here, takes orders from
-// the coordinator (and is the coordinator, in the process of world rank 0), and carries the batches out in their order.
+// HostLeaderService: the part of this process in the work of all hosts. Reports operations that are
+// ready here, takes orders from the coordinator (and is the coordinator, in the process of world
+// rank 0), and carries the batches out in their order.
 //
-// Two threads: `talk` says and hears words, `cross` does the collectives with the other leaders. Both begin when this
-// process first leads an operation or hears a word. Post, Withdraw and Abort may come from any thread and never block.
+// Two threads: `talk` says and hears words, `cross` does the collectives with the other leaders.
+// Both begin when this process first leads an operation or hears a word. Post, Withdraw and Abort
+// may come from any thread and never block.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 
@@ -29,18 +31,21 @@ void EndProcess(const std::string& why);
 
 struct HostLeaderOptions {
   HostMap map;
-  // How long nothing may move between leaders. For a InterHostComm that is not told of losses; the others wait as long as the
-  // ranks themselves do: until the world breaks, or a stall is longer than the user allows.
+  // How long nothing may move between leaders. For a InterHostComm that is not told of losses; the
+  // others wait as long as the ranks themselves do: until the world breaks, or a stall is longer
+  // than the user allows.
   Duration idle_limit = kNoLimit;
-  // How long the launcher may take to say why a connection broke; afterwards the connection's own words are the cause.
+  // How long the launcher may take to say why a connection broke; afterwards the connection's own
+  // words are the cause.
   Duration cause_grace = std::chrono::seconds(2);
   // How long a rank that leaves waits for the coordinator's answer.
   Duration goodbye = std::chrono::seconds(5);
-  // How long a neighbour that is in the middle of a chunk is waited for when its operation has failed. Afterwards the sum
-  // that it works on is left to it for good, and the failure is told.
+  // How long a neighbour that is in the middle of a chunk is waited for when its operation has
+  // failed. Afterwards the sum that it works on is left to it for good, and the failure is told.
   Duration chunk_limit = std::chrono::seconds(2);
-  // How long the work with other hosts may hold on to a caller's memory once all of it is aborted. Afterwards the caller
-  // cannot have its memory back, and nobody may go on: `end_process` is told why, and does not return.
+  // How long the work with other hosts may hold on to a caller's memory once all of it is aborted.
+  // Afterwards the caller cannot have its memory back, and nobody may go on: `end_process` is told
+  // why, and does not return.
   Duration let_go_limit = std::chrono::seconds(10);
   std::function<void(const std::string& why)> end_process = EndProcess;
   CompareDetailsOf compare;
@@ -64,17 +69,19 @@ class HostLeaderService {
   uint64_t Post(std::shared_ptr<LeaderOp> op);
   // The operation failed here; what others have begun with it is still carried out.
   void Withdraw(uint64_t ticket, std::string why);
-  // The caller of a part that goes straight takes its memory back; nobody uses it afterwards. What has not begun is
-  // carried out with a copy; what has ends the work with other hosts, and is waited for: as long as a piece takes, and no
-  // longer than let_go_limit.
+  // The caller of a part that goes straight takes its memory back; nobody uses it afterwards. What
+  // has not begun is carried out with a copy; what has ends the work with other hosts, and is
+  // waited for: as long as a piece takes, and no longer than let_go_limit.
   void LetGo(LeaderOp& op, LeaderPart& part);
   // Nothing goes on; the first reason stays.
   void Abort(const Status& why);
-  // Why the work with other hosts broke off; ok while it goes on, and after a goodbye of whichever side.
+  // Why the work with other hosts broke off; ok while it goes on, and after a goodbye of whichever
+  // side.
   Status failure();
   // Another leader on this host saw it break off.
   void NoteFailure(const Status& why);
-  // Says goodbye, finishes what others count on, and ends the threads. Afterwards the InterHostComm is not used any more.
+  // Says goodbye, finishes what others count on, and ends the threads. Afterwards the InterHostComm
+  // is not used any more.
   void Leave();
 
  private:
@@ -138,7 +145,7 @@ class HostLeaderService {
 
   // Of the talk thread alone.
   std::map<uint64_t, OpPointer> tickets_;
-  std::map<uint32_t, std::string> partial_;      // messages that come in several pieces, by sender
+  std::map<uint32_t, std::string> partial_;  // messages that come in several pieces, by sender
   std::deque<std::pair<uint32_t, Coordination>> here_;  // words of this process to itself
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left

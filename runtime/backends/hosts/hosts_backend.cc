@@ -46,7 +46,8 @@ bool HasExtents(const CollectiveCall& call) {
   return call.collective == Collective::kAllgather || call.collective == Collective::kAlltoall;
 }
 
-// Operations with the same key may travel together, also averages straight from input to output: these need one divisor.
+// Operations with the same key may travel together, also averages straight from input to output:
+// these need one divisor.
 uint64_t FusionKey(const CollectiveCall& call) {
   if (call.collective != Collective::kAllreduce || call.op == ReduceOp::kAdasum) return 0;
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
@@ -77,7 +78,7 @@ WorkMark* WorkMarkIn(std::byte* control, uint32_t members, uint32_t member) {
 
 // An operation of a group that is on several hosts.
 struct HostsBackend::MemberOp final : OpState {
-  Lease lease;                       // with the board that is used if this rank leads
+  Lease lease;                     // with the board that is used if this rank leads
   std::byte* input = nullptr;      // where peers can read it
   void* staging = nullptr;         // `input`, if that is a copy
   uint32_t members = 0, self = 0;  // of Group::local
@@ -138,7 +139,8 @@ Status HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState
   return Status::Ok();
 }
 
-Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op, BufferDescriptor* descriptor) {
+Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
+                               BufferDescriptor* descriptor) {
   op.members = call.group->local_size();
   op.self = call.group->local_index;
   Result<Lease> lease = leases_.Open(op.members, ControlBytes(op.members));
@@ -289,8 +291,7 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const M
       const Extent& extent = parts.extents[m];
       part.extents.emplace_back(extent.splits.begin(), extent.splits.end());
       if (call.collective == Collective::kAllgather) part.extents.back() = {extent.rows};
-      msg.extents.insert(msg.extents.end(), part.extents.back().begin(),
-                           part.extents.back().end());
+      msg.extents.insert(msg.extents.end(), part.extents.back().begin(), part.extents.back().end());
     }
   }
   if (call.op == ReduceOp::kAdasum && call.collective == Collective::kAllreduce) {
@@ -377,8 +378,10 @@ Status HostsBackend::ReadFailure(const MemberOp& op) {
   if (op.leads && op.result_status->text.segment != 0) {
     sentence.assign(reinterpret_cast<const char*>(op.part->memory), op.result_status->text_bytes);
   } else if (op.result_status->text.segment != 0) {
-    Result<std::byte*> text = peer_memory_.Resolve(op.result_status->text, op.result_status->text_bytes);
-    if (text.ok()) sentence.assign(reinterpret_cast<const char*>(*text), op.result_status->text_bytes);
+    Result<std::byte*> text =
+        peer_memory_.Resolve(op.result_status->text, op.result_status->text_bytes);
+    if (text.ok())
+      sentence.assign(reinterpret_cast<const char*>(*text), op.result_status->text_bytes);
   }
   Status failure(code, std::move(sentence));
   if (op.result_status->broke != 0) leader_service_.NoteFailure(failure);
@@ -394,7 +397,8 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
   const ResultStatus& result_status = *op.result_status;
   const std::byte* memory = op.leads ? op.part->memory : nullptr;
   if (!op.leads && result_status.result.segment != 0) {
-    Result<std::byte*> resolved = peer_memory_.Resolve(result_status.result, result_status.result_bytes);
+    Result<std::byte*> resolved =
+        peer_memory_.Resolve(result_status.result, result_status.result_bytes);
     if (!resolved.ok()) return resolved.status();
     memory = *resolved;
   }
@@ -492,8 +496,8 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
     if (op.straight) leader_service_.LetGo(*op.op, *op.part);
     // The conductor, or a peer, may be at work on this memory: it is never used again.
     if (op.leads && op.op != assembling_) {
-      leader_service_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) + " gave up '" +
-                                                   op.op->ready.name + "'");
+      leader_service_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) +
+                                                        " gave up '" + op.op->ready.name + "'");
     }
     return;
   }

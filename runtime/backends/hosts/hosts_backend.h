@@ -1,8 +1,9 @@
-// HostsBackend: collectives of groups that are spread over several hosts. Groups on one host are left to another backend.
+// HostsBackend: collectives of groups that are spread over several hosts. Groups on one host are
+// left to another backend.
 //
-// On each host the first member that takes part leads. The members combine what they have in shared memory, the leader's
-// conductor crosses over to the other hosts, and everybody takes the result from the leader's memory. README.md has the
-// picture.
+// On each host the first member that takes part leads. The members combine what they have in shared
+// memory, the leader's conductor crosses over to the other hosts, and everybody takes the result
+// from the leader's memory. README.md has the picture.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOSTS_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOSTS_BACKEND_H_
 
@@ -19,13 +20,14 @@ class HostsBackend final : public Backend {
  public:
   struct Options {
     HostLeaderOptions leader_service;
-    // Asks the other ranks of this host to read their records soon: one of them leads and may not know it yet.
+    // Asks the other ranks of this host to read their records soon: one of them leads and may not
+    // know it yet.
     std::function<void()> nudge_host;
   };
 
   // `one_host` serves groups on this host. Everything given outlives the backend.
-  HostsBackend(Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory, InterHostComm& comm,
-               Options options);
+  HostsBackend(Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
+               InterHostComm& comm, Options options);
   ~HostsBackend() override;
 
   std::string_view name() const override { return "hosts"; }

@@ -1,5 +1,6 @@
-// LeaderOp: an operation at the member that leads it on its host, from Start until the result is on the board. Made under
-// the engine's lock, then used by the conductor's threads alone, in memory that outlives it.
+// LeaderOp: an operation at the member that leads it on its host, from Start until the result is on
+// the board. Made under the engine's lock, then used by the conductor's threads alone, in memory
+// that outlives it.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
 
@@ -26,7 +27,8 @@ struct LeaderPart {
   LocalSum local_sum;
   std::byte* memory = nullptr;  // registered: the sum, then the result
 
-  // With one rank a host a sum needs no memory in between: it goes from the caller's input to its output.
+  // With one rank a host a sum needs no memory in between: it goes from the caller's input to its
+  // output.
   bool straight = false;
   const void* input = nullptr;
   void* output = nullptr;

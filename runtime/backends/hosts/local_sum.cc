@@ -63,9 +63,11 @@ bool LocalSum::Help() {
 
 bool LocalSum::Stop() {
   if (result_status_ == nullptr) return true;
-  // Kept from the first call: who reaches for a chunk after that still counts on in `claimed`, and gets none.
+  // Kept from the first call: who reaches for a chunk after that still counts on in `claimed`, and
+  // gets none.
   if (!taken_) {
-    taken_ = std::min(chunks(), result_status_->claimed.fetch_add(kStopped, std::memory_order_relaxed));
+    taken_ =
+        std::min(chunks(), result_status_->claimed.fetch_add(kStopped, std::memory_order_relaxed));
   }
   return result_status_->finished.load(std::memory_order_acquire) >= *taken_;
 }

@@ -1,5 +1,5 @@
-// ResultStatus: where the leader of an operation tells the other members on its host how it goes. In memory of the leader, behind
-// the marks of its loan.
+// ResultStatus: where the leader of an operation tells the other members on its host how it goes.
+// In memory of the leader, behind the marks of its loan.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
 
@@ -40,7 +40,8 @@ struct alignas(kCacheLine) ResultStatus {
   void Enter(Phase next) { phase.store(static_cast<uint32_t>(next), std::memory_order_release); }
 };
 
-// Behind the board, one per member: how many of its threads may have taken a chunk that is not finished.
+// Behind the board, one per member: how many of its threads may have taken a chunk that is not
+// finished.
 using WorkMark = std::atomic<uint8_t>;
 
 }  // namespace hvd

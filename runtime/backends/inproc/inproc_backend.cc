@@ -15,7 +15,8 @@ using Input = std::span<const std::byte>;
 std::vector<Input> InputsOf(const MemberInputs& parts) {
   std::vector<Input> inputs;
   for (size_t i = 0; i < parts.descriptors.size(); ++i) {
-    if (parts.joined.empty() || parts.joined[i] == 0) inputs.push_back(parts.descriptors[i].payload);
+    if (parts.joined.empty() || parts.joined[i] == 0)
+      inputs.push_back(parts.descriptors[i].payload);
   }
   return inputs;
 }
@@ -125,10 +126,11 @@ void Copy(std::byte* out, const std::byte* in, size_t bytes) {
 
 }  // namespace
 
-Status InprocBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*, BufferDescriptor* descriptor) {
+Status InprocBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*,
+                              BufferDescriptor* descriptor) {
   *descriptor = {};
   descriptor->payload = {static_cast<const std::byte*>(call.input),
-                    call.input == nullptr ? 0 : call.bytes()};
+                         call.input == nullptr ? 0 : call.bytes()};
   return Status::Ok();
 }
 
@@ -143,8 +145,7 @@ Result<std::byte*> InprocBackend::OutputOf(const CollectiveCall& call, int64_t r
   return static_cast<std::byte*>(call.result->made_output);
 }
 
-Result<bool> InprocBackend::Start(const CollectiveCall& call, OpState*,
-                                  const MemberInputs& parts) {
+Result<bool> InprocBackend::Start(const CollectiveCall& call, OpState*, const MemberInputs& parts) {
   Status done;
   switch (call.collective) {
     case Collective::kAllreduce:

@@ -52,7 +52,7 @@ Status InprocInterHostComm::Put(uint32_t rank, uint64_t tag, bool collective, st
 }
 
 Result<InterHostMessage> InprocInterHostComm::Take(uint32_t rank, uint64_t tag, bool collective,
-                                       TimePoint deadline) {
+                                                   TimePoint deadline) {
   std::unique_lock lock(hub_.mutex_);
   while (true) {
     if (!hub_.aborted_.ok()) return hub_.aborted_;
@@ -74,8 +74,8 @@ Result<InterHostMessage> InprocInterHostComm::Take(uint32_t rank, uint64_t tag, 
   }
 }
 
-Result<std::vector<std::string>> InprocInterHostComm::Exchange(const InterHostCall& call,
-                                                       const std::vector<std::string>& pieces) {
+Result<std::vector<std::string>> InprocInterHostComm::Exchange(
+    const InterHostCall& call, const std::vector<std::string>& pieces) {
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (i == call.group.index) continue;
     Status put = Put(call.group.leaders[i], call.tag, true, pieces[i]);
@@ -95,8 +95,8 @@ Result<std::vector<std::string>> InprocInterHostComm::Exchange(const InterHostCa
   return got;
 }
 
-Status InprocInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
-                              void* output, size_t count) {
+Status InprocInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec,
+                                      const void* input, void* output, size_t count) {
   std::string own = BytesAt(input, count * SizeOf(spec.dtype));
   Result<std::vector<std::string>> parts =
       Exchange(call, std::vector<std::string>(call.group.leaders.size(), own));
@@ -109,7 +109,8 @@ Status InprocInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpe
   return Status::Ok();
 }
 
-Status InprocInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) {
+Status InprocInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,
+                                      size_t bytes) {
   std::vector<std::string> pieces(call.group.leaders.size());
   if (call.group.index == root) std::fill(pieces.begin(), pieces.end(), BytesAt(data, bytes));
   Result<std::vector<std::string>> got = Exchange(call, pieces);
@@ -121,7 +122,7 @@ Status InprocInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, 
 }
 
 Status InprocInterHostComm::Allgatherv(const InterHostCall& call, const void* input,
-                               std::span<const size_t> bytes, void* output) {
+                                       std::span<const size_t> bytes, void* output) {
   std::vector<std::string> pieces(call.group.leaders.size(),
                                   BytesAt(input, bytes[call.group.index]));
   Result<std::vector<std::string>> got = Exchange(call, pieces);
@@ -137,8 +138,8 @@ Status InprocInterHostComm::Allgatherv(const InterHostCall& call, const void* in
 }
 
 Status InprocInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
-                              std::span<const size_t> send_bytes, void* output,
-                              std::span<const size_t> receive_bytes) {
+                                      std::span<const size_t> send_bytes, void* output,
+                                      std::span<const size_t> receive_bytes) {
   Result<std::vector<std::string>> got = Exchange(call, Cut(input, send_bytes));
   if (!got.ok()) return got.status();
   char* next = static_cast<char*>(output);
@@ -153,8 +154,9 @@ Status InprocInterHostComm::Alltoallv(const InterHostCall& call, const void* inp
   return Status::Ok();
 }
 
-Status InprocInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec, const void* input,
-                                   std::span<const size_t> counts, void* output) {
+Status InprocInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec,
+                                           const void* input, std::span<const size_t> counts,
+                                           void* output) {
   Result<std::vector<std::string>> parts = Exchange(call, Cut(input, counts, SizeOf(spec.dtype)));
   if (!parts.ok()) return parts.status();
   size_t own = (*parts)[call.group.index].size();
@@ -166,15 +168,18 @@ Status InprocInterHostComm::Reducescatterv(const InterHostCall& call, const Redu
   return Status::Ok();
 }
 
-Status InprocInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes, TimePoint) {
+Status InprocInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
+                                 TimePoint) {
   if (bytes.size() > kMaxInterHostMessage) {
     return InvalidArgument("a small message of " + std::to_string(bytes.size()) +
-                           " bytes; at most " + std::to_string(kMaxInterHostMessage) + " are allowed");
+                           " bytes; at most " + std::to_string(kMaxInterHostMessage) +
+                           " are allowed");
   }
   return Put(rank, tag, false, BytesAt(bytes.data(), bytes.size()));
 }
 
-Result<InterHostMessage> InprocInterHostComm::Receive(uint32_t rank, uint64_t tag, TimePoint deadline) {
+Result<InterHostMessage> InprocInterHostComm::Receive(uint32_t rank, uint64_t tag,
+                                                      TimePoint deadline) {
   return Take(rank, tag, false, deadline);
 }
 

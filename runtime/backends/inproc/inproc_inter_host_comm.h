@@ -1,5 +1,6 @@
-// InterHostComm for leaders that are threads of one process: the plain model that the real one is tested against. Every
-// collective is an exchange of copies through mailboxes, added up in the order of the leaders.
+// InterHostComm for leaders that are threads of one process: the plain model that the real one is
+// tested against. Every collective is an exchange of copies through mailboxes, added up in the
+// order of the leaders.
 #ifndef HVD_RUNTIME_BACKENDS_INPROC_INPROC_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_INPROC_INPROC_INTER_HOST_COMM_H_
 
@@ -22,7 +23,8 @@ namespace hvd {
 // What all leaders of one job share. Outlives their InterHostComm objects.
 class InprocInterHostHub {
  public:
-  // Called before a message goes out, in the thread of its sender: tests count here, and make messages late.
+  // Called before a message goes out, in the thread of its sender: tests count here, and make
+  // messages late.
   using OnSend = std::function<void(uint32_t from, size_t bytes)>;
   explicit InprocInterHostHub(OnSend on_send = {}) : on_send_(std::move(on_send)) {}
 
@@ -45,8 +47,8 @@ class InprocInterHostComm final : public InterHostComm {
   ~InprocInterHostComm() override;
 
   std::string_view name() const override { return "inproc"; }
-  Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input, void* output,
-                   size_t count) override;
+  Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
+                   void* output, size_t count) override;
   Status Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) override;
   Status Allgatherv(const InterHostCall& call, const void* input, std::span<const size_t> bytes,
                     void* output) override;

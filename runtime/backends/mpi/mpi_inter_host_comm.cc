@@ -122,7 +122,7 @@ Status MpiInterHostComm::Said(Status status) const {
 }
 
 Status MpiInterHostComm::Perform(const InterHostCall& call, uint64_t phase, const std::string& what,
-                         const std::function<void(Exchange&)>& fill) {
+                                 const std::function<void(Exchange&)>& fill) {
   StreamKind kind{.pool = &pool_,
                   .comm = data_,
                   .tag = call.tag,
@@ -143,7 +143,7 @@ Status MpiInterHostComm::Perform(const InterHostCall& call, uint64_t phase, cons
 // ---- collectives
 
 Status MpiInterHostComm::Gather(const InterHostCall& call, uint64_t phase, const std::string& what,
-                        const void* input, std::span<const size_t> bytes, void* output) {
+                                const void* input, std::span<const size_t> bytes, void* output) {
   const LeaderGroup& group = call.group;
   const auto* own = static_cast<const std::byte*>(input);
   auto* all = static_cast<std::byte*>(output);
@@ -160,15 +160,15 @@ Status MpiInterHostComm::Gather(const InterHostCall& call, uint64_t phase, const
   });
 }
 
-Status MpiInterHostComm::Allgatherv(const InterHostCall& call, const void* input, std::span<const size_t> bytes,
-                            void* output) {
+Status MpiInterHostComm::Allgatherv(const InterHostCall& call, const void* input,
+                                    std::span<const size_t> bytes, void* output) {
   if (Status status = Check(call); !status.ok()) return status;
   return Gather(call, 0, Coordination("allgather", Sum(bytes), call), input, bytes, output);
 }
 
 Status MpiInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
-                           std::span<const size_t> send_bytes, void* output,
-                           std::span<const size_t> receive_bytes) {
+                                   std::span<const size_t> send_bytes, void* output,
+                                   std::span<const size_t> receive_bytes) {
   if (Status status = Check(call); !status.ok()) return status;
   const LeaderGroup& group = call.group;
   const auto* from = static_cast<const std::byte*>(input);
@@ -191,7 +191,8 @@ Status MpiInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
 }
 
 // A binomial tree; each chunk goes on as soon as it is there.
-Status MpiInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) {
+Status MpiInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,
+                                   size_t bytes) {
   if (Status status = Check(call); !status.ok()) return status;
   const LeaderGroup& group = call.group;
   size_t size = group.leaders.size(), place = (group.index + size - root) % size;
@@ -217,8 +218,8 @@ Status MpiInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, voi
 
 // Every leader combines its part of what all have, chunk by chunk as soon as all have sent it.
 Status MpiInterHostComm::ReduceScatter(const InterHostCall& call, const std::string& what,
-                               const ReduceSpec& spec, const std::byte* input,
-                               std::span<const size_t> counts, std::byte* output) {
+                                       const ReduceSpec& spec, const std::byte* input,
+                                       std::span<const size_t> counts, std::byte* output) {
   const LeaderGroup& group = call.group;
   size_t element = SizeOf(spec.dtype), own_bytes = counts[group.index] * element;
   const std::byte* own = input + Sum(counts.first(group.index)) * element;
@@ -252,8 +253,9 @@ Status MpiInterHostComm::ReduceScatter(const InterHostCall& call, const std::str
   });
 }
 
-Status MpiInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec, const void* input,
-                                std::span<const size_t> counts, void* output) {
+Status MpiInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec,
+                                        const void* input, std::span<const size_t> counts,
+                                        void* output) {
   if (Status status = CanCombine(call); !status.ok()) return status;
   if (Status status = Check(call); !status.ok()) return status;
   const auto* from = static_cast<const std::byte*>(input);
@@ -267,8 +269,8 @@ Status MpiInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceS
 }
 
 Status MpiInterHostComm::ReduceGathered(const InterHostCall& call, const std::string& what,
-                                const ReduceSpec& spec, const void* input, void* output,
-                                size_t count) {
+                                        const ReduceSpec& spec, const void* input, void* output,
+                                        size_t count) {
   size_t size = call.group.leaders.size(), bytes = count * SizeOf(spec.dtype);
   std::vector<size_t> lengths(size, bytes);
   std::vector<std::byte> all(size * bytes);
@@ -280,8 +282,8 @@ Status MpiInterHostComm::ReduceGathered(const InterHostCall& call, const std::st
   return status;
 }
 
-Status MpiInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
-                           void* output, size_t count) {
+Status MpiInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec,
+                                   const void* input, void* output, size_t count) {
   if (Status status = CanCombine(call); !status.ok()) return status;
   if (Status status = Check(call); !status.ok()) return status;
   size_t size = call.group.leaders.size(), element = SizeOf(spec.dtype);
@@ -347,7 +349,7 @@ class ReceiveActivity final : public Activity {
 }  // namespace
 
 Status MpiInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
-                      TimePoint deadline) {
+                              TimePoint deadline) {
   if (bytes.size() > kMaxInterHostMessage) {
     return InvalidArgument("a small message has at most " + std::to_string(kMaxInterHostMessage) +
                            " bytes; this one has " + std::to_string(bytes.size()));
@@ -369,7 +371,8 @@ Status MpiInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::
   return status;
 }
 
-Result<InterHostMessage> MpiInterHostComm::Receive(uint32_t rank, uint64_t tag, TimePoint deadline) {
+Result<InterHostMessage> MpiInterHostComm::Receive(uint32_t rank, uint64_t tag,
+                                                   TimePoint deadline) {
   std::optional<InterHostMessage> message;
   auto step = [&]() -> Result<Turn> {
     if (Status status = Look(); !status.ok()) return status;

@@ -1,5 +1,6 @@
-// MpiInterHostComm: what the leaders do with each other, over MPI. Point to point only: everything is added in the order of the
-// leaders, and a wait ends when its deadline, its idle limit or an abort says so.
+// MpiInterHostComm: what the leaders do with each other, over MPI. Point to point only: everything
+// is added in the order of the leaders, and a wait ends when its deadline, its idle limit or an
+// abort says so.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_INTER_HOST_COMM_H_
 
@@ -23,10 +24,10 @@ namespace hvd {
 
 class MpiInterHostComm final : public InterHostComm {
  public:
-  // `data` and `mail` are communicators of the whole world that nobody else uses; they outlive this. `neighbours` are told
-  // of an abort even if nothing was ever said to them.
+  // `data` and `mail` are communicators of the whole world that nobody else uses; they outlive
+  // this. `neighbours` are told of an abort even if nothing was ever said to them.
   MpiInterHostComm(MpiLibrary& library, MPI_Comm data, MPI_Comm mail, uint32_t rank,
-           std::set<uint32_t> neighbours)
+                   std::set<uint32_t> neighbours)
       : library_(library),
         data_(data),
         rank_(rank),
@@ -37,8 +38,8 @@ class MpiInterHostComm final : public InterHostComm {
   Status Open();
 
   std::string_view name() const override { return "mpi"; }
-  Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input, void* output,
-                   size_t count) override;
+  Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
+                   void* output, size_t count) override;
   Status Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) override;
   Status Allgatherv(const InterHostCall& call, const void* input, std::span<const size_t> bytes,
                     void* output) override;
@@ -57,8 +58,8 @@ class MpiInterHostComm final : public InterHostComm {
   // One phase of an operation: `fill` adds its streams.
   Status Perform(const InterHostCall& call, uint64_t phase, const std::string& what,
                  const std::function<void(Exchange&)>& fill);
-  Status Gather(const InterHostCall& call, uint64_t phase, const std::string& what, const void* input,
-                std::span<const size_t> bytes, void* output);
+  Status Gather(const InterHostCall& call, uint64_t phase, const std::string& what,
+                const void* input, std::span<const size_t> bytes, void* output);
   Status ReduceScatter(const InterHostCall& call, const std::string& what, const ReduceSpec& spec,
                        const std::byte* input, std::span<const size_t> counts, std::byte* output);
   Status ReduceGathered(const InterHostCall& call, const std::string& what, const ReduceSpec& spec,

@@ -51,9 +51,9 @@ Status MpiMailbox::TakeIn(size_t bytes) {
   MessageHeader header;
   if (bytes < sizeof(header)) return Internal("a small message over MPI has no header");
   std::memcpy(&header, buffer_.get(), sizeof(header));
-  InterHostMessage message{header.from,
-                       std::string(reinterpret_cast<const char*>(buffer_.get()) + sizeof(header),
-                                   bytes - sizeof(header))};
+  InterHostMessage message{
+      header.from, std::string(reinterpret_cast<const char*>(buffer_.get()) + sizeof(header),
+                               bytes - sizeof(header))};
   if (header.kind == Kind::kAbort) return Aborted(std::move(message.bytes));
   std::lock_guard lock(mutex_);
   if (header.kind == Kind::kLeave) {

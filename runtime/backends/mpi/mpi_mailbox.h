@@ -1,7 +1,7 @@
 // Small messages between leaders, and the notices that one of them gives up or leaves.
 //
-// One receive from anybody is always posted; whoever waits for anything looks at it (Pump), so that messages come in whoever
-// waits. Thread-safe; MPI is called by Post, Pump, Begin and Close only.
+// One receive from anybody is always posted; whoever waits for anything looks at it (Pump), so that
+// messages come in whoever waits. Thread-safe; MPI is called by Post, Pump, Begin and Close only.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 
@@ -28,7 +28,8 @@ class MpiMailbox {
 
   // The first receive.
   Status Post();
-  // Takes in what has arrived; at once when another thread does that just now. True if something had.
+  // Takes in what has arrived; at once when another thread does that just now. True if something
+  // had.
   Result<bool> Pump();
   // The oldest message with the tag from the rank, or from anybody.
   std::optional<InterHostMessage> Take(uint32_t rank, uint64_t tag);
@@ -63,7 +64,7 @@ class MpiMailbox {
   MPI_Request request_ = MPI_REQUEST_NULL;  // guarded by pump_
   std::mutex mutex_;
   std::map<uint64_t, std::deque<InterHostMessage>> messages_;  // by tag; guarded by mutex_
-  std::map<uint32_t, TimePoint> left_;                     // by rank; guarded by mutex_
+  std::map<uint32_t, TimePoint> left_;                         // by rank; guarded by mutex_
   std::atomic<bool> some_left_{false};
 };
 

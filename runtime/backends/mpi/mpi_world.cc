@@ -168,8 +168,8 @@ Status JoinedWorld::ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chose
   return code == MPI_SUCCESS ? Status::Ok() : MpiError("making a world of some ranks", code);
 }
 
-// MPI knows who can share memory, but finds it out by a call that blocks: a barrier that does not makes sure first that
-// everybody is there.
+// MPI knows who can share memory, but finds it out by a call that blocks: a barrier that does not
+// makes sure first that everybody is there.
 Status JoinedWorld::FindPlaces(TimePoint deadline) {
   Status status = Complete("the first barrier", deadline,
                            [&](MPI_Request* request) { return MPI_Ibarrier(data_, request); });
@@ -273,7 +273,8 @@ Result<std::unique_ptr<InterHostComm>> JoinedWorld::OpenInterHostComm() {
   for (uint32_t r = 0; places_[rank_].local_rank == 0 && r < size_; ++r) {
     if (places_[r].local_rank == 0) firsts.insert(r);
   }
-  auto inter_host = std::make_unique<MpiInterHostComm>(library_, data_, mail_, rank_, std::move(firsts));
+  auto inter_host =
+      std::make_unique<MpiInterHostComm>(library_, data_, mail_, rank_, std::move(firsts));
   if (Status status = inter_host->Open(); !status.ok()) return status;
   return std::unique_ptr<InterHostComm>(std::move(inter_host));
 }

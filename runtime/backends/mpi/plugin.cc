@@ -1,7 +1,6 @@
 // The functions that libhvd_mpi.so exports.
-#include "runtime/backends/mpi/mpi_plugin.h"
-
 #include "runtime/backends/mpi/mpi_library.h"
+#include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/backends/mpi/mpi_world.h"
 #include "runtime/backends/plugin_interface.h"
 

@@ -1,4 +1,5 @@
-// A large allreduce: combined where it lies, in chunks that any waiting member takes. Adasum measures first, then combines.
+// A large allreduce: combined where it lies, in chunks that any waiting member takes. Adasum
+// measures first, then combines.
 #include <cstring>
 #include <optional>
 #include <span>
@@ -25,7 +26,8 @@ struct alignas(kCacheLine) Lane {
   Progress measure;  // Adasum
 };
 
-// Adasum keeps the dot products of each chunk, so there are few: they grow with the square of the participants.
+// Adasum keeps the dot products of each chunk, so there are few: they grow with the square of the
+// participants.
 constexpr uint32_t kMostMeasuredLanes = 16;
 
 constexpr size_t MeasuredChunks(uint32_t participants) {
@@ -49,7 +51,8 @@ class AllreduceOp final : public ShmOp {
   Result<BufferDescriptor> Prepare(const CollectiveCall& call) override;
   Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
-  // Chunks are done by whoever is there; only without shared memory an output waits for those who read what was in it.
+  // Chunks are done by whoever is there; only without shared memory an output waits for those who
+  // read what was in it.
   bool Needs(uint32_t member) const override {
     return !result_.empty() && member != self_ && !lease_.LeftBy(member);
   }
@@ -67,7 +70,8 @@ class AllreduceOp final : public ShmOp {
 
   Status Lend(const CollectiveCall& call, BufferDescriptor* descriptor);
   Status Attach(const CollectiveCall& call, const MemberInputs& parts);
-  Status AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor, Participant* participant);
+  Status AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor,
+                     Participant* participant);
   void FindHomes();
   void Leave();
   bool Measure(const CollectiveCall& call);
@@ -79,8 +83,8 @@ class AllreduceOp final : public ShmOp {
   template <typename Do>
   bool TakeChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress, Do&& work);
 
-  // Two write straight into each other's copies, which are then free at once. More write into one copy that all read: less
-  // to write, but it stays until all have left.
+  // Two write straight into each other's copies, which are then free at once. More write into one
+  // copy that all read: less to write, but it stays until all have left.
   bool KeepsCopy(const Participant& participant) const {
     return participant.staged && participants_.size() > 2;
   }
@@ -104,7 +108,7 @@ class AllreduceOp final : public ShmOp {
   std::vector<std::byte*> homes_;  // by lane: where those with a copy find what others combined
   bool others_staged_ = false;
   bool lends_ = false;                  // others look at our loan until they leave
-  std::vector<ReleaseFlag*> marks_;        // ours, in the loans we look at
+  std::vector<ReleaseFlag*> marks_;     // ours, in the loans we look at
   std::vector<uint8_t> combined_here_;  // chunks that are in our output already
   Lane* lanes_ = nullptr;
   double* products_ = nullptr;
@@ -126,8 +130,8 @@ Result<BufferDescriptor> AllreduceOp::Prepare(const CollectiveCall& call) {
   return descriptor;
 }
 
-// Combines in the output where that is registered; otherwise in a registered copy of the input. Every member offers lanes,
-// because nobody knows yet who the first participant will be.
+// Combines in the output where that is registered; otherwise in a registered copy of the input.
+// Every member offers lanes, because nobody knows yet who the first participant will be.
 Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const uint32_t members = call.group->local_size();
   Result<Lease> lease =
@@ -191,7 +195,7 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts
 }
 
 Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor,
-                               Participant* participant) {
+                                Participant* participant) {
   if (participant->member == self_) {
     participant->sent = lease_.control == nullptr;
     participant->staged = lease_.staging != nullptr;
@@ -217,8 +221,8 @@ Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescript
   return Status::Ok();
 }
 
-// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next one that has. (Not for
-// two.)
+// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next
+// one that has. (Not for two.)
 void AllreduceOp::FindHomes() {
   for (uint32_t p = 0; p < count(); ++p) {
     others_staged_ = others_staged_ || (p != me_ && participants_[p].staged);
@@ -246,10 +250,11 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
   return true;
 }
 
-// Takes chunks until none is left: first those of the own lane, whose data is near, then those of ranks that are late.
-// True when all chunks are done, by whomever.
+// Takes chunks until none is left: first those of the own lane, whose data is near, then those of
+// ranks that are late. True when all chunks are done, by whomever.
 template <typename Do>
-bool AllreduceOp::TakeChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress, Do&& work) {
+bool AllreduceOp::TakeChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress,
+                             Do&& work) {
   uint32_t all = 0;
   std::atomic<uint32_t>& at_work = (lanes_[me_].*progress).at_work;
   std::atomic<uint32_t>& finished = (lanes_[me_].*progress).done;
@@ -285,7 +290,8 @@ bool AllreduceOp::AwaitsPartOf(uint32_t member) const {
   return false;
 }
 
-// The dot products of each chunk, by whoever takes it; then everybody adds them up in the same order.
+// The dot products of each chunk, by whoever takes it; then everybody adds them up in the same
+// order.
 bool AllreduceOp::Measure(const CollectiveCall& call) {
   const uint32_t lanes = std::min(count(), kMostMeasuredLanes);
   const size_t triangle = DotProductCount(count());
@@ -343,8 +349,8 @@ void AllreduceOp::FetchResults(const CollectiveCall& call) {
   }
 }
 
-// Without shared memory on some member: the payloads are here during Start only. A part that lies in the output of its
-// owner is still read by others, so the result waits beside it.
+// Without shared memory on some member: the payloads are here during Start only. A part that lies
+// in the output of its owner is still read by others, so the result waits beside it.
 bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
   void* output = call.output;
   if (lease_.control != nullptr && !participants_[me_].staged) {

@@ -22,7 +22,7 @@ bool Lease::LeftByAllBut(uint32_t member) const {
 
 void LeaseDescriptor::WriteTo(BufferDescriptor* descriptor) const {
   descriptor->words = {data.segment | (staged ? kStagedBit : 0), data.offset, control.segment,
-                  control.offset};
+                       control.offset};
 }
 
 LeaseDescriptor LeaseDescriptor::In(const BufferDescriptor& descriptor) {
@@ -40,7 +40,8 @@ void WarnWithoutSharedMemory(size_t bytes) {
              "give the job more memory or fewer ranks per host");
 }
 
-// What is still in use by a peer stays allocated: the group is over and nobody can say when the peer is done.
+// What is still in use by a peer stays allocated: the group is over and nobody can say when the
+// peer is done.
 BufferLeases::~BufferLeases() {
   Collect();
   for (auto& [bytes, blocks] : idle_) {

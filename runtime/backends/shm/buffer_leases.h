@@ -1,7 +1,9 @@
-// BufferLeases: memory of this rank that its peers look at while an operation runs, and sometimes longer than this rank does.
+// BufferLeases: memory of this rank that its peers look at while an operation runs, and sometimes
+// longer than this rank does.
 //
-// Each loan has a control block: one byte per member, set by that member when it will look at nothing of the loan any
-// more, and what else the operation shares. A loan is taken back when all have left. One thread at a time.
+// Each loan has a control block: one byte per member, set by that member when it will look at
+// nothing of the loan any more, and what else the operation shares. A loan is taken back when all
+// have left. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
 #define HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
 
@@ -40,7 +42,8 @@ struct Lease {
   bool LeftByAllBut(uint32_t member) const;
 };
 
-// How a loan is written into an offer: the data in words 0 and 1, the control block in words 2 and 3.
+// How a loan is written into an offer: the data in words 0 and 1, the control block in words 2
+// and 3.
 struct LeaseDescriptor {
   Location data, control;
   bool staged = false;  // the data is a copy and will not be looked at by its owner's application

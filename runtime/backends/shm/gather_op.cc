@@ -1,4 +1,5 @@
-// Allgather, alltoall, broadcast and reducescatter: each member lends its input, and takes what it needs out of the others'.
+// Allgather, alltoall, broadcast and reducescatter: each member lends its input, and takes what it
+// needs out of the others'.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,8 +11,9 @@
 namespace hvd {
 namespace {
 
-// From this size on, registered input is read where it is, and its owner waits for the readers. Below, a copy is cheaper
-// than waiting. The root of a broadcast has nothing else to do, so it always waits.
+// From this size on, registered input is read where it is, and its owner waits for the readers.
+// Below, a copy is cheaper than waiting. The root of a broadcast has nothing else to do, so it
+// always waits.
 constexpr size_t kReadInPlaceFrom = 256 << 10;
 
 class GatherOp final : public ShmOp {
@@ -31,7 +33,7 @@ class GatherOp final : public ShmOp {
   Status Lend(const CollectiveCall& call, BufferDescriptor* descriptor);
   Status Attach(const CollectiveCall& call, const MemberInputs& parts);
   Status AttachLease(const CollectiveCall& call, uint32_t member, const LeaseDescriptor& descriptor,
-                    size_t bytes);
+                     size_t bytes);
   Status FindOutput(const CollectiveCall& call);
   void Copy(bool payloads);
   void Reduce(const CollectiveCall& call);
@@ -117,7 +119,7 @@ Result<bool> GatherOp::Start(const CollectiveCall& call, const MemberInputs& par
 Status GatherOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
   sources_.resize(call.group->local_size());
   sources_[self_].data = lease_.staging != nullptr ? static_cast<const std::byte*>(lease_.staging)
-                                                  : static_cast<const std::byte*>(call.input);
+                                                   : static_cast<const std::byte*>(call.input);
   Status first_failure;
   for (uint32_t m = 0; m < sources_.size(); ++m) {
     if (m == self_) continue;
@@ -138,8 +140,8 @@ Status GatherOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
   return first_failure;
 }
 
-Status GatherOp::AttachLease(const CollectiveCall& call, uint32_t member, const LeaseDescriptor& descriptor,
-                          size_t bytes) {
+Status GatherOp::AttachLease(const CollectiveCall& call, uint32_t member,
+                             const LeaseDescriptor& descriptor, size_t bytes) {
   Result<std::byte*> control =
       room_.peer_memory.Resolve(descriptor.control, MarkBytes(call.group->local_size()));
   if (!control.ok()) return control.status();
@@ -163,7 +165,8 @@ Status GatherOp::FindOutput(const CollectiveCall& call) {
   return output_ != nullptr ? Status::Ok() : why;
 }
 
-// The own piece goes first, and from then on the input may be overwritten: the others have theirs in a payload or a copy.
+// The own piece goes first, and from then on the input may be overwritten: the others have theirs
+// in a payload or a copy.
 void GatherOp::Copy(bool payloads) {
   auto copy = [this](const Piece& piece) {
     const std::byte* from = sources_[piece.from].data + piece.source;

@@ -1,5 +1,5 @@
-// Gather: what one member takes out of the others' inputs in an allgather, alltoall, broadcast or reducescatter, and where it
-// puts that. The inputs may be payloads, memory of peers or its own.
+// Gather: what one member takes out of the others' inputs in an allgather, alltoall, broadcast or
+// reducescatter, and where it puts that. The inputs may be payloads, memory of peers or its own.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_GATHER_PLAN_H_
 #define HVD_RUNTIME_BACKENDS_SHM_GATHER_PLAN_H_
 
@@ -35,7 +35,8 @@ ReduceSpec SpecOf(const CollectiveCall& call, uint32_t divisor);
 // An allreduce of all inputs by one member for itself.
 void CombineAll(const CollectiveCall& call, std::span<const void* const> inputs, void* output);
 
-// Of an Adasum over so many participants, both scales included. `dot_products` as AddDotProducts gives them.
+// Of an Adasum over so many participants, both scales included. `dot_products` as AddDotProducts
+// gives them.
 std::vector<double> ScaledAdasumWeights(const CollectiveCall& call,
                                         std::span<const double> dot_products,
                                         uint32_t participants);

@@ -11,7 +11,8 @@
 namespace hvd {
 namespace {
 
-// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no state.
+// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no
+// state.
 bool IsExchange(const CollectiveCall& call) {
   switch (call.collective) {
     case Collective::kBarrier: return true;
@@ -41,7 +42,8 @@ void ReducePayloads(const CollectiveCall& call, const MemberInputs& parts) {
   uint32_t count = 0;
   for (uint32_t m = 0; m < members; ++m) {
     if (!parts.joined.empty() && parts.joined[m] != 0) continue;
-    inputs[count++] = m == call.group->local_index ? call.input : parts.descriptors[m].payload.data();
+    inputs[count++] =
+        m == call.group->local_index ? call.input : parts.descriptors[m].payload.data();
   }
   CombineAll(call, {inputs, count}, call.output);
 }
@@ -49,8 +51,9 @@ void ReducePayloads(const CollectiveCall& call, const MemberInputs& parts) {
 void FinishExchange(const CollectiveCall& call, const MemberInputs& parts) {
   if (call.collective == Collective::kBarrier || call.count == 0) return;
   if (call.collective == Collective::kAllreduce) return ReducePayloads(call, parts);
-  const void* source =
-      call.root == call.group->local_index ? call.input : parts.descriptors[call.root].payload.data();
+  const void* source = call.root == call.group->local_index
+                           ? call.input
+                           : parts.descriptors[call.root].payload.data();
   if (source != call.output) std::memcpy(call.output, source, call.bytes());
 }
 

@@ -1,8 +1,9 @@
 // ShmBackend: collectives among the members of a group on one host, in memory they all can reach.
 //
-// Small tensors travel inside the requests; every member combines all of them for itself, so that one exchange is enough.
-// Larger ones are lent: read and combined where they are, in registered memory directly, otherwise in a registered copy.
-// Nobody waits for a rank that computes, except the owner of registered input for its readers. README.md has the picture.
+// Small tensors travel inside the requests; every member combines all of them for itself, so that
+// one exchange is enough. Larger ones are lent: read and combined where they are, in registered
+// memory directly, otherwise in a registered copy. Nobody waits for a rank that computes, except
+// the owner of registered input for its readers. README.md has the picture.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 
@@ -14,8 +15,8 @@ namespace hvd {
 
 class ShmBackend final : public Backend {
  public:
-  // `heap` is this rank's registered memory, `peer_memory` finds that of the others; both outlive the backend. Groups lie
-  // on one host.
+  // `heap` is this rank's registered memory, `peer_memory` finds that of the others; both outlive
+  // the backend. Groups lie on one host.
   ShmBackend(SharedHeap& heap, SharedMemoryMap& peer_memory)
       : leases_(heap), peer_memory_(peer_memory) {}
 

@@ -1,4 +1,5 @@
-// ShmOp: one operation of this rank in shared memory, from Prepare to its end. ShmBackend chooses which kind it is.
+// ShmOp: one operation of this rank in shared memory, from Prepare to its end. ShmBackend chooses
+// which kind it is.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
 
@@ -22,7 +23,8 @@ class ShmOp : public OpState {
   virtual Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) = 0;
   virtual Result<bool> Advance(const CollectiveCall& call) = 0;
   virtual bool Needs(uint32_t member) const = 0;
-  // True while this one, started, cannot end before that other member goes on with what it has begun.
+  // True while this one, started, cannot end before that other member goes on with what it has
+  // begun.
   virtual bool AwaitsPartOf(uint32_t member) const = 0;
   // No peer is at work on anything of this operation, nor will be.
   virtual void TakeBack() = 0;
@@ -31,8 +33,8 @@ class ShmOp : public OpState {
 std::unique_ptr<ShmOp> MakeGatherOp(ShmRoom room);
 std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room);
 
-// A tensor of so many bytes travels in the request: every rank reads every payload, so the limit shrinks with the number
-// of members.
+// A tensor of so many bytes travels in the request: every rank reads every payload, so the limit
+// shrinks with the number of members.
 constexpr bool FitsRequest(size_t bytes, uint32_t members) {
   constexpr size_t kAlways = 512, kNever = 8192;
   return bytes <= kAlways || (bytes <= kNever && bytes <= 16384 / members);

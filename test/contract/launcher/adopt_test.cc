@@ -1,5 +1,6 @@
-// Ranks that nobody of ours started, with the real adopting agent: they find it, form worlds of one and of several hosts,
-// and hear of each other's ends. A rank is an AgentBootstrap; all of them live in this process.
+// Ranks that nobody of ours started, with the real adopting agent: they find it, form worlds of one
+// and of several hosts, and hear of each other's ends. A rank is an AgentBootstrap; all of them
+// live in this process.
 #include "launcher/adopt/adopt.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +32,8 @@ std::string FreshJob() {
   return "adopt_test " + std::to_string(::getpid()) + " " + std::to_string(++count);
 }
 
-// Ranks of one job, dealt out to its hosts in turn. Several hosts without a store know where all ranks are.
+// Ranks of one job, dealt out to its hosts in turn. Several hosts without a store know where all
+// ranks are.
 class Job {
  public:
   explicit Job(uint32_t size, uint32_t hosts = 1, std::string store = "",
@@ -41,8 +43,8 @@ class Job {
     for (uint32_t rank = 0; rank < size; ++rank) places.push_back({rank % hosts, rank / hosts});
     for (uint32_t rank = 0; rank < size; ++rank) {
       ExternalRank r{"a test",     name_, "host" + std::to_string(rank % hosts),
-                    rank,         size,  rank / hosts,
-                    size / hosts, store};
+                     rank,         size,  rank / hosts,
+                     size / hosts, store};
       if (hosts > 1 && store.empty()) r.layout = RunsOf(places);
       ranks_.push_back(r);
       bootstraps_.push_back(Make(r, hvdrun));

@@ -1,4 +1,5 @@
-// A rank that dies while it holds its robust futex in the page is noticed, whatever kills it; one that leaves is not.
+// A rank that dies while it holds its robust futex in the page is noticed, whatever kills it; one
+// that leaves is not.
 #include "launcher/generation/generation_page.h"
 
 #include <gtest/gtest.h>

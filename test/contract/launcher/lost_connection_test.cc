@@ -1,5 +1,6 @@
-// AgentConnection over scripted channels that are lost in the middle: what both sides said arrives once and in order, and a host
-// is lost when, and only when, it cannot come back. And the door of the agent, with real sockets.
+// AgentConnection over scripted channels that are lost in the middle: what both sides said arrives
+// once and in order, and a host is lost when, and only when, it cannot come back. And the door of
+// the agent, with real sockets.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -390,7 +391,8 @@ struct DoorTest : ::testing::Test {
   asio::io_context io{1};
   std::string name = "hvd-test-door-" + MakeJobId();
   std::vector<ReturnedStream> returned;
-  ResumeListener door{io, "the key", [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
+  ResumeListener door{io, "the key",
+                      [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
   std::vector<UniqueFd> kept, clients;
 };
 

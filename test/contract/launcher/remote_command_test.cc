@@ -94,7 +94,8 @@ TEST(RemoteAgentCommand, TakesThePathWhatIsOnPathOrWhatIsInTheCache) {
 // The names of the shells of this machine that a script for sh may meet.
 std::vector<std::string> Shells() {
   std::vector<std::string> shells;
-  for (const char* shell : {"sh", "dash", "bash", "busybox sh", "mksh", "ksh", "zsh --emulate sh"}) {
+  for (const char* shell :
+       {"sh", "dash", "bash", "busybox sh", "mksh", "ksh", "zsh --emulate sh"}) {
     const std::string program = std::string(shell).substr(0, std::string(shell).find(' '));
     if (!OutputOf("command -v " + program).empty()) shells.emplace_back(shell);
   }

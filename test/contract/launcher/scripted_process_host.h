@@ -1,5 +1,6 @@
-// ScriptedProcessHost: a ProcessHost whose workers do what a script says: "out:TEXT", "err:TEXT", "exit:N", "signal:N",
-// "daemon" (a grandchild keeps the pipes and writes "late\n" to stdout when told), "hang". One script per program name.
+// ScriptedProcessHost: a ProcessHost whose workers do what a script says: "out:TEXT", "err:TEXT",
+// "exit:N", "signal:N", "daemon" (a grandchild keeps the pipes and writes "late\n" to stdout when
+// told), "hang". One script per program name.
 #ifndef HVD_TEST_CONTRACT_LAUNCHER_SCRIPTED_PROCESS_HOST_H_
 #define HVD_TEST_CONTRACT_LAUNCHER_SCRIPTED_PROCESS_HOST_H_
 

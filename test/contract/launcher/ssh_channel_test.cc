@@ -396,8 +396,8 @@ TEST_F(SshTest, WhatIsNoSshServerIsSaid) {
   EXPECT_THAT(seen.end.reason, HasSubstr("is no SSH server: it says 'HTTP/1.1 400 Bad Request'"));
 }
 
-// Speaks as a server until the client has said which algorithms it offers, in its first packet, which is plain text
-// (RFC 4253, 7.1), and hangs up.
+// Speaks as a server until the client has said which algorithms it offers, in its first packet,
+// which is plain text (RFC 4253, 7.1), and hangs up.
 class OfferListener {
  public:
   OfferListener() {
@@ -412,8 +412,8 @@ class OfferListener {
   }
   ~OfferListener() { Join(); }
   uint16_t port() const { return port_; }
-  // Lists of names with commas between them: key exchange, host keys, ciphers there and back, MACs there and back,
-  // compression there and back, languages there and back.
+  // Lists of names with commas between them: key exchange, host keys, ciphers there and back, MACs
+  // there and back, compression there and back, languages there and back.
   std::vector<std::string> TakeLists() {
     Join();
     constexpr size_t kBeforeLists = 1 + 1 + 16;  // padding, kind, cookie
@@ -731,8 +731,10 @@ TEST_F(AnySshTest, WhatOnlySshCanIsLeftToIt) {
 
 TEST_F(AnySshTest, AlgorithmsOfTheUsersConfigurationAreKept) {
   SshdRig& sshd = Server({{"ed25519"}, "LogLevel DEBUG1"});
-  PlayAny(Host(sshd, "Ciphers ^aes256-ctr\nMACs -hmac-sha2-256,*etm*\nKexAlgorithms ecdh-sha2-nistp384\n"),
-          "echo hello");
+  PlayAny(
+      Host(sshd,
+           "Ciphers ^aes256-ctr\nMACs -hmac-sha2-256,*etm*\nKexAlgorithms ecdh-sha2-nistp384\n"),
+      "echo hello");
   EXPECT_EQ(seen.got, "hello\n") << seen.end.reason;
   EXPECT_THAT(sshd.Read("sshd.log"),
               AllOf(HasSubstr("kex: algorithm: ecdh-sha2-nistp384"),

@@ -1,5 +1,5 @@
-// The connections between agents, over TCP: with somebody in the middle who changes what passes, and with an agent at the
-// other end that holds the job's key and says what it may not.
+// The connections between agents, over TCP: with somebody in the middle who changes what passes,
+// and with an agent at the other end that holds the job's key and says what it may not.
 #include "launcher/tree/tree_links.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// The contract of InterHostComm and of MpiWorld, between the ranks that mpirun started. Every rank runs every test.
+// The contract of InterHostComm and of MpiWorld, between the ranks that mpirun started. Every rank
+// runs every test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -121,7 +122,8 @@ void ExpectAllreduce(const std::vector<uint32_t>& leaders, const ReduceSpec& ari
   SCOPED_TRACE(testing::Message() << NameOf(arithmetic.dtype) << " x " << count << ", arithmetic "
                                   << static_cast<int>(arithmetic.arithmetic));
   Bytes data = Values(Rank(), arithmetic.dtype, count);
-  Status status = TheInterHostComm().Allreduce(Call(leaders), arithmetic, data.data(), data.data(), count);
+  Status status =
+      TheInterHostComm().Allreduce(Call(leaders), arithmetic, data.data(), data.data(), count);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(data == Reference(leaders, arithmetic, count));
 }
@@ -187,7 +189,8 @@ TEST(MpiInterHostComm, GroupsMayBeAnyLeadersInAnyOrder) {
   uint64_t tag = NextTag();
   if (Rank() % 2 != 0) return;
   Bytes data = Values(Rank(), DType::kFloat32, 100'003);
-  Status status = TheInterHostComm().Allreduce(Call(even, tag), {}, data.data(), data.data(), 100'003);
+  Status status =
+      TheInterHostComm().Allreduce(Call(even, tag), {}, data.data(), data.data(), 100'003);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(data == Reference(even, {}, 100'003));
 }
@@ -270,12 +273,14 @@ TEST(MpiInterHostComm, ReducescattervCombinesUnevenParts) {
     };
     Bytes input = Values(Rank(), DType::kFloat32, total), kept = input;
     Bytes output(counts[Rank()] * 4);
-    Status status = TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts, output.data());
+    Status status =
+        TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts, output.data());
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(output == part(whole));
     EXPECT_TRUE(input == kept);
     // Into its own part of the input; the rest of the input stays.
-    status = TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts, input.data() + before * 4);
+    status = TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts,
+                                               input.data() + before * 4);
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(part(input) == part(whole));
     Bytes result = part(whole);
@@ -294,8 +299,8 @@ TEST(MpiInterHostComm, MoreBytesThanAnIntCounts) {
   EXPECT_EQ(data[0], std::byte{1});
   EXPECT_EQ(data[bytes / 2], std::byte{1});
   EXPECT_EQ(data.back(), std::byte{8});
-  status = TheInterHostComm().Allreduce(Call(), {DType::kUint8, Arithmetic::kSum}, data.data(), data.data(),
-                                bytes);
+  status = TheInterHostComm().Allreduce(Call(), {DType::kUint8, Arithmetic::kSum}, data.data(),
+                                        data.data(), bytes);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(data[bytes / 2], std::byte{2});
   EXPECT_EQ(data.back(), std::byte{16});
@@ -303,7 +308,8 @@ TEST(MpiInterHostComm, MoreBytesThanAnIntCounts) {
 
 // ---- several at once
 
-// Another tag that MPI cannot tell from the first: one whose product with the factor of MpiTagOf differs in the last bit.
+// Another tag that MPI cannot tell from the first: one whose product with the factor of MpiTagOf
+// differs in the last bit.
 uint64_t TagThatMeets(uint64_t tag) {
   constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
   uint64_t inverse = kFactor;  // modulo 2^64; each round doubles the bits that are right
@@ -327,7 +333,7 @@ TEST(MpiInterHostComm, TwoGroupsAtOnceNeverMix) {
       auto work = [&](int which) {
         Call call(TheRig().Everybody(), which == 0 ? tag : second);
         statuses[which] = TheInterHostComm().Allreduce(call, kinds[which], data[which].data(),
-                                               data[which].data(), counts[which]);
+                                                       data[which].data(), counts[which]);
       };
       // Different ranks begin with different ones.
       int first = static_cast<int>((Rank() + static_cast<uint32_t>(round)) % 2);
@@ -382,17 +388,20 @@ TEST(MpiInterHostComm, TheLongestMessagesCrossEachOther) {
     EXPECT_TRUE(message->bytes == std::string(kMaxInterHostMessage, static_cast<char>('a' + r)));
   }
   text += "x";
-  EXPECT_EQ(TheInterHostComm().Send(0, tag, AsBytes(text), Rig::Soon()).code(), Code::kInvalidArgument);
+  EXPECT_EQ(TheInterHostComm().Send(0, tag, AsBytes(text), Rig::Soon()).code(),
+            Code::kInvalidArgument);
 }
 
 TEST(MpiInterHostComm, ReceiveEndsAtItsDeadlineAndWhenWoken) {
   uint64_t tag = NextTag();
-  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, TimePoint{}).status().code(), Code::kInProgress);
+  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, TimePoint{}).status().code(),
+            Code::kInProgress);
   EXPECT_EQ(TheInterHostComm().Receive(0, tag, Rig::In(5)).status().code(), Code::kInProgress);
   TheInterHostComm().Wake();
   EXPECT_EQ(TheInterHostComm().Receive(0, tag, Rig::Soon()).status().code(), Code::kInProgress);
   std::thread waker([] { TheInterHostComm().Wake(); });
-  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, Rig::Soon()).status().code(), Code::kInProgress);
+  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, Rig::Soon()).status().code(),
+            Code::kInProgress);
   waker.join();
 }
 

@@ -1,4 +1,5 @@
-// What goes wrong, one per run, for test/system/test_mpi.py: each rank prints the sentence it got, and stays until the test ends mpirun.
+// What goes wrong, one per run, for test/system/test_mpi.py: each rank prints the sentence it got,
+// and stays until the test ends mpirun.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ Status AllreduceOnce(Rig& rig, uint64_t tag, Duration idle_limit = std::chrono::
   std::vector<uint32_t> all = rig.Everybody();
   std::vector<float> data(100'000, 1.0f);
   return rig.inter_host->Allreduce({{all, rig.world->rank()}, tag, idle_limit}, {}, data.data(),
-                              data.data(), data.size());
+                                   data.data(), data.size());
 }
 
 // Waits, for the test to look on, until the launcher ends this process or a minute is over.
@@ -56,7 +57,8 @@ int RunEnd(const std::string& name) {
   } else if (name == "abort") {  // another thread of the last rank aborts while all wait for rank 0
     std::thread aborter;
     if (rank == last) {
-      aborter = std::thread([&] { rig.inter_host->Abort(Aborted("rank 7 is gone, says its agent")); });
+      aborter =
+          std::thread([&] { rig.inter_host->Abort(Aborted("rank 7 is gone, says its agent")); });
     }
     if (rank != 0) {
       Send(rank, AllreduceOnce(rig, 2));

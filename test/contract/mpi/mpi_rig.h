@@ -1,4 +1,5 @@
-// One rank of the tests under mpirun: the plug-in, loaded as libhvd.so does, and the world of all ranks.
+// One rank of the tests under mpirun: the plug-in, loaded as libhvd.so does, and the world of all
+// ranks.
 #ifndef HVD_TEST_CONTRACT_MPI_MPI_RIG_H_
 #define HVD_TEST_CONTRACT_MPI_MPI_RIG_H_
 
@@ -51,7 +52,8 @@ struct Rig {
 // The rig of this process, opened by main.
 Rig& TheRig();
 
-// What happens when something goes wrong: prints what the calls said and leaves without MPI_Finalize.
+// What happens when something goes wrong: prints what the calls said and leaves without
+// MPI_Finalize.
 int RunEnd(const std::string& name);
 // What becomes of MPI when the application initialised it, at a level of this name.
 int RunInApplication(const std::string& level);

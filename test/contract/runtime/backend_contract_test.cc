@@ -1,5 +1,5 @@
-// What every Backend owes the engine, for one host: the right result for every collective, type, size, group and kind of
-// memory, whatever the order in which the members go on.
+// What every Backend owes the engine, for one host: the right result for every collective, type,
+// size, group and kind of memory, whatever the order in which the members go on.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -241,7 +241,8 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
   std::vector<std::unique_ptr<Bytes>> private_;
 };
 
-// Rows of 3 elements: nothing, one, a few, near the limit of what travels in a request, several chunks, in place.
+// Rows of 3 elements: nothing, one, a few, near the limit of what travels in a request, several
+// chunks, in place.
 constexpr int64_t kRows[] = {0, 1, 7, 300, 2731, 24'001};
 constexpr Memory kAllMemory[] = {Memory::kPrivate, Memory::kRegistered, Memory::kInPlace,
                                  Memory::kRegisteredInPlace, Memory::kMade};
@@ -394,7 +395,8 @@ TEST_P(BackendContract, WaitsForNobodyWhoIsLate) {
   }
 }
 
-// The distance of two neighbours around 0, as far as a test that adds thousands of them in float64 can see.
+// The distance of two neighbours around 0, as far as a test that adds thousands of them in float64
+// can see.
 double Smallest(DType dtype) { return dtype == DType::kFloat16 ? 0x1p-24 : 1e-11; }
 
 // Adasum by its definition, level by level, with every vector in between.
@@ -492,7 +494,8 @@ TEST_P(BackendContract, WorksWithoutSharedMemory) {
   }
 }
 
-// An allreduce of two members, one of which stops in the middle of a chunk: of the sum, or of what Adasum measures.
+// An allreduce of two members, one of which stops in the middle of a chunk: of the sum, or of what
+// Adasum measures.
 TEST(ShmBackendContract, NamesWhoStoppedInTheMiddleOfAChunk) {
   constexpr size_t kCount = 200'000;
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAdasum}) {
@@ -533,7 +536,8 @@ TEST(ShmBackendContract, NamesWhoStoppedInTheMiddleOfAChunk) {
   }
 }
 
-// More elements than a 32-bit number can count, where they lie: reduced, then sent from one member to the other.
+// More elements than a 32-bit number can count, where they lie: reduced, then sent from one member
+// to the other.
 TEST(ShmBackendContract, CountsBeyond32Bits) {
   constexpr size_t kCount = (size_t{1} << 31) + 77, kStep = 4093;
   const char* soak = std::getenv("HVD_SOAK");
@@ -573,8 +577,8 @@ TEST(ShmBackendContract, CountsBeyond32Bits) {
     }
     bool done[2];
     for (uint32_t m = 0; m < 2; ++m) {
-      done[m] =
-          *members.member(m).backend->Start(call(m, collective), states[m].get(), {descriptors, {}, {}});
+      done[m] = *members.member(m).backend->Start(call(m, collective), states[m].get(),
+                                                  {descriptors, {}, {}});
     }
     for (int turn = 0; turn < 4; ++turn) {
       const uint32_t m = turn % 2;

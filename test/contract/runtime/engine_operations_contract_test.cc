@@ -1,5 +1,6 @@
-// What the engine owes its caller beyond a plain allreduce: every collective, groups, process sets, joins, and errors that
-// leave the world usable. Runs on shared memory and on the inproc model, with threads.
+// What the engine owes its caller beyond a plain allreduce: every collective, groups, process sets,
+// joins, and errors that leave the world usable. Runs on shared memory and on the inproc model,
+// with threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// What a group that is spread over several hosts gets: every collective against a reference, bit-equal on all ranks, for
-// many layouts of ranks on hosts; and a clear end in every phase when something breaks.
+// What a group that is spread over several hosts gets: every collective against a reference,
+// bit-equal on all ranks, for many layouts of ranks on hosts; and a clear end in every phase when
+// something breaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,9 +42,9 @@ class HostsContract : public ::testing::TestWithParam<Layout> {
 };
 
 // A task for one tensor with `rows` rows of `row_count` elements.
-SimulatedTask TaskOf(const SimulatedHosts& hosts, uint32_t rank, std::string name, Collective collective,
-                  DType dtype, const void* input, void* output, int64_t rows,
-                  size_t row_count = 1) {
+SimulatedTask TaskOf(const SimulatedHosts& hosts, uint32_t rank, std::string name,
+                     Collective collective, DType dtype, const void* input, void* output,
+                     int64_t rows, size_t row_count = 1) {
   SimulatedTask task;
   task.name = std::move(name);
   task.group = hosts.GroupOf(rank, 0, hosts.World());
@@ -92,7 +93,7 @@ void CheckAllreduce(SimulatedHosts& hosts, uint32_t rank, DType dtype) {
     for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax}) {
       std::vector<T> in = Numbers<T>(count, rank), out(count, T{99});
       SimulatedTask task = TaskOf(hosts, rank, "a", Collective::kAllreduce, dtype, in.data(),
-                               out.data(), static_cast<int64_t>(count));
+                                  out.data(), static_cast<int64_t>(count));
       task.parts[0].call.op = op;
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
@@ -134,7 +135,7 @@ TEST_P(HostsContract, RoundsTheSmallTypesOnce) {
     }
     hosts.Run([&](uint32_t rank) {
       SimulatedTask task = TaskOf(hosts, rank, "h", Collective::kAllreduce, dtype, in[rank].data(),
-                               out[rank].data(), kCount);
+                                  out[rank].data(), kCount);
       task.parts[0].call.op = ReduceOp::kAverage;
       task.parts[0].call.prescale = 0.5;
       task.parts[0].call.postscale = 3.0;
@@ -163,7 +164,7 @@ TEST_P(HostsContract, IsBitEqualOnAllRanksAndFromRunToRun) {
       for (float& value : values[rank])
         value = std::exp(static_cast<float>(random() % 4000) / 99.0f);
       SimulatedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                               values[rank].data(), values[rank].data(), 70'001);
+                                  values[rank].data(), values[rank].data(), 70'001);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
     });
@@ -196,8 +197,8 @@ TEST_P(HostsContract, GathersUnequalRows) {
     for (int64_t scale : {0, 1, 900}) {
       auto rows_of = [&](uint32_t r) { return scale * ((r * 5 + 2) % 4); };
       std::vector<int32_t> in(static_cast<size_t>(rows_of(rank) * 3), static_cast<int32_t>(rank));
-      SimulatedTask task = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kInt32, in.data(),
-                               nullptr, rows_of(rank), 3);
+      SimulatedTask task = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kInt32,
+                                  in.data(), nullptr, rows_of(rank), 3);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
       std::vector<int32_t> expected;
@@ -220,7 +221,7 @@ TEST_P(HostsContract, BroadcastsFromEveryRoot) {
       for (int64_t count : {0, 5, 100'001}) {
         std::vector<uint16_t> values(static_cast<size_t>(count), static_cast<uint16_t>(rank + 1));
         SimulatedTask task = TaskOf(hosts, rank, "b", Collective::kBroadcast, DType::kUint16,
-                                 values.data(), values.data(), count);
+                                    values.data(), values.data(), count);
         task.parts[0].call.root = root;
         Status done = hosts.Do(rank, &task);
         ASSERT_TRUE(done.ok()) << done.message();
@@ -243,7 +244,7 @@ TEST_P(HostsContract, SendsAllToAllWithSplits) {
       in.insert(in.end(), static_cast<size_t>(2 * rows(rank, to)), rank * 100 + to);
     }
     SimulatedTask task = TaskOf(hosts, rank, "t", Collective::kAlltoall, DType::kInt64, in.data(),
-                             nullptr, static_cast<int64_t>(in.size() / 2), 2);
+                                nullptr, static_cast<int64_t>(in.size() / 2), 2);
     task.parts[0].splits = splits;
     Status done = hosts.Do(rank, &task);
     ASSERT_TRUE(done.ok()) << done.message();
@@ -263,7 +264,7 @@ TEST_P(HostsContract, ScattersUnevenRows) {
     for (int64_t rows : {int64_t{0}, int64_t{1}, int64_t{size()} * 2 + 1, int64_t{10'001}}) {
       std::vector<float> in = Numbers<float>(static_cast<size_t>(rows * 2), rank);
       SimulatedTask task = TaskOf(hosts, rank, "r", Collective::kReducescatter, DType::kFloat32,
-                               in.data(), nullptr, rows, 2);
+                                  in.data(), nullptr, rows, 2);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
       int64_t first = 0, own = 0;
@@ -293,7 +294,7 @@ TEST_P(HostsContract, CombinesAdasumAsOneTree) {
   }
   hosts.Run([&](uint32_t rank) {
     SimulatedTask task = TaskOf(hosts, rank, "ada", Collective::kAllreduce, DType::kFloat64,
-                             in[rank].data(), out[rank].data(), kCount);
+                                in[rank].data(), out[rank].data(), kCount);
     task.parts[0].call.op = ReduceOp::kAdasum;
     Status done = hosts.Do(rank, &task);
     ASSERT_TRUE(done.ok()) << done.message();
@@ -376,7 +377,7 @@ TEST_P(HostsContract, TreatsAGroupAsOneOperation) {
     std::vector<int32_t> c = Numbers<int32_t>(33, rank);
     for (bool mismatch : {true, false}) {
       SimulatedTask task = TaskOf(hosts, rank, "group", Collective::kAllreduce, DType::kFloat32,
-                               a.data(), a.data(), 10);
+                                  a.data(), a.data(), 10);
       task.parts.push_back(std::move(
           TaskOf(hosts, rank, "", Collective::kAllreduce, DType::kInt32, c.data(), c.data(), 33)
               .parts[0]));
@@ -404,13 +405,13 @@ TEST_P(HostsContract, TellsEveryRankHowHostsDisagreeAndGoesOn) {
     for (int round = 0; round < 2; ++round) {
       std::vector<float> values(100'000, 1);
       SimulatedTask wrong = TaskOf(hosts, rank, "w", Collective::kAllreduce, DType::kFloat32,
-                                values.data(), values.data(), 100'000);
+                                   values.data(), values.data(), 100'000);
       wrong.detail = host_of()[rank] == host_of().back() ? "[5]" : "[4]";
       Status done = hosts.Do(rank, &wrong);
       EXPECT_EQ(done.code(), Code::kMismatch);
       sentences[rank] = done.message();
       SimulatedTask right = TaskOf(hosts, rank, "w", Collective::kAllreduce, DType::kFloat32,
-                                values.data(), values.data(), 100'000);
+                                   values.data(), values.data(), 100'000);
       done = hosts.Do(rank, &right);
       ASSERT_TRUE(done.ok()) << done.message();
       EXPECT_EQ(values[99'999], size());
@@ -426,7 +427,7 @@ TEST_P(HostsContract, TellsOtherHostsOfADisagreementInsideOne) {
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(10, 1);
     SimulatedTask task = TaskOf(hosts, rank, "d", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+                                values.data(), values.data(), 10);
     if (host_of()[rank] == host_of().back()) task.disagreement = Mismatch("these two disagree");
     Status done = hosts.Do(rank, &task);
     EXPECT_EQ(done.code(), Code::kMismatch);
@@ -452,7 +453,7 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
                        ReduceOp op = ReduceOp::kAverage) {
       std::vector<double> values(3000, rank + 1.0);
       SimulatedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat64,
-                               values.data(), values.data(), 3000);
+                                  values.data(), values.data(), 3000);
       task.parts[0].call.op = op;
       task.joined = std::move(joined);
       Status done = hosts.Do(rank, &task);
@@ -479,7 +480,7 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
           ReduceOp::kActiveAverage);
       std::vector<float> rows(4);
       SimulatedTask gather = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kFloat32,
-                                 rows.data(), nullptr, 4);
+                                    rows.data(), nullptr, 4);
       gather.joined = joined;
       Status refused = hosts.Do(rank, &gather);
       EXPECT_EQ(refused.code(), Code::kMismatch);
@@ -552,7 +553,7 @@ TEST_P(HostsContract, KeepsRoundsOfOneNameApart) {
     for (int round = 0; round < 200; ++round) {
       std::vector<int32_t> values(5, round + static_cast<int32_t>(rank));
       SimulatedTask task = TaskOf(hosts, rank, "again", Collective::kAllreduce, DType::kInt32,
-                               values.data(), values.data(), 5);
+                                  values.data(), values.data(), 5);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
       const auto n = static_cast<int32_t>(size());
@@ -561,7 +562,8 @@ TEST_P(HostsContract, KeepsRoundsOfOneNameApart) {
   });
 }
 
-// A break at a moment drawn by the seed, in whatever phase the ranks are: nobody waits for ever, all say the same.
+// A break at a moment drawn by the seed, in whatever phase the ranks are: nobody waits for ever,
+// all say the same.
 TEST_P(HostsContract, EndsInEveryPhaseWhenTheWorldBreaks) {
   for (uint32_t seed = 1; seed <= 12; ++seed) {
     SimulatedHosts hosts(host_of(), {.seed = seed});
@@ -571,8 +573,9 @@ TEST_P(HostsContract, EndsInEveryPhaseWhenTheWorldBreaks) {
       for (int i = 0;; ++i) {
         std::vector<float> values(i % 3 == 0 ? 80'000 : 10, 1);
         const auto rows = static_cast<int64_t>(values.size());
-        SimulatedTask task = TaskOf(hosts, rank, "x" + std::to_string(i % 5), Collective::kAllreduce,
-                                 DType::kFloat32, values.data(), values.data(), rows);
+        SimulatedTask task =
+            TaskOf(hosts, rank, "x" + std::to_string(i % 5), Collective::kAllreduce,
+                   DType::kFloat32, values.data(), values.data(), rows);
         ASSERT_TRUE(hosts.Submit(rank, &task).ok());
         while (!hosts.Turn(rank, &task)) {
           if (turns.fetch_add(1) == fatal_turn) hosts.Break("rank 1 (pid 4711 on host b) died");
@@ -594,12 +597,12 @@ TEST_P(HostsContract, EndsWhenTheConnectionBreaks) {
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(50'000, 1);
     SimulatedTask warm = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 50'000);
+                                values.data(), values.data(), 50'000);
     ASSERT_TRUE(hosts.Do(rank, &warm).ok());
     warmed.arrive_and_wait();
     if (rank == 0) hosts.comm(0).Abort(Aborted("the connection to host b broke"));
     SimulatedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 50'000);
+                                values.data(), values.data(), 50'000);
     Status done = hosts.Do(rank, &task);
     EXPECT_EQ(done.code(), Code::kAborted);
     EXPECT_EQ(done.message(), "the connection to host b broke");
@@ -612,12 +615,12 @@ TEST_P(HostsContract, FailsWhatNeedsARankThatLeft) {
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(10, 1);
     SimulatedTask warm = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+                                values.data(), values.data(), 10);
     ASSERT_TRUE(hosts.Do(rank, &warm).ok());
     if (rank == leaver) return hosts.Leave(rank);
     if (host_of()[rank] == last_host) return;  // its engine sees the neighbour leave
     SimulatedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+                                values.data(), values.data(), 10);
     Status done = hosts.Do(rank, &task);
     EXPECT_EQ(done.code(), Code::kAborted);
     EXPECT_THAT(done.message(), HasSubstr("rank " + std::to_string(leaver) + " left the world"));
@@ -625,7 +628,8 @@ TEST_P(HostsContract, FailsWhatNeedsARankThatLeft) {
   });
 }
 
-// Rank 0 is the coordinator, and has gone before it heard anything of the others. Nobody waits for its answer.
+// Rank 0 is the coordinator, and has gone before it heard anything of the others. Nobody waits for
+// its answer.
 TEST_P(HostsContract, LeavesAfterRankZeroHasLeft) {
   constexpr Duration kNever = std::chrono::hours(1);
   SimulatedHosts hosts(host_of(), {.cause_grace = kNever, .goodbye = kNever});
@@ -641,7 +645,7 @@ TEST_P(HostsContract, NothingCrossesAfterRankZeroHasLeft) {
     std::vector<float> values(10, 1);
     for (const char* name : {"x", "y"}) {
       SimulatedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat32,
-                               values.data(), values.data(), 10);
+                                  values.data(), values.data(), 10);
       Status done = hosts.Do(rank, &task);
       EXPECT_EQ(done.code(), Code::kAborted);
       EXPECT_THAT(done.message(), HasSubstr("rank 0, which arranges the work of all hosts"));
@@ -656,7 +660,7 @@ TEST_P(HostsContract, CarriesDetailsOfAnySize) {
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(10, 1);
     SimulatedTask task = TaskOf(hosts, rank, "big", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+                                values.data(), values.data(), 10);
     task.detail = std::string(200'000, 'd');
     Status done = hosts.Do(rank, &task);
     ASSERT_TRUE(done.ok()) << done.message();
@@ -664,7 +668,8 @@ TEST_P(HostsContract, CarriesDetailsOfAnySize) {
   });
 }
 
-// Rank 2 is dead, and the launcher's word has reached host 0 only. It must not pass for the cause elsewhere.
+// Rank 2 is dead, and the launcher's word has reached host 0 only. It must not pass for the cause
+// elsewhere.
 TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
   const std::string cause = "rank 2 (pid 4711 on host c) died";
   for (const Collective collective : {Collective::kAllreduce, Collective::kBroadcast}) {
@@ -673,7 +678,7 @@ TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
       if (rank == 2) return;
       std::vector<float> values(10, 1);
       SimulatedTask task = TaskOf(hosts, rank, "b", collective, DType::kFloat32, values.data(),
-                               values.data(), values.size());
+                                  values.data(), values.size());
       ASSERT_TRUE(hosts.Submit(rank, &task).ok());
       if (rank == 0) {
         ASSERT_FALSE(hosts.Turn(rank, &task));
@@ -686,7 +691,8 @@ TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
   }
 }
 
-// The neighbour may be stopped for good; the others are told all the same, and its chunk stays its own.
+// The neighbour may be stopped for good; the others are told all the same, and its chunk stays its
+// own.
 TEST(HostsBreak, IsToldThoughANeighbourStoppedInTheMiddleOfAChunk) {
   constexpr size_t kCount = 400'000;
   SimulatedHosts hosts({0, 0, 1, 1}, {.chunk_limit = std::chrono::milliseconds(1)});
@@ -768,7 +774,7 @@ TEST(HostsTraffic, GrowsWithHostsNotWithRanks) {
     hosts.Run([&](uint32_t rank) {
       std::vector<float> values(250'000, 1);
       SimulatedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                               values.data(), values.data(), 250'000);
+                                  values.data(), values.data(), 250'000);
       ASSERT_TRUE(hosts.Do(rank, &task).ok());
     });
     size_t bytes = 0;

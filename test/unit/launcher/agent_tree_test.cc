@@ -107,8 +107,8 @@ TreeDown Down(uint32_t first, uint32_t end, const ToAgent& message) {
 
 class Node : public testing::Test {
  protected:
-  // Of seven hosts in twos: 0 has 1 and 3 below it, 1 has 2. Ranks 0, 1 and 7 are on host 0, 2, 3 and 9 on 1, 4 and 5
-  // on 2, 6 on 3, 8 on 4.
+  // Of seven hosts in twos: 0 has 1 and 3 below it, 1 has 2. Ranks 0, 1 and 7 are on host 0, 2, 3
+  // and 9 on 1, 4 and 5 on 2, 6 on 3, 8 on 4.
   const HostOfRank host_of_rank_ = ByRank({0, 0, 1, 1, 2, 2, 3, 0, 4, 1});
   TreeNode node_{0, PlaceInTree(0, 7, 2), host_of_rank_};
 

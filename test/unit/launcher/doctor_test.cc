@@ -1,5 +1,5 @@
-// hvdrun doctor without hosts: which pairs when, what a host says, what is judged of it, how it is shown, and the
-// examination with scripted agents and a clock of its own.
+// hvdrun doctor without hosts: which pairs when, what a host says, what is judged of it, how it is
+// shown, and the examination with scripted agents and a clock of its own.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -61,8 +61,9 @@ TEST(JobNamed, TakesTheFirstLettersOfOneJob) {
   jobs[2].id = "fedcba9876543210";
   EXPECT_EQ((*JobNamed(jobs, "0123456789abcdef"))->id, jobs[0].id);
   EXPECT_EQ((*JobNamed(jobs, "fe"))->id, jobs[2].id);
-  EXPECT_EQ(JobNamed(jobs, "0123").status().message(),
-            "jobs 0123456789abcdef and 0123ffffffffffff both begin with '0123'; type more of the id");
+  EXPECT_EQ(
+      JobNamed(jobs, "0123").status().message(),
+      "jobs 0123456789abcdef and 0123ffffffffffff both begin with '0123'; type more of the id");
   for (const char* none : {"", "1", "0123456789abcdef0"}) EXPECT_FALSE(JobNamed(jobs, none).ok());
 }
 

@@ -21,14 +21,20 @@ std::string Text(const JobAction& action) {
     std::string operator()(const ProveAddresses&) { return "prove"; }
     std::string operator()(const StartWorkers&) { return "start"; }
     std::string operator()(const CutHost& a) { return "cut " + std::to_string(a.host); }
-    std::string operator()(const BeginGeneration& a) { return "begin " + std::to_string(a.generation); }
-    std::string operator()(const BreakGeneration& a) { return "break " + std::to_string(a.generation); }
+    std::string operator()(const BeginGeneration& a) {
+      return "begin " + std::to_string(a.generation);
+    }
+    std::string operator()(const BreakGeneration& a) {
+      return "break " + std::to_string(a.generation);
+    }
     std::string operator()(const SignalWorkers& a) { return "signal " + std::to_string(a.signal); }
     std::string operator()(const FinishJob&) { return "finish"; }
     std::string operator()(const CutChannels&) { return "cut"; }
     std::string operator()(const EndRun&) { return "end"; }
     std::string operator()(const NotifyUser& a) { return a.sentence; }
-    std::string operator()(const RelayRoutes& a) { return "relay " + std::to_string(a.routes.size()); }
+    std::string operator()(const RelayRoutes& a) {
+      return "relay " + std::to_string(a.routes.size());
+    }
   };
   return std::visit(Namer{}, action);
 }
@@ -67,7 +73,9 @@ class Script {
   std::string Lost(uint32_t rank, uint64_t generation) {
     return On(RankLost{rank, Pid(rank), generation, Now(), "it died"});
   }
-  std::string Left(uint32_t rank, uint64_t generation) { return On(RankLeft{rank, generation, Now()}); }
+  std::string Left(uint32_t rank, uint64_t generation) {
+    return On(RankLeft{rank, generation, Now()});
+  }
   // A stamp of a host whose clock is ours, later than all before.
   int64_t Now() { return clock.Now().time_since_epoch().count() + ++time; }
   void HostsGetReady() {
@@ -179,7 +187,8 @@ TEST(Job, AHostThatCannotLookForOthersFailsWhateverTheOthersDoNotReach) {
   EXPECT_NE(job.state.failure->reason.find("ib7"), std::string::npos);
 }
 
-// A job whose plan is final once the agents are there: `np` ranks on hosts of which nothing is known.
+// A job whose plan is final once the agents are there: `np` ranks on hosts of which nothing is
+// known.
 JobState Draft(uint32_t np, uint32_t hosts) {
   std::vector<HostSlots> named;
   for (uint32_t h = 0; h < hosts; ++h) {

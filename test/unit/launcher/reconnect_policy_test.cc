@@ -26,7 +26,8 @@ TEST(ReconnectPolicy, IsTriedAtOnceAndThenAtGrowingIntervals) {
   for (int i = 0; i < 6; ++i) {
     reconnect.OnTry(now);
     EXPECT_TRUE(reconnect.trying());
-    EXPECT_EQ(reconnect.due(), std::min<TimePoint>(now + ReconnectPolicy::kTryLimit, kStart + seconds(60)));
+    EXPECT_EQ(reconnect.due(),
+              std::min<TimePoint>(now + ReconnectPolicy::kTryLimit, kStart + seconds(60)));
     reconnect.OnFailure("no route", now, kMiddle);
     EXPECT_FALSE(reconnect.trying());
     pauses_ms.push_back(std::chrono::duration_cast<milliseconds>(reconnect.due() - now).count());

@@ -28,7 +28,8 @@ TEST(RecordSeal, ATextIsOpenedWithItsSecretAndKeyAlone) {
 TEST(RecordSeal, WithoutASecretTextsStayAsTheyAre) {
   EXPECT_EQ(SealRecord("", "k", "a note"), "a note");
   EXPECT_EQ(OpenRecord("", "k", "a note").value(), "a note");
-  EXPECT_FALSE(OpenRecord("", "k", SealRecord(kSecret, "k", "a note")).ok()) << "the others have one";
+  EXPECT_FALSE(OpenRecord("", "k", SealRecord(kSecret, "k", "a note")).ok())
+      << "the others have one";
 }
 
 TEST(RecordSeal, V4_TheKeyOfAWorldFollowsFromTheSecret) {

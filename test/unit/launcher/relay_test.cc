@@ -1,5 +1,5 @@
-// Connections between ranks whose hosts do not reach each other: the switch and the probe by hand, the ends with ranks
-// that are played by sockets of this process.
+// Connections between ranks whose hosts do not reach each other: the switch and the probe by hand,
+// the ends with ranks that are played by sockets of this process.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -210,7 +210,8 @@ int ConnectTo(const std::string& endpoint) {
   return fd;
 }
 
-// Two agents, the switch between them, and what ranks 0 (here, on host 0) and 1 (there, on host 1) do.
+// Two agents, the switch between them, and what ranks 0 (here, on host 0) and 1 (there, on host 1)
+// do.
 struct World {
   static constexpr const char* kKey = "the key of the job";
 

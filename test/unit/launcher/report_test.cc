@@ -46,11 +46,10 @@ TEST(Report, F6_RanksThatFailedAlikeAreNamedAndNotRepeated) {
 }
 
 TEST(Report, NamesSignals) {
-  EXPECT_EQ(
-      Report(Failed(2, 0, {true, SIGKILL}, "")),
-      "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL), sent by a process, "
-      "not by the OOM killer.\n"
-      "  1 other rank was ended because of it.\n");
+  EXPECT_EQ(Report(Failed(2, 0, {true, SIGKILL}, "")),
+            "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL), sent by a process, "
+            "not by the OOM killer.\n"
+            "  1 other rank was ended because of it.\n");
   EXPECT_EQ(DescribeEnd({true, 34}), "signal 34");
 }
 

@@ -1,5 +1,5 @@
-// The ways to other hosts, as far as they are pure: what is typed there, what the end of a command means, what a shell
-// says first, how far a host has come, and who proves itself to whom.
+// The ways to other hosts, as far as they are pure: what is typed there, what the end of a command
+// means, what a shell says first, how far a host has come, and who proves itself to whom.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -76,8 +76,8 @@ TEST(Link, TheLongestMessagesFit) {
   std::vector<RankRun> runs(kMaxRunsPerMessage, RankRun{1, 2, 3});
   std::string key(kMaxKvKey, 'k'), value(kMaxKvValue, 'v');
   for (const LinkMessage& message :
-       {LinkMessage(generation), LinkMessage(LinkLayout{1, runs}), LinkMessage(LinkPut{1, key, value}),
-        LinkMessage(LinkValue{1, key, value})}) {
+       {LinkMessage(generation), LinkMessage(LinkLayout{1, runs}),
+        LinkMessage(LinkPut{1, key, value}), LinkMessage(LinkValue{1, key, value})}) {
     std::string bytes = EncodeLink(message);
     EXPECT_LE(bytes.size(), kMaxLinkMessage);
     EXPECT_TRUE(DecodeLink(bytes).ok());

@@ -236,8 +236,8 @@ TEST_F(MeshPair, AWaitForManyEndsWithTheFirstThatFails) {
   EXPECT_EQ(one + three, "abcabc");
 }
 
-// One thread waits for whatever comes next all the time; another one's data passes by it, in both directions, and it still
-// hears what is for it: before, between and after.
+// One thread waits for whatever comes next all the time; another one's data passes by it, in both
+// directions, and it still hears what is for it: before, between and after.
 TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
   std::vector<std::string> heard;
   std::thread patient([&] {
@@ -268,7 +268,8 @@ TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
   EXPECT_EQ(heard, (std::vector<std::string>{"before", "between", "after"}));
 }
 
-// A way to rank 1 that lets the handshake begin and then keeps what comes until it is told to go on: as a relay may.
+// A way to rank 1 that lets the handshake begin and then keeps what comes until it is told to go
+// on: as a relay may.
 class SlowRoute {
  public:
   explicit SlowRoute(KvStore& directory) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -489,7 +490,7 @@ TEST_F(MeshPair, APeerThatDiesInTheMiddleOfAMessageIsNamed) {
     rank1.Send(*initiator.Receive(rank1.Receive(64)));
     MeshHeader header = EncodeMeshHeader({MeshFrameType::kData, 100'000, {5, 5}});
     rank1.Send(std::string(reinterpret_cast<char*>(header.data()), header.size()) +
-              std::string(50'000, 'x'));
+               std::string(50'000, 'x'));
   }
   Status status = a_->Wait(received, Soon());
   EXPECT_EQ(status.code(), Code::kAborted);

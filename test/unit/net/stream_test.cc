@@ -159,7 +159,8 @@ TEST(Stream, MoreLogBytesThanGrantedAreAnError) {
   EXPECT_THAT(pair.b.Receive(frame, pair.clock.Now()).message(), HasSubstr("granted"));
 }
 
-// The connection breaks after every possible number of bytes in either direction; nothing is lost or doubled.
+// The connection breaks after every possible number of bytes in either direction; nothing is lost
+// or doubled.
 TEST(Stream, ResumesAfterACutAtEveryByte) {
   constexpr size_t kBytes = 700;
   for (size_t cut_ab = 0; cut_ab < kBytes; ++cut_ab) {

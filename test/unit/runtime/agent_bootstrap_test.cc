@@ -22,7 +22,8 @@ std::string FreshName() {
   return "hvd-test-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
 }
 
-// Runs a script on a thread with each worker that connects, one after the other; joined on destruction.
+// Runs a script on a thread with each worker that connects, one after the other; joined on
+// destruction.
 class ScriptedAgent {
  public:
   using Script = std::function<void(ScriptedAgent&)>;
@@ -74,7 +75,8 @@ class ScriptedAgent {
     Mapping memory = Mapping::Map(fd.get(), bytes).value();
     JobPage::Format(memory.data(), local_size, generation);
     Send(LinkLayout{generation, {{0, 0, 2}}});
-    Send(LinkGeneration{generation, bytes, 1, 2, 1, 2, 0, 1, 1, "data key", {{"127.0.0.1"}, 0, 0}}, fd.get());
+    Send(LinkGeneration{generation, bytes, 1, 2, 1, 2, 0, 1, 1, "data key", {{"127.0.0.1"}, 0, 0}},
+         fd.get());
   }
   // Rank 2 of 4 dealt out in turn to two hosts of two, after the given parts of the layout.
   void BeginGenerationOnTwoHosts(const std::vector<std::vector<RankRun>>& layout) {

@@ -26,7 +26,7 @@ Status Compare(std::string_view name, std::span<const HostDetail> details) {
 }
 
 ReadyMessage Ready(uint64_t ticket, std::string name,
-                 Collective collective = Collective::kAllreduce) {
+                   Collective collective = Collective::kAllreduce) {
   ReadyMessage msg;
   msg.ticket = ticket;
   msg.name = std::move(name);
@@ -345,8 +345,8 @@ TEST_F(CoordinatorTest, RefusesWhatOnlyACoordinatorSays) {
   EXPECT_EQ(EndIn(Send(1, outside)).status.code(), Code::kInvalidArgument);
 }
 
-// Hosts that submit the same tensors in orders of their own, several rounds: each ticket is answered once, and all hosts
-// get the same batches in the same order.
+// Hosts that submit the same tensors in orders of their own, several rounds: each ticket is
+// answered once, and all hosts get the same batches in the same order.
 TEST_F(CoordinatorTest, EverySeedEndsWithTheSameOrderEverywhere) {
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);
@@ -472,9 +472,9 @@ TEST(Coordination, ComeBackAsTheyWereSaid) {
   ASSERT_TRUE(ended.ok());
   EXPECT_EQ(std::get<EndMessage>(*ended).last_joined, 12u);
   EXPECT_EQ(std::get<EndMessage>(*ended).status.message(), "x left");
-  for (const Coordination& msg :
-       {Coordination(WithdrawMessage{1, "w"}), Coordination(JoinMessage{2, 3}), Coordination(LeaveMessage{4}),
-        Coordination(DoneMessage{5}), Coordination(AbortNotice{"bye"})}) {
+  for (const Coordination& msg : {Coordination(WithdrawMessage{1, "w"}),
+                                  Coordination(JoinMessage{2, 3}), Coordination(LeaveMessage{4}),
+                                  Coordination(DoneMessage{5}), Coordination(AbortNotice{"bye"})}) {
     Result<Coordination> heard = DecodeCoordination(EncodeCoordination(msg));
     ASSERT_TRUE(heard.ok());
     EXPECT_EQ(EncodeCoordination(*heard), EncodeCoordination(msg));

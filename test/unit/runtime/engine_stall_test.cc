@@ -1,4 +1,5 @@
-// A wait that takes too long, on a clock of its own: when it is said, and how it ends the world on all ranks.
+// A wait that takes too long, on a clock of its own: when it is said, and how it ends the world on
+// all ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

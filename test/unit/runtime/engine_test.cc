@@ -89,7 +89,8 @@ TEST(Poll, SaysHowThingsStoodWhenItWasCalled) {
   EXPECT_TRUE(engine.Wait(*handle, Duration(0)).ok());
 }
 
-// The call that finds the duplicate is the one that frees the names of operations that have finished meanwhile.
+// The call that finds the duplicate is the one that frees the names of operations that have
+// finished meanwhile.
 TEST(Names, AreKeptUntilTheNextCallHasLookedForDuplicates) {
   WorldOfThreads world(Transport::kInproc, 1);
   Engine& engine = world.engine(0);
@@ -122,7 +123,8 @@ TEST(Names, AreKeptByWhatTheRuntimeThreadFinished) {
   EXPECT_TRUE(*world.engine(0).Poll(*first));
 }
 
-// What a waiting thread finishes for another one is none of its own: the next call of the other looks first.
+// What a waiting thread finishes for another one is none of its own: the next call of the other
+// looks first.
 TEST(Names, AreKeptByWhatAnotherThreadFinishedInAWaitFromBefore) {
   WorldOfThreads world(Transport::kShm, 2);
   std::vector<float> x(3, 2), theirs(3, 2), late(3, 2);
@@ -159,8 +161,8 @@ TEST(Engine, AfterCloseNothingIsAccepted) {
   EXPECT_EQ(next.status().message(), "shutdown was called");
 }
 
-// A rank that closes with an announced operation may be the last thing its peers waited for: they can be at work on its
-// registered memory from then on, so none of it may be used again.
+// A rank that closes with an announced operation may be the last thing its peers waited for: they
+// can be at work on its registered memory from then on, so none of it may be used again.
 TEST(Engine, WhatWasAnnouncedAndIsClosedIsNotUsedAgain) {
   WorldOfThreads world(Transport::kShm, 2);
   constexpr int64_t kCount = 50'000;
@@ -178,7 +180,8 @@ TEST(Engine, WhatWasAnnouncedAndIsClosedIsNotUsedAgain) {
       << "a peer wrote into memory that was given away";
 }
 
-// The root of a broadcast out of registered memory waits until all have read it; one that left will never say so.
+// The root of a broadcast out of registered memory waits until all have read it; one that left will
+// never say so.
 TEST(Engine, ABroadcastDoesNotWaitForAReceiverThatLeft) {
   WorldOfThreads world(Transport::kShm, 2);
   constexpr int64_t kBytes = 100'000;

@@ -1,4 +1,5 @@
-// What the conductor does when the others do not answer. Everything else of it is in contract/runtime/hosts_contract_test.cc.
+// What the conductor does when the others do not answer. Everything else of it is in
+// contract/runtime/hosts_contract_test.cc.
 #include "runtime/backends/hosts/host_leader_service.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +12,8 @@
 namespace hvd {
 namespace {
 
-// Rank 0 as rank 1 sees it: whatever is ready there is begun at once. Its sums do not come to an end before Release, whether
-// they are aborted or not.
+// Rank 0 as rank 1 sees it: whatever is ready there is begun at once. Its sums do not come to an
+// end before Release, whether they are aborted or not.
 class StuckInterHostComm final : public InterHostComm {
  public:
   std::string_view name() const override { return "stuck"; }
@@ -23,7 +24,9 @@ class StuckInterHostComm final : public InterHostComm {
     changed_.wait(lock, [this] { return released_; });
     return Aborted("released");
   }
-  Status Broadcast(const InterHostCall&, uint32_t, void*, size_t) override { return Internal("no"); }
+  Status Broadcast(const InterHostCall&, uint32_t, void*, size_t) override {
+    return Internal("no");
+  }
   Status Allgatherv(const InterHostCall&, const void*, std::span<const size_t>, void*) override {
     return Internal("no");
   }
@@ -31,8 +34,8 @@ class StuckInterHostComm final : public InterHostComm {
                    std::span<const size_t>) override {
     return Internal("no");
   }
-  Status Reducescatterv(const InterHostCall&, const ReduceSpec&, const void*, std::span<const size_t>,
-                        void*) override {
+  Status Reducescatterv(const InterHostCall&, const ReduceSpec&, const void*,
+                        std::span<const size_t>, void*) override {
     return Internal("no");
   }
   Status Send(uint32_t, uint64_t, std::span<const std::byte> bytes, TimePoint) override {

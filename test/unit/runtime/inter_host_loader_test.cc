@@ -25,7 +25,8 @@ class InterHostLoader : public ::testing::Test {
 };
 
 TEST_F(InterHostLoader, AMissingLibraryIsASentence) {
-  Result<std::unique_ptr<InterHostComm>> comm = OpenInterHostComm(options_, directory_, folder_.string());
+  Result<std::unique_ptr<InterHostComm>> comm =
+      OpenInterHostComm(options_, directory_, folder_.string());
   ASSERT_FALSE(comm.ok());
   EXPECT_EQ(comm.status().code(), Code::kUnsupported);
   const std::string& text = comm.status().message();
@@ -36,11 +37,13 @@ TEST_F(InterHostLoader, AMissingLibraryIsASentence) {
 
 TEST_F(InterHostLoader, SomethingElseOfThatNameIsASentence) {
   std::ofstream(folder_ / "libhvd_gloo.so") << "no library";
-  EXPECT_EQ(OpenInterHostComm(options_, directory_, folder_.string()).status().code(), Code::kUnsupported);
+  EXPECT_EQ(OpenInterHostComm(options_, directory_, folder_.string()).status().code(),
+            Code::kUnsupported);
 }
 
 TEST_F(InterHostLoader, ALibraryOfAnotherBuildIsASentenceAndIsNotCalled) {
-  Result<std::unique_ptr<InterHostComm>> comm = OpenInterHostComm(options_, directory_, HVD_OTHER_FOLDER);
+  Result<std::unique_ptr<InterHostComm>> comm =
+      OpenInterHostComm(options_, directory_, HVD_OTHER_FOLDER);
   ASSERT_FALSE(comm.ok());
   EXPECT_NE(comm.status().message().find("libhvd_gloo.so is not of the same build as libhvd.so"),
             std::string::npos)
@@ -50,7 +53,8 @@ TEST_F(InterHostLoader, ALibraryOfAnotherBuildIsASentenceAndIsNotCalled) {
 #ifdef HVD_GLOO_FOLDER
 TEST_F(InterHostLoader, TheLibraryMakesACrossOrSaysWhyNot) {
   options_.listen.addresses = {"127.0.0.1"};
-  Result<std::unique_ptr<InterHostComm>> comm = OpenInterHostComm(options_, directory_, HVD_GLOO_FOLDER);
+  Result<std::unique_ptr<InterHostComm>> comm =
+      OpenInterHostComm(options_, directory_, HVD_GLOO_FOLDER);
   ASSERT_TRUE(comm.ok()) << comm.status().message();
   EXPECT_EQ((*comm)->name(), "gloo");
   std::vector<uint32_t> alone = {3};

@@ -1,4 +1,5 @@
-// Who started this process, by recorded environments: what each launcher sets, and what goes wrong with it.
+// Who started this process, by recorded environments: what each launcher sets, and what goes wrong
+// with it.
 #include "runtime/core/launcher_detection.h"
 
 #include <gmock/gmock.h>

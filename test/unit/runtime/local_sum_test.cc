@@ -54,7 +54,8 @@ TEST_F(LocalSumTest, WaitsForTheChunksThatWereTakenBeforeTheStop) {
   EXPECT_TRUE(leader.Stop());
 }
 
-// A member saw that there is something left, and reaches for it just after the stop: it gets nothing.
+// A member saw that there is something left, and reaches for it just after the stop: it gets
+// nothing.
 TEST_F(LocalSumTest, WaitsForNobodyWhoCameTooLateToTakeAChunk) {
   LocalSum leader = OfAMember();
   result_status_->claimed = 1;

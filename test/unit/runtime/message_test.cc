@@ -49,7 +49,8 @@ TEST(Message, CarriesDetailOffersAndPayloads) {
   for (size_t size : {0, 1, 31, 33, 1000}) {
     const std::string payload(size, 'x'), second = "second", detail = "eleven byte";
     const BufferDescriptor first = DescriptorOf(10, payload);
-    const BufferDescriptor more[] = {DescriptorOf(20, second), DescriptorOf(30, ""), DescriptorOf(40, payload)};
+    const BufferDescriptor more[] = {DescriptorOf(20, second), DescriptorOf(30, ""),
+                                     DescriptorOf(40, payload)};
     const std::vector<std::byte> bytes = Written({9, detail, &first, more});
     IncomingRequest request;
     ASSERT_TRUE(Read(bytes, &request).ok()) << size;

@@ -14,7 +14,8 @@ namespace {
 
 // A formatted page in memory of the test.
 struct Made {
-  explicit Made(uint32_t local_size, uint64_t generation = 1) : bytes(JobPage::BytesFor(local_size)) {
+  explicit Made(uint32_t local_size, uint64_t generation = 1)
+      : bytes(JobPage::BytesFor(local_size)) {
     Result<UniqueFd> fd = CreateSharedMemory("hvd-test", bytes);
     memory = Mapping::Map(fd->get(), bytes).value();
     page = JobPage::Format(memory.data(), local_size, generation);
@@ -123,7 +124,8 @@ TEST(JobPage, ALongReasonIsCutAndStaysTerminated) {
   EXPECT_EQ(made.page.broken_text(), std::string(1019, 'x'));
 }
 
-// The sleeper sleeps again and again until it sees the break; without the ring each sleep would last its whole time.
+// The sleeper sleeps again and again until it sees the break; without the ring each sleep would
+// last its whole time.
 TEST(JobPage, BreakWakesSleepersOnBothBells) {
   Made made(2);
   auto sleep_until_broken = [&](Doorbell& bell) {

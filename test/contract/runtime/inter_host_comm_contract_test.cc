@@ -1,4 +1,5 @@
-// What every InterHostComm promises (inter_host_comm.h), asked of the model and of Gloo over a mesh on loopback. The leaders are threads.
+// What every InterHostComm promises (inter_host_comm.h), asked of the model and of Gloo over a mesh
+// on loopback. The leaders are threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +51,8 @@ class Leaders {
     if (kind_ == Kind::kGloo) {
       InterHostOptions options{.rank = rank, .generation = 1, .job_key = "a key"};
       options.listen.addresses = {"127.0.0.1"};
-      Result<std::unique_ptr<GlooInterHostComm>> comm = GlooInterHostComm::Open(options, directory_);
+      Result<std::unique_ptr<GlooInterHostComm>> comm =
+          GlooInterHostComm::Open(options, directory_);
       EXPECT_TRUE(comm.ok()) << comm.status().message();
       return std::move(*comm);
     }
@@ -69,7 +71,8 @@ void ExpectOk(const Status& status) { EXPECT_TRUE(status.ok()) << status.message
 
 using Bytes = std::vector<std::byte>;
 
-// Ones and twos (of a bool both values): sums and products of a few of them are exact in every type.
+// Ones and twos (of a bool both values): sums and products of a few of them are exact in every
+// type.
 Bytes Values(DType dtype, size_t count, uint32_t seed) {
   Bytes data(count * SizeOf(dtype));
   constexpr uint16_t kHalf[] = {0x3c00, 0x4000}, kBrain[] = {0x3f80, 0x4000};
@@ -188,7 +191,8 @@ TEST_P(InterHostCommContract, LargeAllreduceIsRight) {
   }
 }
 
-// Sums that depend on the order: added in the order of the leaders, so the same bits everywhere and every time.
+// Sums that depend on the order: added in the order of the leaders, so the same bits everywhere and
+// every time.
 TEST_P(InterHostCommContract, RoundedSumsAreAddedInTheOrderOfTheLeaders) {
   for (uint32_t size : {2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
@@ -510,7 +514,8 @@ TEST(GlooInterHostComm, EveryWayGivesTheRightSum) {
   }
 }
 
-// Halves that a sum rounded at each step would lose: 2048 + 1 + 1 + 1 + 1 is 2052, and 2048 + 1 is 2048.
+// Halves that a sum rounded at each step would lose: 2048 + 1 + 1 + 1 + 1 is 2052, and 2048 + 1 is
+// 2048.
 TEST(GlooInterHostComm, HalfTypesAreRoundedOnce) {
   Leaders leaders(Kind::kGloo, 5);
   for (size_t count : {size_t{3}, size_t{500'000}}) {
