@@ -65,7 +65,8 @@ class Normaliser {
       Result<std::string> value =
           inline_value ? std::string(token.substr(equals + 1)) : NextAsValue(row, said);
       if (!value.ok()) return value.status();
-      if (value->empty() && !row.may_be_empty) return NeedsValue(row, said, "an empty text is none");
+      if (value->empty() && !row.may_be_empty)
+        return NeedsValue(row, said, "an empty text is none");
       option.value = std::move(*value);
     } else if (equals != std::string_view::npos) {
       return InvalidArgument(Printable(said) + " takes no value, but " +

@@ -1,5 +1,6 @@
-// The argv normaliser: from what people type ("-np 4", "-np=4", "--verb", "-hostfile f") to one canonical form per option,
-// and where the user's command starts. Refuses what is unknown, ambiguous or lacks a value. Pure.
+// The argv normaliser: from what people type ("-np 4", "-np=4", "--verb", "-hostfile f") to one
+// canonical form per option, and where the user's command starts. Refuses what is unknown,
+// ambiguous or lacks a value. Pure.
 #ifndef HVD_CONFIGS_ARGV_NORMALISER_H_
 #define HVD_CONFIGS_ARGV_NORMALISER_H_
 

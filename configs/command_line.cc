@@ -22,7 +22,8 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr std::string_view kExample = "hvdrun -np 2 python train.py";
 
-// One place a value can come from. `said` ends with the separator that a person would write before the value.
+// One place a value can come from. `said` ends with the separator that a person would write before
+// the value.
 struct Source {
   std::string origin;
   std::string said;
@@ -35,7 +36,8 @@ struct ConfigFile {
   std::map<std::string, YamlValue> values;
 };
 
-// A variable that means the opposite of its row is turned around; what is no switch stays as it is, for the message.
+// A variable that means the opposite of its row is turned around; what is no switch stays as it is,
+// for the message.
 std::string FromVariable(const Row& row, const std::string& text) {
   std::optional<bool> on = row.env_inverted ? ParseBool(text) : std::nullopt;
   return on ? (*on ? "off" : "on") : text;
@@ -78,7 +80,8 @@ std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, cons
   return sources;
 }
 
-// Stores the strongest value of the row. Every origin is checked, so that a wrong one never hides behind a stronger one.
+// Stores the strongest value of the row. Every origin is checked, so that a wrong one never hides
+// behind a stronger one.
 Result<SettingOrigin> ResolveRow(const Row& row, const std::vector<Source>& sources,
                                  Settings& settings) {
   SettingOrigin resolved{.name = row.name, .value = "", .origin = "default"};

@@ -1,5 +1,5 @@
-// ParseCommandLine: argv, environment and configuration file in; settings and the user's command out.
-// A pure function of its arguments: it prints nothing and never exits.
+// ParseCommandLine: argv, environment and configuration file in; settings and the user's command
+// out. A pure function of its arguments: it prints nothing and never exits.
 #ifndef HVD_CONFIGS_COMMAND_LINE_H_
 #define HVD_CONFIGS_COMMAND_LINE_H_
 
@@ -32,8 +32,9 @@ using FileReader = std::function<Result<std::string>(const std::string& path)>;
 // Reads a whole configuration file; refuses directories and files over 1 MiB.
 Result<std::string> ReadConfigFile(const std::string& path);
 
-// `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a command. Precedence: default < configuration file < environment < flag.
-// A usage error is kInvalidArgument with one sentence that names the value and what would work (exit code 2).
+// `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a
+// command. Precedence: default < configuration file < environment < flag. A usage error is
+// kInvalidArgument with one sentence that names the value and what would work (exit code 2).
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env,
                                            const FileReader& read_file = ReadConfigFile,

@@ -1,6 +1,7 @@
-// Settings of horovodrun and torchrun that hvdrun knows and has no field for. Each has one answer, wherever it is said (flag, variable,
-// key of a file): it is accepted, with a line that says why it has no effect where that may surprise, or, where the wish
-// cannot be met, refused with one sentence. Pure.
+// Settings of horovodrun and torchrun that hvdrun knows and has no field for. Each has one answer,
+// wherever it is said (flag, variable, key of a file): it is accepted, with a line that says why it
+// has no effect where that may surprise, or, where the wish cannot be met, refused with one
+// sentence. Pure.
 #ifndef HVD_CONFIGS_HOROVOD_SETTINGS_H_
 #define HVD_CONFIGS_HOROVOD_SETTINGS_H_
 
@@ -19,7 +20,8 @@ enum class Answer {
 };
 
 struct HorovodSetting {
-  Row row;  // its `default_text` is the value that asks for nothing; no target, and every value is taken
+  Row row;  // its `default_text` is the value that asks for nothing; no target, and every value is
+            // taken
   Answer answer = Answer::kNoEffect;
   // kNoEffect: completes "--x has no effect: "; kRefused: completes "--x is "; both without a stop.
   std::string_view reason = {};

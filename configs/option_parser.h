@@ -1,4 +1,5 @@
-// The option parser: canonical options in, the last value of each row out. The only file that includes CLI11 is its .cc.
+// The option parser: canonical options in, the last value of each row out. The only file that
+// includes CLI11 is its .cc.
 #ifndef HVD_CONFIGS_OPTION_PARSER_H_
 #define HVD_CONFIGS_OPTION_PARSER_H_
 

@@ -1,4 +1,5 @@
-// Texts for people and shells that are generated from the settings table: manual page, shell completion, settings page.
+// Texts for people and shells that are generated from the settings table: manual page, shell
+// completion, settings page.
 #ifndef HVD_CONFIGS_REFERENCE_TEXT_H_
 #define HVD_CONFIGS_REFERENCE_TEXT_H_
 

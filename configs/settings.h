@@ -11,7 +11,8 @@ namespace hvd {
 // What the command line asks for.
 enum class Action { kRun, kHelp, kVersion, kPrintConfig, kCheckBuild };
 
-// One field per row of the settings table that holds a value. The defaults live in the table, not here.
+// One field per row of the settings table that holds a value. The defaults live in the table, not
+// here.
 struct Settings {
   int num_proc = 0;
   bool verbose = false;
@@ -66,7 +67,8 @@ struct Settings {
   int tree_radix = 0;
   double driver_grace_seconds = 0;  // how long an agent waits for a stream that is lost
 
-  // "NAME=value" for every setting that has a variable and was set by someone: workers start with these.
+  // "NAME=value" for every setting that has a variable and was set by someone: workers start with
+  // these.
   std::vector<std::string> worker_environment;
 };
 

@@ -1,5 +1,6 @@
-// The settings table: one row per setting, from which come the option parser, the environment and file loading, range
-// errors, --help, --print-config and the environment of the workers. A new setting is a new row and a field in Settings.
+// The settings table: one row per setting, from which come the option parser, the environment and
+// file loading, range errors, --help, --print-config and the environment of the workers. A new
+// setting is a new row and a field in Settings.
 #ifndef HVD_CONFIGS_SETTINGS_TABLE_H_
 #define HVD_CONFIGS_SETTINGS_TABLE_H_
 
@@ -17,7 +18,8 @@ namespace hvd {
 // kList is a text that may be given many times; every one counts.
 enum class Type { kAction, kInt, kFloat, kSeconds, kBytes, kBool, kEnum, kString, kList };
 
-// Where the value of a row goes; for kAction, what the flag asks for; nowhere for horovod_settings.h.
+// Where the value of a row goes; for kAction, what the flag asks for; nowhere for
+// horovod_settings.h.
 using Target =
     std::variant<std::monostate, Action, int Settings::*, double Settings::*, int64_t Settings::*,
                  bool Settings::*, std::string Settings::*, std::vector<std::string> Settings::*>;

@@ -12,12 +12,15 @@
 
 namespace hvd {
 
-// Reads `text` as the row's type, checks its range and stores it in `settings`. Returns the canonical text of the value
-// ("30", "on", "INFO"). `said` names the setting as the user wrote it ("-np", "HOROVOD_LOG_LEVEL"), for the message.
+// Reads `text` as the row's type, checks its range and stores it in `settings`. Returns the
+// canonical text of the value
+// ("30", "on", "INFO"). `said` names the setting as the user wrote it ("-np", "HOROVOD_LOG_LEVEL"),
+// for the message.
 Result<std::string> StoreValue(const Row& row, std::string_view said, std::string_view text,
                                Settings& settings);
 
-// What stands for the value after the flag, with a blank in front: " N", " FILE"; empty for a switch.
+// What stands for the value after the flag, with a blank in front: " N", " FILE"; empty for a
+// switch.
 std::string Placeholder(const Row& row);
 
 // "on", "1", "true", "yes" and their opposites, in any case.

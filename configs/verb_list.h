@@ -1,5 +1,5 @@
-// The verbs of hvdrun that a user types, one row each: the texts in --help, the manual page and the completions come from here.
-// The verb itself is a file of cmd/hvdrun. Pure.
+// The verbs of hvdrun that a user types, one row each: the texts in --help, the manual page and the
+// completions come from here. The verb itself is a file of cmd/hvdrun. Pure.
 #ifndef HVD_CONFIGS_VERB_LIST_H_
 #define HVD_CONFIGS_VERB_LIST_H_
 
@@ -21,7 +21,8 @@ std::span<const VerbRow> VerbRows();
 // "doctor env ps stop"
 std::string VerbNames();
 
-// Prints nothing itself: what `hvdrun VERB --help` prints. Empty for a verb that prints its own, or none.
+// Prints nothing itself: what `hvdrun VERB --help` prints. Empty for a verb that prints its own, or
+// none.
 std::string VerbHelpText(std::string_view name);
 
 }  // namespace hvd

@@ -15,8 +15,9 @@ struct YamlValue {
   int line = 0;  // from 1
 };
 
-// "params.cycle_time_ms" -> its text. Keys with an empty value are left out. `name` is the file's name for messages.
-// Anything but nested maps of plain values is kInvalidArgument with file, line and column.
+// "params.cycle_time_ms" -> its text. Keys with an empty value are left out. `name` is the file's
+// name for messages. Anything but nested maps of plain values is kInvalidArgument with file, line
+// and column.
 Result<std::map<std::string, YamlValue>> ParseYaml(std::string_view text, const std::string& name);
 
 }  // namespace hvd

@@ -22,8 +22,8 @@ class FixedHosts final : public HostSource {
  public:
   FixedHosts(std::vector<HostSpec> specs, MachineFacts facts);
 
-  // In the order in which they were named first. This machine goes by its first name, with the slots of all its names.
-  // One name with two ports of ssh is two hosts: two containers, perhaps.
+  // In the order in which they were named first. This machine goes by its first name, with the
+  // slots of all its names. One name with two ports of ssh is two hosts: two containers, perhaps.
   Result<std::vector<HostSlots>> Hosts() override;
 
  private:

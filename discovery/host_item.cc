@@ -8,7 +8,6 @@
 
 #include "configs/message_text.h"
 #include "discovery/host_range.h"
-#include "discovery/host_spec.h"
 
 namespace hvd {
 namespace {

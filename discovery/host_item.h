@@ -1,4 +1,5 @@
-// One host or range as people write it, in a list or at the head of a line: "bob@[node[01-16]]:2222:8". Pure.
+// One host or range as people write it, in a list or at the head of a line:
+// "bob@[node[01-16]]:2222:8". Pure.
 #ifndef HVD_DISCOVERY_HOST_ITEM_H_
 #define HVD_DISCOVERY_HOST_ITEM_H_
 
@@ -13,6 +14,8 @@
 
 namespace hvd {
 
+inline constexpr uint32_t kMaxSlots = 65'536;
+
 struct HostItem {
   std::vector<std::string> names;  // at least one
   std::string user;                // "": not said
@@ -20,8 +23,8 @@ struct HostItem {
   std::optional<uint32_t> slots;
 };
 
-// `slots_said`: elsewhere, as in "[::1]:443 slots=2"; then "[host]:4" can only be a port. More than `limit` names are
-// refused.
+// `slots_said`: elsewhere, as in "[::1]:443 slots=2"; then "[host]:4" can only be a port. More than
+// `limit` names are refused.
 Result<HostItem> ParseHostItem(std::string_view text, bool slots_said, size_t limit);
 
 // The numbers and the name that may stand on their own, too. `whole` is quoted in the message.

@@ -40,7 +40,8 @@ Result<Span> ParseSpan(std::string_view text, std::string_view pattern) {
   std::string_view high = dash == std::string_view::npos ? low : text.substr(dash + 1);
   Span span{0, 0, low.size()};
   if (!ParseNumber(low, span.first) || !ParseNumber(high, span.last)) {
-    return Malformed(pattern, "has the part " + Quoted(text) + ", which is neither a number nor a range");
+    return Malformed(pattern,
+                     "has the part " + Quoted(text) + ", which is neither a number nor a range");
   }
   if (span.last < span.first) return Malformed(pattern, "runs backwards in " + Quoted(text));
   return span;

@@ -139,7 +139,8 @@ std::string_view WithoutComment(std::string_view line) {
   return line.substr(0, std::min(line.find('#'), line.find("//")));
 }
 
-// A machine file has a line for each slot: a name that comes again counts once each time where no number is said.
+// A machine file has a line for each slot: a name that comes again counts once each time where no
+// number is said.
 void CountRepetitions(Specs& specs) {
   std::map<std::string_view, size_t> times;
   for (const HostSpec& spec : specs) ++times[spec.name];

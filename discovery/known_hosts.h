@@ -1,5 +1,6 @@
-// known_hosts as OpenSSH reads it: lists, patterns, "!", hashed names, "[host]:port", @revoked and @cert-authority.
-// Pure: whoever calls reads and writes the files. One bad line is skipped and reported and spoils no other.
+// known_hosts as OpenSSH reads it: lists, patterns, "!", hashed names, "[host]:port", @revoked and
+// @cert-authority. Pure: whoever calls reads and writes the files. One bad line is skipped and
+// reported and spoils no other.
 #ifndef HVD_DISCOVERY_KNOWN_HOSTS_H_
 #define HVD_DISCOVERY_KNOWN_HOSTS_H_
 
@@ -35,16 +36,17 @@ struct KnownHosts {
   void Add(std::string_view text, const std::string& file);
 };
 
-// The lines that speak of this host, for those who ask more than once: hashed names are slow to try. `host` and
-// `port` are those of CheckHostKey.
+// The lines that speak of this host, for those who ask more than once: hashed names are slow to
+// try. `host` and `port` are those of CheckHostKey.
 KnownHosts LinesOf(const KnownHosts& known, std::string_view host, uint16_t port);
 
 enum class HostKeyVerdict {
-  kMatch,    // this very key is known for this host
-  kUnknown,  // nothing is known about this host
-  kChanged,  // the host is known, by other keys only (of any type): never accept it as new
-  kRevoked,  // this key is marked @revoked for this host
-  kAuthorityOnly,  // only @cert-authority lines speak of this host: a certificate is needed, a plain key is not enough
+  kMatch,          // this very key is known for this host
+  kUnknown,        // nothing is known about this host
+  kChanged,        // the host is known, by other keys only (of any type): never accept it as new
+  kRevoked,        // this key is marked @revoked for this host
+  kAuthorityOnly,  // only @cert-authority lines speak of this host: a certificate is needed, a
+                   // plain key is not enough
 };
 
 struct HostKeyCheck {
@@ -57,18 +59,19 @@ struct HostKeyCheck {
   bool operator==(const HostKeyCheck&) const = default;
 };
 
-// `host` is compared without regard to case; port 0 means that known_hosts has the bare name (HostKeyAlias). A host
-// at another port than 22 is looked for as "[host]:port", then under its bare name, where a key can match or be
-// revoked but is never called changed. `key` is the blob that the host showed.
+// `host` is compared without regard to case; port 0 means that known_hosts has the bare name
+// (HostKeyAlias). A host at another port than 22 is looked for as "[host]:port", then under its
+// bare name, where a key can match or be revoked but is never called changed. `key` is the blob
+// that the host showed.
 HostKeyCheck CheckHostKey(const KnownHosts& known, std::string_view host, uint16_t port,
                           std::string_view key);
 
-// The types of the keys by which this host is known ("ssh-ed25519"), each once, in the order of the lines: what a
-// client offers first. Revoked keys and authorities do not count.
+// The types of the keys by which this host is known ("ssh-ed25519"), each once, in the order of the
+// lines: what a client offers first. Revoked keys and authorities do not count.
 std::vector<std::string> KnownTypes(const KnownHosts& known, std::string_view host, uint16_t port);
 
-// The line, with its newline, that makes this key known: "[host]:2222 ssh-ed25519 AAAA...\n". The key's type is in
-// `key`. Not hashed; "" if `host` or `key` is none that a line could hold.
+// The line, with its newline, that makes this key known: "[host]:2222 ssh-ed25519 AAAA...\n". The
+// key's type is in `key`. Not hashed; "" if `host` or `key` is none that a line could hold.
 std::string KnownHostsLine(std::string_view host, uint16_t port, std::string_view key);
 // The same with the name hashed (HashKnownHosts yes). `salt` is 20 random bytes.
 std::string HashedKnownHostsLine(std::string_view host, uint16_t port, std::string_view key,

@@ -58,7 +58,8 @@ std::vector<std::string> SplitAtCommas(std::string_view text) {
   return parts;
 }
 
-// ssh writes a list of paths without quotes: a word that begins no path belongs to the path before it.
+// ssh writes a list of paths without quotes: a word that begins no path belongs to the path before
+// it.
 std::vector<std::string> SplitPaths(std::string_view text) {
   std::vector<std::string> paths;
   for (std::string_view word : Words(text)) {

@@ -1,5 +1,6 @@
-// What the user's ssh configuration says about one host, as `ssh -G host` prints it: Host and Match blocks, Include and
-// CanonicalizeHostname are then ssh's business and not ours. Pure: text in, values out.
+// What the user's ssh configuration says about one host, as `ssh -G host` prints it: Host and Match
+// blocks, Include and CanonicalizeHostname are then ssh's business and not ours. Pure: text in,
+// values out.
 #ifndef HVD_DISCOVERY_SSH_CONFIG_H_
 #define HVD_DISCOVERY_SSH_CONFIG_H_
 
@@ -54,8 +55,8 @@ struct SshConfig {
   std::vector<std::string> user_known_hosts_files;
   std::vector<std::string> global_known_hosts_files;
   std::string known_hosts_command;
-  std::string
-      revoked_host_keys;  // a file; as written when it cannot be expanded, so that it is not forgotten
+  std::string revoked_host_keys;  // a file; as written when it cannot be expanded, so that it is
+                                  // not forgotten
   bool hash_known_hosts = false;
   bool no_host_authentication_for_localhost = false;
 
@@ -87,11 +88,13 @@ struct SshConfig {
   bool operator==(const SshConfig&) const = default;
 };
 
-// `output` is what `ssh -G` wrote to stdout. The first value of a key wins, but for those that are lists; keys we do
-// not know are left alone. Not ok: it is no such output (no hostname, a port that is none).
+// `output` is what `ssh -G` wrote to stdout. The first value of a key wins, but for those that are
+// lists; keys we do not know are left alone. Not ok: it is no such output (no hostname, a port that
+// is none).
 Result<SshConfig> ParseSshConfig(std::string_view output, const SshLocal& local);
 
-// The name and the port under which known_hosts has this host: HostKeyAlias stands alone, without a port (0).
+// The name and the port under which known_hosts has this host: HostKeyAlias stands alone, without a
+// port (0).
 struct KnownHostsName {
   std::string host;
   uint16_t port = 0;

@@ -18,8 +18,8 @@ constexpr std::string_view kAlphabet =
 
 bool IsTypeCharacter(char c) { return c > ' ' && c < 0x7F && c != ','; }
 
-// A hash function, found once: libcrypto's HMAC() looks it up at each call, and known_hosts can have thousands of
-// hashed names to be tried for each of hundreds of hosts.
+// A hash function, found once: libcrypto's HMAC() looks it up at each call, and known_hosts can
+// have thousands of hashed names to be tried for each of hundreds of hosts.
 class Digest {
  public:
   explicit Digest(const char* name)

@@ -13,8 +13,8 @@ std::string HostName();
 // True for localhost, our own name, and every name or address that leads to one of our interfaces.
 bool IsThisMachine(const std::string& name);
 
-// The GPUs whose device nodes (nvidia0, nvidia1, ...) are in this folder, of those that CUDA_VISIBLE_DEVICES leaves: a list
-// that ends at its first entry below 0; not set: all of them.
+// The GPUs whose device nodes (nvidia0, nvidia1, ...) are in this folder, of those that
+// CUDA_VISIBLE_DEVICES leaves: a list that ends at its first entry below 0; not set: all of them.
 uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& visible);
 
 // One per GPU, else one per core that this process may use.

@@ -1,5 +1,5 @@
-// Lines and words of the texts that this room reads. Views into what is passed in; a byte order mark and "\r" are no
-// text.
+// Lines and words of the texts that this room reads. Views into what is passed in; a byte order
+// mark and "\r" are no text.
 #ifndef HVD_DISCOVERY_WORDS_H_
 #define HVD_DISCOVERY_WORDS_H_
 

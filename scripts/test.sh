@@ -115,7 +115,7 @@ scripts/build.sh release
 [[ $all == 0 ]] || begin_other_builds
 suite "unit, contract and simulation tests" ctest --preset release -j "$(nproc)"
 begin_host_tests
-pytest_suites "$PYTHON" "Debian's Python" test/house test/python
+pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 system_suites
 if [[ $all == 1 ]]; then
   end_other_builds

@@ -1,4 +1,5 @@
-// hvd_perf: time and bandwidth of the collectives, verified, through the C ABI. Run it under hvdrun:
+// hvd_perf: time and bandwidth of the collectives, verified, through the C ABI. Run it under
+// hvdrun:
 //   hvdrun -np 2 hvd_perf --registered
 #include <cstdio>
 #include <cstdlib>

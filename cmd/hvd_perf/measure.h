@@ -1,8 +1,10 @@
-// The measuring loops of hvd_perf. A header, so that the benchmark's peer programs time their library in just the same way.
+// The measuring loops of hvd_perf. A header, so that the benchmark's peer programs time their
+// library in just the same way.
 //
-// One figure = the time of a loop of {write the whole input, run the collective, read the whole result} minus the time of
-// the same loop without the collective, per round, median of several such loops. Without read-back the reading is left
-// out on both sides. Every result is verified once per loop.
+// One figure = the time of a loop of {write the whole input, run the collective, read the whole
+// result} minus the time of the same loop without the collective, per round, median of several such
+// loops. Without read-back the reading is left out on both sides. Every result is verified once per
+// loop.
 #ifndef HVD_CMD_HVD_PERF_MEASURE_H_
 #define HVD_CMD_HVD_PERF_MEASURE_H_
 
@@ -41,7 +43,8 @@ inline bool IsCollective(const std::string& name) {
 
 // A library under test, on one rank.
 struct Library {
-  // From `in` with `count` elements to `out`: allgather, alltoall and reducescatter (sum) with equal shares.
+  // From `in` with `count` elements to `out`: allgather, alltoall and reducescatter (sum) with
+  // equal shares.
   using Apart = std::function<void(const float* in, float* out, size_t count)>;
 
   int rank = 0;
@@ -70,7 +73,8 @@ inline void Write(float* data, size_t count, int rank, int round) {
   }
 }
 
-// Eight vectors of sums, so that reading is limited by memory and not by the latency of an addition.
+// Eight vectors of sums, so that reading is limited by memory and not by the latency of an
+// addition.
 inline float Read(const float* data, size_t count) {
   using Vector = float __attribute__((vector_size(16)));
   constexpr size_t kLanes = 4, kSums = 8;
@@ -255,7 +259,8 @@ inline void Print(const Options& options, const Library& library, size_t bytes, 
   std::fflush(stdout);
 }
 
-// The n-th core this process may use, counted round: a launcher's own binding to one core stays as it is.
+// The n-th core this process may use, counted round: a launcher's own binding to one core stays as
+// it is.
 inline void PinToAllowedCore(int n) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

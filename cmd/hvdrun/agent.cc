@@ -1,7 +1,8 @@
-// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and stdout. Resuming and
-// clearing: visits to a host with such an agent. Adopting: an agent that belongs to nobody; its listening socket is stdin.
-// Examining: a child of the agent that says what its host has.
-#include "launcher/agent.h"
+// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and
+// stdout. Resuming and clearing: visits to a host with such an agent. Adopting: an agent that
+// belongs to nobody; its listening socket is stdin. Examining: a child of the agent that says what
+// its host has.
+#include "launcher/agent/agent.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,15 +14,15 @@
 #include <optional>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/adopt.h"
-#include "launcher/bundle.h"
-#include "launcher/examine_here.h"
-#include "launcher/fault.h"
-#include "launcher/job_id.h"
-#include "launcher/output.h"
-#include "launcher/spawn.h"
-#include "launcher/visit.h"
-#include "launcher/warden.h"
+#include "launcher/adopt/adopt.h"
+#include "launcher/agent/host_inspection.h"
+#include "launcher/agent/run_side_command.h"
+#include "launcher/agent/warden.h"
+#include "launcher/bundle/bundle.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/output/output.h"
+#include "launcher/process/fault.h"
+#include "launcher/process/spawn.h"
 #include "runtime/base/log.h"
 #include "runtime/net/world_secret.h"
 
@@ -41,7 +42,8 @@ UniqueFd TakeDescriptor(int fd) {
   return taken;
 }
 
-// A pipe or a socket, with hvdrun at its other end; nothing speaks through a terminal, a file or /dev/null.
+// A pipe or a socket, with hvdrun at its other end; nothing speaks through a terminal, a file or
+// /dev/null.
 bool IsStream(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
@@ -61,8 +63,9 @@ int RunHere(const std::string& job_id, WardenLine warden) {
   return RunAgent(std::move(options));
 }
 
-// The rank that started this process waits for it, so it ends as soon as the agent is born. The agent keeps nothing of
-// the rank's: neither its session, nor its directory, nor an end of one of its pipes.
+// The rank that started this process waits for it, so it ends as soon as the agent is born. The
+// agent keeps nothing of the rank's: neither its session, nor its directory, nor an end of one of
+// its pipes.
 int Adopt(const std::vector<std::string>& args) {
   SetLog(LogLevel::kWarning, "hvdrun agent");
   Result<AdoptOptions> options = ParseAdoptArguments(args);

@@ -1,5 +1,5 @@
-// What this build can do, in the shape people and scripts know. Looks at files, and whether the optional libraries can be
-// loaded: no framework is imported.
+// What this build can do, in the shape people and scripts know. Looks at files, and whether the
+// optional libraries can be loaded: no framework is imported.
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/worker_env.h"
+#include "launcher/bundle/install_paths.h"
 
 namespace hvd {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
-#include "launcher/dead_jobs.h"
 #include "launcher/doctor/host_facts.h"
-#include "launcher/job_id.h"
+#include "launcher/jobs/dead_jobs.h"
+#include "launcher/jobs/job_id.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
@@ -49,8 +49,8 @@ int DoctorVerb(const std::vector<std::string>& args) {
   examination.environment = Environment();
   examination.silence_limit_ms = static_cast<int64_t>(settings.heartbeat_timeout_seconds * 1e3);
   examination.wall_minus_steady_ns = WallNanoseconds() - SteadyNow().time_since_epoch().count();
-  WayMaker ways = WaysTo(*hosts, settings, options.job_id);
-  int code = RunDoctor(std::move(options), ways);
+  ChannelFactory routes = WaysTo(*hosts, settings, options.job_id);
+  int code = RunDoctor(std::move(options), routes);
   for (const std::string& sentence : EndDeadJobs()) LogWarning(sentence);
   return code;
 }

@@ -1,11 +1,12 @@
-// hvdrun env: prints the exports that let a shell, and a python started by it, find this installation.
+// hvdrun env: prints the exports that let a shell, and a python started by it, find this
+// installation.
 #include "runtime/base/env.h"
 
 #include <unistd.h>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/output.h"
-#include "launcher/shell_exports.h"
+#include "launcher/environment/shell_exports.h"
+#include "launcher/output/output.h"
 
 namespace hvd {
 

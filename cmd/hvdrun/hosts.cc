@@ -10,13 +10,14 @@
 #include "discovery/ask_all.h"
 #include "discovery/fixed_hosts.h"
 #include "discovery/this_machine.h"
-#include "launcher/output.h"
+#include "launcher/output/output.h"
 #include "runtime/base/read_file.h"
 
 namespace hvd {
 namespace {
 
-// A name that is not resolved within it is taken for another machine's; its agent knows better (final_plan.h).
+// A name that is not resolved within it is taken for another machine's; its agent knows better
+// (final_plan.h).
 constexpr Duration kNameLimit = std::chrono::seconds(5);
 
 Result<std::vector<HostSpec>> ReadHostFile(const std::string& path) {

@@ -11,8 +11,9 @@
 
 namespace {
 
-// Descriptors 0 to 2 exist from here on, so that no socket of ours ever gets one of these numbers. Stdin is empty then;
-// a write to stdout or stderr fails as it would if they were closed, so that output is not lost in silence.
+// Descriptors 0 to 2 exist from here on, so that no socket of ours ever gets one of these numbers.
+// Stdin is empty then; a write to stdout or stderr fails as it would if they were closed, so that
+// output is not lost in silence.
 void FillStandardDescriptors() {
   int fd = 0;
   do {

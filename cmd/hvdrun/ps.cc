@@ -2,9 +2,9 @@
 #include <unistd.h>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/dead_jobs.h"
-#include "launcher/jobs_here.h"
-#include "launcher/output.h"
+#include "launcher/jobs/dead_jobs.h"
+#include "launcher/jobs/local_jobs.h"
+#include "launcher/output/output.h"
 
 namespace hvd {
 

@@ -12,19 +12,19 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
 #include "configs/message_text.h"
-#include "launcher/binding.h"
-#include "launcher/dead_jobs.h"
-#include "launcher/driver.h"
-#include "launcher/env_file.h"
-#include "launcher/error_file.h"
-#include "launcher/final_plan.h"
-#include "launcher/held_port.h"
-#include "launcher/job_id.h"
-#include "launcher/output.h"
-#include "launcher/output_files.h"
-#include "launcher/start_job.h"
-#include "launcher/stdin_reader.h"
-#include "launcher/worker_env.h"
+#include "launcher/agent/binding.h"
+#include "launcher/agent/held_port.h"
+#include "launcher/driver/driver.h"
+#include "launcher/driver/error_file.h"
+#include "launcher/driver/final_plan.h"
+#include "launcher/driver/start_job.h"
+#include "launcher/environment/env_file.h"
+#include "launcher/environment/worker_env.h"
+#include "launcher/jobs/dead_jobs.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/output/output.h"
+#include "launcher/output/output_files.h"
+#include "launcher/output/stdin_reader.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/net/address_range.h"
@@ -60,7 +60,8 @@ int PrintEnvironment(const DriverOptions& options) {
   return PrintText(PrintEnvText(environment));
 }
 
-// Beside the start of the job, which waits for nobody else's processes. Without a thread, hvdrun ps does the same.
+// Beside the start of the job, which waits for nobody else's processes. Without a thread, hvdrun ps
+// does the same.
 class DeadJobsSweep {
  public:
   DeadJobsSweep() {
@@ -183,9 +184,9 @@ int RunVerb(const std::vector<std::string>& args) {
         PrepareOutputFiles(directory, options.plan.size(), options.settings.output_limit_bytes);
     if (!status.ok()) return UsageError(status);
   }
-  WayMaker ways = WaysTo(options.named_hosts, options.settings, job_id);
+  ChannelFactory routes = WaysTo(options.named_hosts, options.settings, job_id);
   const DeadJobsSweep sweep;
-  return RunJob(std::move(options), ways);
+  return RunJob(std::move(options), routes);
 }
 
 }  // namespace hvd

@@ -1,4 +1,5 @@
-// The verbs of hvdrun, one file each. Arguments come without the program's name and the verb; the exit code goes back.
+// The verbs of hvdrun, one file each. Arguments come without the program's name and the verb; the
+// exit code goes back.
 #ifndef HVD_CMD_HVDRUN_VERBS_H_
 #define HVD_CMD_HVDRUN_VERBS_H_
 
@@ -8,7 +9,7 @@
 
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
-#include "launcher/driver.h"
+#include "launcher/driver/driver.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -21,8 +22,8 @@ int PrintText(const std::string& text);
 // hvdrun [flags] command...: runs a job (the default).
 int RunVerb(const std::vector<std::string>& args);
 
-// hvdrun agent --job ID: one host's part of a job, spoken to on stdin and stdout; --resume ID and --clear ID: visits to
-// it. Started by hvdrun.
+// hvdrun agent --job ID: one host's part of a job, spoken to on stdin and stdout; --resume ID and
+// --clear ID: visits to it. Started by hvdrun.
 int AgentVerb(const std::vector<std::string>& args);
 
 // hvdrun doctor: examines hosts without a job.
@@ -57,10 +58,11 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
 // `-H a:1 b:1 python`: the second host would be taken for the command.
 Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command);
 
-// The file of -i must be there: a login that falls back on other keys would not be the one that was asked for (hosts.cc).
+// The file of -i must be there: a login that falls back on other keys would not be the one that was
+// asked for (hosts.cc).
 Status CheckIdentityFile(const Settings& settings);
 
-// Where this program lies (ways.cc).
+// Where this program lies (channels.cc).
 std::string OwnPath();
 
 struct PortRange {
@@ -68,9 +70,9 @@ struct PortRange {
 };
 Result<PortRange> ParsePortRange(std::string_view text);
 
-// How the hosts of a plan are reached (ways.cc).
-WayMaker WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
-                const std::string& job_id);
+// How the hosts of a plan are reached (channels.cc).
+ChannelFactory WaysTo(const std::vector<HostSlots>& hosts, const Settings& settings,
+                      const std::string& job_id);
 
 // What hvdrun --check-build prints.
 std::string CheckBuildText();

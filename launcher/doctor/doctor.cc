@@ -15,9 +15,9 @@
 #include "launcher/doctor/doctor_json.h"
 #include "launcher/doctor/doctor_table.h"
 #include "launcher/doctor/findings.h"
-#include "launcher/host_line.h"
-#include "launcher/job_id.h"
-#include "launcher/output.h"
+#include "launcher/driver/agent_connection.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/output/output.h"
 
 namespace hvd {
 namespace {
@@ -29,9 +29,9 @@ constexpr int kSilentSecondsHere = 30;
 constexpr Duration kQuiet =
     std::chrono::milliseconds(500);  // a quick examination shows no progress
 
-class Doctor final : public HostLineObserver {
+class Doctor final : public AgentConnectionObserver {
  public:
-  Doctor(DoctorOptions options, const WayMaker& make_way)
+  Doctor(DoctorOptions options, const ChannelFactory& make_channel)
       : options_(std::move(options)),
         signals_(io_),
         timer_(io_),
@@ -45,8 +45,8 @@ class Doctor final : public HostLineObserver {
           hosts[host].remote ? std::max(1, options_.heartbeat_timeout_seconds) : kSilentSecondsHere;
       heartbeat.every = std::min<Duration>(
           heartbeat.every, std::chrono::milliseconds(heartbeat.limit_seconds * 200));
-      lines_.push_back(
-          std::make_unique<HostLine>(*this, host, job + host, make_way(io_, host), heartbeat));
+      lines_.push_back(std::make_unique<AgentConnection>(*this, host, job + host,
+                                                         make_channel(io_, host), heartbeat));
     }
   }
 
@@ -83,7 +83,7 @@ class Doctor final : public HostLineObserver {
     lines_[host]->Break("its agent speaks of a rank, and there is none");
   }
   void OnMessage(uint32_t host, ToDriver message) override {
-    examination_.Hear(host, message, SteadyNow());
+    examination_.Receive(host, message, SteadyNow());
     GoOn();
   }
   void OnReadOver(uint32_t) override {}
@@ -102,8 +102,8 @@ class Doctor final : public HostLineObserver {
     for (auto actions = examination_.TakeActions(); !actions.empty();
          actions = examination_.TakeActions()) {
       for (const ExaminationAction& action : actions) {
-        if (const auto* tell = std::get_if<TellHost>(&action)) {
-          lines_[tell->host]->Tell(tell->message);
+        if (const auto* tell = std::get_if<SendToHost>(&action)) {
+          lines_[tell->host]->Send(tell->message);
         } else {
           lines_[std::get<EndHost>(action).host]->Cut();
         }
@@ -179,7 +179,7 @@ class Doctor final : public HostLineObserver {
   asio::signal_set signals_;
   asio::steady_timer timer_, heartbeat_timer_;
   Examination examination_;
-  std::vector<std::unique_ptr<HostLine>> lines_;
+  std::vector<std::unique_ptr<AgentConnection>> lines_;
   TimePoint begun_{};
   bool going_on_ = false;
   int signal_ = 0;
@@ -188,10 +188,10 @@ class Doctor final : public HostLineObserver {
 
 }  // namespace
 
-int RunDoctor(DoctorOptions options, const WayMaker& make_way) {
+int RunDoctor(DoctorOptions options, const ChannelFactory& make_channel) {
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    Doctor doctor(std::move(options), make_way);
+    Doctor doctor(std::move(options), make_channel);
     return doctor.Run();
   } catch (const std::exception& failure) {  // out of descriptors, threads or memory
     WriteAll(STDERR_FILENO,

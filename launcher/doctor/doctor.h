@@ -1,12 +1,12 @@
-// The doctor: examines hosts over the lines to their agents (host_line.h), as examination.h says, and prints what it found.
-// One thread, beside those that channels have.
+// The doctor: examines hosts over the lines to their agents (agent_connection.h), as examination.h
+// says, and prints what it found. One thread, beside those that channels have.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_H_
 
 #include <string>
 
 #include "launcher/doctor/examination.h"
-#include "launcher/driver.h"
+#include "launcher/driver/driver.h"
 
 namespace hvd {
 
@@ -17,8 +17,9 @@ struct DoctorOptions {
   bool json = false;
 };
 
-// Returns hvdrun's exit code when nothing of it is left: 0, 1 when some host cannot be used, 128 + n after signal n.
-int RunDoctor(DoctorOptions options, const WayMaker& make_way);
+// Returns hvdrun's exit code when nothing of it is left: 0, 1 when some host cannot be used, 128 +
+// n after signal n.
+int RunDoctor(DoctorOptions options, const ChannelFactory& make_channel);
 
 }  // namespace hvd
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/error_file.h"
+#include "launcher/driver/error_file.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,5 @@
-// The doctor's report for programs: one JSON object with everything. docs/doctor.md has its keys. Pure.
+// The doctor's report for programs: one JSON object with everything. docs/doctor.md has its keys.
+// Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_JSON_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_JSON_H_
 

@@ -1,4 +1,5 @@
-// DoctorReport: everything that hvdrun doctor found out, before anybody has judged it. Plain values.
+// DoctorReport: everything that hvdrun doctor found out, before anybody has judged it. Plain
+// values.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_REPORT_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_REPORT_H_
 
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "launcher/doctor/host_facts.h"
-#include "launcher/host_stages.h"
+#include "launcher/driver/host_stages.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

@@ -50,7 +50,7 @@ std::string FailureText(const HostReport& host) {
   return StageOfFailure(host) + ", after " + TimeText(host.took);
 }
 
-std::string HostLines(const DoctorReport& report) {
+std::string AgentConnections(const DoctorReport& report) {
   std::string text = "Hosts\n";
   const bool many = report.hosts.size() > kManyHosts;
   size_t width = kNameColumn;
@@ -288,7 +288,7 @@ std::string Count(size_t count, const char* one, const char* many) {
 
 std::string DoctorTable(const DoctorReport& report, const std::vector<Finding>& findings) {
   std::string text =
-      HostLines(report) + WhatTheyHave(report) + PairLines(report) + FindingLines(findings);
+      AgentConnections(report) + WhatTheyHave(report) + PairLines(report) + FindingLines(findings);
   auto errors =
       static_cast<size_t>(std::count_if(findings.begin(), findings.end(), [](const Finding& f) {
         return f.severity == Severity::kError;

@@ -4,16 +4,16 @@
 #include <utility>
 
 #include "configs/message_text.h"
-#include "launcher/pair_probe.h"
-#include "launcher/reach_proof.h"
-#include "launcher/seconds_text.h"
+#include "launcher/agent/pair_probe.h"
+#include "launcher/text/seconds_text.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 namespace {
 
 constexpr uint32_t kTimes = 5;  // the quickest answer has the truest time
 constexpr Duration kMargin = std::chrono::seconds(2);
-constexpr uint64_t kProofEpoch = 0;
+constexpr uint64_t kProofGeneration = 0;
 
 }  // namespace
 
@@ -31,8 +31,8 @@ Examination::Examination(ExaminationOptions options)
   report_.pairs_wanted = remote > 0 && options_.hosts.size() > 1;  // as in a run
   report_.directory = options_.directory;
   report_.interpreter = options_.interpreter;
-  proof_directory_.Begin(kProofEpoch);
-  probe_directory_.Begin(PairProbe::kEpoch);
+  proof_directory_.Begin(kProofGeneration);
+  probe_directory_.Begin(PairProbe::kGeneration);
 }
 
 void Examination::Begin(TimePoint now) {
@@ -55,7 +55,7 @@ void Examination::Troubled(uint32_t host, HostStage stage, const std::string& re
   report_.hosts[host].stage = stage;
 }
 
-void Examination::Hear(uint32_t host, const ToDriver& message, TimePoint now) {
+void Examination::Receive(uint32_t host, const ToDriver& message, TimePoint now) {
   now_ = now;
   std::visit([&](const auto& m) { On(host, m); }, message);
   GoOn();
@@ -83,7 +83,7 @@ void Examination::On(uint32_t host, const AgentReady& ready) {
 void Examination::AskTime(uint32_t host) {
   hosts_[host].time_asked = now_;
   hosts_[host].asked_time = true;
-  Tell(host, hvd::AskTime{hosts_[host].times});
+  Send(host, hvd::AskTime{hosts_[host].times});
 }
 
 void Examination::On(uint32_t host, const TimeTold& told) {
@@ -104,7 +104,7 @@ void Examination::On(uint32_t host, const TimeTold& told) {
   question.environment = options_.environment;
   question.limit_ms = std::chrono::duration_cast<std::chrono::milliseconds>(kExamLimit).count();
   if (options_.hosts[host].remote) question.silence_limit_ms = options_.silence_limit_ms;
-  Tell(host, std::move(question));
+  Send(host, std::move(question));
 }
 
 void Examination::On(uint32_t host, const HostExam& exam) {
@@ -256,7 +256,7 @@ Question Examination::QuestionFor(uint32_t host) const {
   Question question;
   question.job_key = options_.job_key;
   question.host = hosts_[host].number;
-  question.others = ProofPartners(hosts_[host].number, static_cast<uint32_t>(taking_part_.size()));
+  question.others = ProbePartners(hosts_[host].number, static_cast<uint32_t>(taking_part_.size()));
   for (uint32_t other : question.others)
     question.names.push_back(report_.hosts[taking_part_[other]].name);
   question.interfaces = options_.interfaces;
@@ -298,16 +298,16 @@ void Examination::Prove() {
     hosts_[host].proving = true;
     stages_.Enter(host, HostStage::kProof, now_);
     report_.hosts[host].stage = HostStage::kProof;
-    Tell(host, QuestionFor<ProveReach>(host));
+    Send(host, QuestionFor<ProbeConnectivity>(host));
   }
 }
 
-void Examination::On(uint32_t host, const ReachProven& proven) {
+void Examination::On(uint32_t host, const ConnectivityProbed& proven) {
   Host& h = hosts_[host];
   if (!h.proving) return;
   h.proving = false;
   std::vector<uint32_t> others =
-      ProofPartners(h.number, static_cast<uint32_t>(taking_part_.size()));
+      ProbePartners(h.number, static_cast<uint32_t>(taking_part_.size()));
   for (size_t i = 0; i < std::min(others.size(), proven.addresses.size()); ++i) {
     if (!proven.addresses[i].empty()) h.reached.insert(taking_part_[others[i]]);
     if (i < proven.reasons.size() && !proven.reasons[i].empty())
@@ -328,7 +328,7 @@ void Examination::ForgiveTheLost() {
     if (!hosts_[host].open || report.trouble.empty() || report.stage != HostStage::kProof) continue;
     bool some_lost = false, all_lost = true;
     for (uint32_t number :
-         ProofPartners(hosts_[host].number, static_cast<uint32_t>(taking_part_.size()))) {
+         ProbePartners(hosts_[host].number, static_cast<uint32_t>(taking_part_.size()))) {
       const uint32_t other = taking_part_[number];
       some_lost = some_lost || !hosts_[other].open;
       all_lost = all_lost && (!hosts_[other].open || hosts_[host].reached.contains(other));
@@ -346,7 +346,7 @@ void Examination::OpenProbes() {
   if (count < 2) return;
   const std::vector<HostPair> pairs = PairsOf(count);
   report_.all_pairs = pairs.size() == size_t{count} * (count - 1) / 2;
-  for (uint32_t host : taking_part_) Tell(host, QuestionFor<OpenProbe>(host));
+  for (uint32_t host : taking_part_) Send(host, QuestionFor<OpenProbe>(host));
   rounds_ = RoundsOf(pairs);
 }
 
@@ -372,8 +372,8 @@ void Examination::NextRound() {
                                                     : ": " + reason->second);
     }
     if (!pair.trouble.empty()) continue;
-    Tell(a, MeasurePair{number, second, 1});
-    Tell(b, MeasurePair{number, first, 0});
+    Send(a, MeasurePair{number, second, 1});
+    Send(b, MeasurePair{number, first, 0});
     awaited_.insert({a, index});
     awaited_.insert({b, index});
   }
@@ -411,23 +411,23 @@ void Examination::GiveUpPairsOf(uint32_t host, const std::string& why) {
 
 // ---- the directories
 
-KeyValues* Examination::DirectoryOf(uint64_t epoch) {
-  if (epoch == kProofEpoch) return &proof_directory_;
-  return epoch == PairProbe::kEpoch ? &probe_directory_ : nullptr;
+KvTable* Examination::DirectoryOf(uint64_t generation) {
+  if (generation == kProofGeneration) return &proof_directory_;
+  return generation == PairProbe::kGeneration ? &probe_directory_ : nullptr;
 }
 
 void Examination::On(uint32_t, const PutKey& put) {
-  KeyValues* directory = DirectoryOf(put.epoch);
+  KvTable* directory = DirectoryOf(put.generation);
   if (directory == nullptr) return;
   for (uint32_t reader : directory->Put(put.key, put.value))
-    Tell(reader, KeyValue{put.epoch, put.key, put.value});
+    Send(reader, KeyValue{put.generation, put.key, put.value});
 }
 
 void Examination::On(uint32_t host, const WantKey& want) {
-  KeyValues* directory = DirectoryOf(want.epoch);
+  KvTable* directory = DirectoryOf(want.generation);
   if (directory == nullptr) return;
   if (const std::string* value = directory->Find(want.key)) {
-    Tell(host, KeyValue{want.epoch, want.key, *value});
+    Send(host, KeyValue{want.generation, want.key, *value});
   } else {
     directory->Await(host, want.key);
   }
@@ -441,7 +441,7 @@ void Examination::Finish() {
   for (uint32_t host = 0; host < hosts_.size(); ++host) {
     if (!hosts_[host].open) continue;
     if (hosts_[host].greeted) {
-      Tell(host, FinishJob{});
+      Send(host, FinishJob{});
     } else {
       End(host);
     }
@@ -453,8 +453,8 @@ void Examination::End(uint32_t host) {
   actions_.emplace_back(EndHost{host});
 }
 
-void Examination::Tell(uint32_t host, ToAgent message) {
-  actions_.emplace_back(TellHost{host, std::move(message)});
+void Examination::Send(uint32_t host, ToAgent message) {
+  actions_.emplace_back(SendToHost{host, std::move(message)});
 }
 
 std::vector<ExaminationAction> Examination::TakeActions() { return std::exchange(actions_, {}); }

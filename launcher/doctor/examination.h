@@ -1,6 +1,7 @@
-// Examination: what hvdrun doctor asks whom, and when: the stages of a run up to the proof, on all hosts at once, then the
-// clock and what each host has, then each pair of hosts, in rounds. A host that fails keeps nobody waiting: every
-// question has a deadline. Pure: what agents say and the time come in, messages for agents and a report go out.
+// Examination: what hvdrun doctor asks whom, and when: the stages of a run up to the proof, on all
+// hosts at once, then the clock and what each host has, then each pair of hosts, in rounds. A host
+// that fails keeps nobody waiting: every question has a deadline. Pure: what agents say and the
+// time come in, messages for agents and a report go out.
 #ifndef HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 #define HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 
@@ -14,9 +15,9 @@
 
 #include "launcher/doctor/doctor_report.h"
 #include "launcher/doctor/pair_rounds.h"
-#include "launcher/host_stages.h"
-#include "launcher/key_values.h"
-#include "launcher/messages.h"
+#include "launcher/driver/host_stages.h"
+#include "launcher/wire/kv_table.h"
+#include "launcher/wire/messages.h"
 
 namespace hvd {
 
@@ -39,14 +40,14 @@ struct ExaminationOptions {
 };
 
 // What is to be done with a host.
-struct TellHost {
+struct SendToHost {
   uint32_t host = 0;
   ToAgent message;
 };
 struct EndHost {  // by force
   uint32_t host = 0;
 };
-using ExaminationAction = std::variant<TellHost, EndHost>;
+using ExaminationAction = std::variant<SendToHost, EndHost>;
 
 class Examination {
  public:
@@ -58,10 +59,10 @@ class Examination {
   void Begin(TimePoint now);
   void Entered(uint32_t host, HostStage stage, TimePoint now);
   void Troubled(uint32_t host, HostStage stage, const std::string& reason, TimePoint now);
-  void Hear(uint32_t host, const ToDriver& message, TimePoint now);
-  // `reason` as in HostLineObserver.
+  void Receive(uint32_t host, const ToDriver& message, TimePoint now);
+  // `reason` as in AgentConnectionObserver.
   void Ended(uint32_t host, const std::string& reason, TimePoint now);
-  // As in HostLineObserver::OnHvdrunSkipped.
+  // As in AgentConnectionObserver::OnHvdrunSkipped.
   void Skipped(uint32_t host, const std::string& what) { report_.hosts[host].skipped = what; }
   // At NextTick(), or whenever.
   void Tick(TimePoint now);
@@ -99,14 +100,14 @@ class Examination {
   void On(uint32_t host, const AgentReady& ready);
   void On(uint32_t host, const TimeTold& told);
   void On(uint32_t host, const HostExam& exam);
-  void On(uint32_t host, const ReachProven& proven);
+  void On(uint32_t host, const ConnectivityProbed& proven);
   void On(uint32_t host, const PutKey& put);
   void On(uint32_t host, const WantKey& want);
   void On(uint32_t host, const PairMeasured& measured);
   template <typename Other>
   void On(uint32_t, const Other&) {}  // belongs to a run
 
-  void Tell(uint32_t host, ToAgent message);
+  void Send(uint32_t host, ToAgent message);
   void AskTime(uint32_t host);
   void Fail(uint32_t host, const std::string& trouble);
   void NoteFailures();
@@ -120,7 +121,7 @@ class Examination {
   void Finish();
   void End(uint32_t host);
   bool Takes(uint32_t host) const;
-  KeyValues* DirectoryOf(uint64_t epoch);
+  KvTable* DirectoryOf(uint64_t generation);
   template <typename Question>
   Question QuestionFor(uint32_t host) const;
 
@@ -129,7 +130,7 @@ class Examination {
   HostStages stages_;
   std::vector<Host> hosts_;
   std::vector<uint32_t> taking_part_;  // in proof and pairs
-  KeyValues proof_directory_, probe_directory_;
+  KvTable proof_directory_, probe_directory_;
   std::vector<std::vector<HostPair>> rounds_;  // of positions in taking_part_
   size_t round_ = 0;
   std::set<std::pair<uint32_t, uint32_t>> awaited_;  // (host, index of the pair in the report)

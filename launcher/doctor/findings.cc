@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "launcher/bundle/remote_script.h"
 #include "launcher/doctor/doctor_text.h"
-#include "launcher/remote_script.h"
-#include "launcher/seconds_text.h"
+#include "launcher/text/seconds_text.h"
 
 namespace hvd {
 namespace {
@@ -293,7 +293,8 @@ class Judge {
     return *middle;
   }
 
-  // A host in more than half of the bad pairs and in most of its own is to blame; else the pairs are named.
+  // A host in more than half of the bad pairs and in most of its own is to blame; else the pairs
+  // are named.
   void Blame(Severity severity, const char* kind, const std::vector<const PairReport*>& bad,
              const std::function<std::string(const PairReport&)>& say, const std::string& fix) {
     std::map<uint32_t, size_t> bad_of, all_of;

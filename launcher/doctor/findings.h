@@ -1,5 +1,5 @@
-// Findings: what is wrong with hosts and the ways between them, and what to do about each. Pure: a report in, findings
-// out. All thresholds of the doctor are here.
+// Findings: what is wrong with hosts and the ways between them, and what to do about each. Pure: a
+// report in, findings out. All thresholds of the doctor are here.
 #ifndef HVD_LAUNCHER_DOCTOR_FINDINGS_H_
 #define HVD_LAUNCHER_DOCTOR_FINDINGS_H_
 

@@ -47,7 +47,8 @@ struct HostFacts {
 // Lines that are not understood are left out: they are of another version, or of nobody.
 HostFacts ReadHostFacts(const std::vector<std::string>& lines);
 
-// The program whose Python is examined: the first word of the command that is a Python, else python3.
+// The program whose Python is examined: the first word of the command that is a Python, else
+// python3.
 std::string InterpreterOf(const std::vector<std::string>& command);
 
 }  // namespace hvd

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <set>
 
-#include "launcher/reach_proof.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 
 std::vector<HostPair> PairsOf(uint32_t hosts) {
   std::vector<HostPair> pairs;
   for (uint32_t host = 0; host < hosts; ++host) {
-    for (uint32_t other : ProofPartners(host, hosts)) {
+    for (uint32_t other : ProbePartners(host, hosts)) {
       if (host < other) pairs.emplace_back(host, other);
     }
   }

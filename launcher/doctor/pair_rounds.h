@@ -1,5 +1,5 @@
-// The order in which pairs of hosts are measured: in rounds, each host in one pair of a round at most, so that no
-// measurement disturbs another at its ends. Pure.
+// The order in which pairs of hosts are measured: in rounds, each host in one pair of a round at
+// most, so that no measurement disturbs another at its ends. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_PAIR_ROUNDS_H_
 #define HVD_LAUNCHER_DOCTOR_PAIR_ROUNDS_H_
 
@@ -11,7 +11,8 @@ namespace hvd {
 
 using HostPair = std::pair<uint32_t, uint32_t>;  // the smaller number first
 
-// The pairs of hosts that prove themselves to each other (reach_proof.h): all of them up to 16 hosts.
+// The pairs of hosts that prove themselves to each other (connectivity_probe.h): all of them up to
+// 16 hosts.
 std::vector<HostPair> PairsOf(uint32_t hosts);
 
 // Each pair once.

@@ -1,4 +1,5 @@
-// The C ABI: finds the session, calls it, keeps the error text. No logic; `translate` reads and writes the structs.
+// The C ABI: finds the session, calls it, keeps the error text. No logic; `translate` reads and
+// writes the structs.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -11,7 +12,7 @@
 #include "hvd/hvd.h"
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
-#include "runtime/backends/cross_loader.h"
+#include "runtime/backends/inter_host_loader.h"
 #include "runtime/backends/mpi/mpi_plugin.h"
 
 namespace hvd {
@@ -27,7 +28,8 @@ static_assert(static_cast<int>(DType::kFloat8E5m2) == HVD_FLOAT8_E5M2);
 static_assert(static_cast<int>(Collective::kJoin) == HVD_JOIN);
 static_assert(static_cast<int>(ReduceOp::kProduct) == HVD_PRODUCT);
 
-// A child forked from an initialised process has no runtime; a plain flag, so that the check costs nothing.
+// A child forked from an initialised process has no runtime; a plain flag, so that the check costs
+// nothing.
 Status CheckNotForked() {
   if (!Runtime::Get().forked()) return Status::Ok();
   return {
@@ -161,7 +163,7 @@ const char* hvd_status_name(int32_t status) {
 int32_t hvd_built(const char* feature) {
   if (hvd::IsFeature(feature, "shm")) return 1;
   if (hvd::IsFeature(feature, "mpi")) return hvd::LoadMpiPlugin().ok() ? 1 : 0;
-  return hvd::IsFeature(feature, "gloo") && hvd::CanOpenCross() ? 1 : 0;
+  return hvd::IsFeature(feature, "gloo") && hvd::CanOpenInterHostComm() ? 1 : 0;
 }
 
 int32_t hvd_enabled(const char* feature) {
@@ -214,11 +216,13 @@ int32_t hvd_cross_size(void) {
 int32_t hvd_is_homogeneous(void) {
   return Query([](const World& w) { return w.homogeneous ? 1 : 0; });
 }
-int64_t hvd_epoch(void) {
+int64_t hvd_generation(void) {
   if (Runtime::Get().forked()) return -1;
   SessionRef session;
-  return session ? static_cast<int64_t>(session->world().epoch) : -1;
+  return session ? static_cast<int64_t>(session->world().generation) : -1;
 }
+
+int64_t hvd_epoch(void) { return hvd_generation(); }
 
 int32_t hvd_process_set_size(int32_t process_set) {
   return QueryEngine([&](Engine& e) { return e.ProcessSetSize(process_set); });
@@ -348,7 +352,8 @@ int32_t hvd_is_registered(const void* memory, size_t bytes) {
 
 }  // extern "C"
 
-// A process that ends without hvd_shutdown() still says goodbye, so that its end is not taken for a death.
+// A process that ends without hvd_shutdown() still says goodbye, so that its end is not taken for a
+// death.
 __attribute__((destructor)) static void LeaveAtExit() {
   Runtime* runtime = Runtime::Existing();
   if (runtime != nullptr && !runtime->forked()) runtime->Shutdown();

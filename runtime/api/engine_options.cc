@@ -52,8 +52,8 @@ Status CheckNumber(const char* name) {
   return Unreadable(name, text, "number of at least 0");
 }
 
-// Settings of runtimes that negotiate in cycles. Here nothing waits for a cycle and nothing is packed on one host, so
-// they steer nothing there; a value that cannot be meant is still an error.
+// Settings of runtimes that negotiate in cycles. Here nothing waits for a cycle and nothing is
+// packed on one host, so they steer nothing there; a value that cannot be meant is still an error.
 Status CheckWithoutEffect() {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   int64_t ignored = 0;
@@ -99,8 +99,8 @@ Result<bool> MpiThreadsDisabled() {
   return disabled != 0;
 }
 
-// The affinity mask, not the machine. A launcher that binds each rank to its own cores hands the number down, since the
-// mask is our part only.
+// The affinity mask, not the machine. A launcher that binds each rank to its own cores hands the
+// number down, since the mask is our part only.
 uint32_t AllowedCores() {
   int64_t told = 0;
   if (ReadWhole("HVD_HOST_CORES", 1'000'000, &told).ok() && told > 0) {

@@ -9,7 +9,8 @@
 
 namespace hvd {
 
-// kInvalidArgument with the variable and its value where one cannot be read. The wait policy is left to the world.
+// kInvalidArgument with the variable and its value where one cannot be read. The wait policy is
+// left to the world.
 Result<EngineOptions> EngineOptionsFromEnv();
 
 // What steers the work between hosts.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/api/compare_hosts.h"
-#include "runtime/backends/cross_loader.h"
+#include "runtime/backends/inter_host_loader.h"
 #include "runtime/net/trouble.h"
 
 namespace hvd {
@@ -18,7 +18,7 @@ constexpr Duration kSpin = std::chrono::microseconds(50);
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 
 // Before the engines explain a stall to the user, or end it.
-Duration TellAwaitedAfter(const EngineOptions& engine) {
+Duration ReportAwaitedAfter(const EngineOptions& engine) {
   const Duration warning = engine.stall_warning, shutdown = engine.stall_shutdown;
   if (warning.count() <= 0 || shutdown.count() <= 0) return std::max(warning, shutdown) / 2;
   return std::min(warning, shutdown) / 2;
@@ -28,28 +28,28 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
                                  bool over_mpi) {
   HostsBackend::Options options;
   options.nudge_host = [&peers] { peers.Nudge(); };
-  ConductorOptions& conductor = options.conductor;
-  for (const RankPlace& place : world.places) conductor.map.host_of.push_back(place.host);
-  conductor.map.rank = world.rank;
+  HostLeaderOptions& leader_service = options.leader_service;
+  for (const RankPlace& place : world.places) leader_service.map.host_of.push_back(place.host);
+  leader_service.map.rank = world.rank;
   // The variables were checked before the world was joined.
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (settings.ok()) {
     // A mesh is told of losses by the kernel and by the launcher; MPI tells nobody.
-    if (over_mpi) conductor.idle_limit = settings->timeout;
-    conductor.coordinator.fusion_bytes = settings->fusion_bytes;
+    if (over_mpi) leader_service.idle_limit = settings->timeout;
+    leader_service.coordinator.fusion_bytes = settings->fusion_bytes;
   }
-  conductor.coordinator.stall_warning = engine.stall_warning;
-  conductor.coordinator.tell_awaited = TellAwaitedAfter(engine);
-  conductor.compare = CompareHosts;
+  leader_service.coordinator.stall_warning = engine.stall_warning;
+  leader_service.coordinator.tell_awaited = ReportAwaitedAfter(engine);
+  leader_service.compare = CompareHosts;
   const JobPage page = world.page;
-  conductor.wake_host = [page] {
+  leader_service.wake_host = [page] {
     for (uint32_t r = 0; r < page.local_size(); ++r) Ring(page.rank(r).bell);
   };
-  conductor.broken = [page]() -> std::optional<std::string> {
+  leader_service.broken = [page]() -> std::optional<std::string> {
     if (!page.broken()) return std::nullopt;
     return page.broken_text();
   };
-  conductor.has_left = [page, places = world.places](uint32_t rank) {
+  leader_service.has_left = [page, places = world.places](uint32_t rank) {
     const RankBlock& block = page.rank(places[rank].local_rank);
     return block.state.load(std::memory_order_acquire) == static_cast<uint32_t>(RankState::kLeft);
   };
@@ -75,9 +75,9 @@ Group WorldGroup(const World& world) {
   return group;
 }
 
-Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstrap& bootstrap,
-                                                     MpiWorld* mpi) {
-  if (world.hosts == 1) return std::unique_ptr<Cross>();
+Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
+                                                             Bootstrap& bootstrap, MpiWorld* mpi) {
+  if (world.hosts == 1) return std::unique_ptr<InterHostComm>();
   const Group group = WorldGroup(world);
   if (!std::ranges::is_sorted(group.local_to_group)) {
     return Unsupported("the ranks of host " + std::to_string(world.host()) +
@@ -86,50 +86,51 @@ Result<std::unique_ptr<Cross>> HostsSession::Connect(const World& world, Bootstr
   }
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (!settings.ok()) return settings.status();
-  if (mpi != nullptr) return mpi->OpenCross();
-  CrossOptions options;
+  if (mpi != nullptr) return mpi->OpenInterHostComm();
+  InterHostOptions options;
   options.rank = world.rank;
-  options.epoch = world.epoch;
+  options.generation = world.generation;
   options.job_key = world.data_key;
   options.listen = world.listen;
   options.connect_timeout = settings->timeout;
-  // A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need are not for looking.
+  // A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need
+  // are not for looking.
   if (world.local_size < AllowedCores()) options.spin = kSpin;
-  return OpenCross(options, bootstrap.directory());
+  return OpenInterHostComm(options, bootstrap.directory());
 }
 
-HostsSession::HostsSession(const World& world, std::unique_ptr<Cross> cross, Peers& peers,
+HostsSession::HostsSession(const World& world, std::unique_ptr<InterHostComm> comm, Peers& peers,
                            Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
                            const EngineOptions& engine, bool over_mpi)
     : page_(world.page),
-      cross_(std::move(cross)),
-      backend_(one_host, heap, peer_memory, *cross_, OptionsFor(world, peers, engine, over_mpi)),
+      comm_(std::move(comm)),
+      backend_(one_host, heap, peer_memory, *comm_, OptionsFor(world, peers, engine, over_mpi)),
       rank_(world.rank) {}
 
-void HostsSession::Attend(Bootstrap& bootstrap) {
+void HostsSession::PollAgent(Bootstrap& bootstrap) {
   if (aborted_) return;
-  if (!page_.broken()) return TellSilences(bootstrap);
+  if (!page_.broken()) return ReportSilences(bootstrap);
   aborted_ = true;
   backend_.Abort(Aborted(page_.broken_text()));
 }
 
 // Each once, and again when it is over.
-void HostsSession::TellSilences(Bootstrap& bootstrap) {
-  std::vector<CrossSilence> silences = cross_->Silences();
-  const auto among = [](const std::vector<CrossSilence>& all, uint32_t rank) {
-    return std::ranges::find(all, rank, &CrossSilence::rank) != all.end();
+void HostsSession::ReportSilences(Bootstrap& bootstrap) {
+  std::vector<InterHostSilence> silences = comm_->Silences();
+  const auto among = [](const std::vector<InterHostSilence>& all, uint32_t rank) {
+    return std::ranges::find(all, rank, &InterHostSilence::rank) != all.end();
   };
-  for (const CrossSilence& silence : silences) {
-    if (!among(told_, silence.rank)) Tell(bootstrap, silence);
+  for (const InterHostSilence& silence : silences) {
+    if (!among(told_, silence.rank)) ReportSilence(bootstrap, silence);
   }
-  for (const CrossSilence& silence : told_) {
-    if (!among(silences, silence.rank)) Tell(bootstrap, {silence.rank, Duration::zero()});
+  for (const InterHostSilence& silence : told_) {
+    if (!among(silences, silence.rank)) ReportSilence(bootstrap, {silence.rank, Duration::zero()});
   }
   told_ = std::move(silences);
 }
 
 // If the agent is gone there is nobody to tell.
-void HostsSession::Tell(Bootstrap& bootstrap, const CrossSilence& silence) {
+void HostsSession::ReportSilence(Bootstrap& bootstrap, const InterHostSilence& silence) {
   const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence.silent);
   const TroubleEntry entry = EncodeTrouble(
       RankSilent{rank_, silence.rank, static_cast<uint32_t>(silent_ms.count())}, told_so_far_++);

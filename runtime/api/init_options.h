@@ -13,7 +13,8 @@ struct InitOptions {
   Duration timeout{0};                              // <= 0: no limit of its own
   std::vector<std::vector<uint32_t>> process_sets;  // world ranks; they get the ids 1, 2, ...
   const void* mpi_comm = nullptr;                   // an MPI_Comm* whose ranks are to be the world
-  // These of the ranks that were started are to be the world; ascending, none twice. Empty: all of them.
+  // These of the ranks that were started are to be the world; ascending, none twice. Empty: all of
+  // them.
   std::vector<uint32_t> ranks;
 };
 

@@ -9,7 +9,7 @@
 #include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
-#include "runtime/core/launch_choice.h"
+#include "runtime/core/launcher_detection.h"
 
 namespace hvd {
 namespace {
@@ -42,8 +42,8 @@ Runtime& Runtime::Get() {
 Runtime* Runtime::Existing() { return existing.load(std::memory_order_acquire); }
 
 Runtime::Runtime()
-    : entrance_(ChooseLaunch(GetEnv), {&LeaveBeforeFinalize, &FinishAtExit}),
-      heap_(entrance_.segments()) {}
+    : joiner_(DetectLaunch(GetEnv), {&LeaveBeforeFinalize, &FinishAtExit}),
+      heap_(joiner_.segments()) {}
 
 Status Runtime::Init(const InitOptions& options) {
   std::lock_guard lock(mutex_);
@@ -51,10 +51,10 @@ Status Runtime::Init(const InitOptions& options) {
   Result<EngineOptions> engine = EngineOptionsFromEnv();
   if (!engine.ok()) return engine.status();
   engine->handles_given = handles_given_.load(std::memory_order_relaxed);
-  Result<Membership> member = entrance_.Join(options);
+  Result<Membership> member = joiner_.Join(options);
   if (!member.ok()) return member.status();
   Result<std::unique_ptr<Session>> session =
-      Session::Open(std::move(*member), entrance_.bootstrap(), heap_, *engine);
+      Session::Open(std::move(*member), joiner_.bootstrap(), heap_, *engine);
   if (!session.ok()) return session.status();
   {
     std::lock_guard state(state_);
@@ -85,21 +85,21 @@ void Runtime::CloseSession() {
   const std::string failure = owned_->mpi() == nullptr ? "" : owned_->Failure();
   handles_given_.store(owned_->engine().handles_given(), std::memory_order_release);
   owned_.reset();
-  if (!failure.empty()) entrance_.NoteFailure(failure);
+  if (!failure.empty()) joiner_.NoteFailure(failure);
 }
 
 void Runtime::Finish(int code) {
   if (forked()) return;
   Shutdown();
   std::lock_guard lock(mutex_);
-  entrance_.Finish(code);
+  joiner_.Finish(code);
 }
 
 // Nobody is inside the memory lists while the process is copied.
 void Runtime::PrepareFork() {
   if (forked()) return;
   state_.lock();
-  entrance_.LockForFork();
+  joiner_.LockForFork();
   heap_.LockForFork();
   if (owned_ != nullptr) owned_->peer_memory().LockForFork();
 }
@@ -111,7 +111,7 @@ void Runtime::AfterForkInParent() {
 void Runtime::UnlockAfterFork() {
   if (owned_ != nullptr) owned_->peer_memory().UnlockAfterFork();
   heap_.UnlockAfterFork();
-  entrance_.UnlockAfterFork();
+  joiner_.UnlockAfterFork();
   state_.unlock();
 }
 
@@ -123,7 +123,7 @@ void Runtime::AfterForkInChild() {
     owned_->peer_memory().MakePrivateAfterFork();
     owned_->world().page_memory.MakePrivate(owned_->world().page_fd.get());
   }
-  entrance_.CloseAfterFork();
+  joiner_.CloseAfterFork();
   forked_.store(true, std::memory_order_relaxed);
   UnlockAfterFork();
 }

@@ -1,6 +1,7 @@
 // Runtime: the state behind the C ABI of this process; the only global of the repository.
 //
-// Calls into a session count themselves (SessionRef), so that a shutdown in one thread waits for the others to come out.
+// Calls into a session count themselves (SessionRef), so that a shutdown in one thread waits for
+// the others to come out.
 #ifndef HVD_RUNTIME_API_RUNTIME_H_
 #define HVD_RUNTIME_API_RUNTIME_H_
 
@@ -9,9 +10,9 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/api/entrance.h"
 #include "runtime/api/init_options.h"
 #include "runtime/api/session.h"
+#include "runtime/api/world_joiner.h"
 #include "runtime/base/status.h"
 #include "runtime/device/shared_heap.h"
 
@@ -47,10 +48,11 @@ class Runtime {
   void AfterForkInChild();
   void UnlockAfterFork();
 
-  Entrance entrance_;
+  WorldJoiner joiner_;
   SharedHeap heap_;
   std::mutex mutex_;  // Init and Shutdown, one at a time
-  // What changes owned_ holds this as well, and so does a fork. Init waits for others without it: MPI_Init may fork.
+  // What changes owned_ holds this as well, and so does a fork. Init waits for others without it:
+  // MPI_Init may fork.
   std::mutex state_;
   std::unique_ptr<Session> owned_;          // guarded by mutex_ and state_
   std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls

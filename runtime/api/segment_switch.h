@@ -1,5 +1,6 @@
-// SegmentSwitch: the memory of this process outlives its worlds, but which agent shares it is known only when a world is
-// found. Until then there is no shared memory, and once some was shared its source stays the same. Thread-safe.
+// SegmentSwitch: the memory of this process outlives its worlds, but which agent shares it is known
+// only when a world is found. Until then there is no shared memory, and once some was shared its
+// source stays the same. Thread-safe.
 #ifndef HVD_RUNTIME_API_SEGMENT_SWITCH_H_
 #define HVD_RUNTIME_API_SEGMENT_SWITCH_H_
 

@@ -29,27 +29,27 @@ EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& boot
 
 Result<std::unique_ptr<Session>> Session::Open(Membership member, Bootstrap& bootstrap,
                                                SharedHeap& heap, const EngineOptions& options) {
-  Result<std::unique_ptr<Cross>> cross =
+  Result<std::unique_ptr<InterHostComm>> comm =
       HostsSession::Connect(member.world, bootstrap, member.mpi.get());
-  if (!cross.ok()) {
-    bootstrap.Leave(member.world.epoch, SteadyNow());
-    return cross.status();
+  if (!comm.ok()) {
+    bootstrap.Leave(member.world.generation, SteadyNow());
+    return comm.status();
   }
   return std::unique_ptr<Session>(
-      new Session(std::move(member), bootstrap, heap, options, std::move(*cross)));
+      new Session(std::move(member), bootstrap, heap, options, std::move(*comm)));
 }
 
 Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
-                 const EngineOptions& options, std::unique_ptr<Cross> cross)
+                 const EngineOptions& options, std::unique_ptr<InterHostComm> comm)
     : world_(std::move(member.world)),
       mpi_(std::move(member.mpi)),
       bootstrap_(bootstrap),
       peer_memory_(bootstrap.segments()),
       peers_(world_.page, world_.local_rank),
       backend_(heap, peer_memory_),
-      hosts_(cross == nullptr
+      hosts_(comm == nullptr
                  ? nullptr
-                 : std::make_unique<HostsSession>(world_, std::move(cross), peers_, backend_, heap,
+                 : std::make_unique<HostsSession>(world_, std::move(comm), peers_, backend_, heap,
                                                   peer_memory_, options, mpi_ != nullptr)),
       engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
               InWorld(options, world_, bootstrap_)) {
@@ -63,8 +63,8 @@ Session::~Session() {
   const TimePoint since = SteadyNow();
   FailPending();
   RankBlock& block = world_.page.rank(world_.local_rank);
-  // Who goes because the agent is gone has not left of its own will: neighbours that are slower to notice must not
-  // take this rank for the cause.
+  // Who goes because the agent is gone has not left of its own will: neighbours that are slower to
+  // notice must not take this rank for the cause.
   if (!agent_gone_.load(std::memory_order_acquire))
     block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
   peers_.WakeAll();
@@ -73,7 +73,7 @@ Session::~Session() {
   Ring(block.runtime_bell);
   if (runtime_thread_.joinable()) runtime_thread_.join();
   if (hosts_ != nullptr) hosts_->Disconnect();
-  bootstrap_.Leave(world_.epoch, since);
+  bootstrap_.Leave(world_.generation, since);
 }
 
 Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& sets) {
@@ -92,7 +92,8 @@ std::string Session::Failure() const {
   return hosts_ == nullptr ? "" : hosts_->Failure();
 }
 
-// Holds the mark by which our death is noticed, listens to the agent, and keeps peers from being held up by us.
+// Holds the mark by which our death is noticed, listens to the agent, and keeps peers from being
+// held up by us.
 void Session::RunRuntimeThread() {
   RankBlock& block = world_.page.rank(world_.local_rank);
   AliveMark alive;
@@ -102,12 +103,12 @@ void Session::RunRuntimeThread() {
     uint32_t word = block.runtime_bell.word.load(std::memory_order_acquire);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in Ring
     if (stopping_.load(std::memory_order_acquire)) break;
-    if (Status agent = bootstrap_.Attend(); !agent.ok()) {
+    if (Status agent = bootstrap_.PollAgent(); !agent.ok()) {
       agent_gone_.store(true, std::memory_order_release);
       engine_.Close(agent.message());
     }
-    if (hosts_ != nullptr) hosts_->Attend(bootstrap_);
-    bool unsent = engine_.Tend();
+    if (hosts_ != nullptr) hosts_->PollAgent(bootstrap_);
+    bool unsent = engine_.TryProgress();
     SleepOn(block.runtime_bell, word, unsent ? kLookSoonNs : kLookAgainNs);
   }
   alive.Release();

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/api/entrance.h"
 #include "runtime/api/hosts_session.h"
+#include "runtime/api/world_joiner.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
 #include "runtime/core/bootstrap.h"
@@ -23,14 +23,16 @@ class Session {
   static Result<std::unique_ptr<Session>> Open(Membership member, Bootstrap& bootstrap,
                                                SharedHeap& heap, const EngineOptions& options);
 
-  // Leaves the world, failing what is in flight. No call may be inside engine() any more; see FailPending.
+  // Leaves the world, failing what is in flight. No call may be inside engine() any more; see
+  // FailPending.
   ~Session();
   Session(const Session&) = delete;
 
   // Makes every waiting thread return; afterwards nothing new is accepted.
   void FailPending() { engine_.Close("hvd.shutdown() was called on this rank"); }
 
-  // On all ranks alike; the ids are 1, 2, ... in a new session. Blocks until all ranks have come here.
+  // On all ranks alike; the ids are 1, 2, ... in a new session. Blocks until all ranks have come
+  // here.
   Status AddProcessSets(const std::vector<std::vector<uint32_t>>& sets);
 
   Engine& engine() { return engine_; }
@@ -43,7 +45,7 @@ class Session {
 
  private:
   Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
-          std::unique_ptr<Cross> cross);
+          std::unique_ptr<InterHostComm> comm);
   void RunRuntimeThread();
 
   World world_;

@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kFirstRequest = offsetof(hvd_request, tensor_count);
 constexpr size_t kFirstOptions = offsetof(hvd_init_options, process_set_ranks);
 
-// *given when its caller knows all of the struct; else a copy in *room of what it knows, the rest zeroed.
+// *given when its caller knows all of the struct; else a copy in *room of what it knows, the rest
+// zeroed.
 template <typename Struct>
 Result<const Struct*> Known(const Struct* given, size_t least, std::string_view what,
                             Struct* room) {

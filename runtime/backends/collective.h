@@ -1,4 +1,5 @@
-// What a rank asks for: one collective on one tensor, in the runtime's own types. The numbers equal those of hvd.h.
+// What a rank asks for: one collective on one tensor, in the runtime's own types. The numbers equal
+// those of hvd.h.
 #ifndef HVD_RUNTIME_BACKENDS_COLLECTIVE_H_
 #define HVD_RUNTIME_BACKENDS_COLLECTIVE_H_
 
@@ -30,8 +31,8 @@ enum class ReduceOp : uint8_t {
   kMin = 3,
   kMax = 4,
   kProduct = 5,
-  // Beyond hvd.h: kAverage where HOROVOD_JOIN_AVERAGE is `active`. An operation of its own, so that ranks that disagree
-  // about the setting are told.
+  // Beyond hvd.h: kAverage where HOROVOD_JOIN_AVERAGE is `active`. An operation of its own, so that
+  // ranks that disagree about the setting are told.
   kActiveAverage = 6,
 };
 
@@ -58,14 +59,16 @@ struct Group {
 
 // What a backend gives back beside the bytes in the caller's memory.
 struct CollectiveResult {
-  // Memory the backend took from the SharedHeap because the call came without an output. The engine's as soon as it is
-  // set here: it hands it to the caller or frees it, also when the operation fails (unless peers may be at work on it).
+  // Memory the backend took from the SharedHeap because the call came without an output. The
+  // engine's as soon as it is set here: it hands it to the caller or frees it, also when the
+  // operation fails (unless peers may be at work on it).
   void* made_output = nullptr;
   int64_t rows = 0;  // extent of dimension 0 of the output: allgather, alltoall, reducescatter
   std::vector<int64_t> received_splits;  // alltoall: rows from each member
 };
 
-// One collective on one tensor as a backend sees it: checked, and known to be the same on every member. Owns nothing.
+// One collective on one tensor as a backend sees it: checked, and known to be the same on every
+// member. Owns nothing.
 struct CollectiveCall {
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
@@ -73,8 +76,8 @@ struct CollectiveCall {
   uint32_t root = 0;  // index in the group, for a broadcast
   size_t count = 0;   // elements of the input
   const void* input = nullptr;
-  void* output =
-      nullptr;  // may equal input; null where the size follows from the peers' parts: see CollectiveResult
+  void* output = nullptr;  // may equal input; null where the size follows from the peers' parts:
+                           // see CollectiveResult
   double prescale = 1.0;
   double postscale = 1.0;
   const Group* group = nullptr;        // never null once the engine has made the call

@@ -1,8 +1,9 @@
-// Peers: what the ranks of a group say to each other while they work. Agent and driver are never on this path.
+// Peers: what the ranks of a group say to each other while they work. Agent and driver are never on
+// this path.
 //
-// Each rank has one outgoing stream of records that every other rank reads in order. Records are opaque bytes here; the
-// engine writes requests into them. All calls of one object come from one thread at a time (the engine's lock), except
-// Sleep.
+// Each rank has one outgoing stream of records that every other rank reads in order. Records are
+// opaque bytes here; the engine writes requests into them. All calls of one object come from one
+// thread at a time (the engine's lock), except Sleep.
 #ifndef HVD_RUNTIME_BACKENDS_PEERS_H_
 #define HVD_RUNTIME_BACKENDS_PEERS_H_
 
@@ -23,8 +24,8 @@ class Peers {
   // The largest record in bytes.
   virtual size_t max_record() const = 0;
 
-  // Room for a record of `bytes` (at most max_record()), 8-byte aligned; empty while a peer has not read enough yet. A peer
-  // that has left reads nothing more and holds up nobody.
+  // Room for a record of `bytes` (at most max_record()), 8-byte aligned; empty while a peer has not
+  // read enough yet. A peer that has left reads nothing more and holds up nobody.
   virtual std::span<std::byte> Reserve(size_t bytes) = 0;
   // Publishes the record reserved last and wakes the peers that sleep.
   virtual void Commit() = 0;
@@ -33,7 +34,8 @@ class Peers {
   virtual std::span<const std::byte> Peek(uint32_t peer) = 0;
   virtual void Consume(uint32_t peer) = 0;
 
-  // The group cannot go on: a rank died or the job ends. Checked in every turn of a wait, so it is cheap.
+  // The group cannot go on: a rank died or the job ends. Checked in every turn of a wait, so it is
+  // cheap.
   virtual bool broken() const = 0;
   virtual std::string broken_text() const = 0;
   // The peer said goodbye; it will send nothing more.
@@ -41,22 +43,23 @@ class Peers {
 
   // Wakes every peer that sleeps (work for it may have been finished).
   virtual void WakeAll() = 0;
-  // Asks the peers to read their records soon, even if no thread of theirs waits: our stream is full.
+  // Asks the peers to read their records soon, even if no thread of theirs waits: our stream is
+  // full.
   virtual void Nudge() = 0;
 
   // Wakes the other threads of this rank that sleep here.
   virtual void WakeSelf() = 0;
 
-  // For whoever has to explain a stall or a death of this rank: its newest collective, and since when it sleeps for it
-  // (steady clock; 0: it does not).
+  // For whoever has to explain a stall or a death of this rank: its newest collective, and since
+  // when it sleeps for it (steady clock; 0: it does not).
   virtual void NoteSubmitted(uint32_t collective, std::string_view name) = 0;
   virtual void NoteSleeping(int64_t since_ns) = 0;
   // A collective failed because of other ranks; the program has not heard of it yet.
   virtual void NoteFailed() = 0;
 
-  // Sleeping: announce it, look once more for what is awaited, then Sleep with the token (at most `timeout_ns`, at most
-  // 100 ms) or change one's mind; EndSleep in both cases. Anything a peer does after AnnounceSleep ends the sleep. Sleep
-  // alone may run beside other calls.
+  // Sleeping: announce it, look once more for what is awaited, then Sleep with the token (at most
+  // `timeout_ns`, at most 100 ms) or change one's mind; EndSleep in both cases. Anything a peer
+  // does after AnnounceSleep ends the sleep. Sleep alone may run beside other calls.
   virtual uint32_t AnnounceSleep() = 0;
   virtual void Sleep(uint32_t token, int64_t timeout_ns) = 0;
   virtual void EndSleep() = 0;

@@ -33,7 +33,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Reads fields in order. After the first field that does not fit, ok() is false and all reads give zero or "".
+// Reads fields in order. After the first field that does not fit, ok() is false and all reads give
+// zero or "".
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}

@@ -1,4 +1,5 @@
-// Clock: the only source of "now". Decisions take a TimePoint as an argument; only shells own a Clock.
+// Clock: the only source of "now". Decisions take a TimePoint as an argument; only shells own a
+// Clock.
 #ifndef HVD_RUNTIME_BASE_CLOCK_H_
 #define HVD_RUNTIME_BASE_CLOCK_H_
 

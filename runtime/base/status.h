@@ -25,8 +25,8 @@ enum class Code : int {
   kInternal = 10,
 };
 
-// A code and, unless it is kOk, one sentence: who, where, what, because, try. An ok Status is a null pointer: a hot path
-// makes many of them.
+// A code and, unless it is kOk, one sentence: who, where, what, because, try. An ok Status is a
+// null pointer: a hot path makes many of them.
 class [[nodiscard]] Status {
  public:
   Status() = default;

@@ -39,7 +39,8 @@ Status AttachPage(UniqueFd fd, uint64_t bytes, World* world) {
   if (page->local_size() != world->local_size || world->local_rank >= world->local_size) {
     return Internal("the agent's job page is for another number of ranks");
   }
-  // The header is the agent's: a stray write into it is to end the rank that makes it, at that very instruction.
+  // The header is the agent's: a stray write into it is to end the rank that makes it, at that very
+  // instruction.
   if (::mprotect(memory->data(), kHeaderBytes, PROT_READ) != 0)
     return SystemError("protecting the header of the job page", errno);
   world->page = *page;
@@ -48,7 +49,7 @@ Status AttachPage(UniqueFd fd, uint64_t bytes, World* world) {
   return Status::Ok();
 }
 
-Result<UniqueFd> HvdrunDoor::Open() {
+Result<UniqueFd> HvdrunConnector::Open() {
   Result<UniqueFd> socket = ConnectLink(address_.name);
   if (!socket.ok()) return socket;
   LinkHello hello;
@@ -60,24 +61,24 @@ Result<UniqueFd> HvdrunDoor::Open() {
 }
 
 Result<World> AgentBootstrap::Join(Duration timeout) {
-  Result<BegunEpoch> begun = link_.Join(timeout);
+  Result<BegunGeneration> begun = link_.Join(timeout);
   if (!begun.ok()) return begun.status();
-  const LinkEpoch& epoch = begun->epoch;
+  const LinkGeneration& generation = begun->generation;
   World world;
-  world.epoch = epoch.epoch;
-  world.rank = epoch.rank;
-  world.size = epoch.size;
-  world.local_rank = epoch.local_rank;
-  world.local_size = epoch.local_size;
-  world.cross_rank = epoch.cross_rank;
-  world.cross_size = epoch.cross_size;
-  world.homogeneous = epoch.homogeneous != 0;
-  world.data_key = epoch.data_key;
-  world.listen = epoch.listen;
-  Status complete = AttachPage(std::move(begun->page), epoch.page_bytes, &world);
+  world.generation = generation.generation;
+  world.rank = generation.rank;
+  world.size = generation.size;
+  world.local_rank = generation.local_rank;
+  world.local_size = generation.local_size;
+  world.cross_rank = generation.cross_rank;
+  world.cross_size = generation.cross_size;
+  world.homogeneous = generation.homogeneous != 0;
+  world.data_key = generation.data_key;
+  world.listen = generation.listen;
+  Status complete = AttachPage(std::move(begun->page), generation.page_bytes, &world);
   if (complete.ok()) complete = SetPlaces(begun->layout, &world);
   if (complete.ok()) return world;
-  Leave(epoch.epoch, SteadyNow());
+  Leave(generation.generation, SteadyNow());
   return complete;
 }
 

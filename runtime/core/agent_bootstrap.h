@@ -1,4 +1,5 @@
-// AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted (adopt_door.h).
+// AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted
+// (adopted_agent_connector.h).
 #ifndef HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 #define HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
 
@@ -19,9 +20,9 @@ struct AgentAddress {
 };
 
 // The agent that hvdrun started before this process.
-class HvdrunDoor final : public AgentDoor {
+class HvdrunConnector final : public AgentConnector {
  public:
-  explicit HvdrunDoor(AgentAddress address) : address_(std::move(address)) {}
+  explicit HvdrunConnector(AgentAddress address) : address_(std::move(address)) {}
   Result<UniqueFd> Open() override;
   bool Reopens() const override { return false; }
   std::string who() const override { return "slot " + std::to_string(address_.slot); }
@@ -30,24 +31,24 @@ class HvdrunDoor final : public AgentDoor {
   const AgentAddress address_;
 };
 
-class AgentBootstrap final : public Bootstrap, private SegmentSource, private Directory {
+class AgentBootstrap final : public Bootstrap, private SegmentSource, private KvStore {
  public:
-  explicit AgentBootstrap(std::unique_ptr<AgentDoor> door) : door_(std::move(door)) {}
+  explicit AgentBootstrap(std::unique_ptr<AgentConnector> door) : door_(std::move(door)) {}
   explicit AgentBootstrap(AgentAddress address)
-      : AgentBootstrap(std::make_unique<HvdrunDoor>(std::move(address))) {}
+      : AgentBootstrap(std::make_unique<HvdrunConnector>(std::move(address))) {}
 
   Result<World> Join(Duration timeout) override;
-  void Leave(uint64_t epoch, TimePoint since) override { link_.Leave(epoch, since); }
+  void Leave(uint64_t generation, TimePoint since) override { link_.Leave(generation, since); }
   SegmentSource& segments() override { return *this; }
-  Directory& directory() override { return *this; }
-  Status Attend() override { return link_.Attend(); }
+  KvStore& directory() override { return *this; }
+  Status PollAgent() override { return link_.PollAgent(); }
   bool watched() const override { return true; }
   void CloseAfterFork() override { link_.CloseAfterFork(); }
 
  private:
   Result<DataSegment> Allocate(uint64_t bytes) override { return Ask(LinkAllocate{bytes}, 0); }
   Result<DataSegment> Fetch(uint32_t id) override { return Ask(LinkFetch{id}, id); }
-  void Free(uint32_t id) override { (void)link_.Tell(LinkFree{id}); }
+  void Free(uint32_t id) override { (void)link_.Send(LinkFree{id}); }
   Result<DataSegment> Ask(const LinkMessage& question, uint32_t wanted);
 
   Status Put(const std::string& key, const std::string& value) override {
@@ -57,7 +58,7 @@ class AgentBootstrap final : public Bootstrap, private SegmentSource, private Di
     return link_.Get(key, timeout);
   }
 
-  std::unique_ptr<AgentDoor> door_;
+  std::unique_ptr<AgentConnector> door_;
   AgentLink link_{*door_};
 };
 

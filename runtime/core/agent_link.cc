@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 
 namespace hvd {
 namespace {
@@ -39,7 +39,8 @@ int64_t Milliseconds(Duration duration) {
 
 Status AgentLink::Connect() {
   if (socket_.valid()) return Status::Ok();
-  // The heap of this process would go on to name segments that a later link or another agent does not know.
+  // The heap of this process would go on to name segments that a later link or another agent does
+  // not know.
   if (shares_memory_) {
     return Aborted(
         "the agent of this host is gone, and with it the memory that this process shared; start "
@@ -52,14 +53,15 @@ Status AgentLink::Connect() {
   return Status::Ok();
 }
 
-Status AgentLink::Say(const LinkMessage& message) {
+Status AgentLink::SendLocked(const LinkMessage& message) {
   if (!socket_.valid()) return Aborted("this worker has lost its link to the agent of this host");
   Status sent = SendLink(socket_.get(), message);
   if (!sent.ok()) Lose(sent);
   return sent;
 }
 
-// A thread that sleeps on the socket closes it when it wakes: the number must not be used again under it.
+// A thread that sleeps on the socket closes it when it wakes: the number must not be used again
+// under it.
 void AgentLink::Lose(Status why) {
   lost_ = std::move(why);
   if (reading_) {
@@ -103,30 +105,31 @@ void AgentLink::ReceiveAll() {
 
 void AgentLink::Take(ReceivedLink received) {
   heard_ = true;
-  if (auto* epoch = std::get_if<LinkEpoch>(&received.message)) {
-    if (layout_epoch_ != epoch->epoch) layout_.clear();
-    begun_ = BegunEpoch{std::move(*epoch), std::move(received.fd), std::exchange(layout_, {})};
+  if (auto* generation = std::get_if<LinkGeneration>(&received.message)) {
+    if (layout_generation_ != generation->generation) layout_.clear();
+    begun_ =
+        BegunGeneration{std::move(*generation), std::move(received.fd), std::exchange(layout_, {})};
   } else if (auto* part = std::get_if<LinkLayout>(&received.message)) {
-    if (std::exchange(layout_epoch_, part->epoch) != part->epoch) layout_.clear();
+    if (std::exchange(layout_generation_, part->generation) != part->generation) layout_.clear();
     if (layout_.size() < kMaxRanks)
       layout_.insert(layout_.end(), part->runs.begin(), part->runs.end());
   } else if (auto* broken = std::get_if<LinkBroken>(&received.message)) {
-    if (broken->epoch == 0) {
+    if (broken->generation == 0) {
       cannot_begin_ = std::move(broken->reason);
     } else {
-      broken_epoch_ = broken->epoch;
+      broken_generation_ = broken->generation;
       broken_reason_ = std::move(broken->reason);
     }
   } else if (std::holds_alternative<LinkSegment>(received.message)) {
     segments_.push_back(std::move(received));
   } else if (auto* value = std::get_if<LinkValue>(&received.message)) {
-    if (value->epoch == epoch_) values_[value->key] = std::move(value->value);
+    if (value->generation == generation_) values_[value->key] = std::move(value->value);
   } else if (auto* refused = std::get_if<LinkRefused>(&received.message)) {
     Lose(Aborted("the agent of this host refused this process: " + refused->reason));
   }
 }
 
-Result<BegunEpoch> AgentLink::Join(Duration timeout) {
+Result<BegunGeneration> AgentLink::Join(Duration timeout) {
   Lock lock(mutex_);
   const TimePoint start = SteadyNow();
   for (int attempt = 0;; ++attempt) {
@@ -134,14 +137,14 @@ Result<BegunEpoch> AgentLink::Join(Duration timeout) {
     cannot_begin_.reset();
     heard_ = false;
     if (Status connected = Connect(); !connected.ok()) return connected;
-    Status said = Say(LinkJoin{});
-    Result<BegunEpoch> begun = said.ok() ? AwaitEpoch(lock, start, timeout) : said;
+    Status said = SendLocked(LinkJoin{});
+    Result<BegunGeneration> begun = said.ok() ? AwaitGeneration(lock, start, timeout) : said;
     bool again = !begun.ok() && !socket_.valid() && !heard_ && door_.Reopens();
     if (!again || attempt == kMaxReopened) return begun;
   }
 }
 
-Result<BegunEpoch> AgentLink::AwaitEpoch(Lock& lock, TimePoint start, Duration timeout) {
+Result<BegunGeneration> AgentLink::AwaitGeneration(Lock& lock, TimePoint start, Duration timeout) {
   const bool limited = timeout.count() > 0;
   for (;;) {
     TimePoint deadline = SteadyNow() + kStillWaiting;
@@ -149,7 +152,7 @@ Result<BegunEpoch> AgentLink::AwaitEpoch(Lock& lock, TimePoint start, Duration t
     Status status = Await(lock, deadline, [this] { return begun_ || cannot_begin_; });
     if (cannot_begin_) return Aborted(*cannot_begin_);
     if (status.ok()) {
-      epoch_ = begun_->epoch.epoch;
+      generation_ = begun_->generation.generation;
       values_.clear();
       return *std::exchange(begun_, std::nullopt);
     }
@@ -162,19 +165,20 @@ Result<BegunEpoch> AgentLink::AwaitEpoch(Lock& lock, TimePoint start, Duration t
   }
 }
 
-void AgentLink::Leave(uint64_t epoch, TimePoint since) {
+void AgentLink::Leave(uint64_t generation, TimePoint since) {
   Lock lock(mutex_);
-  if (epoch_ == epoch) epoch_ = 0;
+  if (generation_ == generation) generation_ = 0;
   arrived_.notify_all();
-  if (!socket_.valid()) return;  // if the agent is gone, so is the epoch
-  (void)Say(LinkGoodbye{epoch, static_cast<uint64_t>(since.time_since_epoch().count())});
+  if (!socket_.valid()) return;  // if the agent is gone, so is the generation
+  (void)SendLocked(
+      LinkGoodbye{generation, static_cast<uint64_t>(since.time_since_epoch().count())});
 }
 
 Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
   std::lock_guard one_at_a_time(asking_);
   Lock lock(mutex_);
   if (Status connected = Connect(); !connected.ok()) return connected;
-  if (Status said = Say(question); !said.ok()) return said;
+  if (Status said = SendLocked(question); !said.ok()) return said;
   Status status = Await(lock, SteadyNow() + kAnswerDeadline, [this] { return !segments_.empty(); });
   if (status.code() == Code::kInProgress) {
     // A later answer must not be taken for that to a later question.
@@ -190,51 +194,50 @@ Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
   return answer;
 }
 
-Status AgentLink::Tell(const LinkMessage& message) {
+Status AgentLink::Send(const LinkMessage& message) {
   Lock lock(mutex_);
-  return Say(message);
+  return SendLocked(message);
 }
 
-Status AgentLink::CheckEpoch() const {
-  if (epoch_ == 0) return Aborted("this rank is in no world; its directory is gone");
-  if (broken_epoch_ == epoch_) return Aborted(broken_reason_);
+Status AgentLink::CheckGeneration() const {
+  if (generation_ == 0) return Aborted("this rank is in no world; its directory is gone");
+  if (broken_generation_ == generation_) return Aborted(broken_reason_);
   return Status::Ok();
 }
 
 Status AgentLink::Put(const std::string& key, const std::string& value) {
-  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
-  if (value.size() > kMaxDirectoryValue) {
-    return InvalidArgument("a value of the directory has at most " +
-                           std::to_string(kMaxDirectoryValue) + " bytes; that of " + key + " has " +
-                           std::to_string(value.size()));
+  if (Status good = CheckKvKey(key); !good.ok()) return good;
+  if (value.size() > kMaxKvValue) {
+    return InvalidArgument("a value of the directory has at most " + std::to_string(kMaxKvValue) +
+                           " bytes; that of " + key + " has " + std::to_string(value.size()));
   }
   Lock lock(mutex_);
-  if (Status in = CheckEpoch(); !in.ok()) return in;
-  return Say(LinkPut{epoch_, key, value});
+  if (Status in = CheckGeneration(); !in.ok()) return in;
+  return SendLocked(LinkPut{generation_, key, value});
 }
 
 Result<std::string> AgentLink::Get(const std::string& key, Duration timeout) {
-  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
+  if (Status good = CheckKvKey(key); !good.ok()) return good;
   Lock lock(mutex_);
-  const uint64_t epoch = epoch_;
-  if (Status in = CheckEpoch(); !in.ok()) return in;
+  const uint64_t generation = generation_;
+  if (Status in = CheckGeneration(); !in.ok()) return in;
   if (!values_.contains(key)) {
-    if (Status said = Say(LinkGet{epoch, key}); !said.ok()) return said;
+    if (Status said = SendLocked(LinkGet{generation, key}); !said.ok()) return said;
   }
   Status status = Await(lock, SteadyNow() + timeout, [&] {
-    return values_.contains(key) || epoch_ != epoch || broken_epoch_ == epoch;
+    return values_.contains(key) || generation_ != generation || broken_generation_ == generation;
   });
   if (status.code() == Code::kInProgress) {
     return Status(Code::kInProgress, "no rank has put '" + key + "' into the directory within " +
                                          std::to_string(Milliseconds(timeout)) + " ms");
   }
   if (!status.ok()) return status;
-  if (epoch_ != epoch) return Aborted("this rank has left the world that it asked in");
+  if (generation_ != generation) return Aborted("this rank has left the world that it asked in");
   if (auto found = values_.find(key); found != values_.end()) return found->second;
-  return CheckEpoch();
+  return CheckGeneration();
 }
 
-Status AgentLink::Attend() {
+Status AgentLink::PollAgent() {
   Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || reading_) return Status::Ok();
   ReceiveAll();

@@ -1,5 +1,5 @@
-// AgentLink: the worker's end of the link (runtime/net/link.h), used by several threads at once: one that waits for
-// something reads, and puts what is for the others where they find it.
+// AgentLink: the worker's end of the link (runtime/net/link.h), used by several threads at once:
+// one that waits for something reads, and puts what is for the others where they find it.
 #ifndef HVD_RUNTIME_CORE_AGENT_LINK_H_
 #define HVD_RUNTIME_CORE_AGENT_LINK_H_
 
@@ -20,9 +20,9 @@
 namespace hvd {
 
 // How this process comes to its agent.
-class AgentDoor {
+class AgentConnector {
  public:
-  virtual ~AgentDoor() = default;
+  virtual ~AgentConnector() = default;
   // A connected link whose hello is said.
   virtual Result<UniqueFd> Open() = 0;
   // True when an agent that went away without a word is replaced by opening again.
@@ -31,28 +31,29 @@ class AgentDoor {
   virtual std::string who() const = 0;
 };
 
-// An epoch that began.
-struct BegunEpoch {
-  LinkEpoch epoch;
+// A generation that began.
+struct BegunGeneration {
+  LinkGeneration generation;
   UniqueFd page;
   std::vector<RankRun> layout;
 };
 
 class AgentLink {
  public:
-  explicit AgentLink(AgentDoor& door) : door_(door) {}
+  explicit AgentLink(AgentConnector& door) : door_(door) {}
 
-  // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no limit.
-  Result<BegunEpoch> Join(Duration timeout);
-  void Leave(uint64_t epoch, TimePoint since);
+  // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no
+  // limit.
+  Result<BegunGeneration> Join(Duration timeout);
+  void Leave(uint64_t generation, TimePoint since);
   // Sends the question and waits for the segment it is answered by.
   Result<ReceivedLink> AskForSegment(const LinkMessage& question);
   // Connected or not, without waiting for an answer.
-  Status Tell(const LinkMessage& message);
+  Status Send(const LinkMessage& message);
   Status Put(const std::string& key, const std::string& value);
   Result<std::string> Get(const std::string& key, Duration timeout);
   // Takes in what has come, without blocking. Not ok: the agent is gone.
-  Status Attend();
+  Status PollAgent();
   // Async-signal-safe; in a forked child.
   void CloseAfterFork() { socket_.Reset(); }
 
@@ -60,15 +61,15 @@ class AgentLink {
   using Lock = std::unique_lock<std::mutex>;
 
   Status Connect();
-  Status Say(const LinkMessage& message);
+  Status SendLocked(const LinkMessage& message);
   Status Await(Lock& lock, TimePoint deadline, const std::function<bool()>& ready);
   void ReceiveAll();
   void Take(ReceivedLink received);
   void Lose(Status why);
-  Result<BegunEpoch> AwaitEpoch(Lock& lock, TimePoint start, Duration timeout);
-  Status CheckEpoch() const;
+  Result<BegunGeneration> AwaitGeneration(Lock& lock, TimePoint start, Duration timeout);
+  Status CheckGeneration() const;
 
-  AgentDoor& door_;
+  AgentConnector& door_;
   std::mutex
       asking_;  // one question for a segment at a time: answers carry no number of their question
   std::mutex mutex_;  // all below
@@ -78,15 +79,15 @@ class AgentLink {
   bool heard_ = false;          // something came since the last LinkJoin
   bool shares_memory_ = false;  // by segments that this agent gave
   Status lost_;                 // why there is no socket any more
-  uint64_t epoch_ = 0;          // this process is in it
-  std::optional<BegunEpoch> begun_;
+  uint64_t generation_ = 0;     // this process is in it
+  std::optional<BegunGeneration> begun_;
   std::optional<std::string> cannot_begin_;
-  uint64_t layout_epoch_ = 0;
+  uint64_t layout_generation_ = 0;
   std::vector<RankRun> layout_;
-  uint64_t broken_epoch_ = 0;
+  uint64_t broken_generation_ = 0;
   std::string broken_reason_;
   std::deque<ReceivedLink> segments_;
-  std::map<std::string, std::string> values_;  // of epoch_
+  std::map<std::string, std::string> values_;  // of generation_
 };
 
 }  // namespace hvd

@@ -10,7 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/device/shared_heap.h"
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 #include "runtime/net/layout.h"
 #include "runtime/segment/job_page.h"
 #include "runtime/segment/shared_memory.h"
@@ -19,13 +19,13 @@ namespace hvd {
 
 // One membership, from init to shutdown.
 struct World {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   uint32_t rank = 0, size = 1;
   uint32_t local_rank = 0, local_size = 1;
   uint32_t cross_rank = 0, cross_size = 1;
   bool homogeneous = true;
-  // All ranks, by world rank. The local ranks of a host number the rank blocks of its page; a host's ranks need not be in
-  // a row.
+  // All ranks, by world rank. The local ranks of a host number the rank blocks of its page; a
+  // host's ranks need not be in a row.
   std::vector<RankPlace> places{RankPlace{}};
   uint32_t hosts = 1;
   // For connections between hosts: the secret of the job, and where to listen.
@@ -43,20 +43,21 @@ class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
 
-  // Blocks until the world is complete. A `timeout` <= 0 means no limit of its own; it still ends when the launcher knows
-  // that a rank cannot come any more.
+  // Blocks until the world is complete. A `timeout` <= 0 means no limit of its own; it still ends
+  // when the launcher knows that a rank cannot come any more.
   virtual Result<World> Join(Duration timeout) = 0;
-  // "I am out of this epoch": to be called after the last access to its page. `since`: when it began to leave; from then
-  // on other ranks may have failed because of it.
-  virtual void Leave(uint64_t epoch, TimePoint since) = 0;
+  // "I am out of this generation": to be called after the last access to its page. `since`: when it
+  // began to leave; from then on other ranks may have failed because of it.
+  virtual void Leave(uint64_t generation, TimePoint since) = 0;
 
   virtual SegmentSource& segments() = 0;
-  // What the ranks of the current epoch tell each other. Empty outside an epoch.
-  virtual Directory& directory() = 0;
+  // What the ranks of the current generation tell each other. Empty outside a generation.
+  virtual KvStore& directory() = 0;
 
   // Takes in what the agent had to say, without blocking. Not ok: the agent is gone.
-  virtual Status Attend() = 0;
-  // True if a death in this world has to be noticed by an agent (then a runtime thread holds the alive mark).
+  virtual Status PollAgent() = 0;
+  // True if a death in this world has to be noticed by an agent (then a runtime thread holds the
+  // alive mark).
   virtual bool watched() const = 0;
 
   // In a forked child: lets go of what belongs to the parent. Async-signal-safe.

@@ -156,7 +156,8 @@ Status Engine::AlreadyInFlight(const TensorName& name) const {
 Result<Operation*> Engine::SubmitOn(ProcessSet* set, const RequestSpec& spec) {
   const int32_t domain = NameTable::DomainOf(spec.collective, spec.process_set);
   TensorName* name = names_.FindOwn(domain, spec.name);
-  // A training step asks for the same as the one before: what its detail says was checked and told to the peers then.
+  // A training step asks for the same as the one before: what its detail says was checked and told
+  // to the peers then.
   const bool repeated = name != nullptr && name->own_detail_known &&
                         Describes(name->own_detail, spec, set->group.size());
   Status checked = repeated ? CheckRepeated(spec, set->group) : CheckRequest(spec, set->group);
@@ -186,7 +187,7 @@ Result<Operation*> Engine::SubmitOn(ProcessSet* set, const RequestSpec& spec) {
 void Engine::Launch(Operation* op, const RequestSpec& spec) {
   // A join is told to the others even so: they go on without this rank.
   const bool join = spec.collective == Collective::kJoin;
-  if (!gone_.empty() && !join && Doomed(*op->name)) return FailDoomed(op);
+  if (!gone_.empty() && !join && Unsatisfiable(*op->name)) return FailUnsatisfiable(op);
   if (spec.collective == Collective::kRemoveProcessSet) {
     sets_.Find(spec.process_set)->removing = true;
   }
@@ -229,7 +230,7 @@ Status Engine::PrepareOp(Operation* op, const RequestSpec& spec) {
   // Backends say nothing in this word of a join.
   if (spec.collective == Collective::kJoin) {
     const Duration now = clock_.Now().time_since_epoch();
-    op->parts[0].offer.words[0] = static_cast<uint64_t>(now.count());
+    op->parts[0].descriptor.words[0] = static_cast<uint64_t>(now.count());
   }
   return Status::Ok();
 }
@@ -248,10 +249,10 @@ Status Engine::PreparePart(Operation* op, OperationPart* part, const CollectiveC
     std::copy(tensor->shape.begin(), tensor->shape.end(), part->shape.begin());
   }
   if (op->set->group.on_one_host() && (op->name->refused || IsControl(op->collective))) {
-    part->offer = {};
+    part->descriptor = {};
     return Status::Ok();
   }
-  return backend_.Prepare(part->call, &part->state, &part->offer);
+  return backend_.Prepare(part->call, &part->state, &part->descriptor);
 }
 
 // ---- process sets, for queries

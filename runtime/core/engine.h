@@ -1,16 +1,18 @@
 // Engine: submit -> negotiate -> execute -> complete, on one rank, for every process set.
 //
-// A submitted tensor is announced to the peers by name; whoever hears the last announcement knows, without asking anybody,
-// that the tensor is ready, because every rank hears every announcement. Ranks may submit in any order. There is no cycle
-// and no coordinator; THREADS.md says which thread does what. "Peer" is a number in Peers, that is, a rank of this host;
-// what has to be said to other hosts is the backend's.
+// A submitted tensor is announced to the peers by name; whoever hears the last announcement knows,
+// without asking anybody, that the tensor is ready, because every rank hears every announcement.
+// Ranks may submit in any order. There is no cycle and no coordinator; THREADS.md says which thread
+// does what. "Peer" is a number in Peers, that is, a rank of this host; what has to be said to
+// other hosts is the backend's.
 //
-// All public members are thread-safe: calls of several threads are taken one after the other. Submit, Poll and Tend never
-// block: one thread can drive many engines.
+// All public members are thread-safe: calls of several threads are taken one after the other.
+// Submit, Poll and TryProgress never block: one thread can drive many engines.
 //
-// Submission is asynchronous, also where the work is done at once: an operation is *done* when its result is there, and
-// *retired*, which is when its name is free and Poll says so, by a later call of the application. So a caller sees the same
-// whichever rank came last and whatever the runtime thread did meanwhile.
+// Submission is asynchronous, also where the work is done at once: an operation is *done* when its
+// result is there, and *retired*, which is when its name is free and Poll says so, by a later call
+// of the application. So a caller sees the same whichever rank came last and whatever the runtime
+// thread did meanwhile.
 #ifndef HVD_RUNTIME_CORE_ENGINE_H_
 #define HVD_RUNTIME_CORE_ENGINE_H_
 
@@ -47,8 +49,8 @@ struct EngineOptions {
   bool average_of_active = false;
   uint32_t handles_given = 0;    // by the engines before this one, see Engine::handles_given
   const Clock* clock = nullptr;  // null: the machine's
-  // Tells the launcher that this rank ends the world, and why, before anybody else can be told. May be empty; called with
-  // the engine's lock held.
+  // Tells the launcher that this rank ends the world, and why, before anybody else can be told. May
+  // be empty; called with the engine's lock held.
   std::function<void(const std::string& reason)> tell_ending = {};
 };
 
@@ -56,8 +58,8 @@ class Engine {
  public:
   using Handle = Operation::Handle;
 
-  // `world` is set 0 as this rank sees it. Peers, backend and heap (of the outputs that the backend makes) outlive the
-  // engine.
+  // `world` is set 0 as this rank sees it. Peers, backend and heap (of the outputs that the backend
+  // makes) outlive the engine.
   Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -68,12 +70,12 @@ class Engine {
   Result<Handle> SubmitAddProcessSet(std::span<const uint32_t> ranks);
   Result<Handle> SubmitRemoveProcessSet(int32_t id);
 
-  // Whether the operation had finished when the call came, so never at the first call after Submit; then makes progress.
-  // True: Wait returns at once. kInvalidArgument for an unknown handle.
+  // Whether the operation had finished when the call came, so never at the first call after Submit;
+  // then makes progress. True: Wait returns at once. kInvalidArgument for an unknown handle.
   Result<bool> Poll(Handle handle);
 
-  // kInProgress after `timeout` (negative: never); any other result forgets the handle. Outputs that the runtime made are
-  // freed where `result` is null.
+  // kInProgress after `timeout` (negative: never); any other result forgets the handle. Outputs
+  // that the runtime made are freed where `result` is null.
   Status Wait(Handle handle, Duration timeout, OperationResult* result = nullptr);
 
   // For the next engine of this process, so that its handles are unlike all of this one.
@@ -82,9 +84,10 @@ class Engine {
   // Submit and Wait without limit, in one go.
   Status Run(const RequestSpec& spec);
 
-  // Hears what peers announced and sends what had no room: for the runtime thread, so that peers are not held up while
-  // the application computes. True if something is still unsent. Does nothing while another thread is at work.
-  bool Tend();
+  // Hears what peers announced and sends what had no room: for the runtime thread, so that peers
+  // are not held up while the application computes. True if something is still unsent. Does nothing
+  // while another thread is at work.
+  bool TryProgress();
 
   // Fails what is in flight, and everything submitted from now on, with this sentence.
   void Close(std::string reason);
@@ -134,11 +137,11 @@ class Engine {
   bool SendPieces(Operation* op);
   void AnnounceUnsent();
   void EndWorld(std::string sentence);
-  void SendFarewell();
+  void SendAbortNotice();
 
-  // engine_hear.cc: what the peers tell. False: the message has to wait where it is.
-  void Hear();
-  bool HearNext(uint32_t peer);
+  // engine_receive.cc: what the peers tell. False: the message has to wait where it is.
+  void Receive();
+  bool ReceiveNext(uint32_t peer);
   bool TakePiece(uint32_t peer, std::span<const std::byte> record);
   bool TakeRequest(uint32_t peer, std::span<const std::byte> message);
   bool Define(uint32_t peer, const IncomingRequest& request, Status* sound);
@@ -151,8 +154,8 @@ class Engine {
   void Start(TensorName* name);
   Status Agree(TensorName* name);
   Status StartParts(Operation* op);
-  Status StartElsewhere(Operation* op, const Status& agreed);
-  Contributions PartsOf(const TensorName& name, size_t part);
+  Status StartCrossHost(Operation* op, const Status& agreed);
+  MemberInputs PartsOf(const TensorName& name, size_t part);
   void FailHere(Operation* op, const Status& status);
   void Advance(Operation* op);
   void AdvanceOthers(const Operation* except);
@@ -160,8 +163,8 @@ class Engine {
   void FailAll(const Status& status);
   void FailWhatNeedsLeavers();
   bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
-  bool Doomed(const TensorName& name) const;
-  void FailDoomed(Operation* op);
+  bool Unsatisfiable(const TensorName& name) const;
+  void FailUnsatisfiable(Operation* op);
   uint32_t MemberOf(const TensorName& name, uint32_t peer) const {
     return name.set->index_of_peer[peer];
   }
@@ -204,9 +207,9 @@ class Engine {
   std::vector<uint8_t> joined_;       // per peer: it has joined, the world has not
   uint32_t joined_count_ = 0;         // of peers, this rank among them
   std::vector<uint32_t> gone_;        // peers that have left and said all they had to say
-  std::string farewell_;              // the world ends with this sentence, which is not sent yet
+  std::string abort_notice_;          // the world ends with this sentence, which is not sent yet
   std::vector<RankDetail> details_;   // scratch of Agree
-  std::vector<Offer> part_offers_;    // scratch of PartsOf, as are the next two
+  std::vector<BufferDescriptor> part_descriptors_;  // scratch of PartsOf, as are the next two
   std::vector<Extent> extents_;
   std::vector<uint8_t> absent_;
   uint32_t sleepers_ = 0;  // threads asleep in Idle

@@ -1,7 +1,8 @@
 // What changes who takes part: joins, and process sets that come and go.
 //
-// A rank that has joined is present in everything with nothing to give, until the join is over, which is when all have
-// joined. All ranks see it join at the same place of its stream, so for each round they all count the same ranks.
+// A rank that has joined is present in everything with nothing to give, until the join is over,
+// which is when all have joined. All ranks see it join at the same place of its stream, so for each
+// round they all count the same ranks.
 #include <algorithm>
 
 #include "runtime/core/engine.h"
@@ -47,11 +48,11 @@ void Engine::DiscardIfOver(TensorName* name) {
   names_.ForgetIfUnused(name);
 }
 
-// The peer has announced a change of sets that is not over here. Its join comes after it, also for us: what the change
-// ends must not go on without the peer instead.
+// The peer has announced a change of sets that is not over here. Its join comes after it, also for
+// us: what the change ends must not go on without the peer instead.
 bool Engine::SetsAreChanging(uint32_t peer) const {
   const TensorName* name = names_.Find(NameTable::kSetsDomain, NameTable::kSetsName);
-  return name != nullptr && name->here[MemberOf(*name, peer)] != 0 && !Doomed(*name);
+  return name != nullptr && name->here[MemberOf(*name, peer)] != 0 && !Unsatisfiable(*name);
 }
 
 // Members other than this rank that have joined without announcing this round.
@@ -86,8 +87,8 @@ Status Engine::CheckJoined(const TensorName& name) const {
 // Who joined last on this host: a member. Equal times are told apart by the rank.
 uint32_t Engine::LastJoined(const TensorName& name) const {
   uint32_t last = 0;
-  for (uint32_t i = 1; i < name.offers.size(); ++i) {
-    if (name.offers[i].words[0] >= name.offers[last].words[0]) last = i;
+  for (uint32_t i = 1; i < name.descriptors.size(); ++i) {
+    if (name.descriptors[i].words[0] >= name.descriptors[last].words[0]) last = i;
   }
   return last;
 }

@@ -25,7 +25,7 @@ bool Engine::Ready(const TensorName& name) const {
 void Engine::Start(TensorName* name) {
   Operation* op = name->operation;
   op->started = true;
-  name->offers[op->set->group.local_index] = op->parts[0].offer;
+  name->descriptors[op->set->group.local_index] = op->parts[0].descriptor;
   const Group& group = op->set->group;
   const bool join = op->collective == Collective::kJoin;
   if (join && group.on_one_host()) return FinishJoin(op);
@@ -36,7 +36,7 @@ void Engine::Start(TensorName* name) {
     name->ClearRound();
     return Complete(op, std::move(agreed), false);
   }
-  Status started = group.on_one_host() ? StartParts(op) : StartElsewhere(op, agreed);
+  Status started = group.on_one_host() ? StartParts(op) : StartCrossHost(op, agreed);
   name->ClearRound();
   if (!started.ok()) {
     FailHere(op, started);
@@ -85,17 +85,18 @@ Status Engine::StartParts(Operation* op) {
   return Status::Ok();
 }
 
-// The backend agrees with the other hosts. A disagreement is told there as well, and comes back to all alike.
-Status Engine::StartElsewhere(Operation* op, const Status& agreed) {
+// The backend agrees with the other hosts. A disagreement is told there as well, and comes back to
+// all alike.
+Status Engine::StartCrossHost(Operation* op, const Status& agreed) {
   const TensorName& name = *op->name;
   const std::string detail = EncodeDetail(name.own_detail, name.text);
   const size_t count = agreed.ok() ? op->parts.size() : 1;
-  Elsewhere elsewhere{name.domain <= 0 ? name.domain : op->set->instance,
-                      name.text,
-                      detail,
-                      0,
-                      static_cast<uint32_t>(count),
-                      agreed.ok() ? nullptr : &agreed};
+  CrossHostRequest cross_host{name.domain <= 0 ? name.domain : op->set->instance,
+                              name.text,
+                              detail,
+                              0,
+                              static_cast<uint32_t>(count),
+                              agreed.ok() ? nullptr : &agreed};
   op->parts_left = count;
   for (size_t i = 0; i < op->parts.size(); ++i) {
     OperationPart& part = op->parts[i];
@@ -104,10 +105,10 @@ Status Engine::StartElsewhere(Operation* op, const Status& agreed) {
       if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
       continue;
     }
-    elsewhere.part = static_cast<uint32_t>(i);
-    Contributions parts{name.offers, {}, {}};
+    cross_host.part = static_cast<uint32_t>(i);
+    MemberInputs parts{name.descriptors, {}, {}};
     if (agreed.ok()) parts = PartsOf(name, i);
-    parts.elsewhere = &elsewhere;
+    parts.cross_host = &cross_host;
     Result<bool> complete = backend_.Start(part.call, part.state.get(), parts);
     if (!complete.ok()) return complete.status();
   }
@@ -115,18 +116,18 @@ Status Engine::StartElsewhere(Operation* op, const Status& agreed) {
 }
 
 // What the members brought for one tensor.
-Contributions Engine::PartsOf(const TensorName& name, size_t part) {
+MemberInputs Engine::PartsOf(const TensorName& name, size_t part) {
   const Operation& op = *name.operation;
   const size_t members = name.here.size();
   const uint32_t own = op.set->group.local_index;
-  Contributions parts{name.offers, {}, {}};
+  MemberInputs parts{name.descriptors, {}, {}};
   if (part != 0) {
-    part_offers_.assign(members, {});
+    part_descriptors_.assign(members, {});
     for (size_t i = 0; i < members; ++i) {
-      if (name.here[i] != 0) part_offers_[i] = name.more_offers[i][part - 1];
+      if (name.here[i] != 0) part_descriptors_[i] = name.more_descriptors[i][part - 1];
     }
-    part_offers_[own] = op.parts[part].offer;
-    parts.offers = part_offers_;
+    part_descriptors_[own] = op.parts[part].descriptor;
+    parts.descriptors = part_descriptors_;
   }
   if (op.collective == Collective::kAllgather || op.collective == Collective::kAlltoall) {
     extents_.clear();
@@ -147,7 +148,8 @@ Contributions Engine::PartsOf(const TensorName& name, size_t part) {
   return parts;
 }
 
-// The backend failed after all have agreed. Where that is so on this rank alone, the others would wait for it for ever.
+// The backend failed after all have agreed. Where that is so on this rank alone, the others would
+// wait for it for ever.
 void Engine::FailHere(Operation* op, const Status& status) {
   std::string name = Quoted(op->name->text);
   // With other hosts, disagreements and ends are told to all.
@@ -230,7 +232,7 @@ void Engine::FailAll(const Status& status) {
 void Engine::FailWhatNeedsLeavers() {
   for (uint32_t peer = 0; peer < count_; ++peer) {
     if (peer == self_ || !peers_.HasLeft(peer)) continue;
-    Hear();
+    Receive();
     if (!peers_.Peek(peer).empty() || assemblies_[peer].complete()) continue;
     if (std::find(gone_.begin(), gone_.end(), peer) == gone_.end()) gone_.push_back(peer);
     operations_.ForEachPending([&](Operation& op) {
@@ -238,12 +240,12 @@ void Engine::FailWhatNeedsLeavers() {
       if (untold || !WaitsInVainFor(peer, op)) return;
       std::erase(unsent_, &op);
       std::erase(running_, &op);
-      FailDoomed(&op);
+      FailUnsatisfiable(&op);
     });
   }
 }
 
-void Engine::FailDoomed(Operation* op) {
+void Engine::FailUnsatisfiable(Operation* op) {
   uint32_t missing = gone_.back();
   for (uint32_t peer : gone_) {
     if (WaitsInVainFor(peer, *op)) missing = peer;
@@ -268,7 +270,7 @@ bool Engine::WaitsInVainFor(uint32_t peer, const Operation& op) const {
 }
 
 // No round of the name can be complete any more. The same on every rank, once it has noticed.
-bool Engine::Doomed(const TensorName& name) const {
+bool Engine::Unsatisfiable(const TensorName& name) const {
   return std::any_of(gone_.begin(), gone_.end(), [&](uint32_t peer) {
     const uint32_t member = MemberOf(name, peer);
     if (member == ProcessSet::kNotHere) return false;

@@ -16,9 +16,9 @@ bool Engine::Announce(Operation* op) {
   if (count_ == 1) return op->sent = name.own_detail_known = true;
   std::string detail;
   if (!name.own_detail_known) detail = EncodeDetail(name.own_detail, name.text);
-  std::vector<Offer> more;
-  for (size_t i = 1; i < op->parts.size(); ++i) more.push_back(op->parts[i].offer);
-  const OutgoingRequest request{name.own_number, detail, &op->parts[0].offer, more};
+  std::vector<BufferDescriptor> more;
+  for (size_t i = 1; i < op->parts.size(); ++i) more.push_back(op->parts[i].descriptor);
+  const OutgoingRequest request{name.own_number, detail, &op->parts[0].descriptor, more};
   const size_t bytes = BytesOf(request);
   if (bytes > peers_.max_record()) {
     op->message.resize(bytes);
@@ -65,24 +65,24 @@ void Engine::AnnounceUnsent() {
 void Engine::EndWorld(std::string sentence) {
   LogError(sentence);
   if (options_.tell_ending) options_.tell_ending(sentence);
-  if (count_ > 1) farewell_ = sentence;
+  if (count_ > 1) abort_notice_ = sentence;
   backend_.Abort(Aborted(sentence));
   FailAll(Aborted(std::move(sentence)));
-  if (!farewell_.empty()) SendFarewell();
-  if (!farewell_.empty()) peers_.Nudge();
+  if (!abort_notice_.empty()) SendAbortNotice();
+  if (!abort_notice_.empty()) peers_.Nudge();
 }
 
-void Engine::SendFarewell() {
-  const size_t bytes = std::min(farewell_.size(), peers_.max_record() - sizeof(MessageHead));
+void Engine::SendAbortNotice() {
+  const size_t bytes = std::min(abort_notice_.size(), peers_.max_record() - sizeof(MessageHead));
   std::span<std::byte> record = peers_.Reserve(sizeof(MessageHead) + bytes);
   if (record.empty()) return;
   MessageHead head{};
   head.kind = MessageKind::kAbort;
   head.payload_bytes = static_cast<uint32_t>(bytes);
   std::memcpy(record.data(), &head, sizeof head);
-  std::memcpy(record.data() + sizeof head, farewell_.data(), bytes);
+  std::memcpy(record.data() + sizeof head, abort_notice_.data(), bytes);
   peers_.Commit();
-  farewell_.clear();
+  abort_notice_.clear();
 }
 
 }  // namespace hvd

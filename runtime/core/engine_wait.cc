@@ -29,9 +29,9 @@ void Engine::Progress() {
     if (closed_.ok()) FailAll(Aborted(peers_.broken_text()));
     return;
   }
-  Hear();
+  Receive();
   if (!unsent_.empty()) AnnounceUnsent();
-  if (!farewell_.empty()) SendFarewell();
+  if (!abort_notice_.empty()) SendAbortNotice();
 }
 
 void Engine::MakeProgress() {
@@ -62,8 +62,9 @@ Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
   return WaitLocked(handle, timeout, result, call, lock);
 }
 
-// An operation that was submitted up to this call and is done has been done for long enough: its name is free. What other threads have
-// submitted since keeps its name until their next call has looked for duplicates.
+// An operation that was submitted up to this call and is done has been done for long enough: its
+// name is free. What other threads have submitted since keeps its name until their next call has
+// looked for duplicates.
 void Engine::RetireSome(uint64_t call) {
   size_t left = 0;
   for (Operation* op : done_) {
@@ -212,11 +213,11 @@ std::string Engine::MissingRanks(const TensorName& name) const {
   return ranks;
 }
 
-bool Engine::Tend() {
+bool Engine::TryProgress() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   Progress();
-  return !unsent_.empty() || !farewell_.empty();
+  return !unsent_.empty() || !abort_notice_.empty();
 }
 
 void Engine::Close(std::string reason) {

@@ -14,8 +14,8 @@ constexpr uint64_t kLargestMessage = 1ull << 36;
 
 Status Damaged() { return InvalidArgument("a damaged request"); }
 
-bool TravelsInHead(const Offer& offer) {
-  return !offer.payload.empty() && offer.payload.size() <= sizeof MessageHead::words;
+bool TravelsInHead(const BufferDescriptor& descriptor) {
+  return !descriptor.payload.empty() && descriptor.payload.size() <= sizeof MessageHead::words;
 }
 
 void Append(std::byte** at, const void* bytes, size_t count) {
@@ -28,18 +28,20 @@ void Append(std::byte** at, const void* bytes, size_t count) {
 size_t BytesOf(const OutgoingRequest& request) {
   size_t bytes = sizeof(MessageHead) + RoundUp(request.detail.size(), 8);
   if (!TravelsInHead(*request.first)) bytes += request.first->payload.size();
-  for (const Offer& offer : request.more) bytes += sizeof(MoreOffer) + offer.payload.size();
+  for (const BufferDescriptor& descriptor : request.more)
+    bytes += sizeof(MoreDescriptors) + descriptor.payload.size();
   return bytes;
 }
 
 void Write(const OutgoingRequest& request, std::span<std::byte> place) {
-  const Offer& first = *request.first;
-  // Written where it goes: a copy that follows close behind writes narrower than it reads waits for them.
+  const BufferDescriptor& first = *request.first;
+  // Written where it goes: a copy that follows close behind writes narrower than it reads waits for
+  // them.
   MessageHead& head = *new (place.data()) MessageHead;
   head.kind = MessageKind::kRequest;
   head.name_id = request.name_id;
   head.detail_bytes = static_cast<uint32_t>(request.detail.size());
-  head.more_offers = static_cast<uint16_t>(request.more.size());
+  head.more_descriptors = static_cast<uint16_t>(request.more.size());
   std::span<const std::byte> payload = first.payload;
   head.tiny_bytes = 0;
   std::copy(first.words.begin(), first.words.end(), head.words);
@@ -53,14 +55,15 @@ void Write(const OutgoingRequest& request, std::span<std::byte> place) {
   std::byte* at = place.data() + sizeof head;
   Append(&at, request.detail.data(), request.detail.size());
   at += RoundUp(request.detail.size(), 8) - request.detail.size();
-  for (const Offer& offer : request.more) {
-    MoreOffer more{};
-    std::copy(offer.words.begin(), offer.words.end(), more.words);
-    more.payload_bytes = offer.payload.size();
+  for (const BufferDescriptor& descriptor : request.more) {
+    MoreDescriptors more{};
+    std::copy(descriptor.words.begin(), descriptor.words.end(), more.words);
+    more.payload_bytes = descriptor.payload.size();
     Append(&at, &more, sizeof more);
   }
   Append(&at, payload.data(), payload.size());
-  for (const Offer& offer : request.more) Append(&at, offer.payload.data(), offer.payload.size());
+  for (const BufferDescriptor& descriptor : request.more)
+    Append(&at, descriptor.payload.data(), descriptor.payload.size());
 }
 
 Status Read(std::span<const std::byte> message, IncomingRequest* request) {
@@ -69,25 +72,26 @@ Status Read(std::span<const std::byte> message, IncomingRequest* request) {
   std::memcpy(&head, message.data(), sizeof head);
   message = message.subspan(sizeof head);
   const size_t detail = RoundUp(head.detail_bytes, 8);
-  const size_t offers = size_t{head.more_offers} * sizeof(MoreOffer);
+  const size_t descriptors = size_t{head.more_descriptors} * sizeof(MoreDescriptors);
   const bool tiny_fits = head.tiny_bytes <= sizeof head.words;
-  if (head.kind != MessageKind::kRequest || detail + offers > message.size() || !tiny_fits) {
+  if (head.kind != MessageKind::kRequest || detail + descriptors > message.size() || !tiny_fits) {
     return Damaged();
   }
   request->detail = {reinterpret_cast<const char*>(message.data()), head.detail_bytes};
-  request->offers = message.subspan(detail, offers);
-  request->payloads = message.subspan(detail + offers);
+  request->descriptors = message.subspan(detail, descriptors);
+  request->payloads = message.subspan(detail + descriptors);
   uint64_t payload = head.payload_bytes;
-  for (size_t i = 0; i < head.more_offers; ++i) {
-    MoreOffer more;
-    std::memcpy(&more, request->offers.data() + i * sizeof more, sizeof more);
+  for (size_t i = 0; i < head.more_descriptors; ++i) {
+    MoreDescriptors more;
+    std::memcpy(&more, request->descriptors.data() + i * sizeof more, sizeof more);
     if (more.payload_bytes > kLargestMessage) return Damaged();
     payload += more.payload_bytes;
   }
   return payload == request->payloads.size() ? Status::Ok() : Damaged();
 }
 
-void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>* more) {
+void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
+                     std::vector<BufferDescriptor>* more) {
   const MessageHead& head = request.head;
   std::copy(std::begin(head.words), std::end(head.words), first->words.begin());
   if (head.tiny_bytes != 0) {
@@ -95,15 +99,15 @@ void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>
   } else {
     first->payload = request.payloads.first(head.payload_bytes);
   }
-  if (head.more_offers == 0 && more->empty()) return;
-  more->resize(head.more_offers);
+  if (head.more_descriptors == 0 && more->empty()) return;
+  more->resize(head.more_descriptors);
   size_t at = head.payload_bytes;
   for (size_t i = 0; i < more->size(); ++i) {
-    MoreOffer each;
-    std::memcpy(&each, request.offers.data() + i * sizeof each, sizeof each);
-    Offer& offer = (*more)[i];
-    std::copy(std::begin(each.words), std::end(each.words), offer.words.begin());
-    offer.payload = request.payloads.subspan(at, each.payload_bytes);
+    MoreDescriptors each;
+    std::memcpy(&each, request.descriptors.data() + i * sizeof each, sizeof each);
+    BufferDescriptor& descriptor = (*more)[i];
+    std::copy(std::begin(each.words), std::end(each.words), descriptor.words.begin());
+    descriptor.payload = request.payloads.subspan(at, each.payload_bytes);
     at += each.payload_bytes;
   }
 }

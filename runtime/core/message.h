@@ -1,8 +1,9 @@
 // Message: a request as it travels between ranks.
 //
-// A head; then the detail if any, padded to 8 bytes; then the offers of the second and further tensors of a group; then
-// the payloads of all tensors one after the other. With the frame of the stream the head fills one cache line, so that a
-// tiny tensor costs one line on its way. A message too large for one record travels in pieces.
+// A head; then the detail if any, padded to 8 bytes; then the offers of the second and further
+// tensors of a group; then the payloads of all tensors one after the other. With the frame of the
+// stream the head fills one cache line, so that a tiny tensor costs one line on its way. A message
+// too large for one record travels in pieces.
 #ifndef HVD_RUNTIME_CORE_MESSAGE_H_
 #define HVD_RUNTIME_CORE_MESSAGE_H_
 
@@ -28,24 +29,24 @@ struct MessageHead {
   uint32_t detail_bytes;   // 0: as told before
   uint32_t payload_bytes;  // of the first tensor, behind the detail and the offers
   MessageKind kind;
-  uint8_t tiny_bytes;    // of a payload that travels in `words`; then payload_bytes is 0
-  uint16_t more_offers;  // tensors after the first
-  uint64_t words[4];     // of the backend's offer for the first tensor, or its tiny payload
+  uint8_t tiny_bytes;         // of a payload that travels in `words`; then payload_bytes is 0
+  uint16_t more_descriptors;  // tensors after the first
+  uint64_t words[4];          // of the backend's offer for the first tensor, or its tiny payload
 };
 static_assert(sizeof(MessageHead) == 48);
 
-struct MoreOffer {
+struct MoreDescriptors {
   uint64_t words[4];
   uint64_t payload_bytes;
 };
-static_assert(sizeof(MoreOffer) == 40);
+static_assert(sizeof(MoreDescriptors) == 40);
 
 // A request to write: `offers` has one entry at least.
 struct OutgoingRequest {
   uint32_t name_id = 0;
   std::string_view detail;
-  const Offer* first = nullptr;
-  std::span<const Offer> more;
+  const BufferDescriptor* first = nullptr;
+  std::span<const BufferDescriptor> more;
 };
 
 size_t BytesOf(const OutgoingRequest& request);
@@ -56,18 +57,20 @@ void Write(const OutgoingRequest& request, std::span<std::byte> place);
 struct IncomingRequest {
   MessageHead head;
   std::string_view detail;
-  std::span<const std::byte> offers;    // MoreOffer, unaligned
-  std::span<const std::byte> payloads;  // of all tensors
+  std::span<const std::byte> descriptors;  // MoreDescriptors, unaligned
+  std::span<const std::byte> payloads;     // of all tensors
 };
 
 // kInvalidArgument for anything Write does not write.
 Status Read(std::span<const std::byte> message, IncomingRequest* request);
 
-// The first tensor's offer is stored in *first, the others in *more; payloads are views into the message, but for a tiny
-// one, which is a view into *first itself.
-void ReadOffers(const IncomingRequest& request, Offer* first, std::vector<Offer>* more);
+// The first tensor's offer is stored in *first, the others in *more; payloads are views into the
+// message, but for a tiny one, which is a view into *first itself.
+void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
+                     std::vector<BufferDescriptor>* more);
 
-// A message that arrives in pieces. A sender may give up in the middle: the next first piece begins anew.
+// A message that arrives in pieces. A sender may give up in the middle: the next first piece begins
+// anew.
 class Assembly {
  public:
   // kInvalidArgument for a piece that does not follow the one before.

@@ -84,15 +84,16 @@ TensorName* NameTable::Add(int32_t domain, ProcessSet* set, std::string_view tex
   name->set = set;
   name->here.assign(members, 0);
   name->details.resize(members);
-  name->offers.resize(members);
-  name->more_offers.resize(members);
+  name->descriptors.resize(members);
+  name->more_descriptors.resize(members);
   name->inboxes.resize(members);
   TensorName* added = name.get();
   names_.emplace(Key{domain, added->text}, std::move(name));
   return added;
 }
 
-// Peers hear of a redefined number in order, so a name whose announcement was sent no longer needs its number.
+// Peers hear of a redefined number in order, so a name whose announcement was sent no longer needs
+// its number.
 void NameTable::NumberOwn(TensorName* name) {
   if (name->own_number != TensorName::kNoNumber) return;
   name->own_detail_known = false;
@@ -111,7 +112,7 @@ Status NameTable::DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name)
   return SetNumber(peer, number, name);
 }
 
-Status NameTable::DefineForeign(uint32_t peer, uint32_t number) {
+Status NameTable::DefineExternal(uint32_t peer, uint32_t number) {
   return SetNumber(peer, number, nullptr);
 }
 

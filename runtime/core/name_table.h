@@ -1,8 +1,9 @@
-// NameTable: what is known about each tensor name of each process set, and the numbers that stand for names between ranks.
+// NameTable: what is known about each tensor name of each process set, and the numbers that stand
+// for names between ranks.
 //
-// A rank tells a name and its detail once, together with a number of its own choice; from then on the number is enough.
-// Numbers are used again in turn, so that a script which never repeats a name does not fill the memory. One thread at a
-// time (the engine's lock).
+// A rank tells a name and its detail once, together with a number of its own choice; from then on
+// the number is enough. Numbers are used again in turn, so that a script which never repeats a name
+// does not fill the memory. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_NAME_TABLE_H_
 #define HVD_RUNTIME_CORE_NAME_TABLE_H_
 
@@ -43,8 +44,9 @@ struct TensorName {
   bool agreed = false;          // details of all were compared since the last change of any
   std::vector<uint8_t> here;    // per member: its announcement of this round is here
   std::vector<Detail> details;  // per member, as last told
-  std::vector<Offer> offers;    // per member, of this round, for the first tensor
-  std::vector<std::vector<Offer>> more_offers;  // per member, for the tensors after the first
+  std::vector<BufferDescriptor> descriptors;  // per member, of this round, for the first tensor
+  std::vector<std::vector<BufferDescriptor>>
+      more_descriptors;                         // per member, for the tensors after the first
   std::vector<std::vector<std::byte>> inboxes;  // per member: payloads kept until all have arrived
 
   // The round is over.
@@ -66,8 +68,8 @@ class NameTable {
   explicit NameTable(uint32_t peers) : peer_numbers_(peers) {}
 
   TensorName* Find(int32_t domain, std::string_view text) const;
-  // For what this rank asks for. Scripts ask for the same names in the same order, step by step, so the one that came after
-  // the last one before is looked at first.
+  // For what this rank asks for. Scripts ask for the same names in the same order, step by step, so
+  // the one that came after the last one before is looked at first.
   TensorName* FindOwn(int32_t domain, std::string_view text);
   // A name that Find does not find.
   TensorName* Add(int32_t domain, ProcessSet* set, std::string_view text);
@@ -78,7 +80,7 @@ class NameTable {
   // Peer's new number for a name. kInvalidArgument for a number out of range.
   Status DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name);
   // Peer's new number for a name of a set that this rank is no member of.
-  Status DefineForeign(uint32_t peer, uint32_t number);
+  Status DefineExternal(uint32_t peer, uint32_t number);
   // Null in *name for a foreign one. False when the peer has not defined the number.
   bool OfPeer(uint32_t peer, uint32_t number, TensorName** name) const;
 

@@ -1,4 +1,5 @@
-// Operation: one submitted tensor of this rank, from Submit until its result is taken; and the table that gives handles.
+// Operation: one submitted tensor of this rank, from Submit until its result is taken; and the
+// table that gives handles.
 #ifndef HVD_RUNTIME_CORE_OPERATION_H_
 #define HVD_RUNTIME_CORE_OPERATION_H_
 
@@ -22,7 +23,7 @@ struct TensorName;
 // One tensor of an operation.
 struct OperationPart {
   CollectiveCall call;
-  Offer offer;
+  BufferDescriptor descriptor;
   std::unique_ptr<OpState> state;
   CollectiveResult result;
   std::array<int64_t, kMaxDimensions> shape{};  // of the input
@@ -64,8 +65,8 @@ Status WorldIsOver(Operation::Handle handle);
 // What a finished operation has to say.
 struct OperationResult {
   struct Output {
-    void* made =
-        nullptr;  // memory of the SharedHeap, the caller's from now on; null when the caller gave the memory
+    void* made = nullptr;  // memory of the SharedHeap, the caller's from now on; null when the
+                           // caller gave the memory
     std::vector<int64_t> shape;
   };
   std::vector<Output> outputs;  // one per tensor
@@ -77,8 +78,8 @@ struct OperationResult {
 // Moves the result out of a finished operation.
 OperationResult TakeResult(Operation* operation);
 
-// Operations by handle. Slots are used again under a new generation, so an old handle never finds a new operation.
-// Pointers stay valid until Release.
+// Operations by handle. Slots are used again under a new generation, so an old handle never finds a
+// new operation. Pointers stay valid until Release.
 class OperationTable {
  public:
   // `given`: the generations of earlier tables of this process, which are not used again.

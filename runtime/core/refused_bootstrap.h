@@ -9,15 +9,15 @@
 
 namespace hvd {
 
-class RefusedBootstrap final : public Bootstrap, private Directory {
+class RefusedBootstrap final : public Bootstrap, private KvStore {
  public:
   explicit RefusedBootstrap(Status why) : why_(std::move(why)) {}
 
   Result<World> Join(Duration) override { return why_; }
   void Leave(uint64_t, TimePoint) override {}
   SegmentSource& segments() override { return segments_; }
-  Directory& directory() override { return *this; }
-  Status Attend() override { return Status::Ok(); }
+  KvStore& directory() override { return *this; }
+  Status PollAgent() override { return Status::Ok(); }
   bool watched() const override { return false; }
   void CloseAfterFork() override {}
 

@@ -19,7 +19,8 @@ inline constexpr size_t kMaxTensors = 65536;  // of one group
 
 enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
 
-// True for what the world as a whole agrees about, beside its tensors: join, and changes of process sets.
+// True for what the world as a whole agrees about, beside its tensors: join, and changes of process
+// sets.
 constexpr bool IsControl(Collective collective) {
   return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
          collective == Collective::kRemoveProcessSet;
@@ -55,8 +56,8 @@ struct RequestSpec {
   }
 };
 
-// What has to be the same on every rank (but for the first extent and the splits, see CompareDetails). Travels with the
-// first request of a name and when it changes.
+// What has to be the same on every rank (but for the first extent and the splits, see
+// CompareDetails). Travels with the first request of a name and when it changes.
 struct Detail {
   struct Part {
     DType dtype = DType::kUint8;
@@ -89,10 +90,12 @@ struct RankDetail {
 // kInvalidArgument with a sentence when this request can never work on this group.
 Status CheckRequest(const RequestSpec& spec, const Group& group);
 
-// The same for a request that its name's detail Describes: only what the detail does not say is looked at.
+// The same for a request that its name's detail Describes: only what the detail does not say is
+// looked at.
 Status CheckRepeated(const RequestSpec& spec, const Group& group);
 
-// What is wrong although all ranks agree; found out together, so that no rank waits for one that was refused.
+// What is wrong although all ranks agree; found out together, so that no rank waits for one that
+// was refused.
 Status CheckAgreed(std::string_view name, const Detail& detail);
 
 // `members`: size of the group, for equal shares.
@@ -100,15 +103,16 @@ Detail DetailOf(const RequestSpec& spec, uint32_t members);
 // DetailOf(spec, members) == detail, without making one. The request may be unchecked.
 bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
 
-// What a backend is asked for, per tensor, one at least: all but memory and result. Views `detail` and `group`.
+// What a backend is asked for, per tensor, one at least: all but memory and result. Views `detail`
+// and `group`.
 std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
 
 std::string EncodeDetail(const Detail& detail, std::string_view name);
 // kInvalidArgument for anything EncodeDetail does not write. The name is a view into `bytes`.
 Status DecodeDetail(std::string_view bytes, Detail* detail, std::string_view* name);
 
-// One sentence about the first field in which ranks differ: the tensor, both sides' values, their ranks. Ok when all
-// agree. Dimension 0 may differ for allgather and alltoall, splits always.
+// One sentence about the first field in which ranks differ: the tensor, both sides' values, their
+// ranks. Ok when all agree. Dimension 0 may differ for allgather and alltoall, splits always.
 Status CompareDetails(std::string_view name, std::span<const RankDetail> details);
 
 // The number of elements; of a shape that CheckRequest has accepted.

@@ -4,13 +4,13 @@ namespace hvd {
 
 Result<World> SoloBootstrap::Join(Duration) {
   World world;
-  world.epoch = ++epoch_;
+  world.generation = ++generation_;
   const size_t bytes = JobPage::BytesFor(1);
   Result<UniqueFd> fd = CreateSharedMemory("hvd-page", bytes);
   if (!fd.ok()) return fd.status();
   Result<Mapping> memory = Mapping::Map(fd->get(), bytes);
   if (!memory.ok()) return memory.status();
-  world.page = JobPage::Format(memory->data(), 1, world.epoch);
+  world.page = JobPage::Format(memory->data(), 1, world.generation);
   world.page_memory = std::move(*memory);
   world.page_fd = std::move(*fd);
   return world;
@@ -22,14 +22,14 @@ void SoloBootstrap::Leave(uint64_t, TimePoint) {
 }
 
 Status SoloBootstrap::Put(const std::string& key, const std::string& value) {
-  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
+  if (Status good = CheckKvKey(key); !good.ok()) return good;
   std::lock_guard lock(mutex_);
   values_[key] = value;
   return Status::Ok();
 }
 
 Result<std::string> SoloBootstrap::Get(const std::string& key, Duration) {
-  if (Status good = CheckDirectoryKey(key); !good.ok()) return good;
+  if (Status good = CheckKvKey(key); !good.ok()) return good;
   std::lock_guard lock(mutex_);
   auto found = values_.find(key);
   if (found != values_.end()) return found->second;

@@ -11,13 +11,13 @@
 
 namespace hvd {
 
-class SoloBootstrap final : public Bootstrap, private Directory {
+class SoloBootstrap final : public Bootstrap, private KvStore {
  public:
   Result<World> Join(Duration timeout) override;
   void Leave(uint64_t, TimePoint) override;
   SegmentSource& segments() override { return segments_; }
-  Directory& directory() override { return *this; }
-  Status Attend() override { return Status::Ok(); }
+  KvStore& directory() override { return *this; }
+  Status PollAgent() override { return Status::Ok(); }
   bool watched() const override { return false; }
   void CloseAfterFork() override {}
 
@@ -29,7 +29,7 @@ class SoloBootstrap final : public Bootstrap, private Directory {
   LocalSegmentSource segments_;
   std::mutex mutex_;
   std::map<std::string, std::string> values_;  // guarded by mutex_
-  std::atomic<uint64_t> epoch_{0};
+  std::atomic<uint64_t> generation_{0};
 };
 
 }  // namespace hvd

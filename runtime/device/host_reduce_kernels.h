@@ -2,7 +2,8 @@
 #ifndef HVD_RUNTIME_DEVICE_HOST_REDUCE_KERNELS_H_
 #define HVD_RUNTIME_DEVICE_HOST_REDUCE_KERNELS_H_
 
-#include "runtime/device/host_reduce.h"
+#include "runtime/device/arithmetic.h"
+#include "runtime/device/dtype.h"
 
 namespace hvd {
 

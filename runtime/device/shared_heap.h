@@ -1,7 +1,8 @@
 // SharedHeap: memory of this rank that the other ranks of the host can reach ("registered" memory).
 //
-// Grows by data segments and never moves one. Each segment is shared memory with an id; a peer that hears (id, offset)
-// finds the same bytes in its own mapping of that segment (SharedMemoryMap). Thread-safe.
+// Grows by data segments and never moves one. Each segment is shared memory with an id; a peer that
+// hears (id, offset) finds the same bytes in its own mapping of that segment (SharedMemoryMap).
+// Thread-safe.
 #ifndef HVD_RUNTIME_DEVICE_SHARED_HEAP_H_
 #define HVD_RUNTIME_DEVICE_SHARED_HEAP_H_
 
@@ -27,7 +28,8 @@ struct DataSegment {
   UniqueFd fd;
 };
 
-// Where segments come from: the agent of this host, or this process itself in a world of one. Thread-safe.
+// Where segments come from: the agent of this host, or this process itself in a world of one.
+// Thread-safe.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
@@ -52,15 +54,17 @@ class SharedHeap {
 
   // 64-byte aligned; zeroed when `zeroed`. nullptr and the reason in *why when there is no memory.
   void* Allocate(size_t bytes, bool zeroed, Status* why = nullptr);
-  // The same, or private memory when there is no shared memory: Free takes both, Locate finds the former only.
+  // The same, or private memory when there is no shared memory: Free takes both, Locate finds the
+  // former only.
   void* AllocateAnywhere(size_t bytes, Status* why = nullptr);
   // False when `memory` was not given by this heap or is free already.
   bool Free(void* memory);
   // Where a range lies, if all of it is inside one allocation-bearing segment of this heap.
   std::optional<Location> Locate(const void* memory, size_t bytes) const;
 
-  // Around fork(): nobody is inside the heap while the process is copied. In the child, MakePrivateAfterFork (between
-  // the two) turns every segment into a private view, so that the child cannot write into the world.
+  // Around fork(): nobody is inside the heap while the process is copied. In the child,
+  // MakePrivateAfterFork (between the two) turns every segment into a private view, so that the
+  // child cannot write into the world.
   void LockForFork() const { mutex_.lock(); }
   void UnlockAfterFork() const { mutex_.unlock(); }
   void MakePrivateAfterFork() const;

@@ -17,7 +17,8 @@ struct AddressRange {
 // Whether the text is meant as one: it has a "/", which no name of an interface has.
 inline bool LooksLikeRange(std::string_view text) { return text.find('/') != text.npos; }
 
-// kInvalidArgument: no numeric address before the "/", or no number of bits behind it that the address has.
+// kInvalidArgument: no numeric address before the "/", or no number of bits behind it that the
+// address has.
 Result<AddressRange> ParseAddressRange(std::string_view text);
 
 // `numeric`: an address without a port and a zone; false for anything else.

@@ -18,7 +18,7 @@ FrameHeader ReadHeader(std::string_view bytes, uint16_t* magic, uint8_t* flags) 
   *flags = reader.Get<uint8_t>();
   header.more = (*flags & kMoreFlag) != 0;
   header.job = reader.Get<uint64_t>();
-  header.epoch = reader.Get<uint64_t>();
+  header.generation = reader.Get<uint64_t>();
   header.sequence = reader.Get<uint64_t>();
   header.ack = reader.Get<uint64_t>();
   return header;
@@ -48,7 +48,7 @@ void AppendFrame(std::string& out, const FrameHeader& header, std::string_view p
   ByteWriter writer;
   writer.Put(static_cast<uint32_t>(payload.size())).Put(kFrameMagic).Put(header.type);
   writer.Put(header.more ? kMoreFlag : uint8_t{0});
-  writer.Put(header.job).Put(header.epoch).Put(header.sequence).Put(header.ack);
+  writer.Put(header.job).Put(header.generation).Put(header.sequence).Put(header.ack);
   out.append(writer.Take());
   out.append(payload);
 }

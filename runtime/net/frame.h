@@ -1,5 +1,5 @@
-// Frames: the unit of a stream between driver and agent. At most 64 KiB each, a fixed little-endian header, then the
-// payload. PROTOCOL.md has the table. Pure: bytes in, frames out, no descriptors.
+// Frames: the unit of a stream between driver and agent. At most 64 KiB each, a fixed little-endian
+// header, then the payload. PROTOCOL.md has the table. Pure: bytes in, frames out, no descriptors.
 #ifndef HVD_RUNTIME_NET_FRAME_H_
 #define HVD_RUNTIME_NET_FRAME_H_
 
@@ -37,7 +37,7 @@ struct FrameHeader {
   FrameType type = FrameType::kHeartbeat;
   bool more = false;  // the message goes on in the next frame of this type
   uint64_t job = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   uint64_t sequence = 0;  // 1, 2, ... for numbered frames of one direction; 0 for the others
   uint64_t ack = 0;       // the last number received from the other side
 };
@@ -54,7 +54,8 @@ void AppendFrame(std::string& out, const FrameHeader& header, std::string_view p
 class FrameReader {
  public:
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  // The next whole frame, nothing when more bytes are needed, kInvalidArgument when the bytes are no frame.
+  // The next whole frame, nothing when more bytes are needed, kInvalidArgument when the bytes are
+  // no frame.
   Result<std::optional<Frame>> Next();
   // Forgets a half-received frame: the connection it came through is gone.
   void Reset();

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "runtime/base/bytes.h"
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 
 namespace hvd {
 namespace {
@@ -26,12 +26,12 @@ void Write(ByteWriter& w, const LinkHello& m) {
   w.Put(m.version).Put(m.slot).Put(m.pid).PutString(Cut(m.job_key)).Put(m.rank).Put(m.size);
 }
 void Write(ByteWriter&, const LinkJoin&) {}
-void Write(ByteWriter& w, const LinkGoodbye& m) { w.Put(m.epoch).Put(m.since_ns); }
+void Write(ByteWriter& w, const LinkGoodbye& m) { w.Put(m.generation).Put(m.since_ns); }
 void Write(ByteWriter& w, const LinkAllocate& m) { w.Put(m.bytes); }
 void Write(ByteWriter& w, const LinkFetch& m) { w.Put(m.segment); }
 void Write(ByteWriter& w, const LinkFree& m) { w.Put(m.segment); }
-void Write(ByteWriter& w, const LinkEpoch& m) {
-  w.Put(m.epoch).Put(m.page_bytes).Put(m.rank).Put(m.size).Put(m.local_rank).Put(m.local_size);
+void Write(ByteWriter& w, const LinkGeneration& m) {
+  w.Put(m.generation).Put(m.page_bytes).Put(m.rank).Put(m.size).Put(m.local_rank).Put(m.local_size);
   w.Put(m.cross_rank).Put(m.cross_size).Put(m.homogeneous).PutString(Cut(m.data_key));
   size_t addresses = std::min(m.listen.addresses.size(), kMaxAddresses);
   w.Put(static_cast<uint8_t>(addresses));
@@ -39,23 +39,23 @@ void Write(ByteWriter& w, const LinkEpoch& m) {
     w.PutString(std::string_view(m.listen.addresses[i]).substr(0, kMaxAddress));
   w.Put(m.listen.first_port).Put(m.listen.last_port);
 }
-void Write(ByteWriter& w, const LinkBroken& m) { w.Put(m.epoch).PutString(Cut(m.reason)); }
+void Write(ByteWriter& w, const LinkBroken& m) { w.Put(m.generation).PutString(Cut(m.reason)); }
 void Write(ByteWriter& w, const LinkSegment& m) {
   w.Put(m.segment).Put(m.bytes).PutString(Cut(m.error));
 }
 void Write(ByteWriter& w, const LinkRefused& m) { w.PutString(Cut(m.reason)); }
 void WriteEntry(ByteWriter& w, const auto& m) {
-  w.Put(m.epoch).PutString(std::string_view(m.key).substr(0, kMaxDirectoryKey));
-  w.PutString(std::string_view(m.value).substr(0, kMaxDirectoryValue));
+  w.Put(m.generation).PutString(std::string_view(m.key).substr(0, kMaxKvKey));
+  w.PutString(std::string_view(m.value).substr(0, kMaxKvValue));
 }
 void Write(ByteWriter& w, const LinkPut& m) { WriteEntry(w, m); }
 void Write(ByteWriter& w, const LinkGet& m) {
-  w.Put(m.epoch).PutString(std::string_view(m.key).substr(0, kMaxDirectoryKey));
+  w.Put(m.generation).PutString(std::string_view(m.key).substr(0, kMaxKvKey));
 }
 void Write(ByteWriter& w, const LinkValue& m) { WriteEntry(w, m); }
 void Write(ByteWriter& w, const LinkLayout& m) {
   size_t runs = std::min(m.runs.size(), kMaxRunsPerMessage);
-  w.Put(m.epoch).Put(static_cast<uint16_t>(runs));
+  w.Put(m.generation).Put(static_cast<uint16_t>(runs));
   for (size_t i = 0; i < runs; ++i)
     for (uint32_t number : m.runs[i].Numbers()) w.Put(number);
 }
@@ -74,14 +74,14 @@ void Read(ByteReader& r, LinkHello& m) {
 }
 void Read(ByteReader&, LinkJoin&) {}
 void Read(ByteReader& r, LinkGoodbye& m) {
-  m.epoch = r.Get<uint64_t>();
+  m.generation = r.Get<uint64_t>();
   m.since_ns = r.Get<uint64_t>();
 }
 void Read(ByteReader& r, LinkAllocate& m) { m.bytes = r.Get<uint64_t>(); }
 void Read(ByteReader& r, LinkFetch& m) { m.segment = r.Get<uint32_t>(); }
 void Read(ByteReader& r, LinkFree& m) { m.segment = r.Get<uint32_t>(); }
-void Read(ByteReader& r, LinkEpoch& m) {
-  m.epoch = r.Get<uint64_t>();
+void Read(ByteReader& r, LinkGeneration& m) {
+  m.generation = r.Get<uint64_t>();
   m.page_bytes = r.Get<uint64_t>();
   for (uint32_t* field :
        {&m.rank, &m.size, &m.local_rank, &m.local_size, &m.cross_rank, &m.cross_size}) {
@@ -95,7 +95,7 @@ void Read(ByteReader& r, LinkEpoch& m) {
   m.listen.last_port = r.Get<uint16_t>();
 }
 void Read(ByteReader& r, LinkBroken& m) {
-  m.epoch = r.Get<uint64_t>();
+  m.generation = r.Get<uint64_t>();
   m.reason = r.GetString();
 }
 void Read(ByteReader& r, LinkSegment& m) {
@@ -105,18 +105,18 @@ void Read(ByteReader& r, LinkSegment& m) {
 }
 void Read(ByteReader& r, LinkRefused& m) { m.reason = r.GetString(); }
 void ReadEntry(ByteReader& r, auto& m) {
-  m.epoch = r.Get<uint64_t>();
+  m.generation = r.Get<uint64_t>();
   m.key = r.GetString();
   m.value = r.GetString();
 }
 void Read(ByteReader& r, LinkPut& m) { ReadEntry(r, m); }
 void Read(ByteReader& r, LinkGet& m) {
-  m.epoch = r.Get<uint64_t>();
+  m.generation = r.Get<uint64_t>();
   m.key = r.GetString();
 }
 void Read(ByteReader& r, LinkValue& m) { ReadEntry(r, m); }
 void Read(ByteReader& r, LinkLayout& m) {
-  m.epoch = r.Get<uint64_t>();
+  m.generation = r.Get<uint64_t>();
   auto count = r.Get<uint16_t>();
   for (uint16_t i = 0; i < count && r.ok(); ++i) {
     std::array<uint32_t, 4> numbers{};
@@ -241,12 +241,12 @@ Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name) {
   return fd;
 }
 
-std::optional<LinkVisitor> AcceptLink(int listener) {
+std::optional<LinkClient> AcceptLink(int listener) {
   for (;;) {
     UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return std::nullopt;
     const std::optional<ucred> peer = PeerOf(socket.get());
-    if (peer && IsTrusted(*peer)) return LinkVisitor{std::move(socket), peer->pid};
+    if (peer && IsTrusted(*peer)) return LinkClient{std::move(socket), peer->pid};
   }
 }
 

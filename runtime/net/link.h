@@ -1,8 +1,10 @@
-// The link between a worker and the agent of its host: a unix SOCK_SEQPACKET connection on an abstract address (no file,
-// so nothing is left behind), control only. PROTOCOL.md has the conversation; tensors never travel here.
+// The link between a worker and the agent of its host: a unix SOCK_SEQPACKET connection on an
+// abstract address (no file, so nothing is left behind), control only. PROTOCOL.md has the
+// conversation; tensors never travel here.
 //
-// The worker finds it by three variables that the agent sets: HVD_AGENT (the abstract name), HVD_SLOT (which of the
-// agent's slots it is, a number that stays the same across epochs) and HVD_JOB_KEY (proves that it is of this job).
+// The worker finds it by three variables that the agent sets: HVD_AGENT (the abstract name),
+// HVD_SLOT (which of the agent's slots it is, a number that stays the same across generations) and
+// HVD_JOB_KEY (proves that it is of this job).
 #ifndef HVD_RUNTIME_NET_LINK_H_
 #define HVD_RUNTIME_NET_LINK_H_
 
@@ -25,7 +27,8 @@ inline constexpr size_t kMaxRunsPerMessage = 240;
 
 // ---- worker to agent
 
-// First message. The agent answers with Refused or nothing. Of a hello of another version only the version is read.
+// First message. The agent answers with Refused or nothing. Of a hello of another version only the
+// version is read.
 struct LinkHello {
   uint32_t version = kLinkVersion;
   uint32_t slot = 0;
@@ -33,15 +36,17 @@ struct LinkHello {
   std::string job_key;
   uint32_t rank = 0, size = 0;  // as its launcher says; size 0: the agent knows (hvdrun)
 };
-// "I want to be in the next epoch". Answered by LinkEpoch once every rank of the job has asked, or by LinkBroken.
+// "I want to be in the next generation". Answered by LinkGeneration once every rank of the job has
+// asked, or by LinkBroken.
 struct LinkJoin {};
-// "I am out of this epoch and will not touch its page again".
+// "I am out of this generation and will not touch its page again".
 struct LinkGoodbye {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   // By the steady clock: since when others may have failed because of it. 0: just now.
   uint64_t since_ns = 0;
 };
-// Asks for a data segment of its own. Answered by LinkSegment with a descriptor, in order. The worker reserves the pages.
+// Asks for a data segment of its own. Answered by LinkSegment with a descriptor, in order. The
+// worker reserves the pages.
 struct LinkAllocate {
   uint64_t bytes = 0;
 };
@@ -53,40 +58,42 @@ struct LinkFetch {
 struct LinkFree {
   uint32_t segment = 0;
 };
-// For the directory of the epoch (directory.h).
+// For the directory of the generation (kv_store.h).
 struct LinkPut {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key, value;
 };
-// Answered by LinkValue once somebody has put the key; never when the epoch breaks before.
+// Answered by LinkValue once somebody has put the key; never when the generation breaks before.
 struct LinkGet {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key;
 };
 
 // ---- agent to worker
 
-// A part of the layout of the epoch that the next LinkEpoch begins; as many as it takes, in the order of ranks.
+// A part of the layout of the generation that the next LinkGeneration begins; as many as it takes,
+// in the order of ranks.
 struct LinkLayout {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::vector<RankRun> runs;
 };
-// The world of an epoch begins. One descriptor: the job page.
-struct LinkEpoch {
-  uint64_t epoch = 0;
+// The world of a generation begins. One descriptor: the job page.
+struct LinkGeneration {
+  uint64_t generation = 0;
   uint64_t page_bytes = 0;
   uint32_t rank = 0, size = 1, local_rank = 0, local_size = 1, cross_rank = 0, cross_size = 1;
   uint8_t homogeneous = 1;
   std::string data_key;  // proves to peers on other hosts that this rank is of the job
   ListenHints listen;
 };
-// The epoch (or the one being waited for, when `epoch` is 0) cannot go on. Also written into the page.
+// The generation (or the one being waited for, when `generation` is 0) cannot go on. Also written
+// into the page.
 struct LinkBroken {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string reason;
 };
-// A data segment. One descriptor, or none and the reason in `error`. Ids are unique in the job's life on this host,
-// from 1; `bytes` is the size.
+// A data segment. One descriptor, or none and the reason in `error`. Ids are unique in the job's
+// life on this host, from 1; `bytes` is the size.
 struct LinkSegment {
   uint32_t segment = 0;
   uint64_t bytes = 0;
@@ -98,13 +105,13 @@ struct LinkRefused {
 };
 // What LinkGet asked for.
 struct LinkValue {
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string key, value;
 };
 
-using LinkMessage =
-    std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch, LinkFree, LinkEpoch,
-                 LinkBroken, LinkSegment, LinkRefused, LinkPut, LinkGet, LinkValue, LinkLayout>;
+using LinkMessage = std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch,
+                                 LinkFree, LinkGeneration, LinkBroken, LinkSegment, LinkRefused,
+                                 LinkPut, LinkGet, LinkValue, LinkLayout>;
 
 // Text is cut so that a message never exceeds kMaxLinkMessage bytes.
 std::string EncodeLink(const LinkMessage& message);
@@ -118,7 +125,7 @@ struct ReceivedLink {
   UniqueFd fd;  // the descriptor that came along, if one did
 };
 
-struct LinkVisitor {
+struct LinkClient {
   UniqueFd socket;  // non-blocking, close-on-exec
   int pid = 0;
 };
@@ -127,18 +134,20 @@ struct LinkVisitor {
 Result<UniqueFd> ListenLink(const std::string& abstract_name);
 // The same; an invalid descriptor when the name is taken.
 Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
-// The next process of this user (or root) at the door; nothing when nobody is there. Others are sent away.
-std::optional<LinkVisitor> AcceptLink(int listener);
-// A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or root).
+// The next process of this user (or root) at the door; nothing when nobody is there. Others are
+// sent away.
+std::optional<LinkClient> AcceptLink(int listener);
+// A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or
+// root).
 Result<UniqueFd> ConnectLink(const std::string& abstract_name);
 // The same; an invalid descriptor when nobody listens.
 Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name);
 
-// Sends one message, with a descriptor unless `fd` is -1. Never raises SIGPIPE. kInProgress when a non-blocking socket is
-// full; kAborted when the peer is gone.
+// Sends one message, with a descriptor unless `fd` is -1. Never raises SIGPIPE. kInProgress when a
+// non-blocking socket is full; kAborted when the peer is gone.
 Status SendLink(int socket, const LinkMessage& message, int fd = -1);
-// Receives one message. kInProgress when `wait` is false (or the socket non-blocking) and none is there; kAborted at the
-// end of the link; kInvalidArgument for bytes that are no message.
+// Receives one message. kInProgress when `wait` is false (or the socket non-blocking) and none is
+// there; kAborted at the end of the link; kInvalidArgument for bytes that are no message.
 Result<ReceivedLink> ReceiveLink(int socket, bool wait);
 
 }  // namespace hvd

@@ -9,8 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/net/mesh_fork.h"
-
 namespace hvd {
 namespace {
 
@@ -39,7 +37,7 @@ void MeshHandle::GiveUp() {
 
 // ---- open and close
 
-Result<std::unique_ptr<Mesh>> Mesh::Open(MeshOptions options, Directory& directory) {
+Result<std::unique_ptr<Mesh>> Mesh::Open(MeshOptions options, KvStore& directory) {
   if (options.job_key.empty()) {
     return InvalidArgument("rank " + std::to_string(options.rank) +
                            " has no job key, and without it every program could join the job");
@@ -51,12 +49,12 @@ Result<std::unique_ptr<Mesh>> Mesh::Open(MeshOptions options, Directory& directo
   return mesh;
 }
 
-Mesh::Mesh(MeshOptions options, Directory& directory, MeshListener listener)
+Mesh::Mesh(MeshOptions options, KvStore& directory, MeshListener listener)
     : options_(std::move(options)),
       record_(listener.record),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       kick_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      connector_({{options_.job_key, options_.epoch, options_.rank},
+      connector_({{options_.job_key, options_.generation, options_.rank},
                   options_.connect_timeout,
                   options_.handshake_timeout,
                   options_.name ? options_.name : NameOfRank},
@@ -65,39 +63,40 @@ Mesh::Mesh(MeshOptions options, Directory& directory, MeshListener listener)
         Resolved(rank, std::move(record));
       }) {}
 
-Status Mesh::Start(Directory& directory) {
+Status Mesh::Start(KvStore& directory) {
   if (!epoll_.valid() || !kick_.valid()) {
     return SystemError("rank " + std::to_string(options_.rank) + " cannot watch connections",
                        errno);
   }
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, kick_.get(), &event);
-  MeshForkGuard::Add(this);
-  Status told = directory.Put(MeshDirectoryKey(options_.rank), EncodeMeshRecord(record_));
+  ForkGuard::Add(this);
+  Status told = directory.Put(MeshKvKey(options_.rank), EncodeMeshRecord(record_));
   if (told.ok()) thread_ = std::thread([this] { RunThread(); });
   return told;
 }
 
 Mesh::~Mesh() {
-  MeshForkGuard::Remove(this);
+  ForkGuard::Remove(this);
   resolver_.Stop();
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
-    SayBye("");
+    SendGoodbye("");
     quiet_.notify_all();
   }
   Kick();
   if (thread_.joinable()) thread_.join();
 }
 
-void Mesh::SayBye(const std::string& why) {
+void Mesh::SendGoodbye(const std::string& why) {
   for (auto& [rank, peer] : peers_) {
     if (peer->out.valid()) {
       peer->outbox.PutBye(why);
       Write(*peer);
     } else if (peer->in.valid() && why.empty()) {
-      // We never had anything to say: without this, who talked to us would take our end for a death.
+      // We never had anything to say: without this, who talked to us would take our end for a
+      // death.
       const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
       (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
@@ -112,14 +111,14 @@ void Mesh::Abort(const Status& why) {
 void Mesh::AbortAll(const Status& why, const std::string& told) {
   if (!aborted_.ok()) return;
   aborted_ = why;
-  SayBye(told);
+  SendGoodbye(told);
   connector_.Close();
   for (auto& [rank, peer] : peers_) Lose(*peer, why);
   for (auto& [tag, receives] : any_) {
     for (MeshTransfer* transfer : receives) transfer->Finish(why);
   }
   any_.clear();
-  TellAll();
+  SendToAll();
 }
 
 void Mesh::Kick() {
@@ -174,7 +173,7 @@ MeshHandle Mesh::Begin(std::unique_ptr<MeshTransfer> transfer) {
     Connect(peer);
     Write(peer);
   }
-  TellAll();
+  SendToAll();
   return MeshHandle(this, std::move(transfer));
 }
 
@@ -202,7 +201,7 @@ void Mesh::BeginReceiveOfAny(MeshTransfer* transfer) {
 void Mesh::GiveUp(MeshTransfer* transfer) {
   std::lock_guard lock(mutex_);
   Forget(transfer);
-  TellAll();
+  SendToAll();
 }
 
 void Mesh::Forget(MeshTransfer* transfer) {

@@ -1,10 +1,11 @@
-// Mesh: tagged messages between processes of a job that talk across hosts, addressed by world rank. TCP; a pair connects
-// when the first message is sent. PROTOCOL.md, section 3, has the bytes.
+// Mesh: tagged messages between processes of a job that talk across hosts, addressed by world rank.
+// TCP; a pair connects when the first message is sent. PROTOCOL.md, section 3, has the bytes.
 //
-// Each direction of a pair has a connection of its own, made by the side that sends: two that begin at once never meet.
-// Whoever waits moves the bytes of everybody (a thread of its own would cost two switches a message), and who waits for
-// data rather than who waits for whatever comes next (WaitSmall); a thread of the mesh does so while nobody waits.
-// Thread-safe; Abort and Wake from any thread.
+// Each direction of a pair has a connection of its own, made by the side that sends: two that begin
+// at once never meet. Whoever waits moves the bytes of everybody (a thread of its own would cost
+// two switches a message), and who waits for data rather than who waits for whatever comes next
+// (WaitSmall); a thread of the mesh does so while nobody waits. Thread-safe; Abort and Wake from
+// any thread.
 #ifndef HVD_RUNTIME_NET_MESH_H_
 #define HVD_RUNTIME_NET_MESH_H_
 
@@ -22,9 +23,10 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 #include "runtime/net/mesh_boxes.h"
 #include "runtime/net/mesh_connector.h"
+#include "runtime/net/mesh_fork.h"
 #include "runtime/net/mesh_resolver.h"
 #include "runtime/net/mesh_silence.h"
 
@@ -32,7 +34,7 @@ namespace hvd {
 
 struct MeshOptions {
   uint32_t rank = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   std::string job_key;  // the secret of the job; never empty
   ListenHints listen;
   Duration connect_timeout = std::chrono::seconds(30);
@@ -50,8 +52,9 @@ struct MeshSilence {
 
 class Mesh;
 
-// One Send or Receive under way; dropping it gives it up. When bytes of it are under way, that costs the connection, so
-// that nobody touches its memory afterwards. Not used by two threads at once; gone before the mesh.
+// One Send or Receive under way; dropping it gives it up. When bytes of it are under way, that
+// costs the connection, so that nobody touches its memory afterwards. Not used by two threads at
+// once; gone before the mesh.
 class MeshHandle {
  public:
   MeshHandle() = default;
@@ -74,42 +77,46 @@ struct MeshMessage {
   std::string bytes;
 };
 
-class Mesh final : private MeshConnectorOwner {
+class Mesh final : private MeshConnectorOwner, private ForkParticipant {
  public:
   // Listens, and says in the directory where. The directory outlives the mesh.
-  static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, Directory& directory);
+  static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, KvStore& directory);
   // Says goodbye to everybody.
   ~Mesh() override;
   Mesh(const Mesh&) = delete;
 
-  // Both sides name the same tag; messages of one tag arrive in the order in which they were sent. The memory must stay
-  // until the handle is done or gone.
+  // Both sides name the same tag; messages of one tag arrive in the order in which they were sent.
+  // The memory must stay until the handle is done or gone.
   MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes);
   // Exactly as many bytes as are sent; kMismatch otherwise.
   MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes);
-  // A message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer. The loss of a peer is no end of the latter.
+  // A message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer. The loss of a peer is no end
+  // of the latter.
   MeshHandle ReceiveSmall(uint32_t peer, MeshTag tag);
 
-  // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost, other than by leaving in
-  // peace, the wait ends with that: who is waited for may be waiting for the lost one.
+  // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost,
+  // other than by leaving in peace, the wait ends with that: who is waited for may be waiting for
+  // the lost one.
   Status Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group = {});
   // The same for all of them, up to the first that fails.
   Status WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
                  std::span<const uint32_t> group = {});
-  // The same for as long as anything comes from the group or goes to it: kInProgress when nothing did for `idle_limit`.
+  // The same for as long as anything comes from the group or goes to it: kInProgress when nothing
+  // did for `idle_limit`.
   Status WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
                          std::span<const uint32_t> group);
-  // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one that is dropped
-  // without having seen its message leaves it to the next receive.
+  // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one
+  // that is dropped without having seen its message leaves it to the next receive.
   Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline);
   // Ends the WaitSmall that is under way, or the next one.
   void Wake();
 
-  // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do the same, because who
-  // waits for one of them may wait for us in truth.
+  // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do
+  // the same, because who waits for one of them may wait for us in truth.
   void Abort(const Status& why);
 
-  // Peers of whose hosts nothing is heard, though they were asked, and for how long; from kSilenceTold on.
+  // Peers of whose hosts nothing is heard, though they were asked, and for how long; from
+  // kSilenceTold on.
   std::vector<MeshSilence> Silences() const;
 
   // Where we reached the peer last, without a port; empty: nowhere yet.
@@ -120,7 +127,7 @@ class Mesh final : private MeshConnectorOwner {
 
  private:
   friend class MeshHandle;
-  enum class Dial : uint8_t { kNone, kUnderWay, kDone };
+  enum class Dial : uint8_t { kNone, kInFlight, kDone };
   struct Peer {
     Peer(uint32_t r, size_t most_kept, MeshAnyReceives& any)
         : rank(r), inbox(r, most_kept, outbox, any), reader(inbox) {}
@@ -147,10 +154,8 @@ class Mesh final : private MeshConnectorOwner {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  friend class MeshForkGuard;
-
-  Mesh(MeshOptions options, Directory& directory, MeshListener listener);
-  Status Start(Directory& directory);
+  Mesh(MeshOptions options, KvStore& directory, MeshListener listener);
+  Status Start(KvStore& directory);
 
   MeshHandle Begin(std::unique_ptr<MeshTransfer> transfer);
   void BeginReceive(MeshTransfer* transfer);
@@ -165,8 +170,8 @@ class Mesh final : private MeshConnectorOwner {
   Status LossIn(std::span<const uint32_t> group);
   void WaitForTurn(Waiter& waiter, Lock& lock);
   void PassOn();
-  void TellWaiters();
-  void TellAll();
+  void SendToWaiters();
+  void SendToAll();
   void Drive(Waiter& waiter, Lock& lock);
   void ReadAwaited(Waiter& waiter);
   void LetOthersIn(Lock& lock);
@@ -193,9 +198,11 @@ class Mesh final : private MeshConnectorOwner {
   void LookForSilence(TimePoint now);
   std::string NameOf(const Peer& peer) const;
   // In a forked child: closes every descriptor and touches nothing else.
-  void CloseInForkedChild();
+  void LockForFork() override { mutex_.lock(); }
+  void UnlockAfterFork() override { mutex_.unlock(); }
+  void CloseInForkedChild() override;
   void AbortAll(const Status& why, const std::string& told);
-  void SayBye(const std::string& why);
+  void SendGoodbye(const std::string& why);
 
   const MeshOptions options_;
   MeshRecord record_;

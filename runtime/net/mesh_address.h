@@ -1,5 +1,6 @@
-// Where a process of the mesh listens, and how it tells the others: one record in the job's directory with every address
-// at which it may be reachable. Which of them works is proved by connecting, never guessed.
+// Where a process of the mesh listens, and how it tells the others: one record in the job's
+// directory with every address at which it may be reachable. Which of them works is proved by
+// connecting, never guessed.
 #ifndef HVD_RUNTIME_NET_MESH_ADDRESS_H_
 #define HVD_RUNTIME_NET_MESH_ADDRESS_H_
 
@@ -33,8 +34,8 @@ Result<MeshAddress> ParseMeshEndpoint(std::string_view text);
 
 // What stands in the directory.
 struct MeshRecord {
-  std::string
-      machine;  // boot and network namespace: loopback addresses mean something to the same machine only
+  std::string machine;  // boot and network namespace: loopback addresses mean something to the same
+                        // machine only
   std::vector<std::string> endpoints;  // at most 32, the preferred one first
 };
 std::string EncodeMeshRecord(const MeshRecord& record);
@@ -44,14 +45,17 @@ std::vector<MeshAddress> Reachable(const MeshRecord& record, std::string_view ma
 
 std::string ThisMachine();
 
-// The numeric addresses of these interfaces; a name with a "/" stands for those with an address in that range
-// (address_range.h), and for that address. kInvalidArgument for one that this host lacks, or that has no address.
+// The numeric addresses of these interfaces; a name with a "/" stands for those with an address in
+// that range (address_range.h), and for that address. kInvalidArgument for one that this host
+// lacks, or that has no address.
 Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::string>& names);
 
-// The name of the interface of this machine that has the numeric address; empty for loopback and for none.
+// The name of the interface of this machine that has the numeric address; empty for loopback and
+// for none.
 std::string InterfaceOf(const std::string& numeric_address);
 
-// Non-blocking listening sockets (one per given address, or one for all interfaces), and what to tell the others.
+// Non-blocking listening sockets (one per given address, or one for all interfaces), and what to
+// tell the others.
 struct MeshListener {
   std::vector<UniqueFd> sockets;
   MeshRecord record;

@@ -77,7 +77,7 @@ void MeshOutbox::Send(MeshTransfer* transfer) {
   }
 }
 
-void MeshOutbox::HearReady(MeshTag tag) {
+void MeshOutbox::ReceiveReady(MeshTag tag) {
   auto parked = parked_.find(tag);
   if (parked == parked_.end()) {
     ++ready_[tag];
@@ -250,7 +250,7 @@ Status MeshInbox::End(const MeshFrame& frame) {
   }
   kept_bytes_ -= CostOf(arriving_.size());
   if (frame.type == MeshFrameType::kReady) {
-    outbox_.HearReady(frame.tag);
+    outbox_.ReceiveReady(frame.tag);
   } else {
     bye_ = true;
     bye_text_ = std::move(arriving_);

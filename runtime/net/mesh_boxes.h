@@ -1,8 +1,10 @@
-// What one process has to send to one peer (MeshOutbox) and what it got from it (MeshInbox): matching of messages with
-// those who send and receive them. Pure: no descriptors, no threads; the mesh's lock guards both.
+// What one process has to send to one peer (MeshOutbox) and what it got from it (MeshInbox):
+// matching of messages with those who send and receive them. Pure: no descriptors, no threads; the
+// mesh's lock guards both.
 //
-// A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has said that there is room
-// for it, so that it is received straight into its place and never stands in the way of others.
+// A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has
+// said that there is room for it, so that it is received straight into its place and never stands
+// in the way of others.
 #ifndef HVD_RUNTIME_NET_MESH_BOXES_H_
 #define HVD_RUNTIME_NET_MESH_BOXES_H_
 
@@ -18,7 +20,8 @@
 
 namespace hvd {
 
-// One Send or Receive under way. Owned by its handle; the boxes point to it until it is done or cancelled.
+// One Send or Receive under way. Owned by its handle; the boxes point to it until it is done or
+// cancelled.
 struct MeshTransfer {
   enum class Kind : uint8_t { kSend, kReceive, kReceiveSmall };
 
@@ -48,7 +51,7 @@ class MeshOutbox {
   // The memory of the transfer stays until it is done or cancelled.
   void Send(MeshTransfer* transfer);
   // The peer has room for one large message with this tag.
-  void HearReady(MeshTag tag);
+  void ReceiveReady(MeshTag tag);
   // Tells the peer so.
   void PutReady(MeshTag tag) { Put(MeshFrameType::kReady, tag, ""); }
   void PutBye(std::string why);
@@ -57,7 +60,8 @@ class MeshOutbox {
   // What to write next, at most room.size() pieces; Sent says how many bytes went out.
   size_t Pieces(std::span<iovec> room) const;
   void Sent(size_t count);
-  // False when part of it is on the wire already: then only giving up the connection frees the memory.
+  // False when part of it is on the wire already: then only giving up the connection frees the
+  // memory.
   bool Cancel(const MeshTransfer* transfer);
   void Fail(const Status& why);
 

@@ -15,10 +15,11 @@ namespace {
 constexpr int kMostRounds = 6;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(50);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-// An idle connection asks each second whether the other side is there; what silence means is decided in mesh_silence.h.
+// An idle connection asks each second whether the other side is there; what silence means is
+// decided in mesh_silence.h.
 constexpr SilenceLimits kSilence{.idle_s = 1, .interval_s = 1, .probes = 120, .sending_ms = 0};
 
-std::string Words(int error) { return std::generic_category().message(error); }
+std::string Coordination(int error) { return std::generic_category().message(error); }
 
 // The messages of a handshake are far smaller than the buffer of a fresh socket.
 bool SendAll(int socket, const std::string& bytes) {
@@ -76,7 +77,7 @@ void MeshConnector::StartRound(uint32_t peer, TimePoint now) {
     int error = socket.valid() ? 0 : errno;
     if (error == 0 && ::connect(socket.get(), address.get(), address.length) != 0) error = errno;
     if (error != 0 && error != EINPROGRESS) {
-      NoteFailure(peer, address.Text(), Words(error), error == ECONNREFUSED);
+      NoteFailure(peer, address.Text(), Coordination(error), error == ECONNREFUSED);
       continue;
     }
     PrepareTcp(socket.get(), kSilence);
@@ -122,7 +123,7 @@ std::string MeshConnector::FinishConnect(NascentPlace at) {
   int error = 0;
   socklen_t length = sizeof error;
   ::getsockopt(nascent.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) return Words(error);
+  if (error != 0) return Coordination(error);
   nascent.connecting = false;
   if (!SendAll(nascent.socket.get(), nascent.initiator->hello())) return "it closed at once";
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kNascent, at->first)}};
@@ -172,7 +173,7 @@ std::string MeshConnector::Converse(NascentPlace at, bool* complete) {
     size_t wanted = nascent.initiator ? nascent.initiator->Wanted() : nascent.responder->Wanted();
     ssize_t got = ::recv(nascent.socket.get(), bytes.data(), std::min(wanted, bytes.size()), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return "";
-    if (got < 0) return Words(errno);
+    if (got < 0) return Coordination(errno);
     if (got == 0) return "it closed the connection without an answer";
     std::string_view part(bytes.data(), static_cast<size_t>(got));
     Result<std::string> answer =
@@ -192,7 +193,8 @@ void MeshConnector::HandleNascent(uint64_t id, TimePoint now) {
   bool complete = false;
   bool was_connecting = at->second.connecting;
   std::string over = was_connecting ? FinishConnect(at) : Converse(at, &complete);
-  if (!over.empty()) return Drop(at, over, now, was_connecting && over == Words(ECONNREFUSED));
+  if (!over.empty())
+    return Drop(at, over, now, was_connecting && over == Coordination(ECONNREFUSED));
   if (complete) Win(at);
 }
 

@@ -1,8 +1,9 @@
-// Makes the connections of a mesh: accepts and dials, runs the handshakes, gives up in time. Nothing here blocks: the
-// owner passes in events and the time, under its lock, and gets finished connections.
+// Makes the connections of a mesh: accepts and dials, runs the handshakes, gives up in time.
+// Nothing here blocks: the owner passes in events and the time, under its lock, and gets finished
+// connections.
 //
-// All addresses of a peer are tried at once; the first that proves the key is kept. Whoever connects without the key
-// holds a slot of bounded size for a bounded time and hears nothing.
+// All addresses of a peer are tried at once; the first that proves the key is kept. Whoever
+// connects without the key holds a slot of bounded size for a bounded time and hears nothing.
 #ifndef HVD_RUNTIME_NET_MESH_CONNECTOR_H_
 #define HVD_RUNTIME_NET_MESH_CONNECTOR_H_
 

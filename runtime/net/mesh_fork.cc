@@ -5,53 +5,51 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/net/mesh.h"
-
 namespace hvd {
 namespace {
 
-struct Meshes {
-  std::mutex mutex;  // taken before the lock of any mesh
-  std::vector<Mesh*> all;
+struct Participants {
+  std::mutex mutex;  // taken before the lock of any of them
+  std::vector<ForkParticipant*> all;
 };
 
 // Never destroyed: a process may fork while it ends.
-Meshes& TheMeshes() {
-  static auto* const kMeshes = new Meshes;
-  return *kMeshes;
+Participants& TheParticipants() {
+  static auto* const kParticipants = new Participants;
+  return *kParticipants;
 }
 
 }  // namespace
 
-void MeshForkGuard::Add(Mesh* mesh) {
+void ForkGuard::Add(ForkParticipant* participant) {
   static std::once_flag once;
   std::call_once(once, [] { ::pthread_atfork(&BeforeFork, &InParent, &InChild); });
-  std::lock_guard lock(TheMeshes().mutex);
-  TheMeshes().all.push_back(mesh);
+  std::lock_guard lock(TheParticipants().mutex);
+  TheParticipants().all.push_back(participant);
 }
 
-void MeshForkGuard::Remove(Mesh* mesh) {
-  std::lock_guard lock(TheMeshes().mutex);
-  std::erase(TheMeshes().all, mesh);
+void ForkGuard::Remove(ForkParticipant* participant) {
+  std::lock_guard lock(TheParticipants().mutex);
+  std::erase(TheParticipants().all, participant);
 }
 
-void MeshForkGuard::BeforeFork() {
-  TheMeshes().mutex.lock();
-  for (Mesh* mesh : TheMeshes().all) mesh->mutex_.lock();
+void ForkGuard::BeforeFork() {
+  TheParticipants().mutex.lock();
+  for (ForkParticipant* participant : TheParticipants().all) participant->LockForFork();
 }
 
-void MeshForkGuard::InParent() {
-  for (Mesh* mesh : TheMeshes().all) mesh->mutex_.unlock();
-  TheMeshes().mutex.unlock();
+void ForkGuard::InParent() {
+  for (ForkParticipant* participant : TheParticipants().all) participant->UnlockAfterFork();
+  TheParticipants().mutex.unlock();
 }
 
-void MeshForkGuard::InChild() {
-  for (Mesh* mesh : TheMeshes().all) {
-    mesh->CloseInForkedChild();
-    mesh->mutex_.unlock();
+void ForkGuard::InChild() {
+  for (ForkParticipant* participant : TheParticipants().all) {
+    participant->CloseInForkedChild();
+    participant->UnlockAfterFork();
   }
-  TheMeshes().all.clear();
-  TheMeshes().mutex.unlock();
+  TheParticipants().all.clear();
+  TheParticipants().mutex.unlock();
 }
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// The bytes on a connection of the mesh: frames, and the reader that puts each payload where it belongs. Pure: no
-// descriptors, no threads. One connection carries frames one way only.
+// The bytes on a connection of the mesh: frames, and the reader that puts each payload where it
+// belongs. Pure: no descriptors, no threads. One connection carries frames one way only.
 #ifndef HVD_RUNTIME_NET_MESH_FRAME_H_
 #define HVD_RUNTIME_NET_MESH_FRAME_H_
 

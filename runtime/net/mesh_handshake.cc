@@ -77,7 +77,7 @@ std::string HkdfSha256(std::string_view salt, std::string_view key, std::string_
 
 MeshInitiator::MeshInitiator(const MeshIdentity& identity, uint32_t peer) : key_(identity.job_key) {
   ByteWriter writer;
-  writer.Put(kMagic).Put(kMeshVersion).Put(identity.epoch).Put(identity.rank).Put(peer);
+  writer.Put(kMagic).Put(kMeshVersion).Put(identity.generation).Put(identity.rank).Put(peer);
   Result<std::string> nonce = RandomNonce(identity.random_bytes);
   if (!nonce.ok()) {
     status_ = nonce.status();
@@ -126,12 +126,12 @@ Result<std::string> MeshResponder::CheckHello() {
   ByteReader reader(said);
   bool ours = reader.Get<uint32_t>() == kMagic;
   ours = reader.Get<uint32_t>() == kMeshVersion && ours;
-  ours = reader.Get<uint64_t>() == identity_.epoch && ours;
+  ours = reader.Get<uint64_t>() == identity_.generation && ours;
   peer_ = reader.Get<uint32_t>();
   ours = reader.Get<uint32_t>() == identity_.rank && ours;
   std::string_view mac = std::string_view(hello_).substr(said.size());
   if (!ours || !SameMac(mac, Mac(identity_.job_key, kHelloLabel, said))) {
-    return InvalidArgument("a hello that is none of this job and epoch");
+    return InvalidArgument("a hello that is none of this job and generation");
   }
   Result<std::string> nonce = RandomNonce(identity_.random_bytes);
   if (!nonce.ok()) return nonce.status();

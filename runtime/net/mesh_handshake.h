@@ -1,13 +1,14 @@
-// How two processes of a job prove to each other that they hold the job's key, before anything else is said. Neither the
-// key nor anything that depends on it alone goes over the wire, and whoever cannot prove the key is told nothing:
+// How two processes of a job prove to each other that they hold the job's key, before anything else
+// is said. Neither the key nor anything that depends on it alone goes over the wire, and whoever
+// cannot prove the key is told nothing:
 //
-//   initiator: hello   magic, version, epoch, both ranks, nonce, MAC over all of it
+//   initiator: hello   magic, version, generation, both ranks, nonce, MAC over all of it
 //   responder: (after checking it) nonce, MAC over the hello and both nonces
 //   initiator: (after checking it) another MAC over the same; frames follow at once
 //
-// HMAC-SHA256 with a label per message. Both ends then know keys for this connection that nobody else does, one for each
-// direction; who has use for them seals what follows (sealed_records.h). Pure but for the random numbers: bytes go in and
-// out, a few and a fixed number.
+// HMAC-SHA256 with a label per message. Both ends then know keys for this connection that nobody
+// else does, one for each direction; who has use for them seals what follows (sealed_records.h).
+// Pure but for the random numbers: bytes go in and out, a few and a fixed number.
 #ifndef HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
 #define HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
 
@@ -30,13 +31,14 @@ ssize_t SystemRandomBytes(void* to, size_t bytes);
 
 struct MeshIdentity {
   std::string job_key;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   uint32_t rank = 0;
   RandomBytes random_bytes = SystemRandomBytes;
 };
 
-// 32 bytes each, of one connection: no other one, and neither direction, has them as well. By HKDF-SHA256 (RFC 5869) from
-// the job's key, with all that was said in the handshake, both nonces among it, as the salt.
+// 32 bytes each, of one connection: no other one, and neither direction, has them as well. By
+// HKDF-SHA256 (RFC 5869) from the job's key, with all that was said in the handshake, both nonces
+// among it, as the salt.
 struct MeshSessionKeys {
   std::string from_initiator, from_responder;
 };
@@ -55,7 +57,8 @@ class MeshInitiator {
   const std::string& hello() const { return hello_; }
   // How many bytes of the answer are missing; no more than these may be read.
   size_t Wanted() const;
-  // The proof to be sent, once the answer is whole; until then nothing. Not ok: the other side is none of ours.
+  // The proof to be sent, once the answer is whole; until then nothing. Not ok: the other side is
+  // none of ours.
   Result<std::string> Receive(std::string_view bytes);
   // Once the answer is whole and right.
   MeshSessionKeys SessionKeys() const;

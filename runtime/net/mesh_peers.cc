@@ -1,4 +1,5 @@
-// The part of Mesh that reads, writes, connects and loses its peers. All of it runs under the mesh's lock.
+// The part of Mesh that reads, writes, connects and loses its peers. All of it runs under the
+// mesh's lock.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -16,7 +17,7 @@ namespace {
 constexpr size_t kMostReadAtOnce = 4 << 20;
 constexpr size_t kPiecesAtOnce = 32;
 
-std::string Words(int error) { return std::generic_category().message(error); }
+std::string Coordination(int error) { return std::generic_category().message(error); }
 
 // Who leaves in peace and has never said anything says so on the connection that was made to it.
 bool ByeCameBack(const UniqueFd& socket) {
@@ -61,7 +62,7 @@ std::string Mesh::AddressOf(uint32_t rank) {
 
 void Mesh::Connect(Peer& peer) {
   if (peer.dial != Dial::kNone) return;
-  peer.dial = Dial::kUnderWay;
+  peer.dial = Dial::kInFlight;
   resolver_.Ask(peer.rank, SteadyNow() + options_.connect_timeout);
 }
 
@@ -74,7 +75,7 @@ void Mesh::Resolved(uint32_t rank, Result<MeshRecord> record) {
   } else {
     connector_.Dial(rank, Reachable(*record, record_.machine), SteadyNow());
   }
-  TellAll();
+  SendToAll();
   Kick();  // whoever polls has a new time to look at
 }
 
@@ -132,7 +133,7 @@ void Mesh::Read(Peer& peer, const MeshTransfer* until) {
     ssize_t got = ::readv(peer.in.get(), room.data(), static_cast<int>(pieces));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
-    if (got < 0) return EndOfIncoming(peer, Words(errno));
+    if (got < 0) return EndOfIncoming(peer, Coordination(errno));
     if (got == 0) return EndOfIncoming(peer, "it closed the connection");
     total += static_cast<size_t>(got);
     moved_ += static_cast<size_t>(got);
@@ -187,10 +188,10 @@ void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
   }
 }
 
-// Its messages to us may still be under way, and its last words: the other connection says when they are over. Who has
-// finished and left may have done so before that connection was taken here.
+// Its messages to us may still be under way, and its last words: the other connection says when
+// they are over. Who has finished and left may have done so before that connection was taken here.
 void Mesh::EndOfOutgoing(Peer& peer, int error) {
-  std::string why = error == 0 ? "it closed the connection" : Words(error);
+  std::string why = error == 0 ? "it closed the connection" : Coordination(error);
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   if (ByeCameBack(peer.out)) peer.inbox.NoteBye();
   peer.out.Reset();

@@ -12,16 +12,14 @@ constexpr Duration kTurn = std::chrono::milliseconds(100);
 
 }  // namespace
 
-std::string MeshDirectoryKey(uint32_t rank) {
-  return std::string(kKeyPrefix) + std::to_string(rank);
-}
+std::string MeshKvKey(uint32_t rank) { return std::string(kKeyPrefix) + std::to_string(rank); }
 
 std::optional<uint32_t> RankOfMeshKey(std::string_view key) {
   if (!key.starts_with(kKeyPrefix)) return std::nullopt;
   uint32_t rank = 0;
   const char* end = key.data() + key.size();
   auto [stop, error] = std::from_chars(key.data() + kKeyPrefix.size(), end, rank);
-  if (error != std::errc() || stop != end || MeshDirectoryKey(rank) != key) return std::nullopt;
+  if (error != std::errc() || stop != end || MeshKvKey(rank) != key) return std::nullopt;
   return rank;
 }
 
@@ -57,7 +55,7 @@ void MeshResolver::Run() {
 }
 
 bool MeshResolver::TryOne(const Question& question) {
-  Result<std::string> text = directory_.Get(MeshDirectoryKey(question.rank), kTurn);
+  Result<std::string> text = directory_.Get(MeshKvKey(question.rank), kTurn);
   if (!text.ok() && text.status().code() == Code::kInProgress) {
     if (SteadyNow() < question.deadline) return false;
     answer_(question.rank, Aborted("rank " + std::to_string(question.rank) +

@@ -1,5 +1,5 @@
-// Asks the directory where peers listen, in a thread of its own, because the directory blocks. The thread exists from the
-// first question on.
+// Asks the directory where peers listen, in a thread of its own, because the directory blocks. The
+// thread exists from the first question on.
 #ifndef HVD_RUNTIME_NET_MESH_RESOLVER_H_
 #define HVD_RUNTIME_NET_MESH_RESOLVER_H_
 
@@ -13,13 +13,13 @@
 #include <string_view>
 #include <thread>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 #include "runtime/net/mesh_address.h"
 
 namespace hvd {
 
 // Where a rank of the mesh keeps its record.
-std::string MeshDirectoryKey(uint32_t rank);
+std::string MeshKvKey(uint32_t rank);
 // The rank whose record stands under this key; nothing when it is another key.
 std::optional<uint32_t> RankOfMeshKey(std::string_view key);
 
@@ -28,13 +28,14 @@ class MeshResolver {
   using Answer = std::function<void(uint32_t rank, Result<MeshRecord> record)>;
 
   // `answer` is called in the resolver's thread, once for each question.
-  MeshResolver(Directory& directory, Answer answer)
+  MeshResolver(KvStore& directory, Answer answer)
       : directory_(directory), answer_(std::move(answer)) {}
   ~MeshResolver() { Stop(); }
 
   // kAborted is the answer when the rank's record has not come by `deadline`.
   void Ask(uint32_t rank, TimePoint deadline);
-  // No answer comes any more. Takes as long as a question of the directory, a tenth of a second at most.
+  // No answer comes any more. Takes as long as a question of the directory, a tenth of a second at
+  // most.
   void Stop();
 
  private:
@@ -47,7 +48,7 @@ class MeshResolver {
   // False when the question is still open.
   bool TryOne(const Question& question);
 
-  Directory& directory_;
+  KvStore& directory_;
   const Answer answer_;
   std::mutex mutex_;
   std::condition_variable changed_;

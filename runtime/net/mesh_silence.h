@@ -1,8 +1,9 @@
-// When is a peer gone that has not said so? Not when its process moves nothing: a stopped process, or one that computes, has
-// a kernel that goes on acknowledging. Gone is a peer whose kernel answers nothing any more, on no connection of the pair.
+// When is a peer gone that has not said so? Not when its process moves nothing: a stopped process,
+// or one that computes, has a kernel that goes on acknowledging. Gone is a peer whose kernel
+// answers nothing any more, on no connection of the pair.
 //
-// So TCP_USER_TIMEOUT is of no use here: it also ends a connection whose peer keeps its window shut, which is what the
-// kernel of a stopped process does once its buffers are full.
+// So TCP_USER_TIMEOUT is of no use here: it also ends a connection whose peer keeps its window
+// shut, which is what the kernel of a stopped process does once its buffers are full.
 #ifndef HVD_RUNTIME_NET_MESH_SILENCE_H_
 #define HVD_RUNTIME_NET_MESH_SILENCE_H_
 
@@ -25,8 +26,9 @@ struct ConnectionSigns {
   uint32_t unanswered = 0;  // segments sent again, keep-alives and window probes since then
 };
 
-// How long the other side of a pair has been silent: since it was last heard on any connection, if one of them has asked
-// again and again since; otherwise zero. A single lost packet, or two, make no silence. Pure.
+// How long the other side of a pair has been silent: since it was last heard on any connection, if
+// one of them has asked again and again since; otherwise zero. A single lost packet, or two, make
+// no silence. Pure.
 Duration SilenceOf(std::span<const ConnectionSigns> connections);
 
 // Asks the kernel. Nothing is known of a socket that is no TCP connection: it was heard just now.

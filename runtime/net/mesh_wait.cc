@@ -1,5 +1,5 @@
-// The part of Mesh that waits. One of those who wait drives; the others sleep until it is their turn, or until they have
-// what they wait for.
+// The part of Mesh that waits. One of those who wait drives; the others sleep until it is their
+// turn, or until they have what they wait for.
 #include <algorithm>
 #include <utility>
 
@@ -55,7 +55,7 @@ void Mesh::Wake() {
   {
     std::lock_guard lock(mutex_);
     wake_ = true;
-    TellWaiters();
+    SendToWaiters();
     if (driver_ == nullptr || !driver_->patient) return;
   }
   Kick();  // without the lock, which the driver takes at once
@@ -128,15 +128,15 @@ void Mesh::PassOn() {
   }
 }
 
-void Mesh::TellWaiters() {
+void Mesh::SendToWaiters() {
   for (Waiter* waiter : waiters_) {
     if (MustReturn(*waiter)) waiter->turn.notify_one();
   }
 }
 
 // After anything but the driver's own work by which a wait may have come to its end.
-void Mesh::TellAll() {
-  TellWaiters();
+void Mesh::SendToAll() {
+  SendToWaiters();
   if (driver_ != nullptr && MustReturn(*driver_)) Kick();
 }
 
@@ -150,13 +150,13 @@ void Mesh::Drive(Waiter& waiter, Lock& lock) {
     const bool spins = now < spin_until;
     if (spins) ReadAwaited(waiter);
     if (moved == moved_) PollOnce(lock, spins ? 0 : MillisecondsUntil(until, now, kLongestPollMs));
-    TellWaiters();
+    SendToWaiters();
     now = SteadyNow();
     if (moved != moved_) spin_until = now + spin;
     if (hand_over_ || now >= waiter.deadline) break;
     if (spins) LetOthersIn(lock);
   }
-  TellWaiters();
+  SendToWaiters();
 }
 
 // Who spins has the lock nearly all the time.

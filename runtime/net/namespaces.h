@@ -1,5 +1,5 @@
-// Namespaces of processes. An abstract unix socket is seen in every container that shares a network, and a user id means
-// little between them: root of one container is not root of the other.
+// Namespaces of processes. An abstract unix socket is seen in every container that shares a
+// network, and a user id means little between them: root of one container is not root of the other.
 #ifndef HVD_RUNTIME_NET_NAMESPACES_H_
 #define HVD_RUNTIME_NET_NAMESPACES_H_
 
@@ -9,10 +9,11 @@
 
 namespace hvd {
 
-// The user and the process namespace of this process, "user:[1] pid:[2]"; what cannot be told is empty. Any thread.
+// The user and the process namespace of this process, "user:[1] pid:[2]"; what cannot be told is
+// empty. Any thread.
 std::string OurNamespaces();
-// Whether the process is in both; `pid` as SO_PEERCRED says it, 0 for a process that is not seen from here. False where
-// that cannot be told, unless nothing can be told of our own ones either.
+// Whether the process is in both; `pid` as SO_PEERCRED says it, 0 for a process that is not seen
+// from here. False where that cannot be told, unless nothing can be told of our own ones either.
 bool InOurNamespaces(int pid);
 // Ok, or kAborted with a sentence: the process at the other end of a connected unix socket.
 Status CheckPeerNamespaces(int socket);

@@ -1,11 +1,12 @@
-// Sealed records: how the bytes of one connection between agents are kept secret and whole, once both ends have proven
-// the job's key (mesh_handshake.h). Bytes go over the wire as records,
+// Sealed records: how the bytes of one connection between agents are kept secret and whole, once
+// both ends have proven the job's key (mesh_handshake.h). Bytes go over the wire as records,
 //
 //   length (4 bytes, of the sealed bytes) | sealed bytes | tag (16 bytes)
 //
-// by AES-256-GCM. Each direction of each connection has a key of its own, the nonce is the place of the record in its
-// direction, and the length is under the tag, too. So a record that was changed, left out, repeated, put elsewhere, cut
-// short, sent back to its sender or taken from another connection does not open.
+// by AES-256-GCM. Each direction of each connection has a key of its own, the nonce is the place of
+// the record in its direction, and the length is under the tag, too. So a record that was changed,
+// left out, repeated, put elsewhere, cut short, sent back to its sender or taken from another
+// connection does not open.
 //
 // One thread at a time for each object. No descriptors: bytes go in and out.
 #ifndef HVD_RUNTIME_NET_SEALED_RECORDS_H_
@@ -38,7 +39,8 @@ class RecordCipher {
   RecordCipher(RecordCipher&&) = default;
   RecordCipher& operator=(RecordCipher&&) = default;
 
-  // The same number of bytes, and the tag is written or checked. False: the record is not genuine, or libcrypto failed.
+  // The same number of bytes, and the tag is written or checked. False: the record is not genuine,
+  // or libcrypto failed.
   bool Run(std::string_view header, std::string_view in, char* out, char* tag);
 
  private:
@@ -53,7 +55,8 @@ class RecordCipher {
 class RecordSealer {
  public:
   explicit RecordSealer(std::string_view key) : cipher_(key, true) {}
-  // Appends `plain` to `wire`, in as many records as it takes. kInternal: libcrypto failed; nothing may be sent any more.
+  // Appends `plain` to `wire`, in as many records as it takes. kInternal: libcrypto failed; nothing
+  // may be sent any more.
   Status Seal(std::string_view plain, std::string& wire);
 
  private:
@@ -63,8 +66,9 @@ class RecordSealer {
 class RecordOpener {
  public:
   explicit RecordOpener(std::string_view key) : cipher_(key, false) {}
-  // Bytes of the connection in, in any pieces; appends to `plain` those of the records that are whole. kInvalidArgument:
-  // the next one is not what its sender sealed, and nothing opens from here on.
+  // Bytes of the connection in, in any pieces; appends to `plain` those of the records that are
+  // whole. kInvalidArgument: the next one is not what its sender sealed, and nothing opens from
+  // here on.
   Status Open(std::string_view wire, std::string& plain);
 
  private:

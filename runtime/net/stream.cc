@@ -8,9 +8,11 @@
 namespace hvd {
 namespace {
 
-// Frames are numbered only when they go to the wire; a short wire lets control overtake waiting logs.
+// Frames are numbered only when they go to the wire; a short wire lets control overtake waiting
+// logs.
 constexpr size_t kWireBytes = 128 * 1024;
-// The sender keeps what was not acknowledged, so the receiver speaks up at the latest after this much.
+// The sender keeps what was not acknowledged, so the receiver speaks up at the latest after this
+// much.
 constexpr uint64_t kAckAfterBytes = 256 * 1024;
 
 }  // namespace
@@ -34,16 +36,16 @@ void Stream::SendControl(std::string bytes) {
   do {
     std::string_view part = rest.substr(0, kMaxFramePayload);
     rest.remove_prefix(part.size());
-    control_.push_back({FrameType::kControl, !rest.empty(), epoch_, std::string(part)});
+    control_.push_back({FrameType::kControl, !rest.empty(), generation_, std::string(part)});
   } while (!rest.empty());
 }
 
 void Stream::SendLog(std::string bytes) {
-  logs_.push_back({FrameType::kLog, false, epoch_, std::move(bytes)});
+  logs_.push_back({FrameType::kLog, false, generation_, std::move(bytes)});
 }
 
 void Stream::SendBulk(std::string bytes) {
-  bulk_.push_back({FrameType::kBulk, false, epoch_, std::move(bytes)});
+  bulk_.push_back({FrameType::kBulk, false, generation_, std::move(bytes)});
 }
 
 FrameHeader Stream::HeaderOf(const Queued& frame, uint64_t sequence) const {
@@ -51,14 +53,14 @@ FrameHeader Stream::HeaderOf(const Queued& frame, uint64_t sequence) const {
   header.type = frame.type;
   header.more = frame.more;
   header.job = options_.job;
-  header.epoch = frame.epoch;
+  header.generation = frame.generation;
   header.sequence = sequence;
   header.ack = received_;
   return header;
 }
 
 void Stream::Put(FrameType type, std::string_view payload) {
-  AppendFrame(wire_, HeaderOf({type, false, epoch_, {}}, 0), payload);
+  AppendFrame(wire_, HeaderOf({type, false, generation_, {}}, 0), payload);
   said_ack_ = received_;
   unsaid_bytes_ = 0;
   last_sent_ = now_;
@@ -181,7 +183,7 @@ Status Stream::HandleNumbered(Frame frame) {
   bool bulk = header.type == FrameType::kBulk;
   if (bulk && header.more) return InvalidArgument("a bulk message of more than one frame");
   if (bulk || (!header.more && (log ? partial_log_ : partial_control_).empty())) {
-    messages_.push_back({log, header.epoch, std::move(frame.payload)});
+    messages_.push_back({log, header.generation, std::move(frame.payload)});
     if (unsaid_bytes_ >= kAckAfterBytes) Acknowledge();
     return Status::Ok();
   }
@@ -190,7 +192,7 @@ Status Stream::HandleNumbered(Frame frame) {
     return InvalidArgument("a message of more than 64 MiB");
   }
   partial += frame.payload;
-  if (!header.more) messages_.push_back({log, header.epoch, std::exchange(partial, {})});
+  if (!header.more) messages_.push_back({log, header.generation, std::exchange(partial, {})});
   if (unsaid_bytes_ >= kAckAfterBytes) Acknowledge();
   return Status::Ok();
 }

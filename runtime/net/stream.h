@@ -1,10 +1,11 @@
-// Stream: the conversation between the driver and the agent of one host, over any byte stream that can break and come
-// back. Numbered frames arrive exactly once and in order, whatever happens to the connection; control overtakes logs
-// and bulk that were not sent yet; logs are sent only as far as the receiver granted credit. Bulk is what is passed on
-// for others (relayed data): it takes turns with logs.
+// Stream: the conversation between the driver and the agent of one host, over any byte stream that
+// can break and come back. Numbered frames arrive exactly once and in order, whatever happens to
+// the connection; control overtakes logs and bulk that were not sent yet; logs are sent only as far
+// as the receiver granted credit. Bulk is what is passed on for others (relayed data): it takes
+// turns with logs.
 //
-// Pure: no descriptors, no threads, no clock. The owner moves bytes: what the connection delivers goes into Receive,
-// what Outgoing shows goes out. One thread at a time.
+// Pure: no descriptors, no threads, no clock. The owner moves bytes: what the connection delivers
+// goes into Receive, what Outgoing shows goes out. One thread at a time.
 #ifndef HVD_RUNTIME_NET_STREAM_H_
 #define HVD_RUNTIME_NET_STREAM_H_
 
@@ -31,7 +32,7 @@ struct StreamOptions {
 
 struct StreamMessage {
   bool log = false;
-  uint64_t epoch = 0;  // the sender's epoch when it sent the message
+  uint64_t generation = 0;  // the sender's generation when it sent the message
   std::string bytes;
 };
 
@@ -51,21 +52,25 @@ class Stream {
 
   void set_heartbeat(Duration heartbeat) { options_.heartbeat = heartbeat; }
   // Carried by every frame from now on.
-  void set_epoch(uint64_t epoch) { epoch_ = epoch; }
+  void set_epoch(uint64_t generation) { generation_ = generation; }
 
-  // Queues a message. Control may be long (it is cut into frames); a log or bulk piece has at most kMaxFramePayload bytes.
+  // Queues a message. Control may be long (it is cut into frames); a log or bulk piece has at most
+  // kMaxFramePayload bytes.
   void SendControl(std::string bytes);
   void SendLog(std::string bytes);
   // Keeps its own order. How much of it waits here is up to the owner.
   void SendBulk(std::string bytes);
-  // True while log pieces wait for credit or room: the owner should read no more from the workers' pipes.
+  // True while log pieces wait for credit or room: the owner should read no more from the workers'
+  // pipes.
   bool LogsHeld() const { return !logs_.empty(); }
 
-  // What to write to the connection next; empty when there is nothing. Consume says how much was written.
+  // What to write to the connection next; empty when there is nothing. Consume says how much was
+  // written.
   std::string_view Outgoing();
   void Consume(size_t count);
 
-  // Bytes from the connection. kInvalidArgument: the peer does not speak this protocol or lost its place; detach.
+  // Bytes from the connection. kInvalidArgument: the peer does not speak this protocol or lost its
+  // place; detach.
   Status Receive(std::string_view bytes, TimePoint now);
   // The next complete message, in the order it was sent.
   std::optional<StreamMessage> Next();
@@ -74,8 +79,8 @@ class Stream {
 
   // Says now what was received, without waiting for something to send.
   void Acknowledge();
-  // Everything that was sent has arrived on the other side, as far as it told us; bulk that was not sent yet counts for
-  // nothing.
+  // Everything that was sent has arrived on the other side, as far as it told us; bulk that was not
+  // sent yet counts for nothing.
   bool AllAcknowledged() const { return unacked_.empty() && control_.empty() && logs_.empty(); }
 
   // Sends a heartbeat when one is due. Call at NextTick() or later.
@@ -88,7 +93,7 @@ class Stream {
   struct Queued {
     FrameType type;
     bool more;
-    uint64_t epoch;
+    uint64_t generation;
     std::string payload;
   };
   struct Unacked {
@@ -109,7 +114,7 @@ class Stream {
 
   StreamOptions options_;
   bool attached_ = false, greeted_ = false;
-  uint64_t epoch_ = 0;
+  uint64_t generation_ = 0;
 
   // Sending.
   std::deque<Queued> control_, logs_, bulk_;

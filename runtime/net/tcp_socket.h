@@ -12,7 +12,8 @@ struct SilenceLimits {
   int sending_ms = 0;  // what we sent may stay unconfirmed for so long; 0: as the system has it
 };
 
-// Small messages go at once, and silence is noticed. A socket that refuses an option goes on without it.
+// Small messages go at once, and silence is noticed. A socket that refuses an option goes on
+// without it.
 void PrepareTcp(int socket, const SilenceLimits& limits);
 
 }  // namespace hvd

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <vector>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 
 namespace hvd {
 namespace {
@@ -37,7 +37,7 @@ struct Encoder {
   }
   TroubleEntry operator()(const RankEnding& ending) const {
     return {std::string(kEnding) + std::to_string(ending.rank),
-            ending.reason.substr(0, kMaxDirectoryValue)};
+            ending.reason.substr(0, kMaxKvValue)};
   }
   TroubleEntry operator()(const RankStopped& stopped) const {
     return {std::string(kStopped) + std::to_string(stopped.rank), ""};

@@ -1,5 +1,5 @@
-// What ranks tell the launcher about an epoch that is in trouble: entries of its directory (directory.h) that the driver reads
-// and that no rank asks for. PROTOCOL.md, section 2. Pure.
+// What ranks tell the launcher about a generation that is in trouble: entries of its directory
+// (kv_store.h) that the driver reads and that no rank asks for. PROTOCOL.md, section 2. Pure.
 #ifndef HVD_RUNTIME_NET_TROUBLE_H_
 #define HVD_RUNTIME_NET_TROUBLE_H_
 
@@ -17,13 +17,13 @@ struct RankSilent {
   uint32_t silent_ms = 0;
   bool operator==(const RankSilent&) const = default;
 };
-// `rank` ends the epoch for a reason that no agent can see: a stall beyond the user's limit.
+// `rank` ends the generation for a reason that no agent can see: a stall beyond the user's limit.
 struct RankEnding {
   uint32_t rank = 0;
   std::string reason;
   bool operator==(const RankEnding&) const = default;
 };
-// When the epoch broke this rank did not run: a signal had stopped it. Its agent says so.
+// When the generation broke this rank did not run: a signal had stopped it. Its agent says so.
 struct RankStopped {
   uint32_t rank = 0;
   bool operator==(const RankStopped&) const = default;

@@ -54,8 +54,8 @@ Result<std::string> Checked(const std::string& where, const Result<std::string>&
                          " are possible, and `openssl rand -hex 32` makes a good one");
 }
 
-// Two numbers of 16 hexadecimal digits. Under another launcher Open MPI fills the variable with what anybody can guess, and
-// mpirun alone sets the other one.
+// Two numbers of 16 hexadecimal digits. Under another launcher Open MPI fills the variable with
+// what anybody can guess, and mpirun alone sets the other one.
 bool IsOfMpirun(const std::string& key, bool by_mpirun) {
   constexpr size_t kDigits = 16;
   return by_mpirun && key.size() == 2 * kDigits + 1 && key[kDigits] == '-' &&

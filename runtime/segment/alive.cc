@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "runtime/base/means.h"
+#include "runtime/base/kernel_features.h"
 
 namespace hvd {
 namespace {
@@ -42,7 +42,8 @@ void WaitForChange(struct futex_waitv* entries, uint32_t count) {
   long rc = -1;
   errno = ENOSYS;
   if (!without) rc = ::syscall(SYS_futex_waitv, entries, count, 0, &deadline, CLOCK_MONOTONIC);
-  // Any other error says that the call cannot be had: the kernel is older (5.16), or a seccomp filter refuses it.
+  // Any other error says that the call cannot be had: the kernel is older (5.16), or a seccomp
+  // filter refuses it.
   if (rc < 0 && errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR) {
     timespec pause{0, kPollNs};
     ::nanosleep(&pause, nullptr);
@@ -51,7 +52,8 @@ void WaitForChange(struct futex_waitv* entries, uint32_t count) {
 
 }  // namespace
 
-// The entry lies in private memory, the word in the page: the kernel only needs their fixed distance.
+// The entry lies in private memory, the word in the page: the kernel only needs their fixed
+// distance.
 struct AliveMark::List {
   robust_list_head head{};
   robust_list entry{};
@@ -95,7 +97,8 @@ void AliveMark::Release() {
 
 bool HolderDied(uint32_t alive_word) { return (alive_word & FUTEX_OWNER_DIED) != 0; }
 
-// A holder writes its thread's id with the waiters bit; the kernel replaces the id by the owner-died bit.
+// A holder writes its thread's id with the waiters bit; the kernel replaces the id by the
+// owner-died bit.
 AliveWord ReadAliveWord(uint32_t word) {
   constexpr uint32_t kWaiters = FUTEX_WAITERS, kDied = FUTEX_OWNER_DIED;
   if (word == 0) return AliveWord::kFree;

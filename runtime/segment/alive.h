@@ -1,8 +1,9 @@
 // Noticing a death in under a millisecond, whatever the size of the dead process.
 //
-// A worker's runtime thread holds a robust futex in its block of the job page (AliveMark). When the thread ends without
-// releasing it, for whatever reason, the kernel marks the word and wakes the agent (DeathWatch). A reaped pid comes
-// later (the kernel frees the memory first), and only that one proves that the process can no longer write.
+// A worker's runtime thread holds a robust futex in its block of the job page (AliveMark). When the
+// thread ends without releasing it, for whatever reason, the kernel marks the word and wakes the
+// agent (DeathWatch). A reaped pid comes later (the kernel frees the memory first), and only that
+// one proves that the process can no longer write.
 #ifndef HVD_RUNTIME_SEGMENT_ALIVE_H_
 #define HVD_RUNTIME_SEGMENT_ALIVE_H_
 
@@ -18,7 +19,8 @@
 
 namespace hvd {
 
-// Worker side. Construct, Hold and Release on the same thread, which must use no robust pthread mutex of its own.
+// Worker side. Construct, Hold and Release on the same thread, which must use no robust pthread
+// mutex of its own.
 class AliveMark {
  public:
   AliveMark();
@@ -43,10 +45,10 @@ bool HolderDied(uint32_t alive_word);
 enum class AliveWord { kFree, kHeld, kDied, kDamaged };
 AliveWord ReadAliveWord(uint32_t word);
 
-// Agent side: a thread (one per 127 ranks) that calls `on_death(local rank)`, at most once per rank, within a
-// millisecond of the holder's end. Every process of the job may write into the page by mistake: a word that nobody can have
-// meant is told by `on_damage(local rank)` instead, within 100 ms. Both run on the watching thread. The page's memory must
-// outlive the watch.
+// Agent side: a thread (one per 127 ranks) that calls `on_death(local rank)`, at most once per
+// rank, within a millisecond of the holder's end. Every process of the job may write into the page
+// by mistake: a word that nobody can have meant is told by `on_damage(local rank)` instead, within
+// 100 ms. Both run on the watching thread. The page's memory must outlive the watch.
 class DeathWatch {
  public:
   DeathWatch(JobPage page, std::function<void(uint32_t)> on_death,

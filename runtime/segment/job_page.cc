@@ -39,11 +39,11 @@ size_t JobPage::BytesFor(uint32_t local_size) {
   return kPage + local_size * BlockStride(local_size);
 }
 
-JobPage JobPage::Format(std::byte* base, uint32_t local_size, uint64_t epoch) {
+JobPage JobPage::Format(std::byte* base, uint32_t local_size, uint64_t generation) {
   auto* header = new (base) PageHeader{};
   header->layout_version = kLayoutVersion;
   header->local_size = local_size;
-  header->epoch = epoch;
+  header->generation = generation;
   header->total_bytes = BytesFor(local_size);
   header->block_offset = kPage;
   header->block_stride = BlockStride(local_size);
@@ -105,7 +105,8 @@ void JobPage::RingAll(uint32_t r) const {
 }
 
 void Ring(Doorbell& bell) {
-  // Pairs with the fence of a sleeper between setting `sleeping` and looking again: one of the two sees the other.
+  // Pairs with the fence of a sleeper between setting `sleeping` and looking again: one of the two
+  // sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
   bell.word.fetch_add(1, std::memory_order_release);

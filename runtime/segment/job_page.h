@@ -1,7 +1,9 @@
-// JobPage: the memory that all ranks of one host share during one epoch. SEGMENT.md is its map.
+// JobPage: the memory that all ranks of one host share during one generation. SEGMENT.md is its
+// map.
 //
-// Made and formatted by the agent, one new page per epoch (so that a rank of an older epoch can never write into it),
-// mapped by every local rank. A JobPage is a view: it owns nothing and may be copied. "rank" here is the local rank.
+// Made and formatted by the agent, one new page per generation (so that a rank of an older
+// generation can never write into it), mapped by every local rank. A JobPage is a view: it owns
+// nothing and may be copied. "rank" here is the local rank.
 #ifndef HVD_RUNTIME_SEGMENT_JOB_PAGE_H_
 #define HVD_RUNTIME_SEGMENT_JOB_PAGE_H_
 
@@ -22,7 +24,7 @@ struct PageHeader {
   uint64_t magic;
   uint32_t layout_version;
   uint32_t local_size;
-  uint64_t epoch;
+  uint64_t generation;
   uint64_t total_bytes;
   uint64_t block_offset;  // of rank 0's block from the page start
   uint64_t block_stride;  // from one rank's block to the next
@@ -44,11 +46,13 @@ struct alignas(kCacheLine) Doorbell {
 
 enum class RankState : uint32_t { kAbsent = 0, kIn = 1, kLeft = 2 };
 
-// What a rank did last; for whoever explains a stall or a death. Written by the rank only, read by the agent.
+// What a rank did last; for whoever explains a stall or a death. Written by the rank only, read by
+// the agent.
 struct LastCollective {
   std::atomic<uint64_t>
       sequence;  // grows by 2 with each submission; odd while the name is being changed
-  // Not 0: a collective failed because of other ranks, so what the rank does from now on is a consequence.
+  // Not 0: a collective failed because of other ranks, so what the rank does from now on is a
+  // consequence.
   std::atomic<uint64_t> failed;
   std::atomic<uint64_t>
       started_ns;  // steady clock: since when the rank sleeps for a peer, 0 if it does not
@@ -63,7 +67,8 @@ struct RankBlock {
   Doorbell runtime_bell;                            // for the rank's runtime thread
   alignas(kCacheLine) std::atomic<uint32_t> state;  // RankState, written by the rank
   std::atomic<uint32_t> pid;
-  // The robust futex: the thread id of the rank's runtime thread while it is alive and in the epoch (AliveMark).
+  // The robust futex: the thread id of the rank's runtime thread while it is alive and in the
+  // generation (AliveMark).
   alignas(kCacheLine) std::atomic<uint32_t> alive;
   alignas(kCacheLine) LastCollective last;
   // consumed[w]: how many bytes of rank w's ring this rank has read. Written by this rank only.
@@ -79,8 +84,9 @@ class JobPage {
   // Size of a page for `local_size` ranks (1 to 4,096).
   static size_t BytesFor(uint32_t local_size);
   // Lays out zeroed memory of BytesFor(local_size) bytes. Agent only, before anybody else sees it.
-  static JobPage Format(std::byte* base, uint32_t local_size, uint64_t epoch);
-  // Views memory that the agent formatted; an error when it is no page of this layout or does not fit `bytes`.
+  static JobPage Format(std::byte* base, uint32_t local_size, uint64_t generation);
+  // Views memory that the agent formatted; an error when it is no page of this layout or does not
+  // fit `bytes`.
   static Result<JobPage> View(std::byte* base, size_t bytes);
 
   bool valid() const { return base_ != nullptr; }
@@ -97,8 +103,8 @@ class JobPage {
   bool broken() const { return header().broken.load(std::memory_order_acquire) != 0; }
   std::string broken_text() const;
 
-  // Marks the epoch broken with a sentence (cut at 1,019 bytes) and rings everybody. The first call wins. To be called
-  // from one process only (the agent), one thread at a time.
+  // Marks the generation broken with a sentence (cut at 1,019 bytes) and rings everybody. The first
+  // call wins. To be called from one process only (the agent), one thread at a time.
   void Break(std::string_view sentence) const;
 
   // Wakes the threads of rank r that sleep on its doorbells, whatever they wait for.
@@ -110,11 +116,12 @@ class JobPage {
   size_t block_offset_ = 0, block_stride_ = 0, ring_offset_ = 0, ring_bytes_ = 0;
 };
 
-// Raises the word and wakes its sleepers, if there are any. Whatever the sleeper is to see must be stored before.
+// Raises the word and wakes its sleepers, if there are any. Whatever the sleeper is to see must be
+// stored before.
 void Ring(Doorbell& bell);
 
-// Sleeps until the bell rings, `expected` no longer is its word, or timeout_ns passed. The caller has read `expected`,
-// then set `sleeping`, then looked again for what it waits for.
+// Sleeps until the bell rings, `expected` no longer is its word, or timeout_ns passed. The caller
+// has read `expected`, then set `sleeping`, then looked again for what it waits for.
 void SleepOn(Doorbell& bell, uint32_t expected, int64_t timeout_ns);
 
 }  // namespace hvd

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runtime/base/env.h"
-#include "runtime/base/means.h"
+#include "runtime/base/kernel_features.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,5 @@
-// Shared memory by descriptor: memfd, or an unlinked file where memfd is missing. No name, so nothing is left behind.
+// Shared memory by descriptor: memfd, or an unlinked file where memfd is missing. No name, so
+// nothing is left behind.
 #ifndef HVD_RUNTIME_SEGMENT_SHARED_MEMORY_H_
 #define HVD_RUNTIME_SEGMENT_SHARED_MEMORY_H_
 
@@ -9,17 +10,20 @@
 
 namespace hvd {
 
-// A close-on-exec descriptor of `bytes` zero bytes (a multiple of the page size is not needed). Pages are not yet
-// reserved. `label` shows up in /proc/PID/maps only.
+// A close-on-exec descriptor of `bytes` zero bytes (a multiple of the page size is not needed).
+// Pages are not yet reserved. `label` shows up in /proc/PID/maps only.
 Result<UniqueFd> CreateSharedMemory(const char* label, size_t bytes);
 
-// The fallback of CreateSharedMemory, callable on its own by tests: an unlinked file in $TMPDIR or /tmp.
+// The fallback of CreateSharedMemory, callable on its own by tests: an unlinked file in $TMPDIR or
+// /tmp.
 Result<UniqueFd> CreateUnlinkedFile(size_t bytes);
 
-// Reserves every page, so that a later store cannot die of SIGBUS; kOutOfMemory when there is no room.
+// Reserves every page, so that a later store cannot die of SIGBUS; kOutOfMemory when there is no
+// room.
 Status ReservePages(int fd, size_t bytes);
 
-// Forbids shrinking and growing for everybody from now on. Ok (and without effect) on an unlinked file.
+// Forbids shrinking and growing for everybody from now on. Ok (and without effect) on an unlinked
+// file.
 Status SealSize(int fd);
 
 // A mapping of a whole shared-memory descriptor; unmapped on destruction. Movable.
@@ -36,8 +40,8 @@ class Mapping {
   size_t size() const { return size_; }
   bool Contains(const void* p, size_t bytes) const;
 
-  // Replaces the mapping, at the same address, by a private copy-on-write view of `fd`: for a forked child, whose
-  // stores must not reach the parent's world. Async-signal-safe.
+  // Replaces the mapping, at the same address, by a private copy-on-write view of `fd`: for a
+  // forked child, whose stores must not reach the parent's world. Async-signal-safe.
   void MakePrivate(int fd) const;
 
  private:

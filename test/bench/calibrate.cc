@@ -1,7 +1,8 @@
-// What this machine can do at best, measured in the same run as the collectives beside which it is printed: JSON on
-// stdout. bench.py derives the limits of an allreduce from it (allreduce_limit_us there).
+// What this machine can do at best, measured in the same run as the collectives beside which it is
+// printed: JSON on stdout. bench.py derives the limits of an allreduce from it (allreduce_limit_us
+// there).
 //   calibrate            everything
-//   calibrate --fixed    only the fixed loop, which tells whether the machine held still between two moments
+//   calibrate --fixed    only the fixed loop: tells whether the machine held still between two moments
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
@@ -131,8 +132,8 @@ double LineLatencyNs(int core0, int core1) {
   return Median(slices);
 }
 
-// Bytes per second that a core reads which just have been written, by the other core (from = 1) or by itself (from = 0),
-// both cores reading at once.
+// Bytes per second that a core reads which just have been written, by the other core (from = 1) or
+// by itself (from = 0), both cores reading at once.
 double ReadGbPerS(int core0, int core1, size_t bytes, int from) {
   Shared buffers[2] = {Shared(bytes), Shared(bytes)};
   const size_t count = bytes / sizeof(float);
@@ -154,7 +155,8 @@ double ReadGbPerS(int core0, int core1, size_t bytes, int from) {
   return (Median(speeds[0]) + Median(speeds[1])) / 2;
 }
 
-// Payload per second of memcpy on each of two cores at once (each payload byte is one read and one write).
+// Payload per second of memcpy on each of two cores at once (each payload byte is one read and one
+// write).
 double MemcpyGbPerS(int core0, int core1, size_t bytes) {
   SpinBarrier barrier;
   double speeds[2] = {};
@@ -177,7 +179,8 @@ double MemcpyGbPerS(int core0, int core1, size_t bytes) {
   return (speeds[0] + speeds[1]) / 2;
 }
 
-// Payload per second of changing floats in place, on each of two cores at once (each byte is read and written).
+// Payload per second of changing floats in place, on each of two cores at once (each byte is read
+// and written).
 double UpdateGbPerS(int core0, int core1, size_t bytes) {
   Shared buffers[2] = {Shared(bytes), Shared(bytes)};
   const size_t count = bytes / sizeof(float);

@@ -1,5 +1,6 @@
-// The loop of cross_perf and cross_mpi_perf: one allreduce after a barrier, each side of the benchmark timed alike. For
-// each size it prints "bytes microseconds": the median over the rounds of the mean over the ranks.
+// The loop of cross_perf and cross_mpi_perf: one allreduce after a barrier, each side of the
+// benchmark timed alike. For each size it prints "bytes microseconds": the median over the rounds
+// of the mean over the ranks.
 #ifndef HVD_TEST_BENCH_CROSS_MEASURE_H_
 #define HVD_TEST_BENCH_CROSS_MEASURE_H_
 

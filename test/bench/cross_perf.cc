@@ -1,5 +1,6 @@
-// Allreduce between processes over TCP on loopback: libhvd_gloo's ways, or stock Gloo with its own transport. Starts the
-// processes itself. `cross_perf WAY NP [BYTES...]`. WAY: auto, direct, sliced, or stock (Gloo over its own TCP).
+// Allreduce between processes over TCP on loopback: libhvd_gloo's ways, or stock Gloo with its own
+// transport. Starts the processes itself. `cross_perf WAY NP [BYTES...]`. WAY: auto, direct,
+// sliced, or stock (Gloo over its own TCP).
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
@@ -16,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/gloo/gloo_cross.h"
+#include "runtime/backends/gloo/gloo_inter_host_comm.h"
 #include "test/bench/cross_measure.h"
 
 namespace {
@@ -24,7 +25,7 @@ namespace {
 using namespace hvd;
 
 // Files in a folder of the run.
-class FileDirectory final : public Directory {
+class FileDirectory final : public KvStore {
  public:
   explicit FileDirectory(std::filesystem::path folder) : folder_(std::move(folder)) {}
   Status Put(const std::string& key, const std::string& value) override {
@@ -55,20 +56,20 @@ void Must(const Status& status) {
   std::exit(1);
 }
 
-Allreduce OpenOurs(const std::string& way, uint32_t rank, uint32_t size, Directory& directory) {
-  CrossOptions options{.rank = rank, .epoch = 1, .job_key = "benchmark"};
+Allreduce OpenOurs(const std::string& way, uint32_t rank, uint32_t size, KvStore& directory) {
+  InterHostOptions options{.rank = rank, .generation = 1, .job_key = "benchmark"};
   options.listen.addresses = {"127.0.0.1"};
-  Result<std::unique_ptr<GlooCross>> opened = GlooCross::Open(options, directory);
+  Result<std::unique_ptr<GlooInterHostComm>> opened = GlooInterHostComm::Open(options, directory);
   Must(opened.status());
-  std::shared_ptr<GlooCross> cross = std::move(*opened);
+  std::shared_ptr<GlooInterHostComm> comm = std::move(*opened);
   std::vector<uint32_t> leaders;
   for (uint32_t i = 0; i < size; ++i) leaders.push_back(i);
   return [=, tag = uint64_t{0}](float* data, size_t count) mutable {
-    CrossCall call{{leaders, rank}, ++tag, std::chrono::seconds(60)};
-    AllreduceWay chosen = way == "direct"   ? AllreduceWay::kDirect
-                          : way == "sliced" ? AllreduceWay::kSliced
-                                            : ChooseAllreduce(count * 4, leaders.size());
-    Must(cross->AllreduceBy(chosen, call, {}, data, data, count));
+    InterHostCall call{{leaders, rank}, ++tag, std::chrono::seconds(60)};
+    AllreduceAlgorithm chosen = way == "direct"   ? AllreduceAlgorithm::kDirect
+                                : way == "sliced" ? AllreduceAlgorithm::kSliced
+                                                  : ChooseAllreduce(count * 4, leaders.size());
+    Must(comm->AllreduceBy(chosen, call, {}, data, data, count));
   };
 }
 

@@ -1,5 +1,6 @@
-// A peer of hvd_perf: the same loops around stock Gloo with its own TCP transport. Started by hvdrun, with the folder
-// GLOO_PERF_FOLDER in which the ranks meet, and GLOO_PERF_INTERFACE. Allreduce and barrier only.
+// A peer of hvd_perf: the same loops around stock Gloo with its own TCP transport. Started by
+// hvdrun, with the folder GLOO_PERF_FOLDER in which the ranks meet, and GLOO_PERF_INTERFACE.
+// Allreduce and barrier only.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/math.h>

@@ -1,5 +1,6 @@
-// Starts a launcher whose workers are log_writer, reads all it prints from a pipe, and says in JSON how long that took
-// and whether each line came once and whole: log_reader RANKS LINES COMMAND [ARGUMENT...]
+// Starts a launcher whose workers are log_writer, reads all it prints from a pipe, and says in JSON
+// how long that took and whether each line came once and whole: log_reader RANKS LINES COMMAND
+// [ARGUMENT...]
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

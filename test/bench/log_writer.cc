@@ -1,5 +1,6 @@
-// Writes lines of 100 bytes as fast as they are taken: log_writer LINES. A line is "line RANK NUMBER xx...", so that
-// log_reader can tell which is missing. Blocks end in the middle of lines, as those of a buffered program do.
+// Writes lines of 100 bytes as fast as they are taken: log_writer LINES. A line is "line RANK
+// NUMBER xx...", so that log_reader can tell which is missing. Blocks end in the middle of lines,
+// as those of a buffered program do.
 #include <unistd.h>
 
 #include <cstdio>

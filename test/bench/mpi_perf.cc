@@ -1,4 +1,5 @@
-// The peer of hvd_perf: the same loops around Open MPI, in place where that is possible, which is its fastest way.
+// The peer of hvd_perf: the same loops around Open MPI, in place where that is possible, which is
+// its fastest way.
 #include <mpi.h>
 
 #include <cstdlib>

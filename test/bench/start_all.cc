@@ -1,4 +1,5 @@
-// The floor under a launcher: starts N equal programs at once and waits for all. start_all N PROGRAM [ARGUMENT...]
+// The floor under a launcher: starts N equal programs at once and waits for all. start_all N
+// PROGRAM [ARGUMENT...]
 #include <spawn.h>
 #include <sys/wait.h>
 

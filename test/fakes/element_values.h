@@ -1,4 +1,5 @@
-// Reading and writing elements of every type as doubles, one at a time and sharing nothing with the code under test.
+// Reading and writing elements of every type as doubles, one at a time and sharing nothing with the
+// code under test.
 #ifndef HVD_TEST_FAKES_ELEMENT_VALUES_H_
 #define HVD_TEST_FAKES_ELEMENT_VALUES_H_
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "launcher/message_rights.h"
+#include "launcher/wire/message_rights.h"
 
 namespace hvd {
 

@@ -1,8 +1,9 @@
-// Members of one group in one thread, without engines: a seeded scheduler moves one member of one operation at a time
-// through Prepare, Start and Advance, so that every order can happen and every run can be repeated.
+// Members of one group in one thread, without engines: a seeded scheduler moves one member of one
+// operation at a time through Prepare, Start and Advance, so that every order can happen and every
+// run can be repeated.
 //
-// It is as unkind as an engine may be: payloads are gone after Start, inputs and outputs are overwritten as soon as their
-// owner is done.
+// It is as unkind as an engine may be: payloads are gone after Start, inputs and outputs are
+// overwritten as soon as their owner is done.
 #ifndef HVD_TEST_FAKES_SCHEDULED_MEMBERS_H_
 #define HVD_TEST_FAKES_SCHEDULED_MEMBERS_H_
 
@@ -62,7 +63,7 @@ struct Part {
   CollectiveCall call;
   CollectiveResult result;
   std::unique_ptr<OpState> state;
-  Offer offer;
+  BufferDescriptor descriptor;
   Bytes payload;
   std::vector<int64_t> splits;
   Stage stage = Stage::kNew;
@@ -153,10 +154,10 @@ class ScheduledMembers {
         part.call.group = &members_[m]->group;
         part.call.result = &part.result;
         part.call.splits = part.splits.empty() ? nullptr : part.splits.data();
-        Status prepared = backend.Prepare(part.call, &part.state, &part.offer);
+        Status prepared = backend.Prepare(part.call, &part.state, &part.descriptor);
         EXPECT_TRUE(prepared.ok()) << prepared.message();
         if (!prepared.ok()) return false;
-        part.payload.assign(part.offer.payload.begin(), part.offer.payload.end());
+        part.payload.assign(part.descriptor.payload.begin(), part.descriptor.payload.end());
         part.stage = Part::Stage::kPrepared;
         return true;
       }
@@ -180,20 +181,20 @@ class ScheduledMembers {
   Result<bool> Start(Operation& operation, uint32_t m) {
     Part& part = operation.parts[m];
     std::vector<Bytes> payloads(size());
-    std::vector<Offer> offers(size());
+    std::vector<BufferDescriptor> descriptors(size());
     std::vector<Extent> extents;
     for (uint32_t k = 0; k < size(); ++k) {
       Part& other = operation.parts[k];
-      offers[k].words = other.offer.words;
+      descriptors[k].words = other.descriptor.words;
       payloads[k] = other.payload;
-      if (!payloads[k].empty()) offers[k].payload = payloads[k];
+      if (!payloads[k].empty()) descriptors[k].payload = payloads[k];
     }
     const Collective collective = part.call.collective;
     if (collective == Collective::kAllgather || collective == Collective::kAlltoall) {
       for (Part& other : operation.parts) extents.push_back({other.call.rows, other.splits});
     }
     return members_[m]->backend->Start(part.call, part.state.get(),
-                                       {offers, extents, operation.joined});
+                                       {descriptors, extents, operation.joined});
   }
 
   void Finish(uint32_t m, Part* part) {

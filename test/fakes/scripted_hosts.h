@@ -1,4 +1,5 @@
-// A HostSource that answers what the test wrote down: one answer per call, the last one again and again.
+// A HostSource that answers what the test wrote down: one answer per call, the last one again and
+// again.
 #ifndef HVD_TEST_FAKES_SCRIPTED_HOSTS_H_
 #define HVD_TEST_FAKES_SCRIPTED_HOSTS_H_
 

@@ -1,5 +1,5 @@
-// StoppingMemory: whoever touches this memory stops there, as at a SIGSTOP, until it is let go. For tests of what the others
-// do and say meanwhile. Where there are several, the last one ends first.
+// StoppingMemory: whoever touches this memory stops there, as at a SIGSTOP, until it is let go. For
+// tests of what the others do and say meanwhile. Where there are several, the last one ends first.
 #ifndef HVD_TEST_FAKES_STOPPING_MEMORY_H_
 #define HVD_TEST_FAKES_STOPPING_MEMORY_H_
 

@@ -1,5 +1,5 @@
-// A world whose ranks are threads of the test: real engines over one job page in ordinary memory, or over the inproc
-// model. The same tests run on both.
+// A world whose ranks are threads of the test: real engines over one job page in ordinary memory,
+// or over the inproc model. The same tests run on both.
 #ifndef HVD_TEST_FAKES_WORLD_OF_THREADS_H_
 #define HVD_TEST_FAKES_WORLD_OF_THREADS_H_
 

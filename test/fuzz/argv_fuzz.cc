@@ -1,4 +1,5 @@
-// Any command line, one argument a line: settings or one sentence, never a crash, and the same answer twice.
+// Any command line, one argument a line: settings or one sentence, never a crash, and the same
+// answer twice.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Any bytes, in any pieces: the frame reader and the stream above it take them or refuse them, never crash; what the
-// reader takes it writes back byte for byte.
+// Any bytes, in any pieces: the frame reader and the stream above it take them or refuse them,
+// never crash; what the reader takes it writes back byte for byte.
 #include "runtime/net/frame.h"
 #include "runtime/net/stream.h"
 #include "test/fuzz/seeds.h"
@@ -54,9 +54,9 @@ void Converse(std::string_view bytes) {
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   std::string conversation = Conversation();
   std::string log;
-  AppendFrame(log,
-              {.payload_bytes = 3, .type = FrameType::kLog, .job = 7, .epoch = 1, .sequence = 1},
-              "log");
+  AppendFrame(
+      log, {.payload_bytes = 3, .type = FrameType::kLog, .job = 7, .generation = 1, .sequence = 1},
+      "log");
   WriteSeeds(*argc, *argv,
              {conversation, "\x01" + conversation + log, "\xff" + conversation + conversation});
   return 0;

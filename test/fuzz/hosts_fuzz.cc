@@ -1,4 +1,5 @@
-// Any text as a list of hosts, as a host file and as a range: specs within their limits or one sentence, never a crash.
+// Any text as a list of hosts, as a host file and as a range: specs within their limits or one
+// sentence, never a crash.
 #include "discovery/host_range.h"
 #include "discovery/host_spec.h"
 #include "test/fuzz/seeds.h"

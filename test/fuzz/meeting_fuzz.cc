@@ -1,7 +1,8 @@
-// Any bytes as an answer of a key-value server, and as a record in it: refused, or taken and written back the same. Records
-// whose form is right and whose fields are arbitrary get as far as the part of a host; that has exactly the ranks that wait.
-#include "launcher/http_store.h"
-#include "launcher/meeting_notes.h"
+// Any bytes as an answer of a key-value server, and as a record in it: refused, or taken and
+// written back the same. Records whose form is right and whose fields are arbitrary get as far as
+// the part of a host; that has exactly the ranks that wait.
+#include "launcher/adopt/http_store.h"
+#include "launcher/adopt/rendezvous_records.h"
 #include "runtime/net/layout.h"
 #include "test/fuzz/seeds.h"
 
@@ -17,7 +18,7 @@ class Fields {
   explicit Fields(std::string_view bytes) : bytes_(bytes) {}
 
   uint64_t Number() {
-    constexpr uint64_t kEnds[] = {UINT64_MAX,    UINT64_MAX - 1,     kLastMetEpoch,
+    constexpr uint64_t kEnds[] = {UINT64_MAX,    UINT64_MAX - 1,     kLastMetGeneration,
                                   UINT32_MAX,    UINT32_MAX - 1,     uint64_t{UINT32_MAX} + 1,
                                   kMaxRanks - 1, uint64_t{kMaxRanks}};
     const uint8_t byte = Byte();
@@ -55,25 +56,25 @@ std::string WorldText(std::string_view bytes) {
   return text;
 }
 
-std::vector<RankNote> RankNotes(std::string_view bytes) {
+std::vector<RankEntry> RankEntries(std::string_view bytes) {
   Fields fields(bytes);
-  std::vector<RankNote> notes;
+  std::vector<RankEntry> notes;
   for (size_t left = 1 + fields.Count(); left > 0; --left) {
     std::string text = "hvd-rank-1 " + fields.Token() + " " + std::to_string(fields.Number()) +
                        " " + std::to_string(fields.Number());
-    if (auto note = DecodeRankNote(text); note.ok()) notes.push_back(*note);
+    if (auto note = DecodeRankEntry(text); note.ok()) notes.push_back(*note);
   }
   return notes;
 }
 
-void CheckWorld(const WorldNote& world, uint32_t size) {
-  Must(EncodeNote(world).size() <= MostBytesOfWorldNote(size));
-  Must(DecodeWorldNote(EncodeNote(world), size).value() == world);
+void CheckWorld(const WorldRecord& world, uint32_t size) {
+  Must(EncodeRecord(world).size() <= MostBytesOfWorldRecord(size));
+  Must(DecodeWorldRecord(EncodeRecord(world), size).value() == world);
   Must(PlacesOf(world.layout, size).ok());
   for (const std::string& token : {kHostA, kHostB, kStranger}) {
     for (uint32_t first = 0; first < size; ++first) {
       for (uint32_t last = first; last < size; ++last) {
-        WaitingHost here{{}, size, world.epoch - 1};
+        WaitingHost here{{}, size, world.generation - 1};
         for (uint32_t rank = first; rank <= last; ++rank) here.ranks.push_back(rank);
         auto part = PartOfWaiting(world, here, token);
         if (part.ok()) Must(part->slots.size() == here.ranks.size() && part->size == size);
@@ -85,12 +86,12 @@ void CheckWorld(const WorldNote& world, uint32_t size) {
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  WorldNote world{3, kKey, {kHostA, kHostB}, {{0, 0, 2}, {1, 0, 1}}};
+  WorldRecord world{3, kKey, {kHostA, kHostB}, {{0, 0, 2}, {1, 0, 1}}};
   const std::string beyond =
       "hvd-world-2 3 " + kKey + " 3 " + kHostA + " " + kStranger + " " + kHostB + " 1 0 0 1 2";
   WriteSeeds(
       *argc, *argv,
-      {EncodeNote(RankNote{kHostA, 1, 2}), EncodeNote(world), EncodeRefusal("no"), beyond,
+      {EncodeRecord(RankEntry{kHostA, 1, 2}), EncodeRecord(world), EncodeRefusal("no"), beyond,
        "hvd-world-2 3 " + kKey + " 4294967295 " + kHostA,
        std::string("\1\1\2\2\0\1\2\1\0\0\1\2", 12),
        std::string("\377\1\3\3\0\1\2\5\5\377\370\371\372\373", 14),
@@ -101,16 +102,16 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (auto reply = ParseHttpReply(bytes); reply.ok()) Must(reply->body.size() < size);
-  if (auto note = DecodeRankNote(bytes); note.ok())
-    Must(DecodeRankNote(EncodeNote(*note)).value() == *note);
+  if (auto note = DecodeRankEntry(bytes); note.ok())
+    Must(DecodeRankEntry(EncodeRecord(*note)).value() == *note);
   if (auto reason = DecodeRefusal(bytes)) Must(reason->size() <= size * 4 + 64);
   for (const std::string& text : {std::string(bytes), WorldText(bytes)}) {
     for (uint32_t ranks = 1; ranks < 8; ++ranks) {
-      if (auto note = DecodeWorldNote(text, ranks); note.ok()) CheckWorld(*note, ranks);
+      if (auto note = DecodeWorldRecord(text, ranks); note.ok()) CheckWorld(*note, ranks);
     }
   }
-  const std::vector<RankNote> notes = RankNotes(bytes);
-  if (auto world = WorldOfNotes(notes, kKey); world.ok())
+  const std::vector<RankEntry> notes = RankEntries(bytes);
+  if (auto world = WorldOfRecords(notes, kKey); world.ok())
     CheckWorld(*world, static_cast<uint32_t>(notes.size()));
   return 0;
 }

@@ -1,6 +1,7 @@
-// Any bytes, in any pieces: both sides of the mesh's handshake, its frames into an inbox with receives of several kinds,
-// and the record of the directory take them or refuse them. Nobody without the key gets through, no byte lands outside
-// the memory that was given, and what is kept stays within its bound.
+// Any bytes, in any pieces: both sides of the mesh's handshake, its frames into an inbox with
+// receives of several kinds, and the record of the directory take them or refuse them. Nobody
+// without the key gets through, no byte lands outside the memory that was given, and what is kept
+// stays within its bound.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,5 +1,6 @@
-// Any bytes as a message of the link or of the stream: refused, or a message that encodes to something that decodes.
-#include "launcher/messages.h"
+// Any bytes as a message of the link or of the stream: refused, or a message that encodes to
+// something that decodes.
+#include "launcher/wire/messages.h"
 #include "runtime/net/link.h"
 #include "test/fuzz/seeds.h"
 
@@ -11,7 +12,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   std::vector<std::string> seeds;
   seeds.push_back(EncodeLink(LinkHello{.slot = 1, .pid = 2, .job_key = "key"}));
   seeds.push_back(EncodeLink(LinkJoin{}));
-  seeds.push_back(EncodeLink(LinkEpoch{.epoch = 1}));
+  seeds.push_back(EncodeLink(LinkGeneration{.generation = 1}));
   seeds.push_back(EncodeLink(LinkBroken{1, "reason"}));
   seeds.push_back(EncodeLink(LinkSegment{1, 2, "error"}));
   seeds.push_back(EncodeLink(LinkPut{1, "key", "value"}));
@@ -24,8 +25,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToAgent(ExamineHost{"/d", "python3", {"A=1"}, 1, 1}));
   seeds.push_back(EncodeToDriver(HostExam{{"cores=2", "done=1"}}));
   seeds.push_back(EncodeToDriver(PairMeasured{1, 2, "no", "::1", 3, 4}));
-  seeds.push_back(EncodeToAgent(BeginEpoch{1}));
-  seeds.push_back(EncodeToAgent(BreakEpoch{1, "reason"}));
+  seeds.push_back(EncodeToAgent(BeginGeneration{1}));
+  seeds.push_back(EncodeToAgent(BreakGeneration{1, "reason"}));
   seeds.push_back(EncodeToAgent(AwaitDriver{"key", 60000}));
   seeds.push_back(EncodeToAgent(FinishJob{}));
   seeds.push_back(EncodeToDriver(RankJoined{1}));

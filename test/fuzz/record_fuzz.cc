@@ -1,4 +1,5 @@
-// Any bytes as a request of a peer, whole or in pieces: refused, or every view of it lies inside what came.
+// Any bytes as a request of a peer, whole or in pieces: refused, or every view of it lies inside
+// what came.
 #include <algorithm>
 #include <cstring>
 
@@ -19,19 +20,20 @@ void ReadRequest(std::span<const std::byte> message) {
   if (!Read(message, &request).ok()) return;
   Touch(std::as_bytes(std::span(request.detail)));
   Touch(request.payloads);
-  Offer first;
-  std::vector<Offer> more;
-  ReadOffers(request, &first, &more);
+  BufferDescriptor first;
+  std::vector<BufferDescriptor> more;
+  ReadDescriptors(request, &first, &more);
   Touch(first.payload);
   size_t bytes = request.head.tiny_bytes != 0 ? 0 : first.payload.size();
-  for (const Offer& offer : more) {
-    Touch(offer.payload);
-    bytes += offer.payload.size();
+  for (const BufferDescriptor& descriptor : more) {
+    Touch(descriptor.payload);
+    bytes += descriptor.payload.size();
   }
   Must(request.head.tiny_bytes != 0 || bytes == request.payloads.size());
 }
 
-// Pieces of the length that the first byte says, under heads that follow each other and some that do not.
+// Pieces of the length that the first byte says, under heads that follow each other and some that
+// do not.
 void ReadPieces(std::span<const std::byte> bytes) {
   Assembly assembly;
   MessageHead head{};
@@ -59,11 +61,11 @@ std::string Written(const OutgoingRequest& request) {
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   const std::string data(100, 'd');
-  Offer tiny, large, lent;
+  BufferDescriptor tiny, large, lent;
   tiny.payload = std::as_bytes(std::span(data)).first(20);
   large.payload = std::as_bytes(std::span(data));
   lent.words = {1, 2, 3, 4};
-  const std::vector<Offer> more = {large, lent};
+  const std::vector<BufferDescriptor> more = {large, lent};
   WriteSeeds(*argc, *argv,
              {Written({1, "", &tiny, {}}), Written({2, "detail", &large, {}}),
               Written({3, "detail of a group", &lent, more}), std::string(300, '\x7f')});

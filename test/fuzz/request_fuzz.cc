@@ -3,7 +3,8 @@
 #include "runtime/device/host_reduce.h"
 #include "test/fuzz/seeds.h"
 
-// Its real file has kernels that clang 14 cannot compile (_Float16 without AVX-512); no detail depends on the answer.
+// Its real file has kernels that clang 14 cannot compile (_Float16 without AVX-512); no detail
+// depends on the answer.
 bool hvd::CanAdasum(DType) { return true; }
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {

@@ -1,4 +1,5 @@
-// Seeds of a fuzzer, made in code: written into its corpus folder (the first argument that is no flag) before it starts.
+// Seeds of a fuzzer, made in code: written into its corpus folder (the first argument that is no
+// flag) before it starts.
 #ifndef HVD_TEST_FUZZ_SEEDS_H_
 #define HVD_TEST_FUZZ_SEEDS_H_
 

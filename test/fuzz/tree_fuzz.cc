@@ -1,6 +1,7 @@
-// Any bytes as what a neighbour in the tree of agents says, once its records are open: frames of a stream, then batches
-// from below or messages from above. What a node passes on is what may be passed on, and for those whom it may concern.
-#include "launcher/agent_tree.h"
+// Any bytes as what a neighbour in the tree of agents says, once its records are open: frames of a
+// stream, then batches from below or messages from above. What a node passes on is what may be
+// passed on, and for those whom it may concern.
+#include "launcher/tree/agent_tree.h"
 #include "runtime/net/stream.h"
 #include "test/fakes/host_of_rank.h"
 #include "test/fuzz/seeds.h"
@@ -14,7 +15,7 @@ const HostOfRank kHosts = ByRank({0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6});
 
 class Fuzzed {
  public:
-  Fuzzed() { Must(node_.FromAbove({{{1, 3, EncodeToAgent(BeginEpoch{1})}}}).ok()); }
+  Fuzzed() { Must(node_.FromAbove({{{1, 3, EncodeToAgent(BeginGeneration{1})}}}).ok()); }
 
   void Below(std::string_view bytes) {
     Result<ToDriver> message = DecodeToDriver(bytes);
@@ -74,8 +75,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     seeds.push_back("\3" + Framed(up));
   }
   for (const std::string& down :
-       {DownOf(1, 3, BeginEpoch{2}), DownOf(1, 2, KeyValue{1, "mesh.0", "there"}),
-        DownOf(1, 3, SayAgain{}), DownOf(1, 3, SignalWorkers{9})}) {
+       {DownOf(1, 3, BeginGeneration{2}), DownOf(1, 2, KeyValue{1, "mesh.0", "there"}),
+        DownOf(1, 3, Resend{}), DownOf(1, 3, SignalWorkers{9})}) {
     seeds.push_back(std::string(1, '\0') + down);
     seeds.push_back("\2" + Framed(down));
   }

@@ -1,4 +1,5 @@
-// Any configuration file: keys or one sentence that begins with the name of the file, never a crash.
+// Any configuration file: keys or one sentence that begins with the name of the file, never a
+// crash.
 #include "configs/command_line.h"
 #include "configs/yaml_file.h"
 #include "test/fuzz/seeds.h"

@@ -1,5 +1,6 @@
-// Worlds of 2 to 256 engines in one thread: random programs of all collectives, process sets, groups, joins and mistakes,
-// under seeded delays, reorderings, ranks that leave and worlds that break. Never a deadlock, never a wrong sum.
+// Worlds of 2 to 256 engines in one thread: random programs of all collectives, process sets,
+// groups, joins and mistakes, under seeded delays, reorderings, ranks that leave and worlds that
+// break. Never a deadlock, never a wrong sum.
 //
 // The same on 2 to 4 hosts, with real threads between them.
 //

@@ -1,4 +1,5 @@
-// A backend whose operations take a while: each is complete after a number of looks that the seed decides. Tests only.
+// A backend whose operations take a while: each is complete after a number of looks that the seed
+// decides. Tests only.
 #ifndef HVD_TEST_SIM_LATE_BACKEND_H_
 #define HVD_TEST_SIM_LATE_BACKEND_H_
 
@@ -19,14 +20,14 @@ class LateBackend final : public Backend {
   Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
-                 Offer* offer) override {
+                 BufferDescriptor* descriptor) override {
     auto late = std::make_unique<Late>();
     if (random_() % 2 == 0) late->looks = random_() % 6;
     *state = std::move(late);
-    return inner_.Prepare(call, nullptr, offer);
+    return inner_.Prepare(call, nullptr, descriptor);
   }
   Result<bool> Start(const CollectiveCall& call, OpState* state,
-                     const Contributions& parts) override {
+                     const MemberInputs& parts) override {
     Result<bool> started = inner_.Start(call, nullptr, parts);
     if (!started.ok()) return started;
     return static_cast<Late*>(state)->looks == 0;

@@ -4,7 +4,8 @@
 #include <csignal>
 #include <map>
 
-#include "launcher/reach_proof.h"
+#include "launcher/agent/connectivity_probe.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 namespace {
@@ -39,7 +40,7 @@ struct LaunchSim::World {
         : node(host, place, host_of_rank) {}
     TreeNode node;
     bool gathers = false;
-    uint64_t epoch = 0;
+    uint64_t generation = 0;
     uint32_t known = 0;  // of its partners
     bool told_to_end = false;
   };
@@ -99,15 +100,15 @@ struct LaunchSim::World {
 
   // ---- the driver
 
-  void Happens(const JobEvent& event) {
+  void Dispatch(const JobEvent& event) {
     for (const JobAction& action : Step(state, event, now).actions)
       std::visit([this](const auto& a) { Do(a); }, action);
   }
 
   template <typename Action>
   void Do(const Action&) {}
-  void Do(const BeginEpoch& begin) {
-    directory.Begin(begin.epoch);
+  void Do(const BeginGeneration& begin) {
+    directory.Begin(begin.generation);
     tree.ToAll(begin);
   }
   // What ends something goes straight to everybody.
@@ -125,13 +126,13 @@ struct LaunchSim::World {
     }
   }
 
-  void HearBatch(uint32_t host, const TreeUp& batch) {
+  void ReceiveBatch(uint32_t host, const TreeUp& batch) {
     auto messages = *tree.Open(host, batch);
-    for (auto& [from, message] : messages) Hear(from, message);
+    for (auto& [from, message] : messages) Receive(from, message);
     SendDown();
   }
 
-  void Hear(uint32_t host, const ToDriver& message) {
+  void Receive(uint32_t host, const ToDriver& message) {
     if (const auto* put = std::get_if<PutKey>(&message)) {
       for (uint32_t reader : directory.Put(put->key, put->value))
         Give(reader, put->key, put->value);
@@ -140,11 +141,11 @@ struct LaunchSim::World {
       if (value != nullptr) return Give(host, want->key, *value);
       directory.Await(host, want->key);
     } else if (const auto* joined = std::get_if<RanksJoined>(&message)) {
-      ForEachRank(*joined, state.plan.size(), [this](RankJoined rank) { Happens(rank); });
+      ForEachRank(*joined, state.plan.size(), [this](RankJoined rank) { Dispatch(rank); });
     } else {
       std::visit(
           [this](const auto& m) {
-            if constexpr (std::is_constructible_v<JobEvent, decltype(m)>) Happens(m);
+            if constexpr (std::is_constructible_v<JobEvent, decltype(m)>) Dispatch(m);
           },
           message);
     }
@@ -156,12 +157,12 @@ struct LaunchSim::World {
   }
 
   void Give(uint32_t host, const std::string& key, const std::string& value) {
-    tree.ToOne(host, KeyValue{directory.epoch(), key, value});
+    tree.ToOne(host, KeyValue{directory.generation(), key, value});
   }
 
   // ---- an agent, and the ranks of its host
 
-  void Tell(uint32_t host, const ToDriver& message) {
+  void Send(uint32_t host, const ToDriver& message) {
     agents[host].node.FromSelf(message);
     Deliver(host);
   }
@@ -198,26 +199,26 @@ struct LaunchSim::World {
     const Size size{EncodeToDriver(batch).size(), batch.entries.size()};
     const std::optional<uint32_t> parent = agent.node.place().parent;
     Send(host, parent.value_or(kDriver), size, [this, host, parent, batch = std::move(batch)] {
-      parent ? FromBelow(*parent, host, batch) : HearBatch(host, batch);
+      parent ? FromBelow(*parent, host, batch) : ReceiveBatch(host, batch);
     });
   }
 
   void Handle(uint32_t host, const ToAgent& message) {
     Agent& agent = agents[host];
-    if (const auto* begin = std::get_if<BeginEpoch>(&message)) {
-      agent.epoch = begin->epoch;
+    if (const auto* begin = std::get_if<BeginGeneration>(&message)) {
+      agent.generation = begin->generation;
       agent.known = 0;
-      Tell(host, PutKey{begin->epoch, AddressKey(host),
+      Send(host, PutKey{begin->generation, AddressKey(host),
                         "boot.4026531840 10.0.0.1:40000 [fd00::1]:40000"});
-      for (uint32_t other : ProofPartners(host, options.hosts))
-        Tell(host, WantKey{begin->epoch, AddressKey(other)});
+      for (uint32_t other : ProbePartners(host, options.hosts))
+        Send(host, WantKey{begin->generation, AddressKey(other)});
     } else if (std::holds_alternative<KeyValue>(message)) {
       ++agent.known;
     }
   }
 
   void Join(uint32_t host) {
-    for (const Placement& place : state.plan.OnHost(host)) Tell(host, RankJoined{place.rank});
+    for (const Placement& place : state.plan.OnHost(host)) Send(host, RankJoined{place.rank});
   }
 
   // ---- measuring
@@ -248,7 +249,7 @@ struct LaunchSim::World {
   Process driver;
   std::vector<Agent> agents;
   TreeRoot tree;
-  KeyValues directory;
+  KvTable directory;
   JobState state;
 };
 
@@ -258,21 +259,21 @@ LaunchSim::~LaunchSim() = default;
 LaunchSimPhase LaunchSim::Start() {
   World& world = *world_;
   return world.Measure([&] {
-    world.Happens(Begun{});
-    for (uint32_t host = 0; host < world.options.hosts; ++host) world.Happens(AgentIsReady{host});
+    world.Dispatch(Begun{});
+    for (uint32_t host = 0; host < world.options.hosts; ++host) world.Dispatch(AgentIsReady{host});
     // Its part of the job goes to every host by itself.
     constexpr size_t kStartBytes = 6000;
     for (uint32_t host = 0; host < world.options.hosts; ++host) {
       world.Send(kDriver, host, {kStartBytes}, [&world, host] {
         for (const Placement& place : world.state.plan.OnHost(host))
-          world.Tell(host, WorkerStarted{place.rank, static_cast<int32_t>(1000 + place.rank)});
+          world.Send(host, WorkerStarted{place.rank, static_cast<int32_t>(1000 + place.rank)});
         world.Join(host);
       });
     }
   });
 }
 
-LaunchSimPhase LaunchSim::NextEpoch() {
+LaunchSimPhase LaunchSim::NextGeneration() {
   World& world = *world_;
   return world.Measure([&] {
     for (uint32_t host = 0; host < world.options.hosts; ++host) world.Join(host);
@@ -283,11 +284,11 @@ LaunchSimPhase LaunchSim::Fail(uint32_t rank, int code) {
   World& world = *world_;
   return world.Measure([&] {
     const uint32_t host = world.state.plan.ranks[rank].host;
-    world.Tell(host, RankLeft{rank, world.state.epoch, 1});
-    world.Tell(host, WorkerExited{rank, 1, {false, code}, 1, "", false});
+    world.Send(host, RankLeft{rank, world.state.generation, 1});
+    world.Send(host, WorkerExited{rank, 1, {false, code}, 1, "", false});
     world.RunAll();
     world.now += JobOptions{}.survivor_grace;
-    world.Happens(Tick{});
+    world.Dispatch(Tick{});
   });
 }
 
@@ -297,8 +298,8 @@ uint32_t LaunchSim::connected() const {
   uint32_t count = 0;
   for (uint32_t host = 0; host < world_->options.hosts; ++host) {
     const auto& agent = world_->agents[host];
-    const auto partners = static_cast<uint32_t>(ProofPartners(host, world_->options.hosts).size());
-    count += agent.epoch == world_->state.epoch && agent.known == partners;
+    const auto partners = static_cast<uint32_t>(ProbePartners(host, world_->options.hosts).size());
+    count += agent.generation == world_->state.generation && agent.known == partners;
   }
   return count;
 }

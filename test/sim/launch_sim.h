@@ -1,7 +1,7 @@
-// A job of many hosts without one of them: the state machine of the job, the tree and the messages are the real ones,
-// the hosts are scripts, the network is a queue of events, the clock is a number. Every message costs whoever sends or
-// receives it a fixed time and a time per byte, and a network hop takes a time of its own; so the result is the same on
-// every machine.
+// A job of many hosts without one of them: the state machine of the job, the tree and the messages
+// are the real ones, the hosts are scripts, the network is a queue of events, the clock is a
+// number. Every message costs whoever sends or receives it a fixed time and a time per byte, and a
+// network hop takes a time of its own; so the result is the same on every machine.
 #ifndef HVD_TEST_SIM_LAUNCH_SIM_H_
 #define HVD_TEST_SIM_LAUNCH_SIM_H_
 
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent_tree.h"
-#include "launcher/job.h"
-#include "launcher/key_values.h"
+#include "launcher/driver/job.h"
+#include "launcher/tree/agent_tree.h"
+#include "launcher/wire/kv_table.h"
 
 namespace hvd {
 
@@ -40,16 +40,16 @@ class LaunchSim {
   explicit LaunchSim(LaunchSimOptions options);
   ~LaunchSim();
 
-  // All agents have said hello and proven addresses; workers start, join, form the first world, and leaders learn where
-  // their partners are.
+  // All agents have said hello and proven addresses; workers start, join, form the first world, and
+  // leaders learn where their partners are.
   LaunchSimPhase Start();
   // The same ranks ask for another world.
-  LaunchSimPhase NextEpoch();
+  LaunchSimPhase NextGeneration();
   // A rank ends with `code` while all are in a world: until every host was told to end its workers.
   LaunchSimPhase Fail(uint32_t rank, int code);
 
   const JobState& job() const;
-  // Hosts in the present epoch whose leader knows all its partners.
+  // Hosts in the present generation whose leader knows all its partners.
   uint32_t connected() const;
 
  private:

@@ -1,4 +1,5 @@
-// What a job of 64, 1,024 and 10,000 hosts costs the driver and the agents, with the tree and without.
+// What a job of 64, 1,024 and 10,000 hosts costs the driver and the agents, with the tree and
+// without.
 #include "test/sim/launch_sim.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ namespace {
 
 struct Row {
   uint32_t hosts = 0;
-  LaunchSimPhase start, epoch, failure;
+  LaunchSimPhase start, generation, failure;
   double kilobytes_per_host = 0;
 };
 
@@ -31,11 +32,11 @@ Row RunJob(uint32_t hosts, uint32_t radix) {
   LaunchSim sim(options);
   row.start = sim.Start();
   EXPECT_EQ(sim.job().phase, JobPhase::kRunning);
-  EXPECT_EQ(sim.job().epoch, 1U);
+  EXPECT_EQ(sim.job().generation, 1U);
   EXPECT_EQ(sim.connected(), hosts) << "a leader does not know all its partners";
   row.kilobytes_per_host = static_cast<double>(::mallinfo2().uordblks - before) / 1024 / hosts;
-  row.epoch = sim.NextEpoch();
-  EXPECT_EQ(sim.job().epoch, 2U);
+  row.generation = sim.NextGeneration();
+  EXPECT_EQ(sim.job().generation, 2U);
   EXPECT_EQ(sim.connected(), hosts);
   const uint32_t rank = hosts * options.ranks_per_host / 2;
   row.failure = sim.Fail(rank, 7);
@@ -50,9 +51,10 @@ void Print(const char* how, const Row& row) {
       row.hosts, how, Milliseconds(row.start.took),
       static_cast<unsigned long long>(row.start.driver_messages),
       static_cast<unsigned long long>(row.start.busiest_messages), row.start.mean_messages,
-      Milliseconds(row.epoch.took), static_cast<unsigned long long>(row.epoch.driver_messages),
-      static_cast<unsigned long long>(row.epoch.busiest_messages), row.epoch.mean_messages,
-      Milliseconds(row.failure.took), row.kilobytes_per_host);
+      Milliseconds(row.generation.took),
+      static_cast<unsigned long long>(row.generation.driver_messages),
+      static_cast<unsigned long long>(row.generation.busiest_messages),
+      row.generation.mean_messages, Milliseconds(row.failure.took), row.kilobytes_per_host);
 }
 
 constexpr uint32_t kFlat = 1'000'000;
@@ -61,7 +63,7 @@ TEST(LaunchSim, MessagesAndTimeGrowWithTheLogarithmOfTheNumberOfHosts) {
   std::printf(
       "8 ranks a host; 20 us + 1 us/entry + 2 us/KiB per message and side, 200 us per hop\n"
       " hosts       | start: time, messages of the driver, of the busiest agent, of the mean one | "
-      "another epoch: the same | failure | memory per host\n");
+      "another generation: the same | failure | memory per host\n");
   std::vector<Row> tree;
   Row flat;
   for (uint32_t hosts : {64u, 1024u, 10'000u}) {
@@ -77,11 +79,11 @@ TEST(LaunchSim, MessagesAndTimeGrowWithTheLogarithmOfTheNumberOfHosts) {
   const Row& many = tree[2];
   const double log = std::log2(many.hosts) / std::log2(some.hosts);
   // What one agent handles: as many partners as the logarithm says.
-  EXPECT_LT(many.epoch.mean_messages, some.epoch.mean_messages * log * 1.25);
+  EXPECT_LT(many.generation.mean_messages, some.generation.mean_messages * log * 1.25);
   // Ten times the hosts are far from ten times the work of the driver.
-  EXPECT_LT(static_cast<double>(many.epoch.driver_messages),
-            static_cast<double>(some.epoch.driver_messages) * 6);
-  EXPECT_LT(Milliseconds(some.epoch.took) * 4, Milliseconds(flat.epoch.took));
+  EXPECT_LT(static_cast<double>(many.generation.driver_messages),
+            static_cast<double>(some.generation.driver_messages) * 6);
+  EXPECT_LT(Milliseconds(some.generation.took) * 4, Milliseconds(flat.generation.took));
   EXPECT_LT(many.kilobytes_per_host, some.kilobytes_per_host * log * 1.25);
 }
 

@@ -92,7 +92,8 @@ class Maker {
     return MakeOpOn(chosen->first, own_name, allreduce);
   }
 
-  // `own_name`: a name that no other operation has; where ranks leave operations out, names could not be matched.
+  // `own_name`: a name that no other operation has; where ranks leave operations out, names could
+  // not be matched.
   SimOp MakeOpOn(int32_t set, bool own_name, bool allreduce = false) {
     constexpr Collective kKinds[] = {Collective::kAllreduce,     Collective::kAllreduce,
                                      Collective::kAllgather,     Collective::kBroadcast,

@@ -52,22 +52,22 @@ bool SimHosts::Span(const std::vector<uint32_t>& ranks) const {
 Backend& SimHosts::Open(uint32_t rank, Backend& one_host, SharedHeap& heap,
                         SegmentSource& segments) {
   ranks_[rank] = std::make_unique<Rank>(segments);
-  ranks_[rank]->cross = std::make_unique<InprocCross>(hub_, rank);
+  ranks_[rank]->comm = std::make_unique<InprocInterHostComm>(hub_, rank);
   HostsBackend::Options options;
   options.nudge_host = [] {};
-  ConductorOptions& conductor = options.conductor;
-  conductor.map = {host_of_, rank};
-  conductor.cause_grace = std::chrono::milliseconds(1);
-  conductor.goodbye = std::chrono::seconds(60);
-  conductor.compare = CompareHosts;
-  conductor.coordinator.fusion_bytes = rank % 2 == 0 ? 4096 : 0;
-  conductor.coordinator.stall_warning = Duration(0);
-  conductor.coordinator.tell_awaited = std::chrono::milliseconds(1);
-  conductor.wake_host = [] {};
-  conductor.broken = [this] { return broken(); };
-  conductor.has_left = [this](uint32_t other) { return left_[other].load(); };
+  HostLeaderOptions& leader_service = options.leader_service;
+  leader_service.map = {host_of_, rank};
+  leader_service.cause_grace = std::chrono::milliseconds(1);
+  leader_service.goodbye = std::chrono::seconds(60);
+  leader_service.compare = CompareHosts;
+  leader_service.coordinator.fusion_bytes = rank % 2 == 0 ? 4096 : 0;
+  leader_service.coordinator.stall_warning = Duration(0);
+  leader_service.coordinator.tell_awaited = std::chrono::milliseconds(1);
+  leader_service.wake_host = [] {};
+  leader_service.broken = [this] { return broken(); };
+  leader_service.has_left = [this](uint32_t other) { return left_[other].load(); };
   ranks_[rank]->backend = std::make_unique<HostsBackend>(one_host, heap, ranks_[rank]->peer_memory,
-                                                         *ranks_[rank]->cross, std::move(options));
+                                                         *ranks_[rank]->comm, std::move(options));
   return *ranks_[rank]->backend;
 }
 
@@ -90,7 +90,7 @@ void SimHosts::Break(const std::string& why) {
   broken_ = why;
 }
 
-void SimHosts::Tell(uint32_t rank) {
+void SimHosts::Notify(uint32_t rank) {
   std::optional<std::string> why = broken();
   if (why && ranks_[rank] != nullptr) ranks_[rank]->backend->Abort(Aborted(*why));
 }
@@ -98,7 +98,7 @@ void SimHosts::Tell(uint32_t rank) {
 void SimHosts::Leave(uint32_t rank) {
   if (ranks_[rank] == nullptr || left_[rank].exchange(true)) return;
   ranks_[rank]->backend->Leave();
-  ranks_[rank]->cross.reset();
+  ranks_[rank]->comm.reset();
 }
 
 }  // namespace hvd::test

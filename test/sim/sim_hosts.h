@@ -1,5 +1,6 @@
-// Several hosts in a simulated world: the backends that reach over them, joined by InprocCross. Their conductors have
-// threads of their own, so a seed steers what ranks do and how late messages are, but not every step. Tests only.
+// Several hosts in a simulated world: the backends that reach over them, joined by
+// InprocInterHostComm. Their conductors have threads of their own, so a seed steers what ranks do
+// and how late messages are, but not every step. Tests only.
 #ifndef HVD_TEST_SIM_SIM_HOSTS_H_
 #define HVD_TEST_SIM_SIM_HOSTS_H_
 
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "runtime/backends/hosts/hosts_backend.h"
-#include "runtime/backends/inproc/inproc_cross.h"
+#include "runtime/backends/inproc/inproc_inter_host_comm.h"
 
 namespace hvd::test {
 
@@ -34,7 +35,7 @@ class SimHosts {
   Backend& Open(uint32_t rank, Backend& one_host, SharedHeap& heap, SegmentSource& segments);
   // What the launcher says on every host; each rank notices when it is told.
   void Break(const std::string& why);
-  void Tell(uint32_t rank);
+  void Notify(uint32_t rank);
   // The rank says goodbye to the other hosts.
   void Leave(uint32_t rank);
   // Messages between hosts so far: while they go on, the world does not stand still.
@@ -44,7 +45,7 @@ class SimHosts {
   struct Rank {
     explicit Rank(SegmentSource& segments) : peer_memory(segments) {}
     SharedMemoryMap peer_memory;
-    std::unique_ptr<InprocCross> cross;
+    std::unique_ptr<InprocInterHostComm> comm;
     std::unique_ptr<HostsBackend> backend;
   };
 
@@ -60,7 +61,7 @@ class SimHosts {
   std::optional<std::string> broken_;
   std::vector<std::atomic<bool>> left_;
   std::atomic<uint64_t> messages_{0};
-  InprocCrossHub hub_;
+  InprocInterHostHub hub_;
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 

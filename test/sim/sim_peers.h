@@ -1,4 +1,5 @@
-// Peers of many ranks in one thread, where a scheduler decides when each rank gets to see each record. Tests only.
+// Peers of many ranks in one thread, where a scheduler decides when each rank gets to see each
+// record. Tests only.
 #ifndef HVD_TEST_SIM_SIM_PEERS_H_
 #define HVD_TEST_SIM_SIM_PEERS_H_
 
@@ -13,7 +14,8 @@
 
 namespace hvd::test {
 
-// What the ranks share. Counts everything that happens, so that a world that stands still is noticed.
+// What the ranks share. Counts everything that happens, so that a world that stands still is
+// noticed.
 class SimNet {
  public:
   // A rank may be at most `capacity` records ahead of its slowest reader.
@@ -37,12 +39,12 @@ class SimNet {
         }
       }
     }
-    for (uint32_t r = 0; r < size_; ++r) Tell(r);
+    for (uint32_t r = 0; r < size_; ++r) Notify(r);
   }
 
   void Break(std::string text) { broken_text_ = std::move(text); }
   // Lets the rank see that the world is broken, if it is.
-  void Tell(uint32_t rank) {
+  void Notify(uint32_t rank) {
     if (broken_text_.empty() || told_[rank]) return;
     told_[rank] = true;
     ++events_;

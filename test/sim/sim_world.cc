@@ -76,7 +76,7 @@ std::string SimWorld::Run() {
     for (uint64_t i = random_() % 4; i > 0 && NetOf(rank).Deliver(peer, hosts_.local_of(rank));
          --i) {
     }
-    if (random_() % 64 == 0) Tell(rank);
+    if (random_() % 64 == 0) Notify(rank);
     Turn(rank);
     if (turns_ % (200 * program_.size) == 0 && StandsStill()) {
       Fail("the world stands still: " + WhereAll());
@@ -95,9 +95,9 @@ uint64_t SimWorld::Events() const {
   return events;
 }
 
-void SimWorld::Tell(uint32_t rank) {
-  NetOf(rank).Tell(hosts_.local_of(rank));
-  hosts_.Tell(rank);
+void SimWorld::Notify(uint32_t rank) {
+  NetOf(rank).Notify(hosts_.local_of(rank));
+  hosts_.Notify(rank);
 }
 
 // Threads between hosts take their time: there, nothing may move for long.
@@ -117,7 +117,7 @@ bool SimWorld::MovedBy(int sweeps) {
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     for (const auto& net : nets_) net->DeliverAll();
     for (uint32_t r = 0; r < program_.size; ++r) {
-      hosts_.Tell(r);
+      hosts_.Notify(r);
       for (size_t i = 0; i < 8 + 4 * ranks_[r].flights.size(); ++i) Turn(r);
     }
   }
@@ -166,7 +166,7 @@ void SimWorld::Turn(uint32_t number) {
         break;
       }
       [[fallthrough]];
-    default: rank.engine->Tend();
+    default: rank.engine->TryProgress();
   }
   // When the removal that was to end them failed, nothing ends them.
   const bool waits = std::any_of(rank.flights.begin(), rank.flights.end(), [](const auto& flight) {
@@ -351,7 +351,8 @@ Code SimWorld::ExpectedCode(const SimOp& op) const {
 void SimWorld::CheckOp(uint32_t number, const Flight& flight, const Status& status,
                        const OperationResult& result) {
   const SimOp& op = *flight.op;
-  // A known limit: what one host has given up because its set was removed another may see ended by a join behind it.
+  // A known limit: what one host has given up because its set was removed another may see ended by
+  // a join behind it.
   if (op.never && op.set != 0 && hosts_.Span(op.members)) return;
   CheckVerdict(number, flight, status);
   // Members on other hosts may be seen to come too late.
@@ -402,7 +403,8 @@ void SimWorld::CheckOutputs(uint32_t number, const Flight& flight, const Operati
   }
 }
 
-// Disagreements are one sentence on all ranks; an operation is complete on all or on none, but for who left or broke.
+// Disagreements are one sentence on all ranks; an operation is complete on all or on none, but for
+// who left or broke.
 void SimWorld::CheckVerdict(uint32_t number, const Flight& flight, const Status& status) {
   if (victim_ == number || broken_) return;
   auto [entry, first] = verdicts_.try_emplace(flight.op, Verdict{status, number});

@@ -1,5 +1,5 @@
-// Engines of many ranks on one or several hosts in one thread, driven through a random program by a seeded scheduler.
-// Tests only.
+// Engines of many ranks on one or several hosts in one thread, driven through a random program by a
+// seeded scheduler. Tests only.
 #ifndef HVD_TEST_SIM_SIM_WORLD_H_
 #define HVD_TEST_SIM_SIM_WORLD_H_
 
@@ -75,7 +75,7 @@ class SimWorld {
   bool StandsStill();
   bool MovedBy(int sweeps);
   uint64_t Events() const;
-  void Tell(uint32_t rank);
+  void Notify(uint32_t rank);
   bool MayBeCutShort(const SimOp& op) const;
   SimNet& NetOf(uint32_t rank) { return *nets_[hosts_.host_of(rank)]; }
   std::string WhereAll() const;

@@ -7,7 +7,7 @@ import pytest
 from conftest import worker
 
 # Where the header keeps what the agent once wrote, and something else.
-LOCAL_SIZE, EPOCH, BLOCK_STRIDE, BROKEN = 12, 16, 40, 128
+LOCAL_SIZE, GENERATION, BLOCK_STRIDE, BROKEN = 12, 16, 40, 128
 
 
 def page_worker(*words):
@@ -20,7 +20,7 @@ def test_V11_no_word_of_the_page_ends_the_agent(run):
     assert "agent" not in job.err, job.err
 
 
-@pytest.mark.parametrize("offset", [LOCAL_SIZE, EPOCH, BLOCK_STRIDE, BROKEN])
+@pytest.mark.parametrize("offset", [LOCAL_SIZE, GENERATION, BLOCK_STRIDE, BROKEN])
 def test_V11_a_rank_that_damages_the_header_and_dies_is_the_cause(run, offset):
     job = run("-np", 2, *page_worker("die", offset, "0x40400000"))
     assert job.code == 137, job.err
@@ -28,7 +28,7 @@ def test_V11_a_rank_that_damages_the_header_and_dies_is_the_cause(run, offset):
     assert "told: rank 1 (pid" in job.out
 
 
-@pytest.mark.parametrize("offset", [LOCAL_SIZE, EPOCH, BLOCK_STRIDE, BROKEN])
+@pytest.mark.parametrize("offset", [LOCAL_SIZE, GENERATION, BLOCK_STRIDE, BROKEN])
 def test_V11_a_damaged_header_is_told(run, offset):
     job = run("-np", 2, *page_worker("tell", offset, "0x40400000"))
     assert len(re.findall(r"told: the memory that the ranks of host .* share was overwritten by a stray write \(its header\)",

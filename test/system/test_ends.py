@@ -43,7 +43,7 @@ def test_kill_9_leaves_nothing(start, victims):
         assert "signal 9" in job.err  # the report names what happened
 
 
-def test_kill_9_inside_an_epoch_leaves_no_shared_memory(start, tmp_path):
+def test_kill_9_inside_an_generation_leaves_no_shared_memory(start, tmp_path):
     for victim in ("hvdrun", "agent", "warden"):
         job = start("-np", 2, *worker("link_worker.py", "join", "alloc=100000", "sleep"))
         wait_until("both ranks", lambda: job_has_pages(job, 2))

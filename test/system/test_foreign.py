@@ -403,12 +403,12 @@ FORGERIES = {
         "has a layout of 4000000000 ranks for a world of 2"),
     "a layout in which we are somebody else": (
         "world", world_with(lambda head, tokens, runs: world_words(head, tokens[::-1], runs)), "has other ranks on this host"),
-    "the last of all epochs": (
+    "the last of all generations": (
         "world", world_with(lambda head, tokens, runs: world_words([head[0], b"18446744073709551615", head[2]], tokens, runs)),
-        "has an epoch that cannot be"),
-    "no epoch": (
+        "has a generation that cannot be"),
+    "no generation": (
         "world", world_with(lambda head, tokens, runs: world_words([head[0], b"0", head[2]], tokens, runs)),
-        "has an epoch that cannot be"),
+        "has a generation that cannot be"),
     "a key of the stranger's": (
         "world", world_with(lambda head, tokens, runs: world_words([head[0], head[1], b"0"], tokens, runs)), "has no key"),
     "bytes for a world": ("world", lambda path, value: value and b"\x1b[2J\0\xff" if "/world." in path else value, "is no note"),
@@ -417,9 +417,9 @@ FORGERIES = {
     "a rank with the last local rank": (
         "rank", lambda path, value: value and value.replace(b" 0 0", b" 4294967295 0") if "/rank." in path else value,
         "has a local rank that cannot be"),
-    "a rank with the last epoch": (
+    "a rank with the last generation": (
         "rank", lambda path, value: value and value.replace(b" 0 0", b" 0 18446744073709551615") if "/rank." in path else value,
-        "has an epoch that cannot be"),
+        "has a generation that cannot be"),
     "a name of 100 MB": ("leader", lambda path, value: value and b"x" * 100_000_000 if "/leader" in path else value, "is too long"),
     "a name that is none": ("leader", lambda path, value: value and b"../../x" if "/leader" in path else value, "names no meeting"),
     "an entry of 100 MB": ("entry", lambda path, value: value and b"x" * 100_000_000 if "/entry." in path else value, "is too long"),

@@ -143,7 +143,7 @@ def test_P44_a_lost_host_ends_what_is_relayed_to_it(hosts_start, rig, firewall):
     rig.nothing_left()
 
 
-def test_P44_logs_and_epochs_pass_a_relay_that_is_full(hosts_run, rig, firewall):
+def test_P44_logs_and_generations_pass_a_relay_that_is_full(hosts_run, rig, firewall):
     for host in rig.hosts[:2]:
         firewall(host)
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", *training("talk", "again", "train", "again", "talk"))

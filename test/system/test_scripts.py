@@ -113,7 +113,7 @@ def all_tests(tree):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + fails)
         path.chmod(0o755)
-    for name in ("test/fuzz/argv_fuzz.cc", "test/system/test_run.py", "test/system/test_hosts.py", "test/house/test_house.py"):
+    for name in ("test/fuzz/argv_fuzz.cc", "test/system/test_run.py", "test/system/test_hosts.py", "test/architecture/test_architecture.py"):
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("from host_rig import rig\n" if "hosts" in name else "")
@@ -132,7 +132,7 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
     assert out.endswith("[test.sh] all passed\n")
     ran = (tree / "notes").read_text()
     for words in ("--build --preset release", "--build --preset asan", "--build --preset tsan", "--build --preset fuzz",
-                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "test/house", "test/system/test_run.py",
+                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "test/architecture", "test/system/test_run.py",
                   "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
         assert words in ran, words
     summary = out.split("summary after")[1]

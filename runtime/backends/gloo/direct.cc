@@ -16,7 +16,7 @@ constexpr size_t kPieceBytes = 4 << 20;
 // Transfers that are waited for together. Gone before the memory they use.
 class Transfers {
  public:
-  Transfers(Mesh& mesh, const CrossCall& call) : mesh_(mesh), call_(call) {}
+  Transfers(Mesh& mesh, const InterHostCall& call) : mesh_(mesh), call_(call) {}
 
   void Send(uint32_t leader, uint64_t slot, const std::byte* data, size_t bytes) {
     if (bytes == 0) return;
@@ -35,23 +35,24 @@ class Transfers {
 
  private:
   Mesh& mesh_;
-  const CrossCall& call_;
+  const InterHostCall& call_;
   std::vector<MeshHandle> handles_;
 };
 
-uint32_t LeadersOf(const CrossCall& call) {
+uint32_t LeadersOf(const InterHostCall& call) {
   return static_cast<uint32_t>(call.group.leaders.size());
 }
 
 // The other leaders, beginning with the next one, so that not all begin with the same.
 template <typename Visitor>
-void ForOthers(const CrossCall& call, Visitor visit) {
+void ForOthers(const InterHostCall& call, Visitor visit) {
   uint32_t size = LeadersOf(call);
   for (uint32_t step = 1; step < size; ++step) visit((call.group.index + step) % size);
 }
 
-// The parts of all leaders, in their order: this one's own and the others', which lie in scratch one behind the other.
-std::vector<const void*> PartsInOrder(const CrossCall& call, const void* own,
+// The parts of all leaders, in their order: this one's own and the others', which lie in scratch
+// one behind the other.
+std::vector<const void*> PartsInOrder(const InterHostCall& call, const void* own,
                                       const std::byte* scratch, size_t bytes) {
   std::vector<const void*> parts(LeadersOf(call));
   for (uint32_t i = 0; i < parts.size(); ++i) {
@@ -64,7 +65,7 @@ std::vector<const void*> PartsInOrder(const CrossCall& call, const void* own,
   return parts;
 }
 
-size_t ScratchPlace(const CrossCall& call, uint32_t leader, size_t bytes) {
+size_t ScratchPlace(const InterHostCall& call, uint32_t leader, size_t bytes) {
   return (leader < call.group.index ? leader : leader - 1) * bytes;
 }
 
@@ -75,8 +76,8 @@ void AddUp(const ReduceSpec& spec, const std::vector<const void*>& parts, void* 
 
 }  // namespace
 
-Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
-                       const void* input, void* output, size_t count) {
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
+                       const ReduceSpec& spec, const void* input, void* output, size_t count) {
   size_t bytes = count * SizeOf(spec.dtype);
   ScratchPool::Lease scratch = pool.Take((LeadersOf(call) - 1) * bytes);
   Transfers transfers(mesh, call);
@@ -92,7 +93,7 @@ Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, con
   return Status::Ok();
 }
 
-Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                             const ReduceSpec& spec, const void* input,
                             std::span<const size_t> counts, void* output) {
   size_t element = SizeOf(spec.dtype);
@@ -121,11 +122,11 @@ Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call
 
 namespace {
 
-// One allreduce, cut into pieces, each cut into a part per leader. While a piece is added up and gathered, the parts of
-// the next one are on their way.
+// One allreduce, cut into pieces, each cut into a part per leader. While a piece is added up and
+// gathered, the parts of the next one are on their way.
 class Sliced {
  public:
-  Sliced(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
+  Sliced(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
          const void* input, void* output, size_t count)
       : mesh_(mesh),
         call_(call),
@@ -197,7 +198,7 @@ class Sliced {
   }
 
   Mesh& mesh_;
-  const CrossCall& call_;
+  const InterHostCall& call_;
   const ReduceSpec spec_;
   const std::byte* const input_;
   std::byte* const output_;
@@ -210,8 +211,8 @@ class Sliced {
 
 }  // namespace
 
-Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
-                       const void* input, void* output, size_t count) {
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
+                       const ReduceSpec& spec, const void* input, void* output, size_t count) {
   return Sliced(mesh, pool, call, spec, input, output, count).Run();
 }
 

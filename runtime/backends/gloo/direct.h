@@ -1,25 +1,26 @@
-// Collectives in which every leader talks to every other at once: one step, so the fastest way for small data, and every
-// sum is made in one place from all parts in the order of the leaders, so half types are rounded once.
+// Collectives in which every leader talks to every other at once: one step, so the fastest way for
+// small data, and every sum is made in one place from all parts in the order of the leaders, so
+// half types are rounded once.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_DIRECT_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_DIRECT_H_
 
 #include <span>
 
-#include "runtime/backends/cross.h"
 #include "runtime/backends/gloo/scratch_pool.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {
 
 // Everybody gets everything and adds it up. Takes scratch of (leaders - 1) times the data.
-Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
-                       const void* input, void* output, size_t count);
+Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
+                       const ReduceSpec& spec, const void* input, void* output, size_t count);
 
 // Each leader adds up its part, then all parts are gathered; piece by piece, with bounded scratch.
-Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const CrossCall& call, const ReduceSpec& spec,
-                       const void* input, void* output, size_t count);
+Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
+                       const ReduceSpec& spec, const void* input, void* output, size_t count);
 
-Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const CrossCall& call,
+Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                             const ReduceSpec& spec, const void* input,
                             std::span<const size_t> counts, void* output);
 

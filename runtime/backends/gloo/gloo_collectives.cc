@@ -7,12 +7,12 @@
 #include <exception>
 
 namespace hvd {
-GlooCollectives::GlooCollectives(Mesh& mesh, const CrossGroup& group)
+GlooCollectives::GlooCollectives(Mesh& mesh, const LeaderGroup& group)
     : transport_(std::make_shared<MeshTransport>(
           mesh, std::vector<uint32_t>(group.leaders.begin(), group.leaders.end()), group.index)),
       context_(std::make_shared<GlooContext>(transport_)) {}
 
-Status GlooCollectives::Run(const CrossCall& call, const std::function<void()>& body) {
+Status GlooCollectives::Run(const InterHostCall& call, const std::function<void()>& body) {
   transport_->Begin(call.tag, call.idle_limit);
   try {
     body();
@@ -23,7 +23,8 @@ Status GlooCollectives::Run(const CrossCall& call, const std::function<void()>& 
   }
 }
 
-Status GlooCollectives::Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes) {
+Status GlooCollectives::Broadcast(const InterHostCall& call, uint32_t root, void* data,
+                                  size_t bytes) {
   return Run(call, [&] {
     gloo::BroadcastOptions options(context_);
     options.setOutput(static_cast<uint8_t*>(data), bytes);
@@ -32,7 +33,7 @@ Status GlooCollectives::Broadcast(const CrossCall& call, uint32_t root, void* da
   });
 }
 
-Status GlooCollectives::Allgatherv(const CrossCall& call, const void* input,
+Status GlooCollectives::Allgatherv(const InterHostCall& call, const void* input,
                                    std::span<const size_t> bytes, void* output) {
   return Run(call, [&] {
     gloo::AllgathervOptions options(context_);
@@ -47,7 +48,7 @@ Status GlooCollectives::Allgatherv(const CrossCall& call, const void* input,
   });
 }
 
-Status GlooCollectives::Alltoallv(const CrossCall& call, const void* input,
+Status GlooCollectives::Alltoallv(const InterHostCall& call, const void* input,
                                   std::span<const size_t> send_bytes, void* output,
                                   std::span<const size_t> receive_bytes) {
   return Run(call, [&] {

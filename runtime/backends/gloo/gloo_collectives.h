@@ -8,23 +8,23 @@
 #include <span>
 #include <vector>
 
-#include "runtime/backends/cross.h"
 #include "runtime/backends/gloo/transport.h"
+#include "runtime/backends/inter_host_comm.h"
 
 namespace hvd {
 
 class GlooCollectives {
  public:
-  GlooCollectives(Mesh& mesh, const CrossGroup& group);
+  GlooCollectives(Mesh& mesh, const LeaderGroup& group);
 
-  Status Broadcast(const CrossCall& call, uint32_t root, void* data, size_t bytes);
-  Status Allgatherv(const CrossCall& call, const void* input, std::span<const size_t> bytes,
+  Status Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes);
+  Status Allgatherv(const InterHostCall& call, const void* input, std::span<const size_t> bytes,
                     void* output);
-  Status Alltoallv(const CrossCall& call, const void* input, std::span<const size_t> send_bytes,
+  Status Alltoallv(const InterHostCall& call, const void* input, std::span<const size_t> send_bytes,
                    void* output, std::span<const size_t> receive_bytes);
 
  private:
-  Status Run(const CrossCall& call, const std::function<void()>& body);
+  Status Run(const InterHostCall& call, const std::function<void()>& body);
 
   std::shared_ptr<MeshTransport> transport_;
   std::shared_ptr<gloo::Context> context_;

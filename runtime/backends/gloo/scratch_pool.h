@@ -1,4 +1,5 @@
-// Scratch memory that is kept from one operation to the next: fresh pages cost more than the arithmetic on them.
+// Scratch memory that is kept from one operation to the next: fresh pages cost more than the
+// arithmetic on them.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_SCRATCH_POOL_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_SCRATCH_POOL_H_
 

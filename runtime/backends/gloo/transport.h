@@ -1,5 +1,6 @@
-// Gloo's transport over our mesh: its algorithms run over connections that are authenticated, made when first used, and
-// left at once when somebody aborts. Only the unbound buffers of Gloo's newer collectives are served.
+// Gloo's transport over our mesh: its algorithms run over connections that are authenticated, made
+// when first used, and left at once when somebody aborts. Only the unbound buffers of Gloo's newer
+// collectives are served.
 //
 // A context belongs to one group and one thread at a time; Begin names the operation that follows.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_TRANSPORT_H_
@@ -23,7 +24,8 @@ class MeshTransport final : public gloo::transport::Context {
  public:
   MeshTransport(Mesh& mesh, std::vector<uint32_t> leaders, uint32_t index);
 
-  // All messages of what follows carry `channel`; no wait outlasts `idle_limit` without a byte (CrossCall).
+  // All messages of what follows carry `channel`; no wait outlasts `idle_limit` without a byte
+  // (InterHostCall).
   void Begin(uint64_t channel, Duration idle_limit);
   // Why the operation failed; Gloo's exceptions say only that it did.
   const Status& failure() const { return failure_; }

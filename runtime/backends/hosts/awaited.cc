@@ -7,11 +7,11 @@
 
 namespace hvd {
 
-void Awaited::Write(std::span<const uint32_t> ranks, bool crossing) {
+void Awaited::Write(std::span<const uint32_t> ranks, bool executor) {
   for (size_t i = 0; i < std::min<size_t>(ranks.size(), kKept); ++i) {
     ranks_[i].store(ranks[i], std::memory_order_relaxed);
   }
-  crossing_.store(crossing ? 1 : 0, std::memory_order_relaxed);
+  executor_.store(executor ? 1 : 0, std::memory_order_relaxed);
   count_.store(static_cast<uint32_t>(ranks.size()), std::memory_order_release);
 }
 
@@ -20,9 +20,9 @@ std::string Awaited::Text() const {
   if (count == 0) return "for rank 0, which arranges the work of all hosts, to say who is missing";
   std::vector<uint32_t> ranks(std::min(count, kKept));
   for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = ranks_[i].load(std::memory_order_relaxed);
-  const bool crossing = crossing_.load(std::memory_order_relaxed) != 0;
+  const bool executor = executor_.load(std::memory_order_relaxed) != 0;
   const std::string hosts = "the host of " + RankList(ranks, count);
-  return crossing ? "for its data to cross to " + hosts : "for " + hosts + " to be ready";
+  return executor ? "for its data to cross to " + hosts : "for " + hosts + " to be ready";
 }
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// Awaited: which ranks on other hosts an operation waits for, for whoever explains a stall. On the board: written by the
-// threads of the leader, read by every member.
+// Awaited: which ranks on other hosts an operation waits for, for whoever explains a stall. On the
+// board: written by the threads of the leader, read by every member.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
 
@@ -15,7 +15,7 @@ class Awaited {
   // These members have not come, as the coordinator says.
   void ToCome(std::span<const uint32_t> ranks) { Write(ranks, /*crossing=*/false); }
   // All have come; these leaders work on it with ours.
-  void ToCross(std::span<const uint32_t> leaders) { Write(leaders, /*crossing=*/true); }
+  void ToInterHostComm(std::span<const uint32_t> leaders) { Write(leaders, /*crossing=*/true); }
 
   // "for ... to ...".
   std::string Text() const;
@@ -23,9 +23,9 @@ class Awaited {
  private:
   static constexpr uint32_t kKept = 8;
 
-  void Write(std::span<const uint32_t> ranks, bool crossing);
+  void Write(std::span<const uint32_t> ranks, bool executor);
 
-  std::atomic<uint32_t> count_, crossing_;  // `count_` may be more than are kept
+  std::atomic<uint32_t> count_, executor_;  // `count_` may be more than are kept
   std::atomic<uint32_t> ranks_[kKept];
 };
 

@@ -8,8 +8,9 @@
 namespace hvd {
 namespace {
 
-// So many batches are given out at once: the leaders are never idle, and what becomes ready meanwhile is fused.
-constexpr uint32_t kMostUnderWay = 2;
+// So many batches are given out at once: the leaders are never idle, and what becomes ready
+// meanwhile is fused.
+constexpr uint32_t kMostInFlight = 2;
 
 Status LeftBefore(uint32_t rank, const std::string& name) {
   return Aborted("rank " + std::to_string(rank) + " left the world before it took part in '" +
@@ -25,18 +26,18 @@ bool MembersMayHaveJoined(Collective collective) {
 Coordinator::Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options)
     : map_(map), compare_(std::move(compare)), options_(options) {}
 
-Status Coordinator::Hear(uint32_t from, Words words, TimePoint now, Answers* answers) {
+Status Coordinator::Receive(uint32_t from, Coordination msg, TimePoint now, Answers* answers) {
   if (from >= map_.host_of.size()) return InvalidArgument("a message of an unknown rank");
   heard_of_.insert(from);
-  if (auto* ready = std::get_if<ReadyWords>(&words)) {
+  if (auto* ready = std::get_if<ReadyMessage>(&msg)) {
     OnReady(from, std::move(*ready), now, answers);
-  } else if (auto* withdraw = std::get_if<WithdrawWords>(&words)) {
+  } else if (auto* withdraw = std::get_if<WithdrawMessage>(&msg)) {
     OnWithdraw(from, *withdraw, answers);
-  } else if (auto* join = std::get_if<JoinWords>(&words)) {
+  } else if (auto* join = std::get_if<JoinMessage>(&msg)) {
     OnJoin(from, *join, answers);
-  } else if (auto* leave = std::get_if<LeaveWords>(&words)) {
+  } else if (auto* leave = std::get_if<LeaveMessage>(&msg)) {
     OnLeave(from, leave->rank, answers);
-  } else if (auto* done = std::get_if<DoneWords>(&words)) {
+  } else if (auto* done = std::get_if<DoneMessage>(&msg)) {
     OnDone(done->number, answers);
   } else {
     return InvalidArgument("rank " + std::to_string(from) + " spoke like a coordinator");
@@ -44,36 +45,37 @@ Status Coordinator::Hear(uint32_t from, Words words, TimePoint now, Answers* ans
   return Status::Ok();
 }
 
-std::vector<uint32_t> Coordinator::RanksOf(const ReadyWords& words) const {
-  if (!words.ranks.empty()) return words.ranks;
+std::vector<uint32_t> Coordinator::RanksOf(const ReadyMessage& msg) const {
+  if (!msg.ranks.empty()) return msg.ranks;
   std::vector<uint32_t> world(map_.host_of.size());
   for (uint32_t r = 0; r < world.size(); ++r) world[r] = r;
   return world;
 }
 
-void Coordinator::OnReady(uint32_t from, ReadyWords words, TimePoint now, Answers* answers) {
+void Coordinator::OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answers* answers) {
   const uint32_t host = map_.host_of[from];
-  for (uint32_t rank : RanksOf(words)) {
+  for (uint32_t rank : RanksOf(msg)) {
     if (rank < map_.host_of.size() && !left_.contains(rank)) continue;
-    Status why = rank < map_.host_of.size() ? LeftBefore(rank, words.name)
-                                            : InvalidArgument("the process set of '" + words.name +
-                                                              "' has a rank outside the world");
-    answers->push_back({from, EndWords{words.ticket, std::move(why), 0}});
+    Status why =
+        rank < map_.host_of.size()
+            ? LeftBefore(rank, msg.name)
+            : InvalidArgument("the process set of '" + msg.name + "' has a rank outside the world");
+    answers->push_back({from, EndMessage{msg.ticket, std::move(why), 0}});
     return;
   }
-  auto at = waiting_.try_emplace(Key{words.domain, words.ranks, words.name}).first;
+  auto at = waiting_.try_emplace(Key{msg.domain, msg.ranks, msg.name}).first;
   // The first round in which this host is still missing.
   auto entry = std::find_if(at->second.begin(), at->second.end(), [&](const Entry& round) {
     return std::none_of(round.reports.begin(), round.reports.end(),
                         [&](const Report& report) { return report.host == host; });
   });
   if (entry == at->second.end()) {
-    entry = at->second.insert(entry, Entry{RanksOf(words), {}, now, now, {}, {}});
+    entry = at->second.insert(entry, Entry{RanksOf(msg), {}, now, now, {}, {}});
   }
   auto place = std::find_if(entry->reports.begin(), entry->reports.end(),
                             [&](const Report& report) { return report.host > host; });
-  if (!entry->failed.ok()) answers->push_back({from, EndWords{words.ticket, entry->failed, 0}});
-  entry->reports.insert(place, Report{host, from, std::move(words)});
+  if (!entry->failed.ok()) answers->push_back({from, EndMessage{msg.ticket, entry->failed, 0}});
+  entry->reports.insert(place, Report{host, from, std::move(msg)});
   SettleIfComplete(at, entry, answers);
 }
 
@@ -97,7 +99,7 @@ void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
   if (at->second.empty()) waiting_.erase(at);
   if (!complete.failed.ok()) return;
   Status verdict = VerdictOf(complete, name);
-  if (!verdict.ok() || complete.reports[0].words.collective == Collective::kBarrier) {
+  if (!verdict.ok() || complete.reports[0].msg.collective == Collective::kBarrier) {
     return Fail(complete, verdict, answers);
   }
   std::vector<uint32_t> leaders;
@@ -107,29 +109,31 @@ void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
   IssueHeld(lane, answers);
 }
 
-// The first host's failure, or how the hosts disagree, or who has joined what cannot be done without them.
+// The first host's failure, or how the hosts disagree, or who has joined what cannot be done
+// without them.
 Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const {
   std::vector<HostDetail> details;
   for (const Report& report : entry.reports) {
-    if (!report.words.failure.ok()) return report.words.failure;
-    details.push_back({report.leader, report.words.detail});
+    if (!report.msg.failure.ok()) return report.msg.failure;
+    details.push_back({report.leader, report.msg.detail});
   }
   const auto differs = [&](const HostDetail& d) { return d.detail != details[0].detail; };
   if (std::any_of(details.begin(), details.end(), differs)) {
     if (Status same = compare_(name, details); !same.ok()) return same;
   }
-  const size_t parts = entry.reports[0].words.parts.size();
+  const size_t parts = entry.reports[0].msg.parts.size();
   for (const Report& report : entry.reports) {
-    if (report.words.parts.size() == parts) continue;
+    if (report.msg.parts.size() == parts) continue;
     return Internal("hosts disagree about the number of tensors in '" + name + "'");
   }
   return JoinedVerdict(entry, name);
 }
 
 Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) const {
-  const Collective collective = entry.reports[0].words.collective;
+  const Collective collective = entry.reports[0].msg.collective;
   if (MembersMayHaveJoined(collective)) return Status::Ok();
-  // A host that has reported says itself who takes part there; ranks of it that have joined since have done so later.
+  // A host that has reported says itself who takes part there; ranks of it that have joined since
+  // have done so later.
   std::set<uint32_t> reported;
   std::vector<uint32_t> gone;
   for (const Report& report : entry.reports) reported.insert(report.host);
@@ -137,7 +141,7 @@ Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) c
     if (HasJoined(rank) && !reported.contains(map_.host_of[rank])) gone.push_back(rank);
   }
   for (const Report& report : entry.reports) {
-    gone.insert(gone.end(), report.words.joined.begin(), report.words.joined.end());
+    gone.insert(gone.end(), report.msg.joined.begin(), report.msg.joined.end());
   }
   if (gone.empty()) return Status::Ok();
   std::sort(gone.begin(), gone.end());
@@ -150,7 +154,7 @@ Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) c
 void Coordinator::Fail(const Entry& entry, const Status& status, Answers* answers) {
   if (!entry.failed.ok()) return;
   for (const Report& report : entry.reports) {
-    answers->push_back({report.leader, EndWords{report.words.ticket, status, 0}});
+    answers->push_back({report.leader, EndMessage{report.msg.ticket, status, 0}});
   }
 }
 
@@ -161,12 +165,12 @@ Coordinator::Ready Coordinator::MakeReady(Entry entry) const {
     for (const HostParts::Part& part : hosts.parts) {
       if (part.host != report.host) continue;
       ready.run.participants +=
-          static_cast<uint32_t>(part.members.size() - report.words.joined.size());
+          static_cast<uint32_t>(part.members.size() - report.msg.joined.size());
     }
   }
-  const ReadyWords& first = entry.reports[0].words;
-  for (const PartWords& part : first.parts) ready.bytes += part.bytes;
-  const auto same_key = [&](const Report& r) { return r.words.fusion_key == first.fusion_key; };
+  const ReadyMessage& first = entry.reports[0].msg;
+  for (const PartInfo& part : first.parts) ready.bytes += part.bytes;
+  const auto same_key = [&](const Report& r) { return r.msg.fusion_key == first.fusion_key; };
   const bool alike = std::all_of(entry.reports.begin(), entry.reports.end(), same_key);
   ready.fusion_key = alike ? first.fusion_key : 0;
   ready.entry = std::move(entry);
@@ -176,10 +180,10 @@ Coordinator::Ready Coordinator::MakeReady(Entry entry) const {
 // Adasum: the number of those that take part on each host, where the hosts told it.
 std::vector<std::vector<int64_t>> Coordinator::ParticipantsOf(const Ready& ready) const {
   std::vector<std::vector<int64_t>> numbers;
-  for (size_t p = 0; p < ready.entry.reports[0].words.parts.size(); ++p) {
+  for (size_t p = 0; p < ready.entry.reports[0].msg.parts.size(); ++p) {
     numbers.emplace_back();
     for (const Report& report : ready.entry.reports) {
-      const std::vector<int64_t>& told = report.words.parts[p].extents;
+      const std::vector<int64_t>& told = report.msg.parts[p].extents;
       numbers.back().insert(numbers.back().end(), told.begin(), told.end());
     }
   }
@@ -188,7 +192,7 @@ std::vector<std::vector<int64_t>> Coordinator::ParticipantsOf(const Ready& ready
 
 // What the leader on `host` has to know of the others' extents.
 std::vector<std::vector<int64_t>> Coordinator::ExtentsFor(const Ready& ready, uint32_t host) const {
-  const Collective collective = ready.entry.reports[0].words.collective;
+  const Collective collective = ready.entry.reports[0].msg.collective;
   std::vector<std::vector<int64_t>> extents;
   if (collective == Collective::kAllreduce) return ParticipantsOf(ready);
   if (collective != Collective::kAllgather && collective != Collective::kAlltoall) return extents;
@@ -199,11 +203,11 @@ std::vector<std::vector<int64_t>> Coordinator::ExtentsFor(const Ready& ready, ui
                    [&](const HostParts::Part& part) { return part.host == host; }) -
       hosts.parts.begin());
   const std::vector<uint32_t>& here = hosts.parts[own].members;
-  for (size_t p = 0; p < ready.entry.reports[0].words.parts.size(); ++p) {
+  for (size_t p = 0; p < ready.entry.reports[0].msg.parts.size(); ++p) {
     const bool gather = collective == Collective::kAllgather;
     std::vector<int64_t> list(gather ? size : here.size() * size, 0);
     for (size_t h = 0; h < ready.entry.reports.size(); ++h) {
-      const std::vector<int64_t>& told = ready.entry.reports[h].words.parts[p].extents;
+      const std::vector<int64_t>& told = ready.entry.reports[h].msg.parts[p].extents;
       const std::vector<uint32_t>& there = hosts.parts[h].members;
       for (size_t m = 0; m < there.size(); ++m) {
         if (gather) {
@@ -223,7 +227,7 @@ std::vector<std::vector<int64_t>> Coordinator::ExtentsFor(const Ready& ready, ui
 
 void Coordinator::IssueHeld(Lane& lane, Answers* answers) {
   std::deque<Ready>& held = lane.held;
-  while (!held.empty() && (lane.under_way < kMostUnderWay || options_.fusion_bytes == 0)) {
+  while (!held.empty() && (lane.under_way < kMostInFlight || options_.fusion_bytes == 0)) {
     std::vector<Ready> batch;
     batch.push_back(std::move(held.front()));
     held.pop_front();
@@ -241,23 +245,23 @@ void Coordinator::IssueHeld(Lane& lane, Answers* answers) {
 }
 
 void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answers) {
-  RunWords words;
-  words.number = next_number_++;
+  RunMessage msg;
+  msg.number = next_number_++;
   ++lane.under_way;
-  running_[words.number] = &lane;
+  running_[msg.number] = &lane;
   for (const Report& report : batch[0].entry.reports) {
-    words.leaders.push_back(report.leader);
-    words.hosts.push_back(report.host);
+    msg.leaders.push_back(report.leader);
+    msg.hosts.push_back(report.host);
   }
-  for (size_t h = 0; h < words.leaders.size(); ++h) {
-    words.entries.clear();
+  for (size_t h = 0; h < msg.leaders.size(); ++h) {
+    msg.entries.clear();
     for (const Ready& ready : batch) {
       RunEntry entry = ready.run;
-      entry.ticket = ready.entry.reports[h].words.ticket;
-      entry.extents = ExtentsFor(ready, words.hosts[h]);
-      words.entries.push_back(std::move(entry));
+      entry.ticket = ready.entry.reports[h].msg.ticket;
+      entry.extents = ExtentsFor(ready, msg.hosts[h]);
+      msg.entries.push_back(std::move(entry));
     }
-    answers->push_back({words.leaders[h], words});
+    answers->push_back({msg.leaders[h], msg});
   }
 }
 
@@ -270,18 +274,19 @@ void Coordinator::OnDone(uint64_t number, Answers* answers) {
   IssueHeld(lane, answers);
 }
 
-// A ticket that is running already has to run: the others count on it. What was withdrawn has failed for those, too, who
-// report it later: a leader that has joined by then is not neutral in it.
-void Coordinator::OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers) {
+// A ticket that is running already has to run: the others count on it. What was withdrawn has
+// failed for those, too, who report it later: a leader that has joined by then is not neutral in
+// it.
+void Coordinator::OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     for (auto entry = at->second.begin(); entry != at->second.end(); ++entry) {
       const bool ours =
           std::any_of(entry->reports.begin(), entry->reports.end(), [&](const Report& report) {
-            return report.leader == from && report.words.ticket == words.ticket;
+            return report.leader == from && report.msg.ticket == msg.ticket;
           });
       if (!ours) continue;
-      Fail(*entry, Aborted(words.why), answers);
-      if (entry->failed.ok()) entry->failed = Aborted(words.why);
+      Fail(*entry, Aborted(msg.why), answers);
+      if (entry->failed.ok()) entry->failed = Aborted(msg.why);
       return;
     }
   }
@@ -291,18 +296,19 @@ bool Coordinator::HasJoined(uint32_t rank) const {
   return joined_.contains(rank) || joined_in_vain_.contains(rank);
 }
 
-// Where somebody has left a join fails, but who has joined submits nothing more: the others go on without.
-void Coordinator::OnJoin(uint32_t from, const JoinWords& words, Answers* answers) {
+// Where somebody has left a join fails, but who has joined submits nothing more: the others go on
+// without.
+void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers) {
   if (!left_.empty()) {
-    answers->push_back({from, EndWords{words.ticket, LeftBefore(*left_.begin(), "join"), 0}});
+    answers->push_back({from, EndMessage{msg.ticket, LeftBefore(*left_.begin(), "join"), 0}});
     joined_in_vain_.insert(from);
     return SettleAll(answers);
   }
-  joined_[from] = words.ticket;
+  joined_[from] = msg.ticket;
   SettleAll(answers);
   if (joined_.size() < map_.host_of.size()) return;
   for (auto [rank, ticket] : joined_) {
-    answers->push_back({rank, EndWords{ticket, Status::Ok(), words.last_here}});
+    answers->push_back({rank, EndMessage{ticket, Status::Ok(), msg.last_here}});
   }
   joined_.clear();
 }
@@ -324,7 +330,7 @@ void Coordinator::SettleAll(Answers* answers) {
 }
 
 void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
-  if (from == rank) answers->push_back({from, FarewellWords{}});
+  if (from == rank) answers->push_back({from, AbortNotice{}});
   if (rank >= map_.host_of.size() || !left_.insert(rank).second) return;
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     std::list<Entry>& rounds = at->second;
@@ -338,7 +344,7 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
   }
   if (joined_.empty()) return;
   for (auto [joined, ticket] : joined_) {
-    answers->push_back({joined, EndWords{ticket, LeftBefore(rank, "join"), 0}});
+    answers->push_back({joined, EndMessage{ticket, LeftBefore(rank, "join"), 0}});
     joined_in_vain_.insert(joined);
   }
   joined_.clear();
@@ -360,12 +366,12 @@ void Coordinator::Close(const std::string& why, Answers* answers) {
     }
   }
   for (auto [rank, ticket] : joined_) {
-    answers->push_back({rank, EndWords{ticket, Aborted(why), 0}});
+    answers->push_back({rank, EndMessage{ticket, Aborted(why), 0}});
   }
   waiting_.clear();
   joined_.clear();
   for (uint32_t rank : heard_of_) {
-    if (!left_.contains(rank)) answers->push_back({rank, FarewellWords{why}});
+    if (!left_.contains(rank)) answers->push_back({rank, AbortNotice{why}});
   }
 }
 
@@ -374,7 +380,7 @@ std::vector<std::string> Coordinator::Stalls(TimePoint now, Answers* answers) {
   for (auto& [key, rounds] : waiting_) {
     for (Entry& entry : rounds) {
       if (!entry.failed.ok()) continue;
-      TellAwaited(entry, now, answers);
+      ReportAwaited(entry, now, answers);
       const bool warn =
           options_.stall_warning.count() > 0 && now - entry.warned_at >= options_.stall_warning;
       if (!warn) continue;
@@ -392,12 +398,12 @@ std::vector<std::string> Coordinator::Stalls(TimePoint now, Answers* answers) {
   return sentences;
 }
 
-void Coordinator::TellAwaited(Entry& entry, TimePoint now, Answers* answers) {
+void Coordinator::ReportAwaited(Entry& entry, TimePoint now, Answers* answers) {
   if (options_.tell_awaited.count() <= 0 || now - entry.since < options_.tell_awaited) return;
   std::vector<uint32_t> missing = MissingRanks(entry);
   if (missing == entry.told) return;
   for (const Report& report : entry.reports) {
-    answers->push_back({report.leader, WaitWords{report.words.ticket, missing}});
+    answers->push_back({report.leader, WaitMessage{report.msg.ticket, missing}});
   }
   entry.told = std::move(missing);
 }

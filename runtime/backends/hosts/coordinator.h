@@ -1,7 +1,8 @@
-// Coordinator: knows which hosts are ready for which operation, compares what they want, and gives every host the same
-// order of work. One per world, in the process of world rank 0.
+// Coordinator: knows which hosts are ready for which operation, compares what they want, and gives
+// every host the same order of work. One per world, in the process of world rank 0.
 //
-// A pure state machine: words in, words out, no clock but the one that is told. One thread at a time.
+// A pure state machine: words in, words out, no clock but the one that is told. One thread at a
+// time.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
 
@@ -17,8 +18,8 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/backends/hosts/coordination_messages.h"
 #include "runtime/backends/hosts/host_map.h"
-#include "runtime/backends/hosts/words.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
@@ -44,17 +45,17 @@ class Coordinator {
  public:
   struct Answer {
     uint32_t to = 0;  // world rank
-    Words words;
+    Coordination msg;
   };
   using Answers = std::vector<Answer>;
 
   Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options);
 
-  // What `from` said. Words that only a coordinator says are refused.
-  Status Hear(uint32_t from, Words words, TimePoint now, Answers* answers);
+  // What `from` said. Coordination that only a coordinator says are refused.
+  Status Receive(uint32_t from, Coordination msg, TimePoint now, Answers* answers);
 
-  // Sentences about operations that some hosts have waited for since long, each once per interval; the answers tell the
-  // leaders there.
+  // Sentences about operations that some hosts have waited for since long, each once per interval;
+  // the answers tell the leaders there.
   std::vector<std::string> Stalls(TimePoint now, Answers* answers);
 
   // The coordinator's own process leaves: fails what is pending and says so to everybody heard of.
@@ -63,7 +64,7 @@ class Coordinator {
  private:
   struct Report {
     uint32_t host = 0, leader = 0;
-    ReadyWords words;
+    ReadyMessage msg;
   };
   // One operation from the first host that is ready to the last. Reports ascending by host.
   struct Entry {
@@ -73,7 +74,8 @@ class Coordinator {
     std::vector<uint32_t> told;  // the leaders were told that these are missing
     Status failed;               // not ok: its leaders were told so, and so are those still to come
   };
-  // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used again.
+  // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used
+  // again.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
   struct Ready {
     Entry entry;
@@ -86,17 +88,17 @@ class Coordinator {
     uint32_t under_way = 0;  // batches
   };
 
-  void OnReady(uint32_t from, ReadyWords words, TimePoint now, Answers* answers);
-  void OnWithdraw(uint32_t from, const WithdrawWords& words, Answers* answers);
-  void OnJoin(uint32_t from, const JoinWords& words, Answers* answers);
+  void OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answers* answers);
+  void OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers* answers);
+  void OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers);
   void OnLeave(uint32_t from, uint32_t rank, Answers* answers);
   bool HasJoined(uint32_t rank) const;
   void SettleAll(Answers* answers);
   void OnDone(uint64_t number, Answers* answers);
 
-  std::vector<uint32_t> RanksOf(const ReadyWords& words) const;
+  std::vector<uint32_t> RanksOf(const ReadyMessage& msg) const;
   std::vector<uint32_t> MissingRanks(const Entry& entry) const;
-  void TellAwaited(Entry& entry, TimePoint now, Answers* answers);
+  void ReportAwaited(Entry& entry, TimePoint now, Answers* answers);
   void SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
                         std::list<Entry>::iterator entry, Answers* answers);
   Status VerdictOf(const Entry& entry, const std::string& name) const;

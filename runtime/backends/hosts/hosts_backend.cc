@@ -22,7 +22,7 @@ bool SendsData(const CollectiveCall& call) {
   }
 }
 
-// Its result is the plain sum in CrossType: each member scales and rounds its own copy.
+// Its result is the plain sum in InterHostType: each member scales and rounds its own copy.
 bool LeavesSum(const CollectiveCall& call) {
   return call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum;
 }
@@ -46,7 +46,8 @@ bool HasExtents(const CollectiveCall& call) {
   return call.collective == Collective::kAllgather || call.collective == Collective::kAlltoall;
 }
 
-// Operations with the same key may travel together, also averages straight from input to output: these need one divisor.
+// Operations with the same key may travel together, also averages straight from input to output:
+// these need one divisor.
 uint64_t FusionKey(const CollectiveCall& call) {
   if (call.collective != Collective::kAllreduce || call.op == ReduceOp::kAdasum) return 0;
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
@@ -56,28 +57,28 @@ uint64_t FusionKey(const CollectiveCall& call) {
          (uint64_t{static_cast<uint8_t>(call.dtype)} + 1);
 }
 
-size_t InputBytes(const CollectiveCall& call, const Contributions& parts, uint32_t member) {
+size_t InputBytes(const CollectiveCall& call, const MemberInputs& parts, uint32_t member) {
   if (!HasExtents(call)) return call.bytes();
   return static_cast<size_t>(parts.extents[member].rows) * call.row_bytes();
 }
 
 constexpr size_t ControlBytes(uint32_t members) {
-  return MarkBytes(members) + sizeof(Board) + sizeof(WorkMark) * members;
+  return MarkBytes(members) + sizeof(ResultStatus) + sizeof(WorkMark) * members;
 }
 
-Board* BoardIn(std::byte* control, uint32_t members) {
-  return reinterpret_cast<Board*>(control + MarkBytes(members));
+ResultStatus* ResultStatusIn(std::byte* control, uint32_t members) {
+  return reinterpret_cast<ResultStatus*>(control + MarkBytes(members));
 }
 
 WorkMark* WorkMarkIn(std::byte* control, uint32_t members, uint32_t member) {
-  return reinterpret_cast<WorkMark*>(control + MarkBytes(members) + sizeof(Board)) + member;
+  return reinterpret_cast<WorkMark*>(control + MarkBytes(members) + sizeof(ResultStatus)) + member;
 }
 
 }  // namespace
 
 // An operation of a group that is on several hosts.
 struct HostsBackend::MemberOp final : OpState {
-  Loan loan;                       // with the board that is used if this rank leads
+  Lease lease;                     // with the board that is used if this rank leads
   std::byte* input = nullptr;      // where peers can read it
   void* staging = nullptr;         // `input`, if that is a copy
   uint32_t members = 0, self = 0;  // of Group::local
@@ -86,7 +87,7 @@ struct HostsBackend::MemberOp final : OpState {
   uint32_t leader = 0;                // index in Group::local
   std::vector<uint32_t> taking_part;  // indices in Group::local
   std::byte* control = nullptr;       // of the leader
-  Board* board = nullptr;
+  ResultStatus* result_status = nullptr;
   std::vector<const void*> inputs;  // of those that take part, where this rank may help with a sum
   std::optional<LocalSum> sum;
   std::shared_ptr<LeaderOp> op;  // if this rank leads
@@ -101,23 +102,23 @@ struct HostsBackend::OneHostOp final : OpState {
 };
 
 HostsBackend::HostsBackend(Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
-                           Cross& cross, Options options)
+                           InterHostComm& comm, Options options)
     : one_host_(one_host),
-      lending_(heap),
+      leases_(heap),
       peer_memory_(peer_memory),
-      map_(options.conductor.map),
+      map_(options.leader_service.map),
       nudge_host_(std::move(options.nudge_host)),
-      conductor_(cross, heap, std::move(options.conductor)) {}
+      leader_service_(comm, heap, std::move(options.leader_service)) {}
 
 HostsBackend::~HostsBackend() = default;
 
 // ---- before the members of this host have agreed
 
 Status HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
-                             Offer* offer) {
+                             BufferDescriptor* descriptor) {
   if (call.group->on_one_host()) {
     std::unique_ptr<OpState> inner;
-    Status prepared = one_host_.Prepare(call, &inner, offer);
+    Status prepared = one_host_.Prepare(call, &inner, descriptor);
     if (!prepared.ok()) return prepared;
     if (inner != nullptr) {
       auto op = std::make_unique<OneHostOp>();
@@ -126,10 +127,10 @@ Status HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState
     }
     return Status::Ok();
   }
-  lending_.Collect();
+  leases_.Collect();
   auto op = std::make_unique<MemberOp>();
-  *offer = {};
-  Status lent = LendInput(call, *op, offer);
+  *descriptor = {};
+  Status lent = LendInput(call, *op, descriptor);
   if (!lent.ok()) {
     Abandon(std::move(op), false);
     return lent;
@@ -138,16 +139,17 @@ Status HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState
   return Status::Ok();
 }
 
-Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op, Offer* offer) {
+Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
+                               BufferDescriptor* descriptor) {
   op.members = call.group->local_size();
   op.self = call.group->local_index;
-  Result<Loan> loan = lending_.Open(op.members, ControlBytes(op.members));
-  if (!loan.ok()) return loan.status();
-  op.loan = *loan;
+  Result<Lease> lease = leases_.Open(op.members, ControlBytes(op.members));
+  if (!lease.ok()) return lease.status();
+  op.lease = *lease;
   op.straight = GoesStraight(call, map_);
   Location data;
   if (!op.straight && SendsData(call) && call.bytes() != 0) {
-    SharedHeap& heap = lending_.heap();
+    SharedHeap& heap = leases_.heap();
     std::optional<Location> place = heap.Locate(call.input, call.bytes());
     op.input = static_cast<std::byte*>(const_cast<void*>(call.input));
     if (!place) {
@@ -160,20 +162,20 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op, Offer* 
     }
     data = *place;
   }
-  LoanOffer{data, op.loan.control_at, op.staging != nullptr}.WriteTo(offer);
+  LeaseDescriptor{data, op.lease.control_at, op.staging != nullptr}.WriteTo(descriptor);
   return Status::Ok();
 }
 
 // ---- when they have
 
 Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
-                                 const Contributions& parts) {
+                                 const MemberInputs& parts) {
   if (call.group->on_one_host()) {
     auto* inner = static_cast<OneHostOp*>(state);
     return one_host_.Start(call, inner == nullptr ? nullptr : inner->state.get(), parts);
   }
   auto& op = static_cast<MemberOp&>(*state);
-  if (parts.elsewhere == nullptr) {
+  if (parts.cross_host == nullptr) {
     return Internal("an operation over several hosts was started without its name");
   }
   op.started = true;
@@ -189,17 +191,17 @@ Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
     return false;
   }
   if (Status followed = Follow(call, op, parts); !followed.ok()) return followed;
-  if (op.board->now() == Phase::kSilent && nudge_host_) nudge_host_();
+  if (op.result_status->now() == Phase::kSilent && nudge_host_) nudge_host_();
   return false;
 }
 
-Status HostsBackend::Follow(const CollectiveCall& call, MemberOp& op, const Contributions& parts) {
-  const Location control = LoanOffer::In(parts.offers[op.leader]).control;
+Status HostsBackend::Follow(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts) {
+  const Location control = LeaseDescriptor::In(parts.descriptors[op.leader]).control;
   Result<std::byte*> resolved = peer_memory_.Resolve(control, ControlBytes(op.members));
   if (!resolved.ok()) return resolved.status();
   op.control = *resolved;
-  op.board = BoardIn(op.control, op.members);
-  const bool sound = parts.elsewhere->disagreement == nullptr;
+  op.result_status = ResultStatusIn(op.control, op.members);
+  const bool sound = parts.cross_host->disagreement == nullptr;
   if (!sound || !MakesSum(call) || call.bytes() == 0) return Status::Ok();
   Result<std::vector<const void*>> inputs = InputsOf(call, op, parts);
   if (!inputs.ok()) return inputs.status();
@@ -210,10 +212,10 @@ Status HostsBackend::Follow(const CollectiveCall& call, MemberOp& op, const Cont
 // Where the inputs of those that take part are in this process; null where there is nothing.
 Result<std::vector<const void*>> HostsBackend::InputsOf(const CollectiveCall& call,
                                                         const MemberOp& op,
-                                                        const Contributions& parts) {
+                                                        const MemberInputs& parts) {
   std::vector<const void*> inputs;
   for (uint32_t m : op.taking_part) {
-    const Location data = LoanOffer::In(parts.offers[m]).data;
+    const Location data = LeaseDescriptor::In(parts.descriptors[m]).data;
     const size_t bytes = InputBytes(call, parts, m);
     if (m == op.self || data.segment == 0 || bytes == 0) {
       inputs.push_back(m == op.self ? op.input : nullptr);
@@ -227,16 +229,16 @@ Result<std::vector<const void*>> HostsBackend::InputsOf(const CollectiveCall& ca
 }
 
 // What goes wrong here is told to the other hosts like a disagreement, so that nobody waits for us.
-void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const Contributions& parts) {
-  const Elsewhere& elsewhere = *parts.elsewhere;
-  op.control = op.loan.control;
-  op.board = BoardIn(op.control, op.members);
+void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts) {
+  const CrossHostRequest& cross_host = *parts.cross_host;
+  op.control = op.lease.control;
+  op.result_status = ResultStatusIn(op.control, op.members);
   for (uint32_t m = 0; m < op.members; ++m) {
     const bool looks =
         std::find(op.taking_part.begin(), op.taking_part.end(), m) != op.taking_part.end();
-    if (!looks) op.loan.marks()[m].store(1, std::memory_order_relaxed);
+    if (!looks) op.lease.marks()[m].store(1, std::memory_order_relaxed);
   }
-  const bool first = elsewhere.part == 0, disagree = elsewhere.disagreement != nullptr;
+  const bool first = cross_host.part == 0, disagree = cross_host.disagreement != nullptr;
   if (first) {
     assembling_ = std::make_shared<LeaderOp>();
     assembling_->ready = WordsFor(call, parts);
@@ -248,40 +250,40 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const Contribu
   }
   op.op = assembling_;
   op.part = std::make_shared<LeaderPart>();
-  op.part->board = op.board;
+  op.part->result_status = op.result_status;
   assembling_->parts.push_back(op.part);
-  ReadyWords& ready = assembling_->ready;
-  Status built = disagree ? *elsewhere.disagreement : BuildPart(call, op, parts, *op.part);
+  ReadyMessage& ready = assembling_->ready;
+  Status built = disagree ? *cross_host.disagreement : BuildPart(call, op, parts, *op.part);
   if (!built.ok() && ready.failure.ok()) ready.failure = built;
   if (ready.fusion_key != FusionKey(call)) ready.fusion_key = 0;
-  if (!disagree && elsewhere.part + 1 < elsewhere.part_count) return;
-  conductor_.Post(std::exchange(assembling_, nullptr));
+  if (!disagree && cross_host.part + 1 < cross_host.part_count) return;
+  leader_service_.Post(std::exchange(assembling_, nullptr));
 }
 
-ReadyWords HostsBackend::WordsFor(const CollectiveCall& call, const Contributions& parts) const {
-  ReadyWords words;
-  words.domain = parts.elsewhere->domain;
-  if (call.group->id != 0) words.ranks = call.group->ranks;
-  words.collective = call.collective;
-  words.name = parts.elsewhere->name;
-  words.detail = parts.elsewhere->detail;
-  words.fusion_key = FusionKey(call);
+ReadyMessage HostsBackend::WordsFor(const CollectiveCall& call, const MemberInputs& parts) const {
+  ReadyMessage msg;
+  msg.domain = parts.cross_host->domain;
+  if (call.group->id != 0) msg.ranks = call.group->ranks;
+  msg.collective = call.collective;
+  msg.name = parts.cross_host->name;
+  msg.detail = parts.cross_host->detail;
+  msg.fusion_key = FusionKey(call);
   for (uint32_t m = 0; m < parts.joined.size(); ++m) {
     if (parts.joined[m] == 0) continue;
-    words.joined.push_back(call.group->ranks[call.group->local_to_group[m]]);
+    msg.joined.push_back(call.group->ranks[call.group->local_to_group[m]]);
   }
-  return words;
+  return msg;
 }
 
-Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const Contributions& parts,
+Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts,
                                LeaderPart& part) {
   part.call = call;
   part.call.input = part.call.output = nullptr;
   part.call.group = nullptr;
   part.call.result = nullptr;
   part.call.splits = nullptr;
-  PartWords words;
-  words.bytes = call.bytes();
+  PartInfo msg;
+  msg.bytes = call.bytes();
   part.straight = op.straight;
   if (op.straight) std::tie(part.input, part.output) = std::tie(call.input, call.output);
   if (HasExtents(call)) {
@@ -289,25 +291,24 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const C
       const Extent& extent = parts.extents[m];
       part.extents.emplace_back(extent.splits.begin(), extent.splits.end());
       if (call.collective == Collective::kAllgather) part.extents.back() = {extent.rows};
-      words.extents.insert(words.extents.end(), part.extents.back().begin(),
-                           part.extents.back().end());
+      msg.extents.insert(msg.extents.end(), part.extents.back().begin(), part.extents.back().end());
     }
   }
   if (call.op == ReduceOp::kAdasum && call.collective == Collective::kAllreduce) {
-    words.extents = {static_cast<int64_t>(op.taking_part.size())};
+    msg.extents = {static_cast<int64_t>(op.taking_part.size())};
   }
-  op.op->ready.parts.push_back(std::move(words));
+  op.op->ready.parts.push_back(std::move(msg));
   Result<std::vector<const void*>> inputs = InputsOf(call, op, parts);
   if (!inputs.ok()) return inputs.status();
   for (const void* input : *inputs) part.inputs.push_back(static_cast<const std::byte*>(input));
   op.inputs = std::move(*inputs);
   if (Status taken = TakeMemory(call, op, part); !taken.ok()) return taken;
-  op.board->Enter(Phase::kStarted);
+  op.result_status->Enter(Phase::kStarted);
   return Status::Ok();
 }
 
 size_t HostsBackend::ResultBytes(const CollectiveCall& call, const MemberOp& op) const {
-  if (LeavesSum(call)) return call.count * SizeOf(CrossType(call.dtype));
+  if (LeavesSum(call)) return call.count * SizeOf(InterHostType(call.dtype));
   if (call.collective != Collective::kReducescatter) return call.bytes();
   const auto& hosts = op.op->hosts->parts;
   const auto here = std::find_if(hosts.begin(), hosts.end(),
@@ -318,17 +319,17 @@ size_t HostsBackend::ResultBytes(const CollectiveCall& call, const MemberOp& op)
 // Where the size is known already; otherwise the crossing takes it.
 Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderPart& part) {
   if (HasExtents(call) || op.straight || call.bytes() == 0) return Status::Ok();
-  op.board->result_bytes = ResultBytes(call, op);
+  op.result_status->result_bytes = ResultBytes(call, op);
   const bool sums = MakesSum(call);
-  const size_t bytes = sums ? call.count * SizeOf(CrossType(call.dtype)) : call.bytes();
-  SharedHeap& heap = lending_.heap();
+  const size_t bytes = sums ? call.count * SizeOf(InterHostType(call.dtype)) : call.bytes();
+  SharedHeap& heap = leases_.heap();
   Status why;
   part.memory = static_cast<std::byte*>(heap.Allocate(bytes, /*zeroed=*/false, &why));
   if (part.memory == nullptr) return why;
   if (!sums) return Status::Ok();
-  part.local_sum = LocalSum(call, op.inputs, part.memory, op.board, op.work_mark(op.self));
+  part.local_sum = LocalSum(call, op.inputs, part.memory, op.result_status, op.work_mark(op.self));
   op.sum = part.local_sum;
-  op.board->sum = *heap.Locate(part.memory, bytes);
+  op.result_status->sum = *heap.Locate(part.memory, bytes);
   if (part.local_sum.IsSmall()) part.local_sum.Help();
   return Status::Ok();
 }
@@ -341,7 +342,7 @@ Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
     return one_host_.Advance(call, inner == nullptr ? nullptr : inner->state.get());
   }
   auto& op = static_cast<MemberOp&>(*state);
-  switch (op.board->now()) {
+  switch (op.result_status->now()) {
     case Phase::kSilent: return false;
     case Phase::kStarted: Help(call, op); return false;
     case Phase::kFailed: {
@@ -358,43 +359,46 @@ Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
 }
 
 void HostsBackend::Help(const CollectiveCall& call, MemberOp& op) {
-  if (op.inputs.empty() || op.board->sum.segment == 0) return;
+  if (op.inputs.empty() || op.result_status->sum.segment == 0) return;
   if (!op.sum) {
-    const size_t bytes = call.count * SizeOf(CrossType(call.dtype));
-    Result<std::byte*> sum = peer_memory_.Resolve(op.board->sum, bytes);
+    const size_t bytes = call.count * SizeOf(InterHostType(call.dtype));
+    Result<std::byte*> sum = peer_memory_.Resolve(op.result_status->sum, bytes);
     if (!sum.ok()) {
       op.inputs.clear();  // the leader does it
       return;
     }
-    op.sum.emplace(call, op.inputs, *sum, op.board, op.work_mark(op.self));
+    op.sum.emplace(call, op.inputs, *sum, op.result_status, op.work_mark(op.self));
   }
   op.sum->Help();
 }
 
 Status HostsBackend::ReadFailure(const MemberOp& op) {
-  const auto code = static_cast<Code>(op.board->code);
+  const auto code = static_cast<Code>(op.result_status->code);
   std::string sentence = "an operation with other hosts failed, and there was no memory to say why";
-  if (op.leads && op.board->text.segment != 0) {
-    sentence.assign(reinterpret_cast<const char*>(op.part->memory), op.board->text_bytes);
-  } else if (op.board->text.segment != 0) {
-    Result<std::byte*> text = peer_memory_.Resolve(op.board->text, op.board->text_bytes);
-    if (text.ok()) sentence.assign(reinterpret_cast<const char*>(*text), op.board->text_bytes);
+  if (op.leads && op.result_status->text.segment != 0) {
+    sentence.assign(reinterpret_cast<const char*>(op.part->memory), op.result_status->text_bytes);
+  } else if (op.result_status->text.segment != 0) {
+    Result<std::byte*> text =
+        peer_memory_.Resolve(op.result_status->text, op.result_status->text_bytes);
+    if (text.ok())
+      sentence.assign(reinterpret_cast<const char*>(*text), op.result_status->text_bytes);
   }
   Status failure(code, std::move(sentence));
-  if (op.board->broke != 0) conductor_.NoteFailure(failure);
+  if (op.result_status->broke != 0) leader_service_.NoteFailure(failure);
   return failure;
 }
 
 Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) {
   if (call.collective == Collective::kBarrier) return Status::Ok();
   if (call.collective == Collective::kJoin) {
-    if (call.result != nullptr) call.result->rows = op.board->last_joined;
+    if (call.result != nullptr) call.result->rows = op.result_status->last_joined;
     return Status::Ok();
   }
-  const Board& board = *op.board;
+  const ResultStatus& result_status = *op.result_status;
   const std::byte* memory = op.leads ? op.part->memory : nullptr;
-  if (!op.leads && board.result.segment != 0) {
-    Result<std::byte*> resolved = peer_memory_.Resolve(board.result, board.result_bytes);
+  if (!op.leads && result_status.result.segment != 0) {
+    Result<std::byte*> resolved =
+        peer_memory_.Resolve(result_status.result, result_status.result_bytes);
     if (!resolved.ok()) return resolved.status();
     memory = *resolved;
   }
@@ -414,20 +418,20 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
   }
   if (output == nullptr && plan.bytes != 0) {
     Status why;
-    output = lending_.heap().AllocateAnywhere(plan.bytes, &why);
+    output = leases_.heap().AllocateAnywhere(plan.bytes, &why);
     if (output == nullptr) return why;
     call.result->made_output = output;
   }
   if (op.straight) return Status::Ok();  // it is there
   if (LeavesSum(call) && plan.bytes != 0) {
     const void* sum = memory;
-    const uint32_t divisor = DivisorOf(call.op, call.group->size(), board.participants);
+    const uint32_t divisor = DivisorOf(call.op, call.group->size(), result_status.participants);
     FinishSum(call, divisor, {&sum, 1}, output, call.count);
     return Status::Ok();
   }
   for (const ResultPiece& piece : plan.pieces) {
     std::memcpy(static_cast<std::byte*>(output) + piece.target,
-                memory + board.table_bytes + piece.source, piece.bytes);
+                memory + result_status.table_bytes + piece.source, piece.bytes);
   }
   return Status::Ok();
 }
@@ -435,14 +439,14 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
 // The board says that nobody looks at inputs any more; our look at the leader's memory ends here.
 void HostsBackend::Finish(MemberOp& op) {
   op.settled = true;
-  if (op.staging != nullptr) lending_.heap().Free(std::exchange(op.staging, nullptr));
+  if (op.staging != nullptr) leases_.heap().Free(std::exchange(op.staging, nullptr));
   if (op.leads) {
-    op.loan.staging = op.part->memory;
-    lending_.TakeBackWhenLeft(&op.loan, op.self);
+    op.lease.staging = op.part->memory;
+    leases_.TakeBackWhenLeft(&op.lease, op.self);
     return;
   }
-  reinterpret_cast<LeftMark*>(op.control)[op.self].store(1, std::memory_order_release);
-  lending_.TakeBack(&op.loan);
+  reinterpret_cast<ReleaseFlag*>(op.control)[op.self].store(1, std::memory_order_release);
+  leases_.TakeBack(&op.lease);
 }
 
 // ---- ends
@@ -454,7 +458,7 @@ bool HostsBackend::Needs(const CollectiveCall& call, const OpState* state, uint3
   }
   const auto& op = static_cast<const MemberOp&>(*state);
   if (!op.started || op.leads || call.group->local[op.leader] != peer) return false;
-  const Phase phase = op.board->now();
+  const Phase phase = op.result_status->now();
   return phase != Phase::kDone && phase != Phase::kFailed;
 }
 
@@ -471,13 +475,13 @@ std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* stat
     if (m == op.self || op.work_mark(m)->load(std::memory_order_relaxed) == 0) continue;
     at_work.push_back(call.group->ranks[call.group->local_to_group[m]]);
   }
-  return at_work.empty() ? op.board->awaited.Text() : AwaitedParts(at_work);
+  return at_work.empty() ? op.result_status->awaited.Text() : AwaitedParts(at_work);
 }
 
 void HostsBackend::Withdraw(const CollectiveCall& call, const OpState* state, std::string why) {
   if (call.group->on_one_host()) return;
   const auto& op = static_cast<const MemberOp&>(*state);
-  if (op.started && op.leads) conductor_.Withdraw(op.op->ready.ticket, std::move(why));
+  if (op.started && op.leads) leader_service_.Withdraw(op.op->ready.ticket, std::move(why));
 }
 
 void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
@@ -489,17 +493,17 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
   auto& op = static_cast<MemberOp&>(*state);
   if (op.settled) return;
   if (op.started) {
-    if (op.straight) conductor_.LetGo(*op.op, *op.part);
+    if (op.straight) leader_service_.LetGo(*op.op, *op.part);
     // The conductor, or a peer, may be at work on this memory: it is never used again.
     if (op.leads && op.op != assembling_) {
-      conductor_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) + " gave up '" +
-                                                   op.op->ready.name + "'");
+      leader_service_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) +
+                                                        " gave up '" + op.op->ready.name + "'");
     }
     return;
   }
   if (peers_may_work) return;
-  if (op.staging != nullptr) lending_.heap().Free(op.staging);
-  if (op.loan.control != nullptr) lending_.TakeBack(&op.loan);
+  if (op.staging != nullptr) leases_.heap().Free(op.staging);
+  if (op.lease.control != nullptr) leases_.TakeBack(&op.lease);
 }
 
 }  // namespace hvd

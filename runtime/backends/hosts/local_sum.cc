@@ -24,11 +24,11 @@ Arithmetic ArithmeticOf(ReduceOp op) {
 }
 
 LocalSum::LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum,
-                   Board* board, WorkMark* at_work)
+                   ResultStatus* result_status, WorkMark* at_work)
     : spec_{call.dtype, ArithmeticOf(call.op), call.prescale},
       inputs_(std::move(inputs)),
       sum_(sum),
-      board_(board),
+      result_status_(result_status),
       at_work_(at_work),
       count_(call.count),
       chunk_(kChunkBytes / SizeOf(call.dtype)) {}
@@ -38,7 +38,7 @@ bool LocalSum::IsSmall() const {
 }
 
 void LocalSum::Combine(size_t first, size_t count) {
-  if (CrossType(spec_.dtype) == spec_.dtype) {
+  if (InterHostType(spec_.dtype) == spec_.dtype) {
     ReduceRange(spec_, inputs_, {&sum_, 1}, first, count);
   } else {
     WideReduceRange(spec_, inputs_, static_cast<float*>(sum_), first, count);
@@ -46,33 +46,35 @@ void LocalSum::Combine(size_t first, size_t count) {
 }
 
 bool LocalSum::Help() {
-  if (board_ == nullptr) return true;
-  while (board_->claimed.load(std::memory_order_relaxed) < chunks()) {
+  if (result_status_ == nullptr) return true;
+  while (result_status_->claimed.load(std::memory_order_relaxed) < chunks()) {
     at_work_->fetch_add(1, std::memory_order_relaxed);
     const uint64_t chunk =
-        board_->claimed.fetch_add(1, std::memory_order_release);  // after the mark
+        result_status_->claimed.fetch_add(1, std::memory_order_release);  // after the mark
     if (chunk < chunks()) {
       const size_t first = chunk * chunk_;
       Combine(first, std::min(chunk_, count_ - first));
-      board_->finished.fetch_add(1, std::memory_order_release);
+      result_status_->finished.fetch_add(1, std::memory_order_release);
     }
     at_work_->fetch_sub(1, std::memory_order_release);
   }
-  return board_->finished.load(std::memory_order_acquire) >= chunks();
+  return result_status_->finished.load(std::memory_order_acquire) >= chunks();
 }
 
 bool LocalSum::Stop() {
-  if (board_ == nullptr) return true;
-  // Kept from the first call: who reaches for a chunk after that still counts on in `claimed`, and gets none.
+  if (result_status_ == nullptr) return true;
+  // Kept from the first call: who reaches for a chunk after that still counts on in `claimed`, and
+  // gets none.
   if (!taken_) {
-    taken_ = std::min(chunks(), board_->claimed.fetch_add(kStopped, std::memory_order_relaxed));
+    taken_ =
+        std::min(chunks(), result_status_->claimed.fetch_add(kStopped, std::memory_order_relaxed));
   }
-  return board_->finished.load(std::memory_order_acquire) >= *taken_;
+  return result_status_->finished.load(std::memory_order_acquire) >= *taken_;
 }
 
 void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const void* const> inputs,
                void* output, size_t count) {
-  const ReduceSpec spec{CrossType(call.dtype), ArithmeticOf(call.op), 1.0, call.postscale,
+  const ReduceSpec spec{InterHostType(call.dtype), ArithmeticOf(call.op), 1.0, call.postscale,
                         static_cast<double>(divisor)};
   if (spec.dtype == call.dtype) {
     ReduceRange(spec, inputs, {&output, 1}, 0, count);

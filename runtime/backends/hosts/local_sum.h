@@ -1,5 +1,5 @@
-// LocalSum: the inputs of the members on one host, combined into memory of the leader in chunks that anybody takes: members
-// that wait, and the leader's cross thread, which never waits for them.
+// LocalSum: the inputs of the members on one host, combined into memory of the leader in chunks
+// that anybody takes: members that wait, and the leader's cross thread, which never waits for them.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
 
@@ -9,28 +9,31 @@
 #include <vector>
 
 #include "runtime/backends/collective.h"
-#include "runtime/backends/hosts/board.h"
+#include "runtime/backends/hosts/result_status.h"
 #include "runtime/device/host_reduce.h"
 
 namespace hvd {
 
-// The type in which sums travel between hosts: the small floating types in float32, so that they are rounded once.
-constexpr DType CrossType(DType dtype) { return IsNarrow(dtype) ? DType::kFloat32 : dtype; }
+// The type in which sums travel between hosts: the small floating types in float32, so that they
+// are rounded once.
+constexpr DType InterHostType(DType dtype) { return IsNarrow(dtype) ? DType::kFloat32 : dtype; }
 
 Arithmetic ArithmeticOf(ReduceOp op);
 
 class LocalSum {
  public:
   LocalSum() = default;
-  // `inputs` in rank order; `sum` has room for call.count elements of CrossType; `at_work` is of this member.
-  LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum, Board* board,
-           WorkMark* at_work);
+  // `inputs` in rank order; `sum` has room for call.count elements of InterHostType; `at_work` is
+  // of this member.
+  LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum,
+           ResultStatus* result_status, WorkMark* at_work);
 
   // True if the work is so small that nobody should be asked to help.
   bool IsSmall() const;
   // Takes chunks until none is left. True when all are finished, by whomever.
   bool Help();
-  // Nobody takes a chunk any more. True when those that were taken are finished. For the leader alone, on one object.
+  // Nobody takes a chunk any more. True when those that were taken are finished. For the leader
+  // alone, on one object.
   bool Stop();
 
  private:
@@ -40,14 +43,15 @@ class LocalSum {
   ReduceSpec spec_;
   std::vector<const void*> inputs_;
   void* sum_ = nullptr;
-  Board* board_ = nullptr;
+  ResultStatus* result_status_ = nullptr;
   WorkMark* at_work_ = nullptr;
   size_t count_ = 0, chunk_ = 1;
   std::optional<uint64_t> taken_;  // chunks, before the stop
 };
 
-// Combines the hosts' sums (of CrossType) in their order, applies the scales, and stores `output` in the type itself.
-// `output` may be where one of the inputs is, at its beginning. `divisor`: as DivisorOf gives it.
+// Combines the hosts' sums (of InterHostType) in their order, applies the scales, and stores
+// `output` in the type itself. `output` may be where one of the inputs is, at its beginning.
+// `divisor`: as DivisorOf gives it.
 void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const void* const> inputs,
                void* output, size_t count);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/backends/shm/cut.h"
+#include "runtime/backends/shm/chunking.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,5 @@
-// Results: how a member takes its part out of what the leader of its host has got, and where that lies.
+// Results: how a member takes its part out of what the leader of its host has got, and where that
+// lies.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_RESULTS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_RESULTS_H_
 
@@ -25,8 +26,9 @@ struct ResultPlan {
   std::vector<int64_t> received_splits;
 };
 
-// `table`: what the leader wrote before the data. Allgather: rows of each member of the set; alltoall: for each member
-// here, the rows from each member of the set; otherwise nothing. `here` is the index of this host in `hosts`.
+// `table`: what the leader wrote before the data. Allgather: rows of each member of the set;
+// alltoall: for each member here, the rows from each member of the set; otherwise nothing. `here`
+// is the index of this host in `hosts`.
 ResultPlan PlanResult(const CollectiveCall& call, const HostParts& hosts, size_t here,
                       std::span<const int64_t> table);
 

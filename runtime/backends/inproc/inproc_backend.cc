@@ -12,10 +12,11 @@ namespace {
 using Input = std::span<const std::byte>;
 
 // What the ranks that take part brought.
-std::vector<Input> InputsOf(const Contributions& parts) {
+std::vector<Input> InputsOf(const MemberInputs& parts) {
   std::vector<Input> inputs;
-  for (size_t i = 0; i < parts.offers.size(); ++i) {
-    if (parts.joined.empty() || parts.joined[i] == 0) inputs.push_back(parts.offers[i].payload);
+  for (size_t i = 0; i < parts.descriptors.size(); ++i) {
+    if (parts.joined.empty() || parts.joined[i] == 0)
+      inputs.push_back(parts.descriptors[i].payload);
   }
   return inputs;
 }
@@ -100,7 +101,7 @@ Status NotReduced(const CollectiveCall& call) {
   return Unsupported("the inproc backend does not reduce " + std::string(NameOf(call.dtype)));
 }
 
-Status Reduce(const CollectiveCall& call, const Contributions& parts, size_t first, size_t count,
+Status Reduce(const CollectiveCall& call, const MemberInputs& parts, size_t first, size_t count,
               std::byte* out) {
   const std::vector<Input> inputs = InputsOf(parts);
   if (call.op == ReduceOp::kAdasum) {
@@ -125,10 +126,11 @@ void Copy(std::byte* out, const std::byte* in, size_t bytes) {
 
 }  // namespace
 
-Status InprocBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*, Offer* offer) {
-  *offer = {};
-  offer->payload = {static_cast<const std::byte*>(call.input),
-                    call.input == nullptr ? 0 : call.bytes()};
+Status InprocBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*,
+                              BufferDescriptor* descriptor) {
+  *descriptor = {};
+  descriptor->payload = {static_cast<const std::byte*>(call.input),
+                         call.input == nullptr ? 0 : call.bytes()};
   return Status::Ok();
 }
 
@@ -143,15 +145,14 @@ Result<std::byte*> InprocBackend::OutputOf(const CollectiveCall& call, int64_t r
   return static_cast<std::byte*>(call.result->made_output);
 }
 
-Result<bool> InprocBackend::Start(const CollectiveCall& call, OpState*,
-                                  const Contributions& parts) {
+Result<bool> InprocBackend::Start(const CollectiveCall& call, OpState*, const MemberInputs& parts) {
   Status done;
   switch (call.collective) {
     case Collective::kAllreduce:
       done = Reduce(call, parts, 0, call.count, static_cast<std::byte*>(call.output));
       break;
     case Collective::kBroadcast:
-      Copy(static_cast<std::byte*>(call.output), parts.offers[call.root].payload.data(),
+      Copy(static_cast<std::byte*>(call.output), parts.descriptors[call.root].payload.data(),
            call.bytes());
       break;
     case Collective::kAllgather: done = Allgather(call, parts); break;
@@ -163,20 +164,20 @@ Result<bool> InprocBackend::Start(const CollectiveCall& call, OpState*,
   return true;
 }
 
-Status InprocBackend::Allgather(const CollectiveCall& call, const Contributions& parts) {
+Status InprocBackend::Allgather(const CollectiveCall& call, const MemberInputs& parts) {
   int64_t rows = 0;
   for (const Extent& extent : parts.extents) rows += extent.rows;
   Result<std::byte*> out = OutputOf(call, rows);
   if (!out.ok()) return out.status();
   std::byte* at = *out;
-  for (const Offer& offer : parts.offers) {
-    Copy(at, offer.payload.data(), offer.payload.size());
-    at += offer.payload.size();
+  for (const BufferDescriptor& descriptor : parts.descriptors) {
+    Copy(at, descriptor.payload.data(), descriptor.payload.size());
+    at += descriptor.payload.size();
   }
   return Status::Ok();
 }
 
-Status InprocBackend::Alltoall(const CollectiveCall& call, const Contributions& parts) {
+Status InprocBackend::Alltoall(const CollectiveCall& call, const MemberInputs& parts) {
   const uint32_t self = call.group->index;
   std::vector<int64_t>& received = call.result->received_splits;
   received.clear();
@@ -188,11 +189,11 @@ Status InprocBackend::Alltoall(const CollectiveCall& call, const Contributions& 
   Result<std::byte*> out = OutputOf(call, rows);
   if (!out.ok()) return out.status();
   std::byte* at = *out;
-  for (size_t i = 0; i < parts.offers.size(); ++i) {
+  for (size_t i = 0; i < parts.descriptors.size(); ++i) {
     int64_t before = 0;
     for (uint32_t member = 0; member < self; ++member) before += parts.extents[i].splits[member];
     const size_t bytes = static_cast<size_t>(received[i]) * call.row_bytes();
-    Copy(at, parts.offers[i].payload.data() + static_cast<size_t>(before) * call.row_bytes(),
+    Copy(at, parts.descriptors[i].payload.data() + static_cast<size_t>(before) * call.row_bytes(),
          bytes);
     at += bytes;
   }
@@ -200,7 +201,7 @@ Status InprocBackend::Alltoall(const CollectiveCall& call, const Contributions& 
 }
 
 // The first members get one row more where the rows do not divide.
-Status InprocBackend::Reducescatter(const CollectiveCall& call, const Contributions& parts) {
+Status InprocBackend::Reducescatter(const CollectiveCall& call, const MemberInputs& parts) {
   const int64_t members = call.group->size(), self = call.group->index;
   const int64_t each = call.rows / members, more = call.rows % members;
   const int64_t first = self * each + std::min(self, more);

@@ -1,6 +1,6 @@
-// InprocBackend: collectives among threads of one process, as plain as can be, for tests: the model that the others are
-// checked against. Every input travels whole in its rank's request, and every rank computes its result for itself, in
-// double or 64-bit integers, one element at a time.
+// InprocBackend: collectives among threads of one process, as plain as can be, for tests: the model
+// that the others are checked against. Every input travels whole in its rank's request, and every
+// rank computes its result for itself, in double or 64-bit integers, one element at a time.
 #ifndef HVD_RUNTIME_BACKENDS_INPROC_INPROC_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_INPROC_INPROC_BACKEND_H_
 
@@ -21,9 +21,9 @@ class InprocBackend final : public Backend {
   Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
-                 Offer* offer) override;
+                 BufferDescriptor* descriptor) override;
   Result<bool> Start(const CollectiveCall& call, OpState* state,
-                     const Contributions& parts) override;
+                     const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
   bool Needs(const CollectiveCall&, const OpState*, uint32_t) const override { return false; }
   std::string Awaits(const CollectiveCall&, const OpState*) const override { return ""; }
@@ -33,9 +33,9 @@ class InprocBackend final : public Backend {
 
  private:
   Result<std::byte*> OutputOf(const CollectiveCall& call, int64_t rows);
-  Status Allgather(const CollectiveCall& call, const Contributions& parts);
-  Status Alltoall(const CollectiveCall& call, const Contributions& parts);
-  Status Reducescatter(const CollectiveCall& call, const Contributions& parts);
+  Status Allgather(const CollectiveCall& call, const MemberInputs& parts);
+  Status Alltoall(const CollectiveCall& call, const MemberInputs& parts);
+  Status Reducescatter(const CollectiveCall& call, const MemberInputs& parts);
 
   SharedHeap& heap_;
 };

@@ -1,4 +1,5 @@
-// InprocPeers: Peers among threads of one process, as plain as can be: the model that ShmPeers is checked against.
+// InprocPeers: Peers among threads of one process, as plain as can be: the model that ShmPeers is
+// checked against.
 #ifndef HVD_RUNTIME_BACKENDS_INPROC_INPROC_PEERS_H_
 #define HVD_RUNTIME_BACKENDS_INPROC_INPROC_PEERS_H_
 

@@ -1,4 +1,5 @@
-// Exchange: streams to and from several peers, and what is done with the chunks that arrive. An Activity.
+// Exchange: streams to and from several peers, and what is done with the chunks that arrive. An
+// Activity.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_EXCHANGE_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_EXCHANGE_H_
 
@@ -15,8 +16,8 @@ namespace hvd {
 
 class Exchange final : public Activity {
  public:
-  // `what`: "the allreduce of 1,024 bytes over MPI by 3 hosts". `look` is asked in every turn whether to go on; `gone`, when
-  // nothing moves, whether a rank sends nothing more.
+  // `what`: "the allreduce of 1,024 bytes over MPI by 3 hosts". `look` is asked in every turn
+  // whether to go on; `gone`, when nothing moves, whether a rank sends nothing more.
   Exchange(const StreamKind& kind, std::string what, std::function<Status()> look,
            std::function<bool(int rank)> gone)
       : kind_(kind), what_(std::move(what)), look_(std::move(look)), gone_(std::move(gone)) {}

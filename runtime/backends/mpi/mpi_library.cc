@@ -18,7 +18,8 @@ constexpr int kYields = 2000;
 constexpr long kShortestSleepNs = 20'000;
 constexpr int kMostTurns = kYields + 20 * 24;  // 0.5 ms
 
-// MPI tells nobody when something arrives, so one looks again and again; less often the longer nothing came.
+// MPI tells nobody when something arrives, so one looks again and again; less often the longer
+// nothing came.
 class Patience {
  public:
   void Reset() { turns_ = 0; }
@@ -156,8 +157,8 @@ Status MpiLibrary::Adopt(bool one_thread) {
   return Status::Ok();
 }
 
-// In a thread of our own: with less than MPI_THREAD_MULTIPLE only the thread that initialises may call MPI, and the
-// application's threads come and go.
+// In a thread of our own: with less than MPI_THREAD_MULTIPLE only the thread that initialises may
+// call MPI, and the application's threads come and go.
 Status MpiLibrary::Initialise(bool one_thread) {
   int wanted = one_thread ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE;
   int code = MPI_SUCCESS;

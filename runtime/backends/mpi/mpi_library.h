@@ -1,8 +1,9 @@
-// MPI in this process: who initialises and finalises it, which thread may call it, and how one waits for it.
+// MPI in this process: who initialises and finalises it, which thread may call it, and how one
+// waits for it.
 //
-// Nothing here blocks inside MPI once it is initialised: an Activity is stepped until it is done or its time is over, by the
-// thread that wants it, or, when one thread makes all calls, by that thread, which steps the activities of all others in
-// turn, so that none waits for another.
+// Nothing here blocks inside MPI once it is initialised: an Activity is stepped until it is done or
+// its time is over, by the thread that wants it, or, when one thread makes all calls, by that
+// thread, which steps the activities of all others in turn, so that none waits for another.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
 
@@ -36,14 +37,16 @@ class Activity {
   virtual std::string Waiting() const = 0;
 };
 
-// Memory that MPI reads or writes. When MPI may still do so although nobody waits for it any more, it is kept for good.
+// Memory that MPI reads or writes. When MPI may still do so although nobody waits for it any more,
+// it is kept for good.
 using MpiBuffer = std::unique_ptr<std::byte[]>;
 
 // One per process, never destroyed.
 class MpiLibrary {
  public:
-  // Initialises MPI unless the application has. `for_communicator`: the application has one, so it must have.
-  // `before_finalize`: what to do when the application is about to finalise MPI; may be null.
+  // Initialises MPI unless the application has. `for_communicator`: the application has one, so it
+  // must have. `before_finalize`: what to do when the application is about to finalise MPI; may be
+  // null.
   static Result<MpiLibrary*> Start(bool for_communicator, bool one_thread,
                                    void (*before_finalize)() = nullptr);
 
@@ -51,7 +54,8 @@ class MpiLibrary {
   bool threads_supported() const { return level_ == MPI_THREAD_MULTIPLE; }
   std::string description() const;
 
-  // Steps the activity until it is done. kInProgress when the deadline passed; what Step said when it failed.
+  // Steps the activity until it is done. kInProgress when the deadline passed; what Step said when
+  // it failed.
   Status Drive(Activity& activity, TimePoint deadline);
   // The same, for as long as something moves: kInProgress when nothing did for `idle_limit`.
   Status DriveWhileMoving(Activity& activity, Duration idle_limit);
@@ -60,7 +64,8 @@ class MpiLibrary {
 
   // MPI may still use this memory, so it stays.
   void Keep(MpiBuffer buffer);
-  // Something was left under way: MPI cannot be finalised in peace any more. The memory may be null.
+  // Something was left under way: MPI cannot be finalised in peace any more. The memory may be
+  // null.
   void GiveUpOn(MpiBuffer buffer);
 
   // Finalises MPI if Start initialised it and nothing was given up.

@@ -4,7 +4,7 @@
 
 #include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/backends/plugin_interface.h"
-#include "runtime/base/own_folder.h"
+#include "runtime/base/library_dir.h"
 
 namespace hvd {
 namespace {
@@ -14,7 +14,7 @@ constexpr char kLibrary[] = "libhvd_mpi.so";
 }  // namespace
 
 Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
-  std::string path = (folder.empty() ? OwnFolder() : folder) + "/" + kLibrary;
+  std::string path = (folder.empty() ? LibraryDir() : folder) + "/" + kLibrary;
   if (::access(path.c_str(), F_OK) != 0) {
     return Unsupported("MPI cannot be used because there is no " + path +
                        ": this hvdrun was built without MPI; build it where Open MPI is installed "

@@ -15,7 +15,7 @@ struct MessageHeader {
   MpiMailbox::Kind kind = MpiMailbox::Kind::kMessage;
 };
 
-constexpr size_t kMostBytes = sizeof(MessageHeader) + kMaxCrossMessage;
+constexpr size_t kMostBytes = sizeof(MessageHeader) + kMaxInterHostMessage;
 
 }  // namespace
 
@@ -51,9 +51,9 @@ Status MpiMailbox::TakeIn(size_t bytes) {
   MessageHeader header;
   if (bytes < sizeof(header)) return Internal("a small message over MPI has no header");
   std::memcpy(&header, buffer_.get(), sizeof(header));
-  CrossMessage message{header.from,
-                       std::string(reinterpret_cast<const char*>(buffer_.get()) + sizeof(header),
-                                   bytes - sizeof(header))};
+  InterHostMessage message{
+      header.from, std::string(reinterpret_cast<const char*>(buffer_.get()) + sizeof(header),
+                               bytes - sizeof(header))};
   if (header.kind == Kind::kAbort) return Aborted(std::move(message.bytes));
   std::lock_guard lock(mutex_);
   if (header.kind == Kind::kLeave) {
@@ -65,16 +65,16 @@ Status MpiMailbox::TakeIn(size_t bytes) {
   return Status::Ok();
 }
 
-std::optional<CrossMessage> MpiMailbox::Take(uint32_t rank, uint64_t tag) {
+std::optional<InterHostMessage> MpiMailbox::Take(uint32_t rank, uint64_t tag) {
   std::lock_guard lock(mutex_);
   auto found = messages_.find(tag);
   if (found == messages_.end()) return std::nullopt;
-  std::deque<CrossMessage>& queue = found->second;
-  auto message = std::find_if(queue.begin(), queue.end(), [&](const CrossMessage& one) {
+  std::deque<InterHostMessage>& queue = found->second;
+  auto message = std::find_if(queue.begin(), queue.end(), [&](const InterHostMessage& one) {
     return rank == kAnyLeader || one.from == rank;
   });
   if (message == queue.end()) return std::nullopt;
-  CrossMessage taken = std::move(*message);
+  InterHostMessage taken = std::move(*message);
   queue.erase(message);
   if (queue.empty()) messages_.erase(found);
   return taken;

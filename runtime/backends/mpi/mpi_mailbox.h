@@ -1,7 +1,7 @@
 // Small messages between leaders, and the notices that one of them gives up or leaves.
 //
-// One receive from anybody is always posted; whoever waits for anything looks at it (Pump), so that messages come in whoever
-// waits. Thread-safe; MPI is called by Post, Pump, Begin and Close only.
+// One receive from anybody is always posted; whoever waits for anything looks at it (Pump), so that
+// messages come in whoever waits. Thread-safe; MPI is called by Post, Pump, Begin and Close only.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 
@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/backends/cross.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/mpi/mpi_library.h"
 #include "runtime/base/status.h"
 
@@ -28,10 +28,11 @@ class MpiMailbox {
 
   // The first receive.
   Status Post();
-  // Takes in what has arrived; at once when another thread does that just now. True if something had.
+  // Takes in what has arrived; at once when another thread does that just now. True if something
+  // had.
   Result<bool> Pump();
   // The oldest message with the tag from the rank, or from anybody.
-  std::optional<CrossMessage> Take(uint32_t rank, uint64_t tag);
+  std::optional<InterHostMessage> Take(uint32_t rank, uint64_t tag);
 
   struct Sending {
     MpiBuffer buffer;
@@ -62,8 +63,8 @@ class MpiMailbox {
   MpiBuffer buffer_;                        // guarded by pump_
   MPI_Request request_ = MPI_REQUEST_NULL;  // guarded by pump_
   std::mutex mutex_;
-  std::map<uint64_t, std::deque<CrossMessage>> messages_;  // by tag; guarded by mutex_
-  std::map<uint32_t, TimePoint> left_;                     // by rank; guarded by mutex_
+  std::map<uint64_t, std::deque<InterHostMessage>> messages_;  // by tag; guarded by mutex_
+  std::map<uint32_t, TimePoint> left_;                         // by rank; guarded by mutex_
   std::atomic<bool> some_left_{false};
 };
 

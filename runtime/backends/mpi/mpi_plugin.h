@@ -1,4 +1,5 @@
-// What libhvd_mpi.so gives to libhvd.so, and how it is loaded. No header of MPI is needed to use it.
+// What libhvd_mpi.so gives to libhvd.so, and how it is loaded. No header of MPI is needed to use
+// it.
 //
 // Both sides are built together, so C++ types pass. The library is never unloaded.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_PLUGIN_H_
@@ -10,15 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/cross.h"
+#include "runtime/backends/inter_host_comm.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/net/layout.h"
 
 namespace hvd {
 
-// The ranks of one communicator, and what they can do together before there is anything else. The calls are collective:
-// every rank of the world makes them in the same order. Any thread, one at a time.
+// The ranks of one communicator, and what they can do together before there is anything else. The
+// calls are collective: every rank of the world makes them in the same order. Any thread, one at a
+// time.
 class MpiWorld {
  public:
   virtual ~MpiWorld() = default;
@@ -27,8 +29,8 @@ class MpiWorld {
   virtual uint32_t size() const = 0;
   // Host and local rank of each rank, by rank: those on one host can share memory, says MPI.
   virtual const std::vector<RankPlace>& places() const = 0;
-  // Random, the same on all ranks, and different from that of any other world: tells sub-worlds of one job apart, and may
-  // serve as their secret.
+  // Random, the same on all ranks, and different from that of any other world: tells sub-worlds of
+  // one job apart, and may serve as their secret.
   virtual const std::string& id() const = 0;
   // "Open MPI v4.1.4, MPI_THREAD_MULTIPLE"
   virtual std::string description() const = 0;
@@ -38,33 +40,39 @@ class MpiWorld {
   // Everybody's value, by rank. Values may differ in length; kMaxMpiValue bytes at most.
   virtual Result<std::vector<std::string>> Exchange(const std::string& value,
                                                     TimePoint deadline) = 0;
-  // The Cross of this world; leaders alone need to call it. At most one at a time, and it goes before the world does.
-  virtual Result<std::unique_ptr<Cross>> OpenCross() = 0;
+  // The InterHostComm of this world; leaders alone need to call it. At most one at a time, and it
+  // goes before the world does.
+  virtual Result<std::unique_ptr<InterHostComm>> OpenInterHostComm() = 0;
 };
 
 inline constexpr size_t kMaxMpiValue = 64 * 1024;
 
 struct MpiJoinOptions {
-  // An MPI_Comm* of the application, whose ranks are to be the world; null: all ranks that were started together.
+  // An MPI_Comm* of the application, whose ranks are to be the world; null: all ranks that were
+  // started together.
   const void* comm = nullptr;
-  // Instead of a communicator: these of the ranks that were started together, ascending, the same on each of them.
+  // Instead of a communicator: these of the ranks that were started together, ascending, the same
+  // on each of them.
   std::span<const uint32_t> ranks;
-  // How many ranks were started together, as far as that is known; 0: look for what an MPI launcher says.
+  // How many ranks were started together, as far as that is known; 0: look for what an MPI launcher
+  // says.
   uint32_t launched = 0;
   // All MPI calls from one thread, whatever the library can do (HOROVOD_MPI_THREADS_DISABLE).
   bool one_thread = false;
   TimePoint deadline;
   // How often a wait for the other ranks is said.
   Duration remind = std::chrono::seconds(60);
-  // Called when the application is about to finalise MPI: whoever still uses it has to leave. May be null.
+  // Called when the application is about to finalise MPI: whoever still uses it has to leave. May
+  // be null.
   void (*before_finalize)() = nullptr;
 };
 
 struct MpiPlugin {
-  // Initialises MPI unless the application has; every rank of the communicator calls it. Null: `status` says why.
+  // Initialises MPI unless the application has; every rank of the communicator calls it. Null:
+  // `status` says why.
   using Join = MpiWorld* (*)(const MpiJoinOptions* options, Status* status);
-  // At the end of the process, once every world is gone: finalises MPI if Join initialised it and nothing failed since. MPI
-  // cannot be used any more. Nothing happens in a forked child.
+  // At the end of the process, once every world is gone: finalises MPI if Join initialised it and
+  // nothing failed since. MPI cannot be used any more. Nothing happens in a forked child.
   using Finish = void (*)();
 
   Join join = nullptr;
@@ -74,8 +82,8 @@ struct MpiPlugin {
 inline constexpr char kMpiJoinName[] = "hvd_mpi_join";
 inline constexpr char kMpiFinishName[] = "hvd_mpi_finish";
 
-// Loads libhvd_mpi.so from `folder`, or from the folder of the object that holds this function. kUnsupported with the
-// reason when it is not there or its MPI library is not.
+// Loads libhvd_mpi.so from `folder`, or from the folder of the object that holds this function.
+// kUnsupported with the reason when it is not there or its MPI library is not.
 Result<MpiPlugin> LoadMpiPlugin(const std::string& folder = "");
 
 }  // namespace hvd

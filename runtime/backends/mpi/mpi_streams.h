@@ -1,8 +1,9 @@
-// Bytes to and from one peer, cut into chunks that travel through memory of our own: no size is too large for MPI's int, and
-// MPI never touches the caller's memory, so that it is the caller's again even after a stream that broke off.
+// Bytes to and from one peer, cut into chunks that travel through memory of our own: no size is too
+// large for MPI's int, and MPI never touches the caller's memory, so that it is the caller's again
+// even after a stream that broke off.
 //
-// Operations have tags of 64 bits and MPI's have 31, so each chunk says in a header what it belongs to; one that reached
-// another operation's receive is handed over. One thread at a time per stream.
+// Operations have tags of 64 bits and MPI's have 31, so each chunk says in a header what it belongs
+// to; one that reached another operation's receive is handed over. One thread at a time per stream.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_STREAMS_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_STREAMS_H_
 
@@ -50,7 +51,8 @@ class ChunkPool {
   void GiveUpOn(Chunk chunk) { library_.GiveUpOn(std::move(chunk.buffer)); }
 
   void AddStray(int peer, Chunk chunk);
-  // A stray of this operation from this peer whose number `wanted` says yes to; an empty one when there is none.
+  // A stray of this operation from this peer whose number `wanted` says yes to; an empty one when
+  // there is none.
   Chunk TakeStray(int peer, uint64_t tag, uint64_t phase,
                   const std::function<bool(uint64_t)>& wanted);
 

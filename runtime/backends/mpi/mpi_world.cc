@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "runtime/backends/mpi/mpi_cross.h"
+#include "runtime/backends/mpi/mpi_inter_host_comm.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 
@@ -168,8 +168,8 @@ Status JoinedWorld::ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chose
   return code == MPI_SUCCESS ? Status::Ok() : MpiError("making a world of some ranks", code);
 }
 
-// MPI knows who can share memory, but finds it out by a call that blocks: a barrier that does not makes sure first that
-// everybody is there.
+// MPI knows who can share memory, but finds it out by a call that blocks: a barrier that does not
+// makes sure first that everybody is there.
 Status JoinedWorld::FindPlaces(TimePoint deadline) {
   Status status = Complete("the first barrier", deadline,
                            [&](MPI_Request* request) { return MPI_Ibarrier(data_, request); });
@@ -268,14 +268,15 @@ Result<std::vector<std::string>> JoinedWorld::Exchange(const std::string& value,
   return values;
 }
 
-Result<std::unique_ptr<Cross>> JoinedWorld::OpenCross() {
+Result<std::unique_ptr<InterHostComm>> JoinedWorld::OpenInterHostComm() {
   std::set<uint32_t> firsts;
   for (uint32_t r = 0; places_[rank_].local_rank == 0 && r < size_; ++r) {
     if (places_[r].local_rank == 0) firsts.insert(r);
   }
-  auto cross = std::make_unique<MpiCross>(library_, data_, mail_, rank_, std::move(firsts));
-  if (Status status = cross->Open(); !status.ok()) return status;
-  return std::unique_ptr<Cross>(std::move(cross));
+  auto inter_host =
+      std::make_unique<MpiInterHostComm>(library_, data_, mail_, rank_, std::move(firsts));
+  if (Status status = inter_host->Open(); !status.ok()) return status;
+  return std::unique_ptr<InterHostComm>(std::move(inter_host));
 }
 
 }  // namespace hvd

@@ -26,7 +26,7 @@ class JoinedWorld final : public MpiWorld {
   std::string description() const override { return library_.description(); }
   bool threads_supported() const override { return library_.threads_supported(); }
   Result<std::vector<std::string>> Exchange(const std::string& value, TimePoint deadline) override;
-  Result<std::unique_ptr<Cross>> OpenCross() override;
+  Result<std::unique_ptr<InterHostComm>> OpenInterHostComm() override;
 
  private:
   JoinedWorld(MpiLibrary& library, Duration remind) : library_(library), remind_(remind) {}
@@ -43,7 +43,8 @@ class JoinedWorld final : public MpiWorld {
   MpiLibrary& library_;
   const Duration remind_;
   uint32_t rank_ = 0, size_ = 1;
-  // Never freed: what others sent last may still be on its way, and Open MPI would give it to a later communicator.
+  // Never freed: what others sent last may still be on its way, and Open MPI would give it to a
+  // later communicator.
   MPI_Comm data_ = MPI_COMM_NULL, mail_ = MPI_COMM_NULL;
   std::vector<RankPlace> places_;
   std::string id_;

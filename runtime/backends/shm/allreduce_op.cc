@@ -1,12 +1,13 @@
-// A large allreduce: combined where it lies, in chunks that any waiting member takes. Adasum measures first, then combines.
+// A large allreduce: combined where it lies, in chunks that any waiting member takes. Adasum
+// measures first, then combines.
 #include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "runtime/backends/shm/cut.h"
-#include "runtime/backends/shm/pull.h"
+#include "runtime/backends/shm/chunking.h"
+#include "runtime/backends/shm/gather_plan.h"
 #include "runtime/backends/shm/shm_op.h"
 #include "runtime/device/adasum.h"
 
@@ -25,11 +26,12 @@ struct alignas(kCacheLine) Lane {
   Progress measure;  // Adasum
 };
 
-// Adasum keeps the dot products of each chunk, so there are few: they grow with the square of the participants.
+// Adasum keeps the dot products of each chunk, so there are few: they grow with the square of the
+// participants.
 constexpr uint32_t kMostMeasuredLanes = 16;
 
 constexpr size_t MeasuredChunks(uint32_t participants) {
-  return std::min(participants, kMostMeasuredLanes) * Cut::kChunksPerSlice;
+  return std::min(participants, kMostMeasuredLanes) * Chunking::kChunksPerSlice;
 }
 
 // The control block of the leader: marks, a lane per participant, dot products per measured chunk.
@@ -46,15 +48,16 @@ class AllreduceOp final : public ShmOp {
  public:
   explicit AllreduceOp(ShmRoom room) : room_(room) {}
 
-  Result<Offer> Prepare(const CollectiveCall& call) override;
-  Result<bool> Start(const CollectiveCall& call, const Contributions& parts) override;
+  Result<BufferDescriptor> Prepare(const CollectiveCall& call) override;
+  Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
-  // Chunks are done by whoever is there; only without shared memory an output waits for those who read what was in it.
+  // Chunks are done by whoever is there; only without shared memory an output waits for those who
+  // read what was in it.
   bool Needs(uint32_t member) const override {
-    return !result_.empty() && member != self_ && !loan_.LeftBy(member);
+    return !result_.empty() && member != self_ && !lease_.LeftBy(member);
   }
   bool AwaitsPartOf(uint32_t member) const override;
-  void TakeBack() override { room_.lending.TakeBack(&loan_); }
+  void TakeBack() override { room_.leases.TakeBack(&lease_); }
 
  private:
   struct Participant {
@@ -65,9 +68,10 @@ class AllreduceOp final : public ShmOp {
     bool sent = false;             // its part is a payload, because it found no shared memory
   };
 
-  Status Lend(const CollectiveCall& call, Offer* offer);
-  Status Attach(const CollectiveCall& call, const Contributions& parts);
-  Status AttachLoan(const CollectiveCall& call, const Offer& offer, Participant* participant);
+  Status Lend(const CollectiveCall& call, BufferDescriptor* descriptor);
+  Status Attach(const CollectiveCall& call, const MemberInputs& parts);
+  Status AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor,
+                     Participant* participant);
   void FindHomes();
   void Leave();
   bool Measure(const CollectiveCall& call);
@@ -77,10 +81,10 @@ class AllreduceOp final : public ShmOp {
   bool CombineAlone(const CollectiveCall& call);
   Result<bool> AdvanceAlone(const CollectiveCall& call);
   template <typename Do>
-  bool TakeChunks(const Cut& cut, uint32_t lanes, Progress Lane::*progress, Do&& work);
+  bool TakeChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress, Do&& work);
 
-  // Two write straight into each other's copies, which are then free at once. More write into one copy that all read: less
-  // to write, but it stays until all have left.
+  // Two write straight into each other's copies, which are then free at once. More write into one
+  // copy that all read: less to write, but it stays until all have left.
   bool KeepsCopy(const Participant& participant) const {
     return participant.staged && participants_.size() > 2;
   }
@@ -89,12 +93,12 @@ class AllreduceOp final : public ShmOp {
     return participants_.size() == 2 ? participants_[of].data : homes_[lane];
   }
   uint32_t count() const { return static_cast<uint32_t>(participants_.size()); }
-  Cut CombineCut(const CollectiveCall& call) const {
+  Chunking CombineChunks(const CollectiveCall& call) const {
     return {call.count, SizeOf(call.dtype), count()};
   }
 
   ShmRoom room_;
-  Loan loan_;
+  Lease lease_;
   std::byte* own_data_ = nullptr;
   uint32_t self_ = 0;                      // member
   uint32_t me_ = 0;                        // participant
@@ -104,7 +108,7 @@ class AllreduceOp final : public ShmOp {
   std::vector<std::byte*> homes_;  // by lane: where those with a copy find what others combined
   bool others_staged_ = false;
   bool lends_ = false;                  // others look at our loan until they leave
-  std::vector<LeftMark*> marks_;        // ours, in the loans we look at
+  std::vector<ReleaseFlag*> marks_;     // ours, in the loans we look at
   std::vector<uint8_t> combined_here_;  // chunks that are in our output already
   Lane* lanes_ = nullptr;
   double* products_ = nullptr;
@@ -114,42 +118,42 @@ class AllreduceOp final : public ShmOp {
       result_;  // then: until nobody reads our part any more, which lies in the output
 };
 
-Result<Offer> AllreduceOp::Prepare(const CollectiveCall& call) {
+Result<BufferDescriptor> AllreduceOp::Prepare(const CollectiveCall& call) {
   self_ = call.group->local_index;
-  Offer offer;
-  if (!Lend(call, &offer).ok()) {
+  BufferDescriptor descriptor;
+  if (!Lend(call, &descriptor).ok()) {
     TakeBack();
-    offer = {};
-    offer.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
+    descriptor = {};
+    descriptor.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
     WarnWithoutSharedMemory(call.bytes());
   }
-  return offer;
+  return descriptor;
 }
 
-// Combines in the output where that is registered; otherwise in a registered copy of the input. Every member offers lanes,
-// because nobody knows yet who the first participant will be.
-Status AllreduceOp::Lend(const CollectiveCall& call, Offer* offer) {
+// Combines in the output where that is registered; otherwise in a registered copy of the input.
+// Every member offers lanes, because nobody knows yet who the first participant will be.
+Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const uint32_t members = call.group->local_size();
-  Result<Loan> loan =
-      room_.lending.Open(members, Layout(members, call.op == ReduceOp::kAdasum).bytes);
-  if (!loan.ok()) return loan.status();
-  loan_ = *loan;
-  std::optional<Location> data = room_.lending.heap().Locate(call.output, call.bytes());
+  Result<Lease> lease =
+      room_.leases.Open(members, Layout(members, call.op == ReduceOp::kAdasum).bytes);
+  if (!lease.ok()) return lease.status();
+  lease_ = *lease;
+  std::optional<Location> data = room_.leases.heap().Locate(call.output, call.bytes());
   const bool staged = !data;
   if (staged) {
-    Result<Location> copy = room_.lending.Stage(&loan_, call.input, call.bytes());
+    Result<Location> copy = room_.leases.Stage(&lease_, call.input, call.bytes());
     if (!copy.ok()) return copy.status();
     data = *copy;
-    own_data_ = static_cast<std::byte*>(loan_.staging);
+    own_data_ = static_cast<std::byte*>(lease_.staging);
   } else {
     own_data_ = static_cast<std::byte*>(call.output);
     if (call.output != call.input) std::memcpy(call.output, call.input, call.bytes());
   }
-  LoanOffer{*data, loan_.control_at, staged}.WriteTo(offer);
+  LeaseDescriptor{*data, lease_.control_at, staged}.WriteTo(descriptor);
   return Status::Ok();
 }
 
-Result<bool> AllreduceOp::Start(const CollectiveCall& call, const Contributions& parts) {
+Result<bool> AllreduceOp::Start(const CollectiveCall& call, const MemberInputs& parts) {
   Status attached = Attach(call, parts);
   if (!attached.ok()) {
     Leave();
@@ -157,21 +161,21 @@ Result<bool> AllreduceOp::Start(const CollectiveCall& call, const Contributions&
   }
   if (alone_) return CombineAlone(call);
   FindHomes();
-  const Cut cut = CombineCut(call);
-  combined_here_.assign(size_t{count()} * cut.chunks_of(0), 0);
+  const Chunking chunking = CombineChunks(call);
+  combined_here_.assign(size_t{count()} * chunking.chunks_of(0), 0);
   return false;
 }
 
 // Finds every participant's part in this process.
-Status AllreduceOp::Attach(const CollectiveCall& call, const Contributions& parts) {
+Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
   for (uint32_t m = 0; m < call.group->local_size(); ++m) {
     if (!parts.joined.empty() && parts.joined[m] != 0) {
-      if (loan_.control != nullptr) loan_.marks()[m].store(1, std::memory_order_relaxed);
+      if (lease_.control != nullptr) lease_.marks()[m].store(1, std::memory_order_relaxed);
       continue;
     }
     if (m == self_) me_ = count();
     Participant& participant = participants_.emplace_back(Participant{.member = m});
-    Status attached = AttachLoan(call, parts.offers[m], &participant);
+    Status attached = AttachLease(call, parts.descriptors[m], &participant);
     if (!attached.ok()) return attached;
     alone_ = alone_ || participant.sent;
     inputs_.push_back(participant.data);
@@ -190,35 +194,35 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const Contributions& part
   return Status::Ok();
 }
 
-Status AllreduceOp::AttachLoan(const CollectiveCall& call, const Offer& offer,
-                               Participant* participant) {
+Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor,
+                                Participant* participant) {
   if (participant->member == self_) {
-    participant->sent = loan_.control == nullptr;
-    participant->staged = loan_.staging != nullptr;
+    participant->sent = lease_.control == nullptr;
+    participant->staged = lease_.staging != nullptr;
     participant->data =
         participant->sent ? static_cast<std::byte*>(const_cast<void*>(call.input)) : own_data_;
-    participant->control = loan_.control;
+    participant->control = lease_.control;
     return Status::Ok();
   }
-  if (!offer.payload.empty()) {
+  if (!descriptor.payload.empty()) {
     participant->sent = true;
-    participant->data = const_cast<std::byte*>(offer.payload.data());
+    participant->data = const_cast<std::byte*>(descriptor.payload.data());
     return Status::Ok();
   }
-  const LoanOffer loan = LoanOffer::In(offer);
-  participant->staged = loan.staged;
-  Result<std::byte*> data = room_.peer_memory.Resolve(loan.data, call.bytes());
+  const LeaseDescriptor lease = LeaseDescriptor::In(descriptor);
+  participant->staged = lease.staged;
+  Result<std::byte*> data = room_.peer_memory.Resolve(lease.data, call.bytes());
   if (!data.ok()) return data.status();
   participant->data = *data;
   Result<std::byte*> control = room_.peer_memory.Resolve(
-      loan.control, Layout(call.group->local_size(), call.op == ReduceOp::kAdasum).bytes);
+      lease.control, Layout(call.group->local_size(), call.op == ReduceOp::kAdasum).bytes);
   if (!control.ok()) return control.status();
   participant->control = *control;
   return Status::Ok();
 }
 
-// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next one that has. (Not for
-// two.)
+// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next
+// one that has. (Not for two.)
 void AllreduceOp::FindHomes() {
   for (uint32_t p = 0; p < count(); ++p) {
     others_staged_ = others_staged_ || (p != me_ && participants_[p].staged);
@@ -238,31 +242,32 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
   if (!Combine(call)) return false;
   if (participants_[me_].staged) FetchResults(call);
   Leave();
-  if (!KeepsCopy(participants_[me_])) room_.lending.FreeCopy(&loan_);
+  if (!KeepsCopy(participants_[me_])) room_.leases.FreeCopy(&lease_);
   if (lends_)
-    room_.lending.TakeBackWhenLeft(&loan_, self_);
+    room_.leases.TakeBackWhenLeft(&lease_, self_);
   else
     TakeBack();
   return true;
 }
 
-// Takes chunks until none is left: first those of the own lane, whose data is near, then those of ranks that are late.
-// True when all chunks are done, by whomever.
+// Takes chunks until none is left: first those of the own lane, whose data is near, then those of
+// ranks that are late. True when all chunks are done, by whomever.
 template <typename Do>
-bool AllreduceOp::TakeChunks(const Cut& cut, uint32_t lanes, Progress Lane::*progress, Do&& work) {
+bool AllreduceOp::TakeChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress,
+                             Do&& work) {
   uint32_t all = 0;
   std::atomic<uint32_t>& at_work = (lanes_[me_].*progress).at_work;
   std::atomic<uint32_t>& finished = (lanes_[me_].*progress).done;
   for (uint32_t step = 0; step < lanes; ++step) {
     const uint32_t lane = (me_ + step) % lanes;
-    const uint32_t chunks = cut.chunks_of(lane);
+    const uint32_t chunks = chunking.chunks_of(lane);
     all += chunks;
     std::atomic<uint32_t>& claimed = (lanes_[lane].*progress).claimed;
     while (claimed.load(std::memory_order_relaxed) < chunks) {
       at_work.store(1, std::memory_order_relaxed);
       const uint32_t chunk = claimed.fetch_add(1, std::memory_order_release);  // after at_work
       if (chunk < chunks) {
-        work(lane, chunk, cut.chunk(lane, chunk));
+        work(lane, chunk, chunking.chunk(lane, chunk));
         finished.store(finished.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       }
       at_work.store(0, std::memory_order_release);
@@ -285,21 +290,22 @@ bool AllreduceOp::AwaitsPartOf(uint32_t member) const {
   return false;
 }
 
-// The dot products of each chunk, by whoever takes it; then everybody adds them up in the same order.
+// The dot products of each chunk, by whoever takes it; then everybody adds them up in the same
+// order.
 bool AllreduceOp::Measure(const CollectiveCall& call) {
   const uint32_t lanes = std::min(count(), kMostMeasuredLanes);
   const size_t triangle = DotProductCount(count());
-  const Cut cut(call.count, SizeOf(call.dtype), lanes, /*largest_chunk=*/SIZE_MAX / 2);
+  const Chunking chunking(call.count, SizeOf(call.dtype), lanes, /*largest_chunk=*/SIZE_MAX / 2);
   auto slot = [&](uint32_t lane, uint32_t chunk) {
-    return std::span(products_ + (lane * Cut::kChunksPerSlice + chunk) * triangle, triangle);
+    return std::span(products_ + (lane * Chunking::kChunksPerSlice + chunk) * triangle, triangle);
   };
   auto measure = [&](uint32_t lane, uint32_t chunk, ElementRange range) {
     AddDotProducts(call.dtype, inputs_, range.first, range.count, slot(lane, chunk));
   };
-  if (!TakeChunks(cut, lanes, &Lane::measure, measure)) return false;
+  if (!TakeChunks(chunking, lanes, &Lane::measure, measure)) return false;
   std::vector<double> total(triangle, 0.0);
   for (uint32_t lane = 0; lane < lanes; ++lane) {
-    for (uint32_t chunk = 0; chunk < cut.chunks_of(lane); ++chunk) {
+    for (uint32_t chunk = 0; chunk < chunking.chunks_of(lane); ++chunk) {
       std::span<const double> part = slot(lane, chunk);
       for (size_t i = 0; i < triangle; ++i) total[i] += part[i];
     }
@@ -309,12 +315,12 @@ bool AllreduceOp::Measure(const CollectiveCall& call) {
 }
 
 bool AllreduceOp::Combine(const CollectiveCall& call) {
-  const Cut cut = CombineCut(call);
+  const Chunking chunking = CombineChunks(call);
   auto combine = [&](uint32_t lane, uint32_t chunk, ElementRange range) {
     CombineChunk(call, lane, range);
-    combined_here_[size_t{lane} * cut.chunks_of(0) + chunk] = 1;
+    combined_here_[size_t{lane} * chunking.chunks_of(0) + chunk] = 1;
   };
-  return TakeChunks(cut, count(), &Lane::combine, combine);
+  return TakeChunks(chunking, count(), &Lane::combine, combine);
 }
 
 void AllreduceOp::CombineChunk(const CollectiveCall& call, uint32_t lane, ElementRange range) {
@@ -331,42 +337,42 @@ void AllreduceOp::CombineChunk(const CollectiveCall& call, uint32_t lane, Elemen
 }
 
 void AllreduceOp::FetchResults(const CollectiveCall& call) {
-  const Cut cut = CombineCut(call);
+  const Chunking chunking = CombineChunks(call);
   const size_t element = SizeOf(call.dtype);
   for (uint32_t lane = 0; lane < count(); ++lane) {
-    for (uint32_t chunk = 0; chunk < cut.chunks_of(lane); ++chunk) {
-      if (combined_here_[size_t{lane} * cut.chunks_of(0) + chunk] != 0) continue;
-      const ElementRange range = cut.chunk(lane, chunk);
+    for (uint32_t chunk = 0; chunk < chunking.chunks_of(lane); ++chunk) {
+      if (combined_here_[size_t{lane} * chunking.chunks_of(0) + chunk] != 0) continue;
+      const ElementRange range = chunking.chunk(lane, chunk);
       std::memcpy(static_cast<std::byte*>(call.output) + range.first * element,
                   HomeOf(lane, /*of=*/me_) + range.first * element, range.count * element);
     }
   }
 }
 
-// Without shared memory on some member: the payloads are here during Start only. A part that lies in the output of its
-// owner is still read by others, so the result waits beside it.
+// Without shared memory on some member: the payloads are here during Start only. A part that lies
+// in the output of its owner is still read by others, so the result waits beside it.
 bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
   void* output = call.output;
-  if (loan_.control != nullptr && !participants_[me_].staged) {
+  if (lease_.control != nullptr && !participants_[me_].staged) {
     result_.resize(call.bytes());
     output = result_.data();
   }
   CombineAll(call, inputs_, output);
   Leave();
   if (!result_.empty()) return false;
-  room_.lending.TakeBackWhenLeft(&loan_, self_);
+  room_.leases.TakeBackWhenLeft(&lease_, self_);
   return true;
 }
 
 Result<bool> AllreduceOp::AdvanceAlone(const CollectiveCall& call) {
-  if (!loan_.LeftByAllBut(self_)) return false;
+  if (!lease_.LeftByAllBut(self_)) return false;
   std::memcpy(call.output, result_.data(), call.bytes());
   TakeBack();
   return true;
 }
 
 void AllreduceOp::Leave() {
-  for (LeftMark* mark : marks_) mark->store(1, std::memory_order_release);
+  for (ReleaseFlag* mark : marks_) mark->store(1, std::memory_order_release);
 }
 
 }  // namespace

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "runtime/backends/rank_list.h"
-#include "runtime/backends/shm/pull.h"
+#include "runtime/backends/shm/gather_plan.h"
 
 namespace hvd {
 namespace {
 
-// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no state.
+// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no
+// state.
 bool IsExchange(const CollectiveCall& call) {
   switch (call.collective) {
     case Collective::kBarrier: return true;
@@ -22,17 +23,17 @@ bool IsExchange(const CollectiveCall& call) {
   }
 }
 
-void OfferPayload(const CollectiveCall& call, Offer* offer) {
+void OfferPayload(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const Group& group = *call.group;
-  *offer = {};
+  *descriptor = {};
   const bool sends = call.collective == Collective::kAllreduce ||
                      (call.collective == Collective::kBroadcast && call.root == group.local_index);
   if (sends && group.local_size() > 1) {
-    offer->payload = {static_cast<const std::byte*>(call.input), call.bytes()};
+    descriptor->payload = {static_cast<const std::byte*>(call.input), call.bytes()};
   }
 }
 
-void ReducePayloads(const CollectiveCall& call, const Contributions& parts) {
+void ReducePayloads(const CollectiveCall& call, const MemberInputs& parts) {
   const uint32_t members = call.group->local_size();
   constexpr uint32_t kOnStack = 64;
   const void* stack[kOnStack];
@@ -41,16 +42,18 @@ void ReducePayloads(const CollectiveCall& call, const Contributions& parts) {
   uint32_t count = 0;
   for (uint32_t m = 0; m < members; ++m) {
     if (!parts.joined.empty() && parts.joined[m] != 0) continue;
-    inputs[count++] = m == call.group->local_index ? call.input : parts.offers[m].payload.data();
+    inputs[count++] =
+        m == call.group->local_index ? call.input : parts.descriptors[m].payload.data();
   }
   CombineAll(call, {inputs, count}, call.output);
 }
 
-void FinishExchange(const CollectiveCall& call, const Contributions& parts) {
+void FinishExchange(const CollectiveCall& call, const MemberInputs& parts) {
   if (call.collective == Collective::kBarrier || call.count == 0) return;
   if (call.collective == Collective::kAllreduce) return ReducePayloads(call, parts);
-  const void* source =
-      call.root == call.group->local_index ? call.input : parts.offers[call.root].payload.data();
+  const void* source = call.root == call.group->local_index
+                           ? call.input
+                           : parts.descriptors[call.root].payload.data();
   if (source != call.output) std::memcpy(call.output, source, call.bytes());
 }
 
@@ -59,24 +62,24 @@ ShmOp& OpOf(OpState* state) { return static_cast<ShmOp&>(*state); }
 }  // namespace
 
 Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
-                           Offer* offer) {
-  lending_.Collect();
+                           BufferDescriptor* descriptor) {
+  leases_.Collect();
   if (IsExchange(call)) {
-    OfferPayload(call, offer);
+    OfferPayload(call, descriptor);
     return Status::Ok();
   }
-  ShmRoom room{lending_, peer_memory_};
+  ShmRoom room{leases_, peer_memory_};
   std::unique_ptr<ShmOp> op =
-      call.collective == Collective::kAllreduce ? MakeAllreduceOp(room) : MakePullOp(room);
-  Result<Offer> made = op->Prepare(call);
+      call.collective == Collective::kAllreduce ? MakeAllreduceOp(room) : MakeGatherOp(room);
+  Result<BufferDescriptor> made = op->Prepare(call);
   if (!made.ok()) return made.status();
-  *offer = *made;
+  *descriptor = *made;
   *state = std::move(op);
   return Status::Ok();
 }
 
 Result<bool> ShmBackend::Start(const CollectiveCall& call, OpState* state,
-                               const Contributions& parts) {
+                               const MemberInputs& parts) {
   if (state != nullptr) return OpOf(state).Start(call, parts);
   FinishExchange(call, parts);
   return true;

@@ -1,32 +1,33 @@
 // ShmBackend: collectives among the members of a group on one host, in memory they all can reach.
 //
-// Small tensors travel inside the requests; every member combines all of them for itself, so that one exchange is enough.
-// Larger ones are lent: read and combined where they are, in registered memory directly, otherwise in a registered copy.
-// Nobody waits for a rank that computes, except the owner of registered input for its readers. README.md has the picture.
+// Small tensors travel inside the requests; every member combines all of them for itself, so that
+// one exchange is enough. Larger ones are lent: read and combined where they are, in registered
+// memory directly, otherwise in a registered copy. Nobody waits for a rank that computes, except
+// the owner of registered input for its readers. README.md has the picture.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 
 #include "runtime/backends/backend.h"
-#include "runtime/backends/shm/lending.h"
+#include "runtime/backends/shm/buffer_leases.h"
 #include "runtime/backends/shm/shm_op.h"
 
 namespace hvd {
 
 class ShmBackend final : public Backend {
  public:
-  // `heap` is this rank's registered memory, `peer_memory` finds that of the others; both outlive the backend. Groups lie
-  // on one host.
+  // `heap` is this rank's registered memory, `peer_memory` finds that of the others; both outlive
+  // the backend. Groups lie on one host.
   ShmBackend(SharedHeap& heap, SharedMemoryMap& peer_memory)
-      : lending_(heap), peer_memory_(peer_memory) {}
+      : leases_(heap), peer_memory_(peer_memory) {}
 
   std::string_view name() const override { return "shm"; }
   Status Viable() const override { return Status::Ok(); }
   Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
-                 Offer* offer) override;
+                 BufferDescriptor* descriptor) override;
   Result<bool> Start(const CollectiveCall& call, OpState* state,
-                     const Contributions& parts) override;
+                     const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
   bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
   std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
@@ -35,7 +36,7 @@ class ShmBackend final : public Backend {
   void Abort(const Status&) override {}
 
  private:
-  Lending lending_;
+  BufferLeases leases_;
   SharedMemoryMap& peer_memory_;
 };
 

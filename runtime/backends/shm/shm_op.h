@@ -1,38 +1,40 @@
-// ShmOp: one operation of this rank in shared memory, from Prepare to its end. ShmBackend chooses which kind it is.
+// ShmOp: one operation of this rank in shared memory, from Prepare to its end. ShmBackend chooses
+// which kind it is.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
 
 #include <memory>
 
 #include "runtime/backends/backend.h"
-#include "runtime/backends/shm/lending.h"
+#include "runtime/backends/shm/buffer_leases.h"
 
 namespace hvd {
 
 // What the operations of one backend use in common.
 struct ShmRoom {
-  Lending& lending;
+  BufferLeases& leases;
   SharedMemoryMap& peer_memory;
 };
 
 // The calls are those of Backend; `member` is an index in Group::local.
 class ShmOp : public OpState {
  public:
-  virtual Result<Offer> Prepare(const CollectiveCall& call) = 0;
-  virtual Result<bool> Start(const CollectiveCall& call, const Contributions& parts) = 0;
+  virtual Result<BufferDescriptor> Prepare(const CollectiveCall& call) = 0;
+  virtual Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) = 0;
   virtual Result<bool> Advance(const CollectiveCall& call) = 0;
   virtual bool Needs(uint32_t member) const = 0;
-  // True while this one, started, cannot end before that other member goes on with what it has begun.
+  // True while this one, started, cannot end before that other member goes on with what it has
+  // begun.
   virtual bool AwaitsPartOf(uint32_t member) const = 0;
   // No peer is at work on anything of this operation, nor will be.
   virtual void TakeBack() = 0;
 };
 
-std::unique_ptr<ShmOp> MakePullOp(ShmRoom room);
+std::unique_ptr<ShmOp> MakeGatherOp(ShmRoom room);
 std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room);
 
-// A tensor of so many bytes travels in the request: every rank reads every payload, so the limit shrinks with the number
-// of members.
+// A tensor of so many bytes travels in the request: every rank reads every payload, so the limit
+// shrinks with the number of members.
 constexpr bool FitsRequest(size_t bytes, uint32_t members) {
   constexpr size_t kAlways = 512, kNever = 8192;
   return bytes <= kAlways || (bytes <= kNever && bytes <= 16384 / members);

@@ -16,7 +16,7 @@ ShmPeers::ShmPeers(JobPage page, uint32_t rank)
     : page_(page),
       rank_(rank),
       ring_bytes_(page.header().ring_bytes),
-      salt_(page.header().epoch << 40),
+      salt_(page.header().generation << 40),
       heads_(page.local_size(), 0) {}
 
 ShmPeers::Frame& ShmPeers::FrameAt(uint32_t owner, uint64_t position) const {
@@ -38,8 +38,9 @@ bool ShmPeers::HasRoom(uint64_t bytes) {
   return tail_ + bytes - slowest_ <= ring_bytes_;
 }
 
-// A word that no data of an earlier round of the ring has by chance, so that a frame can be told from what lay there
-// before and need not be cleared. The mixing is that of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+// A word that no data of an earlier round of the ring has by chance, so that a frame can be told
+// from what lay there before and need not be cleared. The mixing is that of splitmix64 (Steele,
+// Lea, Flood, OOPSLA 2014).
 uint64_t ShmPeers::Stamp(uint64_t position) const {
   uint64_t z = (position ^ salt_) + 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -53,7 +53,7 @@ class ShmPeers final : public Peers {
   JobPage page_;
   uint32_t rank_;
   uint64_t ring_bytes_;
-  uint64_t salt_;                // of the stamps, the epoch
+  uint64_t salt_;                // of the stamps, the generation
   uint64_t tail_ = 0;            // where the next own frame goes
   uint64_t slowest_ = 0;         // SlowestReader() when last looked
   uint32_t reserved_bytes_ = 0;  // of the record between Reserve and Commit

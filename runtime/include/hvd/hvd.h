@@ -134,7 +134,8 @@ HVD_EXPORT int32_t hvd_local_size(void);
 HVD_EXPORT int32_t hvd_cross_rank(void);
 HVD_EXPORT int32_t hvd_cross_size(void);
 HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1: every host has the same number of ranks */
-HVD_EXPORT int64_t hvd_epoch(void);          /* membership number, grows with each world joined */
+HVD_EXPORT int64_t hvd_generation(void);          /* membership number, grows with each world joined */
+HVD_EXPORT int64_t hvd_epoch(void);               /* the same, under the name of earlier releases */
 
 /* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in hvd_built, and "mpi_threads":
  * over MPI, which several threads may call at once. */

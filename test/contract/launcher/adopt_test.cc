@@ -1,6 +1,7 @@
-// Ranks that nobody of ours started, with the real adopting agent: they find it, form worlds of one and of several hosts,
-// and hear of each other's ends. A rank is an AgentBootstrap; all of them live in this process.
-#include "launcher/adopt.h"
+// Ranks that nobody of ours started, with the real adopting agent: they find it, form worlds of one
+// and of several hosts, and hear of each other's ends. A rank is an AgentBootstrap; all of them
+// live in this process.
+#include "launcher/adopt/adopt.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +15,9 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/core/adopt_door.h"
+#include "runtime/core/adopted_agent_connector.h"
 #include "runtime/core/agent_bootstrap.h"
-#include "test/fakes/http_key_values.h"
+#include "test/fakes/http_kv_server.h"
 
 namespace hvd {
 namespace {
@@ -31,7 +32,8 @@ std::string FreshJob() {
   return "adopt_test " + std::to_string(::getpid()) + " " + std::to_string(++count);
 }
 
-// Ranks of one job, dealt out to its hosts in turn. Several hosts without a store know where all ranks are.
+// Ranks of one job, dealt out to its hosts in turn. Several hosts without a store know where all
+// ranks are.
 class Job {
  public:
   explicit Job(uint32_t size, uint32_t hosts = 1, std::string store = "",
@@ -40,18 +42,18 @@ class Job {
     std::vector<RankPlace> places;
     for (uint32_t rank = 0; rank < size; ++rank) places.push_back({rank % hosts, rank / hosts});
     for (uint32_t rank = 0; rank < size; ++rank) {
-      ForeignRank r{"a test",     name_, "host" + std::to_string(rank % hosts),
-                    rank,         size,  rank / hosts,
-                    size / hosts, store};
+      ExternalRank r{"a test",     name_, "host" + std::to_string(rank % hosts),
+                     rank,         size,  rank / hosts,
+                     size / hosts, store};
       if (hosts > 1 && store.empty()) r.layout = RunsOf(places);
       ranks_.push_back(r);
       bootstraps_.push_back(Make(r, hvdrun));
     }
   }
 
-  static std::unique_ptr<AgentBootstrap> Make(const ForeignRank& rank,
+  static std::unique_ptr<AgentBootstrap> Make(const ExternalRank& rank,
                                               const std::string& hvdrun = HVDRUN_PATH) {
-    return std::make_unique<AgentBootstrap>(std::make_unique<AdoptDoor>(rank, hvdrun));
+    return std::make_unique<AgentBootstrap>(std::make_unique<AdoptedAgentConnector>(rank, hvdrun));
   }
 
   // All at once.
@@ -63,8 +65,8 @@ class Job {
   }
   // The rank is known to its agent, and does not wait for a world.
   void Meet(uint32_t rank) { EXPECT_TRUE(at(rank).segments().Allocate(4096).ok()); }
-  void Leave(uint64_t epoch) {
-    Each([&](uint32_t rank) { at(rank).Leave(epoch, SteadyNow()); });
+  void Leave(uint64_t generation) {
+    Each([&](uint32_t rank) { at(rank).Leave(generation, SteadyNow()); });
   }
   // The process of the rank is gone.
   void Kill(uint32_t rank) { bootstraps_[rank].reset(); }
@@ -74,13 +76,13 @@ class Job {
     for (std::thread& thread : threads) thread.join();
   }
   AgentBootstrap& at(uint32_t rank) { return *bootstraps_[rank]; }
-  const ForeignRank& rank(uint32_t rank) const { return ranks_[rank]; }
+  const ExternalRank& rank(uint32_t rank) const { return ranks_[rank]; }
   const std::string& name() const { return name_; }
 
   // Whether the agents have ended once no rank is left.
   bool AgentsEnd() {
     for (auto& bootstrap : bootstraps_) bootstrap.reset();
-    return std::all_of(ranks_.begin(), ranks_.end(), [](const ForeignRank& rank) {
+    return std::all_of(ranks_.begin(), ranks_.end(), [](const ExternalRank& rank) {
       std::string address = AdoptAddress(AdoptedJobId(rank), ::geteuid());
       TimePoint deadline = SteadyNow() + kLong;
       while (SteadyNow() < deadline) {
@@ -94,15 +96,15 @@ class Job {
 
  private:
   std::string name_;
-  std::vector<ForeignRank> ranks_;
+  std::vector<ExternalRank> ranks_;
   std::vector<std::unique_ptr<AgentBootstrap>> bootstraps_;
 };
 
-void ExpectWorld(const std::vector<Result<World>>& worlds, uint64_t epoch, uint32_t hosts) {
+void ExpectWorld(const std::vector<Result<World>>& worlds, uint64_t generation, uint32_t hosts) {
   for (uint32_t rank = 0; rank < worlds.size(); ++rank) {
     ASSERT_TRUE(worlds[rank].ok()) << worlds[rank].status().message();
     const World& world = worlds[rank].value();
-    EXPECT_EQ(world.epoch, epoch);
+    EXPECT_EQ(world.generation, generation);
     EXPECT_EQ(world.rank, rank);
     EXPECT_EQ(world.size, worlds.size());
     EXPECT_EQ(world.hosts, hosts);
@@ -111,7 +113,7 @@ void ExpectWorld(const std::vector<Result<World>>& worlds, uint64_t epoch, uint3
     EXPECT_EQ(world.cross_rank, rank % hosts);
     EXPECT_EQ(world.cross_size, hosts);
     EXPECT_TRUE(world.homogeneous);
-    EXPECT_EQ(world.page.header().epoch, epoch);
+    EXPECT_EQ(world.page.header().generation, generation);
     for (uint32_t peer = 0; peer < worlds.size(); ++peer)
       EXPECT_EQ(world.places[peer], (RankPlace{peer % hosts, peer / hosts}));
   }
@@ -119,9 +121,9 @@ void ExpectWorld(const std::vector<Result<World>>& worlds, uint64_t epoch, uint3
 
 TEST(Adopt, RanksOfOneHostFormWorldAfterWorldWithOneAgent) {
   Job job(4);
-  for (uint64_t epoch = 1; epoch <= 20; ++epoch) {
-    ExpectWorld(job.Join(), epoch, 1);
-    job.Leave(epoch);
+  for (uint64_t generation = 1; generation <= 20; ++generation) {
+    ExpectWorld(job.Join(), generation, 1);
+    job.Leave(generation);
   }
   EXPECT_TRUE(job.AgentsEnd());
 }
@@ -181,7 +183,7 @@ TEST(Adopt, ANewProcessMayTakeThePlaceOfOneThatLeft) {
   Result<World> other = job.at(0).Join(kLong);
   joins.join();
   ASSERT_TRUE(world.ok() && other.ok()) << world.status().message() << other.status().message();
-  EXPECT_EQ(world->epoch, 2u);
+  EXPECT_EQ(world->generation, 2u);
   successor->Leave(2, SteadyNow());
   successor.reset();
   EXPECT_TRUE(job.AgentsEnd());
@@ -190,7 +192,7 @@ TEST(Adopt, ANewProcessMayTakeThePlaceOfOneThatLeft) {
 TEST(Adopt, WhatALauncherGotWrongIsRefused) {
   Job job(2);
   job.Meet(0);
-  ForeignRank wrong_size = job.rank(1), twice = job.rank(1), same_slot = job.rank(1);
+  ExternalRank wrong_size = job.rank(1), twice = job.rank(1), same_slot = job.rank(1);
   wrong_size.size = 3;
   twice.rank = 0;
   same_slot.local_rank = 0;
@@ -216,27 +218,27 @@ TEST(Adopt, WithoutHvdrunThereIsASentence) {
 }
 
 TEST(Adopt, HostsMeetByAKeyValueServer) {
-  HttpKeyValues server;
+  HttpKvServer server;
   Job job(4, 2, server.server());
-  for (uint64_t epoch = 1; epoch <= 5; ++epoch) {
+  for (uint64_t generation = 1; generation <= 5; ++generation) {
     std::vector<Result<World>> worlds = job.Join();
-    ExpectWorld(worlds, epoch, 2);
+    ExpectWorld(worlds, generation, 2);
     std::string key = worlds[0]->data_key;
     EXPECT_EQ(key.size(), 64u);
     for (const Result<World>& world : worlds) {
       EXPECT_EQ(world->data_key, key);
       EXPECT_EQ(world->listen.addresses, std::vector<std::string>{"127.0.0.1"});
     }
-    job.Leave(epoch);
+    job.Leave(generation);
   }
   EXPECT_TRUE(job.AgentsEnd());
 }
 
 TEST(Adopt, HostsWhoseRanksKnowWhereAllAreNeedNoServer) {
   Job job(6, 3);
-  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
-    ExpectWorld(job.Join(), epoch, 3);
-    job.Leave(epoch);
+  for (uint64_t generation = 1; generation <= 3; ++generation) {
+    ExpectWorld(job.Join(), generation, 3);
+    job.Leave(generation);
   }
   EXPECT_TRUE(job.AgentsEnd());
 }
@@ -251,7 +253,7 @@ TEST(Adopt, ALongLayoutArrivesWhole) {
     }
   }
   const auto size = static_cast<uint32_t>(places.size());
-  ForeignRank rank{"a test", FreshJob(), "", size - 1, size, 0, 1, ""};
+  ExternalRank rank{"a test", FreshJob(), "", size - 1, size, 0, 1, ""};
   rank.layout = RunsOf(places);
   Result<World> world = Job::Make(rank)->Join(kLong);
   ASSERT_TRUE(world.ok()) << world.status().message();
@@ -263,7 +265,7 @@ TEST(Adopt, ALongLayoutArrivesWhole) {
 TEST(Adopt, ALayoutThatCannotBeIsRefused) {
   using Runs = std::vector<RankRun>;
   for (const Runs& runs : {Runs{}, Runs{{0, 0, 3}}, Runs{{0, 0, 2}}, Runs{{7, 0, 1}, {0, 0, 1}}}) {
-    ForeignRank rank{"a test", FreshJob(), "", 1, 2, 0, 1, ""};
+    ExternalRank rank{"a test", FreshJob(), "", 1, 2, 0, 1, ""};
     rank.layout = runs;
     Result<World> world = Job::Make(rank)->Join(kLong);
     ASSERT_FALSE(world.ok());
@@ -272,25 +274,25 @@ TEST(Adopt, ALayoutThatCannotBeIsRefused) {
 }
 
 TEST(Adopt, TheDirectoryReachesOtherHosts) {
-  HttpKeyValues server;
+  HttpKvServer server;
   Job job(4, 2, server.server());
-  for (uint64_t epoch = 1; epoch <= 2; ++epoch) {
-    ExpectWorld(job.Join(), epoch, 2);
-    std::string value(3000, static_cast<char>(epoch));
+  for (uint64_t generation = 1; generation <= 2; ++generation) {
+    ExpectWorld(job.Join(), generation, 2);
+    std::string value(3000, static_cast<char>(generation));
     job.Each([&](uint32_t rank) {
-      Directory& directory = job.at(rank).directory();
+      KvStore& directory = job.at(rank).directory();
       if (rank == 3) {
         EXPECT_TRUE(directory.Put("address/3", value).ok());
       }
       EXPECT_EQ(directory.Get("address/3", kLong).value(), value);
     });
-    job.Leave(epoch);
+    job.Leave(generation);
   }
   EXPECT_TRUE(job.AgentsEnd());
 }
 
 TEST(Adopt, ADeathBreaksTheWorldOnOtherHosts) {
-  HttpKeyValues server;
+  HttpKvServer server;
   Job job(4, 2, server.server());
   ExpectWorld(job.Join(), 1, 2);
   std::thread waits([&] {
@@ -303,7 +305,7 @@ TEST(Adopt, ADeathBreaksTheWorldOnOtherHosts) {
 }
 
 TEST(Adopt, WhatAnEarlierJobLeftInTheServerIsPassedOver) {
-  HttpKeyValues server;
+  HttpKvServer server;
   std::string name = FreshJob();
   for (int round = 0; round < 3; ++round) {
     Job job(4, 2, server.server(), name);

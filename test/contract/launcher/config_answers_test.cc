@@ -1,5 +1,5 @@
 // Answers that are made of those for other hosts, beside what the ssh program says about each.
-#include "launcher/ssh/config_answers.h"
+#include "launcher/channels/ssh/config_answers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-#include "launcher/ssh/ssh_program.h"
+#include "launcher/channels/ssh/ssh_program.h"
 
 namespace hvd {
 namespace {

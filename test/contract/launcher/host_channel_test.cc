@@ -1,5 +1,5 @@
 // What every HostChannel promises, checked on the real local one and on the scripted one.
-#include "launcher/host_channel.h"
+#include "launcher/channels/host_channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <memory>
 #include <vector>
 
-#include "launcher/job_id.h"
-#include "launcher/local_channel.h"
-#include "launcher/messages.h"
-#include "launcher/ssh/ssh_channel.h"
+#include "launcher/channels/local_channel.h"
+#include "launcher/channels/ssh/ssh_channel.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/wire/messages.h"
 #include "runtime/net/stream.h"
 #include "test/contract/launcher/scripted_channel.h"
 #include "test/contract/launcher/sshd_rig.h"

@@ -1,5 +1,5 @@
 // What an agent does for its workers' links, over real sockets.
-#include "launcher/link_server.h"
+#include "launcher/generation/link_server.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

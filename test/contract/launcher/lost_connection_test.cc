@@ -1,5 +1,6 @@
-// HostLine over scripted channels that are lost in the middle: what both sides said arrives once and in order, and a host
-// is lost when, and only when, it cannot come back. And the door of the agent, with real sockets.
+// AgentConnection over scripted channels that are lost in the middle: what both sides said arrives
+// once and in order, and a host is lost when, and only when, it cannot come back. And the door of
+// the agent, with real sockets.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/host_line.h"
-#include "launcher/job_id.h"
-#include "launcher/resume_door.h"
+#include "launcher/agent/resume_listener.h"
+#include "launcher/driver/agent_connection.h"
+#include "launcher/jobs/job_id.h"
 #include "runtime/net/link.h"
 #include "test/contract/launcher/scripted_channel.h"
 
@@ -35,14 +36,14 @@ const char* const kGreeting = "hello from job 7\n";
 const char* const kNoAgent = "no agent of job 7";
 
 // The agent's end of the stream, whatever connection it has.
-struct PlayedAgent {
-  PlayedAgent() : stream(Options()) {}
+struct SimulatedAgent {
+  SimulatedAgent() : stream(Options()) {}
   static StreamOptions Options() {
     StreamOptions options;
     options.job = kJob;
     return options;
   }
-  void Hear(std::string_view bytes) {
+  void Receive(std::string_view bytes) {
     EXPECT_TRUE(stream.Receive(bytes, SteadyNow()).ok());
     while (std::optional<StreamMessage> message = stream.Next()) {
       Result<ToAgent> decoded = DecodeToAgent(message->bytes);
@@ -57,7 +58,7 @@ struct PlayedAgent {
         stream.SendControl(EncodeToDriver(AgentGone{}));
     }
   }
-  std::string Say() {
+  std::string Send() {
     std::string out(stream.Outgoing());
     stream.Consume(out.size());
     return out;
@@ -73,7 +74,7 @@ struct PlayedAgent {
   std::vector<std::string> heard;
 };
 
-struct Heard final : HostLineObserver {
+struct Heard final : AgentConnectionObserver {
   void OnHostStage(uint32_t, HostStage) override {}
   void OnOutput(uint32_t host, const WorkerOutputView& output, size_t bytes) override {
     EXPECT_EQ(host, kHost);
@@ -99,18 +100,18 @@ class LostConnection : public ::testing::Test {
   // `visit`: the far end of the n-th visit; null: it fails.
   using MakeFarEnd = std::function<ScriptedChannel::FarEnd(int number)>;
 
-  void Open(Duration grace, MakeFarEnd visit, bool started = true) {
-    HostWay way;
+  void Open(Duration grace, MakeFarEnd side_command, bool started = true) {
+    HostTransport way;
     auto first = std::make_unique<ScriptedChannel>(io_, FirstFarEnd());
     channel_ = first.get();
     way.channel = std::move(first);
     way.greeting = kGreeting;
     way.no_agent_words = kNoAgent;
-    way.visit = [this, visit](Visit kind, const AgentPath& there) {
-      EXPECT_EQ(kind, Visit::kResume);
+    way.side_command = [this, side_command](SideCommand kind, const AgentPath& there) {
+      EXPECT_EQ(kind, SideCommand::kResume);
       EXPECT_EQ(there.hvdrun, "/there/hvdrun");
       EXPECT_EQ(there.door, "its door");
-      ScriptedChannel::FarEnd far_end = visit(visits_++);
+      ScriptedChannel::FarEnd far_end = side_command(visits_++);
       auto channel = std::make_unique<ScriptedChannel>(io_, far_end ? far_end : Silent());
       if (!far_end) channel->FailToStart("no route");
       channel_ = channel.get();
@@ -119,13 +120,13 @@ class LostConnection : public ::testing::Test {
     Heartbeat heartbeat;
     heartbeat.limit_seconds = 3600;
     heartbeat.grace = grace;
-    line_ = std::make_unique<HostLine>(heard_, kHost, kJob, std::move(way), heartbeat);
+    line_ = std::make_unique<AgentConnection>(heard_, kHost, kJob, std::move(way), heartbeat);
     line_->Open();
     if (!started) {
       ASSERT_TRUE(RunUntil([this] { return !agent_.key.empty(); }));
       return Step();
     }
-    line_->Tell(StartJob{});
+    line_->Send(StartJob{});
     ASSERT_TRUE(RunUntil([this] { return agent_.starts == 1; }));
     Step();
   }
@@ -140,8 +141,8 @@ class LostConnection : public ::testing::Test {
         agent_.Greet();
         out = kGreeting;
       }
-      agent_.Hear(bytes);
-      return out + agent_.Say();
+      agent_.Receive(bytes);
+      return out + agent_.Send();
     };
   }
   // A visit that finds the agent: the first bytes are the key.
@@ -155,11 +156,11 @@ class LostConnection : public ::testing::Test {
         EXPECT_EQ(said.substr(0, agent_.key.size()), agent_.key);
         proven = true;
         agent_.stream.Attach(SteadyNow());
-        agent_.Hear(std::string_view(said).substr(agent_.key.size()));
+        agent_.Receive(std::string_view(said).substr(agent_.key.size()));
       } else {
-        agent_.Hear(bytes);
+        agent_.Receive(bytes);
       }
-      return agent_.Say();
+      return agent_.Send();
     };
   }
 
@@ -177,11 +178,11 @@ class LostConnection : public ::testing::Test {
   }
 
   asio::io_context io_{1};
-  PlayedAgent agent_;
+  SimulatedAgent agent_;
   Heard heard_;
   ScriptedChannel* channel_ = nullptr;  // the last one made
   int visits_ = 0;
-  std::unique_ptr<HostLine> line_;
+  std::unique_ptr<AgentConnection> line_;
 };
 
 TEST_F(LostConnection, LosesAndDoublesNothingWhereverItIsCut) {
@@ -193,14 +194,14 @@ TEST_F(LostConnection, LosesAndDoublesNothingWhereverItIsCut) {
     lines.push_back("line " + std::to_string(round) + std::string(chance() % 9000, 'x'));
     agent_.stream.SendLog(EncodeOutput(0, OutputStream::kStdout, lines.back(), ""));
     inputs.push_back("input " + std::to_string(round));
-    line_->Tell(WorkerInput{inputs.back()});
+    line_->Send(WorkerInput{inputs.back()});
     if (chance() % 3 == 0) Step();
     if (chance() % 5 != 0) continue;
     channel_->Die("cut");  // with all that is on its way
     ++losses;
     ASSERT_TRUE(RunUntil([&] { return heard_.back == losses; })) << "round " << round;
   }
-  line_->Tell(FinishJob{});
+  line_->Send(FinishJob{});
   ASSERT_TRUE(RunUntil(
       [&] { return heard_.lines.size() >= lines.size() && agent_.heard.size() >= inputs.size(); }));
   EXPECT_EQ(heard_.lines, lines);
@@ -214,8 +215,8 @@ TEST_F(LostConnection, WhatWasSaidMeanwhileArrivesAfterwardsAndTheEndIsWell) {
   Open(seconds(60), [this](int number) { return number < 1 ? nullptr : Returning(); });
   channel_->Die("cut");
   ASSERT_TRUE(RunUntil([this] { return heard_.away.size() == 1; }));
-  line_->Tell(WorkerInput{"meanwhile"});
-  line_->Tell(FinishJob{});
+  line_->Send(WorkerInput{"meanwhile"});
+  line_->Send(FinishJob{});
   ASSERT_TRUE(RunUntil([this] { return heard_.back == 1 && !agent_.heard.empty(); }));
   EXPECT_THAT(agent_.heard, ElementsAre("meanwhile"));
   ASSERT_TRUE(RunUntil([this] { return agent_.stream.AllAcknowledged(); }));
@@ -231,8 +232,8 @@ TEST_F(LostConnection, AHostThatIsReadyComesBackBeforeItsJobHasStarted) {
       seconds(60), [this](int number) { return number < 1 ? nullptr : Returning(); }, false);
   channel_->Die("cut");
   ASSERT_TRUE(RunUntil([this] { return heard_.away.size() == 1; }));
-  line_->Tell(StartJob{});
-  line_->Tell(WorkerInput{"first"});
+  line_->Send(StartJob{});
+  line_->Send(WorkerInput{"first"});
   ASSERT_TRUE(RunUntil([this] { return heard_.back == 1 && !agent_.heard.empty(); }));
   EXPECT_EQ(agent_.starts, 1);
   EXPECT_THAT(agent_.heard, ElementsAre("first"));
@@ -319,31 +320,31 @@ struct SlowChannel final : HostChannel {
 };
 
 TEST(SilentConnection, AFormerChannelIsKilledAndNotHeardAnyMore) {
-  PlayedAgent agent;
+  SimulatedAgent agent;
   agent.stream.Attach(SteadyNow());
   Heard heard;
   std::vector<SlowChannel*> channels;
-  auto make = [&](Visit = Visit::kResume, const AgentPath& = {}) {
+  auto make = [&](SideCommand = SideCommand::kResume, const AgentPath& = {}) {
     auto channel = std::make_unique<SlowChannel>();
     channels.push_back(channel.get());
     return channel;
   };
-  HostWay way{make(), kGreeting, nullptr, make, kNoAgent};
-  HostLine line(heard, kHost, kJob, std::move(way), {milliseconds(1), 1, seconds(3600)});
+  HostTransport way{make(), kGreeting, nullptr, make, kNoAgent};
+  AgentConnection line(heard, kHost, kJob, std::move(way), {milliseconds(1), 1, seconds(3600)});
   line.Open();
-  line.Tell(StartJob{});
-  Stream driver(PlayedAgent::Options());  // greets the agent in place of the line
+  line.Send(StartJob{});
+  Stream driver(SimulatedAgent::Options());  // greets the agent in place of the line
   driver.Attach(SteadyNow());
   ASSERT_TRUE(agent.stream.Receive(driver.Outgoing(), SteadyNow()).ok());
   agent.stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun", "its door"}));
-  channels[0]->observer->OnBytes(kGreeting + agent.Say());
+  channels[0]->observer->OnBytes(kGreeting + agent.Send());
   TimePoint deadline = SteadyNow() + kDeadline;
   while (channels.size() < 2 && SteadyNow() < deadline) line.Tick();
   ASSERT_EQ(channels.size(), 2u) << "silence makes a new one";
   EXPECT_THAT(heard.away, ElementsAre("its agent has been silent for 1 s"));
   EXPECT_TRUE(channels[0]->killed);
   agent.stream.SendLog(EncodeOutput(0, OutputStream::kStdout, "late", ""));
-  channels[0]->observer->OnBytes(agent.Say());
+  channels[0]->observer->OnBytes(agent.Send());
   channels[0]->observer->OnEnd({ChannelStage::kRunning, "late"});
   EXPECT_THAT(heard.lines, IsEmpty());
   EXPECT_THAT(heard.ends, IsEmpty());
@@ -364,13 +365,13 @@ struct DoorTest : ::testing::Test {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     UniqueFd theirs(ends[1]);
     kept.emplace_back(ends[0]);
-    Result<UniqueFd> visitor = ConnectLink(name);
-    EXPECT_TRUE(visitor.ok());
-    EXPECT_TRUE(SendStreamEnds(visitor->get(), theirs.get(), theirs.get()).ok());
-    visitors.push_back(std::move(*visitor));
+    Result<UniqueFd> client = ConnectLink(name);
+    EXPECT_TRUE(client.ok());
+    EXPECT_TRUE(SendStreamEnds(client->get(), theirs.get(), theirs.get()).ok());
+    clients.push_back(std::move(*client));
     return ends[0];
   }
-  static void Say(int fd, const std::string& words) {
+  static void Send(int fd, const std::string& words) {
     EXPECT_EQ(::send(fd, words.data(), words.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(words.size()));
   }
@@ -390,15 +391,16 @@ struct DoorTest : ::testing::Test {
   asio::io_context io{1};
   std::string name = "hvd-test-door-" + MakeJobId();
   std::vector<ReturnedStream> returned;
-  ResumeDoor door{io, "the key", [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
-  std::vector<UniqueFd> kept, visitors;
+  ResumeListener door{io, "the key",
+                      [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
+  std::vector<UniqueFd> kept, clients;
 };
 
 TEST_F(DoorTest, OpensToTheKeyHoweverItIsCutAndLeavesTheRestToTheStream) {
   int driver = Knock();
   for (const char* part : {"t", "he k", "eyfirst bytes"}) {
     EXPECT_THAT(returned, IsEmpty());
-    Say(driver, part);
+    Send(driver, part);
     io.restart();
     RunUntil([&] { return io.poll() == 0; });
   }
@@ -406,17 +408,17 @@ TEST_F(DoorTest, OpensToTheKeyHoweverItIsCutAndLeavesTheRestToTheStream) {
   char bytes[64] = {};
   EXPECT_EQ(::read(returned[0].input.get(), bytes, sizeof bytes), 11);
   EXPECT_STREQ(bytes, "first bytes");
-  EXPECT_FALSE(Closed(visitors[0].get())) << "the visitor stays";
+  EXPECT_FALSE(Closed(clients[0].get())) << "the visitor stays";
   returned.clear();
-  EXPECT_TRUE(Closed(visitors[0].get())) << "until the connection is not needed any more";
+  EXPECT_TRUE(Closed(clients[0].get())) << "until the connection is not needed any more";
 }
 
 TEST_F(DoorTest, ClosesOnAnyOtherKey) {
   for (const char* words : {"the koy", "xxxxxxxxxxxxxxxxxxxx"}) {
     int driver = Knock();
-    Say(driver, words);
+    Send(driver, words);
     EXPECT_TRUE(RunUntil([&] { return Closed(driver); })) << words;
-    EXPECT_TRUE(RunUntil([&] { return Closed(visitors.back().get()); })) << words;
+    EXPECT_TRUE(RunUntil([&] { return Closed(clients.back().get()); })) << words;
   }
   EXPECT_THAT(returned, IsEmpty());
 }
@@ -424,16 +426,16 @@ TEST_F(DoorTest, ClosesOnAnyOtherKey) {
 TEST_F(DoorTest, ManyWhoSayNothingDoNotKeepTheDriverOut) {
   std::vector<int> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(Knock());
-  Say(Knock(), "the key");
+  Send(Knock(), "the key");
   ASSERT_TRUE(RunUntil([this] { return !returned.empty(); }));
   EXPECT_TRUE(RunUntil([&] { return Closed(silent.front()); }));
 }
 
 TEST_F(DoorTest, WhoBringsNoDescriptorsIsSentAway) {
-  Result<UniqueFd> visitor = ConnectLink(name);
-  ASSERT_TRUE(visitor.ok());
-  ASSERT_TRUE(SendLink(visitor->get(), LinkJoin{}).ok());
-  EXPECT_TRUE(RunUntil([&] { return Closed(visitor->get()); }));
+  Result<UniqueFd> client = ConnectLink(name);
+  ASSERT_TRUE(client.ok());
+  ASSERT_TRUE(SendLink(client->get(), LinkJoin{}).ok());
+  EXPECT_TRUE(RunUntil([&] { return Closed(client->get()); }));
 }
 
 }  // namespace

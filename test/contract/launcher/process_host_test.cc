@@ -1,5 +1,5 @@
 // What every ProcessHost promises, checked on the real one and on the scripted one.
-#include "launcher/process_host.h"
+#include "launcher/process/process_host.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <map>
 #include <memory>
 
-#include "launcher/local_process_host.h"
-#include "launcher/process_tree.h"
+#include "launcher/process/local_process_host.h"
+#include "launcher/process/process_tree.h"
 #include "test/contract/launcher/scripted_process_host.h"
 
 namespace hvd {

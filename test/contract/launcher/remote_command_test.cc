@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "launcher/bundle.h"
-#include "launcher/remote_script.h"
-#include "launcher/ssh_command.h"
-#include "launcher/tar_archive.h"
+#include "launcher/bundle/bundle.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/bundle/tar_archive.h"
+#include "launcher/channels/ssh_command.h"
 
 namespace hvd {
 namespace {
@@ -94,7 +94,8 @@ TEST(RemoteAgentCommand, TakesThePathWhatIsOnPathOrWhatIsInTheCache) {
 // The names of the shells of this machine that a script for sh may meet.
 std::vector<std::string> Shells() {
   std::vector<std::string> shells;
-  for (const char* shell : {"sh", "dash", "bash", "busybox sh", "mksh", "ksh", "zsh --emulate sh"}) {
+  for (const char* shell :
+       {"sh", "dash", "bash", "busybox sh", "mksh", "ksh", "zsh --emulate sh"}) {
     const std::string program = std::string(shell).substr(0, std::string(shell).find(' '));
     if (!OutputOf("command -v " + program).empty()) shells.emplace_back(shell);
   }

@@ -1,5 +1,5 @@
 // A channel whose tries end at once until the host has a name.
-#include "launcher/retrying_channel.h"
+#include "launcher/channels/retrying_channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,9 +31,9 @@ struct Script {
   std::string first_words;        // before anything is written to it
 };
 
-class PlayedTry final : public HostChannel {
+class SimulatedTry final : public HostChannel {
  public:
-  PlayedTry(asio::io_context& io, Script script, std::string* got)
+  SimulatedTry(asio::io_context& io, Script script, std::string* got)
       : io_(io), script_(std::move(script)), got_(got) {}
 
   void Open(ChannelObserver& observer) override {
@@ -93,7 +93,7 @@ class RetryingChannelTest : public ::testing::Test {
   void Open(std::vector<Script> scripts) {
     channel = std::make_unique<RetryingChannel>(io, [this, scripts] {
       const size_t number = std::min<size_t>(tries++, scripts.size() - 1);
-      return std::make_unique<PlayedTry>(io, scripts[number], &far_end.emplace_back());
+      return std::make_unique<SimulatedTry>(io, scripts[number], &far_end.emplace_back());
     });
     far_end.reserve(1000);  // the channels write into it
     channel->Open(seen);

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "launcher/host_channel.h"
+#include "launcher/channels/host_channel.h"
 
 namespace hvd {
 

@@ -1,5 +1,6 @@
-// ScriptedProcessHost: a ProcessHost whose workers do what a script says: "out:TEXT", "err:TEXT", "exit:N", "signal:N",
-// "daemon" (a grandchild keeps the pipes and writes "late\n" to stdout when told), "hang". One script per program name.
+// ScriptedProcessHost: a ProcessHost whose workers do what a script says: "out:TEXT", "err:TEXT",
+// "exit:N", "signal:N", "daemon" (a grandchild keeps the pipes and writes "late\n" to stdout when
+// told), "hang". One script per program name.
 #ifndef HVD_TEST_CONTRACT_LAUNCHER_SCRIPTED_PROCESS_HOST_H_
 #define HVD_TEST_CONTRACT_LAUNCHER_SCRIPTED_PROCESS_HOST_H_
 
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/process_host.h"
+#include "launcher/process/process_host.h"
 
 namespace hvd {
 

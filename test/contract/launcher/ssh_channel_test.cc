@@ -1,5 +1,5 @@
 // What only the channel by SSH can show, over a real sshd on loopback.
-#include "launcher/ssh/ssh_channel.h"
+#include "launcher/channels/ssh/ssh_channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "launcher/ssh/any_ssh_channel.h"
+#include "launcher/channels/ssh/any_ssh_channel.h"
 #include "test/contract/launcher/sshd_rig.h"
 
 // libssh2 1.10 loses a buffer of 51 bytes when a session ends in the middle of a key exchange.
@@ -396,8 +396,8 @@ TEST_F(SshTest, WhatIsNoSshServerIsSaid) {
   EXPECT_THAT(seen.end.reason, HasSubstr("is no SSH server: it says 'HTTP/1.1 400 Bad Request'"));
 }
 
-// Speaks as a server until the client has said which algorithms it offers, in its first packet, which is plain text
-// (RFC 4253, 7.1), and hangs up.
+// Speaks as a server until the client has said which algorithms it offers, in its first packet,
+// which is plain text (RFC 4253, 7.1), and hangs up.
 class OfferListener {
  public:
   OfferListener() {
@@ -412,8 +412,8 @@ class OfferListener {
   }
   ~OfferListener() { Join(); }
   uint16_t port() const { return port_; }
-  // Lists of names with commas between them: key exchange, host keys, ciphers there and back, MACs there and back,
-  // compression there and back, languages there and back.
+  // Lists of names with commas between them: key exchange, host keys, ciphers there and back, MACs
+  // there and back, compression there and back, languages there and back.
   std::vector<std::string> TakeLists() {
     Join();
     constexpr size_t kBeforeLists = 1 + 1 + 16;  // padding, kind, cookie
@@ -731,8 +731,10 @@ TEST_F(AnySshTest, WhatOnlySshCanIsLeftToIt) {
 
 TEST_F(AnySshTest, AlgorithmsOfTheUsersConfigurationAreKept) {
   SshdRig& sshd = Server({{"ed25519"}, "LogLevel DEBUG1"});
-  PlayAny(Host(sshd, "Ciphers ^aes256-ctr\nMACs -hmac-sha2-256,*etm*\nKexAlgorithms ecdh-sha2-nistp384\n"),
-          "echo hello");
+  PlayAny(
+      Host(sshd,
+           "Ciphers ^aes256-ctr\nMACs -hmac-sha2-256,*etm*\nKexAlgorithms ecdh-sha2-nistp384\n"),
+      "echo hello");
   EXPECT_EQ(seen.got, "hello\n") << seen.end.reason;
   EXPECT_THAT(sshd.Read("sshd.log"),
               AllOf(HasSubstr("kex: algorithm: ecdh-sha2-nistp384"),

@@ -1,5 +1,5 @@
-// SshdRig: a real sshd on loopback, on a port of its own, with keys, files and settings in a temporary folder. Nothing of the
-// user's ~/.ssh is read or written.
+// SshdRig: a real sshd on loopback, on a port of its own, with keys, files and settings in a
+// temporary folder. Nothing of the user's ~/.ssh is read or written.
 #ifndef HVD_TEST_CONTRACT_LAUNCHER_SSHD_RIG_H_
 #define HVD_TEST_CONTRACT_LAUNCHER_SSHD_RIG_H_
 

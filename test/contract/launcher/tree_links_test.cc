@@ -1,6 +1,6 @@
-// The connections between agents, over TCP: with somebody in the middle who changes what passes, and with an agent at the
-// other end that holds the job's key and says what it may not.
-#include "launcher/tree_links.h"
+// The connections between agents, over TCP: with somebody in the middle who changes what passes,
+// and with an agent at the other end that holds the job's key and says what it may not.
+#include "launcher/tree/tree_links.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "launcher/tree_member.h"
+#include "launcher/tree/tree_member.h"
 #include "runtime/net/frame.h"
 #include "runtime/net/sealed_records.h"
 
@@ -228,7 +228,7 @@ std::vector<Meddling> Meddlings() {
   auto insert = [](size_t number, const std::string& record) {
     std::string plain;
     AppendFrame(plain, {.type = FrameType::kControl, .job = kChild, .sequence = 2},
-                EncodeToAgent(TreeDown{{{kChild, kChild + 1, EncodeToAgent(BeginEpoch{9})}}}));
+                EncodeToAgent(TreeDown{{{kChild, kChild + 1, EncodeToAgent(BeginGeneration{9})}}}));
     return number == 1 ? std::vector<std::string>{plain, record} : std::vector{record};
   };
   return {{"a bit of the first record down", flip(0, 20), {}},
@@ -325,14 +325,14 @@ TEST_F(Members, V13_AParentThatOrdersWhatOnlyTheDriverMayIsLeft) {
   start.tree_above = EncodeMeshRecord(listener.record);
   TreeLinks hostile(io_, at_parent_, OptionsOf(kParent), std::move(listener));
   hostile.Expect({kChild});
-  hostile.SendDown(kChild, {{{1, 3, EncodeToAgent(BeginEpoch{1})}}});
+  hostile.SendDown(kChild, {{{1, 3, EncodeToAgent(BeginGeneration{1})}}});
   hostile.SendDown(kChild, {{{1, 3, EncodeToAgent(SignalWorkers{SIGKILL})}}});
   TreeMember member(io_, Hearing());
   member.Join(start);
   Until(nobody_, [&] { return !at_parent_.lost.empty() && !Told<TreeCut>().empty(); });
   ASSERT_EQ(handled_.size(), 2U) << "the world that began, and the question after the loss";
-  EXPECT_TRUE(std::holds_alternative<BeginEpoch>(handled_[0]));
-  EXPECT_TRUE(std::holds_alternative<SayAgain>(handled_[1]));
+  EXPECT_TRUE(std::holds_alternative<BeginGeneration>(handled_[0]));
+  EXPECT_TRUE(std::holds_alternative<Resend>(handled_[1]));
   ASSERT_EQ(Told<AgentWarning>().size(), 1U);
   EXPECT_EQ(Told<AgentWarning>()[0].text,
             "it closed its connection to host 0 in the tree of agents: its agent sends a message "
@@ -347,7 +347,7 @@ TEST_F(Members, V13_AParentThatOrdersWhatOnlyTheDriverMayIsLeft) {
 
 TEST_F(Members, V13_AChildThatSpeaksOfOthersRanksIsLeft) {
   TreeMember member(io_, Hearing());
-  ProveReach question{kKey, kParent, {}, {}, {"lo"}};
+  ProbeConnectivity question{kKey, kParent, {}, {}, {"lo"}};
   question.passes_on = 1;
   const std::string record = member.Listen(question);
   ASSERT_NE(record, "");

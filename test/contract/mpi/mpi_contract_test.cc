@@ -1,4 +1,5 @@
-// The contract of Cross and of MpiWorld, between the ranks that mpirun started. Every rank runs every test.
+// The contract of InterHostComm and of MpiWorld, between the ranks that mpirun started. Every rank
+// runs every test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ using Bytes = std::vector<std::byte>;
 
 uint32_t Rank() { return TheRig().world->rank(); }
 uint32_t Size() { return TheRig().world->size(); }
-Cross& TheCross() { return *TheRig().cross; }
+InterHostComm& TheInterHostComm() { return *TheRig().inter_host; }
 
 // The same number on all ranks for the same call.
 uint64_t NextTag() {
@@ -41,11 +42,11 @@ struct Call {
     call.idle_limit = std::chrono::seconds(60);
   }
   Call() : Call(TheRig().Everybody()) {}
-  operator const CrossCall&() const { return call; }
+  operator const InterHostCall&() const { return call; }
   uint32_t index() const { return call.group.index; }
 
   std::vector<uint32_t> leaders;
-  CrossCall call;
+  InterHostCall call;
 };
 
 // What a rank brings: known to all, so that each can compute the result.
@@ -121,7 +122,8 @@ void ExpectAllreduce(const std::vector<uint32_t>& leaders, const ReduceSpec& ari
   SCOPED_TRACE(testing::Message() << NameOf(arithmetic.dtype) << " x " << count << ", arithmetic "
                                   << static_cast<int>(arithmetic.arithmetic));
   Bytes data = Values(Rank(), arithmetic.dtype, count);
-  Status status = TheCross().Allreduce(Call(leaders), arithmetic, data.data(), data.data(), count);
+  Status status =
+      TheInterHostComm().Allreduce(Call(leaders), arithmetic, data.data(), data.data(), count);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(data == Reference(leaders, arithmetic, count));
 }
@@ -162,7 +164,7 @@ TEST(MpiWorld, HasOneIdOnAllRanks) {
 
 // ---- collectives
 
-TEST(MpiCross, AllreduceAddsInTheOrderOfLeaders) {
+TEST(MpiInterHostComm, AllreduceAddsInTheOrderOfLeaders) {
   for (DType dtype : AllDTypes()) {
     for (size_t count : kCounts) {
       ExpectAllreduce(TheRig().Everybody(), {dtype, Arithmetic::kSum}, count);
@@ -170,7 +172,7 @@ TEST(MpiCross, AllreduceAddsInTheOrderOfLeaders) {
   }
 }
 
-TEST(MpiCross, AllreduceKnowsAllArithmetic) {
+TEST(MpiInterHostComm, AllreduceKnowsAllArithmetic) {
   for (Arithmetic arithmetic : kArithmetics) {
     for (DType dtype : AllDTypes()) {
       ExpectAllreduce(TheRig().Everybody(), {dtype, arithmetic}, 20'001);
@@ -178,7 +180,7 @@ TEST(MpiCross, AllreduceKnowsAllArithmetic) {
   }
 }
 
-TEST(MpiCross, GroupsMayBeAnyLeadersInAnyOrder) {
+TEST(MpiInterHostComm, GroupsMayBeAnyLeadersInAnyOrder) {
   std::vector<uint32_t> backwards = TheRig().Everybody();
   std::reverse(backwards.begin(), backwards.end());
   ExpectAllreduce(backwards, {DType::kFloat32, Arithmetic::kSum}, 100'003);
@@ -187,31 +189,32 @@ TEST(MpiCross, GroupsMayBeAnyLeadersInAnyOrder) {
   uint64_t tag = NextTag();
   if (Rank() % 2 != 0) return;
   Bytes data = Values(Rank(), DType::kFloat32, 100'003);
-  Status status = TheCross().Allreduce(Call(even, tag), {}, data.data(), data.data(), 100'003);
+  Status status =
+      TheInterHostComm().Allreduce(Call(even, tag), {}, data.data(), data.data(), 100'003);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(data == Reference(even, {}, 100'003));
 }
 
-TEST(MpiCross, AGroupWithoutThisRankIsRefused) {
+TEST(MpiInterHostComm, AGroupWithoutThisRankIsRefused) {
   std::vector<uint32_t> others{Rank() + 1};
   float data = 0;
-  CrossCall call{{others, 0}, 1};
-  EXPECT_EQ(TheCross().Allreduce(call, {}, &data, &data, 1).code(), Code::kInvalidArgument);
+  InterHostCall call{{others, 0}, 1};
+  EXPECT_EQ(TheInterHostComm().Allreduce(call, {}, &data, &data, 1).code(), Code::kInvalidArgument);
 }
 
-TEST(MpiCross, BroadcastGivesWhatTheRootHas) {
+TEST(MpiInterHostComm, BroadcastGivesWhatTheRootHas) {
   for (uint32_t root = 0; root < Size(); ++root) {
     for (size_t bytes : {0, 1, 3, 262'111, 262'112, 262'113, 1'500'000}) {
       SCOPED_TRACE(testing::Message() << bytes << " bytes from " << root);
       Bytes data = RandomBytes(Rank(), bytes);
-      Status status = TheCross().Broadcast(Call(), root, data.data(), bytes);
+      Status status = TheInterHostComm().Broadcast(Call(), root, data.data(), bytes);
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_TRUE(data == RandomBytes(root, bytes));
     }
   }
 }
 
-TEST(MpiCross, AllgathervTakesUnequalParts) {
+TEST(MpiInterHostComm, AllgathervTakesUnequalParts) {
   for (size_t unit : {0, 1, 100'000}) {
     std::vector<size_t> bytes;
     Bytes expected;
@@ -224,19 +227,19 @@ TEST(MpiCross, AllgathervTakesUnequalParts) {
     }
     Bytes input = RandomBytes(Rank(), bytes[Rank()]);
     Bytes output(expected.size());
-    Status status = TheCross().Allgatherv(Call(), input.data(), bytes, output.data());
+    Status status = TheInterHostComm().Allgatherv(Call(), input.data(), bytes, output.data());
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(output == expected);
     // In place.
     Bytes again(expected.size());
     std::copy(input.begin(), input.end(), again.begin() + static_cast<ptrdiff_t>(before));
-    status = TheCross().Allgatherv(Call(), again.data() + before, bytes, again.data());
+    status = TheInterHostComm().Allgatherv(Call(), again.data() + before, bytes, again.data());
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(again == expected);
   }
 }
 
-TEST(MpiCross, AlltoallvSendsEachItsPart) {
+TEST(MpiInterHostComm, AlltoallvSendsEachItsPart) {
   auto bytes = [](uint32_t from, uint32_t to) { return size_t{70'000} * ((from + 2 * to) % 4); };
   Bytes input, expected;
   std::vector<size_t> send, receive;
@@ -249,12 +252,12 @@ TEST(MpiCross, AlltoallvSendsEachItsPart) {
     expected.insert(expected.end(), from.begin(), from.end());
   }
   Bytes output(expected.size());
-  Status status = TheCross().Alltoallv(Call(), input.data(), send, output.data(), receive);
+  Status status = TheInterHostComm().Alltoallv(Call(), input.data(), send, output.data(), receive);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(output == expected);
 }
 
-TEST(MpiCross, ReducescattervCombinesUnevenParts) {
+TEST(MpiInterHostComm, ReducescattervCombinesUnevenParts) {
   for (size_t unit : {size_t{0}, size_t{1}, size_t{90'001}}) {
     std::vector<size_t> counts;
     size_t before = 0, total = 0;
@@ -270,12 +273,14 @@ TEST(MpiCross, ReducescattervCombinesUnevenParts) {
     };
     Bytes input = Values(Rank(), DType::kFloat32, total), kept = input;
     Bytes output(counts[Rank()] * 4);
-    Status status = TheCross().Reducescatterv(Call(), {}, input.data(), counts, output.data());
+    Status status =
+        TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts, output.data());
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(output == part(whole));
     EXPECT_TRUE(input == kept);
     // Into its own part of the input; the rest of the input stays.
-    status = TheCross().Reducescatterv(Call(), {}, input.data(), counts, input.data() + before * 4);
+    status = TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts,
+                                               input.data() + before * 4);
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(part(input) == part(whole));
     Bytes result = part(whole);
@@ -284,18 +289,18 @@ TEST(MpiCross, ReducescattervCombinesUnevenParts) {
   }
 }
 
-TEST(MpiCross, MoreBytesThanAnIntCounts) {
+TEST(MpiInterHostComm, MoreBytesThanAnIntCounts) {
   if (std::getenv("HVD_SOAK") == nullptr || Size() != 2) GTEST_SKIP() << "needs 5 GB; HVD_SOAK=1";
   size_t bytes = (size_t{1} << 31) + 12'345;
   Bytes data(bytes, static_cast<std::byte>(Rank()));
   data.back() = static_cast<std::byte>(7 + Rank());
-  Status status = TheCross().Broadcast(Call(), 1, data.data(), bytes);
+  Status status = TheInterHostComm().Broadcast(Call(), 1, data.data(), bytes);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(data[0], std::byte{1});
   EXPECT_EQ(data[bytes / 2], std::byte{1});
   EXPECT_EQ(data.back(), std::byte{8});
-  status = TheCross().Allreduce(Call(), {DType::kUint8, Arithmetic::kSum}, data.data(), data.data(),
-                                bytes);
+  status = TheInterHostComm().Allreduce(Call(), {DType::kUint8, Arithmetic::kSum}, data.data(),
+                                        data.data(), bytes);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(data[bytes / 2], std::byte{2});
   EXPECT_EQ(data.back(), std::byte{16});
@@ -303,7 +308,8 @@ TEST(MpiCross, MoreBytesThanAnIntCounts) {
 
 // ---- several at once
 
-// Another tag that MPI cannot tell from the first: one whose product with the factor of MpiTagOf differs in the last bit.
+// Another tag that MPI cannot tell from the first: one whose product with the factor of MpiTagOf
+// differs in the last bit.
 uint64_t TagThatMeets(uint64_t tag) {
   constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
   uint64_t inverse = kFactor;  // modulo 2^64; each round doubles the bits that are right
@@ -314,7 +320,7 @@ uint64_t TagThatMeets(uint64_t tag) {
   return other;
 }
 
-TEST(MpiCross, TwoGroupsAtOnceNeverMix) {
+TEST(MpiInterHostComm, TwoGroupsAtOnceNeverMix) {
   const uint64_t tag = NextTag(), other = TagThatMeets(tag);
   const uint64_t apart = NextTag();
   for (uint64_t second : {apart, other}) {
@@ -326,8 +332,8 @@ TEST(MpiCross, TwoGroupsAtOnceNeverMix) {
       Status statuses[2];
       auto work = [&](int which) {
         Call call(TheRig().Everybody(), which == 0 ? tag : second);
-        statuses[which] = TheCross().Allreduce(call, kinds[which], data[which].data(),
-                                               data[which].data(), counts[which]);
+        statuses[which] = TheInterHostComm().Allreduce(call, kinds[which], data[which].data(),
+                                                       data[which].data(), counts[which]);
       };
       // Different ranks begin with different ones.
       int first = static_cast<int>((Rank() + static_cast<uint32_t>(round)) % 2);
@@ -348,51 +354,54 @@ std::span<const std::byte> AsBytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-TEST(MpiCross, MessagesComeInOrder) {
+TEST(MpiInterHostComm, MessagesComeInOrder) {
   uint64_t tag = NextTag(), other = NextTag();
   uint32_t next = (Rank() + 1) % Size(), previous = (Rank() + Size() - 1) % Size();
   for (int i = 0; i < 50; ++i) {
     std::string text = std::to_string(Rank()) + " says " + std::to_string(i);
-    ASSERT_TRUE(TheCross().Send(next, tag, AsBytes(text), Rig::Soon()).ok());
-    ASSERT_TRUE(TheCross().Send(next, other, AsBytes("other"), Rig::Soon()).ok());
+    ASSERT_TRUE(TheInterHostComm().Send(next, tag, AsBytes(text), Rig::Soon()).ok());
+    ASSERT_TRUE(TheInterHostComm().Send(next, other, AsBytes("other"), Rig::Soon()).ok());
   }
   for (int i = 0; i < 50; ++i) {
-    auto message = TheCross().Receive(previous, tag, Rig::Soon());
+    auto message = TheInterHostComm().Receive(previous, tag, Rig::Soon());
     ASSERT_TRUE(message.ok()) << message.status().message();
     EXPECT_EQ(message->bytes, std::to_string(previous) + " says " + std::to_string(i));
     EXPECT_EQ(message->from, previous);
   }
   for (int i = 0; i < 50; ++i) {
-    auto message = TheCross().Receive(kAnyLeader, other, Rig::Soon());
+    auto message = TheInterHostComm().Receive(kAnyLeader, other, Rig::Soon());
     ASSERT_TRUE(message.ok());
     EXPECT_EQ(message->bytes, "other");
   }
 }
 
-TEST(MpiCross, TheLongestMessagesCrossEachOther) {
+TEST(MpiInterHostComm, TheLongestMessagesCrossEachOther) {
   uint64_t tag = NextTag();
-  std::string text(kMaxCrossMessage, static_cast<char>('a' + Rank()));
+  std::string text(kMaxInterHostMessage, static_cast<char>('a' + Rank()));
   for (uint32_t r = 0; r < Size(); ++r) {
-    Status status = TheCross().Send(r, tag, AsBytes(text), Rig::Soon());
+    Status status = TheInterHostComm().Send(r, tag, AsBytes(text), Rig::Soon());
     ASSERT_TRUE(status.ok()) << status.message();
   }
   for (uint32_t r = 0; r < Size(); ++r) {
-    auto message = TheCross().Receive(r, tag, Rig::Soon());
+    auto message = TheInterHostComm().Receive(r, tag, Rig::Soon());
     ASSERT_TRUE(message.ok()) << message.status().message();
-    EXPECT_TRUE(message->bytes == std::string(kMaxCrossMessage, static_cast<char>('a' + r)));
+    EXPECT_TRUE(message->bytes == std::string(kMaxInterHostMessage, static_cast<char>('a' + r)));
   }
   text += "x";
-  EXPECT_EQ(TheCross().Send(0, tag, AsBytes(text), Rig::Soon()).code(), Code::kInvalidArgument);
+  EXPECT_EQ(TheInterHostComm().Send(0, tag, AsBytes(text), Rig::Soon()).code(),
+            Code::kInvalidArgument);
 }
 
-TEST(MpiCross, ReceiveEndsAtItsDeadlineAndWhenWoken) {
+TEST(MpiInterHostComm, ReceiveEndsAtItsDeadlineAndWhenWoken) {
   uint64_t tag = NextTag();
-  EXPECT_EQ(TheCross().Receive(kAnyLeader, tag, TimePoint{}).status().code(), Code::kInProgress);
-  EXPECT_EQ(TheCross().Receive(0, tag, Rig::In(5)).status().code(), Code::kInProgress);
-  TheCross().Wake();
-  EXPECT_EQ(TheCross().Receive(0, tag, Rig::Soon()).status().code(), Code::kInProgress);
-  std::thread waker([] { TheCross().Wake(); });
-  EXPECT_EQ(TheCross().Receive(kAnyLeader, tag, Rig::Soon()).status().code(), Code::kInProgress);
+  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, TimePoint{}).status().code(),
+            Code::kInProgress);
+  EXPECT_EQ(TheInterHostComm().Receive(0, tag, Rig::In(5)).status().code(), Code::kInProgress);
+  TheInterHostComm().Wake();
+  EXPECT_EQ(TheInterHostComm().Receive(0, tag, Rig::Soon()).status().code(), Code::kInProgress);
+  std::thread waker([] { TheInterHostComm().Wake(); });
+  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, Rig::Soon()).status().code(),
+            Code::kInProgress);
   waker.join();
 }
 
@@ -412,16 +421,16 @@ TEST(MpiWorld, ASubCommunicatorIsAWorldOfItsOwn) {
   auto ids = TheRig().world->Exchange(world->id(), Rig::Soon());
   ASSERT_TRUE(ids.ok());
   for (uint32_t r = 0; r < Size(); ++r) EXPECT_EQ((*ids)[r] == world->id(), r % 2 == Rank() % 2);
-  auto cross = world->OpenCross();
-  ASSERT_TRUE(cross.ok());
+  auto inter_host = world->OpenInterHostComm();
+  ASSERT_TRUE(inter_host.ok());
   float sum = static_cast<float>(Rank());
   std::vector<uint32_t> leaders(world->size());
   std::iota(leaders.begin(), leaders.end(), 0u);
-  ASSERT_TRUE((*cross)->Allreduce({{leaders, world->rank()}, 1}, {}, &sum, &sum, 1).ok());
+  ASSERT_TRUE((*inter_host)->Allreduce({{leaders, world->rank()}, 1}, {}, &sum, &sum, 1).ok());
   float expected = 0;
   for (uint32_t r = Rank() % 2; r < Size(); r += 2) expected += static_cast<float>(r);
   EXPECT_EQ(sum, expected);
-  cross->reset();
+  inter_host->reset();
   world.reset();
   MPI_Comm_free(&half);
 }

@@ -1,4 +1,5 @@
-// What goes wrong, one per run, for test/system/test_mpi.py: each rank prints the sentence it got, and stays until the test ends mpirun.
+// What goes wrong, one per run, for test/system/test_mpi.py: each rank prints the sentence it got,
+// and stays until the test ends mpirun.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 namespace hvd::test {
 namespace {
 
-void Say(uint32_t rank, const Status& status) {
+void Send(uint32_t rank, const Status& status) {
   std::printf("rank %u: code %d: %s\n", rank, static_cast<int>(status.code()),
               status.message().c_str());
   std::fflush(stdout);
@@ -20,8 +21,8 @@ void Say(uint32_t rank, const Status& status) {
 Status AllreduceOnce(Rig& rig, uint64_t tag, Duration idle_limit = std::chrono::seconds(60)) {
   std::vector<uint32_t> all = rig.Everybody();
   std::vector<float> data(100'000, 1.0f);
-  return rig.cross->Allreduce({{all, rig.world->rank()}, tag, idle_limit}, {}, data.data(),
-                              data.data(), data.size());
+  return rig.inter_host->Allreduce({{all, rig.world->rank()}, tag, idle_limit}, {}, data.data(),
+                                   data.data(), data.size());
 }
 
 // Waits, for the test to look on, until the launcher ends this process or a minute is over.
@@ -33,39 +34,40 @@ int RunEnd(const std::string& name) {
   Rig& rig = TheRig();
   uint32_t rank = rig.world->rank(), last = rig.world->size() - 1;
   Status first = AllreduceOnce(rig, 1);
-  if (!first.ok()) Say(rank, first);
+  if (!first.ok()) Send(rank, first);
   if (name == "absent") {  // the last rank does not take part
     if (rank == last) {
       Linger();
     } else {
-      Say(rank, AllreduceOnce(rig, 2, std::chrono::milliseconds(500)));
+      Send(rank, AllreduceOnce(rig, 2, std::chrono::milliseconds(500)));
     }
   } else if (name == "killed") {
     if (rank == last) ::kill(::getpid(), SIGKILL);
-    Say(rank, AllreduceOnce(rig, 2, std::chrono::milliseconds(500)));
+    Send(rank, AllreduceOnce(rig, 2, std::chrono::milliseconds(500)));
   } else if (name == "leaves") {  // the last rank goes while the others wait for it
     if (rank == last) {
-      rig.cross.reset();
+      rig.inter_host.reset();
       Linger();
     } else if (rank == 0) {
-      Say(rank, rig.cross->Receive(last, 9, Rig::Soon()).status());
+      Send(rank, rig.inter_host->Receive(last, 9, Rig::Soon()).status());
     } else {
-      Say(rank, AllreduceOnce(rig, 2));
+      Send(rank, AllreduceOnce(rig, 2));
     }
     Linger();
   } else if (name == "abort") {  // another thread of the last rank aborts while all wait for rank 0
     std::thread aborter;
     if (rank == last) {
-      aborter = std::thread([&] { rig.cross->Abort(Aborted("rank 7 is gone, says its agent")); });
+      aborter =
+          std::thread([&] { rig.inter_host->Abort(Aborted("rank 7 is gone, says its agent")); });
     }
     if (rank != 0) {
-      Say(rank, AllreduceOnce(rig, 2));
+      Send(rank, AllreduceOnce(rig, 2));
     } else {
-      Say(rank, rig.cross->Receive(last, 9, Rig::Soon()).status());
+      Send(rank, rig.inter_host->Receive(last, 9, Rig::Soon()).status());
     }
     if (aborter.joinable()) aborter.join();
     Status later = AllreduceOnce(rig, 3);
-    if (later.code() != Code::kAborted) Say(rank, Internal("the next call did not fail"));
+    if (later.code() != Code::kAborted) Send(rank, Internal("the next call did not fail"));
   }
   // The contract of a failed call: nothing hangs on the way out, and MPI is not finalised.
   rig.Close();

@@ -1,4 +1,5 @@
-// One rank of the tests under mpirun: the plug-in, loaded as libhvd.so does, and the world of all ranks.
+// One rank of the tests under mpirun: the plug-in, loaded as libhvd.so does, and the world of all
+// ranks.
 #ifndef HVD_TEST_CONTRACT_MPI_MPI_RIG_H_
 #define HVD_TEST_CONTRACT_MPI_MPI_RIG_H_
 
@@ -15,7 +16,7 @@ namespace hvd::test {
 struct Rig {
   MpiPlugin plugin;
   std::unique_ptr<MpiWorld> world;
-  std::unique_ptr<Cross> cross;
+  std::unique_ptr<InterHostComm> inter_host;
   bool one_thread = false;
   Duration remind = std::chrono::seconds(60);
 
@@ -28,13 +29,13 @@ struct Rig {
     Status status;
     world.reset(plugin.join(&options, &status));
     if (world == nullptr) return status.message();
-    Result<std::unique_ptr<Cross>> opened = world->OpenCross();
+    Result<std::unique_ptr<InterHostComm>> opened = world->OpenInterHostComm();
     if (!opened.ok()) return opened.status().message();
-    cross = std::move(*opened);
+    inter_host = std::move(*opened);
     return "";
   }
   void Close() {
-    cross.reset();
+    inter_host.reset();
     world.reset();
     plugin.finish();
   }
@@ -51,7 +52,8 @@ struct Rig {
 // The rig of this process, opened by main.
 Rig& TheRig();
 
-// What happens when something goes wrong: prints what the calls said and leaves without MPI_Finalize.
+// What happens when something goes wrong: prints what the calls said and leaves without
+// MPI_Finalize.
 int RunEnd(const std::string& name);
 // What becomes of MPI when the application initialised it, at a level of this name.
 int RunInApplication(const std::string& level);

@@ -1,5 +1,5 @@
-// What every Backend owes the engine, for one host: the right result for every collective, type, size, group and kind of
-// memory, whatever the order in which the members go on.
+// What every Backend owes the engine, for one host: the right result for every collective, type,
+// size, group and kind of memory, whatever the order in which the members go on.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/backends/shm/cut.h"
-#include "runtime/backends/shm/pull.h"
+#include "runtime/backends/shm/chunking.h"
+#include "runtime/backends/shm/gather_plan.h"
 #include "test/fakes/element_values.h"
 #include "test/fakes/scheduled_members.h"
 #include "test/fakes/stopping_memory.h"
@@ -241,7 +241,8 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
   std::vector<std::unique_ptr<Bytes>> private_;
 };
 
-// Rows of 3 elements: nothing, one, a few, near the limit of what travels in a request, several chunks, in place.
+// Rows of 3 elements: nothing, one, a few, near the limit of what travels in a request, several
+// chunks, in place.
 constexpr int64_t kRows[] = {0, 1, 7, 300, 2731, 24'001};
 constexpr Memory kAllMemory[] = {Memory::kPrivate, Memory::kRegistered, Memory::kInPlace,
                                  Memory::kRegisteredInPlace, Memory::kMade};
@@ -394,7 +395,8 @@ TEST_P(BackendContract, WaitsForNobodyWhoIsLate) {
   }
 }
 
-// The distance of two neighbours around 0, as far as a test that adds thousands of them in float64 can see.
+// The distance of two neighbours around 0, as far as a test that adds thousands of them in float64
+// can see.
 double Smallest(DType dtype) { return dtype == DType::kFloat16 ? 0x1p-24 : 1e-11; }
 
 // Adasum by its definition, level by level, with every vector in between.
@@ -492,14 +494,15 @@ TEST_P(BackendContract, WorksWithoutSharedMemory) {
   }
 }
 
-// An allreduce of two members, one of which stops in the middle of a chunk: of the sum, or of what Adasum measures.
+// An allreduce of two members, one of which stops in the middle of a chunk: of the sum, or of what
+// Adasum measures.
 TEST(ShmBackendContract, NamesWhoStoppedInTheMiddleOfAChunk) {
   constexpr size_t kCount = 200'000;
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAdasum}) {
     ScheduledMembers members(Kind::kShm, 2);
     CollectiveCall calls[2];
     std::unique_ptr<OpState> states[2];
-    Offer offers[2];
+    BufferDescriptor descriptors[2];
     for (uint32_t m = 0; m < 2; ++m) {
       CollectiveCall& call = calls[m];
       call.collective = Collective::kAllreduce;
@@ -509,13 +512,13 @@ TEST(ShmBackendContract, NamesWhoStoppedInTheMiddleOfAChunk) {
       call.rows = 1;
       call.group = &members.member(m).group;
       call.input = call.output = members.member(m).heap.Allocate(call.bytes(), /*zeroed=*/true);
-      ASSERT_TRUE(members.member(m).backend->Prepare(call, &states[m], &offers[m]).ok());
+      ASSERT_TRUE(members.member(m).backend->Prepare(call, &states[m], &descriptors[m]).ok());
     }
     auto backend = [&](uint32_t m) -> Backend& { return *members.member(m).backend; };
     auto advance = [&](uint32_t m) { return *backend(m).Advance(calls[m], states[m].get()); };
     auto awaits = [&](uint32_t m) { return backend(m).Awaits(calls[m], states[m].get()); };
     for (uint32_t m = 0; m < 2; ++m) {
-      ASSERT_FALSE(*backend(m).Start(calls[m], states[m].get(), {offers, {}, {}}));
+      ASSERT_FALSE(*backend(m).Start(calls[m], states[m].get(), {descriptors, {}, {}}));
     }
     EXPECT_EQ(awaits(0), "") << "nobody has begun";
     {
@@ -533,7 +536,8 @@ TEST(ShmBackendContract, NamesWhoStoppedInTheMiddleOfAChunk) {
   }
 }
 
-// More elements than a 32-bit number can count, where they lie: reduced, then sent from one member to the other.
+// More elements than a 32-bit number can count, where they lie: reduced, then sent from one member
+// to the other.
 TEST(ShmBackendContract, CountsBeyond32Bits) {
   constexpr size_t kCount = (size_t{1} << 31) + 77, kStep = 4093;
   const char* soak = std::getenv("HVD_SOAK");
@@ -566,15 +570,15 @@ TEST(ShmBackendContract, CountsBeyond32Bits) {
   };
   auto run = [&](Collective collective) {
     std::unique_ptr<OpState> states[2];
-    Offer offers[2];
+    BufferDescriptor descriptors[2];
     for (uint32_t m = 0; m < 2; ++m) {
       Backend& backend = *members.member(m).backend;
-      EXPECT_TRUE(backend.Prepare(call(m, collective), &states[m], &offers[m]).ok());
+      EXPECT_TRUE(backend.Prepare(call(m, collective), &states[m], &descriptors[m]).ok());
     }
     bool done[2];
     for (uint32_t m = 0; m < 2; ++m) {
-      done[m] =
-          *members.member(m).backend->Start(call(m, collective), states[m].get(), {offers, {}, {}});
+      done[m] = *members.member(m).backend->Start(call(m, collective), states[m].get(),
+                                                  {descriptors, {}, {}});
     }
     for (int turn = 0; turn < 4; ++turn) {
       const uint32_t m = turn % 2;
@@ -615,16 +619,16 @@ TEST(ShmBackendContract, PlansBeyond32Bits) {
   const std::vector<int64_t> splits = {kRows / 3, kRows / 3 + 1, 5};
   const Extent extents[] = {{kRows, splits}, {kRows + 1, splits}, {kRows, splits}};
   call.collective = Collective::kAllgather;
-  PullPlan plan = PlanPull(call, extents);
+  GatherPlan plan = PlanGather(call, extents);
   EXPECT_EQ(plan.rows, 3 * kRows + 1);
   EXPECT_EQ(plan.pieces[2].target, static_cast<size_t>(2 * kRows + 1) * 40);
   EXPECT_EQ(plan.bytes, static_cast<size_t>(3 * kRows + 1) * 40);
   call.collective = Collective::kAlltoall;
-  plan = PlanPull(call, extents);
+  plan = PlanGather(call, extents);
   EXPECT_EQ(plan.pieces[1].source, static_cast<size_t>(2 * (kRows / 3) + 1) * 40);
   call.collective = Collective::kReducescatter;
   call.rows = kRows + 2;
-  plan = PlanPull(call, {});
+  plan = PlanGather(call, {});
   EXPECT_EQ(plan.reduced.first, static_cast<size_t>(2 * (kRows / 3 + 1)) * 5);
   EXPECT_EQ(plan.reduced.count, static_cast<size_t>(kRows / 3) * 5);
 }
@@ -635,8 +639,8 @@ TEST(ShmBackendContract, CutsEveryElementOnce) {
     for (size_t element : {1u, 2u, 4u, 8u}) {
       for (size_t count : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65'537},
                            size_t{10'000'019}, (size_t{5} << 31) + 3}) {
-        for (size_t largest : {Cut::kLargestChunk, SIZE_MAX / 2}) {
-          const Cut cut(count, element, lanes, largest);
+        for (size_t largest : {Chunking::kLargestChunk, SIZE_MAX / 2}) {
+          const Chunking cut(count, element, lanes, largest);
           size_t next = 0;
           for (uint32_t lane = 0; lane < lanes; ++lane) {
             for (uint32_t chunk = 0; chunk < cut.chunks_of(lane); ++chunk) {
@@ -646,8 +650,8 @@ TEST(ShmBackendContract, CutsEveryElementOnce) {
               next += range.count;
             }
             ASSERT_LE(cut.chunks_of(lane), cut.chunks_of(0));
-            if (largest != Cut::kLargestChunk) {
-              ASSERT_LE(cut.chunks_of(lane), Cut::kChunksPerSlice);
+            if (largest != Chunking::kLargestChunk) {
+              ASSERT_LE(cut.chunks_of(lane), Chunking::kChunksPerSlice);
             }
           }
           ASSERT_EQ(next, count) << lanes << " lanes, elements of " << element;

@@ -1,5 +1,5 @@
-// What every transport (Peers + Backend) owes the engine, and the engine its caller. Runs on shared memory and on the
-// inproc model, with 1 to 5 ranks.
+// What every transport (Peers + Backend) owes the engine, and the engine its caller. Runs on shared
+// memory and on the inproc model, with 1 to 5 ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -166,7 +166,8 @@ TEST_P(EngineContract, MatchesByNameWhateverTheOrderOfSubmission) {
   });
 }
 
-// More names than the ranks keep numbers for, and more announcements than their streams hold, in opposite orders.
+// More names than the ranks keep numbers for, and more announcements than their streams hold, in
+// opposite orders.
 TEST_P(EngineContract, SurvivesMoreNamesThanItRemembers) {
   WorldOfThreads world(transport(), size());
   world.Run([&](uint32_t rank) {

@@ -1,5 +1,6 @@
-// What the engine owes its caller beyond a plain allreduce: every collective, groups, process sets, joins, and errors that
-// leave the world usable. Runs on shared memory and on the inproc model, with threads.
+// What the engine owes its caller beyond a plain allreduce: every collective, groups, process sets,
+// joins, and errors that leave the world usable. Runs on shared memory and on the inproc model,
+// with threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -336,7 +337,7 @@ void Operations::JoinOneByOne(bool of_active) {
   std::vector<int32_t> last(size(), -2);
   world.Run([&](uint32_t rank) {
     Engine& engine = world.engine(rank);
-    for (int epoch = 0; epoch < 3; ++epoch) {
+    for (int generation = 0; generation < 3; ++generation) {
       for (int64_t count : {5, 20'000}) {
         for (uint32_t batch = 0; batch <= rank; ++batch) {
           Values in(static_cast<size_t>(count), rank), out(in.size());
@@ -450,7 +451,7 @@ TEST_P(Operations, ALeaverFailsItsSetsAndNoOther) {
     EXPECT_EQ(engine.Wait(*set, Duration(-1)).code(), Code::kAborted);
     // What the runtime thread of a worker does: reads on, so that the others are not held up.
     if (rank < 2) finished.fetch_add(1);
-    while (finished.load() != 2) engine.Tend(), std::this_thread::yield();
+    while (finished.load() != 2) engine.TryProgress(), std::this_thread::yield();
   });
 }
 

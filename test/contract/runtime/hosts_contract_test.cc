@@ -1,5 +1,6 @@
-// What a group that is spread over several hosts gets: every collective against a reference, bit-equal on all ranks, for
-// many layouts of ranks on hosts; and a clear end in every phase when something breaks.
+// What a group that is spread over several hosts gets: every collective against a reference,
+// bit-equal on all ranks, for many layouts of ranks on hosts; and a clear end in every phase when
+// something breaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@
 #include <random>
 
 #include "runtime/device/adasum.h"
-#include "test/fakes/played_hosts.h"
+#include "test/fakes/simulated_hosts.h"
 #include "test/fakes/stopping_memory.h"
 
 namespace hvd::test {
@@ -41,13 +42,13 @@ class HostsContract : public ::testing::TestWithParam<Layout> {
 };
 
 // A task for one tensor with `rows` rows of `row_count` elements.
-PlayedTask TaskOf(const PlayedHosts& hosts, uint32_t rank, std::string name, Collective collective,
-                  DType dtype, const void* input, void* output, int64_t rows,
-                  size_t row_count = 1) {
-  PlayedTask task;
+SimulatedTask TaskOf(const SimulatedHosts& hosts, uint32_t rank, std::string name,
+                     Collective collective, DType dtype, const void* input, void* output,
+                     int64_t rows, size_t row_count = 1) {
+  SimulatedTask task;
   task.name = std::move(name);
   task.group = hosts.GroupOf(rank, 0, hosts.World());
-  PlayedPart part;
+  SimulatedPart part;
   part.call.collective = collective;
   part.call.dtype = dtype;
   part.call.input = input;
@@ -87,12 +88,12 @@ T Reference(ReduceOp op, size_t i, uint32_t size) {
 }
 
 template <typename T>
-void CheckAllreduce(PlayedHosts& hosts, uint32_t rank, DType dtype) {
+void CheckAllreduce(SimulatedHosts& hosts, uint32_t rank, DType dtype) {
   for (size_t count : {0, 1, 17, 3000, 100'003}) {
     for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax}) {
       std::vector<T> in = Numbers<T>(count, rank), out(count, T{99});
-      PlayedTask task = TaskOf(hosts, rank, "a", Collective::kAllreduce, dtype, in.data(),
-                               out.data(), static_cast<int64_t>(count));
+      SimulatedTask task = TaskOf(hosts, rank, "a", Collective::kAllreduce, dtype, in.data(),
+                                  out.data(), static_cast<int64_t>(count));
       task.parts[0].call.op = op;
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
@@ -106,7 +107,7 @@ void CheckAllreduce(PlayedHosts& hosts, uint32_t rank, DType dtype) {
 }
 
 TEST_P(HostsContract, ReducesEverySizeAndOperation) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     CheckAllreduce<float>(hosts, rank, DType::kFloat32);
     CheckAllreduce<double>(hosts, rank, DType::kFloat64);
@@ -118,7 +119,7 @@ TEST_P(HostsContract, ReducesEverySizeAndOperation) {
 // The small types cross in float32: what is rounded once on one host is rounded once on several.
 TEST_P(HostsContract, RoundsTheSmallTypesOnce) {
   for (DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat8E4m3, DType::kFloat8E5m2}) {
-    PlayedHosts hosts(host_of());
+    SimulatedHosts hosts(host_of());
     constexpr size_t kCount = 50'001;
     const size_t bytes = kCount * SizeOf(dtype);
     std::vector<std::vector<std::byte>> in(size()), out(size());
@@ -133,8 +134,8 @@ TEST_P(HostsContract, RoundsTheSmallTypesOnce) {
       NarrowRange(dtype, wide[r].data(), in[r].data(), kCount);
     }
     hosts.Run([&](uint32_t rank) {
-      PlayedTask task = TaskOf(hosts, rank, "h", Collective::kAllreduce, dtype, in[rank].data(),
-                               out[rank].data(), kCount);
+      SimulatedTask task = TaskOf(hosts, rank, "h", Collective::kAllreduce, dtype, in[rank].data(),
+                                  out[rank].data(), kCount);
       task.parts[0].call.op = ReduceOp::kAverage;
       task.parts[0].call.prescale = 0.5;
       task.parts[0].call.postscale = 3.0;
@@ -155,15 +156,15 @@ TEST_P(HostsContract, RoundsTheSmallTypesOnce) {
 TEST_P(HostsContract, IsBitEqualOnAllRanksAndFromRunToRun) {
   std::vector<float> first;
   for (uint32_t run = 0; run < 3; ++run) {
-    PlayedHosts hosts(host_of(), {.seed = run + 1});
+    SimulatedHosts hosts(host_of(), {.seed = run + 1});
     std::vector<std::vector<float>> values(size());
     hosts.Run([&](uint32_t rank) {
       std::mt19937 random(rank + 5);
       values[rank].resize(70'001);
       for (float& value : values[rank])
         value = std::exp(static_cast<float>(random() % 4000) / 99.0f);
-      PlayedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                               values[rank].data(), values[rank].data(), 70'001);
+      SimulatedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
+                                  values[rank].data(), values[rank].data(), 70'001);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
     });
@@ -173,14 +174,14 @@ TEST_P(HostsContract, IsBitEqualOnAllRanksAndFromRunToRun) {
 }
 
 TEST_P(HostsContract, ReadsRegisteredMemoryWhereItIs) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     constexpr int64_t kCount = 200'000;
     auto* values = static_cast<double*>(hosts.heap(rank).Allocate(kCount * sizeof(double), true));
     for (int round = 0; round < 3; ++round) {
       std::vector<double> numbers = Numbers<double>(kCount, rank);
       std::copy(numbers.begin(), numbers.end(), values);
-      PlayedTask task =
+      SimulatedTask task =
           TaskOf(hosts, rank, "g", Collective::kAllreduce, DType::kFloat64, values, values, kCount);
       ASSERT_TRUE(hosts.Do(rank, &task).ok());
       for (int64_t i = 0; i < kCount; ++i) {
@@ -191,13 +192,13 @@ TEST_P(HostsContract, ReadsRegisteredMemoryWhereItIs) {
 }
 
 TEST_P(HostsContract, GathersUnequalRows) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     for (int64_t scale : {0, 1, 900}) {
       auto rows_of = [&](uint32_t r) { return scale * ((r * 5 + 2) % 4); };
       std::vector<int32_t> in(static_cast<size_t>(rows_of(rank) * 3), static_cast<int32_t>(rank));
-      PlayedTask task = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kInt32, in.data(),
-                               nullptr, rows_of(rank), 3);
+      SimulatedTask task = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kInt32,
+                                  in.data(), nullptr, rows_of(rank), 3);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
       std::vector<int32_t> expected;
@@ -214,13 +215,13 @@ TEST_P(HostsContract, GathersUnequalRows) {
 }
 
 TEST_P(HostsContract, BroadcastsFromEveryRoot) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     for (uint32_t root = 0; root < size(); ++root) {
       for (int64_t count : {0, 5, 100'001}) {
         std::vector<uint16_t> values(static_cast<size_t>(count), static_cast<uint16_t>(rank + 1));
-        PlayedTask task = TaskOf(hosts, rank, "b", Collective::kBroadcast, DType::kUint16,
-                                 values.data(), values.data(), count);
+        SimulatedTask task = TaskOf(hosts, rank, "b", Collective::kBroadcast, DType::kUint16,
+                                    values.data(), values.data(), count);
         task.parts[0].call.root = root;
         Status done = hosts.Do(rank, &task);
         ASSERT_TRUE(done.ok()) << done.message();
@@ -231,7 +232,7 @@ TEST_P(HostsContract, BroadcastsFromEveryRoot) {
 }
 
 TEST_P(HostsContract, SendsAllToAllWithSplits) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   auto rows = [](uint32_t from, uint32_t to) {
     return static_cast<int64_t>((from * 3 + to * 5) % 4) * 50;
   };
@@ -242,8 +243,8 @@ TEST_P(HostsContract, SendsAllToAllWithSplits) {
       splits.push_back(rows(rank, to));
       in.insert(in.end(), static_cast<size_t>(2 * rows(rank, to)), rank * 100 + to);
     }
-    PlayedTask task = TaskOf(hosts, rank, "t", Collective::kAlltoall, DType::kInt64, in.data(),
-                             nullptr, static_cast<int64_t>(in.size() / 2), 2);
+    SimulatedTask task = TaskOf(hosts, rank, "t", Collective::kAlltoall, DType::kInt64, in.data(),
+                                nullptr, static_cast<int64_t>(in.size() / 2), 2);
     task.parts[0].splits = splits;
     Status done = hosts.Do(rank, &task);
     ASSERT_TRUE(done.ok()) << done.message();
@@ -258,12 +259,12 @@ TEST_P(HostsContract, SendsAllToAllWithSplits) {
 }
 
 TEST_P(HostsContract, ScattersUnevenRows) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     for (int64_t rows : {int64_t{0}, int64_t{1}, int64_t{size()} * 2 + 1, int64_t{10'001}}) {
       std::vector<float> in = Numbers<float>(static_cast<size_t>(rows * 2), rank);
-      PlayedTask task = TaskOf(hosts, rank, "r", Collective::kReducescatter, DType::kFloat32,
-                               in.data(), nullptr, rows, 2);
+      SimulatedTask task = TaskOf(hosts, rank, "r", Collective::kReducescatter, DType::kFloat32,
+                                  in.data(), nullptr, rows, 2);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
       int64_t first = 0, own = 0;
@@ -283,7 +284,7 @@ TEST_P(HostsContract, ScattersUnevenRows) {
 }
 
 TEST_P(HostsContract, CombinesAdasumAsOneTree) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   constexpr size_t kCount = 5000;
   std::vector<std::vector<double>> in(size()), out(size(), std::vector<double>(kCount));
   for (uint32_t r = 0; r < size(); ++r) {
@@ -292,8 +293,8 @@ TEST_P(HostsContract, CombinesAdasumAsOneTree) {
       in[r].push_back(static_cast<double>(random() % 1000) / 500 - 1);
   }
   hosts.Run([&](uint32_t rank) {
-    PlayedTask task = TaskOf(hosts, rank, "ada", Collective::kAllreduce, DType::kFloat64,
-                             in[rank].data(), out[rank].data(), kCount);
+    SimulatedTask task = TaskOf(hosts, rank, "ada", Collective::kAllreduce, DType::kFloat64,
+                                in[rank].data(), out[rank].data(), kCount);
     task.parts[0].call.op = ReduceOp::kAdasum;
     Status done = hosts.Do(rank, &task);
     ASSERT_TRUE(done.ok()) << done.message();
@@ -317,12 +318,12 @@ TEST_P(HostsContract, CombinesAdasumAsOneTree) {
 }
 
 TEST_P(HostsContract, WaitsForAllInABarrier) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   std::atomic<uint32_t> came{0};
   hosts.Run([&](uint32_t rank) {
     for (uint32_t round = 1; round <= 20; ++round) {
       came.fetch_add(1);
-      PlayedTask task =
+      SimulatedTask task =
           TaskOf(hosts, rank, "barrier", Collective::kBarrier, DType::kUint8, nullptr, nullptr, 0);
       ASSERT_TRUE(hosts.Do(rank, &task).ok());
       EXPECT_GE(came.load(), round * size());
@@ -336,7 +337,7 @@ TEST_P(HostsContract, FusesWithoutChangingABit) {
   auto count_of = [](int t) { return static_cast<size_t>(t % 7 == 0 ? 9000 : 1 + t * 13); };
   std::vector<std::vector<float>> first;
   for (uint64_t fusion_bytes : {0, 1 << 20, 64 << 20}) {
-    PlayedHosts hosts(host_of(), {.fusion_bytes = fusion_bytes, .seed = 9});
+    SimulatedHosts hosts(host_of(), {.fusion_bytes = fusion_bytes, .seed = 9});
     std::vector<std::vector<std::vector<float>>> tensors(size(),
                                                          std::vector<std::vector<float>>(kTensors));
     hosts.Run([&](uint32_t rank) {
@@ -344,7 +345,7 @@ TEST_P(HostsContract, FusesWithoutChangingABit) {
       std::vector<int> order(kTensors);
       std::iota(order.begin(), order.end(), 0);
       std::shuffle(order.begin(), order.end(), random);
-      std::vector<PlayedTask> tasks(kTensors);
+      std::vector<SimulatedTask> tasks(kTensors);
       for (int t : order) {
         std::mt19937 values(static_cast<uint32_t>(t) * 100 + rank);
         tensors[rank][t].resize(count_of(t));
@@ -358,11 +359,11 @@ TEST_P(HostsContract, FusesWithoutChangingABit) {
       const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
       for (bool all = false; !all;) {
         all = true;
-        for (PlayedTask& task : tasks) all = hosts.Turn(rank, &task) && all;
+        for (SimulatedTask& task : tasks) all = hosts.Turn(rank, &task) && all;
         ASSERT_LT(SteadyNow(), deadline);
         std::this_thread::yield();
       }
-      for (PlayedTask& task : tasks) ASSERT_TRUE(task.status.ok()) << task.status.message();
+      for (SimulatedTask& task : tasks) ASSERT_TRUE(task.status.ok()) << task.status.message();
     });
     if (first.empty()) first = tensors[0];
     for (const auto& of_rank : tensors) EXPECT_EQ(of_rank, first) << "fusion " << fusion_bytes;
@@ -370,13 +371,13 @@ TEST_P(HostsContract, FusesWithoutChangingABit) {
 }
 
 TEST_P(HostsContract, TreatsAGroupAsOneOperation) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     std::vector<float> a = Numbers<float>(10, rank), b = Numbers<float>(40'000, rank);
     std::vector<int32_t> c = Numbers<int32_t>(33, rank);
     for (bool mismatch : {true, false}) {
-      PlayedTask task = TaskOf(hosts, rank, "group", Collective::kAllreduce, DType::kFloat32,
-                               a.data(), a.data(), 10);
+      SimulatedTask task = TaskOf(hosts, rank, "group", Collective::kAllreduce, DType::kFloat32,
+                                  a.data(), a.data(), 10);
       task.parts.push_back(std::move(
           TaskOf(hosts, rank, "", Collective::kAllreduce, DType::kInt32, c.data(), c.data(), 33)
               .parts[0]));
@@ -398,19 +399,19 @@ TEST_P(HostsContract, TreatsAGroupAsOneOperation) {
 }
 
 TEST_P(HostsContract, TellsEveryRankHowHostsDisagreeAndGoesOn) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   std::vector<std::string> sentences(size());
   hosts.Run([&](uint32_t rank) {
     for (int round = 0; round < 2; ++round) {
       std::vector<float> values(100'000, 1);
-      PlayedTask wrong = TaskOf(hosts, rank, "w", Collective::kAllreduce, DType::kFloat32,
-                                values.data(), values.data(), 100'000);
+      SimulatedTask wrong = TaskOf(hosts, rank, "w", Collective::kAllreduce, DType::kFloat32,
+                                   values.data(), values.data(), 100'000);
       wrong.detail = host_of()[rank] == host_of().back() ? "[5]" : "[4]";
       Status done = hosts.Do(rank, &wrong);
       EXPECT_EQ(done.code(), Code::kMismatch);
       sentences[rank] = done.message();
-      PlayedTask right = TaskOf(hosts, rank, "w", Collective::kAllreduce, DType::kFloat32,
-                                values.data(), values.data(), 100'000);
+      SimulatedTask right = TaskOf(hosts, rank, "w", Collective::kAllreduce, DType::kFloat32,
+                                   values.data(), values.data(), 100'000);
       done = hosts.Do(rank, &right);
       ASSERT_TRUE(done.ok()) << done.message();
       EXPECT_EQ(values[99'999], size());
@@ -422,11 +423,11 @@ TEST_P(HostsContract, TellsEveryRankHowHostsDisagreeAndGoesOn) {
 }
 
 TEST_P(HostsContract, TellsOtherHostsOfADisagreementInsideOne) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(10, 1);
-    PlayedTask task = TaskOf(hosts, rank, "d", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+    SimulatedTask task = TaskOf(hosts, rank, "d", Collective::kAllreduce, DType::kFloat32,
+                                values.data(), values.data(), 10);
     if (host_of()[rank] == host_of().back()) task.disagreement = Mismatch("these two disagree");
     Status done = hosts.Do(rank, &task);
     EXPECT_EQ(done.code(), Code::kMismatch);
@@ -436,7 +437,7 @@ TEST_P(HostsContract, TellsOtherHostsOfADisagreementInsideOne) {
 
 // The last host joins, one rank after the other; the others reduce on, then they join as well.
 TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   const uint32_t last_host = host_of().back();
   std::vector<uint32_t> joiners;
   for (uint32_t r = 0; r < size(); ++r) {
@@ -451,8 +452,8 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
                        const std::function<bool(uint32_t)>& takes_part,
                        ReduceOp op = ReduceOp::kAverage) {
       std::vector<double> values(3000, rank + 1.0);
-      PlayedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat64,
-                               values.data(), values.data(), 3000);
+      SimulatedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat64,
+                                  values.data(), values.data(), 3000);
       task.parts[0].call.op = op;
       task.joined = std::move(joined);
       Status done = hosts.Do(rank, &task);
@@ -478,8 +479,8 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
           "of the others", joined, [&](uint32_t r) { return r != early; },
           ReduceOp::kActiveAverage);
       std::vector<float> rows(4);
-      PlayedTask gather = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kFloat32,
-                                 rows.data(), nullptr, 4);
+      SimulatedTask gather = TaskOf(hosts, rank, "g", Collective::kAllgather, DType::kFloat32,
+                                    rows.data(), nullptr, 4);
       gather.joined = joined;
       Status refused = hosts.Do(rank, &gather);
       EXPECT_EQ(refused.code(), Code::kMismatch);
@@ -491,7 +492,7 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
       average("without a host", {}, others);
       average("of the other hosts", {}, others, ReduceOp::kActiveAverage);
     }
-    PlayedTask join =
+    SimulatedTask join =
         TaskOf(hosts, rank, "join", Collective::kJoin, DType::kUint8, nullptr, nullptr, 0);
     join.parts[0].call.root = world.local_to_group.back();
     Status done = hosts.Do(rank, &join);
@@ -505,7 +506,7 @@ TEST_P(HostsContract, GoesOnWithoutThoseThatJoined) {
 
 // Overlapping sets, in another order on every rank, at the same time; some of them on one host.
 TEST_P(HostsContract, ServesManySetsAtOnce) {
-  PlayedHosts hosts(host_of(), {.seed = 4});
+  SimulatedHosts hosts(host_of(), {.seed = 4});
   std::vector<std::vector<uint32_t>> sets;
   for (uint32_t a = 0; a < size(); ++a) {
     for (uint32_t b = a + 1; b < size(); ++b) sets.push_back({a, b});
@@ -519,7 +520,7 @@ TEST_P(HostsContract, ServesManySetsAtOnce) {
         if (std::find(sets[s].begin(), sets[s].end(), rank) != sets[s].end()) order.push_back(s);
       }
       std::shuffle(order.begin(), order.end(), random);
-      std::vector<PlayedTask> tasks(order.size());
+      std::vector<SimulatedTask> tasks(order.size());
       std::vector<std::vector<int32_t>> values(order.size());
       for (size_t t = 0; t < order.size(); ++t) {
         values[t].assign(20'000, static_cast<int32_t>(rank + 1));
@@ -531,7 +532,7 @@ TEST_P(HostsContract, ServesManySetsAtOnce) {
       const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
       for (bool all = false; !all;) {
         all = true;
-        for (PlayedTask& task : tasks) all = hosts.Turn(rank, &task) && all;
+        for (SimulatedTask& task : tasks) all = hosts.Turn(rank, &task) && all;
         ASSERT_LT(SteadyNow(), deadline);
         std::this_thread::yield();
       }
@@ -547,12 +548,12 @@ TEST_P(HostsContract, ServesManySetsAtOnce) {
 
 // One host goes on to the next round of a name while another still takes the last one's result.
 TEST_P(HostsContract, KeepsRoundsOfOneNameApart) {
-  PlayedHosts hosts(host_of(), {.seed = 8});
+  SimulatedHosts hosts(host_of(), {.seed = 8});
   hosts.Run([&](uint32_t rank) {
     for (int round = 0; round < 200; ++round) {
       std::vector<int32_t> values(5, round + static_cast<int32_t>(rank));
-      PlayedTask task = TaskOf(hosts, rank, "again", Collective::kAllreduce, DType::kInt32,
-                               values.data(), values.data(), 5);
+      SimulatedTask task = TaskOf(hosts, rank, "again", Collective::kAllreduce, DType::kInt32,
+                                  values.data(), values.data(), 5);
       Status done = hosts.Do(rank, &task);
       ASSERT_TRUE(done.ok()) << done.message();
       const auto n = static_cast<int32_t>(size());
@@ -561,18 +562,20 @@ TEST_P(HostsContract, KeepsRoundsOfOneNameApart) {
   });
 }
 
-// A break at a moment drawn by the seed, in whatever phase the ranks are: nobody waits for ever, all say the same.
+// A break at a moment drawn by the seed, in whatever phase the ranks are: nobody waits for ever,
+// all say the same.
 TEST_P(HostsContract, EndsInEveryPhaseWhenTheWorldBreaks) {
   for (uint32_t seed = 1; seed <= 12; ++seed) {
-    PlayedHosts hosts(host_of(), {.seed = seed});
+    SimulatedHosts hosts(host_of(), {.seed = seed});
     std::atomic<uint32_t> turns{0};
     const uint32_t fatal_turn = seed * seed * 40;
     hosts.Run([&](uint32_t rank) {
       for (int i = 0;; ++i) {
         std::vector<float> values(i % 3 == 0 ? 80'000 : 10, 1);
         const auto rows = static_cast<int64_t>(values.size());
-        PlayedTask task = TaskOf(hosts, rank, "x" + std::to_string(i % 5), Collective::kAllreduce,
-                                 DType::kFloat32, values.data(), values.data(), rows);
+        SimulatedTask task =
+            TaskOf(hosts, rank, "x" + std::to_string(i % 5), Collective::kAllreduce,
+                   DType::kFloat32, values.data(), values.data(), rows);
         ASSERT_TRUE(hosts.Submit(rank, &task).ok());
         while (!hosts.Turn(rank, &task)) {
           if (turns.fetch_add(1) == fatal_turn) hosts.Break("rank 1 (pid 4711 on host b) died");
@@ -589,17 +592,17 @@ TEST_P(HostsContract, EndsInEveryPhaseWhenTheWorldBreaks) {
 
 // The connection between hosts breaks and no launcher says anything.
 TEST_P(HostsContract, EndsWhenTheConnectionBreaks) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   std::barrier warmed(size());
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(50'000, 1);
-    PlayedTask warm = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 50'000);
+    SimulatedTask warm = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
+                                values.data(), values.data(), 50'000);
     ASSERT_TRUE(hosts.Do(rank, &warm).ok());
     warmed.arrive_and_wait();
-    if (rank == 0) hosts.cross(0).Abort(Aborted("the connection to host b broke"));
-    PlayedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 50'000);
+    if (rank == 0) hosts.comm(0).Abort(Aborted("the connection to host b broke"));
+    SimulatedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
+                                values.data(), values.data(), 50'000);
     Status done = hosts.Do(rank, &task);
     EXPECT_EQ(done.code(), Code::kAborted);
     EXPECT_EQ(done.message(), "the connection to host b broke");
@@ -607,17 +610,17 @@ TEST_P(HostsContract, EndsWhenTheConnectionBreaks) {
 }
 
 TEST_P(HostsContract, FailsWhatNeedsARankThatLeft) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   const uint32_t leaver = size() - 1, last_host = host_of().back();
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(10, 1);
-    PlayedTask warm = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+    SimulatedTask warm = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
+                                values.data(), values.data(), 10);
     ASSERT_TRUE(hosts.Do(rank, &warm).ok());
     if (rank == leaver) return hosts.Leave(rank);
     if (host_of()[rank] == last_host) return;  // its engine sees the neighbour leave
-    PlayedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+    SimulatedTask task = TaskOf(hosts, rank, "y", Collective::kAllreduce, DType::kFloat32,
+                                values.data(), values.data(), 10);
     Status done = hosts.Do(rank, &task);
     EXPECT_EQ(done.code(), Code::kAborted);
     EXPECT_THAT(done.message(), HasSubstr("rank " + std::to_string(leaver) + " left the world"));
@@ -625,23 +628,24 @@ TEST_P(HostsContract, FailsWhatNeedsARankThatLeft) {
   });
 }
 
-// Rank 0 is the coordinator, and has gone before it heard anything of the others. Nobody waits for its answer.
+// Rank 0 is the coordinator, and has gone before it heard anything of the others. Nobody waits for
+// its answer.
 TEST_P(HostsContract, LeavesAfterRankZeroHasLeft) {
   constexpr Duration kNever = std::chrono::hours(1);
-  PlayedHosts hosts(host_of(), {.cause_grace = kNever, .goodbye = kNever});
+  SimulatedHosts hosts(host_of(), {.cause_grace = kNever, .goodbye = kNever});
   hosts.Leave(0);
   for (uint32_t rank = 1; rank < size(); ++rank) hosts.Leave(rank);
 }
 
 TEST_P(HostsContract, NothingCrossesAfterRankZeroHasLeft) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Leave(0);
   hosts.Run([&](uint32_t rank) {
     if (host_of()[rank] == host_of()[0]) return;  // its engine sees the neighbour leave
     std::vector<float> values(10, 1);
     for (const char* name : {"x", "y"}) {
-      PlayedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat32,
-                               values.data(), values.data(), 10);
+      SimulatedTask task = TaskOf(hosts, rank, name, Collective::kAllreduce, DType::kFloat32,
+                                  values.data(), values.data(), 10);
       Status done = hosts.Do(rank, &task);
       EXPECT_EQ(done.code(), Code::kAborted);
       EXPECT_THAT(done.message(), HasSubstr("rank 0, which arranges the work of all hosts"));
@@ -652,11 +656,11 @@ TEST_P(HostsContract, NothingCrossesAfterRankZeroHasLeft) {
 
 // Message pieces: a detail that is longer than the longest message.
 TEST_P(HostsContract, CarriesDetailsOfAnySize) {
-  PlayedHosts hosts(host_of());
+  SimulatedHosts hosts(host_of());
   hosts.Run([&](uint32_t rank) {
     std::vector<float> values(10, 1);
-    PlayedTask task = TaskOf(hosts, rank, "big", Collective::kAllreduce, DType::kFloat32,
-                             values.data(), values.data(), 10);
+    SimulatedTask task = TaskOf(hosts, rank, "big", Collective::kAllreduce, DType::kFloat32,
+                                values.data(), values.data(), 10);
     task.detail = std::string(200'000, 'd');
     Status done = hosts.Do(rank, &task);
     ASSERT_TRUE(done.ok()) << done.message();
@@ -664,16 +668,17 @@ TEST_P(HostsContract, CarriesDetailsOfAnySize) {
   });
 }
 
-// Rank 2 is dead, and the launcher's word has reached host 0 only. It must not pass for the cause elsewhere.
+// Rank 2 is dead, and the launcher's word has reached host 0 only. It must not pass for the cause
+// elsewhere.
 TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
   const std::string cause = "rank 2 (pid 4711 on host c) died";
   for (const Collective collective : {Collective::kAllreduce, Collective::kBroadcast}) {
-    PlayedHosts hosts({0, 1, 2});
+    SimulatedHosts hosts({0, 1, 2});
     hosts.Run([&](uint32_t rank) {
       if (rank == 2) return;
       std::vector<float> values(10, 1);
-      PlayedTask task = TaskOf(hosts, rank, "b", collective, DType::kFloat32, values.data(),
-                               values.data(), values.size());
+      SimulatedTask task = TaskOf(hosts, rank, "b", collective, DType::kFloat32, values.data(),
+                                  values.data(), values.size());
       ASSERT_TRUE(hosts.Submit(rank, &task).ok());
       if (rank == 0) {
         ASSERT_FALSE(hosts.Turn(rank, &task));
@@ -686,12 +691,13 @@ TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
   }
 }
 
-// The neighbour may be stopped for good; the others are told all the same, and its chunk stays its own.
+// The neighbour may be stopped for good; the others are told all the same, and its chunk stays its
+// own.
 TEST(HostsBreak, IsToldThoughANeighbourStoppedInTheMiddleOfAChunk) {
   constexpr size_t kCount = 400'000;
-  PlayedHosts hosts({0, 0, 1, 1}, {.chunk_limit = std::chrono::milliseconds(1)});
+  SimulatedHosts hosts({0, 0, 1, 1}, {.chunk_limit = std::chrono::milliseconds(1)});
   float* values[4];
-  PlayedTask tasks[4];
+  SimulatedTask tasks[4];
   for (uint32_t r = 0; r < 4; ++r) {
     values[r] = static_cast<float*>(hosts.heap(r).Allocate(kCount * sizeof(float), true));
     tasks[r] = TaskOf(hosts, r, "x", Collective::kAllreduce, DType::kFloat32, values[r], values[r],
@@ -710,7 +716,7 @@ TEST(HostsBreak, IsToldThoughANeighbourStoppedInTheMiddleOfAChunk) {
   std::thread member([&] { EXPECT_EQ(hosts.Wait(3, &tasks[3]).code(), Code::kAborted); });
   of_member.AwaitStop();
   of_leader.LetGo();
-  hosts.cross(2).Abort(Aborted("a cable was pulled"));
+  hosts.comm(2).Abort(Aborted("a cable was pulled"));
   leader.join();  // while the member is in its chunk
   of_member.LetGo();
   member.join();
@@ -723,9 +729,9 @@ INSTANTIATE_TEST_SUITE_P(, HostsContract, ::testing::ValuesIn(kLayouts),
 // On its own host by its rank, on the others as one of its host.
 TEST(HostsStall, NamesWhoStoppedInTheMiddleOfAChunk) {
   constexpr size_t kCount = 400'000;
-  PlayedHosts hosts({0, 0, 1, 1});
+  SimulatedHosts hosts({0, 0, 1, 1});
   float* values[4];
-  PlayedTask tasks[4];
+  SimulatedTask tasks[4];
   for (uint32_t r = 0; r < 4; ++r) {
     values[r] = static_cast<float*>(hosts.heap(r).Allocate(kCount * sizeof(float), true));
     tasks[r] = TaskOf(hosts, r, "x", Collective::kAllreduce, DType::kFloat32, values[r], values[r],
@@ -733,7 +739,7 @@ TEST(HostsStall, NamesWhoStoppedInTheMiddleOfAChunk) {
     ASSERT_TRUE(hosts.Submit(r, &tasks[r]).ok());
   }
   auto awaits = [&](uint32_t rank) {
-    const PlayedPart& part = tasks[rank].parts[0];
+    const SimulatedPart& part = tasks[rank].parts[0];
     return hosts.backend(rank).Awaits(part.call, part.state.get());
   };
   {
@@ -764,11 +770,11 @@ TEST(HostsStall, NamesWhoStoppedInTheMiddleOfAChunk) {
 // Only leaders speak with other hosts: what crosses does not grow with the ranks of a host.
 TEST(HostsTraffic, GrowsWithHostsNotWithRanks) {
   auto crossed = [](std::vector<uint32_t> host_of) {
-    PlayedHosts hosts(std::move(host_of));
+    SimulatedHosts hosts(std::move(host_of));
     hosts.Run([&](uint32_t rank) {
       std::vector<float> values(250'000, 1);
-      PlayedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
-                               values.data(), values.data(), 250'000);
+      SimulatedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
+                                  values.data(), values.data(), 250'000);
       ASSERT_TRUE(hosts.Do(rank, &task).ok());
     });
     size_t bytes = 0;

@@ -1,5 +1,5 @@
-// What every Peers owes the engine: records in order, whatever their sizes; no room while a reader is behind; no wake-up
-// lost. Runs on the request rings of a job page and on the inproc model.
+// What every Peers owes the engine: records in order, whatever their sizes; no room while a reader
+// is behind; no wake-up lost. Runs on the request rings of a job page and on the inproc model.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -169,7 +169,8 @@ TEST_P(PeersContract, EverySizeTravelsAcrossTheEndOfTheRing) {
   }
 }
 
-// Payloads made of frames: of the word before the last record, and of positions of this place in the next turn.
+// Payloads made of frames: of the word before the last record, and of positions of this place in
+// the next turn.
 TEST_P(PeersContract, PayloadIsNeverTakenForARecord) {
   Make(2);
   std::mt19937 random(5);
@@ -220,8 +221,8 @@ TEST_P(PeersContract, AFullStreamHasRoomAgainWhenTheSlowestReaderHasRead) {
   }
 }
 
-// Every way in which a peer can do something after the announcement ends the sleep. If each were lost, the sleeps of one
-// case would last 20 s.
+// Every way in which a peer can do something after the announcement ends the sleep. If each were
+// lost, the sleeps of one case would last 20 s.
 TEST_P(PeersContract, WhatHappensAfterTheAnnouncementEndsTheSleep) {
   Make(2);
   const std::pair<const char*, std::function<void()>> cases[] = {
@@ -261,7 +262,8 @@ TEST_P(PeersContract, AnAnnouncementMayBeTakenBack) {
   EXPECT_EQ(Receive(rank(0), 1), "x");
 }
 
-// Two ranks that answer each other and sleep in between; a lost wake-up costs 100 ms, all of them would take 8 minutes.
+// Two ranks that answer each other and sleep in between; a lost wake-up costs 100 ms, all of them
+// would take 8 minutes.
 TEST_P(PeersContract, NoWakeUpIsLostBetweenThreads) {
   Make(2);
   constexpr uint32_t kRounds = 5000;

@@ -1,9 +1,9 @@
 """A worker that speaks the link protocol (runtime/net/PROTOCOL.md) without libhvd.so.
 
 usage: link_worker.py STEP...   each step is one of
-  join            ask for an epoch and wait for it; prints what came
+  join            ask for a generation and wait for it; prints what came
   broken          wait for a broken message; prints its reason
-  goodbye         leave the epoch
+  goodbye         leave the generation
   exit=N          end with this code
   hang-at-exit=N  deaf to SIGTERM, end with this code but for an exit handler that hangs
   kill            end by SIGKILL
@@ -13,8 +13,8 @@ usage: link_worker.py STEP...   each step is one of
   touch=PATH      make the file
   alloc=N         allocate a data segment of N bytes; prints its id and size
   fetch=N         fetch segment N
-  world           print where the ranks of the epoch are, and where to listen
-  put=KEY=VALUE   put an entry into the directory of the epoch
+  world           print where the ranks of the generation are, and where to listen
+  put=KEY=VALUE   put an entry into the directory of the generation
   get=KEY         wait for an entry; prints its value, or why there is none
 A step like 1:kill is for rank 1 only.
 """
@@ -28,7 +28,7 @@ import struct
 import sys
 import time
 
-HELLO, JOIN, GOODBYE, ALLOCATE, FETCH, FREE, EPOCH, BROKEN, SEGMENT, REFUSED, PUT, GET, VALUE, LAYOUT = range(14)
+HELLO, JOIN, GOODBYE, ALLOCATE, FETCH, FREE, GENERATION, BROKEN, SEGMENT, REFUSED, PUT, GET, VALUE, LAYOUT = range(14)
 LINK = 4  # the version of the link
 WORLD = "<QQIIIIIIB"
 
@@ -53,7 +53,7 @@ class Link:
         if version != LINK:
             hello = hello[:version]  # another release says something else
         self.send(HELLO, struct.pack("<I", version) + hello)
-        self.epoch = 0
+        self.generation = 0
         self.runs = []
         self.listen = ""
 
@@ -78,11 +78,11 @@ class Link:
         while kind == LAYOUT:
             self.runs += struct.iter_unpack("<IIII", body[10:])
             kind, body, fds = self.receive()
-        if kind == EPOCH:
-            self.epoch, size, *world = struct.unpack_from(WORLD, body)
+        if kind == GENERATION:
+            self.generation, size, *world = struct.unpack_from(WORLD, body)
             self.listen = self.take_listen(body[struct.calcsize(WORLD) :])
             page = os.fstat(fds[0]).st_size
-            say(f"epoch {self.epoch} rank {world[0]} size {world[1]} page {page == size}")
+            say(f"generation {self.generation} rank {world[0]} size {world[1]} page {page == size}")
         else:
             self.print_broken(kind, body)
 
@@ -97,7 +97,7 @@ class Link:
         return f"key {same} listen {','.join(listen)} ports {struct.unpack('<HH', rest)}"
 
     def get(self, key):
-        self.send(GET, struct.pack("<Q", self.epoch) + text(key.encode()))
+        self.send(GET, struct.pack("<Q", self.generation) + text(key.encode()))
         kind, body, _ = self.receive()
         if kind != VALUE:
             return self.print_broken(kind, body)
@@ -144,7 +144,7 @@ def main():
         elif step == "broken":
             link.broken()
         elif step == "goodbye":
-            link.send(GOODBYE, struct.pack("<QQ", link.epoch, 0))
+            link.send(GOODBYE, struct.pack("<QQ", link.generation, 0))
         elif step == "exit":
             os._exit(int(value))
         elif step == "hang-at-exit":
@@ -172,7 +172,7 @@ def main():
             say(f"runs {link.runs} {link.listen}")
         elif step == "put":
             entry = [text(part.encode()) for part in value.split("=")]
-            link.send(PUT, struct.pack("<Q", link.epoch) + b"".join(entry))
+            link.send(PUT, struct.pack("<Q", link.generation) + b"".join(entry))
         elif step == "get":
             link.get(value)
         elif step == "fetch":

@@ -1,9 +1,9 @@
 """A rank that writes into the job page where it may not (runtime/segment/SEGMENT.md), as a stray pointer would.
 
 usage: page_worker.py each                 rank 0 inverts each 4-byte word of the header and of the heads of both blocks,
-                                           each in an epoch of its own, and asks the agent for memory after each
-       page_worker.py tell OFFSET VALUE    rank 0 writes this word; both wait for the agent to break the epoch
-       page_worker.py die OFFSET VALUE     rank 1 writes this word and dies; rank 0 waits for the agent to break the epoch
+                                           each in a generation of its own, and asks the agent for memory after each
+       page_worker.py tell OFFSET VALUE    rank 0 writes this word; both wait for the agent to break the generation
+       page_worker.py die OFFSET VALUE     rank 1 writes this word and dies; rank 0 waits for the agent to break the generation
 OFFSET may be "alive": the word in which rank 1 shows that it lives.
 """
 
@@ -14,7 +14,7 @@ import signal
 import struct
 import sys
 
-from link_worker import ALLOCATE, BROKEN, EPOCH, GOODBYE, JOIN, LAYOUT, SEGMENT, Link
+from link_worker import ALLOCATE, BROKEN, GENERATION, GOODBYE, JOIN, LAYOUT, SEGMENT, Link
 
 RANK = int(os.environ["HOROVOD_RANK"])
 HEADER = 192  # the facts and the line of `broken`
@@ -26,10 +26,10 @@ class Page:
     def __init__(self, link):
         link.send(JOIN)
         kind, body, fds = link.receive()
-        while kind in (LAYOUT, BROKEN):  # broken: of the epoch before, which this rank has left
+        while kind in (LAYOUT, BROKEN):  # broken: of the generation before, which this rank has left
             kind, body, fds = link.receive()
-        assert kind == EPOCH, kind
-        self.epoch, size = struct.unpack_from("<QQ", body)
+        assert kind == GENERATION, kind
+        self.generation, size = struct.unpack_from("<QQ", body)
         self.memory = mmap.mmap(fds[0], size)
         os.close(fds[0])
         self.stride = struct.unpack_from("<Q", self.memory, STRIDE_AT)[0]
@@ -58,7 +58,7 @@ def each(link):
             assert kind == BROKEN, kind
             kind, _, fds = link.receive()
         os.close(fds[0])
-        link.send(GOODBYE, struct.pack("<QQ", page.epoch, 0))
+        link.send(GOODBYE, struct.pack("<QQ", page.generation, 0))
     print("words:", len(offsets), flush=True)
 
 

@@ -1,4 +1,5 @@
-// The small parts of the floor: Status, Result, the clocks, the environment, log levels, owned descriptors.
+// The small parts of the floor: Status, Result, the clocks, the environment, log levels, owned
+// descriptors.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

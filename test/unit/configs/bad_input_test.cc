@@ -1,4 +1,5 @@
-// Bad input of every kind: one printable, short sentence that names what was said, and nothing else.
+// Bad input of every kind: one printable, short sentence that names what was said, and nothing
+// else.
 #include <gtest/gtest.h>
 
 #include <cctype>

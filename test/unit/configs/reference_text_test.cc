@@ -1,4 +1,5 @@
-// Generated texts name every flag, and the checked-in settings page is not stale. Runs in the root of the repository.
+// Generated texts name every flag, and the checked-in settings page is not stale. Runs in the root
+// of the repository.
 #include "configs/reference_text.h"
 
 #include <gtest/gtest.h>

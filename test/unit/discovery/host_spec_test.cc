@@ -166,7 +166,8 @@ TEST(HostList, SaysWhatTheWriterMayHaveMeant) {
            {"ssh://bob@a:2222", "[host]:2222"},
            {"+n0", "write their names"},
            {"a:two",
-            "in 'a:two' the number of slots 'two' is not a number from 1 to 65536; try localhost:2"},
+            "in 'a:two' the number of slots 'two' is not a number from 1 to 65536; try "
+            "localhost:2"},
            {"[a]:99999:1", "the port '99999' is not a number from 1 to 65535"},
            {"-lx@a", "the user '-lx' cannot be passed on"},
            {"n[1-2", "has brackets"},

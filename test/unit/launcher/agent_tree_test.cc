@@ -1,12 +1,12 @@
 // Who is above and below whom, and what a host of the tree does with what passes through it.
-#include "launcher/agent_tree.h"
+#include "launcher/tree/agent_tree.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <set>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 #include "test/fakes/host_of_rank.h"
 
 namespace hvd {
@@ -65,11 +65,11 @@ HostOfRank OneEach(uint32_t hosts) {
 
 TEST(TreeRoot, SpeaksToAllAndToOneThroughItsChildren) {
   TreeRoot root(100, 4, OneEach(100));
-  root.ToAll(BeginEpoch{1});
+  root.ToAll(BeginGeneration{1});
   auto all = root.TakeDown();
   EXPECT_EQ(all.size(), 4U);
   EXPECT_EQ(HostsOf(all).size(), 100U);
-  root.ToOne(30, BeginEpoch{1});
+  root.ToOne(30, BeginGeneration{1});
   auto one = root.TakeDown();
   ASSERT_EQ(one.size(), 1U);
   EXPECT_EQ(one[0].first, 25U);
@@ -79,7 +79,7 @@ TEST(TreeRoot, SpeaksToAllAndToOneThroughItsChildren) {
 TEST(TreeRoot, WithFewHostsThereIsNoTree) {
   TreeRoot root(4, 4, OneEach(4));
   EXPECT_TRUE(root.flat());
-  root.ToAll(BeginEpoch{1});
+  root.ToAll(BeginGeneration{1});
   EXPECT_EQ(root.TakeDown().size(), 4U);
   EXPECT_FALSE(root.PlaceOf(3).parent);
 }
@@ -107,13 +107,13 @@ TreeDown Down(uint32_t first, uint32_t end, const ToAgent& message) {
 
 class Node : public testing::Test {
  protected:
-  // Of seven hosts in twos: 0 has 1 and 3 below it, 1 has 2. Ranks 0, 1 and 7 are on host 0, 2, 3 and 9 on 1, 4 and 5
-  // on 2, 6 on 3, 8 on 4.
+  // Of seven hosts in twos: 0 has 1 and 3 below it, 1 has 2. Ranks 0, 1 and 7 are on host 0, 2, 3
+  // and 9 on 1, 4 and 5 on 2, 6 on 3, 8 on 4.
   const HostOfRank host_of_rank_ = ByRank({0, 0, 1, 1, 2, 2, 3, 0, 4, 1});
   TreeNode node_{0, PlaceInTree(0, 7, 2), host_of_rank_};
 
-  void Begin(uint64_t epoch) {
-    ASSERT_TRUE(node_.FromAbove(Down(0, 4, BeginEpoch{epoch})).ok());
+  void Begin(uint64_t generation) {
+    ASSERT_TRUE(node_.FromAbove(Down(0, 4, BeginGeneration{generation})).ok());
     (void)node_.TakeDown();
     (void)node_.TakeOwn();
   }
@@ -157,12 +157,12 @@ TEST(ForEachRank, StaysBelowTheNumberOfRanks) {
 }
 
 TEST_F(Node, AMessageForSomeGoesToThoseAlone) {
-  ASSERT_TRUE(node_.FromAbove(Down(2, 3, BeginEpoch{1})).ok());
+  ASSERT_TRUE(node_.FromAbove(Down(2, 3, BeginGeneration{1})).ok());
   auto down = node_.TakeDown();
   ASSERT_EQ(down.size(), 1U);
   EXPECT_EQ(down[0].first, 1U) << "host 2 is below host 1";
   EXPECT_TRUE(node_.TakeOwn().empty());
-  ASSERT_TRUE(node_.FromAbove(Down(0, 4, BeginEpoch{1})).ok());
+  ASSERT_TRUE(node_.FromAbove(Down(0, 4, BeginGeneration{1})).ok());
   EXPECT_EQ(HostsOf(node_.TakeDown()), (std::set<uint32_t>{1, 2, 3}));
   EXPECT_EQ(node_.TakeOwn().size(), 1U);
 }
@@ -193,7 +193,7 @@ TEST_F(Node, AKeyIsAskedForOnceAndGivenToAllWhoWait) {
   EXPECT_EQ(node_.TakeOwn().size(), 1U);
 }
 
-TEST_F(Node, EntriesOfAnotherEpochAreForgotten) {
+TEST_F(Node, EntriesOfAnotherGenerationAreForgotten) {
   Begin(1);
   node_.FromSelf(PutKey{1, "address.0", "old"});
   Begin(2);
@@ -213,11 +213,11 @@ TEST_F(Node, AChildThatLiesIsFoundOut) {
 }
 
 // Calls `visit` with an empty message of each kind.
-template <typename Variant, size_t I = 0, typename Visit>
-void ForEachKind(Visit visit) {
+template <typename Variant, size_t I = 0, typename SideCommand>
+void ForEachKind(SideCommand side_command) {
   if constexpr (I < std::variant_size_v<Variant>) {
-    visit(Variant(std::variant_alternative_t<I, Variant>{}));
-    ForEachKind<Variant, I + 1>(visit);
+    side_command(Variant(std::variant_alternative_t<I, Variant>{}));
+    ForEachKind<Variant, I + 1>(side_command);
   }
 }
 
@@ -230,7 +230,7 @@ TEST_F(Node, V13_OnlyThreeKindsOfMessagesGoDown) {
   Begin(1);
   ForEachKind<ToAgent>([&](ToAgent message) {
     if (auto* value = std::get_if<KeyValue>(&message)) *value = {1, "key", "value"};
-    const bool may = IsOneOf<BeginEpoch, KeyValue, SayAgain>(message);
+    const bool may = IsOneOf<BeginGeneration, KeyValue, Resend>(message);
     EXPECT_EQ(node_.FromAbove(Down(0, 4, message)).ok(), may) << "kind " << message.index();
     EXPECT_TRUE(node_.TakeDown().empty() || may) << "kind " << message.index();
     EXPECT_TRUE(node_.TakeOwn().empty() || may) << "kind " << message.index();
@@ -244,7 +244,7 @@ TEST_F(Node, V13_OnlyWhatRanksAndWorkersDoGoesUp) {
         [](auto& m) {
           if constexpr (requires { m.rank; }) m.rank = 2;
           if constexpr (requires { m.key; }) m.key = "key";
-          if constexpr (requires { m.epoch; }) m.epoch = 1;
+          if constexpr (requires { m.generation; }) m.generation = 1;
           if constexpr (requires { m.spans; }) m.spans = {{2, 1}};
         },
         message);
@@ -304,7 +304,7 @@ TEST_F(Node, V13_NothingOfABadBatchIsPassedOn) {
   batch.entries.push_back({1, EncodeToDriver(WorkerStarted{6, 13})});
   EXPECT_FALSE(node_.FromBelow(1, batch).ok());
   EXPECT_FALSE(node_.has_up());
-  TreeDown down = Down(0, 4, BeginEpoch{1});
+  TreeDown down = Down(0, 4, BeginGeneration{1});
   down.entries.push_back({0, 4, EncodeToAgent(SignalWorkers{9})});
   EXPECT_FALSE(node_.FromAbove(down).ok());
   EXPECT_TRUE(node_.TakeDown().empty());
@@ -317,14 +317,14 @@ TEST_F(Node, V13_FromAboveComesWhatIsForThisPartOfTheTree) {
       {{1, 3}, true},  {{1, 2}, true},  {{2, 3}, true},  {{0, 3}, false}, {{1, 4}, false},
       {{0, 1}, false}, {{3, 4}, false}, {{2, 2}, false}, {{3, 1}, false}, {{1, ~0u}, false}};
   for (const auto& [hosts, may] : table) {
-    EXPECT_EQ(node.FromAbove(Down(hosts.root, hosts.end, BeginEpoch{1})).ok(), may)
+    EXPECT_EQ(node.FromAbove(Down(hosts.root, hosts.end, BeginGeneration{1})).ok(), may)
         << hosts.root << " " << hosts.end;
   }
 }
 
 TEST_F(Node, V13_EntriesOfTheDirectoryAreBounded) {
   Begin(1);
-  const std::string long_key(kMaxDirectoryKey + 1, 'k'), long_value(kMaxDirectoryValue + 1, 'v');
+  const std::string long_key(kMaxKvKey + 1, 'k'), long_value(kMaxKvValue + 1, 'v');
   EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{1, long_key, "v"})).ok());
   EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{1, "two words", "v"})).ok());
   EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{1, "key", long_value})).ok());
@@ -340,7 +340,7 @@ TEST_F(Node, V13_EntriesOfTheDirectoryAreBounded) {
   EXPECT_TRUE(node_.FromBelow(3, Batch(3, WantKey{1, "key.0"})).ok()) << "known already";
   EXPECT_TRUE(node_.FromBelow(1, Batch(1, WantKey{1, "another"})).ok());
   Begin(2);
-  EXPECT_TRUE(node_.FromBelow(3, Batch(3, WantKey{2, "another"})).ok()) << "another epoch";
+  EXPECT_TRUE(node_.FromBelow(3, Batch(3, WantKey{2, "another"})).ok()) << "another generation";
 }
 
 TEST_F(Node, V13_AValueThatNobodyAskedForIsNotKept) {

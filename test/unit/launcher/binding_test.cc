@@ -1,4 +1,4 @@
-#include "launcher/binding.h"
+#include "launcher/agent/binding.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,8 @@ namespace {
 
 using Lists = std::vector<std::vector<int>>;
 
-// Two nodes, two cores each, two hyper-threads a core; numbered as Linux does: all first threads, then all second ones.
+// Two nodes, two cores each, two hyper-threads a core; numbered as Linux does: all first threads,
+// then all second ones.
 const std::vector<Cpu> kTwoNodes = {{0, 0, 0, 0}, {1, 0, 0, 1}, {2, 1, 1, 0}, {3, 1, 1, 1},
                                     {4, 0, 0, 0}, {5, 0, 0, 1}, {6, 1, 1, 0}, {7, 1, 1, 1}};
 
@@ -69,8 +70,8 @@ TEST(PartOfCpus, AgentsOfOneMachineShareThem) {
   EXPECT_EQ(numbers(6, 7), (List{1})) << "more agents than cores";
 }
 
-// A machine of two sockets with eight cores of two threads each, as the kernel shows it: CPUs 0-7 and 16-23 are on the
-// first, each core's second thread is 16 above its first.
+// A machine of two sockets with eight cores of two threads each, as the kernel shows it: CPUs 0-7
+// and 16-23 are on the first, each core's second thread is 16 above its first.
 class TwoSockets : public testing::Test {
  protected:
   TwoSockets() {

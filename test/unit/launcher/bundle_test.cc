@@ -1,15 +1,16 @@
-// The bundle, as far as it is pure: what is read of programs, the archive, what the script is told and says.
+// The bundle, as far as it is pure: what is read of programs, the archive, what the script is told
+// and says.
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "launcher/bundle_source.h"
-#include "launcher/elf_file.h"
-#include "launcher/packing.h"
-#include "launcher/remote_script.h"
-#include "launcher/tar_archive.h"
+#include "launcher/bundle/bundle_source.h"
+#include "launcher/bundle/elf_file.h"
+#include "launcher/bundle/packing.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/bundle/tar_archive.h"
 
 namespace hvd {
 namespace {
@@ -22,7 +23,8 @@ std::string BytesOf(const T& value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// A program of one segment that holds a note of somebody else's and the build id 00010203, and symbols behind it.
+// A program of one segment that holds a note of somebody else's and the build id 00010203, and
+// symbols behind it.
 std::string Program(uint64_t segment_bytes = 200) {
   std::string notes = BytesOf(Elf64_Nhdr{4, 5, NT_GNU_ABI_TAG}) + std::string("GNU\0", 4) +
                       std::string(8, 'x') + BytesOf(Elf64_Nhdr{4, 4, NT_GNU_BUILD_ID}) +

@@ -1,11 +1,12 @@
-#include "launcher/command_facts.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+
+#include "launcher/agent/find_command.h"
+#include "launcher/driver/command_trouble.h"
 
 namespace hvd {
 namespace {

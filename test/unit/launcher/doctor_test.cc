@@ -1,10 +1,12 @@
-// hvdrun doctor without hosts: which pairs when, what a host says, what is judged of it, how it is shown, and the
-// examination with scripted agents and a clock of its own.
+// hvdrun doctor without hosts: which pairs when, what a host says, what is judged of it, how it is
+// shown, and the examination with scripted agents and a clock of its own.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
+#include "launcher/agent/host_inspection.h"
+#include "launcher/agent/pair_probe.h"
 #include "launcher/doctor/doctor_json.h"
 #include "launcher/doctor/doctor_table.h"
 #include "launcher/doctor/doctor_text.h"
@@ -12,8 +14,6 @@
 #include "launcher/doctor/findings.h"
 #include "launcher/doctor/host_facts.h"
 #include "launcher/doctor/pair_rounds.h"
-#include "launcher/examine_here.h"
-#include "launcher/pair_probe.h"
 
 namespace hvd {
 namespace {
@@ -128,13 +128,13 @@ DoctorReport GoodReport(size_t count) {
   report.interpreter = "python3";
   for (size_t i = 0; i < count; ++i) report.hosts.push_back(Good("n" + std::to_string(i)));
   for (const HostPair& pair : PairsOf(static_cast<uint32_t>(count))) {
-    PairReport& way = report.pairs.emplace_back();
-    way.a = pair.first;
-    way.b = pair.second;
-    way.address_a = "10.0.0.1";
-    way.address_b = "10.0.0.2";
-    way.latency = microseconds(100 + way.a);
-    way.a_to_b = way.b_to_a = 1e9;
+    PairReport& route = report.pairs.emplace_back();
+    route.a = pair.first;
+    route.b = pair.second;
+    route.address_a = "10.0.0.1";
+    route.address_b = "10.0.0.2";
+    route.latency = microseconds(100 + route.a);
+    route.a_to_b = route.b_to_a = 1e9;
   }
   return report;
 }
@@ -349,7 +349,7 @@ class ExaminationTest : public testing::Test {
   void Greet(uint32_t host) {
     AgentReady ready;
     ready.version = "1";
-    examination_->Hear(host, ready, now_);
+    examination_->Receive(host, ready, now_);
     Serve();
   }
 
@@ -363,7 +363,7 @@ class ExaminationTest : public testing::Test {
           if (!deaf_.contains(end->host)) examination_->Ended(end->host, "", now_);
           continue;
         }
-        const auto& tell = std::get<TellHost>(action);
+        const auto& tell = std::get<SendToHost>(action);
         told_[tell.host].push_back(tell.message.index());
         if (!deaf_.contains(tell.host)) Answer(tell.host, tell.message);
       }
@@ -371,13 +371,13 @@ class ExaminationTest : public testing::Test {
   }
 
   void Answer(uint32_t host, const ToAgent& message) {
-    auto hear = [&](const ToDriver& said) { examination_->Hear(host, said, now_); };
+    auto hear = [&](const ToDriver& said) { examination_->Receive(host, said, now_); };
     if (const auto* ask = std::get_if<AskTime>(&message)) {
       hear(TimeTold{ask->number, now_.time_since_epoch().count() + 1'000'000 + ahead_ns_});
     } else if (std::holds_alternative<ExamineHost>(message)) {
       if (!silent_.contains(host)) hear(HostExam{{"cores=4", "done=1"}});
-    } else if (const auto* prove = std::get_if<ProveReach>(&message)) {
-      ReachProven proven;
+    } else if (const auto* prove = std::get_if<ProbeConnectivity>(&message)) {
+      ConnectivityProbed proven;
       for (size_t i = 0; i < prove->others.size(); ++i) proven.addresses.push_back("10.0.0.1");
       if (host == unreachable_) {
         proven.trouble = "it cannot reach n0";
@@ -444,15 +444,15 @@ TEST_F(ExaminationTest, ASlowAnswerMakesTheClockUncertainAndTheQuickestCounts) {
   Begin(1, false);
   AgentReady ready;
   ready.version = "1";
-  examination_->Hear(0, ready, now_);
+  examination_->Receive(0, ready, now_);
   uint32_t number = 0;
-  for (Duration way :
+  for (Duration route :
        {milliseconds(40), milliseconds(2), milliseconds(30), milliseconds(9), milliseconds(50)}) {
     examination_->TakeActions();
     // The clock there is 7 ms ahead, and the answer is given when half of the time is over.
-    int64_t wall = (now_ + way / 2).time_since_epoch().count() + 1'000'000 + 7'000'000;
-    now_ += way;
-    examination_->Hear(0, TimeTold{number++, wall}, now_);
+    int64_t wall = (now_ + route / 2).time_since_epoch().count() + 1'000'000 + 7'000'000;
+    now_ += route;
+    examination_->Receive(0, TimeTold{number++, wall}, now_);
   }
   EXPECT_EQ(report().hosts[0].clock->skew, milliseconds(7));
   EXPECT_EQ(report().hosts[0].clock->uncertainty, milliseconds(1));
@@ -492,7 +492,7 @@ TEST_F(ExaminationTest, AnotherVersionIsATrouble) {
   Begin(1);
   AgentReady ready;
   ready.version = "2";
-  examination_->Hear(0, ready, now_);
+  examination_->Receive(0, ready, now_);
   Serve();
   EXPECT_TRUE(examination_->over());
   EXPECT_EQ(report().hosts[0].version, "2");
@@ -555,8 +555,8 @@ TEST_F(ExaminationTest, WhoCannotReachAHostThatWasLostIsNotToBlame) {
     for (uint32_t host = 0; host < 3; ++host) Greet(host);
     no_prove_.clear();
     if (lost_first) examination_->Ended(2, "the connection was lost", now_);
-    examination_->Hear(0, ReachProven{"it cannot reach n2", {"10.0.0.2", ""}}, now_);
-    examination_->Hear(1, ReachProven{"it cannot reach n0", {"", ""}}, now_);
+    examination_->Receive(0, ConnectivityProbed{"it cannot reach n2", {"10.0.0.2", ""}}, now_);
+    examination_->Receive(1, ConnectivityProbed{"it cannot reach n0", {"", ""}}, now_);
     if (!lost_first) examination_->Ended(2, "the connection was lost", now_);
     Serve();
     EXPECT_TRUE(examination_->over());

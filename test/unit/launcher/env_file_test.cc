@@ -1,4 +1,4 @@
-#include "launcher/env_file.h"
+#include "launcher/environment/env_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/error_file.h"
+#include "launcher/driver/error_file.h"
 
 #include <gtest/gtest.h>
 

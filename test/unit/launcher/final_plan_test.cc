@@ -1,4 +1,4 @@
-#include "launcher/final_plan.h"
+#include "launcher/driver/final_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Clocks of hosts that booted at different times, and which of several departures is named.
-#include "launcher/first_cause.h"
+#include "launcher/driver/first_cause.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ using std::chrono::seconds;
 TimePoint Ours(Duration since_boot) { return TimePoint(since_boot); }
 int64_t Nanoseconds(Duration d) { return d.count(); }
 
-// A question at `at`, there and back `round_trip`, answered half way by a clock that is `ahead` of ours.
+// A question at `at`, there and back `round_trip`, answered half way by a clock that is `ahead` of
+// ours.
 ClockReading Reading(Duration at, Duration round_trip, Duration ahead) {
   return {Ours(at), Ours(at + round_trip), Nanoseconds(at + round_trip / 2 + ahead)};
 }

@@ -1,4 +1,4 @@
-#include "launcher/ssh/handshake_gate.h"
+#include "launcher/channels/ssh/handshake_gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

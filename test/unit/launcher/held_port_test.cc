@@ -1,4 +1,4 @@
-#include "launcher/held_port.h"
+#include "launcher/agent/held_port.h"
 
 #include <gtest/gtest.h>
 

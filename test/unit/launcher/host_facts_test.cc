@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/cgroup.h"
-#include "launcher/driver_door.h"
-#include "launcher/job_id.h"
-#include "launcher/jobs_here.h"
-#include "launcher/oom.h"
+#include "launcher/jobs/driver_status.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/jobs/local_jobs.h"
+#include "launcher/process/cgroup.h"
+#include "launcher/process/oom.h"
 
 namespace hvd {
 namespace {

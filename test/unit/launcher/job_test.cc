@@ -1,5 +1,5 @@
 // The life of a job, told as scripts: what happens, and what the machine says to do about it.
-#include "launcher/job.h"
+#include "launcher/driver/job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,14 +21,20 @@ std::string Text(const JobAction& action) {
     std::string operator()(const ProveAddresses&) { return "prove"; }
     std::string operator()(const StartWorkers&) { return "start"; }
     std::string operator()(const CutHost& a) { return "cut " + std::to_string(a.host); }
-    std::string operator()(const BeginEpoch& a) { return "begin " + std::to_string(a.epoch); }
-    std::string operator()(const BreakEpoch& a) { return "break " + std::to_string(a.epoch); }
+    std::string operator()(const BeginGeneration& a) {
+      return "begin " + std::to_string(a.generation);
+    }
+    std::string operator()(const BreakGeneration& a) {
+      return "break " + std::to_string(a.generation);
+    }
     std::string operator()(const SignalWorkers& a) { return "signal " + std::to_string(a.signal); }
     std::string operator()(const FinishJob&) { return "finish"; }
     std::string operator()(const CutChannels&) { return "cut"; }
     std::string operator()(const EndRun&) { return "end"; }
-    std::string operator()(const TellUser& a) { return a.sentence; }
-    std::string operator()(const RelayWays& a) { return "relay " + std::to_string(a.ways.size()); }
+    std::string operator()(const NotifyUser& a) { return a.sentence; }
+    std::string operator()(const RelayRoutes& a) {
+      return "relay " + std::to_string(a.routes.size());
+    }
   };
   return std::visit(Namer{}, action);
 }
@@ -54,7 +60,7 @@ class Script {
       text << (text.tellp() > 0 ? ", " : "") << Text(action);
     if (!decision.actions.empty()) reason = decision.reason;
     for (const JobAction& action : decision.actions) {
-      if (const auto* broken = std::get_if<BreakEpoch>(&action)) told = broken->reason;
+      if (const auto* broken = std::get_if<BreakGeneration>(&action)) told = broken->reason;
     }
     return text.str();
   }
@@ -64,10 +70,12 @@ class Script {
   std::string Killed(uint32_t rank, int signal, int64_t noticed = 0) {
     return On(WorkerExited{rank, Pid(rank), {true, signal}, noticed ? noticed : Now(), ""});
   }
-  std::string Lost(uint32_t rank, uint64_t epoch) {
-    return On(RankLost{rank, Pid(rank), epoch, Now(), "it died"});
+  std::string Lost(uint32_t rank, uint64_t generation) {
+    return On(RankLost{rank, Pid(rank), generation, Now(), "it died"});
   }
-  std::string Left(uint32_t rank, uint64_t epoch) { return On(RankLeft{rank, epoch, Now()}); }
+  std::string Left(uint32_t rank, uint64_t generation) {
+    return On(RankLeft{rank, generation, Now()});
+  }
   // A stamp of a host whose clock is ours, later than all before.
   int64_t Now() { return clock.Now().time_since_epoch().count() + ++time; }
   void HostsGetReady() {
@@ -137,8 +145,8 @@ TEST(Job, P44_HostsThatDoNotReachEachOtherAreRelayedAndMeasuredBeforeWorkersStar
   EXPECT_EQ(job.On(HostProven{0, "", {{0, 1, "it cannot reach h1 (x)", {}, false}}}), "");
   EXPECT_EQ(job.On(HostProven{2}), "");
   EXPECT_EQ(job.On(HostProven{1, "", {{1, 0, "it cannot reach h0 (y)", {}, false}}}), "relay 2");
-  EXPECT_EQ(job.On(WayMeasured{0, 1, Speed(1, 30'000'000)}), "");
-  std::string said = job.On(WayMeasured{1, 0, Speed(0, 20'000'000)});
+  EXPECT_EQ(job.On(RouteMeasured{0, 1, Speed(1, 30'000'000)}), "");
+  std::string said = job.On(RouteMeasured{1, 0, Speed(0, 20'000'000)});
   EXPECT_TRUE(said.starts_with("hosts h0 and h1 do not reach each other. ")) << said;
   EXPECT_NE(said.find("at 50 MB/s in all (measured; 2.0 ms there and back)"), said.npos) << said;
   EXPECT_TRUE(said.ends_with(", start")) << said;
@@ -163,7 +171,7 @@ TEST(Job, P44_ARelayThatCarriesNothingEndsTheJob) {
   for (uint32_t host = 0; host < 2; ++host) job.On(AgentIsReady{host});
   job.On(HostProven{0, "", {{0, 1, "why", {}, false}}});
   EXPECT_EQ(job.On(HostProven{1}), "relay 1");
-  EXPECT_EQ(job.On(WayMeasured{0, 1, {1, 0, 0, 0, "nothing came through it in 10 s"}}),
+  EXPECT_EQ(job.On(RouteMeasured{0, 1, {1, 0, 0, 0, "nothing came through it in 10 s"}}),
             "finish, cut 0");
   EXPECT_NE(job.state.failure->reason.find("nothing came through it"), std::string::npos);
 }
@@ -179,7 +187,8 @@ TEST(Job, AHostThatCannotLookForOthersFailsWhateverTheOthersDoNotReach) {
   EXPECT_NE(job.state.failure->reason.find("ib7"), std::string::npos);
 }
 
-// A job whose plan is final once the agents are there: `np` ranks on hosts of which nothing is known.
+// A job whose plan is final once the agents are there: `np` ranks on hosts of which nothing is
+// known.
 JobState Draft(uint32_t np, uint32_t hosts) {
   std::vector<HostSlots> named;
   for (uint32_t h = 0; h < hosts; ++h) {
@@ -297,7 +306,7 @@ TEST(Job, AnInterruptWhileHostsGetReadyEndsWhatIsThere) {
   EXPECT_EQ(ExitCode(job.state), 130);
 }
 
-TEST(Job, AnEpochBeginsWhenEveryRankAsked) {
+TEST(Job, AnGenerationBeginsWhenEveryRankAsked) {
   Script job(3);
   job.StartAll();
   EXPECT_EQ(job.On(RankJoined{0}), "");
@@ -317,7 +326,7 @@ TEST(Job, WhoAsksAgainWhileOthersAreStillInWaitsForThem) {
   EXPECT_EQ(job.On(RankJoined{1}), "begin 2");
 }
 
-TEST(Job, AFailureBeforeAnyEpochEndsTheOthersAtOnce) {
+TEST(Job, AFailureBeforeAnyGenerationEndsTheOthersAtOnce) {
   Script job(3);
   job.StartAll();
   EXPECT_EQ(job.Exit(1, 3), "signal 15");
@@ -329,7 +338,7 @@ TEST(Job, AFailureBeforeAnyEpochEndsTheOthersAtOnce) {
   EXPECT_EQ(FirstFailedRank(job.state), 1u);
 }
 
-TEST(Job, ALossInsideAnEpochBreaksItAndLetsSurvivorsSpeak) {
+TEST(Job, ALossInsideAnGenerationBreaksItAndLetsSurvivorsSpeak) {
   Script job(3);
   job.StartAll();
   job.JoinAll();
@@ -441,7 +450,7 @@ TEST(Job, V1_WhatHappenedBeforeTheOthersWereAskedToEndIsNotTheirDoing) {
   }
 }
 
-TEST(Job, LeavingTheOthersInAnEpochWithCode0IsAFailure) {
+TEST(Job, LeavingTheOthersInAnGenerationWithCode0IsAFailure) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
@@ -486,7 +495,7 @@ TEST(Job, WaitingRanksHearThatTheWorldCannotForm) {
   }
 }
 
-TEST(Job, AWaitingRankThatDiesIsNoLossOfAnEpoch) {
+TEST(Job, AWaitingRankThatDiesIsNoLossOfAnGeneration) {
   Script job(2);
   job.StartAll();
   job.On(RankJoined{0});
@@ -623,13 +632,13 @@ TEST(Job, LastOutputThatNobodyReadsCanBeInterrupted) {
   EXPECT_EQ(ExitCode(job.state), 0) << "the workers did well";
 }
 
-TEST(Job, ARankThatEndsTheEpochIsNotTheOneToBlame) {
+TEST(Job, ARankThatEndsTheGenerationIsNotTheOneToBlame) {
   Script job(3);
   job.StartAll();
   job.JoinAll();
-  EXPECT_EQ(job.On(EpochEnding{1, {0, "rank 0 has waited 5 s for rank 2"}}), "break 1");
+  EXPECT_EQ(job.On(GenerationEnding{1, {0, "rank 0 has waited 5 s for rank 2"}}), "break 1");
   EXPECT_EQ(job.told, "rank 0 has waited 5 s for rank 2");
-  EXPECT_FALSE(job.state.failure) << "the ranks may begin another epoch";
+  EXPECT_FALSE(job.state.failure) << "the ranks may begin another generation";
   job.On(RankStopped{2});
   EXPECT_EQ(job.Exit(0, 7), "");
   ASSERT_TRUE(job.state.failure);
@@ -642,14 +651,14 @@ TEST(Job, ARankThatEndsTheEpochIsNotTheOneToBlame) {
   EXPECT_EQ(ExitCode(job.state), 7);
 }
 
-TEST(Job, AnEpochThatWasEndedIsForgottenWithTheNext) {
+TEST(Job, AnGenerationThatWasEndedIsForgottenWithTheNext) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
-  job.On(EpochEnding{1, {0, "a stall"}});
+  job.On(GenerationEnding{1, {0, "a stall"}});
   job.On(RankStopped{1});
   EXPECT_EQ(job.JoinAll(), "begin 2");
-  EXPECT_EQ(job.On(EpochEnding{1, {0, "said late"}}), "") << "of an epoch that is over";
+  EXPECT_EQ(job.On(GenerationEnding{1, {0, "said late"}}), "") << "of a generation that is over";
   job.Lost(1, 2);
   EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
   EXPECT_FALSE(job.state.ranks[1].stopped);
@@ -659,21 +668,21 @@ TEST(Job, AWayBetweenHostsThatIsSilentIsNamedAndNoRankIs) {
   Script job(2, 2);
   job.StartAll();
   job.JoinAll();
-  EXPECT_EQ(job.On(SilentWay{1, 0, 1, milliseconds(5300)}), "break 1");
+  EXPECT_EQ(job.On(SilentRoute{1, 0, 1, milliseconds(5300)}), "break 1");
   EXPECT_EQ(job.told,
             "the connection between the hosts h1 and h0 is broken: rank 1 on h1 has heard nothing "
             "from rank 0 on h0 for 5 s, though hvdrun reaches both hosts; look for a firewall or a "
             "fault of the network between them");
   job.Exit(0, 3);
   EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kWay);
-  EXPECT_EQ(job.On(SilentWay{1, 0, 1, milliseconds(6300)}), "") << "once";
+  EXPECT_EQ(job.On(SilentRoute{1, 0, 1, milliseconds(6300)}), "") << "once";
 }
 
 TEST(Job, AHostThatGoesAfterAllIsTheCauseAndNotTheWayToIt) {
   Script job(2, 2);
   job.StartAll();
   job.JoinAll();
-  job.On(SilentWay{0, 1, 1, seconds(5)});
+  job.On(SilentRoute{0, 1, 1, seconds(5)});
   job.Exit(0, 3);
   job.On(AgentLost{1, "the connection ended"});
   EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kHost);

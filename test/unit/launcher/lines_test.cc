@@ -1,4 +1,4 @@
-#include "launcher/lines.h"
+#include "launcher/output/lines.h"
 
 #include <gtest/gtest.h>
 

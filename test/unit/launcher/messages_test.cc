@@ -1,4 +1,4 @@
-#include "launcher/messages.h"
+#include "launcher/wire/messages.h"
 
 #include <gtest/gtest.h>
 
@@ -34,17 +34,17 @@ StartJob Start() {
 std::vector<ToAgent> OneOfEachToAgent() {
   std::vector<ToAgent> all;
   all.emplace_back(Start());
-  all.emplace_back(BeginEpoch{3});
-  all.emplace_back(BreakEpoch{3, "why"});
+  all.emplace_back(BeginGeneration{3});
+  all.emplace_back(BreakGeneration{3, "why"});
   all.emplace_back(AwaitDriver{"key", 60000});
   all.emplace_back(SignalWorkers{15});
   all.emplace_back(FinishJob{});
   all.emplace_back(WorkerInput{"typed"});
   all.emplace_back(KeyValue{3, "k", "v"});
-  all.emplace_back(ProveReach{"key", 1, {0, 2}, {"a", "c"}, {"eth0"}, 7000, 7009});
+  all.emplace_back(ProbeConnectivity{"key", 1, {0, 2}, {"a", "c"}, {"eth0"}, 7000, 7009});
   all.emplace_back(LookAtCommand{"python", "/bin", "/"});
   all.emplace_back(TreeDown{{{1, 4, "inner"}, {2, 3, ""}}});
-  all.emplace_back(SayAgain{});
+  all.emplace_back(Resend{});
   all.emplace_back(AskTime{1});
   all.emplace_back(ExamineHost{"/d", "python3", {"A=1"}, 25'000, 5'000});
   all.emplace_back(OpenProbe{"key", 1, {0}, {"h"}, {"eth0"}, 7000, 7001});
@@ -72,7 +72,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(AgentGone{});
   all.emplace_back(PutKey{3, "k", "v"});
   all.emplace_back(WantKey{3, "k"});
-  all.emplace_back(ReachProven{"no", {"::1", ""}, "record", {"", "why"}});
+  all.emplace_back(ConnectivityProbed{"no", {"::1", ""}, "record", {"", "why"}});
   all.emplace_back(CommandSeen{{"python", "/", "/bin/python", "/bin/python3.11", "3.11", 2, 13}});
   all.emplace_back(TreeUp{{{1, "inner"}, {2, ""}}});
   all.emplace_back(TreeCut{"why"});

@@ -1,4 +1,4 @@
-#include "launcher/oom.h"
+#include "launcher/process/oom.h"
 
 #include <gtest/gtest.h>
 

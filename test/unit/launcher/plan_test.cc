@@ -1,4 +1,4 @@
-#include "launcher/plan.h"
+#include "launcher/wire/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/progress.h"
+#include "launcher/output/progress.h"
 
 #include <gtest/gtest.h>
 

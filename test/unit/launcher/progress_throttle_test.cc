@@ -1,4 +1,4 @@
-#include "launcher/progress_throttle.h"
+#include "launcher/output/progress_throttle.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,8 @@ class ProgressThrottleTest : public testing::Test {
   }
 
   std::string passed_;
-  ProgressThrottle throttle_{3, 10, false, [this](uint32_t, std::string_view bytes) { passed_ += bytes; }};
+  ProgressThrottle throttle_{3, 10, false,
+                             [this](uint32_t, std::string_view bytes) { passed_ += bytes; }};
 };
 
 TEST_F(ProgressThrottleTest, LinesPassAsTheyAre) {

@@ -1,4 +1,4 @@
-#include "launcher/pulse.h"
+#include "launcher/agent/pulse.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -42,18 +42,18 @@ TEST(Pulse, TheNewestIsHeardAndTheEnd) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_NONBLOCK), 0);
   UniqueFd reading(ends[0]), writing(ends[1]);
-  EXPECT_FALSE(HearPulse(reading.get()).newest);
+  EXPECT_FALSE(OnHeartbeat(reading.get()).newest);
   SendPulse(writing.get(), {1, 2});
   SendPulse(writing.get(), {3, 4});
-  HeardPulse heard = HearPulse(reading.get());
+  HeartbeatSeen heard = OnHeartbeat(reading.get());
   ASSERT_TRUE(heard.newest);
   EXPECT_EQ(heard.newest->bearer, 3);
   EXPECT_EQ(heard.newest->grace_looks, 4U);
   EXPECT_FALSE(heard.ended);
   for (int i = 0; i < 100'000; ++i) SendPulse(writing.get(), {5, 6});  // never waits
-  HearPulse(reading.get());
+  OnHeartbeat(reading.get());
   writing.Reset();
-  EXPECT_TRUE(HearPulse(reading.get()).ended);
+  EXPECT_TRUE(OnHeartbeat(reading.get()).ended);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Connections between ranks whose hosts do not reach each other: the switch and the probe by hand, the ends with ranks
-// that are played by sockets of this process.
+// Connections between ranks whose hosts do not reach each other: the switch and the probe by hand,
+// the ends with ranks that are played by sockets of this process.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "launcher/relay_end.h"
-#include "launcher/relay_plan.h"
-#include "launcher/relay_probe.h"
-#include "launcher/relay_switch.h"
+#include "launcher/relay/relay_end.h"
+#include "launcher/relay/relay_plan.h"
+#include "launcher/relay/relay_probe.h"
+#include "launcher/relay/relay_switch.h"
 #include "runtime/net/mesh_address.h"
 #include "runtime/net/mesh_connector.h"
 #include "runtime/net/mesh_handshake.h"
@@ -161,7 +161,7 @@ TEST(RelayProbe, NothingThatComesBackIsATroubleInTheEnd) {
 
 // ---- the plan
 
-BlockedWay Way(uint32_t from, uint32_t to) {
+BlockedRoute Way(uint32_t from, uint32_t to) {
   return {from,
           to,
           "it cannot reach it (refused)" + std::string(kReachAdvice),
@@ -180,7 +180,7 @@ TEST(RelayPlan, TheWarningSaysWhoAndWhyAndHowFastOnce) {
   EXPECT_THAT(
       RelayWarning({Way(0, 1), Way(1, 0), Way(0, 3)}, names, 4),
       HasSubstr("hosts a and b do not reach each other; and host a does not reach host d."));
-  std::vector<BlockedWay> all;
+  std::vector<BlockedRoute> all;
   for (uint32_t from = 0; from < 4; ++from) {
     for (uint32_t to = 0; to < 4; ++to) {
       if (from != to) all.push_back(Way(from, to));
@@ -210,7 +210,8 @@ int ConnectTo(const std::string& endpoint) {
   return fd;
 }
 
-// Two agents, the switch between them, and what ranks 0 (here, on host 0) and 1 (there, on host 1) do.
+// Two agents, the switch between them, and what ranks 0 (here, on host 0) and 1 (there, on host 1)
+// do.
 struct World {
   static constexpr const char* kKey = "the key of the job";
 
@@ -218,7 +219,7 @@ struct World {
     relay.Allow(0, 1);
     for (RelayEnd* end : {&here, &there}) {
       end->SetWorld(kKey, {{0, 0}, {1, 0}});
-      end->BeginEpoch(3);
+      end->BeginGeneration(3);
     }
     Result<MeshListener> opened = OpenMeshListener({{"127.0.0.1"}, 0, 0}, 1);
     EXPECT_TRUE(opened.ok());
@@ -376,7 +377,7 @@ TEST(RelayEnd, WhoCannotProveTheKeyIsClosedOnAndNobodyHearsOfIt) {
   EXPECT_EQ(world.relay.connections(), 0u);
 }
 
-TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheEpoch) {
+TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheGeneration) {
   World world;
   EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), world.record) << "no relay is needed";
   world.here.Use({0, {1}});
@@ -385,8 +386,8 @@ TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheEpoch) {
   EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), told);
   EXPECT_EQ(world.here.ValueFor(3, "mesh.0", world.record), world.record) << "a rank of this host";
   EXPECT_EQ(world.here.ValueFor(3, "other.1", "x"), "x");
-  world.here.BeginEpoch(4);
-  EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), world.record) << "another epoch";
+  world.here.BeginGeneration(4);
+  EXPECT_EQ(world.here.ValueFor(3, "mesh.1", world.record), world.record) << "another generation";
   UniqueFd late(ConnectTo(DecodeMeshRecord(told)->endpoints.at(0)));
   EXPECT_TRUE(world.Until([&] { return World::Send(late, "x") == 0 && errno == EPIPE; }) ||
               world.Ends(late));
@@ -394,7 +395,7 @@ TEST(RelayEnd, OnlyWhatIsBlockedIsRelayedAndOnlyForTheEpoch) {
 
 TEST(RelayEnd, ARankThatHasNoListenerIsAnEnd) {
   World world;
-  world.there.BeginEpoch(4);
+  world.there.BeginGeneration(4);
   world.here.Use({0, {1}});
   Result<MeshRecord> told = DecodeMeshRecord(world.here.ValueFor(3, "mesh.1", world.record));
   UniqueFd rank(ConnectTo(told->endpoints.at(0)));

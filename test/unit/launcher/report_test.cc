@@ -1,4 +1,4 @@
-#include "launcher/report.h"
+#include "launcher/driver/report.h"
 
 #include <gtest/gtest.h>
 
@@ -46,11 +46,10 @@ TEST(Report, F6_RanksThatFailedAlikeAreNamedAndNotRepeated) {
 }
 
 TEST(Report, NamesSignals) {
-  EXPECT_EQ(
-      Report(Failed(2, 0, {true, SIGKILL}, "")),
-      "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL), sent by a process, "
-      "not by the OOM killer.\n"
-      "  1 other rank was ended because of it.\n");
+  EXPECT_EQ(Report(Failed(2, 0, {true, SIGKILL}, "")),
+            "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL), sent by a process, "
+            "not by the OOM killer.\n"
+            "  1 other rank was ended because of it.\n");
   EXPECT_EQ(DescribeEnd({true, 34}), "signal 34");
 }
 
@@ -83,7 +82,7 @@ TEST(Report, NamesRanksThatAreStoppedAndNotTheOneThatWaited) {
     for (uint32_t r : {0u, 1u}) Step(state, AgentIsReady{r}, {});
     for (uint32_t r : {0u, 1u}) Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
     for (uint32_t r : {0u, 1u}) Step(state, RankJoined{r}, {});
-    Step(state, EpochEnding{1, {0, "rank 0 has waited 5 s in 'x' for rank 1"}}, {});
+    Step(state, GenerationEnding{1, {0, "rank 0 has waited 5 s in 'x' for rank 1"}}, {});
     if (stopped) Step(state, RankStopped{1}, {});
     Step(state, WorkerExited{0, 100, {false, 1}, 1, "Traceback"}, {});
     EXPECT_EQ(Report(state),

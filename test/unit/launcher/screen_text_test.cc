@@ -1,4 +1,4 @@
-#include "launcher/screen_text.h"
+#include "launcher/output/screen_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/seconds_text.h"
+#include "launcher/text/seconds_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/shell_exports.h"
+#include "launcher/environment/shell_exports.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "launcher/spawn.h"
+#include "launcher/process/spawn.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
-#include "launcher/exec_size.h"
+#include "launcher/process/exec_size.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/ssh/ssh_algorithms.h"
+#include "launcher/channels/ssh/ssh_algorithms.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
-#include "launcher/ssh/ssh_reasons.h"
+#include "launcher/channels/ssh/ssh_reasons.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
-#include "launcher/ssh/ssh_bytes.h"
-#include "launcher/ssh/ssh_program.h"
+#include "launcher/channels/ssh/ssh_bytes.h"
+#include "launcher/channels/ssh/ssh_program.h"
 
 namespace hvd {
 namespace {

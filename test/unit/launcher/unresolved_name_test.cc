@@ -1,4 +1,4 @@
-#include "launcher/unresolved_name.h"
+#include "launcher/channels/unresolved_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,16 @@
-// The ways to other hosts, as far as they are pure: what is typed there, what the end of a command means, what a shell
-// says first, how far a host has come, and who proves itself to whom.
+// The ways to other hosts, as far as they are pure: what is typed there, what the end of a command
+// means, what a shell says first, how far a host has come, and who proves itself to whom.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "launcher/host_stages.h"
-#include "launcher/preamble.h"
-#include "launcher/reach_proof.h"
-#include "launcher/remote_script.h"
-#include "launcher/ssh_command.h"
+#include "launcher/agent/connectivity_probe.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/preamble.h"
+#include "launcher/channels/ssh_command.h"
+#include "launcher/driver/host_stages.h"
+#include "launcher/wire/probe_partners.h"
 
 namespace hvd {
 namespace {
@@ -234,16 +235,16 @@ TEST(HostNames, AreCutWhenThereAreMany) {
   EXPECT_THAT(HostNames(names), HasSubstr("n15 and 4 more"));
 }
 
-TEST(ProofPartners, AreSymmetricAndFew) {
-  EXPECT_THAT(ProofPartners(1, 3), ElementsAre(0, 2));
-  EXPECT_TRUE(ProofPartners(0, 1).empty());
+TEST(ProbePartners, AreSymmetricAndFew) {
+  EXPECT_THAT(ProbePartners(1, 3), ElementsAre(0, 2));
+  EXPECT_TRUE(ProbePartners(0, 1).empty());
   for (uint32_t hosts : {16u, 17u, 100u, 1000u}) {
     for (uint32_t host : {0u, 1u, hosts / 2, hosts - 1}) {
-      std::vector<uint32_t> partners = ProofPartners(host, hosts);
+      std::vector<uint32_t> partners = ProbePartners(host, hosts);
       EXPECT_LE(partners.size(), 20u);
       for (uint32_t other : partners) {
         EXPECT_NE(other, host);
-        std::vector<uint32_t> back = ProofPartners(other, hosts);
+        std::vector<uint32_t> back = ProbePartners(other, hosts);
         EXPECT_TRUE(std::find(back.begin(), back.end(), host) != back.end()) << host << other;
       }
     }

@@ -1,4 +1,4 @@
-#include "launcher/worker_env.h"
+#include "launcher/environment/worker_env.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,8 @@ TEST(WorkerEnvironment, NamesTheInterfaceUnlessTheUserDid) {
   StartJob start;
   start.slots = {{0, 0, 0, 1, 0, 1}};
   start.environment = {"NCCL_SOCKET_IFNAME=ib0"};
-  std::vector<std::string> environment = WorkerEnvironment(start, 0, {"a", "id", "", "eth1"}, {}, {});
+  std::vector<std::string> environment =
+      WorkerEnvironment(start, 0, {"a", "id", "", "eth1"}, {}, {});
   EXPECT_THAT(environment, Contains("GLOO_SOCKET_IFNAME=eth1"));
   EXPECT_THAT(environment, Contains("NCCL_SOCKET_IFNAME=ib0"));
   environment = WorkerEnvironment(start, 0, {"a", "id"}, {}, {});

@@ -14,7 +14,7 @@ std::string OneFrame(const std::string& payload) {
   FrameHeader header;
   header.type = FrameType::kControl;
   header.job = 7;
-  header.epoch = 3;
+  header.generation = 3;
   header.sequence = 42;
   header.ack = 41;
   std::string bytes;
@@ -37,7 +37,7 @@ TEST(Frame, ArrivesAsSentWhateverThePieces) {
   ASSERT_TRUE(frame.ok() && frame->has_value());
   EXPECT_EQ((*frame)->payload, "hello");
   EXPECT_EQ((*frame)->header.job, 7u);
-  EXPECT_EQ((*frame)->header.epoch, 3u);
+  EXPECT_EQ((*frame)->header.generation, 3u);
   EXPECT_EQ((*frame)->header.sequence, 42u);
   EXPECT_EQ((*frame)->header.ack, 41u);
 }

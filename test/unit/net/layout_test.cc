@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 
 namespace hvd {
 namespace {
@@ -61,12 +61,12 @@ TEST(Layout, WhatIsNoWorldIsRefused) {
   }
 }
 
-TEST(Directory, KeysArePrintableAndShort) {
-  EXPECT_TRUE(CheckDirectoryKey("leader/0.address").ok());
+TEST(KvStore, KeysArePrintableAndShort) {
+  EXPECT_TRUE(CheckKvKey("leader/0.address").ok());
   for (const std::string& bad :
        {std::string(), std::string("a b"), std::string("a\n"), std::string("\xc3\xa4"),
-        std::string("a\0b", 3), std::string(kMaxDirectoryKey + 1, 'k')})
-    EXPECT_FALSE(CheckDirectoryKey(bad).ok());
+        std::string("a\0b", 3), std::string(kMaxKvKey + 1, 'k')})
+    EXPECT_FALSE(CheckKvKey(bad).ok());
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 
 namespace hvd {
 namespace {
@@ -19,7 +19,7 @@ std::vector<LinkMessage> OneOfEach() {
           LinkAllocate{1 << 20},
           LinkFetch{9},
           LinkFree{9},
-          LinkEpoch{5, 4096, 1, 4, 1, 2, 0, 2, 1, "key", {{"127.0.0.1", "::1"}, 7000, 7010}},
+          LinkGeneration{5, 4096, 1, 4, 1, 2, 0, 2, 1, "key", {{"127.0.0.1", "::1"}, 7000, 7010}},
           LinkBroken{5, "rank 1 died"},
           LinkSegment{9, 1 << 20, ""},
           LinkRefused{"no"},
@@ -72,12 +72,12 @@ TEST(Link, LongReasonsAreCutToFit) {
 
 TEST(Link, TheLongestMessagesFit) {
   ListenHints listen{std::vector<std::string>(20, std::string(100, '1')), 1, 2};
-  LinkEpoch epoch{.data_key = std::string(5000, 'k'), .listen = listen};
+  LinkGeneration generation{.data_key = std::string(5000, 'k'), .listen = listen};
   std::vector<RankRun> runs(kMaxRunsPerMessage, RankRun{1, 2, 3});
-  std::string key(kMaxDirectoryKey, 'k'), value(kMaxDirectoryValue, 'v');
+  std::string key(kMaxKvKey, 'k'), value(kMaxKvValue, 'v');
   for (const LinkMessage& message :
-       {LinkMessage(epoch), LinkMessage(LinkLayout{1, runs}), LinkMessage(LinkPut{1, key, value}),
-        LinkMessage(LinkValue{1, key, value})}) {
+       {LinkMessage(generation), LinkMessage(LinkLayout{1, runs}),
+        LinkMessage(LinkPut{1, key, value}), LinkMessage(LinkValue{1, key, value})}) {
     std::string bytes = EncodeLink(message);
     EXPECT_LE(bytes.size(), kMaxLinkMessage);
     EXPECT_TRUE(DecodeLink(bytes).ok());
@@ -121,7 +121,7 @@ TEST(Link, TheDoorSaysWhoCame) {
   EXPECT_FALSE(AcceptLink(listener->get()));
   Result<UniqueFd> client = ConnectLink(name);
   ASSERT_TRUE(client.ok()) << client.status().message();
-  std::optional<LinkVisitor> visitor = AcceptLink(listener->get());
+  std::optional<LinkClient> visitor = AcceptLink(listener->get());
   ASSERT_TRUE(visitor);
   EXPECT_EQ(visitor->pid, ::getpid());
   EXPECT_FALSE(AcceptLink(listener->get()));

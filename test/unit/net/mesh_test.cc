@@ -14,22 +14,22 @@
 #include <thread>
 #include <vector>
 
-#include "test/fakes/memory_directory.h"
+#include "test/fakes/memory_kv_store.h"
 
 namespace hvd {
 namespace {
 
-using test::MemoryDirectory;
+using test::MemoryKvStore;
 
 TimePoint Soon() { return SteadyNow() + std::chrono::seconds(60); }
 
 MeshOptions OptionsOf(uint32_t rank) {
-  MeshOptions options{.rank = rank, .epoch = 7, .job_key = "the key of the job"};
+  MeshOptions options{.rank = rank, .generation = 7, .job_key = "the key of the job"};
   options.listen.addresses = {"127.0.0.1"};
   return options;
 }
 
-std::unique_ptr<Mesh> OpenMesh(MeshOptions options, Directory& directory) {
+std::unique_ptr<Mesh> OpenMesh(MeshOptions options, KvStore& directory) {
   Result<std::unique_ptr<Mesh>> mesh = Mesh::Open(std::move(options), directory);
   EXPECT_TRUE(mesh.ok()) << mesh.status().message();
   return mesh.ok() ? std::move(*mesh) : nullptr;
@@ -74,11 +74,11 @@ class Stranger {
     timeval patience{60, 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
-  void Say(const std::string& bytes) {
+  void Send(const std::string& bytes) {
     [[maybe_unused]] ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   // What was heard until the other side closed.
-  std::string HearOut() {
+  std::string ReadOut() {
     std::string heard;
     char buffer[256];
     while (true) {
@@ -88,7 +88,7 @@ class Stranger {
       heard.append(buffer, static_cast<size_t>(got));
     }
   }
-  std::string Hear(size_t bytes) {
+  std::string Receive(size_t bytes) {
     std::string heard(bytes, '\0');
     EXPECT_EQ(::recv(socket_.get(), heard.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
     return heard;
@@ -104,7 +104,7 @@ class MeshPair : public ::testing::Test {
     a_ = OpenMesh(OptionsOf(0), directory_);
     b_ = OpenMesh(OptionsOf(1), directory_);
   }
-  MemoryDirectory directory_;
+  MemoryKvStore directory_;
   std::unique_ptr<Mesh> a_, b_;
 };
 
@@ -174,7 +174,7 @@ TEST_F(MeshPair, ALargeMessageThatNobodyWantsYetHoldsUpNoOther) {
 }
 
 TEST(MeshTest, UnwantedMessagesAreKeptWithinABound) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions options = OptionsOf(1);
   options.most_kept_bytes = 100'000;
   std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
@@ -236,8 +236,8 @@ TEST_F(MeshPair, AWaitForManyEndsWithTheFirstThatFails) {
   EXPECT_EQ(one + three, "abcabc");
 }
 
-// One thread waits for whatever comes next all the time; another one's data passes by it, in both directions, and it still
-// hears what is for it: before, between and after.
+// One thread waits for whatever comes next all the time; another one's data passes by it, in both
+// directions, and it still hears what is for it: before, between and after.
 TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
   std::vector<std::string> heard;
   std::thread patient([&] {
@@ -268,12 +268,13 @@ TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
   EXPECT_EQ(heard, (std::vector<std::string>{"before", "between", "after"}));
 }
 
-// A way to rank 1 that lets the handshake begin and then keeps what comes until it is told to go on: as a relay may.
-class SlowWay {
+// A way to rank 1 that lets the handshake begin and then keeps what comes until it is told to go
+// on: as a relay may.
+class SlowRoute {
  public:
-  explicit SlowWay(Directory& directory) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit SlowRoute(KvStore& directory) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
     Result<MeshRecord> record =
-        DecodeMeshRecord(directory.Get(MeshDirectoryKey(1), std::chrono::seconds(60)).value());
+        DecodeMeshRecord(directory.Get(MeshKvKey(1), std::chrono::seconds(60)).value());
     const std::string endpoint = record->endpoints.at(0);
     target_ = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
     sockaddr_in here = LoopbackAt(0);
@@ -282,15 +283,15 @@ class SlowWay {
     socklen_t length = sizeof here;
     ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&here), &length);
     record->endpoints = {"127.0.0.1:" + std::to_string(ntohs(here.sin_port))};
-    EXPECT_TRUE(directory_.Put(MeshDirectoryKey(1), EncodeMeshRecord(*record)).ok());
+    EXPECT_TRUE(directory_.Put(MeshKvKey(1), EncodeMeshRecord(*record)).ok());
     thread_ = std::thread([this] { Run(); });
   }
-  ~SlowWay() {
+  ~SlowRoute() {
     GoOn();
     thread_.join();
   }
   // Where the other side finds rank 1.
-  Directory& directory() { return directory_; }
+  KvStore& directory() { return directory_; }
   void GoOn() {
     if (!std::exchange(told_, true)) go_on_.set_value();
   }
@@ -320,7 +321,7 @@ class SlowWay {
     }
   }
 
-  MemoryDirectory directory_;
+  MemoryKvStore directory_;
   UniqueFd listener_;
   int target_ = 0;
   bool told_ = false;
@@ -329,11 +330,11 @@ class SlowWay {
 };
 
 TEST(MeshTest, WhoLeavesWhileItsConnectionIsTakenIsHeardToTheEnd) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   std::unique_ptr<Mesh> stays = OpenMesh(OptionsOf(1), directory);
-  SlowWay way(directory);
+  SlowRoute way(directory);
   std::unique_ptr<Mesh> leaves = OpenMesh(OptionsOf(0), way.directory());
-  ASSERT_TRUE(directory.Put(MeshDirectoryKey(0), EncodeMeshRecord(leaves->record())).ok());
+  ASSERT_TRUE(directory.Put(MeshKvKey(0), EncodeMeshRecord(leaves->record())).ok());
   SendText(*stays, 0, {1, 1}, "we are connected");
   EXPECT_EQ(ReceiveText(*leaves, 1, {1, 1}, 16), "we are connected");
   SendText(*leaves, 1, {2, 2}, "the last word");
@@ -373,12 +374,12 @@ TEST_F(MeshPair, TwoThreadsWaitAtOnce) {
 
 void ExpectSilence(Mesh& mesh, const std::string& bytes) {
   Stranger stranger(mesh);
-  stranger.Say(bytes);
-  EXPECT_EQ(stranger.HearOut(), "") << "a stranger was told something";
+  stranger.Send(bytes);
+  EXPECT_EQ(stranger.ReadOut(), "") << "a stranger was told something";
 }
 
-std::string HelloOf(const std::string& key, uint64_t epoch, uint32_t from, uint32_t to) {
-  return MeshInitiator({key, epoch, from}, to).hello();
+std::string HelloOf(const std::string& key, uint64_t generation, uint32_t from, uint32_t to) {
+  return MeshInitiator({key, generation, from}, to).hello();
 }
 
 TEST_F(MeshPair, StrangersHearNothing) {
@@ -387,7 +388,7 @@ TEST_F(MeshPair, StrangersHearNothing) {
   ExpectSilence(*a_, "GET / HTTP/1.1\r\nHost: a host that has a name of a certain length\r\n\r\n" +
                          std::string(88, ' '));
   ExpectSilence(*a_, HelloOf("another key", 7, 1, 0));
-  ExpectSilence(*a_, HelloOf(key, 8, 1, 0));  // another epoch
+  ExpectSilence(*a_, HelloOf(key, 8, 1, 0));  // another generation
   ExpectSilence(*a_, HelloOf(key, 7, 0, 1));  // meant for another rank
   std::string changed = HelloOf(key, 7, 1, 0);
   changed[16] ^= 4;  // says that it is another rank
@@ -397,23 +398,23 @@ TEST_F(MeshPair, StrangersHearNothing) {
 
 TEST_F(MeshPair, ARecordedHelloIsNotEnough) {
   Stranger stranger(*a_);
-  stranger.Say(HelloOf(OptionsOf(0).job_key, 7, 1, 0));
-  stranger.Hear(64);
-  stranger.Say(std::string(32, 'p'));
-  EXPECT_EQ(stranger.HearOut(), "");
+  stranger.Send(HelloOf(OptionsOf(0).job_key, 7, 1, 0));
+  stranger.Receive(64);
+  stranger.Send(std::string(32, 'p'));
+  EXPECT_EQ(stranger.ReadOut(), "");
   Greet(*a_, 0, *b_, 1);
 }
 
 TEST(MeshTest, HalfOpenConnectionsEndInTime) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions options = OptionsOf(0);
   options.handshake_timeout = std::chrono::milliseconds(20);
   std::unique_ptr<Mesh> a = OpenMesh(options, directory);
   std::unique_ptr<Mesh> b = OpenMesh(OptionsOf(1), directory);
   Stranger silent(*a), slow(*a);
-  slow.Say(HelloOf(options.job_key, 7, 1, 0).substr(0, 40));
-  EXPECT_EQ(silent.HearOut(), "");
-  EXPECT_EQ(slow.HearOut(), "");
+  slow.Send(HelloOf(options.job_key, 7, 1, 0).substr(0, 40));
+  EXPECT_EQ(silent.ReadOut(), "");
+  EXPECT_EQ(slow.ReadOut(), "");
   Greet(*a, 0, *b, 1);
 }
 
@@ -424,7 +425,7 @@ TEST_F(MeshPair, ACrowdOfStrangersKeepsNobodyOut) {
 }
 
 TEST(MeshTest, TheWrongKeyIsASentenceForWhoDials) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions options = OptionsOf(1);
   options.job_key = "another key";
   options.connect_timeout = std::chrono::milliseconds(300);
@@ -438,7 +439,7 @@ TEST(MeshTest, TheWrongKeyIsASentenceForWhoDials) {
 }
 
 TEST(MeshTest, WithoutAKeyNothingIsOpened) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions options = OptionsOf(1);
   options.job_key.clear();
   EXPECT_EQ(Mesh::Open(options, directory).status().code(), Code::kInvalidArgument);
@@ -463,7 +464,7 @@ TEST_F(MeshPair, APeerThatLeavesIsNamed) {
 
 // A process that plays rank 1 by hand, proves the key and then dies in the middle of a message.
 TEST(MeshTest, WhoLeavesInPeaceWithoutAWordToUsEndsNoWaitForOthers) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   auto a = OpenMesh(OptionsOf(0), directory), b = OpenMesh(OptionsOf(1), directory),
        c = OpenMesh(OptionsOf(2), directory);
   SendText(*a, 1, {1, 1}, "hi");
@@ -485,11 +486,11 @@ TEST_F(MeshPair, APeerThatDiesInTheMiddleOfAMessageIsNamed) {
   {
     Stranger rank1(*a_);
     MeshInitiator initiator({OptionsOf(0).job_key, 7, 1}, 0);
-    rank1.Say(initiator.hello());
-    rank1.Say(*initiator.Receive(rank1.Hear(64)));
+    rank1.Send(initiator.hello());
+    rank1.Send(*initiator.Receive(rank1.Receive(64)));
     MeshHeader header = EncodeMeshHeader({MeshFrameType::kData, 100'000, {5, 5}});
-    rank1.Say(std::string(reinterpret_cast<char*>(header.data()), header.size()) +
-              std::string(50'000, 'x'));
+    rank1.Send(std::string(reinterpret_cast<char*>(header.data()), header.size()) +
+               std::string(50'000, 'x'));
   }
   Status status = a_->Wait(received, Soon());
   EXPECT_EQ(status.code(), Code::kAborted);
@@ -499,16 +500,16 @@ TEST_F(MeshPair, APeerThatDiesInTheMiddleOfAMessageIsNamed) {
 
 TEST_F(MeshPair, APeerThatBreaksTheRulesIsLost) {
   for (const std::string& rubbish : {std::string(64, 'x'), std::string(64, '\0')}) {
-    MemoryDirectory directory;
+    MemoryKvStore directory;
     std::unique_ptr<Mesh> mesh = OpenMesh(OptionsOf(0), directory);
     std::string room(1, '?');
     MeshHandle received = mesh->Receive(1, {5, 5}, Room(room));
     Stranger rank1(*mesh);
     MeshInitiator initiator({OptionsOf(0).job_key, 7, 1}, 0);
-    rank1.Say(initiator.hello());
-    rank1.Say(*initiator.Receive(rank1.Hear(64)));
-    rank1.Say(rubbish);
-    EXPECT_EQ(rank1.HearOut(), "");
+    rank1.Send(initiator.hello());
+    rank1.Send(*initiator.Receive(rank1.Receive(64)));
+    rank1.Send(rubbish);
+    EXPECT_EQ(rank1.ReadOut(), "");
     Status status = mesh->Wait(received, Soon());
     EXPECT_NE(status.message().find("no frame of the mesh"), std::string::npos) << status.message();
   }
@@ -564,7 +565,7 @@ TEST_F(MeshPair, AForkedChildHoldsNoConnection) {
 }
 
 TEST(MeshTest, NobodyListensThere) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
   { std::unique_ptr<Mesh> gone = OpenMesh(OptionsOf(1), directory); }
   MeshHandle handle = a->Send(1, {}, kOneByte);
@@ -574,7 +575,7 @@ TEST(MeshTest, NobodyListensThere) {
 }
 
 TEST(MeshTest, ARankThatNeverComesIsASentence) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions options = OptionsOf(0);
   options.connect_timeout = std::chrono::milliseconds(10);
   std::unique_ptr<Mesh> a = OpenMesh(options, directory);
@@ -586,7 +587,7 @@ TEST(MeshTest, ARankThatNeverComesIsASentence) {
 }
 
 TEST(MeshTest, ARankThatComesLateIsWaitedFor) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
   const std::string early = "early";
   MeshHandle sent = a->Send(1, {1, 1}, AsBytes(early));
@@ -599,7 +600,7 @@ TEST(MeshTest, ARankThatComesLateIsWaitedFor) {
 // ---- where to listen
 
 TEST(MeshTest, Ipv6Loopback) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions a_options = OptionsOf(0), b_options = OptionsOf(1);
   a_options.listen.addresses = b_options.listen.addresses = {"::1"};
   Result<std::unique_ptr<Mesh>> a = Mesh::Open(a_options, directory);
@@ -610,7 +611,7 @@ TEST(MeshTest, Ipv6Loopback) {
 }
 
 TEST(MeshTest, EveryInterface) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions a_options = OptionsOf(0), b_options = OptionsOf(1);
   a_options.listen = b_options.listen = {};
   std::unique_ptr<Mesh> a = OpenMesh(a_options, directory);
@@ -619,7 +620,7 @@ TEST(MeshTest, EveryInterface) {
 }
 
 TEST(MeshTest, ThePortIsOfTheRangeAndAFullRangeIsASentence) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   std::unique_ptr<Mesh> first = OpenMesh(OptionsOf(0), directory);
   uint16_t port = static_cast<uint16_t>(
       std::stoi(first->record().endpoints[0].substr(std::strlen("127.0.0.1:"))));
@@ -638,7 +639,7 @@ TEST(MeshTest, ThePortIsOfTheRangeAndAFullRangeIsASentence) {
 }
 
 TEST(MeshTest, WhatIsNoAddressIsASentence) {
-  MemoryDirectory directory;
+  MemoryKvStore directory;
   MeshOptions options = OptionsOf(1);
   options.listen.addresses = {"eth0"};
   EXPECT_EQ(Mesh::Open(options, directory).status().message(), "'eth0' is no numeric address");

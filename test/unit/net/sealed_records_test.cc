@@ -1,4 +1,5 @@
-// Records that open, and records that do not: of one connection and direction, in their order, untouched.
+// Records that open, and records that do not: of one connection and direction, in their order,
+// untouched.
 #include "runtime/net/sealed_records.h"
 
 #include <gtest/gtest.h>

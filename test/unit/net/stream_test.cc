@@ -53,7 +53,7 @@ struct Pair {
   Stream a, b;
 };
 
-TEST(Stream, DeliversInOrderWithTheSendersEpoch) {
+TEST(Stream, DeliversInOrderWithTheSendersGeneration) {
   Pair pair;
   pair.a.SendControl("one");
   pair.a.set_epoch(4);
@@ -62,9 +62,9 @@ TEST(Stream, DeliversInOrderWithTheSendersEpoch) {
   std::optional<StreamMessage> one = pair.b.Next(), two = pair.b.Next();
   ASSERT_TRUE(one && two);
   EXPECT_EQ(one->bytes, "one");
-  EXPECT_EQ(one->epoch, 0u);
+  EXPECT_EQ(one->generation, 0u);
   EXPECT_EQ(two->bytes, "two");
-  EXPECT_EQ(two->epoch, 4u);
+  EXPECT_EQ(two->generation, 4u);
   EXPECT_FALSE(pair.b.Next());
 }
 
@@ -159,7 +159,8 @@ TEST(Stream, MoreLogBytesThanGrantedAreAnError) {
   EXPECT_THAT(pair.b.Receive(frame, pair.clock.Now()).message(), HasSubstr("granted"));
 }
 
-// The connection breaks after every possible number of bytes in either direction; nothing is lost or doubled.
+// The connection breaks after every possible number of bytes in either direction; nothing is lost
+// or doubled.
 TEST(Stream, ResumesAfterACutAtEveryByte) {
   constexpr size_t kBytes = 700;
   for (size_t cut_ab = 0; cut_ab < kBytes; ++cut_ab) {

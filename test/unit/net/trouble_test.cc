@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "runtime/net/directory.h"
+#include "runtime/net/kv_store.h"
 
 namespace hvd {
 namespace {
@@ -14,13 +14,13 @@ TEST(Trouble, SurvivesTheDirectory) {
        {Trouble(RankSilent{3, 99'999, 4000}), Trouble(RankSilent{3, 1, 0}),
         Trouble(RankEnding{7, "rank 7 has waited 5 s"}), Trouble(RankStopped{0})}) {
     const TroubleEntry entry = EncodeTrouble(trouble, 12);
-    EXPECT_TRUE(CheckDirectoryKey(entry.key).ok()) << entry.key;
+    EXPECT_TRUE(CheckKvKey(entry.key).ok()) << entry.key;
     EXPECT_EQ(DecodeTrouble(entry.key, entry.value), trouble) << entry.key;
   }
   EXPECT_NE(EncodeTrouble(RankSilent{1, 2, 3000}, 0).key, EncodeTrouble(RankSilent{1, 2, 0}, 1).key)
       << "a key is put once";
   const TroubleEntry large = EncodeTrouble(RankEnding{1, std::string(100'000, 'x')});
-  EXPECT_EQ(large.value.size(), kMaxDirectoryValue);
+  EXPECT_EQ(large.value.size(), kMaxKvValue);
 }
 
 TEST(Trouble, IsNothingElse) {

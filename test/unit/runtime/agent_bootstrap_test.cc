@@ -22,7 +22,8 @@ std::string FreshName() {
   return "hvd-test-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
 }
 
-// Runs a script on a thread with each worker that connects, one after the other; joined on destruction.
+// Runs a script on a thread with each worker that connects, one after the other; joined on
+// destruction.
 class ScriptedAgent {
  public:
   using Script = std::function<void(ScriptedAgent&)>;
@@ -64,26 +65,27 @@ class ScriptedAgent {
     EXPECT_EQ(hello.job_key, "key");
     Expect<LinkJoin>();
   }
-  void Say(const LinkMessage& message, int fd = -1) {
+  void Send(const LinkMessage& message, int fd = -1) {
     EXPECT_TRUE(SendLink(worker_.get(), message, fd).ok());
   }
   // Rank 1 of 2 on one host, with a page for `local_size` ranks.
-  void BeginEpoch(uint64_t epoch, uint32_t local_size = 2) {
+  void BeginGeneration(uint64_t generation, uint32_t local_size = 2) {
     const size_t bytes = JobPage::BytesFor(local_size);
     UniqueFd fd = CreateSharedMemory("hvd-test", bytes).value();
     Mapping memory = Mapping::Map(fd.get(), bytes).value();
-    JobPage::Format(memory.data(), local_size, epoch);
-    Say(LinkLayout{epoch, {{0, 0, 2}}});
-    Say(LinkEpoch{epoch, bytes, 1, 2, 1, 2, 0, 1, 1, "data key", {{"127.0.0.1"}, 0, 0}}, fd.get());
+    JobPage::Format(memory.data(), local_size, generation);
+    Send(LinkLayout{generation, {{0, 0, 2}}});
+    Send(LinkGeneration{generation, bytes, 1, 2, 1, 2, 0, 1, 1, "data key", {{"127.0.0.1"}, 0, 0}},
+         fd.get());
   }
   // Rank 2 of 4 dealt out in turn to two hosts of two, after the given parts of the layout.
-  void BeginEpochOnTwoHosts(const std::vector<std::vector<RankRun>>& layout) {
+  void BeginGenerationOnTwoHosts(const std::vector<std::vector<RankRun>>& layout) {
     const size_t bytes = JobPage::BytesFor(2);
     UniqueFd fd = CreateSharedMemory("hvd-test", bytes).value();
     Mapping memory = Mapping::Map(fd.get(), bytes).value();
     JobPage::Format(memory.data(), 2, 5);
-    for (const auto& runs : layout) Say(LinkLayout{5, runs});
-    Say(LinkEpoch{5, bytes, 2, 4, 1, 2, 0, 2, 1}, fd.get());
+    for (const auto& runs : layout) Send(LinkLayout{5, runs});
+    Send(LinkGeneration{5, bytes, 2, 4, 1, 2, 0, 2, 1}, fd.get());
   }
   void ExpectTheEnd() {
     EXPECT_EQ(ReceiveLink(worker_.get(), true).status().code(), Code::kAborted);
@@ -101,23 +103,23 @@ constexpr Duration kNoLimit{0};
 TEST(AgentBootstrap, JoinsLeavesAndJoinsAgainOnOneLink) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpoch(5);
-    EXPECT_EQ(a.Expect<LinkGoodbye>().epoch, 5u);
+    a.BeginGeneration(5);
+    EXPECT_EQ(a.Expect<LinkGoodbye>().generation, 5u);
     a.Expect<LinkJoin>();
-    a.Say(LinkBroken{5, "of an epoch that was left"});
-    a.BeginEpoch(6);
+    a.Send(LinkBroken{5, "of a generation that was left"});
+    a.BeginGeneration(6);
   });
   AgentBootstrap bootstrap(agent.address());
   Result<World> world = bootstrap.Join(kNoLimit);
   ASSERT_TRUE(world.ok()) << world.status().message();
-  EXPECT_EQ(world->epoch, 5u);
+  EXPECT_EQ(world->generation, 5u);
   EXPECT_EQ(world->rank, 1u);
   EXPECT_EQ(world->size, 2u);
   EXPECT_EQ(world->local_rank, 1u);
   EXPECT_EQ(world->local_size, 2u);
   EXPECT_EQ(world->cross_size, 1u);
   EXPECT_TRUE(world->homogeneous);
-  EXPECT_EQ(world->page.header().epoch, 5u);
+  EXPECT_EQ(world->page.header().generation, 5u);
   EXPECT_EQ(world->hosts, 1u);
   EXPECT_EQ(world->places, (std::vector<RankPlace>{{0, 0}, {0, 1}}));
   EXPECT_EQ(world->data_key, "data key");
@@ -126,13 +128,13 @@ TEST(AgentBootstrap, JoinsLeavesAndJoinsAgainOnOneLink) {
   bootstrap.Leave(5, SteadyNow());
   Result<World> next = bootstrap.Join(kNoLimit);
   ASSERT_TRUE(next.ok()) << next.status().message();
-  EXPECT_EQ(next->epoch, 6u);
+  EXPECT_EQ(next->generation, 6u);
 }
 
 TEST(AgentBootstrap, ARefusalIsRepeatedWordForWord) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.Say(LinkRefused{"wrong job key"});
+    a.Send(LinkRefused{"wrong job key"});
   });
   Status refused = AgentBootstrap(agent.address()).Join(kNoLimit).status();
   EXPECT_EQ(refused.code(), Code::kAborted);
@@ -142,7 +144,7 @@ TEST(AgentBootstrap, ARefusalIsRepeatedWordForWord) {
 TEST(AgentBootstrap, AJobThatBreaksWhileJoiningSaysWhy) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.Say(LinkBroken{0, "rank 0 ended with exit code 3 before it called hvd.init()"});
+    a.Send(LinkBroken{0, "rank 0 ended with exit code 3 before it called hvd.init()"});
   });
   Status broken = AgentBootstrap(agent.address()).Join(kNoLimit).status();
   EXPECT_EQ(broken.code(), Code::kAborted);
@@ -159,7 +161,7 @@ TEST(AgentBootstrap, AnAgentThatGoesAwayIsNamed) {
   EXPECT_EQ(gone.code(), Code::kAborted);
   EXPECT_THAT(gone.message(), HasSubstr("the agent of this host is gone"));
   bootstrap.Leave(1, SteadyNow());  // nobody to tell
-  EXPECT_FALSE(bootstrap.Attend().ok());
+  EXPECT_FALSE(bootstrap.PollAgent().ok());
 }
 
 TEST(AgentBootstrap, NoAgentAtAllIsAnErrorAtOnce) {
@@ -185,8 +187,8 @@ TEST(AgentBootstrap, WaitsNoLongerThanAsked) {
 TEST(AgentBootstrap, RefusesAWorldWithoutItsPage) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.Say(LinkLayout{5, {{0, 0, 2}}});
-    a.Say(LinkEpoch{5, 4096, 1, 2, 1, 2, 0, 1, 1});
+    a.Send(LinkLayout{5, {{0, 0, 2}}});
+    a.Send(LinkGeneration{5, 4096, 1, 2, 1, 2, 0, 1, 1});
   });
   EXPECT_THAT(AgentBootstrap(agent.address()).Join(kNoLimit).status().message(),
               HasSubstr("without its job page"));
@@ -195,7 +197,7 @@ TEST(AgentBootstrap, RefusesAWorldWithoutItsPage) {
 TEST(AgentBootstrap, RefusesAPageForAnotherNumberOfRanks) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpoch(5, 3);
+    a.BeginGeneration(5, 3);
   });
   EXPECT_THAT(AgentBootstrap(agent.address()).Join(kNoLimit).status().message(),
               HasSubstr("another number of ranks"));
@@ -204,7 +206,7 @@ TEST(AgentBootstrap, RefusesAPageForAnotherNumberOfRanks) {
 TEST(AgentBootstrap, KnowsWhereTheRanksOfOtherHostsAre) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpochOnTwoHosts({{{0, 0, 1}, {1, 0, 1}}, {{0, 1, 1}, {1, 1, 1}}});
+    a.BeginGenerationOnTwoHosts({{{0, 0, 1}, {1, 0, 1}}, {{0, 1, 1}, {1, 1, 1}}});
   });
   AgentBootstrap bootstrap(agent.address());
   Result<World> world = bootstrap.Join(kNoLimit);
@@ -221,8 +223,8 @@ TEST(AgentBootstrap, RefusesALayoutThatDoesNotFitItsPlace) {
         Layout{{{0, 0, 1}, {1, 0, 1}, {0, 1, 2}}}, Layout{{{0, 0, 1}, {2, 0, 1}, {0, 1, 1}}}}) {
     ScriptedAgent agent([&](ScriptedAgent& a) {
       a.Greet();
-      a.BeginEpochOnTwoHosts(layout);
-      EXPECT_EQ(a.Expect<LinkGoodbye>().epoch, 5u);
+      a.BeginGenerationOnTwoHosts(layout);
+      EXPECT_EQ(a.Expect<LinkGoodbye>().generation, 5u);
     });
     AgentBootstrap bootstrap(agent.address());
     EXPECT_THAT(bootstrap.Join(kNoLimit).status().message(), HasSubstr("the agent sent a layout"));
@@ -234,37 +236,37 @@ constexpr Duration kLong = std::chrono::seconds(60);
 TEST(AgentBootstrap, TheDirectoryPutsAndGets) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpoch(5);
+    a.BeginGeneration(5);
     LinkPut put = a.Expect<LinkPut>();
-    EXPECT_EQ(put.epoch, 5u);
+    EXPECT_EQ(put.generation, 5u);
     EXPECT_EQ(put.key + "=" + put.value, "mine=1");
     EXPECT_EQ(a.Expect<LinkGet>().key, "other");
-    a.Say(LinkValue{4, "other", "of an older epoch"});
-    a.Say(LinkValue{5, "other", "2"});
+    a.Send(LinkValue{4, "other", "of an older generation"});
+    a.Send(LinkValue{5, "other", "2"});
   });
   AgentBootstrap bootstrap(agent.address());
-  EXPECT_EQ(bootstrap.directory().Put("mine", "1").code(), Code::kAborted) << "no epoch yet";
+  EXPECT_EQ(bootstrap.directory().Put("mine", "1").code(), Code::kAborted) << "no generation yet";
   ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
   EXPECT_TRUE(bootstrap.directory().Put("mine", "1").ok());
   EXPECT_EQ(bootstrap.directory().Get("other", kLong).value(), "2");
   EXPECT_EQ(bootstrap.directory().Get("other", kLong).value(), "2") << "known, nobody is asked";
   EXPECT_EQ(bootstrap.directory().Put("", "1").code(), Code::kInvalidArgument);
-  EXPECT_EQ(bootstrap.directory().Put("k", std::string(kMaxDirectoryValue + 1, 'v')).code(),
+  EXPECT_EQ(bootstrap.directory().Put("k", std::string(kMaxKvValue + 1, 'v')).code(),
             Code::kInvalidArgument);
   EXPECT_EQ(bootstrap.directory().Get("a b", kLong).status().code(), Code::kInvalidArgument);
 }
 
-TEST(AgentBootstrap, AGetEndsAtItsDeadlineOrWithTheEpoch) {
+TEST(AgentBootstrap, AGetEndsAtItsDeadlineOrWithTheGeneration) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpoch(5);
+    a.BeginGeneration(5);
     a.Expect<LinkGet>();
     a.Expect<LinkGet>();
-    a.Say(LinkBroken{5, "rank 0 died"});
+    a.Send(LinkBroken{5, "rank 0 died"});
   });
   AgentBootstrap bootstrap(agent.address());
   ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
-  Directory& directory = bootstrap.directory();
+  KvStore& directory = bootstrap.directory();
   EXPECT_EQ(directory.Get("k", std::chrono::milliseconds(1)).status().code(), Code::kInProgress);
   Status broken = directory.Get("k", kLong).status();
   EXPECT_EQ(broken.code(), Code::kAborted);
@@ -276,18 +278,18 @@ TEST(AgentBootstrap, WhoWaitsForAnEntryHoldsNobodyUp) {
   std::promise<void> somebody_waits;
   ScriptedAgent agent([&](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpoch(5);
+    a.BeginGeneration(5);
     EXPECT_EQ(a.Expect<LinkGet>().key, "k");
     somebody_waits.set_value();
     UniqueFd fd = CreateSharedMemory("hvd-test", 4096).value();
     a.Expect<LinkAllocate>();
-    a.Say(LinkSegment{1, 4096, ""}, fd.get());
+    a.Send(LinkSegment{1, 4096, ""}, fd.get());
     EXPECT_EQ(a.Expect<LinkPut>().key, "k");
-    a.Say(LinkValue{5, "k", "v"});
+    a.Send(LinkValue{5, "k", "v"});
   });
   AgentBootstrap bootstrap(agent.address());
   ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
-  Directory& directory = bootstrap.directory();
+  KvStore& directory = bootstrap.directory();
   std::thread waits([&] { EXPECT_EQ(directory.Get("k", kLong).value(), "v"); });
   somebody_waits.get_future().wait();
   EXPECT_TRUE(bootstrap.segments().Allocate(4096).ok());
@@ -300,12 +302,12 @@ TEST(AgentBootstrap, GetsFetchesAndFreesSegments) {
     a.Expect<LinkHello>();
     UniqueFd fd = CreateSharedMemory("hvd-test", 8192).value();
     EXPECT_EQ(a.Expect<LinkAllocate>().bytes, 8192u);
-    a.Say(LinkSegment{4, 8192, ""}, fd.get());
+    a.Send(LinkSegment{4, 8192, ""}, fd.get());
     EXPECT_EQ(a.Expect<LinkFetch>().segment, 4u);
-    a.Say(LinkBroken{1, "said in between"});
-    a.Say(LinkSegment{4, 8192, ""}, fd.get());
+    a.Send(LinkBroken{1, "said in between"});
+    a.Send(LinkSegment{4, 8192, ""}, fd.get());
     a.Expect<LinkFetch>();
-    a.Say(LinkSegment{9, 0, "no data segment 9"});
+    a.Send(LinkSegment{9, 0, "no data segment 9"});
     EXPECT_EQ(a.Expect<LinkFree>().segment, 4u);
   });
   AgentBootstrap bootstrap(agent.address());
@@ -331,29 +333,29 @@ TEST(AgentBootstrap, SharedMemoryDoesNotOutliveItsAgent) {
     a.Expect<LinkHello>();
     UniqueFd fd = CreateSharedMemory("hvd-test", 4096).value();
     a.Expect<LinkAllocate>();
-    a.Say(LinkSegment{1, 4096, ""}, fd.get());
+    a.Send(LinkSegment{1, 4096, ""}, fd.get());
     a.HangUp();
   });
   AgentBootstrap bootstrap(agent.address());
   ASSERT_TRUE(bootstrap.segments().Allocate(4096).ok());
   agent.Finish();
-  EXPECT_FALSE(bootstrap.Attend().ok());
+  EXPECT_FALSE(bootstrap.PollAgent().ok());
   EXPECT_THAT(bootstrap.Join(kNoLimit).status().message(), HasSubstr("start the process again"));
 }
 
 TEST(AgentBootstrap, AttendsWithoutBlockingAndSeesTheEnd) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpoch(1);
-    EXPECT_EQ(a.Expect<LinkGoodbye>().epoch, 1u);
+    a.BeginGeneration(1);
+    EXPECT_EQ(a.Expect<LinkGoodbye>().generation, 1u);
     a.HangUp();
   });
   AgentBootstrap bootstrap(agent.address());
   ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
-  EXPECT_TRUE(bootstrap.Attend().ok());
+  EXPECT_TRUE(bootstrap.PollAgent().ok());
   bootstrap.Leave(1, SteadyNow());
   agent.Finish();
-  Status gone = bootstrap.Attend();
+  Status gone = bootstrap.PollAgent();
   EXPECT_EQ(gone.code(), Code::kAborted);
   EXPECT_THAT(gone.message(), HasSubstr("the agent of this host is gone"));
 }
@@ -361,14 +363,14 @@ TEST(AgentBootstrap, AttendsWithoutBlockingAndSeesTheEnd) {
 TEST(AgentBootstrap, AForkedChildLetsGoOfTheLink) {
   ScriptedAgent agent([](ScriptedAgent& a) {
     a.Greet();
-    a.BeginEpoch(1);
+    a.BeginGeneration(1);
     a.ExpectTheEnd();
   });
   AgentBootstrap bootstrap(agent.address());
   ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
   bootstrap.CloseAfterFork();
   bootstrap.Leave(1, SteadyNow());
-  EXPECT_FALSE(bootstrap.Attend().ok());
+  EXPECT_FALSE(bootstrap.PollAgent().ok());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A wait that takes too long, on a clock of its own: when it is said, and how it ends the world on all ranks.
+// A wait that takes too long, on a clock of its own: when it is said, and how it ends the world on
+// all ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,7 +77,7 @@ TEST_F(EngineStall, BeyondItsLimitEndsTheWorldOnAllRanksWithOneSentence) {
   EXPECT_EQ(told_, std::vector{ended.message()});
   EXPECT_EQ(engine.Submit(Barrier("next")).status().message(), ended.message());
   net_.DeliverAll();
-  other.Tend();
+  other.TryProgress();
   EXPECT_EQ(other.Submit(Barrier("sync")).status().message(), ended.message());
 }
 

@@ -28,14 +28,14 @@ TEST(WaitPolicy, SpinsOnlyWhereEveryRankHasACore) {
 
 TEST(SoloBootstrap, MakesAWorldOfOneAgainAndAgain) {
   SoloBootstrap bootstrap;
-  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+  for (uint64_t generation = 1; generation <= 3; ++generation) {
     Result<World> world = bootstrap.Join(Duration(0));
     ASSERT_TRUE(world.ok()) << world.status().message();
-    EXPECT_EQ(world->epoch, epoch);
+    EXPECT_EQ(world->generation, generation);
     EXPECT_EQ(world->size, 1u);
-    EXPECT_EQ(world->page.header().epoch, epoch);
+    EXPECT_EQ(world->page.header().generation, generation);
     EXPECT_FALSE(bootstrap.watched());
-    bootstrap.Leave(epoch, SteadyNow());
+    bootstrap.Leave(generation, SteadyNow());
   }
 }
 
@@ -89,7 +89,8 @@ TEST(Poll, SaysHowThingsStoodWhenItWasCalled) {
   EXPECT_TRUE(engine.Wait(*handle, Duration(0)).ok());
 }
 
-// The call that finds the duplicate is the one that frees the names of operations that have finished meanwhile.
+// The call that finds the duplicate is the one that frees the names of operations that have
+// finished meanwhile.
 TEST(Names, AreKeptUntilTheNextCallHasLookedForDuplicates) {
   WorldOfThreads world(Transport::kInproc, 1);
   Engine& engine = world.engine(0);
@@ -116,13 +117,14 @@ TEST(Names, AreKeptByWhatTheRuntimeThreadFinished) {
   ASSERT_TRUE(first.ok());
   ASSERT_TRUE(
       world.engine(1).Submit(AllreduceOf("x", theirs, theirs, DType::kFloat32, kThree)).ok());
-  world.engine(0).Tend();
+  world.engine(0).TryProgress();
   EXPECT_EQ(x[0], 4) << "finished";
   EXPECT_EQ(world.engine(0).Submit(spec).status().code(), Code::kDuplicateName);
   EXPECT_TRUE(*world.engine(0).Poll(*first));
 }
 
-// What a waiting thread finishes for another one is none of its own: the next call of the other looks first.
+// What a waiting thread finishes for another one is none of its own: the next call of the other
+// looks first.
 TEST(Names, AreKeptByWhatAnotherThreadFinishedInAWaitFromBefore) {
   WorldOfThreads world(Transport::kShm, 2);
   std::vector<float> x(3, 2), theirs(3, 2), late(3, 2);
@@ -159,8 +161,8 @@ TEST(Engine, AfterCloseNothingIsAccepted) {
   EXPECT_EQ(next.status().message(), "shutdown was called");
 }
 
-// A rank that closes with an announced operation may be the last thing its peers waited for: they can be at work on its
-// registered memory from then on, so none of it may be used again.
+// A rank that closes with an announced operation may be the last thing its peers waited for: they
+// can be at work on its registered memory from then on, so none of it may be used again.
 TEST(Engine, WhatWasAnnouncedAndIsClosedIsNotUsedAgain) {
   WorldOfThreads world(Transport::kShm, 2);
   constexpr int64_t kCount = 50'000;
@@ -178,7 +180,8 @@ TEST(Engine, WhatWasAnnouncedAndIsClosedIsNotUsedAgain) {
       << "a peer wrote into memory that was given away";
 }
 
-// The root of a broadcast out of registered memory waits until all have read it; one that left will never say so.
+// The root of a broadcast out of registered memory waits until all have read it; one that left will
+// never say so.
 TEST(Engine, ABroadcastDoesNotWaitForAReceiverThatLeft) {
   WorldOfThreads world(Transport::kShm, 2);
   constexpr int64_t kBytes = 100'000;

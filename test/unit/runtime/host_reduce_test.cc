@@ -1,5 +1,5 @@
-// The reduction loops against a plain reference that shares no code with them: halves are taken apart and rounded by
-// arithmetic, integers are added modulo 2^64.
+// The reduction loops against a plain reference that shares no code with them: halves are taken
+// apart and rounded by arithmetic, integers are added modulo 2^64.
 #include "runtime/device/host_reduce.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,8 @@ uint16_t Encode(SmallFormat format, float value) {
   if (std::isinf(value) || std::ldexp(steps, exponent - format.mantissa) > format.largest) {
     return static_cast<uint16_t>(sign | (format.infinite ? infinity : nan));
   }
-  // Steps counts 2^(exponent - mantissa); the bit patterns of the format count on across its exponents.
+  // Steps counts 2^(exponent - mantissa); the bit patterns of the format count on across its
+  // exponents.
   auto pattern = static_cast<int>(steps) + ((exponent - format.smallest) << format.mantissa);
   return static_cast<uint16_t>(sign | pattern);
 }
@@ -178,7 +179,8 @@ TEST(Reference, KnowsTheSmallFormats) {
   }
 }
 
-// Ranges that begin and end anywhere, one to nine inputs, one output or as many as inputs, in place or not.
+// Ranges that begin and end anywhere, one to nine inputs, one output or as many as inputs, in place
+// or not.
 TEST(HostReduce, EveryTypeAndOperationEqualsThePlainReference) {
   ForEveryType([]<typename E>(DType dtype) {
     using Raw = typename E::Raw;
@@ -256,7 +258,8 @@ typename E::Raw SumOf(DType dtype, std::vector<typename E::Raw> values) {
   return result;
 }
 
-// 1 + 2^-9 + 2^-9: rounding after each step would give 1, rounding once gives 1 + 2^-7 (to even) in bfloat16.
+// 1 + 2^-9 + 2^-9: rounding after each step would give 1, rounding once gives 1 + 2^-7 (to even) in
+// bfloat16.
 TEST(HostReduce, HalvesAreRoundedOnce) {
   using Bf16 = Small<kBfloat16>;
   using Fp16 = Small<kFloat16>;
@@ -315,7 +318,8 @@ TEST(HostReduce, SaysWhatHasNoAverageAndNoAdasum) {
   }
 }
 
-// Every float32 that matters to a format: around each of its numbers, between neighbours, beyond its range.
+// Every float32 that matters to a format: around each of its numbers, between neighbours, beyond
+// its range.
 template <const SmallFormat& kFormat>
 void ExpectRoundedLikeTheReference(DType dtype) {
   for (uint32_t bits = 0; bits < (1u << kFormat.bits); ++bits) {

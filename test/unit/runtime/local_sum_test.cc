@@ -19,13 +19,13 @@ class LocalSumTest : public ::testing::Test {
 
   // The same sum, as another member on the host has it.
   LocalSum OfAMember() {
-    return LocalSum(call_, {a_.data(), b_.data()}, sum_.data(), board_.get(), &mark_);
+    return LocalSum(call_, {a_.data(), b_.data()}, sum_.data(), result_status_.get(), &mark_);
   }
 
   CollectiveCall call_;
   std::vector<float> a_ = std::vector<float>(kCount, 1), b_ = std::vector<float>(kCount, 2);
   std::vector<float> sum_ = std::vector<float>(kCount, 0);
-  std::unique_ptr<Board> board_ = std::make_unique<Board>();
+  std::unique_ptr<ResultStatus> result_status_ = std::make_unique<ResultStatus>();
   WorkMark mark_{0};
 };
 
@@ -46,21 +46,22 @@ TEST_F(LocalSumTest, StopsAtOnceWhenNobodyIsAtWork) {
 
 TEST_F(LocalSumTest, WaitsForTheChunksThatWereTakenBeforeTheStop) {
   LocalSum leader = OfAMember();
-  board_->claimed = 2;
-  board_->finished = 1;
+  result_status_->claimed = 2;
+  result_status_->finished = 1;
   EXPECT_FALSE(leader.Stop());
   EXPECT_FALSE(leader.Stop());
-  board_->finished = 2;
+  result_status_->finished = 2;
   EXPECT_TRUE(leader.Stop());
 }
 
-// A member saw that there is something left, and reaches for it just after the stop: it gets nothing.
+// A member saw that there is something left, and reaches for it just after the stop: it gets
+// nothing.
 TEST_F(LocalSumTest, WaitsForNobodyWhoCameTooLateToTakeAChunk) {
   LocalSum leader = OfAMember();
-  board_->claimed = 1;
+  result_status_->claimed = 1;
   EXPECT_FALSE(leader.Stop());
-  board_->claimed.fetch_add(1);
-  board_->finished = 1;
+  result_status_->claimed.fetch_add(1);
+  result_status_->finished = 1;
   EXPECT_TRUE(leader.Stop());
 }
 

@@ -23,23 +23,23 @@ std::vector<std::byte> Written(const OutgoingRequest& request) {
   return bytes;
 }
 
-Offer OfferOf(uint64_t word, const std::string& payload) {
-  Offer offer;
-  offer.words = {word, word + 1, word + 2, word + 3};
-  offer.payload = Bytes(payload);
-  return offer;
+BufferDescriptor DescriptorOf(uint64_t word, const std::string& payload) {
+  BufferDescriptor descriptor;
+  descriptor.words = {word, word + 1, word + 2, word + 3};
+  descriptor.payload = Bytes(payload);
+  return descriptor;
 }
 
 TEST(Message, ATinyPayloadFillsOneCacheLineWithTheFrame) {
   const std::string payload(32, 'p');
-  const Offer offer = OfferOf(1, payload);
-  const std::vector<std::byte> bytes = Written({7, "", &offer, {}});
+  const BufferDescriptor descriptor = DescriptorOf(1, payload);
+  const std::vector<std::byte> bytes = Written({7, "", &descriptor, {}});
   EXPECT_EQ(bytes.size(), 48u);
   IncomingRequest request;
   ASSERT_TRUE(Read(bytes, &request).ok());
-  Offer first;
-  std::vector<Offer> more;
-  ReadOffers(request, &first, &more);
+  BufferDescriptor first;
+  std::vector<BufferDescriptor> more;
+  ReadDescriptors(request, &first, &more);
   EXPECT_EQ(Text(first.payload), payload);
   EXPECT_EQ(first.payload.data(), reinterpret_cast<const std::byte*>(first.words.data()));
   EXPECT_EQ(request.head.name_id, 7u);
@@ -48,15 +48,16 @@ TEST(Message, ATinyPayloadFillsOneCacheLineWithTheFrame) {
 TEST(Message, CarriesDetailOffersAndPayloads) {
   for (size_t size : {0, 1, 31, 33, 1000}) {
     const std::string payload(size, 'x'), second = "second", detail = "eleven byte";
-    const Offer first = OfferOf(10, payload);
-    const Offer more[] = {OfferOf(20, second), OfferOf(30, ""), OfferOf(40, payload)};
+    const BufferDescriptor first = DescriptorOf(10, payload);
+    const BufferDescriptor more[] = {DescriptorOf(20, second), DescriptorOf(30, ""),
+                                     DescriptorOf(40, payload)};
     const std::vector<std::byte> bytes = Written({9, detail, &first, more});
     IncomingRequest request;
     ASSERT_TRUE(Read(bytes, &request).ok()) << size;
     EXPECT_EQ(request.detail, detail);
-    Offer read;
-    std::vector<Offer> rest;
-    ReadOffers(request, &read, &rest);
+    BufferDescriptor read;
+    std::vector<BufferDescriptor> rest;
+    ReadDescriptors(request, &read, &rest);
     ASSERT_EQ(rest.size(), 3u);
     EXPECT_EQ(Text(read.payload), payload);
     EXPECT_EQ(Text(rest[0].payload), second);
@@ -71,8 +72,8 @@ TEST(Message, CarriesDetailOffersAndPayloads) {
 
 TEST(Message, EveryPieceOfAMessageIsRefused) {
   const std::string payload(40, 'x'), detail = "detail";
-  const Offer first = OfferOf(1, payload);
-  const Offer more[] = {OfferOf(2, payload)};
+  const BufferDescriptor first = DescriptorOf(1, payload);
+  const BufferDescriptor more[] = {DescriptorOf(2, payload)};
   const std::vector<std::byte> bytes = Written({9, detail, &first, more});
   IncomingRequest request;
   for (size_t length = 0; length < bytes.size(); ++length) {

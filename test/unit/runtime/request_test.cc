@@ -296,7 +296,8 @@ TEST(Details, EveryPieceOfAMessageIsRefused) {
   EXPECT_FALSE(DecodeDetail(EncodeDetail(nine, "x"), &detail, &text).ok());
 }
 
-// Wanted by the header ("anything EncodeDetail does not write"): a number that is no member of its enumeration.
+// Wanted by the header ("anything EncodeDetail does not write"): a number that is no member of its
+// enumeration.
 TEST(Details, UnknownEnumeratorsAreRefused) {
   const std::string good = EncodeDetail(Detail{}, "x");
   const size_t after_name = 4 + 1;

@@ -188,7 +188,8 @@ TEST_F(SharedHeapTest, APeerIsNotLedOutOfASegment) {
   EXPECT_FALSE(map.Resolve({start.segment + 1, 0}, 1).ok());
 }
 
-// Memory before hvd.init() has found out with whom to share it is private; later it stays with whom it was shared.
+// Memory before hvd.init() has found out with whom to share it is private; later it stays with whom
+// it was shared.
 TEST(SegmentSwitch, PointsElsewhereUntilMemoryIsShared) {
   LocalSegmentSource first, second;
   SegmentSwitch source;

@@ -1,4 +1,5 @@
-// Structs of hvd.h into the runtime's types and back: what is read, what is refused, and callers of other versions.
+// Structs of hvd.h into the runtime's types and back: what is read, what is refused, and callers of
+// other versions.
 #include "runtime/api/translate.h"
 
 #include <gmock/gmock.h>

@@ -62,7 +62,8 @@ TEST_F(Alive, AWordIsNotDeadWhileItIsFreeOrHeld) {
   EXPECT_EQ(page_.rank(1).alive.load(), 0u);
 }
 
-// When a thread ends, the kernel walks the list it registered: after the mark is gone that must not be ours any more.
+// When a thread ends, the kernel walks the list it registered: after the mark is gone that must not
+// be ours any more.
 TEST_F(Alive, GivesTheThreadItsOwnListBack) {
   auto registered = [] {
     void* head = nullptr;

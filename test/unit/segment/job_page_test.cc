@@ -14,10 +14,11 @@ namespace {
 
 // A formatted page in memory of the test.
 struct Made {
-  explicit Made(uint32_t local_size, uint64_t epoch = 1) : bytes(JobPage::BytesFor(local_size)) {
+  explicit Made(uint32_t local_size, uint64_t generation = 1)
+      : bytes(JobPage::BytesFor(local_size)) {
     Result<UniqueFd> fd = CreateSharedMemory("hvd-test", bytes);
     memory = Mapping::Map(fd->get(), bytes).value();
-    page = JobPage::Format(memory.data(), local_size, epoch);
+    page = JobPage::Format(memory.data(), local_size, generation);
   }
   size_t bytes;
   Mapping memory;
@@ -30,7 +31,7 @@ TEST(JobPage, AViewSeesWhatTheAgentFormatted) {
   ASSERT_TRUE(view.ok()) << view.status().message();
   EXPECT_TRUE(view->valid());
   EXPECT_EQ(view->local_size(), 3u);
-  EXPECT_EQ(view->header().epoch, 17u);
+  EXPECT_EQ(view->header().generation, 17u);
   EXPECT_FALSE(view->broken());
   EXPECT_EQ(view->broken_text(), "");
   for (uint32_t r = 0; r < 3; ++r) {
@@ -123,7 +124,8 @@ TEST(JobPage, ALongReasonIsCutAndStaysTerminated) {
   EXPECT_EQ(made.page.broken_text(), std::string(1019, 'x'));
 }
 
-// The sleeper sleeps again and again until it sees the break; without the ring each sleep would last its whole time.
+// The sleeper sleeps again and again until it sees the break; without the ring each sleep would
+// last its whole time.
 TEST(JobPage, BreakWakesSleepersOnBothBells) {
   Made made(2);
   auto sleep_until_broken = [&](Doorbell& bell) {

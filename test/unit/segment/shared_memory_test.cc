@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(, SharedMemory,
                            return tested.param == Kind::kFile ? "File" : "FileOnTmpfs";
                          });
 
-TEST(SharedMemoryErrors, SayWhatWasTried) {
+TEST(SharedMemoryErrors, ReportAttempts) {
   Result<UniqueFd> fd = CreateSharedMemory("hvd-test", 4096);
   ASSERT_TRUE(fd.ok());
   EXPECT_FALSE(Mapping::Map(-1, 4096).ok());

@@ -142,7 +142,7 @@ def _declare(lib):
         'built': (_int32, [ctypes.c_char_p]),
         'enabled': (_int32, [ctypes.c_char_p]),
         'init': (_int32, [_pointer]),
-        'epoch': (_int64, []),
+        'generation': (_int64, []),
         'process_set_size': (_int32, [_int32]),
         'process_set_rank': (_int32, [_int32]),
         'process_set_ids': (_int32, [_pointer, _int32]),

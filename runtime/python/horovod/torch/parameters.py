@@ -44,14 +44,14 @@ class _TravelNames(object):
     order give the same names."""
 
     def __init__(self):
-        self._epoch = None
+        self._generation = None
         self._used = {}  # (process set, name) -> how many parameters had it
         self._given = {}  # id(p) -> (weak reference to p, {(process set, name): name to travel under})
 
     def of(self, p, name, process_set):
-        epoch = _library.lib().hvd_epoch()
-        if epoch != self._epoch:  # another world, in which others may begin anew
-            self._epoch, self._used, self._given = epoch, {}, {}
+        generation = _library.lib().hvd_generation()
+        if generation != self._generation:  # another world, in which others may begin anew
+            self._generation, self._used, self._given = generation, {}, {}
         reference, given = self._given.get(id(p), (None, None))
         if reference is None or reference() is not p:
             given = {}

@@ -1,0 +1,30 @@
+// The agent: one per host. Starts the host's workers as the driver says, forwards their output,
+// reports how they end, serves their links, keeps the page of the generation, notices deaths, and
+// ends everything when the driver, the warden or the job ends. Decisions about the job are the
+// driver's; the agent alone decides that a death breaks the generation.
+//
+// Runs on the main thread of its process (workers die with that thread); DeathWatch has threads of
+// its own.
+#ifndef HVD_LAUNCHER_AGENT_AGENT_H_
+#define HVD_LAUNCHER_AGENT_AGENT_H_
+
+#include <string>
+
+#include "launcher/agent/warden.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+struct AgentOptions {
+  std::string job_id;      // 16 hexadecimal digits
+  std::string executable;  // of hvdrun; libhvd.so and the Python package are found from it
+  UniqueFd input, output;  // the stream to the driver
+  WardenLine warden;
+};
+
+// Returns when nothing of the job is left on this host: 0 when the driver said so, 1 otherwise.
+int RunAgent(AgentOptions options);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_AGENT_H_

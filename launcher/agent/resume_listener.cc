@@ -1,0 +1,173 @@
+#include "launcher/agent/resume_listener.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "launcher/jobs/job_id.h"
+#include "runtime/net/link.h"
+
+namespace hvd {
+namespace {
+
+// From the knock to the key; the other side writes it as soon as it sees the greeting.
+constexpr auto kPatience = std::chrono::seconds(20);
+constexpr size_t kMostClients = 16;
+constexpr size_t kEnds = 2;
+
+// Descriptors that came in this message; all of them, so that none stays open unseen.
+std::vector<UniqueFd> DescriptorsIn(msghdr& header) {
+  std::vector<UniqueFd> found;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      found.emplace_back(fd);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+struct ResumeListener::Client {
+  explicit Client(asio::io_context& io) : socket(io), watched(io), limit(io) {}
+  asio::posix::stream_descriptor socket, watched;  // the visitor; a copy of `stream.input`
+  asio::steady_timer limit;
+  ReturnedStream stream;
+  std::string said;
+  bool over = false;
+};
+
+ResumeListener::ResumeListener(asio::io_context& io, std::string key, OnReturn on_return)
+    : io_(io), key_(std::move(key)), on_return_(std::move(on_return)), listener_(io) {}
+
+ResumeListener::~ResumeListener() {
+  while (!clients_.empty()) Dismiss(clients_.front());
+}
+
+Status ResumeListener::Open(const std::string& abstract_name) {
+  Result<UniqueFd> fd = ListenLink(abstract_name);
+  if (!fd.ok()) return fd.status();
+  listener_.assign(fd->Release());
+  WaitToAccept();
+  return Status::Ok();
+}
+
+void ResumeListener::WaitToAccept() {
+  listener_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       [this](const asio::error_code& error) {
+                         if (error) return;
+                         AcceptAll();
+                         WaitToAccept();
+                       });
+}
+
+void ResumeListener::AcceptAll() {
+  while (std::optional<LinkClient> accepted = AcceptLink(listener_.native_handle())) {
+    if (clients_.size() >= kMostClients) Dismiss(clients_.front());
+    auto client = std::make_shared<Client>(io_);
+    client->socket.assign(accepted->socket.Release());
+    clients_.push_back(client);
+    client->limit.expires_after(kPatience);
+    client->limit.async_wait([this, client](const asio::error_code& error) {
+      if (!error && !client->over) Dismiss(client);
+    });
+    WaitForEnds(client);
+  }
+}
+
+void ResumeListener::WaitForEnds(const ClientPtr& client) {
+  client->socket.async_wait(
+      asio::posix::stream_descriptor::wait_read, [this, client](const asio::error_code& error) {
+        if (error || client->over) return;
+        char byte = 0;
+        iovec data{&byte, 1};
+        alignas(cmsghdr) std::array<char, CMSG_SPACE(kEnds * sizeof(int))> control{};
+        msghdr header{};
+        header.msg_iov = &data;
+        header.msg_iovlen = 1;
+        header.msg_control = control.data();
+        header.msg_controllen = control.size();
+        ssize_t got =
+            ::recvmsg(client->socket.native_handle(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return WaitForEnds(client);
+        std::vector<UniqueFd> ends = got > 0 ? DescriptorsIn(header) : std::vector<UniqueFd>();
+        if (ends.size() != kEnds) return Dismiss(client);
+        client->stream.input = std::move(ends[0]);
+        client->stream.output = std::move(ends[1]);
+        int input = client->stream.input.get();
+        ::fcntl(input, F_SETFL, ::fcntl(input, F_GETFL) | O_NONBLOCK);
+        asio::error_code unwatchable;  // a plain file, say
+        client->watched.assign(::fcntl(input, F_DUPFD_CLOEXEC, 0), unwatchable);
+        if (unwatchable) return Dismiss(client);
+        WaitForKey(client);
+      });
+}
+
+void ResumeListener::WaitForKey(const ClientPtr& client) {
+  client->watched.async_wait(asio::posix::stream_descriptor::wait_read,
+                             [this, client](const asio::error_code& error) {
+                               if (!error && !client->over) ReadKey(client);
+                             });
+}
+
+// Not a byte more than the key: what follows is the stream's.
+void ResumeListener::ReadKey(const ClientPtr& client) {
+  std::string bytes(key_.size() - client->said.size(), '\0');
+  ssize_t got = ::read(client->stream.input.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return WaitForKey(client);
+  if (got <= 0) return Dismiss(client);
+  client->said.append(bytes, 0, static_cast<size_t>(got));
+  if (client->said.size() < key_.size()) return WaitForKey(client);
+  if (!SameKey(client->said, key_)) return Dismiss(client);
+  ReturnedStream stream = std::move(client->stream);
+  stream.client = UniqueFd(::fcntl(client->socket.native_handle(), F_DUPFD_CLOEXEC, 0));
+  Dismiss(client);
+  on_return_(std::move(stream));
+}
+
+void ResumeListener::Dismiss(const ClientPtr& the_visitor) {
+  ClientPtr client = the_visitor;  // it may be the one in the list
+  client->over = true;
+  client->socket.close();
+  client->watched.close();
+  client->limit.cancel();
+  client->stream = {};
+  clients_.remove(client);
+}
+
+// Not a secret once the agent listens there; random enough that nobody takes it before.
+std::string MakeListenerAddress() { return "hvd-resume-" + MakeJobKey().substr(0, 24); }
+
+Status SendStreamEnds(int socket, int input, int output) {
+  const std::array<int, kEnds> ends = {input, output};
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof ends)> control{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  cmsghdr* c = CMSG_FIRSTHDR(&header);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof ends);
+  std::memcpy(CMSG_DATA(c), ends.data(), sizeof ends);
+  ssize_t sent = 0;
+  do {
+    sent = ::sendmsg(socket, &header, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == 1 ? Status::Ok() : SystemError("the agent does not take the connection", errno);
+}
+
+}  // namespace hvd

@@ -1,0 +1,15 @@
+// The processes behind a side command (side_command.h), on the host where it runs.
+#ifndef HVD_LAUNCHER_AGENT_RUN_SIDE_COMMAND_H_
+#define HVD_LAUNCHER_AGENT_RUN_SIDE_COMMAND_H_
+
+#include <string>
+
+namespace hvd {
+
+// The exit codes of the two. They block; there is nothing else in their process.
+int RunResume(const std::string& job_id, const std::string& door);
+int RunClear(const std::string& job_id);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_RUN_SIDE_COMMAND_H_

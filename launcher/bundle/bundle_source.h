@@ -1,0 +1,75 @@
+// BundleSource: the bundle for whichever hosts want it, made once for all of them on first demand,
+// by a thread of its own. BundleFeed: how much of it one host was sent.
+//
+// Main thread only. The io_context outlives the source, and the source waits at its end for the
+// thread.
+#ifndef HVD_LAUNCHER_BUNDLE_BUNDLE_SOURCE_H_
+#define HVD_LAUNCHER_BUNDLE_BUNDLE_SOURCE_H_
+
+#include <asio/io_context.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "launcher/bundle/bundle.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+using SharedBundle = std::shared_ptr<const Bundle>;
+
+class BundleSource {
+ public:
+  using Taker = std::function<void(const Result<SharedBundle>&)>;
+
+  // `executable` is hvdrun as it lies here.
+  BundleSource(asio::io_context& io, std::string executable);
+  ~BundleSource();
+  BundleSource(const BundleSource&) = delete;
+  BundleSource& operator=(const BundleSource&) = delete;
+
+  // `taker` is called once, later than this call.
+  void Get(Packing packing, Taker taker);
+
+ private:
+  struct Made {
+    std::thread thread;
+    bool done = false;
+    Result<SharedBundle> bundle = SharedBundle();
+    std::vector<Taker> takers;
+  };
+  void Deliver(Made& made);
+
+  asio::io_context& io_;
+  std::string executable_;
+  Made made_[2];  // by Packing
+};
+
+// Pure: time is passed in.
+class BundleFeed {
+ public:
+  // What moves is said this often.
+  static constexpr Duration kSay = std::chrono::milliseconds(500);
+
+  void Begin(SharedBundle bundle);
+  // What comes next; empty when there is nothing (more).
+  std::string_view Outgoing() const;
+  void Consume(size_t count) { sent_ += count; }
+  // True at most every kSay, and only if more was sent since the last time.
+  bool Moved(TimePoint now);
+
+ private:
+  std::string header_;
+  SharedBundle bundle_;
+  size_t sent_ = 0, said_ = 0;
+  TimePoint next_{};
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_BUNDLE_BUNDLE_SOURCE_H_

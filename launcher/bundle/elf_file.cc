@@ -1,0 +1,85 @@
+#include "launcher/bundle/elf_file.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace hvd {
+namespace {
+
+// `count` bytes at `offset`, if they are all there.
+std::optional<std::string_view> Part(std::string_view bytes, uint64_t offset, uint64_t count) {
+  if (offset > bytes.size() || count > bytes.size() - offset) return std::nullopt;
+  return bytes.substr(offset, count);
+}
+
+template <typename T>
+std::optional<T> At(std::string_view bytes, uint64_t offset) {
+  std::optional<std::string_view> part = Part(bytes, offset, sizeof(T));
+  if (!part) return std::nullopt;
+  T value;
+  std::memcpy(&value, part->data(), sizeof value);
+  return value;
+}
+
+std::string Hex(std::string_view bytes) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  for (unsigned char byte : bytes) text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  return text;
+}
+
+constexpr uint64_t Padded(uint64_t size) { return (size + 3) & ~uint64_t{3}; }
+
+// In a segment of notes; empty when there is none.
+std::string BuildIdIn(std::string_view notes) {
+  constexpr std::string_view kOwner("GNU\0", 4);
+  while (std::optional<Elf64_Nhdr> note = At<Elf64_Nhdr>(notes, 0)) {
+    const uint64_t text_at = sizeof *note + Padded(note->n_namesz);
+    std::optional<std::string_view> owner = Part(notes, sizeof *note, note->n_namesz);
+    std::optional<std::string_view> text = Part(notes, text_at, note->n_descsz);
+    if (!owner || !text) return "";
+    if (note->n_type == NT_GNU_BUILD_ID && *owner == kOwner) return Hex(*text);
+    notes.remove_prefix(std::min<uint64_t>(notes.size(), text_at + Padded(note->n_descsz)));
+  }
+  return "";
+}
+
+}  // namespace
+
+bool IsElf(std::string_view bytes) { return bytes.starts_with(std::string_view(ELFMAG, SELFMAG)); }
+
+Result<ElfFacts> ReadElf(std::string_view bytes) {
+  std::optional<Elf64_Ehdr> header = At<Elf64_Ehdr>(bytes, 0);
+  if (!header || !IsElf(bytes) || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+      header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0) {
+    return InvalidArgument("it is no program of 64 bits");
+  }
+  ElfFacts facts;
+  facts.loaded_bytes = header->e_phoff + uint64_t{header->e_phnum} * sizeof(Elf64_Phdr);
+  for (uint64_t i = 0; i < header->e_phnum; ++i) {
+    std::optional<Elf64_Phdr> segment =
+        At<Elf64_Phdr>(bytes, header->e_phoff + i * sizeof(Elf64_Phdr));
+    if (!segment || !Part(bytes, segment->p_offset, segment->p_filesz))
+      return InvalidArgument("it is cut off");
+    facts.loaded_bytes = std::max(facts.loaded_bytes, segment->p_offset + segment->p_filesz);
+    if (segment->p_type == PT_NOTE && facts.build_id.empty())
+      facts.build_id = BuildIdIn(bytes.substr(segment->p_offset, segment->p_filesz));
+  }
+  return facts;
+}
+
+std::string StrippedElf(std::string_view bytes, const ElfFacts& facts) {
+  std::string stripped(bytes.substr(0, facts.loaded_bytes));
+  Elf64_Ehdr header;
+  std::memcpy(&header, stripped.data(), sizeof header);
+  header.e_shoff = 0;
+  header.e_shnum = header.e_shstrndx = 0;
+  header.e_shentsize = 0;
+  std::memcpy(stripped.data(), &header, sizeof header);
+  return stripped;
+}
+
+}  // namespace hvd

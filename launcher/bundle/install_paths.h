@@ -1,0 +1,20 @@
+// Where the parts of an installation lie. Pure.
+#ifndef HVD_LAUNCHER_BUNDLE_INSTALL_PATHS_H_
+#define HVD_LAUNCHER_BUNDLE_INSTALL_PATHS_H_
+
+#include <string>
+
+namespace hvd {
+
+// Where the parts of this installation lie, seen from the agent's host.
+struct InstallPaths {
+  std::string runtime;  // libhvd.so
+  std::string python;   // the folder that holds the package `horovod`
+};
+
+// <prefix>/bin/hvdrun -> <prefix>/lib/libhvd.so and <prefix>/lib/hvdrun/python.
+InstallPaths PathsBeside(const std::string& executable);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_BUNDLE_INSTALL_PATHS_H_

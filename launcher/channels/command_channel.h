@@ -1,0 +1,65 @@
+// CommandChannel: an agent on another host behind a program of this one: the ssh binary, or what
+// --rsh-agent names. The program's stdin and stdout are the stream; what it says on stderr explains
+// its end. Main thread only.
+#ifndef HVD_LAUNCHER_CHANNELS_COMMAND_CHANNEL_H_
+#define HVD_LAUNCHER_CHANNELS_COMMAND_CHANNEL_H_
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/channels/host_channel.h"
+#include "launcher/channels/local_channel.h"
+#include "launcher/process/byte_pump.h"
+
+namespace hvd {
+
+// How such a program ended, and the last of what it said on stderr.
+struct CommandEnd {
+  int wait_status = 0;
+  std::string said;
+  bool connected = false;  // bytes of the other side had come
+};
+// What that means. Pure.
+using CommandEndReader = std::function<ChannelEnd(const CommandEnd&)>;
+
+class CommandChannel final : public HostChannel {
+ public:
+  // `family` is that of all channels of this process.
+  CommandChannel(asio::io_context& io, std::vector<std::string> command, CommandEndReader read_end,
+                 std::shared_ptr<LocalFamily> family);
+
+  void Open(ChannelObserver& observer) override;
+  size_t Write(std::string_view bytes) override;
+  void Close() override;
+  void Kill() override;
+
+ private:
+  void WaitForChild();
+  void OnBytes(std::string_view bytes);
+  void OnStreamEnd();
+  void EndIfOver();
+  void Finish(ChannelEnd end);
+
+  asio::io_context& io_;
+  std::vector<std::string> command_;
+  CommandEndReader read_end_;
+  std::shared_ptr<LocalFamily> family_;
+  ChannelObserver* observer_ = nullptr;
+  asio::signal_set child_signal_;
+  asio::steady_timer limit_;
+  std::unique_ptr<BytePump> stream_, errors_;
+  std::string said_;
+  int pid_ = 0;
+  bool connected_ = false, closed_ = false, killed_ = false;
+  bool stream_ended_ = false, errors_ended_ = false, reported_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_COMMAND_CHANNEL_H_

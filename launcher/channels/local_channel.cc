@@ -1,0 +1,172 @@
+#include "launcher/channels/local_channel.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "launcher/process/cgroup.h"
+#include "launcher/process/spawn.h"
+#include "runtime/base/env.h"
+
+namespace hvd {
+namespace {
+
+constexpr auto kEndLimit = std::chrono::seconds(4);
+constexpr Duration kSweepLimit = std::chrono::seconds(3);
+constexpr int kSignalBase = 128;
+
+std::vector<std::string> AgentEnvironment(const std::string& job_id) {
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : AllEnv()) {
+    if (name != "HVD_JOB_ID") environment.push_back(name + "=" + value);
+  }
+  environment.push_back("HVD_JOB_ID=" + job_id);  // so that a sweep finds the agent, too
+  return environment;
+}
+
+}  // namespace
+
+void LocalFamily::NoteReaped(pid_t pid, int wait_status) {
+  auto known = statuses_.find(pid);
+  if (known != statuses_.end()) known->second = wait_status;
+}
+
+bool LocalFamily::Reap() {
+  return ReapAndCheckNoChildren([this](pid_t pid, int status) { NoteReaped(pid, status); });
+}
+
+std::optional<int> LocalFamily::StatusOf(pid_t warden) const {
+  auto known = statuses_.find(warden);
+  return known == statuses_.end() ? std::nullopt : known->second;
+}
+
+Spared LocalFamily::NotOf(pid_t warden) const {
+  Spared spared;
+  std::vector<pid_t> running;
+  for (const auto& [pid, status] : statuses_) {
+    if (status) continue;
+    running.push_back(pid);
+    if (pid != warden) spared.trees.push_back(pid);
+  }
+  if (inherited_children_) spared.own = std::move(running);
+  return spared;
+}
+
+LocalChannel::LocalChannel(asio::io_context& io, std::string job_id,
+                           std::vector<std::string> command, std::shared_ptr<LocalFamily> family)
+    : io_(io),
+      job_id_(std::move(job_id)),
+      command_(std::move(command)),
+      child_signal_(io, SIGCHLD),
+      limit_(io),
+      family_(std::move(family)) {}
+
+void LocalChannel::Open(ChannelObserver& observer) {
+  observer_ = &observer;
+  observer_->OnStage(stage_);
+  BecomeSubreaper();  // whatever loses its parents comes to us
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return Finish(std::string("no socket pair could be made: ") + std::strerror(errno));
+  }
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  WaitForChild();
+  SpawnRequest request{command_, AgentEnvironment(job_id_), "/"};
+  SpawnOutcome agent = SpawnProgram(request, {theirs.get(), theirs.get(), 2, false});
+  if (agent.pid == 0) return Finish(agent.reason);
+  pid_ = agent.pid;
+  family_->Add(pid_);
+  stage_ = ChannelStage::kRunning;
+  observer_->OnStage(stage_);
+  UniqueFd also_ours(::dup(ours.get()));
+  ::fcntl(also_ours.get(), F_SETFD, FD_CLOEXEC);
+  pump_ = std::make_unique<BytePump>(
+      io_, std::move(ours), std::move(also_ours),
+      BytePumpHandlers{[this](std::string_view bytes) { observer_->OnBytes(bytes); },
+                       [this] { observer_->OnWritable(); }, [this] { OnStreamEnd(); }});
+}
+
+size_t LocalChannel::Write(std::string_view bytes) {
+  return pump_ ? pump_->Write(bytes) : bytes.size();
+}
+
+void LocalChannel::Close() {
+  if (stage_ != ChannelStage::kRunning) return;
+  stage_ = ChannelStage::kClosed;
+  OnStreamEnd();
+}
+
+void LocalChannel::Kill() {
+  if (reported_) return;
+  KillOurs();
+  asio::post(io_, [this] {
+    stream_ended_ = true;
+    EndIfOver();
+  });
+}
+
+void LocalChannel::WaitForChild() {
+  child_signal_.async_wait([this](const asio::error_code& error, int) {
+    if (error) return;
+    family_->Reap();
+    WaitForChild();
+    EndIfOver();
+  });
+}
+
+void LocalChannel::OnStreamEnd() {
+  if (pump_) pump_->Close();
+  stream_ended_ = true;
+  limit_.expires_after(kEndLimit);
+  limit_.async_wait([this](const asio::error_code& error) {
+    if (!error) Kill();
+  });
+  asio::post(io_, [this] { EndIfOver(); });
+}
+
+// Over is when the stream has ended and the agent's warden is reaped.
+void LocalChannel::EndIfOver() {
+  if (reported_ || !stream_ended_) return;
+  bool nothing_left = family_->Reap();
+  std::optional<int> status = family_->StatusOf(pid_);
+  if (!status) return;
+  std::string reason = ExitText(*status);
+  if (!nothing_left || !reason.empty()) KillOurs();
+  Finish(reason);
+}
+
+// Not what other channels of this process have started.
+void LocalChannel::KillOurs() {
+  KillEverything(job_id_, family_->NotOf(pid_), kSweepLimit,
+                 [this](pid_t pid, int status) { family_->NoteReaped(pid, status); });
+}
+
+std::string LocalChannel::ExitText(int status) const {
+  std::string pid = " (pid " + std::to_string(pid_) + ")";
+  if (WIFSIGNALED(status)) {
+    return "the agent's warden" + pid + " was ended by signal " + std::to_string(WTERMSIG(status)) +
+           " (" + ::strsignal(WTERMSIG(status)) + ")";
+  }
+  int code = WEXITSTATUS(status);
+  if (code > kSignalBase) {
+    return "the agent was ended by signal " + std::to_string(code - kSignalBase) + " (" +
+           ::strsignal(code - kSignalBase) + ")";
+  }
+  return code == 0 ? "" : "the agent ended with exit code " + std::to_string(code);
+}
+
+void LocalChannel::Finish(std::string reason) {
+  if (reported_) return;
+  reported_ = true;
+  RemoveCgroup(job_id_);
+  limit_.cancel();
+  child_signal_.cancel();
+  asio::post(io_, [this, end = ChannelEnd{stage_, std::move(reason)}] { observer_->OnEnd(end); });
+}
+
+}  // namespace hvd

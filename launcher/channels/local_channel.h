@@ -1,0 +1,74 @@
+// LocalChannel: an agent on this machine, started by exec over a socket pair. When it ends in any
+// other way than well, the channel itself kills what is left of the job here. Main thread only.
+#ifndef HVD_LAUNCHER_CHANNELS_LOCAL_CHANNEL_H_
+#define HVD_LAUNCHER_CHANNELS_LOCAL_CHANNEL_H_
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/channels/host_channel.h"
+#include "launcher/process/byte_pump.h"
+#include "launcher/process/process_tree.h"
+
+namespace hvd {
+
+// What the local channels of one process share: whoever reaps, each learns of its own child. Made
+// before the first of them: the children that are there already were inherited through exec, and
+// nobody's business.
+class LocalFamily {
+ public:
+  void Add(pid_t warden) { statuses_[warden] = std::nullopt; }
+  void NoteReaped(pid_t pid, int wait_status);
+  // Reaps what has ended; true when no child is left.
+  bool Reap();
+  std::optional<int> StatusOf(pid_t warden) const;
+  // What the channel of this warden may not end.
+  Spared NotOf(pid_t warden) const;
+
+ private:
+  const bool inherited_children_ = HasChildren();
+  std::map<pid_t, std::optional<int>> statuses_;
+};
+
+class LocalChannel final : public HostChannel {
+ public:
+  // `command` is the agent's command line. `family` is shared by all local channels of this
+  // process.
+  LocalChannel(asio::io_context& io, std::string job_id, std::vector<std::string> command,
+               std::shared_ptr<LocalFamily> family = std::make_shared<LocalFamily>());
+
+  void Open(ChannelObserver& observer) override;
+  size_t Write(std::string_view bytes) override;
+  void Close() override;
+  void Kill() override;
+
+ private:
+  void WaitForChild();
+  void OnStreamEnd();
+  void EndIfOver();
+  void Finish(std::string reason);
+  void KillOurs();
+  std::string ExitText(int status) const;
+
+  asio::io_context& io_;
+  std::string job_id_;
+  std::vector<std::string> command_;
+  ChannelObserver* observer_ = nullptr;
+  asio::signal_set child_signal_;
+  asio::steady_timer limit_;
+  std::unique_ptr<BytePump> pump_;
+  ChannelStage stage_ = ChannelStage::kExec;
+  int pid_ = 0;
+  std::shared_ptr<LocalFamily> family_;
+  bool stream_ended_ = false, reported_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_LOCAL_CHANNEL_H_

@@ -1,0 +1,37 @@
+#include "launcher/channels/preamble.h"
+
+#include "configs/message_text.h"
+
+namespace hvd {
+
+std::optional<std::string> Preamble::Take(std::string_view bytes) {
+  // The greeting may have begun in what came before.
+  size_t from = said_.size() - std::min(said_.size(), greeting_.size());
+  said_ += bytes;
+  size_t at = said_.find(greeting_, from);
+  if (at == std::string::npos) return std::nullopt;
+  over_ = true;
+  std::string rest = said_.substr(at + greeting_.size());
+  said_.clear();
+  return rest;
+}
+
+std::optional<std::string> Preamble::TakeWords() {
+  if (over_) return std::nullopt;
+  const std::string begins = greeting_.substr(0, greeting_.size() - 1) + " ";
+  size_t at = said_.find(begins);
+  size_t end = at == std::string::npos ? at : said_.find('\n', at);
+  if (end == std::string::npos) return std::nullopt;
+  std::string words = said_.substr(at + begins.size(), end - at - begins.size());
+  said_.erase(at, end - at);
+  return words;
+}
+
+std::string Preamble::said() const {
+  std::string_view text = said_;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  size_t line = text.rfind('\n');
+  return Printable(line == text.npos ? text : text.substr(line + 1));
+}
+
+}  // namespace hvd

@@ -1,0 +1,35 @@
+// RetryingChannel: a channel to a host whose name may not be known yet: one that ends for a reason
+// that may pass (ChannelEnd::may_pass) is replaced by a new one, again and again, until its owner
+// closes or kills it. The owner hears of each such end as trouble, and has the limits. What was
+// written before the host's first byte is written again. One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_CHANNELS_RETRYING_CHANNEL_H_
+#define HVD_LAUNCHER_CHANNELS_RETRYING_CHANNEL_H_
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+
+#include "launcher/channels/host_channel.h"
+
+namespace hvd {
+
+class RetryingChannel final : public HostChannel {
+ public:
+  using MakeChannel = std::function<std::unique_ptr<HostChannel>()>;
+
+  RetryingChannel(asio::io_context& io, MakeChannel make);
+  ~RetryingChannel() override;
+
+  void Open(ChannelObserver& observer) override;
+  size_t Write(std::string_view bytes) override;
+  void Close() override;
+  void Kill() override;
+
+ private:
+  class Tries;
+  std::shared_ptr<Tries> tries_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_RETRYING_CHANNEL_H_

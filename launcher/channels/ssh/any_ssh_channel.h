@@ -1,0 +1,40 @@
+// AnySshChannel: an agent on another host, by whichever way reaches it: asks the user's ssh
+// configuration, then libssh2 in this process, or the ssh program where only that can do it, also
+// after libssh2 has tried in vain. Main thread only.
+#ifndef HVD_LAUNCHER_CHANNELS_SSH_ANY_SSH_CHANNEL_H_
+#define HVD_LAUNCHER_CHANNELS_SSH_ANY_SSH_CHANNEL_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/channels/host_channel.h"
+#include "launcher/channels/ssh/ssh_channel.h"
+#include "launcher/channels/ssh/ssh_hub.h"
+#include "launcher/channels/ssh/ssh_program.h"
+
+namespace hvd {
+
+// Makes the channel that runs the ssh program; `why` says what only that can do, for --verbose.
+using MakeSshProgramChannel =
+    std::function<std::unique_ptr<HostChannel>(const SshHost& host, const std::string& why)>;
+
+class AnySshChannel final : public HostChannel {
+ public:
+  AnySshChannel(std::shared_ptr<SshHub> hub, SshHost host, std::string command,
+                UnknownHostKeys unknown_keys, MakeSshProgramChannel make_program_channel);
+  ~AnySshChannel() override;
+
+  void Open(ChannelObserver& observer) override;
+  size_t Write(std::string_view bytes) override;
+  void Close() override;
+  void Kill() override;
+
+ private:
+  class Choice;
+  std::shared_ptr<Choice> choice_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_SSH_ANY_SSH_CHANNEL_H_

@@ -1,0 +1,21 @@
+// What this machine's files say that the choice of the way to a host depends on.
+#ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_FACTS_H_
+#define HVD_LAUNCHER_CHANNELS_SSH_SSH_FACTS_H_
+
+#include <string>
+
+#include "discovery/known_hosts.h"
+#include "discovery/ssh_config.h"
+#include "launcher/channels/ssh/ssh_method.h"
+
+namespace hvd {
+
+// Looks at identity files and certificates.
+SshFacts LookUpFacts(const SshConfig& config, const KnownHosts& known);
+
+// The socket of the user's agent; "" when there is none.
+std::string AgentSocket(const SshConfig& config);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_SSH_SSH_FACTS_H_

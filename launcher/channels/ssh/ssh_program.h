@@ -1,0 +1,72 @@
+// Runs the ssh program for what it knows better than we do: the user's configuration (ssh -G), and
+// ways through other hosts (ssh -W, ProxyCommand). Main thread only.
+#ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_PROGRAM_H_
+#define HVD_LAUNCHER_CHANNELS_SSH_SSH_PROGRAM_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "discovery/ssh_config.h"
+#include "launcher/channels/ssh/ssh_hub.h"
+#include "launcher/channels/ssh_command.h"
+#include "launcher/process/byte_pump.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+// `ssh -G ... -- name`. Pure.
+std::vector<std::string> AskConfigCommand(const SshHost& host);
+// What ssh is to be run as for config.proxy_jump or proxy_command, with a connection to the host on
+// its stdin and stdout; empty when there is no proxy. Pure.
+std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string& config_file);
+
+// A program with its stdin and stdout at one end of a socket pair, or only its stdout read, and the
+// end of its stderr kept.
+class SshProgram : public std::enable_shared_from_this<SshProgram> {
+ public:
+  explicit SshProgram(SshHub& hub) : hub_(hub) {}
+
+  // It has ended, and all of its output was read; status as of wait.
+  using OnEnd = std::function<void(const SshProgram& program, int status)>;
+  // The hub keeps it while it runs; so `on_end` must not keep the hub.
+  Status Start(const std::vector<std::string>& argv, OnEnd on_end);
+  // Our end of the socket pair. Who does not take it gets all of stdout in output().
+  UniqueFd TakeSocket() { return std::move(socket_); }
+  void Collect();
+  void Kill();
+
+  bool running() const { return pid_ > 0 && !status_; }
+  // It has ended, and all of its output was read.
+  bool over() const { return pid_ > 0 && !on_end_; }
+  const std::string& output() const { return output_; }
+  // The last 4 KiB.
+  const std::string& errors() const { return errors_; }
+
+ private:
+  void ReportIfOver();
+
+  SshHub& hub_;
+  OnEnd on_end_;
+  std::shared_ptr<SshProgram> kept_;  // itself, after it has ended and before all was read
+  UniqueFd socket_;
+  std::unique_ptr<BytePump> output_pump_, error_pump_;
+  std::string output_, errors_;
+  pid_t pid_ = 0;
+  std::optional<int> status_;
+};
+
+// Appends and keeps the last 4 KiB.
+void KeepTail(std::string& tail, std::string_view bytes);
+
+using OnSshConfig = std::function<void(Result<SshConfig>)>;
+// Calls back later. Where there is no ssh program, the answer is what OpenSSH does without any
+// configuration.
+void AskSshConfig(const std::shared_ptr<SshHub>& hub, const SshHost& host, OnSshConfig done);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_SSH_SSH_PROGRAM_H_

@@ -1,0 +1,184 @@
+#include "launcher/channels/ssh_command.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "configs/message_text.h"
+#include "launcher/channels/unresolved_name.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kSshFailed = 255;
+constexpr size_t kMostQuoted = 300;
+
+// What is typed after ssh.
+std::string LoginText(const SshHost& host) {
+  return (host.port == 0 ? "" : "-p " + std::to_string(host.port) + " ") +
+         (host.user.empty() ? "" : host.user + "@") + host.name;
+}
+
+// With {login} and {name} replaced.
+std::string Filled(std::string text, const SshHost& host) {
+  for (const auto& [mark, value] :
+       {std::pair<std::string, std::string>{"{login}", LoginText(host)}, {"{name}", host.name}}) {
+    if (size_t at = text.find(mark); at != std::string::npos) text.replace(at, mark.size(), value);
+  }
+  return text;
+}
+
+// The last lines that are no chatter.
+std::string LastWords(const std::string& said) {
+  std::vector<std::string> lines;
+  std::istringstream stream(said);
+  for (std::string line; std::getline(stream, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (line.empty() || line.starts_with("Warning: Permanently added")) continue;
+    lines.push_back(line);
+  }
+  std::string text;
+  for (size_t i = lines.size() - std::min<size_t>(lines.size(), 2); i < lines.size(); ++i)
+    text += (text.empty() ? "" : " / ") + lines[i];
+  return Printable(text, kMostQuoted);
+}
+
+constexpr std::string_view kUnresolved = "Could not resolve hostname";
+
+struct Meaning {
+  const char* words;  // of ssh
+  ChannelStage stage;
+  const char* reason;
+  const char* advice;
+};
+
+// OpenSSH's own words, of all versions since 7; the first that fits.
+constexpr Meaning kMeanings[] = {
+    {kUnresolved.data(), ChannelStage::kResolve, "no address is known for this name",
+     "check the spelling, /etc/hosts and the name server"},
+    {"Connection refused", ChannelStage::kConnect, "the connection was refused",
+     "does sshd run there, and on this port?"},
+    {"No route to host", ChannelStage::kConnect, "there is no route to it",
+     "is the host up and in a network that this one reaches?"},
+    {"Network is unreachable", ChannelStage::kConnect, "its network is unreachable",
+     "is it in a network that this host reaches?"},
+    {"timed out", ChannelStage::kConnect, "no answer came",
+     "is the host up, and does a firewall let the port of ssh through?"},
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", ChannelStage::kHostKey,
+     "its host key is not the one in known_hosts",
+     "somebody may listen in; if the host was installed anew, remove the old key: ssh-keygen -R "
+     "{name}"},
+    {"revoked", ChannelStage::kHostKey, "its host key is revoked", "ask who runs the host"},
+    {"Host key verification failed", ChannelStage::kHostKey,
+     "its host key is not known, and nothing here may ask you",
+     "log in once by hand and compare the key, or use --ssh-host-keys accept-new; by hand: ssh "
+     "{login}"},
+    {"Permission denied", ChannelStage::kLogin, "no login without a password or a passphrase",
+     "put your public key there (ssh-copy-id), or load it into ssh-agent (ssh-add); it must work "
+     "without a prompt: ssh -o BatchMode=yes {login} true"},
+    {"Too many authentication failures", ChannelStage::kLogin,
+     "too many keys were offered before the right one",
+     "name the key: --ssh-identity-file; to see which are offered: ssh -v {login}"},
+    {"kex_exchange_identification", ChannelStage::kKeyExchange,
+     "it closed the connection before it said who it is",
+     "is it an SSH server, and does it take so many logins at once (MaxStartups)?"},
+    {"Bad configuration option", ChannelStage::kResolve,
+     "ssh does not understand its configuration",
+     "look at the line that it names, in ~/.ssh/config"},
+    {"banner exchange", ChannelStage::kKeyExchange, "it did not say who it is",
+     "is it an SSH server, and is it overloaded?"},
+};
+
+}  // namespace
+
+std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
+                                    const std::string& remote_command, uint32_t connect_seconds) {
+  std::vector<std::string> command = {"ssh", "-T", "-x", "-o", "BatchMode=yes"};
+  auto option = [&](const std::string& text) { command.insert(command.end(), {"-o", text}); };
+  option("ConnectTimeout=" + std::to_string(connect_seconds));
+  option("ServerAliveInterval=2");
+  option("ServerAliveCountMax=5");
+  option("ClearAllForwardings=yes");
+  option("LogLevel=ERROR");
+  option("RemoteCommand=none");  // since OpenSSH 7.6; ours would be refused beside one of the
+                                 // configuration
+  if (!host.config_file.empty()) command.insert(command.end(), {"-F", host.config_file});
+  if (accept_new_keys) option("StrictHostKeyChecking=accept-new");
+  if (host.port != 0) command.insert(command.end(), {"-p", std::to_string(host.port)});
+  if (!host.user.empty()) command.insert(command.end(), {"-l", host.user});
+  if (!host.identity_file.empty()) command.insert(command.end(), {"-i", host.identity_file});
+  command.insert(command.end(), {"--", host.name, remote_command});
+  return command;
+}
+
+std::vector<std::string> RshAgentCommand(const std::string& agent, const std::string& host,
+                                         const std::string& remote_command) {
+  std::istringstream stream(agent);
+  std::vector<std::string> command;
+  for (std::string word; stream >> word;) command.push_back(word);
+  command.push_back(host);
+  command.push_back(remote_command);
+  return command;
+}
+
+namespace {
+
+// What an agent's own end looks like through a program that passes exit codes on.
+std::string EndOfAgent(const CommandEnd& end) {
+  int code =
+      WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status) : 128 + WTERMSIG(end.wait_status);
+  if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
+  std::string words = LastWords(end.said);
+  std::string text = code > 128 ? "the agent was ended by signal " + std::to_string(code - 128)
+                                : "the agent ended with exit code " + std::to_string(code);
+  return words.empty() ? text : text + ": " + words;
+}
+
+// The name that ssh, or the ssh of a jump, asked for; "" where it says something else.
+std::string_view UnresolvedName(std::string_view said) {
+  const size_t at = said.find(kUnresolved);
+  if (at == std::string_view::npos) return "";
+  std::string_view name = said.substr(at + kUnresolved.size());
+  name.remove_prefix(std::min<size_t>(1, name.size()));
+  return name.substr(0, name.find(": "));
+}
+
+}  // namespace
+
+ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
+  ChannelStage stage = end.connected ? ChannelStage::kRunning : ChannelStage::kExec;
+  bool own_failure = WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == kSshFailed;
+  if (WIFSIGNALED(end.wait_status)) {
+    return {end.connected ? stage : ChannelStage::kConnect,
+            "ssh was ended by signal " + std::to_string(WTERMSIG(end.wait_status))};
+  }
+  if (!own_failure) return {stage, EndOfAgent(end)};
+  if (end.connected) {
+    std::string words = LastWords(end.said);
+    return {stage, "the connection was lost" + (words.empty() ? "" : ": " + words)};
+  }
+  for (const Meaning& meaning : kMeanings) {
+    if (end.said.find(meaning.words) == std::string::npos) continue;
+    bool may_pass =
+        meaning.stage == ChannelStage::kResolve && MayResolveLater(UnresolvedName(end.said));
+    return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, host),
+            may_pass};
+  }
+  return {ChannelStage::kConnect,
+          "ssh failed: " + LastWords(end.said) + "; try it by hand: ssh -v " + LoginText(host)};
+}
+
+ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end) {
+  if (end.connected) return {ChannelStage::kRunning, EndOfAgent(end)};
+  std::string words = LastWords(end.said);
+  std::string how = WIFSIGNALED(end.wait_status)
+                        ? "was ended by signal " + std::to_string(WTERMSIG(end.wait_status))
+                        : "ended with exit code " + std::to_string(WEXITSTATUS(end.wait_status));
+  return {ChannelStage::kExec, Quoted(agent) + " " + how + " before the agent said a word" +
+                                   (words.empty() ? "" : ": " + words)};
+}
+
+}  // namespace hvd

@@ -1,0 +1,48 @@
+// All that a job is started with: the plan, the settings and what belongs to its hosts. A plain
+// value.
+#ifndef HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
+#define HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/settings.h"
+#include "launcher/driver/host_stages.h"
+#include "launcher/text/prefix.h"
+#include "launcher/wire/plan.h"
+
+namespace hvd {
+
+// A host of the plan, beyond its name.
+struct DriverHost {
+  bool remote = false;                 // not this machine
+  std::vector<std::string> addresses;  // where its ranks listen for others; known once proven
+};
+
+struct DriverOptions {
+  std::string job_id, job_key;
+  Plan plan;
+  Settings settings;
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  // "NAME=value"
+  std::string directory;
+  std::vector<std::string> given_environment;  // "NAME=value", from --env-file and -x
+  std::string master_address;                  // for torch.distributed; empty: this machine
+  uint32_t master_port = 0;                    // 0: none
+  std::vector<DriverHost> hosts;               // by host of the plan
+  std::vector<HostSlots> named_hosts;  // the same, as they were named: until their agents are there
+                                       // the plan is a draft
+  std::vector<std::string> interfaces;     // for what hosts say to each other; empty: all
+  uint16_t first_port = 0, last_port = 0;  // both 0: any
+  StageLimits stage_limits = StageLimits::Default();
+  PrefixTemplate prefix = PrefixTemplate::Default();
+  bool stdin_terminal = false;
+
+  // The ranks of different hosts need the network.
+  bool several_machines() const;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_

@@ -1,0 +1,48 @@
+// The plan of a job whose hosts are known by name, and how what their agents say makes it final:
+// two names of one host are merged, and a host without a number has the slots that it says it has.
+// Pure.
+//
+//   hosts as named --DraftPlan--> the hosts to open --their agents' facts--> FinalPlan
+#ifndef HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_
+#define HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "discovery/host_slots.h"
+#include "launcher/driver/command_trouble.h"
+#include "launcher/wire/plan.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// What an agent says about its host.
+struct AgentFacts {
+  std::string identity;  // equal: the same host (host_identity.h); empty: not known
+  uint32_t slots = 0;    // of a host without a number; 0: not said
+  CommandFacts command;  // not asked: command.program is empty
+};
+
+struct PlanDraft {
+  std::vector<HostSlots> hosts;  // to be opened, from the first named on: the job can need no other
+  Plan plan;                     // of these; final unless their agents say otherwise
+};
+
+// An error when the hosts cannot have enough slots, as far as these are known.
+Result<PlanDraft> DraftPlan(const std::vector<HostSlots>& hosts, uint32_t num_proc);
+
+struct FinalPlan {
+  Plan plan;                       // its hosts are those of the draft, under the same numbers
+  std::vector<uint32_t> no_rank;   // hosts that the job does not need
+  std::vector<std::string> notes;  // sentences for the user: who is whom
+};
+
+// `facts` are by host. Hosts with the same identity are merged into the first of them, unless all
+// are played on this machine. An error when there are too few slots.
+Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
+                                const std::vector<AgentFacts>& facts, uint32_t num_proc);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_

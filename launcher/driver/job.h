@@ -1,0 +1,264 @@
+// The life of a job as one state machine: events in, actions and a reason out. No descriptors, no
+// threads, no clock of its own; the driver (driver.cc) turns the world into events and actions into
+// the world.
+//
+//   opening -> starting -> running -> [stopping] -> finishing -> done
+//
+// While it is opening, hosts get ready (host_stages.h) and nothing of the user's runs. The first
+// host that fails ends it, once the others have shown how they fare. When all agents are there the
+// plan becomes final (final_plan.h), and hosts that the job does not need are dismissed.
+//
+// A static job is one generation after another with the same members: the driver begins generation
+// g + 1 when every rank has asked for it, and a rank that is lost or fails ends the job (its
+// minimum is its size).
+#ifndef HVD_LAUNCHER_DRIVER_JOB_H_
+#define HVD_LAUNCHER_DRIVER_JOB_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "launcher/driver/final_plan.h"
+#include "launcher/driver/host_clock.h"
+#include "launcher/driver/host_stages.h"
+#include "launcher/driver/silent_routes.h"
+#include "launcher/relay/relay_plan.h"
+#include "launcher/wire/messages.h"
+#include "launcher/wire/plan.h"
+#include "runtime/base/clock.h"
+#include "runtime/net/trouble.h"
+
+namespace hvd {
+
+struct JobOptions {
+  Duration terminate_grace =
+      std::chrono::seconds(3);  // from SIGINT to SIGTERM, from that to SIGKILL
+  // How long ranks that lost a peer may go on by themselves, so that they can say what happened to
+  // them.
+  Duration survivor_grace = std::chrono::seconds(1);
+  StageLimits stages = StageLimits::Default();
+  bool prove_addresses = false;  // between the hosts, before anything is started
+  bool relay = true;             // where no address works between two hosts
+  Duration start_timeout = std::chrono::seconds(30);  // until all workers are started
+  // How long agents may take to end everything after SIGKILL; then their channels are cut.
+  Duration finish_limit = std::chrono::seconds(3);
+  Duration timeout{};  // for the whole job; 0: none
+  // How long some ranks may wait in hvd.init() until the user hears who is missing; said again at
+  // growing intervals.
+  Duration init_watch = std::chrono::seconds(10);
+};
+
+enum class JobPhase { kOpening, kStarting, kRunning, kStopping, kFinishing, kDone };
+enum class RankPhase { kStarting, kRunning, kEnded };
+
+struct RankRecord {
+  RankPhase phase = RankPhase::kStarting;
+  int32_t pid = 0;
+  bool waiting = false;        // asked for the next generation
+  uint64_t in_generation = 0;  // 0: in none
+  std::optional<ProcessEnd> end;
+  int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
+  bool is_consequence = false;   // as in first_cause.h
+  bool lost = false;             // gone without a goodbye
+  bool lost_when_asked = false;  // that was after the job asked it to end
+  bool ended_by_us = false;      // after the job asked it to end
+  std::string last_stderr;
+  std::string lost_reason;  // what the agent saw
+  std::string doing;        // the same agent on its collectives: "; its last one was 'x'"
+  bool out_of_memory = false;
+  bool stopped = false;  // a signal had stopped it when the generation broke
+};
+
+// What the job failed of, once it failed.
+struct JobFailure {
+  // kEnding: a rank ended the generation for a reason of its own, which is mostly a stall beyond
+  // the user's limit. kWay: two hosts that hvdrun hears do not hear each other.
+  enum class Kind {
+    kRank,
+    kCommand,
+    kHost,
+    kHosts,
+    kInterrupt,
+    kTimeout,
+    kInternal,
+    kEnding,
+    kWay
+  };
+  Kind kind = Kind::kRank;
+  int exit_code = 1;
+  uint32_t rank = 0;   // kRank, kCommand; kEnding, kWay: the one that said so
+  uint32_t peer = 0;   // kWay: the one of which it hears nothing
+  uint32_t host = 0;   // kHost; kHosts: the first of them
+  std::string reason;  // kCommand, kHost, kInternal, kEnding, kWay: a sentence; kHosts: the report
+                       // on all hosts
+  int signal = 0;      // kInterrupt
+};
+
+struct JobState {
+  // `named`: the hosts of a plan that is not final yet.
+  JobState(Plan the_plan, JobOptions the_options, std::vector<HostSlots> named = {})
+      : plan(std::move(the_plan)),
+        named_hosts(std::move(named)),
+        options(the_options),
+        ranks(plan.size()),
+        stages(plan.hosts.size(), options.stages),
+        host_open(plan.hosts.size(), true),
+        dismissed(plan.hosts.size()),
+        facts(plan.hosts.size()),
+        clocks(plan.hosts.size()) {}
+
+  Plan plan;
+  std::vector<HostSlots> named_hosts;  // by host; empty: the plan is final
+  JobOptions options;
+  JobPhase phase = JobPhase::kOpening;
+  std::vector<RankRecord> ranks;
+  // How many of them are so, kept up to date: a job of many ranks does not look at all of them at
+  // every event.
+  struct {
+    size_t begun = 0;    // no longer starting
+    size_t ended = 0;    // kEnded
+    size_t waiting = 0;  // `waiting`
+    size_t lost = 0;     // `lost`
+  } counts;
+  HostStages stages;
+  std::vector<BlockedRoute> blocked;      // ways between hosts on which no address works
+  std::vector<bool> host_open;            // the agent there was not reported gone
+  std::vector<bool> dismissed;            // the job does not need the host
+  std::vector<AgentFacts> facts;          // by host, of those that are there
+  std::vector<HostClock> clocks;          // by host
+  std::optional<TimePoint> dismissed_by;  // until then those must be gone
+  uint64_t generation = 0;                // the last one begun
+  std::optional<JobFailure> failure;
+  // Why a rank, or hvdrun, ended the last generation; no failure until a rank fails of it.
+  std::optional<JobFailure> ending;
+  int interrupts = 0;
+  bool interrupting = false;            // SIGINT was sent
+  bool terminating = false;             // SIGTERM was sent
+  bool killing = false;                 // SIGKILL was sent
+  std::optional<TimePoint> asked_at;    // when the first of them was sent
+  std::optional<TimePoint> deadline;    // of the phase
+  std::optional<TimePoint> timeout_at;  // of the whole job
+  std::optional<TimePoint> paused_at;   // since when hvdrun and its workers are stopped
+
+  // Some ranks wait in hvd.init() and others have not called it.
+  struct InitWatch {
+    TimePoint since, next;  // the first began to wait; when to speak
+    int times = 0;          // said already
+  };
+  std::optional<InitWatch> init_watch;
+
+  // Ranks have been asked to end.
+  bool asked() const { return interrupting || terminating || killing; }
+  // When Tick must come.
+  std::optional<TimePoint> NextTick() const;
+};
+
+// ---- events
+
+// What stopped a try to reach it that is made again; a sentence without the host's name.
+struct HostTroubled {
+  uint32_t host = 0;
+  HostStage stage = HostStage::kResolve;
+  std::string reason;
+};
+struct HostEntered {
+  uint32_t host = 0;
+  HostStage stage = HostStage::kResolve;
+};
+// Its agent said hello, and what it has.
+struct AgentIsReady {
+  uint32_t host = 0;
+  AgentFacts facts;
+};
+// It has looked for the hosts that it will talk to. `trouble`, if not empty: it could not, and why.
+struct HostProven {
+  uint32_t host = 0;
+  std::string trouble;
+  std::vector<BlockedRoute> blocked;  // those that it does not reach
+};
+// The way through the driver from this host to another one.
+struct RouteMeasured {
+  uint32_t host = 0, to = 0;
+  RelayMeasured speed;
+};
+// Its agent was asked for its time.
+struct ClockRead {
+  uint32_t host = 0;
+  ClockReading reading;
+};
+struct AgentLost {
+  uint32_t host = 0;
+  std::string reason;
+};
+struct AgentFinished {
+  uint32_t host = 0;
+};
+struct Interrupted {
+  int signal = 0;
+};
+// A rank ends the generation that it is in.
+struct GenerationEnding {
+  uint64_t generation = 0;
+  RankEnding by;
+};
+struct Begun {};    // the channels are being opened
+struct Tick {};     // NextTick() has come
+struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
+struct Resumed {};  // it goes on; the time between does not count
+
+// The agents' messages are events as they are.
+using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
+                              AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
+                              WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
+                              RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute>;
+
+// ---- actions: what to tell every agent that is still there
+
+struct UsePlan {};    // all agents are there, and the state's plan is final
+struct DismissHost {  // its agent may go
+  uint32_t host = 0;
+};
+struct ProveAddresses {};  // have the agents of all hosts that have a rank look for each other
+struct RelayRoutes {       // let the relay carry these, and measure it
+  std::vector<std::pair<uint32_t, uint32_t>> routes;  // from, to
+};
+struct StartWorkers {};  // all hosts are ready: give every agent its part of the job
+struct CutHost {         // give up a host that did not get ready
+  uint32_t host = 0;
+};
+struct CutChannels {};  // kill the agents that do not end
+struct EndRun {};       // everything is over: print the report, return the code
+struct NotifyUser {     // a line for the screen, whether --verbose or not
+  std::string sentence;
+  bool terminal_only = false;  // for a person who waits there, not for a log
+};
+
+using JobAction = std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration,
+                               BreakGeneration, SignalWorkers, FinishJob, CutHost, CutChannels,
+                               EndRun, NotifyUser, RelayRoutes>;
+
+struct Decision {
+  std::vector<JobAction> actions;
+  std::string reason;   // one sentence, for the log; empty when nothing was decided
+  bool detail = false;  // a step of one host: for --verbose, not for the story of the job
+};
+
+Decision Step(JobState& state, const JobEvent& event, TimePoint now);
+
+// The first cause of a failed job, when it is a rank: the one that left the others first, whatever
+// its peers did then (first_cause.h).
+std::optional<uint32_t> FirstFailedRank(const JobState& state);
+
+// Neither a signal nor a limit ended it: its last output may wait until it is read. Else
+// finish_limit is enough.
+bool EndedByItself(const JobState& state);
+
+// The code hvdrun returns, once the phase is kDone.
+int ExitCode(const JobState& state);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_JOB_H_

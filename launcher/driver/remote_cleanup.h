@@ -1,0 +1,54 @@
+// RemoteCleanup: ends what is left of a job on a host that is lost, by a visit over a connection of
+// its own (side_command.h). An agent that is stopped neither ends nor notices that its driver is
+// gone, and its warden may be stopped with it; SSH still works there, mostly. Where it does not,
+// the agent is cut off and ends its workers itself.
+//
+// One thread, the channel's.
+#ifndef HVD_LAUNCHER_DRIVER_REMOTE_CLEANUP_H_
+#define HVD_LAUNCHER_DRIVER_REMOTE_CLEANUP_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "launcher/channels/host_channel.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class RemoteCleanup final : public ChannelObserver {
+ public:
+  // So long for a host that does not even answer, which is the usual case, and so long for one that
+  // does.
+  static constexpr Duration kReachLimit = std::chrono::seconds(4);
+  static constexpr Duration kLimit = std::chrono::seconds(8);
+
+  // `on_over` is called once, from the channel's last call: nothing of the channel is left, and
+  // reason() says how it went.
+  RemoteCleanup(std::unique_ptr<HostChannel> channel, TimePoint now, std::function<void()> on_over);
+
+  void Open() { channel_->Open(*this); }
+  // Gives up what has lasted too long. Call at due() or later.
+  void Tick(TimePoint now);
+  TimePoint due() const { return over_ || cut_ ? TimePoint::max() : due_; }
+  bool over() const { return over_; }
+  // After the end; empty: nothing of the job is left there.
+  const std::string& reason() const { return reason_; }
+
+  void OnStage(ChannelStage stage) override;
+  void OnBytes(std::string_view) override {}
+  void OnWritable() override {}
+  void OnEnd(const ChannelEnd& end) override;
+
+ private:
+  std::unique_ptr<HostChannel> channel_;
+  TimePoint began_, due_;
+  std::function<void()> on_over_;
+  bool cut_ = false, over_ = false;
+  std::string reason_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_REMOTE_CLEANUP_H_

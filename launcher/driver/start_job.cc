@@ -1,0 +1,104 @@
+#include "launcher/driver/start_job.h"
+
+#include <sys/resource.h>
+
+#include <utility>
+
+#include "launcher/environment/worker_env.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/process/exec_size.h"
+#include "launcher/process/spawn.h"
+
+namespace hvd {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";  // all ranks are on this machine
+
+BindTo ParseBindTo(const std::string& word) {
+  if (word == "core") return BindTo::kCore;
+  return word == "numa" ? BindTo::kNuma : BindTo::kNone;
+}
+
+StdinTo ParseStdinTo(const std::string& word) {
+  if (word == "all") return StdinTo::kAll;
+  return word == "rank0" ? StdinTo::kRank0 : StdinTo::kNone;
+}
+
+}  // namespace
+
+StartJob CommonStart(const DriverOptions& options) {
+  StartJob start;
+  start.job_id = options.job_id;
+  start.job_key = options.job_key;
+  start.size = options.plan.size();
+  start.homogeneous = options.plan.homogeneous ? 1 : 0;
+  start.layout = options.plan.Layout();
+  start.first_port = options.first_port;
+  start.last_port = options.last_port;
+  start.argv = options.command;
+  start.directory = options.directory;
+  start.environment = options.environment;
+  start.worker_environment = options.settings.worker_environment;
+  start.given_environment = options.given_environment;
+  start.master_address = options.master_address.empty() ? kLoopback : options.master_address;
+  start.master_port = options.master_port;
+  start.omp_threads = options.settings.omp_threads;
+  start.bind_to = ParseBindTo(options.settings.bind_to);
+  start.stdin_to = ParseStdinTo(options.settings.stdin_to);
+  start.stdin_terminal = options.stdin_terminal ? 1 : 0;
+  start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
+  start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
+  return start;
+}
+
+StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOptions& options,
+                 StartJob common) {
+  StartJob start = std::move(common);
+  start.host = options.plan.hosts[host];
+  start.slots = std::move(slots);
+  start.listen_addresses = {kLoopback};
+  if (options.several_machines()) start.listen_addresses = options.hosts[host].addresses;
+  if (options.settings.hosts_per_machine > 1) {
+    start.machine_part = host;
+    start.machine_parts = static_cast<uint32_t>(options.plan.hosts.size());
+  }
+  if (options.hosts[host].remote) {
+    start.silence_limit_ms = static_cast<int64_t>(options.settings.heartbeat_timeout_seconds * 1e3);
+  }
+  return start;
+}
+
+StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
+  return StartOn(host, options.plan.OnHost(host), options, CommonStart(options));
+}
+
+std::string PathOfWorkers(const DriverOptions& options) {
+  std::string path = kDefaultPath;
+  for (const auto* entries :
+       {&options.environment, &options.settings.worker_environment, &options.given_environment}) {
+    for (const std::string& entry : *entries) {
+      if (entry.starts_with("PATH=")) path = entry.substr(5);
+    }
+  }
+  return path;
+}
+
+Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {
+  StartJob start = StartJobFor(options, 0);
+  // Those of the other slots differ by a few digits.
+  std::vector<std::string> environment =
+      WorkerEnvironment(start, 0, {MakeLinkAddress(options.job_id), options.job_id}, paths, {});
+  std::optional<std::string> why = WhyTooLong(start.argv, environment, LimitsHere());
+  return why ? InvalidArgument(*why) : Status::Ok();
+}
+
+Status CheckDescriptorLimit() {
+  constexpr rlim_t kFewest = 24;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= kFewest) return Status::Ok();
+  return InvalidArgument("Too many open files: it may have " + std::to_string(limit.rlim_max) +
+                         " descriptors (ulimit -n) and needs " + std::to_string(kFewest) +
+                         " at least, and some for each rank and host");
+}
+
+}  // namespace hvd

@@ -1,0 +1,35 @@
+// What the agent of a host is told to start.
+#ifndef HVD_LAUNCHER_DRIVER_START_JOB_H_
+#define HVD_LAUNCHER_DRIVER_START_JOB_H_
+
+#include <string>
+#include <vector>
+
+#include "launcher/bundle/install_paths.h"
+#include "launcher/driver/driver_options.h"
+#include "launcher/wire/messages.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// What all hosts are told alike. Pure.
+StartJob CommonStart(const DriverOptions& options);
+// `common` for host `host` of the plan, with its ranks. Pure.
+StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOptions& options,
+                 StartJob common);
+// Both: the job's part on one host.
+StartJob StartJobFor(const DriverOptions& options, uint32_t host);
+
+// PATH as the workers get it, and as their command is looked for. Pure.
+std::string PathOfWorkers(const DriverOptions& options);
+
+// A sentence when the kernel would not take the workers' arguments and variables.
+Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths);
+
+// A sentence when this process may have too few descriptors for an agent to start; each rank and
+// host needs some more.
+Status CheckDescriptorLimit();
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_START_JOB_H_

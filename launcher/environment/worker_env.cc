@@ -1,0 +1,220 @@
+#include "launcher/environment/worker_env.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+namespace hvd {
+namespace {
+
+constexpr const char* kInherited = "inherited";
+constexpr const char* kSetting = "a setting of hvdrun";
+constexpr const char* kGiven = "-x or --env-file";
+constexpr const char* kSlot = "slot: wins over everything";
+constexpr const char* kTorch = "slot, for torch.distributed";
+constexpr const char* kAgent = "how the worker finds its agent";
+constexpr const char* kSecret = "HVD_JOB_KEY";
+
+struct Variable {
+  std::string value;
+  const char* why;
+};
+using Variables = std::map<std::string, Variable, std::less<>>;
+
+// Why it is not inherited, or nullptr. It describes another job or slot, or the shell hvdrun was
+// started from.
+const char* WhyLeftOut(std::string_view name) {
+  constexpr std::array<std::string_view, 26> kOtherSlot = {
+      "HOROVOD_RANK",
+      "HOROVOD_SIZE",
+      "HOROVOD_LOCAL_RANK",
+      "HOROVOD_LOCAL_SIZE",
+      "HOROVOD_CROSS_RANK",
+      "HOROVOD_CROSS_SIZE",
+      "HOROVOD_HOSTNAME",
+      "HOROVOD_CONTROLLER",
+      "HOROVOD_CPU_OPERATIONS",
+      "HOROVOD_GLOO_IFACE",
+      "HOROVOD_ELASTIC",
+      "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+      "HOROVOD_GLOO_RENDEZVOUS_PORT",
+      "_HOROVOD_SECRET_KEY",
+      "RANK",
+      "WORLD_SIZE",
+      "LOCAL_RANK",
+      "LOCAL_WORLD_SIZE",
+      "MASTER_ADDR",
+      "MASTER_PORT",
+      "GROUP_RANK",
+      "NODE_RANK",
+      "GROUP_WORLD_SIZE",
+      "ROLE_RANK",
+      "ROLE_WORLD_SIZE",
+      "ROLE_NAME",
+  };
+  if (std::find(kOtherSlot.begin(), kOtherSlot.end(), name) != kOtherSlot.end())
+    return "it belongs to a slot of another job";
+  if (name.starts_with("HVD_") || name.starts_with("TORCHELASTIC_"))
+    return "it belongs to another job";
+  if (name.starts_with("BASH_FUNC_") || name == "OLDPWD") return "it belongs to the shell";
+  return nullptr;
+}
+
+void Set(Variables& variables, std::string_view entry, const char* why) {
+  size_t equals = entry.find('=');
+  if (equals == std::string_view::npos || equals == 0) return;
+  variables[std::string(entry.substr(0, equals))] = {std::string(entry.substr(equals + 1)), why};
+}
+
+// What scripts of torchrun read beside the rank. Never TORCHELASTIC_USE_AGENT_STORE: with it rank 0
+// would expect the store of torchrun's agent at MASTER_ADDR and host none itself, and every script
+// would hang.
+void SetTorchrun(Variables& v, const StartJob& start, const Placement& p) {
+  // Every host has a local rank 0, so its place among those is the host's number.
+  const Placement& first = start.slots[0];
+  v["GROUP_RANK"] = {std::to_string(first.cross_rank), kTorch};
+  v["NODE_RANK"] = {std::to_string(first.cross_rank), kTorch};
+  v["GROUP_WORLD_SIZE"] = {std::to_string(first.cross_size), kTorch};
+  v["ROLE_RANK"] = {std::to_string(p.rank), kTorch};
+  v["ROLE_WORLD_SIZE"] = {std::to_string(start.size), kTorch};
+  v["TORCHELASTIC_RUN_ID"] = {start.job_id, kTorch};
+  v["TORCHELASTIC_RESTART_COUNT"] = {"0", kTorch};
+  v["TORCHELASTIC_MAX_RESTARTS"] = {"0", kTorch};
+}
+
+void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
+  v["HOROVOD_RANK"] = {std::to_string(p.rank), kSlot};
+  v["HOROVOD_SIZE"] = {std::to_string(start.size), kSlot};
+  v["HOROVOD_LOCAL_RANK"] = {std::to_string(p.local_rank), kSlot};
+  v["HOROVOD_LOCAL_SIZE"] = {std::to_string(p.local_size), kSlot};
+  v["HOROVOD_CROSS_RANK"] = {std::to_string(p.cross_rank), kSlot};
+  v["HOROVOD_CROSS_SIZE"] = {std::to_string(p.cross_size), kSlot};
+  v["HOROVOD_HOSTNAME"] = {start.host, kSlot};
+  // Scripts look at these two to learn whether they run under a launcher.
+  v["HOROVOD_CONTROLLER"] = {"gloo", kSlot};
+  v["HOROVOD_CPU_OPERATIONS"] = {"gloo", kSlot};
+  v["RANK"] = {std::to_string(p.rank), kTorch};
+  v["WORLD_SIZE"] = {std::to_string(start.size), kTorch};
+  v["LOCAL_RANK"] = {std::to_string(p.local_rank), kTorch};
+  v["LOCAL_WORLD_SIZE"] = {std::to_string(p.local_size), kTorch};
+  SetTorchrun(v, start, p);
+}
+
+void SetMaster(Variables& v, const StartJob& start) {
+  if (start.master_port == 0) return;
+  v["MASTER_ADDR"] = {start.master_address, "this machine; -x MASTER_ADDR=... wins"};
+  v["MASTER_PORT"] = {std::to_string(start.master_port), "a free port; -x MASTER_PORT=... wins"};
+}
+
+// Left alone, Gloo asks the host's name for its address, which may be that of loopback.
+void SetInterface(Variables& v, const std::string& interface) {
+  if (interface.empty()) return;
+  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
+    v.try_emplace(name,
+                  Variable{interface, "the interface at which the other hosts reach this one"});
+  }
+}
+
+// Many ranks that each start a thread per core make the machine crawl.
+void SetThreads(Variables& v, const StartJob& start, uint32_t local_size,
+                const WorkerCores& cores) {
+  constexpr std::string_view kThreads = "OMP_NUM_THREADS";
+  if (start.omp_threads > 0) {
+    v[std::string(kThreads)] = {std::to_string(start.omp_threads), "--omp-threads"};
+  } else if (start.omp_threads == 0 && cores.host > 0 && !v.contains(kThreads)) {
+    uint32_t share = cores.own > 0 ? cores.own : std::max(1U, cores.host / local_size);
+    v[std::string(kThreads)] = {std::to_string(share), "its share of the cores (--omp-threads)"};
+  }
+}
+
+// One line, whatever is in it.
+std::string OnOneLine(std::string_view value) {
+  constexpr const char* kHex = "0123456789abcdef";
+  std::string line;
+  for (char c : value) {
+    auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      line += "\\n";
+    } else if (byte < ' ' || byte == 0x7f) {
+      line.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+}  // namespace
+
+ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
+                                              const WorkerLink& link, const InstallPaths& paths,
+                                              const WorkerCores& cores) {
+  ExplainedEnvironment explained;
+  const Placement& placement = start.slots[slot];
+  Variables v;
+  for (const std::string& entry : start.environment) {
+    std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    if (const char* why = WhyLeftOut(name)) {
+      explained.left_out.emplace_back(name, why);
+    } else {
+      Set(v, entry, kInherited);
+    }
+  }
+  SetThreads(v, start, placement.local_size, cores);
+  SetMaster(v, start);
+  SetInterface(v, link.interface);
+  v["PYTHONUNBUFFERED"] = {"1", "so that output comes at once"};
+  for (const std::string& entry : start.worker_environment) Set(v, entry, kSetting);
+  for (const std::string& entry : start.given_environment) Set(v, entry, kGiven);
+  SetSlot(v, start, placement);
+  v["HVD_AGENT"] = {link.agent_address, kAgent};
+  v["HVD_SLOT"] = {std::to_string(slot), kAgent};
+  v["HVD_JOB_KEY"] = {start.job_key, kAgent};
+  v["HVD_JOB_ID"] = {link.job_id, kAgent};
+  if (!link.job_place.empty())
+    v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
+  v["HVD_RUNTIME"] = {paths.runtime, "the runtime of this installation"};
+  // Only where its mask does not tell: a command such as taskset may still narrow that of an
+  // unbound worker.
+  if (cores.own > 0)
+    v["HVD_HOST_CORES"] = {std::to_string(cores.host), "the cores that its host's ranks share"};
+  Variable& python = v["PYTHONPATH"];
+  python.value = python.value.empty() ? paths.python : paths.python + ":" + python.value;
+  python.why = python.why == nullptr ? "the package of this installation"
+                                     : "the package of this installation in front";
+  for (auto& [name, variable] : v) {
+    explained.variables.push_back({name, std::move(variable.value), variable.why});
+  }
+  return explained;
+}
+
+std::vector<std::string> WorkerEnvironment(const StartJob& start, uint32_t slot,
+                                           const WorkerLink& link, const InstallPaths& paths,
+                                           const WorkerCores& cores) {
+  std::vector<std::string> environment;
+  for (auto& variable : ExplainWorkerEnvironment(start, slot, link, paths, cores).variables) {
+    environment.push_back(variable.name + "=" + variable.value);
+  }
+  return environment;
+}
+
+std::string PrintEnvText(const ExplainedEnvironment& environment) {
+  std::string text =
+      "# The environment of rank 0. Later wins: inherited, hvdrun's defaults, settings, "
+      "--env-file, -x, slot.\n";
+  for (const ExplainedVariable& variable : environment.variables) {
+    bool secret = variable.name == kSecret;
+    text += variable.name + "=" + (secret ? "..." : OnOneLine(variable.value)) + "  # " +
+            (secret ? "a secret of the job, not shown" : variable.why) + "\n";
+  }
+  text +=
+      "# with several hosts also, unless they are set: GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME, "
+      "the interface at which the other hosts reach this one\n";
+  for (const auto& [name, why] : environment.left_out) {
+    text += "# not passed on: " + OnOneLine(name) + ", because " + why + "\n";
+  }
+  return text;
+}
+
+}  // namespace hvd

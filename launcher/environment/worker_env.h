@@ -1,0 +1,56 @@
+// The environment of a worker: what it inherits, what it needs to find its agent, and what scripts
+// look for. Pure.
+#ifndef HVD_LAUNCHER_ENVIRONMENT_WORKER_ENV_H_
+#define HVD_LAUNCHER_ENVIRONMENT_WORKER_ENV_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launcher/bundle/install_paths.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+// How this worker reaches its agent.
+struct WorkerLink {
+  std::string agent_address;  // abstract unix name
+  std::string job_id;
+  std::string job_place = {};  // JobPlaceText; empty: not known
+  // The interface with the address that was proven to the other hosts; empty: there are none.
+  std::string interface = {};
+};
+
+// The cores that it may use.
+struct WorkerCores {
+  uint32_t host = 0;  // together with the other workers of its agent; 0: not known
+  uint32_t own = 0;   // its share of those it is bound to; 0: not bound
+};
+
+struct ExplainedVariable {
+  std::string name, value;
+  const char* why;  // "inherited", "slot" ...
+};
+
+struct ExplainedEnvironment {
+  std::vector<ExplainedVariable> variables;                   // by name
+  std::vector<std::pair<std::string, const char*>> left_out;  // names of what is not inherited
+};
+
+// Slot values win over what the user gave (--env-file, then -x), that over settings, settings over
+// inheritance.
+ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
+                                              const WorkerLink& link, const InstallPaths& paths,
+                                              const WorkerCores& cores);
+
+// "NAME=value" for the worker in slot `slot` of the agent.
+std::vector<std::string> WorkerEnvironment(const StartJob& start, uint32_t slot,
+                                           const WorkerLink& link, const InstallPaths& paths,
+                                           const WorkerCores& cores);
+
+// What --print-env shows: the variables with their reasons, one a line, then the rules.
+std::string PrintEnvText(const ExplainedEnvironment& environment);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_ENVIRONMENT_WORKER_ENV_H_

@@ -1,0 +1,235 @@
+#include "launcher/generation/link_server.h"
+
+#include <optional>
+
+#include "launcher/jobs/job_id.h"
+#include "runtime/base/log.h"
+#include "runtime/net/namespaces.h"
+#include "runtime/segment/shared_memory.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kMaxQueued = 1024;
+
+}  // namespace
+
+struct LinkServer::Link {
+  explicit Link(asio::io_context& io) : socket(io) {}
+  asio::posix::stream_descriptor socket;
+  int pid = 0;
+  std::optional<uint32_t> slot;  // after the hello
+  bool refused = false;          // only waits for the worker to close
+  bool ended = false;
+  bool waiting_to_write = false;
+  std::deque<std::pair<LinkMessage, std::shared_ptr<UniqueFd>>> queued;
+};
+
+LinkServer::LinkServer(asio::io_context& io, LinkObserver& observer, uint32_t slots,
+                       std::string job_key)
+    : io_(io), observer_(observer), job_key_(std::move(job_key)), listener_(io), slots_(slots) {}
+
+LinkServer::~LinkServer() = default;
+
+Status LinkServer::Listen(const std::string& abstract_name) {
+  Result<UniqueFd> fd = ListenLink(abstract_name);
+  if (!fd.ok()) return fd.status();
+  Serve(std::move(*fd));
+  return Status::Ok();
+}
+
+void LinkServer::Serve(UniqueFd listener) {
+  listener_.assign(listener.Release());
+  WaitToAccept();
+}
+
+size_t LinkServer::CountLinks() {
+  AcceptAll();
+  return open_links_;
+}
+
+void LinkServer::WaitToAccept() {
+  listener_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       [this](const asio::error_code& error) {
+                         if (error) return;
+                         AcceptAll();
+                         WaitToAccept();
+                       });
+}
+
+void LinkServer::AcceptAll() {
+  while (std::optional<LinkClient> client = AcceptLink(listener_.native_handle())) {
+    if (same_namespaces_ && !InOurNamespaces(client->pid)) continue;
+    auto link = std::make_shared<Link>(io_);
+    link->pid = client->pid;
+    link->socket.assign(client->socket.Release());
+    ++open_links_;
+    WaitToRead(link);
+  }
+}
+
+void LinkServer::WaitToRead(const LinkPtr& link) {
+  if (link->ended) return;
+  link->socket.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [this, link](const asio::error_code& error) {
+                            if (error) return;
+                            ReadAll(link);
+                            WaitToRead(link);
+                          });
+}
+
+void LinkServer::ReadAll(const LinkPtr& link) {
+  while (!link->ended) {
+    Result<ReceivedLink> received = ReceiveLink(link->socket.native_handle(), false);
+    if (received.ok()) {
+      Handle(link, std::move(received->message));
+      continue;
+    }
+    if (received.status().code() == Code::kInProgress) return;
+    if (received.status().code() == Code::kInvalidArgument) {
+      LogWarning("the link of process " + std::to_string(link->pid) +
+                 " was closed because it sent " + received.status().message());
+    }
+    End(link);
+  }
+}
+
+void LinkServer::Handle(const LinkPtr& link, LinkMessage message) {
+  if (link->refused) return;
+  if (const auto* hello = std::get_if<LinkHello>(&message)) return HandleHello(link, *hello);
+  if (!link->slot) return End(link);  // nothing may come before the hello
+  if (std::holds_alternative<LinkJoin>(message)) return observer_.OnJoin(*link->slot);
+  if (const auto* m = std::get_if<LinkGoodbye>(&message))
+    return observer_.OnGoodbye(*link->slot, *m);
+  if (const auto* m = std::get_if<LinkAllocate>(&message)) return Allocate(link, m->bytes);
+  if (const auto* m = std::get_if<LinkFetch>(&message)) return Fetch(link, m->segment);
+  if (const auto* m = std::get_if<LinkFree>(&message)) return Free(link, m->segment);
+  if (auto* m = std::get_if<LinkPut>(&message)) return observer_.OnPut(*link->slot, std::move(*m));
+  if (auto* m = std::get_if<LinkGet>(&message)) return observer_.OnGet(*link->slot, std::move(*m));
+  if (auto* m = std::get_if<LinkLayout>(&message))
+    return observer_.OnLayout(*link->slot, std::move(m->runs));
+  LogWarning("the link of process " + std::to_string(link->pid) +
+             " was closed: it sent an agent's message");
+  End(link);
+}
+
+Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
+  if (link.slot) return InvalidArgument("a second hello on one link");
+  if (hello.version != kLinkVersion) {
+    return InvalidArgument("libhvd.so speaks version " + std::to_string(hello.version) +
+                           " of the link, hvdrun version " + std::to_string(kLinkVersion) +
+                           "; use hvdrun and libhvd.so of one release");
+  }
+  if (!SameKey(hello.job_key, job_key_)) {
+    return InvalidArgument(
+        "the process does not have the key of this job; was HVD_JOB_KEY changed, or without hvdrun "
+        "HVD_WORLD_SECRET?");
+  }
+  if (hello.slot >= slots_.size()) {
+    return InvalidArgument("there is no slot " + std::to_string(hello.slot) +
+                           " on this host, only " + std::to_string(slots_.size()) +
+                           "; was HVD_SLOT changed?");
+  }
+  // A former holder that is gone may not have been noticed yet.
+  Drain(hello.slot);
+  if (slots_[hello.slot].link) {
+    return InvalidArgument("slot " + std::to_string(hello.slot) + " is in use by process " +
+                           std::to_string(slots_[hello.slot].pid) +
+                           "; one process per slot may call hvd.init()");
+  }
+  return observer_.OnHello(hello);
+}
+
+void LinkServer::HandleHello(const LinkPtr& link, const LinkHello& hello) {
+  if (Status status = CheckHello(*link, hello); !status.ok()) {
+    // Closing now, with messages of the worker unread, would make the kernel drop the answer.
+    link->refused = true;
+    return SendOn(link, LinkRefused{status.message()});
+  }
+  link->slot = hello.slot;
+  slots_[hello.slot] = {link, link->pid};
+}
+
+void LinkServer::Allocate(const LinkPtr& link, uint64_t bytes) {
+  Result<UniqueFd> fd = CreateSharedMemory("hvd-data", bytes);
+  Status status = fd.ok() ? SealSize(fd->get()) : fd.status();
+  if (!status.ok()) return SendOn(link, LinkSegment{0, bytes, status.message()});
+  uint32_t id = next_segment_++;
+  Segment& segment =
+      segments_[id] = {std::make_shared<UniqueFd>(std::move(*fd)), bytes, *link->slot};
+  SendOn(link, LinkSegment{id, bytes, ""}, segment.fd);
+}
+
+void LinkServer::Fetch(const LinkPtr& link, uint32_t id) {
+  auto found = segments_.find(id);
+  if (found == segments_.end()) {
+    return SendOn(link,
+                  LinkSegment{id, 0, "segment " + std::to_string(id) + " does not exist any more"});
+  }
+  SendOn(link, LinkSegment{id, found->second.bytes, ""}, found->second.fd);
+}
+
+void LinkServer::Free(const LinkPtr& link, uint32_t id) {
+  auto found = segments_.find(id);
+  if (found != segments_.end() && found->second.slot == *link->slot && !found->second.ownerless)
+    segments_.erase(found);
+}
+
+void LinkServer::Send(uint32_t slot, const LinkMessage& message, std::shared_ptr<UniqueFd> fd) {
+  if (LinkPtr link = slots_[slot].link) SendOn(link, message, std::move(fd));
+}
+
+void LinkServer::SendOn(const LinkPtr& link, const LinkMessage& message,
+                        std::shared_ptr<UniqueFd> fd) {
+  if (link->ended) return;
+  if (link->queued.empty()) {
+    Status status = SendLink(link->socket.native_handle(), message, fd ? fd->get() : -1);
+    // A peer that is gone shows when reading.
+    if (status.code() != Code::kInProgress) return;
+  }
+  if (link->queued.size() >= kMaxQueued) {
+    LogWarning("process " + std::to_string(link->pid) +
+               " does not read its link; the link is closed");
+    return End(link);
+  }
+  link->queued.emplace_back(message, std::move(fd));
+  WaitToWrite(link);
+}
+
+void LinkServer::WaitToWrite(const LinkPtr& link) {
+  if (link->ended || link->waiting_to_write) return;
+  link->waiting_to_write = true;
+  link->socket.async_wait(
+      asio::posix::stream_descriptor::wait_write, [this, link](const asio::error_code& error) {
+        link->waiting_to_write = false;
+        if (error) return;
+        while (!link->ended && !link->queued.empty()) {
+          auto& [message, fd] = link->queued.front();
+          Status status = SendLink(link->socket.native_handle(), message, fd ? fd->get() : -1);
+          if (status.code() == Code::kInProgress) return WaitToWrite(link);
+          link->queued.pop_front();
+        }
+      });
+}
+
+void LinkServer::Drain(uint32_t slot) {
+  if (LinkPtr link = slots_[slot].link) ReadAll(link);
+}
+
+void LinkServer::End(const LinkPtr& link) {
+  if (link->ended) return;
+  link->ended = true;
+  link->socket.close();
+  --open_links_;
+  if (!link->slot) return;
+  uint32_t slot = *link->slot;
+  slots_[slot].link = nullptr;
+  for (auto& [id, segment] : segments_) segment.ownerless |= segment.slot == slot;
+  observer_.OnLinkEnd(slot);
+}
+
+void LinkServer::ForgetOwnerless() {
+  std::erase_if(segments_, [](const auto& entry) { return entry.second.ownerless; });
+}
+
+}  // namespace hvd

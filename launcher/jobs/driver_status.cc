@@ -1,0 +1,129 @@
+#include "launcher/jobs/driver_status.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include "launcher/jobs/job_id.h"
+#include "launcher/process/proc_file.h"
+#include "runtime/net/link.h"
+
+namespace hvd {
+namespace {
+
+constexpr std::string_view kName = "hvd-driver-";
+constexpr size_t kJobIdDigits = 16;
+constexpr size_t kMostBytes = 64;
+// Between two rounds of answers: processes that connect again and again do not keep the driver from
+// its job.
+constexpr auto kPause = std::chrono::milliseconds(10);
+
+// The process that listens, if it runs as this user.
+std::optional<pid_t> OwnListener(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  if (peer.uid != ::geteuid() || peer.pid <= 0) return std::nullopt;
+  return peer.pid;
+}
+
+std::optional<JobCounts> ReadCounts(int socket, TimePoint deadline) {
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyNow());
+  pollfd entry{socket, POLLIN, 0};
+  if (::poll(&entry, 1, std::max<int>(0, static_cast<int>(left.count()))) != 1) return std::nullopt;
+  std::array<char, kMostBytes> bytes;
+  ssize_t got = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got <= 0) return std::nullopt;
+  return ParseJobCounts({bytes.data(), static_cast<size_t>(got)});
+}
+
+}  // namespace
+
+DriverStatusListener::DriverStatusListener(asio::io_context& io, std::function<JobCounts()> counts)
+    : counts_(std::move(counts)), listener_(io), pause_(io) {}
+
+Status DriverStatusListener::Open(const std::string& job_id) {
+  Result<UniqueFd> fd = ListenLink(std::string(kName) + job_id);
+  if (!fd.ok()) return fd.status();
+  listener_.assign(fd->Release());
+  WaitToAccept();
+  return Status::Ok();
+}
+
+void DriverStatusListener::WaitToAccept() {
+  listener_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       [this](const asio::error_code& error) {
+                         if (!error) AnswerAll();
+                       });
+}
+
+void DriverStatusListener::AnswerAll() {
+  while (std::optional<LinkClient> client = AcceptLink(listener_.native_handle())) {
+    const std::string text = JobCountsText(counts_());
+    (void)::send(client->socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  pause_.expires_after(kPause);
+  pause_.async_wait([this](const asio::error_code& error) {
+    if (!error) WaitToAccept();
+  });
+}
+
+std::vector<DriverSeen> AskDrivers(Duration limit) {
+  const TimePoint deadline = SteadyNow() + limit;
+  struct Asked {
+    DriverSeen driver;
+    UniqueFd socket;
+  };
+  std::vector<Asked> asked;  // all of them before the first is waited for
+  for (const std::string& job : DriversIn(ReadProcFile("net/unix"))) {
+    Result<UniqueFd> socket = ConnectLinkIfAny(std::string(kName) + job);
+    if (!socket.ok() || !socket->valid()) continue;
+    if (std::optional<pid_t> pid = OwnListener(socket->get()))
+      asked.push_back({{job, *pid, std::nullopt}, std::move(*socket)});
+  }
+  std::vector<DriverSeen> drivers;
+  for (Asked& each : asked) {
+    each.driver.counts = ReadCounts(each.socket.get(), deadline);
+    drivers.push_back(std::move(each.driver));
+  }
+  return drivers;
+}
+
+std::vector<std::string> DriversIn(std::string_view unix_sockets) {
+  std::vector<std::string> jobs;
+  while (!unix_sockets.empty()) {
+    size_t end = std::min(unix_sockets.find('\n'), unix_sockets.size());
+    std::string_view line = unix_sockets.substr(0, end);
+    unix_sockets.remove_prefix(std::min(end + 1, unix_sockets.size()));
+    size_t at = line.rfind(" @");
+    if (at == std::string_view::npos || !line.substr(at + 2).starts_with(kName)) continue;
+    std::string job(line.substr(at + 2 + kName.size()).substr(0, kJobIdDigits));
+    // The kernel shows a zero byte at the end of a name as '@'; these names have none.
+    if (line.size() != at + 2 + kName.size() + kJobIdDigits || !ParseJobId(job)) continue;
+    if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+std::string JobCountsText(const JobCounts& counts) {
+  return std::to_string(counts.size) + " " + std::to_string(counts.alive);
+}
+
+std::optional<JobCounts> ParseJobCounts(std::string_view text) {
+  JobCounts counts;
+  const char* end = text.data() + text.size();
+  auto first = std::from_chars(text.data(), end, counts.size);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return std::nullopt;
+  auto second = std::from_chars(first.ptr + 1, end, counts.alive);
+  if (second.ec != std::errc() || second.ptr != end || counts.alive > counts.size)
+    return std::nullopt;
+  return counts;
+}
+
+}  // namespace hvd

@@ -1,0 +1,138 @@
+#include "launcher/output/output.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace hvd {
+
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd wait{fd, POLLOUT, 0};
+      ::poll(&wait, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+struct OutputWriter::Shared {
+  int fd = -1;
+  std::function<void(std::vector<OutputReceipt>)> on_written;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string queued, writing_text;  // the second of the thread alone while writing
+  std::vector<OutputReceipt> receipts;
+  bool begun = false, writing = false, stop = false, given_up = false;
+  int error = 0;
+  std::atomic<size_t> left = 0;  // of writing_text
+
+  bool idle() const { return receipts.empty() && !writing; }
+  // In pieces, so that `left` is true.
+  bool WriteText() {
+    constexpr size_t kPiece = 64 * 1024;
+    for (std::string_view text = writing_text; !text.empty();) {
+      std::string_view piece = text.substr(0, kPiece);
+      if (!WriteAll(fd, piece)) return false;
+      text.remove_prefix(piece.size());
+      left = text.size();
+    }
+    return true;
+  }
+};
+
+OutputWriter::OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->fd = fd;
+  shared_->on_written = std::move(on_written);
+}
+
+OutputWriter::~OutputWriter() {
+  std::unique_lock lock(shared_->mutex);
+  if (shared_->given_up || !shared_->begun) return;
+  shared_->changed.wait(lock, [this] { return shared_->idle(); });
+  shared_->stop = true;
+  shared_->on_written = nullptr;
+  lock.unlock();
+  shared_->changed.notify_all();
+}
+
+void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
+  if (text.empty() && receipt.log_bytes == 0) return;
+  {
+    std::lock_guard lock(shared_->mutex);
+    if (shared_->queued.empty()) {
+      shared_->queued.swap(text);
+    } else {
+      shared_->queued += text;
+    }
+    text.clear();
+    shared_->receipts.push_back(receipt);
+    // Started by the first text: a job without output needs none. Detached: a reader that stopped
+    // leaves it in write().
+    if (!shared_->begun) {
+      std::thread([shared = shared_] { Run(shared); }).detach();
+      shared_->begun = true;  // not when there is no room for a thread
+    }
+  }
+  shared_->changed.notify_all();
+}
+
+void OutputWriter::Flush() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait(lock, [this] { return shared_->idle(); });
+}
+
+bool OutputWriter::FlushFor(std::chrono::milliseconds limit) {
+  std::unique_lock lock(shared_->mutex);
+  return shared_->changed.wait_for(lock, limit, [this] { return shared_->idle(); });
+}
+
+size_t OutputWriter::GiveUp() {
+  std::lock_guard lock(shared_->mutex);
+  shared_->given_up = shared_->stop = true;
+  shared_->on_written = nullptr;
+  shared_->changed.notify_all();
+  if (shared_->error != 0) return 0;
+  return shared_->queued.size() + (shared_->writing ? shared_->left.load() : 0);
+}
+
+int OutputWriter::error() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->error;
+}
+
+void OutputWriter::Run(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock lock(shared->mutex);
+  while (true) {
+    shared->changed.wait(lock, [&] { return shared->stop || !shared->receipts.empty(); });
+    if (shared->stop) return;
+    shared->writing_text.clear();
+    shared->writing_text.swap(shared->queued);
+    std::vector<OutputReceipt> receipts = std::exchange(shared->receipts, {});
+    shared->left = shared->writing_text.size();
+    shared->writing = true;
+    const bool broken = shared->error != 0;
+    lock.unlock();
+    // When nobody reads any more, workers go on all the same and their output goes nowhere.
+    const int error = broken || shared->WriteText() ? 0 : errno;
+    lock.lock();
+    if (error != 0) shared->error = error;
+    shared->writing = false;
+    if (shared->on_written) shared->on_written(std::move(receipts));
+    shared->changed.notify_all();
+  }
+}
+
+}  // namespace hvd

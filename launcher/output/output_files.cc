@@ -1,0 +1,179 @@
+#include "launcher/output/output_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+constexpr mode_t kFileMode = 0666;  // less the umask
+constexpr const char* kNames[2] = {"stdout", "stderr"};
+constexpr const char* kOlder = ".1";
+
+Status WhyNot(const std::string& path, int error) {
+  if (error == ELOOP || error == ENOTDIR)
+    return InvalidArgument(path +
+                           " is a link or stands in the way, and links are not followed; "
+                           "remove it or name another folder");
+  if (error == ENXIO)
+    return InvalidArgument(path + " is not an ordinary file; remove it or name another folder");
+  return InvalidArgument(path + " cannot be written: " + std::strerror(error));
+}
+
+// Rank folders and files have names that anybody can guess, and lie where others may write, too:
+// neither a link of theirs is followed, nor a pipe waited for.
+Result<UniqueFd> OpenOutputFile(const std::string& folder, const char* name, bool empty) {
+  UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!place.valid()) return WhyNot(folder, errno);
+  UniqueFd file(::openat(
+      place.get(), name,
+      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, kFileMode));
+  const std::string path = folder + "/" + name;
+  if (!file.valid()) return WhyNot(path, errno);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return WhyNot(path, errno);
+  if (!S_ISREG(info.st_mode)) return WhyNot(path, ENXIO);
+  if (empty && ::ftruncate(file.get(), 0) != 0) return WhyNot(path, errno);
+  return file;
+}
+
+}  // namespace
+
+std::string OutputFolder(const std::string& directory, uint32_t rank, uint32_t size) {
+  std::string number = std::to_string(rank);
+  size_t digits = std::to_string(size > 1 ? size - 1 : 0).size();
+  return directory + "/rank." + std::string(digits - std::min(digits, number.size()), '0') + number;
+}
+
+Status PrepareOutputFiles(const std::string& directory, uint32_t size, int64_t limit_bytes) {
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    std::string folder = OutputFolder(directory, rank, size);
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error)
+      return InvalidArgument("--output-filename " + directory + ": the folder " + folder +
+                             " cannot be made: " + error.message());
+    for (const char* name : kNames) {
+      if (limit_bytes > 0)  // of a former job
+        ::unlink((folder + "/" + name + kOlder).c_str());
+      Result<UniqueFd> file = OpenOutputFile(folder, name, /*empty=*/true);
+      if (!file.ok())
+        return InvalidArgument("--output-filename " + directory + ": " + file.status().message());
+    }
+  }
+  return Status::Ok();
+}
+
+OutputFiles::OutputFiles(std::string directory, uint32_t size, int64_t limit_bytes,
+                         std::function<void(std::vector<OutputReceipt>)> on_written)
+    : directory_(std::move(directory)),
+      size_(size),
+      limit_bytes_(limit_bytes),
+      on_written_(std::move(on_written)),
+      progress_(2 * static_cast<size_t>(size)),
+      thread_([this] { Run(); }) {}
+
+OutputFiles::~OutputFiles() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void OutputFiles::Write(uint32_t rank, OutputStream stream, std::string bytes,
+                        OutputReceipt receipt) {
+  {
+    std::lock_guard lock(mutex_);
+    queued_.push_back({2 * size_t{rank} + static_cast<size_t>(stream), std::move(bytes), receipt});
+  }
+  changed_.notify_all();
+}
+
+void OutputFiles::Flush() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queued_.empty() && !writing_; });
+}
+
+std::optional<std::string> OutputFiles::TakeFailure() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(failure_, std::nullopt);
+}
+
+void OutputFiles::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || !queued_.empty(); });
+    if (queued_.empty()) return;
+    std::vector<Piece> pieces = std::exchange(queued_, {});
+    writing_ = true;
+    lock.unlock();
+    std::vector<OutputReceipt> receipts;
+    for (const Piece& piece : pieces) {
+      if (piece.file < progress_.size() && !progress_[piece.file].given_up) WritePiece(piece);
+      receipts.push_back(piece.receipt);
+    }
+    on_written_(std::move(receipts));
+    lock.lock();
+    writing_ = false;
+    changed_.notify_all();
+  }
+}
+
+std::string OutputFiles::FolderOf(size_t file) const {
+  return OutputFolder(directory_, static_cast<uint32_t>(file / 2), size_);
+}
+
+std::string OutputFiles::PathOf(size_t file) const {
+  return FolderOf(file) + "/" + kNames[file % 2];
+}
+
+void OutputFiles::WritePiece(const Piece& piece) {
+  if (!Rotate(piece)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
+  UniqueFd& file = open_[piece.file];
+  if (!file.valid()) {
+    // Appending: a file that someone emptied meanwhile (logrotate) gets no hole.
+    Result<UniqueFd> opened =
+        OpenOutputFile(FolderOf(piece.file), kNames[piece.file % 2], /*empty=*/false);
+    if (!opened.ok()) return GiveUp(piece, opened.status());
+    file = std::move(*opened);
+  }
+  if (!WriteAll(file.get(), piece.bytes)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
+  Progress& progress = progress_[piece.file];
+  progress.bytes += static_cast<int64_t>(piece.bytes.size());
+  if (!piece.bytes.empty()) progress.line_ended = piece.bytes.back() == '\n';
+  if (open_.size() > kMaxOpen)
+    open_.erase(open_.begin()->first == piece.file ? std::prev(open_.end()) : open_.begin());
+}
+
+// A new file where this piece would make the old one too long. False: it cannot be.
+bool OutputFiles::Rotate(const Piece& piece) {
+  Progress& progress = progress_[piece.file];
+  if (limit_bytes_ == 0 || progress.bytes == 0 || !progress.line_ended) return true;
+  if (progress.bytes + static_cast<int64_t>(piece.bytes.size()) <= limit_bytes_) return true;
+  open_.erase(piece.file);
+  progress.bytes = 0;
+  std::string path = PathOf(piece.file);
+  // Somebody may have taken it away.
+  return ::rename(path.c_str(), (path + kOlder).c_str()) == 0 || errno == ENOENT;
+}
+
+void OutputFiles::GiveUp(const Piece& piece, const Status& why) {
+  progress_[piece.file].given_up = true;
+  open_.erase(piece.file);
+  if (std::exchange(reported_, true)) return;
+  std::lock_guard lock(mutex_);
+  failure_ =
+      "the output of rank " + std::to_string(piece.file / 2) +
+      " can no longer be written to its file: " + why.message() +
+      "; the job goes on, its output is on the screen only (files of other ranks may follow)";
+}
+
+}  // namespace hvd

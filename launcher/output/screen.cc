@@ -1,0 +1,287 @@
+#include "launcher/output/screen.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "launcher/output/lines.h"
+#include "launcher/text/columns.h"
+#include "runtime/base/env.h"
+
+namespace hvd {
+namespace {
+
+// One that knows more than lines.
+bool IsTerminal(int fd) { return ::isatty(fd) == 1 && GetEnv("TERM").value_or("dumb") != "dumb"; }
+
+// 0: it does not say.
+size_t ColumnsOfTerminal(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// `2>&1`, or both on one terminal.
+bool OnePlace(int one, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino && a.st_rdev == b.st_rdev;
+}
+
+std::vector<PrefixPlace> PlacesOf(const Plan& plan) {
+  std::vector<PrefixPlace> places;
+  for (const Placement& place : plan.ranks)
+    places.push_back({plan.hosts[place.host], place.local_rank});
+  return places;
+}
+
+PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemplate& prefix,
+                    int fd) {
+  PrefixStyle style;
+  bool wanted = IsTerminal(fd) && GetEnv("NO_COLOR").value_or("").empty();
+  style.color = settings.color == "always" || (settings.color != "never" && wanted);
+  style.terminal = IsTerminal(fd);
+  style.columns = [fd] { return ColumnsOfTerminal(fd); };
+  style.stamp = settings.prefix_timestamp;
+  style.wall_seconds = WallSeconds;
+  style.prefix = prefix;
+  style.places = PlacesOf(plan);
+  return style;
+}
+
+ScreenTextOptions TextOptionsOf(const Plan& plan, const Settings& settings,
+                                const PrefixTemplate& prefix, int fd) {
+  return {plan.size(), settings.progress_rate, settings.fold, StyleOf(plan, settings, prefix, fd)};
+}
+
+}  // namespace
+
+Screen::Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
+               const PrefixTemplate& prefix, OnLeft on_left)
+    : io_(io),
+      on_left_(std::move(on_left)),
+      ranks_(plan.size()),
+      written_(plan.hosts.size()),
+      held_timer_(io),
+      progress_timer_(io),
+      one_place_(OnePlace(STDOUT_FILENO, STDERR_FILENO)),
+      outlets_{Outlet{"stdout",
+                      ScreenText(OutputStream::kStdout,
+                                 TextOptionsOf(plan, settings, prefix, STDOUT_FILENO), lines_[0]),
+                      OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen))},
+               Outlet{"stderr",
+                      ScreenText(OutputStream::kStderr,
+                                 TextOptionsOf(plan, settings, prefix, STDERR_FILENO),
+                                 lines_[one_place_ ? 0 : 1]),
+                      OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
+  if (settings.output_filename.empty()) return;
+  files_ = std::make_unique<OutputFiles>(settings.output_filename, ranks_,
+                                         settings.output_limit_bytes, ReceiptsOf(Sink::kFiles));
+}
+
+// ---- the workers' output
+
+void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
+  EndProgress();
+  if (files_) {
+    files_->Write(output.rank, output.stream, std::string(output.bytes), {host, message_bytes});
+  }
+  Outlet& outlet = output.stream == OutputStream::kStdout ? out() : err();
+  outlet.receipt = {host, outlet.receipt.log_bytes + message_bytes};
+  outlet.text.Add(output.rank, output.bytes, SteadyNow());
+  ScheduleHeld();
+}
+
+// What is held back counts as shown: it is bounded by itself.
+void Screen::Flush() {
+  for (Outlet& outlet : outlets_)
+    writer_of(outlet).Take(line_of(outlet).text, std::exchange(outlet.receipt, {}));
+}
+
+OutputWriter& Screen::writer_of(const Outlet& outlet) {
+  return one_place_ || &outlet == &out() ? out().writer : err().writer;
+}
+
+ScreenLine& Screen::line_of(const Outlet& outlet) {
+  return lines_[one_place_ || &outlet == &out() ? 0 : 1];
+}
+
+// Its echo has ended the line; what is printed next begins one.
+void Screen::Typed(std::string_view bytes) {
+  EndProgress();
+  if (!bytes.ends_with('\n')) return;
+  if (::isatty(STDOUT_FILENO) == 1) out().text.LineTyped();
+  if (::isatty(STDERR_FILENO) == 1) err().text.LineTyped();
+}
+
+bool Screen::on_terminal() const { return ::isatty(STDERR_FILENO) == 1; }
+
+void Screen::ScheduleHeld() {
+  std::optional<TimePoint> next;
+  for (const Outlet& outlet : outlets_) {
+    std::optional<TimePoint> due = outlet.text.deadline();
+    if (due && (!next || *due < *next)) next = due;
+  }
+  if (!next || held_timer_.expiry() == *next) return;
+  held_timer_.expires_at(*next);
+  held_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    const TimePoint now = SteadyNow();
+    for (Outlet& outlet : outlets_) outlet.text.Due(now);
+    Flush();
+    ScheduleHeld();
+  });
+}
+
+// For the thread of a sink.
+std::function<void(std::vector<OutputReceipt>)> Screen::ReceiptsOf(Sink sink) {
+  return [this, sink](std::vector<OutputReceipt> receipts) {
+    asio::post(io_, [this, sink, receipts = std::move(receipts)] { OnWritten(sink, receipts); });
+  };
+}
+
+void Screen::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
+  for (const OutputReceipt& receipt : receipts)
+    written_[receipt.host].bytes[static_cast<int>(sink)] += receipt.log_bytes;
+  for (uint32_t host = 0; host < written_.size(); ++host) {
+    Written& written = written_[host];
+    uint64_t left = files_ ? std::min(written.bytes[0], written.bytes[1]) : written.bytes[0];
+    if (left == written.returned) continue;
+    on_left_(host, left - std::exchange(written.returned, left));
+  }
+  if (files_) ReportFileFailure();
+  ReportScreenFailure(/*at_end=*/false);
+}
+
+// ---- what hvdrun says
+
+void Screen::UsePlan(const Plan& plan) {
+  for (Outlet& outlet : outlets_) outlet.text.set_places(PlacesOf(plan));
+}
+
+void Screen::Print(const std::string& sentence) {
+  EndProgress();
+  err().text.AddOwn("hvdrun: " + sentence + "\n");
+  Flush();
+}
+
+void Screen::ReportFileFailure() {
+  if (std::optional<std::string> failure = files_->TakeFailure()) Print(*failure);
+}
+
+// Also when the reader has left: after `hvdrun | head` the shell waits for the job, and nobody
+// would know why. Of stderr nothing can be said.
+void Screen::ReportScreenFailure(bool at_end) {
+  const int error = out().writer.error();
+  if (error == 0 || std::exchange(out().failure_said, true)) return;
+  std::string sentence = error == EPIPE
+                             ? "the reader of stdout has gone"
+                             : std::string("stdout cannot be written: ") + std::strerror(error);
+  Print(sentence + (at_end ? "; what the ranks printed there last is lost"
+                           : "; the job goes on, and what its ranks print there is lost"));
+}
+
+void Screen::BeginProgress(HostCounts hosts) {
+  if (!IsTerminal(STDERR_FILENO)) return;
+  hosts_ = std::move(hosts);
+  progress_.emplace(ranks_, SteadyNow(), hosts_ != nullptr);
+  ScheduleProgress();
+}
+
+void Screen::HostsChanged() {
+  if (!progress_) return;
+  progress_->HostsChanged();
+  ScheduleProgress();
+}
+
+void Screen::HostsReady() {
+  if (!progress_) return;
+  progress_->HostsReady();
+  hosts_ = nullptr;
+  ScheduleProgress();
+}
+
+void Screen::WorkerStarted() {
+  if (!progress_) return;
+  progress_->WorkerStarted();
+  ScheduleProgress();
+}
+
+void Screen::RankJoined(uint32_t rank) {
+  if (!progress_) return;
+  progress_->RankJoined(rank);
+  ScheduleProgress();
+}
+
+void Screen::ScheduleProgress() {
+  std::optional<TimePoint> due = progress_->due();
+  if (!due || progress_timer_.expiry() == *due) return;
+  progress_timer_.expires_at(*due);
+  progress_timer_.async_wait([this](const asio::error_code& error) {
+    if (error || !progress_) return;
+    std::string shown = progress_->Show(SteadyNow(), hosts_ ? hosts_() : "");
+    const size_t columns = ColumnsOfTerminal(STDERR_FILENO);  // a line that wraps cannot be wiped
+    if (columns > 1) shown = CutToColumns(shown, columns);    // with the "\r" that it begins with
+    writer_of(err()).Write(std::move(shown));
+    ScheduleProgress();
+  });
+}
+
+// The terminal has stdout, too: the line is gone before that goes on, unless the terminal is
+// stopped.
+void Screen::EndProgress() {
+  if (!progress_) return;
+  std::string wipe = progress_->Wipe();
+  progress_.reset();
+  progress_timer_.cancel();
+  if (wipe.empty()) return;
+  writer_of(err()).Write(std::move(wipe));
+  writer_of(err()).FlushFor(std::chrono::milliseconds(50));
+}
+
+// ---- the end
+
+void Screen::Finish(const std::string& last, std::chrono::milliseconds limit) {
+  EndProgress();
+  for (Outlet& outlet : outlets_) outlet.text.Finish();
+  Flush();
+  if (files_) {
+    files_->Flush();
+    ReportFileFailure();
+  }
+  for (Outlet& outlet : outlets_) outlet.writer.FlushFor(limit);
+  ReportScreenFailure(/*at_end=*/true);
+  ReportLost();
+  err().text.AddOwn(last);
+  Flush();
+  if (!writer_of(err()).FlushFor(limit)) writer_of(err()).GiveUp();
+}
+
+void Screen::ReportLost() {
+  if (out().writer.FlushFor(std::chrono::milliseconds(0))) {
+    if (unsent_) Print("some of what the ranks printed last may be lost: it was not waited for");
+    return;
+  }
+  Print("nobody reads stdout, so the last of the output is lost: " +
+        std::to_string(out().writer.GiveUp()) + " bytes" +
+        (unsent_ ? ", and what the hosts had not sent yet" : ""));
+}
+
+int Screen::exit_code() const {
+  constexpr int kBrokenPipe = 128 + SIGPIPE, kCannotWrite = 1;
+  auto code_of = [](int error) {
+    return error == 0 ? 0 : error == EPIPE ? kBrokenPipe : kCannotWrite;
+  };
+  if (int code = code_of(outlets_[0].writer.error()); code != 0) return code;
+  const int error = outlets_[1].writer.error();
+  return error == EBADF ? 0 : code_of(error);  // `2>&-` is a wish
+}
+
+}  // namespace hvd

@@ -1,0 +1,36 @@
+// StdinReader: what is typed or piped into hvdrun, read by a thread of its own: the descriptor is
+// shared with the shell, so it is never made non-blocking. Reads only as much as the owner allows,
+// and from a terminal only while hvdrun is in its foreground.
+#ifndef HVD_LAUNCHER_OUTPUT_STDIN_READER_H_
+#define HVD_LAUNCHER_OUTPUT_STDIN_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace hvd {
+
+// True when there is certainly nothing to read: /dev/null.
+bool IsEmptyInput(int fd);
+
+class StdinReader {
+ public:
+  // `on_bytes` runs on the reading thread, never after the destructor; empty bytes are the end.
+  // `fd` is not owned.
+  StdinReader(int fd, uint64_t allowed_bytes, std::function<void(std::string)> on_bytes);
+  ~StdinReader();  // waits for nobody
+
+  // So many bytes more may be read.
+  void Allow(uint64_t bytes);
+
+ private:
+  struct Shared;
+  static void Run(const std::shared_ptr<Shared>& shared);
+
+  std::shared_ptr<Shared> shared_;  // with the thread
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_OUTPUT_STDIN_READER_H_

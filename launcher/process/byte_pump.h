@@ -1,0 +1,49 @@
+// BytePump: moves bytes between two descriptors (often the same socket) and its owner, without
+// blocking and without a buffer of its own. One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_PROCESS_BYTE_PUMP_H_
+#define HVD_LAUNCHER_PROCESS_BYTE_PUMP_H_
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+struct BytePumpHandlers {
+  std::function<void(std::string_view)> on_bytes;
+  std::function<void()> on_writable;  // after a Write that did not take everything
+  std::function<void()> on_end;       // once: the other side closed, or reading failed
+};
+
+class BytePump {
+ public:
+  // `write_end` may be empty: then it only reads. Handlers run from the io_context, never from a
+  // call of this class.
+  BytePump(asio::io_context& io, UniqueFd read_end, UniqueFd write_end, BytePumpHandlers handlers);
+
+  // Takes as many bytes as the descriptor does now. A closed other side swallows all; on_end tells.
+  size_t Write(std::string_view bytes);
+  // Closes both descriptors; on_end is not called any more.
+  void Close();
+  bool open() const { return reader_.is_open(); }
+  // In on_end: why reading failed, an errno value; 0: the other side closed.
+  int error() const { return error_; }
+
+ private:
+  void WaitToRead();
+  void Read();
+
+  asio::posix::stream_descriptor reader_, writer_;
+  BytePumpHandlers handlers_;
+  std::unique_ptr<char[]> buffer_;
+  bool waiting_to_write_ = false;
+  int error_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_PROCESS_BYTE_PUMP_H_

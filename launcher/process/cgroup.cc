@@ -1,0 +1,134 @@
+#include "launcher/process/cgroup.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "launcher/process/proc_file.h"
+#include "runtime/base/kernel_features.h"
+
+namespace hvd {
+namespace {
+
+constexpr const char* kName = "/hvd-";
+constexpr int kTries = 150, kTryAgainMs = 2;
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+// The folder of the calling process; empty where there is no cgroup2.
+const std::string& LibraryDir() {
+  static const std::string own =
+      CgroupFolder(ReadProcFile("self/mountinfo"), ReadProcFile("self/cgroup"));
+  return own;
+}
+
+// What follows the job's id in the name of its folder: the pid namespace of its agent. A container
+// may share our groups and not show us its processes.
+std::string Suffix() {
+  struct stat space {};
+  return ::stat("/proc/self/ns/pid", &space) == 0 ? "." + std::to_string(space.st_ino) : ".";
+}
+
+// The job's folder, whether it exists or not; empty where there is no cgroup2.
+std::string FolderOf(const std::string& job_id) {
+  if (Without("cgroup")) return "";
+  return LibraryDir().empty() ? "" : LibraryDir() + kName + job_id + Suffix();
+}
+
+}  // namespace
+
+std::string CgroupFolder(std::string_view mountinfo, std::string_view proc_cgroup) {
+  std::string_view path;
+  for (std::string_view line : Split(proc_cgroup, '\n')) {
+    if (line.starts_with("0::")) path = line.substr(3);
+  }
+  if (path.empty()) return "";
+  for (std::string_view line : Split(mountinfo, '\n')) {
+    size_t type = line.find(" - cgroup2 ");
+    if (type == std::string_view::npos) continue;
+    std::vector<std::string_view> fields = Split(line.substr(0, type), ' ');
+    if (fields.size() < 5) continue;
+    std::string_view root = fields[3], mounted_at = fields[4];
+    std::string_view below = path;
+    if (root != "/") {
+      if (!below.starts_with(root)) continue;
+      below.remove_prefix(root.size());
+    }
+    return std::string(mounted_at) + std::string(below == "/" ? "" : below);
+  }
+  return "";
+}
+
+bool MakeCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty() || ::mkdir(folder.c_str(), 0755) != 0) return false;
+  if (::access((folder + "/cgroup.kill").c_str(), W_OK) == 0) return true;
+  ::rmdir(folder.c_str());
+  return false;
+}
+
+UniqueFd OpenCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty()) return UniqueFd();
+  return UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+void KillCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty()) return;
+  UniqueFd kill(::open((folder + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+  if (kill.valid() && ::write(kill.get(), "1", 1) != 1) return;  // the other means follow anyway
+}
+
+std::vector<std::string> CgroupsHere() {
+  std::vector<std::string> ids;
+  if (Without("cgroup") || LibraryDir().empty()) return ids;
+  const std::string suffix = Suffix();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(LibraryDir(), error)) {
+    std::string name = "/" + entry.path().filename().string();
+    if (!name.starts_with(kName) || !name.ends_with(suffix)) continue;
+    struct stat info {};
+    if (::stat(entry.path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
+    name.resize(name.size() - suffix.size());
+    ids.push_back(name.substr(std::string_view(kName).size()));
+  }
+  return ids;
+}
+
+std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
+  std::vector<pid_t> pids;
+  const std::string text = ReadSmallFile(FolderOf(job_id) + "/cgroup.procs");
+  for (std::string_view line : Split(text, '\n')) {
+    pid_t pid = 0;
+    std::from_chars(line.data(), line.data() + line.size(), pid);
+    if (pid > 0) pids.push_back(pid);
+  }
+  return pids;
+}
+
+void RemoveCgroup(const std::string& job_id) {
+  std::string folder = FolderOf(job_id);
+  if (folder.empty()) return;
+  // Who was just killed stays in the group for a moment.
+  for (int i = 0; i < kTries && ::rmdir(folder.c_str()) != 0 && errno == EBUSY; ++i) {
+    ::poll(nullptr, 0, kTryAgainMs);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,188 @@
+#include "launcher/process/local_process_host.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "launcher/process/process_tree.h"
+#include "launcher/process/spawn.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+namespace {
+
+// So much and a held line fit a frame.
+constexpr size_t kReadBytes = 48 * 1024 - 64;
+// For the first workers: the kernel lets a user have a bounded amount of such pipes.
+constexpr int kLargePipe = 256 * 1024;
+constexpr uint32_t kLargePipes = 32;
+
+ProcessEnd FromWaitStatus(int status) {
+  if (WIFSIGNALED(status)) return {true, WTERMSIG(status)};
+  return {false, WEXITSTATUS(status)};
+}
+
+struct PipePair {
+  UniqueFd read, write;
+};
+
+// Only the reading end is non-blocking: the worker's stdout must be an ordinary one.
+bool MakePipe(PipePair& made, bool large) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  made.read.Reset(ends[0]);
+  made.write.Reset(ends[1]);
+  if (large) ::fcntl(ends[0], F_SETPIPE_SZ, kLargePipe);
+  return ::fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
+}
+
+// Two pipes and a link per worker are more than the usual soft limit allows from 300 workers on.
+std::optional<rlimit> RaiseDescriptorLimit() {
+  rlimit before{};
+  if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return std::nullopt;
+  rlimit raised{before.rlim_max, before.rlim_max};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) != 0) return std::nullopt;
+  return before;
+}
+
+}  // namespace
+
+LocalProcessHost::LocalProcessHost(asio::io_context& io, ProcessObserver& observer, int cgroup_fd)
+    : io_(io),
+      observer_(observer),
+      cgroup_fd_(cgroup_fd),
+      child_signal_(io, SIGCHLD),
+      buffer_(kReadBytes),
+      worker_descriptor_limit_(RaiseDescriptorLimit()) {
+  WaitForChildren();
+}
+
+LocalProcessHost::~LocalProcessHost() = default;
+
+void LocalProcessHost::WaitForChildren() {
+  child_signal_.async_wait([this](const asio::error_code& error, int) {
+    if (error) return;
+    Reap();
+    WaitForChildren();
+  });
+}
+
+SpawnOutcome LocalProcessHost::Spawn(uint32_t number, const SpawnRequest& request) {
+  PipePair out, err;
+  if (!MakePipe(out, number < kLargePipes) || !MakePipe(err, false)) {
+    return {0, errno,
+            std::string("no pipe could be made for the worker's output: ") + std::strerror(errno)};
+  }
+  SpawnOutcome outcome = SpawnProgram(request, {request.stdin_fd, out.write.get(), err.write.get(),
+                                                true, worker_descriptor_limit_, cgroup_fd_});
+  if (outcome.pid == 0) return outcome;
+  auto worker = std::make_unique<Worker>(io_);
+  worker->number = number;
+  worker->pid = outcome.pid;
+  worker->pipes[0] = std::make_shared<Pipe>(io_);
+  worker->pipes[1] = std::make_shared<Pipe>(io_);
+  worker->pipes[0]->end.assign(out.read.Release());
+  worker->pipes[1]->end.assign(err.read.Release());
+  by_pid_[outcome.pid] = worker.get();
+  Worker& made = *(workers_[number] = std::move(worker));
+  WaitForOutput(made, OutputStream::kStdout);
+  WaitForOutput(made, OutputStream::kStderr);
+  return outcome;
+}
+
+void LocalProcessHost::WaitForOutput(Worker& worker, OutputStream stream) {
+  std::shared_ptr<Pipe> pipe = worker.pipes[static_cast<int>(stream)];
+  if (!pipe || pipe->waiting || held_) return;
+  pipe->waiting = true;
+  pipe->end.async_wait(asio::posix::stream_descriptor::wait_read,
+                       [this, &worker, stream, pipe](const asio::error_code& error) {
+                         pipe->waiting = false;
+                         if (error || held_) return;
+                         ReadOutput(worker, stream);
+                       });
+}
+
+void LocalProcessHost::ReadOutput(Worker& worker, OutputStream stream) {
+  std::shared_ptr<Pipe>& pipe = worker.pipes[static_cast<int>(stream)];
+  ssize_t got = ::read(pipe->end.native_handle(), buffer_.data(), buffer_.size());
+  if (got > 0) {
+    observer_.OnOutput(worker.number, stream, {buffer_.data(), static_cast<size_t>(got)});
+    return WaitForOutput(worker, stream);
+  }
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return WaitForOutput(worker, stream);
+  pipe.reset();
+  observer_.OnOutputEnd(worker.number, stream);
+  ReportIfOver(worker, false);
+}
+
+bool LocalProcessHost::Reap() {
+  return ReapAndCheckNoChildren([this](pid_t pid, int status) { NoteReaped(pid, status); });
+}
+
+void LocalProcessHost::NoteReaped(pid_t pid, int wait_status) {
+  auto known = by_pid_.find(pid);
+  if (known == by_pid_.end()) return;  // an orphan that a worker left behind
+  Worker& worker = *known->second;
+  by_pid_.erase(known);
+  worker.end = FromWaitStatus(wait_status);
+  worker.noticed = SteadyNow();
+  worker.exit_timer.expires_after(kOutputAfterExit);
+  worker.exit_timer.async_wait([this, &worker](const asio::error_code& error) {
+    if (!error) ReportIfOver(worker, true);
+  });
+  // Not from here: the caller may be in the middle of something.
+  asio::post(io_, [this, &worker] { ReportIfOver(worker, false); });
+}
+
+void LocalProcessHost::ReportIfOver(Worker& worker, bool now) {
+  if (!worker.end || worker.reported) return;
+  if (!now && (worker.pipes[0] || worker.pipes[1])) return;
+  worker.reported = true;
+  worker.exit_timer.cancel();
+  observer_.OnExit(worker.number, *worker.end, worker.noticed);
+}
+
+void LocalProcessHost::Signal(uint32_t number, int signal) {
+  auto found = workers_.find(number);
+  // Not reaped, so the pid (and the group of that number) is still the worker's.
+  if (found != workers_.end() && !found->second->end) ::kill(-found->second->pid, signal);
+}
+
+void LocalProcessHost::Kill(uint32_t number) {
+  auto found = workers_.find(number);
+  if (found == workers_.end()) return;
+  pid_t pid = found->second->pid;
+  std::vector<ProcessInfo> all = ListProcesses();
+  std::vector<ProcessInfo> targets =
+      found->second->end ? std::vector<ProcessInfo>() : DescendantsOf(pid, all);
+  // Only among our own: once the worker is reaped, a stranger may have a session of that number.
+  for (const ProcessInfo& process : DescendantsOf(::getpid(), all)) {
+    if (process.session == pid) targets.push_back(process);
+  }
+  Signal(number, SIGKILL);
+  for (const ProcessInfo& process : targets) SignalProcess(process, SIGKILL);
+}
+
+void LocalProcessHost::HoldOutput(bool hold) {
+  if (held_ == hold) return;
+  held_ = hold;
+  if (hold) return;
+  for (auto& [number, worker] : workers_) {
+    WaitForOutput(*worker, OutputStream::kStdout);
+    WaitForOutput(*worker, OutputStream::kStderr);
+  }
+}
+
+bool LocalProcessHost::OutputEnded() const {
+  for (const auto& [number, worker] : workers_) {
+    if (worker->pipes[0] || worker->pipes[1]) return false;
+  }
+  return true;
+}
+
+}  // namespace hvd

@@ -1,0 +1,77 @@
+// LocalProcessHost: ProcessHost by vfork and exec on this machine. Reaps all children of this
+// process, also orphans that were handed to it. Main thread only (PDEATHSIG of the workers belongs
+// to the thread that spawned them).
+#ifndef HVD_LAUNCHER_PROCESS_LOCAL_PROCESS_HOST_H_
+#define HVD_LAUNCHER_PROCESS_LOCAL_PROCESS_HOST_H_
+
+#include <sys/resource.h>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "launcher/process/process_host.h"
+
+namespace hvd {
+
+class LocalProcessHost final : public ProcessHost {
+ public:
+  // `observer` outlives this object. Workers are born in the cgroup `cgroup_fd`; -1: in ours.
+  LocalProcessHost(asio::io_context& io, ProcessObserver& observer, int cgroup_fd = -1);
+  ~LocalProcessHost() override;
+
+  SpawnOutcome Spawn(uint32_t worker, const SpawnRequest& request) override;
+  void Signal(uint32_t worker, int signal) override;
+  void Kill(uint32_t worker) override;
+  void HoldOutput(bool hold) override;
+  bool OutputEnded() const override;
+
+  // The limit of open descriptors that a child is to have, when ours was raised.
+  const std::optional<rlimit>& child_descriptor_limit() const { return worker_descriptor_limit_; }
+
+  // Reaps what has ended now, without waiting for SIGCHLD; true when no child of any kind is left.
+  bool Reap();
+  // For reapers elsewhere (KillEverything): takes note of a child that was reaped there.
+  void NoteReaped(pid_t pid, int wait_status);
+
+ private:
+  struct Pipe {
+    explicit Pipe(asio::io_context& io) : end(io) {}
+    asio::posix::stream_descriptor end;
+    bool waiting = false;
+  };
+  struct Worker {
+    explicit Worker(asio::io_context& io) : exit_timer(io) {}
+    uint32_t number = 0;
+    pid_t pid = 0;
+    std::shared_ptr<Pipe> pipes[2];
+    std::optional<ProcessEnd> end;
+    TimePoint noticed{};
+    bool reported = false;
+    asio::steady_timer exit_timer;
+  };
+
+  void WaitForChildren();
+  void WaitForOutput(Worker& worker, OutputStream stream);
+  void ReadOutput(Worker& worker, OutputStream stream);
+  void ReportIfOver(Worker& worker, bool now);
+
+  asio::io_context& io_;
+  ProcessObserver& observer_;
+  int cgroup_fd_;
+  asio::signal_set child_signal_;
+  std::map<uint32_t, std::unique_ptr<Worker>> workers_;
+  std::map<pid_t, Worker*> by_pid_;
+  std::vector<char> buffer_;
+  std::optional<rlimit> worker_descriptor_limit_;
+  bool held_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_PROCESS_LOCAL_PROCESS_HOST_H_

@@ -1,0 +1,28 @@
+// Reading a small file of /proc whole.
+#ifndef HVD_LAUNCHER_PROCESS_PROC_FILE_H_
+#define HVD_LAUNCHER_PROCESS_PROC_FILE_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hvd {
+
+// The text of a file, at most 64 MiB of it; empty when it cannot be read. Never waits for somebody
+// to write it.
+std::string ReadSmallFile(const std::string& path);
+
+// `name` as in "self/cgroup".
+inline std::string ReadProcFile(const std::string& name) { return ReadSmallFile("/proc/" + name); }
+
+// Does the process run as this user?
+bool IsOwnProcess(pid_t pid);
+
+// The value of a variable in the text of /proc/PID/environ. Pure.
+std::optional<std::string> VariableIn(std::string_view environment, std::string_view name);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_PROCESS_PROC_FILE_H_

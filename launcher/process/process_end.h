@@ -1,0 +1,24 @@
+// How a process ended, and the streams it writes to: plain values.
+#ifndef HVD_LAUNCHER_PROCESS_PROCESS_END_H_
+#define HVD_LAUNCHER_PROCESS_PROCESS_END_H_
+
+#include <cstdint>
+
+namespace hvd {
+
+enum class OutputStream : uint8_t { kStdout = 0, kStderr = 1 };
+
+// How a process ended.
+struct ProcessEnd {
+  bool by_signal = false;
+  int32_t value = 0;  // the exit code, or the signal
+
+  bool ok() const { return !by_signal && value == 0; }
+  // What a shell would show: the exit code, or 128 + signal.
+  int exit_code() const { return by_signal ? 128 + value : value; }
+  bool operator==(const ProcessEnd&) const = default;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_PROCESS_PROCESS_END_H_

@@ -1,0 +1,342 @@
+#include "launcher/process/spawn.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "configs/message_text.h"
+#include "launcher/process/exec_size.h"
+#include "runtime/base/kernel_features.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+namespace {
+
+std::string ValueOf(const std::vector<std::string>& environment, std::string_view name,
+                    const char* fallback) {
+  for (const std::string& entry : environment) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return fallback;
+}
+
+// access() is for the real ids; faccessat(AT_EACCESS) is for the effective ones and needs
+// faccessat2 (Linux 5.8), which seccomp filters refuse with any error. So it is only asked where it
+// makes a difference, and never has the last word.
+int MayRun(const char* path) {
+  if (::access(path, X_OK) == 0) return 0;
+  const int error = errno;
+  const bool same_ids = ::geteuid() == ::getuid() && ::getegid() == ::getgid();
+  return !same_ids && ::faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : error;
+}
+
+int CheckProgram(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return errno;
+  if (!S_ISREG(info.st_mode)) return EACCES;
+  return MayRun(path.c_str());
+}
+
+std::string Absolute(const std::string& path, const std::string& directory) {
+  return path.starts_with('/') ? path : directory + "/" + path;
+}
+
+// What exec needs, as C arrays; the strings live in the request.
+std::vector<char*> Pointers(const std::vector<std::string>& strings, size_t reserve_front = 0) {
+  std::vector<char*> pointers(reserve_front, nullptr);
+  for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<unsigned long> CpuMask(const std::vector<int>& cpus) {
+  constexpr size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask;
+  for (int number : cpus) {
+    auto cpu = static_cast<size_t>(number);
+    if (mask.size() <= cpu / kBits) mask.resize(cpu / kBits + 1);
+    mask[cpu / kBits] |= 1UL << (cpu % kBits);
+  }
+  return mask;
+}
+
+struct ChildPlan {
+  const char* path;
+  const char* directory;
+  char* const* argv;
+  char* const* shell_argv;  // /bin/sh path args..., for a script without "#!"
+  char* const* environment;
+  int stdin_fd, stdout_fd, stderr_fd;
+  bool dies_with_us;
+  const rlimit* descriptor_limit;
+  pid_t parent;
+  bool close_range;
+  int cgroup_fd;
+  const std::vector<unsigned long>* cpu_mask;
+};
+
+// The numbers tell the parent what failed.
+enum class ChildStage : int { kSetup, kDirectory, kExec };
+
+void ResetSignals() {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// What the kernel writes for getdents64.
+struct KvEntry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[];
+};
+
+// The number a name of /proc/self/fd stands for; -1 for "." and "..".
+int DescriptorNumber(const char* name) {
+  int number = 0;
+  for (; *name != '\0'; ++name) {
+    if (*name < '0' || *name > '9') return -1;
+    number = number * 10 + (*name - '0');
+  }
+  return number;
+}
+
+// Closes every descriptor but 0 to 2, without close_range (before Linux 5.9): by /proc, else one by
+// one.
+void CloseOneByOne() {
+  int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
+  if (folder < 0) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    for (int fd = 3; fd < static_cast<int>(limit.rlim_cur); ++fd) ::close(fd);
+    return;
+  }
+  alignas(KvEntry) char entries[4096];
+  long got = 0;
+  while ((got = ::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const KvEntry*>(entries + at);
+      at += entry->length;
+      int fd = DescriptorNumber(entry->name);
+      if (fd > 2 && fd != folder) ::close(fd);
+    }
+  }
+  ::close(folder);
+}
+
+void CloseOthers(bool close_range) {
+#ifdef SYS_close_range
+  if (close_range && ::syscall(SYS_close_range, 3U, ~0U, 0) == 0) return;
+#endif
+  CloseOneByOne();
+}
+
+// Runs in the child, in the parent's memory: system calls only, no allocation, no return but by
+// exec or on failure.
+int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
+  ::setsid();
+  if (plan.dies_with_us && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return errno;
+  if (::getppid() != plan.parent) return ESRCH;  // it died before the line above
+  if (::dup2(plan.stdin_fd, 0) < 0 || ::dup2(plan.stdout_fd, 1) < 0 ||
+      ::dup2(plan.stderr_fd, 2) < 0) {
+    return errno;
+  }
+  CloseOthers(plan.close_range);  // also what whoever started us let through
+  if (!plan.cpu_mask->empty() &&
+      ::syscall(SYS_sched_setaffinity, 0, plan.cpu_mask->size() * sizeof(unsigned long),
+                plan.cpu_mask->data()) != 0) {
+    return errno;
+  }
+  if (plan.descriptor_limit != nullptr) ::setrlimit(RLIMIT_NOFILE, plan.descriptor_limit);
+  *stage = ChildStage::kDirectory;
+  if (::chdir(plan.directory) != 0) return errno;
+  *stage = ChildStage::kExec;
+  ResetSignals();
+  ::execve(plan.path, plan.argv, plan.environment);
+  if (errno == ENOEXEC) ::execve("/bin/sh", plan.shell_argv, plan.environment);
+  return errno;
+}
+
+// vfork into a cgroup (Linux 5.7): moving a process there later takes the kernel 16 ms. Must be
+// part of the caller's frame, like vfork itself. Below 0: it cannot be done.
+[[gnu::always_inline]] inline pid_t VforkInto(int cgroup_fd) {
+#if defined(__x86_64__) && defined(SYS_clone3) && defined(CLONE_INTO_CGROUP) && \
+    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+  if (cgroup_fd < 0) return -1;
+  clone_args args{};
+  args.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP;
+  args.exit_signal = SIGCHLD;
+  args.cgroup = static_cast<uint64_t>(cgroup_fd);
+  long pid = SYS_clone3;
+  asm volatile("syscall" : "+a"(pid) : "D"(&args), "S"(sizeof args) : "rcx", "r11", "memory");
+  return static_cast<pid_t>(pid);
+#else
+  static_cast<void>(cgroup_fd);
+  return -1;
+#endif
+}
+
+// The child of vfork borrows this stack until it execs: keep it a frame of its own.
+[[gnu::noinline]] pid_t ForkAndRun(const ChildPlan& plan, volatile ChildStage* stage,
+                                   volatile int* error) {
+  pid_t pid = VforkInto(plan.cgroup_fd);
+  if (pid < 0) pid = ::vfork();
+  if (pid != 0) return pid;
+  *error = RunChild(plan, stage);
+  ::_exit(127);
+}
+
+// ": '/usr/bin/python3'", from the line that begins with "#!"; empty when there is none.
+std::string InterpreterText(const std::string& path) {
+  constexpr size_t kMostLine = 256;  // as much as the kernel reads
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char bytes[kMostLine];
+  const ssize_t got = file.valid() ? ::read(file.get(), bytes, sizeof bytes) : 0;
+  std::string_view line(bytes, got > 0 ? static_cast<size_t>(got) : 0);
+  line = line.substr(0, line.find('\n'));
+  if (!line.starts_with("#!")) return "";
+  const bool dos = line.ends_with('\r');
+  if (dos) line.remove_suffix(1);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t", 2), line.size()));
+  const std::string named = ": " + Quoted(line, kMaxShownPath);
+  if (!dos) return named;
+  return named +
+         " with a carriage return behind it; the file has the line ends of Windows, try "
+         "sed -i 's/\\r$//' on it";
+}
+
+}  // namespace
+
+FoundProgram FindProgram(const std::string& program, const std::string& path,
+                         const std::string& directory) {
+  if (program.find('/') != std::string::npos) {
+    std::string absolute = Absolute(program, directory);
+    int error = CheckProgram(absolute);
+    return error == 0 ? FoundProgram{absolute, 0} : FoundProgram{"", error};
+  }
+  int error = ENOENT;
+  if (program.empty()) return {"", ENOENT};
+  for (size_t begin = 0; begin <= path.size();) {
+    size_t end = std::min(path.find(':', begin), path.size());
+    std::string folder = path.substr(begin, end - begin);
+    std::string candidate = Absolute((folder.empty() ? "." : folder) + "/" + program, directory);
+    int here = CheckProgram(candidate);
+    if (here == 0) return {candidate, 0};
+    if (here == EACCES) error = EACCES;
+    begin = end + 1;
+  }
+  return {"", error};
+}
+
+std::string CannotStart(const SpawnRequest& request, int error) {
+  const std::string& program = request.argv[0];
+  bool has_slash = program.find('/') != std::string::npos;
+  std::string shown = Printable(program, kMaxShownPath);
+  std::string subject = "the command " + Quoted(program, kMaxShownPath);
+  if (error == ENOENT && !has_slash) {
+    struct stat info {};
+    if (::stat(Absolute(program, request.directory).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      return subject + " was not found in PATH, but a file of that name is in " +
+             Printable(request.directory, kMaxShownPath) + "; try " +
+             (program.ends_with(".py") ? "python " : "./") + shown;
+    }
+    return subject + " was not found in PATH (" +
+           Printable(ValueOf(request.environment, "PATH", kDefaultPath), kMaxShownPath) +
+           "); check the spelling or give its full path";
+  }
+  if (error == ENOENT || error == ENOTDIR) {
+    struct stat info {};
+    if (::stat(Absolute(program, request.directory).c_str(), &info) == 0) {
+      return subject + " exists, but the interpreter named in its first line does not" +
+             InterpreterText(Absolute(program, request.directory));
+    }
+    return subject + " does not exist (looked in " + Printable(request.directory, kMaxShownPath) +
+           "); check the path";
+  }
+  if (error == EACCES) {
+    struct stat info {};
+    std::string absolute = Absolute(program, request.directory);
+    if (::stat(absolute.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+      return subject + " is a directory; name the program in it";
+    }
+    if (program.ends_with(".py")) {
+      return subject + " is not executable; try python " + shown + ", or chmod +x " + shown;
+    }
+    return subject + " is not executable; try chmod +x " + shown;
+  }
+  if (error == E2BIG) {
+    std::optional<std::string> why = WhyTooLong(request.argv, request.environment, LimitsHere());
+    return subject + " cannot be started: " + why.value_or(std::strerror(error));
+  }
+  return subject + " cannot be started: " + std::strerror(error);
+}
+
+SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& descriptors) {
+  std::string path = ValueOf(request.environment, "PATH", kDefaultPath);
+  FoundProgram program = FindProgram(request.argv[0], path, request.directory);
+  if (program.path.empty()) return {0, program.error, CannotStart(request, program.error)};
+  UniqueFd null_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null_fd.valid())
+    return {0, errno, std::string("/dev/null cannot be opened: ") + std::strerror(errno)};
+
+  std::vector<char*> argv = Pointers(request.argv);
+  std::vector<char*> shell_argv = Pointers(request.argv, 1);
+  shell_argv[0] = const_cast<char*>("/bin/sh");
+  shell_argv[1] = program.path.data();
+  std::vector<char*> environment = Pointers(request.environment);
+  ChildPlan plan{};
+  plan.path = program.path.c_str();
+  plan.directory = request.directory.c_str();
+  plan.argv = argv.data();
+  plan.shell_argv = shell_argv.data();
+  plan.environment = environment.data();
+  plan.stdin_fd = descriptors.stdin_fd >= 0 ? descriptors.stdin_fd : null_fd.get();
+  plan.stdout_fd = descriptors.stdout_fd;
+  plan.stderr_fd = descriptors.stderr_fd;
+  plan.dies_with_us = descriptors.dies_with_us;
+  plan.descriptor_limit = descriptors.descriptor_limit ? &*descriptors.descriptor_limit : nullptr;
+  plan.parent = ::getpid();
+  plan.close_range = !Without("close_range");
+  plan.cgroup_fd = descriptors.cgroup_fd;
+  std::vector<unsigned long> cpu_mask = CpuMask(request.cpus);
+  plan.cpu_mask = &cpu_mask;
+
+  // A handler of the parent must not run in the child, which shares its memory.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  volatile ChildStage stage = ChildStage::kSetup;
+  volatile int error = 0;
+  pid_t pid = ForkAndRun(plan, &stage, &error);
+  int fork_error = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+
+  if (pid < 0)
+    return {0, fork_error, std::string("no process could be made: ") + std::strerror(fork_error)};
+  if (error == 0) return {pid, 0, ""};
+  // The failed child is reaped by whoever reaps all children of the agent.
+  if (stage == ChildStage::kExec) return {0, error, CannotStart(request, error)};
+  std::string why = std::strerror(error);
+  if (stage != ChildStage::kDirectory) return {0, EIO, "preparing the worker failed: " + why};
+  return {0, EIO,
+          "the working directory " + Printable(request.directory, kMaxShownPath) +
+              " cannot be entered: " + why + "; workers start where hvdrun was started"};
+}
+
+void CloseOtherDescriptors() { CloseOthers(!Without("close_range")); }
+
+}  // namespace hvd

@@ -1,0 +1,15 @@
+// What an exception that ends hvdrun or an agent means, as a part of a sentence.
+#ifndef HVD_LAUNCHER_PROCESS_UNCAUGHT_H_
+#define HVD_LAUNCHER_PROCESS_UNCAUGHT_H_
+
+#include <exception>
+#include <string>
+
+namespace hvd {
+
+// Its own words, and what they leave out. Pure.
+std::string MeaningOf(const std::exception& failure);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_PROCESS_UNCAUGHT_H_

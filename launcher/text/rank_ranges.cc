@@ -1,0 +1,16 @@
+#include "launcher/text/rank_ranges.h"
+
+namespace hvd {
+
+std::string RankRanges(std::span<const uint32_t> ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    uint32_t first = ranks[i], last = first;
+    while (++i < ranks.size() && ranks[i] == last + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(first);
+    if (last > first) text += "-" + std::to_string(last);
+  }
+  return text;
+}
+
+}  // namespace hvd

@@ -1,0 +1,365 @@
+// What driver and agent say to each other over their stream: the payloads of its control and log
+// frames. PROTOCOL.md (runtime/net) has the conversation. Pure.
+#ifndef HVD_LAUNCHER_WIRE_MESSAGES_H_
+#define HVD_LAUNCHER_WIRE_MESSAGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "launcher/process/process_end.h"
+#include "launcher/wire/command_facts.h"
+#include "launcher/wire/plan.h"
+#include "runtime/base/status.h"
+#include "runtime/net/layout.h"
+
+namespace hvd {
+
+// Which workers read what hvdrun reads; the others have /dev/null.
+enum class StdinTo : uint8_t { kNone = 0, kRank0 = 1, kAll = 2 };
+
+// Which cores a worker may use.
+enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
+
+// ---- driver to agent
+
+// The agent's part of the plan and all it needs to start it. Sent once.
+struct StartJob {
+  std::string job_id;   // the same on every host, as the driver knows the job
+  std::string job_key;  // secret: workers prove with it that they belong to the job
+  std::string host;     // the name of this host in the plan
+  uint32_t size = 0;
+  uint8_t homogeneous = 1;
+  std::vector<Placement> slots;
+  std::vector<RankRun> layout;  // of all ranks
+  std::vector<std::string> argv;
+  std::string directory;
+  std::vector<std::string> environment;         // "NAME=value", the driver's own
+  std::vector<std::string> worker_environment;  // "NAME=value", from the settings
+  std::vector<std::string> given_environment;   // "NAME=value", from --env-file and -x
+  std::string master_address;                   // for torch.distributed
+  uint32_t master_port = 0;
+  int32_t omp_threads = -1;  // 0: the share of cores; -1: left alone
+  // Of so many equal parts of this machine's cores, that of this agent.
+  uint32_t machine_part = 0, machine_parts = 1;
+  BindTo bind_to = BindTo::kNone;
+  StdinTo stdin_to = StdinTo::kNone;
+  uint8_t stdin_terminal =
+      0;  // a person types it, and must see a prompt though its line has no end yet
+  int64_t terminate_grace_ms = 0;
+  int64_t driver_grace_ms = 0;
+  int64_t silence_limit_ms =
+      0;  // so long without a word of the driver, and it is lost; 0: for ever
+  std::vector<std::string> listen_addresses;  // where workers listen for those on other hosts
+  uint16_t first_port = 0, last_port = 0;     // both 0: any
+  // The tree in which agents pass messages on (agent_tree.h); hosts 0: there is none.
+  uint32_t tree_host = 0, tree_hosts = 0, tree_radix = 0;
+  std::string
+      tree_above;  // the mesh record of the parent (mesh_address.h); empty: it is the driver
+};
+// From now on an agent whose connection is lost waits so long for the driver to come back on
+// another one.
+struct AwaitDriver {
+  std::string key;  // secret: proves the driver when it comes back
+  int64_t grace_ms = 0;
+};
+// Every rank of the job asked for it: the world `generation` begins.
+struct BeginGeneration {
+  uint64_t generation = 0;
+};
+// The generation (0: the one being waited for) cannot go on.
+struct BreakGeneration {
+  uint64_t generation = 0;
+  std::string reason;
+};
+// A signal to every worker that still runs. SIGKILL, SIGSTOP and SIGCONT go to whole trees.
+struct SignalWorkers {
+  int32_t signal = 0;
+};
+// All workers have ended: kill what they left behind, send the rest of their output, then say
+// AgentGone.
+struct FinishJob {};
+// What hvdrun read on its stdin; empty: there is no more.
+struct WorkerInput {
+  std::string bytes;
+};
+// Find out whether the named hosts can be reached. Their listeners are told through the directory
+// of generation 0.
+struct ProbeConnectivity {
+  std::string job_key;
+  uint32_t host = 0;  // the number of this one
+  std::vector<uint32_t> others;
+  std::vector<std::string> names;       // of the others
+  std::vector<std::string> interfaces;  // to use; empty: all
+  uint16_t first_port = 0, last_port = 0;
+  uint8_t passes_on = 0;  // this agent will have others below it in the tree
+};
+// What would this program be on your host? (command_facts.h)
+struct LookAtCommand {
+  std::string program, path, directory;
+};
+// An entry of the generation's directory that the agent wanted.
+struct KeyValue {
+  uint64_t generation = 0;
+  std::string key, value;
+};
+
+// What agents pass down the tree: each an encoded ToAgent for the hosts first..end-1.
+struct TreeDownEntry {
+  uint32_t first = 0, end = 0;
+  std::string message;
+};
+struct TreeDown {
+  std::vector<TreeDownEntry> entries;
+};
+// A part of the tree lost its way to the driver, and with it perhaps what was on it: say again
+// which workers started and ended.
+struct Resend {};
+// What time is it there? Answered at once, by TimeTold.
+struct AskTime {
+  uint32_t number = 0;
+};
+// Find out what this host has, as a worker would see it (hvdrun doctor). Answered by HostExam.
+struct ExamineHost {
+  std::string directory;
+  std::string interpreter;               // of Python: a name or a path
+  std::vector<std::string> environment;  // "NAME=value", the driver's own
+  int64_t limit_ms = 0;                  // for the answer
+  int64_t silence_limit_ms = 0;          // as in StartJob
+};
+// Get ready to measure the ways to the named hosts. As ProbeConnectivity, through the directory of
+// generation 1.
+struct OpenProbe {
+  std::string job_key;
+  uint32_t host = 0;  // the number of this one
+  std::vector<uint32_t> others;
+  std::vector<std::string> names;       // of the others
+  std::vector<std::string> interfaces;  // to use; empty: all
+  uint16_t first_port = 0, last_port = 0;
+};
+// Measure the way to one of them, who is told the same. Answered by PairMeasured.
+struct MeasurePair {
+  uint32_t number = 0;
+  uint32_t peer = 0;
+  uint8_t leads = 0;  // one of the two
+};
+// Connections from ranks here to ranks on these hosts do not work: what they say goes through the
+// driver. Answered by RelayMeasured, one for each.
+struct UseRelay {
+  uint32_t host = 0;  // the number of this one
+  std::vector<uint32_t> hosts;
+};
+
+// ---- both ways: connections that the driver passes on (relay_switch.h)
+
+// Bytes of one connection and direction that may be on the way between the two agents.
+inline constexpr uint64_t kRelayWindow = 1024 * 1024;
+// Of one RelayData.
+inline constexpr size_t kRelayPiece = 32 * 1024;
+// Not a rank's connection: the agent over there takes the bytes and returns the credit.
+inline constexpr uint32_t kRelayProbe = UINT32_MAX;
+
+// A connection to a rank's listener on another host. `id`: the number of the host that opens it in
+// the upper 32 bits.
+struct RelayOpen {
+  uint64_t id = 0;
+  uint32_t host = 0, rank = 0;  // where to
+};
+struct RelayData {
+  uint64_t id = 0;
+  std::string bytes;
+};
+// This end is over: nothing more comes, and nothing is taken.
+struct RelayClose {
+  uint64_t id = 0;
+};
+// So many bytes of RelayData have left the agent: as many more may come.
+struct RelayCredit {
+  uint64_t id = 0, bytes = 0;
+};
+
+// ---- agent to driver
+
+// The first message: the agent and its host.
+struct AgentReady {
+  int32_t pid = 0, warden_pid = 0;
+  std::string means;       // how this agent makes sure that nothing is left behind
+  std::string version;     // of its hvdrun
+  uint32_t free_port = 0;  // held by the agent for MASTER_PORT; 0: none
+  std::string identity;    // of the host (host_identity.h)
+  uint32_t slots = 0;      // that it has by itself: GPUs, else cores
+};
+struct WorkerStarted {
+  uint32_t rank = 0;
+  int32_t pid = 0;
+};
+struct WorkerNotStarted {
+  uint32_t rank = 0;
+  int32_t error = 0;  // errno
+  std::string reason;
+};
+// The rank wants to be in the next generation.
+struct RankJoined {
+  uint32_t rank = 0;
+};
+// The rank said goodbye to the generation.
+struct RankLeft {
+  uint32_t rank = 0;
+  uint64_t generation = 0;
+  int64_t noticed_ns = 0;   // by the host's steady clock, as all such stamps (host_clock.h)
+  bool had_failed = false;  // a collective of it, because of other ranks: this is a consequence
+};
+// The rank is gone without a goodbye; `generation` 0: while it waited for one.
+struct RankLost {
+  uint32_t rank = 0;
+  int32_t pid = 0;
+  uint64_t generation = 0;
+  int64_t noticed_ns = 0;
+  std::string reason;
+  std::string doing;        // "; its last collective was 'x'", or nothing
+  bool had_failed = false;  // as in RankLeft
+};
+struct WorkerExited {
+  uint32_t rank = 0;
+  int32_t pid = 0;
+  ProcessEnd end;
+  int64_t noticed_ns = 0;
+  std::string last_stderr;
+  bool out_of_memory = false;  // the kernel killed it, by its counters
+};
+// A log: bytes of one worker, in whole lines where possible.
+struct WorkerOutput {
+  uint32_t rank = 0;
+  OutputStream stream = OutputStream::kStdout;
+  std::string bytes;
+};
+// So many bytes of WorkerInput have left the agent.
+struct InputTaken {
+  uint64_t bytes = 0;
+};
+// A rank put an entry into the generation's directory.
+struct PutKey {
+  uint64_t generation = 0;
+  std::string key, value;
+};
+// A rank of this host waits for an entry. Answered by KeyValue once it is there.
+struct WantKey {
+  uint64_t generation = 0;
+  std::string key;
+};
+// The answer to ProbeConnectivity: what is in the way, or at which address each of the others
+// answered.
+struct ConnectivityProbed {
+  std::string trouble;
+  std::vector<std::string> addresses;  // numeric, without a port; empty: none
+  std::string tree_record;             // where agents below this one find it
+  std::vector<std::string> reasons;    // why there is no address, by the same numbers
+};
+// The answer to LookAtCommand.
+struct CommandSeen {
+  CommandFacts facts;
+};
+// How fast the way to that host through the driver is. `trouble`: nothing came of it, and why.
+struct RelayMeasured {
+  uint32_t host = 0;
+  uint64_t bytes = 0;
+  int64_t elapsed_ns = 0, latency_ns = 0;  // latency: there and back
+  std::string trouble;
+};
+// A sentence for --verbose.
+struct AgentNote {
+  std::string text;
+};
+// A sentence that the user hears in any case, without the name of the host.
+struct AgentWarning {
+  std::string text;
+};
+struct TimeTold {
+  uint32_t number = 0;
+  int64_t wall_ns = 0;    // since 1970
+  int64_t steady_ns = 0;  // since the boot of the host, or since anything else
+};
+// "key=value" (host_facts.h of launcher/doctor); what is missing was not found out in time.
+struct HostExam {
+  std::vector<std::string> facts;
+};
+struct PairMeasured {
+  uint32_t number = 0;
+  uint32_t peer = 0;
+  std::string trouble;          // a sentence; empty: both directions work
+  std::string address;          // at which the peer was reached
+  int64_t latency_ns = 0;       // median round trip, of who leads; 0: not measured
+  uint64_t bytes_a_second = 0;  // from here to the peer; 0: not measured
+};
+// The last message: no process, page or socket of the job is left on this host.
+struct AgentGone {};
+// Said with AgentReady: where hvdrun lies on this host, for visits (side_command.h), and the
+// address at which the agent will wait for a driver that comes back.
+struct AgentPath {
+  std::string hvdrun, door;
+};
+
+// RankJoined of many, as the tree gathers it: ranks first..first+count-1 each.
+struct RankSpan {
+  uint32_t first = 0, count = 0;
+  bool operator==(const RankSpan&) const = default;
+};
+struct RanksJoined {
+  std::vector<RankSpan> spans;
+};
+// What several hosts say, gathered on the way up the tree; of each host in its order.
+struct TreeUpEntry {
+  uint32_t host = 0;
+  std::string message;  // an encoded ToDriver
+};
+struct TreeUp {
+  std::vector<TreeUpEntry> entries;
+};
+// The agent has no way up the tree any more; it speaks for itself and those below it over its own
+// stream.
+struct TreeCut {
+  std::string reason;
+};
+
+using ToAgent = std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob,
+                             WorkerInput, KeyValue, ProbeConnectivity, LookAtCommand, TreeDown,
+                             Resend, AskTime, ExamineHost, OpenProbe, MeasurePair, UseRelay,
+                             RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver>;
+using ToDriver =
+    std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
+                 WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
+                 ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
+                 HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
+                 RelayCredit, AgentWarning>;
+
+std::string EncodeToAgent(const ToAgent& message);
+std::string EncodeToDriver(const ToDriver& message);
+// kInvalidArgument for anything that is not exactly one message.
+Result<ToAgent> DecodeToAgent(std::string_view bytes);
+Result<ToDriver> DecodeToDriver(std::string_view bytes);
+
+// Goes behind control, in its own order: what may be much.
+bool IsBulk(const ToAgent& message);
+bool IsBulk(const ToDriver& message);
+
+// A WorkerOutput without copies on the way: its bytes are those of both pieces, and a view into the
+// message.
+std::string EncodeOutput(uint32_t rank, OutputStream stream, std::string_view first,
+                         std::string_view second);
+struct WorkerOutputView {
+  uint32_t rank = 0;
+  OutputStream stream = OutputStream::kStdout;
+  std::string_view bytes;
+};
+// Nothing when it is another message, or none: then DecodeToDriver tells.
+std::optional<WorkerOutputView> PeekOutput(std::string_view message);
+
+// Bytes that EncodeToDriver adds to those of a WorkerOutput.
+inline constexpr size_t kOutputOverhead = 10;
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_WIRE_MESSAGES_H_

@@ -1,0 +1,61 @@
+// Plan: which rank runs where. A pure function of hosts, slots and the number of processes.
+#ifndef HVD_LAUNCHER_WIRE_PLAN_H_
+#define HVD_LAUNCHER_WIRE_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "discovery/host_slots.h"
+#include "runtime/base/status.h"
+#include "runtime/net/layout.h"
+
+namespace hvd {
+
+// One rank's place. "cross" numbers the hosts that have a slot of this local rank.
+struct Placement {
+  uint32_t rank = 0;
+  uint32_t host = 0;  // index into Plan::hosts
+  uint32_t local_rank = 0, local_size = 0;
+  uint32_t cross_rank = 0, cross_size = 0;
+
+  bool operator==(const Placement&) const = default;
+};
+
+struct Plan {
+  std::vector<std::string>
+      hosts;  // their numbers never change, so some may have no rank (final_plan.h)
+  std::vector<Placement> ranks;  // by rank
+  bool homogeneous = true;       // every host has the same number of ranks
+
+  uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
+  std::vector<Placement> OnHost(uint32_t host) const;
+  // The same of every host, by its number.
+  std::vector<std::vector<Placement>> ByHost() const;
+  // The numbers of the hosts that have a rank, ascending.
+  std::vector<uint32_t> UsedHosts() const;
+  // Of the hosts that have a rank, numbered from 0.
+  std::vector<RankRun> Layout() const;
+};
+
+// "1 slot", "4 slots"
+std::string SlotsText(uint64_t slots);
+
+// Of all slots; names the number that would do.
+Status TooFewSlots(uint32_t num_proc, uint64_t slots);
+
+// Ranks are handed out host by host in the given order, as many as each has slots. `hosts` and
+// `slots` are of one length, and the slots are enough.
+Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slots,
+                uint32_t num_proc);
+
+// What hosts are called: their names; with the port of ssh where one name stands for two.
+std::vector<std::string> NamesOf(const std::vector<HostSlots>& hosts);
+
+// For hosts whose slots are known. Two entries of one host are merged; hosts that get no rank are
+// left out.
+Result<Plan> MakePlan(const std::vector<HostSlots>& hosts, uint32_t num_proc);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_WIRE_PLAN_H_

@@ -1,0 +1,253 @@
+#include "runtime/api/world_joiner.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/api/engine_options.h"
+#include "runtime/base/env.h"
+#include "runtime/core/adopted_agent_connector.h"
+#include "runtime/core/agent_bootstrap.h"
+#include "runtime/core/refused_bootstrap.h"
+#include "runtime/core/solo_bootstrap.h"
+
+namespace hvd {
+namespace {
+
+constexpr const char* kAsStarted = "as started";
+constexpr const char* kAlone = "alone";
+constexpr const char* kMpi = "mpi ";
+// Ends the word of a rank that cannot change its agent any more.
+constexpr char kHeld = '!';
+
+std::unique_ptr<Bootstrap> AdoptedBootstrap(ExternalRank rank) {
+  return std::make_unique<AgentBootstrap>(
+      std::make_unique<AdoptedAgentConnector>(std::move(rank), GetEnv("HVD_HVDRUN").value_or("")));
+}
+
+// Null where MPI has to say more first.
+std::unique_ptr<Bootstrap> BootstrapOf(const Result<DetectedLaunch>& choice) {
+  if (!choice.ok()) return std::make_unique<RefusedBootstrap>(choice.status());
+  if (const auto* agent = std::get_if<AgentAddress>(&*choice))
+    return std::make_unique<AgentBootstrap>(*agent);
+  if (const auto* rank = std::get_if<ExternalRank>(&*choice))
+    return rank->over_mpi ? nullptr : AdoptedBootstrap(*rank);
+  return std::make_unique<SoloBootstrap>();
+}
+
+const char* JobOf(const Result<DetectedLaunch>& choice) {
+  return choice.ok() && std::holds_alternative<Standalone>(*choice) ? kAlone : kAsStarted;
+}
+
+Status HeldSentence(const std::string& who) {
+  return Unsupported(who +
+                     " shares memory with the ranks of an earlier hvd.init(), which were others "
+                     "than those of this one; give the same communicator each time, or call "
+                     "hvd.init() once and make a ProcessSet of the ranks");
+}
+
+std::string PlaceOf(const MpiWorld& world) {
+  return std::to_string(world.rank()) + " of " + std::to_string(world.size());
+}
+
+ExternalRank RankOf(const MpiWorld& world, std::string launcher) {
+  const RankPlace own = world.places()[world.rank()];
+  const auto here = [&](const RankPlace& place) { return place.host == own.host; };
+  ExternalRank rank;
+  rank.launcher = std::move(launcher);
+  rank.job = kMpi + world.id() + " " + std::to_string(own.host);
+  rank.rank = world.rank();
+  rank.size = world.size();
+  rank.local_rank = own.local_rank;
+  rank.local_size = static_cast<uint32_t>(std::ranges::count_if(world.places(), here));
+  rank.layout = RunsOf(world.places());
+  return rank;
+}
+
+}  // namespace
+
+WorldJoiner::WorldJoiner(Result<DetectedLaunch> choice, MpiHooks hooks)
+    : choice_(std::move(choice)),
+      hooks_(hooks),
+      job_(JobOf(choice_)),
+      bootstrap_(BootstrapOf(choice_)) {
+  if (bootstrap_ != nullptr) (void)segments_.Point(&bootstrap_->segments());
+}
+
+const ExternalRank* WorldJoiner::external() const {
+  return choice_.ok() ? std::get_if<ExternalRank>(&*choice_) : nullptr;
+}
+
+uint32_t WorldJoiner::launched() const {
+  if (const ExternalRank* rank = external()) return rank->size;
+  if (!choice_.ok()) return 0;
+  const auto* agent = std::get_if<AgentAddress>(&*choice_);
+  return agent == nullptr ? 1 : agent->size;
+}
+
+bool WorldJoiner::IsEverybody(const std::vector<uint32_t>& ranks) const {
+  return ranks.empty() || (ranks.size() == launched() && ranks.back() + 1 == launched());
+}
+
+Result<Membership> WorldJoiner::Join(const InitOptions& options) {
+  const bool mpi_decides = external() != nullptr && external()->over_mpi;
+  if (mpi_decides) return JoinOverMpi(options);
+  if (options.mpi_comm == nullptr && IsEverybody(options.ranks)) return JoinAsStarted(options);
+  if (Status good = CheckAsksForMpi(options); !good.ok()) return good;
+  return JoinOverMpi(options);
+}
+
+// hvd.init() was given something that only MPI can do.
+Status WorldJoiner::CheckAsksForMpi(const InitOptions& options) const {
+  if (!choice_.ok()) return choice_.status();
+  const bool part = options.mpi_comm == nullptr;
+  const std::string what = part ? "a part of the ranks" : "a communicator of MPI";
+  if (std::holds_alternative<AgentAddress>(*choice_)) {
+    return Unsupported("hvd.init() was given " + what +
+                       " as its world, but hvdrun started this rank, and MPI knows nothing of the "
+                       "others; call hvd.init() without it and make a ProcessSet, or start the job "
+                       "with mpirun");
+  }
+  // An application with a communicator has MPI running; without one, only mpirun makes it safe to
+  // begin.
+  if (!part || (external() != nullptr && external()->launcher == "mpirun")) return Status::Ok();
+  return Unsupported(
+      "hvd.init() was given a world of other ranks than the " + std::to_string(launched()) +
+      " that were started, which needs MPI; call hvd.init() without them and make a ProcessSet, or "
+      "start the job with mpirun");
+}
+
+Result<Membership> WorldJoiner::JoinAsStarted(const InitOptions& options) {
+  if (job_ != JobOf(choice_)) {
+    Status used = Use(JobOf(choice_), BootstrapOf(choice_));
+    if (!used.ok()) return used;
+  }
+  Result<World> world = bootstrap_->Join(options.timeout);
+  if (!world.ok()) return world.status();
+  return Membership{std::move(*world), nullptr};
+}
+
+Result<Membership> WorldJoiner::JoinOverMpi(const InitOptions& options) {
+  if (!failure_.empty()) {
+    return Aborted("ranks over MPI cannot form a world again, because " + failure_ +
+                   "; start the job again, or start it with hvdrun");
+  }
+  const bool limited = options.timeout.count() > 0;
+  const TimePoint deadline = limited ? SteadyNow() + options.timeout : TimePoint::max();
+  Result<std::unique_ptr<MpiWorld>> mpi = OpenMpiWorld(options, deadline);
+  Status status = mpi.status();
+  if (mpi.ok()) status = UseAgentOf(**mpi, deadline);
+  if (status.ok()) {
+    // No limit is 0, and a limit that is over still is one.
+    const Duration left = limited ? std::max(Duration(1), deadline - SteadyNow()) : Duration(0);
+    Result<World> world = bootstrap_->Join(left);
+    status = AgreeToGoOn(**mpi, world.status(), deadline);
+    if (status.ok()) return Membership{std::move(*world), std::move(*mpi)};
+    if (world.ok()) bootstrap_->Leave(world->generation, SteadyNow());
+  }
+  // A sentence about the arguments is no failure: MPI is as it was.
+  if (status.code() != Code::kInvalidArgument && status.code() != Code::kUnsupported)
+    failure_ = status.message();
+  return status.code() == Code::kInProgress ? Aborted(status.message()) : status;
+}
+
+Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& options,
+                                                            TimePoint deadline) {
+  Result<bool> one_thread = MpiThreadsDisabled();
+  if (!one_thread.ok()) return one_thread.status();
+  if (!plugin_) {
+    Result<MpiPlugin> loaded = LoadMpiPlugin();
+    const ExternalRank* rank = external();
+    if (!loaded.ok() && rank != nullptr && rank->local_size < rank->size) {
+      return Unsupported(
+          "the world spans several hosts, and HOROVOD_GLOO_RENDEZVOUS_ADDR and "
+          "HOROVOD_GLOO_RENDEZVOUS_PORT name no key-value server by which they could find each "
+          "other; " +
+          loaded.status().message());
+    }
+    if (!loaded.ok()) return loaded.status();
+    plugin_ = *loaded;
+  }
+  MpiJoinOptions join;
+  join.comm = options.mpi_comm;
+  if (!IsEverybody(options.ranks)) join.ranks = options.ranks;
+  join.launched = external() == nullptr ? 0 : external()->size;
+  join.one_thread = *one_thread;
+  join.deadline = deadline;
+  join.before_finalize = hooks_.before_finalize;
+  Status status;
+  std::unique_ptr<MpiWorld> world(plugin_->join(&join, &status));
+  // Only now, so that it comes before what MPI itself has for the end.
+  static const int registered = ::on_exit(hooks_.at_exit, nullptr);
+  (void)registered;
+  if (world == nullptr) return status;
+  return world;
+}
+
+// Agents of different hosts know nothing of each other: a host on which the world could not begin
+// would be waited for.
+Status WorldJoiner::AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint deadline) {
+  if (world.size() == 1) return own;
+  constexpr size_t kMostWords = 1000;
+  Result<std::vector<std::string>> words =
+      world.Exchange(own.message().substr(0, kMostWords), deadline);
+  if (!own.ok()) return own;
+  if (!words.ok()) return words.status();
+  for (size_t rank = 0; rank < words->size(); ++rank) {
+    const std::string& why = (*words)[rank];
+    if (!why.empty()) return Aborted("rank " + std::to_string(rank) + " cannot join: " + why);
+  }
+  return own;
+}
+
+// All ranks come to the same end here: they go on with the agents they have, or take new ones.
+Status WorldJoiner::UseAgentOf(MpiWorld& world, TimePoint deadline) {
+  if (world.size() == 1) {
+    return job_ == kAlone ? Status::Ok() : Use(kAlone, std::make_unique<SoloBootstrap>());
+  }
+  const bool met = job_.starts_with(kMpi) && place_ == PlaceOf(world);
+  std::string word = met ? job_ : "";
+  if (segments_.used()) word += kHeld;
+  Result<std::vector<std::string>> words = world.Exchange(word, deadline);
+  if (!words.ok()) return words.status();
+  std::optional<size_t> holder;
+  bool same = met;
+  for (size_t rank = 0; rank < words->size(); ++rank) {
+    std::string& other = (*words)[rank];
+    if (other.ends_with(kHeld)) {
+      other.pop_back();
+      if (!holder) holder = rank;
+    }
+    same = same && other == job_;
+  }
+  if (same) return Status::Ok();
+  if (holder) return HeldSentence("rank " + std::to_string(*holder) + " over MPI");
+  place_ = PlaceOf(world);
+  std::string launcher = external() != nullptr ? external()->launcher : "MPI";
+  return Use(kMpi + world.id(), AdoptedBootstrap(RankOf(world, std::move(launcher))));
+}
+
+Status WorldJoiner::Use(std::string job, std::unique_ptr<Bootstrap> bootstrap) {
+  if (!segments_.Point(&bootstrap->segments())) return HeldSentence("this process");
+  job_ = std::move(job);
+  std::lock_guard lock(switching_);
+  bootstrap_.swap(bootstrap);
+  return Status::Ok();
+}
+
+void WorldJoiner::NoteFailure(std::string why) {
+  if (failure_.empty()) failure_ = std::move(why);
+}
+
+void WorldJoiner::Finish(int code) {
+  if (plugin_ && failure_.empty() && code == 0) plugin_->finish();
+}
+
+void WorldJoiner::CloseAfterFork() {
+  if (bootstrap_ != nullptr) bootstrap_->CloseAfterFork();
+}
+
+}  // namespace hvd

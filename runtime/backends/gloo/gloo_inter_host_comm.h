@@ -1,0 +1,61 @@
+// The InterHostComm of libhvd_gloo.so: Gloo's algorithms and a few direct ones over one mesh. See
+// inter_host_comm.h for what is promised.
+#ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
+#define HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/backends/gloo/gloo_collectives.h"
+#include "runtime/backends/gloo/scratch_pool.h"
+#include "runtime/backends/inter_host_comm.h"
+#include "runtime/backends/inter_host_loader.h"
+#include "runtime/net/mesh.h"
+
+namespace hvd {
+
+enum class AllreduceAlgorithm { kDirect, kSliced };
+// By size and number of leaders; pure.
+AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders);
+
+class GlooInterHostComm final : public InterHostComm {
+ public:
+  static Result<std::unique_ptr<GlooInterHostComm>> Open(const InterHostOptions& options,
+                                                         KvStore& directory);
+
+  std::string_view name() const override { return "gloo"; }
+  Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
+                   void* output, size_t count) override;
+  Status Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) override;
+  Status Allgatherv(const InterHostCall& call, const void* input, std::span<const size_t> bytes,
+                    void* output) override;
+  Status Alltoallv(const InterHostCall& call, const void* input, std::span<const size_t> send_bytes,
+                   void* output, std::span<const size_t> receive_bytes) override;
+  Status Reducescatterv(const InterHostCall& call, const ReduceSpec& spec, const void* input,
+                        std::span<const size_t> counts, void* output) override;
+  Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
+              TimePoint deadline) override;
+  Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
+  void Wake() override { mesh_->Wake(); }
+  std::vector<InterHostSilence> Silences() const override;
+  void Abort(const Status& why) override { mesh_->Abort(why); }
+
+  // For measurements: one way, whatever the size.
+  Status AllreduceBy(AllreduceAlgorithm way, const InterHostCall& call, const ReduceSpec& spec,
+                     const void* input, void* output, size_t count);
+
+ private:
+  explicit GlooInterHostComm(std::unique_ptr<Mesh> mesh) : mesh_(std::move(mesh)) {}
+  std::shared_ptr<GlooCollectives> Group(const LeaderGroup& group);
+
+  std::unique_ptr<Mesh> mesh_;
+  ScratchPool scratch_;
+  std::mutex mutex_;  // guards groups_
+  std::map<std::vector<uint32_t>, std::shared_ptr<GlooCollectives>> groups_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_

@@ -1,0 +1,304 @@
+#include "runtime/backends/hosts/batch_executor.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "runtime/backends/shm/chunking.h"
+#include "runtime/backends/shm/gather_plan.h"
+#include "runtime/base/align.h"
+#include "runtime/device/adasum.h"
+
+namespace hvd {
+namespace {
+
+// Calls of one batch, at most.
+constexpr int kCallBits = 24;
+
+bool TravelTogether(const CollectiveCall& a, const CollectiveCall& b) {
+  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&
+         a.op != ReduceOp::kAdasum && a.op == b.op && a.dtype == b.dtype &&
+         a.prescale == b.prescale && a.postscale == b.postscale;
+}
+
+size_t SumBytes(const CollectiveCall& call) {
+  return call.count * SizeOf(InterHostType(call.dtype));
+}
+
+}  // namespace
+
+Status BatchExecutor::Run(std::span<const std::shared_ptr<LeaderOp>> ops) {
+  const auto self = std::find(msg_.leaders.begin(), msg_.leaders.end(), rank_);
+  if (self == msg_.leaders.end() || ops.size() != msg_.entries.size()) {
+    return Internal("the coordinator gave out work that is not for this rank");
+  }
+  group_ = {msg_.leaders, static_cast<uint32_t>(self - msg_.leaders.begin())};
+  std::vector<Item> items;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (size_t p = 0; p < ops[i]->parts.size(); ++p) {
+      items.push_back({ops[i].get(), ops[i]->parts[p].get(), &msg_.entries[i], p});
+    }
+  }
+  for (size_t first = 0; first < items.size();) {
+    size_t end = first + 1;
+    while (end < items.size() && TravelTogether(items[first].part->call, items[end].part->call)) {
+      ++end;
+    }
+    const Items together(items.data() + first, end - first);
+    const CollectiveCall& call = items[first].part->call;
+    const bool sums = call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum;
+    Status done = sums ? Allreduce(together) : RunOne(items[first]);
+    if (!done.ok()) return done;
+    first = end;
+  }
+  return Status::Ok();
+}
+
+Status BatchExecutor::RunOne(const Item& item) {
+  switch (item.part->call.collective) {
+    case Collective::kAllreduce: return Adasum(item);
+    case Collective::kAllgather: return Allgather(item);
+    case Collective::kBroadcast: return Broadcast(item);
+    case Collective::kAlltoall: return Alltoall(item);
+    case Collective::kReducescatter: return Reducescatter(item);
+    default: return Internal("a collective that moves no data came to the leaders");
+  }
+}
+
+InterHostCall BatchExecutor::NextCall() {
+  return {group_, (msg_.number << kCallBits) | calls_++, around_.idle_limit};
+}
+
+std::byte* BatchExecutor::Scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    scratch_bytes_ = bytes;
+  }
+  return scratch_.get();
+}
+
+// The leader does what the members have not taken, and waits only for those in the middle of a
+// chunk.
+Status BatchExecutor::FinishLocalSum(LeaderPart& part) {
+  while (!part.local_sum.Help()) {
+    if (around_.given_up()) return Aborted("the world broke while a sum was made");
+    ::sched_yield();
+  }
+  return Status::Ok();
+}
+
+// ---- sums
+
+uint32_t BatchExecutor::DivisorFor(const CollectiveCall& call, const Item& item) {
+  return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
+}
+
+// One sum of all items. Who takes the result applies the scales (FinishSum), except where there is
+// one rank a host: then the sum goes from input to output, as it shall be.
+Status BatchExecutor::Allreduce(Items items) {
+  const CollectiveCall& call = items[0].part->call;
+  const bool straight = items[0].part->straight;
+  ReduceSpec spec{InterHostType(call.dtype), ArithmeticOf(call.op)};
+  if (straight) spec = SpecOf(call, DivisorFor(call, items[0]));
+  size_t count = 0;
+  for (const Item& item : items) {
+    if (Status local = FinishLocalSum(*item.part); !local.ok()) return local;
+    item.part->result_status->participants = item.entry->participants;
+    count += item.part->call.count;
+  }
+  if (count == 0) return Status::Ok();
+  if (items.size() == 1) {
+    const LeaderPart& part = *items[0].part;
+    return around_.comm.Allreduce(NextCall(), spec, part.From(), part.To(), count);
+  }
+  std::byte* packed = Scratch(count * SizeOf(spec.dtype));
+  std::byte* at = packed;
+  for (const Item& item : items) {
+    const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
+    if (bytes != 0) std::memcpy(std::exchange(at, at + bytes), item.part->From(), bytes);
+  }
+  Status combined = around_.comm.Allreduce(NextCall(), spec, packed, packed, count);
+  if (!combined.ok()) return combined;
+  at = packed;
+  for (const Item& item : items) {
+    const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
+    if (bytes != 0) std::memcpy(item.part->To(), std::exchange(at, at + bytes), bytes);
+  }
+  return Status::Ok();
+}
+
+// Every leader gets every input and combines the same tree over all ranks: the dot products need
+// whole vectors.
+Status BatchExecutor::Adasum(const Item& item) {
+  LeaderPart& part = *item.part;
+  const CollectiveCall& call = part.call;
+  if (call.count == 0) return Status::Ok();
+  const std::vector<int64_t>& members = item.entry->extents[item.number];
+  if (members.size() != leaders()) return Internal("an Adasum without its numbers of ranks");
+  std::vector<size_t> bytes(leaders());
+  size_t before = 0, total = 0;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    bytes[h] = static_cast<size_t>(members[h]) * call.bytes();
+    if (h < group_.index) before += bytes[h];
+    total += bytes[h];
+  }
+  std::byte* all = Scratch(total);
+  for (size_t m = 0; m < part.inputs.size(); ++m) {
+    std::memcpy(all + before + m * call.bytes(), part.inputs[m], call.bytes());
+  }
+  Status gathered = around_.comm.Allgatherv(NextCall(), all + before, bytes, all);
+  if (!gathered.ok()) return gathered;
+  std::vector<const void*> inputs;
+  for (size_t at = 0; at < total; at += call.bytes()) inputs.push_back(all + at);
+  std::vector<double> products(DotProductCount(inputs.size()), 0.0);
+  AddDotProducts(call.dtype, inputs, 0, call.count, products);
+  const std::vector<double> weights =
+      ScaledAdasumWeights(call, products, static_cast<uint32_t>(inputs.size()));
+  void* out = part.memory;
+  WeightedSumRange(call.dtype, inputs, weights, {&out, 1}, 0, call.count);
+  return Status::Ok();
+}
+
+// Like the first half of an allreduce, with the members' rows for slices.
+Status BatchExecutor::Reducescatter(const Item& item) {
+  LeaderPart& part = *item.part;
+  const CollectiveCall& call = part.call;
+  if (Status local = FinishLocalSum(part); !local.ok()) return local;
+  const size_t element = SizeOf(InterHostType(call.dtype));
+  const auto size = static_cast<uint32_t>(item.op->set_size);
+  std::vector<size_t> bytes(leaders(), 0);
+  struct Run {
+    size_t first, bytes;
+  };
+  std::vector<Run> runs;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : item.op->hosts->parts[h].members) {
+      const RowRange rows = RowsOf(member, call.rows, size);
+      const size_t row_bytes = call.row_count * element;
+      runs.push_back({static_cast<size_t>(rows.first) * row_bytes,
+                      static_cast<size_t>(rows.count) * row_bytes});
+      bytes[h] += runs.back().bytes;
+    }
+  }
+  const size_t own = bytes[group_.index], total = SumBytes(call);
+  std::byte* ordered = Scratch(total);
+  std::vector<size_t> counts;
+  for (size_t of_host : bytes) counts.push_back(of_host / element);
+  size_t at = 0;
+  for (const Run& run : runs) {
+    if (run.bytes != 0) std::memcpy(ordered + at, part.memory + run.first, run.bytes);
+    at += run.bytes;
+  }
+  const ReduceSpec plain{InterHostType(call.dtype), ArithmeticOf(call.op)};
+  Status combined = around_.comm.Reducescatterv(NextCall(), plain, ordered, counts, part.memory);
+  if (!combined.ok() || own == 0) return combined;
+  const void* sum = part.memory;
+  FinishSum(call, DivisorFor(call, item), {&sum, 1}, part.memory, own / element);
+  return Status::Ok();
+}
+
+// ---- copies
+
+Status BatchExecutor::Broadcast(const Item& item) {
+  LeaderPart& part = *item.part;
+  const CollectiveCall& call = part.call;
+  if (call.bytes() == 0) return Status::Ok();
+  uint32_t root = 0;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    const std::vector<uint32_t>& members = item.op->hosts->parts[h].members;
+    const auto found = std::find(members.begin(), members.end(), call.root);
+    if (found == members.end()) continue;
+    root = h;
+    if (h != group_.index) continue;
+    std::memcpy(part.memory, part.inputs[static_cast<size_t>(found - members.begin())],
+                call.bytes());
+  }
+  return around_.comm.Broadcast(NextCall(), root, part.memory, call.bytes());
+}
+
+// Registered memory for a table of numbers, which the call has filled in board order, and the data
+// behind it.
+Status BatchExecutor::MakeResult(LeaderPart& part, size_t table_words, size_t data_bytes,
+                                 std::byte** data) {
+  const size_t table_bytes = RoundUp(table_words * sizeof(int64_t), kCacheLine);
+  Status why;
+  part.memory = static_cast<std::byte*>(
+      around_.heap.Allocate(table_bytes + data_bytes, /*zeroed=*/false, &why));
+  if (part.memory == nullptr) return why;
+  part.result_status->table_bytes = table_bytes;
+  part.result_status->result_bytes = table_bytes + data_bytes;
+  *data = part.memory + table_bytes;
+  return Status::Ok();
+}
+
+// The result lies in order of hosts, and of members within a host.
+Status BatchExecutor::Allgather(const Item& item) {
+  LeaderPart& part = *item.part;
+  const std::vector<int64_t>& rows = item.entry->extents[item.number];
+  std::vector<size_t> bytes(leaders(), 0);
+  size_t before = 0;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : item.op->hosts->parts[h].members) {
+      bytes[h] += static_cast<size_t>(rows[member]) * part.call.row_bytes();
+    }
+    if (h < group_.index) before += bytes[h];
+  }
+  const size_t total = std::accumulate(bytes.begin(), bytes.end(), size_t{0});
+  std::byte* data = nullptr;
+  if (Status made = MakeResult(part, rows.size(), total, &data); !made.ok()) return made;
+  std::memcpy(part.memory, rows.data(), rows.size() * sizeof(int64_t));
+  if (total == 0) return Status::Ok();
+  std::byte* at = data + before;
+  for (size_t m = 0; m < part.inputs.size(); ++m) {
+    const size_t own = static_cast<size_t>(part.extents[m][0]) * part.call.row_bytes();
+    if (own != 0) std::memcpy(at, part.inputs[m], own);
+    at += own;
+  }
+  return around_.comm.Allgatherv(NextCall(), data + before, bytes, data);
+}
+
+// For each host, for each receiver there: what the members here send it. So what comes in lies by
+// sender's host, then by receiver here, then by sender.
+Status BatchExecutor::Alltoall(const Item& item) {
+  LeaderPart& part = *item.part;
+  const size_t row_bytes = part.call.row_bytes(), size = item.op->set_size;
+  const std::vector<int64_t>& receive_rows = item.entry->extents[item.number];
+  const auto& hosts = item.op->hosts->parts;
+  const size_t here = hosts[group_.index].members.size();
+  std::vector<size_t> send(leaders(), 0), receive(leaders(), 0);
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : hosts[h].members) {
+      for (size_t i = 0; i < here; ++i) {
+        send[h] += static_cast<size_t>(part.extents[i][member]) * row_bytes;
+        receive[h] += static_cast<size_t>(receive_rows[i * size + member]) * row_bytes;
+      }
+    }
+  }
+  std::byte* data = nullptr;
+  const size_t incoming = std::accumulate(receive.begin(), receive.end(), size_t{0});
+  if (Status made = MakeResult(part, receive_rows.size(), incoming, &data); !made.ok()) return made;
+  std::memcpy(part.memory, receive_rows.data(), receive_rows.size() * sizeof(int64_t));
+  std::vector<std::vector<size_t>> first(here, std::vector<size_t>(size + 1, 0));
+  for (size_t i = 0; i < here; ++i) {
+    for (size_t j = 0; j < size; ++j) {
+      first[i][j + 1] = first[i][j] + static_cast<size_t>(part.extents[i][j]) * row_bytes;
+    }
+  }
+  std::byte* packed = Scratch(std::accumulate(send.begin(), send.end(), size_t{0}));
+  std::byte* at = packed;
+  for (uint32_t h = 0; h < leaders(); ++h) {
+    for (uint32_t member : hosts[h].members) {
+      for (size_t i = 0; i < here; ++i) {
+        const size_t bytes = first[i][member + 1] - first[i][member];
+        if (bytes != 0) std::memcpy(at, part.inputs[i] + first[i][member], bytes);
+        at += bytes;
+      }
+    }
+  }
+  return around_.comm.Alltoallv(NextCall(), packed, send, data, receive);
+}
+
+}  // namespace hvd

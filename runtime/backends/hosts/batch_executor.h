@@ -1,0 +1,69 @@
+// BatchExecutor: carries out a batch of operations between the leaders of hosts, once the
+// coordinator has given the order.
+//
+// Everything is added in order of hosts, whatever travels together: a result does not depend on
+// fusion.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_BATCH_EXECUTOR_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_BATCH_EXECUTOR_H_
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/inter_host_comm.h"
+#include "runtime/device/shared_heap.h"
+
+namespace hvd {
+
+class BatchExecutor {
+ public:
+  struct Surroundings {
+    InterHostComm& comm;
+    SharedHeap& heap;
+    Duration idle_limit;             // of one collective between leaders (InterHostCall)
+    std::function<bool()> given_up;  // the world is broken: nothing is waited for any more
+  };
+
+  BatchExecutor(Surroundings around, const RunMessage& msg, uint32_t rank)
+      : around_(around), msg_(msg), rank_(rank) {}
+
+  // ops[i] belongs to words.entries[i]. When this is ok all results are ready to be published.
+  Status Run(std::span<const std::shared_ptr<LeaderOp>> ops);
+
+ private:
+  struct Item {
+    LeaderOp* op;
+    LeaderPart* part;
+    const RunEntry* entry;
+    size_t number;  // of the part
+  };
+  using Items = std::span<const Item>;
+
+  InterHostCall NextCall();
+  uint32_t leaders() const { return static_cast<uint32_t>(msg_.leaders.size()); }
+  std::byte* Scratch(size_t bytes);
+  Status FinishLocalSum(LeaderPart& part);
+  static uint32_t DivisorFor(const CollectiveCall& call, const Item& item);
+  Status RunOne(const Item& item);
+  Status Allreduce(Items items);
+  Status Adasum(const Item& item);
+  Status Reducescatter(const Item& item);
+  Status Broadcast(const Item& item);
+  Status Allgather(const Item& item);
+  Status Alltoall(const Item& item);
+  Status MakeResult(LeaderPart& part, size_t table_words, size_t data_bytes, std::byte** data);
+
+  Surroundings around_;
+  const RunMessage& msg_;
+  const uint32_t rank_;
+  LeaderGroup group_;
+  uint64_t calls_ = 0;
+  std::unique_ptr<std::byte[]> scratch_;
+  size_t scratch_bytes_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_BATCH_EXECUTOR_H_

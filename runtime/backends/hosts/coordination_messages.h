@@ -1,0 +1,113 @@
+// Coordination: what leaders of hosts and the coordinator say to each other, and how it travels.
+// README.md has the conversation.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/backends/collective.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// ---- to the coordinator
+
+// What has to be known of one tensor of an operation to combine it over hosts.
+struct PartInfo {
+  uint64_t bytes = 0;            // what a host brings, where all bring the same; for fusion
+  std::vector<int64_t> extents;  // of the members here that take part. Allgather: rows; alltoall:
+                                 // rows for each member
+  bool operator==(const PartInfo&) const = default;
+};
+
+// "The members on this host are ready", or "they have failed".
+struct ReadyMessage {
+  uint64_t ticket = 0;  // the leader's number for it, never used twice
+  int32_t domain = 0;
+  std::vector<uint32_t> ranks;  // of the process set; empty: the world
+  Collective collective = Collective::kBarrier;
+  std::string name;
+  std::string detail;            // compared over the hosts
+  std::vector<uint32_t> joined;  // world ranks of members here that have joined
+  uint64_t fusion_key = 0;       // operations of one key may travel together; 0: it travels alone
+  std::vector<PartInfo> parts;
+  Status failure;  // not ok: why it cannot be done here
+};
+
+// "Forget my ticket: it has failed here."
+struct WithdrawMessage {
+  uint64_t ticket = 0;
+  std::string why;
+};
+
+// "This rank has joined"; the answer is the rank that joined last.
+struct JoinMessage {
+  uint64_t ticket = 0;
+  uint32_t last_here = 0;  // world rank that came last on this host
+};
+
+// "This rank leaves the world": said by itself or by somebody on its host who has seen it go.
+struct LeaveMessage {
+  uint32_t rank = 0;
+};
+
+// "Batch `number` is done"; said by the first leader of a batch.
+struct DoneMessage {
+  uint64_t number = 0;
+};
+
+// ---- from the coordinator
+
+struct RunEntry {
+  uint64_t ticket = 0;
+  uint32_t participants = 0;  // members of the set that take part, on all hosts
+  std::vector<std::vector<int64_t>>
+      extents;  // per part. Allgather: rows of each member of the set. Alltoall: for each
+                // member here, rows from each member of the set
+  bool operator==(const RunEntry&) const = default;
+};
+
+// "Do these, together": batches are done in the order of their numbers by everybody.
+struct RunMessage {
+  uint64_t number = 0;
+  std::vector<uint32_t> leaders;  // world ranks, in order of host
+  std::vector<uint32_t> hosts;    // of the leaders
+  std::vector<RunEntry> entries;
+  bool operator==(const RunMessage&) const = default;
+};
+
+// "This ticket has come to its end without any data": a failure, a barrier, or the rank that joined
+// last.
+struct EndMessage {
+  uint64_t ticket = 0;
+  Status status;
+  uint32_t last_joined = 0;
+};
+
+// "I go; there is no coordinator any more." The answer to the leave of any other rank as well: it
+// may go.
+struct AbortNotice {
+  std::string why;  // empty: an answer
+};
+
+// "This ticket waits for these ranks": said once it has waited for long, and when it is others.
+struct WaitMessage {
+  uint64_t ticket = 0;
+  std::vector<uint32_t> ranks;
+  bool operator==(const WaitMessage&) const = default;
+};
+
+using Coordination = std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage,
+                                  DoneMessage, RunMessage, EndMessage, AbortNotice, WaitMessage>;
+
+std::string EncodeCoordination(const Coordination& msg);
+// kInvalidArgument for anything EncodeCoordination does not write.
+Result<Coordination> DecodeCoordination(std::string_view bytes);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_

@@ -1,0 +1,49 @@
+// ResultStatus: where the leader of an operation tells the other members on its host how it goes.
+// In memory of the leader, behind the marks of its loan.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/backends/hosts/awaited.h"
+#include "runtime/device/shared_heap.h"
+#include "runtime/segment/job_page.h"
+
+namespace hvd {
+
+enum class Phase : uint32_t {
+  kSilent = 0,   // the leader has not started it
+  kStarted = 1,  // `sum` is set; inputs are being read
+  kDone = 2,     // `result` is set; nobody looks at inputs any more
+  kFailed = 3,   // `text` is set; nobody looks at inputs any more
+};
+
+struct alignas(kCacheLine) ResultStatus {
+  std::atomic<uint32_t> phase;  // Phase; written by the leader, released after what belongs to it
+  uint32_t code;                // hvd::Code of the failure
+  uint32_t broke;               // the work with other hosts broke off with it
+  Location sum;                 // where the members' inputs are combined; nowhere if they are not
+  Location result, text;
+  uint64_t result_bytes, text_bytes;
+  uint64_t table_bytes;   // numbers at the beginning of the result: see TakeResult
+  uint32_t last_joined;   // world rank, of a join
+  uint32_t participants;  // ranks whose inputs are in a sum
+
+  // Chunks of `sum` that somebody has taken, and how many are finished; any member.
+  alignas(kCacheLine) std::atomic<uint64_t> claimed;
+  std::atomic<uint64_t> finished;
+
+  alignas(kCacheLine) Awaited awaited;
+
+  Phase now() const { return static_cast<Phase>(phase.load(std::memory_order_acquire)); }
+  void Enter(Phase next) { phase.store(static_cast<uint32_t>(next), std::memory_order_release); }
+};
+
+// Behind the board, one per member: how many of its threads may have taken a chunk that is not
+// finished.
+using WorkMark = std::atomic<uint8_t>;
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_

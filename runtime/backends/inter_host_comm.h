@@ -1,0 +1,113 @@
+// InterHostComm: what the leaders of the hosts do with each other. One leader per host; inside a
+// host, shared memory does the rest.
+//
+// The calls block. A group's calls come from one thread at a time, and all its leaders make the
+// same calls in the same order; another group may be at work in another thread at the same time. No
+// two operations that may be under way at once have the same tag. Memory given to a call is not
+// touched after it returned, however it ended. Abort and Wake may come from any thread.
+//
+// A call fails with kAborted (a leader is gone, or Abort; the sentence says which leader, where,
+// and why) or with kInProgress when the deadline of a message passed, or nothing moved in a
+// collective for longer than its idle limit. After a failed collective the group is of no more use:
+// Abort, so that leaders that wait for this one through another one do not wait in vain.
+#ifndef HVD_RUNTIME_BACKENDS_INTER_HOST_COMM_H_
+#define HVD_RUNTIME_BACKENDS_INTER_HOST_COMM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/idle_limit.h"
+#include "runtime/base/status.h"
+#include "runtime/device/host_reduce.h"
+
+namespace hvd {
+
+// The leaders that take part, by world rank, in the order in which everything is added and
+// gathered.
+struct LeaderGroup {
+  std::span<const uint32_t> leaders;
+  uint32_t index = 0;  // this process in `leaders`
+};
+
+// Which operation of which group.
+struct InterHostCall {
+  LeaderGroup group;
+  uint64_t tag = 0;
+  // For so long nothing at all may come from or go to the other leaders. However long a collective
+  // takes, it goes on while bytes flow; without a limit it also outlives a leader that is stopped.
+  Duration idle_limit = kNoLimit;
+};
+
+struct InterHostMessage {
+  uint32_t from = 0;  // world rank
+  std::string bytes;
+};
+
+struct InterHostSilence {
+  uint32_t rank = 0;  // of the world
+  Duration silent{};
+};
+
+inline constexpr uint32_t kAnyLeader = UINT32_MAX;
+// The longest small message.
+inline constexpr size_t kMaxInterHostMessage = 64 * 1024;
+
+class InterHostComm {
+ public:
+  virtual ~InterHostComm() = default;
+
+  virtual std::string_view name() const = 0;
+
+  // `output` gets what ReduceRange would make of all inputs in the order of the leaders, so its
+  // bits depend on nothing else: not on its place, nor on what travels with it. It may be `input`;
+  // otherwise the two do not overlap.
+  virtual Status Allreduce(const InterHostCall& call, const ReduceSpec& spec, const void* input,
+                           void* output, size_t count) = 0;
+  // `root` is an index in the group.
+  virtual Status Broadcast(const InterHostCall& call, uint32_t root, void* data, size_t bytes) = 0;
+  // Leader i gives bytes[i]; `output` gets all of them, one behind the other. `input` may be this
+  // leader's place in it.
+  virtual Status Allgatherv(const InterHostCall& call, const void* input,
+                            std::span<const size_t> bytes, void* output) = 0;
+  // send_bytes[i] of `input` go to leader i, receive_bytes[i] of `output` come from it; pieces lie
+  // one behind the other.
+  virtual Status Alltoallv(const InterHostCall& call, const void* input,
+                           std::span<const size_t> send_bytes, void* output,
+                           std::span<const size_t> receive_bytes) = 0;
+  // `input` holds the parts of all leaders, counts[i] elements for leader i; `output` gets the
+  // combination of this leader's part, and may be that part of `input`. `input` keeps its content
+  // elsewhere.
+  virtual Status Reducescatterv(const InterHostCall& call, const ReduceSpec& spec,
+                                const void* input, std::span<const size_t> counts,
+                                void* output) = 0;
+
+  // Small messages, at most kMaxInterHostMessage bytes, in order per (sender, tag). Send returns
+  // when the bytes may change; it waits only for a peer that does not read.
+  virtual Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
+                      TimePoint deadline) = 0;
+  // The next one with this tag of `rank`, or of whoever is first when it is kAnyLeader. kInProgress
+  // at the deadline (one in the past asks once) or after Wake. From anybody, a lost peer is no
+  // error: only Abort ends the wait.
+  virtual Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) = 0;
+  // Ends the Receive that waits now, or the next one, with kInProgress.
+  virtual void Wake() = 0;
+
+  // Leaders of whose hosts nothing is heard, though they were asked, and for how long. A leader
+  // that only does nothing is none of them, stopped or not. For the launcher, which knows whether
+  // the hosts are there.
+  virtual std::vector<InterHostSilence> Silences() const = 0;
+
+  // Every call that waits and every later one returns `why` at once. The other leaders are told and
+  // give up as well, with the sentence of the first. Who leaves without Abort (the destructor) is
+  // missed only by those who wait for it.
+  virtual void Abort(const Status& why) = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_INTER_HOST_COMM_H_

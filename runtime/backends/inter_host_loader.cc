@@ -1,0 +1,53 @@
+#include "runtime/backends/inter_host_loader.h"
+
+#include <dlfcn.h>
+
+#include "runtime/backends/plugin_interface.h"
+#include "runtime/base/library_dir.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kLibrary[] = "libhvd_gloo.so";
+
+std::string LoaderWords() {
+  const char* words = ::dlerror();
+  return words == nullptr ? "the loader gave no reason" : words;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions& options,
+                                                         KvStore& directory,
+                                                         const std::string& folder) {
+  std::string path = (folder.empty() ? LibraryDir() : folder) + "/" + kLibrary;
+  // Never closed: its threads and the type information of its exceptions must stay.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return Unsupported("this job has several hosts and rank " + std::to_string(options.rank) +
+                       " cannot load " + kLibrary +
+                       ", which connects them, because: " + LoaderWords() +
+                       "; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)");
+  }
+  if (Status status = CheckPlugin(library, path); !status.ok()) return status;
+  auto create = reinterpret_cast<InterHostCreate>(::dlsym(library, kInterHostCreateName));
+  if (create == nullptr) {
+    return Unsupported(path + " is not of this version of hvdrun, because it has no " +
+                       kInterHostCreateName + "; install both from one build");
+  }
+  Status status;
+  std::unique_ptr<InterHostComm> comm(create(&options, &directory, &status));
+  if (comm == nullptr) return status;
+  return comm;
+}
+
+bool CanOpenInterHostComm() {
+  static const bool can = [] {
+    const std::string path = LibraryDir() + "/" + kLibrary;
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    return library != nullptr && CheckPlugin(library, path).ok();
+  }();
+  return can;
+}
+
+}  // namespace hvd

@@ -1,0 +1,109 @@
+#include "runtime/backends/shm/buffer_leases.h"
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "runtime/base/log.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint64_t kStagedBit = uint64_t{1} << 32;
+
+}  // namespace
+
+bool Lease::LeftByAllBut(uint32_t member) const {
+  for (uint32_t m = 0; m < members; ++m) {
+    if (m != member && !LeftBy(m)) return false;
+  }
+  return true;
+}
+
+void LeaseDescriptor::WriteTo(BufferDescriptor* descriptor) const {
+  descriptor->words = {data.segment | (staged ? kStagedBit : 0), data.offset, control.segment,
+                       control.offset};
+}
+
+LeaseDescriptor LeaseDescriptor::In(const BufferDescriptor& descriptor) {
+  const auto& words = descriptor.words;
+  return {{static_cast<uint32_t>(words[0]), words[1]},
+          {static_cast<uint32_t>(words[2]), words[3]},
+          (words[0] & kStagedBit) != 0};
+}
+
+void WarnWithoutSharedMemory(size_t bytes) {
+  static std::atomic<bool> warned{false};
+  if (warned.exchange(true)) return;
+  LogWarning("this rank got no shared memory for a tensor of " + std::to_string(bytes) +
+             " bytes, so it goes to the other ranks through the request rings, which is slower; "
+             "give the job more memory or fewer ranks per host");
+}
+
+// What is still in use by a peer stays allocated: the group is over and nobody can say when the
+// peer is done.
+BufferLeases::~BufferLeases() {
+  Collect();
+  for (auto& [bytes, blocks] : idle_) {
+    for (const Block& block : blocks) heap_.Free(block.memory);
+  }
+}
+
+Result<Lease> BufferLeases::Open(uint32_t members, size_t bytes) {
+  Lease lease;
+  lease.control_bytes = RoundUp(bytes, kCacheLine);
+  lease.members = members;
+  std::vector<Block>& idle = idle_[lease.control_bytes];
+  if (!idle.empty()) {
+    lease.control = idle.back().memory;
+    lease.control_at = idle.back().at;
+    idle.pop_back();
+  } else {
+    Status why;
+    lease.control =
+        static_cast<std::byte*>(heap_.Allocate(lease.control_bytes, /*zeroed=*/false, &why));
+    if (lease.control == nullptr) return why;
+    lease.control_at = *heap_.Locate(lease.control, lease.control_bytes);
+  }
+  std::memset(lease.control, 0, lease.control_bytes);
+  return lease;
+}
+
+Result<Location> BufferLeases::Stage(Lease* lease, const void* source, size_t bytes) {
+  Status why;
+  void* copy = heap_.Allocate(bytes, /*zeroed=*/false, &why);
+  if (copy == nullptr) return why;
+  std::memcpy(copy, source, bytes);
+  lease->staging = copy;
+  return *heap_.Locate(copy, bytes);
+}
+
+void BufferLeases::FreeCopy(Lease* lease) {
+  if (lease->staging != nullptr) heap_.Free(lease->staging);
+  lease->staging = nullptr;
+}
+
+void BufferLeases::TakeBack(Lease* lease) {
+  FreeCopy(lease);
+  if (lease->control != nullptr) {
+    idle_[lease->control_bytes].push_back({lease->control, lease->control_at});
+  }
+  *lease = {};
+}
+
+void BufferLeases::TakeBackWhenLeft(Lease* lease, uint32_t self) {
+  if (lease->control == nullptr) return;
+  if (lease->LeftByAllBut(self)) return TakeBack(lease);
+  waiting_.push_back({*lease, self});
+  *lease = {};
+}
+
+void BufferLeases::CollectWaiting() {
+  std::erase_if(waiting_, [this](Waiting& waiting) {
+    if (!waiting.lease.LeftByAllBut(waiting.self)) return false;
+    TakeBack(&waiting.lease);
+    return true;
+  });
+}
+
+}  // namespace hvd

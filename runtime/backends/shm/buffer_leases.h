@@ -1,0 +1,100 @@
+// BufferLeases: memory of this rank that its peers look at while an operation runs, and sometimes
+// longer than this rank does.
+//
+// Each loan has a control block: one byte per member, set by that member when it will look at
+// nothing of the loan any more, and what else the operation shares. A loan is taken back when all
+// have left. One thread at a time.
+#ifndef HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
+#define HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
+
+#include <atomic>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "runtime/backends/backend.h"
+#include "runtime/base/align.h"
+#include "runtime/device/shared_heap.h"
+#include "runtime/segment/job_page.h"
+
+namespace hvd {
+
+using ReleaseFlag = std::atomic<uint8_t>;  // 1: this member has left
+
+// Bytes of the marks at the beginning of a control block.
+constexpr size_t MarkBytes(uint32_t members) { return RoundUp(members, kCacheLine); }
+
+inline ReleaseFlag* MarkOf(std::byte* control, uint32_t member) {
+  return reinterpret_cast<ReleaseFlag*>(control) + member;
+}
+
+struct Lease {
+  std::byte* control = nullptr;
+  size_t control_bytes = 0;
+  Location control_at;
+  uint32_t members = 0;
+  void* staging = nullptr;  // a copy of the caller's data, or nullptr
+
+  ReleaseFlag* marks() const { return reinterpret_cast<ReleaseFlag*>(control); }
+  bool LeftBy(uint32_t member) const {
+    return marks()[member].load(std::memory_order_acquire) != 0;
+  }
+  bool LeftByAllBut(uint32_t member) const;
+};
+
+// How a loan is written into an offer: the data in words 0 and 1, the control block in words 2
+// and 3.
+struct LeaseDescriptor {
+  Location data, control;
+  bool staged = false;  // the data is a copy and will not be looked at by its owner's application
+
+  void WriteTo(BufferDescriptor* descriptor) const;
+  static LeaseDescriptor In(const BufferDescriptor& descriptor);
+};
+
+// Once per process: tensors travel in the requests from now on.
+void WarnWithoutSharedMemory(size_t bytes);
+
+class BufferLeases {
+ public:
+  explicit BufferLeases(SharedHeap& heap) : heap_(heap) {}
+  ~BufferLeases();
+  BufferLeases(const BufferLeases&) = delete;
+
+  // A zeroed control block of `bytes`, marks included.
+  Result<Lease> Open(uint32_t members, size_t bytes);
+  // Adds a copy of `bytes` bytes to a loan.
+  Result<Location> Stage(Lease* lease, const void* source, size_t bytes);
+
+  // Nobody else looks at the copy.
+  void FreeCopy(Lease* lease);
+  // Nobody else looks at any of it.
+  void TakeBack(Lease* lease);
+  // Members other than `self` may still look at it.
+  void TakeBackWhenLeft(Lease* lease, uint32_t self);
+  // Takes back what has been left by all meanwhile.
+  void Collect() {
+    if (!waiting_.empty()) CollectWaiting();
+  }
+
+  SharedHeap& heap() { return heap_; }
+
+ private:
+  struct Block {
+    std::byte* memory;
+    Location at;
+  };
+  struct Waiting {
+    Lease lease;
+    uint32_t self;
+  };
+  void CollectWaiting();
+
+  SharedHeap& heap_;
+  std::map<size_t, std::vector<Block>> idle_;  // control blocks by size
+  std::vector<Waiting> waiting_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_

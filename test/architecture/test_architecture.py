@@ -1,0 +1,351 @@
+"""The rules of the architecture. Every rule is a function from one fact to a list of complaints, and has a self-test below it
+that feeds it something bad: a rule that cannot fail is no rule."""
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = (".h", ".cc", ".c", ".inc", ".cu")
+TEXT = CODE + (".md", ".py", ".sh", ".txt", ".json", ".toml", ".yaml", ".yml", ".cmake", ".map")
+PRODUCT = ("cmd", "configs", "discovery", "launcher", "runtime", "autotune", "timeline")
+
+# Lowest row first. A folder may include itself, any lower row, and the public header.
+ROWS = [
+    ["runtime/base"],
+    ["configs", "runtime/segment", "runtime/net", "timeline", "autotune"],
+    ["runtime/device"],  # its shared-memory heap stands on runtime/segment
+    ["discovery", "runtime/backends"],
+    ["launcher", "runtime/core"],
+    ["runtime/api"],
+    ["cmd"],
+]
+# What the order alone would allow but the design forbids: hvdrun builds without CUDA, MPI or Gloo, and core sees the
+# interfaces of the backends, never one of them.
+FORBIDDEN = [
+    ("launcher", "runtime/device"), ("launcher", "runtime/backends"), ("launcher", "runtime/core"),
+    ("cmd/hvdrun", "runtime/device"), ("cmd/hvdrun", "runtime/backends"), ("cmd/hvdrun", "runtime/core"),
+    ("discovery", "runtime/device"), ("discovery", "runtime/segment"),
+    ("runtime/core", "runtime/backends/shm"), ("runtime/core", "runtime/backends/inproc"),
+    ("runtime/core", "runtime/backends/gloo"), ("runtime/api", "runtime/backends/gloo"),
+    ("runtime/backends/shm", "runtime/backends/gloo"), ("runtime/backends/inproc", "runtime/backends/gloo"),
+    ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
+]
+PUBLIC_HEADER = "runtime/include/hvd/"
+
+# Third party -> the only places that include it.
+ADDRESSES = {
+    r"CLI/": ["configs/option_parser.cc"],
+    r"yaml-cpp/": ["configs/yaml_file.cc"],
+    r"(spdlog|fmt)/": ["runtime/base/log.cc"],
+    r"asio(\.hpp|/)": ["launcher/", "cmd/"],
+    r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
+    r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
+    r"openssl/": ["runtime/net/mesh_handshake.cc", "runtime/net/sealed_records.cc",
+                  "discovery/ssh_key.cc", "launcher/bundle/packing.cc",
+                  "launcher/adopt/record_seal.cc", "launcher/channels/ssh/private_key.cc"],
+    r"zlib\.h": ["launcher/bundle/packing.cc"],
+    r"libssh2": ["launcher/channels/ssh/ssh_session.cc"],
+    r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
+}
+# A call -> the only files that make it.
+CALLS = {
+    r"\b(secure_)?getenv\s*\(": ["runtime/base/env.cc"],
+    r"_clock::now\s*\(": ["runtime/base/clock.cc"],
+    r"\b(clock_gettime|gettimeofday)\s*\(": [
+        "runtime/base/clock.cc",
+        "runtime/segment/alive.cc",  # the kernel wants the deadline of a futex as an absolute time
+    ],
+}
+# Decisions take the time as an argument; these files alone ask for it. A ratchet: the list only shrinks.
+CLOCK_READERS = {
+    "cmd/hvd_perf/measure.h", "cmd/hvdrun/doctor.cc", "launcher/adopt/adopt.cc", "launcher/adopt/rendezvous.cc",
+    "launcher/agent/agent.cc", "launcher/agent/connectivity_probe.cc", "launcher/agent/host_inspection.cc",
+    "launcher/agent/pair_probe.cc", "launcher/channels/ssh/ssh_channel.cc", "launcher/doctor/doctor.cc",
+    "launcher/driver/agent_connection.cc", "launcher/driver/agent_connection.h", "launcher/driver/driver.cc",
+    "launcher/generation/host_generations.cc", "launcher/jobs/dead_jobs.cc", "launcher/output/screen.cc",
+    "launcher/process/local_process_host.cc", "launcher/process/process_tree.cc", "launcher/relay/relay_end.cc",
+    "launcher/tree/tree_links.cc", "runtime/api/session.cc", "runtime/api/world_joiner.cc",
+    "runtime/backends/hosts/host_leader_service.cc", "runtime/backends/inproc/inproc_inter_host_comm.cc",
+    "runtime/backends/mpi/mpi_inter_host_comm.cc",
+    "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
+    "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/core/agent_bootstrap.cc",
+    "runtime/core/agent_link.cc", "runtime/net/mesh.cc", "runtime/net/mesh_peers.cc", "runtime/net/mesh_resolver.cc",
+    "runtime/net/mesh_wait.cc",
+}
+# Written in two pieces so that this file passes its own rule.
+MACHINE_PATH = re.compile(r"(?<![\w.$}/~-])/(?:" + "work" + "|" + "root" + r")(?:/|\b)")
+
+
+def under(path, place):
+    return path == place or path.startswith(place.rstrip("/") + "/")
+
+
+def row_of(path):
+    for number, folders in enumerate(ROWS):
+        for folder in folders:
+            if under(path, folder):
+                return number, folder
+    return None
+
+
+def includes(text):
+    return re.findall(r'^\s*#\s*include\s*(["<][^">]+[">])', text, re.M)
+
+
+def without_comments(text):
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    return re.sub(r"//[^\n]*", "", text)
+
+
+# ---- rules
+
+def order_complaints(path, text):
+    here = row_of(path)
+    if here is None:
+        return []
+    complaints = []
+    for include in includes(text):
+        target = include[1:-1]
+        there = row_of(target)
+        if there is None or target.startswith(PUBLIC_HEADER):
+            continue
+        if there[1] != here[1] and there[0] >= here[0]:
+            complaints.append(f"{path} includes {target}: {here[1]} is not above {there[1]}")
+        for user, used in FORBIDDEN:
+            if under(path, user) and under(target, used):
+                complaints.append(f"{path} includes {target}: {user} never sees {used}")
+    return complaints
+
+
+def address_complaints(path, text):
+    return [f"{path} includes {include}: only {', '.join(places)} may"
+            for include in includes(text) if include[0] == "<"
+            for pattern, places in ADDRESSES.items()
+            if re.match(pattern, include[1:-1]) and not any(path.startswith(p) for p in places)]
+
+
+def call_complaints(path, text):
+    code = without_comments(text)
+    return [f"{path} calls {match.group(0).strip()}: only {', '.join(places)} may"
+            for pattern, places in CALLS.items() if path not in places
+            for match in re.finditer(pattern, code)]
+
+
+def machine_path_complaints(path, text):
+    return [f"{path}:{number}: names a path of one machine: {line.strip()}"
+            for number, line in enumerate(text.split("\n"), 1) if MACHINE_PATH.search(line)]
+
+
+def readme_complaints(folder, names):
+    sources = [n for n in names if n.endswith(CODE + (".py", ".sh"))]
+    return [f"{folder} has sources and no README.md"] if sources and "README.md" not in names else []
+
+
+def command_complaints(path, text, exists):
+    named = re.findall(r"(?<![\w/.-])((?:scripts|examples|test)/[\w/.-]+\.(?:sh|py))\b", text)
+    return [f"{path} names {command}, which does not exist" for command in named if not exists(command)]
+
+
+def clock_complaints(path, text):
+    reads = "SteadyNow()" in without_comments(text)
+    if reads and path not in CLOCK_READERS:
+        return [f"{path} asks for the time: take it as an argument, or add the file to CLOCK_READERS with good reason"]
+    if not reads and path in CLOCK_READERS:
+        return [f"{path} asks for the time no more: take it off CLOCK_READERS"]
+    return []
+
+
+def circles(uses):
+    """The strongly connected parts of a graph (node -> nodes that it uses) with more than one node, by Tarjan."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for used in sorted(uses.get(node, ())):
+            if used not in number:
+                visit(used)
+                low[node] = min(low[node], low[used])
+            elif used in stack:
+                low[node] = min(low[node], number[used])
+        if low[node] == number[node]:
+            part = set(stack[stack.index(node):])
+            del stack[stack.index(node):]
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in sorted(uses):
+        if node not in number:
+            visit(node)
+    return found
+
+
+def include_graph(texts, node_of):
+    """`texts`: path -> content. Edges between what node_of makes of the paths."""
+    uses = {}
+    for path, text in texts.items():
+        here = uses.setdefault(node_of(path), set())
+        for include in includes(text):
+            if include[0] == '"' and (there := node_of(include[1:-1])) != node_of(path):
+                here.add(there)
+    return uses
+
+
+# ---- the files of the repository
+
+def repository_files():
+    skipped = {".git", "__pycache__", ".cache", ".pytest_cache"}
+    for folder, folders, names in os.walk(ROOT):
+        relative = os.path.relpath(folder, ROOT)
+        folders[:] = sorted(d for d in folders if d not in skipped
+                            and not (relative == "." and d.startswith("build")))
+        for name in sorted(names):
+            yield os.path.normpath(os.path.join(relative, name))
+
+
+FILES = list(repository_files())
+
+
+def read(path):
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace")
+
+
+def all_complaints(rule, paths):
+    complaints = [c for path in paths for c in rule(path, read(path))]
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def product_code():
+    return [p for p in FILES if p.endswith(CODE) and p.split("/")[0] in PRODUCT]
+
+
+def test_includes_follow_the_order():
+    all_complaints(order_complaints, product_code())
+
+
+def test_third_parties_have_one_address():
+    all_complaints(address_complaints, product_code())
+
+
+def test_getenv_and_now_have_one_file():
+    all_complaints(call_complaints, product_code())
+
+
+def test_only_shells_ask_for_the_time():
+    all_complaints(clock_complaints, product_code())
+    assert CLOCK_READERS <= set(FILES)
+
+
+@pytest.mark.parametrize("what, node_of", [
+    ("folders", os.path.dirname),
+    ("files", lambda path: os.path.splitext(path)[0]),  # a header and its .cc are one
+], ids=["folders", "files"])
+def test_there_are_no_circles(what, node_of):
+    found = circles(include_graph({path: read(path) for path in product_code()}, node_of))
+    assert not found, f"{what} that include each other: {found}"
+
+
+def test_no_text_names_a_path_of_one_machine():
+    all_complaints(machine_path_complaints, [p for p in FILES if p.endswith(TEXT)])
+
+
+def test_folders_with_sources_have_a_readme():
+    # A folder of tests or of one Python package is described by the README above it.
+    folders = {}
+    for path in FILES:
+        folders.setdefault(os.path.dirname(path), []).append(os.path.basename(path))
+    described = lambda f: f.startswith(("test/", "runtime/python/", "runtime/include", "."))
+    complaints = [c for folder, names in folders.items() if folder and not described(folder)
+                  for c in readme_complaints(folder, names)]
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_named_commands_exist():
+    exists = lambda command: (ROOT / command).exists()
+    complaints = [c for p in FILES if p.endswith(".md") for c in command_complaints(p, read(p), exists)]
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_there_is_something_to_look_at():
+    assert len(product_code()) > 20
+
+
+# ---- each rule can fail
+
+@pytest.mark.parametrize("path, target", [
+    ("runtime/base/a.cc", "runtime/net/link.h"),
+    ("runtime/net/a.cc", "configs/command_line.h"),
+    ("configs/a.cc", "launcher/driver/job.h"),
+    ("launcher/a.cc", "runtime/core/engine.h"),
+    ("launcher/a.cc", "runtime/device/device.h"),
+    ("cmd/hvdrun/a.cc", "runtime/core/engine.h"),
+    ("runtime/core/a.cc", "runtime/backends/shm/shm.h"),
+    ("runtime/core/a.cc", "runtime/api/session.h"),
+])
+def test_order_rule_refuses(path, target):
+    assert order_complaints(path, f'#include "{target}"\n')
+
+
+@pytest.mark.parametrize("path, target", [
+    ("runtime/base/a.cc", "runtime/base/status.h"),
+    ("runtime/device/a.cc", "runtime/segment/job_page.h"),
+    ("runtime/base/a.cc", "runtime/include/hvd/hvd.h"),
+    ("runtime/core/a.cc", "runtime/backends/backend.h"),
+    ("launcher/a.cc", "runtime/segment/job_page.h"),
+    ("cmd/hvdrun/a.cc", "configs/command_line.h"),
+])
+def test_order_rule_allows(path, target):
+    assert not order_complaints(path, f'#include "{target}"\n')
+
+
+@pytest.mark.parametrize("path, include", [
+    ("launcher/a.cc", "CLI/CLI.hpp"), ("configs/command_line.cc", "yaml-cpp/yaml.h"),
+    ("launcher/a.cc", "spdlog/spdlog.h"), ("runtime/net/a.cc", "asio.hpp"), ("runtime/core/a.cc", "mpi.h"),
+    ("runtime/core/a.cc", "cuda_runtime.h"), ("runtime/backends/inter_host_loader.cc", "gloo/context.h"),
+    ("runtime/net/mesh.cc", "openssl/hmac.h"),
+])
+def test_address_rule_refuses(path, include):
+    assert address_complaints(path, f"#include <{include}>\n")
+
+
+def test_address_rule_allows_the_address():
+    assert not address_complaints("configs/option_parser.cc", "#include <CLI/CLI.hpp>\n")
+
+
+@pytest.mark.parametrize("line", [
+    'auto v = std::getenv("X");', "auto t = std::chrono::steady_clock::now();", "clock_gettime(CLOCK_REALTIME, &t);",
+])
+def test_call_rule_refuses(line):
+    assert call_complaints("launcher/a.cc", line)
+    assert not call_complaints("launcher/a.cc", "// " + line)
+
+
+def test_clock_rule_refuses():
+    assert clock_complaints("launcher/driver/job.cc", "auto now = SteadyNow();")
+    assert clock_complaints("launcher/driver/driver.cc", "// SteadyNow() was here")
+    assert not clock_complaints("launcher/driver/driver.cc", "auto now = SteadyNow();")
+
+
+def test_circle_rule_refuses():
+    texts = {"a/x.h": '#include "b/y.h"', "b/y.cc": '#include "b/y.h"\n#include "a/x.h"', "c/z.h": '#include "a/x.h"'}
+    assert circles(include_graph(texts, os.path.dirname)) == [["a", "b"]]
+    assert circles(include_graph(texts, lambda path: os.path.splitext(path)[0])) == [["a/x", "b/y"]]
+    assert not circles(include_graph({"a/x.h": "", "c/z.h": '#include "a/x.h"'}, os.path.dirname))
+
+
+def test_machine_path_rule_refuses():
+    assert machine_path_complaints("a.md", "see /" + "work/x")
+    assert machine_path_complaints("a.py", "open('/" + "root')")
+    assert not machine_path_complaints("a.md", "a net/" + "work, the /" + "workers and a/" + "root")
+
+
+def test_readme_rule_refuses():
+    assert readme_complaints("launcher", ["job.cc"])
+    assert not readme_complaints("launcher", ["job.cc", "README.md"])
+
+
+def test_command_rule_refuses():
+    assert command_complaints("README.md", "run scripts/gone.sh now", lambda _: False)
+    assert not command_complaints("README.md", "run scripts/test.sh now", lambda _: True)

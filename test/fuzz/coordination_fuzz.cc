@@ -1,0 +1,44 @@
+// Any bytes as words between leaders and coordinator: refused, or words that encode to the same
+// bytes.
+#include "runtime/backends/hosts/coordination_messages.h"
+#include "test/fuzz/seeds.h"
+
+namespace {
+using namespace hvd;
+
+// A status says its code and text, and an ok one or an unknown code says less than it read.
+bool HasStatus(const Coordination& words) {
+  return std::holds_alternative<ReadyMessage>(words) || std::holds_alternative<EndMessage>(words);
+}
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  ReadyMessage ready;
+  ready.ticket = 1;
+  ready.domain = 2;
+  ready.ranks = {0, 3};
+  ready.collective = Collective::kAlltoall;
+  ready.name = "name";
+  ready.detail = "detail";
+  ready.joined = {3};
+  ready.fusion_key = 5;
+  ready.parts = {{100, {1, 2}}, {0, {}}};
+  ready.failure = Mismatch("they differ");
+  WriteSeeds(*argc, *argv,
+             {EncodeCoordination(ready), EncodeCoordination(ReadyMessage{}),
+              EncodeCoordination(WithdrawMessage{1, "why"}), EncodeCoordination(JoinMessage{1, 2}),
+              EncodeCoordination(LeaveMessage{1}), EncodeCoordination(DoneMessage{1}),
+              EncodeCoordination(RunMessage{1, {0, 2}, {0, 1}, {{1, 4, {{1, 2}, {}}}, {2, 4, {}}}}),
+              EncodeCoordination(EndMessage{1, Aborted("the end"), 2}),
+              EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}})});
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  Result<Coordination> words = DecodeCoordination(bytes);
+  if (!words.ok()) return 0;
+  const std::string again = EncodeCoordination(*words);
+  Must(HasStatus(*words) ? DecodeCoordination(again).ok() : again == bytes);
+  return 0;
+}
