@@ -1,4 +1,4 @@
-// The few facts about public keys and hashed names that need libcrypto, whose only user in this room is ssh_key.cc.
+// The few facts about public keys and hashed names that need libcrypto, whose only user in this folder is ssh_key.cc.
 // Pure.
 #ifndef HVD_DISCOVERY_SSH_KEY_H_
 #define HVD_DISCOVERY_SSH_KEY_H_
