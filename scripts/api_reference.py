@@ -59,7 +59,8 @@ HEAD = """# API reference
 
 Made by `scripts/api_reference.py` from the docstrings; `help(hvd.allreduce)` shows the same. Every function may be called
 from any thread, and the interpreter lock is released while a function waits. `hvd.Average`, `hvd.Sum`, `hvd.Adasum`,
-`hvd.Min`, `hvd.Max` and `hvd.Product` are the values of `op`.
+`hvd.Min`, `hvd.Max` and `hvd.Product` are the values of `op`. `hvd.global_process_set` is the process set of all ranks, the
+default of every `process_set`.
 """
 
 
