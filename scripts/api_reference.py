@@ -44,9 +44,9 @@ SECTIONS = [
      'so far; in these all of it works.', 'hvd.elastic.', [
          ('torch/elastic/__init__.py', None), ('torch/elastic/state.py', None), ('torch/elastic/sampler.py', None)]),
     ('horovod.numpy: collectives', '`import horovod.numpy as hvd`', 'hvd.', [('numpy/mpi_ops.py', None)]),
-    ('horovod.common.elastic', 'What `horovod.torch.elastic` is made of.', '', [('common/elastic.py', None)]),
+    ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),
     ('horovod.data', 'Loaders of batches.', '', [('data/data_loader_base.py', None)]),
-    ('horovod.runner', 'What scripts import of the launcher; `hvdrun` itself is a command.', '', [
+    ('horovod.runner', 'The parts of the launcher that scripts import; `hvdrun` itself is a command.', '', [
         ('__init__.py', None), ('runner/launch.py', None), ('runner/common/util/hosts.py', None),
         ('runner/common/util/env.py', None), ('runner/common/util/config_parser.py', None),
         ('runner/common/util/secret.py', None), ('runner/common/util/timeout.py', None), ('runner/util/threads.py', None),
