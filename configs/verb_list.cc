@@ -8,21 +8,20 @@ std::span<const VerbRow> VerbRows() {
   static constexpr VerbRow kRows[] = {
       {"doctor", "", "examines hosts before a job does; hvdrun doctor --help", ""},
       {"env", "", "prints the exports that let a plain python find horovod",
-       "Prints what makes this installation's horovod package, and hvdrun itself, found by a "
-       "shell\n"
-       "and by every python that it starts. hvdrun does so for its workers; a script that is "
-       "started\n"
-       "alone, by mpirun or by srun needs it (unless the package was installed by pip):\n"
+       "Prints exports for a shell, so that it finds hvdrun, and every python that it starts "
+       "finds the\n"
+       "horovod package of this installation. Workers of hvdrun need no exports. A script that "
+       "is started\n"
+       "alone, by mpirun or by srun needs them, unless the package was installed by pip:\n"
        "  eval \"$(hvdrun env)\"        bash, zsh, sh\n"
        "  hvdrun env | source         fish\n"},
       {"ps", "", "lists your jobs on this machine",
-       "Lists your jobs on this machine: the id of each, its age, its number of processes and how\n"
-       "many of them are alive, on all hosts. Of a job that another machine has started, the part\n"
-       "here is listed.\n"},
+       "Lists your jobs on this machine: id, age, number of processes, and how many of them are\n"
+       "alive on all hosts. Of a job that was started on another machine, it lists the part "
+       "here.\n"},
       {"stop", "JOB", "ends one of them, as Ctrl-C would",
-       "Ends a job of yours on this machine, as Ctrl-C would; hvdrun ps lists them. The first "
-       "letters\n"
-       "of its id do, as long as no other job begins with them.\n"},
+       "Ends one of your jobs on this machine, as Ctrl-C would; hvdrun ps lists them. The first\n"
+       "letters of its id are enough if no other id begins with them.\n"},
   };
   return kRows;
 }

@@ -1,5 +1,5 @@
 // The few facts about public keys and hashed names that need libcrypto, whose only user in this
-// room is ssh_key.cc. Pure.
+// folder is ssh_key.cc. Pure.
 #ifndef HVD_DISCOVERY_SSH_KEY_H_
 #define HVD_DISCOVERY_SSH_KEY_H_
 

@@ -1,4 +1,4 @@
-// Lines and words of the texts that this room reads. Views into what is passed in; a byte order
+// Lines and words of the texts that this folder reads. Views into what is passed in; a byte order
 // mark and "\r" are no text.
 #ifndef HVD_DISCOVERY_WORDS_H_
 #define HVD_DISCOVERY_WORDS_H_

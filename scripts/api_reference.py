@@ -44,9 +44,9 @@ SECTIONS = [
      'so far; in these all of it works.', 'hvd.elastic.', [
          ('torch/elastic/__init__.py', None), ('torch/elastic/state.py', None), ('torch/elastic/sampler.py', None)]),
     ('horovod.numpy: collectives', '`import horovod.numpy as hvd`', 'hvd.', [('numpy/mpi_ops.py', None)]),
-    ('horovod.common.elastic', 'What `horovod.torch.elastic` is made of.', '', [('common/elastic.py', None)]),
+    ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),
     ('horovod.data', 'Loaders of batches.', '', [('data/data_loader_base.py', None)]),
-    ('horovod.runner', 'What scripts import of the launcher; `hvdrun` itself is a command.', '', [
+    ('horovod.runner', 'The parts of the launcher that scripts import; `hvdrun` itself is a command.', '', [
         ('__init__.py', None), ('runner/launch.py', None), ('runner/common/util/hosts.py', None),
         ('runner/common/util/env.py', None), ('runner/common/util/config_parser.py', None),
         ('runner/common/util/secret.py', None), ('runner/common/util/timeout.py', None), ('runner/util/threads.py', None),
@@ -59,7 +59,8 @@ HEAD = """# API reference
 
 Made by `scripts/api_reference.py` from the docstrings; `help(hvd.allreduce)` shows the same. Every function may be called
 from any thread, and the interpreter lock is released while a function waits. `hvd.Average`, `hvd.Sum`, `hvd.Adasum`,
-`hvd.Min`, `hvd.Max` and `hvd.Product` are the values of `op`.
+`hvd.Min`, `hvd.Max` and `hvd.Product` are the values of `op`. `hvd.global_process_set` is the process set of all ranks, the
+default of every `process_set`.
 """
 
 

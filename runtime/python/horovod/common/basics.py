@@ -49,8 +49,8 @@ class HorovodBasics(object):
     def init(self, comm=None, process_sets=None):
         """Joins the world that hvdrun or another launcher has made; without a launcher, a world of one.
 
-        Blocks until every rank has called it. Further calls do nothing until shutdown(). All adapters
-        of a process share one world.
+        Blocks until every rank has called it. Until shutdown(), further calls only register their
+        process_sets. All adapters of a process share one world.
 
         Args:
             comm: None, or a list of the ranks of the world (all of them, unless mpirun started them),

@@ -13,7 +13,7 @@ from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrup
 
 
 class HostUpdateResult(enum.IntFlag):
-    """What happened to the hosts: no_update, removed, added, or mixed."""
+    """The kind of a change of the hosts: no_update, removed, added, or mixed."""
 
     no_update = 0
     removed = 1
@@ -51,7 +51,7 @@ class WorkerNotificationManager(object):
         """Removes a listener; does nothing for one that was not added.
 
         Args:
-            listener: What register_listener() was given.
+            listener: The object that was given to register_listener().
         """
         if listener in self._listeners:
             self._listeners.remove(listener)
@@ -71,7 +71,7 @@ notification_manager = WorkerNotificationManager()
 
 
 class State(object):
-    """What training needs in order to continue after a change of the world.
+    """The data that training needs to continue after a change of the world.
 
     commit() keeps a copy in memory, restore() brings it back, and sync() gives all ranks the state
     of rank 0. Subclasses implement save(), restore() and sync().

@@ -237,7 +237,7 @@ class Operations(object):
         True, synchronize() returns at once.
 
         Args:
-            handle: What an asynchronous call returned.
+            handle: The handle that an asynchronous call returned.
 
         Returns: True or False; True for a handle that is not known or was waited for.
         """
@@ -250,7 +250,7 @@ class Operations(object):
         interrupted wait may be repeated.
 
         Args:
-            handle: What an asynchronous call returned.
+            handle: The handle that an asynchronous call returned.
 
         Returns: The output: a tensor or array, a tuple of them for a group, a pair for alltoall. None
             for a handle that is not known or was waited for.

@@ -553,7 +553,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
             and dtype on every rank.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -579,7 +579,7 @@ def reducescatter(tensor, name=None, op=Average, process_set=global_process_set,
             and dtype on every rank.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -607,7 +607,7 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
             members may differ.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -631,7 +631,7 @@ def grouped_reducescatter(tensors, name=None, op=Average, process_set=global_pro
             members may differ.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.

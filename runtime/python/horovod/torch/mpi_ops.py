@@ -747,7 +747,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
             dtype on every rank.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -777,7 +777,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
             unnamed calls are matched in the order in which each rank makes them.
         compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
             float16.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -813,7 +813,7 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
             differ.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -842,7 +842,7 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
             unnamed calls are matched in the order in which each rank makes them.
         compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
             float16.
-        op: hvd.Average or hvd.Sum.
+        op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.

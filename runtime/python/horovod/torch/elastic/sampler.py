@@ -57,7 +57,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         """Continues from such a state and shares what is left.
 
         Args:
-            state_dict: What state_dict() returned.
+            state_dict: The dict that state_dict() returned.
         """
         self.epoch = state_dict['epoch']
         self.processed_num = state_dict['processed_num']

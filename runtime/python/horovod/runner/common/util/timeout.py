@@ -40,7 +40,7 @@ class Timeout(object):
         """Raises the error when the deadline has passed.
 
         Args:
-            activity: What is put for {activity}.
+            activity: The text to put for {activity}.
 
         Raises:
             TimeoutException: The deadline has passed; another class if the constructor was given one.
