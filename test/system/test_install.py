@@ -44,17 +44,29 @@ def test_F1_cmake_installs_everything(installed):
     check(installed, sys.executable)
 
 
+WORLD_C = "#include <hvd/hvd.h>\nint main(void) { return hvd_abi_version() == HVD_ABI_VERSION ? 0 : 1; }\n"
+
+
 def test_F1_c_programs_are_built_with_pkg_config(tmp_path):
     pkg_config = shutil.which("pkg-config")
     if pkg_config is None:
         pytest.skip("pkg-config is not installed here")
     run("cmake", "--install", BUILD, "--prefix", tmp_path / "moved")  # it is found from the file, wherever that lies
-    (tmp_path / "world.c").write_text(
-        "#include <hvd/hvd.h>\nint main(void) { return hvd_abi_version() == HVD_ABI_VERSION ? 0 : 1; }\n")
+    (tmp_path / "world.c").write_text(WORLD_C)
     flags = subprocess.run([pkg_config, "--cflags", "--libs", "hvd"], capture_output=True, text=True, check=True,
                            env={**os.environ, "PKG_CONFIG_PATH": str(tmp_path / "moved/lib/pkgconfig")}).stdout
     run("sh", "-c", f"cc -o world world.c {flags}", cwd=tmp_path)
     subprocess.run([tmp_path / "world"], check=True, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "moved/lib")})
+
+
+def test_F1_c_programs_are_built_with_find_package(installed, tmp_path):
+    (tmp_path / "world.c").write_text(WORLD_C)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(world LANGUAGES C)\nfind_package(hvd 0.1 REQUIRED)\n"
+        "add_executable(world world.c)\ntarget_link_libraries(world PRIVATE hvd::hvd)\n")
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={installed}")
+    run("cmake", "--build", tmp_path / "build")
+    run(tmp_path / "build" / "world")
 
 
 @pytest.mark.parametrize("where", ["installed", "build tree"])
