@@ -43,6 +43,12 @@ std::string FromVariable(const Row& row, const std::string& text) {
   return on ? (*on ? "off" : "on") : text;
 }
 
+// A plain number of a row in other units than bytes gets its unit.
+std::string WithPlainUnit(const Row& row, const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return plain ? text + std::string(row.plain_unit) : text;
+}
+
 // The value as workers read it: switches as 1 and 0, as horovodrun writes them.
 std::string ToVariable(const Row& row, const std::string& value) {
   if (row.type != Type::kBool) return value;
@@ -56,7 +62,7 @@ std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, cons
   if (auto flag = options.values.find(row.name); flag != options.values.end()) {
     const auto& [said, last, all] = flag->second;
     if (row.type != Type::kList) {
-      sources.push_back({said, said + " ", last});
+      sources.push_back({said, said + " ", WithPlainUnit(row, last)});
     } else {
       for (auto text = all.rbegin(); text != all.rend(); ++text) {
         sources.push_back({said, said + " ", *text});
@@ -71,7 +77,7 @@ std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, cons
   if (auto key = file.values.find(std::string(row.yaml)); key != file.values.end()) {
     std::string place = file.name + ":" + std::to_string(key->second.line);
     std::string said = std::string(row.yaml) + ": ";
-    sources.push_back({place, said, key->second.text, place + ": "});
+    sources.push_back({place, said, WithPlainUnit(row, key->second.text), place + ": "});
   }
   if (!row.default_text.empty()) {
     std::string_view said = row.flags.empty() ? row.name : row.flags.front();
@@ -174,7 +180,7 @@ Result<std::vector<std::string>> AnswerHorovodSettings(const ParsedOptions& opti
   return lines;
 }
 
-// Who runs inside a scheduler's allocation may expect its size to be taken from there.
+// A user inside a scheduler's allocation may expect its size to be taken from there.
 std::string AboutAllocation(const EnvLookup& env) {
   constexpr std::pair<const char*, const char*> kSchedulers[] = {
       {"LSB_JOBID", "LSF"}, {"SLURM_JOB_ID", "Slurm"}, {"PBS_JOBID", "PBS"}};

@@ -3,9 +3,6 @@
 namespace hvd {
 namespace {
 
-constexpr std::string_view kNoFusion =
-    "small tensors travel in their announcements and large ones are reduced in place, so there "
-    "is no fusion buffer";
 constexpr std::string_view kNoCycle =
     "a tensor is reduced as soon as every rank has announced it, so there is no cycle";
 constexpr std::string_view kNoCache =
@@ -85,8 +82,6 @@ std::vector<HorovodSetting> MakeSettings() {
       Value(kNoEffect, "the runtime adds up on the CPU itself", {}, "HOROVOD_CPU_OPERATIONS", {},
             "gloo"),
 
-      Value(kNoEffect, kNoFusion, {"--fusion-threshold-mb"}, "HOROVOD_FUSION_THRESHOLD",
-            "params.fusion_threshold_mb"),
       Value(kNoEffect, kNoCycle, {"--cycle-time-ms"}, "HOROVOD_CYCLE_TIME", "params.cycle_time_ms"),
       Value(kNoEffect, kNoCache, {"--cache-capacity"}, "HOROVOD_CACHE_CAPACITY",
             "params.cache_capacity"),

@@ -263,7 +263,7 @@ constexpr std::string_view kPageHead =
     "- An empty variable counts as unset. A key that no setting has is a warning with a proposal.\n"
     "- A key with a dot is a key in a section: `launcher.num_proc` is `launcher:`, then "
     "`num_proc:` below it.\n"
-    "- What has a variable and was set by someone reaches the workers in that variable.\n";
+    "- A setting that has a variable and was set reaches the workers in that variable.\n";
 
 constexpr std::string_view kHorovodHead =
     "\n## Known from horovodrun\n\n"

@@ -36,9 +36,10 @@ struct Settings {
 
   bool json = false;  // of hvdrun doctor
 
-  std::string output_filename;     // a directory
-  int64_t output_limit_bytes = 0;  // of one file; 0: none
-  std::string prefix;              // a template
+  std::string output_filename;                 // a directory
+  int64_t fusion_threshold_bytes = 128 << 20;  // between hosts; 0: tensors travel alone
+  int64_t output_limit_bytes = 0;              // of one file; 0: none
+  std::string prefix;                          // a template
   bool prefix_timestamp = false;
   int progress_rate = 0;  // updates of a progress bar shown a second; 0: all
   bool fold = false;

@@ -48,7 +48,9 @@ struct Row {
   std::string_view what = {};   // what the value is, for messages: "the number of processes"
   std::string_view doc = {};    // one line of --help
   std::string_view group = {};  // of the rows of one group at most one may be given as a flag
-  bool env_inverted = false;    // the variable of this kBool means the opposite: HOROVOD_X_DISABLE
+  // Of a kBytes: the unit of a plain number, "MB", as a flag and as a key; the variable is in bytes.
+  std::string_view plain_unit = {};
+  bool env_inverted = false;  // the variable of this kBool means the opposite: HOROVOD_X_DISABLE
   bool required = false;
   bool may_be_empty = false;      // for kString: an empty text is a value, too
   bool zero_means_unset = false;  // 0 falls through to the next origin, as horovodrun does it

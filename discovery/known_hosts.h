@@ -1,5 +1,5 @@
 // known_hosts as OpenSSH reads it: lists, patterns, "!", hashed names, "[host]:port", @revoked and
-// @cert-authority. Pure: whoever calls reads and writes the files. One bad line is skipped and
+// @cert-authority. Pure: the caller reads and writes the files. One bad line is skipped and
 // reported and spoils no other.
 #ifndef HVD_DISCOVERY_KNOWN_HOSTS_H_
 #define HVD_DISCOVERY_KNOWN_HOSTS_H_
@@ -36,7 +36,7 @@ struct KnownHosts {
   void Add(std::string_view text, const std::string& file);
 };
 
-// The lines that speak of this host, for those who ask more than once: hashed names are slow to
+// The lines about this host, for a caller that asks more than once: hashed names are slow to
 // try. `host` and `port` are those of CheckHostKey.
 KnownHosts LinesOf(const KnownHosts& known, std::string_view host, uint16_t port);
 

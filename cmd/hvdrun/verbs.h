@@ -23,7 +23,7 @@ int PrintText(const std::string& text);
 int RunVerb(const std::vector<std::string>& args);
 
 // hvdrun agent --job ID: one host's part of a job, spoken to on stdin and stdout; --resume ID and
-// --clear ID: visits to it. Started by hvdrun.
+// --clear ID: side commands beside it. Started by hvdrun.
 int AgentVerb(const std::vector<std::string>& args);
 
 // hvdrun doctor: examines hosts without a job.

@@ -194,7 +194,7 @@ void Adopter::OnLinkClosed(uint32_t slot) {
   asio::post(io_, [this] { EndIfAlone(); });
 }
 
-// Whoever waits for a world hears that there will be none.
+// Tells every rank that waits for a world that there will be none.
 void Adopter::Refuse(const std::string& reason) {
   if (rendezvous_ && !generations_.in_use()) rendezvous_->Stop();
   generations_.Break(0, reason);
@@ -220,7 +220,7 @@ void Adopter::Form() {
   });
 }
 
-// Without a meeting all ranks are here, or they have told where they are.
+// Without a rendezvous all ranks are here, or they have reported where they are.
 Result<HostWorld> Adopter::WorldKnownHere(const std::vector<uint32_t>& ranks) const {
   if (ranks.size() == options_.size) {
     std::vector<RankPlace> places(options_.size);

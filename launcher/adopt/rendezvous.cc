@@ -100,7 +100,7 @@ void Rendezvous::Poll(std::string key, size_t most_bytes, Duration delay, OnValu
     if (value.ok() && value->has_value()) return on_value(**value);
     Later(delay, [=, this] { Poll(key, most_bytes, Longer(delay), on_value); });
   };
-  // The name of a meeting is no secret, and proves nothing.
+  // The name of a rendezvous is no secret, and proves nothing.
   if (key == kLeader) return store_.Get(key, most_bytes, take);
   GetRecord(key, most_bytes, take);
 }

@@ -8,7 +8,7 @@
 //
 // What an earlier job or an ended agent left in the server has another N, or none of today's
 // tokens, and is passed over. The server asks nobody for a password, so what it has is checked
-// (rendezvous_records.h). A record that cannot be ends the meeting, or the world, with a sentence
+// (rendezvous_records.h). An impossible record ends the rendezvous, or the world, with a sentence
 // that names the server and the record; the other hosts are told. One thread, that of the
 // io_context.
 #ifndef HVD_LAUNCHER_ADOPT_RENDEZVOUS_H_
@@ -60,7 +60,7 @@ class Rendezvous {
 
  private:
   std::string Key(const char* what, const std::string& rest = "") const;
-  // Under a key of this meeting. What they read and write is sealed.
+  // Under a key of this rendezvous. Records are sealed.
   void GetRecord(const std::string& key, size_t most_bytes, HttpStore::OnGet done);
   void PutRecord(const std::string& key, const std::string& text, HttpStore::OnPut done);
   void Later(Duration delay, std::function<void()> then);
@@ -76,7 +76,7 @@ class Rendezvous {
   void FinishWith(const std::string& world_key, const WorldRecord& world);
   void Finish(Result<MetWorld> outcome);
   void Send(const std::string& key, const std::string& text);
-  // The meeting or the world cannot go on here.
+  // The rendezvous or the world cannot go on here.
   void Fail(const std::string& reason);
   // The value under `key` is impossible; `what` ends the sentence.
   void RefuseRecord(const std::string& key, const Status& what);
@@ -94,8 +94,8 @@ class Rendezvous {
   OnValue broken_;  // in a world
   int telling_ = 0;
   bool leads_ = false;
-  bool old_refusal_ = false;  // of an earlier meeting of this name
-  std::string token_, name_;  // of this host, of the meeting
+  bool old_refusal_ = false;  // of an earlier rendezvous of this name
+  std::string token_, name_;  // of this host, of the rendezvous
   std::vector<RankEntry> notes_;
   TimePoint failing_since_{};
 };

@@ -23,7 +23,7 @@ struct WaitingHost {
   uint64_t last_generation = 0;  // this host has seen
 };
 
-// One rank that waits for the world. `token` stands for its host in this one meeting.
+// One rank that waits for the world. `token` stands for its host in this one rendezvous.
 struct RankEntry {
   std::string token;             // as MakeJobId() makes it
   uint32_t local_rank = 0;       // below kMaxRanks
@@ -57,7 +57,7 @@ size_t MostBytesOfWorldRecord(uint32_t size);
 std::string EncodeRefusal(const std::string& reason);
 std::optional<std::string> DecodeRefusal(std::string_view text);
 
-// Whether this names a meeting: 16 hexadecimal digits, as MakeJobId() makes them.
+// Whether this names a rendezvous: 16 hexadecimal digits, as MakeJobId() makes them.
 bool IsRendezvousName(std::string_view text);
 
 // By rank. Hosts are numbered in the order of their first ranks.

@@ -21,7 +21,7 @@ enum class SideCommand { kResume, kClear };
 // For the login shell over there, whichever it is; `there` is what the agent has said. Pure.
 std::string SideCommandLine(SideCommand side_command, const AgentPath& there,
                             const std::string& job_id);
-// What a resuming visit says on stdout instead of the greeting when no agent waits. Pure.
+// A resuming side command prints this instead of the greeting when no agent waits. Pure.
 std::string NoAgentWords(const std::string& job_id);
 
 }  // namespace hvd

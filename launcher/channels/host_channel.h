@@ -31,7 +31,7 @@ class ChannelObserver {
  public:
   virtual ~ChannelObserver() = default;
   // On entering each stage up to kRunning, in order (a stage may come again when it is tried
-  // again); perhaps from inside Open. Who calls Close knows of kClosed.
+  // again); perhaps from inside Open. The caller of Close gets no kClosed.
   virtual void OnStage(ChannelStage stage) = 0;
   virtual void OnBytes(std::string_view bytes) = 0;
   // After a Write that did not take everything.

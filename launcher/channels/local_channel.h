@@ -18,7 +18,7 @@
 
 namespace hvd {
 
-// What the local channels of one process share: whoever reaps, each learns of its own child. Made
+// Shared by the local channels of one process: whichever reaps, each learns of its own child. Made
 // before the first of them: the children that are there already were inherited through exec, and
 // nobody's business.
 class LocalFamily {

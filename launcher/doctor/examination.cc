@@ -321,7 +321,7 @@ void Examination::On(uint32_t host, const ConnectivityProbed& proven) {
   report_.hosts[host].stage = HostStage::kReady;
 }
 
-// Who fails to reach a host that was lost meanwhile, and no other, is not to blame.
+// A host that fails to reach one that was lost meanwhile, and no other, is not to blame.
 void Examination::ForgiveTheLost() {
   for (uint32_t host : taking_part_) {
     HostReport& report = report_.hosts[host];
@@ -393,7 +393,7 @@ void Examination::On(uint32_t host, const PairMeasured& measured) {
   (leads ? pair.address_b : pair.address_a) = Printable(measured.address);
   (leads ? pair.a_to_b : pair.b_to_a) = static_cast<double>(measured.bytes_a_second);
   if (leads) pair.latency = std::chrono::nanoseconds(measured.latency_ns);
-  // Who led knows better what was in the way.
+  // The leading host knows better why it failed.
   if (!measured.trouble.empty() && (leads || pair.trouble.empty()))
     pair.trouble = Printable(measured.trouble, 500);
 }

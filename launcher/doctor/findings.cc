@@ -266,7 +266,7 @@ class Judge {
         "container");
   }
 
-  // Of interfaces with the same name. What one host alone calls so says nothing.
+  // Of interfaces with the same name. A name on one host alone proves nothing.
   void LookAtNetworks() {
     std::set<std::string> names;
     for (const HostReport& host : report_.hosts) {

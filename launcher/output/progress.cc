@@ -30,7 +30,7 @@ std::string Progress::Show(TimePoint now, const std::string& hosts) {
          ", in init " + std::to_string(in_init_) + of + Missing();
 }
 
-// Who has not called hvd.init(), once somebody has.
+// The ranks that have not called hvd.init(), once one has.
 std::string Progress::Missing() const {
   constexpr size_t kMaxText = 40;  // the line must not wrap
   if (in_init_ == 0) return "";

@@ -43,7 +43,7 @@ class Screen {
          const PrefixTemplate& prefix, OnLeft on_left);
 
   // A worker's output, shown by the next Flush. `message_bytes` is what it took of the stream's
-  // credit. What is printed between two calls of Flush is of one host.
+  // credit. All output between two calls of Flush is of one host.
   void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
   void Flush();
   // Somebody typed this into the terminal.

@@ -125,7 +125,7 @@ std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
 void RemoveCgroup(const std::string& job_id) {
   std::string folder = FolderOf(job_id);
   if (folder.empty()) return;
-  // Who was just killed stays in the group for a moment.
+  // A process that was just killed stays in the group for a moment.
   for (int i = 0; i < kTries && ::rmdir(folder.c_str()) != 0 && errno == EBUSY; ++i) {
     ::poll(nullptr, 0, kTryAgainMs);
   }

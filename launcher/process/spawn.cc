@@ -155,7 +155,7 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
       ::dup2(plan.stderr_fd, 2) < 0) {
     return errno;
   }
-  CloseOthers(plan.close_range);  // also what whoever started us let through
+  CloseOthers(plan.close_range);  // also descriptors that our parent let through
   if (!plan.cpu_mask->empty() &&
       ::syscall(SYS_sched_setaffinity, 0, plan.cpu_mask->size() * sizeof(unsigned long),
                 plan.cpu_mask->data()) != 0) {
@@ -328,7 +328,7 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   if (pid < 0)
     return {0, fork_error, std::string("no process could be made: ") + std::strerror(fork_error)};
   if (error == 0) return {pid, 0, ""};
-  // The failed child is reaped by whoever reaps all children of the agent.
+  // The failed child is reaped with all children of the agent.
   if (stage == ChildStage::kExec) return {0, error, CannotStart(request, error)};
   std::string why = std::strerror(error);
   if (stage != ChildStage::kDirectory) return {0, EIO, "preparing the worker failed: " + why};

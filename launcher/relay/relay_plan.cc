@@ -18,7 +18,7 @@ bool Blocked(const std::vector<BlockedRoute>& routes, uint32_t from, uint32_t to
                      [&](const BlockedRoute& w) { return w.from == from && w.to == to; });
 }
 
-// The cure is said once, by whoever quotes this.
+// The caller that quotes this names the cure once.
 std::string WithoutAdvice(const std::string& why) { return why.substr(0, why.find(kReachAdvice)); }
 
 std::string Number(double value) {

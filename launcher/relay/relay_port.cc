@@ -108,7 +108,7 @@ class RelayPort::Guests : public std::enable_shared_from_this<Guests> {
                              });
   }
 
-  // Not a byte beyond the hello: what follows is read by whoever relays it.
+  // Not a byte beyond the hello: the relay reads the rest.
   void ReadHello(const std::shared_ptr<Guest>& guest) {
     std::array<char, 256> bytes;
     ssize_t got = ::recv(guest->socket.native_handle(), bytes.data(),

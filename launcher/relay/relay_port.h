@@ -1,6 +1,6 @@
 // RelayPort: where ranks of this host find one that they cannot reach: a listener on 127.0.0.1, for
 // as long as the generation. A connection is handed over once it began with a mesh hello to that
-// rank that proves the job's key; whoever says something else, or nothing for 10 s, is closed on
+// rank that proves the job's key; a connection that sends something else, or nothing for 10 s, is closed
 // without a word.
 //
 // One thread, that of the io_context; the owner hears of connections from there.
@@ -27,7 +27,7 @@ class RelayPort {
   // `expected`: the key, the generation and the rank that is meant.
   static Result<std::unique_ptr<RelayPort>> Open(asio::io_context& io, MeshIdentity expected,
                                                  OnConnection on_connection);
-  // Who has not proven the key yet goes, too.
+  // Connections without a proven key are closed, too.
   ~RelayPort();
   RelayPort(const RelayPort&) = delete;
 

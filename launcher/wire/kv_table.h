@@ -19,7 +19,7 @@ class KvTable {
   void Begin(uint64_t generation);
   uint64_t generation() const { return generation_; }
 
-  // Returns those who waited for the key; they wait no longer.
+  // Returns the readers that waited for the key; they wait no longer.
   std::set<uint32_t> Put(const std::string& key, std::string value);
   // nullptr: not known yet.
   const std::string* Find(const std::string& key) const;

@@ -140,7 +140,7 @@ struct OpenProbe {
   std::vector<std::string> interfaces;  // to use; empty: all
   uint16_t first_port = 0, last_port = 0;
 };
-// Measure the way to one of them, who is told the same. Answered by PairMeasured.
+// Measure the route to one of them, which gets the same message. Answered by PairMeasured.
 struct MeasurePair {
   uint32_t number = 0;
   uint32_t peer = 0;
@@ -296,7 +296,7 @@ struct PairMeasured {
 };
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
-// Said with AgentReady: where hvdrun lies on this host, for visits (side_command.h), and the
+// Said with AgentReady: where hvdrun lies on this host, for side commands (side_command.h), and the
 // address at which the agent will wait for a driver that comes back.
 struct AgentPath {
   std::string hvdrun, door;

@@ -134,7 +134,7 @@ struct LinkClient {
 Result<UniqueFd> ListenLink(const std::string& abstract_name);
 // The same; an invalid descriptor when the name is taken.
 Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
-// The next process of this user (or root) at the door; nothing when nobody is there. Others are
+// The next process of this user (or root) that connects; nothing when there is none. Others are
 // sent away.
 std::optional<LinkClient> AcceptLink(int listener);
 // A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or

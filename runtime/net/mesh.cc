@@ -95,7 +95,7 @@ void Mesh::SendGoodbye(const std::string& why) {
       peer->outbox.PutBye(why);
       Write(*peer);
     } else if (peer->in.valid() && why.empty()) {
-      // We never had anything to say: without this, who talked to us would take our end for a
+      // This rank never sent anything: without this, a peer that sent to us would take our end for a
       // death.
       const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
       (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -206,7 +206,7 @@ void Mesh::GiveUp(MeshTransfer* transfer) {
 
 void Mesh::Forget(MeshTransfer* transfer) {
   if (transfer->done) {
-    // It came after the last look of whoever gives up: the next one who asks gets it.
+    // It came after the last look of the thread that gives up: the next caller gets it.
     const bool unseen = transfer->kind == MeshTransfer::Kind::kReceiveSmall;
     if (unseen && transfer->status.ok()) PeerOf(transfer->peer).inbox.TakeBack(transfer);
     return;

@@ -2,7 +2,7 @@
 // TCP; a pair connects when the first message is sent. PROTOCOL.md, section 3, has the bytes.
 //
 // Each direction of a pair has a connection of its own, made by the side that sends: two that begin
-// at once never meet. Whoever waits moves the bytes of everybody (a thread of its own would cost
+// at once never meet. A thread that waits moves the bytes of all (a thread of its own would cost
 // two switches a message), and who waits for data rather than who waits for whatever comes next
 // (WaitSmall); a thread of the mesh does so while nobody waits. Thread-safe; Abort and Wake from
 // any thread.

@@ -1,5 +1,5 @@
 // What one process has to send to one peer (MeshOutbox) and what it got from it (MeshInbox):
-// matching of messages with those who send and receive them. Pure: no descriptors, no threads; the
+// matching of messages with sends and receives. Pure: no descriptors, no threads; the
 // mesh's lock guards both.
 //
 // A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has
@@ -26,7 +26,7 @@ struct MeshTransfer {
   enum class Kind : uint8_t { kSend, kReceive, kReceiveSmall };
 
   Kind kind = Kind::kSend;
-  uint32_t peer = 0;  // kAnyMeshPeer: of whoever is first
+  uint32_t peer = 0;  // kAnyMeshPeer: of the first to send
   MeshTag tag;
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -84,7 +84,7 @@ class MeshOutbox {
   std::unordered_map<MeshTag, size_t, MeshTagHash> ready_;  // leaves that nobody has used yet
 };
 
-// Receives "of whoever is first", shared by the inboxes of all peers.
+// Receives "of the first to send", shared by the inboxes of all peers.
 using MeshAnyReceives = ByMeshTag<MeshTransfer*>;
 
 class MeshInbox final : public MeshSink {
@@ -95,9 +95,9 @@ class MeshInbox final : public MeshSink {
 
   // Done at once when the message is here already.
   void Receive(MeshTransfer* transfer);
-  // For a receive of whoever is first. True when one was here.
+  // For a receive of the first to send. True when one was here.
   bool TakeKept(MeshTransfer* transfer);
-  // The message of a small receive that is done, for whoever asks next.
+  // The message of a small receive that is done, for the next caller.
   void TakeBack(MeshTransfer* transfer);
   // False when part of the message is in its memory already.
   bool Cancel(const MeshTransfer* transfer);

@@ -50,7 +50,7 @@ MeshHeader EncodeMeshHeader(const MeshFrame& frame);
 // kInvalidArgument for anything that no peer of this protocol sends.
 Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes);
 
-// Who takes the frames.
+// Takes the frames.
 class MeshSink {
  public:
   virtual ~MeshSink() = default;

@@ -78,7 +78,7 @@ class MeshResponder {
   size_t Wanted() const;
   // What is to be sent now, perhaps nothing. Not ok: close without a word.
   Result<std::string> Receive(std::string_view bytes);
-  // Who it is: said in a hello with the job's key, and proven to be no old one once Wanted() is 0.
+  // The peer: named in a hello with the job's key, and proven to be no old one once Wanted() is 0.
   bool greeted() const { return !nonce_.empty(); }
   uint32_t peer() const { return peer_; }
   // Once Wanted() is 0 and nothing was wrong.

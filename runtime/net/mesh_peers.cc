@@ -19,7 +19,7 @@ constexpr size_t kPiecesAtOnce = 32;
 
 std::string Coordination(int error) { return std::generic_category().message(error); }
 
-// Who leaves in peace and has never said anything says so on the connection that was made to it.
+// A rank that leaves in peace and never sent anything says so on the connection made to it.
 bool ByeCameBack(const UniqueFd& socket) {
   MeshHeader header;
   ssize_t got = ::recv(socket.get(), header.data(), header.size(), MSG_DONTWAIT);
@@ -76,7 +76,7 @@ void Mesh::Resolved(uint32_t rank, Result<MeshRecord> record) {
     connector_.Dial(rank, Reachable(*record, record_.machine), SteadyNow());
   }
   SendToAll();
-  Kick();  // whoever polls has a new time to look at
+  Kick();  // a thread that polls has a new time to look at
 }
 
 void Mesh::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
@@ -189,7 +189,7 @@ void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
 }
 
 // Its messages to us may still be under way, and its last words: the other connection says when
-// they are over. Who has finished and left may have done so before that connection was taken here.
+// they are over. A peer that has finished and left may have done so before that connection was taken here.
 void Mesh::EndOfOutgoing(Peer& peer, int error) {
   std::string why = error == 0 ? "it closed the connection" : Coordination(error);
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
@@ -214,7 +214,7 @@ void Mesh::LoseLate() {
   });
 }
 
-// Under the lock, and for all: whoever drives looks.
+// Under the lock, and for all: the driving thread looks.
 void Mesh::LookForSilence(TimePoint now) {
   next_silence_look_ = now + kSilenceLook;
   std::vector<MeshSilence> silences;

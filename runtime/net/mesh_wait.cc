@@ -1,4 +1,4 @@
-// The part of Mesh that waits. One of those who wait drives; the others sleep until it is their
+// The part of Mesh that waits. One waiting thread drives; the others sleep until it is their
 // turn, or until they have what they wait for.
 #include <algorithm>
 #include <utility>
@@ -159,7 +159,7 @@ void Mesh::Drive(Waiter& waiter, Lock& lock) {
   SendToWaiters();
 }
 
-// Who spins has the lock nearly all the time.
+// A spinning thread has the lock nearly all the time.
 void Mesh::LetOthersIn(Lock& lock) {
   lock.unlock();
   Relax();

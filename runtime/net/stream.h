@@ -44,7 +44,7 @@ class Stream {
 
   // A fresh connection: both sides begin with a hello that says what they have received so far.
   void Attach(TimePoint now);
-  // The connection is gone. What was not acknowledged is sent again after the next Attach.
+  // The connection is gone. All that was not acknowledged is sent again after the next Attach.
   void Detach();
   bool attached() const { return attached_; }
   // True once the other side's hello was accepted on this connection.

@@ -46,7 +46,7 @@ struct alignas(kCacheLine) Doorbell {
 
 enum class RankState : uint32_t { kAbsent = 0, kIn = 1, kLeft = 2 };
 
-// What a rank did last; for whoever explains a stall or a death. Written by the rank only, read by
+// The last operation of a rank, to explain a stall or a death. Written by the rank only, read by
 // the agent.
 struct LastCollective {
   std::atomic<uint64_t>

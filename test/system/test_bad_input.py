@@ -124,7 +124,7 @@ def test_bad_variables(refused, name, value):
 def test_a_file_of_horovodrun_keeps_working(run, tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text(
-        "controller: gloo\nparams:\n  fusion_threshold_mb: 32\n  cycle_time_mss: 5\n"
+        "controller: gloo\nparams:\n  cache_capacity: 32\n  cycle_time_mss: 5\n"
         "logging:\n  level: INFO\n  hide_timestamp: true\n"
     )
     job = run("-np", 1, "--config-file", file, "sh", "-c", "echo $HOROVOD_LOG_LEVEL")
@@ -133,7 +133,7 @@ def test_a_file_of_horovodrun_keeps_working(run, tmp_path):
     assert len(warnings) == 2, job.err
     assert "job.yaml:4: params.cycle_time_mss is not a setting" in warnings[0]
     assert "did you mean params.cycle_time_ms?" in warnings[0]
-    assert "job.yaml:3: params.fusion_threshold_mb has no effect: " in warnings[1]
+    assert "job.yaml:3: params.cache_capacity has no effect: " in warnings[1]
 
 
 def test_F3_settings_of_horovodrun_never_kill_a_job(run, tmp_path):

@@ -247,7 +247,7 @@ asio::awaitable<void> SshChannel::Way::Run() {
 }
 
 // From its name to a host that proved to be the right one. Where the server has too many at its
-// door, all over again.
+// connection, all over again.
 asio::awaitable<bool> SshChannel::Way::Reach() {
   RefusalPatience patience;
   if (!co_await Resolve()) co_return false;

@@ -151,7 +151,7 @@ void SshProgram::Collect() {
 
 void SshProgram::Kill() {
   if (!running()) return;
-  // Whoever else holds its stderr is not waited for.
+  // It does not wait for other processes that hold its stderr.
   error_pump_->Close();
   hub_.KillChild(pid_);
 }

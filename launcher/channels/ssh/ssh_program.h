@@ -34,7 +34,7 @@ class SshProgram : public std::enable_shared_from_this<SshProgram> {
   using OnEnd = std::function<void(const SshProgram& program, int status)>;
   // The hub keeps it while it runs; so `on_end` must not keep the hub.
   Status Start(const std::vector<std::string>& argv, OnEnd on_end);
-  // Our end of the socket pair. Who does not take it gets all of stdout in output().
+  // Our end of the socket pair. Until it is taken, output() has all of stdout.
   UniqueFd TakeSocket() { return std::move(socket_); }
   void Collect();
   void Kill();

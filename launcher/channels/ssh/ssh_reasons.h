@@ -1,5 +1,5 @@
 // The sentences in which the ways to a host end: what happened, where, because of what, and what to
-// try. Without the host's name, which whoever prints them knows. Pure.
+// try. Without the host's name, which the caller adds. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_REASONS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_REASONS_H_
 

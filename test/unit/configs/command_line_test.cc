@@ -11,6 +11,8 @@ namespace {
 using Args = std::vector<std::string>;
 using Env = std::map<std::string, std::string>;
 using testing::AllOf;
+using testing::Contains;
+using testing::Contains;
 using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -127,16 +129,34 @@ TEST(CommandLine, WrongVariablesAndKeysAreNamed) {
             "1000000, try launcher.num_proc: 2");
 }
 
+TEST(CommandLine, TheFusionThresholdIsInMegabytesButInItsVariable) {
+  const auto bytes = [](const Args& args, const Env& env, const std::string& file) {
+    Result<ParsedCommandLine> line = Parse(args, env, file);
+    EXPECT_TRUE(line.ok()) << line.status().message();
+    return line.ok() ? line->settings.fusion_threshold_bytes : -1;
+  };
+  EXPECT_EQ(bytes({"-np", "1", "a"}, {}, ""), 128 << 20);
+  EXPECT_EQ(bytes({"-np", "1", "--fusion-threshold-mb", "32", "a"}, {}, ""), 32 << 20);
+  EXPECT_EQ(bytes({"-np", "1", "--fusion-threshold-mb", "512KB", "a"}, {}, ""), 512 << 10);
+  EXPECT_EQ(bytes({"-np", "1", "a"}, {{"HOROVOD_FUSION_THRESHOLD", "1000"}}, ""), 1000);
+  EXPECT_EQ(bytes({"-np", "1", "--config-file", "job.yaml", "a"}, {},
+                  "params:\n  fusion_threshold_mb: 0\n"),
+            0);
+  Result<ParsedCommandLine> line = Parse({"-np", "1", "--fusion-threshold-mb", "2", "a"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(line->settings.worker_environment, Contains("HOROVOD_FUSION_THRESHOLD=2097152"));
+}
+
 TEST(CommandLine, KeysOfAFileThatDoNothingAreWarnings) {
-  Result<ParsedCommandLine> line = Parse(
-      {"-np", "1", "--config-file", "job.yaml", "a"}, {{"HOROVOD_FUSION_THRESHOLD", "1"}},
-      "params:\n  fusion_threshold_mb: 32\nautotune:\n  enabled: true\nlogging:\n  levl: INFO\n");
+  Result<ParsedCommandLine> line =
+      Parse({"-np", "1", "--config-file", "job.yaml", "a"}, {{"HOROVOD_CACHE_CAPACITY", "1"}},
+            "params:\n  cache_capacity: 32\nautotune:\n  enabled: true\nlogging:\n  levl: INFO\n");
   ASSERT_TRUE(line.ok()) << line.status().message();
   EXPECT_THAT(
       line->warnings,
       ElementsAre("job.yaml:6: logging.levl is not a setting and has no effect; did you mean "
                   "logging.level?",
-                  StartsWith("HOROVOD_FUSION_THRESHOLD has no effect: "),
+                  StartsWith("HOROVOD_CACHE_CAPACITY has no effect: "),
                   "job.yaml:4: autotune.enabled has no effect: tuning while training is still to "
                   "come"));
 }
