@@ -1,4 +1,5 @@
-// What the manual page says beside the settings: exit codes, variables and files. docs/errors.md has the same codes. Pure.
+// What the manual page says beside the settings: exit codes, variables and files. docs/errors.md
+// has the same codes. Pure.
 #ifndef HVD_CONFIGS_MAN_SECTIONS_H_
 #define HVD_CONFIGS_MAN_SECTIONS_H_
 

@@ -166,7 +166,7 @@ std::string Pattern(const Row& row) {
 }
 
 constexpr std::string_view kBashHelpers =
-    R"(# _hvdrun_offer WORD OPTIONS: what compgen makes of the options; a name with a blank stays one word.
+    R"(# _hvdrun_offer WORD OPTIONS: offers what compgen finds; a name with a blank stays one word.
 _hvdrun_offer() {
   local word="$1"
   shift

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats every C++ file in place; --check only says which files differ (exit 1).
+# Formats every C++ file in place; --check only says which lines differ (exit 1).
 source "$(dirname "$0")/common.sh"
 if ! command -v clang-format >/dev/null; then
   say "clang-format is not installed: apt-get install clang-format" && exit 1
@@ -10,5 +10,5 @@ case "${1:-}" in
   --check) mode=(--dry-run -Werror) ;;
   *) say "unknown option '$1': the only option is --check" && exit 2 ;;
 esac
-find cmd configs discovery launcher runtime test \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) -print0 |
+find cmd configs discovery launcher runtime test \( -name '*.h' -o -name '*.cc' -o -name '*.inc' -o -name '*.c' \) -print0 |
   xargs --null --no-run-if-empty clang-format "${mode[@]}"

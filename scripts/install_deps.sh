@@ -16,7 +16,7 @@ TEST_PACKAGES=(
   libopenmpi-dev openmpi-bin
   python3-venv python3-pytest python3-mpi4py
   openssh-server openssh-client iproute2 nftables
-  shellcheck spin
+  shellcheck spin clang-format clang-tidy
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
 FUZZ_PACKAGES=(clang libclang-rt-14-dev)

@@ -113,6 +113,7 @@ newest_torch_suites() {
 scripts/install_deps.sh
 scripts/build.sh release
 [[ $all == 0 ]] || begin_other_builds
+suite "clang-format: every C++ file is formatted" scripts/format.sh --check
 suite "unit, contract and simulation tests" ctest --preset release -j "$(nproc)"
 begin_host_tests
 pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python

@@ -50,8 +50,8 @@ print("python.path=" + str(sys.executable))
 print("python.version=" + ".".join(map(str, sys.version_info[:3])))
 try:
     from importlib import metadata
-    for name in ("numpy", "torch", "tensorflow", "tensorflow-cpu", "keras", "jax", "jaxlib", "mxnet", "lightning",
-                 "pytorch-lightning", "transformers", "horovod", "mpi4py"):
+    for name in ("numpy", "torch", "tensorflow", "tensorflow-cpu", "keras", "jax", "jaxlib",
+                 "mxnet", "lightning", "pytorch-lightning", "transformers", "horovod", "mpi4py"):
         try:
             print("library=" + name + " " + metadata.version(name))
         except Exception:

@@ -1,5 +1,6 @@
 """The rules of the architecture. Every rule is a function from one fact to a list of complaints, and has a self-test below it
 that feeds it something bad: a rule that cannot fail is no rule."""
+import ast
 import os
 import re
 from pathlib import Path
@@ -75,6 +76,10 @@ CLOCK_READERS = {
     "runtime/core/agent_link.cc", "runtime/net/mesh.cc", "runtime/net/mesh_peers.cc", "runtime/net/mesh_resolver.cc",
     "runtime/net/mesh_wait.cc",
 }
+COLUMNS = 100
+CPP_FOLDERS = (*PRODUCT, "test")
+PYTHON = "runtime/python/"
+UNIT_TESTS_NEVER = re.compile(r"(?<![\w.])(?:::|std::this_thread::)?(v?fork|sleep_for|sleep_until|u?sleep|nanosleep)\s*\(")
 # Written in two pieces so that this file passes its own rule.
 MACHINE_PATH = re.compile(r"(?<![\w.$}/~-])/(?:" + "work" + "|" + "root" + r")(?:/|\b)")
 
@@ -158,6 +163,16 @@ def clock_complaints(path, text):
     return []
 
 
+def column_complaints(path, text):
+    return [f"{path}:{number}: {len(line)} columns, {COLUMNS} are the limit"
+            for number, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS]
+
+
+def calls_in_unit_test_complaints(path, text):
+    return [f"{path}:{text.count(chr(10), 0, match.start()) + 1}: a unit test calls {match.group(1)}: a test that needs "
+            "processes or time to pass is a contract test" for match in UNIT_TESTS_NEVER.finditer(without_comments(text))]
+
+
 def circles(uses):
     """The strongly connected parts of a graph (node -> nodes that it uses) with more than one node, by Tarjan."""
     number, low, stack, found = {}, {}, [], []
@@ -191,6 +206,27 @@ def include_graph(texts, node_of):
         for include in includes(text):
             if include[0] == '"' and (there := node_of(include[1:-1])) != node_of(path):
                 here.add(there)
+    return uses
+
+
+def module_of(path):
+    """runtime/python/horovod/torch/__init__.py -> horovod.torch"""
+    parts = path[len(PYTHON):].split("/")
+    return ".".join(parts)[:-len(".py")].removesuffix(".__init__")
+
+
+def import_graph(texts):
+    """`texts`: module -> source. Edges between modules, imports inside of functions included."""
+    uses = {}
+    for module, text in texts.items():
+        here = uses.setdefault(module, set())
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                here.update(alias.name for alias in node.names if alias.name in texts)
+            elif isinstance(node, ast.ImportFrom):
+                whole = [f"{node.module}.{alias.name}" for alias in node.names]
+                here.update(name if name in texts else node.module for name in whole if {name, node.module} & set(texts))
+        here.discard(module)
     return uses
 
 
@@ -246,6 +282,21 @@ def test_only_shells_ask_for_the_time():
 def test_there_are_no_circles(what, node_of):
     found = circles(include_graph({path: read(path) for path in product_code()}, node_of))
     assert not found, f"{what} that include each other: {found}"
+
+
+def test_python_modules_have_no_circles():
+    texts = {module_of(path): read(path) for path in FILES if path.startswith(PYTHON) and path.endswith(".py")}
+    assert "horovod.common.basics" in texts
+    found = circles(import_graph(texts))
+    assert not found, f"modules that import each other, inside of functions too: {found}"
+
+
+def test_lines_have_at_most_100_columns():
+    all_complaints(column_complaints, [p for p in FILES if p.endswith(CODE) and p.split("/")[0] in CPP_FOLDERS])
+
+
+def test_unit_tests_neither_fork_nor_sleep():
+    all_complaints(calls_in_unit_test_complaints, [p for p in FILES if p.startswith("test/unit/") and p.endswith(CODE)])
 
 
 def test_no_text_names_a_path_of_one_machine():
@@ -334,6 +385,27 @@ def test_circle_rule_refuses():
     assert circles(include_graph(texts, os.path.dirname)) == [["a", "b"]]
     assert circles(include_graph(texts, lambda path: os.path.splitext(path)[0])) == [["a/x", "b/y"]]
     assert not circles(include_graph({"a/x.h": "", "c/z.h": '#include "a/x.h"'}, os.path.dirname))
+
+
+def test_circle_rule_refuses_python_modules():
+    texts = {"h.a": "from h import b", "h.b": "def f():\n    from h.a import x", "h.c": "import h.a", "h": "from os import path"}
+    assert circles(import_graph(texts)) == [["h.a", "h.b"]]
+    assert not circles(import_graph({**texts, "h.b": "import os"}))
+    assert module_of(PYTHON + "horovod/torch/__init__.py") == "horovod.torch"
+
+
+def test_column_rule_refuses():
+    assert column_complaints("a.cc", "\n" + "x" * 101)
+    assert not column_complaints("a.cc", "x" * 100 + "\n")
+
+
+@pytest.mark.parametrize("line", [
+    "pid_t child = ::fork();", "if (vfork() == 0) {", "std::this_thread::sleep_for(1ms);", "::usleep(10);", "sleep(1);",
+])
+def test_unit_test_rule_refuses(line):
+    assert calls_in_unit_test_complaints("test/unit/a.cc", "int a;\n" + line)
+    assert not calls_in_unit_test_complaints("test/unit/a.cc", "// " + line)
+    assert not calls_in_unit_test_complaints("test/unit/a.cc", "NotFork(); mesh.AfterFork(); forked(); machine.sleep(1);")
 
 
 def test_machine_path_rule_refuses():

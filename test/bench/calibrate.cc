@@ -2,7 +2,7 @@
 // printed: JSON on stdout. bench.py derives the limits of an allreduce from it (allreduce_limit_us
 // there).
 //   calibrate            everything
-//   calibrate --fixed    only the fixed loop: tells whether the machine held still between two moments
+//   calibrate --fixed    only the fixed loop: tells whether the machine was as fast at two moments
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>

@@ -108,8 +108,11 @@ def all_tests(tree):
     (tree / "path" / "chrt").write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
     (tree / "path" / "chrt").chmod(0o755)
     fails = '\ncase "$*" in *"$FAILS"*) exit 1 ;; esac\n'
-    for path in (tree / "path" / "cmake", tree / "path" / "ctest", tree / "path" / "python3", root / "build-fuzz/fuzz/fuzz_argv",
-                 tree / "venv/bin/python"):
+    for folder in ("cmd", "configs", "discovery", "launcher", "runtime"):
+        (root / folder).mkdir()
+        (root / folder / "a.cc").write_text("")
+    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format")]
+    for path in (*programs, root / "build-fuzz/fuzz/fuzz_argv", tree / "venv/bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + fails)
         path.chmod(0o755)
@@ -132,15 +135,16 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
     assert out.endswith("[test.sh] all passed\n")
     ran = (tree / "notes").read_text()
     for words in ("--build --preset release", "--build --preset asan", "--build --preset tsan", "--build --preset fuzz",
-                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "test/architecture", "test/system/test_run.py",
+                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "clang-format --dry-run -Werror", "test/architecture", "test/system/test_run.py",
                   "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
         assert words in ran, words
     summary = out.split("summary after")[1]
-    assert summary.count(" ok ") == 10, summary
+    assert summary.count(" ok ") == 11, summary
 
 
 @pytest.mark.parametrize("fails, suite", [
     ("--build --preset tsan", "builds of asan, tsan and the fuzzers"),
+    ("--dry-run", "clang-format"),
     ("test/system/test_hosts.py", "test/system over namespaced hosts"),
 ])
 def test_what_fails_beside_others_fails_all(all_tests, fails, suite):

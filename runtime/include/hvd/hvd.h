@@ -2,13 +2,15 @@
  *
  * Conventions
  *   - Every function may be called from any thread. None throws, none aborts on bad input.
- *   - Functions that can fail return an hvd_status; HVD_OK is 0. hvd_last_error() then gives the sentence that says
- *     who, where, what, because and what to try; it is kept per thread until the next failing call of that thread.
- *   - Structs begin with struct_size (sizeof at the caller's compile time): fields are only ever appended, so a
- *     caller built against an older header keeps working.
- *   - Ranks are ranks of the whole world, also inside a process set. Sizes are in bytes, times in milliseconds.
- *   - A process that was forked from one that called hvd_init() holds nothing of the runtime: each call there
- *     returns HVD_FORKED (queries return -1).
+ *   - Functions that can fail return an hvd_status; HVD_OK is 0. hvd_last_error() then gives one
+ *     sentence: which rank failed, on which host, what happened, why, and what to try. The sentence
+ *     is kept per thread until the next failing call of that thread.
+ *   - Structs begin with struct_size (sizeof at the caller's compile time). Fields are only ever
+ *     appended, so a caller built against an older header keeps working.
+ *   - Ranks are ranks of the whole world, also inside a process set. Sizes are in bytes, times in
+ *     milliseconds.
+ *   - A process that was forked from one that called hvd_init() has no part in the world: each call
+ *     there returns HVD_FORKED (queries return -1).
  */
 #ifndef HVD_HVD_H_
 #define HVD_HVD_H_
@@ -30,19 +32,25 @@ extern "C" {
 
 typedef enum hvd_status {
   HVD_OK = 0,
-  HVD_IN_PROGRESS = 1, /* hvd_wait ran out of its time; the handle stays valid */
-  HVD_INVALID_ARGUMENT =
-      2, /* the call is wrong on this rank; nothing was submitted (Python: ValueError) */
-  HVD_NOT_INITIALIZED =
-      3, /* hvd_init() has not been called, or hvd_shutdown() has (Python: ValueError) */
-  HVD_DUPLICATE_NAME = 4, /* a tensor of this name is in flight on this rank (Python: ValueError) */
-  HVD_MISMATCH = 5,       /* ranks disagree about one tensor (Python: HorovodInternalError) */
-  HVD_ABORTED =
-      6, /* the world broke: a peer died, left, or the job ends (Python: HorovodInternalError) */
-  HVD_UNSUPPORTED = 7, /* not built or not implemented; the sentence says which piece is missing */
+  /* hvd_wait ran out of its time; the handle stays valid. */
+  HVD_IN_PROGRESS = 1,
+  /* The call is wrong on this rank; nothing was submitted (Python: ValueError). */
+  HVD_INVALID_ARGUMENT = 2,
+  /* hvd_init() has not been called, or hvd_shutdown() has (Python: ValueError). */
+  HVD_NOT_INITIALIZED = 3,
+  /* A tensor of this name is in flight on this rank (Python: ValueError). */
+  HVD_DUPLICATE_NAME = 4,
+  /* The ranks disagree about one tensor (Python: HorovodInternalError). */
+  HVD_MISMATCH = 5,
+  /* The world broke: a peer died or left, or the job ends (Python: HorovodInternalError). */
+  HVD_ABORTED = 6,
+  /* Not built or not implemented; the sentence says which piece is missing. */
+  HVD_UNSUPPORTED = 7,
   HVD_OUT_OF_MEMORY = 8,
-  HVD_FORKED = 9,   /* called in a child forked after hvd_init() */
-  HVD_INTERNAL = 10 /* a defect of the runtime or a system call that failed */
+  /* Called in a child that was forked after hvd_init(). */
+  HVD_FORKED = 9,
+  /* A defect of the runtime, or a system call that failed. */
+  HVD_INTERNAL = 10
 } hvd_status;
 
 typedef enum hvd_dtype {
@@ -82,181 +90,215 @@ typedef enum hvd_reduce_op {
 
 typedef enum hvd_device_kind { HVD_DEVICE_HOST = 0, HVD_DEVICE_CUDA = 1 } hvd_device_kind;
 
-/* ---- library ------------------------------------------------------------------------------------------------- */
+/* ---- library ------------------------------------------------------------------------------- */
 
-HVD_EXPORT int32_t hvd_abi_version(void);        /* HVD_ABI_VERSION of the library */
-HVD_EXPORT const char* hvd_version_string(void); /* "0.1.0"; static storage */
-HVD_EXPORT const char* hvd_last_error(void);     /* this thread's last error sentence, "" if none */
-HVD_EXPORT const char* hvd_status_name(int32_t status); /* "HVD_ABORTED"; static storage */
+/* HVD_ABI_VERSION of the library. */
+HVD_EXPORT int32_t hvd_abi_version(void);
 
-/* 1 if the feature is in this build and can be loaded, else 0. Features: "shm" "gloo" "mpi" "nccl" "cuda" "rocm"
- * "ccl" "ddl". */
+/* For example "0.1.0"; static storage. */
+HVD_EXPORT const char* hvd_version_string(void);
+
+/* The sentence of this thread's last error, "" if there is none. */
+HVD_EXPORT const char* hvd_last_error(void);
+
+/* The name of a status, for example "HVD_ABORTED"; static storage. */
+HVD_EXPORT const char* hvd_status_name(int32_t status);
+
+/* 1 if the feature is in this build and can be loaded, else 0. Features: "shm" "gloo" "mpi" "nccl"
+ * "cuda" "rocm" "ccl" "ddl". */
 HVD_EXPORT int32_t hvd_built(const char* feature);
 
-/* ---- world --------------------------------------------------------------------------------------------------- */
+/* ---- world --------------------------------------------------------------------------------- */
 
 typedef struct hvd_init_options {
   uint32_t struct_size;
   uint32_t flags; /* 0 */
-  int64_t
-      timeout_ms; /* how long to wait for the other ranks' hvd_init(); <= 0: no limit of its own (a warning
-                               once a minute; the launcher ends the wait when a rank can no longer come) */
-  /* Process sets to register with the world, the same on every rank: they get the ids 1, 2, ... `process_set_ranks`
-   * holds their world ranks one set after the other, `process_set_sizes` how many each has. */
+  /* How long to wait for the other ranks' hvd_init(). <= 0: no limit of its own; the runtime prints
+   * a warning once a minute, and the launcher ends the wait when a rank can no longer come. */
+  int64_t timeout_ms;
+  /* Process sets to register with the world, the same on every rank. They get the ids 1, 2, ...
+   * `process_set_ranks` holds their world ranks, one set after the other; `process_set_sizes` holds
+   * the number of ranks of each set. */
   const int32_t* process_set_ranks;
   const int32_t* process_set_sizes;
   int32_t process_set_count;
   int32_t reserved;
-  /* A communicator of MPI (MPI_Comm* of the application's MPI library) that is to be the world, or NULL. */
+  /* A communicator of MPI (MPI_Comm* of the application's MPI library) that becomes the world, or
+   * NULL. */
   const void* mpi_comm;
-  /* These of the ranks that were started are to be the world, in their order; each names the ranks of its own world. NULL:
-   * all of them. Fewer need ranks that mpirun started. */
+  /* The world is made of these of the ranks that were started, in this order; each rank passes the
+   * ranks of its own world. NULL: all ranks. A subset needs ranks that mpirun started. */
   const int32_t* ranks;
   int32_t rank_count;
   int32_t reserved2;
 } hvd_init_options;
 
-/* Joins the world described by the environment (HVD_AGENT, set by hvdrun; variables of other launchers), or makes a world
- * of one. Idempotent while initialised. Blocks until every rank has called it. `options` may be NULL. */
+/* Joins the world that the environment describes (HVD_AGENT, which hvdrun sets, or the variables of
+ * other launchers), or makes a world of one rank. Does nothing when already initialised. Blocks
+ * until every rank has called it. `options` may be NULL. */
 HVD_EXPORT int32_t hvd_init(const hvd_init_options* options);
 
-/* Leaves the world: pending handles fail with HVD_ABORTED here, and on other ranks if they need this rank. Does
- * nothing when not initialised. hvd_init() may follow, any number of times. Registered memory stays valid. */
+/* Leaves the world: pending handles fail with HVD_ABORTED here, and on other ranks if they need
+ * this rank. Does nothing when not initialised. hvd_init() may follow, any number of times.
+ * Registered memory stays valid. */
 HVD_EXPORT int32_t hvd_shutdown(void);
 
 HVD_EXPORT int32_t hvd_is_initialized(void);
 
-/* Each returns -1 when not initialised. */
+/* Each of these returns -1 when not initialised. */
 HVD_EXPORT int32_t hvd_rank(void);
 HVD_EXPORT int32_t hvd_size(void);
 HVD_EXPORT int32_t hvd_local_rank(void);
 HVD_EXPORT int32_t hvd_local_size(void);
 HVD_EXPORT int32_t hvd_cross_rank(void);
 HVD_EXPORT int32_t hvd_cross_size(void);
-HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1: every host has the same number of ranks */
-HVD_EXPORT int64_t hvd_generation(void);          /* membership number, grows with each world joined */
-HVD_EXPORT int64_t hvd_epoch(void);               /* the same, under the name of earlier releases */
+/* 1: every host has the same number of ranks. */
+HVD_EXPORT int32_t hvd_is_homogeneous(void);
+/* The number of this world, which grows with each world joined. */
+HVD_EXPORT int64_t hvd_generation(void);
+/* The same, under the name of earlier releases. */
+HVD_EXPORT int64_t hvd_epoch(void);
 
-/* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in hvd_built, and "mpi_threads":
- * over MPI, which several threads may call at once. */
+/* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in
+ * hvd_built, and "mpi_threads": over an MPI that several threads may call at once. */
 HVD_EXPORT int32_t hvd_enabled(const char* feature);
 
-/* ---- process sets ---------------------------------------------------------------------------------------------- */
+/* ---- process sets -------------------------------------------------------------------------- */
 
-/* Process sets. Id 0 is the world. Rank within the set is -1 for a non-member, size is -1 for an unknown set. */
+/* Id 0 is the world. The rank within the set is -1 for a rank that is not a member, the size is -1
+ * for an unknown set. */
 HVD_EXPORT int32_t hvd_process_set_size(int32_t process_set);
 HVD_EXPORT int32_t hvd_process_set_rank(int32_t process_set);
 
-/* Registers a set on all ranks of the world: every rank calls it with the same world ranks (any order, none twice) and gets
- * the same id, the smallest that is free. Blocks until all have called it. A set of the same ranks that exists already,
- * ranks outside the world and doubles are HVD_INVALID_ARGUMENT; different ranks on different callers HVD_MISMATCH. */
+/* Registers a set on all ranks of the world. Every rank calls it with the same world ranks (any
+ * order, none twice) and gets the same id, the smallest that is free. Blocks until all have called
+ * it. HVD_INVALID_ARGUMENT: a set of the same ranks exists, or a rank is outside the world or named
+ * twice. HVD_MISMATCH: the callers passed different ranks. */
 HVD_EXPORT int32_t hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id);
 
-/* Removes a set on all ranks: every rank calls it. Blocks until all have. What is pending on the set fails with
- * HVD_ABORTED. HVD_INVALID_ARGUMENT for the world and for an unknown id. */
+/* Removes a set on all ranks. Every rank calls it; blocks until all have. Collectives that are
+ * pending on the set fail with HVD_ABORTED. HVD_INVALID_ARGUMENT for the world and for an unknown
+ * id. */
 HVD_EXPORT int32_t hvd_remove_process_set(int32_t id);
 
-/* Writes the ids of all sets, ascending, at most `capacity`; returns how many there are, -1 when not initialised. */
+/* Writes the ids of all sets, ascending, at most `capacity`. Returns how many there are, -1 when
+ * not initialised. */
 HVD_EXPORT int32_t hvd_process_set_ids(int32_t* ids, int32_t capacity);
 
-/* Writes the world ranks of a set, ascending, at most `capacity`; returns how many there are, -1 for an unknown set. */
+/* Writes the world ranks of a set, ascending, at most `capacity`. Returns how many there are, -1
+ * for an unknown set. */
 HVD_EXPORT int32_t hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t capacity);
 
-/* ---- collectives --------------------------------------------------------------------------------------------- */
+/* ---- collectives --------------------------------------------------------------------------- */
 
 typedef struct hvd_tensor {
   uint32_t struct_size;
   int32_t dtype; /* hvd_dtype */
-  const void*
-      input; /* contiguous elements; read until the handle is done; may be NULL when count is 0 */
-  void*
-      output; /* contiguous; may equal input (in place), else must not overlap it; written until done. NULL for an
-                 allgather, alltoall or reducescatter: the runtime makes the memory, see hvd_wait_result */
-  const int64_t*
-      shape;    /* ndim extents, each >= 0; copied by the call. ndim 0 is a scalar (one element) */
-  int32_t ndim; /* 0 to 8 */
+  /* Contiguous elements, read until the handle is done. May be NULL when there are no elements. */
+  const void* input;
+  /* Contiguous elements, written until the handle is done. May equal `input` (in place), else must
+   * not overlap it. NULL for an allgather, alltoall or reducescatter: the runtime allocates the
+   * memory, see hvd_wait_result. */
+  void* output;
+  /* `ndim` extents, each >= 0; copied by the call. `ndim` 0 is a scalar (one element). */
+  const int64_t* shape;
+  int32_t ndim;         /* 0 to 8 */
   int32_t device_kind;  /* hvd_device_kind */
   int32_t device_index; /* ordinal, 0 for the host */
   int32_t reserved;
-  void* stream; /* CUDA stream the tensor is produced on, NULL for the host */
+  void* stream; /* the CUDA stream that produces the tensor, NULL for the host */
 } hvd_tensor;
 
 typedef struct hvd_request {
   uint32_t struct_size;
   int32_t collective; /* hvd_collective */
-  const char*
-      name; /* matches this tensor across ranks; 1 to 16,384 bytes UTF-8; copied. NULL: a name is made
-                               from the collective and a count of the process set's unnamed ones, so unnamed calls on
-                               a set must come in the same order on every rank of it */
+  /* Matches this tensor across ranks: 1 to 16,384 bytes of UTF-8; copied. NULL: the runtime makes a
+   * name from the collective and a count of the unnamed ones of the process set, so every rank of
+   * the set must make its unnamed calls in the same order. */
+  const char* name;
   const hvd_tensor* tensor; /* NULL for a barrier */
   int32_t reduce_op;        /* hvd_reduce_op; allreduce and reducescatter */
   int32_t root_rank;        /* world rank; broadcast */
   int32_t process_set;      /* 0: the world */
   uint32_t flags;           /* 0 */
-  double prescale;          /* factor before reducing; 0.0 is read as 0.0, so set 1.0 for none */
-  double postscale;         /* factor after reducing */
-  /* A group: `tensor` points to this many tensors, which succeed or fail together under one name and one handle. 0 is read
-   * as 1. Tensors lie sizeof(hvd_tensor) (their own struct_size) apart. Not for barrier, join and alltoall. */
+  /* The input is multiplied by `prescale` before the reduction and its result by `postscale`. There
+   * is no default: set 1.0 for no scaling, since 0.0 makes every element zero. */
+  double prescale;
+  double postscale;
+  /* A group: `tensor` points to this many tensors, which succeed or fail together under one name
+   * and one handle. 0 means 1. The tensors lie sizeof(hvd_tensor) (their own struct_size) apart.
+   * Not for barrier, join and alltoall. */
   int32_t tensor_count;
-  int32_t splits_count; /* alltoall: 0 (equal shares) or the size of the process set */
-  const int64_t*
-      splits; /* rows of dimension 0 for each member, in order of rank; their sum is at most dimension 0 */
+  /* Alltoall: 0 (equal shares) or the size of the process set. */
+  int32_t splits_count;
+  /* Alltoall: rows of dimension 0 for each member, in order of rank. Their sum is at most dimension
+   * 0. */
+  const int64_t* splits;
 } hvd_request;
 
 typedef uint64_t hvd_handle; /* 0 is never a valid handle */
 
-/* Starts a collective, which is never finished inside this call. Errors of the call itself are returned now and leave nothing
- * behind; disagreement between ranks and deaths come from hvd_wait. The tensor's memory must stay valid until the handle is
- * done. A name is taken until hvd_wait has ended or hvd_poll said 1; where the collective has finished without either, until
- * the next call of this process that submits, polls or waits has looked for duplicates. */
+/* Starts a collective, which is never finished inside this call. Errors of the call itself are
+ * returned at once and leave nothing behind; hvd_wait reports disagreement between ranks and
+ * deaths. The tensor's memory must stay valid until the handle is done. The name is in use until
+ * hvd_wait has ended or hvd_poll has said 1. Where the collective finishes without either, the name
+ * is in use until the next call of this process that submits, polls or waits has looked for
+ * duplicates. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* request, hvd_handle* handle);
 
-/* *done = 1 when the collective had finished (with success or an error) when the call came: then hvd_wait returns at once. 0
- * at least once for a fresh handle. Makes progress. */
+/* *done = 1 when the collective had finished (with success or an error) when the call came: then
+ * hvd_wait returns at once. 0 at least once for a fresh handle. Makes progress. */
 HVD_EXPORT int32_t hvd_poll(hvd_handle handle, int32_t* done);
 
-/* Waits at most timeout_ms (< 0: without a limit of its own) and makes progress meanwhile. Any result other than
- * HVD_IN_PROGRESS forgets the handle. An unknown handle is HVD_INVALID_ARGUMENT; one of a world that was shut down is
- * HVD_ABORTED, also after the next hvd_init(). */
+/* Waits at most timeout_ms (< 0: no limit of its own) and makes progress meanwhile. Any result
+ * other than HVD_IN_PROGRESS forgets the handle. An unknown handle is HVD_INVALID_ARGUMENT; a
+ * handle of a world that was shut down is HVD_ABORTED, also after the next hvd_init(). */
 HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
 
 /* One output of a finished collective. */
 typedef struct hvd_output {
   uint32_t struct_size;
   int32_t ndim;
-  void*
-      data; /* memory the runtime made because the request had none: the caller's from now on, to be given back with
-                 hvd_free(). NULL when the caller gave the memory, or when there are no elements. */
+  /* Memory that the runtime allocated because the request had none. The caller owns it and gives it
+   * back with hvd_free(). NULL when the caller gave the memory, or when there are no elements. */
+  void* data;
   int64_t shape[8];
 } hvd_output;
 
-/* What a finished collective has to say beside its data. The caller sets struct_size, the pointers and the counts, which
- * say how much room there is; hvd_wait_result writes how much there was. */
+/* The results of a finished collective beside its data. The caller sets struct_size, the pointers
+ * and the counts, which say how much room there is; hvd_wait_result writes how much there was. */
 typedef struct hvd_result {
   uint32_t struct_size;
   int32_t output_count;
-  hvd_output* outputs;      /* one per tensor of the request, or NULL */
-  int64_t* received_splits; /* alltoall: rows that came from each member, or NULL */
+  /* One per tensor of the request, or NULL. */
+  hvd_output* outputs;
+  /* Alltoall: rows that came from each member, or NULL. */
+  int64_t* received_splits;
   int32_t received_splits_count;
-  int32_t last_joined_rank; /* join: world rank that came last; else -1 */
+  /* Join: the world rank that joined last; else -1. */
+  int32_t last_joined_rank;
 } hvd_result;
 
-/* hvd_wait that also gives the result. Outputs nobody asks for (hvd_wait, too little room) are freed. */
+/* hvd_wait that also gives the result. Outputs that the caller does not take (hvd_wait, or too
+ * little room) are freed. */
 HVD_EXPORT int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_result* result);
 
 /* hvd_submit and hvd_wait without limit in one call: the fastest way for a blocking collective. */
 HVD_EXPORT int32_t hvd_run(const hvd_request* request);
 
-/* ---- registered memory --------------------------------------------------------------------------------------- */
+/* ---- registered memory --------------------------------------------------------------------- */
 
-/* Memory that all ranks of this host can reach, so that tensors in it are reduced where they are. 64-byte aligned,
- * zeroed, owned by the caller until hvd_free(). Usable before hvd_init() and after hvd_shutdown(). NULL when there is
- * no memory (hvd_last_error() says why): use malloc then; everything still works, with one copy more. */
+/* Allocates memory that all ranks of this host can reach, so that tensors in it are reduced in
+ * place, without a copy. 64-byte aligned, zeroed, owned by the caller until hvd_free(). Usable
+ * before hvd_init() and after hvd_shutdown(). NULL when there is no memory (hvd_last_error() says
+ * why): use malloc then; everything still works, with one copy more. */
 HVD_EXPORT void* hvd_alloc(size_t bytes);
-HVD_EXPORT int32_t
-hvd_free(void* memory); /* NULL is allowed; must not be in use by a pending handle */
-HVD_EXPORT int32_t hvd_is_registered(const void* memory,
-                                     size_t bytes); /* 1 if the whole range is */
+
+/* NULL is allowed. The memory must not be in use by a pending handle. */
+HVD_EXPORT int32_t hvd_free(void* memory);
+
+/* 1 if the whole range is registered memory. */
+HVD_EXPORT int32_t hvd_is_registered(const void* memory, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <future>
 #include <thread>
 #include <vector>
@@ -539,29 +537,6 @@ TEST_F(MeshPair, AbortFromAnotherThreadEndsEveryWait) {
   for (std::thread& waiter : waiters) waiter.join();
   MeshHandle later = a_->Send(1, {}, {});
   EXPECT_EQ(a_->Wait(later, Soon()).message(), "enough");
-}
-
-int OpenConnections() {
-  int found = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;
-    std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (target.rfind("socket:", 0) == 0 || target == "anon_inode:[eventpoll]") ++found;
-  }
-  return found;
-}
-
-// Otherwise a data loader that outlives its rank would keep the peers from noticing the death.
-TEST_F(MeshPair, AForkedChildHoldsNoConnection) {
-  Greet(*a_, 0, *b_, 1);
-  EXPECT_GE(OpenConnections(), 8);  // for each: the listener, two connections, the epoll
-  pid_t child = ::fork();
-  if (child == 0) ::_exit(OpenConnections());
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "connections in the child";
-  Greet(*a_, 0, *b_, 1);
 }
 
 TEST(MeshTest, NobodyListensThere) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -96,29 +95,6 @@ TEST_P(SharedMemory, SealingIsOkEverywhereAndHoldsWhereItCan) {
   EXPECT_NE(::ftruncate(fd->get(), 1), 0);
   EXPECT_NE(::ftruncate(fd->get(), 1 << 20), 0);
   EXPECT_EQ(SizeOf(fd->get()), static_cast<off_t>(kBytes));
-}
-
-TEST_P(SharedMemory, WhatAForkedChildWritesAfterMakePrivateStaysInTheChild) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer does not follow a fork";
-#endif
-  Result<UniqueFd> fd = Create(kBytes);
-  ASSERT_TRUE(fd.ok());
-  Result<Mapping> memory = Mapping::Map(fd->get(), kBytes);
-  ASSERT_TRUE(memory.ok());
-  memory->data()[0] = std::byte{1};
-  pid_t child = ::fork();
-  if (child == 0) {
-    memory->MakePrivate(fd->get());
-    bool seen = memory->data()[0] == std::byte{1};
-    std::memset(memory->data(), 7, kBytes);
-    ::_exit(seen && memory->data()[kBytes - 1] == std::byte{7} ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "the child reads what it inherited and may write";
-  EXPECT_EQ(memory->data()[0], std::byte{1});
-  EXPECT_EQ(memory->data()[kBytes - 1], std::byte{0});
 }
 
 INSTANTIATE_TEST_SUITE_P(, SharedMemory,

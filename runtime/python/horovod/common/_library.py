@@ -205,6 +205,13 @@ def error(status):
     return HorovodInternalError(text)
 
 
+def init_error(status):
+    """The exception that stands for a failure of hvd_init(); to be made by the thread that got the status."""
+    if status == FORKED:
+        return RuntimeError(_native.FORKED_SENTENCE)
+    return ValueError('Horovod initialization failed: {}'.format(last_error(status)))
+
+
 def built(feature):
     return lib().hvd_built(feature.encode('ascii')) == 1
 
@@ -229,7 +236,10 @@ def init(rank_lists, mpi_comm=None, world_ranks=()):
     world = _int32_array(world_ranks)
     options = _InitOptions(ctypes.sizeof(_InitOptions), 0, 0, ctypes.addressof(ranks), ctypes.addressof(sizes),
                            len(rank_lists), 0, mpi_comm, ctypes.addressof(world), len(world_ranks), 0)
-    _native.joined(lib().hvd_init(ctypes.byref(options)))
+    status = lib().hvd_init(ctypes.byref(options))
+    if status != OK:
+        raise init_error(status)
+    _native.note_joined()
 
 
 def add_process_set(ranks):

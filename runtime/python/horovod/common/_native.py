@@ -84,31 +84,15 @@ def is_forked_child():
     return _init_pid is not None and _init_pid != os.getpid()
 
 
-def init():
-    """Joins the world, without process sets. ValueError when the runtime cannot."""
-    joined(call('init', None))
-
-
-def joined(status):
-    """To be called with what hvd_init() answered."""
+def note_joined():
+    """Remembers that this process has called hvd_init() with success."""
     global _init_pid
-    if status == FORKED:
-        raise RuntimeError(FORKED_SENTENCE)
-    if status != OK:
-        from horovod.common import _library
-        raise ValueError('Horovod initialization failed: {}'.format(_library.last_error(status)))
     _init_pid = os.getpid()
 
 
-def shutdown():
-    """Leaves the world. Nothing happens when there is none, or in a forked child."""
+def note_left():
+    """Remembers that this process has called hvd_shutdown() with success."""
     global _init_pid
-    if handle is None or is_forked_child():
-        return
-    status = call('shutdown')
-    if status not in (OK, FORKED):
-        from horovod.common import _library
-        raise _library.error(status)
     _init_pid = None
 
 

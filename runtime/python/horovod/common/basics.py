@@ -71,10 +71,11 @@ class HorovodBasics(object):
             print(hvd.rank(), hvd.size())
         """
         if comm is None and process_sets is None:
-            _native.init()
+            _join()
         else:
             from horovod.common import process_sets as sets
-            process_sets = sets._init(comm, process_sets)
+            process_sets, *world = sets._check_arguments(comm, process_sets)
+            _join(*world)
         if not HorovodBasics._atexit_registered:
             HorovodBasics._atexit_registered = True
             atexit.register(_shutdown_at_exit, os.getpid())
@@ -103,7 +104,7 @@ class HorovodBasics(object):
         Called at the exit of Python too. Without a world it does nothing. init() may follow, any number
         of times.
         """
-        _native.shutdown()
+        _leave()
 
     def is_initialized(self):
         """Tells whether this process is in a world.
@@ -290,37 +291,21 @@ class HorovodBasics(object):
 
     def _add_process_set_impl(self, ranks):
         """Registers a set on all ranks: its id, or None when there is such a set already."""
-        from horovod.common import _library, process_sets
-        ranks = sorted(ranks)
-        known = self._get_process_set_ids_and_ranks()  # ValueError before init()
-        process_sets._check_dynamic()
-        if ranks in known.values():
-            return None
-        return _library.add_process_set(ranks)
+        from horovod.common import process_sets
+        return process_sets._add(ranks)
 
     def _remove_process_set_impl(self, process_set_id):
         """Removes a set on all ranks: its id, or None when there is no such set."""
-        from horovod.common import _library, process_sets
-        known = self._get_process_set_ids_and_ranks()
-        process_sets._check_dynamic()
-        if process_set_id not in known:
-            return None
-        _library.remove_process_set(process_set_id)
-        return process_set_id
+        from horovod.common import process_sets
+        return process_sets._remove(process_set_id)
 
     def _process_set_rank(self, process_set_id):
-        self._process_set_size(process_set_id)  # ValueError when there is no such set
-        rank = _native.call('process_set_rank', process_set_id)
-        if rank < 0:
-            raise ValueError('This process is not in process set {}.'.format(process_set_id))
-        return rank
+        from horovod.common import process_sets
+        return process_sets._rank_in(process_set_id)
 
     def _process_set_size(self, process_set_id):
-        self.rank()
-        size = _native.call('process_set_size', process_set_id)
-        if size < 0:
-            raise ValueError('There is no process set {}.'.format(process_set_id))
-        return size
+        from horovod.common import process_sets
+        return process_sets._size_of(process_set_id)
 
     def _get_process_set_ids_and_ranks(self):
         from horovod.common import _library
@@ -343,11 +328,35 @@ def _enabled(feature):
     return _library.enabled(feature)
 
 
+def _join(rank_lists=(), mpi_comm=None, world_ranks=()):
+    """hvd_init(). ValueError when the runtime cannot."""
+    if rank_lists or world_ranks or mpi_comm is not None:
+        from horovod.common import _library
+        _library.init(rank_lists, mpi_comm, world_ranks)
+        return
+    status = _native.call('init', None)
+    if status != _native.OK:
+        from horovod.common import _library
+        raise _library.init_error(status)
+    _native.note_joined()
+
+
+def _leave():
+    """hvd_shutdown(). Nothing happens when there is no world, or in a forked child."""
+    if _native.handle is None or _native.is_forked_child():
+        return
+    status = _native.call('shutdown')
+    if status not in (_native.OK, _native.FORKED):
+        from horovod.common import _library
+        raise _library.error(status)
+    _native.note_left()
+
+
 def _shutdown_at_exit(pid):
     # A forked child inherits this handler with the world of its parent, which is not its to shut down.
     if os.getpid() == pid:
         try:
-            _native.shutdown()
+            _leave()
         except Exception:  # nothing useful can be done about it any more
             pass
 

@@ -7,17 +7,38 @@ when the job allows it (dynamic process sets).
 import os
 
 from horovod.common import _native
-from horovod.common import basics as _common_basics
 from horovod.common.util import is_iterable
 
-_basics = None
 _registered = []  # the ProcessSet objects that have an id
 
 DYNAMIC = 'HOROVOD_DYNAMIC_PROCESS_SETS'
 
 
-def _world():
-    return _basics or _common_basics.shared()
+def _built_with_mpi():
+    from horovod.common import _library
+    return _library.built('mpi')
+
+
+def _ids_and_ranks():
+    """{id: ranks} of the sets of the world; ValueError before init()."""
+    from horovod.common import _library
+    return _library.process_sets()
+
+
+def _size_of(process_set_id):
+    _native.query('rank')  # ValueError before init()
+    size = _native.call('process_set_size', process_set_id)
+    if size < 0:
+        raise ValueError('There is no process set {}.'.format(process_set_id))
+    return size
+
+
+def _rank_in(process_set_id):
+    _size_of(process_set_id)  # ValueError when there is no such set
+    rank = _native.call('process_set_rank', process_set_id)
+    if rank < 0:
+        raise ValueError('This process is not in process set {}.'.format(process_set_id))
+    return rank
 
 
 def _is_communicator(value):
@@ -58,7 +79,7 @@ class ProcessSet(object):
                     raise ValueError('A process set is made of ranks, which are integers, but {!r} was given.'
                                      .format(rank))
             self.ranks = sorted(ranks)
-        elif _is_communicator(ranks_or_comm) and _world().mpi_built():
+        elif _is_communicator(ranks_or_comm) and _built_with_mpi():
             self.mpi_comm = ranks_or_comm
         else:
             raise ValueError('A process set is made of a list of ranks; {!r} is none, and communicators of mpi4py '
@@ -81,7 +102,7 @@ class ProcessSet(object):
         """
         if self.process_set_id is None:
             return None
-        return _world()._process_set_size(self.process_set_id)
+        return _size_of(self.process_set_id)
 
     def rank(self):
         """Rank of this process within the set.
@@ -93,7 +114,7 @@ class ProcessSet(object):
         """
         if self.process_set_id is None:
             return None
-        return _world()._process_set_rank(self.process_set_id)
+        return _rank_in(self.process_set_id)
 
     def included(self):
         """Tells whether this process is in the set.
@@ -105,7 +126,7 @@ class ProcessSet(object):
         """
         if self.ranks is None:
             return None
-        return _world().rank() in self.ranks
+        return _native.query('rank') in self.ranks
 
     def __str__(self):
         return 'ProcessSet(process_set_id={}, ranks={}, mpi_comm={})'.format(
@@ -134,9 +155,7 @@ global_process_set = _GlobalProcessSet()
 
 
 def _setup(basics):
-    """For code that has a HorovodBasics of its own; they all speak to the same runtime."""
-    global _basics
-    _basics = basics
+    """For code that has a HorovodBasics of its own. All of them are the same runtime, so nothing is kept of it."""
 
 
 # ---- init()
@@ -165,7 +184,7 @@ def _check_comm(comm):
     if not _is_communicator(comm):
         raise ValueError('hvd.init(comm=...) takes a list of ranks or a communicator of mpi4py; this is neither: {!r}.'
                          .format(comm))
-    if not _world().mpi_built():
+    if not _built_with_mpi():
         raise ValueError('hvd.init(comm=...) takes a communicator of mpi4py only with a runtime that was built with '
                          'MPI, which this one was not; call hvd.init() without it.')
     from mpi4py import MPI
@@ -200,8 +219,9 @@ def _first_double(process_sets):
     return None
 
 
-def _init(comm, process_sets):
-    """hvd_init() with arguments; gives what _init_process_sets() wants."""
+def _check_arguments(comm, process_sets):
+    """The arguments of hvd.init(), checked: the process sets that _init_process_sets() takes, then the ranks of each of
+    them, the communicator's address and the ranks of the world that hvd_init() takes."""
     address, ranks = (None, ()) if comm is None else _check_comm(comm)
     rank_lists = []
     if isinstance(process_sets, str) and process_sets.lower() == 'dynamic':
@@ -211,19 +231,14 @@ def _init(comm, process_sets):
         process_sets = _check_list(process_sets)
         if _first_double(process_sets) is None:
             rank_lists = [process_set.ranks for process_set in process_sets]
-    if rank_lists or ranks or address is not None:
-        from horovod.common import _library
-        _library.init(rank_lists, address, ranks)
-    else:
-        _native.init()
-    return process_sets
+    return process_sets, rank_lists, address, ranks
 
 
 def _init_process_sets(process_sets):
     """Called after each init(): gives the sets their ids, and takes them from those of an earlier world."""
     known = {}
     if _registered or process_sets:
-        known = {tuple(ranks): number for number, ranks in _world()._get_process_set_ids_and_ranks().items()}
+        known = {tuple(ranks): number for number, ranks in _ids_and_ranks().items()}
     for process_set in list(_registered):
         if known.get(tuple(process_set.ranks)) != process_set.process_set_id:
             process_set._invalidate()
@@ -254,6 +269,28 @@ def _check_dynamic():
                      'hvd.init(process_sets="dynamic").'.format(DYNAMIC))
 
 
+def _add(ranks):
+    """Registers a set on all ranks: its id, or None when there is such a set already."""
+    ranks = sorted(ranks)
+    known = _ids_and_ranks()  # ValueError before init()
+    _check_dynamic()
+    if ranks in known.values():
+        return None
+    from horovod.common import _library
+    return _library.add_process_set(ranks)
+
+
+def _remove(process_set_id):
+    """Removes a set on all ranks: its id, or None when there is no such set."""
+    known = _ids_and_ranks()
+    _check_dynamic()
+    if process_set_id not in known:
+        return None
+    from horovod.common import _library
+    _library.remove_process_set(process_set_id)
+    return process_set_id
+
+
 def add_process_set(process_set):
     """Registers a process set while the job runs.
 
@@ -281,7 +318,7 @@ def add_process_set(process_set):
     ranks = process_set.ranks
     if len(set(ranks)) != len(ranks):
         raise ValueError('A process set has each rank once, but {} names one twice.'.format(ranks))
-    number = _world()._add_process_set_impl(ranks)
+    number = _add(ranks)
     if number is None:
         raise ValueError('There is a process set of the ranks {} already.'.format(ranks))
     process_set._register(number)
@@ -305,9 +342,9 @@ def remove_process_set(process_set):
     """
     number = process_set.process_set_id
     if number is None or number == 0:
-        _world().size()  # ValueError before init()
+        _native.query('size')  # ValueError before init()
         return False
-    removed = _world()._remove_process_set_impl(number) is not None
+    removed = _remove(number) is not None
     process_set._invalidate()
     return removed
 
@@ -318,5 +355,5 @@ def _temp_process_set_object(process_set_id):
         return global_process_set
     temporary = ProcessSet.__new__(ProcessSet)
     temporary.process_set_id = process_set_id
-    temporary.ranks = _world()._get_process_set_ids_and_ranks().get(process_set_id)
+    temporary.ranks = _ids_and_ranks().get(process_set_id)
     return temporary

@@ -7,16 +7,26 @@ where the collective itself adds up.
 
 import torch
 
-from horovod.torch import mpi_ops
+from horovod.common import basics as _common_basics
+from horovod.common.util import get_average_backwards_compatibility_fun
+from horovod.torch.framework import check_scattered, operations, synchronize
+
+_basics = _common_basics.shared()
+_reduce_op = get_average_backwards_compatibility_fun(_basics)
 
 
 def _contiguous(gradients):
     return [g.contiguous() for g in gradients]
 
 
+def _average(gradient, process_set):
+    return HorovodAllreduce.apply(gradient.contiguous(), None, None, _basics.Average, 1.0, 1.0, process_set)
+
+
 def _own_rows(average, rows, process_set):
     """The rows of an allgathered tensor that this rank brought."""
-    all_rows = mpi_ops.allgather(torch.tensor([rows], dtype=torch.int64), process_set=process_set).tolist()
+    mine = torch.tensor([rows], dtype=torch.int64)
+    all_rows = synchronize(operations.allgather_async(mine, None, process_set)).tolist()
     begin = sum(all_rows[:process_set.rank()])
     return average[begin:begin + rows]
 
@@ -26,15 +36,14 @@ class HorovodAllreduce(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, tensor, average, name, op, prescale_factor, postscale_factor, process_set):
-        ctx.arguments = (average, op, prescale_factor, postscale_factor, process_set)
-        return mpi_ops.synchronize(mpi_ops.allreduce_async(tensor, average, name, op, prescale_factor,
-                                                           postscale_factor, process_set))
+        op = _reduce_op(op, average)
+        ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
+        return synchronize(operations.allreduce_async(tensor, False, name, op, prescale_factor, postscale_factor,
+                                                      process_set))
 
     @staticmethod
     def backward(ctx, gradient):
-        average, op, prescale_factor, postscale_factor, process_set = ctx.arguments
-        reduced = mpi_ops.allreduce(gradient.contiguous(), average=average, op=op, prescale_factor=prescale_factor,
-                                    postscale_factor=postscale_factor, process_set=process_set)
+        reduced = HorovodAllreduce.apply(gradient.contiguous(), None, None, *ctx.arguments)
         return reduced, None, None, None, None, None, None
 
 
@@ -43,16 +52,14 @@ class HorovodGroupedAllreduce(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, average, name, op, prescale_factor, postscale_factor, process_set, *tensors):
-        ctx.arguments = (average, op, prescale_factor, postscale_factor, process_set)
-        return mpi_ops.synchronize(mpi_ops.grouped_allreduce_async(list(tensors), average, name, op, prescale_factor,
-                                                                   postscale_factor, process_set))
+        op = _reduce_op(op, average)
+        ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
+        return synchronize(operations.grouped_allreduce_async(list(tensors), False, name, op, prescale_factor,
+                                                              postscale_factor, process_set))
 
     @staticmethod
     def backward(ctx, *gradients):
-        average, op, prescale_factor, postscale_factor, process_set = ctx.arguments
-        reduced = mpi_ops.grouped_allreduce(_contiguous(gradients), average=average, op=op,
-                                            prescale_factor=prescale_factor, postscale_factor=postscale_factor,
-                                            process_set=process_set)
+        reduced = HorovodGroupedAllreduce.apply(None, None, *ctx.arguments, *_contiguous(gradients))
         return (None, None, None, None, None, None) + tuple(reduced)
 
 
@@ -63,11 +70,11 @@ class HorovodAllgather(torch.autograd.Function):
     def forward(ctx, tensor, name, process_set):
         ctx.rows = tensor.shape[0] if tensor.dim() else 0
         ctx.process_set = process_set
-        return mpi_ops.synchronize(mpi_ops.allgather_async(tensor, name, process_set))
+        return synchronize(operations.allgather_async(tensor, name, process_set))
 
     @staticmethod
     def backward(ctx, gradient):
-        average = mpi_ops.allreduce(gradient.contiguous(), op=mpi_ops.Average, process_set=ctx.process_set)
+        average = _average(gradient, ctx.process_set)
         return _own_rows(average, ctx.rows, ctx.process_set), None, None
 
 
@@ -78,11 +85,12 @@ class HorovodGroupedAllgather(torch.autograd.Function):
     def forward(ctx, name, process_set, *tensors):
         ctx.rows = [tensor.shape[0] if tensor.dim() else 0 for tensor in tensors]
         ctx.process_set = process_set
-        return mpi_ops.synchronize(mpi_ops.grouped_allgather_async(list(tensors), name, process_set))
+        return synchronize(operations.grouped_allgather_async(list(tensors), name, process_set))
 
     @staticmethod
     def backward(ctx, *gradients):
-        averages = mpi_ops.grouped_allreduce(_contiguous(gradients), op=mpi_ops.Average, process_set=ctx.process_set)
+        averages = HorovodGroupedAllreduce.apply(None, None, _basics.Average, 1.0, 1.0, ctx.process_set,
+                                                 *_contiguous(gradients))
         return (None, None) + tuple(_own_rows(average, rows, ctx.process_set)
                                     for average, rows in zip(averages, ctx.rows))
 
@@ -94,12 +102,12 @@ class HorovodBroadcast(torch.autograd.Function):
     def forward(ctx, tensor, root_rank, name, process_set):
         ctx.root_rank = root_rank
         ctx.process_set = process_set
-        return mpi_ops.synchronize(mpi_ops.broadcast_async(tensor, root_rank, name, process_set))
+        return synchronize(operations.broadcast_async(tensor, False, root_rank, name, process_set))
 
     @staticmethod
     def backward(ctx, gradient):
-        average = mpi_ops.allreduce(gradient.contiguous(), op=mpi_ops.Average, process_set=ctx.process_set)
-        if mpi_ops.rank() != ctx.root_rank:
+        average = _average(gradient, ctx.process_set)
+        if _basics.rank() != ctx.root_rank:
             average = torch.zeros_like(average)
         return average, None, None, None
 
@@ -109,7 +117,7 @@ class HorovodAlltoall(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, tensor, splits, name, process_set):
-        received, received_splits = mpi_ops.synchronize(mpi_ops.alltoall_async(tensor, splits, name, process_set))
+        received, received_splits = synchronize(operations.alltoall_async(tensor, splits, name, process_set))
         ctx.received_splits = received_splits
         ctx.shape = tensor.shape
         ctx.process_set = process_set
@@ -118,7 +126,7 @@ class HorovodAlltoall(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient, *unused):
-        back, _ = mpi_ops.alltoall(gradient.contiguous(), splits=ctx.received_splits, process_set=ctx.process_set)
+        back, _ = HorovodAlltoall.apply(gradient.contiguous(), ctx.received_splits, None, ctx.process_set)
         if back.shape[0] < ctx.shape[0]:  # splits may leave out the last rows
             rest = back.new_zeros((ctx.shape[0] - back.shape[0],) + tuple(ctx.shape[1:]))
             back = torch.cat([back, rest])
@@ -126,7 +134,7 @@ class HorovodAlltoall(torch.autograd.Function):
 
 
 def _scale_of_reducescatter(op, process_set, prescale_factor, postscale_factor):
-    size = process_set.size() if op == mpi_ops.Sum else 1
+    size = process_set.size() if op == _basics.Sum else 1
     return size * prescale_factor * postscale_factor
 
 
@@ -137,12 +145,13 @@ class HorovodReducescatter(torch.autograd.Function):
     def forward(ctx, tensor, name, op, process_set, prescale_factor, postscale_factor):
         ctx.process_set = process_set
         ctx.scale = _scale_of_reducescatter(op, process_set, prescale_factor, postscale_factor)
-        return mpi_ops.synchronize(mpi_ops.reducescatter_async(tensor, name, op, process_set, prescale_factor,
-                                                               postscale_factor))
+        check_scattered(tensor)
+        return synchronize(operations.reducescatter_async(tensor, name, op, prescale_factor, postscale_factor,
+                                                          process_set))
 
     @staticmethod
     def backward(ctx, gradient):
-        gathered = mpi_ops.allgather((gradient * ctx.scale).contiguous(), process_set=ctx.process_set)
+        gathered = HorovodAllgather.apply((gradient * ctx.scale).contiguous(), None, ctx.process_set)
         return gathered, None, None, None, None, None
 
 
@@ -153,11 +162,12 @@ class HorovodGroupedReducescatter(torch.autograd.Function):
     def forward(ctx, name, op, process_set, prescale_factor, postscale_factor, *tensors):
         ctx.process_set = process_set
         ctx.scale = _scale_of_reducescatter(op, process_set, prescale_factor, postscale_factor)
-        return mpi_ops.synchronize(mpi_ops.grouped_reducescatter_async(list(tensors), name, op, process_set,
-                                                                       prescale_factor, postscale_factor))
+        check_scattered(*tensors)
+        return synchronize(operations.grouped_reducescatter_async(list(tensors), name, op, prescale_factor,
+                                                                  postscale_factor, process_set))
 
     @staticmethod
     def backward(ctx, *gradients):
-        gathered = mpi_ops.grouped_allgather([(g * ctx.scale).contiguous() for g in gradients],
-                                             process_set=ctx.process_set)
+        gathered = HorovodGroupedAllgather.apply(None, ctx.process_set,
+                                                 *[(g * ctx.scale).contiguous() for g in gradients])
         return (None, None, None, None, None) + tuple(gathered)

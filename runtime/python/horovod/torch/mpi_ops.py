@@ -6,13 +6,15 @@ what their gradients are is in autograd.py.
 
 import torch
 
-from horovod.common import _library
 from horovod.common import basics as _common_basics
-from horovod.common import operations as _common_operations
 from horovod.common.exceptions import HorovodInternalError  # noqa: F401 (part of the interface)
 from horovod.common.process_sets import (  # noqa: F401 (part of the interface)
     ProcessSet, add_process_set, global_process_set, remove_process_set)
 from horovod.common.util import get_average_backwards_compatibility_fun
+from horovod.torch import framework
+from horovod.torch.autograd import (
+    HorovodAllgather, HorovodAllreduce, HorovodAlltoall, HorovodBroadcast, HorovodGroupedAllgather,
+    HorovodGroupedAllreduce, HorovodGroupedReducescatter, HorovodReducescatter)
 from horovod.torch.compression import Compression
 
 _basics = _common_basics.shared()
@@ -49,80 +51,9 @@ Product = _basics.Product
 
 handle_average_backwards_compatibility = get_average_backwards_compatibility_fun(_basics)
 
-_DTYPES = {
-    torch.bool: _library.BOOL,
-    torch.uint8: _library.UINT8,
-    torch.int8: _library.INT8,
-    torch.int16: _library.INT16,
-    torch.int32: _library.INT32,
-    torch.int64: _library.INT64,
-    torch.float16: _library.FLOAT16,
-    torch.float32: _library.FLOAT32,
-    torch.float64: _library.FLOAT64,
-    torch.bfloat16: _library.BFLOAT16,
-}
-for _name, _code in (('uint16', _library.UINT16), ('float8_e4m3fn', _library.FLOAT8_E4M3),
-                     ('float8_e5m2', _library.FLOAT8_E5M2)):
-    if hasattr(torch, _name):  # newer releases
-        _DTYPES[getattr(torch, _name)] = _code
-
-
-class _Torch(_common_operations.Framework):
-    def check(self, operation, tensor, writable):
-        dtype = _DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
-        if dtype is not None and tensor.layout is torch.strided and tensor.is_cpu and tensor.is_contiguous():
-            return tensor, dtype
-        self._refuse(operation, tensor, dtype)
-
-    @staticmethod
-    def _refuse(operation, tensor, dtype):
-        if not isinstance(tensor, torch.Tensor):
-            raise ValueError('hvd.{} takes a torch.Tensor, but {} was given.'.format(operation, type(tensor).__name__))
-        if tensor.layout != torch.strided:
-            raise ValueError('Tensor type {} of layout {} is not supported by hvd.{}; use tensor.to_dense(), or '
-                             'hvd.sparse_allreduce_async.'.format(tensor.dtype, tensor.layout, operation))
-        if tensor.device.type != 'cpu':
-            raise NotImplementedError('hvd.{} of a tensor on {} is not available yet; use tensor.cpu().'
-                                      .format(operation, tensor.device))
-        if dtype is None:
-            raise ValueError('Tensor type {} is not supported by hvd.{}.'.format(tensor.dtype, operation))
-        raise ValueError('hvd.{} needs a contiguous tensor, but one of shape {} and strides {} was given; use '
-                         'tensor.contiguous().'.format(operation, tuple(tensor.shape), tuple(tensor.stride())))
-
-    def address(self, tensor):
-        return tensor.data_ptr()
-
-    def empty_like(self, tensor):
-        return torch.empty(tensor.shape, dtype=tensor.dtype)
-
-    def bytes_of_row(self, tensor):
-        bytes_of_row = tensor.element_size()
-        for extent in tensor.shape[1:]:
-            bytes_of_row *= extent
-        return bytes_of_row
-
-    def from_memory(self, tensor, buffer, rows):
-        rest = tensor.shape[1:]
-        if buffer is None:
-            return torch.empty((rows,) + tuple(rest), dtype=tensor.dtype)
-        if not rest:
-            return torch.frombuffer(buffer, dtype=tensor.dtype, count=rows)
-        count = rows * self.bytes_of_row(tensor) // tensor.element_size()
-        return torch.frombuffer(buffer, dtype=tensor.dtype, count=count).view((rows,) + tuple(rest))
-
-    def splits_from(self, splits):
-        if isinstance(splits, torch.Tensor):
-            if splits.dtype != torch.int32 or splits.dim() != 1:
-                raise ValueError('splits of hvd.alltoall is a list of integers or an int32 tensor of one dimension, '
-                                 'but is a {} tensor of shape {}.'.format(splits.dtype, tuple(splits.shape)))
-            return splits.tolist()
-        return _common_operations.list_of_integers(splits)
-
-    def splits_to(self, numbers):
-        return torch.tensor(numbers, dtype=torch.int32)
-
-
-_operations = _common_operations.Operations(_Torch())
+_DTYPES = framework.DTYPES
+_Torch = framework.Torch
+_operations = framework.operations
 _handle_map = _operations.pending
 
 poll = _operations.poll
@@ -729,12 +660,6 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
 # ---- reducescatter
 
 
-def _check_scattered(*tensors):
-    for tensor in tensors:
-        if isinstance(tensor, torch.Tensor) and tensor.dim() == 0:
-            raise ValueError('hvd.reducescatter needs a tensor with at least one dimension, but got a scalar.')
-
-
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                         postscale_factor=1.0):
     """Starts a reducescatter() and returns at once.
@@ -760,7 +685,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
             this rank is not in the process set. Nothing was submitted.
         NotImplementedError: The tensor is not on the CPU.
     """
-    _check_scattered(tensor)
+    framework.check_scattered(tensor)
     return _operations.reducescatter_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
@@ -792,7 +717,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
     """
     compressed, ctx = compression.compress(tensor)
     if _wants_gradient(compressed):
-        _check_scattered(compressed)
+        framework.check_scattered(compressed)
         reduced = HorovodReducescatter.apply(compressed, name, op, process_set, prescale_factor, postscale_factor)
     else:
         reduced = synchronize(reducescatter_async(compressed, name, op, process_set, prescale_factor,
@@ -826,7 +751,7 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
             this rank is not in the process set. Nothing was submitted.
         NotImplementedError: The tensor is not on the CPU.
     """
-    _check_scattered(*tensors)
+    framework.check_scattered(*tensors)
     return _operations.grouped_reducescatter_async(tensors, name, op, prescale_factor, postscale_factor, process_set)
 
 
@@ -857,7 +782,7 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
     """
     compressed, contexts = zip(*[compression.compress(t) for t in tensors]) if len(tensors) else ((), ())
     if _wants_gradient(*compressed):
-        _check_scattered(*compressed)
+        framework.check_scattered(*compressed)
         reduced = HorovodGroupedReducescatter.apply(name, op, process_set, prescale_factor, postscale_factor,
                                                     *compressed)
     else:
@@ -904,9 +829,3 @@ def barrier(process_set=global_process_set):
         HorovodInternalError: A rank of the set left or died.
     """
     _operations.barrier(process_set)
-
-
-# At the end, since it needs the functions above.
-from horovod.torch.autograd import (  # noqa: E402
-    HorovodAllgather, HorovodAllreduce, HorovodAlltoall, HorovodBroadcast, HorovodGroupedAllgather,
-    HorovodGroupedAllreduce, HorovodGroupedReducescatter, HorovodReducescatter)

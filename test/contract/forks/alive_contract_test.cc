@@ -1,5 +1,3 @@
-#include "runtime/segment/alive.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -11,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/segment/alive.h"
 #include "runtime/segment/shared_memory.h"
 
 namespace hvd {

@@ -1,0 +1,91 @@
+"""Tensors of torch as the operations of the runtime see them, and the one table of pending operations.
+
+Lies below mpi_ops (the functions of hvd) and autograd (their gradients), which both start collectives by it.
+"""
+
+import torch
+
+from horovod.common import _library
+from horovod.common import operations as _common_operations
+
+DTYPES = {
+    torch.bool: _library.BOOL,
+    torch.uint8: _library.UINT8,
+    torch.int8: _library.INT8,
+    torch.int16: _library.INT16,
+    torch.int32: _library.INT32,
+    torch.int64: _library.INT64,
+    torch.float16: _library.FLOAT16,
+    torch.float32: _library.FLOAT32,
+    torch.float64: _library.FLOAT64,
+    torch.bfloat16: _library.BFLOAT16,
+}
+for _name, _code in (('uint16', _library.UINT16), ('float8_e4m3fn', _library.FLOAT8_E4M3),
+                     ('float8_e5m2', _library.FLOAT8_E5M2)):
+    if hasattr(torch, _name):  # newer releases
+        DTYPES[getattr(torch, _name)] = _code
+
+
+class Torch(_common_operations.Framework):
+    def check(self, operation, tensor, writable):
+        dtype = DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
+        if dtype is not None and tensor.layout is torch.strided and tensor.is_cpu and tensor.is_contiguous():
+            return tensor, dtype
+        self._refuse(operation, tensor, dtype)
+
+    @staticmethod
+    def _refuse(operation, tensor, dtype):
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError('hvd.{} takes a torch.Tensor, but {} was given.'.format(operation, type(tensor).__name__))
+        if tensor.layout != torch.strided:
+            raise ValueError('Tensor type {} of layout {} is not supported by hvd.{}; use tensor.to_dense(), or '
+                             'hvd.sparse_allreduce_async.'.format(tensor.dtype, tensor.layout, operation))
+        if tensor.device.type != 'cpu':
+            raise NotImplementedError('hvd.{} of a tensor on {} is not available yet; use tensor.cpu().'
+                                      .format(operation, tensor.device))
+        if dtype is None:
+            raise ValueError('Tensor type {} is not supported by hvd.{}.'.format(tensor.dtype, operation))
+        raise ValueError('hvd.{} needs a contiguous tensor, but one of shape {} and strides {} was given; use '
+                         'tensor.contiguous().'.format(operation, tuple(tensor.shape), tuple(tensor.stride())))
+
+    def address(self, tensor):
+        return tensor.data_ptr()
+
+    def empty_like(self, tensor):
+        return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+    def bytes_of_row(self, tensor):
+        bytes_of_row = tensor.element_size()
+        for extent in tensor.shape[1:]:
+            bytes_of_row *= extent
+        return bytes_of_row
+
+    def from_memory(self, tensor, buffer, rows):
+        rest = tensor.shape[1:]
+        if buffer is None:
+            return torch.empty((rows,) + tuple(rest), dtype=tensor.dtype)
+        if not rest:
+            return torch.frombuffer(buffer, dtype=tensor.dtype, count=rows)
+        count = rows * self.bytes_of_row(tensor) // tensor.element_size()
+        return torch.frombuffer(buffer, dtype=tensor.dtype, count=count).view((rows,) + tuple(rest))
+
+    def splits_from(self, splits):
+        if isinstance(splits, torch.Tensor):
+            if splits.dtype != torch.int32 or splits.dim() != 1:
+                raise ValueError('splits of hvd.alltoall is a list of integers or an int32 tensor of one dimension, '
+                                 'but is a {} tensor of shape {}.'.format(splits.dtype, tuple(splits.shape)))
+            return splits.tolist()
+        return _common_operations.list_of_integers(splits)
+
+    def splits_to(self, numbers):
+        return torch.tensor(numbers, dtype=torch.int32)
+
+
+operations = _common_operations.Operations(Torch())
+synchronize = operations.synchronize
+
+
+def check_scattered(*tensors):
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and tensor.dim() == 0:
+            raise ValueError('hvd.reducescatter needs a tensor with at least one dimension, but got a scalar.')
