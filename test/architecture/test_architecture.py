@@ -46,7 +46,6 @@ ADDRESSES = {
     r"openssl/": ["runtime/net/mesh_handshake.cc", "runtime/net/sealed_records.cc",
                   "discovery/ssh_key.cc", "launcher/bundle/packing.cc",
                   "launcher/adopt/record_seal.cc", "launcher/channels/ssh/private_key.cc"],
-    r"zlib\.h": ["launcher/bundle/packing.cc"],
     r"libssh2": ["launcher/channels/ssh/ssh_session.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
 }
