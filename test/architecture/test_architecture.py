@@ -41,6 +41,7 @@ ADDRESSES = {
     r"yaml-cpp/": ["configs/yaml_file.cc"],
     r"(spdlog|fmt)/": ["runtime/base/log.cc"],
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
+    r"nlohmann/": ["launcher/driver/error_file.cc", "launcher/doctor/doctor_json.cc"],
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
     r"openssl/": ["runtime/net/mesh_handshake.cc", "runtime/net/sealed_records.cc",
