@@ -96,6 +96,51 @@ def test_a_build_shows_how_far_it_is_on_a_terminal_only(tree):
     assert b"[1/2] compiling" in shown
 
 
+# ---- clang-tidy
+
+@pytest.fixture
+def tidy(tmp_path):
+    """run(text): tidy.sh in a tree whose branch main has nothing, and which now has cmd/a.cc with this text."""
+    if not shutil.which("clang-tidy"):
+        pytest.skip("clang-tidy is not installed")
+    shutil.copytree(REPO / "scripts", tmp_path / "scripts")
+    shutil.copy(REPO / ".clang-tidy", tmp_path)
+    git = ["git", "-C", tmp_path, "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "base"], check=True)
+
+    def run_it(text=None, *words):
+        for folder in ("cmd", "configs", "discovery", "launcher", "runtime", "test", "build"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+        source = tmp_path / "cmd" / "a.cc"
+        if text is not None:
+            source.write_text(text)
+            command = {"directory": str(tmp_path), "file": str(source),
+                       "command": f"c++ -std=gnu++20 -Wshadow=local -Werror -include cmake_pch.hxx -o a.o -c {source}"}
+            (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([command], indent=1))
+        done = subprocess.run([tmp_path / "scripts" / "tidy.sh", *words], capture_output=True, text=True, timeout=DEADLINE)
+        return done.returncode, done.stdout + done.stderr
+
+    return run_it
+
+
+def test_tidy_refuses_a_finding_in_a_changed_file(tidy):
+    code, out = tidy("int Double(int BadName) { return 2 * BadName; }\n")
+    assert code not in (0, 3), out
+    assert "invalid case style for parameter 'BadName'" in out
+
+
+def test_tidy_accepts_a_file_without_findings(tidy):
+    code, out = tidy("int Double(int number) { return 2 * number; }\n")
+    assert (code, out.splitlines()[-1]) == (0, "[tidy.sh] clang-tidy on 1 files ..."), out
+    assert tidy(None, "--all")[0] == 0
+
+
+def test_tidy_says_why_it_looked_at_nothing(tidy):
+    code, out = tidy()
+    assert (code, out) == (3, "[tidy.sh] build/compile_commands.json is missing: run scripts/build.sh release first\n")
+
+
 @pytest.fixture
 def all_tests(tree):
     """run(fails=""): what `test.sh --all` prints, and what it ends with, while the program whose arguments have the word `fails`
@@ -111,7 +156,7 @@ def all_tests(tree):
     for folder in ("cmd", "configs", "discovery", "launcher", "runtime"):
         (root / folder).mkdir()
         (root / folder / "a.cc").write_text("")
-    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format")]
+    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy")]
     for path in (*programs, root / "build-fuzz/fuzz/fuzz_argv", tree / "venv/bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + fails)
@@ -135,10 +180,11 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
     assert out.endswith("[test.sh] all passed\n")
     ran = (tree / "notes").read_text()
     for words in ("--build --preset release", "--build --preset asan", "--build --preset tsan", "--build --preset fuzz",
-                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "clang-format --dry-run -Werror", "test/architecture", "test/system/test_run.py",
-                  "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
+                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "clang-format --dry-run -Werror",
+                  "test/architecture", "test/system/test_run.py", "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
         assert words in ran, words
     summary = out.split("summary after")[1]
+    assert "clang-tidy of changed files: build/compile_commands.json is missing: run" in summary, summary
     assert summary.count(" ok ") == 11, summary
 
 
