@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/base/align.h"
+#include "runtime/base/check.h"
 
 namespace hvd {
 namespace {
@@ -74,7 +75,9 @@ void* SharedHeap::AllocateIn(Segment& segment, size_t bytes) {
     if (available < bytes) continue;
     segment.free.erase(it);
     if (available > bytes) segment.free.emplace(offset + bytes, available - bytes);
-    segment.used.emplace(offset, bytes);
+    const bool fresh = segment.used.emplace(offset, bytes).second;
+    HVD_CHECK(fresh && offset + bytes <= segment.mapping.size(), fresh, offset, bytes,
+              segment.mapping.size());
     return segment.mapping.data() + offset;
   }
   return nullptr;
@@ -88,6 +91,11 @@ Result<SharedHeap::Segment*> SharedHeap::Grow(size_t bytes) {
   uint64_t size = std::max<uint64_t>({bytes, kMinimumSegment, std::min(total, kMaximumStep)});
   Result<DataSegment> made = source_.Allocate(RoundUp(size, kPage));
   if (!made.ok()) return made.status();
+  if (made->bytes < bytes) {
+    source_.Free(made->id);
+    return Internal("the agent gave a data segment of " + std::to_string(made->bytes) +
+                    " bytes where this rank asked for " + std::to_string(bytes));
+  }
   Status reserved = ReservePages(made->fd.get(), made->bytes);
   if (reserved.ok()) reserved = SealSize(made->fd.get());
   Result<Mapping> mapping =
@@ -126,12 +134,15 @@ bool SharedHeap::Free(void* memory) {
   uint64_t bytes = used->second;
   segment->used.erase(used);
   auto next = segment->free.lower_bound(offset);
+  HVD_CHECK(next == segment->free.end() || offset + bytes <= next->first, offset, bytes,
+            next->first);
   if (next != segment->free.end() && next->first == offset + bytes) {
     bytes += next->second;
     next = segment->free.erase(next);
   }
   if (next != segment->free.begin()) {
     auto before = std::prev(next);
+    HVD_CHECK(before->first + before->second <= offset, before->first, before->second, offset);
     if (before->first + before->second == offset) {
       before->second += bytes;
       return true;

@@ -70,6 +70,7 @@ class SharedHeap {
   void MakePrivateAfterFork() const;
 
  private:
+  friend struct HeapDamage;  // of the unit tests, which show that the checks notice it
   struct Segment {
     DataSegment origin;
     Mapping mapping;
