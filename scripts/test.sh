@@ -136,6 +136,7 @@ pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 system_suites
 if [[ $all == 1 ]]; then
   end_other_builds
+  suite "clang: each field with its mutex" scripts/thread_safety.sh
   sanitizer_suites
   fuzz_suites
   newest_torch_suites

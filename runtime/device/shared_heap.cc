@@ -37,7 +37,7 @@ void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why) {
     return nullptr;
   }
   const uint64_t rounded = RoundUp(std::max<size_t>(bytes, 1), kAlignment);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   void* memory = nullptr;
   for (auto& segment : segments_) {
     if ((memory = AllocateIn(*segment, rounded)) != nullptr) break;
@@ -59,7 +59,7 @@ void* SharedHeap::AllocateAnywhere(size_t bytes, Status* why) {
   if (memory != nullptr || bytes > kLargest) return memory;
   memory = std::aligned_alloc(kAlignment, RoundUp(std::max<size_t>(bytes, 1), kAlignment));
   if (memory == nullptr) return nullptr;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   private_.insert(memory);
   return memory;
 }
@@ -120,7 +120,7 @@ SharedHeap::Segment* SharedHeap::SegmentOf(const void* memory, size_t bytes) con
 }
 
 bool SharedHeap::Free(void* memory) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Segment* segment = SegmentOf(memory, 1);
   if (segment == nullptr) {
     if (private_.erase(memory) == 0) return false;
@@ -153,7 +153,7 @@ bool SharedHeap::Free(void* memory) {
 }
 
 std::optional<Location> SharedHeap::Locate(const void* memory, size_t bytes) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const Segment* segment = SegmentOf(memory, bytes);
   if (segment == nullptr) return std::nullopt;
   auto offset = static_cast<const std::byte*>(memory) - segment->mapping.data();
@@ -165,7 +165,7 @@ void SharedHeap::MakePrivateAfterFork() const {
 }
 
 Result<std::byte*> SharedMemoryMap::Resolve(Location location, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = mapped_.find(location.segment);
   if (found == mapped_.end()) {
     Result<DataSegment> segment = source_.Fetch(location.segment);
@@ -186,7 +186,7 @@ Result<std::byte*> SharedMemoryMap::Resolve(Location location, size_t bytes) {
 }
 
 void SharedMemoryMap::Clear() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   mapped_.clear();
 }
 
@@ -199,14 +199,14 @@ Result<DataSegment> LocalSegmentSource::Allocate(uint64_t bytes) {
   if (!fd.ok()) return fd.status();
   Result<UniqueFd> copy = Duplicate(fd->get());
   if (!copy.ok()) return copy.status();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   uint32_t id = next_id_++;
   kept_[id] = DataSegment{id, bytes, std::move(*copy)};
   return DataSegment{id, bytes, std::move(*fd)};
 }
 
 Result<DataSegment> LocalSegmentSource::Fetch(uint32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = kept_.find(id);
   if (found == kept_.end()) return Internal("no data segment " + std::to_string(id));
   Result<UniqueFd> copy = Duplicate(found->second.fd.get());
@@ -215,7 +215,7 @@ Result<DataSegment> LocalSegmentSource::Fetch(uint32_t id) {
 }
 
 void LocalSegmentSource::Free(uint32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   kept_.erase(id);
 }
 

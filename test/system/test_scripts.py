@@ -141,6 +141,28 @@ def test_tidy_says_why_it_looked_at_nothing(tidy):
     assert (code, out) == (3, "[tidy.sh] build/compile_commands.json is missing: run scripts/build.sh release first\n")
 
 
+@pytest.mark.parametrize("body, complaint", [
+    ("MutexLock lock(mutex_); return ++count_;", None),
+    ("return ++count_;", "requires holding mutex 'mutex_'"),
+    ("MutexLock lock(mutex_); lock.unlock(); return ++count_;", "requires holding mutex 'mutex_'"),
+])
+def test_a_field_used_without_its_mutex_is_refused(tmp_path, body, complaint):
+    if not shutil.which("clang++"):
+        pytest.skip("clang++ is not installed")
+    shutil.copytree(REPO / "scripts", tmp_path / "scripts")
+    for folder in ("cmd", "configs", "discovery", "launcher", "runtime/base"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("mutex.h", "thread_annotations.h"):
+        shutil.copy(REPO / "runtime" / "base" / name, tmp_path / "runtime" / "base")
+    (tmp_path / "cmd" / "a.cc").write_text(
+        '#include "runtime/base/mutex.h"\nnamespace hvd {\nclass Counter {\n public:\n'
+        f"  int Next() {{ {body} }}\n private:\n  Mutex mutex_;\n  int count_ HVD_GUARDED_BY(mutex_) = 0;\n}};\n"
+        "int Use(Counter& counter) { return counter.Next(); }\n}  // namespace hvd\n")
+    done = subprocess.run([tmp_path / "scripts" / "thread_safety.sh"], capture_output=True, text=True, timeout=DEADLINE)
+    assert (done.returncode == 0) == (complaint is None), done.stdout + done.stderr
+    assert complaint is None or complaint in done.stderr, done.stderr
+
+
 @pytest.fixture
 def all_tests(tree):
     """run(fails=""): what `test.sh --all` prints, and what it ends with, while the program whose arguments have the word `fails`
@@ -155,8 +177,8 @@ def all_tests(tree):
     fails = '\ncase "$*" in *"$FAILS"*) exit 1 ;; esac\n'
     for folder in ("cmd", "configs", "discovery", "launcher", "runtime"):
         (root / folder).mkdir()
-        (root / folder / "a.cc").write_text("")
-    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy")]
+        (root / folder / "a.cc").write_text('#include "runtime/base/mutex.h"\n')
+    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy", "clang++")]
     for path in (*programs, root / "build-fuzz/fuzz/fuzz_argv", tree / "venv/bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + fails)
@@ -185,12 +207,13 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
         assert words in ran, words
     summary = out.split("summary after")[1]
     assert "clang-tidy of changed files: build/compile_commands.json is missing: run" in summary, summary
-    assert summary.count(" ok ") == 11, summary
+    assert summary.count(" ok ") == 12, summary
 
 
 @pytest.mark.parametrize("fails, suite", [
     ("--build --preset tsan", "builds of asan, tsan and the fuzzers"),
     ("--dry-run", "clang-format"),
+    ("-Wthread-safety", "clang: each field with its mutex"),
     ("test/system/test_hosts.py", "test/system over namespaced hosts"),
 ])
 def test_what_fails_beside_others_fails_all(all_tests, fails, suite):
