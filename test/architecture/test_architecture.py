@@ -1,6 +1,7 @@
 """The rules of the architecture. Every rule is a function from one fact to a list of complaints, and has a self-test below it
 that feeds it something bad: a rule that cannot fail is no rule."""
 import ast
+import json
 import os
 import re
 from pathlib import Path
@@ -28,9 +29,9 @@ FORBIDDEN = [
     ("launcher", "runtime/device"), ("launcher", "runtime/backends"), ("launcher", "runtime/core"),
     ("cmd/hvdrun", "runtime/device"), ("cmd/hvdrun", "runtime/backends"), ("cmd/hvdrun", "runtime/core"),
     ("discovery", "runtime/device"), ("discovery", "runtime/segment"),
-    ("runtime/core", "runtime/backends/shm"), ("runtime/core", "runtime/backends/inproc"),
+    ("runtime/core", "runtime/backends/shm"),
     ("runtime/core", "runtime/backends/gloo"), ("runtime/api", "runtime/backends/gloo"),
-    ("runtime/backends/shm", "runtime/backends/gloo"), ("runtime/backends/inproc", "runtime/backends/gloo"),
+    ("runtime/backends/shm", "runtime/backends/gloo"),
     ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
 ]
 PUBLIC_HEADER = "runtime/include/hvd/"
@@ -53,6 +54,7 @@ ADDRESSES = {
 # A call -> the only files that make it.
 CALLS = {
     r"\b(secure_)?getenv\s*\(": ["runtime/base/env.cc"],
+    r"\bGetEnv\s*\(\s*\"HVD_TEST_": ["runtime/base/test_env.cc"],  # which packages do without
     r"_clock::now\s*\(": ["runtime/base/clock.cc"],
     r"\b(clock_gettime|gettimeofday)\s*\(": [
         "runtime/base/clock.cc",
@@ -69,7 +71,7 @@ CLOCK_READERS = {
     "launcher/output/screen.cc",
     "launcher/process/local_process_host.cc", "launcher/process/process_tree.cc", "launcher/relay/relay_end.cc",
     "launcher/tree/tree_links.cc", "runtime/api/session.cc", "runtime/api/world_joiner.cc",
-    "runtime/backends/hosts/host_leader_service.cc", "runtime/backends/inproc/inproc_inter_host_comm.cc",
+    "runtime/backends/hosts/host_leader_service.cc",
     "runtime/backends/mpi/mpi_inter_host_comm.cc",
     "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
     "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/core/agent_bootstrap.cc",
@@ -346,6 +348,16 @@ def test_named_commands_exist():
     assert not complaints, "\n" + "\n".join(complaints)
 
 
+def test_faults_are_for_tests_alone():
+    presets = {preset["name"]: preset for preset in json.loads(read("CMakePresets.json"))["configurePresets"]}
+    for name, preset in presets.items():
+        root = presets[preset.get("inherits", name)]
+        faults = {**root["cacheVariables"], **preset["cacheVariables"]}["HVD_TESTING_FAULTS"]
+        assert faults == ("OFF" if name == "product" else "ON"), name
+    assert re.search(r"option\(HVD_TESTING_FAULTS .* OFF\)", read("CMakeLists.txt"))
+    assert "HVD_TESTING_FAULTS" not in read("pyproject.toml")
+
+
 def test_there_is_something_to_look_at():
     assert len(product_code()) > 20
 
@@ -393,7 +405,8 @@ def test_address_rule_allows_the_address():
 
 
 @pytest.mark.parametrize("line", [
-    'auto v = std::getenv("X");', "auto t = std::chrono::steady_clock::now();", "clock_gettime(CLOCK_REALTIME, &t);",
+    'auto v = std::getenv("X");', 'GetEnv("HVD_TEST_X")', "auto t = std::chrono::steady_clock::now();",
+    "clock_gettime(CLOCK_REALTIME, &t);",
 ])
 def test_call_rule_refuses(line):
     assert call_complaints("launcher/a.cc", line)
