@@ -56,7 +56,7 @@ std::string RowText(const Row& row) {
 std::string RowTexts(std::span<const Row> rows) {
   std::string text;
   std::string_view section;
-  for (const Row& row : rows) {
+  for (const Row& row : ShownRows(rows)) {
     if (row.section != section) text += "\n" + std::string(section = row.section) + "\n";
     text += RowText(row);
   }

@@ -290,7 +290,7 @@ std::string AnswerText(const HorovodSetting& setting) {
 std::string ManPage(std::span<const Row> rows) {
   std::string page = ".TH HVDRUN 1 \"\" \"hvdrun " HVD_VERSION "\"\n" + std::string(kManHead);
   std::string_view section;
-  for (const Row& row : rows) {
+  for (const Row& row : ShownRows(rows)) {
     if (row.section != section) page += ".SH " + Troff(section = row.section) + "\n";
     page += ManEntry(row);
   }
@@ -302,7 +302,7 @@ std::string ManPage(std::span<const Row> rows) {
 std::string BashCompletion(std::span<const Row> rows) {
   Texts flags, switches;
   std::string cases;
-  for (const Row& row : rows) {
+  for (const Row& row : ShownRows(rows)) {
     for (std::string_view flag : row.flags) {
       flags.emplace_back(flag);
       if (TakesNoValue(row)) switches.emplace_back(flag);
@@ -369,7 +369,7 @@ std::string ZshCompletion(std::span<const Row> rows) {
       "fi\n"
       "[[ $words[2] == doctor ]] && { words[2]=(); (( CURRENT-- )) }\n"
       "_arguments -S \\\n";
-  for (const Row& row : rows) {
+  for (const Row& row : ShownRows(rows)) {
     for (std::string_view flag : row.flags) {
       std::string repeat = row.type == Type::kList ? "*" : "";
       // --flag value and --flag=value
@@ -384,7 +384,7 @@ std::string ZshCompletion(std::span<const Row> rows) {
 std::string FishCompletion(std::span<const Row> rows) {
   std::string lines;
   Texts switches;
-  for (const Row& row : rows) {
+  for (const Row& row : ShownRows(rows)) {
     for (std::string_view flag : row.flags) {
       lines += "  " + FishLine(row, flag);
       if (TakesNoValue(row)) switches.emplace_back(flag);

@@ -84,6 +84,7 @@ std::span<const Row> SettingRows() {
        .example = "2",
        .what = "the number of hosts to play",
        .doc = "for tests: this machine plays that many hosts, each with its own agent",
+       .hidden = true,
        .verbs = For::kBoth,
        .target = &Settings::hosts_per_machine},
 
@@ -586,6 +587,14 @@ std::span<const Row> SettingRowsOf(Verb verb) {
     return rows;
   }();
   return *of_a_run;
+}
+
+std::vector<Row> ShownRows(std::span<const Row> rows) {
+  std::vector<Row> shown;
+  for (const Row& row : rows) {
+    if (!row.hidden) shown.push_back(row);
+  }
+  return shown;
 }
 
 }  // namespace hvd

@@ -55,6 +55,7 @@ struct Row {
   bool may_be_empty = false;      // for kString: an empty text is a value, too
   bool zero_means_unset = false;  // 0 falls through to the next origin, as horovodrun does it
   bool tunable = false;           // may change while the job runs
+  bool hidden = false;            // for tests: in no help, manual or completion
   For verbs = For::kRun;
   Target target;
 };
@@ -62,6 +63,8 @@ struct Row {
 std::span<const Row> SettingRows();
 // Those that the verb takes.
 std::span<const Row> SettingRowsOf(Verb verb);
+// Those that people are told of.
+std::vector<Row> ShownRows(std::span<const Row> rows);
 
 }  // namespace hvd
 

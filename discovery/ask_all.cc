@@ -4,10 +4,11 @@
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "runtime/base/mutex.h"
 
 namespace hvd {
 namespace {
@@ -17,15 +18,15 @@ constexpr size_t kAtOnce = 32;
 struct Questions {
   std::function<bool(const std::string&)> ask;
   std::vector<std::string> names;  // each once
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable answered;
-  size_t asked = 0, answers = 0;
-  bool over = false;  // nobody waits any more
-  std::set<std::string> yes;
+  size_t asked HVD_GUARDED_BY(mutex) = 0, answers HVD_GUARDED_BY(mutex) = 0;
+  bool over HVD_GUARDED_BY(mutex) = false;  // nobody waits any more
+  std::set<std::string> yes HVD_GUARDED_BY(mutex);
 };
 
 void Work(Questions& questions) {
-  std::unique_lock lock(questions.mutex);
+  MutexLock lock(questions.mutex);
   while (!questions.over && questions.asked < questions.names.size()) {
     const std::string& name = questions.names[questions.asked++];
     lock.unlock();
@@ -53,9 +54,10 @@ std::set<std::string> NamesThat(const std::vector<std::string>& names,
       break;
     }
   }
-  std::unique_lock lock(questions->mutex);
-  questions->answered.wait_for(lock, limit,
-                               [&] { return questions->answers == questions->names.size(); });
+  MutexLock lock(questions->mutex);
+  questions->answered.wait_for(lock, limit, [&]() HVD_REQUIRES(questions->mutex) {
+    return questions->answers == questions->names.size();
+  });
   questions->over = true;
   return questions->yes;
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/base/env.h"
+#include "runtime/base/test_env.h"
 
 namespace hvd {
 namespace {
@@ -125,7 +126,7 @@ uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& 
 uint32_t DefaultSlots() {
   // Tests bring GPUs of their own.
   uint32_t gpus =
-      CountGpus(GetEnv("HVD_TEST_DEV").value_or("/dev"), GetEnv("CUDA_VISIBLE_DEVICES"));
+      CountGpus(GetTestEnv("HVD_TEST_DEV").value_or("/dev"), GetEnv("CUDA_VISIBLE_DEVICES"));
   return gpus > 0 ? gpus : CountCores();
 }
 

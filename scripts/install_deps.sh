@@ -7,7 +7,8 @@ source "$(dirname "$0")/common.sh"
 
 PRODUCT_PACKAGES=(
   build-essential cmake ninja-build
-  libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev libgloo-dev libssl-dev libssh2-1-dev zlib1g-dev
+  libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev nlohmann-json3-dev libgloo-dev libssl-dev
+  libssh2-1-dev zlib1g-dev
   python3 python3-torch python3-sklearn
 )
 TEST_PACKAGES=(

@@ -2,7 +2,7 @@
 # Installs, builds and runs the tests.
 #   --all    what CI runs: also under the sanitizers, every fuzzer for 20 s (HVD_FUZZ_SECONDS), and the Python suites with
 #            the newest PyTorch of PyPI
-#   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1)
+#   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1), and clang-tidy looks at all files
 source "$(dirname "$0")/common.sh"
 
 all=0
@@ -31,6 +31,21 @@ suite() {
 }
 
 left_out() { summary+=("$(printf '%-6s         %s' "-" "$1")"); }
+
+# On changed files; on all with --soak.
+tidy_suite() {
+  local what="clang-tidy of changed files" mode=() start=$SECONDS rc=0
+  [[ "${HVD_SOAK:-0}" == 0 ]] || { what="clang-tidy of all files" && mode=(--all); }
+  say "$what ..."
+  tidy_log=$(mktemp)
+  scripts/tidy.sh "${mode[@]}" 2>&1 | tee "$tidy_log" || rc=${PIPESTATUS[0]}
+  case $rc in
+    0) summary+=("$(printf '%-6s %4d s  %s' ok $((SECONDS - start)) "$what")") ;;
+    3) left_out "$what: $(tail -n 1 "$tidy_log" | sed 's/^\[[^]]*\] //')" ;;
+    *) summary+=("$(printf '%-6s %4d s  %s' FAILED $((SECONDS - start)) "$what")") && failures=$((failures + 1)) ;;
+  esac
+  rm -f "$tidy_log"
+}
 
 pytest_suites() {
   local python="$1" words="$2" folder
@@ -114,12 +129,14 @@ scripts/install_deps.sh
 scripts/build.sh release
 [[ $all == 0 ]] || begin_other_builds
 suite "clang-format: every C++ file is formatted" scripts/format.sh --check
+tidy_suite
 suite "unit, contract and simulation tests" ctest --preset release -j "$(nproc)"
 begin_host_tests
 pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 system_suites
 if [[ $all == 1 ]]; then
   end_other_builds
+  suite "clang: each field with its mutex" scripts/thread_safety.sh
   sanitizer_suites
   fuzz_suites
   newest_torch_suites

@@ -95,7 +95,7 @@ ChannelFactory WaysTo(const std::vector<HostSlots>& hosts, const Settings& setti
     }
     std::shared_ptr<BundleSource> bundles = known_bundles->lock();
     if (bundles == nullptr)
-      *known_bundles = bundles = std::make_shared<BundleSource>(io, wanted.executable);
+      *known_bundles = bundles = std::make_shared<BundleSource>(io, wanted.executable, family);
     RemoteAgent agent = wanted;
     agent.job_id = id;
     std::shared_ptr<SshHub> hub = known_hub->lock();

@@ -19,8 +19,8 @@
 #include "launcher/adopt/rendezvous_records.h"
 #include "launcher/generation/host_generations.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/base/test_env.h"
 
 namespace hvd {
 namespace {
@@ -32,11 +32,7 @@ constexpr Duration kFirstRank = std::chrono::seconds(10);
 
 // How long ranks wait for one that has ended and whose place nobody has taken.
 Duration AbsenceLimit() {
-  constexpr Duration kLimit = std::chrono::seconds(60);
-  std::string ms = GetEnv("HVD_TEST_ABSENCE_MS").value_or("");
-  int value = 0;
-  std::from_chars(ms.data(), ms.data() + ms.size(), value);
-  return value > 0 ? std::chrono::milliseconds(value) : kLimit;
+  return std::chrono::milliseconds(TestNumber("HVD_TEST_ABSENCE_MS", 60'000));
 }
 
 std::string MachineName() {

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <asio/steady_timer.hpp>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "configs/message_text.h"
 #include "launcher/adopt/record_seal.h"
 #include "launcher/jobs/job_id.h"
-#include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/base/test_env.h"
 #include "runtime/net/kv_store.h"
 
 namespace hvd {
@@ -24,10 +23,7 @@ constexpr size_t kMostNote = 256, kMostReason = 2000;  // bytes
 
 // How long the server may be out of reach. Tests do not want to wait for it.
 Duration MostSilence() {
-  std::string ms = GetEnv("HVD_TEST_STORE_SILENCE_MS").value_or("");
-  int value = 0;
-  std::from_chars(ms.data(), ms.data() + ms.size(), value);
-  return value > 0 ? Duration(std::chrono::milliseconds(value)) : std::chrono::seconds(30);
+  return std::chrono::milliseconds(TestNumber("HVD_TEST_STORE_SILENCE_MS", 30'000));
 }
 
 Duration Longer(Duration delay) { return std::min(delay * 2, kLongestDelay); }

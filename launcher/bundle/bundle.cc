@@ -7,15 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
-#include <utility>
 #include <vector>
 
 #include "configs/message_text.h"
 #include "launcher/bundle/elf_file.h"
 #include "launcher/bundle/install_paths.h"
 #include "launcher/bundle/packing.h"
-#include "launcher/bundle/tar_archive.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -24,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kIdDigits = 32;
-constexpr uint32_t kProgramMode = 0755, kFileMode = 0644;
+constexpr const char* kTime = "--mtime=@315532800";  // 1980: tar warns of earlier files
 
 struct BundledFile {
   std::string path;  // in the bundle, which is laid out as an installation is
@@ -95,61 +92,45 @@ Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
   return files;
 }
 
-// Calls `take` with each file's bytes and, for programs and libraries, what is known of them.
-Status ForEachFile(const std::string& executable,
-                   const std::function<Status(const BundledFile&, std::string_view bytes,
-                                              const ElfFacts* facts)>& take) {
-  Result<std::vector<BundledFile>> files = FilesOf(executable);
-  if (!files.ok()) return files.status();
-  for (const BundledFile& file : *files) {
-    MappedFile mapped(file.from);
-    if (mapped.error() != 0)
-      return SystemError(Printable(file.from, kMaxShownPath) + " cannot be read", mapped.error());
-    if (file.path.ends_with(".py")) {
-      if (Status status = take(file, mapped.bytes(), nullptr); !status.ok()) return status;
-      continue;
-    }
-    Result<ElfFacts> facts = ReadElf(mapped.bytes());
-    if (!facts.ok())
-      return InvalidArgument(Printable(file.from, kMaxShownPath) +
-                             " is not what it was built as: " + facts.status().message());
-    if (Status status = take(file, mapped.bytes(), &*facts); !status.ok()) return status;
-  }
-  return Status::Ok();
+// What tells this file from that of another build.
+Result<std::string> NameOf(const BundledFile& file) {
+  MappedFile mapped(file.from);
+  if (mapped.error() != 0)
+    return SystemError(Printable(file.from, kMaxShownPath) + " cannot be read", mapped.error());
+  if (file.path.ends_with(".py")) return Sha256Hex(mapped.bytes());
+  Result<std::string> build_id = ElfBuildId(mapped.bytes());
+  if (!build_id.ok())
+    return InvalidArgument(Printable(file.from, kMaxShownPath) +
+                           " is not what it was built as: " + build_id.status().message());
+  return build_id->empty() ? Sha256Hex(mapped.bytes()) : *build_id;
 }
 
 }  // namespace
 
 Result<std::string> InstalledBuildId(const std::string& executable) {
+  Result<std::vector<BundledFile>> files = FilesOf(executable);
+  if (!files.ok()) return files.status();
   std::string list;
-  Status status = ForEachFile(
-      executable, [&](const BundledFile& file, std::string_view bytes, const ElfFacts* facts) {
-        std::string name = facts == nullptr          ? Sha256Hex(bytes)
-                           : facts->build_id.empty() ? Sha256Hex(StrippedElf(bytes, *facts))
-                                                     : facts->build_id;
-        list += file.path + " " + name + "\n";
-        return Status::Ok();
-      });
-  if (!status.ok()) return status;
+  for (const BundledFile& file : *files) {
+    Result<std::string> name = NameOf(file);
+    if (!name.ok()) return name.status();
+    list += file.path + " " + *name + "\n";
+  }
   return Sha256Hex(list).substr(0, kIdDigits);
 }
 
-Result<Bundle> MakeBundle(const std::string& executable, Packing packing) {
-  TarArchive archive;
-  Status status = ForEachFile(
-      executable, [&](const BundledFile& file, std::string_view bytes, const ElfFacts* facts) {
-        if (facts == nullptr) return archive.Add(file.path, kFileMode, bytes);
-        return archive.Add(file.path, kProgramMode, StrippedElf(bytes, *facts));
-      });
-  if (!status.ok()) return status;
-  Bundle bundle{archive.Take(), ""};
-  if (packing == Packing::kGzip) {
-    Result<std::string> packed = Gzip(bundle.bytes);
-    if (!packed.ok()) return packed.status();
-    bundle.bytes = std::move(*packed);
-  }
-  bundle.sha256 = Sha256Hex(bundle.bytes);
-  return bundle;
+Result<std::vector<std::string>> BundleCommand(const std::string& executable, Packing packing) {
+  Result<std::vector<BundledFile>> files = FilesOf(executable);
+  if (!files.ok()) return files.status();
+  std::vector<std::string> argv = {"tar", "--create", "--file=-"};
+  if (packing == Packing::kGzip) argv.push_back("--use-compress-program=gzip -n -3");
+  // Equal installations have equal bundles.
+  argv.insert(argv.end(), {"--format=ustar", "--dereference", "--sort=name", kTime, "--owner=0",
+                           "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"});
+  argv.push_back("--directory=" + fs::path(executable).parent_path().parent_path().string());
+  argv.push_back("--");
+  for (const BundledFile& file : *files) argv.push_back(file.path);
+  return argv;
 }
 
 }  // namespace hvd

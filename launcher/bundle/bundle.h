@@ -5,7 +5,7 @@
 #define HVD_LAUNCHER_BUNDLE_BUNDLE_H_
 
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "runtime/base/status.h"
 
@@ -24,9 +24,10 @@ struct Bundle {
   std::string sha256;  // of the bytes, in hexadecimal
 };
 
-// bin/hvdrun, lib/libhvd*.so and lib/hvdrun/python/horovod, programs without what only debuggers
-// read. Takes a second.
-Result<Bundle> MakeBundle(const std::string& executable, Packing packing);
+// The tar that prints the bundle: bin/hvdrun, lib/libhvd*.so and lib/hvdrun/python/horovod as they
+// lie beside `executable`, which the build has stripped. The bytes depend on the contents of these
+// files alone. GNU tar; no shell.
+Result<std::vector<std::string>> BundleCommand(const std::string& executable, Packing packing);
 
 }  // namespace hvd
 

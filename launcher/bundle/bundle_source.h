@@ -1,8 +1,8 @@
 // BundleSource: the bundle for whichever hosts want it, made once for all of them on first demand,
-// by a thread of its own. BundleFeed: how much of it one host was sent.
+// by tar. BundleFeed: how much of it one host was sent.
 //
-// Main thread only. The io_context outlives the source, and the source waits at its end for the
-// thread.
+// Main thread only. The io_context outlives the source, and calls nothing any more when the source
+// ends.
 #ifndef HVD_LAUNCHER_BUNDLE_BUNDLE_SOURCE_H_
 #define HVD_LAUNCHER_BUNDLE_BUNDLE_SOURCE_H_
 
@@ -10,12 +10,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "launcher/bundle/bundle.h"
+#include "launcher/channels/local_channel.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
@@ -27,26 +28,33 @@ class BundleSource {
  public:
   using Taker = std::function<void(const Result<SharedBundle>&)>;
 
-  // `executable` is hvdrun as it lies here.
-  BundleSource(asio::io_context& io, std::string executable);
+  // From the start of tar to its end.
+  static constexpr Duration kLimit = std::chrono::seconds(30);
+
+  // `executable` is hvdrun as it lies here, `family` that of all channels of this process.
+  BundleSource(asio::io_context& io, std::string executable, std::shared_ptr<LocalFamily> family,
+               Duration limit = kLimit);
   ~BundleSource();
   BundleSource(const BundleSource&) = delete;
   BundleSource& operator=(const BundleSource&) = delete;
 
-  // `taker` is called once, later than this call.
+  // `taker` is called once, later than this call: with the bundle or one sentence.
   void Get(Packing packing, Taker taker);
 
  private:
+  class Packer;
   struct Made {
-    std::thread thread;
-    bool done = false;
-    Result<SharedBundle> bundle = SharedBundle();
+    std::unique_ptr<Packer> packer;
+    std::optional<Result<SharedBundle>> bundle;
     std::vector<Taker> takers;
   };
-  void Deliver(Made& made);
+  void Begin(Made& made, Packing packing);
+  void Deliver(Made& made, Result<SharedBundle> bundle);
 
   asio::io_context& io_;
   std::string executable_;
+  std::shared_ptr<LocalFamily> family_;
+  Duration limit_;
   Made made_[2];  // by Packing
 };
 

@@ -49,37 +49,23 @@ std::string BuildIdIn(std::string_view notes) {
 
 }  // namespace
 
-bool IsElf(std::string_view bytes) { return bytes.starts_with(std::string_view(ELFMAG, SELFMAG)); }
-
-Result<ElfFacts> ReadElf(std::string_view bytes) {
+Result<std::string> ElfBuildId(std::string_view bytes) {
   std::optional<Elf64_Ehdr> header = At<Elf64_Ehdr>(bytes, 0);
-  if (!header || !IsElf(bytes) || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-      header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0) {
+  if (!header || !bytes.starts_with(std::string_view(ELFMAG, SELFMAG)) ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr) ||
+      header->e_phnum == 0) {
     return InvalidArgument("it is no program of 64 bits");
   }
-  ElfFacts facts;
-  facts.loaded_bytes = header->e_phoff + uint64_t{header->e_phnum} * sizeof(Elf64_Phdr);
+  std::string build_id;
   for (uint64_t i = 0; i < header->e_phnum; ++i) {
     std::optional<Elf64_Phdr> segment =
         At<Elf64_Phdr>(bytes, header->e_phoff + i * sizeof(Elf64_Phdr));
     if (!segment || !Part(bytes, segment->p_offset, segment->p_filesz))
       return InvalidArgument("it is cut off");
-    facts.loaded_bytes = std::max(facts.loaded_bytes, segment->p_offset + segment->p_filesz);
-    if (segment->p_type == PT_NOTE && facts.build_id.empty())
-      facts.build_id = BuildIdIn(bytes.substr(segment->p_offset, segment->p_filesz));
+    if (segment->p_type == PT_NOTE && build_id.empty())
+      build_id = BuildIdIn(bytes.substr(segment->p_offset, segment->p_filesz));
   }
-  return facts;
-}
-
-std::string StrippedElf(std::string_view bytes, const ElfFacts& facts) {
-  std::string stripped(bytes.substr(0, facts.loaded_bytes));
-  Elf64_Ehdr header;
-  std::memcpy(&header, stripped.data(), sizeof header);
-  header.e_shoff = 0;
-  header.e_shnum = header.e_shstrndx = 0;
-  header.e_shentsize = 0;
-  std::memcpy(stripped.data(), &header, sizeof header);
-  return stripped;
+  return build_id;
 }
 
 }  // namespace hvd

@@ -1,19 +1,14 @@
-// Hashing and compressing bytes. Pure.
+// Hashing bytes. Pure.
 #ifndef HVD_LAUNCHER_BUNDLE_PACKING_H_
 #define HVD_LAUNCHER_BUNDLE_PACKING_H_
 
 #include <string>
 #include <string_view>
 
-#include "runtime/base/status.h"
-
 namespace hvd {
 
 // SHA-256 in 64 hexadecimal digits, as sha256sum prints it.
 std::string Sha256Hex(std::string_view bytes);
-
-// For gzip -d. kOutOfMemory.
-Result<std::string> Gzip(std::string_view bytes);
 
 }  // namespace hvd
 

@@ -104,7 +104,7 @@ void CommandChannel::Kill() {
 
 void CommandChannel::WaitForChild() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
-    if (error) return;
+    if (error || reported_) return;  // a signal may be on its way when the wait is cancelled
     family_->Reap();
     WaitForChild();
     EndIfOver();

@@ -1,153 +1,143 @@
 #include "launcher/doctor/doctor_json.h"
 
-#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
-
-#include "launcher/driver/error_file.h"
 
 namespace hvd {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr int kVersion = 1;
+constexpr int kIndent = 2;
 
-std::string Seconds(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9f", std::chrono::duration<double>(duration).count());
-  return text;
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// Empty: null.
+Json TextIf(const std::string& value) { return value.empty() ? Json() : Json(value); }
+
+Json BoolIf(std::optional<bool> value) { return value ? Json(*value) : Json(); }
+
+// Unlimited: the word.
+Json NumberIf(std::optional<uint64_t> value) {
+  if (!value) return nullptr;
+  return *value == kUnlimited ? Json("unlimited") : Json(*value);
 }
-
-class Object {
- public:
-  Object& Raw(const char* name, const std::string& value) {
-    text_ += (text_.empty() ? "{" : ", ") + JsonString(name) + ": " + value;
-    return *this;
-  }
-  Object& Text(const char* name, const std::string& value) { return Raw(name, JsonString(value)); }
-  // Empty: null.
-  Object& TextIf(const char* name, const std::string& value) {
-    return value.empty() ? Raw(name, "null") : Text(name, value);
-  }
-  Object& Bool(const char* name, bool value) { return Raw(name, value ? "true" : "false"); }
-  Object& BoolIf(const char* name, std::optional<bool> value) {
-    return value ? Bool(name, *value) : Raw(name, "null");
-  }
-  Object& Number(const char* name, uint64_t value) { return Raw(name, std::to_string(value)); }
-  // Unlimited: the word.
-  Object& NumberIf(const char* name, std::optional<uint64_t> value) {
-    if (!value) return Raw(name, "null");
-    return *value == kUnlimited ? Text(name, "unlimited") : Number(name, *value);
-  }
-  std::string Close() const { return text_.empty() ? "{}" : text_ + "}"; }
-
- private:
-  std::string text_;
-};
 
 template <typename List, typename AsJson>
-std::string ListOf(const List& list, const AsJson& as_json, const char* separator = ", ") {
-  std::string text;
-  for (const auto& item : list) text += (text.empty() ? "" : separator) + as_json(item);
-  return "[" + text + "]";
+Json ListOf(const List& list, const AsJson& as_json) {
+  Json json = Json::array();
+  for (const auto& item : list) json.push_back(as_json(item));
+  return json;
 }
 
-std::string TextsOf(const std::vector<std::string>& list) {
-  return ListOf(list, [](const std::string& text) { return JsonString(text); });
+Json DiskJson(const DiskFacts& disk) {
+  return {{"total", NumberIf(disk.total)}, {"free", NumberIf(disk.free)}};
 }
 
-std::string DiskJson(const DiskFacts& disk) {
-  return Object().NumberIf("total", disk.total).NumberIf("free", disk.free).Close();
+Json InterfaceJson(const InterfaceFacts& interface) {
+  return {{"name", interface.name}, {"mtu", interface.mtu}, {"addresses", interface.addresses}};
 }
 
-std::string FactsJson(const HostFacts& facts) {
-  Object libraries;
-  for (const auto& [name, version] : facts.libraries) libraries.Text(name.c_str(), version);
-  Object python;
-  python.TextIf("path", facts.python_path).TextIf("version", facts.python_version);
-  python.TextIf("trouble", facts.python_trouble).Raw("libraries", libraries.Close());
-  Object gpus;
-  gpus.Number("count", facts.gpu_count()).Raw("names", TextsOf(facts.gpus));
-  gpus.TextIf("driver", facts.gpu_driver).TextIf("trouble", facts.gpu_trouble);
-  Object limits;
-  limits.NumberIf("memlock", facts.memlock).NumberIf("nofile", facts.nofile);
-  limits.NumberIf("nproc", facts.nproc);
-  Object logind;
-  logind.BoolIf("kill_user_processes", facts.kill_user_processes).BoolIf("linger", facts.linger);
-  Object disks;
-  disks.Raw("directory", DiskJson(facts.directory_disk)).Raw("home", DiskJson(facts.home));
-  disks.Raw("tmp", DiskJson(facts.tmp)).Raw("shm", DiskJson(facts.shm));
-  Object json;
-  json.Bool("complete", facts.complete).TextIf("system", facts.system);
-  json.TextIf("kernel", facts.kernel).NumberIf("cores", facts.cores);
-  json.NumberIf("memory", facts.memory_total).NumberIf("memory_available", facts.memory_available);
-  json.Raw("limits", limits.Close()).Raw("logind", logind.Close()).Raw("python", python.Close());
-  json.Raw("gpus", gpus.Close()).Raw("rdma", TextsOf(facts.rdma));
-  json.TextIf("directory", facts.directory).Raw("disks", disks.Close());
-  json.Raw("interfaces", ListOf(facts.interfaces, [](const InterfaceFacts& interface) {
-             return Object()
-                 .Text("name", interface.name)
-                 .Number("mtu", interface.mtu)
-                 .Raw("addresses", TextsOf(interface.addresses))
-                 .Close();
-           }));
-  return json.Close();
+Json PythonJson(const HostFacts& facts) {
+  Json libraries = Json::object();
+  for (const auto& [name, version] : facts.libraries) libraries[name] = version;
+  return {{"path", TextIf(facts.python_path)},
+          {"version", TextIf(facts.python_version)},
+          {"trouble", TextIf(facts.python_trouble)},
+          {"libraries", libraries}};
 }
 
-std::string HostJson(const HostReport& host) {
-  Object json;
-  json.Text("name", host.name).Raw("other_names", TextsOf(host.other_names));
-  json.Bool("remote", host.remote).Bool("usable", host.trouble.empty());
-  json.Text("stage", StageName(host.stage)).TextIf("trouble", host.trouble);
-  json.Raw("seconds", Seconds(host.took)).TextIf("hvdrun", host.version);
-  json.Raw("clock", !host.clock ? "null"
-                                : Object()
-                                      .Raw("skew_seconds", Seconds(host.clock->skew))
-                                      .Raw("uncertainty_seconds", Seconds(host.clock->uncertainty))
-                                      .Close());
-  json.Raw("facts", host.examined ? FactsJson(host.facts) : "null");
-  return json.Close();
+Json FactsJson(const HostFacts& facts) {
+  return {{"complete", facts.complete},
+          {"system", TextIf(facts.system)},
+          {"kernel", TextIf(facts.kernel)},
+          {"cores", NumberIf(facts.cores)},
+          {"memory", NumberIf(facts.memory_total)},
+          {"memory_available", NumberIf(facts.memory_available)},
+          {"limits",
+           {{"memlock", NumberIf(facts.memlock)},
+            {"nofile", NumberIf(facts.nofile)},
+            {"nproc", NumberIf(facts.nproc)}}},
+          {"logind",
+           {{"kill_user_processes", BoolIf(facts.kill_user_processes)},
+            {"linger", BoolIf(facts.linger)}}},
+          {"python", PythonJson(facts)},
+          {"gpus",
+           {{"count", facts.gpu_count()},
+            {"names", facts.gpus},
+            {"driver", TextIf(facts.gpu_driver)},
+            {"trouble", TextIf(facts.gpu_trouble)}}},
+          {"rdma", facts.rdma},
+          {"directory", TextIf(facts.directory)},
+          {"disks",
+           {{"directory", DiskJson(facts.directory_disk)},
+            {"home", DiskJson(facts.home)},
+            {"tmp", DiskJson(facts.tmp)},
+            {"shm", DiskJson(facts.shm)}}},
+          {"interfaces", ListOf(facts.interfaces, InterfaceJson)}};
 }
 
-std::string Speed(double bytes_a_second) {
-  return bytes_a_second > 0 ? std::to_string(static_cast<uint64_t>(bytes_a_second)) : "null";
+Json ClockJson(const std::optional<ClockSkew>& clock) {
+  if (!clock) return nullptr;
+  return {{"skew_seconds", Seconds(clock->skew)},
+          {"uncertainty_seconds", Seconds(clock->uncertainty)}};
 }
 
-std::string PairJson(const DoctorReport& report, const PairReport& pair) {
-  Object json;
-  json.Text("a", report.hosts[pair.a].name).Text("b", report.hosts[pair.b].name);
-  json.TextIf("trouble", pair.trouble);
-  json.TextIf("address_a", pair.address_a).TextIf("address_b", pair.address_b);
-  json.Raw("round_trip_seconds", pair.latency > Duration::zero() ? Seconds(pair.latency) : "null");
-  json.Raw("a_to_b_bytes_per_second", Speed(pair.a_to_b));
-  json.Raw("b_to_a_bytes_per_second", Speed(pair.b_to_a));
-  return json.Close();
+Json HostJson(const HostReport& host) {
+  return {{"name", host.name},
+          {"other_names", host.other_names},
+          {"remote", host.remote},
+          {"usable", host.trouble.empty()},
+          {"stage", StageName(host.stage)},
+          {"trouble", TextIf(host.trouble)},
+          {"seconds", Seconds(host.took)},
+          {"hvdrun", TextIf(host.version)},
+          {"clock", ClockJson(host.clock)},
+          {"facts", host.examined ? FactsJson(host.facts) : Json()}};
 }
 
-std::string FindingJson(const Finding& finding) {
-  Object json;
-  json.Text("severity", finding.severity == Severity::kError ? "error" : "warning");
-  json.Text("kind", finding.kind).Raw("hosts", TextsOf(finding.hosts));
-  json.Text("what", finding.what).TextIf("fix", finding.fix);
-  return json.Close();
+Json SpeedJson(double bytes_a_second) {
+  return bytes_a_second > 0 ? Json(static_cast<uint64_t>(bytes_a_second)) : Json();
+}
+
+Json PairJson(const DoctorReport& report, const PairReport& pair) {
+  return {{"a", report.hosts[pair.a].name},
+          {"b", report.hosts[pair.b].name},
+          {"trouble", TextIf(pair.trouble)},
+          {"address_a", TextIf(pair.address_a)},
+          {"address_b", TextIf(pair.address_b)},
+          {"round_trip_seconds",
+           pair.latency > Duration::zero() ? Json(Seconds(pair.latency)) : Json()},
+          {"a_to_b_bytes_per_second", SpeedJson(pair.a_to_b)},
+          {"b_to_a_bytes_per_second", SpeedJson(pair.b_to_a)}};
+}
+
+Json FindingJson(const Finding& finding) {
+  return {{"severity", finding.severity == Severity::kError ? "error" : "warning"},
+          {"kind", finding.kind},
+          {"hosts", finding.hosts},
+          {"what", finding.what},
+          {"fix", TextIf(finding.fix)}};
 }
 
 }  // namespace
 
 std::string DoctorJson(const DoctorReport& report, const std::vector<Finding>& findings,
                        int exit_code) {
-  constexpr const char* kLine = ",\n    ";
-  Object json;
-  json.Number("version", kVersion).Text("hvdrun", HVD_VERSION);
-  json.Number("exit_code", static_cast<uint64_t>(exit_code));
-  json.Bool("interrupted", report.interrupted).Text("directory", report.directory);
-  json.Text("interpreter", report.interpreter).Bool("all_pairs", report.all_pairs);
-  json.Raw("hosts", "\n    " + ListOf(report.hosts, HostJson, kLine));
-  json.Raw("pairs",
-           "\n    " + ListOf(
-                          report.pairs,
-                          [&](const PairReport& pair) { return PairJson(report, pair); }, kLine));
-  json.Raw("findings", "\n    " + ListOf(findings, FindingJson, kLine));
-  return json.Close() + "\n";
+  auto pair_json = [&](const PairReport& pair) { return PairJson(report, pair); };
+  const Json json = {{"version", kVersion},
+                     {"hvdrun", HVD_VERSION},
+                     {"exit_code", exit_code},
+                     {"interrupted", report.interrupted},
+                     {"directory", report.directory},
+                     {"interpreter", report.interpreter},
+                     {"all_pairs", report.all_pairs},
+                     {"hosts", ListOf(report.hosts, HostJson)},
+                     {"pairs", ListOf(report.pairs, pair_json)},
+                     {"findings", ListOf(findings, FindingJson)}};
+  // What hosts say may be no UTF-8.
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace hvd

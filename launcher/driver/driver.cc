@@ -8,7 +8,6 @@
 #include <asio/post.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
-#include <charconv>
 #include <exception>
 #include <map>
 #include <memory>
@@ -41,8 +40,8 @@
 #include "launcher/wire/messages.h"
 #include "launcher/wire/probe_partners.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/base/test_env.h"
 #include "runtime/net/trouble.h"
 
 namespace hvd {
@@ -64,14 +63,6 @@ constexpr uint64_t kInputWindow = 256 * 1024;
 // Of a host without a rank; never the least of all, as some host has ranks.
 constexpr uint64_t kReadsNothing = UINT64_MAX;
 
-// Tests do not want to wait as long.
-int NumberFromTest(const char* variable, int usual) {
-  std::string text = GetEnv(variable).value_or("");
-  int value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value > 0 ? value : usual;
-}
-
 JobOptions JobOptionsOf(const DriverOptions& driver) {
   const Settings& settings = driver.settings;
   JobOptions options;
@@ -83,8 +74,8 @@ JobOptions JobOptionsOf(const DriverOptions& driver) {
   options.start_timeout = Seconds(settings.start_timeout_seconds);
   options.timeout = Seconds(settings.timeout_seconds);
   auto usual_ms = std::chrono::duration_cast<std::chrono::milliseconds>(options.init_watch).count();
-  options.init_watch = std::chrono::milliseconds(
-      NumberFromTest("HVD_TEST_INIT_WATCH_MS", static_cast<int>(usual_ms)));
+  options.init_watch =
+      std::chrono::milliseconds(TestNumber("HVD_TEST_INIT_WATCH_MS", static_cast<int>(usual_ms)));
   return options;
 }
 
@@ -99,7 +90,7 @@ Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
     limit = std::max(1, static_cast<int>(options.settings.heartbeat_timeout_seconds));
     heartbeat.every = std::min<Duration>(heartbeat.every, std::chrono::milliseconds(limit * 200));
   }
-  heartbeat.limit_seconds = NumberFromTest("HVD_TEST_SILENT_SECONDS", limit);
+  heartbeat.limit_seconds = TestNumber("HVD_TEST_SILENT_SECONDS", limit);
   heartbeat.grace = Seconds(options.settings.driver_grace_seconds);
   return heartbeat;
 }

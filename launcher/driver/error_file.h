@@ -12,10 +12,7 @@
 
 namespace hvd {
 
-// A JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD. Pure.
-std::string JsonString(std::string_view text);
-
-// The object, ended by a newline. Pure.
+// The object, ended by a newline. Bytes that are no UTF-8 become U+FFFD. Pure.
 std::string ErrorJson(const JobState& state, const std::string& job_id,
                       const std::vector<std::string>& command);
 

@@ -6,9 +6,10 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "runtime/base/mutex.h"
 
 namespace hvd {
 
@@ -29,16 +30,20 @@ bool WriteAll(int fd, std::string_view bytes) {
 
 struct OutputWriter::Shared {
   int fd = -1;
-  std::function<void(std::vector<OutputReceipt>)> on_written;
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable changed;
-  std::string queued, writing_text;  // the second of the thread alone while writing
-  std::vector<OutputReceipt> receipts;
-  bool begun = false, writing = false, stop = false, given_up = false;
-  int error = 0;
+  std::function<void(std::vector<OutputReceipt>)> on_written HVD_GUARDED_BY(mutex);
+  std::string queued HVD_GUARDED_BY(mutex);
+  std::string writing_text;  // of the thread alone while `writing`
+  std::vector<OutputReceipt> receipts HVD_GUARDED_BY(mutex);
+  bool begun HVD_GUARDED_BY(mutex) = false;
+  bool writing HVD_GUARDED_BY(mutex) = false;
+  bool stop HVD_GUARDED_BY(mutex) = false;
+  bool given_up HVD_GUARDED_BY(mutex) = false;
+  int error HVD_GUARDED_BY(mutex) = 0;
   std::atomic<size_t> left = 0;  // of writing_text
 
-  bool idle() const { return receipts.empty() && !writing; }
+  bool idle() const HVD_REQUIRES(mutex) { return receipts.empty() && !writing; }
   // In pieces, so that `left` is true.
   bool WriteText() {
     constexpr size_t kPiece = 64 * 1024;
@@ -59,9 +64,9 @@ OutputWriter::OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>
 }
 
 OutputWriter::~OutputWriter() {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   if (shared_->given_up || !shared_->begun) return;
-  shared_->changed.wait(lock, [this] { return shared_->idle(); });
+  shared_->changed.wait(lock, [this]() HVD_REQUIRES(shared_->mutex) { return shared_->idle(); });
   shared_->stop = true;
   shared_->on_written = nullptr;
   lock.unlock();
@@ -71,7 +76,7 @@ OutputWriter::~OutputWriter() {
 void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
   if (text.empty() && receipt.log_bytes == 0) return;
   {
-    std::lock_guard lock(shared_->mutex);
+    MutexLock lock(shared_->mutex);
     if (shared_->queued.empty()) {
       shared_->queued.swap(text);
     } else {
@@ -90,17 +95,18 @@ void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
 }
 
 void OutputWriter::Flush() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait(lock, [this] { return shared_->idle(); });
+  MutexLock lock(shared_->mutex);
+  shared_->changed.wait(lock, [this]() HVD_REQUIRES(shared_->mutex) { return shared_->idle(); });
 }
 
 bool OutputWriter::FlushFor(std::chrono::milliseconds limit) {
-  std::unique_lock lock(shared_->mutex);
-  return shared_->changed.wait_for(lock, limit, [this] { return shared_->idle(); });
+  MutexLock lock(shared_->mutex);
+  return shared_->changed.wait_for(
+      lock, limit, [this]() HVD_REQUIRES(shared_->mutex) { return shared_->idle(); });
 }
 
 size_t OutputWriter::GiveUp() {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   shared_->given_up = shared_->stop = true;
   shared_->on_written = nullptr;
   shared_->changed.notify_all();
@@ -109,14 +115,16 @@ size_t OutputWriter::GiveUp() {
 }
 
 int OutputWriter::error() const {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   return shared_->error;
 }
 
 void OutputWriter::Run(const std::shared_ptr<Shared>& shared) {
-  std::unique_lock lock(shared->mutex);
+  MutexLock lock(shared->mutex);
   while (true) {
-    shared->changed.wait(lock, [&] { return shared->stop || !shared->receipts.empty(); });
+    shared->changed.wait(lock, [&]() HVD_REQUIRES(shared->mutex) {
+      return shared->stop || !shared->receipts.empty();
+    });
     if (shared->stop) return;
     shared->writing_text.clear();
     shared->writing_text.swap(shared->queued);

@@ -81,7 +81,7 @@ OutputFiles::OutputFiles(std::string directory, uint32_t size, int64_t limit_byt
 
 OutputFiles::~OutputFiles() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
@@ -91,26 +91,26 @@ OutputFiles::~OutputFiles() {
 void OutputFiles::Write(uint32_t rank, OutputStream stream, std::string bytes,
                         OutputReceipt receipt) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     queued_.push_back({2 * size_t{rank} + static_cast<size_t>(stream), std::move(bytes), receipt});
   }
   changed_.notify_all();
 }
 
 void OutputFiles::Flush() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return queued_.empty() && !writing_; });
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return queued_.empty() && !writing_; });
 }
 
 std::optional<std::string> OutputFiles::TakeFailure() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::exchange(failure_, std::nullopt);
 }
 
 void OutputFiles::Run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || !queued_.empty(); });
+    changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return stop_ || !queued_.empty(); });
     if (queued_.empty()) return;
     std::vector<Piece> pieces = std::exchange(queued_, {});
     writing_ = true;
@@ -169,7 +169,7 @@ void OutputFiles::GiveUp(const Piece& piece, const Status& why) {
   progress_[piece.file].given_up = true;
   open_.erase(piece.file);
   if (std::exchange(reported_, true)) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   failure_ =
       "the output of rank " + std::to_string(piece.file / 2) +
       " can no longer be written to its file: " + why.message() +

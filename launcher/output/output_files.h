@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -16,6 +15,7 @@
 
 #include "launcher/output/output.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 
@@ -66,11 +66,12 @@ class OutputFiles {
   uint32_t size_;
   int64_t limit_bytes_;
   std::function<void(std::vector<OutputReceipt>)> on_written_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Piece> queued_;
-  bool writing_ = false, stop_ = false;
-  std::optional<std::string> failure_;
+  std::vector<Piece> queued_ HVD_GUARDED_BY(mutex_);
+  bool writing_ HVD_GUARDED_BY(mutex_) = false;
+  bool stop_ HVD_GUARDED_BY(mutex_) = false;
+  std::optional<std::string> failure_ HVD_GUARDED_BY(mutex_);
 
   // Of the thread alone.
   std::map<size_t, UniqueFd> open_;

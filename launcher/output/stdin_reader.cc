@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -34,16 +34,16 @@ bool IsEmptyInput(int fd) {
 
 struct StdinReader::Shared {
   int fd = 0;
-  std::function<void(std::string)> on_bytes;
   UniqueFd wake;
-  std::mutex mutex;
+  Mutex mutex;
+  std::function<void(std::string)> on_bytes HVD_GUARDED_BY(mutex);
   std::condition_variable changed;
-  uint64_t allowed = 0;
-  bool stop = false;
+  uint64_t allowed HVD_GUARDED_BY(mutex) = 0;
+  bool stop HVD_GUARDED_BY(mutex) = false;
 
   // False when reading is over.
   bool Pass(std::string bytes) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (stop) return false;
     bool more = !bytes.empty();
     allowed -= bytes.size();
@@ -64,7 +64,7 @@ StdinReader::StdinReader(int fd, uint64_t allowed_bytes, std::function<void(std:
 
 StdinReader::~StdinReader() {
   {
-    std::lock_guard lock(shared_->mutex);
+    MutexLock lock(shared_->mutex);
     shared_->stop = true;
     shared_->on_bytes = nullptr;
   }
@@ -76,7 +76,7 @@ StdinReader::~StdinReader() {
 
 void StdinReader::Allow(uint64_t bytes) {
   {
-    std::lock_guard lock(shared_->mutex);
+    MutexLock lock(shared_->mutex);
     shared_->allowed += bytes;
   }
   shared_->changed.notify_all();
@@ -89,8 +89,9 @@ void StdinReader::Run(const std::shared_ptr<Shared>& shared) {
   std::string buffer;
   while (true) {
     {
-      std::unique_lock lock(shared->mutex);
-      shared->changed.wait(lock, [&] { return shared->stop || shared->allowed > 0; });
+      MutexLock lock(shared->mutex);
+      shared->changed.wait(
+          lock, [&]() HVD_REQUIRES(shared->mutex) { return shared->stop || shared->allowed > 0; });
       if (shared->stop) return;
       buffer.resize(std::min(shared->allowed, kReadBytes));
     }

@@ -1,15 +1,16 @@
-// Faults on purpose: HVD_TEST_FAULT names what is to fail, for tests of what hvdrun says then.
+// Faults on purpose: HVD_TEST_FAULT names what is to fail, for tests of what hvdrun says then
+// (test_env.h).
 #ifndef HVD_LAUNCHER_PROCESS_FAULT_H_
 #define HVD_LAUNCHER_PROCESS_FAULT_H_
 
 #include <string_view>
 
-#include "runtime/base/env.h"
+#include "runtime/base/test_env.h"
 
 namespace hvd {
 
 inline bool FaultAsked(std::string_view name) {
-  return GetEnv("HVD_TEST_FAULT").value_or("") == name;
+  return GetTestEnv("HVD_TEST_FAULT").value_or("") == name;
 }
 
 }  // namespace hvd

@@ -46,7 +46,7 @@ Runtime::Runtime()
       heap_(joiner_.segments()) {}
 
 Status Runtime::Init(const InitOptions& options) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (owned_ != nullptr) return Status::Ok();
   Result<EngineOptions> engine = EngineOptionsFromEnv();
   if (!engine.ok()) return engine.status();
@@ -57,7 +57,7 @@ Status Runtime::Init(const InitOptions& options) {
       Session::Open(std::move(*member), joiner_.bootstrap(), heap_, *engine);
   if (!session.ok()) return session.status();
   {
-    std::lock_guard state(state_);
+    MutexLock state(state_);
     owned_ = std::move(*session);
   }
   Status sets = owned_->AddProcessSets(options.process_sets);
@@ -72,7 +72,7 @@ Status Runtime::Init(const InitOptions& options) {
 
 void Runtime::Shutdown() {
   if (forked()) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (owned_ == nullptr) return;
   session_.store(nullptr, std::memory_order_seq_cst);
   owned_->FailPending();
@@ -81,7 +81,7 @@ void Runtime::Shutdown() {
 }
 
 void Runtime::CloseSession() {
-  std::lock_guard state(state_);
+  MutexLock state(state_);
   const std::string failure = owned_->mpi() == nullptr ? "" : owned_->Failure();
   handles_given_.store(owned_->engine().handles_given(), std::memory_order_release);
   owned_.reset();
@@ -91,7 +91,7 @@ void Runtime::CloseSession() {
 void Runtime::Finish(int code) {
   if (forked()) return;
   Shutdown();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   joiner_.Finish(code);
 }
 

@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "runtime/api/init_options.h"
 #include "runtime/api/session.h"
 #include "runtime/api/world_joiner.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/device/shared_heap.h"
 
@@ -42,19 +42,21 @@ class Runtime {
  private:
   friend class SessionRef;
   Runtime();
-  void CloseSession();  // with mutex_ held
-  void PrepareFork();
-  void AfterForkInParent();
-  void AfterForkInChild();
-  void UnlockAfterFork();
+  void CloseSession() HVD_REQUIRES(mutex_);
+  // Around a fork: the first takes locks that the others release, which clang cannot follow.
+  void PrepareFork() HVD_NO_THREAD_SAFETY_ANALYSIS;
+  void AfterForkInParent() HVD_NO_THREAD_SAFETY_ANALYSIS;
+  void AfterForkInChild() HVD_NO_THREAD_SAFETY_ANALYSIS;
+  void UnlockAfterFork() HVD_NO_THREAD_SAFETY_ANALYSIS;
 
   WorldJoiner joiner_;
   SharedHeap heap_;
-  std::mutex mutex_;  // Init and Shutdown, one at a time
+  Mutex mutex_;  // Init and Shutdown, one at a time
   // What changes owned_ holds this as well, and so does a fork. Init waits for others without it:
   // MPI_Init may fork.
-  std::mutex state_;
-  std::unique_ptr<Session> owned_;          // guarded by mutex_ and state_
+  Mutex state_;
+  // Changed with state_ held as well.
+  std::unique_ptr<Session> owned_ HVD_GUARDED_BY(mutex_);
   std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls
   std::atomic<uint32_t> users_{0};          // calls inside the session
   std::atomic<uint32_t> handles_given_{0};  // by sessions that are over

@@ -4,8 +4,7 @@
 #ifndef HVD_RUNTIME_API_SEGMENT_SWITCH_H_
 #define HVD_RUNTIME_API_SEGMENT_SWITCH_H_
 
-#include <mutex>
-
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/device/shared_heap.h"
 
@@ -15,20 +14,20 @@ class SegmentSwitch final : public SegmentSource {
  public:
   // False when memory of another source is in use. `source` outlives its use; null: none.
   bool Point(SegmentSource* source) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (source_ != source && used_) return false;
     source_ = source;
     return true;
   }
   // Memory was shared, so that Point cannot change anything any more.
   bool used() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return used_;
   }
 
  private:
   Result<DataSegment> Allocate(uint64_t bytes) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (source_ == nullptr) {
       return OutOfMemory(
           "memory can be shared only after hvd.init(), which finds out by MPI with whom");
@@ -40,13 +39,13 @@ class SegmentSwitch final : public SegmentSource {
   Result<DataSegment> Fetch(uint32_t id) override { return source()->Fetch(id); }
   void Free(uint32_t id) override { source()->Free(id); }
   SegmentSource* source() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return source_;
   }
 
-  mutable std::mutex mutex_;
-  SegmentSource* source_ = nullptr;  // guarded by mutex_
-  bool used_ = false;                // guarded by mutex_
+  mutable Mutex mutex_;
+  SegmentSource* source_ HVD_GUARDED_BY(mutex_) = nullptr;
+  bool used_ HVD_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hvd

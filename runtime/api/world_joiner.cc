@@ -233,7 +233,7 @@ Status WorldJoiner::UseAgentOf(MpiWorld& world, TimePoint deadline) {
 Status WorldJoiner::Use(std::string job, std::unique_ptr<Bootstrap> bootstrap) {
   if (!segments_.Point(&bootstrap->segments())) return HeldSentence("this process");
   job_ = std::move(job);
-  std::lock_guard lock(switching_);
+  MutexLock lock(switching_);
   bootstrap_.swap(bootstrap);
   return Status::Ok();
 }

@@ -11,7 +11,6 @@
 #define HVD_RUNTIME_API_WORLD_JOINER_H_
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "runtime/api/init_options.h"
 #include "runtime/api/segment_switch.h"
 #include "runtime/backends/mpi/mpi_plugin.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/core/bootstrap.h"
 #include "runtime/core/launcher_detection.h"
@@ -55,8 +55,8 @@ class WorldJoiner {
   void Finish(int code);
   // Around fork(), as in SharedHeap; CloseAfterFork is for the child, between the two, and
   // async-signal-safe.
-  void LockForFork() { switching_.lock(); }
-  void UnlockAfterFork() { switching_.unlock(); }
+  void LockForFork() HVD_ACQUIRE(switching_) { switching_.lock(); }
+  void UnlockAfterFork() HVD_RELEASE(switching_) { switching_.unlock(); }
   void CloseAfterFork();
 
  private:
@@ -77,7 +77,7 @@ class WorldJoiner {
   // Whose worlds bootstrap_ leads to: as the environment says, of one rank, or of those that first
   // met in an MPI world.
   std::string job_;
-  std::mutex switching_;                  // what changes bootstrap_ holds it
+  Mutex switching_;                       // what changes bootstrap_ holds it
   std::unique_ptr<Bootstrap> bootstrap_;  // null before the first Join where MPI decides
   std::string place_;                     // "1 of 2" in the worlds of an MPI job_
   std::optional<MpiPlugin> plugin_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "runtime/base/env.h"
+#include "runtime/base/test_env.h"
 
 namespace hvd {
 
@@ -17,7 +17,7 @@ bool ListHolds(std::string_view list, std::string_view word) {
 }
 
 bool Without(std::string_view means) {
-  static const std::string without = GetEnv("HVD_TEST_WITHOUT").value_or("");
+  static const std::string without = GetTestEnv("HVD_TEST_WITHOUT").value_or("");
   return ListHolds(without, means);
 }
 

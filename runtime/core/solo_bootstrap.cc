@@ -17,20 +17,20 @@ Result<World> SoloBootstrap::Join(Duration) {
 }
 
 void SoloBootstrap::Leave(uint64_t, TimePoint) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   values_.clear();
 }
 
 Status SoloBootstrap::Put(const std::string& key, const std::string& value) {
   if (Status good = CheckKvKey(key); !good.ok()) return good;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   values_[key] = value;
   return Status::Ok();
 }
 
 Result<std::string> SoloBootstrap::Get(const std::string& key, Duration) {
   if (Status good = CheckKvKey(key); !good.ok()) return good;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = values_.find(key);
   if (found != values_.end()) return found->second;
   return Status(Code::kInProgress, "no rank has put '" + key + "' into the directory");

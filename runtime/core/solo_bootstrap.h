@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "runtime/base/mutex.h"
 #include "runtime/core/bootstrap.h"
 
 namespace hvd {
@@ -27,8 +27,8 @@ class SoloBootstrap final : public Bootstrap, private KvStore {
   Result<std::string> Get(const std::string& key, Duration timeout) override;
 
   LocalSegmentSource segments_;
-  std::mutex mutex_;
-  std::map<std::string, std::string> values_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, std::string> values_ HVD_GUARDED_BY(mutex_);
   std::atomic<uint64_t> generation_{0};
 };
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/base/align.h"
+#include "runtime/base/check.h"
 
 namespace hvd {
 namespace {
@@ -36,7 +37,7 @@ void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why) {
     return nullptr;
   }
   const uint64_t rounded = RoundUp(std::max<size_t>(bytes, 1), kAlignment);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   void* memory = nullptr;
   for (auto& segment : segments_) {
     if ((memory = AllocateIn(*segment, rounded)) != nullptr) break;
@@ -58,7 +59,7 @@ void* SharedHeap::AllocateAnywhere(size_t bytes, Status* why) {
   if (memory != nullptr || bytes > kLargest) return memory;
   memory = std::aligned_alloc(kAlignment, RoundUp(std::max<size_t>(bytes, 1), kAlignment));
   if (memory == nullptr) return nullptr;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   private_.insert(memory);
   return memory;
 }
@@ -74,7 +75,9 @@ void* SharedHeap::AllocateIn(Segment& segment, size_t bytes) {
     if (available < bytes) continue;
     segment.free.erase(it);
     if (available > bytes) segment.free.emplace(offset + bytes, available - bytes);
-    segment.used.emplace(offset, bytes);
+    const bool fresh = segment.used.emplace(offset, bytes).second;
+    HVD_CHECK(fresh && offset + bytes <= segment.mapping.size(), fresh, offset, bytes,
+              segment.mapping.size());
     return segment.mapping.data() + offset;
   }
   return nullptr;
@@ -88,6 +91,11 @@ Result<SharedHeap::Segment*> SharedHeap::Grow(size_t bytes) {
   uint64_t size = std::max<uint64_t>({bytes, kMinimumSegment, std::min(total, kMaximumStep)});
   Result<DataSegment> made = source_.Allocate(RoundUp(size, kPage));
   if (!made.ok()) return made.status();
+  if (made->bytes < bytes) {
+    source_.Free(made->id);
+    return Internal("the agent gave a data segment of " + std::to_string(made->bytes) +
+                    " bytes where this rank asked for " + std::to_string(bytes));
+  }
   Status reserved = ReservePages(made->fd.get(), made->bytes);
   if (reserved.ok()) reserved = SealSize(made->fd.get());
   Result<Mapping> mapping =
@@ -112,7 +120,7 @@ SharedHeap::Segment* SharedHeap::SegmentOf(const void* memory, size_t bytes) con
 }
 
 bool SharedHeap::Free(void* memory) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Segment* segment = SegmentOf(memory, 1);
   if (segment == nullptr) {
     if (private_.erase(memory) == 0) return false;
@@ -126,12 +134,15 @@ bool SharedHeap::Free(void* memory) {
   uint64_t bytes = used->second;
   segment->used.erase(used);
   auto next = segment->free.lower_bound(offset);
+  HVD_CHECK(next == segment->free.end() || offset + bytes <= next->first, offset, bytes,
+            next->first);
   if (next != segment->free.end() && next->first == offset + bytes) {
     bytes += next->second;
     next = segment->free.erase(next);
   }
   if (next != segment->free.begin()) {
     auto before = std::prev(next);
+    HVD_CHECK(before->first + before->second <= offset, before->first, before->second, offset);
     if (before->first + before->second == offset) {
       before->second += bytes;
       return true;
@@ -142,7 +153,7 @@ bool SharedHeap::Free(void* memory) {
 }
 
 std::optional<Location> SharedHeap::Locate(const void* memory, size_t bytes) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const Segment* segment = SegmentOf(memory, bytes);
   if (segment == nullptr) return std::nullopt;
   auto offset = static_cast<const std::byte*>(memory) - segment->mapping.data();
@@ -154,7 +165,7 @@ void SharedHeap::MakePrivateAfterFork() const {
 }
 
 Result<std::byte*> SharedMemoryMap::Resolve(Location location, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = mapped_.find(location.segment);
   if (found == mapped_.end()) {
     Result<DataSegment> segment = source_.Fetch(location.segment);
@@ -175,7 +186,7 @@ Result<std::byte*> SharedMemoryMap::Resolve(Location location, size_t bytes) {
 }
 
 void SharedMemoryMap::Clear() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   mapped_.clear();
 }
 
@@ -188,14 +199,14 @@ Result<DataSegment> LocalSegmentSource::Allocate(uint64_t bytes) {
   if (!fd.ok()) return fd.status();
   Result<UniqueFd> copy = Duplicate(fd->get());
   if (!copy.ok()) return copy.status();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   uint32_t id = next_id_++;
   kept_[id] = DataSegment{id, bytes, std::move(*copy)};
   return DataSegment{id, bytes, std::move(*fd)};
 }
 
 Result<DataSegment> LocalSegmentSource::Fetch(uint32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = kept_.find(id);
   if (found == kept_.end()) return Internal("no data segment " + std::to_string(id));
   Result<UniqueFd> copy = Duplicate(found->second.fd.get());
@@ -204,7 +215,7 @@ Result<DataSegment> LocalSegmentSource::Fetch(uint32_t id) {
 }
 
 void LocalSegmentSource::Free(uint32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   kept_.erase(id);
 }
 

@@ -11,11 +11,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/segment/shared_memory.h"
@@ -65,11 +65,12 @@ class SharedHeap {
   // Around fork(): nobody is inside the heap while the process is copied. In the child,
   // MakePrivateAfterFork (between the two) turns every segment into a private view, so that the
   // child cannot write into the world.
-  void LockForFork() const { mutex_.lock(); }
-  void UnlockAfterFork() const { mutex_.unlock(); }
-  void MakePrivateAfterFork() const;
+  void LockForFork() const HVD_ACQUIRE(mutex_) { mutex_.lock(); }
+  void UnlockAfterFork() const HVD_RELEASE(mutex_) { mutex_.unlock(); }
+  void MakePrivateAfterFork() const HVD_REQUIRES(mutex_);
 
  private:
+  friend struct HeapDamage;  // of the unit tests, which show that the checks notice it
   struct Segment {
     DataSegment origin;
     Mapping mapping;
@@ -77,14 +78,14 @@ class SharedHeap {
     std::map<uint64_t, uint64_t> used;  // offset -> bytes
   };
 
-  void* AllocateIn(Segment& segment, size_t bytes);
-  Result<Segment*> Grow(size_t bytes);
-  Segment* SegmentOf(const void* memory, size_t bytes) const;
+  void* AllocateIn(Segment& segment, size_t bytes) HVD_REQUIRES(mutex_);
+  Result<Segment*> Grow(size_t bytes) HVD_REQUIRES(mutex_);
+  Segment* SegmentOf(const void* memory, size_t bytes) const HVD_REQUIRES(mutex_);
 
   SegmentSource& source_;
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Segment>> segments_;
-  std::set<void*> private_;  // of AllocateAnywhere
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Segment>> segments_ HVD_GUARDED_BY(mutex_);
+  std::set<void*> private_ HVD_GUARDED_BY(mutex_);  // of AllocateAnywhere
 };
 
 // This process's mappings of peers' segments, made when first needed and kept. Thread-safe.
@@ -97,9 +98,9 @@ class SharedMemoryMap {
   // Unmaps everything; no address may be in use.
   void Clear();
   // As in SharedHeap.
-  void LockForFork() { mutex_.lock(); }
-  void UnlockAfterFork() { mutex_.unlock(); }
-  void MakePrivateAfterFork() const;
+  void LockForFork() HVD_ACQUIRE(mutex_) { mutex_.lock(); }
+  void UnlockAfterFork() HVD_RELEASE(mutex_) { mutex_.unlock(); }
+  void MakePrivateAfterFork() const HVD_REQUIRES(mutex_);
 
  private:
   struct Mapped {
@@ -108,8 +109,8 @@ class SharedMemoryMap {
   };
 
   SegmentSource& source_;
-  std::mutex mutex_;
-  std::map<uint32_t, Mapped> mapped_;
+  Mutex mutex_;
+  std::map<uint32_t, Mapped> mapped_ HVD_GUARDED_BY(mutex_);
 };
 
 // Segments of a process without an agent: plain shared memory, ids counted here.
@@ -120,9 +121,9 @@ class LocalSegmentSource final : public SegmentSource {
   void Free(uint32_t id) override;
 
  private:
-  std::mutex mutex_;
-  uint32_t next_id_ = 1;
-  std::map<uint32_t, DataSegment> kept_;
+  Mutex mutex_;
+  uint32_t next_id_ HVD_GUARDED_BY(mutex_) = 1;
+  std::map<uint32_t, DataSegment> kept_ HVD_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

@@ -5,12 +5,14 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/base/mutex.h"
+
 namespace hvd {
 namespace {
 
 struct Participants {
-  std::mutex mutex;  // taken before the lock of any of them
-  std::vector<ForkParticipant*> all;
+  Mutex mutex;  // taken before the lock of any of them
+  std::vector<ForkParticipant*> all HVD_GUARDED_BY(mutex);
 };
 
 // Never destroyed: a process may fork while it ends.
@@ -24,12 +26,12 @@ Participants& TheParticipants() {
 void ForkGuard::Add(ForkParticipant* participant) {
   static std::once_flag once;
   std::call_once(once, [] { ::pthread_atfork(&BeforeFork, &InParent, &InChild); });
-  std::lock_guard lock(TheParticipants().mutex);
+  MutexLock lock(TheParticipants().mutex);
   TheParticipants().all.push_back(participant);
 }
 
 void ForkGuard::Remove(ForkParticipant* participant) {
-  std::lock_guard lock(TheParticipants().mutex);
+  MutexLock lock(TheParticipants().mutex);
   std::erase(TheParticipants().all, participant);
 }
 

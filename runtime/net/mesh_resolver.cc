@@ -24,7 +24,7 @@ std::optional<uint32_t> RankOfMeshKey(std::string_view key) {
 }
 
 void MeshResolver::Ask(uint32_t rank, TimePoint deadline) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_) return;
   questions_.push_back({rank, deadline});
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
@@ -33,7 +33,7 @@ void MeshResolver::Ask(uint32_t rank, TimePoint deadline) {
 
 void MeshResolver::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_one();
   }
@@ -41,9 +41,9 @@ void MeshResolver::Stop() {
 }
 
 void MeshResolver::Run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !questions_.empty(); });
+    changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return stopping_ || !questions_.empty(); });
     if (stopping_) return;
     Question question = questions_.front();
     questions_.pop_front();

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "runtime/base/mutex.h"
 #include "runtime/net/kv_store.h"
 #include "runtime/net/mesh_address.h"
 
@@ -50,10 +50,10 @@ class MeshResolver {
 
   KvStore& directory_;
   const Answer answer_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Question> questions_;
-  bool stopping_ = false;
+  std::deque<Question> questions_ HVD_GUARDED_BY(mutex_);
+  bool stopping_ HVD_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -40,6 +40,7 @@ size_t JobPage::BytesFor(uint32_t local_size) {
 }
 
 JobPage JobPage::Format(std::byte* base, uint32_t local_size, uint64_t generation) {
+  HVD_CHECK(local_size >= 1 && local_size <= kMaxRanks, local_size, kMaxRanks);
   auto* header = new (base) PageHeader{};
   header->layout_version = kLayoutVersion;
   header->local_size = local_size;
@@ -78,6 +79,7 @@ Result<JobPage> JobPage::View(std::byte* base, size_t bytes) {
 
 JobPage::JobPage(std::byte* base) : base_(base) {
   const PageHeader& h = header();
+  ranks_ = h.local_size;
   block_offset_ = h.block_offset;
   block_stride_ = h.block_stride;
   ring_offset_ = h.ring_offset;
@@ -96,7 +98,7 @@ void JobPage::Break(std::string_view sentence) const {
   std::memcpy(h.broken_text, sentence.data(), length);
   h.broken_text[length] = '\0';
   h.broken.store(1, std::memory_order_release);
-  for (uint32_t r = 0; r < h.local_size; ++r) RingAll(r);
+  for (uint32_t r = 0; r < ranks_; ++r) RingAll(r);
 }
 
 void JobPage::RingAll(uint32_t r) const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/check.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -91,14 +92,10 @@ class JobPage {
 
   bool valid() const { return base_ != nullptr; }
   PageHeader& header() const { return *reinterpret_cast<PageHeader*>(base_); }
-  uint32_t local_size() const { return header().local_size; }
-  RankBlock& rank(uint32_t r) const {
-    return *reinterpret_cast<RankBlock*>(base_ + block_offset_ + r * block_stride_);
-  }
+  uint32_t local_size() const { return ranks_; }
+  RankBlock& rank(uint32_t r) const { return *reinterpret_cast<RankBlock*>(Block(r)); }
   // The request ring of rank r: written by r, read by all.
-  std::span<std::byte> ring(uint32_t r) const {
-    return {base_ + block_offset_ + r * block_stride_ + ring_offset_, ring_bytes_};
-  }
+  std::span<std::byte> ring(uint32_t r) const { return {Block(r) + ring_offset_, ring_bytes_}; }
 
   bool broken() const { return header().broken.load(std::memory_order_acquire) != 0; }
   std::string broken_text() const;
@@ -112,7 +109,12 @@ class JobPage {
 
  private:
   explicit JobPage(std::byte* base);
+  std::byte* Block(uint32_t r) const {
+    HVD_CHECK(r < ranks_, r, ranks_);
+    return base_ + block_offset_ + r * block_stride_;
+  }
   std::byte* base_ = nullptr;
+  uint32_t ranks_ = 0;  // like all below a copy, which no process can overwrite
   size_t block_offset_ = 0, block_stride_ = 0, ring_offset_ = 0, ring_bytes_ = 0;
 };
 

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/inproc/inproc_backend.h"
 #include "runtime/backends/shm/shm_backend.h"
+#include "test/fakes/inproc/inproc_backend.h"
 
 namespace hvd::test {
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "runtime/backends/hosts/hosts_backend.h"
-#include "runtime/backends/inproc/inproc_inter_host_comm.h"
 #include "runtime/backends/shm/shm_backend.h"
+#include "test/fakes/inproc/inproc_inter_host_comm.h"
 
 namespace hvd::test {
 

@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/inproc/inproc_backend.h"
-#include "runtime/backends/inproc/inproc_peers.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
 #include "runtime/core/engine.h"
 #include "runtime/segment/job_page.h"
+#include "test/fakes/inproc/inproc_backend.h"
+#include "test/fakes/inproc/inproc_peers.h"
 
 namespace hvd::test {
 

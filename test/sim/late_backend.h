@@ -6,7 +6,7 @@
 #include <memory>
 #include <random>
 
-#include "runtime/backends/inproc/inproc_backend.h"
+#include "test/fakes/inproc/inproc_backend.h"
 
 namespace hvd::test {
 

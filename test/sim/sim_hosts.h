@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/backends/hosts/hosts_backend.h"
-#include "runtime/backends/inproc/inproc_inter_host_comm.h"
+#include "test/fakes/inproc/inproc_inter_host_comm.h"
 
 namespace hvd::test {
 

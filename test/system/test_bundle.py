@@ -245,6 +245,21 @@ def test_a_host_without_gzip_gets_it_as_it_is_and_others_hash_it(pod, pod_run):
     assert job.code == 0 and job.out.count(str(pod.cache)) == 2, job.err
 
 
+@pytest.mark.parametrize("tools, reason", [
+    (("unshare", "mount", "gzip"), r"the command 'tar' was not found in PATH \(\S+\)"),
+    (("unshare", "mount", "tar"), r"[^;]*gzip: not found"),
+])
+def test_a_machine_that_cannot_pack_hvdrun_says_why(run, pod, tools, reason):
+    here = pod.folder / "here"
+    here.mkdir()
+    for tool in tools:
+        (here / tool).symlink_to(f"/usr/bin/{tool}")
+    job = run("-np", 1, "-H", "pod", "--rsh-agent", pod.agent(), "true", env={"PATH": str(here)})
+    assert job.code == 1 and re.search(
+        rf"hvdrun cannot be sent there: tar cannot pack it here: {reason}; install GNU tar and gzip here, or install hvdrun there",
+        job.err), job.err
+
+
 def test_what_was_not_used_for_a_month_goes_when_something_new_comes(pod, pod_run):
     assert pod_run("true").code == 0
     cache, month = pod.cache, 31 * 24 * 3600

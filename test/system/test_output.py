@@ -162,7 +162,7 @@ def test_L9_the_progress_line_says_who_is_missing(start, tmp_path):
     steps = [f"0:wait-file={tmp_path}/go", f"2:wait-file={tmp_path}/go", "join", "goodbye"]
     line = "workers started 4/4, in init 2/4, not yet: ranks 0,2"
     shown = on_a_terminal(start, "-np", 4, *worker("link_worker.py", *steps), when=(line, (tmp_path / "go").touch))
-    assert line in shown and shown.count("epoch 1") == 4
+    assert line in shown and shown.count("generation 1") == 4
 
 
 def test_no_progress_without_a_terminal(run):

@@ -96,6 +96,73 @@ def test_a_build_shows_how_far_it_is_on_a_terminal_only(tree):
     assert b"[1/2] compiling" in shown
 
 
+# ---- clang-tidy
+
+@pytest.fixture
+def tidy(tmp_path):
+    """run(text): tidy.sh in a tree whose branch main has nothing, and which now has cmd/a.cc with this text."""
+    if not shutil.which("clang-tidy"):
+        pytest.skip("clang-tidy is not installed")
+    shutil.copytree(REPO / "scripts", tmp_path / "scripts")
+    shutil.copy(REPO / ".clang-tidy", tmp_path)
+    git = ["git", "-C", tmp_path, "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "base"], check=True)
+
+    def run_it(text=None, *words):
+        for folder in ("cmd", "configs", "discovery", "launcher", "runtime", "test", "build"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+        source = tmp_path / "cmd" / "a.cc"
+        if text is not None:
+            source.write_text(text)
+            command = {"directory": str(tmp_path), "file": str(source),
+                       "command": f"c++ -std=gnu++20 -Wshadow=local -Werror -include cmake_pch.hxx -o a.o -c {source}"}
+            (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([command], indent=1))
+        done = subprocess.run([tmp_path / "scripts" / "tidy.sh", *words], capture_output=True, text=True, timeout=DEADLINE)
+        return done.returncode, done.stdout + done.stderr
+
+    return run_it
+
+
+def test_tidy_refuses_a_finding_in_a_changed_file(tidy):
+    code, out = tidy("int Double(int BadName) { return 2 * BadName; }\n")
+    assert code not in (0, 3), out
+    assert "invalid case style for parameter 'BadName'" in out
+
+
+def test_tidy_accepts_a_file_without_findings(tidy):
+    code, out = tidy("int Double(int number) { return 2 * number; }\n")
+    assert (code, out.splitlines()[-1]) == (0, "[tidy.sh] clang-tidy on 1 files ..."), out
+    assert tidy(None, "--all")[0] == 0
+
+
+def test_tidy_says_why_it_looked_at_nothing(tidy):
+    code, out = tidy()
+    assert (code, out) == (3, "[tidy.sh] build/compile_commands.json is missing: run scripts/build.sh release first\n")
+
+
+@pytest.mark.parametrize("body, complaint", [
+    ("MutexLock lock(mutex_); return ++count_;", None),
+    ("return ++count_;", "requires holding mutex 'mutex_'"),
+    ("MutexLock lock(mutex_); lock.unlock(); return ++count_;", "requires holding mutex 'mutex_'"),
+])
+def test_a_field_used_without_its_mutex_is_refused(tmp_path, body, complaint):
+    if not shutil.which("clang++"):
+        pytest.skip("clang++ is not installed")
+    shutil.copytree(REPO / "scripts", tmp_path / "scripts")
+    for folder in ("cmd", "configs", "discovery", "launcher", "runtime/base"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("mutex.h", "thread_annotations.h"):
+        shutil.copy(REPO / "runtime" / "base" / name, tmp_path / "runtime" / "base")
+    (tmp_path / "cmd" / "a.cc").write_text(
+        '#include "runtime/base/mutex.h"\nnamespace hvd {\nclass Counter {\n public:\n'
+        f"  int Next() {{ {body} }}\n private:\n  Mutex mutex_;\n  int count_ HVD_GUARDED_BY(mutex_) = 0;\n}};\n"
+        "int Use(Counter& counter) { return counter.Next(); }\n}  // namespace hvd\n")
+    done = subprocess.run([tmp_path / "scripts" / "thread_safety.sh"], capture_output=True, text=True, timeout=DEADLINE)
+    assert (done.returncode == 0) == (complaint is None), done.stdout + done.stderr
+    assert complaint is None or complaint in done.stderr, done.stderr
+
+
 @pytest.fixture
 def all_tests(tree):
     """run(fails=""): what `test.sh --all` prints, and what it ends with, while the program whose arguments have the word `fails`
@@ -110,8 +177,8 @@ def all_tests(tree):
     fails = '\ncase "$*" in *"$FAILS"*) exit 1 ;; esac\n'
     for folder in ("cmd", "configs", "discovery", "launcher", "runtime"):
         (root / folder).mkdir()
-        (root / folder / "a.cc").write_text("")
-    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format")]
+        (root / folder / "a.cc").write_text('#include "runtime/base/mutex.h"\n')
+    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy", "clang++")]
     for path in (*programs, root / "build-fuzz/fuzz/fuzz_argv", tree / "venv/bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + fails)
@@ -135,16 +202,18 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
     assert out.endswith("[test.sh] all passed\n")
     ran = (tree / "notes").read_text()
     for words in ("--build --preset release", "--build --preset asan", "--build --preset tsan", "--build --preset fuzz",
-                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "clang-format --dry-run -Werror", "test/architecture", "test/system/test_run.py",
-                  "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
+                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "clang-format --dry-run -Werror",
+                  "test/architecture", "test/system/test_run.py", "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
         assert words in ran, words
     summary = out.split("summary after")[1]
-    assert summary.count(" ok ") == 11, summary
+    assert "clang-tidy of changed files: build/compile_commands.json is missing: run" in summary, summary
+    assert summary.count(" ok ") == 12, summary
 
 
 @pytest.mark.parametrize("fails, suite", [
     ("--build --preset tsan", "builds of asan, tsan and the fuzzers"),
     ("--dry-run", "clang-format"),
+    ("-Wthread-safety", "clang: each field with its mutex"),
     ("test/system/test_hosts.py", "test/system over namespaced hosts"),
 ])
 def test_what_fails_beside_others_fails_all(all_tests, fails, suite):

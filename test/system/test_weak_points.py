@@ -55,7 +55,7 @@ def test_S8_no_process_of_a_job_listens_to_the_network(start):
         assert socket_inodes(os.getpid()) & listening_inodes()
     job = start("-np", 2, *worker("link_worker.py", "join", "sleep"), stdout=subprocess.PIPE)
     seen, sockets, end = b"", 0, time.monotonic() + DEADLINE
-    while seen.count(b"epoch 1") < 2:
+    while seen.count(b"generation 1") < 2:
         assert time.monotonic() < end
         sockets += check_no_listener(job)
         os.set_blocking(job.process.stdout.fileno(), False)
@@ -147,7 +147,7 @@ def test_L9_who_has_not_called_init_is_said_again_and_again(start, tmp_path):
     for line in said():
         assert line.startswith(f"hvdrun: ranks 0,2-3 (pids {', '.join(workers)}) have not called hvd.init(); "), line
         assert re.search(r"; 1 of 4 ranks waits there, the first for [0-9.]+ s$", line), line
-    assert job.out.count("epoch 1") == 4
+    assert job.out.count("generation 1") == 4
 
 
 def test_L9_nothing_is_said_when_all_are_in_or_nobody_is(run, start, tmp_path):

@@ -7,11 +7,11 @@
 
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -60,14 +60,14 @@ LookupResult Ask(const Question& question) {
 
 // What the threads may touch, which outlives the rest.
 struct NameLookup::Shared {
-  std::mutex mutex;
-  std::deque<Question> questions;
-  std::vector<std::pair<uint64_t, LookupResult>> answers;
-  int threads = 0;
+  Mutex mutex;
+  std::deque<Question> questions HVD_GUARDED_BY(mutex);
+  std::vector<std::pair<uint64_t, LookupResult>> answers HVD_GUARDED_BY(mutex);
+  int threads HVD_GUARDED_BY(mutex) = 0;
   UniqueFd bell;  // an eventfd
 
   static void Work(const std::shared_ptr<Shared>& shared) {
-    std::unique_lock lock(shared->mutex);
+    MutexLock lock(shared->mutex);
     while (!shared->questions.empty()) {
       Question question = std::move(shared->questions.front());
       shared->questions.pop_front();
@@ -91,7 +91,7 @@ void NameLookup::Find(const std::string& name, uint16_t port, int family, Done d
   uint64_t number = next_++;
   open_[number] = std::move(done);
   {
-    std::lock_guard lock(shared_->mutex);
+    MutexLock lock(shared_->mutex);
     shared_->questions.push_back({number, name, port, family});
     if (shared_->threads < kMostThreads) {
       ++shared_->threads;
@@ -118,7 +118,7 @@ void NameLookup::Collect() {
   [[maybe_unused]] ssize_t got = ::read(shared_->bell.get(), &count, sizeof count);
   std::vector<std::pair<uint64_t, LookupResult>> answers;
   {
-    std::lock_guard lock(shared_->mutex);
+    MutexLock lock(shared_->mutex);
     answers.swap(shared_->answers);
   }
   for (auto& [number, result] : answers) {

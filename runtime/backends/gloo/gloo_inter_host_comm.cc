@@ -52,7 +52,7 @@ Result<std::unique_ptr<GlooInterHostComm>> GlooInterHostComm::Open(const InterHo
 }
 
 std::shared_ptr<GlooCollectives> GlooInterHostComm::Group(const LeaderGroup& group) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (groups_.size() >= kMostGroups) groups_.clear();
   std::vector<uint32_t> leaders(group.leaders.begin(), group.leaders.end());
   std::shared_ptr<GlooCollectives>& collectives = groups_[std::move(leaders)];

@@ -5,13 +5,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "runtime/backends/gloo/gloo_collectives.h"
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/inter_host_loader.h"
+#include "runtime/base/mutex.h"
 #include "runtime/net/mesh.h"
 
 namespace hvd {
@@ -52,8 +52,8 @@ class GlooInterHostComm final : public InterHostComm {
 
   std::unique_ptr<Mesh> mesh_;
   ScratchPool scratch_;
-  std::mutex mutex_;  // guards groups_
-  std::map<std::vector<uint32_t>, std::shared_ptr<GlooCollectives>> groups_;
+  Mutex mutex_;
+  std::map<std::vector<uint32_t>, std::shared_ptr<GlooCollectives>> groups_ HVD_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

@@ -5,8 +5,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "runtime/base/mutex.h"
 
 namespace hvd {
 
@@ -38,18 +39,18 @@ class ScratchPool {
 
   Piece Find(size_t bytes) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (kept_.bytes >= bytes && kept_.memory != nullptr) return std::exchange(kept_, {});
     }
     return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
   }
   void Return(Piece piece) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (piece.bytes > kept_.bytes && piece.bytes <= kMostKeptBytes) kept_ = std::move(piece);
   }
 
-  std::mutex mutex_;
-  Piece kept_;
+  Mutex mutex_;
+  Piece kept_ HVD_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

@@ -14,6 +14,7 @@
 
 #include "runtime/backends/backend.h"
 #include "runtime/base/align.h"
+#include "runtime/base/check.h"
 #include "runtime/device/shared_heap.h"
 #include "runtime/segment/job_page.h"
 
@@ -37,6 +38,7 @@ struct Lease {
 
   ReleaseFlag* marks() const { return reinterpret_cast<ReleaseFlag*>(control); }
   bool LeftBy(uint32_t member) const {
+    HVD_CHECK(control != nullptr && member < members, member, members);
     return marks()[member].load(std::memory_order_acquire) != 0;
   }
   bool LeftByAllBut(uint32_t member) const;

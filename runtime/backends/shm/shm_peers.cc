@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/base/align.h"
+#include "runtime/base/check.h"
 
 namespace hvd {
 namespace {
@@ -17,7 +18,9 @@ ShmPeers::ShmPeers(JobPage page, uint32_t rank)
       rank_(rank),
       ring_bytes_(page.header().ring_bytes),
       salt_(page.header().generation << 40),
-      heads_(page.local_size(), 0) {}
+      heads_(page.local_size(), 0) {
+  HVD_CHECK(ring_bytes_ != 0 && (ring_bytes_ & (ring_bytes_ - 1)) == 0, ring_bytes_);
+}
 
 ShmPeers::Frame& ShmPeers::FrameAt(uint32_t owner, uint64_t position) const {
   return *reinterpret_cast<Frame*>(page_.ring(owner).data() + (position & (ring_bytes_ - 1)));
@@ -27,7 +30,9 @@ uint64_t ShmPeers::SlowestReader() const {
   uint64_t slowest = tail_;
   for (uint32_t r = 0; r < size(); ++r) {
     if (r == rank_ || HasLeft(r)) continue;
-    slowest = std::min(slowest, page_.rank(r).consumed[rank_].load(std::memory_order_acquire));
+    const uint64_t consumed = page_.rank(r).consumed[rank_].load(std::memory_order_acquire);
+    HVD_CHECK(consumed <= tail_ && tail_ - consumed <= ring_bytes_, r, consumed, tail_);
+    slowest = std::min(slowest, consumed);
   }
   return slowest;
 }
@@ -49,6 +54,7 @@ uint64_t ShmPeers::Stamp(uint64_t position) const {
 }
 
 std::span<std::byte> ShmPeers::Reserve(size_t bytes) {
+  HVD_CHECK(bytes <= max_record(), bytes, max_record());
   const uint64_t length = RoundUp(sizeof(Frame) + bytes, kCacheLine);
   const uint64_t to_end = ring_bytes_ - (tail_ & (ring_bytes_ - 1));
   if (length > to_end) {
@@ -76,15 +82,20 @@ void ShmPeers::Publish(uint64_t position, uint32_t record_bytes) {
   frame.commit.store(Stamp(position), std::memory_order_release);
 }
 
+// Keeps a peer gone wild from leading this rank out of the peer's ring.
+void ShmPeers::CheckInRing(uint64_t position, uint32_t record_bytes) const {
+  const uint64_t at = position & (ring_bytes_ - 1);
+  HVD_CHECK(at + sizeof(Frame) + record_bytes <= ring_bytes_, at, record_bytes, ring_bytes_);
+}
+
 std::span<const std::byte> ShmPeers::Peek(uint32_t peer) {
   for (;;) {
     uint64_t& head = heads_[peer];
     const Frame& frame = FrameAt(peer, head);
     if (frame.commit.load(std::memory_order_acquire) != Stamp(head)) return {};
     if (frame.bytes != kSkip) {
-      // The bound keeps a peer gone wild from leading us out of its ring.
-      size_t bytes = std::min<size_t>(frame.bytes, max_record());
-      return {reinterpret_cast<const std::byte*>(&frame + 1), bytes};
+      CheckInRing(head, frame.bytes);
+      return {reinterpret_cast<const std::byte*>(&frame + 1), frame.bytes};
     }
     head += ring_bytes_ - (head & (ring_bytes_ - 1));
     page_.rank(rank_).consumed[peer].store(head, std::memory_order_release);
@@ -93,7 +104,9 @@ std::span<const std::byte> ShmPeers::Peek(uint32_t peer) {
 
 void ShmPeers::Consume(uint32_t peer) {
   uint64_t& head = heads_[peer];
-  head += RoundUp(sizeof(Frame) + FrameAt(peer, head).bytes, kCacheLine);
+  const uint32_t bytes = FrameAt(peer, head).bytes;
+  CheckInRing(head, bytes);
+  head += RoundUp(sizeof(Frame) + bytes, kCacheLine);
   page_.rank(rank_).consumed[peer].store(head, std::memory_order_release);
 }
 

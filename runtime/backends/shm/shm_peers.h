@@ -49,6 +49,7 @@ class ShmPeers final : public Peers {
   bool HasRoom(uint64_t bytes);
   void Publish(uint64_t position, uint32_t record_bytes);
   uint64_t Stamp(uint64_t position) const;
+  void CheckInRing(uint64_t position, uint32_t record_bytes) const;
 
   JobPage page_;
   uint32_t rank_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <asio/executor_work_guard.hpp>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "launcher/channels/command_channel.h"
 #include "launcher/channels/local_channel.h"
 #include "launcher/channels/ssh/ssh_channel.h"
 #include "launcher/jobs/job_id.h"
@@ -236,6 +238,37 @@ TEST(ScriptedChannel, TellsWhenThereIsRoomAgain) {
   EXPECT_EQ(driver.writable, 1);
   EXPECT_EQ(got, "ab");
 }
+
+// The ends of a program, its stream and its errors are all known when the io_context looks first,
+// with a SIGCHLD of somebody else before or after them.
+class EndedChannel : public ::testing::TestWithParam<bool> {
+ protected:
+  void RunDry(HostChannel& channel) {
+    Driver driver{1};
+    channel.Open(driver);
+    if (GetParam()) ::raise(SIGCHLD);
+    siginfo_t ended{};
+    ASSERT_EQ(::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
+    io.run_for(std::chrono::seconds(20));
+    EXPECT_EQ(driver.ends, 1);
+    EXPECT_TRUE(io.stopped()) << "something is still waited for";
+  }
+  asio::io_context io{1};
+};
+
+TEST_P(EndedChannel, OfACommandLeavesTheIoContextNothingToDo) {
+  CommandChannel channel(
+      io, {"/bin/true"}, [](const CommandEnd&) { return ChannelEnd(); },
+      std::make_shared<LocalFamily>());
+  RunDry(channel);
+}
+
+TEST_P(EndedChannel, OfALocalAgentLeavesTheIoContextNothingToDo) {
+  LocalChannel channel(io, MakeJobId(), {"/bin/true"});
+  RunDry(channel);
+}
+
+INSTANTIATE_TEST_SUITE_P(OtherSignalFirst, EndedChannel, ::testing::Bool());
 
 }  // namespace
 }  // namespace hvd

@@ -3,15 +3,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <asio/io_context.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "launcher/bundle/bundle.h"
+#include "launcher/bundle/bundle_source.h"
 #include "launcher/bundle/remote_script.h"
-#include "launcher/bundle/tar_archive.h"
 #include "launcher/channels/ssh_command.h"
 
 namespace hvd {
@@ -19,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 std::string OutputOf(const std::string& command) {
@@ -214,37 +217,48 @@ TEST(RemoteAgentCommand, SaysWhereItHasLookedAndWhatIsThere) {
   EXPECT_THAT(output(), StartsWith(AgentGreeting("1"))) << "the version will do";
 }
 
-TEST(TarArchive, IsReadByTheSystemsTar) {
-  Folder folder;
-  const std::string deep = "some/" + std::string(60, 'd') + "/" + std::string(60, 'e') + "/file";
-  TarArchive archive;
-  ASSERT_TRUE(archive.Add("bin/program", 0755, "one").ok());
-  ASSERT_TRUE(archive.Add(deep, 0644, std::string(1000, 'x')).ok());
-  ASSERT_TRUE(archive.Add("empty", 0644, "").ok());
-  folder.Write("a.tar", archive.Take());
-  EXPECT_EQ(OutputOf("cd " + folder.Path("") + " && tar -xf a.tar 2>&1"), "");
-  EXPECT_EQ(OutputOf("cat " + folder.Path("bin/program")), "one");
-  EXPECT_EQ(fs::file_size(folder.Path(deep)), 1000u);
-  EXPECT_EQ(fs::file_size(folder.Path("empty")), 0u);
-  EXPECT_TRUE((fs::status(folder.Path("bin/program")).permissions() & fs::perms::owner_exec) !=
-              fs::perms::none);
+// As hosts get it.
+Result<SharedBundle> MakeBundle(const std::string& executable, Packing packing,
+                                Duration limit = BundleSource::kLimit) {
+  asio::io_context io;
+  BundleSource source(io, executable, std::make_shared<LocalFamily>(), limit);
+  Result<SharedBundle> made = Internal("nothing was made");
+  int calls = 0;
+  for (int i = 0; i < 2; ++i) {
+    source.Get(packing, [&](const Result<SharedBundle>& bundle) {
+      made = bundle;
+      ++calls;
+    });
+  }
+  io.run();
+  EXPECT_EQ(calls, 2);
+  return made;
 }
+
+// A PATH for this test alone.
+class PathVariable {
+ public:
+  explicit PathVariable(const std::string& value) { ::setenv("PATH", value.c_str(), 1); }
+  ~PathVariable() { ::setenv("PATH", before_.c_str(), 1); }
+
+ private:
+  std::string before_ = ::getenv("PATH");
+};
 
 TEST(Bundle, IsTheSameBuildWhereverItIsUnpacked) {
   Folder folder;
   Result<std::string> build = InstalledBuildId(HVDRUN_PATH);
   ASSERT_TRUE(build.ok()) << build.status().message();
-  Result<Bundle> bundle = MakeBundle(HVDRUN_PATH, Packing::kGzip);
+  Result<SharedBundle> bundle = MakeBundle(HVDRUN_PATH, Packing::kGzip);
   ASSERT_TRUE(bundle.ok()) << bundle.status().message();
-  folder.Write("b", bundle->bytes);
-  EXPECT_THAT(OutputOf("sha256sum " + folder.Path("b")), StartsWith(bundle->sha256 + " "));
+  folder.Write("b", (*bundle)->bytes);
+  EXPECT_THAT(OutputOf("sha256sum " + folder.Path("b")), StartsWith((*bundle)->sha256 + " "));
   EXPECT_EQ(OutputOf("cd " + folder.Path("") + " && gzip -dc b | tar -xf - 2>&1"), "");
   Result<std::string> there = InstalledBuildId(folder.Path("bin/hvdrun"));
   ASSERT_TRUE(there.ok()) << there.status().message();
   EXPECT_EQ(*there, *build);
   EXPECT_EQ(OutputOf(folder.Path("bin/hvdrun") + " agent --build"),
             HVD_VERSION " " + *build + "\n");
-  EXPECT_LT(fs::file_size(folder.Path("bin/hvdrun")), fs::file_size(HVDRUN_PATH));
 
   std::ofstream(folder.Path("lib/hvdrun/python/horovod/__init__.py"), std::ios::app) << "#";
   EXPECT_NE(*InstalledBuildId(folder.Path("bin/hvdrun")), *build) << "one byte more";
@@ -252,6 +266,44 @@ TEST(Bundle, IsTheSameBuildWhereverItIsUnpacked) {
   EXPECT_THAT(InstalledBuildId(folder.Path("bin/hvdrun")).status().message(), HasSubstr("cut off"));
   fs::remove_all(folder.Path("lib"));
   EXPECT_FALSE(InstalledBuildId(folder.Path("bin/hvdrun")).ok());
+}
+
+TEST(Bundle, DependsOnTheContentsOfItsFilesAlone) {
+  Folder folder;
+  const fs::path prefix = fs::path(HVDRUN_PATH).parent_path().parent_path();
+  fs::create_directories(folder.Path("bin"));
+  fs::copy(HVDRUN_PATH, folder.Path("bin/hvdrun"));
+  fs::create_directories(folder.Path("lib/hvdrun/python"));
+  for (const auto& entry : fs::directory_iterator(prefix / "lib")) {
+    if (entry.path().extension() == ".so") fs::copy(entry, folder.Path("lib"));
+  }
+  fs::copy(fs::canonical(prefix / "lib/hvdrun/python/horovod"),
+           folder.Path("lib/hvdrun/python/horovod"), fs::copy_options::recursive);
+  for (Packing packing : {Packing::kTar, Packing::kGzip}) {
+    Result<SharedBundle> here = MakeBundle(HVDRUN_PATH, packing);
+    Result<SharedBundle> copied = MakeBundle(folder.Path("bin/hvdrun"), packing);
+    ASSERT_TRUE(here.ok() && copied.ok()) << here.status().message() << copied.status().message();
+    EXPECT_EQ((*here)->sha256, (*copied)->sha256);
+    EXPECT_LT((*here)->bytes.size(), 25u << 20) << "what debuggers read lies beside the programs";
+  }
+}
+
+TEST(Bundle, SaysInOneSentenceWhyTarDoesNotMakeIt) {
+  Folder folder;
+  {
+    PathVariable path(folder.Path("empty"));
+    EXPECT_THAT(MakeBundle(HVDRUN_PATH, Packing::kTar).status().message(),
+                MatchesRegex("tar cannot pack it here: the command 'tar' was not found in PATH .*; "
+                             "install GNU tar and gzip here, or install hvdrun there"));
+  }
+  folder.Write("path/tar", "#!/bin/sh\necho 'tar: no such option' >&2\necho more >&2\nexit 64\n");
+  PathVariable path(folder.Path("path") + ":/bin:/usr/bin");
+  EXPECT_THAT(MakeBundle(HVDRUN_PATH, Packing::kTar).status().message(),
+              StartsWith("tar cannot pack it here: tar: no such option; install"));
+  folder.Write("path/tar", "#!/bin/sh\nexec sleep 600\n");
+  EXPECT_THAT(
+      MakeBundle(HVDRUN_PATH, Packing::kTar, std::chrono::milliseconds(100)).status().message(),
+      StartsWith("tar cannot pack it here: it took longer than 0.1 s; install"));
 }
 
 }  // namespace

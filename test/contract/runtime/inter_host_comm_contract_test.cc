@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/inproc/inproc_inter_host_comm.h"
 #include "runtime/backends/inter_host_comm.h"
+#include "test/fakes/inproc/inproc_inter_host_comm.h"
 #include "test/fakes/memory_kv_store.h"
 #ifdef HVD_HAVE_GLOO
 #include "runtime/backends/gloo/gloo_inter_host_comm.h"

@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/inproc/inproc_peers.h"
 #include "runtime/backends/shm/shm_peers.h"
 #include "runtime/base/clock.h"
 #include "runtime/segment/shared_memory.h"
+#include "test/fakes/inproc/inproc_peers.h"
 #include "test/fakes/world_of_threads.h"
 
 namespace hvd::test {

@@ -6,9 +6,11 @@
 
 #include <cctype>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
 
+#include "configs/help_text.h"
 #include "configs/man_sections.h"
 
 namespace hvd {
@@ -31,7 +33,7 @@ TEST(ReferenceText, ManPageAndCompletionsHaveEveryFlag) {
   std::string bash = BashCompletion(SettingRows());
   std::string zsh = ZshCompletion(SettingRows());
   std::string fish = FishCompletion(SettingRows());
-  for (const Row& row : SettingRows()) {
+  for (const Row& row : ShownRows(SettingRows())) {
     for (std::string_view flag : row.flags) {
       EXPECT_NE(man.find(TroffFlag(flag)), std::string::npos) << flag;
       EXPECT_NE(bash.find(std::string(flag)), std::string::npos) << flag;
@@ -46,6 +48,18 @@ TEST(ReferenceText, ManPageAndCompletionsHaveEveryFlag) {
       EXPECT_NE(fish.find(choice), std::string::npos) << choice;
     }
   }
+}
+
+TEST(ReferenceText, SettingsForTestsAreInNoTextButTheSettingsPage) {
+  const std::string flag = "hosts-per-machine";
+  const std::span<const Row> rows = SettingRows();
+  EXPECT_EQ(HelpText(rows).find(flag), std::string::npos);
+  EXPECT_EQ(DoctorHelpText(rows).find(flag), std::string::npos);
+  EXPECT_EQ(ManPage(rows).find(TroffFlag("--" + flag)), std::string::npos);
+  EXPECT_EQ(BashCompletion(rows).find(flag), std::string::npos);
+  EXPECT_EQ(ZshCompletion(rows).find(flag), std::string::npos);
+  EXPECT_EQ(FishCompletion(rows).find(flag), std::string::npos);
+  EXPECT_NE(SettingsPage(rows, {}).find(flag), std::string::npos);
 }
 
 TEST(ReferenceText, QuotesAndBracketsOfATextDoNotEndItsShellWord) {

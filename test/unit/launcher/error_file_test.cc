@@ -3,42 +3,57 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 namespace hvd {
 namespace {
 
-TEST(JsonString, EscapesWhatJsonDoesNotTake) {
-  EXPECT_EQ(JsonString("a\"b\\c\n\t\r"), R"("a\"b\\c\n\t\r")");
-  EXPECT_EQ(JsonString(std::string_view("\0\x1f", 2)), R"("\u0000\u001f")");
-}
+using Json = nlohmann::json;
 
-TEST(JsonString, KeepsUtf8AndReplacesTheRest) {
-  EXPECT_EQ(JsonString("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
-            "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
-  // A lone byte, an overlong form, a surrogate, a cut character, beyond the last one.
-  for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82", "\xf4\x90\x80\x80"}) {
-    std::string json = JsonString(bad);
-    EXPECT_NE(json.find("\xef\xbf\xbd"), std::string::npos) << bad;
-  }
-}
-
-TEST(ErrorJson, HasTheFirstCause) {
+// A job of two ranks on one host, of which rank 1 fails with these last words.
+JobState FailedJob(const std::string& last_words) {
   JobState state(*MakePlan({{"n", 2}}, 2), {});
   Step(state, AgentIsReady{0}, {});
   Step(state, WorkerStarted{0, 100}, {});
   Step(state, WorkerStarted{1, 101}, {});
-  Step(state, WorkerExited{1, 101, {true, SIGKILL}, 1, "words", true}, {});
+  Step(state, WorkerExited{1, 101, {true, SIGKILL}, 1, last_words, true}, {});
   Step(state, WorkerExited{0, 100, {true, SIGTERM}, 2, "", false}, {});
-  std::string json = ErrorJson(state, "id", {"python", "t.py"});
-  for (const char* part :
-       {R"("version": 1)", R"("job": "id")", R"("command": ["python", "t.py"])",
-        R"("exit_code": 137)", R"("kind": "rank")", R"("rank": 1)", R"("pid": 101)",
-        R"("signal_name": "SIGKILL")", R"("out_of_memory": true)", R"("stderr": "words")",
-        R"("others_ended": 1)",
-        R"({"rank": 0, "host": "n", "pid": 100, "state": "ended", "signal": 15})",
-        R"({"rank": 1, "host": "n", "pid": 101, "state": "failed", "signal": 9})"}) {
-    EXPECT_NE(json.find(part), std::string::npos) << part << " is not in " << json;
+  return state;
+}
+
+Json ErrorOf(const std::string& last_words, const std::vector<std::string>& command = {"true"}) {
+  return Json::parse(ErrorJson(FailedJob(last_words), "id", command));
+}
+
+TEST(ErrorJson, KeepsEveryTextThatIsUtf8) {
+  for (const std::string text :
+       {"a\"b\\c\n\t\r", "\x01\x1f", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"})
+    EXPECT_EQ(ErrorOf(text)["stderr"], text);
+}
+
+TEST(ErrorJson, ReplacesBytesThatAreNoUtf8) {
+  // A lone byte, an overlong form, a surrogate, a cut character, beyond the last one.
+  for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82", "\xf4\x90\x80\x80"}) {
+    const Json error = ErrorOf(bad, {"python", bad});
+    EXPECT_NE(error["stderr"].get<std::string>().find("\xef\xbf\xbd"), std::string::npos) << bad;
+    EXPECT_NE(error["command"][1].get<std::string>().find("\xef\xbf\xbd"), std::string::npos);
   }
+}
+
+TEST(ErrorJson, HasTheFirstCause) {
+  const Json error = ErrorOf("words", {"python", "t.py"});
+  const Json expected = Json::parse(R"({
+    "version": 1, "job": "id", "command": ["python", "t.py"], "num_proc": 2, "exit_code": 137,
+    "kind": "rank", "rank": 1, "host": "n", "pid": 101, "signal": 9, "signal_name": "SIGKILL",
+    "out_of_memory": true, "inside_world": false, "stderr": "words", "others_ended": 1,
+    "ranks": [{"rank": 0, "host": "n", "pid": 100, "state": "ended", "signal": 15},
+              {"rank": 1, "host": "n", "pid": 101, "state": "failed", "signal": 9}]})");
+  Json rest = error;
+  EXPECT_FALSE(rest["report"].get<std::string>().empty());
+  EXPECT_FALSE(rest["cause"].get<std::string>().empty());
+  rest.erase("report");
+  rest.erase("cause");
+  EXPECT_EQ(rest, expected) << error.dump(2);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "launcher/agent/resume_listener.h"
 #include "launcher/bundle/side_command.h"
 
 namespace hvd {

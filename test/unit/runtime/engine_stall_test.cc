@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/inproc/inproc_backend.h"
 #include "runtime/core/engine.h"
+#include "test/fakes/inproc/inproc_backend.h"
 #include "test/sim/sim_peers.h"
 
 namespace hvd {

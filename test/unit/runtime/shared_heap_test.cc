@@ -3,12 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "runtime/api/segment_switch.h"
 
 namespace hvd {
+
+// Damages the lists of the first segment.
+struct HeapDamage {
+  static void SetFree(SharedHeap& heap, std::map<uint64_t, uint64_t> free) {
+    heap.segments_.at(0)->free = std::move(free);
+  }
+};
+
 namespace {
 
 // Gives segments until told not to, and counts.
@@ -206,6 +216,57 @@ TEST(SegmentSwitch, PointsElsewhereUntilMemoryIsShared) {
   EXPECT_TRUE(source.Point(&second));
   EXPECT_FALSE(source.Point(&first));
   EXPECT_TRUE(heap.Free(memory));
+}
+
+// ---- damage
+
+class ShortSource final : public SegmentSource {
+ public:
+  Result<DataSegment> Allocate(uint64_t bytes) override { return real_.Allocate(bytes / 2); }
+  Result<DataSegment> Fetch(uint32_t id) override { return real_.Fetch(id); }
+  void Free(uint32_t id) override {
+    ++freed;
+    real_.Free(id);
+  }
+  int freed = 0;
+
+ private:
+  LocalSegmentSource real_;
+};
+
+TEST(SharedHeapErrors, ASegmentThatIsTooSmallIsASentence) {
+  ShortSource source;
+  SharedHeap heap(source);
+  Status why;
+  EXPECT_EQ(heap.Allocate(32 << 20, /*zeroed=*/true, &why), nullptr);
+  EXPECT_NE(why.message().find("16777216 bytes where this rank asked for 33554432"),
+            std::string::npos)
+      << why.message();
+  EXPECT_EQ(source.freed, 1);
+}
+
+using SharedHeapDeathTest = SharedHeapTest;
+
+TEST_F(SharedHeapDeathTest, AFreeBlockThatIsInUse) {
+  Allocate(64);
+  HeapDamage::SetFree(heap_, {{0, 4 << 20}});
+  EXPECT_DEATH(Allocate(64),
+               "fresh && offset \\+ bytes <= segment.mapping.size\\(\\) does not hold");
+}
+
+TEST_F(SharedHeapDeathTest, AFreeBlockBehindTheEnd) {
+  Allocate(64);
+  HeapDamage::SetFree(heap_, {{4 << 20, 4096}});
+  EXPECT_DEATH(Allocate(64), "segment.mapping.size\\(\\) = 1, 4194304, 64, 4194304");
+}
+
+TEST_F(SharedHeapDeathTest, FreeBlocksThatOverlap) {
+  std::byte* first = Allocate(64);
+  std::byte* second = Allocate(64);
+  HeapDamage::SetFree(heap_, {{32, 4096}});
+  EXPECT_DEATH(heap_.Free(first), "offset \\+ bytes <= next->first does not hold");
+  HeapDamage::SetFree(heap_, {{0, 128}});
+  EXPECT_DEATH(heap_.Free(second), "before->first \\+ before->second <= offset does not hold");
 }
 
 }  // namespace

@@ -42,6 +42,15 @@ TEST(JobPage, AViewSeesWhatTheAgentFormatted) {
   EXPECT_FALSE(JobPage().valid());
 }
 
+TEST(JobPageDeathTest, ARankThatThePageDoesNotHave) {
+  Made made(3);
+  made.page.header().local_size = 4096;  // a process gone wild; the view keeps its own number
+  EXPECT_EQ(made.page.local_size(), 3u);
+  EXPECT_DEATH(made.page.rank(3), "r < ranks_ does not hold \\(r, ranks_ = 3, 3\\)");
+  EXPECT_DEATH(made.page.ring(3), "r < ranks_ does not hold");
+  EXPECT_DEATH(JobPage::Format(made.memory.data(), 0, 1), "local_size >= 1");
+}
+
 // Every place of the page belongs to one owner: the blocks neither overlap nor leave the page.
 TEST(JobPage, PartsDoNotOverlap) {
   for (uint32_t size : {1u, 2u, 7u, 64u, 600u}) {

@@ -1,8 +1,8 @@
 // InprocBackend: collectives among threads of one process, as plain as can be, for tests: the model
 // that the others are checked against. Every input travels whole in its rank's request, and every
 // rank computes its result for itself, in double or 64-bit integers, one element at a time.
-#ifndef HVD_RUNTIME_BACKENDS_INPROC_INPROC_BACKEND_H_
-#define HVD_RUNTIME_BACKENDS_INPROC_INPROC_BACKEND_H_
+#ifndef HVD_TEST_FAKES_INPROC_INPROC_BACKEND_H_
+#define HVD_TEST_FAKES_INPROC_INPROC_BACKEND_H_
 
 #include <memory>
 
@@ -42,4 +42,4 @@ class InprocBackend final : public Backend {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_INPROC_INPROC_BACKEND_H_
+#endif  // HVD_TEST_FAKES_INPROC_INPROC_BACKEND_H_

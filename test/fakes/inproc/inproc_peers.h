@@ -1,7 +1,7 @@
 // InprocPeers: Peers among threads of one process, as plain as can be: the model that ShmPeers is
 // checked against.
-#ifndef HVD_RUNTIME_BACKENDS_INPROC_INPROC_PEERS_H_
-#define HVD_RUNTIME_BACKENDS_INPROC_INPROC_PEERS_H_
+#ifndef HVD_TEST_FAKES_INPROC_INPROC_PEERS_H_
+#define HVD_TEST_FAKES_INPROC_INPROC_PEERS_H_
 
 #include <condition_variable>
 #include <deque>
@@ -71,4 +71,4 @@ class InprocPeers final : public Peers {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_INPROC_INPROC_PEERS_H_
+#endif  // HVD_TEST_FAKES_INPROC_INPROC_PEERS_H_

@@ -1,4 +1,4 @@
-#include "runtime/backends/inproc/inproc_peers.h"
+#include "test/fakes/inproc/inproc_peers.h"
 
 #include <chrono>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "runtime/backends/inproc/inproc_inter_host_comm.h"
+#include "test/fakes/inproc/inproc_inter_host_comm.h"
 
 #include <algorithm>
 #include <cstring>

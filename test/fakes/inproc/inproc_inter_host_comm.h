@@ -1,8 +1,8 @@
 // InterHostComm for leaders that are threads of one process: the plain model that the real one is
 // tested against. Every collective is an exchange of copies through mailboxes, added up in the
 // order of the leaders.
-#ifndef HVD_RUNTIME_BACKENDS_INPROC_INPROC_INTER_HOST_COMM_H_
-#define HVD_RUNTIME_BACKENDS_INPROC_INPROC_INTER_HOST_COMM_H_
+#ifndef HVD_TEST_FAKES_INPROC_INPROC_INTER_HOST_COMM_H_
+#define HVD_TEST_FAKES_INPROC_INPROC_INTER_HOST_COMM_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -77,4 +77,4 @@ class InprocInterHostComm final : public InterHostComm {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_INPROC_INPROC_INTER_HOST_COMM_H_
+#endif  // HVD_TEST_FAKES_INPROC_INPROC_INTER_HOST_COMM_H_

@@ -1,4 +1,4 @@
-#include "runtime/backends/inproc/inproc_backend.h"
+#include "test/fakes/inproc/inproc_backend.h"
 
 #include <algorithm>
 #include <cmath>

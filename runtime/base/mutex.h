@@ -1,0 +1,31 @@
+// Mutex and MutexLock: std::mutex and std::unique_lock with the annotations that libstdc++ does not
+// have. A MutexLock is passed to std::condition_variable as it is; the predicate of a wait says
+// HVD_REQUIRES(mutex).
+#ifndef HVD_RUNTIME_BASE_MUTEX_H_
+#define HVD_RUNTIME_BASE_MUTEX_H_
+
+#include <mutex>
+
+#include "runtime/base/thread_annotations.h"
+
+namespace hvd {
+
+class HVD_MUTEX_CLASS Mutex : public std::mutex {
+ public:
+  void lock() HVD_ACQUIRE() { std::mutex::lock(); }
+  void unlock() HVD_RELEASE() { std::mutex::unlock(); }
+  bool try_lock() HVD_TRY_ACQUIRE(true) { return std::mutex::try_lock(); }
+};
+
+// Holds the mutex from its construction to its end, but for what lies between unlock and lock.
+class HVD_LOCK_CLASS MutexLock : public std::unique_lock<std::mutex> {
+ public:
+  explicit MutexLock(Mutex& mutex) HVD_ACQUIRE(mutex) : std::unique_lock<std::mutex>(mutex) {}
+  ~MutexLock() HVD_RELEASE() {}
+  void lock() HVD_ACQUIRE() { std::unique_lock<std::mutex>::lock(); }
+  void unlock() HVD_RELEASE() { std::unique_lock<std::mutex>::unlock(); }
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BASE_MUTEX_H_
