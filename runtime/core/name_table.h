@@ -49,6 +49,8 @@ struct TensorName {
       more_descriptors;                         // per member, for the tensors after the first
   std::vector<std::vector<std::byte>> inboxes;  // per member: payloads kept until all have arrived
 
+  // Index in set->group.local of a peer, or ProcessSet::kNotHere.
+  uint32_t member_of(uint32_t peer) const { return set->index_of_peer[peer]; }
   // The round is over.
   void ClearRound();
 };

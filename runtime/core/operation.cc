@@ -62,6 +62,12 @@ Operation* OperationTable::Find(Operation::Handle handle) const {
   return operation->in_use && operation->generation == handle >> 32 ? operation : nullptr;
 }
 
+Status OperationTable::WhyUnknown(Operation::Handle handle) const {
+  const uint32_t generation = Operation::GenerationOf(handle);
+  if (generation != 0 && generation <= given_before_) return WorldIsOver(handle);
+  return InvalidArgument("unknown handle " + std::to_string(handle));
+}
+
 void OperationTable::Release(Operation* operation) {
   operation->in_use = false;
   free_.push_back(operation->slot);

@@ -82,13 +82,16 @@ OperationResult TakeResult(Operation* operation);
 // new operation. Pointers stay valid until Release.
 class OperationTable {
  public:
-  // `given`: the generations of earlier tables of this process, which are not used again.
-  explicit OperationTable(uint32_t given) : given_(given) {}
+  // `given`: the last generation of earlier tables of this process; none up to it is used again.
+  explicit OperationTable(uint32_t given) : given_before_(given), given_(given) {}
   uint32_t given() const { return given_; }
 
   Operation* Add();
   // nullptr for a handle that was released or never given.
   Operation* Find(Operation::Handle handle) const;
+  // The error for a handle that Find does not find: WorldIsOver for one of an earlier table,
+  // otherwise kInvalidArgument.
+  Status WhyUnknown(Operation::Handle handle) const;
   void Release(Operation* operation);
 
   // Calls body(Operation&) for each one that is not done.
@@ -107,6 +110,7 @@ class OperationTable {
   }
 
  private:
+  const uint32_t given_before_;
   uint32_t given_;  // the newest generation
   std::vector<std::unique_ptr<Operation>> slots_;
   std::vector<uint32_t> free_;
