@@ -16,7 +16,7 @@ Status Executor::Prepare(Operation* op, const RequestSpec& spec) {
     Status prepared =
         PreparePart(op, &op->parts[i], name.calls[i], tensors.empty() ? nullptr : &tensors[i]);
     if (prepared.ok()) continue;
-    for (OperationPart& part : op->parts) {
+    for (OperationTensor& part : op->parts) {
       if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
     }
     return prepared;
@@ -24,7 +24,7 @@ Status Executor::Prepare(Operation* op, const RequestSpec& spec) {
   return Status::Ok();
 }
 
-Status Executor::PreparePart(Operation* op, OperationPart* part, const CollectiveCall& call,
+Status Executor::PreparePart(Operation* op, OperationTensor* part, const CollectiveCall& call,
                              const TensorSpec* tensor) {
   part->result.made_output = nullptr;
   part->result.received_splits.clear();
@@ -51,7 +51,7 @@ Status Executor::Start(Operation* op, const Status& agreed) {
 Status Executor::StartOnHost(Operation* op) {
   op->parts_left = op->parts.size();
   for (size_t i = 0; i < op->parts.size(); ++i) {
-    OperationPart& part = op->parts[i];
+    OperationTensor& part = op->parts[i];
     if (!IsControl(op->collective)) {  // a change of process sets moves no data
       Result<bool> complete =
           backend_.Start(part.call, part.state.get(), rounds_.InputsOf(*op->name, i));
@@ -77,7 +77,7 @@ Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
                               agreed.ok() ? nullptr : &agreed};
   op->parts_left = count;
   for (size_t i = 0; i < op->parts.size(); ++i) {
-    OperationPart& part = op->parts[i];
+    OperationTensor& part = op->parts[i];
     part.done = i >= count;
     if (part.done) {
       if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
@@ -94,7 +94,7 @@ Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
 }
 
 Status Executor::Advance(Operation* op) {
-  for (OperationPart& part : op->parts) {
+  for (OperationTensor& part : op->parts) {
     if (part.done) continue;
     Result<bool> complete = backend_.Advance(part.call, part.state.get());
     if (!complete.ok()) return complete.status();
@@ -109,13 +109,13 @@ Status Executor::Advance(Operation* op) {
 
 bool Executor::Needs(const Operation& op, uint32_t peer) const {
   if (op.set->index_of_peer[peer] == ProcessSet::kNotHere) return false;
-  return std::any_of(op.parts.begin(), op.parts.end(), [&](const OperationPart& part) {
+  return std::any_of(op.parts.begin(), op.parts.end(), [&](const OperationTensor& part) {
     return !part.done && backend_.Needs(part.call, part.state.get(), peer);
   });
 }
 
 std::string Executor::Awaits(const Operation& op) const {
-  for (const OperationPart& part : op.parts) {
+  for (const OperationTensor& part : op.parts) {
     if (part.done || !op.started) continue;
     std::string text = backend_.Awaits(part.call, part.state.get());
     if (!text.empty()) return text;
@@ -124,12 +124,12 @@ std::string Executor::Awaits(const Operation& op) const {
 }
 
 void Executor::Withdraw(const Operation& op, std::string why) {
-  const OperationPart& first = op.parts[0];
+  const OperationTensor& first = op.parts[0];
   if (!first.done) backend_.Withdraw(first.call, first.state.get(), std::move(why));
 }
 
 void Executor::Finish(Operation* op, const Status& status, bool peers_may_work) {
-  for (OperationPart& part : op->parts) {
+  for (OperationTensor& part : op->parts) {
     if (part.state != nullptr) backend_.Abandon(std::move(part.state), peers_may_work);
     const bool written = peers_may_work && op->started && !part.done;
     if (!status.ok() && !written && part.result.made_output != nullptr) {
@@ -140,7 +140,7 @@ void Executor::Finish(Operation* op, const Status& status, bool peers_may_work) 
 }
 
 void Executor::FreeOutputs(Operation* op) {
-  for (OperationPart& part : op->parts) {
+  for (OperationTensor& part : op->parts) {
     void* made = std::exchange(part.result.made_output, nullptr);
     if (made != nullptr) heap_.Free(made);
   }

@@ -51,7 +51,7 @@ class Executor {
   void Abort(const Status& why) { backend_.Abort(why); }
 
  private:
-  Status PreparePart(Operation* op, OperationPart* part, const CollectiveCall& call,
+  Status PreparePart(Operation* op, OperationTensor* part, const CollectiveCall& call,
                      const TensorSpec* tensor);
   Status StartOnHost(Operation* op);
   Status StartCrossHost(Operation* op, const Status& agreed);

@@ -21,7 +21,7 @@ namespace hvd {
 struct TensorName;
 
 // One tensor of an operation.
-struct OperationPart {
+struct OperationTensor {
   CollectiveCall call;
   BufferDescriptor descriptor;
   std::unique_ptr<OpState> state;
@@ -43,14 +43,14 @@ struct Operation {
   bool retired = false;  // the caller may know: its name is free
   Status status;
   Collective collective = Collective::kBarrier;
-  TensorName* name = nullptr;        // until done
-  TensorName* kept_name = nullptr;   // from then on until retired
-  uint64_t call = 0;                 // the call of the application that submitted it
-  ProcessSet* set = nullptr;         // until done
-  std::vector<OperationPart> parts;  // one at least
-  size_t parts_left = 0;             // not done, once started
-  std::vector<std::byte> message;    // what travels in pieces, until it is sent
-  size_t message_sent = 0;           // bytes of it
+  TensorName* name = nullptr;          // until done
+  TensorName* kept_name = nullptr;     // from then on until retired
+  uint64_t call = 0;                   // the call of the application that submitted it
+  ProcessSet* set = nullptr;           // until done
+  std::vector<OperationTensor> parts;  // one at least
+  size_t parts_left = 0;               // not done, once started
+  std::vector<std::byte> message;      // what travels in pieces, until it is sent
+  size_t message_sent = 0;             // bytes of it
   int32_t answer = -1;        // of a join: the rank that came last; of an added process set: its id
   TimePoint waiting_since{};  // when a thread first slept for it
   TimePoint warned_at{};

@@ -56,18 +56,19 @@ struct RequestSpec {
   }
 };
 
+// One tensor of a Detail.
+struct TensorDetail {
+  DType dtype = DType::kUint8;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> splits;  // alltoall: rows for each member
+
+  int64_t rows() const { return shape.empty() ? 0 : shape[0]; }
+  friend bool operator==(const TensorDetail&, const TensorDetail&) = default;
+};
+
 // What has to be the same on every rank (but for the first extent and the splits, see
 // CompareDetails). Travels with the first request of a name and when it changes.
 struct Detail {
-  struct Part {
-    DType dtype = DType::kUint8;
-    std::vector<int64_t> shape;
-    std::vector<int64_t> splits;  // alltoall: rows for each member
-
-    int64_t rows() const { return shape.empty() ? 0 : shape[0]; }
-    friend bool operator==(const Part&, const Part&) = default;
-  };
-
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DeviceKind device = DeviceKind::kHost;
@@ -76,7 +77,7 @@ struct Detail {
   double prescale = 1.0;
   double postscale = 1.0;
   std::vector<uint32_t> members;
-  std::vector<Part> parts;
+  std::vector<TensorDetail> parts;
 
   friend bool operator==(const Detail&, const Detail&) = default;
 };

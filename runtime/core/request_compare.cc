@@ -31,7 +31,7 @@ bool AnyRows(Collective collective) {
   return collective == Collective::kAllgather || collective == Collective::kAlltoall;
 }
 
-bool SamePart(const Detail::Part& a, const Detail::Part& b, bool any_rows) {
+bool SamePart(const TensorDetail& a, const TensorDetail& b, bool any_rows) {
   if (a.dtype != b.dtype || a.shape.size() != b.shape.size()) return false;
   const size_t first = any_rows && !a.shape.empty() ? 1 : 0;
   return std::equal(a.shape.begin() + first, a.shape.end(), b.shape.begin() + first);

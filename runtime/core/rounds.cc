@@ -45,7 +45,7 @@ MemberInputs Rounds::InputsOf(const TensorName& name, size_t part) {
         extents_.push_back({});
         continue;
       }
-      const Detail::Part& detail = (i == own ? name.own_detail : name.details[i]).parts[part];
+      const TensorDetail& detail = (i == own ? name.own_detail : name.details[i]).parts[part];
       extents_.push_back({detail.rows(), detail.splits});
     }
     inputs.extents = extents_;

@@ -72,7 +72,7 @@ class HostLeaderService {
   // The caller of a part that goes straight takes its memory back; nobody uses it afterwards. What
   // has not begun is carried out with a copy; what has ends the work with other hosts, and is
   // waited for: as long as a piece takes, and no longer than let_go_limit.
-  void LetGo(LeaderOp& op, LeaderPart& part);
+  void LetGo(LeaderOp& op, LeaderTensor& part);
   // Nothing goes on; the first reason stays.
   void Abort(const Status& why);
   // Why the work with other hosts broke off; ok while it goes on, and after a goodbye of whichever
@@ -124,8 +124,8 @@ class HostLeaderService {
   Status FirstCause(const Status& status);
   void Die(const Status& status);
   Status closed();
-  void PublishResult(LeaderPart& part);
-  bool StopSum(LeaderPart& part, TimePoint deadline);
+  void PublishResult(LeaderTensor& part);
+  bool StopSum(LeaderTensor& part, TimePoint deadline);
   void PublishFailure(const LeaderOp& op, const Status& status);
 
   InterHostComm& comm_;

@@ -58,9 +58,9 @@ class HostsBackend final : public Backend {
   Status Follow(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts);
   void Lead(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts);
   Status BuildPart(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts,
-                   LeaderPart& part);
+                   LeaderTensor& part);
   size_t ResultBytes(const CollectiveCall& call, const MemberOp& op) const;
-  Status TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderPart& part);
+  Status TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part);
   Result<std::vector<const void*>> InputsOf(const CollectiveCall& call, const MemberOp& op,
                                             const MemberInputs& parts);
   ReadyMessage WordsFor(const CollectiveCall& call, const MemberInputs& parts) const;

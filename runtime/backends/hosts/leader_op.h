@@ -17,7 +17,7 @@
 namespace hvd {
 
 // One tensor of it.
-struct LeaderPart {
+struct LeaderTensor {
   CollectiveCall call;  // without the caller's memory and the group
   ResultStatus* result_status = nullptr;
   std::vector<const std::byte*>
@@ -42,7 +42,7 @@ struct LeaderOp {
   ReadyMessage ready;
   std::shared_ptr<const HostParts> hosts;  // of the set
   size_t set_size = 0;
-  std::vector<std::shared_ptr<LeaderPart>> parts;
+  std::vector<std::shared_ptr<LeaderTensor>> parts;
   uint32_t last_here = 0;  // of a join
 
   // What the cross thread does with the memory of its callers; guarded by the conductor's lock.

@@ -108,7 +108,7 @@ TEST_F(ExecutorTest, AGroupIsPreparedAsAWholeOrNotAtAll) {
   Operation* op = Prepared({1, 2, 3}, &prepared);
   EXPECT_EQ(prepared.code(), Code::kOutOfMemory);
   EXPECT_EQ(backend_.abandoned[false], 2);
-  for (const OperationPart& part : op->parts) EXPECT_EQ(part.state, nullptr);
+  for (const OperationTensor& part : op->parts) EXPECT_EQ(part.state, nullptr);
 }
 
 TEST_F(ExecutorTest, AnErrorOfOneTensorIsThatOfTheOperation) {
