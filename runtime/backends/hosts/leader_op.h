@@ -16,14 +16,14 @@
 
 namespace hvd {
 
-// One tensor of it.
+// One tensor of a LeaderOp.
 struct LeaderTensor {
   CollectiveCall call;  // without the caller's memory and the group
   ResultStatus* result_status = nullptr;
-  std::vector<const std::byte*>
-      inputs;  // of the members here that take part, ascending; null where nothing is sent
-  std::vector<std::vector<int64_t>>
-      extents;  // of each of them. Allgather: rows; alltoall: rows for each member of the set
+  // Of the members on this host that take part, ascending. Null where nothing is sent.
+  std::vector<const std::byte*> inputs;
+  // Of each of these members. Allgather: rows; alltoall: rows for each member of the set.
+  std::vector<std::vector<int64_t>> extents;
   LocalSum local_sum;
   std::byte* memory = nullptr;  // registered: the sum, then the result
 
@@ -32,7 +32,7 @@ struct LeaderTensor {
   bool straight = false;
   const void* input = nullptr;
   void* output = nullptr;
-  std::unique_ptr<std::byte[]> copy;  // in place of both, once the caller has taken them back
+  std::unique_ptr<std::byte[]> copy;  // instead of both, once the caller's call has returned
 
   const void* From() const { return straight ? input : memory; }
   void* To() const { return straight ? output : memory; }
@@ -45,7 +45,7 @@ struct LeaderOp {
   std::vector<std::shared_ptr<LeaderTensor>> parts;
   uint32_t last_here = 0;  // of a join
 
-  // What the cross thread does with the memory of its callers; guarded by the conductor's lock.
+  // What the inter-host thread does with the callers' memory. Guarded by HostLeaderService::mutex_.
   enum class Use : uint8_t { kNotYet, kInFlight, kOver };
   Use use = Use::kNotYet;
 };
