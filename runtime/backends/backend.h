@@ -1,9 +1,9 @@
 // Backend: moves and combines the data of one collective, once the engine knows that all ranks
 // agree about it.
 //
-// An operation on one rank: Prepare (when it is submitted: the backend describes this rank's part to
-// the peers), Start with every rank's descriptor, then Advance again and again until it is done, or
-// Abandon. One thread at a time (the engine's lock).
+// An operation on one rank: Prepare (when it is submitted: the backend describes this rank's part
+// to the peers), Start with every rank's descriptor, then Advance again and again until it is done,
+// or Abandon. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_BACKENDS_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_BACKEND_H_
 
@@ -34,8 +34,8 @@ struct Extent {
   std::span<const int64_t> splits;  // alltoall: rows for each member of the group
 };
 
-// An operation with members on other hosts, as far as the backend needs it to agree with them. Valid
-// during the call only.
+// An operation with members on other hosts, as far as the backend needs it to agree with them.
+// Valid during the call only.
 //
 // Each part of a grouped operation is started in turn, 0 to part_count - 1, with no other operation
 // in between. A join (kJoin, on set 0) is started on every member of the host when all of them have
@@ -110,13 +110,14 @@ class Backend {
   // the operation waits for its data to be moved and nothing else.
   virtual std::string Awaits(const CollectiveCall& call, const OpState* state) const = 0;
 
-  // Ends the wait of a started operation for other hosts: where members there have not announced it,
-  // it fails on all with this reason; otherwise it goes on to its end. Advance returns the outcome.
+  // Ends the wait of a started operation for other hosts: where members there have not announced
+  // it, it fails on all with this reason; otherwise it goes on to its end. Advance returns the
+  // outcome.
   virtual void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) = 0;
 
-  // The operation failed: frees what Prepare took. `peers_may_work`: some rank may have received all
-  // descriptors and be at work on this rank's memory right now (the group broke), so memory that
-  // peers can reach must never be used again.
+  // The operation failed: frees what Prepare took. `peers_may_work`: some rank may have received
+  // all descriptors and be at work on this rank's memory right now (the group broke), so memory
+  // that peers can reach must never be used again.
   virtual void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) = 0;
 
   // The group has ended for this reason: every wait for members on other hosts returns, and the

@@ -58,8 +58,8 @@ class Peers {
   virtual void NoteFailed() = 0;
 
   // To sleep: announce it, check once more for the awaited message, then call Sleep with the token
-  // (at most `timeout_ns`, at most 100 ms) or do not; call EndSleep in both cases. Any act of a peer
-  // after AnnounceSleep ends the sleep. Only Sleep may run beside other calls.
+  // (at most `timeout_ns`, at most 100 ms) or do not; call EndSleep in both cases. Any act of a
+  // peer after AnnounceSleep ends the sleep. Only Sleep may run beside other calls.
   virtual uint32_t AnnounceSleep() = 0;
   virtual void Sleep(uint32_t token, int64_t timeout_ns) = 0;
   virtual void EndSleep() = 0;

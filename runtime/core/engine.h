@@ -80,7 +80,8 @@ class Engine {
   // that the runtime made are freed where `result` is null.
   Status Wait(Handle handle, Duration timeout, OperationResult* result = nullptr);
 
-  // For the options of the next engine of this process, whose handles then differ from all of these.
+  // For the options of the next engine of this process, whose handles then differ from all of
+  // these.
   uint32_t handles_given();
 
   // Submit and Wait without limit, in one go.

@@ -1,5 +1,5 @@
-// Executor: has the backend do the work of this rank's operations, tensor by tensor: Prepare, Start,
-// Advance until all are done, or Abandon. One thread at a time (the engine's lock).
+// Executor: has the backend do the work of this rank's operations, tensor by tensor: Prepare,
+// Start, Advance until all are done, or Abandon. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_EXECUTOR_H_
 #define HVD_RUNTIME_CORE_EXECUTOR_H_
 

@@ -1,9 +1,9 @@
-// NameTable: the state of each tensor name of each process set, and the numbers that stand for names
-// between ranks.
+// NameTable: the state of each tensor name of each process set, and the numbers that stand for
+// names between ranks.
 //
-// A rank sends a name and its detail once, together with a number of its own choice; from then on it
-// sends only the number. Numbers are used again in turn, so that a script which never repeats a name
-// does not fill the memory. One thread at a time (the engine's lock).
+// A rank sends a name and its detail once, together with a number of its own choice; from then on
+// it sends only the number. Numbers are used again in turn, so that a script which never repeats a
+// name does not fill the memory. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_NAME_TABLE_H_
 #define HVD_RUNTIME_CORE_NAME_TABLE_H_
 

@@ -49,7 +49,7 @@ struct Operation {
   ProcessSet* set = nullptr;           // until done
   std::vector<OperationTensor> parts;  // one at least
   size_t parts_left = 0;               // not done, once started
-  std::vector<std::byte> message;      // what travels in pieces, until it is sent
+  std::vector<std::byte> message;      // an announcement in pieces, until it is sent
   size_t message_sent = 0;             // bytes of it
   int32_t answer = -1;        // of a join: the last rank to join; of an added process set: its id
   TimePoint waiting_since{};  // when a thread first slept for it

@@ -1,8 +1,8 @@
 // Outbox: sends the announcements of this rank to the other ranks of its host, in order of
 // submission, and the notice that the world ends.
 //
-// What finds no room in the stream waits here. Nothing blocks. One thread at a time (the engine's
-// lock).
+// Announcements that find no room in the stream wait here. Nothing blocks. One thread at a time
+// (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_OUTBOX_H_
 #define HVD_RUNTIME_CORE_OUTBOX_H_
 

@@ -1,5 +1,5 @@
-// Rounds: whether the round of a name can start, what its members agreed about, what they brought,
-// and which rounds can never be complete.
+// Rounds: whether the round of a name can start, whether its members agree, the inputs of all of
+// them, and which rounds can never be complete.
 //
 // A round is one use of a name: it begins with the first announcement and ends when all members
 // have announced it. Its state lies in the TensorName. One thread at a time (the engine's lock).

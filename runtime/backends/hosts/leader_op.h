@@ -1,6 +1,6 @@
-// LeaderOp: an operation at the member that leads it on its host, from Start until the result is on
-// the board. Made under the engine's lock, then used by the conductor's threads alone, in memory
-// that outlives it.
+// LeaderOp: an operation at the member that leads it on its host, from Start until its result is
+// published. Made under the engine's lock, then used by the threads of the HostLeaderService only,
+// in memory that outlives it.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
 

@@ -11,7 +11,8 @@
 namespace hvd::test {
 namespace {
 
-// Completes a tensor after as many looks as its first dimension says, and notes what is asked of it.
+// Completes a tensor after as many looks as its first dimension says, and notes what is asked of
+// it.
 class CountingBackend final : public Backend {
  public:
   std::string_view name() const override { return "counting"; }
