@@ -18,7 +18,7 @@ ROWS = [
     ["configs", "runtime/segment", "runtime/net", "timeline", "autotune"],
     ["runtime/device"],  # its shared-memory heap stands on runtime/segment
     ["discovery", "runtime/backends"],
-    ["launcher", "runtime/core"],
+    ["launcher", "runtime/bootstrap", "runtime/core"],
     ["runtime/api"],
     ["cmd"],
 ]
@@ -26,12 +26,13 @@ ROWS = [
 # interfaces of the backends, never one of them.
 FORBIDDEN = [
     ("launcher", "runtime/device"), ("launcher", "runtime/backends"), ("launcher", "runtime/core"),
+    ("launcher", "runtime/bootstrap"), ("cmd/hvdrun", "runtime/bootstrap"), ("runtime/bootstrap", "runtime/backends"),
     ("cmd/hvdrun", "runtime/device"), ("cmd/hvdrun", "runtime/backends"), ("cmd/hvdrun", "runtime/core"),
     ("discovery", "runtime/device"), ("discovery", "runtime/segment"),
     ("runtime/core", "runtime/backends/shm"), ("runtime/core", "runtime/backends/inproc"),
     ("runtime/core", "runtime/backends/gloo"), ("runtime/api", "runtime/backends/gloo"),
     ("runtime/backends/shm", "runtime/backends/gloo"), ("runtime/backends/inproc", "runtime/backends/gloo"),
-    ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
+    ("runtime/bootstrap", "configs"), ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
 ]
 PUBLIC_HEADER = "runtime/include/hvd/"
 
@@ -72,8 +73,8 @@ CLOCK_READERS = {
     "runtime/backends/hosts/host_leader_service.cc", "runtime/backends/inproc/inproc_inter_host_comm.cc",
     "runtime/backends/mpi/mpi_inter_host_comm.cc",
     "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
-    "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/core/agent_bootstrap.cc",
-    "runtime/core/agent_link.cc", "runtime/net/mesh.cc", "runtime/net/mesh_peers.cc", "runtime/net/mesh_resolver.cc",
+    "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/bootstrap/agent_bootstrap.cc",
+    "runtime/bootstrap/agent_link.cc", "runtime/net/mesh.cc", "runtime/net/mesh_peers.cc", "runtime/net/mesh_resolver.cc",
     "runtime/net/mesh_wait.cc",
 }
 COLUMNS = 100

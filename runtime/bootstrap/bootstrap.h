@@ -1,6 +1,6 @@
 // Bootstrap: how this process gets into a world, and where its shared memory comes from.
-#ifndef HVD_RUNTIME_CORE_BOOTSTRAP_H_
-#define HVD_RUNTIME_CORE_BOOTSTRAP_H_
+#ifndef HVD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
+#define HVD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
 
 #include <cstdint>
 #include <string>
@@ -69,4 +69,4 @@ Status AttachPage(UniqueFd fd, uint64_t bytes, World* world);
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_BOOTSTRAP_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
