@@ -12,7 +12,7 @@
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/backends/peers.h"
-#include "runtime/core/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/core/engine.h"
 
 namespace hvd {

@@ -9,7 +9,7 @@
 #include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
-#include "runtime/core/launcher_detection.h"
+#include "runtime/bootstrap/launcher_detection.h"
 
 namespace hvd {
 namespace {

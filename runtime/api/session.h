@@ -12,7 +12,7 @@
 #include "runtime/api/world_joiner.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
-#include "runtime/core/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/core/engine.h"
 
 namespace hvd {

@@ -9,10 +9,10 @@
 
 #include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
-#include "runtime/core/adopted_agent_connector.h"
-#include "runtime/core/agent_bootstrap.h"
-#include "runtime/core/refused_bootstrap.h"
-#include "runtime/core/solo_bootstrap.h"
+#include "runtime/bootstrap/adopted_agent_connector.h"
+#include "runtime/bootstrap/agent_bootstrap.h"
+#include "runtime/bootstrap/refused_bootstrap.h"
+#include "runtime/bootstrap/solo_bootstrap.h"
 
 namespace hvd {
 namespace {

@@ -20,8 +20,8 @@
 #include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "runtime/core/bootstrap.h"
-#include "runtime/core/launcher_detection.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/launcher_detection.h"
 
 namespace hvd {
 

@@ -1,9 +1,9 @@
 // Backend: moves and combines the data of one collective, once the engine knows that all ranks
 // agree about it.
 //
-// An operation on one rank: Prepare (when it is submitted: the backend says what the peers need to
-// know), Start with every rank's offer, then Advance again and again until it is done, or Abandon.
-// One thread at a time (the engine's lock).
+// An operation on one rank: Prepare (when it is submitted: the backend describes this rank's part
+// to the peers), Start with every rank's descriptor, then Advance again and again until it is done,
+// or Abandon. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_BACKENDS_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_BACKEND_H_
 
@@ -20,22 +20,22 @@
 
 namespace hvd {
 
-// What one rank tells the others about its part. Travels inside its request.
+// Describes one rank's part of an operation to the others. Travels inside the rank's request.
 struct BufferDescriptor {
-  std::array<uint64_t, 4> words{};  // meaning known to the backend only
-  std::span<const std::byte>
-      payload;  // data small enough to travel with the request; then the words are free
+  // Only the backend knows their meaning.
+  std::array<uint64_t, 4> words{};
+  // Data small enough to travel with the request. Then the words have no meaning.
+  std::span<const std::byte> payload;
 };
 
-// What the engine knows of one member's part beside the offer, where parts may differ: allgather,
-// alltoall.
+// The extent of one member's part, where parts may differ: allgather, alltoall.
 struct Extent {
   int64_t rows = 0;                 // of that member's input
   std::span<const int64_t> splits;  // alltoall: rows for each member of the group
 };
 
-// What a backend needs to agree with members on other hosts about an operation. Valid during the
-// call only.
+// An operation with members on other hosts, as far as the backend needs it to agree with them.
+// Valid during the call only.
 //
 // Each part of a grouped operation is started in turn, 0 to part_count - 1, with no other operation
 // in between. A join (kJoin, on set 0) is started on every member of the host when all of them have
@@ -45,21 +45,20 @@ struct Extent {
 struct CrossHostRequest {
   int32_t domain = 0;  // equal names of different domains do not meet; never that of a removed set
   std::string_view name;    // of the operation
-  std::string_view detail;  // as told to a peer: equal details agree
+  std::string_view detail;  // as sent to a peer: equal details agree
   uint32_t part = 0, part_count = 1;
   // Not null: the members of this host disagree, with this sentence. Then part 0 of 1 is started,
   // whatever the operation has, so that it fails on all hosts alike.
   const Status* disagreement = nullptr;
 };
 
-// Everything the members of this host brought. Indexed like Group::local; valid during the call
-// only.
+// The parts of all members of this host. Indexed like Group::local; valid during the call only.
 struct MemberInputs {
   std::span<const BufferDescriptor> descriptors;
   std::span<const Extent> extents;  // empty unless the collective is an allgather or an alltoall
-  // Members that have joined (hvd_join): they brought nothing, take no part and will look at
-  // nothing. Empty: none has. Only an allreduce or a barrier is ever started with some; what an
-  // average is divided by then: DivisorOf.
+  // Members that have joined (hvd_join): they have no data, take no part and read nothing. Empty:
+  // none has. Only an allreduce or a barrier is ever started with some; DivisorOf says what divides
+  // an average then.
   std::span<const uint8_t> joined;
   // Null when all members are on this host. The members of this host have agreed among themselves;
   // the backend agrees with those of the other hosts. So it decides about joined members as well:
@@ -67,7 +66,7 @@ struct MemberInputs {
   const CrossHostRequest* cross_host = nullptr;
 };
 
-// What a backend remembers about one operation of this rank.
+// A backend's own state of one operation of this rank.
 class OpState {
  public:
   virtual ~OpState() = default;
@@ -83,23 +82,23 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;
-  // Ok, or the sentence why this backend cannot serve the group.
+  // Ok, or the reason why this backend cannot serve the group.
   virtual Status Viable() const = 0;
   virtual Abilities abilities() const = 0;
 
-  // Reads the input as far as it will travel. `state` may stay null; all of `offer` is written. Its
-  // payload (of any size; best the input itself) lives as long as the call and the state: it may be
-  // sent much later, when the stream to the peers is full.
+  // Reads the input as far as it travels with the request. `state` may stay null; all of
+  // `descriptor` is written. Its payload (of any size; best the input itself) lives as long as the
+  // call and the state: it may be sent much later, when the stream to the peers is full.
   virtual Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                          BufferDescriptor* descriptor) = 0;
 
-  // Every member of this host has offered or joined. True when the operation is complete. An error
-  // that is not the same on every rank (anything but kUnsupported and kInvalidArgument) ends the
-  // world: the others cannot know of it.
+  // Every member of this host has announced the operation or has joined. True when the operation is
+  // complete. An error that is not the same on every rank (any but kUnsupported and
+  // kInvalidArgument) ends the world: the others cannot know of it.
   virtual Result<bool> Start(const CollectiveCall& call, OpState* state,
                              const MemberInputs& parts) = 0;
 
-  // Does what can be done now, after Start gave false. True when the output is complete and the
+  // Does what can be done now, after Start returned false. True when the output is complete and the
   // input may change; after false the caller waits and calls again.
   virtual Result<bool> Advance(const CollectiveCall& call, OpState* state) = 0;
 
@@ -107,22 +106,22 @@ class Backend {
   // which it is known not to send any more.
   virtual bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const = 0;
 
-  // For whoever explains a stall: what a started operation waits for, as "for ... to ...". Empty:
-  // nothing to add to that its data is to be moved.
+  // For the report of a stall: what a started operation waits for, as "for ... to ...". Empty when
+  // the operation waits for its data to be moved and nothing else.
   virtual std::string Awaits(const CollectiveCall& call, const OpState* state) const = 0;
 
-  // Nobody shall be waited for any more: where members on other hosts have not come to a started
-  // operation, it fails on all with this sentence; otherwise it goes on to its end. Advance says
-  // which.
+  // Ends the wait of a started operation for other hosts: where members there have not announced
+  // it, it fails on all with this reason; otherwise it goes on to its end. Advance returns the
+  // outcome.
   virtual void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) = 0;
 
-  // The operation failed; gives back what Prepare took. `peers_may_work`: some rank may have seen
-  // all offers and be at work on this rank's memory right now (the group broke), so what peers can
-  // reach must never be used again.
+  // The operation failed: frees what Prepare took. `peers_may_work`: some rank may have received
+  // all descriptors and be at work on this rank's memory right now (the group broke), so memory
+  // that peers can reach must never be used again.
   virtual void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) = 0;
 
-  // The group has ended with this sentence: whatever waits for members on other hosts returns, and
-  // they are told. From any thread.
+  // The group has ended for this reason: every wait for members on other hosts returns, and the
+  // backend sends the reason to them. From any thread.
   virtual void Abort(const Status& why) = 0;
 };
 

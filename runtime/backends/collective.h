@@ -1,5 +1,4 @@
-// What a rank asks for: one collective on one tensor, in the runtime's own types. The numbers equal
-// those of hvd.h.
+// One collective on one tensor, in the runtime's own types. The numbers equal those of hvd.h.
 #ifndef HVD_RUNTIME_BACKENDS_COLLECTIVE_H_
 #define HVD_RUNTIME_BACKENDS_COLLECTIVE_H_
 
@@ -19,7 +18,7 @@ enum class Collective : uint8_t {
   kReducescatter = 4,
   kBarrier = 5,
   kJoin = 6,
-  // Beyond hvd.h: what the engines agree about among themselves. No backend sees these two.
+  // Not in hvd.h: the engines agree about these two among themselves, and no backend sees them.
   kAddProcessSet = 7,
   kRemoveProcessSet = 8,
 };
@@ -31,12 +30,12 @@ enum class ReduceOp : uint8_t {
   kMin = 3,
   kMax = 4,
   kProduct = 5,
-  // Beyond hvd.h: kAverage where HOROVOD_JOIN_AVERAGE is `active`. An operation of its own, so that
-  // ranks that disagree about the setting are told.
+  // Not in hvd.h: kAverage where HOROVOD_JOIN_AVERAGE is `active`. An operation of its own, so that
+  // ranks with different settings get an error.
   kActiveAverage = 6,
 };
 
-// What the sum of a group of `size` is divided by, of whom `active` have not joined.
+// The divisor of the sum of a group of `size` ranks, of which `active` have not joined.
 constexpr uint32_t DivisorOf(ReduceOp op, uint32_t size, uint32_t active) {
   if (op == ReduceOp::kAverage) return size;
   return op == ReduceOp::kActiveAverage ? active : 1;
@@ -47,8 +46,8 @@ struct Group {
   int32_t id = 0;               // of the process set; 0 is the world
   std::vector<uint32_t> ranks;  // world ranks of all members, ascending
   uint32_t index = 0;           // of this rank in `ranks`
-  std::vector<uint32_t>
-      local;  // numbers in Peers (local ranks) of the members on this host, ascending
+  // Numbers in Peers (local ranks) of the members on this host, ascending.
+  std::vector<uint32_t> local;
   uint32_t local_index = 0;              // of this rank in `local`
   std::vector<uint32_t> local_to_group;  // index in `ranks` of each member in `local`
 
@@ -57,10 +56,10 @@ struct Group {
   bool on_one_host() const { return local.size() == ranks.size(); }
 };
 
-// What a backend gives back beside the bytes in the caller's memory.
+// The result of a collective beside the bytes in the caller's memory.
 struct CollectiveResult {
-  // Memory the backend took from the SharedHeap because the call came without an output. The
-  // engine's as soon as it is set here: it hands it to the caller or frees it, also when the
+  // Memory that the backend took from the SharedHeap because the call came without an output. The
+  // engine owns it as soon as it is set here: it passes it to the caller or frees it, also when the
   // operation fails (unless peers may be at work on it).
   void* made_output = nullptr;
   int64_t rows = 0;  // extent of dimension 0 of the output: allgather, alltoall, reducescatter
@@ -76,8 +75,8 @@ struct CollectiveCall {
   uint32_t root = 0;  // index in the group, for a broadcast
   size_t count = 0;   // elements of the input
   const void* input = nullptr;
-  void* output = nullptr;  // may equal input; null where the size follows from the peers' parts:
-                           // see CollectiveResult
+  // May equal input. Null where the size follows from the peers' parts: see CollectiveResult.
+  void* output = nullptr;
   double prescale = 1.0;
   double postscale = 1.0;
   const Group* group = nullptr;        // never null once the engine has made the call

@@ -1,5 +1,5 @@
-// InterHostComm: what the leaders of the hosts do with each other. One leader per host; inside a
-// host, shared memory does the rest.
+// InterHostComm: collectives and messages between the leaders of the hosts. One leader per host;
+// inside a host the ranks use shared memory.
 //
 // The calls block. A group's calls come from one thread at a time, and all its leaders make the
 // same calls in the same order; another group may be at work in another thread at the same time. No
@@ -9,7 +9,7 @@
 // A call fails with kAborted (a leader is gone, or Abort; the sentence says which leader, where,
 // and why) or with kInProgress when the deadline of a message passed, or nothing moved in a
 // collective for longer than its idle limit. After a failed collective the group is of no more use:
-// Abort, so that leaders that wait for this one through another one do not wait in vain.
+// call Abort, so that leaders that wait for this one through another one do not wait in vain.
 #ifndef HVD_RUNTIME_BACKENDS_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_INTER_HOST_COMM_H_
 
@@ -80,8 +80,8 @@ class InterHostComm {
                            std::span<const size_t> send_bytes, void* output,
                            std::span<const size_t> receive_bytes) = 0;
   // `input` holds the parts of all leaders, counts[i] elements for leader i; `output` gets the
-  // combination of this leader's part, and may be that part of `input`. `input` keeps its content
-  // elsewhere.
+  // combination of this leader's part, and may be that part of `input`. The other parts of `input`
+  // are not changed.
   virtual Status Reducescatterv(const InterHostCall& call, const ReduceSpec& spec,
                                 const void* input, std::span<const size_t> counts,
                                 void* output) = 0;
@@ -90,21 +90,20 @@ class InterHostComm {
   // when the bytes may change; it waits only for a peer that does not read.
   virtual Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
                       TimePoint deadline) = 0;
-  // The next one with this tag of `rank`, or of whoever is first when it is kAnyLeader. kInProgress
-  // at the deadline (one in the past asks once) or after Wake. From anybody, a lost peer is no
+  // The next message with this tag from `rank`, or from any leader if it is kAnyLeader. kInProgress
+  // at the deadline (one in the past: looks once) or after Wake. With kAnyLeader a lost peer is no
   // error: only Abort ends the wait.
   virtual Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) = 0;
   // Ends the Receive that waits now, or the next one, with kInProgress.
   virtual void Wake() = 0;
 
-  // Leaders of whose hosts nothing is heard, though they were asked, and for how long. A leader
-  // that only does nothing is none of them, stopped or not. For the launcher, which knows whether
-  // the hosts are there.
+  // Leaders whose hosts do not answer probes, and for how long. The host of an idle or stopped
+  // leader answers. For the launcher, which knows whether the hosts are there.
   virtual std::vector<InterHostSilence> Silences() const = 0;
 
-  // Every call that waits and every later one returns `why` at once. The other leaders are told and
-  // give up as well, with the sentence of the first. Who leaves without Abort (the destructor) is
-  // missed only by those who wait for it.
+  // Every call that waits and every later one returns `why` at once. The other leaders receive it
+  // and give up as well, with the reason of the first to abort. When a leader leaves without Abort
+  // (the destructor), only leaders that wait for it notice.
   virtual void Abort(const Status& why) = 0;
 };
 

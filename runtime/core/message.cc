@@ -46,7 +46,7 @@ void Write(const OutgoingRequest& request, std::span<std::byte> place) {
   head.tiny_bytes = 0;
   std::copy(first.words.begin(), first.words.end(), head.words);
   if (TravelsInHead(first)) {
-    // An offer with a payload says nothing else.
+    // The words of a descriptor with a payload have no meaning.
     std::memcpy(head.words, payload.data(), payload.size());
     head.tiny_bytes = static_cast<uint8_t>(payload.size());
     payload = {};

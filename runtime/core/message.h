@@ -1,9 +1,9 @@
 // Message: a request as it travels between ranks.
 //
-// A head; then the detail if any, padded to 8 bytes; then the offers of the second and further
+// A head; then the detail if any, padded to 8 bytes; then the descriptors of the second and further
 // tensors of a group; then the payloads of all tensors one after the other. With the frame of the
-// stream the head fills one cache line, so that a tiny tensor costs one line on its way. A message
-// too large for one record travels in pieces.
+// stream the head fills one cache line, so that a tiny tensor costs one line. A message too large
+// for one record travels in pieces.
 #ifndef HVD_RUNTIME_CORE_MESSAGE_H_
 #define HVD_RUNTIME_CORE_MESSAGE_H_
 
@@ -26,12 +26,12 @@ enum class MessageKind : uint8_t {
 
 struct MessageHead {
   uint32_t name_id;        // the sender's number of the name; a detail (re)defines it
-  uint32_t detail_bytes;   // 0: as told before
-  uint32_t payload_bytes;  // of the first tensor, behind the detail and the offers
+  uint32_t detail_bytes;   // 0: as sent before
+  uint32_t payload_bytes;  // of the first tensor, behind the detail and the descriptors
   MessageKind kind;
   uint8_t tiny_bytes;         // of a payload that travels in `words`; then payload_bytes is 0
   uint16_t more_descriptors;  // tensors after the first
-  uint64_t words[4];          // of the backend's offer for the first tensor, or its tiny payload
+  uint64_t words[4];          // of the descriptor of the first tensor, or its tiny payload
 };
 static_assert(sizeof(MessageHead) == 48);
 
@@ -41,7 +41,7 @@ struct MoreDescriptors {
 };
 static_assert(sizeof(MoreDescriptors) == 40);
 
-// A request to write: `offers` has one entry at least.
+// A request to write. `first` is never null.
 struct OutgoingRequest {
   uint32_t name_id = 0;
   std::string_view detail;
@@ -53,7 +53,7 @@ size_t BytesOf(const OutgoingRequest& request);
 // `place` has BytesOf(request) bytes.
 void Write(const OutgoingRequest& request, std::span<std::byte> place);
 
-// A request that was read: views into the message.
+// A request as it was read: views into the message.
 struct IncomingRequest {
   MessageHead head;
   std::string_view detail;
@@ -64,8 +64,8 @@ struct IncomingRequest {
 // kInvalidArgument for anything Write does not write.
 Status Read(std::span<const std::byte> message, IncomingRequest* request);
 
-// The first tensor's offer is stored in *first, the others in *more; payloads are views into the
-// message, but for a tiny one, which is a view into *first itself.
+// Stores the first tensor's descriptor in *first, the others in *more. Payloads are views into the
+// message, except a tiny one, which is a view into *first itself.
 void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
                      std::vector<BufferDescriptor>* more);
 

@@ -92,8 +92,8 @@ TensorName* NameTable::Add(int32_t domain, ProcessSet* set, std::string_view tex
   return added;
 }
 
-// Peers hear of a redefined number in order, so a name whose announcement was sent no longer needs
-// its number.
+// Peers receive the new meaning of a number in order, so a name whose announcement was sent no
+// longer needs its number.
 void NameTable::NumberOwn(TensorName* name) {
   if (name->own_number != TensorName::kNoNumber) return;
   name->own_detail_known = false;

@@ -1,9 +1,9 @@
-// NameTable: what is known about each tensor name of each process set, and the numbers that stand
-// for names between ranks.
+// NameTable: the state of each tensor name of each process set, and the numbers that stand for
+// names between ranks.
 //
-// A rank tells a name and its detail once, together with a number of its own choice; from then on
-// the number is enough. Numbers are used again in turn, so that a script which never repeats a name
-// does not fill the memory. One thread at a time (the engine's lock).
+// A rank sends a name and its detail once, together with a number of its own choice; from then on
+// it sends only the number. Numbers are used again in turn, so that a script which never repeats a
+// name does not fill the memory. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_NAME_TABLE_H_
 #define HVD_RUNTIME_CORE_NAME_TABLE_H_
 
@@ -30,32 +30,34 @@ struct TensorName {
 
   std::string text;
   int32_t domain = 0;              // the id of the set, or one of NameTable's
-  ProcessSet* set = nullptr;       // whose members agree; null once the set is removed
+  ProcessSet* set = nullptr;       // its members agree; null once the set is removed
   Operation* operation = nullptr;  // of this rank, in flight
-  bool kept = false;               // by an operation that is done and not retired
+  bool kept = false;               // for an operation that is done and not retired
   Detail own_detail;
-  bool refused = false;               // own_detail: every rank will find it wrong
-  std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers where that is refused
+  bool refused = false;               // every rank will refuse own_detail
+  std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers if that is refused
   bool own_detail_known = false;      // to the peers, under own_number
   uint32_t own_number = kNoNumber;
   TensorName *before = nullptr, *after = nullptr;  // see NameTable::FindOwn
   uint32_t references = 0;                         // numbers, of any rank, that stand for this name
-  uint32_t arrived = 0;         // members whose announcement of this round is here
-  bool agreed = false;          // details of all were compared since the last change of any
-  std::vector<uint8_t> here;    // per member: its announcement of this round is here
-  std::vector<Detail> details;  // per member, as last told
+  uint32_t arrived = 0;         // members whose announcement of this round has arrived
+  bool agreed = false;          // all details were compared since the last one changed
+  std::vector<uint8_t> here;    // per member: its announcement of this round has arrived
+  std::vector<Detail> details;  // per member, as last received
   std::vector<BufferDescriptor> descriptors;  // per member, of this round, for the first tensor
-  std::vector<std::vector<BufferDescriptor>>
-      more_descriptors;                         // per member, for the tensors after the first
+  // Per member, for the tensors after the first.
+  std::vector<std::vector<BufferDescriptor>> more_descriptors;
   std::vector<std::vector<std::byte>> inboxes;  // per member: payloads kept until all have arrived
 
+  // Index in set->group.local of a peer, or ProcessSet::kNotHere.
+  uint32_t member_of(uint32_t peer) const { return set->index_of_peer[peer]; }
   // The round is over.
   void ClearRound();
 };
 
 class NameTable {
  public:
-  // Domains of what the world agrees about beside its tensors.
+  // Domains of joins and of changes of process sets, which the world agrees about like tensors.
   static constexpr int32_t kJoinDomain = -1;
   static constexpr int32_t kSetsDomain = -2;
   static constexpr std::string_view kJoinName = "join", kSetsName = "process sets";
@@ -68,25 +70,27 @@ class NameTable {
   explicit NameTable(uint32_t peers) : peer_numbers_(peers) {}
 
   TensorName* Find(int32_t domain, std::string_view text) const;
-  // For what this rank asks for. Scripts ask for the same names in the same order, step by step, so
-  // the one that came after the last one before is looked at first.
+  // For requests of this rank. Scripts use the same names in the same order, step by step, so the
+  // name that followed the last one in the step before is compared first.
   TensorName* FindOwn(int32_t domain, std::string_view text);
   // A name that Find does not find.
   TensorName* Add(int32_t domain, ProcessSet* set, std::string_view text);
 
-  // Gives the name a number of this rank, if need be that of the name that has had one longest.
+  // Gives the name a number of this rank, if necessary the one that another name has had longest.
   void NumberOwn(TensorName* name);
 
   // Peer's new number for a name. kInvalidArgument for a number out of range.
   Status DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name);
   // Peer's new number for a name of a set that this rank is no member of.
   Status DefineExternal(uint32_t peer, uint32_t number);
-  // Null in *name for a foreign one. False when the peer has not defined the number.
+  // *name is null for a name of a set that this rank is no member of. False when the peer has not
+  // defined the number.
   bool OfPeer(uint32_t peer, uint32_t number, TensorName** name) const;
 
-  // To be called when a name may have become unused: forgets it if nothing refers to it.
+  // Forgets the name if nothing refers to it. Call it when a name may have become unused.
   void ForgetIfUnused(TensorName* name);
-  // The set is gone: its names are found no more, and go when nothing refers to them.
+  // The set is removed: Find does not find its names any more. Each of them is freed when nothing
+  // refers to it.
   void Detach(const ProcessSet* set);
 
   std::vector<TensorName*> All() const;

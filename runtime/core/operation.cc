@@ -6,7 +6,7 @@
 namespace hvd {
 namespace {
 
-std::vector<int64_t> OutputShape(const OperationPart& part) {
+std::vector<int64_t> OutputShape(const OperationTensor& part) {
   std::vector<int64_t> shape(part.shape.begin(), part.shape.begin() + part.dimensions);
   const Collective collective = part.call.collective;
   const bool other_rows = collective == Collective::kAllgather ||
@@ -30,7 +30,7 @@ OperationResult TakeResult(Operation* operation) {
   if (operation->collective == Collective::kBarrier || IsControl(operation->collective)) {
     return result;
   }
-  for (OperationPart& part : operation->parts) {
+  for (OperationTensor& part : operation->parts) {
     result.outputs.push_back({std::exchange(part.result.made_output, nullptr), OutputShape(part)});
   }
   result.received_splits = std::move(operation->parts[0].result.received_splits);
@@ -60,6 +60,12 @@ Operation* OperationTable::Find(Operation::Handle handle) const {
   if (slot >= slots_.size()) return nullptr;
   Operation* operation = slots_[slot].get();
   return operation->in_use && operation->generation == handle >> 32 ? operation : nullptr;
+}
+
+Status OperationTable::WhyUnknown(Operation::Handle handle) const {
+  const uint32_t generation = Operation::GenerationOf(handle);
+  if (generation != 0 && generation <= given_before_) return WorldIsOver(handle);
+  return InvalidArgument("unknown handle " + std::to_string(handle));
 }
 
 void OperationTable::Release(Operation* operation) {

@@ -21,7 +21,7 @@ namespace hvd {
 struct TensorName;
 
 // One tensor of an operation.
-struct OperationPart {
+struct OperationTensor {
   CollectiveCall call;
   BufferDescriptor descriptor;
   std::unique_ptr<OpState> state;
@@ -40,18 +40,18 @@ struct Operation {
   bool sent = false;     // announced to the peers
   bool started = false;  // every member has announced it or has joined
   bool done = false;     // `status` is its result
-  bool retired = false;  // the caller may know: its name is free
+  bool retired = false;  // its name is free, and Poll returns true
   Status status;
   Collective collective = Collective::kBarrier;
-  TensorName* name = nullptr;        // until done
-  TensorName* kept_name = nullptr;   // from then on until retired
-  uint64_t call = 0;                 // the call of the application that submitted it
-  ProcessSet* set = nullptr;         // until done
-  std::vector<OperationPart> parts;  // one at least
-  size_t parts_left = 0;             // not done, once started
-  std::vector<std::byte> message;    // what travels in pieces, until it is sent
-  size_t message_sent = 0;           // bytes of it
-  int32_t answer = -1;        // of a join: the rank that came last; of an added process set: its id
+  TensorName* name = nullptr;          // until done
+  TensorName* kept_name = nullptr;     // from then on until retired
+  uint64_t call = 0;                   // the call of the application that submitted it
+  ProcessSet* set = nullptr;           // until done
+  std::vector<OperationTensor> parts;  // one at least
+  size_t parts_left = 0;               // not done, once started
+  std::vector<std::byte> message;      // an announcement in pieces, until it is sent
+  size_t message_sent = 0;             // bytes of it
+  int32_t answer = -1;        // of a join: the last rank to join; of an added process set: its id
   TimePoint waiting_since{};  // when a thread first slept for it
   TimePoint warned_at{};
 
@@ -59,20 +59,20 @@ struct Operation {
   static uint32_t GenerationOf(Handle handle) { return static_cast<uint32_t>(handle >> 32); }
 };
 
-// What waiting for a handle of an earlier world of this process gives.
+// The error of a wait for a handle of an earlier world of this process.
 Status WorldIsOver(Operation::Handle handle);
 
-// What a finished operation has to say.
+// The result of a finished operation.
 struct OperationResult {
   struct Output {
-    void* made = nullptr;  // memory of the SharedHeap, the caller's from now on; null when the
-                           // caller gave the memory
+    // Memory of the SharedHeap, which the caller owns now. Null if the caller gave the memory.
+    void* made = nullptr;
     std::vector<int64_t> shape;
   };
   std::vector<Output> outputs;  // one per tensor
   std::vector<int64_t> received_splits;
   int32_t last_joined_rank = -1;
-  int32_t process_set = -1;  // that was added
+  int32_t process_set = -1;  // the id of the one that was added
 };
 
 // Moves the result out of a finished operation.
@@ -82,13 +82,16 @@ OperationResult TakeResult(Operation* operation);
 // new operation. Pointers stay valid until Release.
 class OperationTable {
  public:
-  // `given`: the generations of earlier tables of this process, which are not used again.
-  explicit OperationTable(uint32_t given) : given_(given) {}
+  // `given`: the last generation of earlier tables of this process; none up to it is used again.
+  explicit OperationTable(uint32_t given) : given_before_(given), given_(given) {}
   uint32_t given() const { return given_; }
 
   Operation* Add();
   // nullptr for a handle that was released or never given.
   Operation* Find(Operation::Handle handle) const;
+  // The error for a handle that Find does not find: WorldIsOver for one of an earlier table,
+  // otherwise kInvalidArgument.
+  Status WhyUnknown(Operation::Handle handle) const;
   void Release(Operation* operation);
 
   // Calls body(Operation&) for each one that is not done.
@@ -98,7 +101,7 @@ class OperationTable {
       if (operation->in_use && !operation->done) body(*operation);
     }
   }
-  // Calls body(Operation&) for each one whose result nobody has taken.
+  // Calls body(Operation&) for each one whose result was not taken.
   template <typename Body>
   void ForEach(Body body) {
     for (auto& operation : slots_) {
@@ -107,6 +110,7 @@ class OperationTable {
   }
 
  private:
+  const uint32_t given_before_;
   uint32_t given_;  // the newest generation
   std::vector<std::unique_ptr<Operation>> slots_;
   std::vector<uint32_t> free_;

@@ -16,18 +16,23 @@ struct ProcessSet {
   static constexpr uint32_t kNotHere = 0xffffffff;
 
   Group group;
-  int32_t instance =
-      0;  // the sets added so far: ids are given out again, this is not; the same on all ranks
-  bool member = true;  // whether this rank is; the index fields of `group` mean nothing where not
-  bool removing = false;                // a removal is announced: nothing new is taken
+  // Number of sets added before: unlike an id it is never used again. The same on all ranks.
+  int32_t instance = 0;
+  // This rank is a member. Otherwise the index fields of `group` mean nothing.
+  bool member = true;
+  bool removing = false;                // its removal is announced: it takes no new operation
   uint32_t in_flight = 0;               // operations of this rank
-  uint64_t unnamed = 0;                 // how many of them had no name so far
+  uint64_t unnamed = 0;                 // operations so far whose caller gave no name
   std::vector<uint32_t> index_of_peer;  // number in Peers -> index in group.local, or kNotHere
 
   uint32_t local_members() const { return group.local_size(); }
+  // World rank of a member on this host, by its index in group.local.
+  uint32_t rank_of_member(uint32_t member) const {
+    return group.ranks[group.local_to_group[member]];
+  }
 };
 
-// The world of `size` ranks that are all on this host, as rank `rank` sees it.
+// The world of `size` ranks, all on this host, as rank `rank` sees it.
 Group WorldOnOneHost(uint32_t rank, uint32_t size);
 
 class ProcessSetTable {
@@ -46,7 +51,7 @@ class ProcessSetTable {
   Status CheckNew(std::span<const uint32_t> ranks) const;
   // Under the smallest free id.
   ProcessSet& Add(std::span<const uint32_t> ranks);
-  // The set's id is free at once; the set itself goes with its last operation, see Release.
+  // Frees the id at once, and the set itself with its last operation, see Release.
   void Remove(ProcessSet* set);
   // One operation less.
   void Release(ProcessSet* set);

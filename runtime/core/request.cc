@@ -141,7 +141,7 @@ int64_t SplitOf(const RequestSpec& spec, size_t member, uint32_t members) {
   return spec.tensor.shape.empty() ? 0 : spec.tensor.shape[0] / members;
 }
 
-bool DescribesPart(const Detail::Part& part, const TensorSpec& tensor) {
+bool DescribesPart(const TensorDetail& part, const TensorSpec& tensor) {
   if (part.dtype != tensor.dtype || part.shape.size() != tensor.shape.size()) return false;
   for (size_t i = 0; i < part.shape.size(); ++i) {  // a call of memcmp takes longer
     if (part.shape[i] != tensor.shape[i]) return false;
@@ -149,7 +149,7 @@ bool DescribesPart(const Detail::Part& part, const TensorSpec& tensor) {
   return true;
 }
 
-bool DescribesSplits(const Detail::Part& part, const RequestSpec& spec, uint32_t members) {
+bool DescribesSplits(const TensorDetail& part, const RequestSpec& spec, uint32_t members) {
   if (!spec.splits.empty() && spec.splits.size() != part.splits.size()) return false;
   for (size_t i = 0; i < part.splits.size(); ++i) {
     if (part.splits[i] != SplitOf(spec, i, members)) return false;
@@ -157,14 +157,14 @@ bool DescribesSplits(const Detail::Part& part, const RequestSpec& spec, uint32_t
   return part.splits.size() == members;
 }
 
-void EncodePart(const Detail::Part& part, ByteWriter* writer) {
+void EncodePart(const TensorDetail& part, ByteWriter* writer) {
   writer->Put(part.dtype).Put(static_cast<uint8_t>(part.shape.size()));
   for (int64_t extent : part.shape) writer->Put(extent);
   writer->Put(static_cast<uint32_t>(part.splits.size()));
   for (int64_t split : part.splits) writer->Put(split);
 }
 
-bool DecodePart(ByteReader* reader, Detail::Part* part) {
+bool DecodePart(ByteReader* reader, TensorDetail* part) {
   part->dtype = reader->Get<DType>();
   auto dimensions = reader->Get<uint8_t>();
   if (static_cast<int>(part->dtype) >= kDTypeCount || dimensions > kMaxDimensions) return false;
@@ -225,7 +225,7 @@ Status CheckAgreed(std::string_view name, const Detail& detail) {
                     ": a reducescatter takes Sum and Average only");
   }
   if (!OutputMayBeMissing(detail.collective)) return Status::Ok();
-  for (const Detail::Part& part : detail.parts) {
+  for (const TensorDetail& part : detail.parts) {
     if (part.shape.empty()) {
       return Mismatch(what() + ": it has no dimension to cut or to join; reshape it to [1]");
     }
@@ -277,7 +277,7 @@ std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
   }
   std::vector<CollectiveCall> calls(std::max<size_t>(1, detail.parts.size()), call);
   for (size_t i = 0; i < detail.parts.size(); ++i) {
-    const Detail::Part& part = detail.parts[i];
+    const TensorDetail& part = detail.parts[i];
     const std::span<const int64_t> shape = part.shape;
     calls[i].dtype = part.dtype;
     calls[i].count = ElementsOf(shape);
@@ -296,7 +296,7 @@ std::string EncodeDetail(const Detail& d, std::string_view name) {
   writer.Put(static_cast<uint32_t>(d.members.size()));
   for (uint32_t member : d.members) writer.Put(member);
   writer.Put(static_cast<uint32_t>(d.parts.size()));
-  for (const Detail::Part& part : d.parts) EncodePart(part, &writer);
+  for (const TensorDetail& part : d.parts) EncodePart(part, &writer);
   return writer.Take();
 }
 

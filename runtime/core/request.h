@@ -1,4 +1,4 @@
-// Request: what one rank asks for under one name, before and while the ranks agree about it.
+// A request of one rank under one name: its forms before and while the ranks agree about it.
 #ifndef HVD_RUNTIME_CORE_REQUEST_H_
 #define HVD_RUNTIME_CORE_REQUEST_H_
 
@@ -19,8 +19,7 @@ inline constexpr size_t kMaxTensors = 65536;  // of one group
 
 enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
 
-// True for what the world as a whole agrees about, beside its tensors: join, and changes of process
-// sets.
+// True for collectives of the whole world without tensors: join, and changes of process sets.
 constexpr bool IsControl(Collective collective) {
   return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
          collective == Collective::kRemoveProcessSet;
@@ -49,25 +48,26 @@ struct RequestSpec {
   std::span<const int64_t> splits;    // alltoall; empty: equal shares
   std::span<const uint32_t> members;  // kAddProcessSet: world ranks, ascending
 
-  // None for what carries no data.
+  // Empty for a collective without data.
   std::span<const TensorSpec> tensors() const {
     if (collective == Collective::kBarrier || IsControl(collective)) return {};
     return group.empty() ? std::span(&tensor, 1) : group;
   }
 };
 
-// What has to be the same on every rank (but for the first extent and the splits, see
-// CompareDetails). Travels with the first request of a name and when it changes.
+// One tensor of a Detail.
+struct TensorDetail {
+  DType dtype = DType::kUint8;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> splits;  // alltoall: rows for each member
+
+  int64_t rows() const { return shape.empty() ? 0 : shape[0]; }
+  friend bool operator==(const TensorDetail&, const TensorDetail&) = default;
+};
+
+// The part of a request that has to be the same on every rank (except the first extent and the
+// splits, see CompareDetails). Travels with the first request of a name and when it changes.
 struct Detail {
-  struct Part {
-    DType dtype = DType::kUint8;
-    std::vector<int64_t> shape;
-    std::vector<int64_t> splits;  // alltoall: rows for each member
-
-    int64_t rows() const { return shape.empty() ? 0 : shape[0]; }
-    friend bool operator==(const Part&, const Part&) = default;
-  };
-
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DeviceKind device = DeviceKind::kHost;
@@ -76,26 +76,25 @@ struct Detail {
   double prescale = 1.0;
   double postscale = 1.0;
   std::vector<uint32_t> members;
-  std::vector<Part> parts;
+  std::vector<TensorDetail> parts;
 
   friend bool operator==(const Detail&, const Detail&) = default;
 };
 
 // The detail of one rank.
 struct RankDetail {
-  uint32_t rank = 0;  // world rank, for the sentence
+  uint32_t rank = 0;  // world rank, for the message
   const Detail* detail = nullptr;
 };
 
-// kInvalidArgument with a sentence when this request can never work on this group.
+// kInvalidArgument with the reason when this request can never work on this group.
 Status CheckRequest(const RequestSpec& spec, const Group& group);
 
-// The same for a request that its name's detail Describes: only what the detail does not say is
-// looked at.
+// The same for a request that its name's detail Describes: checks only what is not in the detail.
 Status CheckRepeated(const RequestSpec& spec, const Group& group);
 
-// What is wrong although all ranks agree; found out together, so that no rank waits for one that
-// was refused.
+// An error in a request although all ranks agree about it. All ranks find it together, so that none
+// waits for one that was refused.
 Status CheckAgreed(std::string_view name, const Detail& detail);
 
 // `members`: size of the group, for equal shares.
@@ -103,8 +102,8 @@ Detail DetailOf(const RequestSpec& spec, uint32_t members);
 // DetailOf(spec, members) == detail, without making one. The request may be unchecked.
 bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
 
-// What a backend is asked for, per tensor, one at least: all but memory and result. Views `detail`
-// and `group`.
+// The backend's calls, one per tensor and at least one: complete except memory and result. Views
+// `detail` and `group`.
 std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
 
 std::string EncodeDetail(const Detail& detail, std::string_view name);

@@ -22,7 +22,7 @@ std::string ShapeText(const std::vector<int64_t>& shape, bool any_rows) {
 std::string NumberText(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.9g", value);
-  // All digits only where the usual ones do not tell the value.
+  // All digits only where the usual ones are not enough for the value.
   if (std::strtod(text, nullptr) != value) std::snprintf(text, sizeof text, "%.17g", value);
   return text;
 }
@@ -31,7 +31,7 @@ bool AnyRows(Collective collective) {
   return collective == Collective::kAllgather || collective == Collective::kAlltoall;
 }
 
-bool SamePart(const Detail::Part& a, const Detail::Part& b, bool any_rows) {
+bool SamePart(const TensorDetail& a, const TensorDetail& b, bool any_rows) {
   if (a.dtype != b.dtype || a.shape.size() != b.shape.size()) return false;
   const size_t first = any_rows && !a.shape.empty() ? 1 : 0;
   return std::equal(a.shape.begin() + first, a.shape.end(), b.shape.begin() + first);
@@ -48,7 +48,7 @@ bool Same(const Detail& a, const Detail& b) {
 
 using Text = std::function<std::string(const Detail&)>;
 
-// Says who differs from the first rank first.
+// The sentence names the first rank that differs from the first one.
 Status CompareField(const std::string& what, std::string_view field,
                     std::span<const RankDetail> details, const Text& text) {
   const std::string first = text(*details[0].detail);

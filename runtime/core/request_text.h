@@ -1,4 +1,4 @@
-// What names and numbers of a request look like in a sentence.
+// Names and numbers of a request as messages show them.
 #ifndef HVD_RUNTIME_CORE_REQUEST_TEXT_H_
 #define HVD_RUNTIME_CORE_REQUEST_TEXT_H_
 

@@ -19,7 +19,7 @@ ROWS = [
     ["configs", "runtime/segment", "runtime/net", "timeline", "autotune"],
     ["runtime/device"],  # its shared-memory heap stands on runtime/segment
     ["discovery", "runtime/backends"],
-    ["launcher", "runtime/core"],
+    ["launcher", "runtime/bootstrap", "runtime/core"],
     ["runtime/api"],
     ["cmd"],
 ]
@@ -27,12 +27,13 @@ ROWS = [
 # interfaces of the backends, never one of them.
 FORBIDDEN = [
     ("launcher", "runtime/device"), ("launcher", "runtime/backends"), ("launcher", "runtime/core"),
+    ("launcher", "runtime/bootstrap"), ("cmd/hvdrun", "runtime/bootstrap"), ("runtime/bootstrap", "runtime/backends"),
     ("cmd/hvdrun", "runtime/device"), ("cmd/hvdrun", "runtime/backends"), ("cmd/hvdrun", "runtime/core"),
     ("discovery", "runtime/device"), ("discovery", "runtime/segment"),
     ("runtime/core", "runtime/backends/shm"),
     ("runtime/core", "runtime/backends/gloo"), ("runtime/api", "runtime/backends/gloo"),
     ("runtime/backends/shm", "runtime/backends/gloo"),
-    ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
+    ("runtime/bootstrap", "configs"), ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
 ]
 PUBLIC_HEADER = "runtime/include/hvd/"
 
@@ -74,8 +75,8 @@ CLOCK_READERS = {
     "runtime/backends/hosts/host_leader_service.cc",
     "runtime/backends/mpi/mpi_inter_host_comm.cc",
     "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
-    "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/core/agent_bootstrap.cc",
-    "runtime/core/agent_link.cc", "runtime/net/mesh.cc", "runtime/net/mesh_peers.cc", "runtime/net/mesh_resolver.cc",
+    "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/bootstrap/agent_bootstrap.cc",
+    "runtime/bootstrap/agent_link.cc", "runtime/net/mesh.cc", "runtime/net/mesh_peers.cc", "runtime/net/mesh_resolver.cc",
     "runtime/net/mesh_wait.cc",
 }
 # A mutex is a hvd::Mutex (runtime/base/mutex.h), whose fields scripts/thread_safety.sh checks; these files still have a
@@ -86,7 +87,7 @@ PLAIN_MUTEXES = {
     "runtime/backends/mpi/mpi_inter_host_comm.h", "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_library.h",
     "runtime/backends/mpi/mpi_mailbox.h", "runtime/backends/mpi/mpi_streams.h", "runtime/net/mesh.h",
 }
-PLAIN_MUTEX_FOLDERS = ("launcher/agent/", "launcher/driver/", "runtime/core/")
+PLAIN_MUTEX_FOLDERS = ("launcher/agent/", "launcher/driver/", "runtime/bootstrap/", "runtime/core/")
 MUTEX_CLASSES = {"runtime/base/mutex.h"}
 COLUMNS = 100
 CPP_FOLDERS = (*PRODUCT, "test")

@@ -1,5 +1,5 @@
-// Awaited: which ranks on other hosts an operation waits for, for whoever explains a stall. On the
-// board: written by the threads of the leader, read by every member.
+// Awaited: which ranks on other hosts an operation waits for, for the report of a stall. Part of
+// the ResultStatus: the threads of the leader write it, every member reads it.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
 
@@ -12,9 +12,9 @@ namespace hvd {
 
 class Awaited {
  public:
-  // These members have not come, as the coordinator says.
+  // The coordinator reports that these members have not announced the operation.
   void ToCome(std::span<const uint32_t> ranks) { Write(ranks, /*crossing=*/false); }
-  // All have come; these leaders work on it with ours.
+  // All members have announced it; these leaders work on it with the one of this host.
   void ToInterHostComm(std::span<const uint32_t> leaders) { Write(leaders, /*crossing=*/true); }
 
   // "for ... to ...".

@@ -82,7 +82,7 @@ std::byte* BatchExecutor::Scratch(size_t bytes) {
 
 // The leader does what the members have not taken, and waits only for those in the middle of a
 // chunk.
-Status BatchExecutor::FinishLocalSum(LeaderPart& part) {
+Status BatchExecutor::FinishLocalSum(LeaderTensor& part) {
   while (!part.local_sum.Help()) {
     if (around_.given_up()) return Aborted("the world broke while a sum was made");
     ::sched_yield();
@@ -111,7 +111,7 @@ Status BatchExecutor::Allreduce(Items items) {
   }
   if (count == 0) return Status::Ok();
   if (items.size() == 1) {
-    const LeaderPart& part = *items[0].part;
+    const LeaderTensor& part = *items[0].part;
     return around_.comm.Allreduce(NextCall(), spec, part.From(), part.To(), count);
   }
   std::byte* packed = Scratch(count * SizeOf(spec.dtype));
@@ -133,7 +133,7 @@ Status BatchExecutor::Allreduce(Items items) {
 // Every leader gets every input and combines the same tree over all ranks: the dot products need
 // whole vectors.
 Status BatchExecutor::Adasum(const Item& item) {
-  LeaderPart& part = *item.part;
+  LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
   if (call.count == 0) return Status::Ok();
   const std::vector<int64_t>& members = item.entry->extents[item.number];
@@ -164,7 +164,7 @@ Status BatchExecutor::Adasum(const Item& item) {
 
 // Like the first half of an allreduce, with the members' rows for slices.
 Status BatchExecutor::Reducescatter(const Item& item) {
-  LeaderPart& part = *item.part;
+  LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
   if (Status local = FinishLocalSum(part); !local.ok()) return local;
   const size_t element = SizeOf(InterHostType(call.dtype));
@@ -203,7 +203,7 @@ Status BatchExecutor::Reducescatter(const Item& item) {
 // ---- copies
 
 Status BatchExecutor::Broadcast(const Item& item) {
-  LeaderPart& part = *item.part;
+  LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
   if (call.bytes() == 0) return Status::Ok();
   uint32_t root = 0;
@@ -221,7 +221,7 @@ Status BatchExecutor::Broadcast(const Item& item) {
 
 // Registered memory for a table of numbers, which the call has filled in board order, and the data
 // behind it.
-Status BatchExecutor::MakeResult(LeaderPart& part, size_t table_words, size_t data_bytes,
+Status BatchExecutor::MakeResult(LeaderTensor& part, size_t table_words, size_t data_bytes,
                                  std::byte** data) {
   const size_t table_bytes = RoundUp(table_words * sizeof(int64_t), kCacheLine);
   Status why;
@@ -236,7 +236,7 @@ Status BatchExecutor::MakeResult(LeaderPart& part, size_t table_words, size_t da
 
 // The result lies in order of hosts, and of members within a host.
 Status BatchExecutor::Allgather(const Item& item) {
-  LeaderPart& part = *item.part;
+  LeaderTensor& part = *item.part;
   const std::vector<int64_t>& rows = item.entry->extents[item.number];
   std::vector<size_t> bytes(leaders(), 0);
   size_t before = 0;
@@ -263,7 +263,7 @@ Status BatchExecutor::Allgather(const Item& item) {
 // For each host, for each receiver there: what the members here send it. So what comes in lies by
 // sender's host, then by receiver here, then by sender.
 Status BatchExecutor::Alltoall(const Item& item) {
-  LeaderPart& part = *item.part;
+  LeaderTensor& part = *item.part;
   const size_t row_bytes = part.call.row_bytes(), size = item.op->set_size;
   const std::vector<int64_t>& receive_rows = item.entry->extents[item.number];
   const auto& hosts = item.op->hosts->parts;

@@ -35,7 +35,7 @@ class BatchExecutor {
  private:
   struct Item {
     LeaderOp* op;
-    LeaderPart* part;
+    LeaderTensor* part;
     const RunEntry* entry;
     size_t number;  // of the part
   };
@@ -44,7 +44,7 @@ class BatchExecutor {
   InterHostCall NextCall();
   uint32_t leaders() const { return static_cast<uint32_t>(msg_.leaders.size()); }
   std::byte* Scratch(size_t bytes);
-  Status FinishLocalSum(LeaderPart& part);
+  Status FinishLocalSum(LeaderTensor& part);
   static uint32_t DivisorFor(const CollectiveCall& call, const Item& item);
   Status RunOne(const Item& item);
   Status Allreduce(Items items);
@@ -53,7 +53,7 @@ class BatchExecutor {
   Status Broadcast(const Item& item);
   Status Allgather(const Item& item);
   Status Alltoall(const Item& item);
-  Status MakeResult(LeaderPart& part, size_t table_words, size_t data_bytes, std::byte** data);
+  Status MakeResult(LeaderTensor& part, size_t table_words, size_t data_bytes, std::byte** data);
 
   Surroundings around_;
   const RunMessage& msg_;

@@ -1,5 +1,5 @@
-// Coordination: what leaders of hosts and the coordinator say to each other, and how it travels.
-// README.md has the conversation.
+// Coordination: the messages between leaders of hosts and the coordinator, and their encoding.
+// README.md describes the exchange.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
 
@@ -16,11 +16,12 @@ namespace hvd {
 
 // ---- to the coordinator
 
-// What has to be known of one tensor of an operation to combine it over hosts.
+// The size of one tensor of an operation, as far as the other hosts need it to combine the tensor.
 struct PartInfo {
-  uint64_t bytes = 0;            // what a host brings, where all bring the same; for fusion
-  std::vector<int64_t> extents;  // of the members here that take part. Allgather: rows; alltoall:
-                                 // rows for each member
+  // Of one host, for fusion; only where all hosts have the same.
+  uint64_t bytes = 0;
+  // Of the members on this host that take part. Allgather: rows; alltoall: rows for each member.
+  std::vector<int64_t> extents;
   bool operator==(const PartInfo&) const = default;
 };
 

@@ -1,8 +1,7 @@
-// Coordinator: knows which hosts are ready for which operation, compares what they want, and gives
+// Coordinator: knows which hosts are ready for which operation, compares their details, and gives
 // every host the same order of work. One per world, in the process of world rank 0.
 //
-// A pure state machine: words in, words out, no clock but the one that is told. One thread at a
-// time.
+// A pure state machine: messages in, messages out; the time is an argument. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
 
@@ -24,21 +23,21 @@
 
 namespace hvd {
 
-// What the leader of one host told.
+// The detail that the leader of one host reported.
 struct HostDetail {
   uint32_t rank = 0;
   std::string_view detail;
 };
 
-// Ok, or the sentence how these ranks disagree about the operation.
+// Ok, or an error that says how these ranks disagree about the operation.
 using CompareDetailsOf = std::function<Status(std::string_view name, std::span<const HostDetail>)>;
 
 struct CoordinatorOptions {
-  uint64_t fusion_bytes =
-      64 << 20;  // operations up to this size together travel as one; 0: none do
+  // Operations up to this size together travel as one. 0: none do.
+  uint64_t fusion_bytes = 64 << 20;
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
-  Duration tell_awaited =
-      std::chrono::seconds(30);  // after so long leaders hear whom they wait for; 0: never
+  // After this time the leaders receive the ranks that they wait for. 0: never.
+  Duration tell_awaited = std::chrono::seconds(30);
 };
 
 class Coordinator {
@@ -51,14 +50,15 @@ class Coordinator {
 
   Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options);
 
-  // What `from` said. Coordination that only a coordinator says are refused.
+  // A message of world rank `from`. Refuses messages that only a coordinator sends.
   Status Receive(uint32_t from, Coordination msg, TimePoint now, Answers* answers);
 
-  // Sentences about operations that some hosts have waited for since long, each once per interval;
-  // the answers tell the leaders there.
+  // Reports operations that some hosts have waited for too long, each once per interval. The
+  // answers inform the leaders of those hosts.
   std::vector<std::string> Stalls(TimePoint now, Answers* answers);
 
-  // The coordinator's own process leaves: fails what is pending and says so to everybody heard of.
+  // The coordinator's own process leaves: fails all pending operations, and reports that to every
+  // leader that has sent a message.
   void Close(const std::string& why, Answers* answers);
 
  private:
@@ -71,10 +71,10 @@ class Coordinator {
     std::vector<uint32_t> ranks;  // of the set
     std::vector<Report> reports;
     TimePoint since, warned_at;
-    std::vector<uint32_t> told;  // the leaders were told that these are missing
-    Status failed;               // not ok: its leaders were told so, and so are those still to come
+    std::vector<uint32_t> told;  // missing ranks, as last sent to the leaders
+    Status failed;               // not ok: sent to its leaders, also to those still to come
   };
-  // By domain, ranks of the set, name: the number of a set alone does not tell, because it is used
+  // By domain, ranks of the set, name: the number of a set alone is not enough, because it is used
   // again.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
   struct Ready {
@@ -82,7 +82,7 @@ class Coordinator {
     RunEntry run;
     uint64_t fusion_key = 0, bytes = 0;
   };
-  // What the same leaders do together. Other leaders' work never waits for it here.
+  // The operations of the same leaders. Operations of other leaders never wait for them here.
   struct Lane {
     std::deque<Ready> held;  // ready, but enough is under way
     uint32_t under_way = 0;  // batches

@@ -101,7 +101,7 @@ void HostLeaderService::Withdraw(uint64_t ticket, std::string why) {
   comm_.Wake();
 }
 
-void HostLeaderService::LetGo(LeaderOp& op, LeaderPart& part) {
+void HostLeaderService::LetGo(LeaderOp& op, LeaderTensor& part) {
   AbortIfBroken();
   std::unique_lock lock(mutex_);
   if (op.use == LeaderOp::Use::kNotYet) {
@@ -497,7 +497,7 @@ void HostLeaderService::Die(const Status& status) {
   comm_.Abort(why);
 }
 
-void HostLeaderService::PublishResult(LeaderPart& part) {
+void HostLeaderService::PublishResult(LeaderTensor& part) {
   ResultStatus& result_status = *part.result_status;
   if (part.memory != nullptr && result_status.result_bytes != 0) {
     result_status.result =
@@ -507,7 +507,7 @@ void HostLeaderService::PublishResult(LeaderPart& part) {
 }
 
 // True when nobody works on the part's sum any more.
-bool HostLeaderService::StopSum(LeaderPart& part, TimePoint deadline) {
+bool HostLeaderService::StopSum(LeaderTensor& part, TimePoint deadline) {
   for (;;) {
     if (part.local_sum.Stop()) return true;
     if (options_.broken().has_value() || SteadyNow() >= deadline) return false;

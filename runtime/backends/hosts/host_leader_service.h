@@ -1,10 +1,11 @@
 // HostLeaderService: the part of this process in the work of all hosts. Reports operations that are
-// ready here, takes orders from the coordinator (and is the coordinator, in the process of world
-// rank 0), and carries the batches out in their order.
+// ready on this host, receives batches from the coordinator (and is the coordinator, in the process
+// of world rank 0), and executes the batches in their order.
 //
-// Two threads: `talk` says and hears words, `cross` does the collectives with the other leaders.
-// Both begin when this process first leads an operation or hears a word. Post, Withdraw and Abort
-// may come from any thread and never block.
+// Two threads: the negotiation thread sends and receives coordination messages, the inter-host
+// thread runs the collectives with the other leaders. Both start when this process first leads an
+// operation or receives a message. Post, Withdraw and Abort may come from any thread and never
+// block.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 
@@ -26,62 +27,62 @@
 
 namespace hvd {
 
-// Says why, and aborts.
+// Logs the reason and aborts the process.
 void EndProcess(const std::string& why);
 
 struct HostLeaderOptions {
   HostMap map;
-  // How long nothing may move between leaders. For a InterHostComm that is not told of losses; the
-  // others wait as long as the ranks themselves do: until the world breaks, or a stall is longer
-  // than the user allows.
+  // How long no byte may move between leaders. For an InterHostComm that does not notice lost
+  // peers; the others wait as long as the ranks themselves do: until the world breaks, or a stall
+  // is longer than the user allows.
   Duration idle_limit = kNoLimit;
-  // How long the launcher may take to say why a connection broke; afterwards the connection's own
-  // words are the cause.
+  // How long the launcher may take to report why a connection broke. Afterwards the error of the
+  // connection itself is the cause.
   Duration cause_grace = std::chrono::seconds(2);
   // How long a rank that leaves waits for the coordinator's answer.
   Duration goodbye = std::chrono::seconds(5);
-  // How long a neighbour that is in the middle of a chunk is waited for when its operation has
-  // failed. Afterwards the sum that it works on is left to it for good, and the failure is told.
+  // How long the leader waits for a rank of its host that is in the middle of a chunk of a failed
+  // operation. Afterwards it never uses the memory of that sum again, and reports the failure.
   Duration chunk_limit = std::chrono::seconds(2);
-  // How long the work with other hosts may hold on to a caller's memory once all of it is aborted.
-  // Afterwards the caller cannot have its memory back, and nobody may go on: `end_process` is told
-  // why, and does not return.
+  // How long the work with other hosts may keep a caller's memory after all of it was aborted.
+  // Afterwards the caller cannot get its memory back and must not go on: the service calls
+  // `end_process` with the reason, which does not return.
   Duration let_go_limit = std::chrono::seconds(10);
   std::function<void(const std::string& why)> end_process = EndProcess;
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
   // Wakes every rank on this host that sleeps. From any thread.
   std::function<void()> wake_host;
-  // The sentence why the world of this host is broken, once it is.
+  // The reason why the world of this host is broken, once it is.
   std::function<std::optional<std::string>()> broken;
-  // This rank of the world, on this host, has said goodbye. May be empty.
+  // This rank of the world, on this host, has left. May be empty.
   std::function<bool(uint32_t rank)> has_left;
 };
 
 class HostLeaderService {
  public:
-  // Both outlive the conductor.
+  // Both outlive the service.
   HostLeaderService(InterHostComm& comm, SharedHeap& heap, HostLeaderOptions options);
   ~HostLeaderService() { Leave(); }
   HostLeaderService(const HostLeaderService&) = delete;
 
-  // All parts have started here. The result comes on the parts' boards; the ticket is for Withdraw.
+  // All parts have started here. The result arrives in the ResultStatus of each part; the ticket is
+  // for Withdraw.
   uint64_t Post(std::shared_ptr<LeaderOp> op);
-  // The operation failed here; what others have begun with it is still carried out.
+  // The operation failed here. Work that others have begun with it still runs to its end.
   void Withdraw(uint64_t ticket, std::string why);
-  // The caller of a part that goes straight takes its memory back; nobody uses it afterwards. What
-  // has not begun is carried out with a copy; what has ends the work with other hosts, and is
-  // waited for: as long as a piece takes, and no longer than let_go_limit.
-  void LetGo(LeaderOp& op, LeaderPart& part);
-  // Nothing goes on; the first reason stays.
+  // The caller of a `straight` part takes its memory back; no thread uses it after this call. A
+  // part that has not begun will run with a copy. One that has begun ends the work with other
+  // hosts, and this call waits for it: as long as a piece takes, and no longer than let_go_limit.
+  void LetGo(LeaderOp& op, LeaderTensor& part);
+  // Ends the work with other hosts; the first reason stays.
   void Abort(const Status& why);
-  // Why the work with other hosts broke off; ok while it goes on, and after a goodbye of whichever
-  // side.
+  // Why the work with other hosts broke off. Ok while it goes on, and after either side has left.
   Status failure();
   // Another leader on this host saw it break off.
   void NoteFailure(const Status& why);
-  // Says goodbye, finishes what others count on, and ends the threads. Afterwards the InterHostComm
-  // is not used any more.
+  // Announces that this rank leaves, finishes the batches that others count on, and ends the
+  // threads. Afterwards the InterHostComm is not used any more.
   void Leave();
 
  private:
@@ -95,7 +96,7 @@ class HostLeaderService {
   bool AbortIfBroken();
   bool coordinates() const { return options_.map.rank == 0; }
 
-  // In the talk thread.
+  // In the negotiation thread.
   void Negotiate();
   Status NegotiateOnce();
   bool TakeOrders();
@@ -115,7 +116,7 @@ class HostLeaderService {
   Status ReportLeavers();
   void GiveUpTickets();
 
-  // In the cross thread.
+  // In the inter-host thread.
   void Work();
   void Carry(const Batch& batch);
   bool GivenUp();
@@ -124,8 +125,8 @@ class HostLeaderService {
   Status FirstCause(const Status& status);
   void Die(const Status& status);
   Status closed();
-  void PublishResult(LeaderPart& part);
-  bool StopSum(LeaderPart& part, TimePoint deadline);
+  void PublishResult(LeaderTensor& part);
+  bool StopSum(LeaderTensor& part, TimePoint deadline);
   void PublishFailure(const LeaderOp& op, const Status& status);
 
   InterHostComm& comm_;
@@ -141,15 +142,15 @@ class HostLeaderService {
   Status closed_;          // not ok: no operation goes to other hosts any more
   Status failure_;         // the first
   bool leaving_ = false;   // Leave has begun
-  bool stopping_ = false;  // the cross thread ends when no batch is left
+  bool stopping_ = false;  // the inter-host thread ends when no batch is left
 
-  // Of the talk thread alone.
+  // Used by the negotiation thread only.
   std::map<uint64_t, OpPointer> tickets_;
   std::map<uint32_t, std::string> partial_;  // messages that come in several pieces, by sender
-  std::deque<std::pair<uint32_t, Coordination>> here_;  // words of this process to itself
+  std::deque<std::pair<uint32_t, Coordination>> here_;  // messages of this process to itself
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
-  bool over_ = false;                 // there is nothing more to say or to hear
+  bool over_ = false;                 // no message is left to send or to receive
   bool said_goodbye_ = false;
   TimePoint goodbye_deadline_{}, look_again_{};
 

@@ -83,7 +83,7 @@ struct HostsBackend::MemberOp final : OpState {
   void* staging = nullptr;         // `input`, if that is a copy
   uint32_t members = 0, self = 0;  // of Group::local
   bool started = false, settled = false, leads = false;
-  bool straight = false;              // LeaderPart::straight
+  bool straight = false;              // LeaderTensor::straight
   uint32_t leader = 0;                // index in Group::local
   std::vector<uint32_t> taking_part;  // indices in Group::local
   std::byte* control = nullptr;       // of the leader
@@ -91,7 +91,7 @@ struct HostsBackend::MemberOp final : OpState {
   std::vector<const void*> inputs;  // of those that take part, where this rank may help with a sum
   std::optional<LocalSum> sum;
   std::shared_ptr<LeaderOp> op;  // if this rank leads
-  std::shared_ptr<LeaderPart> part;
+  std::shared_ptr<LeaderTensor> part;
 
   WorkMark* work_mark(uint32_t member) const { return WorkMarkIn(control, members, member); }
 };
@@ -249,7 +249,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
                                  : map_.rank;
   }
   op.op = assembling_;
-  op.part = std::make_shared<LeaderPart>();
+  op.part = std::make_shared<LeaderTensor>();
   op.part->result_status = op.result_status;
   assembling_->parts.push_back(op.part);
   ReadyMessage& ready = assembling_->ready;
@@ -276,7 +276,7 @@ ReadyMessage HostsBackend::WordsFor(const CollectiveCall& call, const MemberInpu
 }
 
 Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts,
-                               LeaderPart& part) {
+                               LeaderTensor& part) {
   part.call = call;
   part.call.input = part.call.output = nullptr;
   part.call.group = nullptr;
@@ -317,7 +317,7 @@ size_t HostsBackend::ResultBytes(const CollectiveCall& call, const MemberOp& op)
 }
 
 // Where the size is known already; otherwise the crossing takes it.
-Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderPart& part) {
+Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
   if (HasExtents(call) || op.straight || call.bytes() == 0) return Status::Ok();
   op.result_status->result_bytes = ResultBytes(call, op);
   const bool sums = MakesSum(call);

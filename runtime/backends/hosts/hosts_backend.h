@@ -1,9 +1,9 @@
-// HostsBackend: collectives of groups that are spread over several hosts. Groups on one host are
-// left to another backend.
+// HostsBackend: collectives of groups that are spread over several hosts. Another backend serves
+// groups on one host.
 //
-// On each host the first member that takes part leads. The members combine what they have in shared
-// memory, the leader's conductor crosses over to the other hosts, and everybody takes the result
-// from the leader's memory. README.md has the picture.
+// On each host the first member that takes part leads. The members combine their inputs in shared
+// memory, the leader's HostLeaderService combines the sums with the other hosts, and all members
+// read the result from the leader's memory. README.md has the picture.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOSTS_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOSTS_BACKEND_H_
 
@@ -58,9 +58,9 @@ class HostsBackend final : public Backend {
   Status Follow(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts);
   void Lead(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts);
   Status BuildPart(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts,
-                   LeaderPart& part);
+                   LeaderTensor& part);
   size_t ResultBytes(const CollectiveCall& call, const MemberOp& op) const;
-  Status TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderPart& part);
+  Status TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part);
   Result<std::vector<const void*>> InputsOf(const CollectiveCall& call, const MemberOp& op,
                                             const MemberInputs& parts);
   ReadyMessage WordsFor(const CollectiveCall& call, const MemberInputs& parts) const;

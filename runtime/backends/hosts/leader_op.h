@@ -1,6 +1,6 @@
-// LeaderOp: an operation at the member that leads it on its host, from Start until the result is on
-// the board. Made under the engine's lock, then used by the conductor's threads alone, in memory
-// that outlives it.
+// LeaderOp: an operation at the member that leads it on its host, from Start until its result is
+// published. Made under the engine's lock, then used by the threads of the HostLeaderService only,
+// in memory that outlives it.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
 
@@ -16,14 +16,14 @@
 
 namespace hvd {
 
-// One tensor of it.
-struct LeaderPart {
+// One tensor of a LeaderOp.
+struct LeaderTensor {
   CollectiveCall call;  // without the caller's memory and the group
   ResultStatus* result_status = nullptr;
-  std::vector<const std::byte*>
-      inputs;  // of the members here that take part, ascending; null where nothing is sent
-  std::vector<std::vector<int64_t>>
-      extents;  // of each of them. Allgather: rows; alltoall: rows for each member of the set
+  // Of the members on this host that take part, ascending. Null where nothing is sent.
+  std::vector<const std::byte*> inputs;
+  // Of each of these members. Allgather: rows; alltoall: rows for each member of the set.
+  std::vector<std::vector<int64_t>> extents;
   LocalSum local_sum;
   std::byte* memory = nullptr;  // registered: the sum, then the result
 
@@ -32,7 +32,7 @@ struct LeaderPart {
   bool straight = false;
   const void* input = nullptr;
   void* output = nullptr;
-  std::unique_ptr<std::byte[]> copy;  // in place of both, once the caller has taken them back
+  std::unique_ptr<std::byte[]> copy;  // instead of both, once the caller's call has returned
 
   const void* From() const { return straight ? input : memory; }
   void* To() const { return straight ? output : memory; }
@@ -42,10 +42,10 @@ struct LeaderOp {
   ReadyMessage ready;
   std::shared_ptr<const HostParts> hosts;  // of the set
   size_t set_size = 0;
-  std::vector<std::shared_ptr<LeaderPart>> parts;
+  std::vector<std::shared_ptr<LeaderTensor>> parts;
   uint32_t last_here = 0;  // of a join
 
-  // What the cross thread does with the memory of its callers; guarded by the conductor's lock.
+  // What the inter-host thread does with the callers' memory. Guarded by HostLeaderService::mutex_.
   enum class Use : uint8_t { kNotYet, kInFlight, kOver };
   Use use = Use::kNotYet;
 };

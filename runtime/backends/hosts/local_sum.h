@@ -1,5 +1,6 @@
-// LocalSum: the inputs of the members on one host, combined into memory of the leader in chunks
-// that anybody takes: members that wait, and the leader's cross thread, which never waits for them.
+// LocalSum: combines the inputs of the members on one host into memory of the leader, in chunks.
+// Any thread may take a chunk: those of members that wait, and the leader's inter-host thread,
+// which never waits for them.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
 

@@ -1,5 +1,5 @@
-// ResultStatus: where the leader of an operation tells the other members on its host how it goes.
-// In memory of the leader, behind the marks of its loan.
+// ResultStatus: the state of an operation, which its leader publishes to the other members on its
+// host. In memory of the leader, behind the release flags of its lease.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
 
@@ -15,8 +15,8 @@ namespace hvd {
 enum class Phase : uint32_t {
   kSilent = 0,   // the leader has not started it
   kStarted = 1,  // `sum` is set; inputs are being read
-  kDone = 2,     // `result` is set; nobody looks at inputs any more
-  kFailed = 3,   // `text` is set; nobody looks at inputs any more
+  kDone = 2,     // `result` is set; no thread reads inputs any more
+  kFailed = 3,   // `text` is set; no thread reads inputs any more
 };
 
 struct alignas(kCacheLine) ResultStatus {
@@ -40,8 +40,8 @@ struct alignas(kCacheLine) ResultStatus {
   void Enter(Phase next) { phase.store(static_cast<uint32_t>(next), std::memory_order_release); }
 };
 
-// Behind the board, one per member: how many of its threads may have taken a chunk that is not
-// finished.
+// Behind the ResultStatus, one per member: how many of its threads may have taken a chunk that is
+// not finished.
 using WorkMark = std::atomic<uint8_t>;
 
 }  // namespace hvd

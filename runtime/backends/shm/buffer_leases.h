@@ -1,9 +1,9 @@
-// BufferLeases: memory of this rank that its peers look at while an operation runs, and sometimes
+// BufferLeases: memory of this rank that its peers read while an operation runs, and sometimes
 // longer than this rank does.
 //
-// Each loan has a control block: one byte per member, set by that member when it will look at
-// nothing of the loan any more, and what else the operation shares. A loan is taken back when all
-// have left. One thread at a time.
+// Each lease has a control block: one release flag per member, which the member sets when it has
+// read the lease for the last time, and other state that the operation shares. A lease ends when
+// all members have released it. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
 #define HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
 
@@ -44,17 +44,17 @@ struct Lease {
   bool LeftByAllBut(uint32_t member) const;
 };
 
-// How a loan is written into an offer: the data in words 0 and 1, the control block in words 2
-// and 3.
+// A lease as it is written into a descriptor: the data in words 0 and 1, the control block in words
+// 2 and 3.
 struct LeaseDescriptor {
   Location data, control;
-  bool staged = false;  // the data is a copy and will not be looked at by its owner's application
+  bool staged = false;  // the data is a copy, which the owner's application does not read
 
   void WriteTo(BufferDescriptor* descriptor) const;
   static LeaseDescriptor In(const BufferDescriptor& descriptor);
 };
 
-// Once per process: tensors travel in the requests from now on.
+// Warns, once per process, that tensors travel in the requests from now on.
 void WarnWithoutSharedMemory(size_t bytes);
 
 class BufferLeases {
@@ -65,16 +65,16 @@ class BufferLeases {
 
   // A zeroed control block of `bytes`, marks included.
   Result<Lease> Open(uint32_t members, size_t bytes);
-  // Adds a copy of `bytes` bytes to a loan.
+  // Adds a copy of `bytes` bytes to a lease.
   Result<Location> Stage(Lease* lease, const void* source, size_t bytes);
 
-  // Nobody else looks at the copy.
+  // No other rank reads the copy.
   void FreeCopy(Lease* lease);
-  // Nobody else looks at any of it.
+  // No other rank reads any of it.
   void TakeBack(Lease* lease);
-  // Members other than `self` may still look at it.
+  // Members other than `self` may still read it.
   void TakeBackWhenLeft(Lease* lease, uint32_t self);
-  // Takes back what has been left by all meanwhile.
+  // Takes back leases that all members have released meanwhile.
   void Collect() {
     if (!waiting_.empty()) CollectWaiting();
   }

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/core/adopted_agent_connector.h"
-#include "runtime/core/agent_bootstrap.h"
+#include "runtime/bootstrap/adopted_agent_connector.h"
+#include "runtime/bootstrap/agent_bootstrap.h"
 #include "test/fakes/http_kv_server.h"
 
 namespace hvd {

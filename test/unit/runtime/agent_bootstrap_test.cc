@@ -1,5 +1,5 @@
 // AgentBootstrap against a scripted agent at the other end of a real link.
-#include "runtime/core/agent_bootstrap.h"
+#include "runtime/bootstrap/agent_bootstrap.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <thread>
 
-#include "runtime/core/solo_bootstrap.h"
+#include "runtime/bootstrap/solo_bootstrap.h"
 #include "test/fakes/world_of_threads.h"
 
 namespace hvd::test {

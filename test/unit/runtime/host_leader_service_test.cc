@@ -109,7 +109,7 @@ TEST(HostLeaderService, EndsTheProcessRatherThanGiveBackMemoryThatIsStillInUse) 
   std::vector<float> values(10, 1);
   ResultStatus result_status{};
   auto op = std::make_shared<LeaderOp>();
-  auto part = std::make_shared<LeaderPart>();
+  auto part = std::make_shared<LeaderTensor>();
   part->call.collective = Collective::kAllreduce;
   part->call.dtype = DType::kFloat32;
   part->call.count = values.size();

@@ -1,13 +1,13 @@
 // Who started this process, by recorded environments: what each launcher sets, and what goes wrong
 // with it.
-#include "runtime/core/launcher_detection.h"
+#include "runtime/bootstrap/launcher_detection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "runtime/core/adopted_agent_connector.h"
+#include "runtime/bootstrap/adopted_agent_connector.h"
 
 namespace hvd {
 namespace {

@@ -1,11 +1,11 @@
-// RefusedBootstrap: an environment that makes no sense. Every init says why.
-#ifndef HVD_RUNTIME_CORE_REFUSED_BOOTSTRAP_H_
-#define HVD_RUNTIME_CORE_REFUSED_BOOTSTRAP_H_
+// RefusedBootstrap: an environment that makes no sense. Every init fails with the reason.
+#ifndef HVD_RUNTIME_BOOTSTRAP_REFUSED_BOOTSTRAP_H_
+#define HVD_RUNTIME_BOOTSTRAP_REFUSED_BOOTSTRAP_H_
 
 #include <string>
 #include <utility>
 
-#include "runtime/core/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 
 namespace hvd {
 
@@ -31,4 +31,4 @@ class RefusedBootstrap final : public Bootstrap, private KvStore {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_REFUSED_BOOTSTRAP_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_REFUSED_BOOTSTRAP_H_

@@ -1,6 +1,6 @@
 // Bootstrap: how this process gets into a world, and where its shared memory comes from.
-#ifndef HVD_RUNTIME_CORE_BOOTSTRAP_H_
-#define HVD_RUNTIME_CORE_BOOTSTRAP_H_
+#ifndef HVD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
+#define HVD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
 
 #include <cstdint>
 #include <string>
@@ -51,10 +51,10 @@ class Bootstrap {
   virtual void Leave(uint64_t generation, TimePoint since) = 0;
 
   virtual SegmentSource& segments() = 0;
-  // What the ranks of the current generation tell each other. Empty outside a generation.
+  // The records that the ranks of the current generation exchange. Empty outside a generation.
   virtual KvStore& directory() = 0;
 
-  // Takes in what the agent had to say, without blocking. Not ok: the agent is gone.
+  // Reads the messages of the agent without blocking. Not ok: the agent is gone.
   virtual Status PollAgent() = 0;
   // True if a death in this world has to be noticed by an agent (then a runtime thread holds the
   // alive mark).
@@ -69,4 +69,4 @@ Status AttachPage(UniqueFd fd, uint64_t bytes, World* world);
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_BOOTSTRAP_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_

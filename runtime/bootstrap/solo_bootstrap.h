@@ -1,13 +1,13 @@
 // SoloBootstrap: a world of one, for a script that runs without a launcher.
-#ifndef HVD_RUNTIME_CORE_SOLO_BOOTSTRAP_H_
-#define HVD_RUNTIME_CORE_SOLO_BOOTSTRAP_H_
+#ifndef HVD_RUNTIME_BOOTSTRAP_SOLO_BOOTSTRAP_H_
+#define HVD_RUNTIME_BOOTSTRAP_SOLO_BOOTSTRAP_H_
 
 #include <atomic>
 #include <map>
 #include <string>
 
 #include "runtime/base/mutex.h"
-#include "runtime/core/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 
 namespace hvd {
 
@@ -34,4 +34,4 @@ class SoloBootstrap final : public Bootstrap, private KvStore {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_SOLO_BOOTSTRAP_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_SOLO_BOOTSTRAP_H_

@@ -1,4 +1,4 @@
-#include "runtime/core/adopted_agent_connector.h"
+#include "runtime/bootstrap/adopted_agent_connector.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

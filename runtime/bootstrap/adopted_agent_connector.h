@@ -2,14 +2,14 @@
 // a host that finds none starts one, `hvdrun agent --adopt`; the others connect to it. Which rank
 // is first is decided by bind: the winner makes the listening socket and hands it to the agent, so
 // that there is no moment in which the others could find nobody.
-#ifndef HVD_RUNTIME_CORE_ADOPTED_AGENT_CONNECTOR_H_
-#define HVD_RUNTIME_CORE_ADOPTED_AGENT_CONNECTOR_H_
+#ifndef HVD_RUNTIME_BOOTSTRAP_ADOPTED_AGENT_CONNECTOR_H_
+#define HVD_RUNTIME_BOOTSTRAP_ADOPTED_AGENT_CONNECTOR_H_
 
 #include <string>
 #include <vector>
 
-#include "runtime/core/agent_link.h"
-#include "runtime/core/launcher_detection.h"
+#include "runtime/bootstrap/agent_link.h"
+#include "runtime/bootstrap/launcher_detection.h"
 
 namespace hvd {
 
@@ -45,4 +45,4 @@ class AdoptedAgentConnector final : public AgentConnector {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_ADOPTED_AGENT_CONNECTOR_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_ADOPTED_AGENT_CONNECTOR_H_

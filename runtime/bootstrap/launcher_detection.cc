@@ -1,4 +1,4 @@
-#include "runtime/core/launcher_detection.h"
+#include "runtime/bootstrap/launcher_detection.h"
 
 #include <algorithm>
 #include <cctype>

@@ -12,8 +12,8 @@
 // HOROVOD_CONTROLLER=mpi (or HOROVOD_CPU_OPERATIONS=mpi) has the ranks find each other by MPI,
 // whoever but hvdrun started them; ranks of Open MPI's mpirun and of srun --mpi=pmix do so by
 // themselves where they are on several hosts and no key-value server is named.
-#ifndef HVD_RUNTIME_CORE_LAUNCHER_DETECTION_H_
-#define HVD_RUNTIME_CORE_LAUNCHER_DETECTION_H_
+#ifndef HVD_RUNTIME_BOOTSTRAP_LAUNCHER_DETECTION_H_
+#define HVD_RUNTIME_BOOTSTRAP_LAUNCHER_DETECTION_H_
 
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/core/agent_bootstrap.h"
+#include "runtime/bootstrap/agent_bootstrap.h"
 #include "runtime/net/layout.h"
 
 namespace hvd {
@@ -54,4 +54,4 @@ Result<DetectedLaunch> DetectLaunch(const EnvLookup& env);
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_LAUNCHER_DETECTION_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_LAUNCHER_DETECTION_H_

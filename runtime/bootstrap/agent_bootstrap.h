@@ -1,14 +1,14 @@
 // AgentBootstrap: a worker with an agent on its host, started by hvdrun (agent_door.h) or adopted
 // (adopted_agent_connector.h).
-#ifndef HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
-#define HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
+#ifndef HVD_RUNTIME_BOOTSTRAP_AGENT_BOOTSTRAP_H_
+#define HVD_RUNTIME_BOOTSTRAP_AGENT_BOOTSTRAP_H_
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "runtime/core/agent_link.h"
-#include "runtime/core/bootstrap.h"
+#include "runtime/bootstrap/agent_link.h"
+#include "runtime/bootstrap/bootstrap.h"
 
 namespace hvd {
 
@@ -64,4 +64,4 @@ class AgentBootstrap final : public Bootstrap, private SegmentSource, private Kv
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_AGENT_BOOTSTRAP_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_AGENT_BOOTSTRAP_H_

@@ -1,7 +1,7 @@
 // AgentLink: the worker's end of the link (runtime/net/link.h), used by several threads at once:
 // one that waits for something reads, and puts what is for the others where they find it.
-#ifndef HVD_RUNTIME_CORE_AGENT_LINK_H_
-#define HVD_RUNTIME_CORE_AGENT_LINK_H_
+#ifndef HVD_RUNTIME_BOOTSTRAP_AGENT_LINK_H_
+#define HVD_RUNTIME_BOOTSTRAP_AGENT_LINK_H_
 
 #include <condition_variable>
 #include <deque>
@@ -92,4 +92,4 @@ class AgentLink {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_CORE_AGENT_LINK_H_
+#endif  // HVD_RUNTIME_BOOTSTRAP_AGENT_LINK_H_

@@ -1,19 +1,35 @@
-// Telling the peers.
+#include "runtime/core/outbox.h"
+
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include "runtime/base/log.h"
-#include "runtime/core/engine.h"
+#include "runtime/core/message.h"
+#include "runtime/core/request.h"
 
 namespace hvd {
 
-// Writes the request into the stream to the peers; false when there is no room yet.
-bool Engine::Announce(Operation* op) {
-  if (!op->message.empty()) return SendPieces(op);
+void Outbox::Announce(Operation* op) {
+  if (unsent_.empty() && Write(op)) return;
+  unsent_.push_back(op);
+  peers_.Nudge();
+}
+
+Operation* Outbox::AnnounceNext() {
+  if (unsent_.empty() || !Write(unsent_.front())) return nullptr;
+  Operation* op = unsent_.front();
+  unsent_.pop_front();
+  return op;
+}
+
+// False when there is no room yet.
+bool Outbox::Write(Operation* op) {
+  if (!op->message.empty()) return WritePieces(op);
   TensorName& name = *op->name;
   names_.NumberOwn(&name);
-  if (count_ == 1) return op->sent = name.own_detail_known = true;
+  if (peers_.size() == 1) return op->sent = name.own_detail_known = true;
   std::string detail;
   if (!name.own_detail_known) detail = EncodeDetail(name.own_detail, name.text);
   std::vector<BufferDescriptor> more;
@@ -22,18 +38,18 @@ bool Engine::Announce(Operation* op) {
   const size_t bytes = BytesOf(request);
   if (bytes > peers_.max_record()) {
     op->message.resize(bytes);
-    Write(request, op->message);
-    return SendPieces(op);
+    hvd::Write(request, op->message);
+    return WritePieces(op);
   }
   std::span<std::byte> record = peers_.Reserve(bytes);
   if (record.empty()) return false;
-  Write(request, record);
+  hvd::Write(request, record);
   peers_.Commit();
   name.own_detail_known = true;
   return op->sent = true;
 }
 
-bool Engine::SendPieces(Operation* op) {
+bool Outbox::WritePieces(Operation* op) {
   const size_t room = peers_.max_record() - sizeof(MessageHead);
   while (op->message_sent < op->message.size()) {
     const size_t bytes = std::min(room, op->message.size() - op->message_sent);
@@ -53,26 +69,14 @@ bool Engine::SendPieces(Operation* op) {
   return op->sent = op->name->own_detail_known = true;
 }
 
-void Engine::AnnounceUnsent() {
-  while (!unsent_.empty() && Announce(unsent_.front())) {
-    TensorName* name = unsent_.front()->name;
-    unsent_.pop_front();
-    if (Ready(*name)) Start(name);
-  }
-}
-
-// This rank cannot go on in a way that the others could find out by themselves.
-void Engine::EndWorld(std::string sentence) {
-  LogError(sentence);
-  if (options_.tell_ending) options_.tell_ending(sentence);
-  if (count_ > 1) abort_notice_ = sentence;
-  backend_.Abort(Aborted(sentence));
-  FailAll(Aborted(std::move(sentence)));
-  if (!abort_notice_.empty()) SendAbortNotice();
+void Outbox::SendAbortNotice(std::string reason) {
+  if (peers_.size() == 1) return;
+  abort_notice_ = std::move(reason);
+  SendAbortNotice();
   if (!abort_notice_.empty()) peers_.Nudge();
 }
 
-void Engine::SendAbortNotice() {
+void Outbox::WriteAbortNotice() {
   const size_t bytes = std::min(abort_notice_.size(), peers_.max_record() - sizeof(MessageHead));
   std::span<std::byte> record = peers_.Reserve(sizeof(MessageHead) + bytes);
   if (record.empty()) return;

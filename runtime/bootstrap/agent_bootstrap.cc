@@ -1,4 +1,4 @@
-#include "runtime/core/agent_bootstrap.h"
+#include "runtime/bootstrap/agent_bootstrap.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "runtime/core/agent_link.h"
+#include "runtime/bootstrap/agent_link.h"
 
 #include <poll.h>
 #include <sys/socket.h>

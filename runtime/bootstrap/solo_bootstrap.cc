@@ -1,4 +1,4 @@
-#include "runtime/core/solo_bootstrap.h"
+#include "runtime/bootstrap/solo_bootstrap.h"
 
 namespace hvd {
 

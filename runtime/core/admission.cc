@@ -1,0 +1,132 @@
+#include "runtime/core/admission.h"
+
+#include <string>
+
+#include "runtime/core/request_text.h"
+
+namespace hvd {
+
+Result<Operation*> Admission::Admit(const RequestSpec& spec, uint64_t call) {
+  Result<ProcessSet*> set = SetOf(spec);
+  if (!set.ok()) return set.status();
+  const bool average = spec.collective == Collective::kAllreduce && spec.op == ReduceOp::kAverage;
+  if (!average_of_active_ || !average) return AdmitNamed(*set, spec, call);
+  RequestSpec active = spec;
+  active.op = ReduceOp::kActiveAverage;
+  return AdmitNamed(*set, active, call);
+}
+
+// Under the name that the engine makes where the caller gave none, or one of its own for a join.
+Result<Operation*> Admission::AdmitNamed(ProcessSet* set, const RequestSpec& spec, uint64_t call) {
+  const bool join = spec.collective == Collective::kJoin;
+  if (!spec.unnamed && !join) return AdmitOn(set, spec, call);
+  RequestSpec named = spec;
+  std::string name;
+  if (spec.unnamed) {
+    name = std::string(NameOf(spec.collective)) + ".noname." + std::to_string(set->unnamed);
+    named.name = name;
+  }
+  if (join) {
+    if (Status checked = CheckRequest(named, set->group); !checked.ok()) return checked;
+    named.name = NameTable::kJoinName;  // so that only one is in flight
+  }
+  return AdmitOn(set, named, call);
+}
+
+// The set whose members take part; an error where this rank cannot use it.
+Result<ProcessSet*> Admission::SetOf(const RequestSpec& spec) const {
+  ProcessSet* world = &sets_.world();
+  if (spec.collective == Collective::kAddProcessSet) {
+    if (Status fit = sets_.CheckNew(spec.members); !fit.ok()) return fit;
+    return world;
+  }
+  ProcessSet* set = sets_.Find(spec.process_set);
+  if (spec.collective == Collective::kRemoveProcessSet && set == world) {
+    return InvalidArgument("process set 0 is the world and cannot be removed");
+  }
+  if (set == nullptr || set->removing) {
+    return InvalidArgument(
+        "process set " + std::to_string(spec.process_set) +
+        (set == nullptr ? " is unknown on rank " : " is being removed on rank ") +
+        std::to_string(world_rank()) + "; use one that hvd.add_process_set() gave");
+  }
+  if (spec.collective == Collective::kRemoveProcessSet) return world;
+  if (spec.collective == Collective::kJoin && set != world) {
+    return InvalidArgument("join is possible on the world only, not on process set " +
+                           std::to_string(spec.process_set));
+  }
+  if (!set->member) {
+    return InvalidArgument("rank " + std::to_string(world_rank()) +
+                           " is no member of process set " + std::to_string(spec.process_set) +
+                           ", whose ranks are " + RanksText(set->group.ranks));
+  }
+  return set;
+}
+
+Result<Operation*> Admission::AdmitOn(ProcessSet* set, const RequestSpec& spec, uint64_t call) {
+  const int32_t domain = NameTable::DomainOf(spec.collective, spec.process_set);
+  TensorName* name = names_.FindOwn(domain, spec.name);
+  // A training step repeats the requests of the one before: their details were checked and sent to
+  // the peers then.
+  const bool repeated = name != nullptr && name->own_detail_known &&
+                        Describes(name->own_detail, spec, set->group.size());
+  Status checked = repeated ? CheckRepeated(spec, set->group) : CheckRequest(spec, set->group);
+  if (!checked.ok()) return checked;
+  if (joins_.self()) return Joined();
+  if (name == nullptr) name = names_.Add(domain, set, spec.name);
+  if (name->operation != nullptr || name->kept) return AlreadyInFlight(*name);
+  if (!repeated) Describe(name, spec);
+  Operation* op = operations_.Add();
+  op->collective = spec.collective;
+  op->name = name;
+  op->set = set;
+  op->call = call;
+  return op;
+}
+
+void Admission::Commit(Operation* op, const RequestSpec& spec) {
+  op->name->operation = op;
+  ++op->set->in_flight;
+  // Not before: a refusal may concern this rank only, and the ranks have to count alike.
+  if (spec.unnamed) ++op->set->unnamed;
+}
+
+void Admission::Cancel(Operation* op) {
+  operations_.Release(op);
+  names_.ForgetIfUnused(op->name);
+}
+
+// The name has a new detail from now on.
+void Admission::Describe(TensorName* name, const RequestSpec& spec) {
+  const Group& group = name->set->group;
+  name->own_detail = DetailOf(spec, group.size());
+  name->own_detail_known = false;
+  name->agreed = false;
+  // Every rank refuses such a detail: the ranks announce it and do nothing else.
+  name->refused = !IsControl(spec.collective) && !CheckAgreed(name->text, name->own_detail).ok();
+  name->calls = CallsOf(name->own_detail, group);
+  if (name->refused) name->calls.assign(name->calls.size(), {.group = &group});
+}
+
+Status Admission::AlreadyInFlight(const TensorName& name) const {
+  const std::string on = " on rank " + std::to_string(world_rank());
+  if (name.domain == NameTable::kSetsDomain) {
+    return {Code::kDuplicateName, "a change of the process sets is already in flight" + on +
+                                      "; they go one after the other"};
+  }
+  return {Code::kDuplicateName, "tensor " + Quoted(name.text) + " is already in flight" + on +
+                                    "; wait for it, or give each tensor a name of its own"};
+}
+
+Status Admission::Joined() const {
+  return InvalidArgument(
+      "rank " + std::to_string(world_rank()) +
+      " has joined and submits nothing more until all ranks have; call hvd.join() last");
+}
+
+uint32_t Admission::world_rank() const {
+  const Group& world = sets_.world().group;
+  return world.ranks[world.index];
+}
+
+}  // namespace hvd

@@ -1,0 +1,54 @@
+// Admission: turns a request of the application into an operation of this rank, or refuses it.
+//
+// Admit makes the operation and describes its name; when the backend has prepared it, Commit gives
+// it the name, otherwise Cancel forgets it. One thread at a time (the engine's lock).
+#ifndef HVD_RUNTIME_CORE_ADMISSION_H_
+#define HVD_RUNTIME_CORE_ADMISSION_H_
+
+#include <cstdint>
+
+#include "runtime/base/status.h"
+#include "runtime/core/joins.h"
+#include "runtime/core/name_table.h"
+#include "runtime/core/operation.h"
+#include "runtime/core/process_set.h"
+#include "runtime/core/request.h"
+
+namespace hvd {
+
+class Admission {
+ public:
+  // `average_of_active`: see EngineOptions.
+  Admission(const ProcessSetTable& sets, NameTable& names, OperationTable& operations,
+            const Joins& joins, bool average_of_active)
+      : sets_(sets),
+        names_(names),
+        operations_(operations),
+        joins_(joins),
+        average_of_active_(average_of_active) {}
+
+  // `call`: the call of the application, by number. An error means that nothing has changed:
+  // kInvalidArgument, kUnsupported, or kDuplicateName while the name is in flight.
+  Result<Operation*> Admit(const RequestSpec& spec, uint64_t call);
+  void Commit(Operation* op, const RequestSpec& spec);
+  void Cancel(Operation* op);
+
+ private:
+  Result<Operation*> AdmitNamed(ProcessSet* set, const RequestSpec& spec, uint64_t call);
+  Result<Operation*> AdmitOn(ProcessSet* set, const RequestSpec& spec, uint64_t call);
+  Result<ProcessSet*> SetOf(const RequestSpec& spec) const;
+  Status AlreadyInFlight(const TensorName& name) const;
+  Status Joined() const;
+  static void Describe(TensorName* name, const RequestSpec& spec);
+  uint32_t world_rank() const;
+
+  const ProcessSetTable& sets_;
+  NameTable& names_;
+  OperationTable& operations_;
+  const Joins& joins_;
+  const bool average_of_active_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_ADMISSION_H_

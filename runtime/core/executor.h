@@ -1,0 +1,67 @@
+// Executor: has the backend do the work of this rank's operations, tensor by tensor: Prepare,
+// Start, Advance until all are done, or Abandon. One thread at a time (the engine's lock).
+#ifndef HVD_RUNTIME_CORE_EXECUTOR_H_
+#define HVD_RUNTIME_CORE_EXECUTOR_H_
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/backends/backend.h"
+#include "runtime/backends/peers.h"
+#include "runtime/base/status.h"
+#include "runtime/core/operation.h"
+#include "runtime/core/request.h"
+#include "runtime/core/rounds.h"
+#include "runtime/device/shared_heap.h"
+
+namespace hvd {
+
+class Executor {
+ public:
+  // `heap`: of the outputs that the backend makes.
+  Executor(Peers& peers, Backend& backend, SharedHeap& heap, Rounds& rounds)
+      : peers_(peers), backend_(backend), heap_(heap), rounds_(rounds) {}
+
+  // Fills op->parts from the calls of its name and the memory of the request. After an error
+  // nothing is left to abandon.
+  Status Prepare(Operation* op, const RequestSpec& spec);
+
+  // Every member has announced the round. `agreed` is the verdict of the members on this host; with
+  // members on other hosts a disagreement is sent to them and comes back as a failure. An operation
+  // with parts_left == 0 is complete.
+  Status Start(Operation* op, const Status& agreed);
+  // The same, until parts_left is 0.
+  Status Advance(Operation* op);
+
+  // A started operation cannot end without this peer.
+  bool Needs(const Operation& op, uint32_t peer) const;
+  // What a started operation waits for: "for ... to ...".
+  std::string Awaits(const Operation& op) const;
+  // A started operation fails with this reason where members on other hosts have not come, and
+  // otherwise goes on to its end.
+  void Withdraw(const Operation& op, std::string why);
+
+  // The operation is over with this status: gives back what it still holds. `peers_may_work`:
+  // memory that peers can reach is never used again.
+  void Finish(Operation* op, const Status& status, bool peers_may_work);
+  // Frees the outputs that nobody will take.
+  void FreeOutputs(Operation* op);
+
+  // The world ends: operations that wait for members on other hosts fail.
+  void Abort(const Status& why) { backend_.Abort(why); }
+
+ private:
+  Status PreparePart(Operation* op, OperationTensor* part, const CollectiveCall& call,
+                     const TensorSpec* tensor);
+  Status StartOnHost(Operation* op);
+  Status StartCrossHost(Operation* op, const Status& agreed);
+
+  Peers& peers_;
+  Backend& backend_;
+  SharedHeap& heap_;
+  Rounds& rounds_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_EXECUTOR_H_

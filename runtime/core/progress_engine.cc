@@ -1,0 +1,291 @@
+#include "runtime/core/progress_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/core/request_text.h"
+
+namespace hvd {
+namespace {
+
+// Every rank comes to the same error by itself.
+bool SameEverywhere(const Status& status) {
+  return status.code() == Code::kUnsupported || status.code() == Code::kInvalidArgument;
+}
+
+}  // namespace
+
+ProgressEngine::ProgressEngine(Peers& peers, EngineState& state, Executor& executor,
+                               std::function<void(const std::string& reason)> tell_ending)
+    : peers_(peers),
+      state_(state),
+      executor_(executor),
+      tell_ending_(std::move(tell_ending)),
+      self_(peers.rank()),
+      count_(peers.size()),
+      inbox_(peers, state.names, state.sets, state.joins, state.rounds),
+      outbox_(peers, state.names) {}
+
+const Status& ProgressEngine::CheckOpen() {
+  if (closed_.ok() && peers_.broken()) FailAll(Aborted(peers_.broken_text()));
+  return closed_;
+}
+
+void ProgressEngine::Launch(Operation* op, const RequestSpec& spec) {
+  const Rounds& rounds = state_.rounds;
+  // A join is announced even so: the other ranks go on without this one.
+  const bool join = spec.collective == Collective::kJoin;
+  if (rounds.any_gone() && !join && rounds.Unsatisfiable(*op->name)) return FailUnsatisfiable(op);
+  if (spec.collective == Collective::kRemoveProcessSet) {
+    state_.sets.Find(spec.process_set)->removing = true;
+  }
+  outbox_.Announce(op);
+  if (join) {
+    NoteJoined(self_);
+  } else if (rounds.Ready(*op->name)) {
+    Start(op->name);
+  }
+}
+
+// ---- receiving and sending
+
+void ProgressEngine::Communicate() {
+  if (peers_.broken()) {
+    CheckOpen();
+    return;
+  }
+  Receive();
+  if (outbox_.has_unsent()) SendUnsent();
+  outbox_.SendAbortNotice();
+}
+
+void ProgressEngine::Receive() {
+  for (uint32_t peer = 0; peer < count_; ++peer) {
+    if (peer != self_) ReceiveFrom(peer);
+  }
+}
+
+void ProgressEngine::ReceiveFrom(uint32_t peer) {
+  while (closed_.ok()) {
+    const Inbox::Arrival arrival = inbox_.Next(peer);
+    if (arrival.event == Inbox::Event::kNone) return;
+    if (arrival.event == Inbox::Event::kFailed) {
+      if (inbox_.failure().code() == Code::kAborted) executor_.Abort(inbox_.failure());
+      FailAll(inbox_.failure());
+      break;
+    }
+    Announced(arrival.name, arrival.member, peer);
+    inbox_.Consume(peer);
+  }
+  inbox_.Drain(peer);
+}
+
+void ProgressEngine::Announced(TensorName* name, uint32_t member, uint32_t peer) {
+  if (name->domain == NameTable::kJoinDomain) return NoteJoined(peer);
+  if (state_.rounds.Ready(*name)) return Start(name);
+  Inbox::KeepPayloads(name, member);
+  state_.rounds.DiscardIfOver(name);
+}
+
+void ProgressEngine::SendUnsent() {
+  while (const Operation* op = outbox_.AnnounceNext()) {
+    if (state_.rounds.Ready(*op->name)) Start(op->name);
+  }
+}
+
+// ---- from the last announcement of a round to its end
+
+void ProgressEngine::Start(TensorName* name) {
+  Operation* op = name->operation;
+  op->started = true;
+  name->descriptors[op->set->group.local_index] = op->parts[0].descriptor;
+  const Group& group = op->set->group;
+  const bool join = op->collective == Collective::kJoin;
+  if (join && group.on_one_host()) return FinishJoin(op);
+  if (join) op->parts[0].call.root = group.local_to_group[Joins::LastJoined(*name)];
+  Status agreed = join ? Status::Ok() : state_.rounds.Agree(name);
+  if (!agreed.ok() && group.on_one_host()) {
+    // All ranks find the disagreement, so none of them works on the memory of this rank.
+    name->ClearRound();
+    return Complete(op, std::move(agreed), false);
+  }
+  Status started = executor_.Start(op, agreed);
+  name->ClearRound();
+  if (!started.ok()) {
+    FailHere(op, started);
+  } else if (op->parts_left == 0) {
+    Complete(op, Status::Ok(), false);
+  } else {
+    running_.push_back(op);
+  }
+}
+
+void ProgressEngine::Advance(Operation* op) {
+  Status advanced = executor_.Advance(op);
+  if (advanced.ok() && op->parts_left != 0) return;
+  std::erase(running_, op);
+  if (advanced.ok()) return Complete(op, Status::Ok(), false);
+  FailHere(op, advanced);
+}
+
+void ProgressEngine::AdvanceOthers(const Operation* except) {
+  for (size_t i = 0; i < running_.size();) {
+    Operation* op = running_[i];
+    if (op != except) Advance(op);
+    if (i < running_.size() && running_[i] == op) ++i;
+  }
+}
+
+void ProgressEngine::Complete(Operation* op, Status status, bool peers_may_work) {
+  executor_.Finish(op, status, peers_may_work);
+  const TensorName* name = op->name;
+  state_.finished.Add(op);
+  if (name->domain == NameTable::kSetsDomain) ChangeSets(op, name->own_detail, status.ok());
+  if (op->collective == Collective::kJoin && op->started && !op->set->group.on_one_host()) {
+    op->answer = static_cast<int32_t>(op->parts[0].result.rows);
+    state_.joins.Clear();
+  }
+  if (status.code() == Code::kAborted && closed_.ok()) peers_.NoteFailed();
+  op->status = std::move(status);
+  op->message = {};
+  op->done = true;
+  state_.sets.Release(std::exchange(op->set, nullptr));
+  if (sleepers_ > 0) peers_.WakeSelf();
+}
+
+// ---- joins and changes of process sets
+
+void ProgressEngine::NoteJoined(uint32_t peer) {
+  state_.joins.Note(peer);
+  SettleRounds();
+}
+
+// With one more rank that has joined, rounds may be complete.
+void ProgressEngine::SettleRounds() {
+  TensorName* join = nullptr;
+  for (TensorName* name : state_.names.All()) {
+    if (!closed_.ok()) return;  // the names are gone
+    if (name->domain == NameTable::kJoinDomain) {
+      join = name;
+    } else if (state_.rounds.Ready(*name)) {
+      Start(name);
+    } else {
+      state_.rounds.DiscardIfOver(name);
+    }
+  }
+  // Last, because no rank counts as joined after it.
+  if (closed_.ok() && join != nullptr && state_.rounds.Ready(*join)) Start(join);
+}
+
+// All ranks have joined; the answer is the rank that joined last.
+void ProgressEngine::FinishJoin(Operation* op) {
+  TensorName* name = op->name;
+  op->answer = static_cast<int32_t>(op->set->rank_of_member(Joins::LastJoined(*name)));
+  state_.joins.Clear();
+  name->ClearRound();
+  Complete(op, Status::Ok(), false);
+}
+
+// The ranks have agreed to add or remove a set, or have refused to.
+void ProgressEngine::ChangeSets(Operation* op, const Detail& detail, bool agreed) {
+  ProcessSetTable& sets = state_.sets;
+  if (detail.collective == Collective::kAddProcessSet) {
+    if (agreed) op->answer = sets.Add(detail.members).group.id;
+    return;
+  }
+  ProcessSet* set = sets.Find(detail.process_set);
+  set->removing = false;
+  if (!agreed) return;
+  FailPendingOn(set);
+  state_.names.Detach(set);
+  sets.Remove(set);
+}
+
+void ProgressEngine::FailPendingOn(const ProcessSet* set) {
+  state_.operations.ForEachPending([&](Operation& op) {
+    if (op.set != set) return;
+    std::string why = "process set " + std::to_string(set->group.id) + " was removed before " +
+                      Quoted(op.name->text) + " was complete";
+    // A started operation ends by itself.
+    if (op.started) return executor_.Withdraw(op, std::move(why));
+    outbox_.Withdraw(&op);
+    Complete(&op, Aborted(std::move(why)), false);
+  });
+}
+
+// ---- failures
+
+// The backend failed after all ranks have agreed. Where it failed on this rank alone, the others
+// would wait for it for ever.
+void ProgressEngine::FailHere(Operation* op, const Status& status) {
+  std::string name = Quoted(op->name->text);
+  // With other hosts, all ranks receive the disagreements and ends.
+  const bool told = !op->set->group.on_one_host() &&
+                    (status.code() == Code::kMismatch || status.code() == Code::kAborted);
+  Complete(op, status, true);
+  if (told || SameEverywhere(status)) return;
+  EndWorld("rank " + std::to_string(state_.WorldRank(self_)) + " cannot go on in " + name + ": " +
+           status.message());
+}
+
+void ProgressEngine::EndWorld(std::string reason) {
+  LogError(reason);
+  if (tell_ending_) tell_ending_(reason);
+  executor_.Abort(Aborted(reason));
+  FailAll(Aborted(reason));
+  outbox_.SendAbortNotice(std::move(reason));
+}
+
+void ProgressEngine::Close(std::string reason) {
+  // The remaining operations fail at this rank's own wish, and not because of other ranks.
+  if (closed_.ok()) closed_ = Aborted(std::move(reason));
+  FailAll(closed_);
+}
+
+// A peer that has received an announcement of this rank may be at work on its memory, now or later.
+void ProgressEngine::FailAll(const Status& status) {
+  if (closed_.ok()) {
+    closed_ = status;
+    peers_.NoteFailed();
+  }
+  outbox_.Clear();
+  running_.clear();
+  state_.operations.ForEachPending(
+      [&](Operation& op) { Complete(&op, status, op.sent && count_ > 1); });
+}
+
+void ProgressEngine::FailWhatNeedsLeavers() {
+  for (uint32_t peer = 0; peer < count_; ++peer) {
+    if (peer == self_ || !peers_.HasLeft(peer)) continue;
+    Receive();
+    if (!inbox_.empty(peer)) continue;
+    state_.rounds.NoteGone(peer);
+    state_.operations.ForEachPending([&](Operation& op) {
+      const bool unsent_join = op.collective == Collective::kJoin && !op.sent;
+      if (unsent_join || !WaitsInVainFor(peer, op)) return;
+      outbox_.Withdraw(&op);
+      std::erase(running_, &op);
+      FailUnsatisfiable(&op);
+    });
+  }
+}
+
+bool ProgressEngine::WaitsInVainFor(uint32_t peer, const Operation& op) const {
+  return op.started ? executor_.Needs(op, peer) : state_.rounds.Lacks(*op.name, peer);
+}
+
+void ProgressEngine::FailUnsatisfiable(Operation* op) {
+  const std::vector<uint32_t>& gone = state_.rounds.gone();
+  uint32_t missing = gone.back();
+  for (uint32_t peer : gone) {
+    if (WaitsInVainFor(peer, *op)) missing = peer;
+  }
+  Complete(op,
+           Aborted("rank " + std::to_string(state_.WorldRank(missing)) +
+                   " left the world before it took part in " + Quoted(op->name->text) +
+                   ": it called shutdown or came to its end"),
+           op->started);
+}
+
+}  // namespace hvd

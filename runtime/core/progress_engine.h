@@ -1,0 +1,97 @@
+// ProgressEngine: takes the operations of this rank from submission to completion, whenever a
+// thread calls it: announces them, receives the announcements of the peers, starts what is ready,
+// advances what has started, and fails what cannot end.
+//
+// Nothing here blocks or reads a clock. One thread at a time (the engine's lock).
+#ifndef HVD_RUNTIME_CORE_PROGRESS_ENGINE_H_
+#define HVD_RUNTIME_CORE_PROGRESS_ENGINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/peers.h"
+#include "runtime/base/status.h"
+#include "runtime/core/engine_state.h"
+#include "runtime/core/executor.h"
+#include "runtime/core/inbox.h"
+#include "runtime/core/outbox.h"
+
+namespace hvd {
+
+class ProgressEngine {
+ public:
+  // `tell_ending`: see EngineOptions.
+  ProgressEngine(Peers& peers, EngineState& state, Executor& executor,
+                 std::function<void(const std::string& reason)> tell_ending);
+
+  // Not ok: the engine serves no more, for this reason. CheckOpen also looks whether the world
+  // broke.
+  const Status& closed() const { return closed_; }
+  const Status& CheckOpen();
+  // No operation has started without being complete.
+  bool idle() const { return running_.empty(); }
+  // Something found no room in the stream to the peers.
+  bool has_unsent() const { return !outbox_.empty(); }
+
+  // A prepared and committed operation: from here on it can only complete.
+  void Launch(Operation* op, const RequestSpec& spec);
+
+  // Receives and sends what can be received and sent now, and starts what that makes ready.
+  void Communicate();
+  // Does what can be done now for an operation that has started and is not done.
+  void Advance(Operation* op);
+  // The same for all such operations but `except`, which may be null.
+  void AdvanceOthers(const Operation* except);
+  void MakeProgress() {
+    Communicate();
+    AdvanceOthers(nullptr);
+  }
+
+  // Fails operations that wait for a rank which has left and whose messages were all read.
+  void FailWhatNeedsLeavers();
+  // Ends the world on all ranks, for a reason that the others cannot find out by themselves.
+  void EndWorld(std::string reason);
+  // Ends this engine only: everything in flight fails with this reason.
+  void Close(std::string reason);
+
+  // Between the two, Complete wakes the threads of this rank that sleep.
+  void BeginSleep() { ++sleepers_; }
+  void EndSleep() { --sleepers_; }
+
+ private:
+  void Receive();
+  void ReceiveFrom(uint32_t peer);
+  void Announced(TensorName* name, uint32_t member, uint32_t peer);
+  void SendUnsent();
+
+  void Start(TensorName* name);
+  void NoteJoined(uint32_t peer);
+  void SettleRounds();
+  void FinishJoin(Operation* op);
+  void ChangeSets(Operation* op, const Detail& detail, bool agreed);
+  void FailPendingOn(const ProcessSet* set);
+
+  void Complete(Operation* op, Status status, bool peers_may_work);
+  void FailHere(Operation* op, const Status& status);
+  void FailAll(const Status& status);
+  bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
+  void FailUnsatisfiable(Operation* op);
+
+  Peers& peers_;
+  EngineState& state_;
+  Executor& executor_;
+  const std::function<void(const std::string& reason)> tell_ending_;
+  const uint32_t self_;   // number in Peers
+  const uint32_t count_;  // of ranks on this host
+  Inbox inbox_;
+  Outbox outbox_;
+  std::vector<Operation*> running_;  // started, not complete
+  uint32_t sleepers_ = 0;            // threads
+  Status closed_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_PROGRESS_ENGINE_H_
