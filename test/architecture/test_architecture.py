@@ -83,7 +83,6 @@ CLOCK_READERS = {
 # std::mutex. A ratchet: the list only shrinks.
 PLAIN_MUTEXES = {
     "runtime/backends/hosts/host_leader_service.h",
-    "runtime/backends/inproc/inproc_inter_host_comm.h", "runtime/backends/inproc/inproc_peers.h",
     "runtime/backends/mpi/mpi_inter_host_comm.h", "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_library.h",
     "runtime/backends/mpi/mpi_mailbox.h", "runtime/backends/mpi/mpi_streams.h", "runtime/net/mesh.h",
 }
