@@ -24,6 +24,7 @@
 #include "launcher/bundle/bundle_source.h"
 #include "launcher/bundle/side_command.h"
 #include "launcher/channels/host_channel.h"
+#include "launcher/channels/host_transport.h"
 #include "launcher/channels/preamble.h"
 #include "launcher/driver/host_stages.h"
 #include "launcher/driver/reconnect_policy.h"
@@ -33,19 +34,6 @@
 #include "runtime/net/stream.h"
 
 namespace hvd {
-
-struct HostTransport {
-  std::unique_ptr<HostChannel> channel;
-  // What comes before the agent's first byte, after whatever a shell says; empty: nothing does.
-  std::string greeting;
-  // For a host that asks for hvdrun before it greets; null: it gets none.
-  std::shared_ptr<BundleSource> bundles;
-  // A channel of its own to the same host for a visit there, hvdrun being at the path `hvdrun`
-  // there; null: none can be made. A resuming visit says the greeting, or NoAgentWords.
-  std::function<std::unique_ptr<HostChannel>(SideCommand side_command, const AgentPath& there)>
-      side_command;
-  std::string no_agent_words;
-};
 
 // An agent speaks at least once per heartbeat; one that has its part of a job and is silent for the
 // limit is lost.

@@ -43,6 +43,9 @@ struct FinalPlan {
 Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
                                 const std::vector<AgentFacts>& facts, uint32_t num_proc);
 
+// "4 ranks on 2 hosts: a, b"
+std::string PlanText(const Plan& plan);
+
 }  // namespace hvd
 
 #endif  // HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_

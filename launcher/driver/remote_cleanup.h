@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/channels/host_channel.h"
 #include "runtime/base/clock.h"
@@ -47,6 +48,21 @@ class RemoteCleanup final : public ChannelObserver {
   std::function<void()> on_over_;
   bool cut_ = false, over_ = false;
   std::string reason_;
+};
+
+// The cleanups of a job, which run beside each other and beside the end of the job.
+class RemoteCleanups {
+ public:
+  // Begins one. `on_over` gets the reason, as RemoteCleanup has it.
+  void Start(std::unique_ptr<HostChannel> channel, TimePoint now,
+             std::function<void(const std::string& reason)> on_over);
+  bool all_over() const;
+  // As due() and Tick of a RemoteCleanup, for all of them.
+  TimePoint NextTick() const;
+  void Tick(TimePoint now);
+
+ private:
+  std::vector<std::unique_ptr<RemoteCleanup>> cleanups_;
 };
 
 }  // namespace hvd
