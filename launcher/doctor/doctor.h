@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "launcher/channels/host_transport.h"
+#include "launcher/channels/factory/channel_factory.h"
 #include "launcher/doctor/examination.h"
 
 namespace hvd {

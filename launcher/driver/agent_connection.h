@@ -23,8 +23,8 @@
 
 #include "launcher/bundle/bundle_source.h"
 #include "launcher/bundle/side_command.h"
+#include "launcher/channels/factory/channel_factory.h"
 #include "launcher/channels/host_channel.h"
-#include "launcher/channels/host_transport.h"
 #include "launcher/channels/preamble.h"
 #include "launcher/driver/host_stages.h"
 #include "launcher/driver/reconnect_policy.h"

@@ -5,7 +5,7 @@
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_H_
 
-#include "launcher/channels/host_transport.h"
+#include "launcher/channels/factory/channel_factory.h"
 #include "launcher/driver/driver_options.h"
 
 namespace hvd {

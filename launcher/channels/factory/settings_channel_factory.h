@@ -13,7 +13,7 @@
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
 #include "launcher/bundle/remote_script.h"
-#include "launcher/channels/host_transport.h"
+#include "launcher/channels/factory/channel_factory.h"
 #include "launcher/channels/local_channel.h"
 #include "launcher/channels/ssh/ssh_hub.h"
 #include "launcher/channels/ssh_command.h"

@@ -25,7 +25,7 @@ TEST_P(SshMethodTable, Chooses) {
   SshFacts facts;
   GetParam().change(config, facts);
   SshChoice choice = ChooseSshMethod(config, facts);
-  EXPECT_EQ(choice.route == SshMethod::kLibssh2, GetParam().why.empty());
+  EXPECT_EQ(choice.method == SshMethod::kLibssh2, GetParam().why.empty());
   EXPECT_THAT(choice.why, HasSubstr(GetParam().why));
 }
 

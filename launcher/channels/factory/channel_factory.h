@@ -1,7 +1,7 @@
 // How the driver (or the doctor) reaches the agent of a host: the channel, and what else may travel
 // to that host. ChannelFactory is the interface that makes it.
-#ifndef HVD_LAUNCHER_CHANNELS_HOST_TRANSPORT_H_
-#define HVD_LAUNCHER_CHANNELS_HOST_TRANSPORT_H_
+#ifndef HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
+#define HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
 
 #include <asio/io_context.hpp>
 #include <cstdint>
@@ -40,4 +40,4 @@ class ChannelFactory {
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_CHANNELS_HOST_TRANSPORT_H_
+#endif  // HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
