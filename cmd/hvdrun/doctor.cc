@@ -1,5 +1,5 @@
-// hvdrun doctor: connects to all hosts as a run does, but starts no job; examines each host and each
-// pair of them.
+// hvdrun doctor: connects to all hosts as a run does, but starts no job; examines each host and
+// each pair of them.
 #include "launcher/doctor/doctor.h"
 
 #include <unistd.h>

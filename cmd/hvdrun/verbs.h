@@ -20,8 +20,8 @@ int PrintText(const std::string& text);
 // hvdrun [flags] command...: runs a job (the default).
 int RunVerb(const std::vector<std::string>& args);
 
-// hvdrun agent --job ID: one host's part of a job, with the stream to the driver on stdin and stdout;
-// --resume ID and --clear ID: side commands on its host. Started by hvdrun.
+// hvdrun agent --job ID: one host's part of a job, with the stream to the driver on stdin and
+// stdout; --resume ID and --clear ID: side commands on its host. Started by hvdrun.
 int AgentVerb(const std::vector<std::string>& args);
 
 // hvdrun doctor: examines hosts without a job.

@@ -1,5 +1,5 @@
-// The driver: runs one job over the connections to its agents (agent_connection.h). Brings events to
-// the state machine (job.h), carries out its actions (job_actions.h), shows the workers' output
+// The driver: runs one job over the connections to its agents (agent_connection.h). Brings events
+// to the state machine (job.h), carries out its actions (job_actions.h), shows the workers' output
 // (screen.h) and sends stdin to the workers. One thread, beside those of the screen and of the
 // reader of stdin.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_H_

@@ -1,7 +1,7 @@
-// RemoteCleanup: ends what is left of a job on a host that is lost, by a visit over a connection of
-// its own (side_command.h). An agent that is stopped neither ends nor notices that its driver is
-// gone, and its warden may be stopped with it; SSH still works there, mostly. Where it does not,
-// the agent is cut off and ends its workers itself.
+// RemoteCleanup: ends what is left of a job on a host that is lost, by a side command over a
+// connection of its own (side_command.h). An agent that is stopped neither ends nor notices that
+// its driver is gone, and its warden may be stopped with it; SSH mostly still works there. Where it
+// does not, the agent is cut off and ends its workers itself.
 //
 // One thread, the channel's.
 #ifndef HVD_LAUNCHER_DRIVER_REMOTE_CLEANUP_H_
@@ -20,7 +20,7 @@ namespace hvd {
 
 class RemoteCleanup final : public ChannelObserver {
  public:
-  // So long for a host that does not even answer, which is the usual case, and so long for one that
+  // The limits for a host that does not even answer, which is the usual case, and for one that
   // does.
   static constexpr Duration kReachLimit = std::chrono::seconds(4);
   static constexpr Duration kLimit = std::chrono::seconds(8);

@@ -69,9 +69,9 @@ class TreeRouter {
   // host may not send this batch.
   Result<std::vector<std::pair<uint32_t, ToDriver>>> Open(uint32_t host, const TreeUp& batch) const;
 
-  // The agent of the host lost its parent and sends directly from now on. Mostly the parent is gone,
-  // which will be noticed; if the host still runs after `patience`, the two have lost each other.
-  // False: nothing new.
+  // The agent of the host lost its parent and sends directly from now on. Mostly the parent is
+  // gone, which will be noticed; if the host still runs after `patience`, the two have lost each
+  // other. False: nothing new.
   bool Cut(uint32_t host, const std::string& reason, TimePoint now, Duration patience);
   // When TakeOverdue has something to return; TimePoint::max(): never, as it is now.
   TimePoint NextTick() const;
