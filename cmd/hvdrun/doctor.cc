@@ -1,11 +1,15 @@
-// hvdrun doctor: the way of a run to all hosts, without a job; examines them and each pair of them.
+// hvdrun doctor: connects to all hosts as a run does, but starts no job; examines each host and
+// each pair of them.
 #include "launcher/doctor/doctor.h"
 
 #include <unistd.h>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
+#include "discovery/host_selection.h"
+#include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/doctor/host_facts.h"
+#include "launcher/driver/network_settings.h"
 #include "launcher/jobs/dead_jobs.h"
 #include "launcher/jobs/job_id.h"
 #include "runtime/base/clock.h"
@@ -42,15 +46,15 @@ int DoctorVerb(const std::vector<std::string>& args) {
   examination.version = HVD_VERSION;
   examination.job_key = MakeJobKey();
   examination.interfaces = network->interfaces;
-  examination.first_port = network->first_port;
-  examination.last_port = network->last_port;
+  examination.first_port = network->ports.first;
+  examination.last_port = network->ports.last;
   examination.directory = WorkingDirectory();
   examination.interpreter = InterpreterOf(parsed->command);
   examination.environment = Environment();
   examination.silence_limit_ms = static_cast<int64_t>(settings.heartbeat_timeout_seconds * 1e3);
   examination.wall_minus_steady_ns = WallNanoseconds() - SteadyNow().time_since_epoch().count();
-  ChannelFactory routes = WaysTo(*hosts, settings, options.job_id);
-  int code = RunDoctor(std::move(options), routes);
+  SettingsChannelFactory channels(*hosts, settings, options.job_id, OwnPath());
+  int code = RunDoctor(std::move(options), channels);
   for (const std::string& sentence : EndDeadJobs()) LogWarning(sentence);
   return code;
 }

@@ -22,22 +22,34 @@ void FillStandardDescriptors() {
   if (fd > STDERR_FILENO) ::close(fd);
 }
 
+struct NamedVerb {
+  const char* name;
+  int (*run)(const std::vector<std::string>& args);
+};
+constexpr NamedVerb kVerbs[] = {{"agent", hvd::AgentVerb},
+                                {"doctor", hvd::DoctorVerb},
+                                {"env", hvd::EnvVerb},
+                                {"ps", hvd::PsVerb},
+                                {"stop", hvd::StopVerb}};
+
+// `hvdrun VERB --help`; empty: something else was asked for.
+std::string HelpAskedFor(const std::string& verb, const std::vector<std::string>& rest) {
+  const bool asked = rest.size() == 1 && (rest[0] == "--help" || rest[0] == "-h");
+  return asked ? hvd::VerbHelpText(verb) : "";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   FillStandardDescriptors();
-  ::signal(SIGXFSZ,
-           SIG_IGN);  // a write beyond `ulimit -f` is an error with a sentence, not our end
-  std::vector<std::string> args(argv + 1, argv + argc);
-  std::string verb = args.empty() ? "" : args[0];
-  std::vector<std::string> rest(args.begin() + (args.empty() ? 0 : 1), args.end());
-  if (rest.size() == 1 && (rest[0] == "--help" || rest[0] == "-h")) {
-    if (std::string help = hvd::VerbHelpText(verb); !help.empty()) return hvd::PrintText(help);
+  // A write beyond `ulimit -f` is an error with a sentence, not the end of this process.
+  ::signal(SIGXFSZ, SIG_IGN);
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.empty()) return hvd::RunVerb(args);
+  const std::vector<std::string> rest(args.begin() + 1, args.end());
+  if (std::string help = HelpAskedFor(args[0], rest); !help.empty()) return hvd::PrintText(help);
+  for (const NamedVerb& verb : kVerbs) {
+    if (args[0] == verb.name) return verb.run(rest);
   }
-  if (verb == "agent") return hvd::AgentVerb(rest);
-  if (verb == "doctor") return hvd::DoctorVerb(rest);
-  if (verb == "env") return hvd::EnvVerb(rest);
-  if (verb == "ps") return hvd::PsVerb(rest);
-  if (verb == "stop") return hvd::StopVerb(rest);
   return hvd::RunVerb(args);
 }

@@ -1,22 +1,19 @@
-// The default verb: parse, plan, wire, run.
+// The default verb: reads the command line, plans, and runs the job.
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <climits>
-#include <cstring>
-#include <sstream>
 #include <system_error>
 #include <thread>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
-#include "configs/message_text.h"
+#include "discovery/host_selection.h"
 #include "launcher/agent/binding.h"
 #include "launcher/agent/held_port.h"
+#include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/driver.h"
 #include "launcher/driver/error_file.h"
 #include "launcher/driver/final_plan.h"
+#include "launcher/driver/network_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/environment/env_file.h"
 #include "launcher/environment/worker_env.h"
@@ -27,12 +24,9 @@
 #include "launcher/output/stdin_reader.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
-#include "runtime/net/address_range.h"
 
 namespace hvd {
 namespace {
-
-constexpr size_t kMaxSentence = 500;  // of a usage error, whatever it quotes
 
 // --env-file first, so that -x wins.
 Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
@@ -60,8 +54,8 @@ int PrintEnvironment(const DriverOptions& options) {
   return PrintText(PrintEnvText(environment));
 }
 
-// Beside the start of the job, which waits for nobody else's processes. Without a thread, hvdrun ps
-// does the same.
+// Ends what dead jobs of this user left, beside the start of the job, which does not wait for it.
+// Without a thread, hvdrun ps does the same.
 class DeadJobsSweep {
  public:
   DeadJobsSweep() {
@@ -81,52 +75,77 @@ class DeadJobsSweep {
   std::thread thread_;
 };
 
+// The hosts, and the plan of ranks on them.
+Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
+  const Settings& settings = parsed.settings;
+  if (Status status = CheckNoHostInCommand(settings, parsed.command); !status.ok()) return status;
+  Result<PrefixTemplate> prefix = PrefixTemplate::Parse(settings.prefix);
+  if (!prefix.ok()) return prefix.status();
+  options.prefix = std::move(*prefix);
+  if (Status status = CheckIdentityFile(settings); !status.ok()) return status;
+  Result<std::vector<HostSlots>> hosts = HostsOf(settings);
+  if (!hosts.ok()) return hosts.status();
+  Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(settings.num_proc));
+  if (!draft.ok()) return draft.status();
+  options.plan = std::move(draft->plan);
+  options.named_hosts = std::move(draft->hosts);
+  for (const HostSlots& host : options.named_hosts) options.hosts.push_back({host.remote, {}});
+  return Status::Ok();
+}
+
+// What the ranks are started with.
+Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
+  options.job_id = MakeJobId();
+  options.job_key = MakeJobKey();
+  options.settings = parsed.settings;
+  options.command = parsed.command;
+  options.environment = Environment();
+  options.directory = WorkingDirectory();
+  Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
+  if (!given.ok()) return given.status();
+  options.given_environment = std::move(*given);
+  Result<NetworkSettings> network = ReadNetwork(options.settings);
+  if (!network.ok()) return network.status();
+  options.stage_limits = network->stage_limits;
+  options.interfaces = std::move(network->interfaces);
+  options.first_port = network->ports.first;
+  options.last_port = network->ports.last;
+  if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
+  options.stdin_terminal = ::isatty(STDIN_FILENO) == 1;
+  return Status::Ok();
+}
+
+// What can be found wrong only once all is known, and the files of the job.
+Status Prepare(const DriverOptions& options) {
+  if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok()) return status;
+  const Settings& settings = options.settings;
+  if (settings.output_filename.empty()) return Status::Ok();
+  return PrepareOutputFiles(settings.output_filename, options.plan.size(),
+                            settings.output_limit_bytes);
+}
+
+int Run(const ParsedCommandLine& parsed) {
+  DriverOptions options;
+  if (Status status = ReadHosts(parsed, options); !status.ok()) return UsageError(status);
+  if (const std::string& path = parsed.settings.error_file; !path.empty()) {
+    if (Status status = PrepareErrorFile(path); !status.ok()) return UsageError(status);
+  }
+  if (Status enough = CheckDescriptorLimit(); !enough.ok()) {
+    WriteAll(STDERR_FILENO, "hvdrun: " + enough.message() + "\n");
+    return 1;
+  }
+  if (Status status = ReadJob(parsed, options); !status.ok()) return UsageError(status);
+  HeldPort master(/*everywhere=*/false);
+  options.master_port = master.port();
+  master.LetServersListen();  // the job starts at once
+  if (options.settings.print_env) return PrintEnvironment(options);
+  if (Status status = Prepare(options); !status.ok()) return UsageError(status);
+  SettingsChannelFactory channels(options.named_hosts, options.settings, options.job_id, OwnPath());
+  const DeadJobsSweep sweep;
+  return RunJob(std::move(options), channels);
+}
+
 }  // namespace
-
-std::string WorkingDirectory() {
-  char path[PATH_MAX];
-  return ::getcwd(path, sizeof path) != nullptr ? path : "/";
-}
-
-std::vector<std::string> Environment() {
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : AllEnv()) entries.push_back(name + "=" + value);
-  return entries;
-}
-
-int UsageError(const Status& status) {
-  WriteAll(STDERR_FILENO, "hvdrun: " + Printable(status.message(), kMaxSentence) + "\n");
-  return kUsageError;
-}
-
-Result<NetworkSettings> ReadNetwork(const Settings& settings) {
-  NetworkSettings network;
-  Result<PortRange> ports = ParsePortRange(settings.port_range);
-  if (!ports.ok()) return ports.status();
-  network.first_port = ports->first;
-  network.last_port = ports->last;
-  Result<StageLimits> limits = StageLimits::Parse(settings.stage_timeouts);
-  if (!limits.ok()) return limits.status();
-  network.stage_limits = *limits;
-  if (settings.stage_timeouts.find("hello=") == std::string::npos) {
-    network.stage_limits.at(HostStage::kHello) = std::chrono::duration_cast<Duration>(
-        std::chrono::duration<double>(settings.start_timeout_seconds));
-  }
-  std::istringstream names(settings.network_interfaces);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (Result<AddressRange> range = ParseAddressRange(name); LooksLikeRange(name) && !range.ok())
-      return InvalidArgument("--network-interfaces: " + range.status().message());
-    network.interfaces.push_back(name);
-  }
-  return network;
-}
-
-int PrintText(const std::string& text) {
-  if (WriteAll(STDOUT_FILENO, text)) return 0;
-  WriteAll(STDERR_FILENO,
-           std::string("hvdrun: stdout cannot be written: ") + std::strerror(errno) + "\n");
-  return 1;
-}
 
 int RunVerb(const std::vector<std::string>& args) {
   Result<ParsedCommandLine> parsed =
@@ -136,57 +155,7 @@ int RunVerb(const std::vector<std::string>& args) {
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
   SetLog(ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning), "hvdrun");
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
-
-  if (Status status = CheckNoHostInCommand(parsed->settings, parsed->command); !status.ok())
-    return UsageError(status);
-  Result<PrefixTemplate> prefix = PrefixTemplate::Parse(parsed->settings.prefix);
-  if (!prefix.ok()) return UsageError(prefix.status());
-  if (Status status = CheckIdentityFile(parsed->settings); !status.ok()) return UsageError(status);
-  Result<std::vector<HostSlots>> hosts = HostsOf(parsed->settings);
-  if (!hosts.ok()) return UsageError(hosts.status());
-  Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(parsed->settings.num_proc));
-  if (!draft.ok()) return UsageError(draft.status());
-
-  if (const std::string& path = parsed->settings.error_file; !path.empty()) {
-    if (Status status = PrepareErrorFile(path); !status.ok()) return UsageError(status);
-  }
-
-  if (Status enough = CheckDescriptorLimit(); !enough.ok()) {
-    WriteAll(STDERR_FILENO, "hvdrun: " + enough.message() + "\n");
-    return 1;
-  }
-
-  std::string job_id = MakeJobId();
-  DriverOptions options{job_id,          MakeJobKey(),  std::move(draft->plan), parsed->settings,
-                        parsed->command, Environment(), WorkingDirectory()};
-  Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
-  if (!given.ok()) return UsageError(given.status());
-  options.given_environment = std::move(*given);
-  options.prefix = std::move(*prefix);
-  Result<NetworkSettings> network = ReadNetwork(options.settings);
-  if (!network.ok()) return UsageError(network.status());
-  options.stage_limits = network->stage_limits;
-  options.interfaces = network->interfaces;
-  options.first_port = network->first_port;
-  options.last_port = network->last_port;
-  options.named_hosts = std::move(draft->hosts);
-  for (const HostSlots& host : options.named_hosts) options.hosts.push_back({host.remote, {}});
-  HeldPort master(/*everywhere=*/false);
-  options.master_port = master.port();
-  master.LetServersListen();  // the job starts at once
-  if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
-  options.stdin_terminal = ::isatty(STDIN_FILENO) == 1;
-  if (options.settings.print_env) return PrintEnvironment(options);
-  if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok())
-    return UsageError(status);
-  if (const std::string& directory = options.settings.output_filename; !directory.empty()) {
-    Status status =
-        PrepareOutputFiles(directory, options.plan.size(), options.settings.output_limit_bytes);
-    if (!status.ok()) return UsageError(status);
-  }
-  ChannelFactory routes = WaysTo(options.named_hosts, options.settings, job_id);
-  const DeadJobsSweep sweep;
-  return RunJob(std::move(options), routes);
+  return Run(*parsed);
 }
 
 }  // namespace hvd

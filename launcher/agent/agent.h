@@ -1,7 +1,7 @@
-// The agent: one per host. Starts the host's workers as the driver says, forwards their output,
-// reports how they end, serves their links, keeps the page of the generation, notices deaths, and
-// ends everything when the driver, the warden or the job ends. Decisions about the job are the
-// driver's; the agent alone decides that a death breaks the generation.
+// The agent: one per host. Starts the host's workers when the driver asks for it, forwards their
+// output, reports how they end, serves their links, keeps the page of the generation, notices
+// deaths, and ends everything when the driver, the warden or the job ends. The driver decides about
+// the job; the agent alone decides that a death breaks the generation.
 //
 // Runs on the main thread of its process (workers die with that thread); DeathWatch has threads of
 // its own.
@@ -22,7 +22,7 @@ struct AgentOptions {
   WardenLine warden;
 };
 
-// Returns when nothing of the job is left on this host: 0 when the driver said so, 1 otherwise.
+// Returns when nothing of the job is left on this host: 0 when the driver ended it, 1 otherwise.
 int RunAgent(AgentOptions options);
 
 }  // namespace hvd

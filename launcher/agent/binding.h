@@ -20,8 +20,8 @@ struct Cpu {
   auto operator<=>(const Cpu&) const = default;
 };
 
-// Those that this process may use, which is what its workers inherit. Empty when the kernel does
-// not tell.
+// The CPUs that this process may use, which its workers inherit. Empty when the kernel does not
+// report them.
 std::vector<Cpu> AllowedCpus();
 // Where CPUs of these numbers are, by a folder that is as the kernel's /sys.
 std::vector<Cpu> DescribeCpus(const std::vector<int>& numbers, const std::string& sys);
@@ -38,8 +38,8 @@ std::string CpuListText(std::vector<int> cpus);
 // ranks are dealt out to the nodes in blocks.
 std::vector<std::vector<int>> BindRanks(BindTo bind_to, std::vector<Cpu> cpus, uint32_t local_size);
 
-// For each rank the number of CPUs it has for itself when those who are bound alike share them; 0
-// for an unbound one.
+// For each rank its share of the CPUs that it is bound to together with others; 0 for an unbound
+// rank.
 std::vector<uint32_t> CoreShares(const std::vector<std::vector<int>>& bound);
 
 }  // namespace hvd

@@ -1,6 +1,6 @@
 // ConnectivityProbe: finds out at which addresses this host reaches others, by connecting to them
-// and proving the job's key: with the very mesh that will carry the tensors. What cannot be routed,
-// or leads back to this machine (docker0, virbr0), proves nothing and so drops out.
+// and proving the job's key, with the very mesh that will carry the tensors. An address that cannot
+// be routed, or leads back to this machine (docker0, virbr0), is left out.
 #ifndef HVD_LAUNCHER_AGENT_CONNECTIVITY_PROBE_H_
 #define HVD_LAUNCHER_AGENT_CONNECTIVITY_PROBE_H_
 
@@ -20,12 +20,11 @@ namespace hvd {
 
 class ConnectivityProbe final {
  public:
-  // What the proof asks its owner for; called in its thread.
+  // Called in the thread of the probe.
   struct Owner {
     std::function<void(std::string key, std::string value)> put;
     std::function<void(std::string key)> want;
-    // Once. Others may be looking for this host still: the proof goes on to answer them until it is
-    // destroyed.
+    // Once. Other hosts may still probe this one: the probe answers them until it is destroyed.
     std::function<void(ConnectivityProbed answer)> done;
   };
 

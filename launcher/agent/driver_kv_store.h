@@ -1,5 +1,5 @@
-// DriverKvStore: the directory of a generation as a thread of an agent sees it, which asks the
-// driver by its owner.
+// DriverKvStore: the key-value table of a generation, for a thread of an agent; its owner passes
+// the requests on to the driver.
 //
 // Put and Get from that thread, GiveValue and Stop from any.
 #ifndef HVD_LAUNCHER_AGENT_DRIVER_KV_STORE_H_

@@ -1,6 +1,6 @@
-// ExamineChild: the agent's side of finding out what its host has. All of it is done by a process
-// of its own (`hvdrun agent --examine`, host_inspection.h), because a file system may never answer:
-// it says what it finds line by line, and what it has said until the limit is the answer.
+// ExamineChild: the agent's side of finding out what its host has. A process of its own does the
+// work (`hvdrun agent --examine`, host_inspection.h), because a file system may never answer: it
+// prints its findings line by line, and the lines that came within the limit are the answer.
 //
 // Main thread of the agent only.
 #ifndef HVD_LAUNCHER_AGENT_EXAMINE_CHILD_H_

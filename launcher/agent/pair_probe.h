@@ -1,11 +1,11 @@
-// PairProbe: measures the way from this host to others, one at a time, with the mesh that carries
-// the tensors: the median round trip of a small message, and how fast a short transfer goes. For
-// hvdrun doctor.
+// PairProbe: measures the routes from this host to others, one at a time, with the mesh that
+// carries the tensors: the median round trip of a small message, and how fast a short transfer
+// goes. For hvdrun doctor.
 //
 // One of two hosts leads: it sends small messages, which come back, and then bursts, each twice as
 // large as the one before, until one takes 0.3 s or 32 MiB are sent in all. Then the other one does
-// the bursts. What stays away for 3 s is given up, so that a way on which only small messages pass
-// is found.
+// the bursts. Bytes that stay away for 3 s are given up, so that a route on which only small
+// messages pass is found.
 //
 // Has a thread of its own; all functions from one other thread.
 #ifndef HVD_LAUNCHER_AGENT_PAIR_PROBE_H_
@@ -33,7 +33,7 @@ class PairProbe final {
   // The longest time between a MeasurePair and its answer.
   static constexpr Duration kAnswerLimit = std::chrono::seconds(14);
 
-  // What the probe asks its owner for; called in its thread.
+  // Called in the thread of the probe.
   struct Owner {
     std::function<void(std::string key, std::string value)> put;
     std::function<void(std::string key)> want;

@@ -1,6 +1,6 @@
 // The agent's pulse: a few bytes a second through a pipe to the warden, which cannot see the stream
 // to the driver. A stopped agent does not notice that its driver is gone; the warden does, by the
-// process that bears the stream here.
+// process that holds the stream on this host.
 #ifndef HVD_LAUNCHER_AGENT_PULSE_H_
 #define HVD_LAUNCHER_AGENT_PULSE_H_
 
@@ -18,7 +18,8 @@ namespace hvd {
 inline constexpr Duration kPulseEvery = std::chrono::seconds(1);
 
 struct Pulse {
-  int32_t bearer = 0;  // pid of the visitor that bears the stream; 0: the warden's parent does
+  // Pid of the `--resume` process that holds the stream; 0: the warden's parent does.
+  int32_t bearer = 0;
   uint32_t grace_looks = 0;  // how many looks longer the driver may be away
 };
 
@@ -42,7 +43,7 @@ class PulseWatch {
   static constexpr uint32_t kMostMissed = 5;
 
   void Heard(const Pulse& pulse);
-  // Nothing was heard since the last look. True: the agent is to be ended.
+  // No pulse came since the last look. True: the agent is to be ended.
   bool Missed(bool bearer_alive);
 
  private:

@@ -1,8 +1,8 @@
-// ResumeListener: where the driver comes back to an agent whose connection it has lost. Listens at
-// an abstract unix address; who knocks (`hvdrun agent --resume`, see side_command.h) hands over the
-// two ends of a new connection, and what speaks through that connection must begin with the key
-// that the driver gave to the agent. Until then nothing changes for the agent, so strangers disturb
-// nothing: other users are not heard at all, and who has no key finds the door closed again.
+// ResumeListener: where a driver comes back to an agent after their connection was lost. Listens at
+// an abstract unix address. A client (`hvdrun agent --resume`, see side_command.h) hands over the
+// two ends of a new connection, whose first bytes must be the key that the driver gave to the
+// agent. Until then nothing changes for the agent, so strangers disturb nothing: clients of other
+// users are refused, and a connection without the key is closed.
 //
 // One thread, that of the io_context; the owner is called from there, never from a call of this
 // class.
@@ -21,8 +21,8 @@
 
 namespace hvd {
 
-// A proven connection of the driver. `visitor` is held as long as the connection is used: its end
-// tells the visiting process to end, too.
+// A connection of the driver that has shown the key. `client` is held as long as the connection is
+// used: when it closes, the `--resume` process ends, too.
 struct ReturnedStream {
   UniqueFd input, output, client;
 };
@@ -55,11 +55,11 @@ class ResumeListener {
   std::list<ClientPtr> clients_;
 };
 
-// Where an agent may wait for its driver: an abstract unix address that nobody can occupy before,
-// because it is random.
+// Where an agent may wait for its driver: an abstract unix address, random so that no other process
+// can occupy it before.
 std::string MakeListenerAddress();
 
-// What the visitor does: hands over descriptors.
+// Hands over descriptors, as the client does.
 Status SendStreamEnds(int socket, int input, int output);
 
 }  // namespace hvd

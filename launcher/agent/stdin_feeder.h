@@ -1,6 +1,6 @@
-// StdinFeeder: what hvdrun read goes into pipes that are the stdin of workers. Never blocks: what a
-// pipe does not take waits here, bounded by what the driver sends before it hears that earlier
-// bytes were taken. One thread, that of the io_context.
+// StdinFeeder: writes the stdin of hvdrun into pipes that are the stdin of workers. Never blocks:
+// bytes that a pipe does not take wait here, at most as many as the driver sends before earlier
+// bytes are reported as taken. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_AGENT_STDIN_FEEDER_H_
 #define HVD_LAUNCHER_AGENT_STDIN_FEEDER_H_
 
@@ -18,12 +18,12 @@ namespace hvd {
 
 class StdinFeeder {
  public:
-  // `on_taken` hears how many more bytes the slowest pipe has taken.
+  // `on_taken` gets how many more bytes the slowest pipe has taken.
   StdinFeeder(asio::io_context& io, std::function<void(uint64_t)> on_taken)
       : io_(io), on_taken_(std::move(on_taken)) {}
 
-  // A pipe for one more worker; what the worker is to read from. Invalid when there is none to be
-  // had (errno).
+  // Makes a pipe for one more worker and returns the end that the worker reads from. Invalid when
+  // no pipe can be made (errno).
   UniqueFd AddPipe();
   // Into every pipe; empty: the end of all of them.
   void Feed(std::string_view bytes);

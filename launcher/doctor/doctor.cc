@@ -31,7 +31,7 @@ constexpr Duration kQuiet =
 
 class Doctor final : public AgentConnectionObserver {
  public:
-  Doctor(DoctorOptions options, const ChannelFactory& make_channel)
+  Doctor(DoctorOptions options, ChannelFactory& channels)
       : options_(std::move(options)),
         signals_(io_),
         timer_(io_),
@@ -46,7 +46,7 @@ class Doctor final : public AgentConnectionObserver {
       heartbeat.every = std::min<Duration>(
           heartbeat.every, std::chrono::milliseconds(heartbeat.limit_seconds * 200));
       lines_.push_back(std::make_unique<AgentConnection>(*this, host, job + host,
-                                                         make_channel(io_, host), heartbeat));
+                                                         channels.Make(io_, host), heartbeat));
     }
   }
 
@@ -188,10 +188,10 @@ class Doctor final : public AgentConnectionObserver {
 
 }  // namespace
 
-int RunDoctor(DoctorOptions options, const ChannelFactory& make_channel) {
+int RunDoctor(DoctorOptions options, ChannelFactory& channels) {
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    Doctor doctor(std::move(options), make_channel);
+    Doctor doctor(std::move(options), channels);
     return doctor.Run();
   } catch (const std::exception& failure) {  // out of descriptors, threads or memory
     WriteAll(STDERR_FILENO,

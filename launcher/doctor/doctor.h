@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "launcher/channels/factory/channel_factory.h"
 #include "launcher/doctor/examination.h"
-#include "launcher/driver/driver.h"
 
 namespace hvd {
 
@@ -19,7 +19,7 @@ struct DoctorOptions {
 
 // Returns hvdrun's exit code when nothing of it is left: 0, 1 when some host cannot be used, 128 +
 // n after signal n.
-int RunDoctor(DoctorOptions options, const ChannelFactory& make_channel);
+int RunDoctor(DoctorOptions options, ChannelFactory& channels);
 
 }  // namespace hvd
 

@@ -1,12 +1,11 @@
-// AgentConnection: one host as the driver sees it: the channel to its agent, what a shell says in
-// it first, the stream, and the heartbeat. Turns the channel's bytes into messages and tells an
-// observer what comes; what that means for a job is the observer's business. With a grace, a
-// channel that is lost while the job runs is made anew and the stream goes on in it
-// (reconnect_policy.h, side_command.h); the observer only hears that the host is away and that it
-// is back.
+// AgentConnection: the driver's connection to the agent of one host: the channel, what a login
+// shell prints in it first, the stream, and the heartbeat. Turns the channel's bytes into messages
+// for an observer, which knows what they mean for a job. With a grace, a channel that is lost while
+// the job runs is made anew and the stream goes on over it (reconnect_policy.h, side_command.h);
+// the observer learns that the host is away and that it is back.
 //
-// Owns the channels; the observer outlives it. One thread, the channel's: the observer hears
-// everything on it, perhaps from inside Open, and may call back from there.
+// Owns the channels; the observer outlives it. One thread, the channel's: the observer is called on
+// it, perhaps from inside Open, and may call back from there.
 #ifndef HVD_LAUNCHER_DRIVER_AGENT_CONNECTION_H_
 #define HVD_LAUNCHER_DRIVER_AGENT_CONNECTION_H_
 
@@ -23,6 +22,7 @@
 
 #include "launcher/bundle/bundle_source.h"
 #include "launcher/bundle/side_command.h"
+#include "launcher/channels/factory/channel_factory.h"
 #include "launcher/channels/host_channel.h"
 #include "launcher/channels/preamble.h"
 #include "launcher/driver/host_stages.h"
@@ -34,35 +34,22 @@
 
 namespace hvd {
 
-struct HostTransport {
-  std::unique_ptr<HostChannel> channel;
-  // What comes before the agent's first byte, after whatever a shell says; empty: nothing does.
-  std::string greeting;
-  // For a host that asks for hvdrun before it greets; null: it gets none.
-  std::shared_ptr<BundleSource> bundles;
-  // A channel of its own to the same host for a visit there, hvdrun being at the path `hvdrun`
-  // there; null: none can be made. A resuming visit says the greeting, or NoAgentWords.
-  std::function<std::unique_ptr<HostChannel>(SideCommand side_command, const AgentPath& there)>
-      side_command;
-  std::string no_agent_words;
-};
-
-// An agent speaks at least once per heartbeat; one that has its part of a job and is silent for the
-// limit is lost.
+// An agent sends something at least once per heartbeat; one that has its part of a job and is
+// silent for the limit is lost.
 struct Heartbeat {
   Duration every = std::chrono::seconds(2);
   int limit_seconds = 0;
   Duration grace{};  // for how long a lost connection is tried again; 0: not at all
 };
 
-// Of many hosts: each says which one it is.
+// Observes the connections to many hosts; `host` is the number of the one concerned.
 class AgentConnectionObserver {
  public:
   virtual ~AgentConnectionObserver() = default;
   virtual void OnHostStage(uint32_t host, HostStage stage) = 0;
-  // What stopped a try in this stage that is made again.
+  // An attempt failed in this stage and is made again; `reason` is why it failed.
   virtual void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) = 0;
-  // About the way to it, for --verbose.
+  // How the host is reached, for --verbose.
   virtual void OnHostNote(uint32_t host, const std::string& text) = 0;
   // A worker's output, which took so many bytes of the stream's credit. The view is gone after the
   // call.
@@ -75,11 +62,11 @@ class AgentConnectionObserver {
   // `reason` as below.
   virtual void OnHostAway(uint32_t host, const std::string& reason) = 0;
   virtual void OnHostBack(uint32_t host, Duration away) = 0;
-  // An installed hvdrun was not run there, in words (ParseScriptSkips): strangers could have
-  // changed it.
+  // An installed hvdrun was not run there, because strangers could have changed it; `what` is the
+  // sentence (ParseScriptSkips).
   virtual void OnHvdrunSkipped(uint32_t host, const std::string& what) = 0;
-  // Last call. `reason` is one sentence without the host's name; empty when the agent had said that
-  // it is done.
+  // Last call. `reason` is one sentence without the host's name; empty when the agent had reported
+  // that it is done.
   virtual void OnHostEnd(uint32_t host, const std::string& reason) = 0;
 };
 
@@ -104,11 +91,11 @@ class AgentConnection final {
   void Break(const std::string& reason);
 
   bool away() const { return reconnect_.has_value(); }
-  // It has spoken within the last two heartbeats.
+  // The agent has sent something within the last two heartbeats.
   bool heard() const { return !ended_ && !away() && silent_looks_ <= 2; }
-  // After the end: its part of the job may still run there, because nobody could tell it to end.
+  // After the end: the host's part of the job may still run, because no message reached it.
   bool left_alone() const { return left_alone_; }
-  // For a visit after the end; null: none can be made.
+  // A channel for a side command after the end; null: none can be made.
   std::unique_ptr<HostChannel> MakeSideCommand(SideCommand side_command) const;
 
  private:
@@ -136,19 +123,19 @@ class AgentConnection final {
   Stream stream_;
   std::shared_ptr<BundleFeed> feed_;  // while the host receives hvdrun
   int asked_ = 0;                     // so often it asked for that
-  int skipped_ = 0;  // so often it found a hvdrun that strangers could have changed
+  int skipped_ = 0;                   // so often a hvdrun there was not run (OnHvdrunSkipped)
   HostTransport transport_;
   Heartbeat heartbeat_;
   std::string resume_key_;                  // empty: a lost connection is not made anew
-  AgentPath there_;                         // once the agent has said so
+  AgentPath there_;                         // once the agent has reported it
   std::unique_ptr<Connection> connection_;  // the current one
-  std::vector<std::unique_ptr<Connection>>
-      old_;  // those that still end, or have ended since the last tick
+  // Those that still end, or have ended since the last tick.
+  std::vector<std::unique_ptr<Connection>> old_;
   std::optional<ReconnectPolicy> reconnect_;
   std::minstd_rand chance_{std::random_device{}()};
-  bool awaited_ = false;   // the agent was told to wait for us when the connection is lost
+  bool awaited_ = false;   // the agent waits for this driver when the connection is lost
   bool started_ = false;   // the agent has its part of the job
-  bool gone_ = false;      // the agent said that it is done
+  bool gone_ = false;      // the agent reported that it is done
   bool given_up_ = false;  // this side wants no more
   bool left_alone_ = false;
   bool ended_ = false;

@@ -17,7 +17,7 @@ namespace hvd {
 // A host of the plan, beyond its name.
 struct DriverHost {
   bool remote = false;                 // not this machine
-  std::vector<std::string> addresses;  // where its ranks listen for others; known once proven
+  std::vector<std::string> addresses;  // where its ranks listen for others; known once probed
 };
 
 struct DriverOptions {
@@ -31,9 +31,9 @@ struct DriverOptions {
   std::string master_address;                  // for torch.distributed; empty: this machine
   uint32_t master_port = 0;                    // 0: none
   std::vector<DriverHost> hosts;               // by host of the plan
-  std::vector<HostSlots> named_hosts;  // the same, as they were named: until their agents are there
-                                       // the plan is a draft
-  std::vector<std::string> interfaces;     // for what hosts say to each other; empty: all
+  // The same hosts, as they were named: the plan is a draft until their agents are connected.
+  std::vector<HostSlots> named_hosts;
+  std::vector<std::string> interfaces;     // for connections between hosts; empty: all
   uint16_t first_port = 0, last_port = 0;  // both 0: any
   StageLimits stage_limits = StageLimits::Default();
   PrefixTemplate prefix = PrefixTemplate::Default();

@@ -78,4 +78,12 @@ Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
   return final;
 }
 
+std::string PlanText(const Plan& plan) {
+  std::vector<std::string> names;
+  for (uint32_t host : plan.UsedHosts()) names.push_back(plan.hosts[host]);
+  return std::to_string(plan.size()) + (plan.size() == 1 ? " rank on " : " ranks on ") +
+         std::to_string(names.size()) + (names.size() == 1 ? " host: " : " hosts: ") +
+         HostNames(names);
+}
+
 }  // namespace hvd

@@ -5,8 +5,9 @@
 //   opening -> starting -> running -> [stopping] -> finishing -> done
 //
 // While it is opening, hosts get ready (host_stages.h) and nothing of the user's runs. The first
-// host that fails ends it, once the others have shown how they fare. When all agents are there the
-// plan becomes final (final_plan.h), and hosts that the job does not need are dismissed.
+// host that fails ends the job, once the other hosts have failed, too, or got ready. When all
+// agents are connected the plan becomes final (final_plan.h), and hosts that the job does not need
+// are dismissed.
 //
 // A static job is one generation after another with the same members: the driver begins generation
 // g + 1 when every rank has asked for it, and a rank that is lost or fails ends the job (its
@@ -34,10 +35,10 @@
 namespace hvd {
 
 struct JobOptions {
-  Duration terminate_grace =
-      std::chrono::seconds(3);  // from SIGINT to SIGTERM, from that to SIGKILL
-  // How long ranks that lost a peer may go on by themselves, so that they can say what happened to
-  // them.
+  // From SIGINT to SIGTERM, and from SIGTERM to SIGKILL.
+  Duration terminate_grace = std::chrono::seconds(3);
+  // How long ranks that lost a peer may go on by themselves, so that they can report what happened
+  // to them.
   Duration survivor_grace = std::chrono::seconds(1);
   StageLimits stages = StageLimits::Default();
   bool prove_addresses = false;  // between the hosts, before anything is started
@@ -46,8 +47,8 @@ struct JobOptions {
   // How long agents may take to end everything after SIGKILL; then their channels are cut.
   Duration finish_limit = std::chrono::seconds(3);
   Duration timeout{};  // for the whole job; 0: none
-  // How long some ranks may wait in hvd.init() until the user hears who is missing; said again at
-  // growing intervals.
+  // How long some ranks may wait in hvd.init() until the missing ranks are named to the user; they
+  // are named again at growing intervals.
   Duration init_watch = std::chrono::seconds(10);
 };
 
@@ -72,10 +73,11 @@ struct RankRecord {
   bool stopped = false;  // a signal had stopped it when the generation broke
 };
 
-// What the job failed of, once it failed.
+// Why the job failed.
 struct JobFailure {
   // kEnding: a rank ended the generation for a reason of its own, which is mostly a stall beyond
-  // the user's limit. kWay: two hosts that hvdrun hears do not hear each other.
+  // the user's limit. kWay: two hosts receive nothing from each other, while hvdrun receives from
+  // both.
   enum class Kind {
     kRank,
     kCommand,
@@ -89,12 +91,12 @@ struct JobFailure {
   };
   Kind kind = Kind::kRank;
   int exit_code = 1;
-  uint32_t rank = 0;   // kRank, kCommand; kEnding, kWay: the one that said so
-  uint32_t peer = 0;   // kWay: the one of which it hears nothing
-  uint32_t host = 0;   // kHost; kHosts: the first of them
-  std::string reason;  // kCommand, kHost, kInternal, kEnding, kWay: a sentence; kHosts: the report
-                       // on all hosts
-  int signal = 0;      // kInterrupt
+  uint32_t rank = 0;  // kRank, kCommand; kEnding, kWay: the rank that reported it
+  uint32_t peer = 0;  // kWay: the rank from which it receives nothing
+  uint32_t host = 0;  // kHost; kHosts: the first of them
+  // kCommand, kHost, kInternal, kEnding, kWay: a sentence; kHosts: the report on all hosts.
+  std::string reason;
+  int signal = 0;  // kInterrupt
 };
 
 struct JobState {
@@ -115,8 +117,8 @@ struct JobState {
   JobOptions options;
   JobPhase phase = JobPhase::kOpening;
   std::vector<RankRecord> ranks;
-  // How many of them are so, kept up to date: a job of many ranks does not look at all of them at
-  // every event.
+  // How many ranks are in each state, kept up to date: a job of many ranks does not look at all of
+  // them at every event.
   struct {
     size_t begun = 0;    // no longer starting
     size_t ended = 0;    // kEnded
@@ -124,10 +126,10 @@ struct JobState {
     size_t lost = 0;     // `lost`
   } counts;
   HostStages stages;
-  std::vector<BlockedRoute> blocked;      // ways between hosts on which no address works
-  std::vector<bool> host_open;            // the agent there was not reported gone
+  std::vector<BlockedRoute> blocked;      // routes between hosts on which no address works
+  std::vector<bool> host_open;            // its agent was not reported gone
   std::vector<bool> dismissed;            // the job does not need the host
-  std::vector<AgentFacts> facts;          // by host, of those that are there
+  std::vector<AgentFacts> facts;          // by host, of the agents that are connected
   std::vector<HostClock> clocks;          // by host
   std::optional<TimePoint> dismissed_by;  // until then those must be gone
   uint64_t generation = 0;                // the last one begun
@@ -145,8 +147,8 @@ struct JobState {
 
   // Some ranks wait in hvd.init() and others have not called it.
   struct InitWatch {
-    TimePoint since, next;  // the first began to wait; when to speak
-    int times = 0;          // said already
+    TimePoint since, next;  // when the first began to wait; when to name the others next
+    int times = 0;          // how often they were named
   };
   std::optional<InitWatch> init_watch;
 
@@ -158,7 +160,7 @@ struct JobState {
 
 // ---- events
 
-// What stopped a try to reach it that is made again; a sentence without the host's name.
+// An attempt to reach the host failed and is made again; `reason` is a sentence without its name.
 struct HostTroubled {
   uint32_t host = 0;
   HostStage stage = HostStage::kResolve;
@@ -168,18 +170,18 @@ struct HostEntered {
   uint32_t host = 0;
   HostStage stage = HostStage::kResolve;
 };
-// Its agent said hello, and what it has.
+// Its agent is connected and has reported what its host has.
 struct AgentIsReady {
   uint32_t host = 0;
   AgentFacts facts;
 };
-// It has looked for the hosts that it will talk to. `trouble`, if not empty: it could not, and why.
+// It has probed the hosts that it will connect to. `trouble`, if not empty: why it could not.
 struct HostProven {
   uint32_t host = 0;
   std::string trouble;
-  std::vector<BlockedRoute> blocked;  // those that it does not reach
+  std::vector<BlockedRoute> blocked;  // the routes to hosts that it does not reach
 };
-// The way through the driver from this host to another one.
+// The route through the driver from this host to another one.
 struct RouteMeasured {
   uint32_t host = 0, to = 0;
   RelayMeasured speed;
@@ -215,13 +217,13 @@ using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, Ho
                               WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
                               RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute>;
 
-// ---- actions: what to tell every agent that is still there
+// ---- actions: messages to every agent that is still connected, and others
 
-struct UsePlan {};    // all agents are there, and the state's plan is final
+struct UsePlan {};    // all agents are connected, and the state's plan is final
 struct DismissHost {  // its agent may go
   uint32_t host = 0;
 };
-struct ProveAddresses {};  // have the agents of all hosts that have a rank look for each other
+struct ProveAddresses {};  // have the agents of all hosts that have a rank probe each other
 struct RelayRoutes {       // let the relay carry these, and measure it
   std::vector<std::pair<uint32_t, uint32_t>> routes;  // from, to
 };
@@ -233,7 +235,7 @@ struct CutChannels {};  // kill the agents that do not end
 struct EndRun {};       // everything is over: print the report, return the code
 struct NotifyUser {     // a line for the screen, whether --verbose or not
   std::string sentence;
-  bool terminal_only = false;  // for a person who waits there, not for a log
+  bool terminal_only = false;  // for a person at the terminal, not for a log
 };
 
 using JobAction = std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration,
@@ -252,11 +254,11 @@ Decision Step(JobState& state, const JobEvent& event, TimePoint now);
 // its peers did then (first_cause.h).
 std::optional<uint32_t> FirstFailedRank(const JobState& state);
 
-// Neither a signal nor a limit ended it: its last output may wait until it is read. Else
+// Neither a signal nor a limit ended the job: its last output may wait until it is read. Otherwise
 // finish_limit is enough.
 bool EndedByItself(const JobState& state);
 
-// The code hvdrun returns, once the phase is kDone.
+// The exit code of hvdrun, once the phase is kDone.
 int ExitCode(const JobState& state);
 
 }  // namespace hvd

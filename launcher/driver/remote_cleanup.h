@@ -1,7 +1,7 @@
-// RemoteCleanup: ends what is left of a job on a host that is lost, by a visit over a connection of
-// its own (side_command.h). An agent that is stopped neither ends nor notices that its driver is
-// gone, and its warden may be stopped with it; SSH still works there, mostly. Where it does not,
-// the agent is cut off and ends its workers itself.
+// RemoteCleanup: ends what is left of a job on a host that is lost, by a side command over a
+// connection of its own (side_command.h). An agent that is stopped neither ends nor notices that
+// its driver is gone, and its warden may be stopped with it; SSH mostly still works there. Where it
+// does not, the agent is cut off and ends its workers itself.
 //
 // One thread, the channel's.
 #ifndef HVD_LAUNCHER_DRIVER_REMOTE_CLEANUP_H_
@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/channels/host_channel.h"
 #include "runtime/base/clock.h"
@@ -19,7 +20,7 @@ namespace hvd {
 
 class RemoteCleanup final : public ChannelObserver {
  public:
-  // So long for a host that does not even answer, which is the usual case, and so long for one that
+  // The limits for a host that does not even answer, which is the usual case, and for one that
   // does.
   static constexpr Duration kReachLimit = std::chrono::seconds(4);
   static constexpr Duration kLimit = std::chrono::seconds(8);
@@ -47,6 +48,21 @@ class RemoteCleanup final : public ChannelObserver {
   std::function<void()> on_over_;
   bool cut_ = false, over_ = false;
   std::string reason_;
+};
+
+// The cleanups of a job, which run beside each other and beside the end of the job.
+class RemoteCleanups {
+ public:
+  // Begins one. `on_over` gets the reason, as RemoteCleanup has it.
+  void Start(std::unique_ptr<HostChannel> channel, TimePoint now,
+             std::function<void(const std::string& reason)> on_over);
+  bool all_over() const;
+  // As due() and Tick of a RemoteCleanup, for all of them.
+  TimePoint NextTick() const;
+  void Tick(TimePoint now);
+
+ private:
+  std::vector<std::unique_ptr<RemoteCleanup>> cleanups_;
 };
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
-// SilentRoutes: ways between hosts on which ranks hear nothing any more, and which of them are
-// broken. A host that is gone is none of them: its agent is silent, too, and the heartbeat decides
-// about it. Broken is a way between two hosts that hvdrun hears both, once it has been silent for
-// as long as a host may be. Pure.
+// SilentRoutes: routes between hosts on which ranks receive nothing any more, and which of them are
+// broken. A host that is gone is another matter: its agent is silent, too, and the heartbeat
+// decides about it. A route is broken once it has been silent for as long as a host may be, while
+// hvdrun still receives from both of its hosts. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_SILENT_ROUTES_H_
 #define HVD_LAUNCHER_DRIVER_SILENT_ROUTES_H_
 
@@ -16,7 +16,7 @@
 
 namespace hvd {
 
-// `rank` has heard nothing of the host of `peer` for so long.
+// `rank` has received nothing from the host of `peer` for so long.
 struct SilentRoute {
   uint32_t rank = 0, peer = 0;
   uint64_t generation = 0;
@@ -28,11 +28,11 @@ class SilentRoutes {
   explicit SilentRoutes(Duration limit) : limit_(limit) {}
 
   void Note(const RankSilent& said, uint64_t generation, TimePoint now);
-  // The way that has been silent longest, if that is too long. `heard`: hvdrun hears the host of
-  // this rank right now.
+  // The route that has been silent longest, if that is too long. `heard`: hvdrun receives from the
+  // host of this rank right now.
   std::optional<SilentRoute> Broken(TimePoint now,
                                     const std::function<bool(uint32_t rank)>& heard) const;
-  // When Broken may have another answer; never while no way is silent.
+  // When Broken may have another answer; TimePoint::max() while no route is silent.
   TimePoint NextLook(TimePoint now) const;
   void Clear() { since_.clear(); }
 

@@ -1,4 +1,4 @@
-// What the agent of a host is told to start.
+// StartJob messages: what the agent of a host starts.
 #ifndef HVD_LAUNCHER_DRIVER_START_JOB_H_
 #define HVD_LAUNCHER_DRIVER_START_JOB_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd {
 
-// What all hosts are told alike. Pure.
+// The part that is the same for all hosts. Pure.
 StartJob CommonStart(const DriverOptions& options);
 // `common` for host `host` of the plan, with its ranks. Pure.
 StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOptions& options,

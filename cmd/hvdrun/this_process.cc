@@ -1,0 +1,48 @@
+// What a verb wants to know of its own process, and how it prints.
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/message_text.h"
+#include "launcher/output/output.h"
+#include "runtime/base/env.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kMaxSentence = 500;  // of a usage error, whatever it quotes
+
+}  // namespace
+
+std::string OwnPath() {
+  char path[PATH_MAX] = {};
+  return ::readlink("/proc/self/exe", path, sizeof path - 1) > 0 ? path : "/usr/bin/hvdrun";
+}
+
+std::string WorkingDirectory() {
+  char path[PATH_MAX];
+  return ::getcwd(path, sizeof path) != nullptr ? path : "/";
+}
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : AllEnv()) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+int UsageError(const Status& status) {
+  WriteAll(STDERR_FILENO, "hvdrun: " + Printable(status.message(), kMaxSentence) + "\n");
+  return kUsageError;
+}
+
+int PrintText(const std::string& text) {
+  if (WriteAll(STDOUT_FILENO, text)) return 0;
+  WriteAll(STDERR_FILENO,
+           std::string("hvdrun: stdout cannot be written: ") + std::strerror(errno) + "\n");
+  return 1;
+}
+
+}  // namespace hvd

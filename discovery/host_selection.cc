@@ -1,0 +1,96 @@
+#include "discovery/host_selection.h"
+
+#include "configs/message_text.h"
+#include "discovery/fixed_hosts.h"
+
+namespace hvd {
+namespace {
+
+Result<std::vector<HostSpec>> ReadHostFile(const std::string& path, const SelectionFacts& facts) {
+  const std::string shown = Printable(path, kMaxShownPath);
+  Result<std::string> text = facts.read_file(path);
+  if (!text.ok()) {
+    return InvalidArgument("the host file " + shown + " " + text.status().message() +
+                           "; check its path");
+  }
+  if (text->empty()) return InvalidArgument("the host file " + shown + " is empty; check its path");
+  return ParseHostFile(*text, shown);
+}
+
+Result<std::vector<HostSpec>> NamedHosts(const Settings& settings, const SelectionFacts& facts,
+                                         std::vector<std::string>& notes) {
+  const std::string& hosts = settings.hosts;
+  if (!settings.hostfile.empty()) {
+    if (hosts.empty()) return ReadHostFile(settings.hostfile, facts);
+    return InvalidArgument("-H and --hostfile both name the hosts; use one of them");
+  }
+  if (!NamesHostFile(hosts, facts.word_facts(hosts))) return ParseHostList(hosts);
+  Result<std::vector<HostSpec>> specs = ReadHostFile(hosts, facts);
+  if (specs.ok())
+    notes.push_back("-H " + Printable(hosts, kMaxShownPath) +
+                    " is a file and is read as a host file (--hostfile)");
+  return specs;
+}
+
+std::set<std::string> OwnNames(const std::vector<HostSpec>& specs, const SelectionFacts& facts,
+                               std::vector<std::string>& notes) {
+  std::vector<std::string> names;
+  for (const HostSpec& spec : specs) names.push_back(spec.name);
+  std::set<std::string> own = facts.names_of_this_machine(names);
+  for (const HostSpec& spec : specs) {
+    if (spec.user.empty() || !own.contains(spec.name)) continue;
+    notes.push_back(Printable(spec.user + "@" + spec.name) +
+                    " is this machine, where hvdrun does not log in; its ranks run as the user who "
+                    "started hvdrun");
+  }
+  return own;
+}
+
+// 0: the agent on that host reports what it has.
+uint32_t SlotsPerHost(const Settings& settings, const SelectionFacts& facts, bool remote) {
+  if (settings.slots_per_host > 0) return static_cast<uint32_t>(settings.slots_per_host);
+  return remote ? 0 : facts.default_slots();
+}
+
+Result<std::vector<HostSlots>> Played(const std::vector<HostSlots>& hosts, uint32_t count) {
+  if (hosts.size() == 1 && !hosts.front().remote) return PlayHosts(hosts.front(), count);
+  return InvalidArgument("--hosts-per-machine plays hosts on this machine, and " +
+                         Printable(hosts.back().host) + " is another one; leave one of them out");
+}
+
+// "name:4"
+bool LooksLikeHost(const std::string& word) {
+  const size_t colon = word.find(':');
+  return colon != std::string::npos && colon > 0 && colon + 1 < word.size() &&
+         word.find('/') == std::string::npos &&
+         word.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+}
+
+}  // namespace
+
+Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const SelectionFacts& facts,
+                                           std::vector<std::string>& notes) {
+  const auto num_proc = static_cast<uint32_t>(settings.num_proc);
+  const auto played = static_cast<uint32_t>(settings.hosts_per_machine);
+  if (settings.hosts.empty() && settings.hostfile.empty())
+    return PlayHosts({facts.host_name(), (num_proc + played - 1) / played}, played);
+  Result<std::vector<HostSpec>> specs = NamedHosts(settings, facts, notes);
+  if (!specs.ok()) return specs.status();
+  const std::set<std::string> own = OwnNames(*specs, facts, notes);
+  FixedHosts source(*specs, {[&](const std::string& name) { return own.contains(name); },
+                             [&](bool remote) { return SlotsPerHost(settings, facts, remote); }});
+  Result<std::vector<HostSlots>> hosts = source.Hosts();
+  if (!hosts.ok() || played == 1) return hosts;
+  return Played(*hosts, played);
+}
+
+Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command) {
+  if (settings.hosts.empty() || command.empty() || !LooksLikeHost(command[0])) return Status::Ok();
+  const std::string word = Printable(command[0], kMaxShownPath);
+  const std::string hosts = settings.hosts.substr(0, settings.hosts.find_last_not_of(',') + 1);
+  return InvalidArgument("'" + word + "' stands where the command begins but looks like a host; " +
+                         "hosts are separated by commas: -H " + Printable(hosts, kMaxShownPath) +
+                         "," + word);
+}
+
+}  // namespace hvd

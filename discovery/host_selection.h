@@ -1,0 +1,40 @@
+// Which hosts a run may use, by its settings: -H, --hostfile, --slots-per-host and
+// --hosts-per-machine. Pure: questions about this machine and its files go through SelectionFacts.
+#ifndef HVD_DISCOVERY_HOST_SELECTION_H_
+#define HVD_DISCOVERY_HOST_SELECTION_H_
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "configs/settings.h"
+#include "discovery/host_slots.h"
+#include "discovery/host_spec.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct SelectionFacts {
+  // The text of a file; an error's message follows the file's name: "cannot be opened".
+  std::function<Result<std::string>(const std::string& path)> read_file;
+  // What else the argument of -H is, besides a list of hosts.
+  std::function<WordFacts(const std::string& word)> word_facts;
+  // Those of the names that lead to this machine.
+  std::function<std::set<std::string>(const std::vector<std::string>& names)> names_of_this_machine;
+  std::function<std::string()> host_name;
+  std::function<uint32_t()> default_slots;  // of this machine
+};
+
+// The hosts in the order in which they were named, none twice. kInvalidArgument: one sentence.
+// Appends sentences for the user to `notes`, also before an error.
+Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const SelectionFacts& facts,
+                                           std::vector<std::string>& notes);
+
+// `-H a:1 b:1 python`: without this check the second host would be taken for the command.
+Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command);
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_HOST_SELECTION_H_

@@ -1,0 +1,192 @@
+#include "launcher/agent/driver_connection.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <optional>
+#include <utility>
+
+#include "launcher/jobs/job_id.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kMaxLogPiece = kMaxFramePayload - kOutputOverhead;
+
+StreamOptions OptionsOf(const std::string& job_id) {
+  StreamOptions options;
+  options.job = ParseJobId(job_id).value_or(0);
+  return options;
+}
+
+// The process at the other end of a unix socket; our own when the kernel does not show it to us.
+int32_t PeerOf(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0;
+  return known ? peer.pid : ::getpid();
+}
+
+}  // namespace
+
+DriverConnection::DriverConnection(asio::io_context& io, const std::string& job_id,
+                                   DriverConnectionOwner& owner)
+    : io_(io), owner_(owner), stream_(OptionsOf(job_id)), tick_timer_(io), return_timer_(io) {}
+
+void DriverConnection::Open(UniqueFd input, UniqueFd output) {
+  stream_.Attach(SteadyNow());
+  Carry(std::move(input), std::move(output));
+  ScheduleTick();
+}
+
+void DriverConnection::Carry(UniqueFd input, UniqueFd output) {
+  // Events of a former connection that are still in the queue are dropped.
+  auto current = std::make_shared<BytePump*>(nullptr);
+  auto if_current = [this, current](auto&& then) {
+    if (*current == pump_.get()) then();
+  };
+  pump_ = std::make_unique<BytePump>(
+      io_, std::move(input), std::move(output),
+      BytePumpHandlers{
+          [this, if_current](std::string_view bytes) { if_current([&] { OnBytes(bytes); }); },
+          [this, if_current] { if_current([this] { Flush(); }); },
+          [this, if_current] { if_current([this] { Lose("the stream to the driver ended"); }); }});
+  *current = pump_.get();
+}
+
+void DriverConnection::Disconnect() {
+  stream_.Detach();
+  client_.Reset();
+  if (!pump_) return;
+  pump_->Close();
+  // This call may come from one of its handlers, and another may be in the queue.
+  asio::post(io_, [old = std::shared_ptr<BytePump>(std::move(pump_))] {});
+}
+
+void DriverConnection::GiveUp() {
+  Disconnect();
+  absence_.GiveUp();
+  return_timer_.cancel();
+}
+
+// The workers go on; their output is kept. Nothing else changes until the grace is over.
+void DriverConnection::Lose(const std::string& reason) {
+  Disconnect();
+  if (!listener_ || absence_.over()) return owner_.OnDriverGone(reason);
+  if (!absence_.Begin()) return;
+  Flush();
+  owner_.OnDriverAway(reason);
+  return_timer_.expires_after(absence_.grace());
+  return_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error && absence_.away()) owner_.OnDriverGone("the driver did not come back");
+  });
+}
+
+// Perhaps before the end of the former connection was noticed here.
+void DriverConnection::Resume(ReturnedStream stream) {
+  if (absence_.over()) return;
+  Disconnect();
+  absence_.End();
+  return_timer_.cancel();
+  client_ = std::move(stream.client);
+  stream_.Attach(SteadyNow());
+  Carry(std::move(stream.input), std::move(stream.output));
+  Flush();
+}
+
+void DriverConnection::OnBytes(std::string_view bytes) {
+  Status status = stream_.Receive(bytes, SteadyNow());
+  while (std::optional<StreamMessage> message = stream_.Next()) {
+    Result<ToAgent> decoded = DecodeToAgent(message->bytes);
+    if (!decoded.ok()) {
+      status = decoded.status();
+      break;
+    }
+    owner_.OnDriverMessage(std::move(*decoded));
+  }
+  if (!status.ok()) {
+    Disconnect();
+    return owner_.OnDriverGone("the stream to the driver is damaged: " + status.message());
+  }
+  Flush();
+  owner_.OnDriverMessagesOver();
+}
+
+void DriverConnection::Send(const ToDriver& message) {
+  if (IsBulk(message)) {
+    stream_.SendBulk(EncodeToDriver(message));
+  } else {
+    stream_.SendControl(EncodeToDriver(message));
+  }
+  Flush();
+}
+
+void DriverConnection::SendOutput(uint32_t rank, OutputStream stream, std::string_view first,
+                                  std::string_view second) {
+  if (absence_.over()) return;
+  while (!first.empty() || !second.empty()) {
+    std::string_view head = first.substr(0, kMaxLogPiece);
+    std::string_view tail = second.substr(0, kMaxLogPiece - head.size());
+    absence_.NoteOutput(head.size() + tail.size());
+    stream_.SendLog(EncodeOutput(rank, stream, head, tail));
+    first.remove_prefix(head.size());
+    second.remove_prefix(tail.size());
+  }
+  Flush();
+}
+
+void DriverConnection::Flush() {
+  while (pump_) {
+    std::string_view out = stream_.Outgoing();
+    if (out.empty()) break;
+    size_t wanted = out.size();
+    size_t written = pump_->Write(out);
+    stream_.Consume(written);
+    if (written < wanted) break;
+  }
+  owner_.OnDriverFlushed();
+}
+
+void DriverConnection::ScheduleTick() {
+  tick_timer_.expires_at(stream_.NextTick());
+  tick_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    const TimePoint now = SteadyNow();
+    stream_.Tick(now);
+    owner_.OnDriverTick();
+    Flush();
+    LookForDriver(now);
+    ScheduleTick();
+  });
+}
+
+// A driver that was cut off leaves a stream without an end.
+void DriverConnection::LookForDriver(TimePoint now) {
+  if (!pump_ || !absence_.IsSilent(stream_.last_heard(), now)) return;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(absence_.silence_limit());
+  Lose("nothing was heard of the driver for " + std::to_string(seconds.count()) + " s");
+}
+
+// The driver expects a sign of life within the same limit.
+void DriverConnection::SetSilenceLimit(Duration limit) {
+  absence_.set_silence_limit(limit);
+  if (limit <= Duration::zero()) return;
+  stream_.set_heartbeat(std::min<Duration>(StreamOptions().heartbeat, limit / 5));
+  ScheduleTick();
+}
+
+Status DriverConnection::Await(AwaitDriver await) {
+  if (listener_ || await.key.empty() || await.grace_ms <= 0) return Status::Ok();
+  auto listener = std::make_unique<ResumeListener>(
+      io_, std::move(await.key), [this](ReturnedStream stream) { Resume(std::move(stream)); });
+  if (Status open = listener->Open(listener_address_); !open.ok()) return open;
+  listener_ = std::move(listener);
+  absence_.set_grace(std::chrono::milliseconds(await.grace_ms));
+  return Status::Ok();
+}
+
+int32_t DriverConnection::HolderPid() const { return client_.valid() ? PeerOf(client_.get()) : 0; }
+
+}  // namespace hvd

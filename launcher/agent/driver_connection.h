@@ -1,0 +1,99 @@
+// DriverConnection: an agent's stream to its driver. Sends messages and output as the driver grants
+// credit; when the connection is lost and the driver may come back (resume_listener.h), the stream
+// goes on over the next connection, and output is kept meanwhile, up to a limit
+// (driver_absence.h).
+//
+// One thread, that of the io_context; the owner is called from it, and outlives this object.
+#ifndef HVD_LAUNCHER_AGENT_DRIVER_CONNECTION_H_
+#define HVD_LAUNCHER_AGENT_DRIVER_CONNECTION_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "launcher/agent/driver_absence.h"
+#include "launcher/agent/resume_listener.h"
+#include "launcher/process/byte_pump.h"
+#include "launcher/wire/messages.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/stream.h"
+
+namespace hvd {
+
+class DriverConnectionOwner {
+ public:
+  virtual ~DriverConnectionOwner() = default;
+  virtual void OnDriverMessage(ToAgent message) = 0;
+  // After the messages that came at once.
+  virtual void OnDriverMessagesOver() = 0;
+  // Something was sent or kept: HoldsOutput() may have changed.
+  virtual void OnDriverFlushed() = 0;
+  // With every heartbeat.
+  virtual void OnDriverTick() = 0;
+  // The connection is lost and the driver may come back; a sentence for the log.
+  virtual void OnDriverAway(const std::string& reason) = 0;
+  // The driver is gone for good. Perhaps more than once.
+  virtual void OnDriverGone(const std::string& reason) = 0;
+};
+
+class DriverConnection {
+ public:
+  DriverConnection(asio::io_context& io, const std::string& job_id, DriverConnectionOwner& owner);
+  DriverConnection(const DriverConnection&) = delete;
+
+  // Begins, with the first connection.
+  void Open(UniqueFd input, UniqueFd output);
+  // The driver is not waited for any more, and nothing is sent to it.
+  void GiveUp();
+
+  void Send(const ToDriver& message);
+  // A worker's output; the two pieces follow each other. Dropped after GiveUp.
+  void SendOutput(uint32_t rank, OutputStream stream, std::string_view first,
+                  std::string_view second);
+  // Sends what the connection takes now.
+  void Flush();
+
+  // Output waits for credit, or for a connection: workers should not print more.
+  bool HoldsOutput() const { return stream_.LogsHeld() && !absence_.HasRoom(); }
+  bool HasOutputToSend() const { return stream_.LogsHeld(); }
+  bool AllAcknowledged() const { return stream_.AllAcknowledged(); }
+
+  void set_generation(uint64_t generation) { stream_.set_epoch(generation); }
+  // Both sides of the connection notice silence within this limit; 0: this side never does.
+  void SetSilenceLimit(Duration limit);
+  // The driver may come back to listener_address(). Not ok: it cannot, and why.
+  Status Await(AwaitDriver await);
+  bool awaits() const { return listener_ != nullptr; }
+  const std::string& listener_address() const { return listener_address_; }
+  DriverAbsence& absence() { return absence_; }
+
+  // The process on this host that holds the connection, if it is not the warden's parent; else 0.
+  int32_t HolderPid() const;
+
+ private:
+  void Carry(UniqueFd input, UniqueFd output);
+  void Disconnect();
+  void OnBytes(std::string_view bytes);
+  void Lose(const std::string& reason);
+  void Resume(ReturnedStream stream);
+  void ScheduleTick();
+  void LookForDriver(TimePoint now);
+
+  asio::io_context& io_;
+  DriverConnectionOwner& owner_;
+  Stream stream_;
+  DriverAbsence absence_;
+  std::unique_ptr<BytePump> pump_;
+  UniqueFd client_;  // held by `hvdrun agent --resume`, which made the present connection
+  asio::steady_timer tick_timer_, return_timer_;
+  const std::string listener_address_ = MakeListenerAddress();
+  std::unique_ptr<ResumeListener> listener_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_DRIVER_CONNECTION_H_

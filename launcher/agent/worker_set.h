@@ -1,0 +1,103 @@
+// WorkerSet: the workers of an agent, one for each slot: starts them, forwards their output in
+// whole lines, records how each ends, and reports what is needed again after messages were lost.
+//
+// One thread, that of the io_context. The owner and the process host outlive this object.
+#ifndef HVD_LAUNCHER_AGENT_WORKER_SET_H_
+#define HVD_LAUNCHER_AGENT_WORKER_SET_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/agent/binding.h"
+#include "launcher/agent/stdin_feeder.h"
+#include "launcher/bundle/install_paths.h"
+#include "launcher/environment/worker_env.h"
+#include "launcher/output/lines.h"
+#include "launcher/process/one_process.h"
+#include "launcher/process/process_host.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class WorkerSetOwner {
+ public:
+  virtual ~WorkerSetOwner() = default;
+  virtual void Send(const ToDriver& message) = 0;
+  // The two pieces follow each other.
+  virtual void SendOutput(uint32_t rank, OutputStream stream, std::string_view first,
+                          std::string_view second) = 0;
+  // Before the exit is reported. Returns whether the kernel ended the worker for lack of memory,
+  // asked only where `killed`: a SIGKILL ended it that this agent did not send.
+  virtual bool OnWorkerExit(uint32_t slot, int pid, bool killed) = 0;
+  // A worker or the output of one has ended.
+  virtual void OnWorkerOver() = 0;
+};
+
+class WorkerSet final : public ProcessObserver {
+ public:
+  WorkerSet(asio::io_context& io, ProcessHost& host, WorkerSetOwner& owner);
+
+  // Takes the agent's part of the job; `cpus` are shared out among the workers. Once.
+  void Prepare(StartJob start, std::vector<Cpu> cpus);
+  const StartJob& start() const { return start_; }
+  // Starts a worker in every slot. Those that cannot be started are reported.
+  void Start(const WorkerLink& link, const InstallPaths& paths);
+  // Reports that no worker could be started.
+  void ReportNotStarted(int error, const std::string& reason);
+  void FeedStdin(std::string_view bytes) { feeder_.Feed(bytes); }
+
+  uint32_t RankOf(uint32_t slot) const { return start_.slots[slot].rank; }
+  bool AnyRunning() const;
+  // Of the running workers: whether any of them is `dying`, by its pid.
+  bool AnyDying(const std::function<bool(pid_t)>& dying) const;
+  // The ranks that a signal has stopped, by a list of all processes.
+  std::vector<uint32_t> StoppedRanks(const std::vector<ProcessInfo>& processes) const;
+  // A signal to every worker that still runs.
+  void Signal(int signal);
+  // From now on a SIGKILL that ends a worker is the agent's own.
+  void NoteKilling() { killing_ = true; }
+  // Reports all starts and exits once more.
+  void Resend();
+
+  // ProcessObserver; a worker's number is its slot.
+  void OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) override;
+  void OnOutputEnd(uint32_t slot, OutputStream stream) override;
+  void OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) override;
+
+ private:
+  struct Slot {
+    int pid = 0;
+    bool running = false;
+    LineBuffer lines[2];
+    LastLines last_stderr;
+    std::optional<WorkerExited> exited;
+  };
+
+  void StartWorker(uint32_t slot, const WorkerLink& link, const InstallPaths& paths);
+  bool ReadsInput(uint32_t slot) const;
+  void ShowPromptSoon(uint32_t slot);
+  void ShowPrompts();
+  void FlushLine(uint32_t slot, OutputStream stream);
+
+  ProcessHost& host_;
+  WorkerSetOwner& owner_;
+  StdinFeeder feeder_;
+  asio::steady_timer prompt_timer_;
+  bool prompt_due_ = false;
+  StartJob start_;
+  std::vector<Slot> slots_;
+  uint32_t host_cores_ = 0;
+  std::vector<std::vector<int>> bound_;  // by slot
+  std::vector<uint32_t> core_shares_;
+  bool killing_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_WORKER_SET_H_

@@ -1,0 +1,43 @@
+// How the driver (or the doctor) reaches the agent of a host: the channel, and what else may travel
+// to that host. ChannelFactory is the interface that makes it.
+#ifndef HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
+#define HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/bundle/bundle_source.h"
+#include "launcher/bundle/side_command.h"
+#include "launcher/channels/host_channel.h"
+
+namespace hvd {
+
+struct HostTransport {
+  std::unique_ptr<HostChannel> channel;
+  // The line before the agent's first byte, which ends what a login shell prints; empty: there is
+  // no shell.
+  std::string greeting;
+  // For a host that asks for hvdrun before the greeting; null: hvdrun is never sent there.
+  std::shared_ptr<BundleSource> bundles;
+  // Makes a channel of its own to the same host for a side command, with hvdrun at the path that
+  // its agent reported; null: none can be made. `hvdrun agent --resume` prints the greeting, or
+  // `no_agent_words`.
+  std::function<std::unique_ptr<HostChannel>(SideCommand side_command, const AgentPath& there)>
+      side_command;
+  std::string no_agent_words;
+};
+
+class ChannelFactory {
+ public:
+  virtual ~ChannelFactory() = default;
+  // For a host of the plan, by its number. The transport's channels run on `io`, end before it,
+  // and do not outlive the factory.
+  virtual HostTransport Make(asio::io_context& io, uint32_t host) = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_

@@ -1,0 +1,71 @@
+// SettingsChannelFactory: the channels to the hosts of a run, as its settings say: an agent on this
+// machine, behind ssh (libssh2 or the program), or behind --rsh-agent.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_CHANNELS_FACTORY_SETTINGS_CHANNEL_FACTORY_H_
+#define HVD_LAUNCHER_CHANNELS_FACTORY_SETTINGS_CHANNEL_FACTORY_H_
+
+#include <asio/io_context.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/settings.h"
+#include "discovery/host_slots.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/factory/channel_factory.h"
+#include "launcher/channels/local_channel.h"
+#include "launcher/channels/ssh/ssh_hub.h"
+#include "launcher/channels/ssh_command.h"
+
+namespace hvd {
+
+// Which program or library reaches a remote host.
+enum class RemoteClient { kRshAgent, kSshProgram, kSshLibrary };
+// Pure.
+RemoteClient RemoteClientOf(const Settings& settings);
+// How ssh is to reach this host: what the host list says goes before the settings. Pure.
+SshHost SshHostOf(const HostSlots& host, const Settings& settings);
+// What remote hosts are to run. `build`: the build id of this hvdrun, or why it has none; without
+// one any build of the same version will do there, and none can be sent. Pure.
+RemoteAgent RemoteAgentOf(const Settings& settings, const std::string& executable,
+                          const std::string& machine, const Result<std::string>& build);
+
+class SettingsChannelFactory final : public ChannelFactory {
+ public:
+  // `hosts`: by number. `executable`: this hvdrun. Logs a warning when hvdrun cannot be sent to
+  // other hosts although it may be.
+  SettingsChannelFactory(std::vector<HostSlots> hosts, const Settings& settings, std::string job_id,
+                         const std::string& executable);
+
+  HostTransport Make(asio::io_context& io, uint32_t host) override;
+
+ private:
+  using Channel = std::unique_ptr<HostChannel>;
+
+  HostTransport MakeLocal(asio::io_context& io, const std::string& agent_id);
+  HostTransport MakeRemote(asio::io_context& io, uint32_t host, const std::string& agent_id);
+  // Runs a command on a host. `hub` is null for clients other than the library.
+  Channel RunThere(asio::io_context& io, const std::shared_ptr<SshHub>& hub, uint32_t host,
+                   const std::string& command);
+  Channel RunByRshAgent(asio::io_context& io, uint32_t host, const std::string& command);
+  Channel RunBySshProgram(asio::io_context& io, uint32_t host, const std::string& command);
+  std::shared_ptr<SshHub> Hub(asio::io_context& io);
+  std::shared_ptr<BundleSource> Bundles(asio::io_context& io);
+
+  const std::vector<HostSlots> hosts_;
+  const Settings settings_;
+  const std::string job_id_;
+  const RemoteClient client_;
+  const bool accept_new_keys_;
+  RemoteAgent remote_agent_;
+  const std::shared_ptr<LocalFamily> family_ = std::make_shared<LocalFamily>();
+  // Made with the first transport that needs them, and owned by the transports, which end before
+  // the io_context.
+  std::weak_ptr<SshHub> hub_;
+  std::weak_ptr<BundleSource> bundles_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_FACTORY_SETTINGS_CHANNEL_FACTORY_H_

@@ -1,0 +1,131 @@
+#include "launcher/driver/agent_messages.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "configs/message_text.h"
+#include "launcher/driver/job_settings.h"
+#include "launcher/driver/start_job.h"
+
+namespace hvd {
+
+void AgentMessages::Receive(uint32_t host, ToDriver& message, TimePoint now) {
+  now_ = now;
+  const bool started = parts_.state.phase != JobPhase::kOpening;
+  if (Status may = parts_.tree.CheckDirect(host, message, started); !may.ok())
+    return parts_.agents.BreakUnless(host, may);
+  Take(host, message);
+  parts_.tree.Flush();
+}
+
+void AgentMessages::Take(uint32_t host, ToDriver& message) {
+  std::visit([&](auto& m) { On(host, m); }, message);
+}
+
+void AgentMessages::On(uint32_t host, const AgentReady& ready) {
+  parts_.log.Verbose("agent on host " + parts_.NameOf(host) + ": pid " + std::to_string(ready.pid) +
+                     ", warden " + std::to_string(ready.warden_pid) +
+                     "; cleanup is guaranteed by: " + ready.means);
+  if (ready.version != HVD_VERSION) {
+    return parts_.agents[host].Break("it has hvdrun " + Printable(ready.version) +
+                                     " and this is hvdrun " HVD_VERSION
+                                     "; install the same version there");
+  }
+  const DriverOptions& options = parts_.options;
+  if (options.hosts[host].remote) parts_.clock_questions.Begin(host);
+  AskTimeIfDue(host, now_);
+  parts_.free_ports[host] = ready.free_port;
+  parts_.facts[host].identity = ready.identity;
+  parts_.facts[host].slots = ready.slots;
+  // On a single host there is no other command to differ from.
+  if (parts_.agents.count() == 1) return parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
+  parts_.agents.Send(
+      host, LookAtCommand{options.command.at(0), PathOfWorkers(options), options.directory});
+}
+
+void AgentMessages::On(uint32_t host, CommandSeen& seen) {
+  parts_.facts[host].command = std::move(seen.facts);
+  parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
+}
+
+void AgentMessages::On(uint32_t host, const ConnectivityProbed& probed) {
+  ConnectivityRound::Answer answer = parts_.connectivity.Take(host, probed);
+  for (const std::string& note : answer.notes) parts_.log.Verbose(note);
+  parts_.dispatch(answer.event);
+}
+
+void AgentMessages::On(uint32_t host, const RelayMeasured& measured) {
+  if (measured.host < parts_.tree.count())
+    parts_.dispatch(RouteMeasured{host, parts_.tree.hosts()[measured.host], measured});
+}
+
+template <typename Message>
+void AgentMessages::Relay(uint32_t host, const Message& message) {
+  if (!parts_.tree.Has(host)) return;
+  parts_.agents.BreakUnless(host, parts_.relay.Take(parts_.tree.NumberOf(host), message));
+}
+
+void AgentMessages::AskTimeIfDue(uint32_t host, TimePoint now) {
+  if (std::optional<AskTime> question = parts_.clock_questions.Next(host, now))
+    parts_.agents.Send(host, *question);
+}
+
+void AgentMessages::On(uint32_t host, const TimeTold& told) {
+  if (std::optional<ClockReading> reading = parts_.clock_questions.Take(host, told, now_))
+    parts_.dispatch(ClockRead{host, *reading});
+  AskTimeIfDue(host, now_);
+}
+
+void AgentMessages::On(uint32_t, const WorkerStarted& started) {
+  parts_.screen.WorkerStarted();
+  parts_.dispatch(started);
+}
+
+void AgentMessages::On(uint32_t, const RankJoined& joined) {
+  parts_.screen.RankJoined(joined.rank);
+  parts_.dispatch(joined);
+}
+
+void AgentMessages::On(uint32_t host, const RanksJoined& joined) {
+  ForEachRank(joined, parts_.options.plan.size(), [&](RankJoined rank) { On(host, rank); });
+}
+
+void AgentMessages::On(uint32_t host, const InputTaken& taken) {
+  if (!parts_.stdin_broadcast) return;
+  Result<uint64_t> more = parts_.stdin_broadcast->Take(host, taken.bytes);
+  if (!more.ok()) return parts_.agents.BreakUnless(host, more.status());
+  if (*more > 0) parts_.stdin_reader->Allow(*more);
+}
+
+void AgentMessages::On(uint32_t host, PutKey& put) {
+  if (!parts_.kv_service.IsCurrent(host, put.generation)) return;
+  const std::optional<Trouble> trouble = DecodeTrouble(put.key, put.value);
+  if (!trouble) return parts_.agents.BreakUnless(host, parts_.kv_service.Put(host, std::move(put)));
+  const std::optional<JobEvent> event =
+      parts_.troubles.Take(parts_.options.plan, host, put.generation, *trouble, now_);
+  parts_.reschedule();
+  if (event) parts_.dispatch(*event);
+}
+
+void AgentMessages::On(uint32_t host, const WantKey& want) {
+  parts_.agents.BreakUnless(host, parts_.kv_service.Want(host, want));
+}
+
+void AgentMessages::On(uint32_t host, const TreeUp& batch) {
+  if (parts_.state.phase == JobPhase::kOpening)
+    return parts_.agents[host].Break("its agent speaks of a tree where there is none");
+  auto messages = parts_.tree.Open(host, batch);
+  if (!messages.ok()) return parts_.agents.BreakUnless(host, messages.status());
+  for (auto& [from, message] : *messages) Take(from, message);
+}
+
+void AgentMessages::On(uint32_t host, const TreeCut& cut) {
+  const Duration patience = LostParentLimit(parts_.options.settings);
+  if (!parts_.tree.Cut(host, cut.reason, now_, patience)) return;
+  parts_.log.Verbose("host " + parts_.NameOf(host) + " lost its place in the tree: " + cut.reason);
+  parts_.reschedule();
+}
+
+}  // namespace hvd

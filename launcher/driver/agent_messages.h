@@ -1,0 +1,69 @@
+// AgentMessages: what the agents of a job send, checked and turned into events of the job, or into
+// messages to other agents.
+//
+// A host may send what concerns its own ranks; one that breaks the rules is given up, with a
+// sentence about it. One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_DRIVER_AGENT_MESSAGES_H_
+#define HVD_LAUNCHER_DRIVER_AGENT_MESSAGES_H_
+
+#include <cstdint>
+
+#include "launcher/driver/driver_parts.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class AgentMessages {
+ public:
+  // `parts` outlives this object.
+  explicit AgentMessages(DriverParts& parts) : parts_(parts) {}
+
+  // A message that came over the host's own stream.
+  void Receive(uint32_t host, ToDriver& message, TimePoint now);
+  // Asks the agent for its time when that is due, so that departures of ranks on different hosts
+  // can be put in order.
+  void AskTimeIfDue(uint32_t host, TimePoint now);
+
+ private:
+  void Take(uint32_t host, ToDriver& message);
+  // Every message without an overload of its own is an event as it is.
+  template <typename Event>
+  void On(uint32_t, const Event& event) {
+    parts_.dispatch(event);
+  }
+  void On(uint32_t host, const AgentReady& ready);
+  void On(uint32_t host, CommandSeen& seen);
+  void On(uint32_t host, const ConnectivityProbed& probed);
+  void On(uint32_t host, const RelayMeasured& measured);
+  void On(uint32_t host, const RelayOpen& message) { Relay(host, message); }
+  void On(uint32_t host, const RelayData& message) { Relay(host, message); }
+  void On(uint32_t host, const RelayClose& message) { Relay(host, message); }
+  void On(uint32_t host, const RelayCredit& message) { Relay(host, message); }
+  template <typename Message>
+  void Relay(uint32_t host, const Message& message);
+  void On(uint32_t host, const AgentNote& note) { parts_.log.VerboseHost(host, note.text); }
+  void On(uint32_t host, const AgentWarning& warning) { parts_.log.Warning(host, warning.text); }
+  void On(uint32_t host, const WorkerStarted& started);
+  void On(uint32_t host, const RankJoined& joined);
+  void On(uint32_t host, const RanksJoined& joined);
+  void On(uint32_t host, const InputTaken& taken);
+  void On(uint32_t host, PutKey& put);
+  void On(uint32_t host, const WantKey& want);
+  void On(uint32_t host, const TreeUp& batch);
+  void On(uint32_t host, const TreeCut& cut);
+  void On(uint32_t host, const TimeTold& told);
+  // The driver's observer prints output, its connection ends after AgentGone and keeps AgentPath;
+  // the doctor asks for the rest.
+  void On(uint32_t, const WorkerOutput&) {}
+  void On(uint32_t, const AgentGone&) {}
+  void On(uint32_t, const AgentPath&) {}
+  void On(uint32_t, const HostExam&) {}
+  void On(uint32_t, const PairMeasured&) {}
+
+  DriverParts& parts_;
+  TimePoint now_{};  // of the message that is being dealt with
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_AGENT_MESSAGES_H_

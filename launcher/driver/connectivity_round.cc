@@ -1,0 +1,65 @@
+#include "launcher/driver/connectivity_round.h"
+
+#include <algorithm>
+
+namespace hvd {
+
+ProbeConnectivity ConnectivityRound::QuestionFor(uint32_t host) const {
+  ProbeConnectivity question;
+  question.job_key = options_.job_key;
+  question.host = tree_.NumberOf(host);
+  for (uint32_t other : tree_.ProbePartnersOf(host)) {
+    question.others.push_back(tree_.NumberOf(other));
+    question.names.push_back(NameOf(other));
+  }
+  question.interfaces = options_.interfaces;
+  question.first_port = options_.first_port;
+  question.last_port = options_.last_port;
+  question.passes_on = tree_.HasChildren(host) ? 1 : 0;
+  return question;
+}
+
+ConnectivityRound::Answer ConnectivityRound::Take(uint32_t host, const ConnectivityProbed& probed) {
+  const std::vector<uint32_t> others = tree_.ProbePartnersOf(host);
+  tree_.NoteRecord(host, probed.tree_record);
+  Answer answer{{host, probed.trouble, {}}, {}};
+  for (size_t i = 0; i < std::min(others.size(), probed.addresses.size()); ++i) {
+    if (!AddAddress(others[i], probed.addresses[i])) continue;
+    answer.notes.push_back("host " + NameOf(others[i]) + " is reached at " + probed.addresses[i] +
+                           " by " + NameOf(host));
+  }
+  for (size_t i = 0; i < std::min(others.size(), probed.reasons.size()); ++i) {
+    if (probed.reasons[i].empty()) continue;
+    answer.event.blocked.push_back({host, others[i], probed.reasons[i], {}, false});
+    answer.notes.push_back("host " + NameOf(host) + ": " + probed.reasons[i]);
+  }
+  return answer;
+}
+
+bool ConnectivityRound::AddAddress(uint32_t host, const std::string& address) {
+  std::vector<std::string>& known = options_.hosts[host].addresses;
+  if (address.empty() || std::find(known.begin(), known.end(), address) != known.end())
+    return false;
+  known.push_back(address);
+  return true;
+}
+
+void ConnectivityRound::Finish(uint32_t master_port) {
+  const std::vector<std::string>& first = options_.hosts[0].addresses;
+  options_.master_address = first.empty() ? NameOf(0) : first[0];
+  options_.master_port = master_port;
+  for (DriverHost& host : options_.hosts) {
+    if (host.addresses.empty()) host.addresses = {"127.0.0.1"};
+  }
+}
+
+std::string ConnectivityRound::AddressesText() const {
+  std::vector<std::string> places;
+  for (uint32_t host : tree_.hosts()) {
+    const std::vector<std::string>& known = options_.hosts[host].addresses;
+    places.push_back(NameOf(host) + (known.empty() ? "" : " at " + known.front()));
+  }
+  return HostNames(places);
+}
+
+}  // namespace hvd

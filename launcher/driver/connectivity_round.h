@@ -1,0 +1,49 @@
+// ConnectivityRound: the round in which the hosts of a job probe each other before anything is
+// started: which host probes which others, at which addresses each was reached, and which routes
+// are blocked. A host listens for others where they reached it. Pure.
+#ifndef HVD_LAUNCHER_DRIVER_CONNECTIVITY_ROUND_H_
+#define HVD_LAUNCHER_DRIVER_CONNECTIVITY_ROUND_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launcher/driver/driver_options.h"
+#include "launcher/driver/job.h"
+#include "launcher/tree/tree_router.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class ConnectivityRound {
+ public:
+  // Writes the addresses into `options.hosts`. Both arguments outlive this object.
+  ConnectivityRound(DriverOptions& options, TreeRouter& tree) : options_(options), tree_(tree) {}
+
+  // What the agent of a host with a rank is asked, once the tree is formed.
+  ProbeConnectivity QuestionFor(uint32_t host) const;
+
+  struct Answer {
+    HostProven event;
+    std::vector<std::string> notes;  // for --verbose
+  };
+  Answer Take(uint32_t host, const ConnectivityProbed& probed);
+
+  // The round is over: the master address is that of the first host, and a host that no other one
+  // reached (or that has none to reach) listens at the loopback address.
+  void Finish(uint32_t master_port);
+  // "a at 10.0.0.1, b at 10.0.0.2", of the first hosts.
+  std::string AddressesText() const;
+
+ private:
+  const std::string& NameOf(uint32_t host) const { return options_.plan.hosts[host]; }
+  // False: the address is known already, or is none.
+  bool AddAddress(uint32_t host, const std::string& address);
+
+  DriverOptions& options_;
+  TreeRouter& tree_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_CONNECTIVITY_ROUND_H_

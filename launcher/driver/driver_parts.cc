@@ -1,0 +1,27 @@
+#include "launcher/driver/driver_parts.h"
+
+#include <utility>
+
+#include "launcher/driver/job_settings.h"
+
+namespace hvd {
+
+DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
+    : options(std::move(the_options)),
+      begun(now),
+      state(options.plan, JobOptionsOf(options), options.named_hosts),
+      tree([this](uint32_t host, const ToAgent& message) { agents.Send(host, message); }),
+      connectivity(options, tree),
+      kv_service(tree),
+      relay([this](uint32_t number, const ToAgent& message) {
+        agents.Send(tree.hosts()[number], message);
+      }),
+      troubles(RouteSilenceLimit(options.settings)),
+      clock_questions(options.plan.hosts.size()),
+      free_ports(options.plan.hosts.size()),
+      facts(options.plan.hosts.size()),
+      screen(io, options.plan, options.settings, options.prefix,
+             [this](uint32_t host, uint64_t bytes) { agents[host].ReturnCredit(bytes); }),
+      log(LogLevelOf(options.settings), options.plan, screen) {}
+
+}  // namespace hvd

@@ -1,0 +1,71 @@
+// DriverParts: the parts of a running driver. Driver (driver.h) brings in what happens,
+// AgentMessages what agents send, and JobActions carries out what the job decides; all three work
+// on these parts.
+#ifndef HVD_LAUNCHER_DRIVER_DRIVER_PARTS_H_
+#define HVD_LAUNCHER_DRIVER_DRIVER_PARTS_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/driver/agent_set.h"
+#include "launcher/driver/connectivity_round.h"
+#include "launcher/driver/driver_log.h"
+#include "launcher/driver/driver_options.h"
+#include "launcher/driver/host_clock.h"
+#include "launcher/driver/job.h"
+#include "launcher/driver/kv_service.h"
+#include "launcher/driver/rank_troubles.h"
+#include "launcher/driver/remote_cleanup.h"
+#include "launcher/driver/stdin_broadcast.h"
+#include "launcher/output/screen.h"
+#include "launcher/output/stdin_reader.h"
+#include "launcher/relay/relay_switch.h"
+#include "launcher/tree/tree_router.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+struct DriverParts {
+  // The agents are added by the owner.
+  DriverParts(DriverOptions the_options, TimePoint now);
+  DriverParts(const DriverParts&) = delete;
+
+  const std::string& NameOf(uint32_t host) const { return options.plan.hosts[host]; }
+
+  // Set by the owner: an event for the job, and that NextTick of some part may be earlier now.
+  std::function<void(const JobEvent&)> dispatch;
+  std::function<void()> reschedule;
+
+  DriverOptions options;
+  const TimePoint begun;
+  asio::io_context io{1};
+  JobState state;
+  AgentSet agents;
+  TreeRouter tree;
+  ConnectivityRound connectivity;
+  KvService kv_service;
+  RelaySwitch relay;  // knows hosts by their numbers in the tree
+  RankTroubles troubles;
+  ClockQuestions clock_questions;
+  RemoteCleanups cleanups;
+  // By host: the port for MASTER_PORT that its agent holds, and what it reported.
+  std::vector<uint32_t> free_ports;
+  std::vector<AgentFacts> facts;
+  // Nothing of the job is left, but cleanups may still run.
+  bool job_over = false;
+  // While ranks read stdin.
+  std::optional<StdinBroadcast> stdin_broadcast;
+  // Last: their threads post to `io`.
+  Screen screen;
+  DriverLog log;
+  std::unique_ptr<StdinReader> stdin_reader;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_DRIVER_PARTS_H_

@@ -1,0 +1,58 @@
+#include "launcher/driver/job_settings.h"
+
+#include <algorithm>
+
+#include "runtime/base/test_env.h"
+
+namespace hvd {
+namespace {
+
+// Nothing can be cut off on this machine: only an agent that is stopped is silent here, and it may
+// be continued.
+constexpr int kSilentSecondsHere = 30;
+
+}  // namespace
+
+Duration SecondsOf(double seconds) {
+  constexpr double kLongest = 1e9;
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::min(seconds, kLongest)));
+}
+
+JobOptions JobOptionsOf(const DriverOptions& driver) {
+  const Settings& settings = driver.settings;
+  JobOptions options;
+  options.stages = driver.stage_limits;
+  options.prove_addresses = std::any_of(driver.hosts.begin(), driver.hosts.end(),
+                                        [](const DriverHost& host) { return host.remote; });
+  options.relay = settings.relay != "never";
+  options.terminate_grace = SecondsOf(settings.terminate_grace_seconds);
+  options.start_timeout = SecondsOf(settings.start_timeout_seconds);
+  options.timeout = SecondsOf(settings.timeout_seconds);
+  auto usual_ms = std::chrono::duration_cast<std::chrono::milliseconds>(options.init_watch).count();
+  options.init_watch =
+      std::chrono::milliseconds(TestNumber("HVD_TEST_INIT_WATCH_MS", static_cast<int>(usual_ms)));
+  return options;
+}
+
+Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
+  Heartbeat heartbeat;
+  int limit = kSilentSecondsHere;
+  if (options.hosts[host].remote) {
+    limit = std::max(1, static_cast<int>(options.settings.heartbeat_timeout_seconds));
+    heartbeat.every = std::min<Duration>(heartbeat.every, std::chrono::milliseconds(limit * 200));
+  }
+  heartbeat.limit_seconds = TestNumber("HVD_TEST_SILENT_SECONDS", limit);
+  heartbeat.grace = SecondsOf(options.settings.driver_grace_seconds);
+  return heartbeat;
+}
+
+Duration RouteSilenceLimit(const Settings& settings) {
+  return SecondsOf(std::max(settings.heartbeat_timeout_seconds, settings.driver_grace_seconds));
+}
+
+Duration LostParentLimit(const Settings& settings) {
+  return SecondsOf(settings.heartbeat_timeout_seconds + 1);
+}
+
+}  // namespace hvd

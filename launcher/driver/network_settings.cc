@@ -1,0 +1,60 @@
+#include "launcher/driver/network_settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+
+#include "configs/message_text.h"
+#include "runtime/net/address_range.h"
+
+namespace hvd {
+namespace {
+
+Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
+  uint16_t port = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error == std::errc() && end == text.data() + text.size() && port > 0) return port;
+  return InvalidArgument("--port-range " + Quoted(range) +
+                         " is no range of ports; try --port-range 40000-40999");
+}
+
+// An agent that was started greets within the start timeout, unless a limit is set for that stage.
+Result<StageLimits> LimitsOf(const Settings& settings) {
+  Result<StageLimits> limits = StageLimits::Parse(settings.stage_timeouts);
+  if (!limits.ok() || settings.stage_timeouts.find("hello=") != std::string::npos) return limits;
+  limits->at(HostStage::kHello) = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(settings.start_timeout_seconds));
+  return limits;
+}
+
+}  // namespace
+
+Result<PortRange> ParsePortRange(std::string_view text) {
+  if (text.empty()) return PortRange{};
+  size_t dash = std::min(text.find('-'), text.size());
+  Result<uint16_t> first = ParsePort(text.substr(0, dash), text);
+  if (!first.ok()) return first.status();
+  Result<uint16_t> last = dash == text.size() ? first : ParsePort(text.substr(dash + 1), text);
+  if (!last.ok()) return last.status();
+  if (*last < *first) return ParsePort("", text).status();
+  return PortRange{*first, *last};
+}
+
+Result<NetworkSettings> ReadNetwork(const Settings& settings) {
+  NetworkSettings network;
+  Result<PortRange> ports = ParsePortRange(settings.port_range);
+  if (!ports.ok()) return ports.status();
+  network.ports = *ports;
+  Result<StageLimits> limits = LimitsOf(settings);
+  if (!limits.ok()) return limits.status();
+  network.stage_limits = *limits;
+  std::istringstream names(settings.network_interfaces);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (Result<AddressRange> range = ParseAddressRange(name); LooksLikeRange(name) && !range.ok())
+      return InvalidArgument("--network-interfaces: " + range.status().message());
+    network.interfaces.push_back(name);
+  }
+  return network;
+}
+
+}  // namespace hvd
