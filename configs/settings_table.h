@@ -48,7 +48,8 @@ struct Row {
   std::string_view what = {};   // what the value is, for messages: "the number of processes"
   std::string_view doc = {};    // one line of --help
   std::string_view group = {};  // of the rows of one group at most one may be given as a flag
-  // Of a kBytes: the unit of a plain number, "MB", as a flag and as a key; the variable is in bytes.
+  // Of a kBytes: the unit of a plain number, "MB", as a flag and as a key; the variable is in
+  // bytes.
   std::string_view plain_unit = {};
   bool env_inverted = false;  // the variable of this kBool means the opposite: HOROVOD_X_DISABLE
   bool required = false;

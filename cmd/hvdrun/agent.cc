@@ -1,7 +1,7 @@
 // The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and
-// stdout. Resuming and clearing: side commands on a host with such an agent. Adopting: an agent that
-// belongs to nobody; its listening socket is stdin. Examining: a child of the agent that says what
-// its host has.
+// stdout. Resuming and clearing: side commands on a host with such an agent. Adopting: an agent
+// that belongs to nobody; its listening socket is stdin. Examining: a child of the agent that says
+// what its host has.
 #include "launcher/agent/agent.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // RelayPort: where ranks of this host find one that they cannot reach: a listener on 127.0.0.1, for
 // as long as the generation. A connection is handed over once it began with a mesh hello to that
-// rank that proves the job's key; a connection that sends something else, or nothing for 10 s, is closed
-// without a word.
+// rank that proves the job's key; a connection that sends something else, or nothing for 10 s, is
+// closed without a word.
 //
 // One thread, that of the io_context; the owner hears of connections from there.
 #ifndef HVD_LAUNCHER_RELAY_RELAY_PORT_H_

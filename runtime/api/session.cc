@@ -63,8 +63,8 @@ Session::~Session() {
   const TimePoint since = SteadyNow();
   FailPending();
   RankBlock& block = world_.page.rank(world_.local_rank);
-  // A rank that goes because the agent is gone has not left of its own will: neighbours that are slower to
-  // notice must not take this rank for the cause.
+  // A rank that goes because the agent is gone has not left of its own will: neighbours that are
+  // slower to notice must not take this rank for the cause.
   if (!agent_gone_.load(std::memory_order_acquire))
     block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
   peers_.WakeAll();

@@ -95,8 +95,8 @@ void Mesh::SendGoodbye(const std::string& why) {
       peer->outbox.PutBye(why);
       Write(*peer);
     } else if (peer->in.valid() && why.empty()) {
-      // This rank never sent anything: without this, a peer that sent to us would take our end for a
-      // death.
+      // This rank never sent anything: without this, a peer that sent to us would take our end for
+      // a death.
       const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
       (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     }

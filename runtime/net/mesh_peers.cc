@@ -189,7 +189,8 @@ void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
 }
 
 // Its messages to us may still be under way, and its last words: the other connection says when
-// they are over. A peer that has finished and left may have done so before that connection was taken here.
+// they are over. A peer that has finished and left may have done so before that connection was
+// taken here.
 void Mesh::EndOfOutgoing(Peer& peer, int error) {
   std::string why = error == 0 ? "it closed the connection" : Coordination(error);
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;

@@ -12,7 +12,6 @@ using Args = std::vector<std::string>;
 using Env = std::map<std::string, std::string>;
 using testing::AllOf;
 using testing::Contains;
-using testing::Contains;
 using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
