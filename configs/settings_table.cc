@@ -300,6 +300,7 @@ std::span<const Row> SettingRows() {
        .default_text = "128MB",
        .min = 0,
        .max = 1e15,
+       .placeholder = "MB",
        .example = "64",
        .what = "the size of what travels together",
        .doc = "between hosts, MB of small tensors that travel together; 0: each alone",

@@ -101,7 +101,7 @@ TEST_F(WorkerSetTest, RecordsAnExitWithTheLastWordsOnStderr) {
   EXPECT_EQ(exits_[0].pid, 101);
   EXPECT_EQ(exits_[0].end.value, 3);
   EXPECT_EQ(exits_[0].noticed_ns, 7'000'000'000);
-  EXPECT_EQ(exits_[0].last_stderr, "boom\n");
+  EXPECT_EQ(exits_[0].last_stderr, "boom");
   EXPECT_THAT(exit_pids_, ElementsAre(101));
   EXPECT_TRUE(workers_.AnyRunning());
   workers_.OnExit(0, {false, 0}, TimePoint());
