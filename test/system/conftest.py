@@ -131,6 +131,7 @@ class Job:
         environment = dict(os.environ, **{MARK: self.mark}, **(env or {}))
         popen.setdefault("stdout", subprocess.PIPE)
         popen.setdefault("stderr", subprocess.PIPE)
+        popen.setdefault("bufsize", 0)  # communicate() would lose bytes that a readline() has buffered
         self.process = subprocess.Popen([*(program or [hvdrun_path()]), *map(str, args)], env=environment, **popen)
         self.out = self.err = ""
 
