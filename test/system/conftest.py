@@ -13,6 +13,7 @@ import pytest
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every hvdrun.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a shell ignores it in what it starts beside itself
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children would, too
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
