@@ -36,7 +36,7 @@ struct ConfigFile {
   std::map<std::string, YamlValue> values;
 };
 
-// A variable that means the opposite of its row is turned around; what is no switch stays as it is,
+// A variable that means the opposite of its row is turned around; any other value stays as it is,
 // for the message.
 std::string FromVariable(const Row& row, const std::string& text) {
   std::optional<bool> on = row.env_inverted ? ParseBool(text) : std::nullopt;

@@ -1,6 +1,6 @@
 // Which hosts have the same ssh configuration, as far as its files tell: so that `ssh -G`, a
-// process of some milliseconds, is run for one of them and not for each of hundreds. What cannot be
-// told for sure is left to ssh. Pure.
+// process of some milliseconds, is run for one of them and not for each of hundreds. Hosts whose
+// likeness is not certain are left to ssh. Pure.
 #ifndef HVD_DISCOVERY_SSH_CONFIG_CHOICES_H_
 #define HVD_DISCOVERY_SSH_CONFIG_CHOICES_H_
 

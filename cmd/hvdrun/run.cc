@@ -115,7 +115,7 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
   return Status::Ok();
 }
 
-// What can be found wrong only once all is known, and the files of the job.
+// The checks that need all of the options, and the files of the job.
 Status Prepare(const DriverOptions& options) {
   if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok()) return status;
   const Settings& settings = options.settings;

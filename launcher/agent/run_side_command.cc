@@ -38,9 +38,9 @@ void WaitForEnd(int socket) {
 
 }  // namespace
 
-int RunResume(const std::string& job_id, const std::string& door) {
+int RunResume(const std::string& job_id, const std::string& address) {
   ::signal(SIGPIPE, SIG_IGN);
-  Result<UniqueFd> agent = ConnectLinkIfAny(door);
+  Result<UniqueFd> agent = ConnectLinkIfAny(address);
   if (!agent.ok() || !agent->valid()) {
     std::string why = agent.ok() ? "" : ": " + agent.status().message();
     WriteAll(STDOUT_FILENO, NoAgentWords(job_id) + why + "\n");

@@ -7,7 +7,7 @@
 namespace hvd {
 
 // The exit codes of the two. They block; there is nothing else in their process.
-int RunResume(const std::string& job_id, const std::string& door);
+int RunResume(const std::string& job_id, const std::string& address);
 int RunClear(const std::string& job_id);
 
 }  // namespace hvd

@@ -318,7 +318,7 @@ void AgentConnection::EndWhenDisconnected() {
 // ---- a connection that is lost
 
 bool AgentConnection::MayResume() const {
-  return !given_up_ && !resume_key_.empty() && !there_.door.empty();
+  return !given_up_ && !resume_key_.empty() && !there_.resume_address.empty();
 }
 
 void AgentConnection::Lose(const std::string& reason) {

@@ -1,7 +1,7 @@
 // OutputWriter: puts text on stdout or stderr of hvdrun from a thread of its own, so that a slow
 // reader (a pager, a full pipe) never stops the driver. Handles short writes and descriptors that
-// others made non-blocking. What cannot be written is dropped and counted as written; error() says
-// why.
+// others made non-blocking. Text that cannot be written is dropped and counted as written;
+// error() says why.
 #ifndef HVD_LAUNCHER_OUTPUT_OUTPUT_H_
 #define HVD_LAUNCHER_OUTPUT_OUTPUT_H_
 

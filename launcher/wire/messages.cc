@@ -155,7 +155,7 @@ void Fields(auto& f, M& m) {
   } else if constexpr (kIs<TreeCut, M>) {
     f(m.reason);
   } else if constexpr (kIs<AgentPath, M>) {
-    f(m.hvdrun), f(m.door);
+    f(m.hvdrun), f(m.resume_address);
   } else if constexpr (kIs<AskTime, M>) {
     f(m.number);
   } else if constexpr (kIs<ExamineHost, M>) {

@@ -299,7 +299,7 @@ struct AgentGone {};
 // Said with AgentReady: where hvdrun lies on this host, for side commands (side_command.h), and the
 // address at which the agent will wait for a driver that comes back.
 struct AgentPath {
-  std::string hvdrun, door;
+  std::string hvdrun, resume_address;
 };
 
 // RankJoined of many, as the tree gathers it: ranks first..first+count-1 each.

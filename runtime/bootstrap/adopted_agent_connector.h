@@ -40,7 +40,7 @@ class AdoptedAgentConnector final : public AgentConnector {
 
   const ExternalRank rank_;
   const std::string hvdrun_, job_id_, address_;
-  std::string secret_;  // of the job, once the door was opened; "": it has none
+  std::string secret_;  // of the job, once it was opened; "": it has none
 };
 
 }  // namespace hvd

@@ -33,7 +33,8 @@ class HvdrunConnector final : public AgentConnector {
 
 class AgentBootstrap final : public Bootstrap, private SegmentSource, private KvStore {
  public:
-  explicit AgentBootstrap(std::unique_ptr<AgentConnector> door) : door_(std::move(door)) {}
+  explicit AgentBootstrap(std::unique_ptr<AgentConnector> connector)
+      : connector_(std::move(connector)) {}
   explicit AgentBootstrap(AgentAddress address)
       : AgentBootstrap(std::make_unique<HvdrunConnector>(std::move(address))) {}
 
@@ -58,8 +59,8 @@ class AgentBootstrap final : public Bootstrap, private SegmentSource, private Kv
     return link_.Get(key, timeout);
   }
 
-  std::unique_ptr<AgentConnector> door_;
-  AgentLink link_{*door_};
+  std::unique_ptr<AgentConnector> connector_;
+  AgentLink link_{*connector_};
 };
 
 }  // namespace hvd

@@ -46,7 +46,7 @@ Status AgentLink::Connect() {
         "the agent of this host is gone, and with it the memory that this process shared; start "
         "the process again");
   }
-  Result<UniqueFd> socket = door_.Open();
+  Result<UniqueFd> socket = connector_.Open();
   if (!socket.ok()) return socket.status();
   socket_ = std::move(*socket);
   segments_.clear();
@@ -139,7 +139,7 @@ Result<BegunGeneration> AgentLink::Join(Duration timeout) {
     if (Status connected = Connect(); !connected.ok()) return connected;
     Status said = SendLocked(LinkJoin{});
     Result<BegunGeneration> begun = said.ok() ? AwaitGeneration(lock, start, timeout) : said;
-    bool again = !begun.ok() && !socket_.valid() && !heard_ && door_.Reopens();
+    bool again = !begun.ok() && !socket_.valid() && !heard_ && connector_.Reopens();
     if (!again || attempt == kMaxReopened) return begun;
   }
 }
@@ -161,7 +161,7 @@ Result<BegunGeneration> AgentLink::AwaitGeneration(Lock& lock, TimePoint start, 
       return Aborted("not every rank called hvd.init() within " +
                      std::to_string(Milliseconds(timeout)) + " ms");
     }
-    LogWarning(door_.who() + " still waits for the other ranks to call hvd.init()");
+    LogWarning(connector_.who() + " still waits for the other ranks to call hvd.init()");
   }
 }
 

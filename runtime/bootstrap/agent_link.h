@@ -40,7 +40,7 @@ struct BegunGeneration {
 
 class AgentLink {
  public:
-  explicit AgentLink(AgentConnector& door) : door_(door) {}
+  explicit AgentLink(AgentConnector& connector) : connector_(connector) {}
 
   // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no
   // limit.
@@ -69,7 +69,7 @@ class AgentLink {
   Result<BegunGeneration> AwaitGeneration(Lock& lock, TimePoint start, Duration timeout);
   Status CheckGeneration() const;
 
-  AgentConnector& door_;
+  AgentConnector& connector_;
   std::mutex
       asking_;  // one question for a segment at a time: answers carry no number of their question
   std::mutex mutex_;  // all below

@@ -1,4 +1,4 @@
-// The door of libhvd_gloo.so.
+// The entry points of libhvd_gloo.so.
 #include "runtime/backends/gloo/gloo_inter_host_comm.h"
 #include "runtime/backends/inter_host_loader.h"
 #include "runtime/backends/plugin_interface.h"

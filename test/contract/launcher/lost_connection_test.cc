@@ -67,7 +67,7 @@ struct SimulatedAgent {
   void Greet() {
     stream.Attach(SteadyNow());
     stream.SendControl(EncodeToDriver(AgentReady{}));
-    stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun", "its door"}));
+    stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun", "its address"}));
   }
   std::string key;
   int starts = 0;
@@ -110,7 +110,7 @@ class LostConnection : public ::testing::Test {
     way.side_command = [this, side_command](SideCommand kind, const AgentPath& there) {
       EXPECT_EQ(kind, SideCommand::kResume);
       EXPECT_EQ(there.hvdrun, "/there/hvdrun");
-      EXPECT_EQ(there.door, "its door");
+      EXPECT_EQ(there.resume_address, "its address");
       ScriptedChannel::FarEnd far_end = side_command(visits_++);
       auto channel = std::make_unique<ScriptedChannel>(io_, far_end ? far_end : Silent());
       if (!far_end) channel->FailToStart("no route");
@@ -336,7 +336,7 @@ TEST(SilentConnection, AFormerChannelIsKilledAndNotHeardAnyMore) {
   Stream driver(SimulatedAgent::Options());  // greets the agent in place of the line
   driver.Attach(SteadyNow());
   ASSERT_TRUE(agent.stream.Receive(driver.Outgoing(), SteadyNow()).ok());
-  agent.stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun", "its door"}));
+  agent.stream.SendControl(EncodeToDriver(AgentPath{"/there/hvdrun", "its address"}));
   channels[0]->observer->OnBytes(kGreeting + agent.Send());
   TimePoint deadline = SteadyNow() + kDeadline;
   while (channels.size() < 2 && SteadyNow() < deadline) line.Tick();

@@ -326,7 +326,7 @@ def add_process_set(process_set):
 
 
 def remove_process_set(process_set):
-    """Removes a registered process set while the job runs; what is pending on it fails.
+    """Removes a registered process set while the job runs; operations pending on it fail.
 
     Every rank of the world must call it, with the same set. It needs dynamic process sets, as
     add_process_set() does.
