@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "launcher/doctor/host_facts.h"
-#include "launcher/driver/host_stages.h"
+#include "launcher/job/host_stages.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

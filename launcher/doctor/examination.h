@@ -15,7 +15,7 @@
 
 #include "launcher/doctor/doctor_report.h"
 #include "launcher/doctor/pair_rounds.h"
-#include "launcher/driver/host_stages.h"
+#include "launcher/job/host_stages.h"
 #include "launcher/wire/kv_table.h"
 #include "launcher/wire/messages.h"
 

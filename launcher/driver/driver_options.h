@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "configs/settings.h"
-#include "launcher/driver/host_stages.h"
+#include "launcher/job/host_stages.h"
 #include "launcher/text/prefix.h"
 #include "launcher/wire/plan.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "launcher/driver/driver_parts.h"
-#include "launcher/driver/job.h"
+#include "launcher/job/job.h"
 
 namespace hvd {
 

@@ -6,7 +6,7 @@
 
 #include "launcher/driver/agent_connection.h"
 #include "launcher/driver/driver_options.h"
-#include "launcher/driver/job.h"
+#include "launcher/job/job.h"
 
 namespace hvd {
 

@@ -7,8 +7,8 @@
 #include <functional>
 #include <optional>
 
-#include "launcher/driver/job.h"
-#include "launcher/driver/silent_routes.h"
+#include "launcher/job/job.h"
+#include "launcher/job/silent_routes.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"
 #include "runtime/net/trouble.h"

@@ -139,8 +139,10 @@ std::vector<std::string> EndDeadJobs() {
   std::vector<JobProcess> seen = Look();
   EndGroups(groups, Kept(seen), ended);
   const std::string own = GetEnv("HVD_JOB_ID").value_or("");
-  for (const auto& [job, pids] : KillLeftOver(std::move(seen), *here, own))
+  for (const auto& [job, pids] : KillLeftOver(std::move(seen), *here, own)) {
     ended[job].insert(pids.begin(), pids.end());
+    RemoveCgroup(job);  // a warden that was about to end may have kept it at the first look
+  }
   for (const auto& [job, pids] : ended) {
     if (!pids.empty()) sentences.push_back(Sentence(job, pids.size()));
   }

@@ -12,13 +12,15 @@
 #include <vector>
 
 #include "launcher/process/proc_file.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/kernel_features.h"
 
 namespace hvd {
 namespace {
 
 constexpr const char* kName = "/hvd-";
-constexpr int kTries = 150, kTryAgainMs = 2;
+constexpr Duration kEmptyLimit = std::chrono::seconds(3);
+constexpr int kTryAgainMs = 2;
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -125,10 +127,11 @@ std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
 void RemoveCgroup(const std::string& job_id) {
   std::string folder = FolderOf(job_id);
   if (folder.empty()) return;
-  // A process that was just killed stays in the group for a moment.
-  for (int i = 0; i < kTries && ::rmdir(folder.c_str()) != 0 && errno == EBUSY; ++i) {
+  // A process that was just killed stays in the group for a moment, on a busy machine or while it
+  // writes a core file for a longer one.
+  const TimePoint deadline = SteadyNow() + kEmptyLimit;
+  while (::rmdir(folder.c_str()) != 0 && errno == EBUSY && SteadyNow() < deadline)
     ::poll(nullptr, 0, kTryAgainMs);
-  }
 }
 
 }  // namespace hvd

@@ -30,7 +30,7 @@ void KillCgroup(const std::string& job_id);
 std::vector<std::string> CgroupsHere();
 // The processes in the group.
 std::vector<pid_t> ProcessesInCgroup(const std::string& job_id);
-// Removes the group when nobody is in it any more.
+// Removes the group as soon as no process is in it any more; gives up after 3 s.
 void RemoveCgroup(const std::string& job_id);
 
 }  // namespace hvd

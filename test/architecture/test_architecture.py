@@ -43,7 +43,7 @@ ADDRESSES = {
     r"yaml-cpp/": ["configs/yaml_file.cc"],
     r"(spdlog|fmt)/": ["runtime/base/log.cc"],
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
-    r"nlohmann/": ["launcher/driver/error_file.cc", "launcher/doctor/doctor_json.cc"],
+    r"nlohmann/": ["launcher/job/error_file.cc", "launcher/doctor/doctor_json.cc"],
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
     r"openssl/": ["runtime/net/mesh_handshake.cc", "runtime/net/sealed_records.cc",
@@ -70,7 +70,7 @@ CLOCK_READERS = {
     "launcher/agent/pair_probe.cc", "launcher/channels/ssh/ssh_channel.cc", "launcher/doctor/doctor.cc",
     "launcher/driver/agent_connection.cc", "launcher/driver/agent_connection.h", "launcher/driver/driver.cc",
     "launcher/generation/host_generations.cc", "launcher/jobs/dead_jobs.cc", "launcher/jobs/driver_status.cc",
-    "launcher/output/screen.cc",
+    "launcher/output/screen.cc", "launcher/process/cgroup.cc",
     "launcher/process/local_process_host.cc", "launcher/process/process_tree.cc", "launcher/relay/relay_end.cc",
     "launcher/tree/tree_links.cc", "runtime/api/session.cc", "runtime/api/world_joiner.cc",
     "runtime/backends/hosts/host_leader_service.cc",
@@ -368,7 +368,7 @@ def test_there_is_something_to_look_at():
 @pytest.mark.parametrize("path, target", [
     ("runtime/base/a.cc", "runtime/net/link.h"),
     ("runtime/net/a.cc", "configs/command_line.h"),
-    ("configs/a.cc", "launcher/driver/job.h"),
+    ("configs/a.cc", "launcher/job/job.h"),
     ("launcher/a.cc", "runtime/core/engine.h"),
     ("launcher/a.cc", "runtime/device/device.h"),
     ("cmd/hvdrun/a.cc", "runtime/core/engine.h"),
@@ -415,7 +415,7 @@ def test_call_rule_refuses(line):
 
 
 def test_clock_rule_refuses():
-    assert clock_complaints("launcher/driver/job.cc", "auto now = SteadyNow();")
+    assert clock_complaints("launcher/job/job.cc", "auto now = SteadyNow();")
     assert clock_complaints("launcher/driver/driver.cc", "// SteadyNow() was here")
     assert not clock_complaints("launcher/driver/driver.cc", "auto now = SteadyNow();")
 

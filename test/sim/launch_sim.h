@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/driver/job.h"
+#include "launcher/job/job.h"
 #include "launcher/tree/agent_tree.h"
 #include "launcher/wire/kv_table.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "launcher/agent/find_command.h"
-#include "launcher/driver/command_trouble.h"
+#include "launcher/job/command_trouble.h"
 
 namespace hvd {
 namespace {

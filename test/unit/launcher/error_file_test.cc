@@ -1,4 +1,4 @@
-#include "launcher/driver/error_file.h"
+#include "launcher/job/error_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/driver/final_plan.h"
+#include "launcher/job/final_plan.h"
 
 #include <gtest/gtest.h>
 

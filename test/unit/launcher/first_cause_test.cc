@@ -1,5 +1,5 @@
 // Clocks of hosts that booted at different times, and which of several departures is named.
-#include "launcher/driver/first_cause.h"
+#include "launcher/job/first_cause.h"
 
 #include <gtest/gtest.h>
 

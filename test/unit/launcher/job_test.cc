@@ -1,5 +1,5 @@
 // The life of a job, told as scripts: what happens, and what the machine says to do about it.
-#include "launcher/driver/job.h"
+#include "launcher/job/job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

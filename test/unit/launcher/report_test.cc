@@ -1,4 +1,4 @@
-#include "launcher/driver/report.h"
+#include "launcher/job/report.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "launcher/bundle/remote_script.h"
 #include "launcher/channels/preamble.h"
 #include "launcher/channels/ssh_command.h"
-#include "launcher/driver/host_stages.h"
+#include "launcher/job/host_stages.h"
 #include "launcher/wire/probe_partners.h"
 
 namespace hvd {

@@ -1,4 +1,4 @@
-#include "launcher/driver/failure_hint.h"
+#include "launcher/job/failure_hint.h"
 
 namespace hvd {
 namespace {

@@ -2,8 +2,8 @@
 // broken. A host that is gone is another matter: its agent is silent, too, and the heartbeat
 // decides about it. A route is broken once it has been silent for as long as a host may be, while
 // hvdrun still receives from both of its hosts. Pure.
-#ifndef HVD_LAUNCHER_DRIVER_SILENT_ROUTES_H_
-#define HVD_LAUNCHER_DRIVER_SILENT_ROUTES_H_
+#ifndef HVD_LAUNCHER_JOB_SILENT_ROUTES_H_
+#define HVD_LAUNCHER_JOB_SILENT_ROUTES_H_
 
 #include <cstdint>
 #include <functional>
@@ -47,4 +47,4 @@ class SilentRoutes {
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_SILENT_ROUTES_H_
+#endif  // HVD_LAUNCHER_JOB_SILENT_ROUTES_H_

@@ -1,10 +1,10 @@
 // The last block on the screen: what ended the job, who, where, and its last words. Pure.
-#ifndef HVD_LAUNCHER_DRIVER_REPORT_H_
-#define HVD_LAUNCHER_DRIVER_REPORT_H_
+#ifndef HVD_LAUNCHER_JOB_REPORT_H_
+#define HVD_LAUNCHER_JOB_REPORT_H_
 
 #include <string>
 
-#include "launcher/driver/job.h"
+#include "launcher/job/job.h"
 
 namespace hvd {
 
@@ -29,4 +29,4 @@ std::string Report(const JobState& state);
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_REPORT_H_
+#endif  // HVD_LAUNCHER_JOB_REPORT_H_

@@ -1,4 +1,4 @@
-#include "launcher/driver/host_clock.h"
+#include "launcher/job/host_clock.h"
 
 #include <algorithm>
 

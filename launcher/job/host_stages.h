@@ -1,7 +1,7 @@
 // HostStages: how far each host has come on its way from a name to an agent that is ready, what
 // stopped it, and what to tell the user. Pure: time is passed in.
-#ifndef HVD_LAUNCHER_DRIVER_HOST_STAGES_H_
-#define HVD_LAUNCHER_DRIVER_HOST_STAGES_H_
+#ifndef HVD_LAUNCHER_JOB_HOST_STAGES_H_
+#define HVD_LAUNCHER_JOB_HOST_STAGES_H_
 
 #include <array>
 #include <cstddef>
@@ -142,4 +142,4 @@ std::string HostNames(const std::vector<std::string>& names);
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_HOST_STAGES_H_
+#endif  // HVD_LAUNCHER_JOB_HOST_STAGES_H_

@@ -3,15 +3,15 @@
 // agent reports. Pure.
 //
 //   hosts as named --DraftPlan--> the hosts to open --their agents' facts--> FinalPlan
-#ifndef HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_
-#define HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_
+#ifndef HVD_LAUNCHER_JOB_FINAL_PLAN_H_
+#define HVD_LAUNCHER_JOB_FINAL_PLAN_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "discovery/host_slots.h"
-#include "launcher/driver/command_trouble.h"
+#include "launcher/job/command_trouble.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/status.h"
 
@@ -49,4 +49,4 @@ std::string PlanText(const Plan& plan);
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_FINAL_PLAN_H_
+#endif  // HVD_LAUNCHER_JOB_FINAL_PLAN_H_

@@ -12,8 +12,8 @@
 // A static job is one generation after another with the same members: the driver begins generation
 // g + 1 when every rank has asked for it, and a rank that is lost or fails ends the job (its
 // minimum is its size).
-#ifndef HVD_LAUNCHER_DRIVER_JOB_H_
-#define HVD_LAUNCHER_DRIVER_JOB_H_
+#ifndef HVD_LAUNCHER_JOB_JOB_H_
+#define HVD_LAUNCHER_JOB_JOB_H_
 
 #include <cstdint>
 #include <optional>
@@ -22,10 +22,10 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/driver/final_plan.h"
-#include "launcher/driver/host_clock.h"
-#include "launcher/driver/host_stages.h"
-#include "launcher/driver/silent_routes.h"
+#include "launcher/job/final_plan.h"
+#include "launcher/job/host_clock.h"
+#include "launcher/job/host_stages.h"
+#include "launcher/job/silent_routes.h"
 #include "launcher/relay/relay_plan.h"
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
@@ -263,4 +263,4 @@ int ExitCode(const JobState& state);
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_JOB_H_
+#endif  // HVD_LAUNCHER_JOB_JOB_H_

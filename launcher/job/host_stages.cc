@@ -1,4 +1,4 @@
-#include "launcher/driver/host_stages.h"
+#include "launcher/job/host_stages.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,11 +1,11 @@
-#include "launcher/driver/job.h"
+#include "launcher/job/job.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
 
-#include "launcher/driver/first_cause.h"
+#include "launcher/job/first_cause.h"
 #include "launcher/text/rank_ranges.h"
 #include "launcher/text/seconds_text.h"
 

@@ -1,14 +1,14 @@
 // Which of several departures was the first cause of a failure, and not the consequence of another
 // one. Pure.
-#ifndef HVD_LAUNCHER_DRIVER_FIRST_CAUSE_H_
-#define HVD_LAUNCHER_DRIVER_FIRST_CAUSE_H_
+#ifndef HVD_LAUNCHER_JOB_FIRST_CAUSE_H_
+#define HVD_LAUNCHER_JOB_FIRST_CAUSE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "launcher/driver/host_clock.h"
+#include "launcher/job/host_clock.h"
 
 namespace hvd {
 
@@ -33,4 +33,4 @@ std::optional<uint32_t> FirstCause(const std::vector<Departure>& departures,
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_FIRST_CAUSE_H_
+#endif  // HVD_LAUNCHER_JOB_FIRST_CAUSE_H_

@@ -1,4 +1,4 @@
-#include "launcher/driver/command_trouble.h"
+#include "launcher/job/command_trouble.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,7 +7,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/agent/find_command.h"
-#include "launcher/driver/host_stages.h"
+#include "launcher/job/host_stages.h"
 
 namespace hvd {
 namespace {

@@ -2,8 +2,8 @@
 // boot of their host (or from anything, in a time namespace), so a stamp of one host says nothing
 // beside a stamp of another. The host is asked for its time; its answer was given at some moment
 // between our question and its arrival, and half of that round trip is how far off we may be. Pure.
-#ifndef HVD_LAUNCHER_DRIVER_HOST_CLOCK_H_
-#define HVD_LAUNCHER_DRIVER_HOST_CLOCK_H_
+#ifndef HVD_LAUNCHER_JOB_HOST_CLOCK_H_
+#define HVD_LAUNCHER_JOB_HOST_CLOCK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -72,4 +72,4 @@ class ClockQuestions {
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_HOST_CLOCK_H_
+#endif  // HVD_LAUNCHER_JOB_HOST_CLOCK_H_

@@ -1,4 +1,4 @@
-#include "launcher/driver/first_cause.h"
+#include "launcher/job/first_cause.h"
 
 #include <algorithm>
 #include <map>

@@ -1,9 +1,9 @@
-#include "launcher/driver/final_plan.h"
+#include "launcher/job/final_plan.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "launcher/driver/host_stages.h"
+#include "launcher/job/host_stages.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/driver/error_file.h"
+#include "launcher/job/error_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "launcher/driver/report.h"
+#include "launcher/job/report.h"
 #include "launcher/output/output.h"
 #include "runtime/base/unique_fd.h"
 

@@ -1,6 +1,6 @@
 // What to try when a rank failed in a way that its command explains.
-#ifndef HVD_LAUNCHER_DRIVER_FAILURE_HINT_H_
-#define HVD_LAUNCHER_DRIVER_FAILURE_HINT_H_
+#ifndef HVD_LAUNCHER_JOB_FAILURE_HINT_H_
+#define HVD_LAUNCHER_JOB_FAILURE_HINT_H_
 
 #include <string>
 #include <string_view>
@@ -18,4 +18,4 @@ std::string FailureHint(const std::vector<std::string>& command, std::string_vie
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_FAILURE_HINT_H_
+#endif  // HVD_LAUNCHER_JOB_FAILURE_HINT_H_

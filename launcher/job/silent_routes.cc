@@ -1,4 +1,4 @@
-#include "launcher/driver/silent_routes.h"
+#include "launcher/job/silent_routes.h"
 
 #include <algorithm>
 

@@ -1,13 +1,13 @@
 // --error-file: the first cause of a failed job as one JSON object, for programs that start hvdrun.
 // README.md has the fields.
-#ifndef HVD_LAUNCHER_DRIVER_ERROR_FILE_H_
-#define HVD_LAUNCHER_DRIVER_ERROR_FILE_H_
+#ifndef HVD_LAUNCHER_JOB_ERROR_FILE_H_
+#define HVD_LAUNCHER_JOB_ERROR_FILE_H_
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "launcher/driver/job.h"
+#include "launcher/job/job.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -25,4 +25,4 @@ Status WriteErrorFile(const std::string& path, std::string_view text);
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_ERROR_FILE_H_
+#endif  // HVD_LAUNCHER_JOB_ERROR_FILE_H_

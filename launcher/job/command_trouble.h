@@ -1,6 +1,6 @@
 // Compares what the hosts have under the name of the command. Pure.
-#ifndef HVD_LAUNCHER_DRIVER_COMMAND_TROUBLE_H_
-#define HVD_LAUNCHER_DRIVER_COMMAND_TROUBLE_H_
+#ifndef HVD_LAUNCHER_JOB_COMMAND_TROUBLE_H_
+#define HVD_LAUNCHER_JOB_COMMAND_TROUBLE_H_
 
 #include <optional>
 #include <string>
@@ -27,4 +27,4 @@ std::string PythonsDiffer(const std::vector<std::string>& hosts,
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_DRIVER_COMMAND_TROUBLE_H_
+#endif  // HVD_LAUNCHER_JOB_COMMAND_TROUBLE_H_
