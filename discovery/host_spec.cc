@@ -121,20 +121,6 @@ Status AddItem(const HostItem& item, const LineWords& said, std::string_view who
   return Status::Ok();
 }
 
-Status AddLine(std::string_view line, Specs& specs) {
-  std::string joined = WithoutBlanksAroundEquals(line);
-  std::vector<std::string_view> words = Words(joined);
-  if (words.empty()) return Status::Ok();
-  LineWords said;
-  for (size_t i = 1; i < words.size(); ++i) {
-    if (Status status = AddWord(words[i], words[0], said); !status.ok()) return status;
-  }
-  bool slots_said = said.slots || said.max_slots;
-  Result<HostItem> item = ParseHostItem(words[0], slots_said, kMaxHosts - specs.size());
-  if (!item.ok()) return item.status();
-  return AddItem(*item, said, words[0], specs);
-}
-
 std::string_view WithoutComment(std::string_view line) {
   return line.substr(0, std::min(line.find('#'), line.find("//")));
 }
@@ -150,6 +136,20 @@ void CountRepetitions(Specs& specs) {
 }
 
 }  // namespace
+
+Status AddHostLine(std::string_view line, Specs& specs) {
+  std::string joined = WithoutBlanksAroundEquals(WithoutComment(line));
+  std::vector<std::string_view> words = Words(joined);
+  if (words.empty()) return Status::Ok();
+  LineWords said;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (Status status = AddWord(words[i], words[0], said); !status.ok()) return status;
+  }
+  bool slots_said = said.slots || said.max_slots;
+  Result<HostItem> item = ParseHostItem(words[0], slots_said, kMaxHosts - specs.size());
+  if (!item.ok()) return item.status();
+  return AddItem(*item, said, words[0], specs);
+}
 
 Result<Specs> ParseHostList(std::string_view text) {
   Specs specs;
@@ -167,7 +167,7 @@ Result<Specs> ParseHostFile(std::string_view text, const std::string& file) {
   Specs specs;
   LineReader lines(text);
   while (std::optional<std::string_view> line = lines.Next()) {
-    if (Status status = AddLine(WithoutComment(*line), specs); !status.ok()) {
+    if (Status status = AddHostLine(*line, specs); !status.ok()) {
       return InvalidArgument(file + ", line " + std::to_string(lines.number()) + ": " +
                              status.message());
     }

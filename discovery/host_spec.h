@@ -34,6 +34,10 @@ Result<std::vector<HostSpec>> ParseHostList(std::string_view text);
 // words of the form key=value are left alone. "#" begins a comment. `file` is for the message.
 Result<std::vector<HostSpec>> ParseHostFile(std::string_view text, const std::string& file);
 
+// Appends the hosts of one such line, none for a line without text. kInvalidArgument: one sentence
+// that does not name the line.
+Status AddHostLine(std::string_view line, std::vector<HostSpec>& specs);
+
 // What -H was given can be the path of a host file instead of a list of hosts. A word with "/" is;
 // a word alone that is a file and no name of this machine is, too.
 struct WordFacts {
