@@ -29,7 +29,7 @@ bool SameMeaning(const Meaning& a, const Meaning& b) {
 
 bool IsOption(std::string_view token) { return token.size() > 1 && token.front() == '-'; }
 
-bool TakesValue(const Row& row) { return row.type != Type::kAction && row.type != Type::kBool; }
+bool TakesValue(const Row& row) { return WordsAfter(row) > 0; }
 
 // Reads tokens one by one; one object per command line.
 class Normaliser {
@@ -63,7 +63,7 @@ class Normaliser {
     if (TakesValue(row)) {
       bool inline_value = equals != std::string_view::npos;
       Result<std::string> value =
-          inline_value ? std::string(token.substr(equals + 1)) : NextAsValue(row, said);
+          inline_value ? std::string(token.substr(equals + 1)) : NextWords(row, said);
       if (!value.ok()) return value.status();
       if (value->empty() && !row.may_be_empty)
         return NeedsValue(row, said, "an empty text is none");
@@ -77,6 +77,17 @@ class Normaliser {
     }
     out_.options.push_back(std::move(option));
     return Status::Ok();
+  }
+
+  // All words that follow the flag, with blanks between them.
+  Result<std::string> NextWords(const Row& row, std::string_view said) {
+    Result<std::string> value = NextAsValue(row, said);
+    for (int more = WordsAfter(row) - 1; more > 0 && value.ok(); --more) {
+      Result<std::string> next = NextAsValue(row, said);
+      if (!next.ok()) return next;
+      *value += " " + *next;
+    }
+    return value;
   }
 
   Result<std::string> NextAsValue(const Row& row, std::string_view said) {
@@ -129,7 +140,9 @@ class Normaliser {
   }
 
   static Status NeedsValue(const Row& row, std::string_view said, const std::string& but) {
-    return InvalidArgument(std::string(said) + " needs a value, but " + but + ": " +
+    const std::string_view needs =
+        WordsAfter(row) == 2 ? " needs two values, but " : " needs a value, but ";
+    return InvalidArgument(std::string(said) + std::string(needs) + but + ": " +
                            std::string(row.what) + ", for example " + std::string(said) + " " +
                            std::string(row.example));
   }

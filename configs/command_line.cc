@@ -205,6 +205,25 @@ Status CheckRequired(const std::vector<SettingOrigin>& resolved, const EnvLookup
   return Status::Ok();
 }
 
+// Settings of elastic jobs that were said, by a flag or a key, for a job that is not one.
+std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& resolved,
+                                          const Settings& settings) {
+  std::vector<std::string> warnings;
+  if (IsElastic(settings)) return warnings;
+  for (const Row& row : SettingRows()) {
+    if (!row.elastic_only) continue;
+    auto setting = std::find_if(resolved.begin(), resolved.end(),
+                                [&](const SettingOrigin& s) { return s.name == row.name; });
+    const bool said =
+        setting != resolved.end() && setting->origin != "default" && setting->origin != row.env;
+    if (!said) continue;
+    warnings.push_back(setting->origin +
+                       " has no effect: the job has a fixed size; --elastic, --min-np or "
+                       "--host-discovery-script makes it elastic");
+  }
+  return warnings;
+}
+
 // torchrun counts the processes of one host, which are all only where no host is named.
 Status CheckPerNode(const ParsedOptions& options, const Settings& settings) {
   auto given = options.values.find("num-proc");
@@ -248,6 +267,9 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
                                                  ToVariable(row, setting->value));
     }
     resolved.push_back(std::move(*setting));
+  }
+  for (std::string& warning : WarnAboutElastic(resolved, line.settings)) {
+    line.warnings.push_back(std::move(warning));
   }
   if (line.action == Action::kPrintConfig) {
     line.text = PrintConfigText(resolved);

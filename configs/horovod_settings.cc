@@ -16,8 +16,6 @@ constexpr std::string_view kNoMpi =
     "not available yet: start the ranks by mpirun itself ('mpirun -np 2 python train.py'), and "
     "hvd.init() meets over MPI; without the option hvdrun starts them over SSH";
 constexpr std::string_view kNoMpiRanks = "hvdrun's own ranks do not use MPI";
-constexpr std::string_view kNoElastic =
-    "not available yet: elastic jobs are still to come; without it the job has a fixed size";
 constexpr std::string_view kNoNodes =
     "said by naming the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py";
 constexpr std::string_view kNoRendezvous =
@@ -61,13 +59,6 @@ HorovodSetting Value(Answer answer, std::string_view reason, std::vector<std::st
 std::vector<HorovodSetting> MakeSettings() {
   using enum Answer;
   return {
-      Switch(kRefused, kNoElastic, {"--elastic"}),
-      Value(kRefused, kNoElastic, {"--host-discovery-script"}),
-      Value(kRefused, kNoElastic, {"--min-np", "--min-num-proc"}),
-      Value(kRefused, kNoElastic, {"--max-np", "--max-num-proc"}),
-      Value(kRefused, kNoElastic, {"--elastic-timeout"}),
-      Value(kRefused, kNoElastic, {"--reset-limit"}),
-      Value(kRefused, kNoElastic, {"--blacklist-cooldown-range"}),
       Switch(kAsIs, {}, {"--disable-cache"}),
 
       Switch(kAsIs, {}, {"--gloo"}),

@@ -33,7 +33,7 @@ std::string Replaced(std::string_view text, char what, std::string_view with) {
   return out;
 }
 
-bool TakesNoValue(const Row& row) { return row.type == Type::kAction || row.type == Type::kBool; }
+bool TakesNoValue(const Row& row) { return WordsAfter(row) == 0; }
 bool TakesFile(const Row& row) { return row.placeholder == "FILE"; }
 bool TakesFolder(const Row& row) { return row.placeholder == "DIR"; }
 
@@ -216,7 +216,7 @@ std::string ZshValue(const Row& row) {
   if (row.type == Type::kEnum) value += "(" + WordsOf(row) + ")";
   if (TakesFile(row)) value += "_files";
   if (TakesFolder(row)) value += "_files -/";
-  return value;
+  return WordsAfter(row) == 2 ? value + value : value;
 }
 
 std::string FishLine(const Row& row, std::string_view flag) {
@@ -300,12 +300,13 @@ std::string ManPage(std::span<const Row> rows) {
 }
 
 std::string BashCompletion(std::span<const Row> rows) {
-  Texts flags, switches;
+  Texts flags, switches, pairs;
   std::string cases;
   for (const Row& row : ShownRows(rows)) {
     for (std::string_view flag : row.flags) {
       flags.emplace_back(flag);
       if (TakesNoValue(row)) switches.emplace_back(flag);
+      if (WordsAfter(row) == 2) pairs.emplace_back(flag);
     }
     cases += BashCase(row);
   }
@@ -330,6 +331,9 @@ std::string BashCompletion(std::span<const Row> rows) {
          "      " +
          Joined(switches, "|") +
          "|-*=*) ;;\n"
+         "      " +
+         Joined(pairs, "|") +
+         ") ((i += 2)) ;;\n"
          "      -*) ((i++)); [[ ${COMP_WORDS[i]} == = ]] && ((i++)) ;;\n"
          "      *) break ;;\n"
          "    esac\n"
@@ -383,11 +387,12 @@ std::string ZshCompletion(std::span<const Row> rows) {
 
 std::string FishCompletion(std::span<const Row> rows) {
   std::string lines;
-  Texts switches;
+  Texts switches, pairs;
   for (const Row& row : ShownRows(rows)) {
     for (std::string_view flag : row.flags) {
       lines += "  " + FishLine(row, flag);
       if (TakesNoValue(row)) switches.emplace_back(flag);
+      if (WordsAfter(row) == 2) pairs.emplace_back(flag);
     }
   }
   return "# fish completion for hvdrun and horovodrun\n"
@@ -396,12 +401,16 @@ std::string FishCompletion(std::span<const Row> rows) {
          "  test \"$words[1]\" = doctor; and set -e words[1]\n"
          "  set -l skip 0\n"
          "  for word in $words\n"
-         "    if test $skip = 1\n"
-         "      set skip 0\n"
+         "    if test $skip -gt 0\n"
+         "      set skip (math $skip - 1)\n"
          "    else if contains -- $word " +
          Joined(switches, " ") +
          "\n"
          "      continue\n"
+         "    else if contains -- $word " +
+         Joined(pairs, " ") +
+         "\n"
+         "      set skip 2\n"
          "    else if string match -q -- '--' $word; or not string match -q -- '-*' $word\n"
          "      return 1\n"
          "    else if not string match -q -- '*=*' $word\n"

@@ -8,6 +8,14 @@
 
 namespace hvd {
 
+// Two whole numbers, lo <= hi. {0, 0}: not given.
+struct IntRange {
+  int lo = 0, hi = 0;
+
+  bool given() const { return hi != 0; }
+  bool operator==(const IntRange&) const = default;
+};
+
 // What the command line asks for.
 enum class Action { kRun, kHelp, kVersion, kPrintConfig, kCheckBuild };
 
@@ -33,6 +41,17 @@ struct Settings {
   std::string port_range;
   std::string relay;  // auto or never
   std::string stage_timeouts;
+
+  // Elastic jobs; launcher/job/elastic_limits.h has what they mean together.
+  bool elastic = false;
+  std::string host_discovery_script;  // a command for /bin/sh; empty: none
+  int min_num_proc = 0;               // 0: not given
+  int max_num_proc = 0;               // 0: not given
+  double elastic_timeout = 0;         // seconds
+  int reset_limit = -1;               // -1: none
+  IntRange blacklist_cooldown_range;  // seconds
+  std::string max_failures;           // "10", "10/1h"
+  int spares = 0;
 
   bool json = false;  // of hvdrun doctor
 
@@ -72,6 +91,11 @@ struct Settings {
   // these.
   std::vector<std::string> worker_environment;
 };
+
+// Whether hosts and ranks may come and go while the job runs.
+inline bool IsElastic(const Settings& settings) {
+  return settings.elastic || settings.min_num_proc > 0 || !settings.host_discovery_script.empty();
+}
 
 }  // namespace hvd
 

@@ -15,14 +15,26 @@
 
 namespace hvd {
 
-// kList is a text that may be given many times; every one counts.
-enum class Type { kAction, kInt, kFloat, kSeconds, kBytes, kBool, kEnum, kString, kList };
+// kList is a text that may be given many times; every one counts. kIntRange is two whole numbers:
+// two words after a flag, "10 100" or "10,100" elsewhere.
+enum class Type {
+  kAction,
+  kInt,
+  kIntRange,
+  kFloat,
+  kSeconds,
+  kBytes,
+  kBool,
+  kEnum,
+  kString,
+  kList
+};
 
 // Where the value of a row goes; for kAction, what the flag asks for; nowhere for
 // horovod_settings.h.
-using Target =
-    std::variant<std::monostate, Action, int Settings::*, double Settings::*, int64_t Settings::*,
-                 bool Settings::*, std::string Settings::*, std::vector<std::string> Settings::*>;
+using Target = std::variant<std::monostate, Action, int Settings::*, IntRange Settings::*,
+                            double Settings::*, int64_t Settings::*, bool Settings::*,
+                            std::string Settings::*, std::vector<std::string> Settings::*>;
 
 // Whose flags a row has.
 enum class Verb : uint8_t { kRun, kDoctor };
@@ -57,9 +69,13 @@ struct Row {
   bool zero_means_unset = false;  // 0 falls through to the next origin, as horovodrun does it
   bool tunable = false;           // may change while the job runs
   bool hidden = false;            // for tests: in no help, manual or completion
+  bool elastic_only = false;      // a line says that it has no effect where the job is not elastic
   For verbs = For::kRun;
   Target target;
 };
+
+// How many words follow the flag.
+int WordsAfter(const Row& row);
 
 std::span<const Row> SettingRows();
 // Those that the verb takes.

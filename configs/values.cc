@@ -74,9 +74,20 @@ std::optional<int64_t> ParseBytes(std::string_view text) {
   return bytes;
 }
 
+// "10 100", "10,100"
+std::optional<IntRange> ParseRange(std::string_view text) {
+  const size_t between = text.find_first_of(" ,");
+  if (between == std::string_view::npos) return std::nullopt;
+  const std::optional<int> lo = WholeText<int>(text.substr(0, between));
+  const std::optional<int> hi = WholeText<int>(text.substr(between + 1));
+  if (!lo || !hi) return std::nullopt;
+  return IntRange{.lo = *lo, .hi = *hi};
+}
+
 std::string_view TypeInWords(Type type) {
   switch (type) {
     case Type::kInt: return "a whole number";
+    case Type::kIntRange: return "two whole numbers, the lower one first";
     case Type::kFloat: return "a number";
     case Type::kSeconds: return "a number of seconds";
     case Type::kBytes: return "a number of bytes such as 64MB";
@@ -114,6 +125,16 @@ Result<std::string> StoreNumber(const Row& row, std::string_view said, std::stri
   return NumberText(static_cast<double>(*number));
 }
 
+Result<std::string> StoreRange(const Row& row, std::string_view said, std::string_view text,
+                               Settings& settings) {
+  const std::optional<IntRange> range = ParseRange(text);
+  if (!range) return Refused(row, said, text, true);
+  if (!InRange(row, range->lo) || !InRange(row, range->hi)) return Refused(row, said, text, false);
+  if (range->lo > range->hi) return Refused(row, said, text, true);
+  settings.*std::get<IntRange Settings::*>(row.target) = *range;
+  return std::to_string(range->lo) + " " + std::to_string(range->hi);
+}
+
 Result<std::string> StoreChoice(const Row& row, std::string_view said, std::string_view text,
                                 Settings& settings) {
   for (std::string_view choice : row.choices) {
@@ -148,6 +169,7 @@ Result<std::string> StoreValue(const Row& row, std::string_view said, std::strin
                                Settings& settings) {
   switch (row.type) {
     case Type::kInt: return StoreNumber(row, said, text, WholeText<int>(text), settings);
+    case Type::kIntRange: return StoreRange(row, said, text, settings);
     case Type::kBytes: return StoreNumber(row, said, text, ParseBytes(text), settings);
     case Type::kFloat:
     case Type::kSeconds: return StoreNumber(row, said, text, ParseReal(text), settings);
@@ -180,6 +202,7 @@ std::string Placeholder(const Row& row) {
   if (!row.placeholder.empty()) return " " + std::string(row.placeholder);
   switch (row.type) {
     case Type::kInt: return " N";
+    case Type::kIntRange: return " LO HI";
     case Type::kFloat: return " X";
     case Type::kSeconds: return " SECONDS";
     case Type::kBytes: return " BYTES";
@@ -204,6 +227,7 @@ std::string AllowedValues(const Row& row) {
     return list;
   }
   std::string range = PlainNumberText(row.min) + " to " + PlainNumberText(row.max);
+  if (row.type == Type::kIntRange) return "two numbers from " + range;
   return row.type == Type::kSeconds ? range + " seconds" : range;
 }
 

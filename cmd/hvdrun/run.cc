@@ -15,6 +15,7 @@
 #include "launcher/driver/start_job.h"
 #include "launcher/environment/env_file.h"
 #include "launcher/environment/worker_env.h"
+#include "launcher/job/elastic_limits.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/final_plan.h"
 #include "launcher/jobs/dead_jobs.h"
@@ -124,7 +125,18 @@ Status Prepare(const DriverOptions& options) {
                             settings.output_limit_bytes);
 }
 
+// What the settings say about elastic jobs fits together.
+Status CheckElastic(const Settings& settings) {
+  Result<ElasticLimits> limits = ElasticLimitsOf(settings);
+  if (!limits.ok()) return limits.status();
+  if (!limits->elastic) return Status::Ok();
+  return Unsupported(
+      "elastic jobs are not available yet; without --elastic, --min-np and "
+      "--host-discovery-script the job has a fixed size");
+}
+
 int Run(const ParsedCommandLine& parsed) {
+  if (Status status = CheckElastic(parsed.settings); !status.ok()) return UsageError(status);
   DriverOptions options;
   if (Status status = ReadHosts(parsed, options); !status.ok()) return UsageError(status);
   if (const std::string& path = parsed.settings.error_file; !path.empty()) {

@@ -34,6 +34,14 @@ def test_bash_offers_flags_and_choices():
     assert "--json" in shell("bash", "-c", script, "bash", "doctor", "--js")
 
 
+def test_bash_and_fish_know_that_two_words_follow_a_range():
+    assert "--verbose" in bash_offers("hvdrun", "--blacklist-cooldown-range", "1", "2", "--verb")
+    assert "--verbose" in bash_offers("hvdrun", "--blacklist-cooldown-range", "=", "1,2", "--verb")
+    # After the command, hvdrun's own flags are not offered.
+    assert "--verbose" not in bash_offers("hvdrun", "--blacklist-cooldown-range", "1", "2", "true", "--verb")
+    assert "set skip 2" in FISH.read_text()
+
+
 # What readline does: words are split at COMP_WORDBREAKS, `=` among them.
 BASH_WORDS = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hvdrun "$1"; printf "%s\\n" "${COMPREPLY[@]}"'
 

@@ -238,8 +238,7 @@ TEST(CommandLine, SettingsOfHorovodrunHaveOneAnswerWhereverTheyAreSaid) {
   EXPECT_THAT(warnings({"--autotune", "--autotune-log-file", "x"}, {}),
               ElementsAre("--autotune, --autotune-log-file have no effect: tuning while training "
                           "is still to come"));
-  for (const Args& refused : {Args{"--mpi"}, Args{"--mpi-args=-v"}, Args{"--jsrun"},
-                              Args{"--elastic"}, Args{"--min-np", "2"}}) {
+  for (const Args& refused : {Args{"--mpi"}, Args{"--mpi-args=-v"}, Args{"--jsrun"}}) {
     const std::string flag = refused[0].substr(0, refused[0].find('='));
     EXPECT_THAT(warnings(refused, {}),
                 ElementsAre(StartsWith("error: " + flag + " is not available yet: ")));
@@ -247,6 +246,33 @@ TEST(CommandLine, SettingsOfHorovodrunHaveOneAnswerWhereverTheyAreSaid) {
   EXPECT_THAT(warnings({}, {}, "controller: mpi"),
               ElementsAre(StartsWith("error: job.yaml:1: controller is not available yet: start "
                                      "the ranks by mpirun itself")));
+}
+
+TEST(CommandLine, SettingsOfElasticJobsHaveNoEffectOnOthers) {
+  auto warnings = [](Args args, std::map<std::string, std::string> env, const std::string& file) {
+    args.insert(args.begin(), {"-np", "2"});
+    if (!file.empty()) args.insert(args.end(), {"--config-file", "job.yaml"});
+    args.push_back("a");
+    Result<ParsedCommandLine> line = Parse(args, env, file);
+    EXPECT_TRUE(line.ok()) << line.status().message();
+    return line.ok() ? line->warnings : std::vector<std::string>{};
+  };
+  const char* kWhy =
+      " has no effect: the job has a fixed size; --elastic, --min-np or --host-discovery-script "
+      "makes it elastic";
+  EXPECT_THAT(warnings({"--max-np", "4"}, {}, ""), ElementsAre(std::string("--max-np") + kWhy));
+  EXPECT_THAT(warnings({"--reset-limit", "0", "--spares", "0"}, {}, ""),
+              ElementsAre(std::string("--reset-limit") + kWhy, std::string("--spares") + kWhy));
+  EXPECT_THAT(warnings({}, {}, "launcher: {max_failures: 3}"),
+              ElementsAre(std::string("job.yaml:1") + kWhy));
+  // A variable may be meant for other jobs.
+  EXPECT_THAT(warnings({}, {{"HOROVOD_ELASTIC_TIMEOUT", "5"}}, ""), IsEmpty());
+  for (const Args& on :
+       {Args{"--elastic"}, Args{"--min-np", "1"}, Args{"--host-discovery-script", "./hosts.sh"}}) {
+    Args args = on;
+    args.insert(args.end(), {"--max-np", "4"});
+    EXPECT_THAT(warnings(args, {}, ""), IsEmpty());
+  }
 }
 
 TEST(CommandLine, UnknownKeysAreNamedBesideWhatIsMissing) {

@@ -33,6 +33,13 @@ const Row kLevel{.name = "level",
                  .example = "LOW",
                  .what = "the level",
                  .target = &Settings::log_level};
+const Row kRange{.name = "range",
+                 .type = Type::kIntRange,
+                 .min = 1,
+                 .max = 3600,
+                 .example = "10 100",
+                 .what = "the range",
+                 .target = &Settings::blacklist_cooldown_range};
 
 TEST(Values, ReadsWhatPeopleWrite) {
   struct Case {
@@ -40,10 +47,11 @@ TEST(Values, ReadsWhatPeopleWrite) {
     std::string_view text, stored;
   };
   const Case cases[] = {
-      {&kCount, "1", "1"},      {&kCount, "1000000", "1000000"}, {&kTime, "0", "0"},
-      {&kTime, "2.5", "2.5"},   {&kTime, "1e2", "100"},          {&kSwitch, "on", "on"},
-      {&kSwitch, "TRUE", "on"}, {&kSwitch, "1", "on"},           {&kSwitch, "no", "off"},
-      {&kLevel, "mid", "MID"},  {&kLevel, "HIGH", "HIGH"},
+      {&kCount, "1", "1"},         {&kCount, "1000000", "1000000"}, {&kTime, "0", "0"},
+      {&kTime, "2.5", "2.5"},      {&kTime, "1e2", "100"},          {&kSwitch, "on", "on"},
+      {&kSwitch, "TRUE", "on"},    {&kSwitch, "1", "on"},           {&kSwitch, "no", "off"},
+      {&kLevel, "mid", "MID"},     {&kLevel, "HIGH", "HIGH"},       {&kRange, "10 100", "10 100"},
+      {&kRange, "10,10", "10 10"},
   };
   for (const Case& c : cases) {
     Settings settings;
@@ -80,6 +88,14 @@ TEST(Values, RefusesInOneSentenceThatNamesTheValueAndWhatWorks) {
       {&kSwitch, "maybe", "--x maybe is not on or off: the switch is on or off, try --x on"},
       {&kLevel, "loud",
        "--x loud is not one of the choices: the level is LOW, MID or HIGH, try --x LOW"},
+      {&kRange, "9 8",
+       "--x '9 8' is not two whole numbers, the lower one first: the range is two numbers from 1 "
+       "to 3600, try --x 10 100"},
+      {&kRange, "9",
+       "--x 9 is not two whole numbers, the lower one first: the range is two numbers from 1 to "
+       "3600, try --x 10 100"},
+      {&kRange, "0 8",
+       "--x '0 8' is out of range: the range is two numbers from 1 to 3600, try --x 10 100"},
   };
   for (const Case& c : cases) {
     Settings settings;

@@ -1,0 +1,34 @@
+// How far a job may shrink and grow, and what it may lose, by its settings. A job of a fixed size
+// is the case min = max without a budget. Pure.
+#ifndef HVD_LAUNCHER_JOB_ELASTIC_LIMITS_H_
+#define HVD_LAUNCHER_JOB_ELASTIC_LIMITS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "configs/settings.h"
+#include "launcher/job/cooldown.h"
+#include "launcher/job/failure_budget.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct ElasticLimits {
+  bool elastic = false;
+  uint32_t min_np = 0, np = 0, max_np = 0;     // ranks: min_np <= np <= max_np
+  Duration elastic_timeout{};                  // of a wait for slots
+  std::optional<uint32_t> reset_limit = {};    // of re-formings, planned ones too
+  std::optional<CooldownRange> cooldown = {};  // of hosts; not said: host_ledger.h
+  FailureLimit failures = {};
+  uint32_t spares = 0;
+
+  bool operator==(const ElasticLimits&) const = default;
+};
+
+// kInvalidArgument: one sentence that names the options, before anything starts.
+Result<ElasticLimits> ElasticLimitsOf(const Settings& settings);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_ELASTIC_LIMITS_H_
