@@ -17,7 +17,7 @@ enum class FailureKind {
   kHostLost,      // with its host
   kPreempted,     // its host told it to go: free
   kAskedToLeave,  // hvdrun told it to go: free
-  kConsequence,  // others were lost, and it did not survive that: counts only where nothing else did
+  kConsequence,   // others were lost, and it did not survive: counts only where nothing else does
 };
 
 // "a crash", "an error of the script", for messages.
