@@ -24,6 +24,10 @@ static_assert(static_cast<int>(Code::kDuplicateName) == HVD_DUPLICATE_NAME);
 static_assert(static_cast<int>(Code::kAborted) == HVD_ABORTED);
 static_assert(static_cast<int>(Code::kForked) == HVD_FORKED);
 static_assert(static_cast<int>(Code::kInternal) == HVD_INTERNAL);
+static_assert(static_cast<int>(Code::kDismissed) == HVD_DISMISSED);
+static_assert(static_cast<int>(kUpdateRemoved) == HVD_UPDATE_REMOVED);
+static_assert(static_cast<int>(kUpdateAdded) == HVD_UPDATE_ADDED);
+static_assert(static_cast<int>(kUpdateStop) == HVD_UPDATE_STOP);
 static_assert(static_cast<int>(DType::kFloat8E5m2) == HVD_FLOAT8_E5M2);
 static_assert(static_cast<int>(Collective::kJoin) == HVD_JOIN);
 static_assert(static_cast<int>(ReduceOp::kProduct) == HVD_PRODUCT);
@@ -156,8 +160,9 @@ const char* hvd_status_name(int32_t status) {
                                        "HVD_UNSUPPORTED",
                                        "HVD_OUT_OF_MEMORY",
                                        "HVD_FORKED",
-                                       "HVD_INTERNAL"};
-  return status >= 0 && status <= HVD_INTERNAL ? kNames[status] : "unknown status";
+                                       "HVD_INTERNAL",
+                                       "HVD_DISMISSED"};
+  return status >= 0 && status <= HVD_DISMISSED ? kNames[status] : "unknown status";
 }
 
 int32_t hvd_built(const char* feature) {
@@ -187,6 +192,13 @@ int32_t hvd_init(const hvd_init_options* options) {
 int32_t hvd_shutdown(void) {
   return Guarded([]() -> Status {
     Runtime::Get().Shutdown();
+    return Status::Ok();
+  });
+}
+
+int32_t hvd_give_up(void) {
+  return Guarded([]() -> Status {
+    if (SessionRef session; session) session->GiveUp();
     return Status::Ok();
   });
 }
@@ -223,6 +235,38 @@ int64_t hvd_generation(void) {
 }
 
 int64_t hvd_epoch(void) { return hvd_generation(); }
+
+int32_t hvd_elastic(void) {
+  return Query([](const World& w) { return w.elastic ? 1 : 0; });
+}
+
+int32_t hvd_commit(int64_t timeout_ms, int32_t* update) {
+  return Guarded([&]() -> Status {
+    if (update == nullptr)
+      return hvd::InvalidArgument("hvd_commit was called without a place for the answer");
+    SessionRef session;
+    if (!session) return hvd::NotInitialized();
+    Result<uint32_t> answer = session->commits().Commit(std::chrono::milliseconds(timeout_ms));
+    if (!answer.ok()) return answer.status();
+    *update = static_cast<int32_t>(*answer);
+    return Status::Ok();
+  });
+}
+
+int32_t hvd_update_pending(void) {
+  return QuerySession([](const Session& session) { return session.commits().pending() ? 1 : 0; });
+}
+
+int32_t hvd_should_stop(void) {
+  return QuerySession([](const Session& session) { return session.commits().stopping() ? 1 : 0; });
+}
+
+int64_t hvd_stop_grace_ms(void) {
+  if (Runtime::Get().forked()) return -1;
+  SessionRef session;
+  if (!session || !session->commits().stopping()) return -1;
+  return session->commits().stop_grace().count();
+}
 
 int32_t hvd_process_set_size(int32_t process_set) {
   return QueryEngine([&](Engine& e) { return e.ProcessSetSize(process_set); });

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/api/engine_options.h"
+#include "runtime/api/world_environment.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/launcher_detection.h"
@@ -50,11 +51,21 @@ Status Runtime::Init(const InitOptions& options) {
   if (owned_ != nullptr) return Status::Ok();
   Result<EngineOptions> engine = EngineOptionsFromEnv();
   if (!engine.ok()) return engine.status();
-  engine->handles_given = handles_given_.load(std::memory_order_relaxed);
+  for (;;) {
+    Status opened = OpenSession(options, *engine);
+    if (opened.code() != Code::kInProgress) return opened;
+    LogInfo(opened.message() + "; joining the next one");
+  }
+}
+
+Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
+  engine.handles_given = handles_given_.load(std::memory_order_relaxed);
   Result<Membership> member = joiner_.Join(options);
+  if (member.status().code() == Code::kDismissed)
+    LogInfo("the job goes on without this process: " + member.status().message());
   if (!member.ok()) return member.status();
   Result<std::unique_ptr<Session>> session =
-      Session::Open(std::move(*member), joiner_.bootstrap(), heap_, *engine);
+      Session::Open(std::move(*member), joiner_.bootstrap(), heap_, engine);
   if (!session.ok()) return session.status();
   {
     MutexLock state(state_);
@@ -66,6 +77,7 @@ Status Runtime::Init(const InitOptions& options) {
     CloseSession();
     return sets;
   }
+  RenewEnvironment(owned_->world());
   session_.store(owned_.get(), std::memory_order_seq_cst);
   return Status::Ok();
 }

@@ -42,6 +42,8 @@ class Runtime {
  private:
   friend class SessionRef;
   Runtime();
+  // Joins one world; kInProgress: it broke at once, and another one will follow.
+  Status OpenSession(const InitOptions& options, EngineOptions engine) HVD_REQUIRES(mutex_);
   void CloseSession() HVD_REQUIRES(mutex_);
   // Around a fork: the first takes locks that the others release, which clang cannot follow.
   void PrepareFork() HVD_NO_THREAD_SAFETY_ANALYSIS;

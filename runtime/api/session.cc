@@ -16,6 +16,22 @@ namespace {
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kLookSoonNs = 1'000'000;
 
+// A death is seen by the peers of the rank and by its agent, in any order.
+constexpr Duration kBreaksWithin = std::chrono::seconds(2);
+
+// Why an init failed: kInProgress where only this elastic world is over.
+Status WhyNotComplete(const World& world, const Status& given) {
+  // A wait for another rank that ran out of its time is final.
+  Status failure = given.code() == Code::kInProgress ? Aborted(given.message()) : given;
+  if (!world.elastic || failure.code() != Code::kAborted) return failure;
+  Doorbell& bell = world.page.rank(world.local_rank).bell;
+  const TimePoint deadline = SteadyNow() + kBreaksWithin;
+  while (!world.page.broken() && SteadyNow() < deadline)
+    SleepOn(bell, bell.word.load(std::memory_order_acquire), kLookSoonNs);
+  if (!world.page.broken()) return failure;
+  return {Code::kInProgress, "the world broke before it was complete: " + world.page.broken_text()};
+}
+
 EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap) {
   options.wait = ChooseWaitPolicy(world.local_size, AllowedCores());
   options.tell_ending = [&bootstrap, rank = world.rank](const std::string& reason) {
@@ -32,8 +48,9 @@ Result<std::unique_ptr<Session>> Session::Open(Membership member, Bootstrap& boo
   Result<std::unique_ptr<InterHostComm>> comm =
       HostsSession::Connect(member.world, bootstrap, member.mpi.get());
   if (!comm.ok()) {
+    Status why = WhyNotComplete(member.world, comm.status());
     bootstrap.Leave(member.world.generation, SteadyNow());
-    return comm.status();
+    return why;
   }
   return std::unique_ptr<Session>(
       new Session(std::move(member), bootstrap, heap, options, std::move(*comm)));
@@ -45,6 +62,7 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
       mpi_(std::move(member.mpi)),
       bootstrap_(bootstrap),
       peer_memory_(bootstrap.segments()),
+      commits_(world_.page, world_.local_rank),
       peers_(world_.page, world_.local_rank),
       backend_(heap, peer_memory_),
       hosts_(comm == nullptr
@@ -76,11 +94,19 @@ Session::~Session() {
   bootstrap_.Leave(world_.generation, since);
 }
 
-Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& sets) {
+void Session::Close(const std::string& sentence) {
+  commits_.Close(sentence);
+  engine_.Close(sentence);
+}
+
+Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) {
+  // Sets are given for worlds of other sizes as well where the size changes.
+  const auto& sets = world_.elastic ? SetsWithin(given, world_.size) : given;
   for (size_t i = 0; i < sets.size(); ++i) {
     Result<Engine::Handle> handle = engine_.SubmitAddProcessSet(sets[i]);
     Status added = handle.ok() ? engine_.Wait(*handle, Duration(-1)) : handle.status();
     if (added.ok()) continue;
+    if (Status why = WhyNotComplete(world_, added); why.code() == Code::kInProgress) return why;
     return {added.code(),
             "process set number " + std::to_string(i + 1) + " of hvd.init(): " + added.message()};
   }
@@ -105,7 +131,7 @@ void Session::RunRuntimeThread() {
     if (stopping_.load(std::memory_order_acquire)) break;
     if (Status agent = bootstrap_.PollAgent(); !agent.ok()) {
       agent_gone_.store(true, std::memory_order_release);
-      engine_.Close(agent.message());
+      Close(agent.message());
     }
     if (hosts_ != nullptr) hosts_->PollAgent(bootstrap_);
     bool unsent = engine_.TryProgress();

@@ -14,12 +14,14 @@
 #include "runtime/backends/shm/shm_peers.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/core/engine.h"
+#include "runtime/segment/commit_point.h"
 
 namespace hvd {
 
 class Session {
  public:
-  // Takes part in the world from here on. `bootstrap` and `heap` outlive the session.
+  // Takes part in the world from here on. `bootstrap` and `heap` outlive the session. kInProgress:
+  // an elastic world broke before this rank was connected with it; another one will follow.
   static Result<std::unique_ptr<Session>> Open(Membership member, Bootstrap& bootstrap,
                                                SharedHeap& heap, const EngineOptions& options);
 
@@ -29,13 +31,18 @@ class Session {
   Session(const Session&) = delete;
 
   // Makes every waiting thread return; afterwards nothing new is accepted.
-  void FailPending() { engine_.Close("hvd.shutdown() was called on this rank"); }
+  void FailPending() { Close("hvd.shutdown() was called on this rank"); }
+  // The same, before a shutdown that is still to come.
+  void GiveUp() { Close("this rank has given up the world"); }
 
   // On all ranks alike; the ids are 1, 2, ... in a new session. Blocks until all ranks have come
-  // here.
-  Status AddProcessSets(const std::vector<std::vector<uint32_t>>& sets);
+  // here. In an elastic world they are what SetsWithin leaves of them.
+  // kInProgress: an elastic world broke meanwhile; another one will follow.
+  Status AddProcessSets(const std::vector<std::vector<uint32_t>>& given);
 
   Engine& engine() { return engine_; }
+  CommitPoint& commits() { return commits_; }
+  const CommitPoint& commits() const { return commits_; }
   const World& world() const { return world_; }
   // Null where the world is not one over MPI.
   const MpiWorld* mpi() const { return mpi_.get(); }
@@ -46,12 +53,14 @@ class Session {
  private:
   Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
           std::unique_ptr<InterHostComm> comm);
+  void Close(const std::string& sentence);
   void RunRuntimeThread();
 
   World world_;
   std::unique_ptr<MpiWorld> mpi_;
   Bootstrap& bootstrap_;
   SharedMemoryMap peer_memory_;
+  CommitPoint commits_;
   ShmPeers peers_;
   ShmBackend backend_;
   std::unique_ptr<HostsSession> hosts_;  // null on one host

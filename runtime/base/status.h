@@ -23,6 +23,7 @@ enum class Code : int {
   kOutOfMemory = 8,
   kForked = 9,
   kInternal = 10,
+  kDismissed = 11,
 };
 
 // A code and, unless it is kOk, one sentence: who, where, what, because, try. An ok Status is a

@@ -115,11 +115,13 @@ void AgentLink::Take(ReceivedLink received) {
       layout_.insert(layout_.end(), part->runs.begin(), part->runs.end());
   } else if (auto* broken = std::get_if<LinkBroken>(&received.message)) {
     if (broken->generation == 0) {
-      cannot_begin_ = std::move(broken->reason);
+      cannot_begin_ = Aborted(std::move(broken->reason));
     } else {
       broken_generation_ = broken->generation;
       broken_reason_ = std::move(broken->reason);
     }
+  } else if (auto* dismissed = std::get_if<LinkDismissed>(&received.message)) {
+    cannot_begin_ = Status(Code::kDismissed, std::move(dismissed->reason));
   } else if (std::holds_alternative<LinkSegment>(received.message)) {
     segments_.push_back(std::move(received));
   } else if (auto* value = std::get_if<LinkValue>(&received.message)) {
@@ -150,7 +152,7 @@ Result<BegunGeneration> AgentLink::AwaitGeneration(Lock& lock, TimePoint start, 
     TimePoint deadline = SteadyNow() + kStillWaiting;
     if (limited) deadline = std::min(deadline, start + timeout);
     Status status = Await(lock, deadline, [this] { return begun_ || cannot_begin_; });
-    if (cannot_begin_) return Aborted(*cannot_begin_);
+    if (cannot_begin_) return *cannot_begin_;
     if (status.ok()) {
       generation_ = begun_->generation.generation;
       values_.clear();

@@ -42,7 +42,8 @@ class AgentLink {
  public:
   explicit AgentLink(AgentConnector& connector) : connector_(connector) {}
 
-  // kAborted with the reason when the world cannot form; kInProgress never: a `timeout` <= 0 is no
+  // kAborted with the reason when the world cannot form; kDismissed with the reason when it forms
+  // without this process; kInProgress never: a `timeout` <= 0 is no
   // limit.
   Result<BegunGeneration> Join(Duration timeout);
   void Leave(uint64_t generation, TimePoint since);
@@ -81,7 +82,7 @@ class AgentLink {
   Status lost_;                 // why there is no socket any more
   uint64_t generation_ = 0;     // this process is in it
   std::optional<BegunGeneration> begun_;
-  std::optional<std::string> cannot_begin_;
+  std::optional<Status> cannot_begin_;  // broken, or this worker is no longer needed
   uint64_t layout_generation_ = 0;
   std::vector<RankRun> layout_;
   uint64_t broken_generation_ = 0;

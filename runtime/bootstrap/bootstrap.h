@@ -24,6 +24,8 @@ struct World {
   uint32_t local_rank = 0, local_size = 1;
   uint32_t cross_rank = 0, cross_size = 1;
   bool homogeneous = true;
+  // After this world the process may join another of other ranks.
+  bool elastic = false;
   // All ranks, by world rank. The local ranks of a host number the rank blocks of its page; a
   // host's ranks need not be in a row.
   std::vector<RankPlace> places{RankPlace{}};
@@ -44,7 +46,8 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
 
   // Blocks until the world is complete. A `timeout` <= 0 means no limit of its own; it still ends
-  // when the launcher knows that a rank cannot come any more.
+  // when the launcher knows that a rank cannot come any more. kDismissed: the job goes on without
+  // this process, which is to end with success.
   virtual Result<World> Join(Duration timeout) = 0;
   // "I am out of this generation": to be called after the last access to its page. `since`: when it
   // began to leave; from then on other ranks may have failed because of it.

@@ -49,6 +49,18 @@ Group WorldOnOneHost(uint32_t rank, uint32_t size) {
   return world;
 }
 
+std::vector<std::vector<uint32_t>> SetsWithin(const std::vector<std::vector<uint32_t>>& sets,
+                                              uint32_t size) {
+  std::vector<std::vector<uint32_t>> within;
+  for (std::vector<uint32_t> set : sets) {
+    std::erase_if(set, [&](uint32_t rank) { return rank >= size; });
+    std::ranges::sort(set);
+    const bool known = std::ranges::find(within, set) != within.end();
+    if (!set.empty() && set.size() != size && !known) within.push_back(std::move(set));
+  }
+  return within;
+}
+
 ProcessSetTable::ProcessSetTable(Group world) {
   auto set = std::make_unique<ProcessSet>();
   set->group = std::move(world);

@@ -35,6 +35,12 @@ struct ProcessSet {
 // The world of `size` ranks, all on this host, as rank `rank` sees it.
 Group WorldOnOneHost(uint32_t rank, uint32_t size);
 
+// What of these sets, given to hvd_init, a world of `size` ranks has: each set without the ranks
+// that do not exist. A set of which nothing is left, that is the whole world, or that equals one
+// before it is left out.
+std::vector<std::vector<uint32_t>> SetsWithin(const std::vector<std::vector<uint32_t>>& sets,
+                                              uint32_t size);
+
 class ProcessSetTable {
  public:
   // `world` becomes set 0.

@@ -37,7 +37,7 @@ void Write(ByteWriter& w, const LinkGeneration& m) {
   w.Put(static_cast<uint8_t>(addresses));
   for (size_t i = 0; i < addresses; ++i)
     w.PutString(std::string_view(m.listen.addresses[i]).substr(0, kMaxAddress));
-  w.Put(m.listen.first_port).Put(m.listen.last_port);
+  w.Put(m.listen.first_port).Put(m.listen.last_port).Put(m.elastic);
 }
 void Write(ByteWriter& w, const LinkBroken& m) { w.Put(m.generation).PutString(Cut(m.reason)); }
 void Write(ByteWriter& w, const LinkSegment& m) {
@@ -59,6 +59,7 @@ void Write(ByteWriter& w, const LinkLayout& m) {
   for (size_t i = 0; i < runs; ++i)
     for (uint32_t number : m.runs[i].Numbers()) w.Put(number);
 }
+void Write(ByteWriter& w, const LinkDismissed& m) { w.PutString(Cut(m.reason)); }
 
 void Read(ByteReader& r, LinkHello& m) {
   m.version = r.Get<uint32_t>();
@@ -93,6 +94,7 @@ void Read(ByteReader& r, LinkGeneration& m) {
   for (std::string& address : m.listen.addresses) address = r.GetString();
   m.listen.first_port = r.Get<uint16_t>();
   m.listen.last_port = r.Get<uint16_t>();
+  m.elastic = r.Get<uint8_t>();
 }
 void Read(ByteReader& r, LinkBroken& m) {
   m.generation = r.Get<uint64_t>();
@@ -124,6 +126,7 @@ void Read(ByteReader& r, LinkLayout& m) {
     m.runs.push_back(RankRun::Of(numbers));
   }
 }
+void Read(ByteReader& r, LinkDismissed& m) { m.reason = r.GetString(); }
 
 // The type byte of a message is its place in the variant.
 template <size_t I = 0>

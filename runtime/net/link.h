@@ -21,7 +21,7 @@
 
 namespace hvd {
 
-inline constexpr uint32_t kLinkVersion = 4;
+inline constexpr uint32_t kLinkVersion = 5;
 inline constexpr size_t kMaxLinkMessage = 4096;
 inline constexpr size_t kMaxRunsPerMessage = 240;
 
@@ -37,7 +37,7 @@ struct LinkHello {
   uint32_t rank = 0, size = 0;  // as its launcher says; size 0: the agent knows (hvdrun)
 };
 // "I want to be in the next generation". Answered by LinkGeneration once every rank of the job has
-// asked, or by LinkBroken.
+// asked, or by LinkBroken, or by LinkDismissed.
 struct LinkJoin {};
 // "I am out of this generation and will not touch its page again".
 struct LinkGoodbye {
@@ -85,6 +85,7 @@ struct LinkGeneration {
   uint8_t homogeneous = 1;
   std::string data_key;  // proves to peers on other hosts that this rank is of the job
   ListenHints listen;
+  uint8_t elastic = 0;  // 1: after this generation there may be another, of other ranks
 };
 // The generation (or the one being waited for, when `generation` is 0) cannot go on. Also written
 // into the page.
@@ -109,9 +110,15 @@ struct LinkValue {
   std::string key, value;
 };
 
+// The answer to LinkJoin when the job goes on without this worker: its host left the list, or its
+// slot is no longer needed. The worker is to end with success.
+struct LinkDismissed {
+  std::string reason;
+};
+
 using LinkMessage = std::variant<LinkHello, LinkJoin, LinkGoodbye, LinkAllocate, LinkFetch,
                                  LinkFree, LinkGeneration, LinkBroken, LinkSegment, LinkRefused,
-                                 LinkPut, LinkGet, LinkValue, LinkLayout>;
+                                 LinkPut, LinkGet, LinkValue, LinkLayout, LinkDismissed>;
 
 // Text is cut so that a message never exceeds kMaxLinkMessage bytes.
 std::string EncodeLink(const LinkMessage& message);

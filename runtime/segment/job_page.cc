@@ -101,6 +101,30 @@ void JobPage::Break(std::string_view sentence) const {
   for (uint32_t r = 0; r < ranks_; ++r) RingAll(r);
 }
 
+// The order of both sides is total (sequentially consistent): a rank that has counted a commit and
+// then saw no hold has done so before this store, and the counts read afterwards have its commit.
+void JobPage::HoldCommits() const { header().hold.store(1, std::memory_order_seq_cst); }
+
+void JobPage::ReleaseCommits() const {
+  header().hold.store(0, std::memory_order_seq_cst);
+  for (uint32_t r = 0; r < ranks_; ++r) RingAll(r);
+}
+
+uint64_t JobPage::MostCommits() const {
+  uint64_t most = 0;
+  for (uint32_t r = 0; r < ranks_; ++r) most = std::max(most, Commits(r));
+  return most;
+}
+
+void JobPage::ActAt(uint64_t commit, uint32_t update, uint32_t grace_ms) const {
+  HVD_CHECK(commit > 0 && update != 0, commit, update);
+  PageHeader& h = header();
+  h.update.store(update, std::memory_order_relaxed);
+  h.stop_grace_ms.store(grace_ms, std::memory_order_relaxed);
+  h.act_at.store(commit, std::memory_order_release);
+  for (uint32_t r = 0; r < ranks_; ++r) RingAll(r);
+}
+
 void JobPage::RingAll(uint32_t r) const {
   Ring(rank(r).bell);
   Ring(rank(r).runtime_bell);

@@ -37,6 +37,20 @@ struct PageHeader {
   // Written once, by the agent. 0: sound. 1: broken; broken_text is then complete.
   alignas(kCacheLine) std::atomic<uint32_t> broken;
   char broken_text[1020];
+
+  // A commit at which all ranks act together (commit_point.h); written by the agent.
+  // Not 0: a rank waits at its next commit until act_at says where.
+  alignas(kCacheLine) std::atomic<uint32_t> hold;
+  std::atomic<uint32_t> update;         // CommitUpdate bits; complete once act_at is not 0
+  std::atomic<uint64_t> act_at;         // the commit at which all ranks act; 0: not known yet
+  std::atomic<uint32_t> stop_grace_ms;  // with kUpdateStop: how long the ranks have; 0: no limit
+};
+
+// Why the ranks act at a commit. Also in hvd.h.
+enum CommitUpdate : uint32_t {
+  kUpdateRemoved = 1,  // ranks will be missing in the next generation
+  kUpdateAdded = 2,    // ranks will be new in the next generation
+  kUpdateStop = 4,     // the job is to end here
 };
 
 // Where a rank sleeps. Anyone may ring; only the rank's own threads sleep. SEGMENT.md has the rule.
@@ -68,6 +82,7 @@ struct RankBlock {
   Doorbell runtime_bell;                            // for the rank's runtime thread
   alignas(kCacheLine) std::atomic<uint32_t> state;  // RankState, written by the rank
   std::atomic<uint32_t> pid;
+  std::atomic<uint64_t> commits;  // commit points that the rank has come to, written by the rank
   // The robust futex: the thread id of the rank's runtime thread while it is alive and in the
   // generation (AliveMark).
   alignas(kCacheLine) std::atomic<uint32_t> alive;
@@ -78,7 +93,7 @@ struct RankBlock {
 
 class JobPage {
  public:
-  static constexpr uint32_t kLayoutVersion = 1;
+  static constexpr uint32_t kLayoutVersion = 2;
 
   JobPage() = default;
 
@@ -103,6 +118,22 @@ class JobPage {
   // Marks the generation broken with a sentence (cut at 1,019 bytes) and rings everybody. The first
   // call wins. To be called from one process only (the agent), one thread at a time.
   void Break(std::string_view sentence) const;
+
+  // The agent's side of commit_point.h, which has the rules. From one thread at a time.
+  //
+  // From here on no rank passes a further commit without an answer; Commits and MostCommits then
+  // count each commit that was passed before.
+  void HoldCommits() const;
+  // Lets all ranks go on as if nothing had happened; not after ActAt.
+  void ReleaseCommits() const;
+  // How many commits rank r has come to.
+  uint64_t Commits(uint32_t r) const { return rank(r).commits.load(std::memory_order_seq_cst); }
+  // The largest of them.
+  uint64_t MostCommits() const;
+  // All ranks act at this commit (from 1), which is to be larger than MostCommits() of every host
+  // after its HoldCommits(). `update`: CommitUpdate bits, not 0. `grace_ms`: how long the job waits
+  // for the ranks to stop, 0 without a limit. Once in the life of a page.
+  void ActAt(uint64_t commit, uint32_t update, uint32_t grace_ms) const;
 
   // Wakes the threads of rank r that sleep on its doorbells, whatever they wait for.
   void RingAll(uint32_t r) const;

@@ -19,6 +19,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeLink(LinkGet{1, "key"}));
   seeds.push_back(EncodeLink(LinkValue{1, "key", "value"}));
   seeds.push_back(EncodeLink(LinkLayout{1, {{0, 0, 2}, {1, 0, 1}}}));
+  seeds.push_back(EncodeLink(LinkDismissed{"reason"}));
   seeds.push_back(EncodeToAgent(KeyValue{1, "key", "value"}));
   seeds.push_back(EncodeToDriver(PutKey{1, "key", "value"}));
   seeds.push_back(EncodeToDriver(WantKey{1, "key"}));

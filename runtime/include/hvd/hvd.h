@@ -50,7 +50,10 @@ typedef enum hvd_status {
   /* Called in a child that was forked after hvd_init(). */
   HVD_FORKED = 9,
   /* A defect of the runtime, or a system call that failed. */
-  HVD_INTERNAL = 10
+  HVD_INTERNAL = 10,
+  /* hvd_init(): the job goes on without this process, because its host left the list or its slot is
+   * no longer needed. The process is to end with exit code 0 (Python: SystemExit). */
+  HVD_DISMISSED = 11
 } hvd_status;
 
 typedef enum hvd_dtype {
@@ -118,7 +121,9 @@ typedef struct hvd_init_options {
   int64_t timeout_ms;
   /* Process sets to register with the world, the same on every rank. They get the ids 1, 2, ...
    * `process_set_ranks` holds their world ranks, one set after the other; `process_set_sizes` holds
-   * the number of ranks of each set. */
+   * the number of ranks of each set. In an elastic world, where the size is not known before, a set
+   * has those of its ranks that exist; a set of which none is left, that is the whole world, or that
+   * equals one before it is not registered and takes no id. */
   const int32_t* process_set_ranks;
   const int32_t* process_set_sizes;
   int32_t process_set_count;
@@ -143,6 +148,11 @@ HVD_EXPORT int32_t hvd_init(const hvd_init_options* options);
  * Registered memory stays valid. */
 HVD_EXPORT int32_t hvd_shutdown(void);
 
+/* Gives up the world without leaving it: what is pending fails with HVD_ABORTED, and so does what is
+ * submitted later, while hvd_rank() and the other queries still answer. hvd_shutdown() is to follow.
+ * Does nothing when not initialised. */
+HVD_EXPORT int32_t hvd_give_up(void);
+
 HVD_EXPORT int32_t hvd_is_initialized(void);
 
 /* Each of these returns -1 when not initialised. */
@@ -159,9 +169,48 @@ HVD_EXPORT int64_t hvd_generation(void);
 /* The same, under the name of earlier releases. */
 HVD_EXPORT int64_t hvd_epoch(void);
 
+/* 1 in an elastic world: after hvd_shutdown() the next hvd_init() may join a world of other ranks,
+ * also after this one broke. 0 in any other; -1 when not initialised. There hvd_init() renews
+ * HOROVOD_RANK, HOROVOD_SIZE, HOROVOD_LOCAL_RANK, HOROVOD_LOCAL_SIZE, HOROVOD_CROSS_RANK and
+ * HOROVOD_CROSS_SIZE by setenv(); a language that keeps its own copy of the environment, as
+ * Python's os.environ, still has the first values. */
+HVD_EXPORT int32_t hvd_elastic(void);
+
 /* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in
  * hvd_built, and "mpi_threads": over an MPI that several threads may call at once. */
 HVD_EXPORT int32_t hvd_enabled(const char* feature);
+
+/* ---- commits ------------------------------------------------------------------------------- */
+
+/* Why all ranks act at a commit; several may be set. */
+typedef enum hvd_update {
+  HVD_UPDATE_REMOVED = 1, /* ranks will be missing in the next world */
+  HVD_UPDATE_ADDED = 2,   /* ranks will be new in the next world, and need the state of old ones */
+  HVD_UPDATE_STOP = 4     /* the job is to end here, with exit code 75 */
+} hvd_update;
+
+/* Says that this rank has come to the next commit: a point of the program, the same on all ranks,
+ * at which its state is saved. *update is 0 when it may go on: then the call has cost an atomic
+ * addition and no message. Otherwise it has the bits of hvd_update by which all ranks act at this
+ * same commit: they call hvd_shutdown() and hvd_init() to join the next world, or end the job.
+ * A rank that goes on in spite of that gets the same answer at its later commits.
+ *
+ * While the launcher chooses the commit, the call blocks for at most timeout_ms (< 0: no limit of
+ * its own): HVD_IN_PROGRESS then, and the next call goes on with this commit instead of counting
+ * another. HVD_ABORTED: the world is broken. One thread of the process commits. */
+HVD_EXPORT int32_t hvd_commit(int64_t timeout_ms, int32_t* update);
+
+/* 1 while the launcher has something at which all ranks will act at a commit to come, 0 while it has
+ * nothing, -1 when not initialised. Ranks see it at different times: for waiting and logs, never for
+ * a decision that all ranks must take alike. */
+HVD_EXPORT int32_t hvd_update_pending(void);
+
+/* 1 from the commit on at which all ranks agreed to stop, 0 before, -1 when not initialised. */
+HVD_EXPORT int32_t hvd_should_stop(void);
+
+/* While hvd_should_stop() is 1: for how many milliseconds after the request the launcher waits for
+ * the ranks to end before it ends them; 0: without a limit. -1 otherwise. */
+HVD_EXPORT int64_t hvd_stop_grace_ms(void);
 
 /* ---- process sets -------------------------------------------------------------------------- */
 

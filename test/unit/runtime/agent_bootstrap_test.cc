@@ -69,14 +69,16 @@ class ScriptedAgent {
     EXPECT_TRUE(SendLink(worker_.get(), message, fd).ok());
   }
   // Rank 1 of 2 on one host, with a page for `local_size` ranks.
-  void BeginGeneration(uint64_t generation, uint32_t local_size = 2) {
+  void BeginGeneration(uint64_t generation, uint32_t local_size = 2, uint8_t elastic = 0) {
     const size_t bytes = JobPage::BytesFor(local_size);
     UniqueFd fd = CreateSharedMemory("hvd-test", bytes).value();
     Mapping memory = Mapping::Map(fd.get(), bytes).value();
     JobPage::Format(memory.data(), local_size, generation);
     Send(LinkLayout{generation, {{0, 0, 2}}});
-    Send(LinkGeneration{generation, bytes, 1, 2, 1, 2, 0, 1, 1, "data key", {{"127.0.0.1"}, 0, 0}},
-         fd.get());
+    Send(
+        LinkGeneration{
+            generation, bytes, 1, 2, 1, 2, 0, 1, 1, "data key", {{"127.0.0.1"}, 0, 0}, elastic},
+        fd.get());
   }
   // Rank 2 of 4 dealt out in turn to two hosts of two, after the given parts of the layout.
   void BeginGenerationOnTwoHosts(const std::vector<std::vector<RankRun>>& layout) {
@@ -129,6 +131,39 @@ TEST(AgentBootstrap, JoinsLeavesAndJoinsAgainOnOneLink) {
   Result<World> next = bootstrap.Join(kNoLimit);
   ASSERT_TRUE(next.ok()) << next.status().message();
   EXPECT_EQ(next->generation, 6u);
+}
+
+TEST(AgentBootstrap, AJobThatGoesOnWithoutThisWorkerDismissesIt) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginGeneration(5);
+    a.Expect<LinkGoodbye>();
+    a.Expect<LinkJoin>();
+    a.Send(LinkDismissed{"host b has left the list of hosts"});
+    a.Expect<LinkJoin>();
+    a.BeginGeneration(7);
+  });
+  AgentBootstrap bootstrap(agent.address());
+  ASSERT_TRUE(bootstrap.Join(kNoLimit).ok());
+  bootstrap.Leave(5, SteadyNow());
+  Status dismissed = bootstrap.Join(kNoLimit).status();
+  EXPECT_EQ(dismissed.code(), Code::kDismissed);
+  EXPECT_EQ(dismissed.message(), "host b has left the list of hosts");
+  EXPECT_TRUE(bootstrap.Join(kNoLimit).ok()) << "the link stays, should the host come back";
+}
+
+TEST(AgentBootstrap, AnElasticWorldIsKnownAsOne) {
+  ScriptedAgent agent([](ScriptedAgent& a) {
+    a.Greet();
+    a.BeginGeneration(5);
+    a.Expect<LinkGoodbye>();
+    a.Expect<LinkJoin>();
+    a.BeginGeneration(6, 2, 1);
+  });
+  AgentBootstrap bootstrap(agent.address());
+  EXPECT_FALSE(bootstrap.Join(kNoLimit).value().elastic);
+  bootstrap.Leave(5, SteadyNow());
+  EXPECT_TRUE(bootstrap.Join(kNoLimit).value().elastic);
 }
 
 TEST(AgentBootstrap, ARefusalIsRepeatedWordForWord) {
