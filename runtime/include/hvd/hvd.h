@@ -122,8 +122,8 @@ typedef struct hvd_init_options {
   /* Process sets to register with the world, the same on every rank. They get the ids 1, 2, ...
    * `process_set_ranks` holds their world ranks, one set after the other; `process_set_sizes` holds
    * the number of ranks of each set. In an elastic world, where the size is not known before, a set
-   * has those of its ranks that exist; a set of which none is left, that is the whole world, or that
-   * equals one before it is not registered and takes no id. */
+   * has those of its ranks that exist; a set of which none is left, that is the whole world, or
+   * that equals one before it is not registered and takes no id. */
   const int32_t* process_set_ranks;
   const int32_t* process_set_sizes;
   int32_t process_set_count;
@@ -148,9 +148,9 @@ HVD_EXPORT int32_t hvd_init(const hvd_init_options* options);
  * Registered memory stays valid. */
 HVD_EXPORT int32_t hvd_shutdown(void);
 
-/* Gives up the world without leaving it: what is pending fails with HVD_ABORTED, and so does what is
- * submitted later, while hvd_rank() and the other queries still answer. hvd_shutdown() is to follow.
- * Does nothing when not initialised. */
+/* Gives up the world without leaving it: what is pending fails with HVD_ABORTED, and so does what
+ * is submitted later, while hvd_rank() and the other queries still answer. hvd_shutdown() is to
+ * follow. Does nothing when not initialised. */
 HVD_EXPORT int32_t hvd_give_up(void);
 
 HVD_EXPORT int32_t hvd_is_initialized(void);
@@ -200,9 +200,9 @@ typedef enum hvd_update {
  * another. HVD_ABORTED: the world is broken. One thread of the process commits. */
 HVD_EXPORT int32_t hvd_commit(int64_t timeout_ms, int32_t* update);
 
-/* 1 while the launcher has something at which all ranks will act at a commit to come, 0 while it has
- * nothing, -1 when not initialised. Ranks see it at different times: for waiting and logs, never for
- * a decision that all ranks must take alike. */
+/* 1 while the launcher has something at which all ranks will act at a commit to come, 0 while it
+ * has nothing, -1 when not initialised. Ranks see it at different times: for waiting and logs,
+ * never for a decision that all ranks must take alike. */
 HVD_EXPORT int32_t hvd_update_pending(void);
 
 /* 1 from the commit on at which all ranks agreed to stop, 0 before, -1 when not initialised. */
