@@ -21,6 +21,12 @@ UNSUPPORTED = 7
 OUT_OF_MEMORY = 8
 FORKED = 9
 INTERNAL = 10
+DISMISSED = 11
+
+# hvd_update
+UPDATE_REMOVED = 1
+UPDATE_ADDED = 2
+UPDATE_STOP = 4
 
 # hvd_dtype
 UINT8 = 0
@@ -143,6 +149,9 @@ def _declare(lib):
         'enabled': (_int32, [ctypes.c_char_p]),
         'init': (_int32, [_pointer]),
         'generation': (_int64, []),
+        'give_up': (_int32, []),
+        'commit': (_int32, [_int64, _pointer]),
+        'stop_grace_ms': (_int64, []),
         'process_set_size': (_int32, [_int32]),
         'process_set_rank': (_int32, [_int32]),
         'process_set_ids': (_int32, [_pointer, _int32]),
@@ -202,13 +211,17 @@ def error(status):
         return ValueError(text)
     if status == UNSUPPORTED:
         return NotImplementedError(text)
-    return HorovodInternalError(text)
+    failure = HorovodInternalError(text)
+    failure.is_disagreement = status == MISMATCH
+    return failure
 
 
 def init_error(status):
     """The exception that stands for a failure of hvd_init(); to be made by the thread that got the status."""
     if status == FORKED:
         return RuntimeError(_native.FORKED_SENTENCE)
+    if status == DISMISSED:
+        return SystemExit(0)  # the job goes on without this process, which the runtime has logged
     return ValueError('Horovod initialization failed: {}'.format(last_error(status)))
 
 
@@ -220,6 +233,31 @@ def enabled(feature):
     """Whether the feature carries data of this world; ValueError before init()."""
     _native.query('rank')
     return lib().hvd_enabled(feature.encode('ascii')) == 1
+
+
+# ---- elastic worlds
+
+
+def commit():
+    """Comes to the next commit of this rank; gives the bits of hvd_update by which all ranks act at it, mostly 0."""
+    update = _int32()
+    reference = ctypes.byref(update)
+    hvd_commit = lib().hvd_commit
+    while True:
+        status = hvd_commit(WAIT_SLICE_MS, reference)
+        if status == OK:
+            return update.value
+        if status != IN_PROGRESS:
+            raise error(status)
+
+
+def give_up():
+    """Fails what is pending and what comes later in this world, which is not left by that."""
+    lib().hvd_give_up()
+
+
+def stop_grace_ms():
+    return lib().hvd_stop_grace_ms()
 
 
 # ---- process sets

@@ -62,6 +62,7 @@ class HorovodBasics(object):
             ValueError: An argument is wrong.
             NotImplementedError: comm asks for ranks that this launcher cannot make a world of.
             HorovodInternalError: The world was not complete in time, or a rank died before.
+            SystemExit: The elastic job goes on without this process; the exit code is 0.
 
         Example:
 
@@ -207,6 +208,32 @@ class HorovodBasics(object):
             ValueError: hvd.init() has not been called.
         """
         return _native.query('is_homogeneous') == 1
+
+    def should_stop(self):
+        """Tells whether the job is to end here, for loops without an elastic state.
+
+        Call it once per step, on all ranks at the same point: all of them get the same answer. When it
+        is True, save what is needed and leave with sys.exit(75), by which whatever started the job
+        knows that it is to be started again. In a loop of hvd.elastic.run, commit() does all of this.
+
+        Returns: True or False; False in a job that is not elastic.
+
+        Raises:
+            ValueError: hvd.init() has not been called.
+            HorovodInternalError: A rank left or died.
+
+        Example:
+
+            for step in range(steps):
+                train(step)
+                if hvd.should_stop():
+                    save(step)
+                    sys.exit(75)
+        """
+        if _native.query('should_stop') == 1:
+            return True
+        from horovod.common import _library
+        return bool(_library.commit() & _library.UPDATE_STOP)
 
     def mpi_threads_supported(self):
         """Tells whether MPI may be called from several threads.

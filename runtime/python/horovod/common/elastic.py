@@ -1,15 +1,21 @@
 """State that outlives a change of the world, and the loop that runs training with it.
 
-Jobs of changing size need a launcher that starts them, which is not available yet. In a job of fixed size run() works,
-too: it starts from the same state on all ranks, and a failure ends it as it ends any script.
+Under `hvdrun --elastic` the launcher has all ranks act at the same commit when hosts have come or gone, so a commit sends
+nothing as long as nothing happens. In a job of fixed size run() works, too: it starts from the same state on all ranks, and
+a failure ends it as it ends any script.
 """
 
 import enum
 import functools
 import os
 import queue
+import time
 
+from horovod.common import _native
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+
+# With this exit code the ranks of a job leave that was asked to stop; whatever started the job may start it again.
+EXIT_STOPPED = 75
 
 
 class HostUpdateResult(enum.IntFlag):
@@ -22,13 +28,16 @@ class HostUpdateResult(enum.IntFlag):
 
 
 class WorkerNotificationManager(object):
-    """Tells states that the hosts changed."""
+    """Tells states that the hosts changed, when a program says so.
+
+    hvdrun needs none of this: it tells the runtime of each rank.
+    """
 
     def __init__(self):
         self._listeners = []
 
     def init(self, rendezvous_addr=None, rendezvous_port=None, nic=None, hostname=None, local_rank=None):
-        """Starts nothing: no launcher tells workers of new hosts yet.
+        """Starts nothing, and listens to no port.
 
         Args:
             rendezvous_addr: Ignored.
@@ -70,6 +79,88 @@ class WorkerNotificationManager(object):
 notification_manager = WorkerNotificationManager()
 
 
+# ---- the world
+
+
+def _launcher_decides():
+    """Whether the launcher chooses the commit at which all ranks act: in a world of `hvdrun --elastic`."""
+    return _native.handle is not None and _native.call('elastic') == 1
+
+
+def _is_elastic():
+    """Whether somebody makes a new world after a failure."""
+    return os.environ.get('HOROVOD_ELASTIC') == '1' or _launcher_decides()
+
+
+class _Announcement(tuple):
+    """Stands in a queue of host messages for what the launcher is about to do at a commit."""
+
+
+class _HostMessages(queue.Queue):
+    """Updates of the hosts. Scripts look whether it is empty to see that a change is under way, so what the launcher
+    has to say shows here too, although the runtime alone acts on it."""
+
+    def __init__(self):
+        super(_HostMessages, self).__init__()
+        self._announced = False
+
+    def empty(self):
+        """Tells whether nothing is under way."""
+        if not self._announced and _launcher_decides() and _native.call('update_pending') == 1:
+            self._announced = True
+            self.put(_Announcement((int(time.time()), HostUpdateResult.mixed)))
+        return super(_HostMessages, self).empty()
+
+
+# ---- stopping
+
+_on_stop = []
+
+
+def on_stop(function):
+    """Adds a function that is called when the job is asked to stop, before this rank leaves.
+
+    All ranks call theirs at the same commit, in the order in which they were added, and may use
+    collectives there. Then they leave with exit code 75. An exception of the function ends the rank as
+    any other does.
+
+    Args:
+        function: A function without arguments, such as one that writes a checkpoint.
+
+    Returns: The function, so that this can be a decorator.
+
+    Example:
+
+        @hvd.elastic.on_stop
+        def save():
+            if hvd.rank() == 0:
+                torch.save(state.model.state_dict(), 'model.pt')
+    """
+    _on_stop.append(function)
+    return function
+
+
+def stop_grace():
+    """How long the launcher waits, after it was asked to stop the job, before it ends the ranks.
+
+    Returns: Seconds, a float; None without a limit, or when the job is not being stopped.
+    """
+    from horovod.common import _library
+    milliseconds = _library.stop_grace_ms()
+    return milliseconds / 1000.0 if milliseconds > 0 else None
+
+
+def _leave_stopped():
+    from horovod.common import basics
+    for function in _on_stop:
+        function()
+    basics.shared().shutdown()
+    raise SystemExit(EXIT_STOPPED)
+
+
+# ---- states
+
+
 class State(object):
     """The data that training needs to continue after a change of the world.
 
@@ -84,7 +175,7 @@ class State(object):
     def __init__(self, bcast_object, get_rank):
         self._bcast_object = bcast_object
         self._rank = get_rank
-        self._host_messages = queue.Queue()
+        self._host_messages = _HostMessages()
         self._last_updated_timestamp = 0
         self._reset_callbacks = []
 
@@ -98,13 +189,17 @@ class State(object):
 
     def on_reset(self):
         """Called after the world has changed: runs reset() and then the callbacks."""
-        self._host_messages = queue.Queue()
+        self._host_messages = _HostMessages()
         self.reset()
         for callback in self._reset_callbacks:
             callback()
 
     def on_hosts_updated(self, timestamp, update_res):
         """Notes a change of the hosts for the next check_host_updates(). May be called from any thread.
+
+        Only for programs that look after their hosts themselves. In a world of `hvdrun --elastic` it
+        makes this rank leave at its next commit, and the other ranks follow it; elsewhere rank 0 decides
+        for all.
 
         Args:
             timestamp: When it happened; a later change has a larger number.
@@ -113,30 +208,60 @@ class State(object):
         self._host_messages.put((timestamp, update_res))
 
     def commit(self):
-        """Saves the state, then checks whether the hosts have changed.
+        """Saves the state, then does what check_host_updates() does.
 
         Raises:
-            HostsUpdatedInterrupt: They have, as check_host_updates() says.
+            HostsUpdatedInterrupt: The hosts have changed, as check_host_updates() says.
+            HorovodInternalError: A rank left or died.
+            SystemExit: The job is to end here, with exit code 75.
         """
         self.save()
         self.check_host_updates()
 
     def check_host_updates(self):
-        """Raises an exception on all ranks when rank 0 knows that the hosts have changed. A collective.
+        """Raises an exception on all ranks when the hosts have changed. All ranks call it at the same points.
+
+        Under `hvdrun --elastic` it sends nothing as long as nothing has happened, and when the job is to
+        stop, it calls the functions of hvd.elastic.on_stop() and leaves. Elsewhere it is a broadcast of
+        what rank 0 knows.
 
         Raises:
             HostsUpdatedInterrupt: The hosts have changed.
+            HorovodInternalError: A rank left or died.
+            SystemExit: The job is to end here, with exit code 75.
         """
+        if _launcher_decides():
+            self._act_on_commit()
+            self._last_updated_timestamp, result = self._take_messages()
+        else:
+            previous = self._last_updated_timestamp
+            last, result = self._take_messages()
+            previous, self._last_updated_timestamp, result = self._bcast_object((previous, last, result))
+            if self._last_updated_timestamp <= previous:
+                result = HostUpdateResult.no_update
+        if result != HostUpdateResult.no_update:
+            raise HostsUpdatedInterrupt(result == HostUpdateResult.removed)
+
+    def _act_on_commit(self):
+        from horovod.common import _library
+        update = _library.commit()
+        if update & _library.UPDATE_STOP:
+            _leave_stopped()
+        if update:
+            raise HostsUpdatedInterrupt(update == _library.UPDATE_REMOVED)
+
+    def _take_messages(self):
+        """The time and the kind of what on_hosts_updated() has heard since."""
         last, result = self._last_updated_timestamp, HostUpdateResult.no_update
-        while not self._host_messages.empty():
-            timestamp, update = self._host_messages.get()
-            if timestamp > last:
+        while True:
+            try:
+                message = self._host_messages.get_nowait()
+            except queue.Empty:
+                return last, result
+            timestamp, update = message
+            if timestamp > last and not isinstance(message, _Announcement):
                 last = timestamp
                 result |= update
-        previous, self._last_updated_timestamp, result = self._bcast_object(
-            (self._last_updated_timestamp, last, result))
-        if self._last_updated_timestamp > previous:
-            raise HostsUpdatedInterrupt(result == HostUpdateResult.removed)
 
     def save(self):
         """Keeps a copy of the state in memory. Implemented by subclasses."""
@@ -188,11 +313,60 @@ class ObjectState(State):
             setattr(self, name, value)
 
 
+# ---- the loop
+
+
+def reset_world():
+    """Leaves the world and joins the next one, with the process sets that hvd.init() was given.
+
+    Raises:
+        ValueError: There will be no next world; the sentence says why.
+        SystemExit: The job goes on without this process; the exit code is 0.
+    """
+    from horovod.common import basics, process_sets
+    world = basics.shared()
+    world.shutdown()
+    world.init(process_sets=process_sets.given_to_init())
+
+
+class _Synchronizer(object):
+    """Gives the ranks of each new world the same state, unless all of them have it.
+
+    Ranks come to a new world for different reasons (one died on the way to a planned change, another took its place), so
+    they tell each other first, once per world. Only where the launcher makes the worlds: elsewhere the caller's wish
+    counts, as scripts written for Horovod expect.
+    """
+
+    def __init__(self, state):
+        self._state = state
+        self._synchronized = False  # this process has the state that all ranks had at some time
+
+    def run(self, skip):
+        if not _launcher_decides():
+            if not skip:
+                self._state.sync()
+        elif not self._all_skip(skip):
+            self._state.sync()
+            # What a rank brings back after a failure must not be its own beginning.
+            self._state.save()
+        self._synchronized = True
+
+    def _all_skip(self, skip):
+        from horovod.common import objects, process_sets
+        words = objects.allgather_object((skip, self._synchronized), 'hvd.elastic.run', process_sets.global_process_set)
+        old = [rank for rank, (_, synchronized) in enumerate(words) if synchronized]
+        if old and old[0] != 0:
+            raise RuntimeError('Rank 0 is new in this world and cannot give its state to the others, while rank {} has '
+                               'that of the training; the launcher must keep an old rank as rank 0.'.format(old[0]))
+        return all(word[0] for word in words)
+
+
 def run_fn(func, reset):
     """Wraps a training function so that it is run again after each change of the world.
 
-    After a HorovodInternalError it continues from the last commit (with HOROVOD_ELASTIC=1;
-    otherwise the error is raised), after a HostsUpdatedInterrupt from where it was.
+    In an elastic job it continues after a HorovodInternalError from the last commit, and after a
+    HostsUpdatedInterrupt from where it was. Not after one that says that the ranks disagree about a
+    tensor: they would disagree again. In a job of fixed size errors are raised.
 
     Args:
         func: The training function; its first argument is a State.
@@ -205,23 +379,34 @@ def run_fn(func, reset):
     def wrapper(state, *args, **kwargs):
         notification_manager.init()
         notification_manager.register_listener(state)
-        skip_sync = False
+        synchronizer = _Synchronizer(state)
+        in_new_world, skip_sync = True, False
         try:
             while True:
                 try:
-                    if not skip_sync:
-                        state.sync()
+                    if not in_new_world:
+                        reset()
+                        in_new_world = True
+                        state.on_reset()
+                    synchronizer.run(skip_sync)
                     return func(state, *args, **kwargs)
-                except HorovodInternalError:
-                    if os.environ.get('HOROVOD_ELASTIC') != '1':
-                        raise  # nobody will start the lost ranks again
+                except HorovodInternalError as error:
+                    if not _is_elastic() or error.is_disagreement:
+                        raise  # nobody will start the lost ranks again, or it would happen again
+                    _give_up()
                     state.restore()
                     skip_sync = False
                 except HostsUpdatedInterrupt as interrupt:
                     skip_sync = interrupt.skip_sync
-                reset()
-                state.on_reset()
+                in_new_world = False
         finally:
             notification_manager.remove_listener(state)
 
     return wrapper
+
+
+def _give_up():
+    """Fails what other threads, and handles of this one, wait for in vain."""
+    if _native.handle is not None:
+        from horovod.common import _library
+        _library.give_up()

@@ -4,8 +4,11 @@
 class HorovodInternalError(RuntimeError):
     """A collective failed while it ran: a rank died or left, or the ranks disagree about a tensor.
 
-    After a disagreement the world stays usable; after a death it is broken.
+    After a disagreement the world stays usable; after a death it is broken. The attribute
+    `is_disagreement` tells the two apart.
     """
+
+    is_disagreement = False
 
 
 class HostsUpdatedInterrupt(RuntimeError):

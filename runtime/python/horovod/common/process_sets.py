@@ -10,6 +10,7 @@ from horovod.common import _native
 from horovod.common.util import is_iterable
 
 _registered = []  # the ProcessSet objects that have an id
+_given = None  # the list that hvd.init() was given last
 
 DYNAMIC = 'HOROVOD_DYNAMIC_PROCESS_SETS'
 
@@ -49,6 +50,9 @@ class ProcessSet(object):
     """A group of ranks that runs collectives among its members.
 
     It can be used once it is registered: by hvd.init(process_sets=[...]) or hvd.add_process_set().
+    In an elastic job, where the number of ranks changes, a set given to hvd.init() has in each world
+    those of its ranks that exist there; when there are none, it is not registered. Other sets are
+    to be added again in each world.
     Attributes: `ranks` (its ranks in the world, ascending) and `process_set_id` (its number, None
     while it is not registered).
 
@@ -70,6 +74,7 @@ class ProcessSet(object):
     process_set_id = None
     ranks = None
     mpi_comm = None
+    _definition = None  # the ranks that it was made of, of which the present world may have a part
 
     def __init__(self, ranks_or_comm):
         if is_iterable(ranks_or_comm):
@@ -79,6 +84,7 @@ class ProcessSet(object):
                     raise ValueError('A process set is made of ranks, which are integers, but {!r} was given.'
                                      .format(rank))
             self.ranks = sorted(ranks)
+            self._definition = self.ranks
         elif _is_communicator(ranks_or_comm) and _built_with_mpi():
             self.mpi_comm = ranks_or_comm
         else:
@@ -213,9 +219,9 @@ def _first_double(process_sets):
     """Position of the first set that has the ranks of one before it, or None."""
     seen = []
     for position, process_set in enumerate(process_sets):
-        if process_set.ranks in seen:
+        if process_set._definition in seen:
             return position
-        seen.append(process_set.ranks)
+        seen.append(process_set._definition)
     return None
 
 
@@ -230,12 +236,31 @@ def _check_arguments(comm, process_sets):
     elif process_sets is not None:
         process_sets = _check_list(process_sets)
         if _first_double(process_sets) is None:
-            rank_lists = [process_set.ranks for process_set in process_sets]
+            rank_lists = [process_set._definition for process_set in process_sets]
     return process_sets, rank_lists, address, ranks
+
+
+def given_to_init():
+    """The process sets for a new world: those that hvd.init() was given last.
+
+    Returns: A list of ProcessSet, or None.
+    """
+    return _given
+
+
+def _take_ranks_that_exist(process_sets):
+    """In an elastic world the runtime has of each set the ranks that exist, see hvd_init_options."""
+    size = _native.query('size')
+    for process_set in process_sets:
+        process_set.ranks = [rank for rank in process_set._definition if rank < size]
 
 
 def _init_process_sets(process_sets):
     """Called after each init(): gives the sets their ids, and takes them from those of an earlier world."""
+    global _given
+    elastic = _native.call('elastic') == 1
+    if process_sets and elastic:
+        _take_ranks_that_exist(process_sets)
     known = {}
     if _registered or process_sets:
         known = {tuple(ranks): number for number, ranks in _ids_and_ranks().items()}
@@ -248,7 +273,11 @@ def _init_process_sets(process_sets):
     if double is not None:
         raise ValueError('hvd.init(process_sets=...) got the ranks {} twice, the second time at position {}; hvd is '
                          'initialized, without the sets.'.format(process_sets[double].ranks, double))
+    _given = process_sets
     for process_set in process_sets:
+        if elastic and not process_set.ranks:
+            process_set._invalidate()
+            continue
         number = known.get(tuple(process_set.ranks))
         if number is None:  # hvd was initialized before this call
             from horovod.common import _library

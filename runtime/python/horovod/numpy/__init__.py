@@ -24,6 +24,7 @@ _basics = _common_basics.shared()
 
 init = _basics.init
 shutdown = _basics.shutdown
+should_stop = _basics.should_stop
 is_initialized = _basics.is_initialized
 start_timeline = _basics.start_timeline
 stop_timeline = _basics.stop_timeline
@@ -54,6 +55,6 @@ __all__ = [
     'grouped_allreduce', 'grouped_allreduce_', 'grouped_allreduce_async', 'grouped_allreduce_async_',
     'grouped_reducescatter', 'grouped_reducescatter_async', 'init', 'is_homogeneous', 'is_initialized', 'join',
     'local_rank', 'local_size', 'mpi_built', 'mpi_enabled', 'mpi_threads_supported', 'nccl_built', 'poll', 'rank',
-    'reducescatter', 'reducescatter_async', 'remove_process_set', 'rocm_built', 'shutdown', 'size', 'start_timeline',
-    'stop_timeline', 'synchronize',
+    'reducescatter', 'reducescatter_async', 'remove_process_set', 'rocm_built', 'should_stop', 'shutdown', 'size',
+    'start_timeline', 'stop_timeline', 'synchronize',
 ]

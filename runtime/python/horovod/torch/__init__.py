@@ -19,7 +19,7 @@ from horovod.torch.mpi_ops import (
 from horovod.torch.mpi_ops import (
     ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built, gloo_enabled, init, is_homogeneous,
     is_initialized, local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank,
-    rocm_built, shutdown, size, start_timeline, stop_timeline)
+    rocm_built, should_stop, shutdown, size, start_timeline, stop_timeline)
 from horovod.torch.mpi_ops import (
     ProcessSet, _check_has_gpu, add_process_set, global_process_set, remove_process_set)
 from horovod.torch.optimizer import DistributedOptimizer
@@ -35,6 +35,6 @@ __all__ = [
     'grouped_allreduce', 'grouped_allreduce_', 'grouped_allreduce_async', 'grouped_allreduce_async_',
     'grouped_reducescatter', 'grouped_reducescatter_async', 'init', 'is_homogeneous', 'is_initialized', 'join',
     'local_rank', 'local_size', 'mpi_built', 'mpi_enabled', 'mpi_threads_supported', 'nccl_built', 'poll', 'rank',
-    'reducescatter', 'reducescatter_async', 'remove_process_set', 'rocm_built', 'shutdown', 'size',
+    'reducescatter', 'reducescatter_async', 'remove_process_set', 'rocm_built', 'should_stop', 'shutdown', 'size',
     'sparse_allreduce_async', 'start_timeline', 'stop_timeline', 'synchronize',
 ]

@@ -21,6 +21,7 @@ _basics = _common_basics.shared()
 
 init = _basics.init
 shutdown = _basics.shutdown
+should_stop = _basics.should_stop
 is_initialized = _basics.is_initialized
 start_timeline = _basics.start_timeline
 stop_timeline = _basics.stop_timeline

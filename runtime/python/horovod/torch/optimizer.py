@@ -181,13 +181,14 @@ class _DistributedOptimizer(object):
 
     def _request(self, group, described):
         prepared = self._requests.get(group)
+        described = (self.process_set.process_set_id, described)  # a new world may have another number for the set
         if prepared is None or prepared[0] != described:
             prescale, postscale = self._scaling()
             name = 'allreduce.{}'.format(self._travel_name(group[0]))
             if len(group) > 1:
                 name = 'grouped_{}+{}'.format(name, len(group) - 1)
             prepared = self._requests[group] = (described, _library.Request(
-                _library.ALLREDUCE, name, described, reduce_op=self.op, process_set=self.process_set.process_set_id,
+                _library.ALLREDUCE, name, described[1], reduce_op=self.op, process_set=described[0],
                 prescale=prescale, postscale=postscale))
         return prepared[1]
 

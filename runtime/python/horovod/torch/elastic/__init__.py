@@ -1,14 +1,13 @@
 """Training that outlives changes of the world: state, sampler and the loop around a training function.
 
-What the launcher has to do for jobs of changing size is not available yet; in a job of fixed size all of this works.
+In a job of fixed size all of this works, too; there the first failure ends it.
 """
 
-from horovod.common.elastic import run_fn
+from horovod.common.elastic import EXIT_STOPPED, ObjectState, State, on_stop, reset_world, run_fn, stop_grace
 from horovod.torch.elastic.sampler import ElasticSampler
 from horovod.torch.elastic.state import TorchState
-from horovod.torch.mpi_ops import init, shutdown
 
-__all__ = ['ElasticSampler', 'TorchState', 'run']
+__all__ = ['EXIT_STOPPED', 'ElasticSampler', 'ObjectState', 'State', 'TorchState', 'on_stop', 'run', 'stop_grace']
 
 
 def run(func):
@@ -29,9 +28,4 @@ def run(func):
                 ...
                 state.commit()
     """
-    return run_fn(func, _reset)
-
-
-def _reset():
-    shutdown()
-    init()
+    return run_fn(func, reset_world)

@@ -42,18 +42,41 @@ class StateHandler(object):
         self.save()
 
 
+def _copied(value, room=None):
+    """A deep copy of a part of a state_dict. Its tensors lie where those of `room`, an earlier copy, were if they fit:
+    memory that is new costs more than the copying."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        if (isinstance(room, torch.Tensor) and room.shape == value.shape and room.dtype == value.dtype and
+                room.device == value.device and room.layout == value.layout == torch.strided):
+            return room.copy_(value)
+        return value.clone()
+    if isinstance(value, dict):
+        copied = copy.copy(value)  # with the attributes that torch hangs on a state_dict
+        rooms = room if isinstance(room, dict) else {}
+        for key, item in value.items():
+            copied[key] = _copied(item, rooms.get(key))
+        return copied
+    if type(value) in (list, tuple):
+        rooms = room if type(room) is type(value) and len(room) == len(value) else [None] * len(value)
+        return type(value)([_copied(item, item_room) for item, item_room in zip(value, rooms)])
+    return copy.deepcopy(value)
+
+
 class _StateDictHandler(StateHandler):
     """Of what has state_dict() and load_state_dict(): keeps a deep copy."""
 
     def __init__(self, value):
         super(_StateDictHandler, self).__init__(value)
+        self._saved_state = None
         self.save()
 
     def save(self):
-        self._saved_state = copy.deepcopy(self.value.state_dict())
+        self._saved_state = _copied(self.value.state_dict(), self._saved_state)
 
     def restore(self):
-        self.value.load_state_dict(self._saved_state)
+        # Optimizers of newer releases of torch go on to work in the tensors that they are given.
+        self.value.load_state_dict(_copied(self._saved_state))
 
 
 class ModelStateHandler(_StateDictHandler):
