@@ -26,7 +26,7 @@ SECTIONS = [
     ('World, ranks and process sets', 'In `horovod.torch` and in `horovod.numpy`; here `hvd` stands for either.', 'hvd.', [
         ('common/basics.py', ['HorovodBasics.' + name for name in (
             'init', 'shutdown', 'is_initialized', 'rank', 'size', 'local_rank', 'local_size', 'cross_rank', 'cross_size',
-            'is_homogeneous')]),
+            'is_homogeneous', 'should_stop')]),
         ('common/process_sets.py', None),
         ('common/operations.py', ['Operations.synchronize', 'Operations.poll']),
         ('common/basics.py', ['HorovodBasics.' + name for name in (
@@ -40,8 +40,8 @@ SECTIONS = [
         ('torch/sync_batch_norm.py', None)]),
     ('horovod.torch: collectives', '`import horovod.torch as hvd`. [Operations](operations.md) explains names, types and '
      'gradients; [numerics](numerics.md) what is computed.', 'hvd.', [('torch/mpi_ops.py', None)]),
-    ('horovod.torch.elastic', 'Training that continues after a change of the world. hvdrun starts jobs of fixed size only '
-     'so far; in these all of it works.', 'hvd.elastic.', [
+    ('horovod.torch.elastic', 'Training that continues after a change of the world, under `hvdrun --elastic`. In a job of '
+     'fixed size all of it works, too; there the first failure ends it.', 'hvd.elastic.', [
          ('torch/elastic/__init__.py', None), ('torch/elastic/state.py', None), ('torch/elastic/sampler.py', None)]),
     ('horovod.numpy: collectives', '`import horovod.numpy as hvd`', 'hvd.', [('numpy/mpi_ops.py', None)]),
     ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),

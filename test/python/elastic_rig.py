@@ -4,6 +4,7 @@ It speaks the link of runtime/net/PROTOCOL.md and lays out the job page of runti
 worker does in an elastic job step by step, whatever the launcher would do. test/system has the same with hvdrun.
 """
 
+import itertools
 import mmap
 import os
 import selectors
@@ -15,6 +16,8 @@ import sys
 import time
 
 import jobs
+
+_numbers = itertools.count()
 
 REMOVED, ADDED, STOP = 1, 2, 4
 
@@ -61,6 +64,11 @@ class _Page(object):
         struct.pack_into('<Q', self.memory, _HOLD_AT + 8, commit)
 
 
+def _state(pid):
+    with open('/proc/{}/stat'.format(pid)) as file:
+        return file.read().rsplit(')', 1)[1].split()[0]
+
+
 class _Worker(object):
     def __init__(self, process, output):
         self.process = process
@@ -80,7 +88,7 @@ class Rig(object):
     def __init__(self, folder, script, *arguments):
         self._folder = str(folder)
         self._command = [sys.executable, script] + [str(argument) for argument in arguments]
-        self._name = 'hvd-rig-{}-{}'.format(os.getpid(), id(self))
+        self._name = 'hvd-rig-{}-{}'.format(os.getpid(), next(_numbers))
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind('\0' + self._name)
         self._listener.listen(16)
@@ -101,6 +109,10 @@ class Rig(object):
             if worker.process.poll() is None:
                 worker.process.kill()
             worker.process.wait()
+        self._selector.close()
+        self._listener.close()
+        for fd, _ in self._segments.values():
+            os.close(fd)
 
     # ---- workers
 
@@ -127,6 +139,24 @@ class Rig(object):
         os.kill(worker.process.pid, signal.SIGKILL)
         worker.process.wait()
         self.break_('rank {} died'.format(self._slots.index(slot)))
+
+    def stop(self, slot):
+        """Stops a worker by a signal."""
+        os.kill(self._workers[slot].process.pid, signal.SIGSTOP)
+
+    def go_on(self, slot):
+        """Continues a stopped worker, also one that has only said that it stops."""
+        pid = self._workers[slot].process.pid
+        self.pump(lambda: _state(pid) == 'T', 'stop of slot {}'.format(slot))
+        os.kill(pid, signal.SIGCONT)
+
+    def has(self, slot):
+        return slot in self._workers
+
+    def await_join(self, slot):
+        """Until the worker has called hvd.init()."""
+        worker = self._workers[slot]
+        self.pump(lambda: worker.joined, 'hvd.init() in slot {}'.format(slot))
 
     def wait(self, slot):
         """The exit code of a worker that comes to its end."""
@@ -159,12 +189,14 @@ class Rig(object):
 
     def refuse_world(self, slot, reason):
         """Answers the worker's hvd.init(): there will be no world."""
-        self._await_join(slot)
+        self.await_join(slot)
+        self._workers[slot].joined = False
         self._send(self._workers[slot], bytes([_BROKEN]) + struct.pack('<Q', 0) + _text(reason))
 
     def dismiss(self, slot, reason):
         """Answers the worker's hvd.init(): the job goes on without it."""
-        self._await_join(slot)
+        self.await_join(slot)
+        self._workers[slot].joined = False
         self._send(self._workers[slot], bytes([_DISMISSED]) + _text(reason))
 
     def act(self, update, grace_ms=0):
@@ -182,11 +214,6 @@ class Rig(object):
         return self._page.commits()
 
     # ---- the link
-
-    def _await_join(self, slot):
-        worker = self._workers[slot]
-        self.pump(lambda: worker.joined, 'hvd.init() in slot {}'.format(slot))
-        worker.joined = False
 
     def pump(self, done, what, timeout_s=60):
         """Serves the workers until done()."""

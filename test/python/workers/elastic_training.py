@@ -3,8 +3,8 @@
     elastic_training.py FOLDER [OPTION ...]
 
 It ends once FOLDER/finish exists. Options: sets (process sets given to init), thread (a collective of one rank alone in
-another thread), stop (hvd.elastic.on_stop), update (FOLDER/update makes rank 0 tell of an update), slow (slot 1 stops itself
-before each commit once FOLDER/slow exists), solo (no collective of the script: commits only).
+another thread), stop (hvd.elastic.on_stop), update (FOLDER/update makes rank 0 tell of an update), pause (each rank stops itself
+before its next commit once FOLDER/pause exists, and slot 0 as soon as it trains in a world while FOLDER/hang exists).
 """
 
 import ctypes
@@ -48,6 +48,7 @@ syncs = []
 real_sync = state.sync
 state.sync = lambda: (syncs.append(1), real_sync())
 done = set()
+pause = False
 
 if 'stop' in options:
     @hvd.elastic.on_stop
@@ -81,6 +82,7 @@ def check_environment():
 
 @hvd.elastic.run
 def train(state):
+    global pause
     say('trains as rank {} of {} from step {} after {} syncs pid {}', hvd.rank(), hvd.size(), state.step, len(syncs),
         os.getpid())
     check_environment()
@@ -88,6 +90,8 @@ def train(state):
         check_sets()
     if 'thread' in options and hvd.rank() == 0:
         threading.Thread(target=alone, daemon=True).start()
+    if 'pause' in options and slot == '0' and there('hang'):
+        os.kill(os.getpid(), signal.SIGSTOP)
     while True:
         before = float(state.model.weight)
         assert before == state.step, (before, state.step)
@@ -103,13 +107,14 @@ def train(state):
         if 'update' in options and hvd.rank() == 0 and there('update') and hvd.size() > 1:
             os.remove(os.path.join(folder, 'update'))
             state.on_hosts_updated(1, HostUpdateResult.added)
-        if 'slow' in options and slot == '1' and there('slow'):
-            os.remove(os.path.join(folder, 'slow'))
-            say('is stopped before commit of step {}', state.step)
+        if pause:
+            pause = False
+            say('is stopped before its commit')
             os.kill(os.getpid(), signal.SIGSTOP)
         state.commit()
-        finish = hvd.allreduce(torch.tensor([1 if there('finish') else 0]), op=hvd.Max, name='finish')
-        if int(finish):
+        wishes = torch.tensor([there('finish'), 'pause' in options and there('pause')], dtype=torch.int32)
+        finish, pause = hvd.allreduce(wishes, op=hvd.Max, name='wishes').tolist()
+        if finish:
             return state.step
 
 

@@ -253,15 +253,12 @@ class State(object):
     def _take_messages(self):
         """The time and the kind of what on_hosts_updated() has heard since."""
         last, result = self._last_updated_timestamp, HostUpdateResult.no_update
-        while True:
-            try:
-                message = self._host_messages.get_nowait()
-            except queue.Empty:
-                return last, result
-            timestamp, update = message
+        while self._host_messages.queue:  # takes no lock
+            message = timestamp, update = self._host_messages.get()
             if timestamp > last and not isinstance(message, _Announcement):
                 last = timestamp
                 result |= update
+        return last, result
 
     def save(self):
         """Keeps a copy of the state in memory. Implemented by subclasses."""

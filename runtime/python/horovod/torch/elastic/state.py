@@ -52,10 +52,10 @@ def _copied(value, room=None):
             return room.copy_(value)
         return value.clone()
     if isinstance(value, dict):
-        copied = copy.copy(value)  # with the attributes that torch hangs on a state_dict
-        rooms = room if isinstance(room, dict) else {}
+        fits = type(room) is type(value) and room.keys() == value.keys()
+        copied = room if fits else copy.copy(value)  # with the attributes that torch hangs on a state_dict
         for key, item in value.items():
-            copied[key] = _copied(item, rooms.get(key))
+            copied[key] = _copied(item, room[key] if fits else None)
         return copied
     if type(value) in (list, tuple):
         rooms = room if type(room) is type(value) and len(room) == len(value) else [None] * len(value)

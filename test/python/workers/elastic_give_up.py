@@ -1,0 +1,46 @@
+"""A rank that gives up its world: what it waits for fails, queries go on, and the next world is as good as the first."""
+
+import threading
+
+import torch
+
+import horovod.torch as hvd
+from horovod.common import _library
+
+hvd.init()
+failures = []
+
+
+def wait_alone():
+    try:
+        hvd.allreduce(torch.ones(1), name='thread')
+    except hvd.HorovodInternalError as error:
+        failures.append(str(error))
+
+
+if hvd.rank() == 0:
+    handle = hvd.allreduce_async(torch.ones(1), name='alone')
+    thread = threading.Thread(target=wait_alone)
+    thread.start()
+    _library.give_up()
+    thread.join(30)
+    try:
+        hvd.synchronize(handle)
+    except hvd.HorovodInternalError as error:
+        failures.append(str(error))
+    try:
+        hvd.allreduce(torch.ones(1), name='late')
+    except hvd.HorovodInternalError as error:
+        failures.append(str(error))
+    assert len(failures) == 3 and all('given up' in failure for failure in failures), failures
+    assert (hvd.rank(), hvd.size()) == (0, 2)
+    try:
+        hvd.should_stop()
+    except hvd.HorovodInternalError:
+        pass
+    else:
+        raise AssertionError('a commit in a world that was given up')
+hvd.shutdown()
+hvd.init()
+assert float(hvd.allreduce(torch.ones(1), op=hvd.Sum)) == 2
+print('ok')
