@@ -11,6 +11,7 @@ import time
 import pytest
 
 import jobs
+from elastic_rig import ADDED, STOP, Rig
 
 EXAMPLES = os.path.join(jobs.ROOT, 'examples')
 
@@ -172,3 +173,73 @@ def test_mpi4py_is_in_the_same_world(processes):
     result = jobs.run(command, 60, HVD_AGENT=None, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
     assert result.returncode == 0, str(result)
     assert '{} processes found weights 2.000, -1.000, 0.500 and bias 3.000'.format(processes) in result.output
+
+
+def epochs_of(output):
+    """(epoch, size, steps, loss) of each line of pytorch_elastic_digits.py."""
+    found = re.findall(r'epoch (\d+)/\d+  size (\d+)  steps (\d+)  loss (\d+\.\d+)', output)
+    return [(int(epoch), int(size), int(steps), float(loss)) for epoch, size, steps, loss in found]
+
+
+def test_elastic_digits_in_a_world_of_fixed_size():
+    twice = [run(2, 'pytorch_elastic_digits.py', '--epochs', 5) for _ in range(2)]
+    epochs = epochs_of(twice[0])
+    assert [epoch[:3] for epoch in epochs] == [(number, 2, 45) for number in range(1, 6)]
+    assert epochs_of(twice[1]) == epochs, 'the same layout gives the same losses'
+    assert numbers(r'test accuracy (\d+\.\d) %', twice[0])[-1] >= 93.0
+
+
+def test_elastic_digits_survives_a_death_and_grows(tmp_path):
+    """A rank dies in the middle of an epoch; later another comes."""
+    with Rig(tmp_path, example('pytorch_elastic_digits.py'), '--epochs', 20) as rig:
+        for slot in range(4):
+            rig.start(slot, 3)
+        rig.begin(0, 1, 2)
+        rig.pump(lambda: min(rig.commits()) >= 40, '40 steps')
+        rig.kill(1)
+        rig.begin(0, 2)
+        rig.pump(lambda: min(rig.commits()) >= 60, '60 steps')
+        rig.await_join(3)
+        rig.act(ADDED)
+        rig.begin(0, 2, 3)
+        assert [rig.wait(slot) for slot in (0, 2, 3)] == [0, 0, 0], rig.output(0)
+        epochs = epochs_of(rig.output(0))
+        assert [epoch[0] for epoch in epochs] == list(range(1, 21))
+        assert {2, 3} == {epoch[1] for epoch in epochs}
+        assert {epoch[2] for epoch in epochs if epoch[1] == 3} >= {30}
+        assert numbers(r'test accuracy (\d+\.\d) %', rig.output(0))[-1] >= 93.0
+
+
+def test_elastic_digits_stops_and_resumes_where_it_was(tmp_path):
+    """Stopped in the middle of an epoch, and started again: the losses are those of one run."""
+    arguments = (example('pytorch_elastic_digits.py'), '--epochs', 4, '--checkpoint', tmp_path / 'digits.pt')
+    with Rig(tmp_path, *arguments) as rig:
+        rig.start(0)
+        rig.begin(0)
+        rig.pump(lambda: rig.commits()[0] >= 130, '130 steps')
+        rig.act(STOP)
+        assert rig.wait(0) == 75, rig.output(0)
+        stopped = epochs_of(rig.output(0))
+    with Rig(tmp_path, *arguments) as rig:
+        rig.start(1)
+        rig.begin(1)
+        assert rig.wait(1) == 0, rig.output(1)
+        assert 'resuming after step' in rig.output(1)
+        resumed = epochs_of(rig.output(1))
+    at_once = epochs_of(run(1, 'pytorch_elastic_digits.py', '--epochs', 4))
+    assert [epoch[0] for epoch in stopped + resumed] == [1, 2, 3, 4]
+    assert stopped + resumed == at_once
+    assert not (tmp_path / 'digits.pt').exists()
+
+
+def test_ddp_elastic_goes_on_after_its_checkpoint(tmp_path):
+    """As a launcher would: all processes are started again after a failure, with another world."""
+    with open(example('pytorch_ddp_elastic.py')) as file:
+        assert 'import horovod' not in file.read()
+    arguments = ('pytorch_ddp_elastic.py', '--checkpoint', tmp_path / 'ddp.pt')
+    first = run(2, *arguments, '--fail-in-epoch', 3, expect_success=False)
+    assert re.findall(r'epoch (\d)/4  size 2', first) == ['1', '2']
+    second = run(1, *arguments)
+    assert 'with 1 processes after epoch 2' in second
+    assert re.findall(r'epoch (\d)/4  size 1', second) == ['3', '4']
+    assert numbers(r'accuracy (\d+\.\d) % after', second)[0] >= 90.0
