@@ -6,32 +6,6 @@
 namespace hvd {
 namespace {
 
-Result<std::vector<HostSpec>> ReadHostFile(const std::string& path, const SelectionFacts& facts) {
-  const std::string shown = Printable(path, kMaxShownPath);
-  Result<std::string> text = facts.read_file(path);
-  if (!text.ok()) {
-    return InvalidArgument("the host file " + shown + " " + text.status().message() +
-                           "; check its path");
-  }
-  if (text->empty()) return InvalidArgument("the host file " + shown + " is empty; check its path");
-  return ParseHostFile(*text, shown);
-}
-
-Result<std::vector<HostSpec>> NamedHosts(const Settings& settings, const SelectionFacts& facts,
-                                         std::vector<std::string>& notes) {
-  const std::string& hosts = settings.hosts;
-  if (!settings.hostfile.empty()) {
-    if (hosts.empty()) return ReadHostFile(settings.hostfile, facts);
-    return InvalidArgument("-H and --hostfile both name the hosts; use one of them");
-  }
-  if (!NamesHostFile(hosts, facts.word_facts(hosts))) return ParseHostList(hosts);
-  Result<std::vector<HostSpec>> specs = ReadHostFile(hosts, facts);
-  if (specs.ok())
-    notes.push_back("-H " + Printable(hosts, kMaxShownPath) +
-                    " is a file and is read as a host file (--hostfile)");
-  return specs;
-}
-
 std::set<std::string> OwnNames(const std::vector<HostSpec>& specs, const SelectionFacts& facts,
                                std::vector<std::string>& notes) {
   std::vector<std::string> names;
@@ -44,12 +18,6 @@ std::set<std::string> OwnNames(const std::vector<HostSpec>& specs, const Selecti
                     "started hvdrun");
   }
   return own;
-}
-
-// 0: the agent on that host reports what it has.
-uint32_t SlotsPerHost(const Settings& settings, const SelectionFacts& facts, bool remote) {
-  if (settings.slots_per_host > 0) return static_cast<uint32_t>(settings.slots_per_host);
-  return remote ? 0 : facts.default_slots();
 }
 
 Result<std::vector<HostSlots>> Played(const std::vector<HostSlots>& hosts, uint32_t count) {
@@ -68,17 +36,52 @@ bool LooksLikeHost(const std::string& word) {
 
 }  // namespace
 
+Result<std::vector<HostSpec>> ReadHostFile(const std::string& path, const SelectionFacts& facts) {
+  const std::string shown = Printable(path, kMaxShownPath);
+  Result<std::string> text = facts.read_file(path);
+  if (!text.ok()) {
+    return InvalidArgument("the host file " + shown + " " + text.status().message() +
+                           "; check its path");
+  }
+  if (text->empty()) return InvalidArgument("the host file " + shown + " is empty; check its path");
+  return ParseHostFile(*text, shown);
+}
+
+Result<HostsAsNamed> ReadHostsAsNamed(const Settings& settings, const SelectionFacts& facts,
+                                      std::vector<std::string>& notes) {
+  const std::string& hosts = settings.hosts;
+  if (!settings.hostfile.empty() && !hosts.empty())
+    return InvalidArgument("-H and --hostfile both name the hosts; use one of them");
+  HostsAsNamed named{.file = settings.hostfile};
+  const bool is_file = !hosts.empty() && NamesHostFile(hosts, facts.word_facts(hosts));
+  if (is_file) named.file = hosts;
+  Result<std::vector<HostSpec>> specs =
+      named.file.empty() ? ParseHostList(hosts) : ReadHostFile(named.file, facts);
+  if (!specs.ok()) return specs.status();
+  named.specs = std::move(*specs);
+  if (is_file)
+    notes.push_back("-H " + Printable(hosts, kMaxShownPath) +
+                    " is a file and is read as a host file (--hostfile)");
+  return named;
+}
+
+uint32_t SlotsPerHost(const Settings& settings, const SelectionFacts& facts, bool remote) {
+  if (settings.slots_per_host > 0) return static_cast<uint32_t>(settings.slots_per_host);
+  return remote ? 0 : facts.default_slots();
+}
+
 Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const SelectionFacts& facts,
                                            std::vector<std::string>& notes) {
   const auto num_proc = static_cast<uint32_t>(settings.num_proc);
   const auto played = static_cast<uint32_t>(settings.hosts_per_machine);
   if (settings.hosts.empty() && settings.hostfile.empty())
     return PlayHosts({facts.host_name(), (num_proc + played - 1) / played}, played);
-  Result<std::vector<HostSpec>> specs = NamedHosts(settings, facts, notes);
-  if (!specs.ok()) return specs.status();
-  const std::set<std::string> own = OwnNames(*specs, facts, notes);
-  FixedHosts source(*specs, {[&](const std::string& name) { return own.contains(name); },
-                             [&](bool remote) { return SlotsPerHost(settings, facts, remote); }});
+  Result<HostsAsNamed> named = ReadHostsAsNamed(settings, facts, notes);
+  if (!named.ok()) return named.status();
+  const std::set<std::string> own = OwnNames(named->specs, facts, notes);
+  FixedHosts source(named->specs,
+                    {[&](const std::string& name) { return own.contains(name); },
+                     [&](bool remote) { return SlotsPerHost(settings, facts, remote); }});
   Result<std::vector<HostSlots>> hosts = source.Hosts();
   if (!hosts.ok() || played == 1) return hosts;
   return Played(*hosts, played);

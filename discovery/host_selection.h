@@ -27,6 +27,19 @@ struct SelectionFacts {
   std::function<uint32_t()> default_slots;  // of this machine
 };
 
+// What -H or --hostfile names, as it stands there.
+struct HostsAsNamed {
+  std::string file;  // the host file; empty: they are a list
+  std::vector<HostSpec> specs;
+};
+// One of the two is given. kInvalidArgument: one sentence. Appends to `notes` as below.
+Result<HostsAsNamed> ReadHostsAsNamed(const Settings& settings, const SelectionFacts& facts,
+                                      std::vector<std::string>& notes);
+Result<std::vector<HostSpec>> ReadHostFile(const std::string& path, const SelectionFacts& facts);
+
+// Of a host that is named without a number. 0: the agent on that host reports what it has.
+uint32_t SlotsPerHost(const Settings& settings, const SelectionFacts& facts, bool remote);
+
 // The hosts in the order in which they were named, none twice. kInvalidArgument: one sentence.
 // Appends sentences for the user to `notes`, also before an error.
 Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const SelectionFacts& facts,

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "launcher/bundle/bundle.h"
-#include "launcher/channels/local_channel.h"
+#include "launcher/process/local_family.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "launcher/channels/host_channel.h"
-#include "launcher/channels/local_channel.h"
 #include "launcher/process/byte_pump.h"
+#include "launcher/process/local_family.h"
 
 namespace hvd {
 

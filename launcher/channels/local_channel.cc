@@ -8,8 +8,10 @@
 #include <asio/post.hpp>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "launcher/process/cgroup.h"
+#include "launcher/process/process_tree.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/env.h"
 
@@ -30,32 +32,6 @@ std::vector<std::string> AgentEnvironment(const std::string& job_id) {
 }
 
 }  // namespace
-
-void LocalFamily::NoteReaped(pid_t pid, int wait_status) {
-  auto known = statuses_.find(pid);
-  if (known != statuses_.end()) known->second = wait_status;
-}
-
-bool LocalFamily::Reap() {
-  return ReapAndCheckNoChildren([this](pid_t pid, int status) { NoteReaped(pid, status); });
-}
-
-std::optional<int> LocalFamily::StatusOf(pid_t warden) const {
-  auto known = statuses_.find(warden);
-  return known == statuses_.end() ? std::nullopt : known->second;
-}
-
-Spared LocalFamily::NotOf(pid_t warden) const {
-  Spared spared;
-  std::vector<pid_t> running;
-  for (const auto& [pid, status] : statuses_) {
-    if (status) continue;
-    running.push_back(pid);
-    if (pid != warden) spared.trees.push_back(pid);
-  }
-  if (inherited_children_) spared.own = std::move(running);
-  return spared;
-}
 
 LocalChannel::LocalChannel(asio::io_context& io, std::string job_id,
                            std::vector<std::string> command, std::shared_ptr<LocalFamily> family)

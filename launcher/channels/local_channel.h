@@ -6,35 +6,15 @@
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "launcher/channels/host_channel.h"
 #include "launcher/process/byte_pump.h"
-#include "launcher/process/process_tree.h"
+#include "launcher/process/local_family.h"
 
 namespace hvd {
-
-// Shared by the local channels of one process: whichever reaps, each learns of its own child. Made
-// before the first of them: the children that are there already were inherited through exec, and
-// nobody's business.
-class LocalFamily {
- public:
-  void Add(pid_t warden) { statuses_[warden] = std::nullopt; }
-  void NoteReaped(pid_t pid, int wait_status);
-  // Reaps what has ended; true when no child is left.
-  bool Reap();
-  std::optional<int> StatusOf(pid_t warden) const;
-  // What the channel of this warden may not end.
-  Spared NotOf(pid_t warden) const;
-
- private:
-  const bool inherited_children_ = HasChildren();
-  std::map<pid_t, std::optional<int>> statuses_;
-};
 
 class LocalChannel final : public HostChannel {
  public:

@@ -7,6 +7,7 @@
 
 #include "launcher/bundle/bundle.h"
 #include "launcher/channels/command_channel.h"
+#include "launcher/channels/local_channel.h"
 #include "launcher/channels/retrying_channel.h"
 #include "launcher/channels/ssh/any_ssh_channel.h"
 #include "launcher/jobs/job_id.h"

@@ -14,9 +14,9 @@
 #include "discovery/host_slots.h"
 #include "launcher/bundle/remote_script.h"
 #include "launcher/channels/factory/channel_factory.h"
-#include "launcher/channels/local_channel.h"
 #include "launcher/channels/ssh/ssh_hub.h"
 #include "launcher/channels/ssh_command.h"
+#include "launcher/process/local_family.h"
 
 namespace hvd {
 
@@ -39,6 +39,9 @@ class SettingsChannelFactory final : public ChannelFactory {
                          const std::string& executable);
 
   HostTransport Make(asio::io_context& io, uint32_t host) override;
+
+  // The children of this process, for other parts that have some.
+  const std::shared_ptr<LocalFamily>& family() const { return family_; }
 
  private:
   using Channel = std::unique_ptr<HostChannel>;

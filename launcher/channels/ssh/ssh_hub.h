@@ -13,11 +13,11 @@
 #include <set>
 #include <string>
 
-#include "launcher/channels/local_channel.h"
 #include "launcher/channels/ssh/config_answers.h"
 #include "launcher/channels/ssh/handshake_gate.h"
 #include "launcher/channels/ssh/known_hosts_files.h"
 #include "launcher/channels/ssh/name_lookup.h"
+#include "launcher/process/local_family.h"
 
 namespace hvd {
 
