@@ -26,9 +26,9 @@ struct HostWatchPlan {
 };
 
 // What was said with --host-discovery-script, --hostfile or -H; this machine where nothing was,
-// with a slot for each rank that the job may have and each spare. kInvalidArgument: one sentence, before
-// anything starts; a host file is read for it, a script is not run. Sentences for the user are
-// appended to `notes`.
+// with a slot for each rank that the job may have and each spare. kInvalidArgument: one sentence,
+// before anything starts; a host file is read for it, a script is not run. Sentences for the user
+// are appended to `notes`.
 Result<HostWatchPlan> PlanHostWatch(const Settings& settings, const SelectionFacts& facts,
                                     std::vector<std::string>& notes);
 

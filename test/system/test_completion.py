@@ -34,14 +34,6 @@ def test_bash_offers_flags_and_choices():
     assert "--json" in shell("bash", "-c", script, "bash", "doctor", "--js")
 
 
-def test_bash_and_fish_know_that_two_words_follow_a_range():
-    assert "--verbose" in bash_offers("hvdrun", "--blacklist-cooldown-range", "1", "2", "--verb")
-    assert "--verbose" in bash_offers("hvdrun", "--blacklist-cooldown-range", "=", "1,2", "--verb")
-    # After the command, hvdrun's own flags are not offered.
-    assert "--verbose" not in bash_offers("hvdrun", "--blacklist-cooldown-range", "1", "2", "true", "--verb")
-    assert "set skip 2" in FISH.read_text()
-
-
 # What readline does: words are split at COMP_WORDBREAKS, `=` among them.
 BASH_WORDS = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hvdrun "$1"; printf "%s\\n" "${COMPREPLY[@]}"'
 
@@ -49,6 +41,19 @@ BASH_WORDS = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hvdrun "$
 def bash_offers(*words):
     """What bash offers for the last of the words of a line."""
     return [line for line in shell("bash", "-c", BASH_WORDS, BASH, *words) if line]
+
+
+def test_two_words_follow_a_range():
+    command_begins = '_command_offset() { COMPREPLY=("command at $1"); }; ' + BASH_WORDS
+
+    def offers(*words):
+        return [line for line in shell("bash", "-c", command_begins, BASH, "hvdrun", *words) if line]
+
+    assert offers("--blacklist-cooldown-range", "1", "2", "--verb") == ["--verbose"]
+    assert offers("--blacklist-cooldown-range", "=", "1,2", "--verb") == ["--verbose"]
+    assert offers("--blacklist-cooldown-range=1,2", "--verb") == ["--verbose"]
+    assert offers("--blacklist-cooldown-range", "1", "2", "true", "--verb") == ["command at 4"]
+    assert "skip 2" in FISH.read_text()
 
 
 def test_F23_bash_completes_a_value_behind_an_equals_sign():
