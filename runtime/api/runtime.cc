@@ -64,6 +64,8 @@ Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
   if (member.status().code() == Code::kDismissed)
     LogInfo("the job goes on without this process: " + member.status().message());
   if (!member.ok()) return member.status();
+  // All ranks of the last world have left it, or their processes are gone (SEGMENT.md, Fencing).
+  if (member->world.elastic) heap_.ReclaimWorld();
   Result<std::unique_ptr<Session>> session =
       Session::Open(std::move(*member), joiner_.bootstrap(), heap_, engine);
   if (!session.ok()) return session.status();

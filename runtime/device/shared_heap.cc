@@ -29,7 +29,7 @@ Result<UniqueFd> Duplicate(int fd) {
 
 }  // namespace
 
-void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why) {
+void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why, Until until) {
   if (bytes > kLargest) {
     if (why != nullptr) {
       *why = OutOfMemory("no host has " + std::to_string(bytes) + " bytes of memory; ask for less");
@@ -40,7 +40,7 @@ void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why) {
   MutexLock lock(mutex_);
   void* memory = nullptr;
   for (auto& segment : segments_) {
-    if ((memory = AllocateIn(*segment, rounded)) != nullptr) break;
+    if ((memory = AllocateIn(*segment, rounded, until)) != nullptr) break;
   }
   if (memory == nullptr) {
     Result<Segment*> grown = Grow(rounded);
@@ -48,7 +48,7 @@ void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why) {
       if (why != nullptr) *why = grown.status();
       return nullptr;
     }
-    memory = AllocateIn(**grown, rounded);
+    memory = AllocateIn(**grown, rounded, until);
   }
   if (zeroed) std::memset(memory, 0, bytes);
   return memory;
@@ -69,7 +69,7 @@ SharedHeap::~SharedHeap() {
 }
 
 // First fit: tensors of one model are allocated once and kept, so that fragmentation stays small.
-void* SharedHeap::AllocateIn(Segment& segment, size_t bytes) {
+void* SharedHeap::AllocateIn(Segment& segment, size_t bytes, Until until) {
   for (auto it = segment.free.begin(); it != segment.free.end(); ++it) {
     auto [offset, available] = *it;
     if (available < bytes) continue;
@@ -78,6 +78,7 @@ void* SharedHeap::AllocateIn(Segment& segment, size_t bytes) {
     const bool fresh = segment.used.emplace(offset, bytes).second;
     HVD_CHECK(fresh && offset + bytes <= segment.mapping.size(), fresh, offset, bytes,
               segment.mapping.size());
+    if (until == Until::kWorldEnds) segment.of_world.insert(offset);
     return segment.mapping.data() + offset;
   }
   return nullptr;
@@ -127,20 +128,31 @@ bool SharedHeap::Free(void* memory) {
     std::free(memory);
     return true;
   }
-  uint64_t offset =
-      static_cast<uint64_t>(static_cast<std::byte*>(memory) - segment->mapping.data());
-  auto used = segment->used.find(offset);
-  if (used == segment->used.end()) return false;
-  uint64_t bytes = used->second;
-  segment->used.erase(used);
-  auto next = segment->free.lower_bound(offset);
-  HVD_CHECK(next == segment->free.end() || offset + bytes <= next->first, offset, bytes,
-            next->first);
-  if (next != segment->free.end() && next->first == offset + bytes) {
-    bytes += next->second;
-    next = segment->free.erase(next);
+  return FreeIn(*segment,
+                static_cast<uint64_t>(static_cast<std::byte*>(memory) - segment->mapping.data()));
+}
+
+void SharedHeap::ReclaimWorld() {
+  MutexLock lock(mutex_);
+  for (const auto& segment : segments_) {
+    while (!segment->of_world.empty()) FreeIn(*segment, *segment->of_world.begin());
   }
-  if (next != segment->free.begin()) {
+}
+
+bool SharedHeap::FreeIn(Segment& segment, uint64_t offset) {
+  auto used = segment.used.find(offset);
+  if (used == segment.used.end()) return false;
+  uint64_t bytes = used->second;
+  segment.used.erase(used);
+  segment.of_world.erase(offset);
+  auto next = segment.free.lower_bound(offset);
+  HVD_CHECK(next == segment.free.end() || offset + bytes <= next->first, offset, bytes,
+            next->first);
+  if (next != segment.free.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    next = segment.free.erase(next);
+  }
+  if (next != segment.free.begin()) {
     auto before = std::prev(next);
     HVD_CHECK(before->first + before->second <= offset, before->first, before->second, offset);
     if (before->first + before->second == offset) {
@@ -148,7 +160,7 @@ bool SharedHeap::Free(void* memory) {
       return true;
     }
   }
-  segment->free.emplace(offset, bytes);
+  segment.free.emplace(offset, bytes);
   return true;
 }
 

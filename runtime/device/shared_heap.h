@@ -46,6 +46,12 @@ struct Location {
   uint64_t offset = 0;
 };
 
+// Until when memory of a SharedHeap is in use.
+enum class Until {
+  kFreed,      // until Free
+  kWorldEnds,  // until Free, and not beyond the world: see SharedHeap::ReclaimWorld
+};
+
 class SharedHeap {
  public:
   explicit SharedHeap(SegmentSource& source) : source_(source) {}
@@ -53,12 +59,15 @@ class SharedHeap {
   SharedHeap(const SharedHeap&) = delete;
 
   // 64-byte aligned; zeroed when `zeroed`. nullptr and the reason in *why when there is no memory.
-  void* Allocate(size_t bytes, bool zeroed, Status* why = nullptr);
+  void* Allocate(size_t bytes, bool zeroed, Status* why = nullptr, Until until = Until::kFreed);
   // The same, or private memory when there is no shared memory: Free takes both, Locate finds the
   // former only.
   void* AllocateAnywhere(size_t bytes, Status* why = nullptr);
   // False when `memory` was not given by this heap or is free already.
   bool Free(void* memory);
+  // Frees what was allocated until the world ends. To be called when no process of the worlds that
+  // this one was in can still reach that memory through them.
+  void ReclaimWorld();
   // Where a range lies, if all of it is inside one allocation-bearing segment of this heap.
   std::optional<Location> Locate(const void* memory, size_t bytes) const;
 
@@ -76,9 +85,11 @@ class SharedHeap {
     Mapping mapping;
     std::map<uint64_t, uint64_t> free;  // offset -> bytes, never adjacent to each other
     std::map<uint64_t, uint64_t> used;  // offset -> bytes
+    std::set<uint64_t> of_world;        // offsets in `used` that ReclaimWorld frees
   };
 
-  void* AllocateIn(Segment& segment, size_t bytes) HVD_REQUIRES(mutex_);
+  void* AllocateIn(Segment& segment, size_t bytes, Until until) HVD_REQUIRES(mutex_);
+  static bool FreeIn(Segment& segment, uint64_t offset);
   Result<Segment*> Grow(size_t bytes) HVD_REQUIRES(mutex_);
   Segment* SegmentOf(const void* memory, size_t bytes) const HVD_REQUIRES(mutex_);
 

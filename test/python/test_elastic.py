@@ -412,3 +412,20 @@ def test_saved_tensors_stay_where_they_are_and_are_nobody_elses(torch):
         assert not all(torch.equal(a, b) for a, b in zip(moments(), saved))
         kept.restore()
         assert all(torch.equal(a, b) for a, b in zip(moments(), saved))
+
+
+def test_worlds_that_break_leave_nothing_behind(tmp_path):
+    """In each world an allreduce of 1 MiB is in flight when it breaks."""
+    with Rig(tmp_path, jobs.worker('elastic_memory.py')) as rig:
+        rig.start(0, 2)
+        rig.start(1, 2)
+        for world in range(1, 25):
+            rig.begin(0, 1)
+            rig.pump(lambda: 'world {}:'.format(world) in rig.output(0), 'world {}'.format(world))
+            rig.break_('the test breaks world {}'.format(world))
+        found = re.findall(r'world \d+: (\d+) bytes, (\d+) descriptors', rig.output(0))
+        memory, descriptors = [int(entry[0]) for entry in found], [int(entry[1]) for entry in found]
+        print('bytes of shared memory: {}\ndescriptors: {}'.format(memory, descriptors))
+        assert len(found) == 24
+        assert memory[-1] <= memory[4] + (1 << 20), memory
+        assert descriptors[-1] <= descriptors[4] + 2, descriptors

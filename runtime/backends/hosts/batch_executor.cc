@@ -226,7 +226,7 @@ Status BatchExecutor::MakeResult(LeaderTensor& part, size_t table_words, size_t 
   const size_t table_bytes = RoundUp(table_words * sizeof(int64_t), kCacheLine);
   Status why;
   part.memory = static_cast<std::byte*>(
-      around_.heap.Allocate(table_bytes + data_bytes, /*zeroed=*/false, &why));
+      around_.heap.Allocate(table_bytes + data_bytes, /*zeroed=*/false, &why, Until::kWorldEnds));
   if (part.memory == nullptr) return why;
   part.result_status->table_bytes = table_bytes;
   part.result_status->result_bytes = table_bytes + data_bytes;

@@ -523,7 +523,7 @@ void HostLeaderService::PublishFailure(const LeaderOp& op, const Status& status)
     result_status.code = static_cast<uint32_t>(status.code());
     result_status.broke = failure().ok() ? 0 : 1;
     const std::string& text = status.message();
-    void* memory = heap_.Allocate(text.size() + 1, /*zeroed=*/false);
+    void* memory = heap_.Allocate(text.size() + 1, /*zeroed=*/false, nullptr, Until::kWorldEnds);
     if (memory != nullptr) {
       std::memcpy(memory, text.data(), text.size());
       result_status.text = heap_.Locate(memory, text.size() + 1).value_or(Location{});

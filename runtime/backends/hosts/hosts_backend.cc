@@ -154,7 +154,7 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
     op.input = static_cast<std::byte*>(const_cast<void*>(call.input));
     if (!place) {
       Status why;
-      op.staging = heap.Allocate(call.bytes(), /*zeroed=*/false, &why);
+      op.staging = heap.Allocate(call.bytes(), /*zeroed=*/false, &why, Until::kWorldEnds);
       if (op.staging == nullptr) return why;
       std::memcpy(op.staging, call.input, call.bytes());
       op.input = static_cast<std::byte*>(op.staging);
@@ -324,7 +324,8 @@ Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, Leader
   const size_t bytes = sums ? call.count * SizeOf(InterHostType(call.dtype)) : call.bytes();
   SharedHeap& heap = leases_.heap();
   Status why;
-  part.memory = static_cast<std::byte*>(heap.Allocate(bytes, /*zeroed=*/false, &why));
+  part.memory =
+      static_cast<std::byte*>(heap.Allocate(bytes, /*zeroed=*/false, &why, Until::kWorldEnds));
   if (part.memory == nullptr) return why;
   if (!sums) return Status::Ok();
   part.local_sum = LocalSum(call, op.inputs, part.memory, op.result_status, op.work_mark(op.self));

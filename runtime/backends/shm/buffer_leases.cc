@@ -40,8 +40,8 @@ void WarnWithoutSharedMemory(size_t bytes) {
              "give the job more memory or fewer ranks per host");
 }
 
-// What is still in use by a peer stays allocated: the group is over and nobody can say when the
-// peer is done.
+// What is still in use by a peer stays allocated: the group is over, and only the beginning of
+// another world says that the peer is done (SharedHeap::ReclaimWorld).
 BufferLeases::~BufferLeases() {
   Collect();
   for (auto& [bytes, blocks] : idle_) {
@@ -60,8 +60,8 @@ Result<Lease> BufferLeases::Open(uint32_t members, size_t bytes) {
     idle.pop_back();
   } else {
     Status why;
-    lease.control =
-        static_cast<std::byte*>(heap_.Allocate(lease.control_bytes, /*zeroed=*/false, &why));
+    lease.control = static_cast<std::byte*>(
+        heap_.Allocate(lease.control_bytes, /*zeroed=*/false, &why, Until::kWorldEnds));
     if (lease.control == nullptr) return why;
     lease.control_at = *heap_.Locate(lease.control, lease.control_bytes);
   }
@@ -71,7 +71,7 @@ Result<Lease> BufferLeases::Open(uint32_t members, size_t bytes) {
 
 Result<Location> BufferLeases::Stage(Lease* lease, const void* source, size_t bytes) {
   Status why;
-  void* copy = heap_.Allocate(bytes, /*zeroed=*/false, &why);
+  void* copy = heap_.Allocate(bytes, /*zeroed=*/false, &why, Until::kWorldEnds);
   if (copy == nullptr) return why;
   std::memcpy(copy, source, bytes);
   lease->staging = copy;

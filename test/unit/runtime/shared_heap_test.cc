@@ -51,6 +51,23 @@ class SharedHeapTest : public ::testing::Test {
   SharedHeap heap_{source_};
 };
 
+TEST_F(SharedHeapTest, WhatAWorldLeftBehindIsFreeInTheNext) {
+  std::byte* kept = Allocate(1000);
+  void* freed = heap_.Allocate(1000, false, nullptr, Until::kWorldEnds);
+  void* left = heap_.Allocate(1000, false, nullptr, Until::kWorldEnds);
+  EXPECT_TRUE(heap_.Free(freed));
+  std::byte* again = Allocate(1000);  // in the place of the freed, but for good
+  EXPECT_EQ(again, freed);
+  heap_.ReclaimWorld();
+  EXPECT_FALSE(heap_.Free(left)) << "it is free already";
+  EXPECT_TRUE(heap_.Free(kept));
+  EXPECT_TRUE(heap_.Free(again));
+  heap_.ReclaimWorld();
+  constexpr size_t kSegment = size_t{4} << 20;
+  EXPECT_NE(Allocate(kSegment), nullptr) << "the free parts are one again";
+  EXPECT_EQ(source_.allocated, 1);
+}
+
 TEST_F(SharedHeapTest, AlignsAndKeepsApart) {
   std::set<std::byte*> seen;
   std::byte* before = nullptr;
