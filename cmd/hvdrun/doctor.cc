@@ -33,6 +33,9 @@ int DoctorVerb(const std::vector<std::string>& args) {
   if (settings.num_proc < 1) settings.num_proc = settings.hosts_per_machine;
   Result<std::vector<HostSlots>> hosts = HostsOf(settings);
   if (!hosts.ok()) return UsageError(hosts.status());
+  if (hosts->empty())
+    return UsageError(
+        InvalidArgument("the discovery script names no host now; there is nothing to examine"));
   Result<NetworkSettings> network = ReadNetwork(settings);
   if (!network.ok()) return UsageError(network.status());
 

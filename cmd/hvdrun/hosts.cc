@@ -3,13 +3,17 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
 #include "discovery/ask_all.h"
 #include "discovery/host_selection.h"
 #include "discovery/this_machine.h"
+#include "launcher/hosts/first_answer.h"
+#include "launcher/hosts/make_host_watch.h"
 #include "launcher/output/output.h"
+#include "runtime/base/log.h"
 #include "runtime/base/read_file.h"
 
 namespace hvd {
@@ -25,6 +29,25 @@ WordFacts FactsOfWord(const std::string& word) {
   return {is_file, is_file && IsThisMachine(word)};
 }
 
+SelectionFacts FactsOfThisMachine() {
+  return {[](const std::string& path) { return ReadFileWithin(path, {}); }, FactsOfWord,
+          [](const auto& names) { return NamesThat(names, IsThisMachine, kNameLimit); }, HostName,
+          DefaultSlots};
+}
+
+void Print(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
+}
+
+Result<std::vector<HostSlots>> HostsOfElastic(const Settings& settings) {
+  Result<HostWatchMaker> make = HostWatchOf(settings, std::make_shared<LocalFamily>());
+  if (!make.ok()) return make.status();
+  asio::io_context io;
+  HostAnswer answer = FirstAnswer(io, *(*make)(io));
+  if (!answer.trouble.empty()) return InvalidArgument(answer.trouble);
+  return std::move(answer.hosts);
+}
+
 }  // namespace
 
 Status CheckIdentityFile(const Settings& settings) {
@@ -35,15 +58,23 @@ Status CheckIdentityFile(const Settings& settings) {
       "; name a private key");
 }
 
-Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
+Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<LocalFamily> family) {
   std::vector<std::string> notes;
-  Result<std::vector<HostSlots>> hosts =
-      SelectHosts(settings,
-                  {[](const std::string& path) { return ReadFileWithin(path, {}); }, FactsOfWord,
-                   [](const auto& names) { return NamesThat(names, IsThisMachine, kNameLimit); },
-                   HostName, DefaultSlots},
-                  notes);
-  for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
+  const SelectionFacts facts = FactsOfThisMachine();
+  Result<HostWatchPlan> plan = PlanHostWatch(settings, facts, notes);
+  Print(notes);
+  if (!plan.ok()) return plan.status();
+  const HostWatchProcess process{Environment(), WorkingDirectory(), std::move(family), LogWarning};
+  return HostWatchMaker([settings, plan = *plan, facts, process](asio::io_context& io) {
+    return MakeHostWatch(io, settings, plan, facts, process);
+  });
+}
+
+Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
+  if (IsElastic(settings)) return HostsOfElastic(settings);
+  std::vector<std::string> notes;
+  Result<std::vector<HostSlots>> hosts = SelectHosts(settings, FactsOfThisMachine(), notes);
+  Print(notes);
   return hosts;
 }
 

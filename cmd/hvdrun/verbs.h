@@ -3,11 +3,16 @@
 #ifndef HVD_CMD_HVDRUN_VERBS_H_
 #define HVD_CMD_HVDRUN_VERBS_H_
 
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
+#include "launcher/hosts/host_watch.h"
+#include "launcher/process/local_family.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -44,8 +49,14 @@ std::string OwnPath();  // of this program
 std::string WorkingDirectory();
 std::vector<std::string> Environment();  // "NAME=value"
 
-// The hosts that a run may use, in order (hosts.cc). Prints what the user should know about them.
+// The hosts that a run may use now, in order (hosts.cc). Prints what the user should know about
+// them. Of an elastic job they are the first answer of their source, and may be none.
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
+
+// Makes the source of the hosts of an elastic job (hosts.cc).
+using HostWatchMaker = std::function<std::unique_ptr<HostWatch>(asio::io_context&)>;
+// `family`: of all children of this process. An error before anything starts; prints as HostsOf().
+Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<LocalFamily> family);
 
 // The file of -i must exist: ssh would fall back on other keys than the one the user named
 // (hosts.cc).
