@@ -34,13 +34,17 @@ def there(name):
 
 
 pair, tail = hvd.ProcessSet([0, 1]), hvd.ProcessSet([2])
-hvd.init(process_sets=[pair, tail] if 'sets' in options else None)
+late = hvd.ProcessSet([1, 2])
+hvd.init(process_sets=[pair, tail, late] if 'sets' in options else None)
 torch.manual_seed(int(slot))
 model = torch.nn.Linear(1, 1, bias=False)
 if hvd.rank() == 0:
     with torch.no_grad():
         model.weight.zero_()
 optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), named_parameters=model.named_parameters())
+late_weight = torch.nn.Parameter(torch.ones(1))
+if 'sets' in options:
+    late_optimizer = hvd.DistributedOptimizer(torch.optim.SGD([late_weight], lr=1.0), process_set=late)
 sampler = hvd.elastic.ElasticSampler(list(range(1000)), shuffle=False)
 state = hvd.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler, step=0)
 state.register_reset_callbacks([lambda: say('reset to rank {} of {}', hvd.rank(), hvd.size())])
@@ -70,6 +74,12 @@ def check_sets():
     assert pair.ranks == members and pair.size() == len(members), (pair, hvd.size())
     if pair.included():
         assert float(hvd.allreduce(torch.ones(1), op=hvd.Sum, name='pair', process_set=pair)) == len(members)
+    members = [rank for rank in (1, 2) if rank < hvd.size()]
+    late_weight.grad = None
+    (late_weight * hvd.rank()).sum().backward()
+    late_optimizer.step()
+    expected = sum(members) / len(members) if hvd.rank() in members else hvd.rank()
+    assert float(late_weight.grad) == expected, (late_weight.grad, members)
     assert (tail.process_set_id is None) == (hvd.size() < 3) and tail.included() == (hvd.rank() == 2), tail
 
 

@@ -14,7 +14,7 @@ import weakref
 
 import torch
 
-from horovod.common import _library
+from horovod.common import _library, _native
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
 from horovod.torch import gradient_memory, mpi_ops
@@ -56,13 +56,21 @@ class _DistributedOptimizer(object):
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
-        self._active = process_set.included() and (size() > 1 or os.environ.get('HOROVOD_ELASTIC') == '1')
-        if self._active:
+        # In an elastic job the ranks that are there, and which of them are in the set, change from world to world.
+        self._elastic = _is_elastic()
+        self._hooked = self._elastic or (process_set.included() and size() > 1)
+        if self._hooked:
             self._adopt_parameters()
             parameters = [p for group in self.param_groups for p in group['params'] if p in self._requires_update]
             for group in groups_of(parameters, groups):
                 for p in group:
                     self._group_of[p] = tuple(group)
+
+    def _takes_part(self):
+        """Whether this rank exchanges gradients in the present world."""
+        if not self._elastic or self.process_set is global_process_set:
+            return self._hooked
+        return self.process_set.process_set_id is not None and self.process_set.included()
 
     # ---- hooks
 
@@ -104,6 +112,8 @@ class _DistributedOptimizer(object):
         # With grad mode on, the gradient is itself part of a graph (create_graph).
         if p is None or p.grad is not None or grad is None or torch.is_grad_enabled():
             return None
+        if not self._takes_part():
+            return None
         home = self._homes[p]
         if grad.layout != torch.strided or not home.fits(grad) or grad.device.type != 'cpu':
             return None
@@ -115,7 +125,7 @@ class _DistributedOptimizer(object):
 
     def _gradient_is_ready(self, p):
         """Runs after autograd added to p.grad."""
-        if p is None:
+        if p is None or not self._takes_part():
             return
         if self._allreduce_delay[p] <= 0 or p in self._handles:
             raise AssertionError(
@@ -237,7 +247,7 @@ class _DistributedOptimizer(object):
     def synchronize(self):
         """Waits until all gradients are combined. step() does it; call it before if you need them earlier, for
         example to clip them, and then step within skip_synchronize()."""
-        if self._active:
+        if self._takes_part():
             with torch.no_grad():
                 self._synchronize()
         self._synchronized = True
@@ -287,7 +297,7 @@ class _DistributedOptimizer(object):
                               stacklevel=2)
             if closure is None:
                 self.synchronize()
-            elif self._active:
+            elif self._takes_part():
                 if self._handles:
                     self.synchronize()
                 closure = self._synchronized_closure(closure)
@@ -335,6 +345,10 @@ class _DistributedOptimizer(object):
         return super(_DistributedOptimizer, self).load_state_dict(*args, **kwargs)
 
 
+def _is_elastic():
+    return os.environ.get('HOROVOD_ELASTIC') == '1' or _native.call('elastic') == 1
+
+
 def _constructor_arguments(optimizer):
     """Defaults of the optimizer that its class takes by name; some classes insist on some of them."""
     try:
@@ -369,7 +383,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         groups: A list of lists of parameters, or a number of groups. The gradients of a group are
             exchanged as one operation, once all of them are there.
         sparse_as_dense: Exchange sparse gradients as dense ones.
-        process_set: The ranks that train together. On other ranks the optimizer is an ordinary one.
+        process_set: The ranks that train together. On other ranks the optimizer is an ordinary one;
+            in an elastic job each world decides anew.
 
     Returns: An optimizer whose class is derived from that of the wrapped one.
 
@@ -398,7 +413,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
             groups = num_groups
     check_groups(groups)
     check_op(op)
-    process_set_id(process_set)
+    if not _is_elastic():  # where a set may have no ranks for some time
+        process_set_id(process_set)
     if op == Adasum and process_set is not global_process_set:
         raise NotImplementedError('DistributedOptimizer(op=hvd.Adasum) works on the whole world only, not on {}.'
                                   .format(process_set))
