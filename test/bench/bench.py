@@ -11,7 +11,7 @@ import sys
 import time
 
 import collectives
-import cross
+import inter_host_comm
 import launcher
 import openmpi
 import processes
@@ -28,7 +28,8 @@ SIZES = [8, 64, 1024, 8192, 65536, 1 << 20, 16 << 20, 64 << 20]
 SIZES_4 = [64, 8192, 65536, 1 << 20, 16 << 20]
 GROUPS = {"8 B-8 KiB": (8, 8192), "64 KiB-64 MiB": (65536, 64 << 20)}
 PARTS = {  # name -> its share of the time
-    "allreduce": 0.45, "collectives": 0.2, "cross": 0.1, "start": 0.1, "python": 0.05, "footprint": 0.04, "log": 0.06}
+    "allreduce": 0.45, "collectives": 0.2, "inter_host_comm": 0.1, "start": 0.1, "python": 0.05, "footprint": 0.04,
+    "log": 0.06}
 MOVED = 0.10  # a round is thrown away when the fixed loop moved by more
 SCOUT_MARGIN = 1.5  # a setting of the peer goes on for the sizes at which it came so near to the best
 GIVE_UP_AFTER_HANGS = 6
@@ -443,8 +444,8 @@ def tables_of(part, args, calibration, progress, until):
     elif part == "start":
         yield Start(args, calibration, progress, until)
     else:
-        make = {"collectives": collectives.Collectives, "cross": cross.Cross, "python": launcher.PythonStart,
-                "footprint": launcher.Footprint, "log": launcher.LogThroughput}[part]
+        make = {"collectives": collectives.Collectives, "inter_host_comm": inter_host_comm.InterHostComm,
+                "python": launcher.PythonStart, "footprint": launcher.Footprint, "log": launcher.LogThroughput}[part]
         yield make(args, progress, until)
 
 
@@ -461,7 +462,7 @@ def side_by_side(results):
                           if row["collective"] == collective and row["registered"] == memory and "ratio" in row]
                 if ratios:
                     lines.append((f"{collective}, {'registered' if memory else 'private'}", geometric_mean(ratios)))
-    for table in filter(None, results.get("cross", [])):
+    for table in filter(None, results.get("inter_host_comm", [])):
         for peer, by_size in table["ratios"].items():
             lines.append((f"allreduce between leaders, {peer}", geometric_mean(by_size.values())))
     for rows in results.get("start", []):

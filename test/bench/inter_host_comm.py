@@ -67,7 +67,7 @@ def show(ranks, times):
         print(f"{size:>10} {statistics.median(ours):>10.0f}" + cells)
 
 
-class Cross:
+class InterHostComm:
     """The part of bench.py: two processes, since stock Gloo stalls where there are more than cores."""
 
     RANKS = 2
