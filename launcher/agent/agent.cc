@@ -37,7 +37,7 @@
 #include "launcher/tree/tree_member.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/log.h"
-#include "runtime/net/mesh_address.h"
+#include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/trouble.h"
 
 namespace hvd {

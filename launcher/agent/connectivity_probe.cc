@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 namespace {

@@ -23,7 +23,7 @@
 
 #include "launcher/agent/driver_kv_store.h"
 #include "launcher/wire/messages.h"
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 

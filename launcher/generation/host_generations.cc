@@ -9,7 +9,7 @@
 #include "launcher/process/one_process.h"
 #include "runtime/base/log.h"
 #include "runtime/net/kv_store.h"
-#include "runtime/net/mesh_resolver.h"
+#include "runtime/net/mesh/mesh_resolver.h"
 
 namespace hvd {
 

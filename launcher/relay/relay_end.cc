@@ -10,8 +10,8 @@
 
 #include "launcher/relay/relay_port.h"
 #include "runtime/base/log.h"
-#include "runtime/net/mesh_address.h"
-#include "runtime/net/mesh_resolver.h"
+#include "runtime/net/mesh/mesh_address.h"
+#include "runtime/net/mesh/mesh_resolver.h"
 
 namespace hvd {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "launcher/wire/probe_partners.h"
-#include "runtime/net/mesh_connector.h"
+#include "runtime/net/mesh/mesh_connector.h"
 
 namespace hvd {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
-#include "runtime/net/mesh_handshake.h"
+#include "runtime/net/mesh/mesh_handshake.h"
 
 namespace hvd {
 

@@ -24,7 +24,7 @@
 
 #include "launcher/wire/messages.h"
 #include "runtime/base/unique_fd.h"
-#include "runtime/net/mesh_connector.h"
+#include "runtime/net/mesh/mesh_connector.h"
 
 namespace hvd {
 

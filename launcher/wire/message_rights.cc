@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "runtime/net/kv_store.h"
-#include "runtime/net/mesh_resolver.h"
+#include "runtime/net/mesh/mesh_resolver.h"
 
 namespace hvd {
 namespace {

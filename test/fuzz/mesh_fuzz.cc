@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/net/mesh_address.h"
-#include "runtime/net/mesh_boxes.h"
-#include "runtime/net/mesh_handshake.h"
+#include "runtime/net/mesh/mesh_address.h"
+#include "runtime/net/mesh/mesh_boxes.h"
+#include "runtime/net/mesh/mesh_handshake.h"
 #include "runtime/net/sealed_records.h"
 #include "test/fuzz/seeds.h"
 

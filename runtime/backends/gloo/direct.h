@@ -8,7 +8,7 @@
 
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/backends/inter_host_comm.h"
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 

@@ -12,7 +12,7 @@
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/inter_host_loader.h"
 #include "runtime/base/mutex.h"
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 

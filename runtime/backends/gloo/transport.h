@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "runtime/base/idle_limit.h"
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 #include "test/fakes/memory_kv_store.h"
 
 namespace hvd {

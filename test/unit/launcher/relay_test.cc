@@ -16,9 +16,9 @@
 #include "launcher/relay/relay_plan.h"
 #include "launcher/relay/relay_probe.h"
 #include "launcher/relay/relay_switch.h"
-#include "runtime/net/mesh_address.h"
-#include "runtime/net/mesh_connector.h"
-#include "runtime/net/mesh_handshake.h"
+#include "runtime/net/mesh/mesh_address.h"
+#include "runtime/net/mesh/mesh_connector.h"
+#include "runtime/net/mesh/mesh_handshake.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

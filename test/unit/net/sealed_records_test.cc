@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "runtime/net/mesh_handshake.h"
+#include "runtime/net/mesh/mesh_handshake.h"
 
 namespace hvd {
 namespace {

@@ -1,8 +1,8 @@
 // Where a process of the mesh listens, and how it tells the others: one record in the job's
 // directory with every address at which it may be reachable. Which of them works is proved by
 // connecting, never guessed.
-#ifndef HVD_RUNTIME_NET_MESH_ADDRESS_H_
-#define HVD_RUNTIME_NET_MESH_ADDRESS_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_ADDRESS_H_
+#define HVD_RUNTIME_NET_MESH_MESH_ADDRESS_H_
 
 #include <sys/socket.h>
 
@@ -65,4 +65,4 @@ Result<MeshListener> OpenMeshListener(const ListenHints& hints, uint32_t rank);
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_ADDRESS_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_ADDRESS_H_

@@ -1,7 +1,7 @@
 // Asks the directory where peers listen, in a thread of its own, because the directory blocks. The
 // thread exists from the first question on.
-#ifndef HVD_RUNTIME_NET_MESH_RESOLVER_H_
-#define HVD_RUNTIME_NET_MESH_RESOLVER_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_RESOLVER_H_
+#define HVD_RUNTIME_NET_MESH_MESH_RESOLVER_H_
 
 #include <condition_variable>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/net/kv_store.h"
-#include "runtime/net/mesh_address.h"
+#include "runtime/net/mesh/mesh_address.h"
 
 namespace hvd {
 
@@ -59,4 +59,4 @@ class MeshResolver {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_RESOLVER_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_RESOLVER_H_

@@ -1,4 +1,4 @@
-#include "runtime/net/mesh_handshake.h"
+#include "runtime/net/mesh/mesh_handshake.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -1,4 +1,4 @@
-#include "runtime/net/mesh_frame.h"
+#include "runtime/net/mesh/mesh_frame.h"
 
 #include <algorithm>
 #include <cstring>

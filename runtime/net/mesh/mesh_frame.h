@@ -1,7 +1,7 @@
 // The bytes on a connection of the mesh: frames, and the reader that puts each payload where it
 // belongs. Pure: no descriptors, no threads. One connection carries frames one way only.
-#ifndef HVD_RUNTIME_NET_MESH_FRAME_H_
-#define HVD_RUNTIME_NET_MESH_FRAME_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_FRAME_H_
+#define HVD_RUNTIME_NET_MESH_MESH_FRAME_H_
 
 #include <sys/uio.h>
 
@@ -93,4 +93,4 @@ class MeshReader {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_FRAME_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_FRAME_H_

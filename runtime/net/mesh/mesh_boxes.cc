@@ -1,4 +1,4 @@
-#include "runtime/net/mesh_boxes.h"
+#include "runtime/net/mesh/mesh_boxes.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 namespace {

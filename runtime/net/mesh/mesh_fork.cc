@@ -1,4 +1,4 @@
-#include "runtime/net/mesh_fork.h"
+#include "runtime/net/mesh/mesh_fork.h"
 
 #include <pthread.h>
 

@@ -5,7 +5,7 @@
 
 #include "runtime/base/idle_limit.h"
 #include "runtime/base/relax.h"
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 namespace {

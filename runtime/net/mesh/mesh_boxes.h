@@ -5,8 +5,8 @@
 // A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has
 // said that there is room for it, so that it is received straight into its place and never stands
 // in the way of others.
-#ifndef HVD_RUNTIME_NET_MESH_BOXES_H_
-#define HVD_RUNTIME_NET_MESH_BOXES_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_BOXES_H_
+#define HVD_RUNTIME_NET_MESH_MESH_BOXES_H_
 
 #include <sys/uio.h>
 
@@ -16,7 +16,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "runtime/net/mesh_frame.h"
+#include "runtime/net/mesh/mesh_frame.h"
 
 namespace hvd {
 
@@ -135,4 +135,4 @@ class MeshInbox final : public MeshSink {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_BOXES_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_BOXES_H_

@@ -6,8 +6,8 @@
 // two switches a message), and who waits for data rather than who waits for whatever comes next
 // (WaitSmall); a thread of the mesh does so while nobody waits. Thread-safe; Abort and Wake from
 // any thread.
-#ifndef HVD_RUNTIME_NET_MESH_H_
-#define HVD_RUNTIME_NET_MESH_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_H_
+#define HVD_RUNTIME_NET_MESH_MESH_H_
 
 #include <sys/epoll.h>
 
@@ -24,11 +24,11 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/net/kv_store.h"
-#include "runtime/net/mesh_boxes.h"
-#include "runtime/net/mesh_connector.h"
-#include "runtime/net/mesh_fork.h"
-#include "runtime/net/mesh_resolver.h"
-#include "runtime/net/mesh_silence.h"
+#include "runtime/net/mesh/mesh_boxes.h"
+#include "runtime/net/mesh/mesh_connector.h"
+#include "runtime/net/mesh/mesh_fork.h"
+#include "runtime/net/mesh/mesh_resolver.h"
+#include "runtime/net/mesh/mesh_silence.h"
 
 namespace hvd {
 
@@ -237,4 +237,4 @@ class Mesh final : private MeshConnectorOwner, private ForkParticipant {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_H_

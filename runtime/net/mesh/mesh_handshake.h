@@ -9,8 +9,8 @@
 // HMAC-SHA256 with a label per message. Both ends then know keys for this connection that nobody
 // else does, one for each direction; who has use for them seals what follows (sealed_records.h).
 // Pure but for the random numbers: bytes go in and out, a few and a fixed number.
-#ifndef HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
-#define HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_HANDSHAKE_H_
+#define HVD_RUNTIME_NET_MESH_MESH_HANDSHAKE_H_
 
 #include <sys/types.h>
 
@@ -95,4 +95,4 @@ class MeshResponder {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_HANDSHAKE_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_HANDSHAKE_H_

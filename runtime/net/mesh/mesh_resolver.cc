@@ -1,4 +1,4 @@
-#include "runtime/net/mesh_resolver.h"
+#include "runtime/net/mesh/mesh_resolver.h"
 
 #include <charconv>
 

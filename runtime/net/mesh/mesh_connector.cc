@@ -1,4 +1,4 @@
-#include "runtime/net/mesh_connector.h"
+#include "runtime/net/mesh/mesh_connector.h"
 
 #include <sys/epoll.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/net/mesh_address.h"
+#include "runtime/net/mesh/mesh_address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,4 +1,4 @@
-#include "runtime/net/mesh.h"
+#include "runtime/net/mesh/mesh.h"
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
 // A forked child holds nothing of the mesh: its copies of the sockets would keep connections open
 // after this process has died. Handlers of pthread_atfork close them in the child; nobody is inside
 // a mesh while the process is copied.
-#ifndef HVD_RUNTIME_NET_MESH_FORK_H_
-#define HVD_RUNTIME_NET_MESH_FORK_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_FORK_H_
+#define HVD_RUNTIME_NET_MESH_MESH_FORK_H_
 
 #include "runtime/base/thread_annotations.h"
 
@@ -36,4 +36,4 @@ class ForkGuard {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_FORK_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_FORK_H_

@@ -4,8 +4,8 @@
 //
 // All addresses of a peer are tried at once; the first that proves the key is kept. Whoever
 // connects without the key holds a slot of bounded size for a bounded time and hears nothing.
-#ifndef HVD_RUNTIME_NET_MESH_CONNECTOR_H_
-#define HVD_RUNTIME_NET_MESH_CONNECTOR_H_
+#ifndef HVD_RUNTIME_NET_MESH_MESH_CONNECTOR_H_
+#define HVD_RUNTIME_NET_MESH_MESH_CONNECTOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/net/mesh_address.h"
-#include "runtime/net/mesh_handshake.h"
+#include "runtime/net/mesh/mesh_address.h"
+#include "runtime/net/mesh/mesh_handshake.h"
 
 namespace hvd {
 
@@ -121,4 +121,4 @@ class MeshConnector {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_CONNECTOR_H_
+#endif  // HVD_RUNTIME_NET_MESH_MESH_CONNECTOR_H_
