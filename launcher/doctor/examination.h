@@ -6,17 +6,17 @@
 #define HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "launcher/doctor/clock_questions.h"
 #include "launcher/doctor/doctor_report.h"
-#include "launcher/doctor/pair_rounds.h"
+#include "launcher/doctor/pair_measurements.h"
+#include "launcher/doctor/probe_directories.h"
+#include "launcher/doctor/probed_hosts.h"
 #include "launcher/job/host_stages.h"
-#include "launcher/wire/kv_table.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {
@@ -82,18 +82,15 @@ class Examination {
  private:
   enum class Phase : uint8_t { kReaching, kProving, kExamining, kMeasuring, kFinishing, kOver };
   struct Host {
+    explicit Host(int64_t wall_minus_steady_ns) : clock(wall_minus_steady_ns) {}
+
     bool open = true;            // its line has not ended
     bool greeted = false;        // its agent has said its first word
     std::string identity;        // as in AgentFacts
     bool ending = false;         // by force
     bool failure_noted = false;  // in the report
-    bool asked_time = false, examining = false, proving = false;
-    TimePoint time_asked{};
-    uint32_t times = 0;
-    uint32_t number = 0;         // among those that take part in proof and pairs
-    std::set<uint32_t> reached;  // by host: whom the proof found at an address
-    std::map<uint32_t, std::string>
-        not_reached;  // by host: why not; a run would relay what ranks say there
+    bool examining = false, proving = false;
+    ClockQuestions clock;
     TimePoint exam_until{};
   };
 
@@ -103,12 +100,13 @@ class Examination {
   void On(uint32_t host, const ConnectivityProbed& proven);
   void On(uint32_t host, const PutKey& put);
   void On(uint32_t host, const WantKey& want);
-  void On(uint32_t host, const PairMeasured& measured);
+  void On(uint32_t host, const PairMeasured& measured) { pairs_.Receive(host, measured); }
   template <typename Other>
   void On(uint32_t, const Other&) {}  // belongs to a run
 
   void Send(uint32_t host, ToAgent message);
-  void AskTime(uint32_t host);
+  template <typename Messages>
+  void SendEach(Messages messages);
   void Fail(uint32_t host, const std::string& trouble);
   void NoteFailures();
   void GoOn();
@@ -116,12 +114,11 @@ class Examination {
   void Prove();
   void ForgiveTheLost();
   void OpenProbes();
-  void NextRound();
-  void GiveUpPairsOf(uint32_t host, const std::string& why);
   void Finish();
   void End(uint32_t host);
   bool Takes(uint32_t host) const;
-  KvTable* DirectoryOf(uint64_t generation);
+  bool IsLost(uint32_t host) const { return !hosts_[host].open; }
+  bool AnyHost(bool Host::*is) const;
   template <typename Question>
   Question QuestionFor(uint32_t host) const;
 
@@ -129,12 +126,10 @@ class Examination {
   DoctorReport report_;
   HostStages stages_;
   std::vector<Host> hosts_;
-  std::vector<uint32_t> taking_part_;  // in proof and pairs
-  KvTable proof_directory_, probe_directory_;
-  std::vector<std::vector<HostPair>> rounds_;  // of positions in taking_part_
-  size_t round_ = 0;
-  std::set<std::pair<uint32_t, uint32_t>> awaited_;  // (host, index of the pair in the report)
-  TimePoint round_until_{}, finish_until_{};
+  ProbedHosts probed_;
+  ProbeDirectories directories_;
+  PairMeasurements pairs_;
+  TimePoint finish_until_{};
   bool cut_ = false;
   Phase phase_ = Phase::kReaching;
   TimePoint begun_{}, now_{};

@@ -1,0 +1,47 @@
+// ProbedHosts: the hosts that take part in the proof of connectivity and in the measurement of
+// pairs, and which of them each one reached. Messages name them by number, in the order in which
+// they were added. Pure.
+#ifndef HVD_LAUNCHER_DOCTOR_PROBED_HOSTS_H_
+#define HVD_LAUNCHER_DOCTOR_PROBED_HOSTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class ProbedHosts {
+ public:
+  void Add(uint32_t host);
+  void Clear();
+
+  const std::vector<uint32_t>& hosts() const { return hosts_; }
+  uint32_t size() const { return static_cast<uint32_t>(hosts_.size()); }
+  // 0 for a host that was not added.
+  uint32_t NumberOf(uint32_t host) const;
+  // The numbers of the hosts that a host proves itself to.
+  std::vector<uint32_t> PartnersOf(uint32_t host) const;
+
+  // The answer of a host: an address for each partner that it reached.
+  void Note(uint32_t host, const ConnectivityProbed& answer);
+  bool Reached(uint32_t from, uint32_t to) const { return reached_.contains({from, to}); }
+  // As the host said it; "" when it did not.
+  std::string WhyNot(uint32_t from, uint32_t to) const;
+  // Some partner is lost, and every partner that the host did not reach is.
+  bool MissedLostOnly(uint32_t host, const std::function<bool(uint32_t)>& is_lost) const;
+
+ private:
+  std::vector<uint32_t> hosts_;  // by number
+  std::set<std::pair<uint32_t, uint32_t>> reached_;
+  std::map<std::pair<uint32_t, uint32_t>, std::string> why_not_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DOCTOR_PROBED_HOSTS_H_
