@@ -77,8 +77,7 @@ CLOCK_READERS = {
     "runtime/backends/mpi/mpi_inter_host_comm.cc",
     "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
     "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/bootstrap/agent_bootstrap.cc",
-    "runtime/bootstrap/agent_link.cc", "runtime/net/mesh/mesh.cc", "runtime/net/mesh/mesh_peers.cc", "runtime/net/mesh/mesh_resolver.cc",
-    "runtime/net/mesh/mesh_wait.cc",
+    "runtime/bootstrap/agent_link.cc", "runtime/net/mesh/mesh.cc", "runtime/net/mesh/mesh_resolver.cc",
     "runtime/segment/commit_point.cc",
 }
 # A mutex is a hvd::Mutex (runtime/base/mutex.h), whose fields scripts/thread_safety.sh checks; these files still have a
@@ -86,7 +85,7 @@ CLOCK_READERS = {
 PLAIN_MUTEXES = {
     "runtime/backends/hosts/host_leader_service.h",
     "runtime/backends/mpi/mpi_inter_host_comm.h", "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_library.h",
-    "runtime/backends/mpi/mpi_mailbox.h", "runtime/backends/mpi/mpi_streams.h", "runtime/net/mesh/mesh.h",
+    "runtime/backends/mpi/mpi_mailbox.h", "runtime/backends/mpi/mpi_streams.h",
 }
 PLAIN_MUTEX_FOLDERS = ("launcher/agent/", "launcher/driver/", "runtime/bootstrap/", "runtime/core/")
 MUTEX_CLASSES = {"runtime/base/mutex.h"}

@@ -1,21 +1,23 @@
 #include "runtime/net/mesh/mesh.h"
 
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 #include <utility>
+
+#include "runtime/base/idle_limit.h"
+#include "runtime/base/relax.h"
 
 namespace hvd {
 namespace {
 
 constexpr size_t kEventsAtOnce = 32;
-// While somebody drives, the thread of the mesh looks this often whether it is needed again.
-constexpr Duration kStandBack = std::chrono::milliseconds(2);
 constexpr int kIdleLookMs = 500;
+constexpr int kLongestPollMs = 60'000;
 
 std::string NameOfRank(uint32_t rank) { return "rank " + std::to_string(rank); }
 
@@ -54,22 +56,31 @@ Mesh::Mesh(MeshOptions options, KvStore& directory, MeshListener listener)
       record_(listener.record),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       kick_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      connector_({{options_.job_key, options_.generation, options_.rank},
-                  options_.connect_timeout,
-                  options_.handshake_timeout,
-                  options_.name ? options_.name : NameOfRank},
-                 epoll_.get(), std::move(listener), *this),
-      resolver_(directory, [this](uint32_t rank, Result<MeshRecord> record) {
-        Resolved(rank, std::move(record));
+      reactor_(ReactorOptions(), std::move(listener), silences_),
+      resolver_(directory, [this](uint32_t rank, const Result<MeshRecord>& record) {
+        Resolved(rank, record);
       }) {}
+
+MeshReactorOptions Mesh::ReactorOptions() {
+  MeshReactorOptions options;
+  options.connector = {.identity = {options_.job_key, options_.generation, options_.rank},
+                       .connect_timeout = options_.connect_timeout,
+                       .handshake_timeout = options_.handshake_timeout,
+                       .name = options_.name ? options_.name : NameOfRank};
+  options.most_kept_bytes = options_.most_kept_bytes;
+  options.epoll = epoll_.get();
+  options.kick = kick_.get();
+  options.resolve = [this](uint32_t rank) {
+    resolver_.Ask(rank, SteadyNow() + options_.connect_timeout);
+  };
+  return options;
+}
 
 Status Mesh::Start(KvStore& directory) {
   if (!epoll_.valid() || !kick_.valid()) {
     return SystemError("rank " + std::to_string(options_.rank) + " cannot watch connections",
                        errno);
   }
-  epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, kick_.get(), &event);
   ForkGuard::Add(this);
   Status told = directory.Put(MeshKvKey(options_.rank), EncodeMeshRecord(record_));
   if (told.ok()) thread_ = std::thread([this] { RunThread(); });
@@ -80,50 +91,42 @@ Mesh::~Mesh() {
   ForkGuard::Remove(this);
   resolver_.Stop();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
-    SendGoodbye("");
-    quiet_.notify_all();
+    reactor_.SendGoodbye();
+    turns_.EndRest();
   }
   Kick();
   if (thread_.joinable()) thread_.join();
 }
 
-void Mesh::SendGoodbye(const std::string& why) {
-  for (auto& [rank, peer] : peers_) {
-    if (peer->out.valid()) {
-      peer->outbox.PutBye(why);
-      Write(*peer);
-    } else if (peer->in.valid() && why.empty()) {
-      // This rank never sent anything: without this, a peer that sent to us would take our end for
-      // a death.
-      const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
-      (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
-  }
-}
-
 void Mesh::Abort(const Status& why) {
-  std::lock_guard lock(mutex_);
-  AbortAll(why, "rank " + std::to_string(options_.rank) + " gave up: " + why.message());
-}
-
-void Mesh::AbortAll(const Status& why, const std::string& told) {
-  if (!aborted_.ok()) return;
-  aborted_ = why;
-  SendGoodbye(told);
-  connector_.Close();
-  for (auto& [rank, peer] : peers_) Lose(*peer, why);
-  for (auto& [tag, receives] : any_) {
-    for (MeshTransfer* transfer : receives) transfer->Finish(why);
-  }
-  any_.clear();
-  SendToAll();
+  MutexLock lock(mutex_);
+  reactor_.Abort(why, "rank " + std::to_string(options_.rank) + " gave up: " + why.message());
+  NotifyAll();
 }
 
 void Mesh::Kick() {
   uint64_t one = 1;
   [[maybe_unused]] ssize_t written = ::write(kick_.get(), &one, sizeof one);
+}
+
+void Mesh::Resolved(uint32_t rank, const Result<MeshRecord>& record) {
+  MutexLock lock(mutex_);
+  reactor_.Resolved(rank, record, SteadyNow());
+  NotifyAll();
+  Kick();  // a thread that polls has a new time to look at
+}
+
+void Mesh::CloseInForkedChild() {
+  reactor_.CloseInForkedChild();
+  epoll_.Reset();
+  kick_.Reset();
+}
+
+std::string Mesh::AddressOf(uint32_t rank) {
+  MutexLock lock(mutex_);
+  return reactor_.AddressOf(rank);
 }
 
 // ---- transfers
@@ -156,146 +159,174 @@ MeshHandle Mesh::ReceiveSmall(uint32_t peer, MeshTag tag) {
 }
 
 MeshHandle Mesh::Begin(std::unique_ptr<MeshTransfer> transfer) {
-  std::lock_guard lock(mutex_);
-  MeshTransfer* t = transfer.get();
-  if (!aborted_.ok()) {
-    t->Finish(aborted_);
-  } else if (t->peer == options_.rank) {
-    t->Finish(InvalidArgument("rank " + std::to_string(t->peer) + " does not talk to itself"));
-  } else if (t->peer == kAnyMeshPeer) {
-    BeginReceiveOfAny(t);
-  } else if (t->kind != MeshTransfer::Kind::kSend) {
-    BeginReceive(t);
-  } else if (Peer& peer = PeerOf(t->peer); !peer.lost.ok()) {
-    t->Finish(peer.lost);
-  } else {
-    peer.outbox.Send(t);
-    Connect(peer);
-    Write(peer);
-  }
-  SendToAll();
+  MutexLock lock(mutex_);
+  reactor_.Begin(transfer.get());
+  NotifyAll();
   return MeshHandle(this, std::move(transfer));
 }
 
-void Mesh::BeginReceive(MeshTransfer* transfer) {
-  Peer& peer = PeerOf(transfer->peer);
-  peer.inbox.Receive(transfer);
-  if (!peer.lost.ok()) return peer.inbox.Fail(peer.lost);
-  if (!peer.outbox.empty()) {  // a large message was given leave
-    Connect(peer);
-    Write(peer);
-  }
-  if (peer.reader.held()) Read(peer, nullptr);
-}
-
-void Mesh::BeginReceiveOfAny(MeshTransfer* transfer) {
-  for (auto& [rank, peer] : peers_) {
-    if (peer->inbox.TakeKept(transfer)) return;
-  }
-  any_[transfer->tag].push_back(transfer);
-  for (auto& [rank, peer] : peers_) {
-    if (peer->reader.held()) Read(*peer, nullptr);
-  }
-}
-
 void Mesh::GiveUp(MeshTransfer* transfer) {
-  std::lock_guard lock(mutex_);
-  Forget(transfer);
-  SendToAll();
+  MutexLock lock(mutex_);
+  reactor_.GiveUp(transfer);
+  NotifyAll();
 }
 
-void Mesh::Forget(MeshTransfer* transfer) {
-  if (transfer->done) {
-    // It came after the last look of the thread that gives up: the next caller gets it.
-    const bool unseen = transfer->kind == MeshTransfer::Kind::kReceiveSmall;
-    if (unseen && transfer->status.ok()) PeerOf(transfer->peer).inbox.TakeBack(transfer);
-    return;
-  }
-  if (transfer->peer == kAnyMeshPeer) {
-    auto at = any_.find(transfer->tag);
-    std::erase(at->second, transfer);
-    if (at->second.empty()) any_.erase(at);
-    return;
-  }
-  Peer& peer = PeerOf(transfer->peer);
-  bool clean = transfer->kind == MeshTransfer::Kind::kSend ? peer.outbox.Cancel(transfer)
-                                                           : peer.inbox.Cancel(transfer);
-  if (!clean) {
-    Lose(peer, Aborted("the connection to " + NameOf(peer) +
-                       " was closed because a message was given up halfway"));
+// ---- waiting
+
+Status Mesh::Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group) {
+  return WaitAll({&handle, 1}, deadline, group);
+}
+
+Status Mesh::WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
+                     std::span<const uint32_t> group) {
+  MeshWaiter waiter{.handles = handles, .deadline = deadline, .group = group};
+  return WaitFor(waiter);
+}
+
+Status Mesh::WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
+                             std::span<const uint32_t> group) {
+  if (idle_limit == kNoLimit) return WaitAll(handles, TimePoint::max(), group);
+  IdleLimit idle(idle_limit, MovedWith(group), SteadyNow());
+  for (;;) {
+    Status done = WaitAll(handles, idle.next_look(), group);
+    if (done.code() != Code::kInProgress || idle.Over(MovedWith(group), SteadyNow())) return done;
   }
 }
 
-// ---- events
+uint64_t Mesh::MovedWith(std::span<const uint32_t> group) {
+  MutexLock lock(mutex_);
+  return reactor_.MovedWith(group);
+}
 
-void Mesh::PollOnce(Lock& lock, int timeout_ms) {
+Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline) {
+  MeshWaiter waiter{.handles = {&handle, 1}, .deadline = deadline, .patient = true};
+  if (Status done = WaitFor(waiter); !done.ok()) return done;
+  MeshMessage message{handle.transfer_->peer, std::move(handle.transfer_->small)};
+  handle.transfer_.reset();
+  return message;
+}
+
+void Mesh::Wake() {
+  {
+    MutexLock lock(mutex_);
+    wake_ = true;
+    NotifyWaiters();
+    const MeshWaiter* driver = turns_.driver();
+    if (driver == nullptr || !driver->patient) return;
+  }
+  Kick();  // without the lock, which the driver takes at once
+}
+
+bool Mesh::MustReturn(MeshWaiter& waiter) {
+  const MeshTransfer* awaited = waiter.Awaited();
+  return awaited == nullptr || awaited->done || (waiter.patient && wake_) ||
+         !reactor_.LossIn(waiter.group).ok();
+}
+
+Status Mesh::WaitFor(MeshWaiter& waiter) {
+  MutexLock lock(mutex_);
+  turns_.NoteWait();
+  while (!MustReturn(waiter)) {
+    if (turns_.Take(waiter)) {
+      Drive(waiter);
+      turns_.PassOn();
+    } else {
+      if (turns_.AsksForHandOver(waiter)) Kick();
+      turns_.Sleep(waiter, lock);
+    }
+    if (SteadyNow() >= waiter.deadline) break;
+  }
+  if (turns_.driver() == &waiter) turns_.PassOn();
+  return Outcome(waiter);
+}
+
+Status Mesh::Outcome(MeshWaiter& waiter) {
+  const MeshTransfer* awaited = waiter.Awaited();
+  if (awaited == nullptr) return Status::Ok();
+  if (awaited->done) return awaited->status;
+  if (Status loss = reactor_.LossIn(waiter.group); !loss.ok()) return loss;
+  if (waiter.patient) wake_ = false;
+  return {Code::kInProgress,
+          "rank " + std::to_string(options_.rank) + " waited in vain for " +
+              (awaited->peer == kAnyMeshPeer ? "any rank" : reactor_.NameOf(awaited->peer))};
+}
+
+void Mesh::NotifyWaiters() {
+  for (MeshWaiter* waiter : turns_.sleepers()) {
+    if (MustReturn(*waiter)) waiter->turn.notify_one();
+  }
+}
+
+// After anything but the driver's own work by which a wait may have come to its end.
+void Mesh::NotifyAll() {
+  NotifyWaiters();
+  MeshWaiter* driver = turns_.driver();
+  if (driver != nullptr && MustReturn(*driver)) Kick();
+}
+
+// ---- driving
+
+void Mesh::Drive(MeshWaiter& waiter) {
+  const Duration spin = waiter.patient ? Duration::zero() : options_.spin;
+  TimePoint now = SteadyNow(), spin_until = now + spin;
+  ReadAwaited(waiter);
+  while (!MustReturn(waiter)) {
+    const uint64_t moved = reactor_.moved();
+    const TimePoint until = std::min(waiter.deadline, reactor_.NextTick());
+    const bool spins = now < spin_until;
+    if (spins) ReadAwaited(waiter);
+    if (moved == reactor_.moved()) {
+      PollOnce(spins ? 0 : MillisecondsUntil(until, now, kLongestPollMs));
+    }
+    NotifyWaiters();
+    now = SteadyNow();
+    if (moved != reactor_.moved()) spin_until = now + spin;
+    if (turns_.hand_over() || now >= waiter.deadline) break;
+    if (spins) LetOthersIn();
+  }
+  NotifyWaiters();
+}
+
+// A spinning thread has the lock nearly all the time.
+void Mesh::LetOthersIn() {
+  mutex_.unlock();
+  Relax();
+  mutex_.lock();
+}
+
+// What is awaited comes from this peer, most likely: no need to ask the epoll.
+void Mesh::ReadAwaited(MeshWaiter& waiter) {
+  if (const MeshTransfer* awaited = waiter.Awaited()) reactor_.ReadFor(*awaited);
+}
+
+void Mesh::PollOnce(int timeout_ms) {
   std::array<epoll_event, kEventsAtOnce> events;
-  if (timeout_ms != 0) lock.unlock();
-  int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
-  if (timeout_ms != 0) lock.lock();
-  TimePoint now = SteadyNow();
-  // The end of an outgoing connection last: what the peer said before it may be in another event.
-  std::stable_partition(events.data(), events.data() + std::max(count, 0), [](const auto& event) {
-    return SourceOf(event.data.u64) != MeshSource::kOutgoing;
-  });
-  for (int i = 0; i < count; ++i) HandleEvent(events[i], now);
-  if (connector_.NextTick() <= now) connector_.Tick(now);
-  if (!late_.empty()) LoseLate();
-  if (next_silence_look_ <= now) LookForSilence(now);
+  const int count = AwaitEvents(events, timeout_ms);
+  reactor_.Handle({events.data(), static_cast<size_t>(std::max(count, 0))}, SteadyNow());
 }
 
-void Mesh::HandleEvent(const epoll_event& event, TimePoint now) {
-  uint64_t number = NumberOf(event.data.u64);
-  switch (SourceOf(event.data.u64)) {
-    case MeshSource::kKick: {
-      uint64_t kicks = 0;
-      [[maybe_unused]] ssize_t got = ::read(kick_.get(), &kicks, sizeof kicks);
-      return;
-    }
-    case MeshSource::kListener: return connector_.HandleListener(number, now);
-    case MeshSource::kNascent: return connector_.HandleNascent(number, now);
-    case MeshSource::kIncoming: {
-      Peer& peer = *FindPeer(number);
-      bool broken = (event.events & (EPOLLERR | EPOLLHUP)) != 0;
-      if (peer.reader.held() && broken) return EndOfIncoming(peer, "it closed the connection");
-      return Read(peer, nullptr);
-    }
-    case MeshSource::kOutgoing: return HandleOutgoing(*FindPeer(number), event.events);
-  }
+// Lets go of the lock while it sleeps.
+int Mesh::AwaitEvents(std::span<epoll_event> events, int timeout_ms) {
+  const auto most = static_cast<int>(events.size());
+  if (timeout_ms == 0) return ::epoll_wait(epoll_.get(), events.data(), most, 0);
+  mutex_.unlock();
+  const int count = ::epoll_wait(epoll_.get(), events.data(), most, timeout_ms);
+  mutex_.lock();
+  return count;
 }
 
-void Mesh::HandleOutgoing(Peer& peer, uint32_t events) {
-  if (!peer.out.valid()) return;
-  // The other side never writes here: anything readable is the end.
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) == 0) return Write(peer);
-  int error = 0;
-  socklen_t length = sizeof error;
-  ::getsockopt(peer.out.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  EndOfOutgoing(peer, error);
-}
-
-// Serves the connections while nobody waits.
+// Serves the connections while no other thread waits.
 void Mesh::RunThread() {
-  Lock lock(mutex_);
-  uint64_t drives_seen = drives_;
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    if (driver_ != nullptr && drives_ == drives_seen) {  // for long: it says when it is over
-      resting_ = true;
-      quiet_.wait(lock, [this] { return !resting_ || stopping_; });
-      continue;
-    }
-    if (driver_ != nullptr || drives_ != drives_seen) {
-      drives_seen = drives_;
-      quiet_.wait_for(lock, kStandBack);
-      continue;
-    }
-    int timeout_ms = MillisecondsUntil(connector_.NextTick(), SteadyNow(), kIdleLookMs);
+    if (turns_.StandBack(lock)) continue;
+    const int timeout_ms = MillisecondsUntil(reactor_.NextTick(), SteadyNow(), kIdleLookMs);
     lock.unlock();
+    // It looks only: another thread may have begun to drive meanwhile.
     epoll_event event{};
-    ::epoll_wait(epoll_.get(), &event, 1,
-                 timeout_ms);  // looks only: a driver may have come meanwhile
+    ::epoll_wait(epoll_.get(), &event, 1, timeout_ms);
     lock.lock();
-    if (!stopping_ && driver_ == nullptr && drives_ == drives_seen) PollOnce(lock, 0);
+    if (!stopping_ && turns_.IsQuiet()) PollOnce(0);
   }
 }
 

@@ -2,33 +2,35 @@
 // TCP; a pair connects when the first message is sent. PROTOCOL.md, section 3, has the bytes.
 //
 // Each direction of a pair has a connection of its own, made by the side that sends: two that begin
-// at once never meet. A thread that waits moves the bytes of all (a thread of its own would cost
-// two switches a message), and who waits for data rather than who waits for whatever comes next
-// (WaitSmall); a thread of the mesh does so while nobody waits. Thread-safe; Abort and Wake from
-// any thread.
+// at once never meet. A thread that waits moves the bytes of all, because a thread of the mesh
+// would cost two switches for each message; one that waits for data does so rather than one that
+// waits for any message (WaitSmall). A thread of the mesh does so while no other one waits.
+// Thread-safe; Abort and Wake from any thread.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_H_
 #define HVD_RUNTIME_NET_MESH_MESH_H_
 
 #include <sys/epoll.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
 #include "runtime/net/kv_store.h"
+#include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/mesh/mesh_boxes.h"
-#include "runtime/net/mesh/mesh_connector.h"
 #include "runtime/net/mesh/mesh_fork.h"
+#include "runtime/net/mesh/mesh_handle.h"
+#include "runtime/net/mesh/mesh_reactor.h"
 #include "runtime/net/mesh/mesh_resolver.h"
 #include "runtime/net/mesh/mesh_silence.h"
+#include "runtime/net/mesh/mesh_turns.h"
 
 namespace hvd {
 
@@ -39,37 +41,10 @@ struct MeshOptions {
   ListenHints listen;
   Duration connect_timeout = std::chrono::seconds(30);
   Duration handshake_timeout = std::chrono::seconds(10);
-  Duration spin =
-      Duration::zero();  // how long who waits for data looks after the last byte, before it sleeps
-  size_t most_kept_bytes = 16 << 20;  // messages of one peer that nobody has asked for yet
-  std::function<std::string(uint32_t)> name = {};  // of who cannot be reached; empty: "rank N"
-};
-
-struct MeshSilence {
-  uint32_t rank = 0;
-  Duration silent{};
-};
-
-class Mesh;
-
-// One Send or Receive under way; dropping it gives it up. When bytes of it are under way, that
-// costs the connection, so that nobody touches its memory afterwards. Not used by two threads at
-// once; gone before the mesh.
-class MeshHandle {
- public:
-  MeshHandle() = default;
-  MeshHandle(MeshHandle&& other) noexcept = default;
-  MeshHandle& operator=(MeshHandle&& other) noexcept;
-  ~MeshHandle() { GiveUp(); }
-
- private:
-  friend class Mesh;
-  MeshHandle(Mesh* mesh, std::unique_ptr<MeshTransfer> transfer)
-      : mesh_(mesh), transfer_(std::move(transfer)) {}
-  void GiveUp();
-
-  Mesh* mesh_ = nullptr;
-  std::unique_ptr<MeshTransfer> transfer_;
+  // How long a thread that waits for data looks for more after the last byte, before it sleeps.
+  Duration spin = Duration::zero();
+  size_t most_kept_bytes = 16 << 20;  // messages of one peer that no receive has asked for yet
+  std::function<std::string(uint32_t)> name = {};  // of an unreachable peer; empty: "rank N"
 };
 
 struct MeshMessage {
@@ -77,12 +52,12 @@ struct MeshMessage {
   std::string bytes;
 };
 
-class Mesh final : private MeshConnectorOwner, private ForkParticipant {
+class Mesh final : private ForkParticipant {
  public:
   // Listens, and says in the directory where. The directory outlives the mesh.
   static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, KvStore& directory);
-  // Says goodbye to everybody.
-  ~Mesh() override;
+  // Says goodbye to all peers.
+  ~Mesh();
   Mesh(const Mesh&) = delete;
 
   // Both sides name the same tag; messages of one tag arrive in the order in which they were sent.
@@ -95,8 +70,8 @@ class Mesh final : private MeshConnectorOwner, private ForkParticipant {
   MeshHandle ReceiveSmall(uint32_t peer, MeshTag tag);
 
   // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost,
-  // other than by leaving in peace, the wait ends with that: who is waited for may be waiting for
-  // the lost one.
+  // other than by leaving in peace, the wait ends with that: the peer may itself be waiting for the
+  // lost one.
   Status Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group = {});
   // The same for all of them, up to the first that fails.
   Status WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
@@ -112,12 +87,12 @@ class Mesh final : private MeshConnectorOwner, private ForkParticipant {
   void Wake();
 
   // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do
-  // the same, because who waits for one of them may wait for us in truth.
+  // the same, because a rank that waits for one of them may wait for us in truth.
   void Abort(const Status& why);
 
   // Peers of whose hosts nothing is heard, though they were asked, and for how long; from
   // kSilenceTold on.
-  std::vector<MeshSilence> Silences() const;
+  std::vector<MeshSilence> Silences() const { return silences_.Get(); }
 
   // Where we reached the peer last, without a port; empty: nowhere yet.
   std::string AddressOf(uint32_t rank);
@@ -127,111 +102,46 @@ class Mesh final : private MeshConnectorOwner, private ForkParticipant {
 
  private:
   friend class MeshHandle;
-  enum class Dial : uint8_t { kNone, kInFlight, kDone };
-  struct Peer {
-    Peer(uint32_t r, size_t most_kept, MeshAnyReceives& any)
-        : rank(r), inbox(r, most_kept, outbox, any), reader(inbox) {}
-    bool LeftInPeace() const { return inbox.bye() && inbox.bye_text().empty(); }
-
-    const uint32_t rank;
-    MeshOutbox outbox;
-    MeshInbox inbox;
-    MeshReader reader;
-    UniqueFd in, out;
-    std::string address;                     // the last one that we saw it at
-    uint32_t in_events = 0, out_events = 0;  // what the epoll looks for
-    Dial dial = Dial::kNone;
-    uint64_t moved = 0;  // bytes, in both directions
-    Status lost;         // not ok: nothing comes or goes any more
-  };
-  // A thread that waits.
-  struct Waiter {
-    std::span<MeshHandle> handles;  // without those at the front that are done
-    TimePoint deadline;
-    bool patient = false;  // wakeable, and gladly lets others drive
-    std::span<const uint32_t> group = {};
-    std::condition_variable turn = {};  // it drives now, or must return
-  };
-  using Lock = std::unique_lock<std::mutex>;
 
   Mesh(MeshOptions options, KvStore& directory, MeshListener listener);
   Status Start(KvStore& directory);
+  MeshReactorOptions ReactorOptions();
 
   MeshHandle Begin(std::unique_ptr<MeshTransfer> transfer);
-  void BeginReceive(MeshTransfer* transfer);
-  void BeginReceiveOfAny(MeshTransfer* transfer);
   void GiveUp(MeshTransfer* transfer);
-  void Forget(MeshTransfer* transfer);
-  // In mesh_wait.cc: who waits, and who of them drives, that is, reads, writes and accepts for all.
-  Status WaitFor(Waiter& waiter);
-  uint64_t MovedWith(std::span<const uint32_t> group);
-  const MeshTransfer* Awaited(Waiter& waiter);
-  bool MustReturn(Waiter& waiter);
-  Status LossIn(std::span<const uint32_t> group);
-  void WaitForTurn(Waiter& waiter, Lock& lock);
-  void PassOn();
-  void SendToWaiters();
-  void SendToAll();
-  void Drive(Waiter& waiter, Lock& lock);
-  void ReadAwaited(Waiter& waiter);
-  void LetOthersIn(Lock& lock);
-  void PollOnce(Lock& lock, int timeout_ms);
-  void HandleEvent(const epoll_event& event, TimePoint now);
-  void HandleOutgoing(Peer& peer, uint32_t events);
+
+  Status WaitFor(MeshWaiter& waiter) HVD_EXCLUDES(mutex_);
+  uint64_t MovedWith(std::span<const uint32_t> group) HVD_EXCLUDES(mutex_);
+  bool MustReturn(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
+  Status Outcome(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
+  void NotifyWaiters() HVD_REQUIRES(mutex_);
+  void NotifyAll() HVD_REQUIRES(mutex_);
+  void Drive(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
+  void ReadAwaited(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
+  void LetOthersIn() HVD_REQUIRES(mutex_);
+  void PollOnce(int timeout_ms) HVD_REQUIRES(mutex_);
+  int AwaitEvents(std::span<epoll_event> events, int timeout_ms) HVD_REQUIRES(mutex_);
   void RunThread();
   void Kick();
+  void Resolved(uint32_t rank, const Result<MeshRecord>& record);
 
-  Peer& PeerOf(uint32_t rank);
-  Peer* FindPeer(uint64_t rank);
-  void Connect(Peer& peer);
-  void Resolved(uint32_t rank, Result<MeshRecord> record);
-  void Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) override;
-  void Unreachable(uint32_t rank, Status why) override;
-
-  void Read(Peer& peer, const MeshTransfer* until);
-  void Write(Peer& peer);
-  void Arm(Peer& peer);
-  void EndOfIncoming(Peer& peer, const std::string& why);
-  void EndOfOutgoing(Peer& peer, int error);
-  void Lose(Peer& peer, const Status& why);
-  void LoseLate();
-  void LookForSilence(TimePoint now);
-  std::string NameOf(const Peer& peer) const;
-  // In a forked child: closes every descriptor and touches nothing else.
-  void LockForFork() override { mutex_.lock(); }
-  void UnlockAfterFork() override { mutex_.unlock(); }
-  void CloseInForkedChild() override;
-  void AbortAll(const Status& why, const std::string& told);
-  void SendGoodbye(const std::string& why);
+  // ForkParticipant. The child closes every descriptor and touches nothing else.
+  void LockForFork() override HVD_ACQUIRE(mutex_) { mutex_.lock(); }
+  void UnlockAfterFork() override HVD_RELEASE(mutex_) { mutex_.unlock(); }
+  void CloseInForkedChild() override HVD_REQUIRES(mutex_);
 
   const MeshOptions options_;
-  MeshRecord record_;
-  UniqueFd epoll_, kick_;
+  const MeshRecord record_;
+  UniqueFd epoll_, kick_;  // closed by a forked child alone
+  MeshSilences silences_;
 
-  std::mutex mutex_;               // guards what follows
-  std::condition_variable quiet_;  // for the thread of the mesh while others drive
-  Waiter* driver_ = nullptr;
-  std::vector<Waiter*> waiters_;  // that do not drive
-  bool hand_over_ = false;        // the driver is to let another one drive
-  bool resting_ = false;          // the thread of the mesh, until nobody drives
-  uint64_t drives_ = 0;           // waits so far
-  uint64_t moved_ = 0;            // bytes, in both directions
-  uint32_t losses_ = 0;           // peers lost, other than by leaving in peace
-  bool stopping_ = false;
-  bool wake_ = false;
-  Status aborted_;
-  std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;
-  // Peers that closed our connection to them, and why, while theirs to us is in its handshake.
-  std::vector<std::pair<uint32_t, std::string>> late_;
-  MeshAnyReceives any_;
-  MeshConnector connector_;
+  Mutex mutex_;
+  MeshReactor reactor_ HVD_GUARDED_BY(mutex_);
+  MeshTurns turns_ HVD_GUARDED_BY(mutex_);
+  bool stopping_ HVD_GUARDED_BY(mutex_) = false;
+  bool wake_ HVD_GUARDED_BY(mutex_) = false;
 
   MeshResolver resolver_;
-  TimePoint next_silence_look_{};
-
-  mutable std::mutex silences_mutex_;
-  std::vector<MeshSilence> silences_;  // guarded by it, so that asking waits for nobody that drives
-
   std::thread thread_;
 };
 

@@ -17,8 +17,8 @@ struct Participants {
 
 // Never destroyed: a process may fork while it ends.
 Participants& TheParticipants() {
-  static auto* const kParticipants = new Participants;
-  return *kParticipants;
+  static auto* const participants = new Participants;
+  return *participants;
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
-// The part of Mesh that reads, writes, connects and loses its peers. All of it runs under the
-// mesh's lock.
-#include <netinet/in.h>
+#include "runtime/net/mesh/mesh_peers.h"
+
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
-
-#include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 constexpr size_t kMostReadAtOnce = 4 << 20;
 constexpr size_t kPiecesAtOnce = 32;
 
-std::string Coordination(int error) { return std::generic_category().message(error); }
+std::string ErrorText(int error) { return std::generic_category().message(error); }
 
 // A rank that leaves in peace and never sent anything says so on the connection made to it.
 bool ByeCameBack(const UniqueFd& socket) {
@@ -36,52 +35,89 @@ size_t BytesOf(std::span<const iovec> pieces) {
 
 }  // namespace
 
-Mesh::Peer& Mesh::PeerOf(uint32_t rank) {
-  std::unique_ptr<Peer>& peer = peers_[rank];
-  if (peer == nullptr) peer = std::make_unique<Peer>(rank, options_.most_kept_bytes, any_);
+MeshPeer& MeshPeers::Of(uint32_t rank) {
+  std::unique_ptr<MeshPeer>& peer = peers_[rank];
+  if (peer == nullptr) peer = std::make_unique<MeshPeer>(rank, most_kept_, any_);
   return *peer;
 }
 
-Mesh::Peer* Mesh::FindPeer(uint64_t rank) {
+MeshPeer* MeshPeers::Find(uint64_t rank) {
   auto at = peers_.find(static_cast<uint32_t>(rank));
   return at == peers_.end() ? nullptr : at->second.get();
 }
 
-std::string Mesh::NameOf(const Peer& peer) const {
-  return "rank " + std::to_string(peer.rank) + (peer.address.empty() ? "" : " at " + peer.address);
+std::string MeshPeer::Name() const {
+  return "rank " + std::to_string(rank) + (address.empty() ? "" : " at " + address);
 }
 
-std::string Mesh::AddressOf(uint32_t rank) {
-  std::lock_guard lock(mutex_);
-  std::string address = PeerOf(rank).address;
-  address = address.substr(0, address.rfind(':'));
-  return address.starts_with('[') ? address.substr(1, address.size() - 2) : address;
+// ---- transfers
+
+void MeshPeers::Begin(MeshTransfer* transfer) {
+  if (transfer->kind == MeshTransfer::Kind::kSend) return BeginSend(transfer);
+  if (transfer->peer == kAnyMeshPeer) return BeginReceiveOfAny(transfer);
+  BeginReceive(transfer);
+}
+
+void MeshPeers::BeginSend(MeshTransfer* transfer) {
+  MeshPeer& peer = Of(transfer->peer);
+  if (!peer.lost.ok()) return transfer->Finish(peer.lost);
+  peer.outbox.Send(transfer);
+  DialAndWrite(peer);
+}
+
+void MeshPeers::BeginReceive(MeshTransfer* transfer) {
+  MeshPeer& peer = Of(transfer->peer);
+  peer.inbox.Receive(transfer);
+  if (!peer.lost.ok()) return peer.inbox.Fail(peer.lost);
+  if (!peer.outbox.empty()) DialAndWrite(peer);  // a large message was given leave
+  if (peer.reader.held()) Read(peer, nullptr);
+}
+
+void MeshPeers::BeginReceiveOfAny(MeshTransfer* transfer) {
+  for (auto& [rank, peer] : peers_) {
+    if (peer->inbox.TakeKept(transfer)) return;
+  }
+  any_[transfer->tag].push_back(transfer);
+  for (auto& [rank, peer] : peers_) {
+    if (peer->reader.held()) Read(*peer, nullptr);
+  }
+}
+
+void MeshPeers::GiveUp(MeshTransfer* transfer) {
+  if (transfer->done) {
+    // It came after the last look of the thread that gives up: the next caller gets it.
+    const bool unseen = transfer->kind == MeshTransfer::Kind::kReceiveSmall;
+    if (unseen && transfer->status.ok()) Of(transfer->peer).inbox.TakeBack(transfer);
+    return;
+  }
+  if (transfer->peer == kAnyMeshPeer) {
+    auto at = any_.find(transfer->tag);
+    std::erase(at->second, transfer);
+    if (at->second.empty()) any_.erase(at);
+    return;
+  }
+  MeshPeer& peer = Of(transfer->peer);
+  bool clean = transfer->kind == MeshTransfer::Kind::kSend ? peer.outbox.Cancel(transfer)
+                                                           : peer.inbox.Cancel(transfer);
+  if (!clean) {
+    Lose(peer, Aborted("the connection to " + peer.Name() +
+                       " was closed because a message was given up halfway"));
+  }
 }
 
 // ---- connecting
 
-void Mesh::Connect(Peer& peer) {
-  if (peer.dial != Dial::kNone) return;
-  peer.dial = Dial::kInFlight;
-  resolver_.Ask(peer.rank, SteadyNow() + options_.connect_timeout);
-}
-
-void Mesh::Resolved(uint32_t rank, Result<MeshRecord> record) {
-  std::lock_guard lock(mutex_);
-  Peer& peer = PeerOf(rank);
-  if (!peer.lost.ok() || !aborted_.ok()) return;
-  if (!record.ok()) {
-    Unreachable(rank, record.status());
-  } else {
-    connector_.Dial(rank, Reachable(*record, record_.machine), SteadyNow());
+void MeshPeers::DialAndWrite(MeshPeer& peer) {
+  if (peer.dial == MeshPeer::Dial::kNone) {
+    peer.dial = MeshPeer::Dial::kInFlight;
+    owner_.Dial(peer.rank);
   }
-  SendToAll();
-  Kick();  // a thread that polls has a new time to look at
+  Write(peer);
 }
 
-void Mesh::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
+void MeshPeers::Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
   const bool incoming = greeting.incoming;
-  Peer& peer = PeerOf(rank);
+  MeshPeer& peer = Of(rank);
   UniqueFd& place = incoming ? peer.in : peer.out;
   if (!peer.lost.ok() || place.valid()) return;
   place = std::move(socket);
@@ -90,37 +126,50 @@ void Mesh::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greetin
   uint32_t& events = incoming ? peer.in_events : peer.out_events;
   events = EPOLLIN | EPOLLRDHUP;
   epoll_event event{events, {.u64 = MeshEventKey(source, rank)}};
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, place.get(), &event);
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, place.get(), &event);
   if (incoming) return Read(peer, nullptr);
-  peer.dial = Dial::kDone;
+  peer.dial = MeshPeer::Dial::kDone;
   Write(peer);
 }
 
-void Mesh::Unreachable(uint32_t rank, Status why) {
-  Peer& peer = PeerOf(rank);
-  Lose(peer, why.code() == Code::kAborted ? why : Aborted(why.message()));
+void MeshPeers::HandleIncoming(uint32_t rank, uint32_t events) {
+  MeshPeer& peer = Of(rank);
+  const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
+  if (peer.reader.held() && broken) return EndOfIncoming(peer, "it closed the connection");
+  Read(peer, nullptr);
+}
+
+void MeshPeers::HandleOutgoing(uint32_t rank, uint32_t events) {
+  MeshPeer& peer = Of(rank);
+  if (!peer.out.valid()) return;
+  // The other side never writes here: anything readable is the end.
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) == 0) return Write(peer);
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(peer.out.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  EndOfOutgoing(peer, error);
 }
 
 // Looks for what can be done on both connections, and for nothing else.
-void Mesh::Arm(Peer& peer) {
+void MeshPeers::Arm(MeshPeer& peer) {
   uint32_t in = peer.reader.held() ? 0 : EPOLLIN | EPOLLRDHUP;
   if (peer.in.valid() && in != peer.in_events) {
     epoll_event event{in, {.u64 = MeshEventKey(MeshSource::kIncoming, peer.rank)}};
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.in.get(), &event);
+    ::epoll_ctl(epoll_, EPOLL_CTL_MOD, peer.in.get(), &event);
     peer.in_events = in;
   }
   uint32_t out = EPOLLIN | EPOLLRDHUP;
   if (!peer.outbox.empty()) out |= EPOLLOUT;
   if (peer.out.valid() && out != peer.out_events) {
     epoll_event event{out, {.u64 = MeshEventKey(MeshSource::kOutgoing, peer.rank)}};
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.out.get(), &event);
+    ::epoll_ctl(epoll_, EPOLL_CTL_MOD, peer.out.get(), &event);
     peer.out_events = out;
   }
 }
 
 // ---- moving bytes
 
-void Mesh::Read(Peer& peer, const MeshTransfer* until) {
+void MeshPeers::Read(MeshPeer& peer, const MeshTransfer* until) {
   if (!peer.in.valid()) return;
   if (Status resumed = peer.reader.Resume(); !resumed.ok()) {
     return EndOfIncoming(peer, resumed.message());
@@ -133,7 +182,7 @@ void Mesh::Read(Peer& peer, const MeshTransfer* until) {
     ssize_t got = ::readv(peer.in.get(), room.data(), static_cast<int>(pieces));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
-    if (got < 0) return EndOfIncoming(peer, Coordination(errno));
+    if (got < 0) return EndOfIncoming(peer, ErrorText(errno));
     if (got == 0) return EndOfIncoming(peer, "it closed the connection");
     total += static_cast<size_t>(got);
     moved_ += static_cast<size_t>(got);
@@ -148,7 +197,7 @@ void Mesh::Read(Peer& peer, const MeshTransfer* until) {
   Arm(peer);
 }
 
-void Mesh::Write(Peer& peer) {
+void MeshPeers::Write(MeshPeer& peer) {
   std::array<iovec, kPiecesAtOnce> room;
   while (peer.out.valid() && !peer.outbox.empty()) {
     msghdr message{};
@@ -165,40 +214,37 @@ void Mesh::Write(Peer& peer) {
   Arm(peer);
 }
 
-void Mesh::CloseInForkedChild() {
+void MeshPeers::CloseInForkedChild() {
   for (auto& [rank, peer] : peers_) {
     peer->in.Reset();
     peer->out.Reset();
   }
-  connector_.Close();
-  epoll_.Reset();
-  kick_.Reset();
 }
 
 // ---- losing a peer
 
-void Mesh::EndOfIncoming(Peer& peer, const std::string& why) {
+void MeshPeers::EndOfIncoming(MeshPeer& peer, const std::string& why) {
   const std::string& bye = peer.inbox.bye_text();
   if (!peer.inbox.bye()) {
-    Lose(peer, Aborted(NameOf(peer) + " is gone: " + why));
+    Lose(peer, Aborted(peer.Name() + " is gone: " + why));
   } else if (bye.empty()) {
-    Lose(peer, Aborted(NameOf(peer) + " has left"));
+    Lose(peer, Aborted(peer.Name() + " has left"));
   } else {
-    AbortAll(Aborted(bye), bye);
+    owner_.GaveUp(bye);
   }
 }
 
 // Its messages to us may still be under way, and its last words: the other connection says when
 // they are over. A peer that has finished and left may have done so before that connection was
 // taken here.
-void Mesh::EndOfOutgoing(Peer& peer, int error) {
-  std::string why = error == 0 ? "it closed the connection" : Coordination(error);
+void MeshPeers::EndOfOutgoing(MeshPeer& peer, int error) {
+  std::string why = error == 0 ? "it closed the connection" : ErrorText(error);
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   if (ByeCameBack(peer.out)) peer.inbox.NoteBye();
   peer.out.Reset();
-  const bool late = !peer.in.valid() && connector_.Expects(peer.rank);
+  const bool late = !peer.in.valid() && owner_.Expects(peer.rank);
   if (silent || (!peer.in.valid() && !late)) return EndOfIncoming(peer, why);
-  peer.outbox.Fail(Aborted(NameOf(peer) + " is gone: " + why));
+  peer.outbox.Fail(Aborted(peer.Name() + " is gone: " + why));
   if (late) {
     late_.emplace_back(peer.rank, why);
   } else {
@@ -206,18 +252,16 @@ void Mesh::EndOfOutgoing(Peer& peer, int error) {
   }
 }
 
-void Mesh::LoseLate() {
+void MeshPeers::LoseLate() {
   std::erase_if(late_, [this](const auto& entry) {
     const auto& [rank, why] = entry;
-    if (connector_.Expects(rank)) return false;
-    if (Peer& peer = PeerOf(rank); !peer.in.valid()) EndOfIncoming(peer, why);
+    if (owner_.Expects(rank)) return false;
+    if (MeshPeer& peer = Of(rank); !peer.in.valid()) EndOfIncoming(peer, why);
     return true;
   });
 }
 
-// Under the lock, and for all: the driving thread looks.
-void Mesh::LookForSilence(TimePoint now) {
-  next_silence_look_ = now + kSilenceLook;
+std::vector<MeshSilence> MeshPeers::LoseSilent() {
   std::vector<MeshSilence> silences;
   for (auto& [rank, peer] : peers_) {
     std::array<ConnectionSigns, 2> signs;
@@ -228,19 +272,13 @@ void Mesh::LookForSilence(TimePoint now) {
     const Duration silent = SilenceOf({signs.data(), known});
     if (silent >= kSilenceTold) silences.push_back({rank, silent});
     if (silent < kSilenceLost) continue;
-    Lose(*peer, Aborted(NameOf(*peer) + " is gone: nothing has been heard of its host for " +
+    Lose(*peer, Aborted(peer->Name() + " is gone: nothing has been heard of its host for " +
                         std::to_string(kSilenceLost / std::chrono::seconds(1)) + " s"));
   }
-  std::lock_guard lock(silences_mutex_);
-  silences_ = std::move(silences);
+  return silences;
 }
 
-std::vector<MeshSilence> Mesh::Silences() const {
-  std::lock_guard lock(silences_mutex_);
-  return silences_;
-}
-
-void Mesh::Lose(Peer& peer, const Status& why) {
+void MeshPeers::Lose(MeshPeer& peer, const Status& why) {
   if (!peer.lost.ok()) return;
   peer.lost = why;
   if (!peer.LeftInPeace()) ++losses_;
@@ -248,6 +286,46 @@ void Mesh::Lose(Peer& peer, const Status& why) {
   peer.out.Reset();
   peer.outbox.Fail(why);
   peer.inbox.Fail(why);
+}
+
+void MeshPeers::LoseAll(const Status& why) {
+  for (auto& [rank, peer] : peers_) Lose(*peer, why);
+  for (auto& [tag, receives] : any_) {
+    for (MeshTransfer* transfer : receives) transfer->Finish(why);
+  }
+  any_.clear();
+}
+
+void MeshPeers::SendGoodbye(const std::string& why) {
+  for (auto& [rank, peer] : peers_) {
+    if (peer->out.valid()) {
+      peer->outbox.PutBye(why);
+      Write(*peer);
+    } else if (peer->in.valid() && why.empty()) {
+      // This rank never sent anything: without this, a peer that sent to us would take our end for
+      // a death.
+      const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
+      (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+  }
+}
+
+// ---- how it goes
+
+Status MeshPeers::LossIn(std::span<const uint32_t> group) {
+  for (uint32_t rank : group) {
+    const MeshPeer* peer = losses_ > 0 ? Find(rank) : nullptr;
+    if (peer != nullptr && !peer->lost.ok() && !peer->LeftInPeace()) return peer->lost;
+  }
+  return Status::Ok();
+}
+
+uint64_t MeshPeers::MovedWith(std::span<const uint32_t> group) {
+  uint64_t moved = 0;
+  for (uint32_t rank : group) {
+    if (const MeshPeer* peer = Find(rank)) moved += peer->moved;
+  }
+  return moved;
 }
 
 }  // namespace hvd

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace hvd {
 namespace {
@@ -30,6 +31,16 @@ ConnectionSigns SignsOf(int socket) {
   const uint32_t quiet_ms = std::min(info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
   return {std::chrono::milliseconds(quiet_ms),
           uint32_t{info.tcpi_retransmits} + uint32_t{info.tcpi_probes}};
+}
+
+void MeshSilences::Put(std::vector<MeshSilence> silences) {
+  MutexLock lock(mutex_);
+  silences_ = std::move(silences);
+}
+
+std::vector<MeshSilence> MeshSilences::Get() const {
+  MutexLock lock(mutex_);
+  return silences_;
 }
 
 }  // namespace hvd

@@ -1,0 +1,119 @@
+// MeshPeers: the peers of a mesh, what is to be sent to each and what came from it, and the
+// connections over which that goes. No thread and no clock: every call needs the mesh's lock.
+#ifndef HVD_RUNTIME_NET_MESH_MESH_PEERS_H_
+#define HVD_RUNTIME_NET_MESH_MESH_PEERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/mesh/mesh_boxes.h"
+#include "runtime/net/mesh/mesh_connector.h"
+#include "runtime/net/mesh/mesh_silence.h"
+
+namespace hvd {
+
+struct MeshPeer {
+  enum class Dial : uint8_t { kNone, kInFlight, kDone };
+
+  MeshPeer(uint32_t r, size_t most_kept, MeshAnyReceives& any)
+      : rank(r), inbox(r, most_kept, outbox, any), reader(inbox) {}
+  bool LeftInPeace() const { return inbox.bye() && inbox.bye_text().empty(); }
+  // "rank 3 at 10.0.0.7:4242".
+  std::string Name() const;
+
+  const uint32_t rank;
+  MeshOutbox outbox;
+  MeshInbox inbox;
+  MeshReader reader;
+  UniqueFd in, out;
+  std::string address;                     // the last one that we saw it at
+  uint32_t in_events = 0, out_events = 0;  // what the epoll looks for
+  Dial dial = Dial::kNone;
+  uint64_t moved = 0;  // bytes, in both directions
+  Status lost;         // not ok: nothing comes or goes any more
+};
+
+class MeshPeersOwner {
+ public:
+  virtual ~MeshPeersOwner() = default;
+  // Something is to be sent to a peer for the first time; ends in Attach or Lose.
+  virtual void Dial(uint32_t peer) = 0;
+  // This peer has said hello to us, and its handshake goes on.
+  virtual bool Expects(uint32_t peer) const = 0;
+  // A peer has ended the work of all, and says why.
+  virtual void GaveUp(const std::string& why) = 0;
+};
+
+class MeshPeers {
+ public:
+  // Connections are watched by the epoll, under MeshEventKey. `most_kept`: bytes of messages of one
+  // peer that no receive has asked for yet.
+  MeshPeers(int epoll, size_t most_kept, MeshPeersOwner& owner)
+      : epoll_(epoll), most_kept_(most_kept), owner_(owner) {}
+
+  MeshPeer& Of(uint32_t rank);
+  // nullptr: nothing was sent to it or came from it.
+  MeshPeer* Find(uint64_t rank);
+
+  // The transfer stays until it is done or given up.
+  void Begin(MeshTransfer* transfer);
+  // A small message that came after the last look of its receiver is for the next receive.
+  void GiveUp(MeshTransfer* transfer);
+
+  // A connection whose handshake is over; its socket is in the epoll already.
+  void Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting);
+  void HandleIncoming(uint32_t rank, uint32_t events);
+  void HandleOutgoing(uint32_t rank, uint32_t events);
+  // Up to the end of this transfer; nullptr: whatever has come.
+  void Read(MeshPeer& peer, const MeshTransfer* until);
+
+  void Lose(MeshPeer& peer, const Status& why);
+  void LoseAll(const Status& why);
+  // Peers that closed our connection to them before theirs to us was through its handshake, once
+  // that is over.
+  void LoseLate();
+  // Loses the peers of whose hosts nothing was heard for kSilenceLost; the others that are silent
+  // are returned, from kSilenceTold on.
+  std::vector<MeshSilence> LoseSilent();
+  // `why`: "" when this process leaves in peace.
+  void SendGoodbye(const std::string& why);
+  // In a forked child: closes every descriptor and touches nothing else.
+  void CloseInForkedChild();
+
+  // The loss of one of the group, other than by leaving in peace.
+  Status LossIn(std::span<const uint32_t> group);
+  // Bytes so far, in both directions: with all, and with the group.
+  uint64_t moved() const { return moved_; }
+  uint64_t MovedWith(std::span<const uint32_t> group);
+
+ private:
+  void BeginSend(MeshTransfer* transfer);
+  void BeginReceive(MeshTransfer* transfer);
+  void BeginReceiveOfAny(MeshTransfer* transfer);
+  void Write(MeshPeer& peer);
+  void DialAndWrite(MeshPeer& peer);
+  void Arm(MeshPeer& peer);
+  void EndOfIncoming(MeshPeer& peer, const std::string& why);
+  void EndOfOutgoing(MeshPeer& peer, int error);
+
+  const int epoll_;
+  const size_t most_kept_;
+  MeshPeersOwner& owner_;
+  std::unordered_map<uint32_t, std::unique_ptr<MeshPeer>> peers_;
+  std::vector<std::pair<uint32_t, std::string>> late_;  // as in LoseLate, and why
+  MeshAnyReceives any_;
+  uint64_t moved_ = 0;
+  uint32_t losses_ = 0;  // peers lost, other than by leaving in peace
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_MESH_PEERS_H_

@@ -1,0 +1,110 @@
+#include "runtime/net/mesh/mesh_reactor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+
+MeshReactor::MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSilences& silences)
+    : rank_(options.connector.identity.rank),
+      kick_(options.kick),
+      resolve_(std::move(options.resolve)),
+      record_(listener.record),
+      silences_(silences),
+      peers_(options.epoll, options.most_kept_bytes, *this),
+      connector_(std::move(options.connector), options.epoll, std::move(listener), *this) {
+  epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
+  ::epoll_ctl(options.epoll, EPOLL_CTL_ADD, kick_, &event);
+}
+
+// ---- transfers
+
+void MeshReactor::Begin(MeshTransfer* transfer) {
+  if (!aborted_.ok()) {
+    transfer->Finish(aborted_);
+  } else if (transfer->peer == rank_) {
+    transfer->Finish(
+        InvalidArgument("rank " + std::to_string(transfer->peer) + " does not talk to itself"));
+  } else {
+    peers_.Begin(transfer);
+  }
+}
+
+void MeshReactor::ReadFor(const MeshTransfer& transfer) {
+  if (transfer.kind == MeshTransfer::Kind::kSend) return;
+  if (MeshPeer* peer = peers_.Find(transfer.peer)) peers_.Read(*peer, &transfer);
+}
+
+// ---- events
+
+void MeshReactor::Handle(std::span<epoll_event> events, TimePoint now) {
+  // The end of an outgoing connection last: what the peer said before it may be in another event.
+  std::ranges::stable_partition(events, [](const epoll_event& event) {
+    return SourceOf(event.data.u64) != MeshSource::kOutgoing;
+  });
+  for (const epoll_event& event : events) HandleOne(event, now);
+  if (connector_.NextTick() <= now) connector_.Tick(now);
+  peers_.LoseLate();
+  if (next_silence_look_ > now) return;
+  next_silence_look_ = now + kSilenceLook;
+  silences_.Put(peers_.LoseSilent());
+}
+
+void MeshReactor::HandleOne(const epoll_event& event, TimePoint now) {
+  const uint64_t number = NumberOf(event.data.u64);
+  const auto rank = static_cast<uint32_t>(number);
+  switch (SourceOf(event.data.u64)) {
+    case MeshSource::kKick: {
+      uint64_t kicks = 0;
+      [[maybe_unused]] ssize_t got = ::read(kick_, &kicks, sizeof kicks);
+      return;
+    }
+    case MeshSource::kListener: return connector_.HandleListener(number, now);
+    case MeshSource::kNascent: return connector_.HandleNascent(number, now);
+    case MeshSource::kIncoming: return peers_.HandleIncoming(rank, event.events);
+    case MeshSource::kOutgoing: return peers_.HandleOutgoing(rank, event.events);
+  }
+}
+
+TimePoint MeshReactor::NextTick() const {
+  return std::min(connector_.NextTick(), next_silence_look_);
+}
+
+void MeshReactor::Resolved(uint32_t rank, const Result<MeshRecord>& record, TimePoint now) {
+  if (!peers_.Of(rank).lost.ok() || !aborted_.ok()) return;
+  if (!record.ok()) return Unreachable(rank, record.status());
+  connector_.Dial(rank, Reachable(*record, record_.machine), now);
+}
+
+void MeshReactor::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
+  peers_.Attach(rank, std::move(socket), greeting);
+}
+
+void MeshReactor::Unreachable(uint32_t rank, Status why) {
+  peers_.Lose(peers_.Of(rank), why.code() == Code::kAborted ? why : Aborted(why.message()));
+}
+
+// ---- the end
+
+void MeshReactor::Abort(const Status& why, const std::string& told) {
+  if (!aborted_.ok()) return;
+  aborted_ = why;
+  peers_.SendGoodbye(told);
+  connector_.Close();
+  peers_.LoseAll(why);
+}
+
+void MeshReactor::CloseInForkedChild() {
+  peers_.CloseInForkedChild();
+  connector_.Close();
+}
+
+std::string MeshReactor::AddressOf(uint32_t rank) {
+  std::string address = peers_.Of(rank).address;
+  address = address.substr(0, address.rfind(':'));
+  return address.starts_with('[') ? address.substr(1, address.size() - 2) : address;
+}
+
+}  // namespace hvd

@@ -1,0 +1,90 @@
+// MeshReactor: everything of a mesh but its threads and waits: connections, messages, peers that
+// come and are lost. No thread and no clock: every call needs the mesh's lock.
+#ifndef HVD_RUNTIME_NET_MESH_MESH_REACTOR_H_
+#define HVD_RUNTIME_NET_MESH_MESH_REACTOR_H_
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/mesh/mesh_address.h"
+#include "runtime/net/mesh/mesh_boxes.h"
+#include "runtime/net/mesh/mesh_connector.h"
+#include "runtime/net/mesh/mesh_peers.h"
+#include "runtime/net/mesh/mesh_silence.h"
+
+namespace hvd {
+
+struct MeshReactorOptions {
+  MeshConnectorOptions connector;
+  size_t most_kept_bytes = 0;  // as in MeshPeers
+  int epoll = -1;
+  int kick = -1;  // an eventfd that ends an epoll_wait
+  // Asks where this peer listens; the answer goes to Resolved.
+  std::function<void(uint32_t)> resolve;
+};
+
+class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
+ public:
+  // `silences` outlives it.
+  MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSilences& silences);
+
+  // The transfer stays until it is done or given up.
+  void Begin(MeshTransfer* transfer);
+  void GiveUp(MeshTransfer* transfer) { peers_.GiveUp(transfer); }
+  // Reads from the peer that this receive waits for, without asking the epoll.
+  void ReadFor(const MeshTransfer& transfer);
+
+  // What the epoll has returned, in any order; afterwards whatever is due.
+  void Handle(std::span<epoll_event> events, TimePoint now);
+  // When Handle has something to do without any event.
+  TimePoint NextTick() const;
+  void Resolved(uint32_t rank, const Result<MeshRecord>& record, TimePoint now);
+
+  // Ends all transfers, now and later, with `why`. Peers get `told`.
+  void Abort(const Status& why, const std::string& told);
+  void SendGoodbye() { peers_.SendGoodbye(""); }
+  // In a forked child: closes every descriptor and touches nothing else.
+  void CloseInForkedChild();
+
+  Status LossIn(std::span<const uint32_t> group) { return peers_.LossIn(group); }
+  uint64_t moved() const { return peers_.moved(); }
+  uint64_t MovedWith(std::span<const uint32_t> group) { return peers_.MovedWith(group); }
+  // "rank 3 at 10.0.0.7:4242".
+  std::string NameOf(uint32_t rank) { return peers_.Of(rank).Name(); }
+  // Where the peer was reached last, without a port; empty: nowhere yet.
+  std::string AddressOf(uint32_t rank);
+  // Where this process listens.
+  const MeshRecord& record() const { return record_; }
+
+ private:
+  void HandleOne(const epoll_event& event, TimePoint now);
+
+  // MeshConnectorOwner
+  void Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) override;
+  void Unreachable(uint32_t rank, Status why) override;
+  // MeshPeersOwner
+  void Dial(uint32_t rank) override { resolve_(rank); }
+  bool Expects(uint32_t rank) const override { return connector_.Expects(rank); }
+  void GaveUp(const std::string& why) override { Abort(Aborted(why), why); }
+
+  const uint32_t rank_;
+  const int kick_;
+  const std::function<void(uint32_t)> resolve_;
+  const MeshRecord record_;
+  MeshSilences& silences_;
+  MeshPeers peers_;
+  MeshConnector connector_;
+  Status aborted_;
+  TimePoint next_silence_look_{};
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_MESH_REACTOR_H_

@@ -1,0 +1,65 @@
+#include "runtime/net/mesh/mesh_turns.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+// While other threads drive, the thread of the mesh looks this often whether it is needed again.
+constexpr Duration kStandBack = std::chrono::milliseconds(2);
+
+}  // namespace
+
+const MeshTransfer* MeshWaiter::Awaited() {
+  for (; !handles.empty(); handles = handles.subspan(1)) {
+    const MeshTransfer* transfer = handles.front().transfer_.get();
+    if (!transfer->done || !transfer->status.ok()) return transfer;
+  }
+  return nullptr;
+}
+
+bool MeshTurns::Take(MeshWaiter& waiter) {
+  if (driver_ == nullptr) driver_ = &waiter;
+  return driver_ == &waiter;
+}
+
+bool MeshTurns::AsksForHandOver(const MeshWaiter& waiter) {
+  return driver_->patient && !waiter.patient && !std::exchange(hand_over_, true);
+}
+
+void MeshTurns::Sleep(MeshWaiter& waiter, MutexLock& lock) {
+  sleepers_.push_back(&waiter);
+  waiter.turn.wait_until(lock, waiter.deadline);
+  std::erase(sleepers_, &waiter);
+}
+
+void MeshTurns::PassOn() {
+  hand_over_ = false;
+  auto next = std::ranges::find(sleepers_, false, &MeshWaiter::patient);
+  if (next == sleepers_.end()) next = sleepers_.begin();
+  driver_ = next == sleepers_.end() ? nullptr : *next;
+  if (driver_ != nullptr) {
+    driver_->turn.notify_one();
+  } else {
+    EndRest();
+  }
+}
+
+bool MeshTurns::StandBack(MutexLock& lock) {
+  if (IsQuiet()) return false;
+  if (waits_ == waits_seen_) {  // one wait, and a long one: PassOn says when it is over
+    resting_ = true;
+    quiet_.wait(lock, [this] { return !resting_; });
+  } else {
+    waits_seen_ = waits_;
+    quiet_.wait_for(lock, kStandBack);
+  }
+  return true;
+}
+
+void MeshTurns::EndRest() {
+  if (std::exchange(resting_, false)) quiet_.notify_all();
+}
+
+}  // namespace hvd

@@ -1,0 +1,68 @@
+// MeshTurns: which of the threads that wait in a mesh drives, that is, reads, writes and accepts
+// for all. The others sleep until it is their turn, or until they have what they wait for. The
+// thread of the mesh drives while no other thread waits. Every call needs the mesh's lock.
+#ifndef HVD_RUNTIME_NET_MESH_MESH_TURNS_H_
+#define HVD_RUNTIME_NET_MESH_MESH_TURNS_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/net/mesh/mesh_handle.h"
+
+namespace hvd {
+
+// A thread that waits.
+struct MeshWaiter {
+  // What is still to come, or what failed; nullptr when all is well.
+  const MeshTransfer* Awaited();
+
+  std::span<MeshHandle> handles;  // without those at the front that are done
+  TimePoint deadline;
+  bool patient = false;  // wakeable, and gladly lets others drive
+  std::span<const uint32_t> group = {};
+  std::condition_variable turn = {};  // it drives now, or must return
+};
+
+class MeshTurns {
+ public:
+  // A wait begins: the thread of the mesh stands back for a while.
+  void NoteWait() { ++waits_; }
+  // True when this thread drives, which it does if no other one did.
+  bool Take(MeshWaiter& waiter);
+  const MeshWaiter* driver() const { return driver_; }
+  MeshWaiter* driver() { return driver_; }
+  // True, once, when the driver has to be woken because it is patient and this thread is not.
+  bool AsksForHandOver(const MeshWaiter& waiter);
+  // The driver is to let another thread drive.
+  bool hand_over() const { return hand_over_; }
+  // Sleeps until it is this thread's turn, until it must return, or until its deadline.
+  void Sleep(MeshWaiter& waiter, MutexLock& lock);
+  // The driver is done, or lets another one drive: one that waits for data, if there is any.
+  void PassOn();
+  const std::vector<MeshWaiter*>& sleepers() const { return sleepers_; }
+
+  // For the thread of the mesh. False when no other thread drives or has done so lately; otherwise
+  // it has paused, or rested until the last one was done.
+  bool StandBack(MutexLock& lock);
+  // No wait has begun since StandBack returned false.
+  bool IsQuiet() const { return driver_ == nullptr && waits_ == waits_seen_; }
+  // Ends the rest of the thread of the mesh.
+  void EndRest();
+
+ private:
+  MeshWaiter* driver_ = nullptr;
+  std::vector<MeshWaiter*> sleepers_;
+  bool hand_over_ = false;
+  uint64_t waits_ = 0;             // so far
+  uint64_t waits_seen_ = 0;        // by the thread of the mesh
+  bool resting_ = false;           // the thread of the mesh, until no thread drives
+  std::condition_variable quiet_;  // for the thread of the mesh
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_MESH_TURNS_H_
