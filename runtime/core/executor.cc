@@ -139,11 +139,8 @@ void Executor::Finish(Operation* op, const Status& status, bool peers_may_work) 
   }
 }
 
-void Executor::FreeOutputs(Operation* op) {
-  for (OperationTensor& part : op->parts) {
-    void* made = std::exchange(part.result.made_output, nullptr);
-    if (made != nullptr) heap_.Free(made);
-  }
+void Executor::FreeOutput(OperationTensor* part) {
+  heap_.Free(std::exchange(part->result.made_output, nullptr));
 }
 
 }  // namespace hvd

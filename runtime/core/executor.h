@@ -45,7 +45,11 @@ class Executor {
   // memory that peers can reach is never used again.
   void Finish(Operation* op, const Status& status, bool peers_may_work);
   // Frees the outputs that nobody will take.
-  void FreeOutputs(Operation* op);
+  void FreeOutputs(Operation* op) {
+    for (OperationTensor& part : op->parts) {
+      if (part.result.made_output != nullptr) FreeOutput(&part);
+    }
+  }
 
   // The world ends: operations that wait for members on other hosts fail.
   void Abort(const Status& why) { backend_.Abort(why); }
@@ -55,6 +59,7 @@ class Executor {
                      const TensorSpec* tensor);
   Status StartOnHost(Operation* op);
   Status StartCrossHost(Operation* op, const Status& agreed);
+  void FreeOutput(OperationTensor* part);
 
   Peers& peers_;
   Backend& backend_;

@@ -27,10 +27,7 @@ ProgressEngine::ProgressEngine(Peers& peers, EngineState& state, Executor& execu
       inbox_(peers, state.names, state.sets, state.joins, state.rounds),
       outbox_(peers, state.names) {}
 
-const Status& ProgressEngine::CheckOpen() {
-  if (closed_.ok() && peers_.broken()) FailAll(Aborted(peers_.broken_text()));
-  return closed_;
-}
+void ProgressEngine::FailBroken() { FailAll(Aborted(peers_.broken_text())); }
 
 void ProgressEngine::Launch(Operation* op, const RequestSpec& spec) {
   const Rounds& rounds = state_.rounds;

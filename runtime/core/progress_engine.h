@@ -29,7 +29,10 @@ class ProgressEngine {
   // Not ok: the engine serves no more, for this reason. CheckOpen also looks whether the world
   // broke.
   const Status& closed() const { return closed_; }
-  const Status& CheckOpen();
+  const Status& CheckOpen() {
+    if (closed_.ok() && peers_.broken()) FailBroken();
+    return closed_;
+  }
   // No operation has started without being complete.
   bool idle() const { return running_.empty(); }
   // Something found no room in the stream to the peers.
@@ -76,6 +79,7 @@ class ProgressEngine {
   void Complete(Operation* op, Status status, bool peers_may_work);
   void FailHere(Operation* op, const Status& status);
   void FailAll(const Status& status);
+  void FailBroken();
   bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
   void FailUnsatisfiable(Operation* op);
 

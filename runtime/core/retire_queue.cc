@@ -5,14 +5,6 @@
 
 namespace hvd {
 
-void RetireQueue::Add(Operation* op) {
-  TensorName* name = std::exchange(op->name, nullptr);
-  name->operation = nullptr;
-  name->kept = true;
-  op->kept_name = name;
-  done_.push_back(op);
-}
-
 void RetireQueue::RetireSome(uint64_t call) {
   size_t left = 0;
   for (Operation* op : done_) {

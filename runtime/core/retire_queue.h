@@ -7,6 +7,7 @@
 #define HVD_RUNTIME_CORE_RETIRE_QUEUE_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/name_table.h"
@@ -19,7 +20,13 @@ class RetireQueue {
   explicit RetireQueue(NameTable& names) : names_(names) {}
 
   // The operation is done: its name is kept until it is retired.
-  void Add(Operation* op);
+  void Add(Operation* op) {
+    TensorName* name = std::exchange(op->name, nullptr);
+    name->operation = nullptr;
+    name->kept = true;
+    op->kept_name = name;
+    done_.push_back(op);
+  }
 
   // Retires the operations that were submitted up to this call, which frees their names. Those that
   // other threads have submitted since keep theirs until the next call of such a thread.
