@@ -70,8 +70,8 @@ void TreeRouter::Flush() {
 }
 
 Status TreeRouter::CheckDirect(uint32_t host, const ToDriver& message, bool started) const {
-  static const HostOfRank kNone;
-  if (!started || !Has(host)) return CheckSpeaker(message, {}, kNone);
+  static const HostOfRank none;
+  if (!started || !Has(host)) return CheckSpeaker(message, {}, none);
   const uint32_t number = NumberOf(host);
   return CheckSpeaker(message, {number, number + 1}, tree_->host_of_rank());
 }
