@@ -1,7 +1,5 @@
 #include "runtime/backends/hosts/host_leader_service.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,11 +12,8 @@ namespace hvd {
 namespace {
 
 constexpr uint32_t kCoordinator = 0;
-constexpr uint64_t kNegotiationTag = uint64_t{1} << 63;
 constexpr Duration kLookAgain = std::chrono::milliseconds(100);
 constexpr Duration kCauseLook = std::chrono::milliseconds(20);
-// The first byte of every piece of a message.
-constexpr char kMorePieces = 1, kLastPiece = 0;
 
 }  // namespace
 
@@ -29,7 +24,13 @@ void EndProcess(const std::string& why) {
 
 HostLeaderService::HostLeaderService(InterHostComm& comm, SharedHeap& heap,
                                      HostLeaderOptions options)
-    : comm_(comm), heap_(heap), options_(std::move(options)) {
+    : comm_(comm),
+      heap_(heap),
+      options_(std::move(options)),
+      publisher_(heap, {options_.chunk_limit, options_.wake_host,
+                        [this] { return options_.broken().has_value(); },
+                        [this] { return !failure().ok(); }}),
+      link_(comm, options_.map.rank, options_.idle_limit) {
   const HostMap& map = options_.map;
   if (coordinates()) {
     coordinator_ = std::make_unique<Coordinator>(map, options_.compare, options_.coordinator);
@@ -39,14 +40,14 @@ HostLeaderService::HostLeaderService(InterHostComm& comm, SharedHeap& heap,
   }
   // The first rank of each host sees its neighbours leave, whether it leads anything or not.
   const bool first_here = neighbours_.empty() || neighbours_[0] > map.rank;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (first_here) StartThreads();
 }
 
 void HostLeaderService::Leave() {
   AbortIfBroken();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (leaving_) return;
     leaving_ = true;
     changed_.notify_all();
@@ -55,7 +56,7 @@ void HostLeaderService::Leave() {
   comm_.Wake();
   if (negotiation_.joinable()) negotiation_.join();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -72,7 +73,7 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
   Status closed;
   uint64_t ticket = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     closed = closed_;
     ticket = op->ready.ticket = next_ticket_++;
     if (closed.ok()) {
@@ -80,13 +81,13 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
       const bool joins = op->ready.collective == Collective::kJoin && op->ready.failure.ok();
       outbox_.push_back(joins ? Coordination(JoinMessage{ticket, op->last_here})
                               : Coordination(op->ready));
-      posted_.push_back(std::move(op));
+      posted_.push_back(op);
     }
   }
   if (closed.ok()) {
     comm_.Wake();
   } else {
-    PublishFailure(*op, closed);
+    publisher_.PublishFailure(*op, closed);
   }
   return ticket;
 }
@@ -94,7 +95,7 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
 void HostLeaderService::Withdraw(uint64_t ticket, std::string why) {
   if (AbortIfBroken()) return;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!closed_.ok() || !negotiation_.joinable()) return;
     outbox_.push_back(WithdrawMessage{ticket, std::move(why)});
   }
@@ -103,7 +104,7 @@ void HostLeaderService::Withdraw(uint64_t ticket, std::string why) {
 
 void HostLeaderService::LetGo(LeaderOp& op, LeaderTensor& part) {
   AbortIfBroken();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (op.use == LeaderOp::Use::kNotYet) {
     const size_t bytes = part.call.bytes();
     part.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
@@ -126,7 +127,7 @@ void HostLeaderService::LetGo(LeaderOp& op, LeaderTensor& part) {
 
 void HostLeaderService::Abort(const Status& why) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_) return;
     if (closed_.ok()) closed_ = why;
     if (failure_.ok()) failure_ = why;
@@ -134,8 +135,8 @@ void HostLeaderService::Abort(const Status& why) {
   comm_.Abort(why);
 }
 
-// The launcher's word may reach this host first. Whatever we give up then, others hear its cause
-// from us.
+// The launcher's report may reach this host first. Then other hosts receive the cause from this
+// one.
 bool HostLeaderService::AbortIfBroken() {
   const std::optional<std::string> why = options_.broken();
   if (why) Abort(Aborted(*why));
@@ -143,21 +144,21 @@ bool HostLeaderService::AbortIfBroken() {
 }
 
 Status HostLeaderService::closed() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return closed_;
 }
 
 Status HostLeaderService::failure() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return failure_;
 }
 
 void HostLeaderService::NoteFailure(const Status& why) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (failure_.ok()) failure_ = why;
 }
 
-// ---- talking
+// ---- negotiating
 
 void HostLeaderService::Negotiate() {
   while (!over_) {
@@ -175,8 +176,7 @@ Status HostLeaderService::NegotiateOnce() {
   // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
   // is.
   const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
-  Result<InterHostMessage> message =
-      comm_.Receive(speaker, kNegotiationTag, SteadyNow() + kLookAgain);
+  Result<InterHostMessage> message = link_.Receive(speaker, SteadyNow() + kLookAgain);
   Status status = message.status();
   if (message.ok()) {
     status = ReceiveMessage(*message);
@@ -189,13 +189,13 @@ Status HostLeaderService::NegotiateOnce() {
   return status.ok() ? LookAround() : status;
 }
 
-// Says what other threads want said. False when this thread is to end.
+// Sends what other threads want sent. False when this thread is to end.
 bool HostLeaderService::TakeOrders() {
   std::deque<OpPointer> posted;
   std::deque<Coordination> outbox;
   bool leaving = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     posted.swap(posted_);
     outbox.swap(outbox_);
     leaving = leaving_;
@@ -212,22 +212,21 @@ bool HostLeaderService::TakeOrders() {
   return !over_;
 }
 
-// Others may count on batches that were given out before they hear of our leaving, so the
+// Others may count on batches that were given out before they learn that this rank leaves, so the
 // coordinator has the last word.
 void HostLeaderService::SendGoodbye() {
   const TimePoint now = SteadyNow();
   if (!said_goodbye_) {
     said_goodbye_ = true;
     goodbye_deadline_ = now + options_.goodbye;
-    // A neighbour may have gone before us, and be why we go.
+    // A neighbour may have gone before, and be the reason why this rank leaves.
     Status said = ReportLeavers();
     if (said.ok()) said = ReceiveLocal();
     if (coordinates()) {
       Coordinator::Answers answers;
       coordinator_->Close("rank 0, which arranges the work of all hosts, left the world", &answers);
-      for (Coordinator::Answer& answer : answers) {
-        if (answer.to != options_.map.rank && said.ok()) said = Send(answer.to, answer.msg);
-      }
+      std::erase_if(answers, [&](const auto& answer) { return answer.to == options_.map.rank; });
+      if (said.ok()) said = SendAnswers(std::move(answers));
       over_ = true;
     } else {
       if (said.ok()) said = SendToCoordinator(LeaveMessage{options_.map.rank});
@@ -238,15 +237,15 @@ void HostLeaderService::SendGoodbye() {
 }
 
 Status HostLeaderService::SendToCoordinator(Coordination msg) {
-  Status said = Send(kCoordinator, std::move(msg));
+  Status said = link_.Send(kCoordinator, std::move(msg));
   return said.ok() || coordinates() ? said : LoseCoordinator(said);
 }
 
-// It may have said farewell before it went. Who leaves as well has nothing to miss.
+// It may have sent an abort notice before it went. A rank that leaves as well misses nothing.
 Status HostLeaderService::LoseCoordinator(const Status& why) {
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
   while (!over_) {
-    Result<InterHostMessage> message = comm_.Receive(kCoordinator, kNegotiationTag, deadline);
+    Result<InterHostMessage> message = link_.Receive(kCoordinator, deadline);
     if (!message.ok() && message.status().code() == Code::kInProgress && SteadyNow() < deadline) {
       continue;  // woken
     }
@@ -255,7 +254,7 @@ Status HostLeaderService::LoseCoordinator(const Status& why) {
   }
   over_ = over_ || said_goodbye_;
   if (over_) return Status::Ok();
-  Result<InterHostMessage> anything = comm_.Receive(kAnyLeader, kNegotiationTag, TimePoint{});
+  Result<InterHostMessage> anything = link_.Receive(kAnyLeader, TimePoint{});
   const bool aborted = !anything.ok() && anything.status().code() == Code::kAborted;
   if (aborted) return anything.status();  // not the coordinator alone
   return Aborted(
@@ -263,43 +262,25 @@ Status HostLeaderService::LoseCoordinator(const Status& why) {
       why.message());
 }
 
-Status HostLeaderService::Send(uint32_t to, Coordination msg) {
-  if (to != options_.map.rank) return Transmit(to, msg);
-  here_.emplace_back(to, std::move(msg));
+Status HostLeaderService::SendAnswers(Coordinator::Answers answers) {
+  for (Coordinator::Answer& answer : answers) {
+    if (Status said = link_.Send(answer.to, std::move(answer.msg)); !said.ok()) return said;
+  }
   return Status::Ok();
 }
 
-Status HostLeaderService::Transmit(uint32_t to, const Coordination& msg) {
-  const std::string bytes = EncodeCoordination(msg);
-  constexpr size_t kRoom = kMaxInterHostMessage - 1;
-  for (size_t at = 0;; at += kRoom) {
-    const bool last = bytes.size() - at <= kRoom;
-    const std::string piece =
-        std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom);
-    Status sent = comm_.Send(to, kNegotiationTag, std::as_bytes(std::span(piece)),
-                             After(SteadyNow(), options_.idle_limit));
-    if (!sent.ok() || last) return sent;
-  }
-}
-
 Status HostLeaderService::ReceiveMessage(const InterHostMessage& message) {
-  if (message.bytes.empty()) return Internal("an empty message between leaders");
-  std::string& whole = partial_[message.from];
-  whole.append(message.bytes, 1);
-  if (message.bytes[0] == kMorePieces) return Status::Ok();
-  Result<Coordination> msg = DecodeCoordination(whole);
-  partial_.erase(message.from);
-  if (!msg.ok()) {
-    return Internal("rank " + std::to_string(message.from) + " sent " + msg.status().message());
-  }
-  return Receive(message.from, std::move(*msg));
+  Result<std::optional<CoordinationLink::Received>> received = link_.Assemble(message);
+  if (!received.ok()) return received.status();
+  if (!received->has_value()) return Status::Ok();
+  return Receive((*received)->first, std::move((*received)->second));
 }
 
 Status HostLeaderService::ReceiveLocal() {
-  while (!here_.empty()) {
-    auto [from, msg] = std::move(here_.front());
-    here_.pop_front();
-    if (Status heard = Receive(from, std::move(msg)); !heard.ok()) return heard;
+  while (std::optional<CoordinationLink::Received> received = link_.TakeLocal()) {
+    if (Status heard = Receive(received->first, std::move(received->second)); !heard.ok()) {
+      return heard;
+    }
   }
   return Status::Ok();
 }
@@ -312,13 +293,11 @@ Status HostLeaderService::Receive(uint32_t from, Coordination msg) {
     if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
     Coordinator::Answers answers;
     Status heard = coordinator_->Receive(from, std::move(msg), SteadyNow(), &answers);
-    for (Coordinator::Answer& answer : answers) {
-      if (heard.ok()) heard = Send(answer.to, std::move(answer.msg));
-    }
-    return heard;
+    return heard.ok() ? SendAnswers(std::move(answers)) : heard;
   }
   if (from != kCoordinator) {
-    return Internal("rank " + std::to_string(from) + " spoke like a coordinator");
+    return Internal("rank " + std::to_string(from) +
+                    " sent a message that only rank 0, the coordinator, may send");
   }
   if (auto* run = std::get_if<RunMessage>(&msg)) return OnRun(std::move(*run));
   if (auto* end = std::get_if<EndMessage>(&msg)) OnEnd(*end);
@@ -341,7 +320,7 @@ Status HostLeaderService::OnRun(RunMessage msg) {
   }
   batch.msg = std::move(msg);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     batches_.push_back(std::move(batch));
   }
   changed_.notify_all();
@@ -353,12 +332,9 @@ void HostLeaderService::OnEnd(const EndMessage& msg) {
   if (ticket == tickets_.end()) return;
   OpPointer op = std::move(ticket->second);
   tickets_.erase(ticket);
-  if (!msg.status.ok()) return PublishFailure(*op, msg.status);
-  for (const auto& part : op->parts) {
-    part->result_status->last_joined = msg.last_joined;
-    PublishResult(*part);
-  }
-  options_.wake_host();
+  if (!msg.status.ok()) return publisher_.PublishFailure(*op, msg.status);
+  for (const auto& part : op->parts) part->result_status->last_joined = msg.last_joined;
+  publisher_.PublishResults({&op, 1});
 }
 
 void HostLeaderService::OnWait(const WaitMessage& msg) {
@@ -370,7 +346,7 @@ void HostLeaderService::OnWait(const WaitMessage& msg) {
 void HostLeaderService::OnAbortNotice(const AbortNotice& msg) {
   over_ = true;
   if (msg.why.empty()) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (closed_.ok()) closed_ = Aborted(msg.why);
 }
 
@@ -381,9 +357,7 @@ Status HostLeaderService::LookAround() {
   if (coordinator_ != nullptr) {
     Coordinator::Answers answers;
     for (const std::string& sentence : coordinator_->Stalls(now, &answers)) LogWarning(sentence);
-    for (Coordinator::Answer& answer : answers) {
-      if (Status said = Send(answer.to, std::move(answer.msg)); !said.ok()) return said;
-    }
+    if (Status said = SendAnswers(std::move(answers)); !said.ok()) return said;
     if (Status heard = ReceiveLocal(); !heard.ok()) return heard;
   }
   if (said_goodbye_) return Status::Ok();
@@ -404,18 +378,18 @@ Status HostLeaderService::ReportLeavers() {
   return Status::Ok();
 }
 
-// The end of the talk thread: nobody will decide about these any more.
+// The end of the negotiation thread: no decision about these comes any more.
 void HostLeaderService::GiveUpTickets() {
   Status why;
   std::deque<OpPointer> posted;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_.ok()) closed_ = Aborted("the world was shut down");
     why = closed_;
     posted.swap(posted_);
   }
-  for (const OpPointer& op : posted) PublishFailure(*op, why);
-  for (const auto& [ticket, op] : tickets_) PublishFailure(*op, why);
+  for (const OpPointer& op : posted) publisher_.PublishFailure(*op, why);
+  for (const auto& [ticket, op] : tickets_) publisher_.PublishFailure(*op, why);
   tickets_.clear();
 }
 
@@ -425,8 +399,8 @@ void HostLeaderService::Work() {
   for (;;) {
     Batch batch;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || !batches_.empty(); });
+      MutexLock lock(mutex_);
+      changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return stopping_ || !batches_.empty(); });
       if (batches_.empty()) return;
       batch = std::move(batches_.front());
       batches_.pop_front();
@@ -439,7 +413,7 @@ bool HostLeaderService::GivenUp() { return options_.broken().has_value() || !fai
 
 void HostLeaderService::Note(const Batch& batch, LeaderOp::Use use) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const OpPointer& op : batch.ops) op->use = use;
   }
   changed_.notify_all();
@@ -454,16 +428,13 @@ void HostLeaderService::Carry(const Batch& batch) {
   if (!carried.ok()) {
     Die(carried);
     const Status why = closed();
-    for (const OpPointer& op : batch.ops) PublishFailure(*op, why);
+    for (const OpPointer& op : batch.ops) publisher_.PublishFailure(*op, why);
     return;
   }
-  for (const OpPointer& op : batch.ops) {
-    for (const auto& part : op->parts) PublishResult(*part);
-  }
-  options_.wake_host();
+  publisher_.PublishResults(batch.ops);
   if (batch.msg.leaders[0] != options_.map.rank) return;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     outbox_.push_back(DoneMessage{batch.msg.number});
   }
   comm_.Wake();
@@ -471,13 +442,13 @@ void HostLeaderService::Carry(const Batch& batch) {
 
 // ---- ends
 
-// A connection that breaks is mostly the consequence of a death, which the launcher is about to
-// tell. Who leaves needs no cause any more.
+// A connection mostly breaks because a process died, which the launcher is about to report. A rank
+// that leaves needs no cause any more.
 Status HostLeaderService::FirstCause(const Status& status) {
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
   for (;;) {
     if (std::optional<std::string> why = options_.broken()) return Aborted(*why);
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (leaving_ || SteadyNow() >= deadline) break;
     changed_.wait_for(lock, kCauseLook);
   }
@@ -489,51 +460,12 @@ void HostLeaderService::Die(const Status& status) {
   Status why = closed();
   if (why.ok()) {
     why = FirstCause(status);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_.ok()) closed_ = why;
     why = closed_;
   }
   NoteFailure(why);
   comm_.Abort(why);
-}
-
-void HostLeaderService::PublishResult(LeaderTensor& part) {
-  ResultStatus& result_status = *part.result_status;
-  if (part.memory != nullptr && result_status.result_bytes != 0) {
-    result_status.result =
-        heap_.Locate(part.memory, result_status.result_bytes).value_or(Location{});
-  }
-  result_status.Enter(Phase::kDone);
-}
-
-// True when nobody works on the part's sum any more.
-bool HostLeaderService::StopSum(LeaderTensor& part, TimePoint deadline) {
-  for (;;) {
-    if (part.local_sum.Stop()) return true;
-    if (options_.broken().has_value() || SteadyNow() >= deadline) return false;
-    ::sched_yield();
-  }
-}
-
-void HostLeaderService::PublishFailure(const LeaderOp& op, const Status& status) {
-  const TimePoint deadline = After(SteadyNow(), options_.chunk_limit);
-  for (const auto& part : op.parts) {
-    ResultStatus& result_status = *part->result_status;
-    const bool unused = StopSum(*part, deadline);
-    result_status.code = static_cast<uint32_t>(status.code());
-    result_status.broke = failure().ok() ? 0 : 1;
-    const std::string& text = status.message();
-    void* memory = heap_.Allocate(text.size() + 1, /*zeroed=*/false, nullptr, Until::kWorldEnds);
-    if (memory != nullptr) {
-      std::memcpy(memory, text.data(), text.size());
-      result_status.text = heap_.Locate(memory, text.size() + 1).value_or(Location{});
-      result_status.text_bytes = text.size();
-      if (part->memory != nullptr && unused) heap_.Free(part->memory);
-      part->memory = static_cast<std::byte*>(memory);
-    }
-    result_status.Enter(Phase::kFailed);
-  }
-  options_.wake_host();
 }
 
 }  // namespace hvd

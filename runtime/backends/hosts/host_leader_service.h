@@ -14,15 +14,17 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/backends/hosts/coordination_link.h"
 #include "runtime/backends/hosts/coordinator.h"
 #include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/result_publisher.h"
 #include "runtime/backends/inter_host_comm.h"
+#include "runtime/base/mutex.h"
 #include "runtime/device/shared_heap.h"
 
 namespace hvd {
@@ -92,7 +94,7 @@ class HostLeaderService {
     std::vector<OpPointer> ops;
   };
 
-  void StartThreads();  // with the lock held
+  void StartThreads() HVD_REQUIRES(mutex_);
   bool AbortIfBroken();
   bool coordinates() const { return options_.map.rank == 0; }
 
@@ -103,8 +105,7 @@ class HostLeaderService {
   void SendGoodbye();
   Status SendToCoordinator(Coordination msg);
   Status LoseCoordinator(const Status& why);
-  Status Send(uint32_t to, Coordination msg);
-  Status Transmit(uint32_t to, const Coordination& msg);
+  Status SendAnswers(Coordinator::Answers answers);
   Status ReceiveMessage(const InterHostMessage& message);
   Status Receive(uint32_t from, Coordination msg);
   Status ReceiveLocal();
@@ -125,29 +126,29 @@ class HostLeaderService {
   Status FirstCause(const Status& status);
   void Die(const Status& status);
   Status closed();
-  void PublishResult(LeaderTensor& part);
-  bool StopSum(LeaderTensor& part, TimePoint deadline);
-  void PublishFailure(const LeaderOp& op, const Status& status);
 
   InterHostComm& comm_;
   SharedHeap& heap_;
   const HostLeaderOptions options_;
 
-  std::mutex mutex_;
+  ResultPublisher publisher_;
+
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<OpPointer> posted_;
-  std::deque<Coordination> outbox_;  // to the coordinator, in the order of what happened
-  std::deque<Batch> batches_;
-  uint64_t next_ticket_ = 1;
-  Status closed_;          // not ok: no operation goes to other hosts any more
-  Status failure_;         // the first
-  bool leaving_ = false;   // Leave has begun
-  bool stopping_ = false;  // the inter-host thread ends when no batch is left
+  std::deque<OpPointer> posted_ HVD_GUARDED_BY(mutex_);
+  // To the coordinator, in the order of what happened.
+  std::deque<Coordination> outbox_ HVD_GUARDED_BY(mutex_);
+  std::deque<Batch> batches_ HVD_GUARDED_BY(mutex_);
+  uint64_t next_ticket_ HVD_GUARDED_BY(mutex_) = 1;
+  Status closed_ HVD_GUARDED_BY(mutex_);   // not ok: no operation goes to other hosts any more
+  Status failure_ HVD_GUARDED_BY(mutex_);  // the first
+  bool leaving_ HVD_GUARDED_BY(mutex_) = false;  // Leave has begun
+  // The inter-host thread ends when no batch is left.
+  bool stopping_ HVD_GUARDED_BY(mutex_) = false;
 
   // Used by the negotiation thread only.
   std::map<uint64_t, OpPointer> tickets_;
-  std::map<uint32_t, std::string> partial_;  // messages that come in several pieces, by sender
-  std::deque<std::pair<uint32_t, Coordination>> here_;  // messages of this process to itself
+  CoordinationLink link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
   bool over_ = false;                 // no message is left to send or to receive

@@ -49,9 +49,14 @@ Status MpiInterHostComm::Open() {
 }
 
 MpiInterHostComm::~MpiInterHostComm() {
-  met_.erase(rank_);
+  std::set<uint32_t> told;
+  {
+    MutexLock lock(mutex_);
+    told = met_;
+  }
+  told.erase(rank_);
   library_.Run([&] {
-    if (!aborted_) mailbox_.Notify(met_, MpiMailbox::Kind::kLeave, "");
+    if (!aborted_) mailbox_.Notify(told, MpiMailbox::Kind::kLeave, "");
     mailbox_.Close();
   });
 }
@@ -59,7 +64,7 @@ MpiInterHostComm::~MpiInterHostComm() {
 // ---- whether to go on
 
 Status MpiInterHostComm::Fail(Status why) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!aborted_.load(std::memory_order_relaxed)) {
     why_ = std::move(why);
     aborted_.store(true, std::memory_order_release);
@@ -70,7 +75,7 @@ Status MpiInterHostComm::Fail(Status why) {
 Status MpiInterHostComm::Look() {
   for (;;) {
     if (aborted_.load(std::memory_order_acquire)) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       return why_;
     }
     Result<bool> came = mailbox_.Pump();
@@ -80,14 +85,14 @@ Status MpiInterHostComm::Look() {
 }
 
 void MpiInterHostComm::Meet(std::span<const uint32_t> leaders) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   met_.insert(leaders.begin(), leaders.end());
 }
 
 void MpiInterHostComm::Abort(const Status& why) {
   std::set<uint32_t> told;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (aborted_.load(std::memory_order_relaxed)) return;
     why_ = why;
     aborted_.store(true, std::memory_order_release);

@@ -1,6 +1,6 @@
-// MpiInterHostComm: what the leaders do with each other, over MPI. Point to point only: everything
-// is added in the order of the leaders, and a wait ends when its deadline, its idle limit or an
-// abort says so.
+// MpiInterHostComm: the InterHostComm over MPI. It uses point-to-point messages only: everything is
+// added in the order of the leaders, and a wait ends at its deadline, at its idle limit, or with an
+// abort.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_INTER_HOST_COMM_H_
 
@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,13 +18,14 @@
 #include "runtime/backends/mpi/mpi_library.h"
 #include "runtime/backends/mpi/mpi_mailbox.h"
 #include "runtime/backends/mpi/mpi_streams.h"
+#include "runtime/base/mutex.h"
 
 namespace hvd {
 
 class MpiInterHostComm final : public InterHostComm {
  public:
-  // `data` and `mail` are communicators of the whole world that nobody else uses; they outlive
-  // this. `neighbours` are told of an abort even if nothing was ever said to them.
+  // `data` and `mail` are communicators of the whole world that nothing else uses; they outlive
+  // this object. `neighbours` are told of an abort even if nothing was ever sent to them.
   MpiInterHostComm(MpiLibrary& library, MPI_Comm data, MPI_Comm mail, uint32_t rank,
                    std::set<uint32_t> neighbours)
       : library_(library),
@@ -50,7 +50,7 @@ class MpiInterHostComm final : public InterHostComm {
   Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
               TimePoint deadline) override;
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
-  std::vector<InterHostSilence> Silences() const override { return {}; }  // MPI tells nobody
+  std::vector<InterHostSilence> Silences() const override { return {}; }  // MPI does not know
   void Wake() override { woken_.store(true, std::memory_order_release); }
   void Abort(const Status& why) override;
 
@@ -66,7 +66,7 @@ class MpiInterHostComm final : public InterHostComm {
                         const void* input, void* output, size_t count);
   Status Check(const InterHostCall& call);
   Status Said(Status status) const;  // with our rank
-  // Whether to go on; takes in small messages.
+  // Not ok when the work was aborted. Receives small messages.
   Status Look();
   Status Fail(Status why);
   bool HasLeft(uint32_t rank);
@@ -80,9 +80,9 @@ class MpiInterHostComm final : public InterHostComm {
   MpiMailbox mailbox_;
   std::atomic<bool> woken_{false};
   std::atomic<bool> aborted_{false};
-  std::mutex mutex_;
-  Status why_;              // guarded by mutex_; of the abort
-  std::set<uint32_t> met_;  // guarded by mutex_; whom to tell of an abort
+  Mutex mutex_;
+  Status why_ HVD_GUARDED_BY(mutex_);              // of the abort
+  std::set<uint32_t> met_ HVD_GUARDED_BY(mutex_);  // the leaders that are told of an abort
 };
 
 }  // namespace hvd

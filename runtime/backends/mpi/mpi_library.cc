@@ -9,6 +9,7 @@
 
 #include "runtime/base/idle_limit.h"
 #include "runtime/base/log.h"
+#include "runtime/base/mutex.h"
 
 namespace hvd {
 namespace {
@@ -48,8 +49,8 @@ const char* LevelName(int level) {
   }
 }
 
-std::mutex starting;
-MpiLibrary* library = nullptr;  // guarded by starting
+Mutex starting;
+MpiLibrary* library HVD_GUARDED_BY(starting) = nullptr;
 
 }  // namespace
 
@@ -93,7 +94,7 @@ struct MpiLibrary::Task {
 
 Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread,
                                       void (*before_finalize)()) {
-  std::lock_guard lock(starting);
+  MutexLock lock(starting);
   int finalised = 0, initialised = 0;
   MPI_Finalized(&finalised);
   if (finalised) {
@@ -106,7 +107,7 @@ Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread,
   if (!initialised && for_communicator) {
     return InvalidArgument(
         "the communicator given to hvd.init() is of another MPI library than Open MPI, which "
-        "libhvd_mpi.so was built with and which nobody has initialised; use an mpi4py that is "
+        "libhvd_mpi.so was built with and which is not initialised; use an mpi4py that is "
         "built with the same Open MPI");
   }
   std::unique_ptr<MpiLibrary> made(new MpiLibrary);
@@ -115,8 +116,9 @@ Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread,
   if (!status.ok()) return status;
   library = made.release();
   library->before_finalize_ = before_finalize;
-  if (before_finalize != nullptr) library->Run([] { library->WatchForFinalize(); });
-  return library;
+  MpiLibrary* self = library;
+  if (before_finalize != nullptr) self->Run([self] { self->WatchForFinalize(); });
+  return self;
 }
 
 // MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF.
@@ -130,7 +132,7 @@ int MpiLibrary::OnFinalize(MPI_Comm, int, void*, void* extra) {
   auto* self = static_cast<MpiLibrary*>(extra);
   bool ours = false;
   {
-    std::lock_guard lock(self->mutex_);
+    MutexLock lock(self->mutex_);
     ours = self->stopping_;
   }
   if (!ours && self->process_ == ::getpid()) self->before_finalize_();
@@ -167,7 +169,7 @@ Status MpiLibrary::Initialise(bool one_thread) {
     int provided = MPI_THREAD_SINGLE;
     int answer = MPI_Init_thread(nullptr, nullptr, wanted, &provided);
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       code = answer;
       level_ = provided;
       started = true;
@@ -175,7 +177,7 @@ Status MpiLibrary::Initialise(bool one_thread) {
     changed_.notify_all();
     if (answer == MPI_SUCCESS) ServeCalls();
   });
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   changed_.wait(lock, [&] { return started; });
   if (code != MPI_SUCCESS) {
     lock.unlock();
@@ -202,8 +204,8 @@ void MpiLibrary::ServeCalls() {
   std::vector<Task*> turn;
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      MutexLock lock(mutex_);
+      changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
       if (tasks_.empty()) break;
       turn = tasks_;
     }
@@ -213,7 +215,7 @@ void MpiLibrary::ServeCalls() {
       finished |= task->done;
     }
     if (finished) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       std::erase_if(tasks_, [](Task* task) { return task->done; });
       changed_.notify_all();
     }
@@ -225,11 +227,12 @@ void MpiLibrary::ServeCalls() {
 }
 
 void MpiLibrary::Enqueue(Task& task) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   tasks_.push_back(&task);
   changed_.notify_all();
-  changed_.wait(lock,
-                [&] { return std::find(tasks_.begin(), tasks_.end(), &task) == tasks_.end(); });
+  changed_.wait(lock, [&]() HVD_REQUIRES(mutex_) {
+    return std::find(tasks_.begin(), tasks_.end(), &task) == tasks_.end();
+  });
 }
 
 Status MpiLibrary::Drive(Activity& activity, TimePoint deadline) {
@@ -259,7 +262,7 @@ void MpiLibrary::Run(const std::function<void()>& calls) {
 }
 
 void MpiLibrary::Keep(MpiBuffer buffer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   kept_.push_back(std::move(buffer));
 }
 
@@ -269,14 +272,14 @@ void MpiLibrary::GiveUpOn(MpiBuffer buffer) {
 }
 
 void MpiLibrary::FinishIfStarted() {
-  std::lock_guard lock(starting);
+  MutexLock lock(starting);
   if (library != nullptr) library->Finish();
 }
 
 void MpiLibrary::Finish() {
   if (process_ != ::getpid() || !thread_.joinable()) return;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();

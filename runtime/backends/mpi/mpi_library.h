@@ -1,9 +1,8 @@
-// MPI in this process: who initialises and finalises it, which thread may call it, and how one
-// waits for it.
+// MPI in this process: initialising and finalising it, the threads that may call it, and waits.
 //
 // Nothing here blocks inside MPI once it is initialised: an Activity is stepped until it is done or
-// its time is over, by the thread that wants it, or, when one thread makes all calls, by that
-// thread, which steps the activities of all others in turn, so that none waits for another.
+// its time is over. The thread that wants it does so; when one thread makes all calls, that thread
+// steps the activities of all others in turn, so that none waits for another.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
 
@@ -14,20 +13,20 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
 
 enum class Turn { kIdle, kMoved, kDone };
 
-// Something MPI does piece by piece.
+// Something that MPI does piece by piece.
 class Activity {
  public:
   virtual ~Activity() = default;
@@ -37,16 +36,16 @@ class Activity {
   virtual std::string Waiting() const = 0;
 };
 
-// Memory that MPI reads or writes. When MPI may still do so although nobody waits for it any more,
-// it is kept for good.
+// Memory that MPI reads or writes. When MPI may still do so although no thread waits for it any
+// more, it is kept until the process ends.
 using MpiBuffer = std::unique_ptr<std::byte[]>;
 
 // One per process, never destroyed.
 class MpiLibrary {
  public:
-  // Initialises MPI unless the application has. `for_communicator`: the application has one, so it
-  // must have. `before_finalize`: what to do when the application is about to finalise MPI; may be
-  // null.
+  // Initialises MPI unless the application has done so. `for_communicator`: the application gave a
+  // communicator, so it must have. `before_finalize`: called when the application is about to
+  // finalise MPI; may be null.
   static Result<MpiLibrary*> Start(bool for_communicator, bool one_thread,
                                    void (*before_finalize)() = nullptr);
 
@@ -54,8 +53,8 @@ class MpiLibrary {
   bool threads_supported() const { return level_ == MPI_THREAD_MULTIPLE; }
   std::string description() const;
 
-  // Steps the activity until it is done. kInProgress when the deadline passed; what Step said when
-  // it failed.
+  // Steps the activity until it is done. kInProgress when the deadline passed; the error of Step
+  // when it failed.
   Status Drive(Activity& activity, TimePoint deadline);
   // The same, for as long as something moves: kInProgress when nothing did for `idle_limit`.
   Status DriveWhileMoving(Activity& activity, Duration idle_limit);
@@ -64,8 +63,7 @@ class MpiLibrary {
 
   // MPI may still use this memory, so it stays.
   void Keep(MpiBuffer buffer);
-  // Something was left under way: MPI cannot be finalised in peace any more. The memory may be
-  // null.
+  // Something was left under way, so MPI cannot be finalised any more. The memory may be null.
   void GiveUpOn(MpiBuffer buffer);
 
   // Finalises MPI if Start initialised it and nothing was given up.
@@ -90,11 +88,11 @@ class MpiLibrary {
   int process_ = 0;
   void (*before_finalize_)() = nullptr;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Task*> tasks_;  // guarded by mutex_
-  bool stopping_ = false;     // guarded by mutex_; Finish has begun
-  std::vector<MpiBuffer> kept_;
+  std::vector<Task*> tasks_ HVD_GUARDED_BY(mutex_);
+  bool stopping_ HVD_GUARDED_BY(mutex_) = false;  // Finish has begun
+  std::vector<MpiBuffer> kept_ HVD_GUARDED_BY(mutex_);
   // The thread that initialised MPI and will finalise it, as MPI demands.
   std::thread thread_;
 };

@@ -20,7 +20,7 @@ constexpr size_t kMostBytes = sizeof(MessageHeader) + kMaxInterHostMessage;
 }  // namespace
 
 Status MpiMailbox::Post() {
-  std::lock_guard lock(pump_);
+  MutexLock lock(pump_);
   buffer_ = std::make_unique_for_overwrite<std::byte[]>(kMostBytes);
   return PostLocked();
 }
@@ -32,8 +32,14 @@ Status MpiMailbox::PostLocked() {
 }
 
 Result<bool> MpiMailbox::Pump() {
-  std::unique_lock lock(pump_, std::try_to_lock);
-  if (!lock.owns_lock() || request_ == MPI_REQUEST_NULL) return false;
+  if (!pump_.try_lock()) return false;
+  Result<bool> came = PumpLocked();
+  pump_.unlock();
+  return came;
+}
+
+Result<bool> MpiMailbox::PumpLocked() {
+  if (request_ == MPI_REQUEST_NULL) return false;
   MPI_Status arrived;
   int complete = 0;
   int code = MPI_Test(&request_, &complete, &arrived);
@@ -41,13 +47,13 @@ Result<bool> MpiMailbox::Pump() {
   if (!complete) return false;
   int bytes = 0;
   MPI_Get_count(&arrived, MPI_BYTE, &bytes);
-  Status status = TakeIn(static_cast<size_t>(bytes));
+  Status status = Accept(static_cast<size_t>(bytes));
   if (status.ok()) status = PostLocked();
   if (!status.ok()) return status;
   return true;
 }
 
-Status MpiMailbox::TakeIn(size_t bytes) {
+Status MpiMailbox::Accept(size_t bytes) {
   MessageHeader header;
   if (bytes < sizeof(header)) return Internal("a small message over MPI has no header");
   std::memcpy(&header, buffer_.get(), sizeof(header));
@@ -55,7 +61,7 @@ Status MpiMailbox::TakeIn(size_t bytes) {
       header.from, std::string(reinterpret_cast<const char*>(buffer_.get()) + sizeof(header),
                                bytes - sizeof(header))};
   if (header.kind == Kind::kAbort) return Aborted(std::move(message.bytes));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (header.kind == Kind::kLeave) {
     left_.emplace(header.from, SteadyNow());
     some_left_.store(true, std::memory_order_release);
@@ -66,7 +72,7 @@ Status MpiMailbox::TakeIn(size_t bytes) {
 }
 
 std::optional<InterHostMessage> MpiMailbox::Take(uint32_t rank, uint64_t tag) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = messages_.find(tag);
   if (found == messages_.end()) return std::nullopt;
   std::deque<InterHostMessage>& queue = found->second;
@@ -111,13 +117,13 @@ void MpiMailbox::Notify(const std::set<uint32_t>& ranks, Kind kind, const std::s
 
 std::optional<TimePoint> MpiMailbox::LeftSince(uint32_t rank) {
   if (!some_left_.load(std::memory_order_acquire)) return std::nullopt;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = left_.find(rank);
   return found == left_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void MpiMailbox::Close() {
-  std::lock_guard lock(pump_);
+  MutexLock lock(pump_);
   if (request_ == MPI_REQUEST_NULL) return;
   int complete = 0;
   MPI_Cancel(&request_);

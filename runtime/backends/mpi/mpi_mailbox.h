@@ -1,7 +1,8 @@
 // Small messages between leaders, and the notices that one of them gives up or leaves.
 //
-// One receive from anybody is always posted; whoever waits for anything looks at it (Pump), so that
-// messages come in whoever waits. Thread-safe; MPI is called by Post, Pump, Begin and Close only.
+// One receive from any rank is always posted. Every thread that waits for something looks at it
+// (Pump), so that messages come in whichever thread waits. Thread-safe; only Post, Pump, Begin and
+// Close call MPI.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 
@@ -10,7 +11,6 @@
 #include <atomic>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -18,6 +18,7 @@
 
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/mpi/mpi_library.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -28,10 +29,10 @@ class MpiMailbox {
 
   // The first receive.
   Status Post();
-  // Takes in what has arrived; at once when another thread does that just now. True if something
-  // had.
+  // Receives what has arrived; returns at once when another thread is doing so. True if something
+  // had arrived.
   Result<bool> Pump();
-  // The oldest message with the tag from the rank, or from anybody.
+  // The oldest message with the tag from the rank, or from any rank if it is kAnyLeader.
   std::optional<InterHostMessage> Take(uint32_t rank, uint64_t tag);
 
   struct Sending {
@@ -40,31 +41,32 @@ class MpiMailbox {
   };
   enum class Kind : uint32_t {
     kMessage,
-    kAbort,  // the other side's Pump fails with these words as the reason
+    kAbort,  // the other side's Pump fails with this text as the reason
     kLeave,  // this rank sends nothing more
   };
   // Starts to send; the bytes are copied.
   Result<Sending> Begin(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
                         Kind kind = Kind::kMessage);
-  // Sends a notice to all of them, as far as that goes without waiting.
+  // Sends a notice to all of them, as far as possible without waiting.
   void Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& words);
-  // Since when a rank is known to have left.
+  // When this rank's leaving became known; nothing while it is there.
   std::optional<TimePoint> LeftSince(uint32_t rank);
-  // Takes the receive back; nothing arrives any more.
+  // Cancels the receive; nothing arrives any more.
   void Close();
 
  private:
-  Status TakeIn(size_t bytes);
-  Status PostLocked();
+  Result<bool> PumpLocked() HVD_REQUIRES(pump_);
+  Status Accept(size_t bytes) HVD_REQUIRES(pump_) HVD_EXCLUDES(mutex_);
+  Status PostLocked() HVD_REQUIRES(pump_);
 
   MpiLibrary& library_;
   MPI_Comm comm_;
-  std::mutex pump_;
-  MpiBuffer buffer_;                        // guarded by pump_
-  MPI_Request request_ = MPI_REQUEST_NULL;  // guarded by pump_
-  std::mutex mutex_;
-  std::map<uint64_t, std::deque<InterHostMessage>> messages_;  // by tag; guarded by mutex_
-  std::map<uint32_t, TimePoint> left_;                         // by rank; guarded by mutex_
+  Mutex pump_;  // taken before mutex_
+  MpiBuffer buffer_ HVD_GUARDED_BY(pump_);
+  MPI_Request request_ HVD_GUARDED_BY(pump_) = MPI_REQUEST_NULL;
+  Mutex mutex_;
+  std::map<uint64_t, std::deque<InterHostMessage>> messages_ HVD_GUARDED_BY(mutex_);  // by tag
+  std::map<uint32_t, TimePoint> left_ HVD_GUARDED_BY(mutex_);                         // by rank
   std::atomic<bool> some_left_{false};
 };
 

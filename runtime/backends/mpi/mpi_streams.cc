@@ -17,7 +17,7 @@ Chunk ChunkPool::Take(size_t payload_bytes) {
   Chunk chunk;
   chunk.capacity = std::bit_ceil(payload_bytes + sizeof(ChunkHeader));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto found = free_.find(chunk.capacity);
     if (found != free_.end()) {
       chunk.buffer = std::move(found->second);
@@ -32,14 +32,14 @@ Chunk ChunkPool::Take(size_t payload_bytes) {
 }
 
 void ChunkPool::Give(Chunk chunk) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (free_bytes_ + chunk.capacity > kMostFreeBytes) return;
   free_bytes_ += chunk.capacity;
   free_.emplace(chunk.capacity, std::move(chunk.buffer));
 }
 
 void ChunkPool::AddStray(int peer, Chunk chunk) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   StrayKey key{peer, chunk.header.tag, chunk.header.phase};
   strays_.emplace(key, std::move(chunk));
   stray_count_.store(strays_.size(), std::memory_order_release);
@@ -48,7 +48,7 @@ void ChunkPool::AddStray(int peer, Chunk chunk) {
 Chunk ChunkPool::TakeStray(int peer, uint64_t tag, uint64_t phase,
                            const std::function<bool(uint64_t)>& wanted) {
   if (stray_count_.load(std::memory_order_acquire) == 0) return {};
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto [first, last] = strays_.equal_range({peer, tag, phase});
   auto found =
       std::find_if(first, last, [&](auto& one) { return wanted(one.second.header.chunk); });

@@ -3,7 +3,8 @@
 // even after a stream that broke off.
 //
 // Operations have tags of 64 bits and MPI's have 31, so each chunk says in a header what it belongs
-// to; one that reached another operation's receive is handed over. One thread at a time per stream.
+// to; a chunk that reached another operation's receive is handed over. One thread at a time per
+// stream.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_STREAMS_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_STREAMS_H_
 
@@ -15,11 +16,11 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <span>
 #include <tuple>
 
 #include "runtime/backends/mpi/mpi_library.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -47,11 +48,11 @@ class ChunkPool {
 
   Chunk Take(size_t payload_bytes);
   void Give(Chunk chunk);
-  // MPI has not said that it is done with the chunk, and nobody waits for that any more.
+  // MPI may still use the chunk, and no thread waits for its end any more.
   void GiveUpOn(Chunk chunk) { library_.GiveUpOn(std::move(chunk.buffer)); }
 
   void AddStray(int peer, Chunk chunk);
-  // A stray of this operation from this peer whose number `wanted` says yes to; an empty one when
+  // A stray of this operation from this peer whose number `wanted` accepts; an empty chunk when
   // there is none.
   Chunk TakeStray(int peer, uint64_t tag, uint64_t phase,
                   const std::function<bool(uint64_t)>& wanted);
@@ -59,10 +60,10 @@ class ChunkPool {
  private:
   using StrayKey = std::tuple<int, uint64_t, uint64_t>;
   MpiLibrary& library_;
-  std::mutex mutex_;
-  std::multimap<size_t, MpiBuffer> free_;
-  size_t free_bytes_ = 0;
-  std::multimap<StrayKey, Chunk> strays_;
+  Mutex mutex_;
+  std::multimap<size_t, MpiBuffer> free_ HVD_GUARDED_BY(mutex_);
+  size_t free_bytes_ HVD_GUARDED_BY(mutex_) = 0;
+  std::multimap<StrayKey, Chunk> strays_ HVD_GUARDED_BY(mutex_);
   std::atomic<size_t> stray_count_{0};
 };
 
@@ -75,7 +76,7 @@ struct StreamKind {
   size_t chunk_bytes = 0;  // the same on all ranks
 };
 
-// Spread, so that tags which count up in several groups seldom meet.
+// Spread over MPI's range, so that tags which count up in several groups seldom collide.
 constexpr int MpiTagOf(uint64_t tag) { return static_cast<int>((tag * 0x9E3779B97F4A7C15u) >> 33); }
 
 class OutStream {

@@ -100,7 +100,7 @@ Result<std::unique_ptr<JoinedWorld>> JoinedWorld::Join(const MpiJoinOptions& opt
 
 Status JoinedWorld::Open(const MpiJoinOptions& options) {
   MPI_Comm base = MPI_COMM_WORLD;
-  if (options.comm != nullptr) std::memcpy(&base, options.comm, sizeof(base));
+  if (options.comm != nullptr) std::memcpy(&base, options.comm, sizeof(MPI_Comm));
   if (base == MPI_COMM_NULL) {
     return InvalidArgument(
         "the communicator given to hvd.init() is MPI_COMM_NULL, because this process is not in it; "

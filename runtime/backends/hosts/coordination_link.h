@@ -1,0 +1,50 @@
+// CoordinationLink: coordination messages to and from other processes, over an InterHostComm, and
+// to this process itself. A message that is longer than the InterHostComm allows travels in pieces.
+// Used by one thread.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_LINK_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_LINK_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/backends/hosts/coordination_messages.h"
+#include "runtime/backends/inter_host_comm.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+class CoordinationLink {
+ public:
+  using Received = std::pair<uint32_t, Coordination>;  // the sender's world rank and its message
+
+  // `idle_limit`: how long a peer may take to accept a piece. The InterHostComm outlives the link.
+  CoordinationLink(InterHostComm& comm, uint32_t rank, Duration idle_limit)
+      : comm_(comm), rank_(rank), idle_limit_(idle_limit) {}
+
+  // A message to this process itself waits for TakeLocal.
+  Status Send(uint32_t to, Coordination msg);
+  // What InterHostComm::Receive returns for the tag of these messages.
+  Result<InterHostMessage> Receive(uint32_t from, TimePoint deadline);
+  // The message that this was the last piece of; nothing when pieces are missing.
+  Result<std::optional<Received>> Assemble(const InterHostMessage& piece);
+  // The next message of this process to itself.
+  std::optional<Received> TakeLocal();
+
+ private:
+  Status Transmit(uint32_t to, const Coordination& msg);
+
+  InterHostComm& comm_;
+  const uint32_t rank_;
+  const Duration idle_limit_;
+  std::map<uint32_t, std::string> partial_;  // messages of which pieces are missing, by sender
+  std::deque<Received> local_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_LINK_H_
