@@ -6,8 +6,8 @@
 namespace hvd {
 
 const std::string& Status::message() const {
-  static const auto* const kNone = new std::string;  // outlives every thread that asks
-  return ok() ? *kNone : failure_->message;
+  static const auto* const none = new std::string;  // outlives every thread that asks
+  return ok() ? *none : failure_->message;
 }
 
 Status SystemError(std::string_view what, int error) {

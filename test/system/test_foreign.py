@@ -421,7 +421,7 @@ FORGERIES = {
         "rank", lambda path, value: value and value.replace(b" 0 0", b" 0 18446744073709551615") if "/rank." in path else value,
         "has a generation that cannot be"),
     "a name of 100 MB": ("leader", lambda path, value: value and b"x" * 100_000_000 if "/leader" in path else value, "is too long"),
-    "a name that is none": ("leader", lambda path, value: value and b"../../x" if "/leader" in path else value, "names no meeting"),
+    "a name that is none": ("leader", lambda path, value: value and b"../../x" if "/leader" in path else value, "names no rendezvous"),
     "an entry of 100 MB": ("entry", lambda path, value: value and b"x" * 100_000_000 if "/entry." in path else value, "is too long"),
     "a break of 100 MB": ("broken", lambda path, value: b"x" * 100_000_000 if "/broken." in path else value, "is too long"),
 }

@@ -135,7 +135,7 @@ def waits_for_hvd2(hosts_start, rig):
         job = hosts_start("-np", 4, "-H", "hvd1:2,hvd2:2", "--driver-grace", grace, "--verbose", "--stage-timeouts",
                           "connect=120,hello=120", *args, *worker("init", "sum", "shutdown"))
         wait_for_words(job, "agent on host hvd1: pid")
-        wait_until("the door of the agent", lambda: "@hvd" in rig.hosts[0].run("cat", "/proc/net/unix"))
+        wait_until("the agent's listener", lambda: "@hvd" in rig.hosts[0].run("cat", "/proc/net/unix"))
         return job
 
     yield begin
@@ -243,8 +243,8 @@ def test_P55_a_job_that_fails_while_a_host_is_away_ends_it_as_soon_as_it_is_back
 KNOCK = """
 import array, os, socket, sys
 os.setuid(int(sys.argv[2]))
-door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-door.connect("\\0" + sys.argv[1])
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.connect("\\0" + sys.argv[1])
 ours, theirs = socket.socketpair()
 
 
@@ -256,12 +256,12 @@ def heard(of):
 
 
 try:
-    door.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [theirs.fileno()] * 2))])
+    listener.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [theirs.fileno()] * 2))])
     ours.sendall(b"0" * 64)
 except BrokenPipeError:
     pass
 theirs.close()
-print("said", heard(ours), "door", heard(door))
+print("said", heard(ours), "listener", heard(listener))
 """
 
 
@@ -271,8 +271,8 @@ def test_P55_whoever_has_not_the_key_gets_nothing_from_a_waiting_agent(hosts_sta
     job = begin(hosts_start, 60, count)
     names = re.findall(r"@(hvd-resume-\w+)", rig.hosts[1].run("cat", "/proc/net/unix"))
     assert len(names) == 1
-    for _ in range(20):  # more than the door takes at once
-        assert rig.hosts[1].run(sys.executable, "-c", KNOCK, names[0], user) == "said b'' door b''\n"
+    for _ in range(20):  # more than the listener takes at once
+        assert rig.hosts[1].run(sys.executable, "-c", KNOCK, names[0], user) == "said b'' listener b''\n"
     assert job.finish() == 0 and "hvd2" not in job.err, job.err
     every_line_once_and_in_order(job, count)
     rig.nothing_left()
@@ -305,7 +305,7 @@ while True:
 """
 
 
-def test_V10_a_stranger_cannot_take_the_name_of_the_resume_door(hosts_start, rig):
+def test_V10_a_stranger_cannot_take_the_name_of_the_resume_listener(hosts_start, rig):
     count = 300
     host = rig.hosts[1]
     stranger = subprocess.Popen(host.command(sys.executable, "-c", SQUAT), stdout=subprocess.PIPE)

@@ -11,38 +11,38 @@ constexpr int kMostDoublings = 10;
 
 }  // namespace
 
-HandshakeGate::Door& HandshakeGate::DoorTo(const std::string& address) {
-  Door& door = doors_[address];
-  if (door.width == 0) door.width = width_;
-  return door;
+HandshakeGate::Server& HandshakeGate::ServerAt(const std::string& address) {
+  Server& server = servers_[address];
+  if (server.most == 0) server.most = width_;
+  return server;
 }
 
 bool HandshakeGate::Enter(const std::string& address, Ticket ticket) {
-  Door& door = DoorTo(address);
-  if (door.inside.size() < door.width && door.line.empty()) {
-    door.inside.insert(ticket);
+  Server& server = ServerAt(address);
+  if (server.logging_in.size() < server.most && server.waiting.empty()) {
+    server.logging_in.insert(ticket);
     return true;
   }
-  door.line.push_back(ticket);
+  server.waiting.push_back(ticket);
   return false;
 }
 
 std::vector<HandshakeGate::Ticket> HandshakeGate::Leave(const std::string& address, Ticket ticket) {
-  Door& door = DoorTo(address);
-  door.inside.erase(ticket);
-  std::erase(door.line, ticket);
+  Server& server = ServerAt(address);
+  server.logging_in.erase(ticket);
+  std::erase(server.waiting, ticket);
   std::vector<Ticket> next;
-  while (door.inside.size() < door.width && !door.line.empty()) {
-    next.push_back(door.line.front());
-    door.inside.insert(door.line.front());
-    door.line.pop_front();
+  while (server.logging_in.size() < server.most && !server.waiting.empty()) {
+    next.push_back(server.waiting.front());
+    server.logging_in.insert(server.waiting.front());
+    server.waiting.pop_front();
   }
   return next;
 }
 
 void HandshakeGate::NoteRefusal(const std::string& address) {
-  Door& door = DoorTo(address);
-  door.width = std::max<size_t>(1, door.width / 2);
+  Server& server = ServerAt(address);
+  server.most = std::max<size_t>(1, server.most / 2);
 }
 
 std::optional<Duration> RefusalPatience::OnRefusal(TimePoint now, double chance) {

@@ -1,6 +1,6 @@
 // How many logins may be under way at one sshd. It drops connections that are not logged in yet
-// when there are too many (MaxStartups, 10 by default), so we keep below that, and come again where
-// others have filled it up. Pure; one thread.
+// when there are too many (MaxStartups, 10 by default). So hvdrun stays below that number, and
+// tries again where others have reached it. Pure; one thread.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_HANDSHAKE_GATE_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_HANDSHAKE_GATE_H_
 
@@ -23,27 +23,26 @@ class HandshakeGate {
 
   explicit HandshakeGate(size_t width = kWidth) : width_(width) {}
 
-  // True: begin now. False: the ticket stands in line until a Leave returns it.
+  // True: begin now. False: the ticket waits until a Leave returns it.
   bool Enter(const std::string& address, Ticket ticket);
-  // The login is over, or the ticket does not want to wait any more. Returns those whose turn it is
-  // now.
+  // The login is over, or is not wanted any more. Returns the tickets whose turn it is now.
   std::vector<Ticket> Leave(const std::string& address, Ticket ticket);
-  // The server there dropped one: half as many at a time from now on.
+  // The server at the address dropped one: half as many at a time from now on.
   void NoteRefusal(const std::string& address);
 
  private:
-  struct Door {
-    size_t width = 0;
-    std::set<Ticket> inside;
-    std::deque<Ticket> line;
+  struct Server {
+    size_t most = 0;  // logins at a time
+    std::set<Ticket> logging_in;
+    std::deque<Ticket> waiting;
   };
-  Door& DoorTo(const std::string& address);
+  Server& ServerAt(const std::string& address);
 
   size_t width_;
-  std::map<std::string, Door> doors_;
+  std::map<std::string, Server> servers_;
 };
 
-// When one host tries again after refusals: 0.1 s, 0.2 s ... 2 s later, each time up to half as
+// When to try one host again after refusals: 0.1 s, 0.2 s ... 2 s later, each time up to half as
 // much more or less.
 class RefusalPatience {
  public:

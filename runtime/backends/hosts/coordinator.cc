@@ -8,8 +8,8 @@
 namespace hvd {
 namespace {
 
-// So many batches are given out at once: the leaders are never idle, and what becomes ready
-// meanwhile is fused.
+// How many batches are given out at once: enough that leaders are never idle, and few enough that
+// operations which become ready meanwhile are fused.
 constexpr uint32_t kMostInFlight = 2;
 
 Status LeftBefore(uint32_t rank, const std::string& name) {
@@ -40,7 +40,8 @@ Status Coordinator::Receive(uint32_t from, Coordination msg, TimePoint now, Answ
   } else if (auto* done = std::get_if<DoneMessage>(&msg)) {
     OnDone(done->number, answers);
   } else {
-    return InvalidArgument("rank " + std::to_string(from) + " spoke like a coordinator");
+    return InvalidArgument("rank " + std::to_string(from) +
+                           " sent a message that only the coordinator, rank 0, may send");
   }
   return Status::Ok();
 }
@@ -109,8 +110,8 @@ void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
   IssueHeld(lane, answers);
 }
 
-// The first host's failure, or how the hosts disagree, or who has joined what cannot be done
-// without them.
+// The first host's failure, or how the hosts disagree, or the ranks that have joined although the
+// operation cannot be done without them.
 Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const {
   std::vector<HostDetail> details;
   for (const Report& report : entry.reports) {
@@ -132,8 +133,8 @@ Status Coordinator::VerdictOf(const Entry& entry, const std::string& name) const
 Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) const {
   const Collective collective = entry.reports[0].msg.collective;
   if (MembersMayHaveJoined(collective)) return Status::Ok();
-  // A host that has reported says itself who takes part there; ranks of it that have joined since
-  // have done so later.
+  // The report of a host names the ranks that take part there; ranks of it that have joined since
+  // did so later.
   std::set<uint32_t> reported;
   std::vector<uint32_t> gone;
   for (const Report& report : entry.reports) reported.insert(report.host);
@@ -177,7 +178,7 @@ Coordinator::Ready Coordinator::MakeReady(Entry entry) const {
   return ready;
 }
 
-// Adasum: the number of those that take part on each host, where the hosts told it.
+// Adasum: how many ranks take part on each host, where the hosts reported it.
 std::vector<std::vector<int64_t>> Coordinator::ParticipantsOf(const Ready& ready) const {
   std::vector<std::vector<int64_t>> numbers;
   for (size_t p = 0; p < ready.entry.reports[0].msg.parts.size(); ++p) {
@@ -190,7 +191,7 @@ std::vector<std::vector<int64_t>> Coordinator::ParticipantsOf(const Ready& ready
   return numbers;
 }
 
-// What the leader on `host` has to know of the others' extents.
+// What the leader on `host` needs to know about the extents of the others.
 std::vector<std::vector<int64_t>> Coordinator::ExtentsFor(const Ready& ready, uint32_t host) const {
   const Collective collective = ready.entry.reports[0].msg.collective;
   std::vector<std::vector<int64_t>> extents;
@@ -274,9 +275,9 @@ void Coordinator::OnDone(uint64_t number, Answers* answers) {
   IssueHeld(lane, answers);
 }
 
-// A ticket that is running already has to run: the others count on it. What was withdrawn has
-// failed for those, too, who report it later: a leader that has joined by then is not neutral in
-// it.
+// A ticket that is running already has to run: the others count on it. An operation that was
+// withdrawn has also failed for hosts that report it later: a leader that has joined by then is not
+// neutral in it.
 void Coordinator::OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     for (auto entry = at->second.begin(); entry != at->second.end(); ++entry) {
@@ -296,8 +297,8 @@ bool Coordinator::HasJoined(uint32_t rank) const {
   return joined_.contains(rank) || joined_in_vain_.contains(rank);
 }
 
-// Where somebody has left a join fails, but who has joined submits nothing more: the others go on
-// without.
+// Where a rank has left, a join fails; but ranks that have joined submit nothing more, so the
+// others go on without them.
 void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers) {
   if (!left_.empty()) {
     answers->push_back({from, EndMessage{msg.ticket, LeftBefore(*left_.begin(), "join"), 0}});
@@ -355,7 +356,7 @@ void Coordinator::Close(const std::string& why, Answers* answers) {
     for (const Ready& ready : lane.held) Fail(ready.entry, Aborted(why), answers);
     lane.held.clear();
   }
-  // Rank 0 is a member like others where it is one, and does not take part any more.
+  // Rank 0 may be a member, too, and does not take part any more.
   for (const auto& [key, rounds] : waiting_) {
     for (const Entry& entry : rounds) {
       const bool member = entry.ranks[0] == map_.rank;

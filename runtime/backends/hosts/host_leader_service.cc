@@ -297,7 +297,7 @@ Status HostLeaderService::Receive(uint32_t from, Coordination msg) {
   }
   if (from != kCoordinator) {
     return Internal("rank " + std::to_string(from) +
-                    " sent a message that only rank 0, the coordinator, may send");
+                    " sent a message that only the coordinator, rank 0, may send");
   }
   if (auto* run = std::get_if<RunMessage>(&msg)) return OnRun(std::move(*run));
   if (auto* end = std::get_if<EndMessage>(&msg)) OnEnd(*end);

@@ -13,7 +13,7 @@ namespace {
 TEST(LinkFork, TheDoorIsShutForOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can come as another user";
   const std::string name = "hvd.link_test." + std::to_string(::getpid());
-  // We are the stranger's host: not root, for whom every door is open.
+  // We are the stranger's host: not root, which may open everything.
   constexpr uid_t kHost = 65'533, kStranger = 65'534;
   const pid_t child = ::fork();
   if (child == 0) {

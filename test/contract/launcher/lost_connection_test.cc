@@ -1,6 +1,6 @@
-// AgentConnection over scripted channels that are lost in the middle: what both sides said arrives
-// once and in order, and a host is lost when, and only when, it cannot come back. And the door of
-// the agent, with real sockets.
+// AgentConnection over scripted channels that are lost in the middle: what both sides sent arrives
+// once and in order, and a host is lost when, and only when, it cannot come back. And the agent's
+// listener for drivers that come back, with real sockets.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -354,10 +354,10 @@ TEST(SilentConnection, AFormerChannelIsKilledAndNotHeardAnyMore) {
   EXPECT_EQ(heard.ends.size(), 1u);
 }
 
-// ---- the door
+// ---- the listener for drivers that come back
 
-struct DoorTest : ::testing::Test {
-  void SetUp() override { ASSERT_TRUE(door.Open(name).ok()); }
+struct ResumeListenerTest : ::testing::Test {
+  void SetUp() override { ASSERT_TRUE(listener.Open(name).ok()); }
 
   // The driver's end of a connection whose other end a visitor brings.
   int Knock() {
@@ -389,14 +389,14 @@ struct DoorTest : ::testing::Test {
   }
 
   asio::io_context io{1};
-  std::string name = "hvd-test-door-" + MakeJobId();
+  std::string name = "hvd-test-listener-" + MakeJobId();
   std::vector<ReturnedStream> returned;
-  ResumeListener door{io, "the key",
-                      [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
+  ResumeListener listener{io, "the key",
+                          [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
   std::vector<UniqueFd> kept, clients;
 };
 
-TEST_F(DoorTest, OpensToTheKeyHoweverItIsCutAndLeavesTheRestToTheStream) {
+TEST_F(ResumeListenerTest, AcceptsTheKeyHoweverItIsCutAndLeavesTheRestToTheStream) {
   int driver = Knock();
   for (const char* part : {"t", "he k", "eyfirst bytes"}) {
     EXPECT_THAT(returned, IsEmpty());
@@ -413,7 +413,7 @@ TEST_F(DoorTest, OpensToTheKeyHoweverItIsCutAndLeavesTheRestToTheStream) {
   EXPECT_TRUE(Closed(clients[0].get())) << "until the connection is not needed any more";
 }
 
-TEST_F(DoorTest, ClosesOnAnyOtherKey) {
+TEST_F(ResumeListenerTest, RefusesAnyOtherKey) {
   for (const char* words : {"the koy", "xxxxxxxxxxxxxxxxxxxx"}) {
     int driver = Knock();
     Send(driver, words);
@@ -423,7 +423,7 @@ TEST_F(DoorTest, ClosesOnAnyOtherKey) {
   EXPECT_THAT(returned, IsEmpty());
 }
 
-TEST_F(DoorTest, ManyWhoSayNothingDoNotKeepTheDriverOut) {
+TEST_F(ResumeListenerTest, ManySilentConnectionsDoNotKeepTheDriverOut) {
   std::vector<int> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(Knock());
   Send(Knock(), "the key");
@@ -431,7 +431,7 @@ TEST_F(DoorTest, ManyWhoSayNothingDoNotKeepTheDriverOut) {
   EXPECT_TRUE(RunUntil([&] { return Closed(silent.front()); }));
 }
 
-TEST_F(DoorTest, WhoBringsNoDescriptorsIsSentAway) {
+TEST_F(ResumeListenerTest, AConnectionWithoutDescriptorsIsRefused) {
   Result<UniqueFd> client = ConnectLink(name);
   ASSERT_TRUE(client.ok());
   ASSERT_TRUE(SendLink(client->get(), LinkJoin{}).ok());

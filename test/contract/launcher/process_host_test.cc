@@ -72,7 +72,7 @@ class ProcessHostContract : public ::testing::TestWithParam<Kind> {
   }
 
   SpawnOutcome Spawn(uint32_t worker, const std::string& what) {
-    static const std::map<std::string, std::string> kShell = {
+    static const std::map<std::string, std::string> shell_commands = {
         {"talk", "echo one; echo two >&2; echo three; exit 5"},
         {"true", "exit 0"},
         {"crash", "kill -SEGV $$"},
@@ -84,8 +84,8 @@ class ProcessHostContract : public ::testing::TestWithParam<Kind> {
     request.directory = "/";
     request.environment = {"PATH=/usr/bin:/bin", "ONLY=this"};
     request.argv = {what};
-    if (GetParam() == Kind::kLocal && kShell.contains(what))
-      request.argv = {"sh", "-c", kShell.at(what)};
+    if (GetParam() == Kind::kLocal && shell_commands.contains(what))
+      request.argv = {"sh", "-c", shell_commands.at(what)};
     return host->Spawn(worker, request);
   }
   template <typename Condition>

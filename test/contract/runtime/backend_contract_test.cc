@@ -304,7 +304,7 @@ TEST_P(BackendContract, Gathers) {
     one.back() = rows;
     std::vector<Case> cases;
     for (Memory memory : {Memory::kPrivate, Memory::kRegistered, Memory::kMade}) {
-      for (auto extent : {Rows(rows), unequal, one}) {
+      for (const auto& extent : {Rows(rows), unequal, one}) {
         cases.push_back({.collective = Collective::kAllgather,
                          .dtype = seed % 2 == 0 ? DType::kInt16 : DType::kFloat64,
                          .rows = extent,

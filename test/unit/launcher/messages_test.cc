@@ -77,7 +77,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(TreeUp{{{1, "inner"}, {2, ""}}});
   all.emplace_back(TreeCut{"why"});
   all.emplace_back(RanksJoined{{{0, 8}}});
-  all.emplace_back(AgentPath{"/bin/hvdrun", "door"});
+  all.emplace_back(AgentPath{"/bin/hvdrun", "listener"});
   all.emplace_back(TimeTold{1, 2, 3});
   all.emplace_back(HostExam{{"cores=2"}});
   all.emplace_back(PairMeasured{1, 2, "no", "::1", 3, 4});

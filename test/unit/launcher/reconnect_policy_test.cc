@@ -87,12 +87,12 @@ TEST(ReconnectPolicy, IsSaidInOneLine) {
 }
 
 TEST(SideCommandLine, IsOneSimpleCommandForAnyShell) {
-  EXPECT_EQ(SideCommandLine(SideCommand::kResume, {"/my tools/hvdrun", "a door"}, "12"),
-            "exec '/my tools/hvdrun' agent --resume '12' 'a door'");
+  EXPECT_EQ(SideCommandLine(SideCommand::kResume, {"/my tools/hvdrun", "a listener"}, "12"),
+            "exec '/my tools/hvdrun' agent --resume '12' 'a listener'");
   EXPECT_EQ(SideCommandLine(SideCommand::kClear, {"/h", ""}, "12"), "exec '/h' agent --clear '12'");
 }
 
-TEST(SideCommandLine, V10_NobodyCanKnowTheNameOfADoorBeforeItIsThere) {
+TEST(SideCommandLine, V10_TheNameOfAListenerCannotBeKnownBeforeItIsThere) {
   const std::string one = MakeListenerAddress(), other = MakeListenerAddress();
   EXPECT_NE(one, other);
   EXPECT_EQ(one.size(), std::string("hvd-resume-").size() + 24);
