@@ -161,7 +161,8 @@ void Rendezvous::Gather() {
 void Rendezvous::LookForLeader(Duration delay) {
   Poll(kLeader, kMostNote, delay, [this, delay](const std::string& name) {
     if (name == name_) return LookForWorld(delay);
-    if (!IsRendezvousName(name)) return RefuseRecord(kLeader, InvalidArgument("names no rendezvous"));
+    if (!IsRendezvousName(name))
+      return RefuseRecord(kLeader, InvalidArgument("names no rendezvous"));
     name_ = name;
     EnterRendezvous();
   });
