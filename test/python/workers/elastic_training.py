@@ -86,7 +86,8 @@ def check_sets():
 def check_environment():
     assert os.environ['HOROVOD_RANK'] == started_as
     for name, value in (('RANK', hvd.rank()), ('SIZE', hvd.size()), ('LOCAL_RANK', hvd.local_rank()),
-                        ('LOCAL_SIZE', hvd.local_size()), ('CROSS_RANK', 0), ('CROSS_SIZE', 1)):
+                        ('LOCAL_SIZE', hvd.local_size()), ('CROSS_RANK', hvd.cross_rank()),
+                        ('CROSS_SIZE', hvd.cross_size())):
         assert libc.getenv(('HOROVOD_' + name).encode()) == str(value).encode(), name
 
 
