@@ -84,6 +84,10 @@ Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
   if (!prefix.ok()) return prefix.status();
   options.prefix = std::move(*prefix);
   if (Status status = CheckIdentityFile(settings); !status.ok()) return status;
+  Result<ElasticLimits> elastic = ElasticLimitsOf(settings);
+  if (!elastic.ok()) return elastic.status();
+  options.elastic = *elastic;
+  if (elastic->elastic) return Status::Ok();  // its hosts become known while it runs
   Result<std::vector<HostSlots>> hosts = HostsOf(settings);
   if (!hosts.ok()) return hosts.status();
   Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(settings.num_proc));
@@ -111,7 +115,8 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
   options.interfaces = std::move(network->interfaces);
   options.first_port = network->ports.first;
   options.last_port = network->ports.last;
-  if (IsEmptyInput(STDIN_FILENO)) options.settings.stdin_to = "none";
+  // Nobody could say which of the ranks that come and go has read what.
+  if (IsEmptyInput(STDIN_FILENO) || options.elastic.elastic) options.settings.stdin_to = "none";
   options.stdin_terminal = ::isatty(STDIN_FILENO) == 1;
   return Status::Ok();
 }
@@ -121,22 +126,20 @@ Status Prepare(const DriverOptions& options) {
   if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok()) return status;
   const Settings& settings = options.settings;
   if (settings.output_filename.empty()) return Status::Ok();
-  return PrepareOutputFiles(settings.output_filename, options.plan.size(),
+  return PrepareOutputFiles(settings.output_filename, options.most_ranks(),
                             settings.output_limit_bytes);
 }
 
-// What the settings say about elastic jobs fits together.
-Status CheckElastic(const Settings& settings) {
-  Result<ElasticLimits> limits = ElasticLimitsOf(settings);
-  if (!limits.ok()) return limits.status();
-  if (!limits->elastic) return Status::Ok();
-  return Unsupported(
-      "elastic jobs are not available yet; without --elastic, --min-np and "
-      "--host-discovery-script the job has a fixed size");
+// Its hosts may change while it runs.
+int RunElastic(DriverOptions options) {
+  SettingsChannelFactory channels({}, options.settings, options.job_id, OwnPath());
+  Result<HostWatchMaker> watch = HostWatchOf(options.settings, channels.family());
+  if (!watch.ok()) return UsageError(watch.status());
+  const DeadJobsSweep sweep;
+  return RunJob(std::move(options), channels, *watch);
 }
 
 int Run(const ParsedCommandLine& parsed) {
-  if (Status status = CheckElastic(parsed.settings); !status.ok()) return UsageError(status);
   DriverOptions options;
   if (Status status = ReadHosts(parsed, options); !status.ok()) return UsageError(status);
   if (const std::string& path = parsed.settings.error_file; !path.empty()) {
@@ -152,6 +155,7 @@ int Run(const ParsedCommandLine& parsed) {
   master.LetServersListen();  // the job starts at once
   if (options.settings.print_env) return PrintEnvironment(options);
   if (Status status = Prepare(options); !status.ok()) return UsageError(status);
+  if (options.elastic.elastic) return RunElastic(std::move(options));
   SettingsChannelFactory channels(options.named_hosts, options.settings, options.job_id, OwnPath());
   const DeadJobsSweep sweep;
   return RunJob(std::move(options), channels);

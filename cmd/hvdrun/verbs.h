@@ -54,7 +54,6 @@ std::vector<std::string> Environment();  // "NAME=value"
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
 
 // Makes the source of the hosts of an elastic job (hosts.cc).
-using HostWatchMaker = std::function<std::unique_ptr<HostWatch>(asio::io_context&)>;
 // `family`: of all children of this process. An error before anything starts; prints as HostsOf().
 Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<LocalFamily> family);
 

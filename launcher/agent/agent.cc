@@ -60,13 +60,13 @@ class GenerationReports final : public HostGenerationsObserver {
       : workers_(workers), relay_(relay), send_(std::move(send)) {}
 
   Status OnHello(const LinkHello&) override { return Status::Ok(); }
-  void OnJoined(uint32_t slot) override { send_(RankJoined{workers_.RankOf(slot)}); }
+  void OnJoined(uint32_t slot) override { send_(RankJoined{workers_.NumberOf(slot)}); }
   void OnLeft(uint32_t slot, const LeftRank& left) override {
-    send_(
-        RankLeft{workers_.RankOf(slot), left.generation, Nanoseconds(left.since), left.had_failed});
+    send_(RankLeft{workers_.NumberOf(slot), left.generation, Nanoseconds(left.since),
+                   left.had_failed});
   }
   void OnLost(uint32_t slot, const LostRank& lost) override {
-    send_(RankLost{workers_.RankOf(slot), lost.pid, lost.generation, Nanoseconds(lost.noticed),
+    send_(RankLost{workers_.NumberOf(slot), lost.pid, lost.generation, Nanoseconds(lost.noticed),
                    lost.reason, lost.doing, lost.had_failed});
   }
   void OnLinkClosed(uint32_t) override {}
@@ -147,6 +147,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
                   std::string_view second) override {
     driver_.SendOutput(rank, stream, first, second);
   }
+  uint64_t CommitsOf(uint32_t slot) const override { return generations_->CommitsOf(slot); }
   bool OnWorkerExit(uint32_t slot, int pid, bool killed) override;
   void OnWorkerOver() override;
 
@@ -167,7 +168,12 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void On(AwaitDriver await);
   void On(const BeginGeneration& message);
   void On(const BreakGeneration& message);
+  void On(const AddWorkers& more);
+  void On(const DismissWorker& message);
+  void On(const HoldCommits& message);
+  void On(const ActAtCommit& message);
   void On(const SignalWorkers& message);
+  void On(const SignalWorker& message);
   void On(const FinishJob& message);
   void On(const WorkerInput& message) { workers_.FeedStdin(message.bytes); }
   void On(const KeyValue& message);
@@ -181,6 +187,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void On(OpenProbe question);
 
   std::string MeansInForce() const;
+  std::vector<uint32_t> UseMembers(const BeginGeneration& message);
   void SignalAll(int signal);
   void FinishIfSilent();
   void KillAll();
@@ -219,7 +226,16 @@ HostWorld WorldOf(const StartJob& start) {
   world.layout = start.layout;
   world.data_key = start.job_key;
   world.listen = {start.listen_addresses, start.first_port, start.last_port};
+  world.elastic = start.elastic != 0;
   return world;
+}
+
+// Where the workers of an elastic job listen for those of other hosts: what reaches them is found
+// out when they connect, since hosts come and go.
+std::vector<std::string> ListenAddresses(const StartJob& start, bool one_machine) {
+  if (one_machine) return {"127.0.0.1"};
+  Result<std::vector<std::string>> addresses = AddressesOfInterfaces(start.interfaces);
+  return addresses.ok() ? *addresses : std::vector<std::string>{};
 }
 
 Agent::Agent(AgentOptions options)
@@ -356,16 +372,59 @@ void Agent::OnWorkerOver() {
 void Agent::On(const BeginGeneration& message) {
   driver_.set_generation(message.generation);
   relay_.BeginGeneration(message.generation);
+  if (!generations_) return;
   // If it fails, the ranks that wait have been told why.
-  if (generations_) (void)generations_->Begin(message.generation);
+  if (start().elastic == 0) return (void)generations_->Begin(message.generation);
+  (void)generations_->Begin(message.generation, UseMembers(message));
+}
+
+// Returns the slots of the members.
+std::vector<uint32_t> Agent::UseMembers(const BeginGeneration& message) {
+  HostWorld world = generations_->world();
+  world.size = message.size;
+  world.homogeneous = message.homogeneous != 0;
+  world.layout = message.layout;
+  world.listen.addresses = ListenAddresses(start(), message.one_machine != 0);
+  std::vector<uint32_t> slots;
+  for (const Member& member : message.members) {
+    const std::optional<uint32_t> slot = workers_.SlotOf(member.worker);
+    if (!slot) continue;
+    world.slots[*slot] = member.place;
+    slots.push_back(*slot);
+  }
+  if (Result<std::vector<RankPlace>> places = PlacesOf(world.layout, world.size); places.ok())
+    relay_.SetWorld(start().job_key, std::move(*places));
+  generations_->set_world(std::move(world));
+  return slots;
+}
+
+void Agent::On(const AddWorkers& more) {
+  if (!generations_ || more.slots.size() != more.workers.size() || start().elastic == 0) return;
+  generations_->AddSlots(more.slots);
+  workers_.Add(more);
+}
+
+void Agent::On(const DismissWorker& message) {
+  const std::optional<uint32_t> slot = workers_.SlotOf(message.rank);
+  if (generations_ && slot) generations_->Dismiss(*slot, message.reason);
+}
+
+void Agent::On(const HoldCommits& message) {
+  if (!generations_) return;
+  Send(CommitsHeld{message.generation, generations_->HoldCommits(message.generation)});
+}
+
+void Agent::On(const ActAtCommit& message) {
+  if (generations_)
+    generations_->ActAt(message.generation, message.commit, message.update, message.grace_ms);
 }
 
 void Agent::On(const BreakGeneration& message) {
   if (generations_) generations_->Break(message.generation, message.reason);
-  if (message.generation == 0 || paused_) return;
+  if (message.generation == 0 || paused_ || !generations_) return;
   // Before any of them is asked to end, which continues them.
-  for (uint32_t rank : workers_.StoppedRanks(ListProcesses())) {
-    TroubleEntry entry = EncodeTrouble(RankStopped{rank});
+  for (uint32_t slot : workers_.StoppedSlots(ListProcesses())) {
+    TroubleEntry entry = EncodeTrouble(RankStopped{generations_->RankOf(slot)});
     Send(PutKey{message.generation, std::move(entry.key), std::move(entry.value)});
   }
 }
@@ -387,6 +446,18 @@ void Agent::On(const SignalWorkers& message) {
     driver_.absence().NoteEnding();
   }
   SignalAll(message.signal);
+}
+
+// A worker that is ended takes with it what it has started.
+void Agent::On(const SignalWorker& message) {
+  const std::optional<uint32_t> slot = workers_.SlotOf(message.rank);
+  if (!slot || !workers_.running(*slot)) return;
+  if (message.signal == SIGKILL) {
+    for (const ProcessInfo& process : DescendantsOf(workers_.pid(*slot), ListProcesses()))
+      SignalProcess(process, SIGKILL);
+  }
+  workers_.Signal(*slot, message.signal);
+  if (message.signal != SIGKILL) workers_.Signal(*slot, SIGCONT);
 }
 
 void Agent::SignalAll(int signal) {

@@ -24,7 +24,8 @@ void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus) {
   start_ = std::move(start);
   slots_.resize(start_.slots.size());
   host_cores_ = static_cast<uint32_t>(cpus.size());
-  bound_ = BindRanks(start_.bind_to, std::move(cpus), static_cast<uint32_t>(slots_.size()));
+  cpus_ = std::move(cpus);
+  bound_ = BindRanks(start_.bind_to, cpus_, static_cast<uint32_t>(slots_.size()));
   core_shares_ = CoreShares(bound_);
   for (const std::string& entry :
        WorkerEnvironment(start_, 0, {}, {}, {host_cores_, core_shares_.at(0)})) {
@@ -34,42 +35,71 @@ void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus) {
 }
 
 void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths) {
-  for (uint32_t slot = 0; slot < slots_.size(); ++slot) StartWorker(slot, link, paths);
+  link_ = link;
+  paths_ = paths;
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) StartWorker(slot);
+}
+
+void WorkerSet::Add(const AddWorkers& more) {
+  const auto first = static_cast<uint32_t>(slots_.size());
+  start_.size = more.size;
+  start_.homogeneous = more.homogeneous;
+  start_.master_address = more.master_address;
+  start_.master_port = more.master_port;
+  start_.restarts = more.restarts;
+  start_.slots.insert(start_.slots.end(), more.slots.begin(), more.slots.end());
+  start_.workers.insert(start_.workers.end(), more.workers.begin(), more.workers.end());
+  slots_.resize(start_.slots.size());
+  for (uint32_t slot = first; slot < slots_.size(); ++slot) {
+    // As many parts of the cores as there are local ranks now, each for one of them.
+    const Placement& place = start_.slots[slot];
+    const auto bound = BindRanks(start_.bind_to, cpus_, std::max(1U, place.local_size));
+    bound_.push_back(bound[place.local_rank % bound.size()]);
+    core_shares_.push_back(CoreShares(bound)[place.local_rank % bound.size()]);
+    StartWorker(slot);
+  }
+}
+
+std::optional<uint32_t> WorkerSet::SlotOf(uint32_t worker) const {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (NumberOf(slot) == worker) return slot;
+  }
+  return std::nullopt;
 }
 
 void WorkerSet::ReportNotStarted(int error, const std::string& reason) {
   for (uint32_t slot = 0; slot < slots_.size(); ++slot)
-    owner_.Send(WorkerNotStarted{RankOf(slot), error, reason});
+    owner_.Send(WorkerNotStarted{NumberOf(slot), error, reason});
 }
 
-void WorkerSet::StartWorker(uint32_t slot, const WorkerLink& link, const InstallPaths& paths) {
+void WorkerSet::StartWorker(uint32_t slot) {
   const WorkerCores cores{host_cores_, core_shares_[slot]};
-  SpawnRequest request{start_.argv, WorkerEnvironment(start_, slot, link, paths, cores),
+  SpawnRequest request{start_.argv, WorkerEnvironment(start_, slot, link_, paths_, cores),
                        start_.directory, bound_[slot]};
   UniqueFd input;
   if (ReadsInput(slot)) {
     input = feeder_.AddPipe();
     if (!input.valid())
       return owner_.Send(
-          WorkerNotStarted{RankOf(slot), EMFILE, "no pipe could be made for its stdin"});
+          WorkerNotStarted{NumberOf(slot), EMFILE, "no pipe could be made for its stdin"});
     request.stdin_fd = input.get();
   }
   SpawnOutcome outcome = host_.Spawn(slot, request);
   if (outcome.pid == 0) {
-    return owner_.Send(WorkerNotStarted{RankOf(slot), outcome.error,
+    return owner_.Send(WorkerNotStarted{NumberOf(slot), outcome.error,
                                         outcome.reason + " (host " + start_.host + ")"});
   }
   slots_[slot].pid = outcome.pid;
   slots_[slot].running = true;
   if (!bound_[slot].empty())
-    owner_.Send(AgentNote{"rank " + std::to_string(RankOf(slot)) + " is kept on CPUs " +
+    owner_.Send(AgentNote{"rank " + std::to_string(start_.slots[slot].rank) + " is kept on CPUs " +
                           CpuListText(bound_[slot])});
-  owner_.Send(WorkerStarted{RankOf(slot), outcome.pid});
+  owner_.Send(WorkerStarted{NumberOf(slot), outcome.pid});
 }
 
 bool WorkerSet::ReadsInput(uint32_t slot) const {
   return start_.stdin_to == StdinTo::kAll ||
-         (start_.stdin_to == StdinTo::kRank0 && RankOf(slot) == 0);
+         (start_.stdin_to == StdinTo::kRank0 && start_.slots[slot].rank == 0);
 }
 
 bool WorkerSet::AnyRunning() const {
@@ -81,26 +111,28 @@ bool WorkerSet::AnyDying(const std::function<bool(pid_t)>& dying) const {
                              [&](const Slot& slot) { return slot.running && dying(slot.pid); });
 }
 
-std::vector<uint32_t> WorkerSet::StoppedRanks(const std::vector<ProcessInfo>& processes) const {
-  std::vector<uint32_t> ranks;
+std::vector<uint32_t> WorkerSet::StoppedSlots(const std::vector<ProcessInfo>& processes) const {
+  std::vector<uint32_t> stopped;
   for (const ProcessInfo& process : processes) {
     if (process.state != 'T' && process.state != 't') continue;
     for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-      if (slots_[slot].running && slots_[slot].pid == process.pid) ranks.push_back(RankOf(slot));
+      if (slots_[slot].running && slots_[slot].pid == process.pid) stopped.push_back(slot);
     }
   }
-  return ranks;
+  return stopped;
 }
 
 void WorkerSet::Signal(int signal) {
-  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot].running) host_.Signal(slot, signal);
-  }
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) Signal(slot, signal);
+}
+
+void WorkerSet::Signal(uint32_t slot, int signal) {
+  if (slots_[slot].running) host_.Signal(slot, signal);
 }
 
 void WorkerSet::Resend() {
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot].pid != 0) owner_.Send(WorkerStarted{RankOf(slot), slots_[slot].pid});
+    if (slots_[slot].pid != 0) owner_.Send(WorkerStarted{NumberOf(slot), slots_[slot].pid});
     if (slots_[slot].exited) owner_.Send(*slots_[slot].exited);
   }
 }
@@ -108,7 +140,7 @@ void WorkerSet::Resend() {
 void WorkerSet::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) {
   if (stream == OutputStream::kStderr) slots_[slot].last_stderr.Add(bytes);
   LineBuffer::Ready ready = slots_[slot].lines[static_cast<int>(stream)].Add(bytes);
-  owner_.SendOutput(RankOf(slot), stream, ready.held, ready.bytes);
+  owner_.SendOutput(NumberOf(slot), stream, ready.held, ready.bytes);
   ShowPromptSoon(slot);
 }
 
@@ -135,7 +167,7 @@ void WorkerSet::ShowPrompts() {
 
 void WorkerSet::FlushLine(uint32_t slot, OutputStream stream) {
   const std::string line = slots_[slot].lines[static_cast<int>(stream)].Flush();
-  owner_.SendOutput(RankOf(slot), stream, line, {});
+  owner_.SendOutput(NumberOf(slot), stream, line, {});
 }
 
 void WorkerSet::OnOutputEnd(uint32_t slot, OutputStream stream) {
@@ -146,11 +178,12 @@ void WorkerSet::OnOutputEnd(uint32_t slot, OutputStream stream) {
 void WorkerSet::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   Slot& s = slots_[slot];
   s.running = false;
+  const uint64_t commits = owner_.CommitsOf(slot);
   const bool killed = end.by_signal && end.value == SIGKILL && !killing_;
   const bool out_of_memory = owner_.OnWorkerExit(slot, s.pid, killed);
   s.exited =
-      WorkerExited{RankOf(slot),         s.pid,        end, noticed.time_since_epoch().count(),
-                   s.last_stderr.Text(), out_of_memory};
+      WorkerExited{NumberOf(slot),       s.pid,         end,    noticed.time_since_epoch().count(),
+                   s.last_stderr.Text(), out_of_memory, commits};
   owner_.Send(*s.exited);
   owner_.OnWorkerOver();
 }

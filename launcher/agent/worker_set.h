@@ -1,5 +1,6 @@
 // WorkerSet: the workers of an agent, one for each slot: starts them, forwards their output in
 // whole lines, records how each ends, and reports what is needed again after messages were lost.
+// A slot is for one worker, which is gone when it has ended: a replacement gets a slot of its own.
 //
 // One thread, that of the io_context. The owner and the process host outlive this object.
 #ifndef HVD_LAUNCHER_AGENT_WORKER_SET_H_
@@ -32,6 +33,8 @@ class WorkerSetOwner {
   // The two pieces follow each other.
   virtual void SendOutput(uint32_t rank, OutputStream stream, std::string_view first,
                           std::string_view second) = 0;
+  // Asked before the exit is reported.
+  virtual uint64_t CommitsOf(uint32_t slot) const = 0;
   // Before the exit is reported. Returns whether the kernel ended the worker for lack of memory,
   // asked only where `killed`: a SIGKILL ended it that this agent did not send.
   virtual bool OnWorkerExit(uint32_t slot, int pid, bool killed) = 0;
@@ -48,18 +51,28 @@ class WorkerSet final : public ProcessObserver {
   const StartJob& start() const { return start_; }
   // Starts a worker in every slot. Those that cannot be started are reported.
   void Start(const WorkerLink& link, const InstallPaths& paths);
+  // More slots, and a worker in each; after Start.
+  void Add(const AddWorkers& more);
   // Reports that no worker could be started.
   void ReportNotStarted(int error, const std::string& reason);
   void FeedStdin(std::string_view bytes) { feeder_.Feed(bytes); }
 
-  uint32_t RankOf(uint32_t slot) const { return start_.slots[slot].rank; }
+  // The number of the worker in the job: in one of fixed size its rank.
+  uint32_t NumberOf(uint32_t slot) const {
+    return start_.workers.empty() ? start_.slots[slot].rank : start_.workers[slot];
+  }
+  // The slot of a worker of this host.
+  std::optional<uint32_t> SlotOf(uint32_t worker) const;
   bool AnyRunning() const;
   // Of the running workers: whether any of them is `dying`, by its pid.
   bool AnyDying(const std::function<bool(pid_t)>& dying) const;
-  // The ranks that a signal has stopped, by a list of all processes.
-  std::vector<uint32_t> StoppedRanks(const std::vector<ProcessInfo>& processes) const;
-  // A signal to every worker that still runs.
+  // The slots whose worker a signal has stopped, by a list of all processes.
+  std::vector<uint32_t> StoppedSlots(const std::vector<ProcessInfo>& processes) const;
+  // A signal to every worker that still runs, or to one if it does.
   void Signal(int signal);
+  void Signal(uint32_t slot, int signal);
+  bool running(uint32_t slot) const { return slots_[slot].running; }
+  int pid(uint32_t slot) const { return slots_[slot].pid; }
   // From now on a SIGKILL that ends a worker is the agent's own.
   void NoteKilling() { killing_ = true; }
   // Reports all starts and exits once more.
@@ -79,7 +92,7 @@ class WorkerSet final : public ProcessObserver {
     std::optional<WorkerExited> exited;
   };
 
-  void StartWorker(uint32_t slot, const WorkerLink& link, const InstallPaths& paths);
+  void StartWorker(uint32_t slot);
   bool ReadsInput(uint32_t slot) const;
   void ShowPromptSoon(uint32_t slot);
   void ShowPrompts();
@@ -91,6 +104,9 @@ class WorkerSet final : public ProcessObserver {
   asio::steady_timer prompt_timer_;
   bool prompt_due_ = false;
   StartJob start_;
+  WorkerLink link_;
+  InstallPaths paths_;
+  std::vector<Cpu> cpus_;
   std::vector<Slot> slots_;
   uint32_t host_cores_ = 0;
   std::vector<std::vector<int>> bound_;  // by slot

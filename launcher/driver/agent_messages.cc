@@ -13,11 +13,23 @@ namespace hvd {
 
 void AgentMessages::Receive(uint32_t host, ToDriver& message, TimePoint now) {
   now_ = now;
-  const bool started = parts_.state.phase != JobPhase::kOpening;
-  if (Status may = parts_.tree.CheckDirect(host, message, started); !may.ok())
-    return parts_.agents.BreakUnless(host, may);
+  if (Status may = MaySay(host, message); !may.ok()) return parts_.agents.BreakUnless(host, may);
   Take(host, message);
   parts_.tree.Flush();
+}
+
+// An agent may speak of its own workers and ranks only. In an elastic job messages about workers
+// have their numbers, and the keys of a generation its ranks.
+Status AgentMessages::MaySay(uint32_t host, const ToDriver& message) const {
+  const std::optional<uint32_t> worker = parts_.elastic() ? WorkerIn(message) : std::nullopt;
+  if (!worker) {
+    const bool started = parts_.state.phase != JobPhase::kOpening && parts_.tree.formed();
+    return parts_.tree.CheckDirect(host, message, started);
+  }
+  const std::vector<Placement>& places = parts_.state.plan.ranks;
+  if (*worker < places.size() && places[*worker].host == host) return Status::Ok();
+  return InvalidArgument("its agent speaks of worker " + std::to_string(*worker) +
+                         ", which it does not have");
 }
 
 void AgentMessages::Take(uint32_t host, ToDriver& message) {
@@ -39,8 +51,10 @@ void AgentMessages::On(uint32_t host, const AgentReady& ready) {
   parts_.free_ports[host] = ready.free_port;
   parts_.facts[host].identity = ready.identity;
   parts_.facts[host].slots = ready.slots;
-  // On a single host there is no other command to differ from.
-  if (parts_.agents.count() == 1) return parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
+  // On a single host there is no other command to differ from; an elastic job learns from its first
+  // worker there.
+  if (parts_.agents.count() == 1 || parts_.elastic())
+    return parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
   parts_.agents.Send(
       host, LookAtCommand{options.command.at(0), PathOfWorkers(options), options.directory});
 }
@@ -84,7 +98,7 @@ void AgentMessages::On(uint32_t, const WorkerStarted& started) {
 }
 
 void AgentMessages::On(uint32_t, const RankJoined& joined) {
-  parts_.screen.RankJoined(joined.rank);
+  parts_.screen.RankJoined(parts_.RankOf(joined.rank));
   parts_.dispatch(joined);
 }
 

@@ -25,6 +25,7 @@ class AgentMessages {
   void AskTimeIfDue(uint32_t host, TimePoint now);
 
  private:
+  Status MaySay(uint32_t host, const ToDriver& message) const;
   void Take(uint32_t host, ToDriver& message);
   // Every message without an overload of its own is an event as it is.
   template <typename Event>
@@ -52,6 +53,7 @@ class AgentMessages {
   void On(uint32_t host, const TreeUp& batch);
   void On(uint32_t host, const TreeCut& cut);
   void On(uint32_t host, const TimeTold& told);
+  void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
   // The driver's observer prints output, its connection ends after AgentGone and keeps AgentPath;
   // the doctor asks for the rest.
   void On(uint32_t, const WorkerOutput&) {}

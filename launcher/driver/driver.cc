@@ -59,7 +59,7 @@ std::string WriteErrorFileIfFailed(const JobState& state, const DriverOptions& o
 // Brings what happens to the job, on its hosts and around hvdrun, to the state machine.
 class Driver final : public AgentConnectionObserver {
  public:
-  Driver(DriverOptions options, ChannelFactory& channels);
+  Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts);
 
   int Run();
 
@@ -85,6 +85,8 @@ class Driver final : public AgentConnectionObserver {
   void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
+  void AddAgent(ChannelFactory& channels, uint32_t host);
+  void WatchHosts();
   void Begin();
   int Finish();
   void Dispatch(const JobEvent& event);
@@ -100,20 +102,37 @@ class Driver final : public AgentConnectionObserver {
   JobActions actions_{parts_};
   JobSignals signals_{parts_.io, [this](int signal) { OnSignal(signal); }};
   asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io};
+  std::unique_ptr<HostWatch> host_watch_;  // of an elastic job
   DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
 };
 
-Driver::Driver(DriverOptions options, ChannelFactory& channels)
+Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts)
     : parts_(std::move(options), SteadyNow()) {
+  if (parts_.elastic()) host_watch_ = watch_hosts(parts_.io);
   parts_.dispatch = [this](const JobEvent& event) { Dispatch(event); };
   parts_.reschedule = [this] { ScheduleTick(); };
+  parts_.add_agent = [this, &channels](uint32_t host) { AddAgent(channels, host); };
   const DriverOptions& job = parts_.options;
-  const uint64_t id = ParseJobId(job.job_id).value_or(0);
   for (uint32_t host = 0; host < job.plan.hosts.size(); ++host) {
-    parts_.agents.Add(std::make_unique<AgentConnection>(
-        *this, host, id + host, channels.Make(parts_.io, host), HeartbeatOf(job, host)));
+    AddAgent(channels, host);
     if (!job.hosts[host].remote) parts_.state.clocks[host] = HostClock::Ours();
   }
+}
+
+// The hosts of an elastic job, now and whenever they change.
+void Driver::WatchHosts() {
+  if (host_watch_ == nullptr) return;
+  host_watch_->Start([this](const HostAnswer& answer) {
+    Dispatch(HostsListed{answer.hosts, answer.trouble});
+  });
+}
+
+void Driver::AddAgent(ChannelFactory& channels, uint32_t host) {
+  const DriverOptions& job = parts_.options;
+  if (parts_.elastic()) channels.Add(job.named_hosts[host]);
+  const uint64_t id = ParseJobId(job.job_id).value_or(0);
+  parts_.agents.Add(std::make_unique<AgentConnection>(
+      *this, host, id + host, channels.Make(parts_.io, host), HeartbeatOf(job, host)));
 }
 
 int Driver::Run() {
@@ -126,11 +145,14 @@ void Driver::Begin() {
   signals_.Open();
   if (Status open = status_listener_.Open(parts_.options.job_id); !open.ok())
     parts_.log.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
-  parts_.log.Info("job " + parts_.options.job_id + ": " + PlanText(parts_.options.plan));
+  const std::string plan = parts_.elastic() ? "elastic" : PlanText(parts_.options.plan);
+  parts_.log.Info("job " + parts_.options.job_id + ": " + plan);
   Dispatch(Begun{});
   parts_.agents.Open();
+  WatchHosts();
   ScheduleTick();
-  if (parts_.log.level() <= LogLevel::kInfo) return;  // the log shows more than a progress line
+  if (parts_.log.level() <= LogLevel::kInfo || parts_.elastic())
+    return;  // the log shows more than a progress line
   const bool remote_hosts = parts_.state.options.prove_addresses;
   parts_.screen.BeginProgress(remote_hosts ? [this] { return parts_.state.stages.Counts(); }
                                            : Screen::HostCounts());
@@ -139,6 +161,7 @@ void Driver::Begin() {
 int Driver::Finish() {
   const JobState& state = parts_.state;
   parts_.stdin_reader.reset();
+  host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
   const std::string last = Report(state) + Hint(state, parts_.options.command) +
                            WriteErrorFileIfFailed(state, parts_.options);
@@ -158,10 +181,12 @@ void Driver::Dispatch(const JobEvent& event) {
 }
 
 void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
-  const std::vector<Placement>& ranks = parts_.options.plan.ranks;
-  if (output.rank >= ranks.size() || ranks[output.rank].host != host)
+  const std::vector<Placement>& workers = parts_.state.plan.ranks;
+  if (output.rank >= workers.size() || workers[output.rank].host != host)
     return parts_.agents[host].Break("its agent speaks of a rank that it does not have");
-  parts_.screen.Print(host, output, message_bytes);
+  WorkerOutputView shown = output;
+  shown.rank = parts_.RankOf(output.rank);
+  parts_.screen.Print(host, shown, message_bytes);
 }
 
 void Driver::OnHostAway(uint32_t host, const std::string& reason) {
@@ -206,7 +231,7 @@ void Driver::OnSignal(int signal) {
 }
 
 void Driver::ScheduleDeadline() {
-  std::optional<TimePoint> next = parts_.state.NextTick();
+  std::optional<TimePoint> next = NextTick(parts_.state);
   if (!next) {
     deadline_timer_.cancel();
     return;
@@ -248,10 +273,10 @@ bool DriverOptions::several_machines() const {
   return remote && used.size() > 1;
 }
 
-int RunJob(DriverOptions options, ChannelFactory& channels) {
+int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts) {
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    Driver driver(std::move(options), channels);
+    Driver driver(std::move(options), channels, watch_hosts);
     return driver.Run();
   } catch (const std::exception& failure) {  // out of descriptors, threads or memory
     WriteAll(STDERR_FILENO, std::string("hvdrun: it cannot go on, so all ranks were ended: ") +

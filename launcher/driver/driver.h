@@ -7,12 +7,14 @@
 
 #include "launcher/channels/factory/channel_factory.h"
 #include "launcher/driver/driver_options.h"
+#include "launcher/hosts/host_watch.h"
 
 namespace hvd {
 
 // Returns hvdrun's exit code when nothing of the job is left. `channels` reaches the hosts of the
-// plan.
-int RunJob(DriverOptions options, ChannelFactory& channels);
+// plan; `watch_hosts` is asked in an elastic job only.
+int RunJob(DriverOptions options, ChannelFactory& channels,
+           const HostWatchMaker& watch_hosts = nullptr);
 
 }  // namespace hvd
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "configs/settings.h"
+#include "launcher/job/elastic_limits.h"
 #include "launcher/job/host_stages.h"
 #include "launcher/text/prefix.h"
 #include "launcher/wire/plan.h"
@@ -38,7 +39,10 @@ struct DriverOptions {
   StageLimits stage_limits = StageLimits::Default();
   PrefixTemplate prefix = PrefixTemplate::Default();
   bool stdin_terminal = false;
+  ElasticLimits elastic;  // of an elastic job; its plan has no hosts before it begins
 
+  // So many ranks there may be at a time.
+  uint32_t most_ranks() const { return elastic.elastic ? elastic.max_np : plan.size(); }
   // The ranks of different hosts need the network.
   bool several_machines() const;
 };

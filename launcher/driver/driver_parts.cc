@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "launcher/driver/job_settings.h"
+#include "launcher/jobs/job_id.h"
 
 namespace hvd {
 
@@ -20,8 +21,19 @@ DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
       clock_questions(options.plan.hosts.size()),
       free_ports(options.plan.hosts.size()),
       facts(options.plan.hosts.size()),
-      screen(io, options.plan, options.settings, options.prefix,
+      screen(io, options.plan, options.most_ranks(), options.settings, options.prefix,
              [this](uint32_t host, uint64_t bytes) { agents[host].ReturnCredit(bytes); }),
-      log(LogLevelOf(options.settings), options.plan, screen) {}
+      log(LogLevelOf(options.settings), options.plan, screen) {
+  if (elastic()) state.elastic.emplace(options.elastic, ParseJobId(options.job_id).value_or(0));
+}
+
+void DriverParts::AddHost(const HostSlots& listing) {
+  options.plan.hosts.push_back(state.plan.hosts.back());
+  options.named_hosts.push_back(listing);
+  options.hosts.push_back({listing.remote, {}});
+  clock_questions.AddHost();
+  free_ports.push_back(0);
+  facts.emplace_back();
+}
 
 }  // namespace hvd

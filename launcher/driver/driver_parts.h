@@ -36,11 +36,20 @@ struct DriverParts {
   DriverParts(const DriverParts&) = delete;
 
   const std::string& NameOf(uint32_t host) const { return options.plan.hosts[host]; }
+  // The rank of a worker, for the screen and for files.
+  uint32_t RankOf(uint32_t worker) const { return state.ranks[worker].rank; }
+  bool elastic() const { return options.elastic.elastic; }
+  // Makes room for one more host of an elastic job, which the state knows already.
+  void AddHost(const HostSlots& listing);
 
   // Set by the owner: an event for the job, and that NextTick of some part may be earlier now.
   std::function<void(const JobEvent&)> dispatch;
   std::function<void()> reschedule;
+  // The same: makes the connection of the next host.
+  std::function<void(uint32_t host)> add_agent;
 
+  // Its plan has the ranks of the present generation, the state's all workers; in a job of fixed
+  // size they are equal.
   DriverOptions options;
   const TimePoint begun;
   asio::io_context io{1};

@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/post.hpp>
 #include <map>
 #include <utility>
 #include <variant>
 
 #include "configs/message_text.h"
+#include "discovery/this_machine.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/text/seconds_text.h"
@@ -79,7 +81,7 @@ void JobActions::SendParts() {
   const StartJob common = CommonStart(parts_.options);
   std::vector<std::vector<Placement>> slots = parts_.options.plan.ByHost();
   for (uint32_t host : parts_.tree.hosts()) {
-    StartJob start = StartOn(host, std::move(slots[host]), parts_.options, common);
+    StartJob start = hvd::StartOn(host, std::move(slots[host]), parts_.options, common);
     parts_.tree.SetPlace(host, start);
     parts_.agents.Send(host, start);
   }
@@ -109,6 +111,101 @@ void JobActions::On(const BeginGeneration& begin) {
   parts_.kv_service.Begin(begin.generation);
   if (parts_.tree.flat()) return parts_.agents.SendToAll(begin);
   parts_.tree.ToAll(begin);
+}
+
+// ---- of an elastic job
+
+void JobActions::On(const OpenHost& open) {
+  parts_.AddHost(open.listing);
+  parts_.add_agent(open.host);
+  parts_.agents[open.host].Open();
+}
+
+void JobActions::SendToWorker(uint32_t worker, const ToAgent& message) {
+  parts_.agents.Send(parts_.state.plan.ranks[worker].host, message);
+}
+
+bool JobActions::OneMachine(const std::vector<Member>& members) const {
+  return std::ranges::none_of(
+      members, [&](const Member& m) { return parts_.options.hosts[m.place.host].remote; });
+}
+
+void JobActions::On(const StartMembers& start) {
+  DriverOptions& options = parts_.options;
+  parts_.screen.HostsReady();
+  parts_.log.Info("starting " + Printable(CommandText(options.command), kMaxShownPath));
+  std::map<uint32_t, std::vector<Member>> by_host;
+  for (const Member& member : start.members) by_host[member.place.host].push_back(member);
+  for (const Member& member : start.members) {
+    if (member.place.rank == 0) SetMasterAt(member.place.host);
+    parts_.screen.UseRank(member.place.rank, parts_.NameOf(member.place.host),
+                          member.place.local_rank);
+  }
+  for (const auto& [host, members] : by_host) StartOn(host, members, start);
+}
+
+// What scripts of torch.distributed are told: rank 0 listens there.
+void JobActions::SetMasterAt(uint32_t host) {
+  DriverOptions& options = parts_.options;
+  const bool remote_hosts =
+      std::ranges::any_of(options.hosts, [](const DriverHost& h) { return h.remote; });
+  options.master_address = !remote_hosts                ? ""
+                           : options.hosts[host].remote ? options.named_hosts[host].host
+                                                        : HostName();
+  options.master_port = parts_.free_ports[host];
+}
+
+// The first workers of a host come with its part of the job.
+void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
+                         const StartMembers& start) {
+  const DriverOptions& options = parts_.options;
+  std::vector<Placement> places;
+  std::vector<uint32_t> workers;
+  for (const Member& member : members) {
+    places.push_back(member.place);
+    workers.push_back(member.worker);
+  }
+  const StartJob common = CommonStart(options);
+  if (std::exchange(has_part_[host], true)) {
+    AddWorkers more{workers, places, start.size, static_cast<uint8_t>(start.homogeneous)};
+    more.master_address = common.master_address;
+    more.master_port = common.master_port;
+    more.restarts = start.restarts;
+    return parts_.agents.Send(host, more);
+  }
+  StartJob first = hvd::StartOn(host, std::move(places), options, common);
+  first.size = start.size;
+  first.homogeneous = start.homogeneous ? 1 : 0;
+  first.elastic = 1;
+  first.workers = std::move(workers);
+  first.interfaces = options.interfaces;
+  first.restarts = start.restarts;
+  first.max_restarts = options.elastic.failures.most;
+  parts_.agents.Send(host, first);
+}
+
+void JobActions::On(const BeginWorld& begin) {
+  DriverOptions& options = parts_.options;
+  const Generation& generation = begin.generation;
+  options.plan.homogeneous = generation.homogeneous;
+  options.plan.ranks.clear();
+  for (const Member& member : generation.members) {
+    options.plan.ranks.push_back(member.place);
+    parts_.screen.UseRank(member.place.rank, parts_.NameOf(member.place.host),
+                          member.place.local_rank);
+  }
+  parts_.tree.Reform(options.plan);
+  parts_.kv_service.Begin(begin.number);
+  BeginGeneration message{begin.number, generation.size(),
+                          static_cast<uint8_t>(generation.homogeneous), generation.Layout()};
+  message.one_machine = OneMachine(generation.members) ? 1 : 0;
+  std::map<uint32_t, std::vector<Member>> by_host;
+  for (const Member& member : generation.members) by_host[member.place.host].push_back(member);
+  for (uint32_t host = 0; host < parts_.agents.count(); ++host) {
+    if (!has_part_.contains(host)) continue;
+    message.members = by_host[host];
+    parts_.agents.Send(host, message);
+  }
 }
 
 void JobActions::On(const CutChannels&) {

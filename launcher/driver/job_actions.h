@@ -4,7 +4,9 @@
 #ifndef HVD_LAUNCHER_DRIVER_JOB_ACTIONS_H_
 #define HVD_LAUNCHER_DRIVER_JOB_ACTIONS_H_
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "launcher/driver/driver_parts.h"
 #include "launcher/job/job.h"
@@ -29,18 +31,28 @@ class JobActions {
   void On(const RelayRoutes& relay);
   void On(const StartWorkers&);
   void On(const BeginGeneration& begin);
+  void On(const BeginWorld& begin);
+  void On(const OpenHost& open);
+  void On(const StartMembers& start);
+  void On(const SignalWorker& message) { SendToWorker(message.rank, message); }
+  void On(const DismissWorker& message) { SendToWorker(message.rank, message); }
   void On(const CutHost& cut) { parts_.agents[cut.host].Cut(); }
   void On(const CutChannels&);
   void On(const NotifyUser& notice);
   void On(const EndRun&);
 
+  void SendToWorker(uint32_t worker, const ToAgent& message);
+  void StartOn(uint32_t host, const std::vector<Member>& members, const StartMembers& start);
+  void SetMasterAt(uint32_t host);
+  bool OneMachine(const std::vector<Member>& members) const;
   void FormTree();
   void SendParts();
   void ReadStdin();
   void SendStdin(std::string bytes);
 
   DriverParts& parts_;
-  TimePoint now_{};  // of the action that is being carried out
+  std::map<uint32_t, bool> has_part_;  // hosts of an elastic job whose agent got StartJob
+  TimePoint now_{};                    // of the action that is being carried out
 };
 
 }  // namespace hvd

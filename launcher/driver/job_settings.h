@@ -6,7 +6,7 @@
 
 #include "launcher/driver/agent_connection.h"
 #include "launcher/driver/driver_options.h"
-#include "launcher/job/job.h"
+#include "launcher/job/job_state.h"
 
 namespace hvd {
 

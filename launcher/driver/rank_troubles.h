@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "launcher/job/job.h"
+#include "launcher/job/job_state.h"
 #include "launcher/job/silent_routes.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"

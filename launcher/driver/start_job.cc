@@ -68,7 +68,15 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
   return start;
 }
 
+// What the first rank is started with. The hosts of an elastic job are not known yet.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
+  if (options.elastic.elastic) {
+    StartJob start = CommonStart(options);
+    start.size = options.elastic.np;
+    start.slots = {{0, 0, 0, start.size, 0, 1}};
+    start.elastic = 1;
+    return start;
+  }
   return StartOn(host, options.plan.OnHost(host), options, CommonStart(options));
 }
 

@@ -72,15 +72,15 @@ void Set(Variables& variables, std::string_view entry, const char* why) {
 // would hang.
 void SetTorchrun(Variables& v, const StartJob& start, const Placement& p) {
   // Every host has a local rank 0, so its place among those is the host's number.
-  const Placement& first = start.slots[0];
+  const Placement& first = start.elastic == 0 ? start.slots[0] : p;
   v["GROUP_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["NODE_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["GROUP_WORLD_SIZE"] = {std::to_string(first.cross_size), kTorch};
   v["ROLE_RANK"] = {std::to_string(p.rank), kTorch};
   v["ROLE_WORLD_SIZE"] = {std::to_string(start.size), kTorch};
   v["TORCHELASTIC_RUN_ID"] = {start.job_id, kTorch};
-  v["TORCHELASTIC_RESTART_COUNT"] = {"0", kTorch};
-  v["TORCHELASTIC_MAX_RESTARTS"] = {"0", kTorch};
+  v["TORCHELASTIC_RESTART_COUNT"] = {std::to_string(start.restarts), kTorch};
+  v["TORCHELASTIC_MAX_RESTARTS"] = {std::to_string(start.max_restarts), kTorch};
 }
 
 void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
@@ -91,6 +91,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   v["HOROVOD_CROSS_RANK"] = {std::to_string(p.cross_rank), kSlot};
   v["HOROVOD_CROSS_SIZE"] = {std::to_string(p.cross_size), kSlot};
   v["HOROVOD_HOSTNAME"] = {start.host, kSlot};
+  if (start.elastic != 0) v["HOROVOD_ELASTIC"] = {"1", kSlot};
   // Scripts look at these two to learn whether they run under a launcher.
   v["HOROVOD_CONTROLLER"] = {"gloo", kSlot};
   v["HOROVOD_CPU_OPERATIONS"] = {"gloo", kSlot};

@@ -65,4 +65,13 @@ bool GenerationPage::HadFailed(uint32_t local_rank) const {
   return page_.rank(local_rank).last.failed.load(std::memory_order_acquire) != 0;
 }
 
+uint64_t GenerationPage::HoldCommits() {
+  page_.HoldCommits();
+  return page_.MostCommits();
+}
+
+void GenerationPage::ActAt(uint64_t commit, uint32_t update, uint32_t grace_ms) {
+  page_.ActAt(commit, update, grace_ms);
+}
+
 }  // namespace hvd

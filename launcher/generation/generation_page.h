@@ -42,6 +42,13 @@ class GenerationPage {
   // A collective of the rank had failed because of other ranks.
   bool HadFailed(uint32_t local_rank) const;
 
+  // No rank passes another commit from here on; returns how many the most advanced one has passed.
+  uint64_t HoldCommits();
+  // As JobPage's: all ranks act at this commit.
+  void ActAt(uint64_t commit, uint32_t update, uint32_t grace_ms);
+  // How many commits the rank has passed in this generation.
+  uint64_t Commits(uint32_t local_rank) const { return page_.Commits(local_rank); }
+
  private:
   GenerationPage() = default;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <asio/post.hpp>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -40,7 +41,7 @@ bool HostGenerations::in_use() const {
 }
 
 void HostGenerations::OnJoin(uint32_t slot) {
-  slots_[slot].in_generation = 0;  // who joins has left
+  TakeOut(slot);  // a rank that joins has left
   slots_[slot].waiting = true;
   observer_.OnJoined(slot);
 }
@@ -50,11 +51,11 @@ void HostGenerations::OnJoin(uint32_t slot) {
 void HostGenerations::OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) {
   Slot& s = slots_[slot];
   if (s.in_generation != goodbye.generation) return;
-  s.in_generation = 0;
+  TakeOut(slot);
   const TimePoint now = SteadyNow();
   const auto said = TimePoint(Duration(static_cast<int64_t>(goodbye.since_ns)));
   const bool possible = said >= begun_ && said <= now;
-  const bool had_failed = HasPageOf(goodbye.generation) && page_->HadFailed(slot);
+  const bool had_failed = HasPageOf(goodbye.generation) && page_->HadFailed(LocalRankOf(slot));
   observer_.OnLeft(slot, {goodbye.generation, possible ? said : now, had_failed});
   DropPageIfUnused();
 }
@@ -77,18 +78,27 @@ void HostGenerations::NoteExit(uint32_t slot, int pid) {
 }
 
 Status HostGenerations::Begin(uint64_t generation) {
-  auto on_death = [this, generation](uint32_t slot) {
-    asio::post(io_, [this, generation, slot] { OnMarkDied(slot, generation); });
+  std::vector<uint32_t> all(slots_.size());
+  std::iota(all.begin(), all.end(), 0U);
+  return Begin(generation, all);
+}
+
+Status HostGenerations::Begin(uint64_t generation, const std::vector<uint32_t>& members) {
+  auto on_death = [this, generation](uint32_t local_rank) {
+    asio::post(io_, [this, generation, local_rank] {
+      if (auto slot = SlotAt(local_rank, generation)) OnMarkDied(*slot, generation);
+    });
   };
-  auto on_damage = [this, generation](uint32_t slot) {
-    asio::post(io_, [this, generation, slot] {
-      if (page_ && page_->generation() == generation) BreakDamaged(PartOf(slot));
+  auto on_damage = [this, generation](uint32_t local_rank) {
+    asio::post(io_, [this, generation, local_rank] {
+      if (auto slot = SlotAt(local_rank, generation)) BreakDamaged(PartOf(*slot));
     });
   };
   DropPage();
   links_.ForgetOwnerless();
   directory_.Begin(generation);
-  auto local_size = static_cast<uint32_t>(slots_.size());
+  if (members.empty()) return Status::Ok();
+  auto local_size = static_cast<uint32_t>(members.size());
   Result<std::unique_ptr<GenerationPage>> page =
       GenerationPage::Make(generation, local_size, on_death, on_damage);
   if (!page.ok()) {
@@ -101,13 +111,13 @@ Status HostGenerations::Begin(uint64_t generation) {
   page_ = std::move(*page);
   begun_ = SteadyNow();
   WatchHeader();
-  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+  for (uint32_t slot : members) {
     slots_[slot].in_generation = generation;
     slots_[slot].waiting = false;
     SendGeneration(slot, generation);
   }
   // A link may have ended while it was decided.
-  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+  for (uint32_t slot : members) {
     if (!links_.connected(slot) && slots_[slot].in_generation == generation)
       Lose(slot, links_.pid(slot), "died");
   }
@@ -121,10 +131,49 @@ void HostGenerations::SendGeneration(uint32_t slot, uint64_t generation) {
     links_.Send(slot, LinkLayout{generation, {&runs[at], runs.data() + end}});
   }
   const Placement& p = world_.slots[slot];
-  LinkGeneration message{generation,         page_->bytes(),  p.rank,       world_.size,
-                         p.local_rank,       p.local_size,    p.cross_rank, p.cross_size,
-                         world_.homogeneous, world_.data_key, world_.listen};
+  LinkGeneration message{generation,         page_->bytes(),  p.rank,        world_.size,
+                         p.local_rank,       p.local_size,    p.cross_rank,  p.cross_size,
+                         world_.homogeneous, world_.data_key, world_.listen, world_.elastic};
   links_.Send(slot, message, page_->fd());
+}
+
+// Its process is not in the generation any more.
+void HostGenerations::TakeOut(uint32_t slot) {
+  slots_[slot].commits = CommitsOf(slot);
+  slots_[slot].in_generation = 0;
+}
+
+uint64_t HostGenerations::CommitsOf(uint32_t slot) const {
+  const Slot& s = slots_[slot];
+  const bool counts = s.in_generation != 0 && HasPageOf(s.in_generation);
+  return s.commits + (counts ? page_->Commits(LocalRankOf(slot)) : 0);
+}
+
+std::optional<uint32_t> HostGenerations::SlotAt(uint32_t local_rank, uint64_t generation) const {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].in_generation == generation && LocalRankOf(slot) == local_rank) return slot;
+  }
+  return std::nullopt;
+}
+
+void HostGenerations::AddSlots(const std::vector<Placement>& slots) {
+  world_.slots.insert(world_.slots.end(), slots.begin(), slots.end());
+  slots_.resize(world_.slots.size());
+  links_.AddSlots(static_cast<uint32_t>(slots.size()));
+}
+
+void HostGenerations::Dismiss(uint32_t slot, const std::string& reason) {
+  if (!std::exchange(slots_[slot].waiting, false)) return;
+  links_.Send(slot, LinkDismissed{reason});
+}
+
+uint64_t HostGenerations::HoldCommits(uint64_t generation) {
+  return HasPageOf(generation) ? page_->HoldCommits() : 0;
+}
+
+void HostGenerations::ActAt(uint64_t generation, uint64_t commit, uint32_t update,
+                            uint32_t grace_ms) {
+  if (HasPageOf(generation)) page_->ActAt(commit, update, grace_ms);
 }
 
 void HostGenerations::Break(uint64_t generation, const std::string& reason) {
@@ -136,11 +185,12 @@ void HostGenerations::Break(uint64_t generation, const std::string& reason) {
 }
 
 void HostGenerations::Lose(uint32_t slot, int pid, const char* how) {
-  LostRank lost{pid, std::exchange(slots_[slot].in_generation, 0), SteadyNow(), "", ""};
+  LostRank lost{pid, slots_[slot].in_generation, SteadyNow(), "", ""};
+  TakeOut(slot);
   const bool has_page = HasPageOf(lost.generation);
   if (has_page) {
-    lost.doing = page_->LastCollectiveText(slot);
-    lost.had_failed = page_->HadFailed(slot);
+    lost.doing = page_->LastCollectiveText(LocalRankOf(slot));
+    lost.had_failed = page_->HadFailed(LocalRankOf(slot));
   }
   lost.reason = "rank " + std::to_string(world_.slots[slot].rank) + " (pid " +
                 std::to_string(lost.pid) + " on host " + world_.host + ") " + how +

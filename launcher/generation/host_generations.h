@@ -10,6 +10,7 @@
 #include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,13 +26,16 @@ namespace hvd {
 
 // A host's part of a world.
 struct HostWorld {
-  std::string host;              // its name, for texts
-  std::vector<Placement> slots;  // by slot, which is the local rank
+  std::string host;  // its name, for texts
+  // By slot: a number that a process of this host keeps from generation to generation. In a world
+  // of fixed size it is the local rank.
+  std::vector<Placement> slots;
   uint32_t size = 0;
   bool homogeneous = true;
   std::vector<RankRun> layout;  // of all ranks
   std::string data_key;
   ListenHints listen;
+  bool elastic = false;
 };
 
 // A rank that said goodbye.
@@ -79,12 +83,26 @@ class HostGenerations final : private LinkObserver {
   const HostWorld& world() const { return world_; }
   void set_world(HostWorld world) { world_ = std::move(world); }
 
-  // All ranks of this host get the generation. Not ok: none of them; they are told.
+  // All slots of this host get the generation, or those of `members`, whose local ranks in the
+  // world are 0 to members.size() - 1 in any order. Not ok: none of them; they are told.
   Status Begin(uint64_t generation);
+  Status Begin(uint64_t generation, const std::vector<uint32_t>& members);
+  // More slots, behind those that are there.
+  void AddSlots(const std::vector<Placement>& slots);
+  // The rank of the slot in the present generation, or the last one that it was in.
+  uint32_t RankOf(uint32_t slot) const { return world_.slots[slot].rank; }
+  // A slot that waits is told that the job does not need it any more.
+  void Dismiss(uint32_t slot, const std::string& reason);
   // Generation 0: the one that is waited for.
   void Break(uint64_t generation, const std::string& reason);
   // The process of the slot has ended, as its parent sees it.
   void NoteExit(uint32_t slot, int pid);
+  // How many commits the process of the slot has passed in its life.
+  uint64_t CommitsOf(uint32_t slot) const;
+  // As GenerationPage's; nothing happens when another generation runs. Returns 0 where this host
+  // has no part in it.
+  uint64_t HoldCommits(uint64_t generation);
+  void ActAt(uint64_t generation, uint64_t commit, uint32_t update, uint32_t grace_ms);
   // From another host.
   void GiveValue(uint64_t generation, const std::string& key, const std::string& value);
   void DropPage();
@@ -93,6 +111,7 @@ class HostGenerations final : private LinkObserver {
   struct Slot {
     bool waiting = false;  // asked for a generation
     uint64_t in_generation = 0;
+    uint64_t commits = 0;  // in generations that it has left
   };
 
   Status OnHello(const LinkHello& hello) override { return observer_.OnHello(hello); }
@@ -106,6 +125,9 @@ class HostGenerations final : private LinkObserver {
   void OnGet(uint32_t slot, LinkGet get) override;
 
   void SendGeneration(uint32_t slot, uint64_t generation);
+  void TakeOut(uint32_t slot);
+  uint32_t LocalRankOf(uint32_t slot) const { return world_.slots[slot].local_rank; }
+  std::optional<uint32_t> SlotAt(uint32_t local_rank, uint64_t generation) const;
   void Lose(uint32_t slot, int pid, const char* how);
   void SendBroken(uint64_t generation, const std::string& reason);
   bool HasPageOf(uint64_t generation) const;

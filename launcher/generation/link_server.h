@@ -51,6 +51,9 @@ class LinkServer {
   // The same with a listening socket that somebody else has made.
   void Serve(UniqueFd listener);
 
+  // More slots, behind those that are there.
+  void AddSlots(uint32_t count) { slots_.resize(slots_.size() + count); }
+
   // Queued when the worker does not read; nothing happens when the slot has no link.
   void Send(uint32_t slot, const LinkMessage& message, std::shared_ptr<UniqueFd> fd = nullptr);
   // Handles what the slot's worker has sent up to now.

@@ -5,7 +5,9 @@
 #ifndef HVD_LAUNCHER_HOSTS_HOST_WATCH_H_
 #define HVD_LAUNCHER_HOSTS_HOST_WATCH_H_
 
+#include <asio/io_context.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,9 @@ class HostWatch {
   // time, also by on_answer; the destructor does it, too.
   virtual void Stop() = 0;
 };
+
+// Makes one, which ends before the io_context.
+using HostWatchMaker = std::function<std::unique_ptr<HostWatch>(asio::io_context&)>;
 
 }  // namespace hvd
 

@@ -38,7 +38,7 @@ const char* KindName(JobFailure::Kind kind) {
 
 void AddRank(Json& json, const JobState& state, uint32_t number) {
   const RankRecord& rank = state.ranks[number];
-  json["rank"] = number;
+  json["rank"] = rank.rank;
   json["host"] = state.plan.hosts[state.plan.ranks[number].host];
   json["pid"] = rank.pid;
   json["cause"] = DescribeCause(rank);
@@ -57,7 +57,7 @@ Json RanksJson(const JobState& state) {
   Json list = Json::array();
   for (uint32_t number = 0; number < state.ranks.size(); ++number) {
     const RankRecord& rank = state.ranks[number];
-    Json entry = {{"rank", number},
+    Json entry = {{"rank", rank.rank},
                   {"host", state.plan.hosts[state.plan.ranks[number].host]},
                   {"pid", rank.pid},
                   {"state", RankStateName(rank)}};

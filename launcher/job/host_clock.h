@@ -54,6 +54,7 @@ class ClockQuestions {
  public:
   explicit ClockQuestions(size_t hosts) : hosts_(hosts) {}
 
+  void AddHost() { hosts_.emplace_back(); }
   // Its agent is there: it may be asked from now on.
   void Begin(uint32_t host) { hosts_[host].there = true; }
   // The question that is due for this host, if there is one; it counts as asked.

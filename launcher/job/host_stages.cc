@@ -186,8 +186,16 @@ Duration HostStages::LimitOf(const Host& host) const {
   return std::min<Duration>(limits_.at(host.stage), std::chrono::hours(24 * 365));
 }
 
+void HostStages::Add(TimePoint now) {
+  standing_alone_ = true;
+  hosts_.emplace_back();
+  hosts_.back().since = hosts_.back().began = now;
+  ++counts_[static_cast<size_t>(HostStage::kResolve)];
+  Schedule(static_cast<uint32_t>(hosts_.size() - 1));
+}
+
 void HostStages::Expire(TimePoint now) {
-  if (settle_at_ && now >= *settle_at_) GiveUpTries(now);
+  if (!standing_alone_ && settle_at_ && now >= *settle_at_) GiveUpTries(now);
   if (due_.empty() || now < due_.begin()->first) return;
   for (uint32_t i = 0; i < hosts_.size(); ++i) {
     const Host& host = hosts_[i];

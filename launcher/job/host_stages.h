@@ -65,6 +65,8 @@ class HostStages {
   HostStages(size_t hosts, StageLimits limits);
 
   void Begin(TimePoint now);
+  // One more host. From now on each host stands alone: the failure of one ends no tries of others.
+  void Add(TimePoint now);
   void Enter(uint32_t host, HostStage stage, TimePoint now);
   // A try in this stage was in vain, for this reason, and another one is made. The limit counts
   // from the first try on.
@@ -135,6 +137,7 @@ class HostStages {
   std::set<std::pair<TimePoint, uint32_t>> due_;  // when a host is slow, or over its limit
   std::optional<TimePoint> settle_at_;
   uint32_t first_failed_ = 0;
+  bool standing_alone_ = false;
 };
 
 // "a, b, c and 5 more".

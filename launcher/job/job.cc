@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "launcher/job/first_cause.h"
+#include "launcher/job/membership.h"
 #include "launcher/text/rank_ranges.h"
 #include "launcher/text/seconds_text.h"
 
 namespace hvd {
 namespace {
 
+// The job's own grace for a stop after a step.
+constexpr Duration kNoGrace{};
 constexpr int kUsageError = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
@@ -21,7 +24,7 @@ constexpr int kSignalBase = 128;
 constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
 
 std::string RankText(const JobState& state, uint32_t rank) {
-  std::string text = "rank " + std::to_string(rank);
+  std::string text = "rank " + std::to_string(state.ranks[rank].rank);
   if (state.ranks[rank].pid != 0) text += " (pid " + std::to_string(state.ranks[rank].pid) + ")";
   return text;
 }
@@ -58,7 +61,9 @@ std::string RanksText(const JobState& state, const std::vector<uint32_t>& ranks)
 // One event's worth of work on the state; gathers what was decided.
 class JobTransition {
  public:
-  JobTransition(JobState& state, TimePoint now) : state_(state), now_(now) {}
+  JobTransition(JobState& state, TimePoint now) : state_(state), now_(now) {
+    if (state_.elastic) members_.emplace(state_, decision_, now_);
+  }
 
   void On(const Begun&);
   void On(const HostEntered& event);
@@ -82,15 +87,29 @@ class JobTransition {
   void On(const GenerationEnding& event);
   void On(const RankStopped& event);
   void On(const SilentRoute& event);
+  void On(const HostsListed& event) {
+    if (IsElastic()) Members().OnListed(event);
+  }
+  void On(const CommitsHeldBy& event) {
+    if (IsElastic()) Members().OnHeld(event);
+  }
+  void On(const StopAsked& event);
 
+  // After every event: what follows from all that is known.
+  void Review();
   void WatchInit();
   Decision Take() { return std::move(decision_); }
 
  private:
   bool Known(uint32_t rank) const { return rank < state_.ranks.size(); }
   bool AllEnded() const { return state_.counts.ended == state_.ranks.size(); }
-  void Becomes(RankRecord& rank, RankPhase phase);
-  void Waits(RankRecord& rank, bool waiting);
+  // The ranks of the job may change now; later it only ends.
+  bool IsElastic() const {
+    return state_.elastic && state_.phase <= JobPhase::kRunning && !state_.failure;
+  }
+  Membership& Members() { return *members_; }
+  void Becomes(RankRecord& rank, RankPhase phase) { state_.Becomes(rank, phase); }
+  void Waits(RankRecord& rank, bool waiting) { state_.Waits(rank, waiting); }
   void Do(auto action) { decision_.actions.emplace_back(std::move(action)); }
   void Because(std::string reason) { decision_.reason = std::move(reason); }
 
@@ -113,6 +132,10 @@ class JobTransition {
   void TimeOut();
   void FinishWhenAllEnded();
   void EndWhenAllClosed();
+  bool MayStopAfterStep() const;
+  void EndStop();
+  bool MayFinish() const;
+  void ExpireHosts();
   bool FailedOfIt(uint32_t host) const;
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
   void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
@@ -125,19 +148,8 @@ class JobTransition {
   JobState& state_;
   TimePoint now_;
   Decision decision_;
+  std::optional<Membership> members_;  // of an elastic job
 };
-
-void JobTransition::Becomes(RankRecord& rank, RankPhase phase) {
-  state_.counts.begun += rank.phase == RankPhase::kStarting && phase != RankPhase::kStarting;
-  state_.counts.ended += rank.phase != RankPhase::kEnded && phase == RankPhase::kEnded;
-  rank.phase = phase;
-}
-
-void JobTransition::Waits(RankRecord& rank, bool waiting) {
-  if (rank.waiting == waiting) return;
-  rank.waiting = waiting;
-  waiting ? ++state_.counts.waiting : --state_.counts.waiting;
-}
 
 void JobTransition::On(const Begun&) {
   state_.stages.Begin(now_);
@@ -147,7 +159,7 @@ void JobTransition::On(const Begun&) {
 }
 
 void JobTransition::On(const HostEntered& event) {
-  if (state_.phase != JobPhase::kOpening) return;
+  if (state_.phase != JobPhase::kOpening && !IsElastic()) return;
   bool again = state_.stages.stage(event.host) == event.stage;
   state_.stages.Enter(event.host, event.stage, now_);
   decision_.detail = true;
@@ -156,7 +168,7 @@ void JobTransition::On(const HostEntered& event) {
 }
 
 void JobTransition::On(const HostTroubled& event) {
-  if (state_.phase != JobPhase::kOpening) return;
+  if (state_.phase != JobPhase::kOpening && !IsElastic()) return;
   const bool known = state_.stages.tried_again(event.host);
   state_.stages.Trouble(event.host, event.stage, event.reason);
   if (known) return;
@@ -164,6 +176,7 @@ void JobTransition::On(const HostTroubled& event) {
 }
 
 void JobTransition::On(const AgentIsReady& event) {
+  if (IsElastic()) return Members().OnAgentReady(event.host, event.facts);
   if (state_.phase != JobPhase::kOpening) return;
   if (state_.stages.stage(event.host) >= HostStage::kProof) return;
   state_.stages.Enter(event.host, HostStage::kThere, now_);
@@ -324,6 +337,8 @@ void JobTransition::On(const WorkerStarted& event) {
   if (rank.phase != RankPhase::kStarting) return;
   Becomes(rank, RankPhase::kRunning);
   rank.pid = event.pid;
+  // Asked to end before it was known to run.
+  if (state_.elastic && state_.elastic->restart) Do(SignalWorker{event.rank, SIGTERM});
   if (state_.phase != JobPhase::kStarting || state_.counts.begun < state_.ranks.size()) return;
   state_.phase = JobPhase::kRunning;
   state_.deadline.reset();
@@ -333,6 +348,9 @@ void JobTransition::On(const WorkerStarted& event) {
 void JobTransition::On(const WorkerNotStarted& event) {
   if (!Known(event.rank)) return;
   Becomes(state_.ranks[event.rank], RankPhase::kEnded);
+  if (IsElastic() && state_.generation > 0) {
+    return Members().OnNotStarted(event.rank, event.reason);
+  }
   JobFailure failure;
   failure.kind = JobFailure::Kind::kCommand;
   failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kNotFound
@@ -348,6 +366,7 @@ void JobTransition::On(const RankJoined& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   if (rank.phase == RankPhase::kEnded) return;
+  if (IsElastic()) return Members().OnJoined(event.rank);
   Waits(rank, true);
   rank.in_generation = 0;
   rank.departed_ns = 0;
@@ -361,6 +380,7 @@ void JobTransition::On(const RankJoined& event) {
 
 // After every event: is there something to watch?
 void JobTransition::WatchInit() {
+  if (state_.elastic) return;  // Membership does
   if (state_.counts.waiting == 0 || state_.phase >= JobPhase::kStopping) {
     state_.init_watch.reset();
   } else if (!state_.init_watch) {
@@ -401,7 +421,7 @@ void JobTransition::BeginWhenAllWait() {
 
 // Ranks that wait for a world which can no longer form are told so.
 void JobTransition::BreakWaiting(uint32_t missing) {
-  if (state_.counts.waiting == 0) return;
+  if (state_.counts.waiting == 0 || IsElastic()) return;
   for (RankRecord& rank : state_.ranks) Waits(rank, false);
   const RankRecord& gone = state_.ranks[missing];
   std::string how = gone.end ? EndText(*gone.end) : gone.lost ? "was lost" : "could not be started";
@@ -416,6 +436,7 @@ void JobTransition::BreakWaiting(uint32_t missing) {
 void JobTransition::On(const RankLeft& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
+  if (state_.elastic) Members().OnLeft(event.rank);
   rank.in_generation = 0;
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
 }
@@ -439,6 +460,7 @@ void JobTransition::On(const RankLost& event) {
   RankRecord& rank = state_.ranks[event.rank];
   Waits(rank, false);
   if (event.generation == 0 || rank.in_generation != event.generation) return;
+  if (state_.elastic) Members().OnLeft(event.rank);
   rank.in_generation = 0;
   state_.counts.lost += !rank.lost;
   rank.lost = true;
@@ -448,6 +470,8 @@ void JobTransition::On(const RankLost& event) {
   rank.doing = event.doing;
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
   Do(BreakGeneration{event.generation, event.reason});
+  // What it means is decided when it has ended; until then it may touch the memory of others.
+  if (IsElastic()) return Do(SignalWorker{event.rank, SIGKILL});
   JobFailure failure;
   failure.rank = event.rank;
   Fail(std::move(failure), event.reason);
@@ -468,7 +492,9 @@ void JobTransition::On(const WorkerExited& event) {
       asked && (!rank.lost || rank.lost_when_asked) &&
       (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase ||
        (state_.interrupting && !event.end.ok()));
+  rank.commits = event.commits;
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, false);
+  if (IsElastic()) return Members().OnExited(event.rank);
   BreakWaiting(event.rank);
   if (!event.end.ok() && !rank.ended_by_us) {
     JobFailure failure;
@@ -479,35 +505,38 @@ void JobTransition::On(const WorkerExited& event) {
 }
 
 void JobTransition::On(const GenerationEnding& event) {
-  if (!Known(event.by.rank) || state_.ranks[event.by.rank].in_generation != event.generation)
-    return;
+  const std::optional<uint32_t> worker = state_.WorkerOf(event.by.rank);
+  if (!worker || state_.ranks[*worker].in_generation != event.generation) return;
   JobFailure ending;
   ending.kind = JobFailure::Kind::kEnding;
-  ending.rank = event.by.rank;
+  ending.rank = *worker;
   ending.reason = event.by.reason;
   EndGeneration(event.generation, std::move(ending));
 }
 
 void JobTransition::On(const RankStopped& event) {
-  if (Known(event.rank)) state_.ranks[event.rank].stopped = true;
+  const std::optional<uint32_t> worker = state_.WorkerOf(event.rank);
+  if (!worker) return;
+  state_.ranks[*worker].stopped = true;
+  if (IsElastic()) Members().OnStopped(*worker);
 }
 
 // Of two hosts that are both heard (SilentRoutes::Broken).
 void JobTransition::On(const SilentRoute& event) {
-  if (!Known(event.rank) || !Known(event.peer)) return;
-  if (state_.ranks[event.rank].in_generation != event.generation) return;
-  const auto rank_on_host = [this](uint32_t rank) {
-    return "rank " + std::to_string(rank) + " on " + HostOf(rank);
+  const std::optional<uint32_t> rank = state_.WorkerOf(event.rank);
+  const std::optional<uint32_t> peer = state_.WorkerOf(event.peer);
+  if (!rank || !peer || state_.ranks[*rank].in_generation != event.generation) return;
+  const auto rank_on_host = [this](uint32_t worker) {
+    return "rank " + std::to_string(state_.ranks[worker].rank) + " on " + HostOf(worker);
   };
   JobFailure ending;
   ending.kind = JobFailure::Kind::kWay;
-  ending.rank = event.rank;
-  ending.peer = event.peer;
+  ending.rank = *rank;
+  ending.peer = *peer;
   ending.reason =
-      "the connection between the hosts " + HostOf(event.rank) + " and " + HostOf(event.peer) +
-      " is broken: " + rank_on_host(event.rank) + " has heard nothing from " +
-      rank_on_host(event.peer) + " for " +
-      SecondsText(std::chrono::floor<std::chrono::seconds>(event.silent)) +
+      "the connection between the hosts " + HostOf(*rank) + " and " + HostOf(*peer) +
+      " is broken: " + rank_on_host(*rank) + " has heard nothing from " + rank_on_host(*peer) +
+      " for " + SecondsText(std::chrono::floor<std::chrono::seconds>(event.silent)) +
       ", though hvdrun reaches both hosts; look for a firewall or a fault of the network between "
       "them";
   EndGeneration(event.generation, std::move(ending));
@@ -518,6 +547,7 @@ void JobTransition::EndGeneration(uint64_t generation, JobFailure ending) {
   if (state_.ending || state_.failure) return;
   Because(ending.reason);
   Do(BreakGeneration{generation, ending.reason});
+  if (IsElastic()) return Members().OnEnding(ending);
   state_.ending = std::move(ending);
 }
 
@@ -585,6 +615,7 @@ void JobTransition::On(const Interrupted& event) {
     Do(CutChannels{});
     return Because("interrupted while the last output was printed");
   }
+  if (event.signal == SIGTERM && MayStopAfterStep()) return On(StopAsked{SIGTERM, kNoGrace});
   ++state_.interrupts;
   if (!state_.failure) {
     JobFailure failure;
@@ -611,6 +642,39 @@ void JobTransition::On(const Interrupted& event) {
     Kill();
     Because("asked a second time to end");
   }
+}
+
+// Ranks that commit can leave in good order.
+bool JobTransition::MayStopAfterStep() const {
+  return IsElastic() && state_.elastic->running && !state_.elastic->stop_asked;
+}
+
+void JobTransition::On(const StopAsked& event) {
+  if (!MayStopAfterStep()) {
+    if (!state_.elastic || !state_.elastic->stop_asked) On(Interrupted{SIGTERM});
+    return;
+  }
+  StopAsked asked = event;
+  if (asked.grace == kNoGrace) asked.grace = state_.options.stop_grace;
+  state_.elastic->stop_by = now_ + asked.grace;
+  Members().OnStopAsked(asked);
+}
+
+// Ranks that were asked to stop after a step have had their time.
+void JobTransition::EndStop() {
+  state_.elastic->stop_by.reset();
+  On(Interrupted{SIGTERM});
+}
+
+void JobTransition::Review() {
+  if (!state_.elastic) return;
+  if (IsElastic()) {
+    if (std::optional<JobFailure> failure = Members().Review()) {
+      std::string reason = failure->reason;
+      Fail(std::move(*failure), std::move(reason));
+    }
+  }
+  FinishWhenAllEnded();
 }
 
 void JobTransition::On(const Paused&) {
@@ -653,7 +717,9 @@ void JobTransition::On(const Tick&) {
   CutDismissed();
   if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next)
     ReportMissingRanks();
-  if (state_.phase == JobPhase::kOpening) {
+  if (state_.elastic) ExpireHosts();
+  if (state_.elastic && state_.elastic->stop_by && now_ >= *state_.elastic->stop_by) EndStop();
+  if (state_.phase == JobPhase::kOpening && !state_.elastic) {
     state_.stages.Expire(now_);
     std::string slow = state_.stages.TakeSlow(state_.plan.hosts, now_);
     if (!slow.empty()) Do(NotifyUser{"the job has not started yet; " + slow});
@@ -678,6 +744,17 @@ void JobTransition::On(const Tick&) {
   }
 }
 
+// Hosts that were too slow on their way are given up.
+void JobTransition::ExpireHosts() {
+  state_.stages.Expire(now_);
+  for (uint32_t host = 0; host < state_.elastic->hosts.size(); ++host) {
+    const bool failed = state_.stages.stage(host) == HostStage::kFailed;
+    if (!failed || state_.elastic->hosts[host].gone) continue;
+    Do(CutHost{host});
+    if (IsElastic()) Members().OnHostGone(host, state_.stages.TroubleOf(host));
+  }
+}
+
 void JobTransition::FailStart() {
   JobFailure failure;
   failure.kind = JobFailure::Kind::kInternal;
@@ -688,9 +765,14 @@ void JobTransition::FailStart() {
   Fail(std::move(failure), std::move(reason));
 }
 
+// Are there no ranks to come?
+bool JobTransition::MayFinish() const {
+  if (!AllEnded()) return false;
+  return !IsElastic() || state_.elastic->any_finished || state_.elastic->stop_asked;
+}
+
 void JobTransition::FinishWhenAllEnded() {
-  if (state_.phase >= JobPhase::kFinishing) return;
-  if (!AllEnded()) return;
+  if (state_.phase >= JobPhase::kFinishing || !MayFinish()) return;
   state_.phase = JobPhase::kFinishing;
   state_.deadline.reset();
   if (!EndedByItself(state_)) state_.deadline = now_ + state_.options.finish_limit;
@@ -730,6 +812,7 @@ bool JobTransition::FailedOfIt(uint32_t host) const {
 void JobTransition::On(const AgentLost& event) {
   if (!state_.host_open[event.host]) return;
   state_.host_open[event.host] = false;
+  if (IsElastic()) return Members().OnHostGone(event.host, event.reason);
   if (state_.dismissed[event.host]) return EndWhenAllClosed();
   if (state_.phase == JobPhase::kOpening) {
     state_.stages.Fail(event.host, event.reason, now_);
@@ -759,17 +842,24 @@ void JobTransition::On(const AgentLost& event) {
 
 }  // namespace
 
-std::optional<TimePoint> JobState::NextTick() const {
-  std::optional<TimePoint> next = phase == JobPhase::kOpening ? stages.deadline() : deadline;
-  if (timeout_at && (!next || *timeout_at < *next)) next = timeout_at;
-  if (dismissed_by && (!next || *dismissed_by < *next)) next = dismissed_by;
-  if (init_watch && (!next || init_watch->next < *next)) next = init_watch->next;
+std::optional<TimePoint> NextTick(const JobState& state) {
+  const bool opens = state.phase == JobPhase::kOpening && !state.elastic;
+  std::optional<TimePoint> next = opens ? state.stages.deadline() : state.deadline;
+  if (state.timeout_at && (!next || *state.timeout_at < *next)) next = state.timeout_at;
+  if (state.dismissed_by && (!next || *state.dismissed_by < *next)) next = state.dismissed_by;
+  if (state.init_watch && (!next || state.init_watch->next < *next)) next = state.init_watch->next;
+  if (!state.elastic) return next;
+  for (const std::optional<TimePoint>& time :
+       {state.stages.NextExpiry(), state.elastic->stop_by, Membership::NextTick(state)}) {
+    if (time && (!next || *time < *next)) next = time;
+  }
   return next;
 }
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now) {
   JobTransition stepper(state, now);
   std::visit([&](const auto& e) { stepper.On(e); }, event);
+  stepper.Review();
   stepper.WatchInit();
   return stepper.Take();
 }
@@ -778,7 +868,8 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
   std::vector<Departure> departures;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    const bool failed = !rank.ended_by_us && (rank.lost || (rank.end && !rank.end->ok()));
+    const bool failed =
+        !rank.ended_by_us && !rank.forgiven && (rank.lost || (rank.end && !rank.end->ok()));
     if (!failed) continue;
     departures.push_back({r, state.plan.ranks[r].host, rank.departed_ns, rank.is_consequence,
                           rank.end && rank.end->by_signal});
@@ -792,7 +883,12 @@ bool EndedByItself(const JobState& state) {
 }
 
 int ExitCode(const JobState& state) {
-  if (!state.failure) return 0;
+  if (!state.failure) {
+    const bool stopped = std::ranges::any_of(state.ranks, [](const RankRecord& rank) {
+      return rank.end && rank.end->exit_code() == kStoppedExitCode;
+    });
+    return stopped && state.elastic && state.elastic->stop_asked ? kStoppedExitCode : 0;
+  }
   if (!IsOfARank(state.failure->kind)) return state.failure->exit_code;
   std::optional<uint32_t> first = FirstFailedRank(state);
   if (!first) return 1;

@@ -1,40 +1,15 @@
 #include "launcher/job/report.h"
 
-#include <csignal>
-#include <cstring>
-
+#include "launcher/job/job.h"
 #include "launcher/text/rank_ranges.h"
 #include "launcher/text/sentence_end.h"
 
 namespace hvd {
 namespace {
 
-std::string SignalText(int signal) {
-  std::string name = SignalName(signal);
-  std::string text = "signal " + std::to_string(signal);
-  return name.empty() ? text : text + " (" + name + ")";
-}
-
-// What a signal usually means, for those whose name does not say it.
-std::string Meaning(int signal) {
-  switch (signal) {
-    case SIGSEGV: return ": invalid memory access (segmentation fault)";
-    case SIGABRT: return ": it called abort()";
-    case SIGBUS: return ": a file or shared memory that it had mapped is gone or full";
-    case SIGILL: return ": its program holds an instruction that this CPU does not know";
-    case SIGFPE: return ": it divided an integer by zero";
-    case SIGXFSZ: return ": it wrote a file larger than its limit allows (ulimit -f)";
-    case SIGKILL: return ", sent by a process, not by the OOM killer";
-    case SIGTERM:
-    case SIGINT:
-    case SIGHUP: return ", sent by a process that is not part of hvdrun";
-    default: return "";
-  }
-}
-
 std::string Who(const JobState& state, uint32_t rank) {
   const std::string& host = state.plan.hosts[state.plan.ranks[rank].host];
-  return "rank " + std::to_string(rank) + " on host " + host + " (pid " +
+  return "rank " + std::to_string(state.ranks[rank].rank) + " on host " + host + " (pid " +
          std::to_string(state.ranks[rank].pid) + ")";
 }
 
@@ -58,9 +33,9 @@ std::vector<uint32_t> FailedAlike(const JobState& state, uint32_t cause) {
   std::vector<uint32_t> alike;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    if (r != cause && rank.end && !rank.end->ok() && !rank.ended_by_us &&
+    if (r != cause && rank.end && !rank.end->ok() && !rank.ended_by_us && !rank.forgiven &&
         rank.last_stderr == state.ranks[cause].last_stderr)
-      alike.push_back(r);
+      alike.push_back(rank.rank);
   }
   return alike;
 }
@@ -103,40 +78,12 @@ std::string EndingReport(const JobState& state) {
 
 }  // namespace
 
-std::string SignalName(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? "" : std::string("SIG") + name;
-}
-
-std::string DescribeEnd(const ProcessEnd& end) {
-  return end.by_signal ? SignalText(end.value) : "exit code " + std::to_string(end.value);
-}
-
-std::string DescribeCause(const RankRecord& rank) {
-  if (!rank.end) return "it was lost";
-  std::string text = DescribeEnd(*rank.end);
-  if (rank.out_of_memory) {
-    return text +
-           ": the kernel ended it for lack of memory; try fewer processes per host or smaller "
-           "batches";
-  }
-  if (rank.end->by_signal && !rank.ended_by_us) text += Meaning(rank.end->value);
-  return text;
-}
-
-const char* RankStateName(const RankRecord& rank) {
-  if (rank.pid == 0) return "not_started";
-  if (!rank.end) return "lost";
-  if (rank.ended_by_us) return "ended";
-  if (!rank.end->ok()) return "failed";
-  return rank.lost ? "left" : "succeeded";
-}
-
 size_t CountEndedBecause(const JobState& state, uint32_t cause) {
   size_t count = 0;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    if (r != cause && rank.pid != 0 && !(rank.end && rank.end->ok())) ++count;
+    if (r == cause || rank.pid == 0 || rank.forgiven) continue;
+    if (!(rank.end && rank.end->ok())) ++count;
   }
   return count;
 }

@@ -4,22 +4,10 @@
 
 #include <string>
 
-#include "launcher/job/job.h"
+#include "launcher/job/describe_end.h"
+#include "launcher/job/job_state.h"
 
 namespace hvd {
-
-// "exit code 3", "signal 9 (SIGKILL)".
-std::string DescribeEnd(const ProcessEnd& end);
-
-// "SIGKILL"; empty for a signal without a name.
-std::string SignalName(int signal);
-
-// The end of a rank with what is known of its cause; one sentence without its subject.
-std::string DescribeCause(const RankRecord& rank);
-
-// "succeeded", "failed" by itself, "left" with code 0 but without hvd.shutdown(), "ended" by
-// hvdrun, "lost" with its host, "not_started".
-const char* RankStateName(const RankRecord& rank);
 
 // How many ranks did not end well by themselves, other than the cause.
 size_t CountEndedBecause(const JobState& state, uint32_t cause);

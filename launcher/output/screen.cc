@@ -56,40 +56,49 @@ PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemp
   return style;
 }
 
-ScreenTextOptions TextOptionsOf(const Plan& plan, const Settings& settings,
+ScreenTextOptions TextOptionsOf(const Plan& plan, uint32_t ranks, const Settings& settings,
                                 const PrefixTemplate& prefix, int fd) {
-  return {plan.size(), settings.progress_rate, settings.fold, StyleOf(plan, settings, prefix, fd)};
+  return {ranks, settings.progress_rate, settings.fold, StyleOf(plan, settings, prefix, fd)};
 }
 
 }  // namespace
 
-Screen::Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
+Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Settings& settings,
                const PrefixTemplate& prefix, OnLeft on_left)
     : io_(io),
       on_left_(std::move(on_left)),
-      ranks_(plan.size()),
-      written_(plan.hosts.size()),
+      ranks_(ranks),
+      places_(PlacesOf(plan)),
+      written_(std::max<size_t>(1, plan.hosts.size())),
       held_timer_(io),
       progress_timer_(io),
       one_place_(OnePlace(STDOUT_FILENO, STDERR_FILENO)),
-      outlets_{Outlet{"stdout",
-                      ScreenText(OutputStream::kStdout,
-                                 TextOptionsOf(plan, settings, prefix, STDOUT_FILENO), lines_[0]),
-                      OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen))},
-               Outlet{"stderr",
-                      ScreenText(OutputStream::kStderr,
-                                 TextOptionsOf(plan, settings, prefix, STDERR_FILENO),
-                                 lines_[one_place_ ? 0 : 1]),
-                      OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
+      outlets_{
+          Outlet{"stdout",
+                 ScreenText(OutputStream::kStdout,
+                            TextOptionsOf(plan, ranks, settings, prefix, STDOUT_FILENO), lines_[0]),
+                 OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen))},
+          Outlet{"stderr",
+                 ScreenText(OutputStream::kStderr,
+                            TextOptionsOf(plan, ranks, settings, prefix, STDERR_FILENO),
+                            lines_[one_place_ ? 0 : 1]),
+                 OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
   if (settings.output_filename.empty()) return;
   files_ = std::make_unique<OutputFiles>(settings.output_filename, ranks_,
                                          settings.output_limit_bytes, ReceiptsOf(Sink::kFiles));
+}
+
+void Screen::UseRank(uint32_t rank, const std::string& host, uint32_t local_rank) {
+  if (rank >= places_.size()) places_.resize(rank + 1);
+  places_[rank] = {host, local_rank};
+  for (Outlet& outlet : outlets_) outlet.text.set_places(places_);
 }
 
 // ---- the workers' output
 
 void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
   EndProgress();
+  if (host >= written_.size()) written_.resize(host + 1);
   if (files_) {
     files_->Write(output.rank, output.stream, std::string(output.bytes), {host, message_bytes});
   }

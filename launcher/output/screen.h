@@ -39,7 +39,8 @@ class Screen {
   // So many more log bytes of a host have left, by the slower of screen and files.
   using OnLeft = std::function<void(uint32_t host, uint64_t log_bytes)>;
 
-  Screen(asio::io_context& io, const Plan& plan, const Settings& settings,
+  // `plan`: of a job of fixed size; `ranks`: so many there may be.
+  Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Settings& settings,
          const PrefixTemplate& prefix, OnLeft on_left);
 
   // A worker's output, shown by the next Flush. `message_bytes` is what it took of the stream's
@@ -52,6 +53,8 @@ class Screen {
   bool on_terminal() const;
   // The plan became final. Before anything of a rank is printed.
   void UsePlan(const Plan& plan);
+  // The rank of an elastic job is on this host from now on.
+  void UseRank(uint32_t rank, const std::string& host, uint32_t local_rank);
   // A sentence of hvdrun itself, at once.
   void Print(const std::string& sentence);
 
@@ -109,7 +112,8 @@ class Screen {
   asio::io_context& io_;
   OnLeft on_left_;
   uint32_t ranks_;
-  std::vector<Written> written_;  // by host
+  std::vector<PrefixPlace> places_;  // by rank
+  std::vector<Written> written_;     // by host
   asio::steady_timer held_timer_, progress_timer_;
   std::optional<Progress> progress_;  // while the job starts
   HostCounts hosts_;

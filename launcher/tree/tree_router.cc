@@ -5,24 +5,37 @@
 #include "launcher/wire/probe_partners.h"
 
 namespace hvd {
+namespace {
+
+constexpr uint32_t kNoNumber = UINT32_MAX;
+
+}  // namespace
 
 void TreeRouter::Form(const Plan& plan, uint32_t radix) {
   if (tree_) return;
-  hosts_ = plan.UsedHosts();
+  SetHosts(plan);
   radix_ = radix;
   tree_.emplace(count(), radix, HostsOf(plan.Layout(), plan.size()));
+}
+
+void TreeRouter::Reform(const Plan& plan) {
+  SetHosts(plan);
+  tree_.emplace(count(), count(), HostsOf(plan.Layout(), plan.size()));
+}
+
+void TreeRouter::SetHosts(const Plan& plan) {
+  hosts_ = plan.UsedHosts();
+  number_of_.assign(plan.hosts.size(), kNoNumber);
+  for (uint32_t number = 0; number < count(); ++number) number_of_[hosts_[number]] = number;
 }
 
 void TreeRouter::Flatten() { tree_.emplace(count(), count(), HostOfRank(tree_->host_of_rank())); }
 
 bool TreeRouter::Has(uint32_t host) const {
-  return std::binary_search(hosts_.begin(), hosts_.end(), host);
+  return host < number_of_.size() && number_of_[host] != kNoNumber;
 }
 
-uint32_t TreeRouter::NumberOf(uint32_t host) const {
-  return static_cast<uint32_t>(std::lower_bound(hosts_.begin(), hosts_.end(), host) -
-                               hosts_.begin());
-}
+uint32_t TreeRouter::NumberOf(uint32_t host) const { return number_of_[host]; }
 
 std::vector<uint32_t> TreeRouter::ProbePartnersOf(uint32_t host) const {
   if (!Has(host)) return {};

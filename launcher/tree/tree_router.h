@@ -32,6 +32,8 @@ class TreeRouter {
   // Forms the tree for the final plan; later calls change nothing. With no more hosts than `radix`
   // there is no tree: the driver sends to every agent directly.
   void Form(const Plan& plan, uint32_t radix);
+  // The hosts of another generation of an elastic job, which has no tree.
+  void Reform(const Plan& plan);
   // Gives the tree up before anything was sent through it.
   void Flatten();
 
@@ -85,7 +87,10 @@ class TreeRouter {
   };
 
   const Sender send_;
+  void SetHosts(const Plan& plan);
+
   std::vector<uint32_t> hosts_;
+  std::vector<uint32_t> number_of_;  // by host; kNoNumber: it has no rank
   uint32_t radix_ = 0;
   std::optional<TreeRoot> tree_;
   std::map<uint32_t, std::string> records_;

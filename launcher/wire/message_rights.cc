@@ -100,6 +100,16 @@ HostOfRank HostsOf(const std::vector<RankRun>& layout, uint32_t size) {
   return PlacesOf(layout, size).ok() ? HostOfRank(layout, size) : HostOfRank();
 }
 
+std::optional<uint32_t> WorkerIn(const ToDriver& message) {
+  return std::visit(
+      [](const auto& m) -> std::optional<uint32_t> {
+        if constexpr (requires { m.rank; } && !std::is_same_v<std::decay_t<decltype(m)>, RelayOpen>)
+          return m.rank;
+        return std::nullopt;
+      },
+      message);
+}
+
 bool GoesByTree(const ToDriver& message) {
   return std::visit(
       [](const auto& m) {

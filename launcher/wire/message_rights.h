@@ -8,6 +8,7 @@
 #define HVD_LAUNCHER_WIRE_MESSAGE_RIGHTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ class HostOfRank {
 };
 // Empty when these are not the runs of a world.
 HostOfRank HostsOf(const std::vector<RankRun>& layout, uint32_t size);
+
+// The worker that a message is about, by its number; nothing for other messages.
+std::optional<uint32_t> WorkerIn(const ToDriver& message);
 
 // What goes up the tree while all is well. The rest, and everything that ends something, goes
 // straight.

@@ -20,6 +20,10 @@ struct Writing {
     for (uint32_t v : {p.rank, p.host, p.local_rank, p.local_size, p.cross_rank, p.cross_size})
       writer.Put(v);
   }
+  void operator()(const Member& member) {
+    writer.Put(member.worker);
+    (*this)(member.place);
+  }
   void operator()(const RankSpan& span) {
     for (uint32_t v : {span.first, span.count}) writer.Put(v);
   }
@@ -56,6 +60,10 @@ struct Reading {
       *v = reader.Get<uint32_t>();
     }
   }
+  void operator()(Member& member) {
+    member.worker = reader.Get<uint32_t>();
+    (*this)(member.place);
+  }
   void operator()(RankSpan& span) {
     for (uint32_t* v : {&span.first, &span.count}) *v = reader.Get<uint32_t>();
   }
@@ -89,14 +97,28 @@ void Fields(auto& f, M& m) {
     f(m.stdin_terminal);
     f(m.listen_addresses), f(m.first_port), f(m.last_port), f(m.silence_limit_ms);
     f(m.tree_host), f(m.tree_hosts), f(m.tree_radix), f(m.tree_above);
+    f(m.elastic), f(m.workers), f(m.interfaces), f(m.restarts), f(m.max_restarts);
+  } else if constexpr (kIs<AddWorkers, M>) {
+    f(m.workers), f(m.slots), f(m.size), f(m.homogeneous), f(m.master_address), f(m.master_port);
+    f(m.restarts);
   } else if constexpr (kIs<AwaitDriver, M>) {
     f(m.key), f(m.grace_ms);
   } else if constexpr (kIs<BeginGeneration, M>) {
-    f(m.generation);
+    f(m.generation), f(m.size), f(m.homogeneous), f(m.layout), f(m.members), f(m.one_machine);
   } else if constexpr (kIs<BreakGeneration, M>) {
     f(m.generation), f(m.reason);
   } else if constexpr (kIs<SignalWorkers, M>) {
     f(m.signal);
+  } else if constexpr (kIs<SignalWorker, M>) {
+    f(m.rank), f(m.signal);
+  } else if constexpr (kIs<DismissWorker, M>) {
+    f(m.rank), f(m.reason);
+  } else if constexpr (kIs<HoldCommits, M>) {
+    f(m.generation);
+  } else if constexpr (kIs<ActAtCommit, M>) {
+    f(m.generation), f(m.commit), f(m.update), f(m.grace_ms);
+  } else if constexpr (kIs<CommitsHeld, M>) {
+    f(m.generation), f(m.most);
   } else if constexpr (kIs<AgentReady, M>) {
     f(m.pid), f(m.warden_pid), f(m.means), f(m.version), f(m.free_port);
     f(m.identity), f(m.slots);
@@ -112,7 +134,7 @@ void Fields(auto& f, M& m) {
     f(m.rank), f(m.pid), f(m.generation), f(m.noticed_ns), f(m.reason), f(m.doing), f(m.had_failed);
   } else if constexpr (kIs<WorkerExited, M>) {
     f(m.rank), f(m.pid), f(m.end.by_signal), f(m.end.value), f(m.noticed_ns), f(m.last_stderr);
-    f(m.out_of_memory);
+    f(m.out_of_memory), f(m.commits);
   } else if constexpr (kIs<WorkerOutput, M>) {
     f(m.rank), f(m.stream), f(m.bytes);
   } else if constexpr (kIs<KeyValue, M> || kIs<PutKey, M>) {

@@ -27,6 +27,10 @@ enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
 // ---- driver to agent
 
 // The agent's part of the plan and all it needs to start it. Sent once.
+//
+// A worker is a process of the job, numbered from 0 for the life of the job; `rank` in all messages
+// about workers is that number. In a job of fixed size it is the rank. In an elastic one each
+// generation tells which rank a worker has in it (BeginGeneration).
 struct StartJob {
   std::string job_id;   // the same on every host, as the driver knows the job
   std::string job_key;  // secret: workers prove with it that they belong to the job
@@ -58,7 +62,22 @@ struct StartJob {
   // The tree in which agents pass messages on (agent_tree.h); hosts 0: there is none.
   uint32_t tree_host = 0, tree_hosts = 0, tree_radix = 0;
   std::string
-      tree_above;  // the mesh record of the parent (mesh_address.h); empty: it is the driver
+      tree_above;       // the mesh record of the parent (mesh_address.h); empty: it is the driver
+  uint8_t elastic = 0;  // the members of each generation are told when it begins
+  std::vector<uint32_t> workers;        // by slot; empty: their numbers are the ranks in `slots`
+  std::vector<std::string> interfaces;  // of an elastic job: where its workers listen; empty: all
+  uint32_t restarts = 0, max_restarts = 0;  // for scripts of torchrun
+};
+// More workers of an elastic job on a host that has its part already. Their places are those that
+// they take if nothing changes until they join.
+struct AddWorkers {
+  std::vector<uint32_t> workers;
+  std::vector<Placement> slots;  // one for each
+  uint32_t size = 0;
+  uint8_t homogeneous = 1;
+  std::string master_address;
+  uint32_t master_port = 0;
+  uint32_t restarts = 0;
 };
 // From now on an agent whose connection is lost waits so long for the driver to come back on
 // another one.
@@ -66,9 +85,20 @@ struct AwaitDriver {
   std::string key;  // secret: proves the driver when it comes back
   int64_t grace_ms = 0;
 };
-// Every rank of the job asked for it: the world `generation` begins.
+// A worker's place in a generation of an elastic job.
+struct Member {
+  uint32_t worker = 0;
+  Placement place;
+};
+// Every rank of the job asked for it: the world `generation` begins. The other fields are those of
+// an elastic job; a job of fixed size has them from StartJob.
 struct BeginGeneration {
   uint64_t generation = 0;
+  uint32_t size = 0;
+  uint8_t homogeneous = 1;
+  std::vector<RankRun> layout;  // of all ranks
+  std::vector<Member> members;  // those of the host; none: it has no part in this generation
+  uint8_t one_machine = 1;      // the ranks reach each other at the loopback address
 };
 // The generation (0: the one being waited for) cannot go on.
 struct BreakGeneration {
@@ -78,6 +108,28 @@ struct BreakGeneration {
 // A signal to every worker that still runs. SIGKILL, SIGSTOP and SIGCONT go to whole trees.
 struct SignalWorkers {
   int32_t signal = 0;
+};
+// The same to one worker and all that it started.
+struct SignalWorker {
+  uint32_t rank = 0;
+  int32_t signal = 0;
+};
+// The answer to a RankJoined of a worker that the job does not need any more.
+struct DismissWorker {
+  uint32_t rank = 0;
+  std::string reason;
+};
+// Let no rank of the generation pass another commit, and tell how many the most advanced one has
+// passed. Answered by CommitsHeld.
+struct HoldCommits {
+  uint64_t generation = 0;
+};
+// All ranks of the generation act at this commit; `update` is a set of the bits of CommitUpdate
+// (runtime/segment).
+struct ActAtCommit {
+  uint64_t generation = 0, commit = 0;
+  uint32_t update = 0;
+  uint32_t grace_ms = 0;  // of a stop: how long the ranks may take to leave
 };
 // All workers have ended: kill what they left behind, send the rest of their output, then say
 // AgentGone.
@@ -229,6 +281,7 @@ struct WorkerExited {
   int64_t noticed_ns = 0;
   std::string last_stderr;
   bool out_of_memory = false;  // the kernel killed it, by its counters
+  uint64_t commits = 0;        // that it passed in all generations of its life
 };
 // A log: bytes of one worker, in whole lines where possible.
 struct WorkerOutput {
@@ -294,6 +347,10 @@ struct PairMeasured {
   int64_t latency_ns = 0;       // median round trip, of who leads; 0: not measured
   uint64_t bytes_a_second = 0;  // from here to the peer; 0: not measured
 };
+// The answer to HoldCommits.
+struct CommitsHeld {
+  uint64_t generation = 0, most = 0;
+};
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
 // Said with AgentReady: where hvdrun lies on this host, for side commands (side_command.h), and the
@@ -324,16 +381,17 @@ struct TreeCut {
   std::string reason;
 };
 
-using ToAgent = std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob,
-                             WorkerInput, KeyValue, ProbeConnectivity, LookAtCommand, TreeDown,
-                             Resend, AskTime, ExamineHost, OpenProbe, MeasurePair, UseRelay,
-                             RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver>;
+using ToAgent =
+    std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob, WorkerInput,
+                 KeyValue, ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost,
+                 OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
+                 AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
                  ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
-                 RelayCredit, AgentWarning>;
+                 RelayCredit, AgentWarning, CommitsHeld>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -32,7 +32,7 @@ struct Plan {
   std::vector<Placement> OnHost(uint32_t host) const;
   // The same of every host, by its number.
   std::vector<std::vector<Placement>> ByHost() const;
-  // The numbers of the hosts that have a rank, ascending.
+  // The numbers of the hosts that have a rank, in the order of ranks.
   std::vector<uint32_t> UsedHosts() const;
   // Of the hosts that have a rank, numbered from 0.
   std::vector<RankRun> Layout() const;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "discovery/host_slots.h"
 #include "launcher/bundle/bundle_source.h"
 #include "launcher/bundle/side_command.h"
 #include "launcher/channels/host_channel.h"
@@ -36,6 +37,8 @@ class ChannelFactory {
   // For a host of the plan, by its number. The transport's channels run on `io`, end before it,
   // and do not outlive the factory.
   virtual HostTransport Make(asio::io_context& io, uint32_t host) = 0;
+  // One more host, with the next number.
+  virtual void Add(const HostSlots& host) = 0;
 };
 
 }  // namespace hvd

@@ -56,15 +56,26 @@ SettingsChannelFactory::SettingsChannelFactory(std::vector<HostSlots> hosts,
                                                const Settings& settings, std::string job_id,
                                                const std::string& executable)
     : hosts_(std::move(hosts)),
+      executable_(executable),
       settings_(settings),
       job_id_(std::move(job_id)),
       client_(RemoteClientOf(settings)),
       accept_new_keys_(settings.ssh_host_keys == "accept-new") {
-  if (std::ranges::none_of(hosts_, [](const HostSlots& host) { return host.remote; })) return;
-  const Result<std::string> build = InstalledBuildId(executable);
-  if (!build.ok() && settings.bundle != "never")
+  if (std::ranges::any_of(hosts_, [](const HostSlots& host) { return host.remote; }))
+    PrepareRemote();
+}
+
+void SettingsChannelFactory::PrepareRemote() {
+  if (std::exchange(prepared_, true)) return;
+  const Result<std::string> build = InstalledBuildId(executable_);
+  if (!build.ok() && settings_.bundle != "never")
     LogWarning("hvdrun cannot be sent to other hosts: " + build.status().message());
-  remote_agent_ = RemoteAgentOf(settings, executable, MachineHere(), build);
+  remote_agent_ = RemoteAgentOf(settings_, executable_, MachineHere(), build);
+}
+
+void SettingsChannelFactory::Add(const HostSlots& host) {
+  hosts_.push_back(host);
+  if (host.remote) PrepareRemote();
 }
 
 HostTransport SettingsChannelFactory::Make(asio::io_context& io, uint32_t host) {

@@ -39,6 +39,7 @@ class SettingsChannelFactory final : public ChannelFactory {
                          const std::string& executable);
 
   HostTransport Make(asio::io_context& io, uint32_t host) override;
+  void Add(const HostSlots& host) override;
 
   // The children of this process, for other parts that have some.
   const std::shared_ptr<LocalFamily>& family() const { return family_; }
@@ -46,6 +47,7 @@ class SettingsChannelFactory final : public ChannelFactory {
  private:
   using Channel = std::unique_ptr<HostChannel>;
 
+  void PrepareRemote();
   HostTransport MakeLocal(asio::io_context& io, const std::string& agent_id);
   HostTransport MakeRemote(asio::io_context& io, uint32_t host, const std::string& agent_id);
   // Runs a command on a host. `hub` is null for clients other than the library.
@@ -56,12 +58,14 @@ class SettingsChannelFactory final : public ChannelFactory {
   std::shared_ptr<SshHub> Hub(asio::io_context& io);
   std::shared_ptr<BundleSource> Bundles(asio::io_context& io);
 
-  const std::vector<HostSlots> hosts_;
+  std::vector<HostSlots> hosts_;
+  const std::string executable_;
   const Settings settings_;
   const std::string job_id_;
   const RemoteClient client_;
   const bool accept_new_keys_;
-  RemoteAgent remote_agent_;
+  RemoteAgent remote_agent_;  // once there is a remote host
+  bool prepared_ = false;
   const std::shared_ptr<LocalFamily> family_ = std::make_shared<LocalFamily>();
   // Made with the first transport that needs them, and owned by the transports, which end before
   // the io_context.

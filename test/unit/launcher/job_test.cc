@@ -35,6 +35,19 @@ std::string Text(const JobAction& action) {
     std::string operator()(const RelayRoutes& a) {
       return "relay " + std::to_string(a.routes.size());
     }
+    std::string operator()(const OpenHost& a) { return "open " + std::to_string(a.host); }
+    std::string operator()(const StartMembers& a) {
+      return "add " + std::to_string(a.members.size());
+    }
+    std::string operator()(const BeginWorld& a) { return "begin " + std::to_string(a.number); }
+    std::string operator()(const SignalWorker& a) {
+      return "signal " + std::to_string(a.signal) + " to " + std::to_string(a.rank);
+    }
+    std::string operator()(const DismissWorker& a) {
+      return "dismiss worker " + std::to_string(a.rank);
+    }
+    std::string operator()(const HoldCommits&) { return "hold"; }
+    std::string operator()(const ActAtCommit& a) { return "act at " + std::to_string(a.commit); }
   };
   return std::visit(Namer{}, action);
 }
@@ -225,7 +238,7 @@ TEST(Job, ADismissedHostThatStaysIsCut) {
   job.On(AgentIsReady{1, {"y", 1}});
   EXPECT_THAT(job.On(AgentIsReady{0, {"x", 2}}), testing::EndsWith("dismiss 1, start"));
   for (uint32_t r = 0; r < 2; ++r) job.On(WorkerStarted{r, Script::Pid(r)});
-  ASSERT_TRUE(job.state.NextTick());
+  ASSERT_TRUE(NextTick(job.state));
   EXPECT_EQ(job.After(job.state.options.finish_limit), "cut 1");
   job.Exit(0, 0);
   EXPECT_EQ(job.Exit(1, 0), "finish");
@@ -774,7 +787,7 @@ TEST(Job, WhoHasNotCalledInitIsSaidAtGrowingIntervals) {
   Script job(5);
   job.On(Begun{});
   job.StartAll();
-  EXPECT_FALSE(job.state.NextTick()) << "nobody calls it: perhaps no such job at all";
+  EXPECT_FALSE(NextTick(job.state)) << "nobody calls it: perhaps no such job at all";
   job.On(RankJoined{3});
   struct Row {
     int after;
@@ -800,7 +813,7 @@ TEST(Job, WhoHasNotCalledInitIsSaidAtGrowingIntervals) {
       job.After(seconds(60)),
       "rank 4 (pid 104) has not called hvd.init(); 4 of 5 ranks wait there, the first for 230 s");
   EXPECT_EQ(job.On(RankJoined{4}), "begin 1");
-  EXPECT_FALSE(job.state.NextTick()) << "all are in";
+  EXPECT_FALSE(NextTick(job.state)) << "all are in";
   EXPECT_EQ(job.After(seconds(600)), "");
 }
 

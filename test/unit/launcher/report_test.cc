@@ -1,5 +1,6 @@
 #include "launcher/job/report.h"
 
+#include "launcher/job/job.h"
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -47,6 +47,7 @@ class WorkerSetTest : public testing::Test, public WorkerSetOwner {
     if (!first.empty() || !second.empty())
       output_.push_back(std::to_string(rank) + ":" + std::string(first) + std::string(second));
   }
+  uint64_t CommitsOf(uint32_t slot) const override { return slot + 100; }
   bool OnWorkerExit(uint32_t, int pid, bool killed) override {
     exit_pids_.push_back(pid);
     return killed;
@@ -78,7 +79,7 @@ TEST_F(WorkerSetTest, ReportsWhatCouldBeStartedAndWhatCouldNot) {
   processes_.refused = 1;
   Start();
   EXPECT_THAT(sent_, ElementsAre("started 4", "not started 5: the command was not found (host h)"));
-  EXPECT_EQ(workers_.RankOf(1), 5U);
+  EXPECT_EQ(workers_.NumberOf(1), 5U);
   EXPECT_TRUE(workers_.AnyRunning());
 }
 
@@ -143,12 +144,12 @@ TEST_F(WorkerSetTest, FindsTheRanksThatAreStoppedOrDying) {
   processes[1].state = 'S';
   processes[2].pid = 999;
   processes[2].state = 'T';
-  EXPECT_THAT(workers_.StoppedRanks(processes), ElementsAre(5));
+  EXPECT_THAT(workers_.StoppedSlots(processes), ElementsAre(1));
   EXPECT_TRUE(workers_.AnyDying([](pid_t pid) { return pid == 100; }));
   workers_.OnExit(0, {false, 0}, TimePoint());
   EXPECT_FALSE(workers_.AnyDying([](pid_t pid) { return pid == 100; }));
   workers_.OnExit(1, {false, 0}, TimePoint());
-  EXPECT_THAT(workers_.StoppedRanks(processes), IsEmpty());
+  EXPECT_THAT(workers_.StoppedSlots(processes), IsEmpty());
 }
 
 TEST_F(WorkerSetTest, ReportsThatNothingCouldBeStarted) {

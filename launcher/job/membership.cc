@@ -1,0 +1,692 @@
+#include "launcher/job/membership.h"
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+#include <utility>
+
+#include "launcher/job/describe_end.h"
+#include "launcher/text/seconds_text.h"
+#include "runtime/segment/job_page.h"
+
+namespace hvd {
+namespace {
+
+// A job that has enough slots waits so long for hosts that are on their way, so that it does not
+// form a generation without them and another one with them.
+constexpr Duration kHostsPatience = std::chrono::seconds(3);
+// A rank that joins waits so long for others that still start, for the same reason.
+constexpr Duration kGrowthPatience = std::chrono::seconds(5);
+// A script that has not called hvd.init() so long after its start is taken for one that never does.
+constexpr Duration kNativePatience = std::chrono::seconds(30);
+constexpr Duration kFirstReport = std::chrono::seconds(10);
+constexpr Duration kLaterReports = std::chrono::seconds(30);
+
+std::string CountText(size_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+}  // namespace
+
+// ---- what there is
+
+bool Membership::IsAlive(uint32_t worker) const {
+  const RankRecord& record = state_.ranks[worker];
+  return record.phase != RankPhase::kEnded && !record.lost;
+}
+
+std::vector<uint32_t> Membership::AliveWorkers() const {
+  std::vector<uint32_t> alive;
+  for (uint32_t worker = 0; worker < state_.ranks.size(); ++worker) {
+    if (IsAlive(worker)) alive.push_back(worker);
+  }
+  return alive;
+}
+
+std::vector<uint32_t> Membership::StayingWorkers() const {
+  std::vector<uint32_t> staying = AliveWorkers();
+  std::erase_if(staying, [this](uint32_t worker) { return state_.ranks[worker].leaving; });
+  return staying;
+}
+
+std::string Membership::WorkerText(uint32_t worker) const {
+  const RankRecord& record = state_.ranks[worker];
+  return "rank " + std::to_string(record.rank) + " (pid " + std::to_string(record.pid) + ") on " +
+         state_.plan.hosts[state_.plan.ranks[worker].host];
+}
+
+uint32_t Membership::Needed() const {
+  return state_.generation == 0 && elastic_.restarts == 0 ? elastic_.limits.np
+                                                          : elastic_.limits.min_np;
+}
+
+void Membership::FailJob(JobFailure failure) {
+  if (!failure_) failure_ = std::move(failure);
+}
+
+void Membership::FailJob(std::string reason) {
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kInternal;
+  failure.reason = std::move(reason);
+  FailJob(std::move(failure));
+}
+
+// ---- hosts
+
+void Membership::OnListed(const HostsListed& listed) {
+  if (!listed.trouble.empty()) {
+    // Without any answer there is nothing to go on with.
+    if (!elastic_.listed_once) return FailJob(listed.trouble);
+    if (elastic_.source_trouble != listed.trouble)
+      Tell(listed.trouble + "; the job goes on with the hosts that it has");
+    elastic_.source_trouble = listed.trouble;
+    return;
+  }
+  elastic_.source_trouble.clear();
+  elastic_.listed_once = true;
+  for (ElasticHost& host : elastic_.hosts) host.listed = false;
+  for (const HostSlots& listing : listed.hosts) {
+    const std::optional<uint32_t> known = LiveHostOf(listing);
+    if (!known) continue;
+    ElasticHost& host = elastic_.hosts[*known];
+    host.listed = true;
+    host.listing = listing;
+    if (listing.slots_told) host.slots = listing.slots;
+  }
+  elastic_.listing = listed.hosts;
+}
+
+std::optional<uint32_t> Membership::LiveHostOf(const HostSlots& listing) const {
+  for (uint32_t host = 0; host < elastic_.hosts.size(); ++host) {
+    const ElasticHost& known = elastic_.hosts[host];
+    if (!known.gone && known.listing.host == listing.host && known.listing.port == listing.port)
+      return host;
+  }
+  return std::nullopt;
+}
+
+uint32_t Membership::AddHost(const HostSlots& listing) {
+  const auto host = static_cast<uint32_t>(elastic_.hosts.size());
+  ElasticHost added;
+  added.listing = listing;
+  added.slots = listing.slots_told ? listing.slots : 0;
+  elastic_.hosts.push_back(added);
+  state_.plan.hosts.push_back(NamesOf({listing}).front());
+  state_.host_open.push_back(true);
+  state_.dismissed.push_back(false);
+  state_.facts.emplace_back();
+  state_.clocks.push_back(listing.remote ? HostClock() : HostClock::Ours());
+  state_.stages.Add(now_);
+  return host;
+}
+
+void Membership::OpenListedHosts() {
+  if (elastic_.any_finished || elastic_.stop_asked) return;
+  for (const HostSlots& listing : elastic_.listing) {
+    if (LiveHostOf(listing) || !elastic_.ledger.MayUse(listing.host, now_)) continue;
+    if (listing.slots_told && listing.slots == 0) continue;
+    const uint32_t host = AddHost(listing);
+    Do(OpenHost{host, listing});
+    Because("host " + listing.host + " is opened");
+  }
+}
+
+void Membership::OnAgentReady(uint32_t host, const AgentFacts& facts) {
+  ElasticHost& known = elastic_.hosts[host];
+  state_.stages.Enter(host, HostStage::kReady, now_);
+  state_.facts[host] = facts;
+  known.ready = true;
+  known.trouble.clear();
+  if (!known.listing.slots_told) known.slots = facts.slots;
+}
+
+void Membership::OnHostGone(uint32_t host, const std::string& reason) {
+  ElasticHost& known = elastic_.hosts[host];
+  const bool was_wanted = !std::exchange(known.gone, true);
+  known.trouble = reason;
+  if (!state_.dismissed[host] && was_wanted) {
+    elastic_.ledger.NoteHostFailure(known.listing.host, now_);
+    std::vector<uint32_t> taken;
+    for (uint32_t worker : AliveWorkers()) {
+      if (state_.plan.ranks[worker].host == host) taken.push_back(worker);
+    }
+    const std::string name = "host " + state_.plan.hosts[host];
+    if (taken.empty()) {
+      Tell(name + (known.ready ? " was lost: " : " cannot be used: ") + reason);
+    } else {
+      Tell(name + " was lost: " + reason + "; " +
+           CountText(taken.size(), "rank is gone with it", "ranks are gone with it"));
+    }
+    JobFailure failure;
+    failure.kind = JobFailure::Kind::kHost;
+    failure.host = host;
+    failure.reason = reason;
+    bool goes_on = true;
+    for (uint32_t worker : taken)
+      goes_on = goes_on && GoesOnWithout(worker, FailureKind::kHostLost);
+    if (!goes_on) FailJob(std::move(failure));
+  }
+  for (uint32_t worker = 0; worker < state_.ranks.size(); ++worker) {
+    if (state_.plan.ranks[worker].host != host) continue;
+    RankRecord& record = state_.ranks[worker];
+    if (record.phase != RankPhase::kEnded && record.in_generation != 0) {
+      Do(BreakGeneration{record.in_generation, "host " + state_.plan.hosts[host] + " was lost"});
+      OnLeft(worker);
+    }
+    record.in_generation = 0;
+    state_.Becomes(record, RankPhase::kEnded);
+    state_.Waits(record, false);
+  }
+}
+
+bool Membership::HostsOnTheirWay() const {
+  return std::ranges::any_of(elastic_.hosts, [](const ElasticHost& host) {
+    return host.listed && !host.gone && !host.ready;
+  });
+}
+
+// Hosts that left the list and have no worker any more.
+void Membership::DropUnusedHosts() {
+  std::set<uint32_t> used;
+  for (uint32_t worker = 0; worker < state_.ranks.size(); ++worker) {
+    if (state_.ranks[worker].phase != RankPhase::kEnded)
+      used.insert(state_.plan.ranks[worker].host);
+  }
+  for (uint32_t host = 0; host < elastic_.hosts.size(); ++host) {
+    ElasticHost& known = elastic_.hosts[host];
+    if (known.listed || known.gone || used.contains(host)) continue;
+    known.gone = true;
+    state_.dismissed[host] = true;
+    state_.dismissed_by = now_ + state_.options.finish_limit;
+    Do(DismissHost{host});
+    if (!known.ready) Do(CutHost{host});
+  }
+}
+
+// ---- seats and workers
+
+std::vector<Membership::Seat> Membership::FreeSeats() const {
+  std::set<std::pair<uint32_t, uint32_t>> taken;
+  for (uint32_t worker = 0; worker < state_.ranks.size(); ++worker) {
+    const Placement& place = state_.plan.ranks[worker];
+    if (state_.ranks[worker].phase != RankPhase::kEnded)
+      taken.emplace(place.host, place.local_rank);
+  }
+  std::vector<Seat> free;
+  for (uint32_t host = 0; host < elastic_.hosts.size(); ++host) {
+    const ElasticHost& known = elastic_.hosts[host];
+    if (!known.usable()) continue;
+    for (uint32_t seat = 0; seat < known.slots; ++seat) {
+      if (!taken.contains({host, seat}) && elastic_.ledger.MayUse(known.listing.host, seat, now_))
+        free.push_back({host, seat});
+    }
+  }
+  return free;
+}
+
+// Workers may be added: at the start, in the place of lost ones, and beside ranks that will let
+// them in.
+bool Membership::MayAdd() const {
+  if (elastic_.any_finished || elastic_.stop_asked || elastic_.restart) return false;
+  const bool none_started = StayingWorkers().empty();
+  return none_started || elastic_.any_joined;
+}
+
+void Membership::FillSeats() {
+  if (!MayAdd()) return;
+  const size_t staying = StayingWorkers().size();
+  if (staying >= elastic_.limits.max_np) return;
+  std::vector<Seat> seats = FreeSeats();
+  if (seats.empty()) return;
+  // The first start, or one after all are gone: with what is needed, and what is about to come.
+  if (staying == 0) {
+    if (seats.size() < Needed()) {
+      elastic_.enough_since.reset();
+      return;
+    }
+    if (!elastic_.enough_since) elastic_.enough_since = now_;
+    const bool full = seats.size() >= elastic_.limits.max_np;
+    if (!full && HostsOnTheirWay() && now_ < *elastic_.enough_since + kHostsPatience) return;
+    elastic_.enough_since.reset();
+  }
+  seats.resize(std::min<size_t>(seats.size(), elastic_.limits.max_np - staying));
+  StartOn(seats);
+}
+
+void Membership::StartOn(const std::vector<Seat>& seats) {
+  std::set<uint32_t> added;
+  std::vector<Candidate> candidates;
+  for (uint32_t worker : StayingWorkers()) {
+    const RankRecord& record = state_.ranks[worker];
+    const Placement& place = state_.plan.ranks[worker];
+    candidates.push_back({worker, place.host, place.local_rank,
+                          record.member ? std::optional(record.rank) : std::nullopt});
+  }
+  for (const Seat& seat : seats) {
+    const auto worker = static_cast<uint32_t>(state_.ranks.size());
+    state_.ranks.emplace_back();
+    state_.plan.ranks.push_back({worker, seat.host, seat.seat, 0, 0, 0});
+    candidates.push_back({worker, seat.host, seat.seat, std::nullopt});
+    added.insert(worker);
+  }
+  const Generation expected = ArrangeRanks(std::move(candidates));
+  StartMembers start{{}, expected.size(), expected.homogeneous, elastic_.restarts};
+  for (const Member& member : expected.members) {
+    if (!added.contains(member.worker)) continue;
+    state_.ranks[member.worker].rank = member.place.rank;
+    elastic_.hosts[member.place.host].has_part = true;
+    start.members.push_back(member);
+  }
+  Because("starting " + CountText(start.members.size(), "worker", "workers"));
+  if (state_.phase == JobPhase::kOpening) {
+    state_.phase = JobPhase::kStarting;
+    state_.deadline = now_ + state_.options.start_timeout;
+  }
+  elastic_.started_at = now_;
+  Do(std::move(start));
+}
+
+// A worker leaves when its slot is no longer there, unless too few would stay.
+void Membership::MarkLeaving() {
+  std::vector<uint32_t> without_slot;
+  size_t staying = 0;
+  for (uint32_t worker : AliveWorkers()) {
+    const Placement& place = state_.plan.ranks[worker];
+    const ElasticHost& host = elastic_.hosts[place.host];
+    const bool has_slot = host.listed && place.local_rank < host.slots;
+    has_slot ? ++staying : 0;
+    if (!has_slot) without_slot.push_back(worker);
+    if (!state_.ranks[worker].dismissed) state_.ranks[worker].leaving = false;
+  }
+  if (staying < elastic_.limits.min_np) return;
+  for (uint32_t worker : without_slot) state_.ranks[worker].leaving = true;
+}
+
+// ---- losses
+
+// Of several failures in one generation the others are mostly consequences of the first.
+bool Membership::SpendOn(uint32_t worker, FailureKind kind) {
+  const bool consequence = state_.ranks[worker].is_consequence || kind == FailureKind::kConsequence;
+  if (consequence && elastic_.failed_generation == state_.generation) return true;
+  elastic_.failed_generation = state_.generation;
+  return elastic_.budget.Spend(now_);
+}
+
+bool Membership::GoesOnWithout(uint32_t worker, FailureKind kind) {
+  RankRecord& record = state_.ranks[worker];
+  if (record.leaving || elastic_.restart || elastic_.stop_asked) {
+    record.forgiven = true;
+    return true;
+  }
+  if (elastic_.any_finished || kind == FailureKind::kUserError) return false;
+  if (kind != FailureKind::kHostLost) {
+    const Placement& place = state_.plan.ranks[worker];
+    elastic_.ledger.NoteSlotFailure(elastic_.hosts[place.host].listing.host, place.local_rank,
+                                    now_);
+  }
+  if (!SpendOn(worker, kind)) {
+    Tell("the job ends because it had more failures than --max-failures allows (" +
+         elastic_.budget.Text(now_) + ")");
+    return false;
+  }
+  record.forgiven = true;
+  return true;
+}
+
+void Membership::OnNotStarted(uint32_t worker, const std::string& reason) {
+  if (!GoesOnWithout(worker, FailureKind::kCrash)) return;
+  Tell(WorkerText(worker) + " could not be started: " + reason);
+}
+
+void Membership::OnExited(uint32_t worker) {
+  const RankRecord& record = state_.ranks[worker];
+  OnLeft(worker);
+  const bool stopped = elastic_.stop_asked && record.end->exit_code() == kStoppedExitCode;
+  if (record.end->ok() && !record.lost) {
+    elastic_.any_finished = elastic_.any_finished || !(record.leaving || record.dismissed);
+    return;
+  }
+  if (stopped || record.leaving || record.dismissed || elastic_.restart) {
+    state_.ranks[worker].forgiven = true;
+    return;
+  }
+  elastic_.any_committed = elastic_.any_committed || record.commits > 0;
+  const Placement& place = state_.plan.ranks[worker];
+  const FailureKind kind = elastic_.kinds.KindOf(
+      {.end = *record.end,
+       .out_of_memory = record.out_of_memory,
+       .is_consequence = record.is_consequence,
+       .had_committed = elastic_.any_committed,
+       .place = state_.plan.hosts[place.host] + ":" + std::to_string(place.local_rank),
+       .last_stderr = record.last_stderr});
+  if (!GoesOnWithout(worker, kind)) {
+    JobFailure failure;
+    failure.rank = worker;
+    return FailJob(std::move(failure));
+  }
+  const std::string end = WorkerText(worker) + " failed: " + DescribeCause(record);
+  if (!elastic_.any_joined) return RestartAll(end);
+  Tell(end + "; " + CountText(StayingWorkers().size(), "rank goes on", "ranks go on") +
+       " without it (" + elastic_.budget.Text(now_) + ")");
+}
+
+// A script that knows of no generations cannot go on with fewer ranks or more: all of it is started
+// again.
+void Membership::RestartAll(const std::string& why) {
+  if (elastic_.restart) return;
+  elastic_.restart = Restart{now_ + state_.options.terminate_grace};
+  const std::vector<uint32_t> alive = AliveWorkers();
+  Tell(why + "; all ranks are started again, because none has called hvd.init() (restart " +
+       std::to_string(elastic_.restarts + 1) + ", " + elastic_.budget.Text(now_) + ")");
+  for (uint32_t worker : alive) {
+    state_.ranks[worker].forgiven = true;
+    Do(SignalWorker{worker, SIGTERM});
+  }
+}
+
+void Membership::GoOnWithRestart() {
+  if (!elastic_.restart) return;
+  if (state_.counts.ended == state_.ranks.size()) {
+    elastic_.restart.reset();
+    ++elastic_.restarts;
+    elastic_.any_joined = false;
+    return;
+  }
+  if (elastic_.restart->killing || now_ < elastic_.restart->kill_at) return;
+  elastic_.restart->killing = true;
+  for (uint32_t worker = 0; worker < state_.ranks.size(); ++worker) {
+    if (state_.ranks[worker].phase != RankPhase::kEnded) Do(SignalWorker{worker, SIGKILL});
+  }
+}
+
+// ---- generations
+
+void Membership::OnJoined(uint32_t worker) {
+  RankRecord& record = state_.ranks[worker];
+  if (record.phase == RankPhase::kEnded) return;
+  OnLeft(worker);
+  state_.Waits(record, true);
+  record.joined = true;
+  record.in_generation = 0;
+  record.departed_ns = 0;
+  record.is_consequence = false;
+  record.joined_at = now_;
+  elastic_.any_joined = true;
+}
+
+void Membership::OnLeft(uint32_t worker) {
+  const RankRecord& record = state_.ranks[worker];
+  if (record.in_generation == 0 || record.in_generation != state_.generation) return;
+  elastic_.running = false;
+}
+
+void Membership::OnEnding(const JobFailure& ending) {
+  if (!elastic_.running) return;
+  elastic_.running = false;
+  if (!elastic_.budget.Spend(now_)) return FailJob(ending);
+  elastic_.failed_generation = state_.generation;
+  Tell(ending.reason + "; the ranks form another generation (" + elastic_.budget.Text(now_) + ")");
+}
+
+// A rank that a signal has stopped, of a generation that had to end: it cannot be told, and must
+// not touch the memory of the others when it goes on.
+void Membership::OnStopped(uint32_t worker) {
+  if (elastic_.running || !IsAlive(worker)) return;
+  Tell(WorkerText(worker) + " is stopped by a signal and was ended, so that the others can go on");
+  Do(SignalWorker{worker, SIGKILL});
+}
+
+std::vector<Candidate> Membership::Waiting() const {
+  std::vector<Candidate> waiting;
+  for (uint32_t worker : StayingWorkers()) {
+    const RankRecord& record = state_.ranks[worker];
+    if (!record.waiting) continue;
+    const Placement& place = state_.plan.ranks[worker];
+    waiting.push_back({worker, place.host, place.local_rank,
+                       record.member ? std::optional(record.rank) : std::nullopt});
+  }
+  return waiting;
+}
+
+// Each rank that could tell the state to new ones.
+bool Membership::SurvivorsWait() const {
+  return std::ranges::all_of(AliveWorkers(), [this](uint32_t worker) {
+    const RankRecord& record = state_.ranks[worker];
+    return !record.member || record.waiting || record.dismissed;
+  });
+}
+
+// Until a lost process is gone it could write into memory that the survivors use.
+bool Membership::LostAreGone() const {
+  return std::ranges::none_of(state_.ranks, [](const RankRecord& record) {
+    return record.lost && record.phase != RankPhase::kEnded;
+  });
+}
+
+void Membership::DismissLeaving() {
+  for (uint32_t worker : AliveWorkers()) {
+    RankRecord& record = state_.ranks[worker];
+    if (!record.leaving || record.dismissed) continue;
+    if (!record.waiting && record.member) continue;  // it leaves at a commit
+    record.dismissed = true;
+    if (record.waiting) {
+      state_.Waits(record, false);
+      Do(DismissWorker{worker, "its slot is no longer part of the job"});
+    } else {
+      Do(SignalWorker{worker, SIGTERM});  // it has not joined, so nobody waits for it
+    }
+  }
+}
+
+void Membership::FormGeneration() {
+  if (elastic_.running || elastic_.restart || !LostAreGone() || !SurvivorsWait()) return;
+  std::vector<Candidate> waiting = Waiting();
+  if (waiting.empty()) return;
+  const bool first = state_.generation == 0;
+  const std::vector<uint32_t> staying = StayingWorkers();
+  if (first && waiting.size() < staying.size()) return;
+  if (waiting.size() < elastic_.limits.min_np && !elastic_.any_finished) return;
+  const bool survivors =
+      std::ranges::any_of(waiting, [](const Candidate& c) { return c.last_rank.has_value(); });
+  // Nobody has the state any more: all start anew, together.
+  if (!first && !survivors && waiting.size() < staying.size()) return;
+  Begin(std::move(waiting));
+}
+
+void Membership::Begin(std::vector<Candidate> candidates) {
+  const bool first = state_.generation == 0;
+  const std::optional<uint32_t>& limit = elastic_.limits.reset_limit;
+  if (!first && limit && elastic_.resets >= *limit) {
+    return FailJob(
+        "Horovod was shutdown because number of resets during elastic job exceeded limit: " +
+        std::to_string(*limit));
+  }
+  if (!first) ++elastic_.resets;
+  ++state_.generation;
+  state_.ending.reset();
+  elastic_.generation = ArrangeRanks(std::move(candidates));
+  elastic_.running = true;
+  elastic_.notice = CommitNotice::kNone;
+  elastic_.update = 0;
+  for (const Member& member : elastic_.generation.members) {
+    RankRecord& record = state_.ranks[member.worker];
+    const Placement& place = state_.plan.ranks[member.worker];
+    // It has outlived a generation.
+    if (record.member)
+      elastic_.ledger.NoteGood(elastic_.hosts[place.host].listing.host, place.local_rank);
+    state_.Waits(record, false);
+    record.stopped = false;
+    record.member = true;
+    record.rank = member.place.rank;
+    record.in_generation = state_.generation;
+  }
+  Do(BeginWorld{state_.generation, elastic_.generation});
+  std::string begun = "generation " + std::to_string(state_.generation) + " begins with " +
+                      CountText(elastic_.generation.size(), "rank", "ranks");
+  first ? Because(std::move(begun)) : Tell(std::move(begun));
+}
+
+// While a generation runs: are there ranks to let in or out, or is the job to stop?
+void Membership::NoticeChange() {
+  if (!elastic_.running || elastic_.notice != CommitNotice::kNone) return;
+  uint32_t update = 0;
+  if (elastic_.stop_asked) update |= kUpdateStop;
+  bool starting = false;
+  std::optional<TimePoint> first_waits;
+  for (uint32_t worker : AliveWorkers()) {
+    const RankRecord& record = state_.ranks[worker];
+    if (record.in_generation != 0 && record.leaving) update |= kUpdateRemoved;
+    if (record.member || record.leaving) continue;
+    if (!record.waiting) starting = true;
+    if (record.waiting && (!first_waits || record.joined_at < *first_waits))
+      first_waits = record.joined_at;
+  }
+  if (first_waits && (!starting || now_ >= *first_waits + kGrowthPatience)) update |= kUpdateAdded;
+  if (update == 0 || elastic_.any_finished) return;
+  elastic_.notice = CommitNotice::kHolding;
+  elastic_.update = update;
+  elastic_.most_commits = 0;
+  elastic_.holding.clear();
+  for (const Member& member : elastic_.generation.members)
+    elastic_.holding.insert(member.place.host);
+  Do(HoldCommits{state_.generation});
+}
+
+void Membership::OnHeld(const CommitsHeldBy& held) {
+  if (elastic_.notice != CommitNotice::kHolding || held.held.generation != state_.generation)
+    return;
+  elastic_.holding.erase(held.host);
+  elastic_.most_commits = std::max(elastic_.most_commits, held.held.most);
+  elastic_.any_committed = elastic_.any_committed || held.held.most > 0;
+  if (!elastic_.holding.empty()) return;
+  elastic_.notice = CommitNotice::kActing;
+  const auto grace =
+      std::chrono::duration_cast<std::chrono::milliseconds>(elastic_.stop_grace).count();
+  Do(ActAtCommit{state_.generation, elastic_.most_commits + 1, elastic_.update,
+                 static_cast<uint32_t>(grace)});
+  Because("all ranks act at commit " + std::to_string(elastic_.most_commits + 1));
+}
+
+void Membership::OnStopAsked(const StopAsked& asked) {
+  if (std::exchange(elastic_.stop_asked, true)) return;
+  elastic_.stop_grace = asked.grace;
+  Tell("asked to stop by signal " + std::to_string(asked.signal) +
+       ": the ranks leave at their next commit, within " + SecondsText(asked.grace));
+}
+
+// After the first rank that ended with 0 nobody is added or replaced: when no member is left, ranks
+// that never got in end, too.
+void Membership::FinishIfDone() {
+  if (!elastic_.any_finished && !elastic_.stop_asked) return;
+  bool any_member = false;
+  for (uint32_t worker : AliveWorkers()) any_member |= state_.ranks[worker].in_generation != 0;
+  if (any_member) return;
+  for (uint32_t worker : AliveWorkers()) {
+    RankRecord& record = state_.ranks[worker];
+    if (record.member || record.dismissed) continue;
+    record.leaving = record.dismissed = true;
+    state_.Waits(record, false);
+    Do(SignalWorker{worker, SIGTERM});
+  }
+}
+
+// ---- too few
+
+void Membership::WatchShortage() {
+  if (elastic_.running || elastic_.any_finished || elastic_.restart) {
+    elastic_.short_since.reset();
+    return;
+  }
+  const size_t have = StayingWorkers().size();
+  const uint32_t need = Needed();
+  const bool first_waits = state_.generation == 0 && state_.counts.waiting < have;
+  const bool late = elastic_.any_joined && (first_waits || !SurvivorsWait());
+  if (have >= need && !late) {
+    elastic_.short_since.reset();
+    return;
+  }
+  if (!elastic_.short_since) {
+    elastic_.short_since = now_;
+    elastic_.next_report = now_ + kFirstReport;
+    elastic_.reports = 0;
+  }
+  if (now_ >= *elastic_.short_since + elastic_.limits.elastic_timeout) {
+    ReportShortage(have, need);
+    return FailJob("too few ranks could take part within the " +
+                   SecondsText(elastic_.limits.elastic_timeout) +
+                   " of --elastic-timeout: " + ShortageText(have, need));
+  }
+  if (now_ < elastic_.next_report) return;
+  elastic_.next_report = now_ + kLaterReports;
+  ReportShortage(have, need);
+}
+
+std::string Membership::ShortageText(size_t have, uint32_t need) const {
+  std::string text = CountText(have, "rank is there", "ranks are there") + ", " +
+                     CountText(need, "is needed", "are needed");
+  std::vector<std::string> late;
+  for (uint32_t worker : AliveWorkers()) {
+    if (!state_.ranks[worker].waiting && state_.ranks[worker].phase == RankPhase::kRunning)
+      late.push_back(WorkerText(worker));
+  }
+  if (!late.empty()) {
+    text += "; " + HostNames(late) + (late.size() == 1 ? " has" : " have") +
+            " not called hvd.init()" + (state_.generation > 0 ? " again" : "");
+  }
+  for (const ElasticHost& host : elastic_.hosts) {
+    if (!host.trouble.empty() && host.listed)
+      text += "; host " + host.listing.host + ": " + host.trouble;
+  }
+  if (elastic_.listed_once && elastic_.listing.empty()) text += "; no hosts are listed";
+  if (!elastic_.source_trouble.empty()) text += "; " + elastic_.source_trouble;
+  return text;
+}
+
+void Membership::ReportShortage(size_t have, uint32_t need) {
+  const Duration left = *elastic_.short_since + elastic_.limits.elastic_timeout - now_;
+  Tell("waiting for ranks: " + ShortageText(have, need) + "; the job ends in " +
+       SecondsText(std::max(left, Duration{})) + " (--elastic-timeout)");
+}
+
+// ---- all of it
+
+std::optional<JobFailure> Membership::Review() {
+  const bool at_work = state_.phase <= JobPhase::kRunning && !state_.failure;
+  if (!at_work || failure_) return std::exchange(failure_, std::nullopt);
+  GoOnWithRestart();
+  OpenListedHosts();
+  MarkLeaving();
+  FillSeats();
+  FormGeneration();
+  DismissLeaving();
+  NoticeChange();
+  FinishIfDone();
+  DropUnusedHosts();
+  WatchShortage();
+  elastic_.ledger_changes_at = elastic_.ledger.NextChange(now_);
+  return std::exchange(failure_, std::nullopt);
+}
+
+std::optional<TimePoint> Membership::NextTick(const JobState& state) {
+  const ElasticState& elastic = *state.elastic;
+  std::optional<TimePoint> next;
+  const auto take = [&next](const std::optional<TimePoint>& time) {
+    if (time && (!next || *time < *next)) next = time;
+  };
+  if (state.phase > JobPhase::kRunning || state.failure) return next;
+  take(elastic.ledger_changes_at);
+  if (elastic.enough_since) take(*elastic.enough_since + kHostsPatience);
+  if (elastic.restart && !elastic.restart->killing) take(elastic.restart->kill_at);
+  if (elastic.short_since) {
+    take(elastic.next_report);
+    take(*elastic.short_since + elastic.limits.elastic_timeout);
+  }
+  if (elastic.running && elastic.notice == CommitNotice::kNone) {
+    for (const RankRecord& record : state.ranks) {
+      if (record.waiting && !record.member) take(record.joined_at + kGrowthPatience);
+    }
+  }
+  return next;
+}
+
+}  // namespace hvd
