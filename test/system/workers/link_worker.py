@@ -29,7 +29,7 @@ import sys
 import time
 
 HELLO, JOIN, GOODBYE, ALLOCATE, FETCH, FREE, GENERATION, BROKEN, SEGMENT, REFUSED, PUT, GET, VALUE, LAYOUT = range(14)
-LINK = 4  # the version of the link
+LINK = 5  # the version of the link
 WORLD = "<QQIIIIIIB"
 
 
@@ -94,7 +94,8 @@ class Link:
             address, rest = take_text(rest)
             listen.append(address)
         same = key == os.environ["HVD_JOB_KEY"]
-        return f"key {same} listen {','.join(listen)} ports {struct.unpack('<HH', rest)}"
+        ports = struct.unpack("<HH", rest[:4])  # a byte follows: whether the world is elastic
+        return f"key {same} listen {','.join(listen)} ports {ports}"
 
     def get(self, key):
         self.send(GET, struct.pack("<Q", self.generation) + text(key.encode()))
