@@ -577,7 +577,9 @@ void Membership::OnStopAsked(const StopAsked& asked) {
 // After the first rank that ended with 0 nobody is added or replaced: when no member is left, ranks
 // that never got in end, too.
 void Membership::FinishIfDone() {
-  if (!elastic_.any_finished && !elastic_.stop_asked) return;
+  // A script that forms no generations has no members, and each of its processes ends by itself.
+  const bool finished = elastic_.any_finished && state_.generation > 0;
+  if (!finished && !elastic_.stop_asked) return;
   bool any_member = false;
   for (uint32_t worker : AliveWorkers()) any_member |= state_.ranks[worker].in_generation != 0;
   if (any_member) return;

@@ -4,12 +4,14 @@
 
 It ends once FOLDER/finish exists. Options: sets (process sets given to init), thread (a collective of one rank alone in
 another thread), stop (hvd.elastic.on_stop), update (FOLDER/update makes rank 0 tell of an update), pause (each rank stops itself
-before its next commit once FOLDER/pause exists, and slot 0 as soon as it trains in a world while FOLDER/hang exists).
+before its next commit once FOLDER/pause exists, and slot 0 as soon as it trains in a world while FOLDER/hang exists),
+host (each says on which host it trains).
 """
 
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 
@@ -96,6 +98,8 @@ def train(state):
     global pause
     say('trains as rank {} of {} from step {} after {} syncs pid {}', hvd.rank(), hvd.size(), state.step, len(syncs),
         os.getpid())
+    if 'host' in options:
+        say('is one of {} on {} pid {}', hvd.size(), socket.gethostname(), os.getpid())
     check_environment()
     if 'sets' in options:
         check_sets()

@@ -1,0 +1,111 @@
+"""Elastic jobs over hosts with an sshd each: one is lost, the job goes on with the other, and grows when it comes back."""
+
+import re
+import sys
+
+import pytest
+from conftest import hvdrun_path, kill, parent_of, wait_until
+from elastic_job import Training
+from host_rig import WHY_NOT, rig_of
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no namespaced hosts: {WHY_NOT}")
+pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+rig = rig_of(2)
+FLAGS = ["-np", 4, "--min-np", 2, "--elastic-timeout", 50]
+
+
+@pytest.fixture
+def train(start, rig, tmp_path):
+    """A job of two hosts with two ranks each; its discovery script prints what is in the file `hosts`."""
+    (tmp_path / "hosts").write_text("hvd1:2\nhvd2:2\n")
+
+    def begin(*flags):
+        return Training(start, tmp_path, *FLAGS, "--host-discovery-script", f"cat {tmp_path / 'hosts'}", *flags,
+                        options=["host"], program=rig.on_head(hvdrun_path()))
+
+    yield begin
+    for host in rig.hosts:
+        host.join()
+
+
+def ranks_of(training, size, host):
+    """The processes that have trained on this host, as the host numbers them, in worlds of this size."""
+    said = re.findall(rf"is one of {size} on {host.name} pid (\d+)\n", training.text())
+    return set(map(int, said))
+
+
+def await_ranks(training, size, count, host):
+    wait_until(f"{count} ranks of {host.name} in a world of {size}", lambda: len(ranks_of(training, size, host)) >= count,
+               told=training.text)
+    return ranks_of(training, size, host)
+
+
+def on_both(training, rig):
+    return [await_ranks(training, 4, 2, host) for host in rig.hosts]
+
+
+def finish(training, rig):
+    training.finish()
+    rig.nothing_left()
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_P05_the_agent_of_a_host_dies_and_the_job_grows_again(train, rig, lost):
+    training = train()
+    first = on_both(training, rig)
+    agent = rig.hosts[lost].agents()
+    for pid in agent:
+        kill(pid)
+    stayed = await_ranks(training, 2, 2, rig.hosts[1 - lost])
+    assert stayed == first[1 - lost], "the ranks of the other host are the same processes"
+    await_ranks(training, 4, 4, rig.hosts[lost])
+    assert ranks_of(training, 4, rig.hosts[1 - lost]) == stayed
+    finish(training, rig)
+
+
+def test_P05_a_host_is_cut_off_and_comes_back(train, rig):
+    training = train("--driver-grace", 2)
+    first = on_both(training, rig)
+    rig.hosts[1].cut()
+    assert await_ranks(training, 2, 2, rig.hosts[0]) == first[0]
+    rig.hosts[1].join()
+    await_ranks(training, 4, 4, rig.hosts[1])
+    finish(training, rig)
+
+
+def test_P05_a_host_leaves_the_list_and_another_takes_its_place(train, rig, tmp_path):
+    hosts = tmp_path / "hosts"
+    training = train()
+    first = on_both(training, rig)
+    hosts.write_text("hvd2:2\n")
+    assert await_ranks(training, 2, 2, rig.hosts[1]) == first[1]
+    wait_until("nothing left on the host that left", lambda: not rig.hosts[0].processes())
+    hosts.write_text("hvd1:2\nhvd2:2\n")
+    await_ranks(training, 4, 4, rig.hosts[0])
+    finish(training, rig)
+    assert "Traceback" not in training.text()
+
+
+def test_P13_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(run, rig, tmp_path):
+    """The new rank 0 is on another host: MASTER_ADDR says which."""
+    script = tmp_path / "gloo.py"
+    script.write_text(
+        "import os, signal, sys, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "total = torch.ones(1)\n"
+        "dist.all_reduce(total)\n"
+        "print('start', os.environ['TORCHELASTIC_RESTART_COUNT'], 'sum', int(total), 'master', os.environ['MASTER_ADDR'], flush=True)\n"
+        "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "    dist.barrier()\n"
+        "    if dist.get_rank() == 0:\n"
+        f"        open('{tmp_path / 'hosts'}', 'w').write('hvd2:2\\n')\n"
+        "        os._exit(3)\n"
+        "    signal.pause()\n")
+    (tmp_path / "hosts").write_text("hvd1:1\nhvd2:2\n")
+    job = run("-np", 3, "--min-np", 2, "--elastic-timeout", 50, "--host-discovery-script", f"cat {tmp_path / 'hosts'}",
+              sys.executable, script, program=rig.on_head(hvdrun_path()))
+    assert job.code == 0, job.out + job.err
+    assert re.findall(r"start 0 sum 3 master (\S+)", job.out) == ["hvd1"] * 3, job.out + job.err
+    last = re.findall(r"start (\d) sum (\d) master (\S+)", job.out)[3:]
+    assert last and all(sum_ in ("2", "3") for _, sum_, _ in last), job.out + job.err
+    rig.nothing_left()
