@@ -1,4 +1,4 @@
-"""An elastic job that trains (test/python/workers/elastic_training.py), and what its ranks say. Standard library and pytest only."""
+"""An elastic job that trains (test/python/workers/elastic_training.py), and what its ranks say."""
 
 import re
 import sys
@@ -15,7 +15,8 @@ class Training:
         self.folder = folder
         self.output = folder / "output"
         with open(self.output, "wb") as file:
-            self.job = start("--elastic", *flags, sys.executable, SCRIPT, folder, *options, stdout=file, stderr=file, **more)
+            command = [sys.executable, SCRIPT, folder, *options]
+            self.job = start("--elastic", *flags, *command, stdout=file, stderr=file, **more)
 
     def text(self):
         return self.output.read_text(errors="replace")

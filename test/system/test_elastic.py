@@ -1,4 +1,4 @@
-"""What an elastic job promises when one of its parts fails: the weak points and pains that test/issues/README.md lists."""
+"""What an elastic job promises when a part of it fails: weak points and pains of test/issues/README.md."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import signal
 import sys
 
 import pytest
-from conftest import REPO, kill, own_children, wait_until
+from conftest import REPO, kill, own_children, parent_of, wait_until
 from elastic_job import Training
 
 pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
@@ -33,8 +33,7 @@ def agents(job):
 
 
 def ranks_below(agent, training, size):
-    parents = {pid: int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1]) for pid in training.worlds(size)}
-    return [pid for pid, parent in parents.items() if parent == agent]
+    return [pid for pid in training.worlds(size) if parent_of(pid) == agent]
 
 
 # ---- one part fails
@@ -47,9 +46,9 @@ def test_E5_one_failing_slot_loses_only_itself(start, tmp_path):
     victim = training.victim(3, 1)
     kill(victim)
     wait_until("a new rank in its place", lambda: len(training.worlds(3)) == 4, told=training.text)
+    others = set(training.worlds(3)) - {victim}
     wait_until("the others to train with it", lambda: all(
-        re.search(rf"of 3 from step [1-9]\d* .* pid {pid}\n", training.text()) for pid in set(training.worlds(3)) - {victim}),
-        told=training.text)
+        re.search(rf"of 3 from step [1-9]\d* .* pid {pid}\n", training.text()) for pid in others), told=training.text)
     assert len(first & set(training.worlds(3))) == 3
     training.finish()
     finished = re.findall(r"finished after step \d+ as rank (\d+) of 3", training.text())
@@ -76,7 +75,8 @@ def test_P05_an_agent_dies_and_the_other_host_trains_on(start, tmp_path, lost):
 def test_P46_ranks_that_leave_while_others_come_hold_nobody_up(start, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1:2\n")
-    training = Training(start, tmp_path, "-np", 2, "--min-np", 1, "--max-np", 3, "--host-discovery-script", f"cat {hosts}")
+    training = Training(
+        start, tmp_path, "-np", 2, "--min-np", 1, "--max-np", 3, "--host-discovery-script", f"cat {hosts}")
     old = set(training.await_world(2))
     hosts.write_text("127.0.0.1:1\n127.0.0.2:2\n")
     grown = set(training.await_world(3))
@@ -126,7 +126,8 @@ def test_E6_the_first_rank_that_is_done_stops_nobody(run):
 def test_E6_a_rank_that_fails_after_another_is_done_is_not_replaced(run, tmp_path):
     done = tmp_path / "done"
     job = run("--elastic", "-np", 2, "--min-np", 1, "sh", "-c",
-              f"echo start; if [ $HOROVOD_RANK = 0 ]; then touch {done}; else while ! [ -e {done} ]; do sleep 0.05; done; sleep 1; exit 7; fi")
+              f"echo start; [ $HOROVOD_RANK = 0 ] && exec touch {done}; "
+              f"while ! [ -e {done} ]; do sleep 0.05; done; sleep 1; exit 7")
     assert job.code == 7 and job.out.count("start") == 2, job.out + job.err
     assert re.search(r"hvdrun: rank 1 .* failed: exit code 7", job.err), job.err
     job.nothing_left()
@@ -134,7 +135,8 @@ def test_E6_a_rank_that_fails_after_another_is_done_is_not_replaced(run, tmp_pat
 
 @pytest.mark.parametrize("flags, started", [(["--max-np", 3], 3), ([], 2)])
 def test_E11_as_many_start_as_there_are_up_to_the_limit(run, flags, started):
-    job = run("-np", 2, *flags, "--host-discovery-script", "echo localhost:5", "sh", "-c", "echo rank $HOROVOD_RANK of $HOROVOD_SIZE")
+    job = run("-np", 2, *flags, "--host-discovery-script", "echo localhost:5",
+              "sh", "-c", "echo rank $HOROVOD_RANK of $HOROVOD_SIZE")
     assert job.code == 0, job.err
     assert sorted(re.findall(r"rank \d of \d", job.out)) == [f"rank {rank} of {started}" for rank in range(started)]
 
@@ -185,8 +187,11 @@ def test_P13_a_script_of_torch_distributed_starts_again_as_a_whole(run, tmp_path
 
 
 def test_P13_all_processes_see_the_number_of_restarts(run, tmp_path):
-    script = ("import os, time\nprint('count', os.environ['TORCHELASTIC_RESTART_COUNT'], os.environ['RANK'], flush=True)\n"
-              "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n os._exit(3) if os.environ['RANK'] == '1' else time.sleep(600)")
+    script = ("import os, time\n"
+              "count, rank = os.environ['TORCHELASTIC_RESTART_COUNT'], os.environ['RANK']\n"
+              "print('count', count, rank, flush=True)\n"
+              "if count == '0':\n"
+              "    os._exit(3) if rank == '1' else time.sleep(600)")
     job = run("--elastic", "-np", 2, *python(script))
     assert job.code == 0, job.err
     assert sorted(re.findall(r"count \d \d", job.out)) == ["count 0 0", "count 0 1", "count 1 0", "count 1 1"], job.out

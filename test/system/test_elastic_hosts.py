@@ -1,4 +1,4 @@
-"""Elastic jobs over hosts with an sshd each: one is lost, the job goes on with the other, and grows when it comes back."""
+"""Elastic jobs over hosts with an sshd each: one is lost, the other trains on, and the job grows when it comes back."""
 
 import re
 import sys
@@ -35,8 +35,8 @@ def ranks_of(training, size, host):
 
 
 def await_ranks(training, size, count, host):
-    wait_until(f"{count} ranks of {host.name} in a world of {size}", lambda: len(ranks_of(training, size, host)) >= count,
-               told=training.text)
+    wait_until(f"{count} ranks of {host.name} in a world of {size}",
+               lambda: len(ranks_of(training, size, host)) >= count, told=training.text)
     return ranks_of(training, size, host)
 
 
@@ -94,8 +94,9 @@ def test_P13_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(
         "dist.init_process_group('gloo')\n"
         "total = torch.ones(1)\n"
         "dist.all_reduce(total)\n"
-        "print('start', os.environ['TORCHELASTIC_RESTART_COUNT'], 'sum', int(total), 'master', os.environ['MASTER_ADDR'], flush=True)\n"
-        "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "count = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+        "print('start', count, 'sum', int(total), 'master', os.environ['MASTER_ADDR'], flush=True)\n"
+        "if count == '0':\n"
         "    dist.barrier()\n"
         "    if dist.get_rank() == 0:\n"
         f"        open('{tmp_path / 'hosts'}', 'w').write('hvd2:2\\n')\n"
