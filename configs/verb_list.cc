@@ -21,7 +21,10 @@ std::span<const VerbRow> VerbRows() {
        "here.\n"},
       {"stop", "JOB", "ends one of them, as Ctrl-C would",
        "Ends one of your jobs on this machine, as Ctrl-C would; hvdrun ps lists them. The first\n"
-       "letters of its id are enough if no other id begins with them.\n"},
+       "letters of its id are enough if no other id begins with them.\n"
+       "  --after-step   as SIGTERM would: the ranks of an elastic job leave at their next "
+       "commit,\n"
+       "                 and hvdrun ends with exit code 75\n"},
   };
   return kRows;
 }

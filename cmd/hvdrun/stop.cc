@@ -1,4 +1,5 @@
-// hvdrun stop JOB: ends a job of this user on this machine as Ctrl-C would.
+// hvdrun stop JOB: ends a job of this user on this machine as Ctrl-C would, or with --after-step as
+// SIGTERM would, which lets the ranks of an elastic job reach a commit.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 
 namespace hvd {
 
-int StopVerb(const std::vector<std::string>& args) {
+int StopVerb(const std::vector<std::string>& all_args) {
+  std::vector<std::string> args = all_args;
+  const bool after_step = std::erase(args, "--after-step") > 0;
   if (args.size() != 1) {
     WriteAll(STDERR_FILENO, "hvdrun stop: takes the id of one job; hvdrun ps lists them\n");
     return kUsageError;
@@ -35,6 +38,12 @@ int StopVerb(const std::vector<std::string>& args) {
                                 " runs on this machine; its hvdrun runs on " + Origin(*job) +
                                 ", and hvdrun stop " + job->id + " ends it there\n");
     return kUsageError;
+  }
+  if (after_step) {
+    SignalProcess(job->driver, SIGTERM);
+    return PrintText("hvdrun stop: job " + job->id +
+                     " was asked to end as by SIGTERM: the ranks of an elastic job leave at their "
+                     "next commit; those of another job get SIGTERM, then SIGKILL\n");
   }
   SignalProcess(job->driver, SIGINT);
   return PrintText(

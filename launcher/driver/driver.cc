@@ -142,7 +142,7 @@ int Driver::Run() {
 }
 
 void Driver::Begin() {
-  signals_.Open();
+  signals_.Open(parts_.elastic());
   if (Status open = status_listener_.Open(parts_.options.job_id); !open.ok())
     parts_.log.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
   const std::string plan = parts_.elastic() ? "elastic" : PlanText(parts_.options.plan);
@@ -225,6 +225,7 @@ void Driver::OnSignal(int signal) {
   switch (ActionFor(signal, parts_.job_over)) {
     case SignalAction::kLeave: return parts_.io.stop();
     case SignalAction::kInterrupt: return Dispatch(Interrupted{signal});
+    case SignalAction::kStopAfterStep: return Dispatch(StopAsked{signal, {}});
     case SignalAction::kResume: return Dispatch(Resumed{});
     case SignalAction::kPause: Dispatch(Paused{}); return JobSignals::StopSelf();
   }

@@ -41,8 +41,10 @@ struct DriverOptions {
   bool stdin_terminal = false;
   ElasticLimits elastic;  // of an elastic job; its plan has no hosts before it begins
 
-  // So many ranks there may be at a time.
-  uint32_t most_ranks() const { return elastic.elastic ? elastic.max_np : plan.size(); }
+  // So many workers there may be at a time.
+  uint32_t most_ranks() const {
+    return elastic.elastic ? elastic.max_np + elastic.spares : plan.size();
+  }
   // The ranks of different hosts need the network.
   bool several_machines() const;
 };

@@ -14,6 +14,7 @@
 #include "launcher/job/elastic_limits.h"
 #include "launcher/job/failure_budget.h"
 #include "launcher/job/failure_kind.h"
+#include "launcher/job/goodput.h"
 #include "launcher/job/host_ledger.h"
 #include "launcher/job/rank_order.h"
 #include "runtime/base/clock.h"
@@ -61,7 +62,8 @@ struct ElasticState {
   bool any_joined = false;         // since the workers were started, or started again
   bool any_finished = false;       // a rank ended with 0: nobody is added or replaced any more
   TimePoint started_at{};          // when workers were started last
-  uint32_t resets = 0;             // generations after the first one
+  Goodput time;
+  uint32_t resets = 0;  // generations after the first one
   std::optional<Restart> restart;
   uint32_t restarts = 0;
   uint64_t failed_generation = UINT64_MAX;  // the one that the last failure was counted for

@@ -100,6 +100,13 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
       json["signal_name"] = SignalName(state.failure->signal);
     }
   }
+  if (state.elastic) {
+    const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
+    json["elastic"] = {{"generations", state.generation},
+                       {"restarts", state.elastic->restarts},
+                       {"trained_seconds", seconds(state.elastic->time.trained())},
+                       {"total_seconds", seconds(state.elastic->time.total())}};
+  }
   json["ranks"] = RanksJson(state);
   // Output of workers may be no UTF-8.
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -131,6 +131,7 @@ class JobTransition {
   void FailStart();
   void TimeOut();
   void FinishWhenAllEnded();
+  void ReportGoodput();
   void EndWhenAllClosed();
   bool MayStopAfterStep() const;
   void EndStop();
@@ -777,8 +778,20 @@ void JobTransition::FinishWhenAllEnded() {
   state_.deadline.reset();
   if (!EndedByItself(state_)) state_.deadline = now_ + state_.options.finish_limit;
   Do(FinishJob{});
+  ReportGoodput();
   if (decision_.reason.empty()) Because("all workers have ended");
   EndWhenAllClosed();
+}
+
+void JobTransition::ReportGoodput() {
+  if (!state_.elastic) return;
+  ElasticState& elastic = *state_.elastic;
+  elastic.time.NoteEnd(now_);
+  const uint64_t again = elastic.resets + elastic.restarts;
+  if (again == 0 || state_.generation == 0)
+    return;  // of a script without generations too little is known
+  Do(NotifyUser{elastic.time.Text() + "; they began again " + std::to_string(again) +
+                (again == 1 ? " time" : " times")});
 }
 
 void JobTransition::EndWhenAllClosed() {

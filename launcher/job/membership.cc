@@ -232,10 +232,18 @@ bool Membership::MayAdd() const {
   return none_started || elastic_.any_joined;
 }
 
+// Spares are started once the ranks train. A spare is a worker that waits in hvd.init() until a
+// place is free.
+size_t Membership::MostWorkers() const {
+  const bool with_spares = elastic_.running && elastic_.any_joined;
+  return elastic_.limits.max_np + (with_spares ? elastic_.limits.spares : 0);
+}
+
 void Membership::FillSeats() {
   if (!MayAdd()) return;
   const size_t staying = StayingWorkers().size();
-  if (staying >= elastic_.limits.max_np) return;
+  const size_t most = MostWorkers();
+  if (staying >= most) return;
   std::vector<Seat> seats = FreeSeats();
   if (seats.empty()) return;
   // The first start, or one after all are gone: with what is needed, and what is about to come.
@@ -249,7 +257,7 @@ void Membership::FillSeats() {
     if (!full && HostsOnTheirWay() && now_ < *elastic_.enough_since + kHostsPatience) return;
     elastic_.enough_since.reset();
   }
-  seats.resize(std::min<size_t>(seats.size(), elastic_.limits.max_np - staying));
+  seats.resize(std::min(seats.size(), most - staying));
   StartOn(seats);
 }
 
@@ -283,6 +291,7 @@ void Membership::StartOn(const std::vector<Seat>& seats) {
     state_.deadline = now_ + state_.options.start_timeout;
   }
   elastic_.started_at = now_;
+  elastic_.time.NoteStart(now_);
   Do(std::move(start));
 }
 
@@ -314,11 +323,11 @@ bool Membership::SpendOn(uint32_t worker, FailureKind kind) {
 
 bool Membership::GoesOnWithout(uint32_t worker, FailureKind kind) {
   RankRecord& record = state_.ranks[worker];
+  if (elastic_.any_finished || kind == FailureKind::kUserError) return false;
   if (record.leaving || elastic_.restart || elastic_.stop_asked) {
     record.forgiven = true;
     return true;
   }
-  if (elastic_.any_finished || kind == FailureKind::kUserError) return false;
   if (kind != FailureKind::kHostLost) {
     const Placement& place = state_.plan.ranks[worker];
     elastic_.ledger.NoteSlotFailure(elastic_.hosts[place.host].listing.host, place.local_rank,
@@ -338,6 +347,22 @@ void Membership::OnNotStarted(uint32_t worker, const std::string& reason) {
   Tell(WorkerText(worker) + " could not be started: " + reason);
 }
 
+// An exception of a script that never commits is the script's when it comes again: from another
+// rank, or after all were started again.
+FailureKind Membership::KindOf(uint32_t worker) {
+  const RankRecord& record = state_.ranks[worker];
+  elastic_.any_committed = elastic_.any_committed || record.commits > 0;
+  const Placement& place = state_.plan.ranks[worker];
+  return elastic_.kinds.KindOf({.end = *record.end,
+                                .out_of_memory = record.out_of_memory,
+                                .is_consequence = record.is_consequence,
+                                .had_committed = elastic_.any_committed || !elastic_.any_joined,
+                                .place = state_.plan.hosts[place.host] + ":" +
+                                         std::to_string(place.local_rank) + ":" +
+                                         std::to_string(elastic_.restarts),
+                                .last_stderr = record.last_stderr});
+}
+
 void Membership::OnExited(uint32_t worker) {
   const RankRecord& record = state_.ranks[worker];
   OnLeft(worker);
@@ -346,20 +371,14 @@ void Membership::OnExited(uint32_t worker) {
     elastic_.any_finished = elastic_.any_finished || !(record.leaving || record.dismissed);
     return;
   }
-  if (stopped || record.leaving || record.dismissed || elastic_.restart) {
+  const FailureKind kind = KindOf(worker);
+  const bool restarting = elastic_.restart && kind != FailureKind::kUserError;
+  if (stopped || record.leaving || record.dismissed || restarting) {
     state_.ranks[worker].forgiven = true;
     return;
   }
-  elastic_.any_committed = elastic_.any_committed || record.commits > 0;
-  const Placement& place = state_.plan.ranks[worker];
-  const FailureKind kind = elastic_.kinds.KindOf(
-      {.end = *record.end,
-       .out_of_memory = record.out_of_memory,
-       .is_consequence = record.is_consequence,
-       .had_committed = elastic_.any_committed,
-       .place = state_.plan.hosts[place.host] + ":" + std::to_string(place.local_rank),
-       .last_stderr = record.last_stderr});
   if (!GoesOnWithout(worker, kind)) {
+    state_.ranks[worker].forgiven = false;
     JobFailure failure;
     failure.rank = worker;
     return FailJob(std::move(failure));
@@ -417,11 +436,13 @@ void Membership::OnJoined(uint32_t worker) {
 void Membership::OnLeft(uint32_t worker) {
   const RankRecord& record = state_.ranks[worker];
   if (record.in_generation == 0 || record.in_generation != state_.generation) return;
+  elastic_.time.SetTraining(false, now_);
   elastic_.running = false;
 }
 
 void Membership::OnEnding(const JobFailure& ending) {
   if (!elastic_.running) return;
+  elastic_.time.SetTraining(false, now_);
   elastic_.running = false;
   if (!elastic_.budget.Spend(now_)) return FailJob(ending);
   elastic_.failed_generation = state_.generation;
@@ -445,6 +466,10 @@ std::vector<Candidate> Membership::Waiting() const {
     waiting.push_back({worker, place.host, place.local_rank,
                        record.member ? std::optional(record.rank) : std::nullopt});
   }
+  // Beyond the most that there may be, new ones are spares.
+  std::ranges::stable_partition(waiting,
+                                [](const Candidate& c) { return c.last_rank.has_value(); });
+  if (waiting.size() > elastic_.limits.max_np) waiting.resize(elastic_.limits.max_np);
   return waiting;
 }
 
@@ -483,13 +508,13 @@ void Membership::FormGeneration() {
   std::vector<Candidate> waiting = Waiting();
   if (waiting.empty()) return;
   const bool first = state_.generation == 0;
-  const std::vector<uint32_t> staying = StayingWorkers();
-  if (first && waiting.size() < staying.size()) return;
+  const size_t expected = std::min<size_t>(StayingWorkers().size(), elastic_.limits.max_np);
+  if (first && waiting.size() < expected) return;
   if (waiting.size() < elastic_.limits.min_np && !elastic_.any_finished) return;
   const bool survivors =
       std::ranges::any_of(waiting, [](const Candidate& c) { return c.last_rank.has_value(); });
   // Nobody has the state any more: all start anew, together.
-  if (!first && !survivors && waiting.size() < staying.size()) return;
+  if (!first && !survivors && waiting.size() < expected) return;
   Begin(std::move(waiting));
 }
 
@@ -505,6 +530,7 @@ void Membership::Begin(std::vector<Candidate> candidates) {
   ++state_.generation;
   state_.ending.reset();
   elastic_.generation = ArrangeRanks(std::move(candidates));
+  elastic_.time.SetTraining(true, now_);
   elastic_.running = true;
   elastic_.notice = CommitNotice::kNone;
   elastic_.update = 0;
@@ -532,16 +558,22 @@ void Membership::NoticeChange() {
   uint32_t update = 0;
   if (elastic_.stop_asked) update |= kUpdateStop;
   bool starting = false;
+  size_t members = 0, new_ones = 0;
   std::optional<TimePoint> first_waits;
   for (uint32_t worker : AliveWorkers()) {
     const RankRecord& record = state_.ranks[worker];
     if (record.in_generation != 0 && record.leaving) update |= kUpdateRemoved;
+    members += record.in_generation != 0 && !record.leaving;
     if (record.member || record.leaving) continue;
+    record.waiting ? ++new_ones : 0;
     if (!record.waiting) starting = true;
     if (record.waiting && (!first_waits || record.joined_at < *first_waits))
       first_waits = record.joined_at;
   }
-  if (first_waits && (!starting || now_ >= *first_waits + kGrowthPatience)) update |= kUpdateAdded;
+  const bool room = members < elastic_.limits.max_np;
+  const bool full = members + new_ones >= elastic_.limits.max_np;
+  if (room && first_waits && (!starting || full || now_ >= *first_waits + kGrowthPatience))
+    update |= kUpdateAdded;
   if (update == 0 || elastic_.any_finished) return;
   elastic_.notice = CommitNotice::kHolding;
   elastic_.update = update;

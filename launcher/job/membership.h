@@ -72,11 +72,13 @@ class Membership {
   // Seats and workers.
   std::vector<Seat> FreeSeats() const;
   bool MayAdd() const;
+  size_t MostWorkers() const;
   void FillSeats();
   void StartOn(const std::vector<Seat>& seats);
   void MarkLeaving();
 
   // Losses.
+  FailureKind KindOf(uint32_t worker);
   bool GoesOnWithout(uint32_t worker, FailureKind kind);
   bool SpendOn(uint32_t worker, FailureKind kind);
   void RestartAll(const std::string& why);

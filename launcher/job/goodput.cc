@@ -1,0 +1,34 @@
+#include "launcher/job/goodput.h"
+
+#include <algorithm>
+
+#include "launcher/text/seconds_text.h"
+
+namespace hvd {
+
+void Goodput::NoteStart(TimePoint now) {
+  if (!began_) began_ = now;
+}
+
+void Goodput::SetTraining(bool training, TimePoint now) {
+  if (training == training_since_.has_value()) return;
+  if (!training) trained_ += now - *training_since_;
+  training_since_ = training ? std::optional(now) : std::nullopt;
+}
+
+void Goodput::NoteEnd(TimePoint now) {
+  SetTraining(false, now);
+  ended_ = now;
+}
+
+Duration Goodput::total() const {
+  return began_ ? std::max(ended_ - *began_, Duration{}) : Duration{};
+}
+
+std::string Goodput::Text() const {
+  const int64_t percent = total() > Duration{} ? 100 * trained_ / total() : 0;
+  return "ranks were training for " + SecondsText(trained_) + " of " + SecondsText(total()) + " (" +
+         std::to_string(percent) + " %)";
+}
+
+}  // namespace hvd

@@ -1,0 +1,31 @@
+#include "launcher/job/goodput.h"
+
+#include <gtest/gtest.h>
+
+namespace hvd {
+namespace {
+
+TimePoint At(int seconds) { return TimePoint(std::chrono::seconds(seconds)); }
+
+TEST(Goodput, CountsTheTimeOfGenerations) {
+  Goodput time;
+  time.NoteStart(At(10));
+  time.SetTraining(true, At(12));
+  time.SetTraining(false, At(20));
+  time.SetTraining(false, At(21));  // a second rank leaves it
+  time.NoteStart(At(21));
+  time.SetTraining(true, At(22));
+  time.NoteEnd(At(30));
+  EXPECT_EQ(time.trained(), std::chrono::seconds(16));
+  EXPECT_EQ(time.total(), std::chrono::seconds(20));
+  EXPECT_EQ(time.Text(), "ranks were training for 16 s of 20 s (80 %)");
+}
+
+TEST(Goodput, AJobThatNeverStartedHasNoTime) {
+  Goodput time;
+  time.NoteEnd(At(5));
+  EXPECT_EQ(time.Text(), "ranks were training for 0 s of 0 s (0 %)");
+}
+
+}  // namespace
+}  // namespace hvd
