@@ -1,5 +1,6 @@
 // JobSignals: the signals that hvdrun acts on while its job runs: SIGINT (Ctrl-C), SIGTERM, SIGHUP,
-// SIGTSTP (Ctrl-Z) and SIGCONT, and SIGUSR1 while its job is elastic. A signal that was ignored when hvdrun began (nohup) stays ignored.
+// SIGTSTP (Ctrl-Z) and SIGCONT, and SIGUSR1 while its job is elastic. A signal that was ignored
+// when hvdrun began (nohup) stays ignored.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_DRIVER_JOB_SIGNALS_H_
