@@ -1,10 +1,11 @@
 #include "launcher/job/error_file.h"
 
-#include "launcher/job/job.h"
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
+
+#include "launcher/job/job.h"
 
 namespace hvd {
 namespace {

@@ -1,9 +1,10 @@
 #include "launcher/job/report.h"
 
-#include "launcher/job/job.h"
 #include <gtest/gtest.h>
 
 #include <csignal>
+
+#include "launcher/job/job.h"
 
 namespace hvd {
 namespace {
