@@ -28,7 +28,8 @@ DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
 }
 
 void DriverParts::AddHost(const HostSlots& listing) {
-  options.plan.hosts.push_back(state.plan.hosts.back());
+  // The state may know of more hosts that are about to be added.
+  options.plan.hosts.push_back(state.plan.hosts[options.plan.hosts.size()]);
   options.named_hosts.push_back(listing);
   options.hosts.push_back({listing.remote, {}});
   clock_questions.AddHost();

@@ -119,6 +119,7 @@ void JobActions::On(const OpenHost& open) {
   parts_.AddHost(open.listing);
   parts_.add_agent(open.host);
   parts_.agents[open.host].Open();
+  parts_.reschedule();  // its first heartbeat is due earlier
 }
 
 void JobActions::SendToWorker(uint32_t worker, const ToAgent& message) {

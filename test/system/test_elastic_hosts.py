@@ -4,7 +4,7 @@ import re
 import sys
 
 import pytest
-from conftest import hvdrun_path, kill, parent_of, wait_until
+from conftest import hvdrun_path, kill, wait_until
 from elastic_job import Training
 from host_rig import WHY_NOT, rig_of
 
@@ -50,11 +50,10 @@ def finish(training, rig):
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_P05_the_agent_of_a_host_dies_and_the_job_grows_again(train, rig, lost):
+def test_P05_the_agent_and_warden_of_a_host_die_and_the_job_grows_again(train, rig, lost):
     training = train()
     first = on_both(training, rig)
-    agent = rig.hosts[lost].agents()
-    for pid in agent:
+    for pid in rig.hosts[lost].agents():  # and its warden
         kill(pid)
     stayed = await_ranks(training, 2, 2, rig.hosts[1 - lost])
     assert stayed == first[1 - lost], "the ranks of the other host are the same processes"
@@ -110,3 +109,35 @@ def test_P13_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(
     last = re.findall(r"start (\d) sum (\d) master (\S+)", job.out)[3:]
     assert last and all(sum_ in ("2", "3") for _, sum_, _ in last), job.out + job.err
     rig.nothing_left()
+
+
+def test_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(train, rig):
+    """docker0 has 172.17.0.1 on every host: it leads to oneself."""
+    for host in rig.hosts:
+        host.ip("link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up")
+    try:
+        training = train()
+        on_both(training, rig)
+        finish(training, rig)
+    finally:
+        for host in rig.hosts:
+            host.ip("link del docker0")
+    assert "Traceback" not in training.text()
+
+
+def test_P05_all_processes_of_a_host_die_at_once(train, rig):
+    training = train()
+    first = on_both(training, rig)
+    for pid in rig.hosts[1].processes():
+        kill(pid)
+    assert await_ranks(training, 2, 2, rig.hosts[0]) == first[0]
+    await_ranks(training, 4, 4, rig.hosts[1])
+    finish(training, rig)
+
+
+def test_ranks_know_the_name_of_their_host_and_are_not_given_up_while_they_are_quiet(run, rig):
+    """Hosts that come after hvdrun began get its heartbeats: an agent that hears nothing for some seconds gives up."""
+    job = run("-np", 2, "--min-np", 2, "--host-discovery-script", "echo hvd1:1; echo hvd2:1",
+              "sh", "-c", "echo $HOROVOD_HOSTNAME is $(hostname); sleep 8", program=rig.on_head(hvdrun_path()))
+    assert job.code == 0 and "lost" not in job.err, job.err
+    assert sorted(re.findall(r"hvd\d is hvd\d", job.out)) == ["hvd1 is hvd1", "hvd2 is hvd2"], job.out
