@@ -45,8 +45,8 @@ struct Restart {
 };
 
 struct ElasticState {
-  ElasticState(ElasticLimits the_limits, uint64_t seed)
-      : limits(std::move(the_limits)), ledger(limits.cooldown, seed), budget(limits.failures) {}
+  ElasticState(const ElasticLimits& the_limits, uint64_t seed)
+      : limits(the_limits), ledger(limits.cooldown, seed), budget(limits.failures) {}
 
   ElasticLimits limits;
   HostLedger ledger;

@@ -467,8 +467,8 @@ std::vector<Candidate> Membership::Waiting() const {
                        record.member ? std::optional(record.rank) : std::nullopt});
   }
   // Beyond the most that there may be, new ones are spares.
-  std::ranges::stable_partition(waiting,
-                                [](const Candidate& c) { return c.last_rank.has_value(); });
+  std::stable_partition(waiting.begin(), waiting.end(),
+                        [](const Candidate& c) { return c.last_rank.has_value(); });
   if (waiting.size() > elastic_.limits.max_np) waiting.resize(elastic_.limits.max_np);
   return waiting;
 }

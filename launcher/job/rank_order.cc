@@ -19,9 +19,9 @@ std::vector<HostPart> PartsOf(std::vector<Candidate> candidates) {
   std::ranges::sort(candidates, {},
                     [](const Candidate& c) { return std::tuple(c.host, c.seat, c.worker); });
   std::vector<HostPart> parts;
-  for (Candidate& candidate : candidates) {
+  for (const Candidate& candidate : candidates) {
     if (parts.empty() || parts.back().front().host != candidate.host) parts.emplace_back();
-    parts.back().push_back(std::move(candidate));
+    parts.back().push_back(candidate);
   }
   return parts;
 }
