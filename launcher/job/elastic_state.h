@@ -78,6 +78,8 @@ struct ElasticState {
   std::optional<TimePoint> ledger_changes_at;  // when a host or a slot may be used again
   std::optional<TimePoint> stop_by;            // until then ranks that were asked to stop may run
   std::optional<TimePoint> enough_since;  // enough slots to start, but hosts are still on their way
+  std::optional<TimePoint> growth_at;  // until then a rank that joined waits for others that start
+  std::optional<TimePoint> next_overdue;  // when a worker that does not end gets SIGKILL
   std::optional<TimePoint> short_since;   // too few ranks to form a generation
   TimePoint next_report{};                // about that
   int reports = 0;

@@ -120,6 +120,7 @@ class JobTransition {
   void LookAtHosts();
   void DecideAboutBlocked();
   void EndOpening();
+  void RunWhenAllBegun();
   void BeginWhenAllWait();
   void BreakWaiting(uint32_t rank);
   void ReportMissingRanks();
@@ -340,6 +341,10 @@ void JobTransition::On(const WorkerStarted& event) {
   rank.pid = event.pid;
   // Asked to end before it was known to run.
   if (state_.elastic && state_.elastic->restart) Do(SignalWorker{event.rank, SIGTERM});
+  RunWhenAllBegun();
+}
+
+void JobTransition::RunWhenAllBegun() {
   if (state_.phase != JobPhase::kStarting || state_.counts.begun < state_.ranks.size()) return;
   state_.phase = JobPhase::kRunning;
   state_.deadline.reset();
@@ -369,6 +374,7 @@ void JobTransition::On(const RankJoined& event) {
   if (rank.phase == RankPhase::kEnded) return;
   if (IsElastic()) return Members().OnJoined(event.rank);
   Waits(rank, true);
+  if (state_.elastic) return;  // the job ends
   rank.in_generation = 0;
   rank.departed_ns = 0;
   rank.is_consequence = false;
@@ -675,6 +681,7 @@ void JobTransition::Review() {
       Fail(std::move(*failure), std::move(reason));
     }
   }
+  if (IsElastic()) RunWhenAllBegun();  // those that were still starting may be gone
   FinishWhenAllEnded();
 }
 
@@ -748,6 +755,8 @@ void JobTransition::On(const Tick&) {
 // Hosts that were too slow on their way are given up.
 void JobTransition::ExpireHosts() {
   state_.stages.Expire(now_);
+  const std::string slow = state_.stages.TakeSlow(state_.plan.hosts, now_);
+  if (!slow.empty()) Do(NotifyUser{"waiting for hosts: " + slow});
   for (uint32_t host = 0; host < state_.elastic->hosts.size(); ++host) {
     const bool failed = state_.stages.stage(host) == HostStage::kFailed;
     if (!failed || state_.elastic->hosts[host].gone) continue;

@@ -54,14 +54,15 @@ enum class RankPhase { kStarting, kRunning, kEnded };
 struct RankRecord {
   RankPhase phase = RankPhase::kStarting;
   int32_t pid = 0;
-  uint32_t rank = 0;           // in the generation that it was in last, or is meant for
-  bool joined = false;         // has asked for a generation
-  bool member = false;         // has been in one
-  bool leaving = false;        // the job does not need it any more
-  bool dismissed = false;      // and has told it so
-  bool forgiven = false;       // its end is no failure of the job
-  bool waiting = false;        // asked for the next generation
-  uint64_t in_generation = 0;  // 0: in none
+  uint32_t rank = 0;                // in the generation that it was in last, or is meant for
+  bool joined = false;              // has asked for a generation
+  bool member = false;              // has been in one
+  bool leaving = false;             // the job does not need it any more
+  bool dismissed = false;           // and has told it so
+  std::optional<TimePoint> end_by;  // then it gets SIGKILL; max: it has
+  bool forgiven = false;            // its end is no failure of the job
+  bool waiting = false;             // asked for the next generation
+  uint64_t in_generation = 0;       // 0: in none
   std::optional<ProcessEnd> end;
   int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
   bool is_consequence = false;   // as in first_cause.h

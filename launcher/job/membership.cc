@@ -17,8 +17,6 @@ namespace {
 constexpr Duration kHostsPatience = std::chrono::seconds(3);
 // A rank that joins waits so long for others that still start, for the same reason.
 constexpr Duration kGrowthPatience = std::chrono::seconds(5);
-// A script that has not called hvd.init() so long after its start is taken for one that never does.
-constexpr Duration kNativePatience = std::chrono::seconds(30);
 constexpr Duration kFirstReport = std::chrono::seconds(10);
 constexpr Duration kLaterReports = std::chrono::seconds(30);
 
@@ -161,10 +159,7 @@ void Membership::OnHostGone(uint32_t host, const std::string& reason) {
     failure.kind = JobFailure::Kind::kHost;
     failure.host = host;
     failure.reason = reason;
-    bool goes_on = true;
-    for (uint32_t worker : taken)
-      goes_on = goes_on && GoesOnWithout(worker, FailureKind::kHostLost);
-    if (!goes_on) FailJob(std::move(failure));
+    if (!GoesOnWithoutAll(taken)) FailJob(std::move(failure));
   }
   for (uint32_t worker = 0; worker < state_.ranks.size(); ++worker) {
     if (state_.plan.ranks[worker].host != host) continue;
@@ -174,9 +169,23 @@ void Membership::OnHostGone(uint32_t host, const std::string& reason) {
       OnLeft(worker);
     }
     record.in_generation = 0;
+    // One that was lost before its host has no other end to come.
+    if (record.lost && record.phase != RankPhase::kEnded) record.forgiven = true;
     state_.Becomes(record, RankPhase::kEnded);
     state_.Waits(record, false);
   }
+}
+
+// The workers of a host that was lost: one failure.
+bool Membership::GoesOnWithoutAll(const std::vector<uint32_t>& workers) {
+  bool counted = false;
+  for (uint32_t worker : workers) {
+    RankRecord& record = state_.ranks[worker];
+    if (!counted && !GoesOnWithout(worker, FailureKind::kHostLost)) return false;
+    counted = counted || !record.leaving;
+    record.forgiven = true;
+  }
+  return true;
 }
 
 bool Membership::HostsOnTheirWay() const {
@@ -240,24 +249,25 @@ size_t Membership::MostWorkers() const {
 }
 
 void Membership::FillSeats() {
+  const std::optional<TimePoint> enough_since = std::exchange(elastic_.enough_since, std::nullopt);
   if (!MayAdd()) return;
   const size_t staying = StayingWorkers().size();
   const size_t most = MostWorkers();
-  if (staying >= most) return;
+  const size_t with_slot = CountWithSlot();
+  if (with_slot >= most) return;
   std::vector<Seat> seats = FreeSeats();
   if (seats.empty()) return;
   // The first start, or one after all are gone: with what is needed, and what is about to come.
   if (staying == 0) {
-    if (seats.size() < Needed()) {
-      elastic_.enough_since.reset();
+    if (seats.size() < Needed()) return;
+    const TimePoint since = enough_since.value_or(now_);
+    const bool full = seats.size() >= elastic_.limits.max_np;
+    if (!full && HostsOnTheirWay() && now_ < since + kHostsPatience) {
+      elastic_.enough_since = since;
       return;
     }
-    if (!elastic_.enough_since) elastic_.enough_since = now_;
-    const bool full = seats.size() >= elastic_.limits.max_np;
-    if (!full && HostsOnTheirWay() && now_ < *elastic_.enough_since + kHostsPatience) return;
-    elastic_.enough_since.reset();
   }
-  seats.resize(std::min(seats.size(), most - staying));
+  seats.resize(std::min(seats.size(), most - with_slot));
   StartOn(seats);
 }
 
@@ -295,28 +305,44 @@ void Membership::StartOn(const std::vector<Seat>& seats) {
   Do(std::move(start));
 }
 
-// A worker leaves when its slot is no longer there, unless too few would stay.
+bool Membership::HasSlot(uint32_t worker) const {
+  const Placement& place = state_.plan.ranks[worker];
+  const ElasticHost& host = elastic_.hosts[place.host];
+  return host.listed && place.local_rank < host.slots;
+}
+
+size_t Membership::CountWithSlot() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(AliveWorkers(), [this](uint32_t worker) { return HasSlot(worker); }));
+}
+
+// A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
+// and workers that wait to become one. So one that is still starting does not replace any yet.
 void Membership::MarkLeaving() {
   std::vector<uint32_t> without_slot;
-  size_t staying = 0;
+  size_t able = 0;
   for (uint32_t worker : AliveWorkers()) {
-    const Placement& place = state_.plan.ranks[worker];
-    const ElasticHost& host = elastic_.hosts[place.host];
-    const bool has_slot = host.listed && place.local_rank < host.slots;
-    has_slot ? ++staying : 0;
-    if (!has_slot) without_slot.push_back(worker);
-    if (!state_.ranks[worker].dismissed) state_.ranks[worker].leaving = false;
+    RankRecord& record = state_.ranks[worker];
+    if (!record.dismissed) record.leaving = false;
+    if (!HasSlot(worker)) {
+      without_slot.push_back(worker);
+    } else {
+      able += record.member || record.waiting || state_.generation == 0;
+    }
   }
-  if (staying < elastic_.limits.min_np) return;
+  if (able < elastic_.limits.min_np) return;
   for (uint32_t worker : without_slot) state_.ranks[worker].leaving = true;
 }
 
 // ---- losses
 
-// Of several failures in one generation the others are mostly consequences of the first.
+// Ranks of one generation that die are one failure: most of the others are consequences of the
+// first. A worker that is not in it yet fails for itself.
 bool Membership::SpendOn(uint32_t worker, FailureKind kind) {
-  const bool consequence = state_.ranks[worker].is_consequence || kind == FailureKind::kConsequence;
-  if (consequence && elastic_.failed_generation == state_.generation) return true;
+  const RankRecord& record = state_.ranks[worker];
+  const bool consequence = record.is_consequence || kind == FailureKind::kConsequence;
+  if (!record.member && !consequence) return elastic_.budget.Spend(now_);
+  if (elastic_.failed_generation == state_.generation) return true;
   elastic_.failed_generation = state_.generation;
   return elastic_.budget.Spend(now_);
 }
@@ -343,8 +369,13 @@ bool Membership::GoesOnWithout(uint32_t worker, FailureKind kind) {
 }
 
 void Membership::OnNotStarted(uint32_t worker, const std::string& reason) {
-  if (!GoesOnWithout(worker, FailureKind::kCrash)) return;
-  Tell(WorkerText(worker) + " could not be started: " + reason);
+  if (elastic_.any_finished || GoesOnWithout(worker, FailureKind::kCrash))
+    return Tell(WorkerText(worker) + " could not be started: " + reason);
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kCommand;
+  failure.rank = worker;
+  failure.reason = WorkerText(worker) + " could not be started: " + reason;
+  FailJob(std::move(failure));
 }
 
 // An exception of a script that never commits is the script's when it comes again: from another
@@ -424,6 +455,10 @@ void Membership::OnJoined(uint32_t worker) {
   RankRecord& record = state_.ranks[worker];
   if (record.phase == RankPhase::kEnded) return;
   OnLeft(worker);
+  if (record.dismissed) {  // before it heard of that
+    record.in_generation = 0;
+    return Do(DismissWorker{worker, "the job goes on, or has ended, without it"});
+  }
   state_.Waits(record, true);
   record.joined = true;
   record.in_generation = 0;
@@ -488,17 +523,37 @@ bool Membership::LostAreGone() const {
   });
 }
 
+// Where all that would go on are new, one of those that leave takes part once more, to tell them
+// the state of the job.
+void Membership::KeepState(std::vector<Candidate>& candidates) const {
+  if (std::ranges::any_of(candidates, [](const Candidate& c) { return c.last_rank.has_value(); }))
+    return;
+  std::optional<Candidate> keeper;
+  for (uint32_t worker : AliveWorkers()) {
+    const RankRecord& record = state_.ranks[worker];
+    if (!record.member || !record.waiting) continue;
+    const Placement& place = state_.plan.ranks[worker];
+    if (!keeper || record.rank < keeper->last_rank)
+      keeper = Candidate{worker, place.host, place.local_rank, record.rank};
+  }
+  const uint32_t most = elastic_.limits.max_np;
+  if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
+  if (candidates.size() >= most) candidates.resize(most - 1);
+  candidates.push_back(*keeper);
+}
+
 void Membership::DismissLeaving() {
   for (uint32_t worker : AliveWorkers()) {
     RankRecord& record = state_.ranks[worker];
     if (!record.leaving || record.dismissed) continue;
-    if (!record.waiting && record.member) continue;  // it leaves at a commit
+    // It leaves at a commit, once the others have its state.
+    if (record.member && (!record.waiting || !elastic_.running)) continue;
     record.dismissed = true;
     if (record.waiting) {
       state_.Waits(record, false);
       Do(DismissWorker{worker, "its slot is no longer part of the job"});
     } else {
-      Do(SignalWorker{worker, SIGTERM});  // it has not joined, so nobody waits for it
+      EndUnused(worker);
     }
   }
 }
@@ -506,6 +561,7 @@ void Membership::DismissLeaving() {
 void Membership::FormGeneration() {
   if (elastic_.running || elastic_.restart || !LostAreGone() || !SurvivorsWait()) return;
   std::vector<Candidate> waiting = Waiting();
+  KeepState(waiting);
   if (waiting.empty()) return;
   const bool first = state_.generation == 0;
   const size_t expected = std::min<size_t>(StayingWorkers().size(), elastic_.limits.max_np);
@@ -554,6 +610,7 @@ void Membership::Begin(std::vector<Candidate> candidates) {
 
 // While a generation runs: are there ranks to let in or out, or is the job to stop?
 void Membership::NoticeChange() {
+  elastic_.growth_at.reset();
   if (!elastic_.running || elastic_.notice != CommitNotice::kNone) return;
   uint32_t update = 0;
   if (elastic_.stop_asked) update |= kUpdateStop;
@@ -570,11 +627,16 @@ void Membership::NoticeChange() {
     if (record.waiting && (!first_waits || record.joined_at < *first_waits))
       first_waits = record.joined_at;
   }
+  if (elastic_.any_finished) return;
   const bool room = members < elastic_.limits.max_np;
   const bool full = members + new_ones >= elastic_.limits.max_np;
-  if (room && first_waits && (!starting || full || now_ >= *first_waits + kGrowthPatience))
+  if (!room) first_waits.reset();
+  if (first_waits && (!starting || full || now_ >= *first_waits + kGrowthPatience))
     update |= kUpdateAdded;
-  if (update == 0 || elastic_.any_finished) return;
+  if (update == 0) {
+    if (first_waits) elastic_.growth_at = *first_waits + kGrowthPatience;
+    return;
+  }
   elastic_.notice = CommitNotice::kHolding;
   elastic_.update = update;
   elastic_.most_commits = 0;
@@ -620,7 +682,33 @@ void Membership::FinishIfDone() {
     if (record.member || record.dismissed) continue;
     record.leaving = record.dismissed = true;
     state_.Waits(record, false);
-    Do(SignalWorker{worker, SIGTERM});
+    EndUnused(worker);
+  }
+  // The job is over but for ranks that were dismissed before.
+  if (!StayingWorkers().empty()) return;
+  for (uint32_t worker : AliveWorkers()) {
+    RankRecord& record = state_.ranks[worker];
+    if (!record.end_by) record.end_by = now_ + state_.options.stop_grace;
+  }
+}
+
+// A worker that has not been a rank, so that it has nothing to save.
+void Membership::EndUnused(uint32_t worker) {
+  state_.ranks[worker].end_by = now_ + state_.options.terminate_grace;
+  Do(SignalWorker{worker, SIGTERM});
+}
+
+void Membership::KillOverdue() {
+  elastic_.next_overdue.reset();
+  for (uint32_t worker : AliveWorkers()) {
+    std::optional<TimePoint>& end_by = state_.ranks[worker].end_by;
+    if (!end_by || *end_by == TimePoint::max()) continue;
+    if (now_ >= *end_by) {
+      end_by = TimePoint::max();
+      Do(SignalWorker{worker, SIGKILL});
+    } else {
+      elastic_.next_overdue = std::min(elastic_.next_overdue.value_or(*end_by), *end_by);
+    }
   }
 }
 
@@ -633,8 +721,7 @@ void Membership::WatchShortage() {
   }
   const size_t have = StayingWorkers().size();
   const uint32_t need = Needed();
-  const bool first_waits = state_.generation == 0 && state_.counts.waiting < have;
-  const bool late = elastic_.any_joined && (first_waits || !SurvivorsWait());
+  const bool late = state_.counts.waiting > 0 || (elastic_.any_joined && !SurvivorsWait());
   if (have >= need && !late) {
     elastic_.short_since.reset();
     return;
@@ -695,6 +782,7 @@ std::optional<JobFailure> Membership::Review() {
   DismissLeaving();
   NoticeChange();
   FinishIfDone();
+  KillOverdue();
   DropUnusedHosts();
   WatchShortage();
   elastic_.ledger_changes_at = elastic_.ledger.NextChange(now_);
@@ -715,11 +803,8 @@ std::optional<TimePoint> Membership::NextTick(const JobState& state) {
     take(elastic.next_report);
     take(*elastic.short_since + elastic.limits.elastic_timeout);
   }
-  if (elastic.running && elastic.notice == CommitNotice::kNone) {
-    for (const RankRecord& record : state.ranks) {
-      if (record.waiting && !record.member) take(record.joined_at + kGrowthPatience);
-    }
-  }
+  take(elastic.growth_at);
+  take(elastic.next_overdue);
   return next;
 }
 

@@ -73,6 +73,8 @@ class Membership {
   std::vector<Seat> FreeSeats() const;
   bool MayAdd() const;
   size_t MostWorkers() const;
+  bool HasSlot(uint32_t worker) const;
+  size_t CountWithSlot() const;
   void FillSeats();
   void StartOn(const std::vector<Seat>& seats);
   void MarkLeaving();
@@ -80,6 +82,7 @@ class Membership {
   // Losses.
   FailureKind KindOf(uint32_t worker);
   bool GoesOnWithout(uint32_t worker, FailureKind kind);
+  bool GoesOnWithoutAll(const std::vector<uint32_t>& workers);
   bool SpendOn(uint32_t worker, FailureKind kind);
   void RestartAll(const std::string& why);
   void GoOnWithRestart();
@@ -89,10 +92,13 @@ class Membership {
   bool SurvivorsWait() const;
   bool LostAreGone() const;
   void FormGeneration();
+  void KeepState(std::vector<Candidate>& candidates) const;
   void Begin(std::vector<Candidate> candidates);
   void DismissLeaving();
   void NoticeChange();
   void FinishIfDone();
+  void EndUnused(uint32_t worker);
+  void KillOverdue();
   void WatchShortage();
   void ReportShortage(size_t have, uint32_t need);
   std::string ShortageText(size_t have, uint32_t need) const;

@@ -1,0 +1,521 @@
+#include "test/sim/elastic_sim.h"
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <map>
+#include <queue>
+#include <random>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "launcher/job/job.h"
+#include "launcher/job/report.h"
+#include "runtime/segment/job_page.h"
+
+namespace hvd::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFaultsEnd = seconds(90);
+// From then on a rank that is in a generation finishes.
+constexpr Duration kWorkDone = seconds(120);
+constexpr Duration kElasticTimeout = seconds(60);
+// By then each job is over: after the work, waits for slots or ranks, and the ways of hosts.
+constexpr Duration kBound = kWorkDone + 4 * kElasticTimeout + seconds(240);
+
+double SecondsOf(TimePoint time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+}  // namespace
+
+class ElasticSim::World {
+ public:
+  World(uint64_t seed, bool keep_schedule)
+      : random_(seed), keep_schedule_(keep_schedule), state_(Plan{}, JobOptions{}) {
+    ElasticLimits limits;
+    limits.elastic = true;
+    limits.min_np = 1 + Below(3);
+    limits.np = limits.min_np + Below(3);
+    limits.max_np = limits.np + Below(4);
+    limits.elastic_timeout = kElasticTimeout;
+    limits.failures = {Below(4) == 0 ? Below(3) : 10 + Below(20), std::nullopt};
+    if (Below(8) == 0) limits.reset_limit = Below(6);
+    state_.elastic.emplace(limits, seed);
+    native_ = Below(12) == 0;
+    calm_ = Below(6) == 0;
+    for (uint32_t h = 0; h < 2 + Below(3); ++h) listing_.push_back(NewHost());
+  }
+
+  ElasticSimResult Run() {
+    Happens(Begun{});
+    Happens(HostsListed{listing_, {}});
+    if (!calm_) ScheduleFault();
+    if (Below(6) == 0) Later(Within(1000, 110'000), [this] { Happens(StopAsked{SIGTERM, {}}); });
+    while (trouble_.empty() && state_.phase != JobPhase::kDone) OneMore();
+    if (trouble_.empty()) CheckEnd();
+    return {trouble_, schedule_.str(), ExitCode(state_), state_.generation};
+  }
+
+ private:
+  struct Worker {
+    uint32_t host = 0;
+    bool there = false;       // its process runs
+    bool waits = false;       // in hvd.init()
+    uint64_t generation = 0;  // 0: in none
+    uint64_t commits = 0;
+    bool ignores_sigterm = false;
+  };
+  struct Host {
+    bool agent = false;  // it is connected
+    bool over = false;   // its end was reported
+    bool ending = false;
+  };
+  struct Event {
+    TimePoint at;
+    uint64_t order = 0;
+    std::function<void()> happens;
+    bool operator>(const Event& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+
+  // ---- chance
+
+  uint32_t Below(uint32_t end) { return static_cast<uint32_t>(random_() % end); }
+  Duration Within(uint32_t least_ms, uint32_t most_ms) {
+    return milliseconds(least_ms + Below(most_ms - least_ms + 1));
+  }
+  HostSlots NewHost() { return {"h" + std::to_string(Below(8)), 1 + Below(3)}; }
+
+  // ---- time
+
+  void Later(Duration delay, std::function<void()> happens) {
+    events_.push({now_ + delay, order_++, std::move(happens)});
+  }
+
+  void OneMore() {
+    const std::optional<TimePoint> tick = NextTick(state_);
+    if (events_.empty() && !tick) return Trouble("nothing will ever happen again");
+    if (tick && (events_.empty() || *tick <= events_.top().at)) {
+      now_ = std::max(now_, *tick);
+      Happens(Tick{});
+      const std::optional<TimePoint> next = NextTick(state_);
+      if (next && *next <= now_ && state_.phase != JobPhase::kDone)
+        Trouble("a tick has nothing to do and comes again at once");
+    } else {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      event.happens();
+    }
+    if (now_ > TimePoint() + kBound) Trouble("the job does not end");
+  }
+
+  // ---- what is said to the job
+
+  template <typename T>
+  static std::string NameOf(const T& value) {
+    const std::string name = typeid(value).name();
+    return name.substr(name.find_first_not_of("N0123456789"));
+  }
+
+  template <typename T>
+  void Note(const char* what, const T& value, int64_t number = -1) {
+    if (!keep_schedule_) return;
+    schedule_ << SecondsOf(now_) << what << NameOf(value);
+    if (number >= 0) schedule_ << " " << number;
+    schedule_ << "\n";
+  }
+
+  void Trouble(const std::string& rule) {
+    if (!trouble_.empty()) return;
+    std::ostringstream text;
+    text << "at " << SecondsOf(now_) << " s: " << rule;
+    trouble_ = text.str();
+    if (keep_schedule_) schedule_ << trouble_ << "\n";
+  }
+
+  template <typename T>
+  void Happens(const T& event) {
+    if constexpr (requires { event.rank; }) {
+      Note("  ", event, event.rank);
+    } else if constexpr (requires { event.host; }) {
+      Note("  ", event, event.host);
+    } else {
+      Note("  ", event);
+    }
+    if (state_.phase == JobPhase::kDone) return;
+    failed_ = state_.failure.has_value();
+    const Decision decision = Step(state_, event, now_);
+    for (const JobAction& action : decision.actions)
+      std::visit([this](const auto& a) { Do(a); }, action);
+    CheckState();
+  }
+
+  int64_t Stamp() const { return now_.time_since_epoch().count() + 1; }
+
+  // ---- what is done about it
+
+  template <typename Action>
+  void Do(const Action& action) {
+    Note("      -> ", action);
+  }
+  void Do(const BeginGeneration&) { Trouble("a generation of a job of fixed size begins"); }
+  void Do(const NotifyUser& notice) {
+    if (keep_schedule_) schedule_ << SecondsOf(now_) << "      -> " << notice.sentence << "\n";
+  }
+  void Do(const OpenHost& open) {
+    Note("      -> ", open, open.host);
+    hosts_.resize(std::max<size_t>(hosts_.size(), open.host + 1));
+    const uint32_t luck = Below(20);
+    if (luck == 0) return;  // it says nothing
+    if (luck <= 2) return Later(Within(100, 5000), [this, h = open.host] { Loses(h); });
+    Later(Within(50, 400), [this, h = open.host] {
+      if (!hosts_[h].over) Happens(HostEntered{h, HostStage::kConnect});
+    });
+    Later(luck == 3 ? Within(8000, 25'000) : Within(400, 6000), [this, h = open.host] {
+      if (hosts_[h].over || hosts_[h].ending) return;
+      hosts_[h].agent = true;
+      Happens(AgentIsReady{h, {}});
+    });
+  }
+  void Do(const CutHost& cut) {
+    Note("      -> ", cut, cut.host);
+    Later(Within(1, 50), [this, h = cut.host] { Loses(h); });
+  }
+  void Do(const DismissHost& dismiss) {
+    Note("      -> ", dismiss, dismiss.host);
+    if (hosts_[dismiss.host].agent) Ends(dismiss.host);
+  }
+  void Do(const FinishJob& finish) {
+    Note("      -> ", finish);
+    for (uint32_t h = 0; h < hosts_.size(); ++h) {
+      if (hosts_[h].agent) Ends(h);
+    }
+  }
+  void Do(const CutChannels& cut) {
+    Note("      -> ", cut);
+    for (uint32_t h = 0; h < hosts_.size(); ++h) Later(Within(1, 50), [this, h] { Loses(h); });
+  }
+  void Do(const StartMembers& start) {
+    if (failed_) Trouble("workers are started after a failure");
+    for (const Member& member : start.members) {
+      Note("      -> ", start, member.worker);
+      if (member.worker >= workers_.size()) workers_.resize(member.worker + 1);
+      workers_[member.worker].host = member.place.host;
+      workers_[member.worker].ignores_sigterm = Below(15) == 0;
+      Later(Within(5, 400), [this, w = member.worker] { Starts(w); });
+    }
+  }
+  void Do(const BeginWorld& begin) {
+    Note("      -> ", begin, static_cast<int64_t>(begin.number));
+    CheckWorld(begin);
+    last_members_.clear();
+    for (const Member& member : begin.generation.members) {
+      Worker& worker = workers_[member.worker];
+      worker.waits = false;
+      worker.generation = begin.number;
+      last_members_.insert(member.worker);
+    }
+    generation_ = begin.number;
+    const Duration left = TimePoint() + kWorkDone - now_;
+    Later(std::max<Duration>(left, seconds(1)), [this, g = begin.number] {
+      for (uint32_t w = 0; w < workers_.size(); ++w) {
+        if (workers_[w].generation == g)
+          Later(Within(1, 3000), [this, w, g] { LeavesAndExits(w, g, 0); });
+      }
+    });
+  }
+  void Do(const BreakGeneration& broken) {
+    Note("      -> ", broken);
+    for (uint32_t w = 0; w < workers_.size(); ++w) {
+      if (workers_[w].generation == broken.generation && broken.generation != 0)
+        Later(Within(5, 300), [this, w, g = broken.generation] { LearnsOfBreak(w, g); });
+    }
+  }
+  void Do(const HoldCommits& hold) {
+    Note("      -> ", hold);
+    std::set<uint32_t> hosts;
+    for (uint32_t w : last_members_) hosts.insert(workers_[w].host);
+    for (uint32_t h : hosts) {
+      Later(Within(1, 60), [this, h, g = hold.generation] {
+        if (!hosts_[h].over) Happens(CommitsHeldBy{h, {g, Below(50)}});
+      });
+    }
+  }
+  void Do(const ActAtCommit& act) {
+    Note("      -> ", act);
+    for (uint32_t w : last_members_) {
+      Later(Within(10, 1500), [this, w, act] {
+        if (workers_[w].generation != act.generation || !workers_[w].there) return;
+        ++workers_[w].commits;
+        if ((act.update & kUpdateStop) != 0) {
+          LeavesAndExits(w, act.generation, kStoppedExitCode);
+        } else {
+          JoinsAgain(w);
+        }
+      });
+    }
+  }
+  void Do(const SignalWorker& signal) {
+    Note("      -> ", signal, signal.rank);
+    Signals(signal.rank, signal.signal);
+  }
+  void Do(const SignalWorkers& signal) {
+    Note("      -> ", signal, signal.signal);
+    for (uint32_t w = 0; w < workers_.size(); ++w) Signals(w, signal.signal);
+  }
+  void Do(const DismissWorker& dismiss) {
+    Note("      -> ", dismiss, dismiss.rank);
+    workers_[dismiss.rank].waits = false;
+    if (Below(30) == 0) return;  // it goes on with something else
+    Later(Within(5, 2000), [this, w = dismiss.rank] { Exits(w, {false, 0}); });
+  }
+
+  // ---- hosts
+
+  // Its agent, its workers and the way to it are gone.
+  void Loses(uint32_t host) {
+    if (hosts_[host].over) return;
+    hosts_[host].over = true;
+    hosts_[host].agent = false;
+    for (Worker& worker : workers_) {
+      if (worker.host == host) worker = {.host = host};
+    }
+    Happens(AgentLost{host, "its connection broke"});
+  }
+
+  // When none of its workers is left.
+  void Ends(uint32_t host) {
+    if (std::exchange(hosts_[host].ending, true)) return;
+    for (uint32_t w = 0; w < workers_.size(); ++w) {
+      if (workers_[w].host == host) Exits(w, {true, SIGKILL});
+    }
+    Later(Within(5, 500), [this, host] {
+      if (std::exchange(hosts_[host].over, true)) return;
+      Happens(AgentFinished{host});
+    });
+  }
+
+  // ---- workers
+
+  void Starts(uint32_t w) {
+    Worker& worker = workers_[w];
+    if (hosts_[worker.host].over || hosts_[worker.host].ending) return;
+    const auto pid = static_cast<int32_t>(1000 + w);
+    if (Below(150) == 0) return Happens(WorkerNotStarted{w, EAGAIN, "no process can be made"});
+    worker.there = true;
+    Happens(WorkerStarted{w, pid});
+    if (native_) return Later(Within(20'000, 100'000), [this, w] { Exits(w, {false, 0}); });
+    const uint32_t luck = Below(40);
+    if (luck == 0) {  // it never joins
+      return Later(kWorkDone + kElasticTimeout, [this, w] { Exits(w, {false, 0}); });
+    }
+    if (luck == 1) return Later(Within(10, 2000), [this, w] { Exits(w, {true, SIGSEGV}); });
+    Later(luck <= 4 ? Within(10'000, 40'000) : Within(50, 6000), [this, w] { Joins(w); });
+  }
+
+  void Joins(uint32_t w) {
+    Worker& worker = workers_[w];
+    if (!worker.there || worker.waits || worker.generation != 0) return;
+    worker.waits = true;
+    Happens(RankJoined{w});
+  }
+
+  void JoinsAgain(uint32_t w) {
+    Worker& worker = workers_[w];
+    const uint64_t generation = std::exchange(worker.generation, 0);
+    if (Below(2) == 0) Happens(RankLeft{w, generation, Stamp(), Below(4) == 0});
+    Later(Below(10) == 0 ? Within(3000, 20'000) : Within(5, 1000), [this, w] { Joins(w); });
+  }
+
+  void LearnsOfBreak(uint32_t w, uint64_t generation) {
+    Worker& worker = workers_[w];
+    if (worker.generation != generation || !worker.there) return;
+    const uint32_t luck = Below(60);
+    if (luck == 0) return;  // it never comes back
+    if (luck <= 2) {
+      worker.generation = 0;
+      Happens(RankLeft{w, generation, Stamp(), true});
+      return Later(Within(5, 500), [this, w] {
+        Exits(w, {false, 1},
+              "Traceback (most recent call last):\n  a\nHorovodInternalError: a peer was lost\n");
+      });
+    }
+    JoinsAgain(w);
+  }
+
+  void LeavesAndExits(uint32_t w, uint64_t generation, int code) {
+    Worker& worker = workers_[w];
+    if (worker.generation != generation || !worker.there) return;
+    worker.generation = 0;
+    Happens(RankLeft{w, generation, Stamp()});
+    Later(Within(1, 400), [this, w, code] { Exits(w, {false, code}); });
+  }
+
+  void Signals(uint32_t w, int signal) {
+    if (signal == SIGTERM && workers_[w].ignores_sigterm) return;
+    Later(Within(1, 30), [this, w, signal] { Exits(w, {true, signal}); });
+  }
+
+  // As its agent reports it: a member without a goodbye is lost first.
+  void Exits(uint32_t w, ProcessEnd end, std::string words = "") {
+    Worker& worker = workers_[w];
+    if (!worker.there) return;
+    worker.there = worker.waits = false;
+    const uint64_t generation = std::exchange(worker.generation, 0);
+    const auto pid = static_cast<int32_t>(1000 + w);
+    if (generation != 0) Happens(RankLost{w, pid, generation, Stamp(), "its process is gone"});
+    Later(Within(0, 40), [this, w, pid, end, words, commits = worker.commits] {
+      if (hosts_[workers_[w].host].over) return;
+      Happens(WorkerExited{w, pid, end, Stamp(), words, false, commits});
+    });
+  }
+
+  // ---- faults
+
+  void ScheduleFault() {
+    Later(Within(50, 15'000), [this] {
+      if (now_ > TimePoint() + kFaultsEnd) return;
+      Fault();
+      ScheduleFault();
+    });
+  }
+
+  void Fault() {
+    const uint32_t luck = Below(100);
+    if (luck < 35) {
+      for (uint32_t times = 1 + (Below(3) == 0 ? Below(4) : 0); times > 0; --times) {
+        if (!workers_.empty()) Exits(Below(Count(workers_)), {true, SIGKILL});
+      }
+    } else if (luck < 45) {
+      if (!hosts_.empty()) Loses(Below(Count(hosts_)));
+    } else if (luck < 85) {
+      ChangeList();
+    } else if (luck < 90) {
+      if (!workers_.empty()) Raises(Below(Count(workers_)));
+    } else if (luck < 95) {
+      const RankEnding by{Below(4), "rank 0 has waited too long"};
+      if (generation_ != 0) Happens(GenerationEnding{generation_, by});
+    } else if (luck < 98) {
+      for (uint32_t w : std::set<uint32_t>(last_members_)) {
+        if (Below(4) == 0) LeavesAndExits(w, generation_, 0);
+      }
+    } else if (Below(4) == 0) {
+      Happens(Interrupted{Below(2) == 0 ? SIGINT : SIGTERM});
+    }
+  }
+
+  void Raises(uint32_t w) {
+    workers_[w].commits += Below(2);
+    Exits(w, {false, 1},
+          "Traceback (most recent call last):\n  a\nValueError: " +
+              std::string(1, static_cast<char>('a' + Below(6))) + "\n");
+  }
+
+  void ChangeList() {
+    const uint32_t luck = Below(10);
+    if (luck == 0) return Happens(HostsListed{{}, "the script ended with exit code 1"});
+    if (luck == 1) {
+      listing_.clear();
+    } else if (luck <= 4 && !listing_.empty()) {
+      listing_.erase(listing_.begin() + Below(Count(listing_)));
+    } else if (luck <= 6 && !listing_.empty()) {
+      listing_[Below(Count(listing_))].slots = Below(4);
+    } else {
+      const HostSlots host = NewHost();
+      std::erase_if(listing_, [&](const HostSlots& known) { return known.host == host.host; });
+      listing_.push_back(host);
+    }
+    Happens(HostsListed{listing_, {}});
+  }
+
+  static uint32_t Count(const auto& all) { return static_cast<uint32_t>(all.size()); }
+
+  // ---- rules
+
+  void CheckWorld(const BeginWorld& begin) {
+    const ElasticState& elastic = *state_.elastic;
+    const std::vector<Member>& members = begin.generation.members;
+    if (begin.number <= generation_) Trouble("the number of a generation does not grow");
+    if (state_.failure) Trouble("a generation begins after a failure");
+    if (members.empty()) return Trouble("a generation has no members");
+    if (members.size() > elastic.limits.max_np) Trouble("more than max_np members");
+    if (members.size() < elastic.limits.min_np && !elastic.any_finished)
+      Trouble("fewer than min_np members");
+    std::set<uint32_t> workers;
+    for (uint32_t rank = 0; rank < members.size(); ++rank) {
+      const Member& member = members[rank];
+      if (member.place.rank != rank) Trouble("the ranks are not in a row");
+      if (!workers.insert(member.worker).second) Trouble("a worker has two ranks");
+      const Worker& worker = workers_[member.worker];
+      // Its end may be on its way.
+      if (worker.there && !worker.waits) Trouble("a member did not wait");
+    }
+    bool survivor_waits = false;
+    for (uint32_t w = 0; w < workers_.size(); ++w) {
+      if (workers_[w].generation != 0 && workers_[w].there)
+        Trouble("worker " + std::to_string(w) + " is still in the last generation");
+      survivor_waits |= workers_[w].waits && was_member_.contains(w);
+    }
+    const bool keeps_state = was_member_.contains(members[0].worker);
+    if (survivor_waits && !keeps_state && elastic.limits.max_np > 1)
+      Trouble("rank 0 is new, though a survivor waits");
+    was_member_.insert(workers.begin(), workers.end());
+  }
+
+  void CheckState() {
+    std::set<std::pair<uint32_t, uint32_t>> seats;
+    for (uint32_t w = 0; w < state_.ranks.size(); ++w) {
+      const RankRecord& record = state_.ranks[w];
+      const Placement& place = state_.plan.ranks[w];
+      if (record.phase != RankPhase::kEnded && !seats.emplace(place.host, place.local_rank).second)
+        Trouble("two workers have one slot");
+      const bool ended = record.phase == RankPhase::kEnded;
+      const bool failed = record.lost || (record.end && !record.end->ok());
+      if (ended && failed && !record.forgiven && !state_.failure)
+        Trouble("the job goes on, and would blame worker " + std::to_string(w) + " later");
+    }
+  }
+
+  void CheckEnd() {
+    const int code = ExitCode(state_);
+    if (code != 0 && code != kStoppedExitCode && Report(state_).empty())
+      Trouble("exit code " + std::to_string(code) + " without a report");
+    if (code == 0 && !state_.elastic->any_finished && !state_.elastic->stop_asked)
+      Trouble("exit code 0, and no rank has finished");
+    for (uint32_t w = 0; w < workers_.size(); ++w) {
+      if (workers_[w].there) Trouble("worker " + std::to_string(w) + " outlives the job");
+    }
+  }
+
+  std::mt19937_64 random_;
+  const bool keep_schedule_;
+  bool native_ = false;  // the script knows of no generations
+  bool failed_ = false;  // before the present event
+  bool calm_ = false;    // no faults but those of workers and hosts themselves
+  JobState state_;
+  TimePoint now_{};
+  uint64_t order_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<HostSlots> listing_;
+  std::vector<Host> hosts_;
+  std::vector<Worker> workers_;
+  uint64_t generation_ = 0;
+  std::set<uint32_t> last_members_, was_member_;
+  std::string trouble_;
+  std::ostringstream schedule_;
+};
+
+ElasticSim::ElasticSim(uint64_t seed, bool keep_schedule)
+    : world_(std::make_unique<World>(seed, keep_schedule)) {}
+ElasticSim::~ElasticSim() = default;
+
+ElasticSimResult ElasticSim::Run() { return world_->Run(); }
+
+}  // namespace hvd::test

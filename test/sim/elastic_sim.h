@@ -1,0 +1,37 @@
+// An elastic job without hosts and processes: the state machine of the job is the real one, and a
+// model of hosts, agents and workers answers its actions, under seeded faults and delays. The clock
+// is a number.
+#ifndef HVD_TEST_SIM_ELASTIC_SIM_H_
+#define HVD_TEST_SIM_ELASTIC_SIM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace hvd::test {
+
+// What a run came to.
+struct ElasticSimResult {
+  std::string trouble;   // the rule that was broken, and when; empty: none
+  std::string schedule;  // what happened and what was decided, if it was asked for
+  int exit_code = 0;
+  uint64_t generations = 0;
+};
+
+class ElasticSim {
+ public:
+  // `keep_schedule` costs time: for a seed that failed.
+  explicit ElasticSim(uint64_t seed, bool keep_schedule = false);
+  ~ElasticSim();
+
+  // Until the job is done or a rule is broken. Call once.
+  ElasticSimResult Run();
+
+ private:
+  class World;
+  std::unique_ptr<World> world_;
+};
+
+}  // namespace hvd::test
+
+#endif  // HVD_TEST_SIM_ELASTIC_SIM_H_

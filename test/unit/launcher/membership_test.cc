@@ -1,0 +1,357 @@
+// Elastic jobs, told as scripts: which workers start, who is in a generation, what a loss means.
+#include "launcher/job/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "launcher/job/job.h"
+#include "launcher/job/report.h"
+#include "runtime/segment/job_page.h"
+
+namespace hvd {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ElasticLimits Limits(uint32_t min_np, uint32_t np, uint32_t max_np) {
+  ElasticLimits limits;
+  limits.elastic = true;
+  limits.min_np = min_np;
+  limits.np = np;
+  limits.max_np = max_np;
+  limits.elastic_timeout = seconds(60);
+  limits.failures = {10, std::nullopt};
+  return limits;
+}
+
+class Script {
+ public:
+  explicit Script(const ElasticLimits& limits) : state(Plan{}, JobOptions{}) {
+    state.elastic.emplace(limits, 1);
+    On(Begun{});
+  }
+
+  void On(const JobEvent& event) {
+    const Decision decision = Step(state, event, clock.Now());
+    last = decision.actions;
+    for (const JobAction& action : decision.actions) {
+      if (const auto* notice = std::get_if<NotifyUser>(&action)) told += notice->sentence + "\n";
+    }
+  }
+  void List(const std::vector<HostSlots>& hosts) { On(HostsListed{hosts, {}}); }
+  void Start(uint32_t worker) { On(WorkerStarted{worker, static_cast<int32_t>(100 + worker)}); }
+  void Join(const std::vector<uint32_t>& workers) {
+    for (uint32_t worker : workers) On(RankJoined{worker});
+  }
+  void Exit(uint32_t worker, ProcessEnd end, const std::string& words = "") {
+    On(WorkerExited{worker, 1, end, 1, words});
+  }
+  void Die(uint32_t worker) {
+    On(RankLost{worker, 1, state.ranks[worker].in_generation, 1, "it died"});
+    Exit(worker, {true, SIGKILL});
+  }
+  void After(Duration time) {
+    clock.Advance(time);
+    On(Tick{});
+  }
+  // `slots` on the one host "a", all in generation 1.
+  void Run(uint32_t slots) {
+    List({{"a", slots}});
+    On(AgentIsReady{0});
+    for (uint32_t worker = 0; worker < slots; ++worker) Start(worker);
+    for (uint32_t worker = 0; worker < slots; ++worker) Join({worker});
+  }
+  // The ranks of the generation act at the same commit: they ask for the next one.
+  void Commit() {
+    for (uint32_t host : std::set<uint32_t>(state.elastic->holding))
+      On(CommitsHeldBy{host, {state.generation, 1}});
+    for (const Member& member : Generation(state.elastic->generation).members)
+      Join({member.worker});
+  }
+
+  template <typename Action>
+  const Action* Find() const {
+    for (const JobAction& action : last) {
+      if (const auto* found = std::get_if<Action>(&action)) return found;
+    }
+    return nullptr;
+  }
+  std::vector<uint32_t> Members() const {
+    std::vector<uint32_t> workers;
+    for (const Member& member : state.elastic->generation.members) workers.push_back(member.worker);
+    return workers;
+  }
+
+  ManualClock clock;
+  JobState state;
+  std::vector<JobAction> last;
+  std::string told;
+};
+
+TEST(Membership, StartsOnceThereAreEnoughSlots) {
+  Script job(Limits(1, 3, 4));
+  job.List({{"a", 2}, {"b", 2}});
+  job.On(AgentIsReady{0});
+  EXPECT_EQ(job.Find<StartMembers>(), nullptr) << "two slots of three";
+  job.On(AgentIsReady{1});
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->members.size(), 4U);
+}
+
+TEST(Membership, WaitsAMomentForHostsThatAreOnTheirWay) {
+  Script job(Limits(1, 2, 4));
+  job.List({{"a", 2}, {"b", 2}});
+  job.On(AgentIsReady{0});
+  EXPECT_EQ(job.Find<StartMembers>(), nullptr);
+  job.After(seconds(3));
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->members.size(), 2U);
+}
+
+TEST(Membership, AWaitThatIsOverLeavesNoTick) {
+  Script job(Limits(1, 2, 4));
+  job.List({{"a", 2}, {"b", 2}});
+  job.On(AgentIsReady{0});
+  job.On(AgentLost{0, "it is gone"});
+  job.After(seconds(4));
+  EXPECT_GT(NextTick(job.state), job.clock.Now());
+}
+
+TEST(Membership, ASlowHostIsNamedOnce) {
+  Script job(Limits(1, 1, 2));
+  job.List({{"a", 1}});
+  job.After(seconds(10));
+  EXPECT_THAT(job.told, HasSubstr("waiting for hosts: a"));
+  EXPECT_GT(NextTick(job.state), job.clock.Now());
+}
+
+TEST(Membership, ShrinksAtOnceWhenTheSurvivorsWait) {
+  Script job(Limits(2, 3, 3));
+  job.Run(3);
+  EXPECT_THAT(job.Members(), ElementsAre(0, 1, 2));
+  job.Die(1);
+  job.Join({0});
+  EXPECT_EQ(job.state.generation, 1U);
+  job.Join({2});
+  EXPECT_EQ(job.state.generation, 2U);
+  EXPECT_THAT(job.Members(), ElementsAre(0, 2));
+}
+
+TEST(Membership, DoesNotGoBelowTheMinimum) {
+  Script job(Limits(2, 2, 2));
+  job.Run(2);
+  job.Die(1);
+  job.Join({0});
+  EXPECT_EQ(job.state.generation, 1U);
+  job.Start(2);
+  job.Join({2});
+  EXPECT_EQ(job.state.generation, 2U);
+  EXPECT_THAT(job.Members(), ElementsAre(0, 2));
+}
+
+TEST(Membership, AReplacementJoinsAtACommit) {
+  Script job(Limits(1, 2, 2));
+  job.Run(2);
+  job.Die(0);
+  job.Join({1});
+  EXPECT_THAT(job.Members(), ElementsAre(1));
+  job.Start(2);
+  job.Join({2});
+  ASSERT_NE(job.Find<HoldCommits>(), nullptr);
+  job.Commit();
+  EXPECT_THAT(job.Members(), ElementsAre(1, 2)) << "rank 0 has the state";
+}
+
+TEST(Membership, AHostThatLeavesTheListIsDismissed) {
+  Script job(Limits(1, 2, 2));
+  job.List({{"a", 1}, {"b", 1}});
+  job.On(AgentIsReady{0});
+  job.On(AgentIsReady{1});
+  for (uint32_t worker : {0, 1}) job.Start(worker);
+  job.Join({0, 1});
+  job.List({{"a", 1}});
+  ASSERT_NE(job.Find<HoldCommits>(), nullptr);
+  job.Commit();
+  EXPECT_THAT(job.Members(), ElementsAre(0));
+  ASSERT_NE(job.Find<DismissWorker>(), nullptr);
+  job.Exit(1, {false, 0});
+  ASSERT_NE(job.Find<DismissHost>(), nullptr);
+  EXPECT_EQ(job.Find<DismissHost>()->host, 1U);
+  EXPECT_FALSE(job.state.elastic->any_finished);
+}
+
+TEST(Membership, AListOfOtherHostsOnlyKeepsTheState) {
+  Script job(Limits(1, 2, 2));
+  job.Run(2);
+  job.List({{"b", 2}});
+  job.On(AgentIsReady{1});
+  for (uint32_t worker : {2, 3}) job.Start(worker);
+  EXPECT_EQ(job.state.elastic->notice, CommitNotice::kNone) << "none could go on yet";
+  job.Join({2, 3});
+  job.Commit();
+  EXPECT_THAT(job.Members(), ElementsAre(0, 2)) << "a rank that has the state tells it";
+  job.Commit();
+  EXPECT_THAT(job.Members(), ElementsAre(2, 3));
+}
+
+TEST(Membership, AnErrorOfTheScriptEndsTheJob) {
+  Script job(Limits(1, 2, 2));
+  job.Run(2);
+  job.Exit(1, {false, 3}, "Traceback (most recent call last):\n  x\nValueError: no data\n");
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_EQ(ExitCode(job.state), 3);
+}
+
+TEST(Membership, TooManyFailuresEndTheJob) {
+  ElasticLimits limits = Limits(1, 3, 3);
+  limits.failures = {0, std::nullopt};
+  Script job(limits);
+  job.Run(3);
+  job.Die(1);
+  EXPECT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.told, HasSubstr("--max-failures"));
+}
+
+TEST(Membership, AWorkerThatCannotBeStartedCanBeOneFailureTooMany) {
+  ElasticLimits limits = Limits(1, 2, 2);
+  limits.failures = {1, std::nullopt};
+  Script job(limits);
+  job.Run(2);
+  job.Die(1);
+  job.On(WorkerNotStarted{2, EAGAIN, "no process can be made"});
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(Report(job.state), HasSubstr("no process can be made"));
+}
+
+TEST(Membership, RanksThatDieTogetherAreOneFailure) {
+  Script job(Limits(1, 4, 4));
+  job.Run(4);
+  job.Die(1);
+  job.Die(2);
+  EXPECT_THAT(job.told, HasSubstr("(1 of 10 failures)"));
+  EXPECT_THAT(job.told, testing::Not(HasSubstr("(2 of 10 failures)")));
+}
+
+TEST(Membership, AHostWithManyRanksIsOneFailureEvenBeforeTheyJoin) {
+  ElasticLimits limits = Limits(1, 4, 4);
+  limits.failures = {1, std::nullopt};
+  Script job(limits);
+  job.List({{"a", 2}, {"b", 2}});
+  job.On(AgentIsReady{0});
+  job.On(AgentIsReady{1});
+  for (uint32_t worker : {0, 1, 2, 3}) job.Start(worker);
+  job.On(AgentLost{1, "it is gone"});
+  EXPECT_FALSE(job.state.failure.has_value());
+}
+
+TEST(Membership, TheResetLimitEndsTheJob) {
+  ElasticLimits limits = Limits(1, 2, 2);
+  limits.reset_limit = 0;
+  Script job(limits);
+  job.Run(2);
+  job.Die(1);
+  job.Join({0});
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_EQ(job.state.failure->reason,
+            "Horovod was shutdown because number of resets during elastic job exceeded limit: 0");
+}
+
+TEST(Membership, AScriptWithoutGenerationsIsStartedAgain) {
+  Script job(Limits(1, 2, 2));
+  job.List({{"a", 2}});
+  job.On(AgentIsReady{0});
+  for (uint32_t worker : {0, 1}) job.Start(worker);
+  job.Exit(1, {false, 1});
+  ASSERT_NE(job.Find<SignalWorker>(), nullptr);
+  EXPECT_EQ(job.Find<SignalWorker>()->rank, 0U);
+  job.Exit(0, {true, SIGTERM});
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->restarts, 1U);
+}
+
+TEST(Membership, TooFewForTooLongEndsTheJob) {
+  Script job(Limits(2, 2, 2));
+  job.List({{"a", 1}});
+  job.On(AgentIsReady{0});
+  job.After(seconds(59));
+  EXPECT_FALSE(job.state.failure.has_value());
+  job.After(seconds(1));
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.state.failure->reason, HasSubstr("--elastic-timeout"));
+}
+
+TEST(Membership, WorkersThatWaitForANewOneThatHangsHaveALimit) {
+  Script job(Limits(2, 2, 2));
+  job.Run(2);
+  job.Die(0);
+  job.Die(1);
+  for (uint32_t worker : {2, 3}) job.Start(worker);
+  job.Join({2});
+  job.After(seconds(60));
+  EXPECT_TRUE(job.state.failure.has_value());
+}
+
+TEST(Membership, AStopIsAfterAStep) {
+  Script job(Limits(1, 2, 2));
+  job.Run(2);
+  job.On(StopAsked{SIGTERM, {}});
+  ASSERT_NE(job.Find<HoldCommits>(), nullptr);
+  job.On(CommitsHeldBy{0, {1, 4}});
+  ASSERT_NE(job.Find<ActAtCommit>(), nullptr);
+  EXPECT_EQ(job.Find<ActAtCommit>()->commit, 5U);
+  EXPECT_EQ(job.Find<ActAtCommit>()->update, static_cast<uint32_t>(kUpdateStop));
+  for (uint32_t worker : {0, 1}) job.Exit(worker, {false, kStoppedExitCode});
+  job.On(AgentFinished{0});
+  EXPECT_EQ(job.state.phase, JobPhase::kDone);
+  EXPECT_EQ(ExitCode(job.state), 75);
+}
+
+TEST(Membership, AfterTheFirstEndWithZeroNobodyIsAdded) {
+  Script job(Limits(1, 2, 4));
+  job.Run(2);
+  job.On(RankLeft{0, 1, 1});
+  job.Exit(0, {false, 0});
+  job.List({{"a", 2}, {"b", 2}});
+  EXPECT_EQ(job.Find<OpenHost>(), nullptr);
+  job.Exit(1, {false, 0});
+  job.On(AgentFinished{0});
+  EXPECT_EQ(job.state.phase, JobPhase::kDone);
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Membership, AnUnusedWorkerThatIgnoresSigtermDoesNotHoldUpTheEnd) {
+  Script job(Limits(1, 1, 2));
+  job.Run(1);
+  job.List({{"a", 2}});
+  job.Start(1);
+  job.On(RankLeft{0, 1, 1});
+  job.Exit(0, {false, 0});
+  ASSERT_NE(job.Find<SignalWorker>(), nullptr);
+  EXPECT_EQ(job.Find<SignalWorker>()->signal, SIGTERM);
+  job.After(JobOptions{}.terminate_grace);
+  ASSERT_NE(job.Find<SignalWorker>(), nullptr);
+  EXPECT_EQ(job.Find<SignalWorker>()->signal, SIGKILL);
+  EXPECT_GT(NextTick(job.state).value_or(TimePoint::max()), job.clock.Now());
+}
+
+TEST(Membership, AHostLostWhileItsWorkersStartDoesNotEndTheOthers) {
+  Script job(Limits(1, 2, 2));
+  job.List({{"a", 1}, {"b", 1}});
+  job.On(AgentIsReady{0});
+  job.On(AgentIsReady{1});
+  job.Start(0);
+  job.Join({0});
+  job.On(AgentLost{1, "it is gone"});
+  job.List({{"a", 1}});
+  job.After(JobOptions{}.start_timeout);
+  EXPECT_EQ(job.state.phase, JobPhase::kRunning);
+  EXPECT_FALSE(job.state.failure.has_value());
+}
+
+}  // namespace
+}  // namespace hvd
