@@ -66,6 +66,8 @@ struct ElasticState {
   uint32_t resets = 0;  // generations after the first one
   std::optional<Restart> restart;
   uint32_t restarts = 0;
+  // Since when a worker is missing that went before any rank had called hvd.init().
+  std::optional<TimePoint> incomplete_since;
   uint64_t failed_generation = UINT64_MAX;  // the one that the last failure was counted for
 
   CommitNotice notice = CommitNotice::kNone;

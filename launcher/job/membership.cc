@@ -17,6 +17,9 @@ namespace {
 constexpr Duration kHostsPatience = std::chrono::seconds(3);
 // A rank that joins waits so long for others that still start, for the same reason.
 constexpr Duration kGrowthPatience = std::chrono::seconds(5);
+// A script that has not called hvd.init() so long after one of its processes went is taken for one
+// that never does.
+constexpr Duration kNativePatience = std::chrono::seconds(10);
 constexpr Duration kFirstReport = std::chrono::seconds(10);
 constexpr Duration kLaterReports = std::chrono::seconds(30);
 
@@ -142,13 +145,13 @@ void Membership::OnHostGone(uint32_t host, const std::string& reason) {
   ElasticHost& known = elastic_.hosts[host];
   const bool was_wanted = !std::exchange(known.gone, true);
   known.trouble = reason;
+  const std::string name = "host " + state_.plan.hosts[host];
+  std::vector<uint32_t> taken;
   if (!state_.dismissed[host] && was_wanted) {
     elastic_.ledger.NoteHostFailure(known.listing.host, now_);
-    std::vector<uint32_t> taken;
     for (uint32_t worker : AliveWorkers()) {
       if (state_.plan.ranks[worker].host == host) taken.push_back(worker);
     }
-    const std::string name = "host " + state_.plan.hosts[host];
     if (taken.empty()) {
       Tell(name + (known.ready ? " was lost: " : " cannot be used: ") + reason);
     } else {
@@ -165,7 +168,7 @@ void Membership::OnHostGone(uint32_t host, const std::string& reason) {
     if (state_.plan.ranks[worker].host != host) continue;
     RankRecord& record = state_.ranks[worker];
     if (record.phase != RankPhase::kEnded && record.in_generation != 0) {
-      Do(BreakGeneration{record.in_generation, "host " + state_.plan.hosts[host] + " was lost"});
+      Do(BreakGeneration{record.in_generation, name + " was lost"});
       OnLeft(worker);
     }
     record.in_generation = 0;
@@ -174,6 +177,7 @@ void Membership::OnHostGone(uint32_t host, const std::string& reason) {
     state_.Becomes(record, RankPhase::kEnded);
     state_.Waits(record, false);
   }
+  if (!taken.empty()) NoteIncomplete();
 }
 
 // The workers of a host that was lost: one failure.
@@ -334,6 +338,18 @@ void Membership::MarkLeaving() {
   for (uint32_t worker : without_slot) state_.ranks[worker].leaving = true;
 }
 
+// A worker went before any rank has called hvd.init(). If none does soon, the script knows of no
+// generations, and the others wait for that worker in vain.
+void Membership::NoteIncomplete() {
+  if (!elastic_.any_joined && !elastic_.incomplete_since) elastic_.incomplete_since = now_;
+}
+
+void Membership::RestartIfIncomplete() {
+  if (!elastic_.incomplete_since || elastic_.any_finished || elastic_.stop_asked) return;
+  if (now_ < *elastic_.incomplete_since + kNativePatience) return;
+  RestartAll("a rank is no longer there");
+}
+
 // ---- losses
 
 // Ranks of one generation that die are one failure: most of the others are consequences of the
@@ -424,6 +440,7 @@ void Membership::OnExited(uint32_t worker) {
 // again.
 void Membership::RestartAll(const std::string& why) {
   if (elastic_.restart) return;
+  elastic_.incomplete_since.reset();
   elastic_.restart = Restart{now_ + state_.options.terminate_grace};
   const std::vector<uint32_t> alive = AliveWorkers();
   Tell(why + "; all ranks are started again, because none has called hvd.init() (restart " +
@@ -466,6 +483,7 @@ void Membership::OnJoined(uint32_t worker) {
   record.is_consequence = false;
   record.joined_at = now_;
   elastic_.any_joined = true;
+  elastic_.incomplete_since.reset();
 }
 
 void Membership::OnLeft(uint32_t worker) {
@@ -553,6 +571,7 @@ void Membership::DismissLeaving() {
       state_.Waits(record, false);
       Do(DismissWorker{worker, "its slot is no longer part of the job"});
     } else {
+      NoteIncomplete();
       EndUnused(worker);
     }
   }
@@ -777,6 +796,7 @@ std::optional<JobFailure> Membership::Review() {
   GoOnWithRestart();
   OpenListedHosts();
   MarkLeaving();
+  RestartIfIncomplete();
   FillSeats();
   FormGeneration();
   DismissLeaving();
@@ -799,6 +819,8 @@ std::optional<TimePoint> Membership::NextTick(const JobState& state) {
   take(elastic.ledger_changes_at);
   if (elastic.enough_since) take(*elastic.enough_since + kHostsPatience);
   if (elastic.restart && !elastic.restart->killing) take(elastic.restart->kill_at);
+  const bool may_restart = !elastic.any_finished && !elastic.stop_asked;
+  if (elastic.incomplete_since && may_restart) take(*elastic.incomplete_since + kNativePatience);
   if (elastic.short_since) {
     take(elastic.next_report);
     take(*elastic.short_since + elastic.limits.elastic_timeout);

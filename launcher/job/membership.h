@@ -78,6 +78,8 @@ class Membership {
   void FillSeats();
   void StartOn(const std::vector<Seat>& seats);
   void MarkLeaving();
+  void NoteIncomplete();
+  void RestartIfIncomplete();
 
   // Losses.
   FailureKind KindOf(uint32_t worker);

@@ -274,6 +274,40 @@ TEST(Membership, AScriptWithoutGenerationsIsStartedAgain) {
   EXPECT_EQ(job.Find<StartMembers>()->restarts, 1U);
 }
 
+// The others wait for a rank that will not come, inside a library that knows nothing of hvdrun.
+TEST(Membership, AScriptWithoutGenerationsIsStartedAgainWithoutALostHost) {
+  Script job(Limits(2, 4, 4));
+  job.List({{"a", 2}, {"b", 2}});
+  job.On(AgentIsReady{0});
+  job.On(AgentIsReady{1});
+  for (uint32_t worker = 0; worker < 4; ++worker) job.Start(worker);
+  job.On(AgentLost{0, "its connection broke"});
+  EXPECT_EQ(job.Find<SignalWorker>(), nullptr) << "they may still call hvd.init()";
+  job.After(seconds(11));
+  EXPECT_NE(job.Find<SignalWorker>(), nullptr);
+  job.Exit(2, {true, SIGTERM});
+  job.Exit(3, {true, SIGTERM});
+  job.After(seconds(4));  // the lost host is tried again, and waited for
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->restarts, 1U);
+}
+
+TEST(Membership, AScriptWithoutGenerationsIsStartedAgainWithoutAHostThatLeft) {
+  Script job(Limits(2, 4, 4));
+  job.List({{"a", 2}, {"b", 2}});
+  job.On(AgentIsReady{0});
+  job.On(AgentIsReady{1});
+  for (uint32_t worker = 0; worker < 4; ++worker) job.Start(worker);
+  job.List({{"b", 2}});
+  job.Exit(0, {true, SIGTERM});
+  job.Exit(1, {true, SIGTERM});
+  job.After(seconds(11));
+  job.Exit(2, {true, SIGTERM});
+  job.Exit(3, {true, SIGTERM});
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->size, 2U);
+}
+
 TEST(Membership, TooFewForTooLongEndsTheJob) {
   Script job(Limits(2, 2, 2));
   job.List({{"a", 1}});
