@@ -427,5 +427,6 @@ def test_worlds_that_break_leave_nothing_behind(tmp_path):
         memory, descriptors = [int(entry[0]) for entry in found], [int(entry[1]) for entry in found]
         print('bytes of shared memory: {}\ndescriptors: {}'.format(memory, descriptors))
         assert len(found) == 24
-        assert memory[-1] <= memory[4] + (1 << 20), memory
-        assert descriptors[-1] <= descriptors[4] + 2, descriptors
+        # One or two allreduces are in flight in each; a leak of one of them in each world would be 12 MiB.
+        assert max(memory[12:]) <= max(memory[:12]) + (2 << 20), memory
+        assert max(descriptors[12:]) <= max(descriptors[:12]) + 2, descriptors
