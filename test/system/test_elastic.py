@@ -191,9 +191,13 @@ def test_P13_all_processes_see_the_number_of_restarts(run, tmp_path):
     script = ("import os, time\n"
               "count, rank = os.environ['TORCHELASTIC_RESTART_COUNT'], os.environ['RANK']\n"
               "print('count', count, rank, flush=True)\n"
-              "if count == '0':\n"
-              "    os._exit(3) if rank == '1' else time.sleep(600)")
-    job = run("--elastic", "-np", 2, *python(script))
+              "if count == '0' and rank == '0':\n"
+              "    open(said, 'w').close()\n"
+              "    time.sleep(600)\n"
+              "while not os.path.exists(said):\n"
+              "    time.sleep(0.01)\n"
+              "os._exit(3 if count == '0' else 0)")
+    job = run("--elastic", "-np", 2, *python(f"said = {str(tmp_path / 'said')!r}\n" + script))
     assert job.code == 0, job.err
     assert sorted(re.findall(r"count \d \d", job.out)) == ["count 0 0", "count 0 1", "count 1 0", "count 1 1"], job.out
     job.nothing_left()

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -57,7 +58,12 @@ class SshdRig {
   }
   ~SshdRig() {
     Stop();
-    std::filesystem::remove_all(folder_);
+    // A session that has just been started may write its log after the folder was emptied.
+    std::error_code busy;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      std::filesystem::remove_all(folder_, busy);
+      if (!busy) break;
+    }
   }
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }

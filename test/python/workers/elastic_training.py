@@ -103,7 +103,7 @@ def train(state):
     check_environment()
     if 'sets' in options:
         check_sets()
-    if 'thread' in options and hvd.rank() == 0:
+    if 'thread' in options and hvd.size() > 1 and hvd.rank() == 0:
         threading.Thread(target=alone, daemon=True).start()
     if 'pause' in options and slot == '0' and there('hang'):
         os.kill(os.getpid(), signal.SIGSTOP)
