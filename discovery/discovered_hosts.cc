@@ -111,20 +111,9 @@ std::vector<HostSlots> HostsByName(const std::vector<HostSpec>& specs, const Mac
   std::map<HostKey, size_t> places;
   for (const HostSpec& spec : specs) {
     const bool remote = !facts.is_this_machine(spec.name);
-    const uint32_t slots = spec.slots ? *spec.slots : facts.default_slots(remote);
     const auto [place, added] = places.try_emplace(HostKey(spec.name, spec.port), hosts.size());
     if (added) hosts.push_back({.host = spec.name, .port = spec.port, .remote = remote});
-    HostSlots& host = hosts[place->second];
-    if (host.user.empty()) host.user = spec.user;
-    host.slots += std::max(slots, 1U);
-    host.slots_told = host.slots_told && slots > 0;
-    if (added) {
-      host.max_slots = spec.max_slots;
-    } else if (host.max_slots && spec.max_slots) {
-      *host.max_slots += *spec.max_slots;
-    } else {
-      host.max_slots.reset();
-    }
+    AddPlace(spec, facts, hosts[place->second]);
   }
   return hosts;
 }

@@ -14,20 +14,19 @@ bool SamePort(uint16_t one, uint16_t other) { return one == other || one == 0 ||
 FixedHosts::FixedHosts(std::vector<HostSpec> specs, MachineFacts facts)
     : specs_(std::move(specs)), facts_(std::move(facts)) {}
 
-// The first who says how to reach the machine is heard; what it can take is the sum of all.
-void FixedHosts::Add(const HostSpec& spec, HostSlots& machine) const {
-  bool first = machine.slots == 0;
-  if (machine.user.empty()) machine.user = spec.user;
-  if (machine.port == 0) machine.port = spec.port;
-  uint32_t slots = spec.slots ? *spec.slots : facts_.default_slots(machine.remote);
-  if (slots == 0) machine.slots_told = false;
-  machine.slots += std::max(slots, 1U);
+void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host) {
+  bool first = host.slots == 0;
+  if (host.user.empty()) host.user = spec.user;
+  if (host.port == 0) host.port = spec.port;
+  uint32_t slots = spec.slots ? *spec.slots : facts.default_slots(host.remote);
+  if (slots == 0) host.slots_told = false;
+  host.slots += std::max(slots, 1U);
   if (first) {
-    machine.max_slots = spec.max_slots;
-  } else if (machine.max_slots && spec.max_slots) {
-    *machine.max_slots += *spec.max_slots;
+    host.max_slots = spec.max_slots;
+  } else if (host.max_slots && spec.max_slots) {
+    *host.max_slots += *spec.max_slots;
   } else {
-    machine.max_slots.reset();
+    host.max_slots.reset();
   }
 }
 
@@ -41,7 +40,7 @@ Result<std::vector<HostSlots>> FixedHosts::Hosts() {
     });
     if (known == hosts.end())
       known = hosts.insert(hosts.end(), {.host = spec.name, .remote = remote});
-    Add(spec, *known);
+    AddPlace(spec, facts_, *known);
   }
   if (hosts.empty()) return InvalidArgument("no host was named; try -H localhost");
   return hosts;

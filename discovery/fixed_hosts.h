@@ -18,6 +18,11 @@ struct MachineFacts {
   std::function<uint32_t(bool remote)> default_slots;
 };
 
+// Adds one more place of a host to it; `host.slots` is 0 before the first. The first place that
+// says how the host is reached counts; what the host can take is the sum of all. Pure but for
+// `facts`.
+void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host);
+
 class FixedHosts final : public HostSource {
  public:
   FixedHosts(std::vector<HostSpec> specs, MachineFacts facts);
@@ -27,8 +32,6 @@ class FixedHosts final : public HostSource {
   Result<std::vector<HostSlots>> Hosts() override;
 
  private:
-  void Add(const HostSpec& spec, HostSlots& machine) const;
-
   std::vector<HostSpec> specs_;
   MachineFacts facts_;
 };

@@ -392,8 +392,6 @@ std::vector<uint32_t> Agent::UseMembers(const BeginGeneration& message) {
     world.slots[*slot] = member.place;
     slots.push_back(*slot);
   }
-  if (Result<std::vector<RankPlace>> places = PlacesOf(world.layout, world.size); places.ok())
-    relay_.SetWorld(start().job_key, std::move(*places));
   generations_->set_world(std::move(world));
   return slots;
 }

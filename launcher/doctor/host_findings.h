@@ -1,4 +1,4 @@
-// What is wrong with single hosts. Pure: a report in, findings out.
+// Findings about single hosts. Pure: a report in, findings out.
 #ifndef HVD_LAUNCHER_DOCTOR_HOST_FINDINGS_H_
 #define HVD_LAUNCHER_DOCTOR_HOST_FINDINGS_H_
 

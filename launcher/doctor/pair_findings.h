@@ -1,4 +1,4 @@
-// What is wrong with the network between two hosts. Pure: a report in, findings out.
+// Findings about the network between two hosts. Pure: a report in, findings out.
 #ifndef HVD_LAUNCHER_DOCTOR_PAIR_FINDINGS_H_
 #define HVD_LAUNCHER_DOCTOR_PAIR_FINDINGS_H_
 

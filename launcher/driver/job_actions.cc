@@ -23,6 +23,12 @@ std::string CommandText(const std::vector<std::string>& command) {
   return text;
 }
 
+std::map<uint32_t, std::vector<Member>> ByHost(const std::vector<Member>& members) {
+  std::map<uint32_t, std::vector<Member>> by_host;
+  for (const Member& member : members) by_host[member.place.host].push_back(member);
+  return by_host;
+}
+
 }  // namespace
 
 void JobActions::Execute(const JobAction& action, TimePoint now) {
@@ -131,18 +137,20 @@ bool JobActions::OneMachine(const std::vector<Member>& members) const {
       members, [&](const Member& m) { return parts_.options.hosts[m.place.host].remote; });
 }
 
+void JobActions::ShowPlace(const Placement& place) {
+  parts_.screen.UseRank(place.rank, parts_.NameOf(place.host), place.local_rank);
+}
+
 void JobActions::On(const StartMembers& start) {
-  DriverOptions& options = parts_.options;
+  const DriverOptions& options = parts_.options;
   parts_.screen.HostsReady();
   parts_.log.Info("starting " + Printable(CommandText(options.command), kMaxShownPath));
-  std::map<uint32_t, std::vector<Member>> by_host;
-  for (const Member& member : start.members) by_host[member.place.host].push_back(member);
   for (const Member& member : start.members) {
     if (member.place.rank == 0) SetMasterAt(member.place.host);
-    parts_.screen.UseRank(member.place.rank, parts_.NameOf(member.place.host),
-                          member.place.local_rank);
+    ShowPlace(member.place);
   }
-  for (const auto& [host, members] : by_host) StartOn(host, members, start);
+  const StartJob common = CommonStart(options);
+  for (const auto& [host, members] : ByHost(start.members)) StartOn(host, members, start, common);
 }
 
 // What scripts of torch.distributed are told: rank 0 listens there.
@@ -158,7 +166,7 @@ void JobActions::SetMasterAt(uint32_t host) {
 
 // The first workers of a host come with its part of the job.
 void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
-                         const StartMembers& start) {
+                         const StartMembers& start, const StartJob& common) {
   const DriverOptions& options = parts_.options;
   std::vector<Placement> places;
   std::vector<uint32_t> workers;
@@ -166,8 +174,7 @@ void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
     places.push_back(member.place);
     workers.push_back(member.worker);
   }
-  const StartJob common = CommonStart(options);
-  if (std::exchange(has_part_[host], true)) {
+  if (!has_part_.insert(host).second) {
     AddWorkers more{workers, places, start.size, static_cast<uint8_t>(start.homogeneous)};
     more.master_address = common.master_address;
     more.master_port = common.master_port;
@@ -192,19 +199,16 @@ void JobActions::On(const BeginWorld& begin) {
   options.plan.ranks.clear();
   for (const Member& member : generation.members) {
     options.plan.ranks.push_back(member.place);
-    parts_.screen.UseRank(member.place.rank, parts_.NameOf(member.place.host),
-                          member.place.local_rank);
+    ShowPlace(member.place);
   }
   parts_.tree.Reform(options.plan);
   parts_.kv_service.Begin(begin.number);
   BeginGeneration message{begin.number, generation.size(),
                           static_cast<uint8_t>(generation.homogeneous), generation.Layout()};
   message.one_machine = OneMachine(generation.members) ? 1 : 0;
-  std::map<uint32_t, std::vector<Member>> by_host;
-  for (const Member& member : generation.members) by_host[member.place.host].push_back(member);
-  for (uint32_t host = 0; host < parts_.agents.count(); ++host) {
-    if (!has_part_.contains(host)) continue;
-    message.members = by_host[host];
+  std::map<uint32_t, std::vector<Member>> by_host = ByHost(generation.members);
+  for (uint32_t host : has_part_) {
+    message.members = std::move(by_host[host]);
     parts_.agents.Send(host, message);
   }
 }

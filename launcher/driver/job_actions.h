@@ -4,7 +4,7 @@
 #ifndef HVD_LAUNCHER_DRIVER_JOB_ACTIONS_H_
 #define HVD_LAUNCHER_DRIVER_JOB_ACTIONS_H_
 
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,7 +42,9 @@ class JobActions {
   void On(const EndRun&);
 
   void SendToWorker(uint32_t worker, const ToAgent& message);
-  void StartOn(uint32_t host, const std::vector<Member>& members, const StartMembers& start);
+  void ShowPlace(const Placement& place);
+  void StartOn(uint32_t host, const std::vector<Member>& members, const StartMembers& start,
+               const StartJob& common);
   void SetMasterAt(uint32_t host);
   bool OneMachine(const std::vector<Member>& members) const;
   void FormTree();
@@ -51,8 +53,8 @@ class JobActions {
   void SendStdin(std::string bytes);
 
   DriverParts& parts_;
-  std::map<uint32_t, bool> has_part_;  // hosts of an elastic job whose agent got StartJob
-  TimePoint now_{};                    // of the action that is being carried out
+  std::set<uint32_t> has_part_;  // hosts of an elastic job whose agent got StartJob
+  TimePoint now_{};              // of the action that is being carried out
 };
 
 }  // namespace hvd

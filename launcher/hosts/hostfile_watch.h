@@ -58,7 +58,7 @@ class HostfileWatch final : public HostWatch {
   NamedHosts named_;
   AnswerHistory history_;
   std::optional<FileStamp> seen_;   // at the last look
-  std::optional<FileStamp> known_;  // of what was read last
+  std::optional<FileStamp> known_;  // of the file as it was read last
 };
 
 }  // namespace hvd

@@ -25,10 +25,10 @@ struct HostWatchPlan {
   std::vector<std::string> played;  // names that are this machine (--hosts-per-machine)
 };
 
-// What was said with --host-discovery-script, --hostfile or -H; this machine where nothing was,
-// with a slot for each rank that the job may have and each spare. kInvalidArgument: one sentence,
-// before anything starts; a host file is read for it, a script is not run. Sentences for the user
-// are appended to `notes`.
+// The source that --host-discovery-script, --hostfile or -H names; this machine where none is
+// named, with a slot for each rank that the job may have and each spare. kInvalidArgument: one
+// sentence, before anything starts; a host file is read for it, a script is not run. Sentences for
+// the user are appended to `notes`.
 Result<HostWatchPlan> PlanHostWatch(const Settings& settings, const SelectionFacts& facts,
                                     std::vector<std::string>& notes);
 

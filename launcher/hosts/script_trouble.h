@@ -1,4 +1,4 @@
-// What is wrong with a run of a discovery script, in words. Pure.
+// Describes in words how a run of a discovery script failed. Pure.
 #ifndef HVD_LAUNCHER_HOSTS_SCRIPT_TROUBLE_H_
 #define HVD_LAUNCHER_HOSTS_SCRIPT_TROUBLE_H_
 

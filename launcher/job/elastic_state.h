@@ -1,4 +1,4 @@
-// What a job knows beside JobState when hosts and ranks may come and go. A plain value;
+// The state of an elastic job beside JobState: its hosts and ranks may come and go. A plain value;
 // membership.h decides by it.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_STATE_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_STATE_H_
@@ -24,13 +24,12 @@ namespace hvd {
 // A host that was listed once. One that is lost, or leaves the list, and comes back is another one,
 // with another number and another agent.
 struct ElasticHost {
-  HostSlots listing;      // as its source named it last
-  uint32_t slots = 0;     // that it has; 0: its agent has not told yet
-  bool listed = true;     // the source still names it
-  bool ready = false;     // its agent waits for work
-  bool has_part = false;  // workers were started there
-  bool gone = false;      // its agent is gone, or about to go
-  std::string trouble;    // why it could not be used
+  HostSlots listing;    // as its source named it last
+  uint32_t slots = 0;   // that it has; 0: its agent has not told yet
+  bool listed = true;   // the source still names it
+  bool ready = false;   // its agent waits for work
+  bool gone = false;    // its agent is gone, or about to go
+  std::string trouble;  // why it could not be used
 
   bool usable() const { return listed && ready && !gone; }
 };
@@ -61,7 +60,6 @@ struct ElasticState {
   bool running = false;            // it is not broken, and no rank has left it
   bool any_joined = false;         // since the workers were started, or started again
   bool any_finished = false;       // a rank ended with 0: nobody is added or replaced any more
-  TimePoint started_at{};          // when workers were started last
   Goodput time;
   uint32_t resets = 0;  // generations after the first one
   std::optional<Restart> restart;
@@ -84,7 +82,6 @@ struct ElasticState {
   std::optional<TimePoint> next_overdue;  // when a worker that does not end gets SIGKILL
   std::optional<TimePoint> short_since;   // too few ranks to form a generation
   TimePoint next_report{};                // about that
-  int reports = 0;
 };
 
 }  // namespace hvd

@@ -23,7 +23,7 @@ enum class FailureKind {
 // "a crash", "an error of the script", for messages.
 std::string_view KindText(FailureKind kind);
 
-// What is known about the end of a worker that did not end well.
+// The facts about the end of a worker that did not end well.
 struct WorkerEndFacts {
   ProcessEnd end = {};
   bool out_of_memory = false;

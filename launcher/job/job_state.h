@@ -1,5 +1,5 @@
-// What a job knows (JobState), what happens to it (events) and what is done about it (actions):
-// the values of the state machine (job.h).
+// The values of the state machine (job.h): the state of a job, the events that happen to it, and
+// the actions that follow.
 #ifndef HVD_LAUNCHER_JOB_JOB_STATE_H_
 #define HVD_LAUNCHER_JOB_JOB_STATE_H_
 
@@ -55,7 +55,6 @@ struct RankRecord {
   RankPhase phase = RankPhase::kStarting;
   int32_t pid = 0;
   uint32_t rank = 0;                // in the generation that it was in last, or is meant for
-  bool joined = false;              // has asked for a generation
   bool member = false;              // has been in one
   bool leaving = false;             // the job does not need it any more
   bool dismissed = false;           // and has told it so

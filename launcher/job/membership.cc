@@ -27,6 +27,8 @@ std::string CountText(size_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
+bool IsSurvivor(const Candidate& candidate) { return candidate.last_rank.has_value(); }
+
 }  // namespace
 
 // ---- what there is
@@ -54,6 +56,13 @@ std::string Membership::WorkerText(uint32_t worker) const {
   const RankRecord& record = state_.ranks[worker];
   return "rank " + std::to_string(record.rank) + " (pid " + std::to_string(record.pid) + ") on " +
          state_.plan.hosts[state_.plan.ranks[worker].host];
+}
+
+Candidate Membership::CandidateOf(uint32_t worker) const {
+  const RankRecord& record = state_.ranks[worker];
+  const Placement& place = state_.plan.ranks[worker];
+  return {worker, place.host, place.local_rank,
+          record.member ? std::optional(record.rank) : std::nullopt};
 }
 
 uint32_t Membership::Needed() const {
@@ -248,8 +257,7 @@ bool Membership::MayAdd() const {
 // Spares are started once the ranks train. A spare is a worker that waits in hvd.init() until a
 // place is free.
 size_t Membership::MostWorkers() const {
-  const bool with_spares = elastic_.running && elastic_.any_joined;
-  return elastic_.limits.max_np + (with_spares ? elastic_.limits.spares : 0);
+  return elastic_.limits.max_np + (elastic_.running ? elastic_.limits.spares : 0);
 }
 
 void Membership::FillSeats() {
@@ -278,17 +286,12 @@ void Membership::FillSeats() {
 void Membership::StartOn(const std::vector<Seat>& seats) {
   std::set<uint32_t> added;
   std::vector<Candidate> candidates;
-  for (uint32_t worker : StayingWorkers()) {
-    const RankRecord& record = state_.ranks[worker];
-    const Placement& place = state_.plan.ranks[worker];
-    candidates.push_back({worker, place.host, place.local_rank,
-                          record.member ? std::optional(record.rank) : std::nullopt});
-  }
+  for (uint32_t worker : StayingWorkers()) candidates.push_back(CandidateOf(worker));
   for (const Seat& seat : seats) {
     const auto worker = static_cast<uint32_t>(state_.ranks.size());
     state_.ranks.emplace_back();
     state_.plan.ranks.push_back({worker, seat.host, seat.seat, 0, 0, 0});
-    candidates.push_back({worker, seat.host, seat.seat, std::nullopt});
+    candidates.push_back(CandidateOf(worker));
     added.insert(worker);
   }
   const Generation expected = ArrangeRanks(std::move(candidates));
@@ -296,7 +299,6 @@ void Membership::StartOn(const std::vector<Seat>& seats) {
   for (const Member& member : expected.members) {
     if (!added.contains(member.worker)) continue;
     state_.ranks[member.worker].rank = member.place.rank;
-    elastic_.hosts[member.place.host].has_part = true;
     start.members.push_back(member);
   }
   Because("starting " + CountText(start.members.size(), "worker", "workers"));
@@ -304,7 +306,6 @@ void Membership::StartOn(const std::vector<Seat>& seats) {
     state_.phase = JobPhase::kStarting;
     state_.deadline = now_ + state_.options.start_timeout;
   }
-  elastic_.started_at = now_;
   elastic_.time.NoteStart(now_);
   Do(std::move(start));
 }
@@ -477,7 +478,6 @@ void Membership::OnJoined(uint32_t worker) {
     return Do(DismissWorker{worker, "the job goes on, or has ended, without it"});
   }
   state_.Waits(record, true);
-  record.joined = true;
   record.in_generation = 0;
   record.departed_ns = 0;
   record.is_consequence = false;
@@ -489,14 +489,17 @@ void Membership::OnJoined(uint32_t worker) {
 void Membership::OnLeft(uint32_t worker) {
   const RankRecord& record = state_.ranks[worker];
   if (record.in_generation == 0 || record.in_generation != state_.generation) return;
-  elastic_.time.SetTraining(false, now_);
-  elastic_.running = false;
+  SetRunning(false);
+}
+
+void Membership::SetRunning(bool running) {
+  elastic_.running = running;
+  elastic_.time.SetTraining(running, now_);
 }
 
 void Membership::OnEnding(const JobFailure& ending) {
   if (!elastic_.running) return;
-  elastic_.time.SetTraining(false, now_);
-  elastic_.running = false;
+  SetRunning(false);
   if (!elastic_.budget.Spend(now_)) return FailJob(ending);
   elastic_.failed_generation = state_.generation;
   Tell(ending.reason + "; the ranks form another generation (" + elastic_.budget.Text(now_) + ")");
@@ -513,15 +516,10 @@ void Membership::OnStopped(uint32_t worker) {
 std::vector<Candidate> Membership::Waiting() const {
   std::vector<Candidate> waiting;
   for (uint32_t worker : StayingWorkers()) {
-    const RankRecord& record = state_.ranks[worker];
-    if (!record.waiting) continue;
-    const Placement& place = state_.plan.ranks[worker];
-    waiting.push_back({worker, place.host, place.local_rank,
-                       record.member ? std::optional(record.rank) : std::nullopt});
+    if (state_.ranks[worker].waiting) waiting.push_back(CandidateOf(worker));
   }
   // Beyond the most that there may be, new ones are spares.
-  std::stable_partition(waiting.begin(), waiting.end(),
-                        [](const Candidate& c) { return c.last_rank.has_value(); });
+  std::stable_partition(waiting.begin(), waiting.end(), IsSurvivor);
   if (waiting.size() > elastic_.limits.max_np) waiting.resize(elastic_.limits.max_np);
   return waiting;
 }
@@ -544,15 +542,12 @@ bool Membership::LostAreGone() const {
 // Where all that would go on are new, one of those that leave takes part once more, to tell them
 // the state of the job.
 void Membership::KeepState(std::vector<Candidate>& candidates) const {
-  if (std::ranges::any_of(candidates, [](const Candidate& c) { return c.last_rank.has_value(); }))
-    return;
+  if (std::ranges::any_of(candidates, IsSurvivor)) return;
   std::optional<Candidate> keeper;
   for (uint32_t worker : AliveWorkers()) {
     const RankRecord& record = state_.ranks[worker];
     if (!record.member || !record.waiting) continue;
-    const Placement& place = state_.plan.ranks[worker];
-    if (!keeper || record.rank < keeper->last_rank)
-      keeper = Candidate{worker, place.host, place.local_rank, record.rank};
+    if (!keeper || record.rank < keeper->last_rank) keeper = CandidateOf(worker);
   }
   const uint32_t most = elastic_.limits.max_np;
   if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
@@ -586,8 +581,7 @@ void Membership::FormGeneration() {
   const size_t expected = std::min<size_t>(StayingWorkers().size(), elastic_.limits.max_np);
   if (first && waiting.size() < expected) return;
   if (waiting.size() < elastic_.limits.min_np && !elastic_.any_finished) return;
-  const bool survivors =
-      std::ranges::any_of(waiting, [](const Candidate& c) { return c.last_rank.has_value(); });
+  const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
   // Nobody has the state any more: all start anew, together.
   if (!first && !survivors && waiting.size() < expected) return;
   Begin(std::move(waiting));
@@ -605,8 +599,7 @@ void Membership::Begin(std::vector<Candidate> candidates) {
   ++state_.generation;
   state_.ending.reset();
   elastic_.generation = ArrangeRanks(std::move(candidates));
-  elastic_.time.SetTraining(true, now_);
-  elastic_.running = true;
+  SetRunning(true);
   elastic_.notice = CommitNotice::kNone;
   elastic_.update = 0;
   for (const Member& member : elastic_.generation.members) {
@@ -641,10 +634,12 @@ void Membership::NoticeChange() {
     if (record.in_generation != 0 && record.leaving) update |= kUpdateRemoved;
     members += record.in_generation != 0 && !record.leaving;
     if (record.member || record.leaving) continue;
-    record.waiting ? ++new_ones : 0;
-    if (!record.waiting) starting = true;
-    if (record.waiting && (!first_waits || record.joined_at < *first_waits))
-      first_waits = record.joined_at;
+    if (!record.waiting) {
+      starting = true;
+      continue;
+    }
+    ++new_ones;
+    first_waits = std::min(first_waits.value_or(record.joined_at), record.joined_at);
   }
   if (elastic_.any_finished) return;
   const bool room = members < elastic_.limits.max_np;
@@ -748,7 +743,6 @@ void Membership::WatchShortage() {
   if (!elastic_.short_since) {
     elastic_.short_since = now_;
     elastic_.next_report = now_ + kFirstReport;
-    elastic_.reports = 0;
   }
   if (now_ >= *elastic_.short_since + elastic_.limits.elastic_timeout) {
     ReportShortage(have, need);

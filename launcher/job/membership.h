@@ -61,6 +61,7 @@ class Membership {
   std::vector<uint32_t> AliveWorkers() const;
   std::vector<uint32_t> StayingWorkers() const;  // alive, and not leaving
   std::string WorkerText(uint32_t worker) const;
+  Candidate CandidateOf(uint32_t worker) const;
 
   // Hosts.
   uint32_t AddHost(const HostSlots& listing);
@@ -90,6 +91,7 @@ class Membership {
   void GoOnWithRestart();
 
   // Generations.
+  void SetRunning(bool running);
   std::vector<Candidate> Waiting() const;
   bool SurvivorsWait() const;
   bool LostAreGone() const;

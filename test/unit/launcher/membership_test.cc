@@ -66,6 +66,13 @@ class Script {
     for (uint32_t worker = 0; worker < slots; ++worker) Start(worker);
     for (uint32_t worker = 0; worker < slots; ++worker) Join({worker});
   }
+  // Workers 0 and 1 on "a", 2 and 3 on "b"; none has joined.
+  void StartOnTwoHosts() {
+    List({{"a", 2}, {"b", 2}});
+    On(AgentIsReady{0});
+    On(AgentIsReady{1});
+    for (uint32_t worker = 0; worker < 4; ++worker) Start(worker);
+  }
   // The ranks of the generation act at the same commit: they ask for the next one.
   void Commit() {
     for (uint32_t host : std::set<uint32_t>(state.elastic->holding))
@@ -241,10 +248,7 @@ TEST(Membership, AHostWithManyRanksIsOneFailureEvenBeforeTheyJoin) {
   ElasticLimits limits = Limits(1, 4, 4);
   limits.failures = {1, std::nullopt};
   Script job(limits);
-  job.List({{"a", 2}, {"b", 2}});
-  job.On(AgentIsReady{0});
-  job.On(AgentIsReady{1});
-  for (uint32_t worker : {0, 1, 2, 3}) job.Start(worker);
+  job.StartOnTwoHosts();
   job.On(AgentLost{1, "it is gone"});
   EXPECT_FALSE(job.state.failure.has_value());
 }
@@ -277,10 +281,7 @@ TEST(Membership, AScriptWithoutGenerationsIsStartedAgain) {
 // The others wait for a rank that will not come, inside a library that knows nothing of hvdrun.
 TEST(Membership, AScriptWithoutGenerationsIsStartedAgainWithoutALostHost) {
   Script job(Limits(2, 4, 4));
-  job.List({{"a", 2}, {"b", 2}});
-  job.On(AgentIsReady{0});
-  job.On(AgentIsReady{1});
-  for (uint32_t worker = 0; worker < 4; ++worker) job.Start(worker);
+  job.StartOnTwoHosts();
   job.On(AgentLost{0, "its connection broke"});
   EXPECT_EQ(job.Find<SignalWorker>(), nullptr) << "they may still call hvd.init()";
   job.After(seconds(11));
@@ -294,10 +295,7 @@ TEST(Membership, AScriptWithoutGenerationsIsStartedAgainWithoutALostHost) {
 
 TEST(Membership, AScriptWithoutGenerationsIsStartedAgainWithoutAHostThatLeft) {
   Script job(Limits(2, 4, 4));
-  job.List({{"a", 2}, {"b", 2}});
-  job.On(AgentIsReady{0});
-  job.On(AgentIsReady{1});
-  for (uint32_t worker = 0; worker < 4; ++worker) job.Start(worker);
+  job.StartOnTwoHosts();
   job.List({{"b", 2}});
   job.Exit(0, {true, SIGTERM});
   job.Exit(1, {true, SIGTERM});

@@ -4,30 +4,15 @@
 
 #include <vector>
 
+#include "test/fakes/refusing_inter_host_comm.h"
+
 namespace hvd {
 namespace {
 
 // Keeps what is sent.
-class RecordingComm final : public InterHostComm {
+class RecordingComm final : public test::RefusingInterHostComm {
  public:
   std::string_view name() const override { return "recording"; }
-  Status Allreduce(const InterHostCall&, const ReduceSpec&, const void*, void*, size_t) override {
-    return Internal("no");
-  }
-  Status Broadcast(const InterHostCall&, uint32_t, void*, size_t) override {
-    return Internal("no");
-  }
-  Status Allgatherv(const InterHostCall&, const void*, std::span<const size_t>, void*) override {
-    return Internal("no");
-  }
-  Status Alltoallv(const InterHostCall&, const void*, std::span<const size_t>, void*,
-                   std::span<const size_t>) override {
-    return Internal("no");
-  }
-  Status Reducescatterv(const InterHostCall&, const ReduceSpec&, const void*,
-                        std::span<const size_t>, void*) override {
-    return Internal("no");
-  }
   Status Send(uint32_t, uint64_t, std::span<const std::byte> bytes, TimePoint) override {
     if (!failure.ok()) return failure;
     sent.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -37,7 +22,6 @@ class RecordingComm final : public InterHostComm {
     return Status(Code::kInProgress, "nothing");
   }
   void Wake() override {}
-  std::vector<InterHostSilence> Silences() const override { return {}; }
   void Abort(const Status&) override {}
 
   Status failure;

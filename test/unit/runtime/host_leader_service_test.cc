@@ -9,12 +9,14 @@
 #include <mutex>
 #include <vector>
 
+#include "test/fakes/refusing_inter_host_comm.h"
+
 namespace hvd {
 namespace {
 
 // Rank 0 as rank 1 sees it: whatever is ready there is begun at once. Its sums do not come to an
 // end before Release, whether they are aborted or not.
-class StuckInterHostComm final : public InterHostComm {
+class StuckInterHostComm final : public test::RefusingInterHostComm {
  public:
   std::string_view name() const override { return "stuck"; }
   Status Allreduce(const InterHostCall&, const ReduceSpec&, const void*, void*, size_t) override {
@@ -23,20 +25,6 @@ class StuckInterHostComm final : public InterHostComm {
     changed_.notify_all();
     changed_.wait(lock, [this] { return released_; });
     return Aborted("released");
-  }
-  Status Broadcast(const InterHostCall&, uint32_t, void*, size_t) override {
-    return Internal("no");
-  }
-  Status Allgatherv(const InterHostCall&, const void*, std::span<const size_t>, void*) override {
-    return Internal("no");
-  }
-  Status Alltoallv(const InterHostCall&, const void*, std::span<const size_t>, void*,
-                   std::span<const size_t>) override {
-    return Internal("no");
-  }
-  Status Reducescatterv(const InterHostCall&, const ReduceSpec&, const void*,
-                        std::span<const size_t>, void*) override {
-    return Internal("no");
   }
   Status Send(uint32_t, uint64_t, std::span<const std::byte> bytes, TimePoint) override {
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -69,7 +57,6 @@ class StuckInterHostComm final : public InterHostComm {
     woken_ = true;
     changed_.notify_all();
   }
-  std::vector<InterHostSilence> Silences() const override { return {}; }
   void Abort(const Status& why) override {
     std::lock_guard lock(mutex_);
     aborted_ = why;
