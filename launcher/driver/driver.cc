@@ -18,6 +18,7 @@
 #include "launcher/driver/job_signals.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/failure_hint.h"
+#include "launcher/job/job_result.h"
 #include "launcher/job/report.h"
 #include "launcher/jobs/driver_status.h"
 #include "launcher/jobs/job_id.h"

@@ -12,6 +12,7 @@
 #include "discovery/this_machine.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/start_job.h"
+#include "launcher/job/job_result.h"
 #include "launcher/text/seconds_text.h"
 
 namespace hvd {

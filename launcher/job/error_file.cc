@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "launcher/job/job_result.h"
 #include "launcher/job/report.h"
 #include "launcher/output/output.h"
 #include "runtime/base/unique_fd.h"

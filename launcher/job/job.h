@@ -16,7 +16,6 @@
 #ifndef HVD_LAUNCHER_JOB_JOB_H_
 #define HVD_LAUNCHER_JOB_JOB_H_
 
-#include <cstdint>
 #include <optional>
 
 #include "launcher/job/job_state.h"
@@ -27,17 +26,6 @@ namespace hvd {
 Decision Step(JobState& state, const JobEvent& event, TimePoint now);
 // When a Tick must come; nothing while only other events can change something.
 std::optional<TimePoint> NextTick(const JobState& state);
-
-// The first cause of a failed job, when it is a rank: the one that left the others first, whatever
-// its peers did then (first_cause.h).
-std::optional<uint32_t> FirstFailedRank(const JobState& state);
-
-// Neither a signal nor a limit ended the job: its last output may wait until it is read. Otherwise
-// finish_limit is enough.
-bool EndedByItself(const JobState& state);
-
-// The exit code of hvdrun, once the phase is kDone.
-int ExitCode(const JobState& state);
 
 }  // namespace hvd
 

@@ -1,6 +1,6 @@
 #include "launcher/job/report.h"
 
-#include "launcher/job/job.h"
+#include "launcher/job/job_result.h"
 #include "launcher/text/rank_ranges.h"
 #include "launcher/text/sentence_end.h"
 

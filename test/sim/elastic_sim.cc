@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "launcher/job/job.h"
+#include "launcher/job/job_result.h"
 #include "launcher/job/report.h"
 #include "runtime/segment/job_page.h"
 

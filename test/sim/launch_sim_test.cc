@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "launcher/job/job_result.h"
+
 namespace hvd {
 namespace {
 

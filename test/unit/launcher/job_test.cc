@@ -8,6 +8,8 @@
 #include <csignal>
 #include <sstream>
 
+#include "launcher/job/job_result.h"
+
 namespace hvd {
 namespace {
 

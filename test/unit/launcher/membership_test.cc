@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "launcher/job/job.h"
+#include "launcher/job/job_result.h"
 #include "launcher/job/report.h"
 #include "runtime/segment/job_page.h"
 

@@ -1,0 +1,139 @@
+#include "launcher/job/elastic_generations.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/job/job_state.h"
+#include "launcher/job/rank_order.h"
+#include "launcher/text/counted.h"
+
+namespace hvd {
+namespace {
+
+bool IsSurvivor(const Candidate& candidate) { return candidate.last_rank.has_value(); }
+
+}  // namespace
+
+void TakeWaiting(ElasticChange& change, uint32_t worker) {
+  RankRecord& record = change.state.ranks[worker];
+  if (record.phase == RankPhase::kEnded) return;
+  change.LeaveGeneration(worker);
+  if (record.dismissed) {  // before it heard of that
+    record.in_generation = 0;
+    return change.Do(DismissWorker{worker, "the job goes on, or has ended, without it"});
+  }
+  change.state.Waits(record, true);
+  record.in_generation = 0;
+  record.departed_ns = 0;
+  record.is_consequence = false;
+  record.joined_at = change.now;
+  change.elastic.any_joined = true;
+  change.elastic.incomplete_since.reset();
+}
+
+namespace {
+
+std::vector<Candidate> Waiting(const ElasticChange& change) {
+  std::vector<Candidate> waiting;
+  for (uint32_t worker : change.StayingWorkers()) {
+    if (change.state.ranks[worker].waiting) waiting.push_back(change.CandidateOf(worker));
+  }
+  // Beyond the most that there may be, new ones are spares.
+  std::stable_partition(waiting.begin(), waiting.end(), IsSurvivor);
+  if (waiting.size() > change.elastic.limits.max_np) waiting.resize(change.elastic.limits.max_np);
+  return waiting;
+}
+
+}  // namespace
+
+// Each rank that could tell the state to new ones.
+bool SurvivorsWait(const ElasticChange& change) {
+  return std::ranges::all_of(change.AliveWorkers(), [&change](uint32_t worker) {
+    const RankRecord& record = change.state.ranks[worker];
+    return !record.member || record.waiting || record.dismissed;
+  });
+}
+
+namespace {
+
+// Until a lost process is gone it could write into memory that the survivors use.
+bool LostAreGone(const ElasticChange& change) {
+  return std::ranges::none_of(change.state.ranks, [](const RankRecord& record) {
+    return record.lost && record.phase != RankPhase::kEnded;
+  });
+}
+
+// Where all that would go on are new, one of those that leave takes part once more, to tell them
+// the state of the job.
+void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) {
+  if (std::ranges::any_of(candidates, IsSurvivor)) return;
+  std::optional<Candidate> keeper;
+  for (uint32_t worker : change.AliveWorkers()) {
+    const RankRecord& record = change.state.ranks[worker];
+    if (!record.member || !record.waiting) continue;
+    if (!keeper || record.rank < keeper->last_rank) keeper = change.CandidateOf(worker);
+  }
+  const uint32_t most = change.elastic.limits.max_np;
+  if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
+  if (candidates.size() >= most) candidates.resize(most - 1);
+  candidates.push_back(*keeper);
+}
+
+void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
+  const bool first = change.state.generation == 0;
+  const std::optional<uint32_t>& limit = change.elastic.limits.reset_limit;
+  if (!first && limit && change.elastic.resets >= *limit) {
+    return change.FailJob(
+        "Horovod was shutdown because number of resets during elastic job exceeded limit: " +
+        std::to_string(*limit));
+  }
+  if (!first) ++change.elastic.resets;
+  ++change.state.generation;
+  change.state.ending.reset();
+  change.elastic.generation = ArrangeRanks(std::move(candidates));
+  change.SetRunning(true);
+  change.elastic.notice = CommitNotice::kNone;
+  change.elastic.update = 0;
+  for (const Member& member : change.elastic.generation.members) {
+    RankRecord& record = change.state.ranks[member.worker];
+    const Placement& place = change.state.plan.ranks[member.worker];
+    // It has outlived a generation.
+    if (record.member)
+      change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
+                                     place.local_rank);
+    change.state.Waits(record, false);
+    record.stopped = false;
+    record.member = true;
+    record.rank = member.place.rank;
+    record.in_generation = change.state.generation;
+  }
+  change.Do(BeginWorld{change.state.generation, change.elastic.generation});
+  std::string begun = "generation " + std::to_string(change.state.generation) + " begins with " +
+                      Counted(change.elastic.generation.size(), "rank", "ranks");
+  first ? change.Because(std::move(begun)) : change.Tell(std::move(begun));
+}
+
+}  // namespace
+
+void FormGeneration(ElasticChange& change) {
+  if (change.elastic.running || change.elastic.restart || !LostAreGone(change) ||
+      !SurvivorsWait(change))
+    return;
+  std::vector<Candidate> waiting = Waiting(change);
+  KeepState(change, waiting);
+  if (waiting.empty()) return;
+  const bool first = change.state.generation == 0;
+  const size_t expected =
+      std::min<size_t>(change.StayingWorkers().size(), change.elastic.limits.max_np);
+  if (first && waiting.size() < expected) return;
+  if (waiting.size() < change.elastic.limits.min_np && !change.elastic.any_finished) return;
+  const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
+  // Nobody has the state any more: all start anew, together.
+  if (!first && !survivors && waiting.size() < expected) return;
+  Begin(change, std::move(waiting));
+}
+
+}  // namespace hvd

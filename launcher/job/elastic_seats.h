@@ -1,0 +1,23 @@
+// The seats of an elastic job: on which slots workers are started, and which workers leave because
+// their slot is no longer there. Pure.
+#ifndef HVD_LAUNCHER_JOB_ELASTIC_SEATS_H_
+#define HVD_LAUNCHER_JOB_ELASTIC_SEATS_H_
+
+#include <optional>
+
+#include "launcher/job/elastic_change.h"
+#include "launcher/job/elastic_state.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+void FillSeats(ElasticChange& change);
+// A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
+// and workers that wait to become one. So one that is still starting does not replace any yet.
+void MarkLeaving(ElasticChange& change);
+// When FillSeats no longer waits for hosts that are on their way.
+std::optional<TimePoint> NextFill(const ElasticState& elastic);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_ELASTIC_SEATS_H_

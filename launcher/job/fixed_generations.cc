@@ -1,0 +1,38 @@
+#include "launcher/job/fixed_generations.h"
+
+#include <string>
+#include <utility>
+
+#include "launcher/job/rank_text.h"
+
+namespace hvd {
+
+void BeginWhenAllWait(JobChange& change) {
+  if (change.state.counts.waiting < change.state.ranks.size()) return;
+  ++change.state.generation;
+  change.state.ending.reset();
+  for (RankRecord& rank : change.state.ranks) {
+    rank.stopped = false;
+    change.state.Waits(rank, false);
+    rank.in_generation = change.state.generation;
+  }
+  change.Do(BeginGeneration{change.state.generation});
+  change.Because("every rank called hvd.init(): generation " +
+                 std::to_string(change.state.generation));
+}
+
+// Ranks that wait for a world which can no longer form are told so.
+void BreakWaiting(JobChange& change, uint32_t missing) {
+  if (change.state.counts.waiting == 0) return;
+  for (RankRecord& rank : change.state.ranks) change.state.Waits(rank, false);
+  const RankRecord& gone = change.state.ranks[missing];
+  std::string how = gone.end ? EndText(*gone.end) : gone.lost ? "was lost" : "could not be started";
+  std::string again = change.state.generation > 0 ? " again" : "";
+  std::string reason = RankText(change.state, missing) + " " + how +
+                       " before it called hvd.init()" + again + ", so the world of " +
+                       std::to_string(change.state.plan.size()) + " cannot form";
+  change.Do(BreakGeneration{0, reason});
+  change.Because(reason);
+}
+
+}  // namespace hvd

@@ -1,0 +1,213 @@
+#include "launcher/job/job_ending.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "launcher/job/job_result.h"
+#include "launcher/text/seconds_text.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kTimedOut = 124;  // as timeout(1) says it
+constexpr int kSignalBase = 128;
+
+void WaitForGrace(JobChange& change) {
+  change.state.deadline = change.now + change.state.options.terminate_grace;
+  // A grace of "forever" must not overflow.
+  if (*change.state.deadline < change.now) change.state.deadline = TimePoint::max();
+}
+
+bool AllEnded(const JobChange& change) {
+  return change.state.counts.ended == change.state.ranks.size();
+}
+
+void AskToEnd(JobChange& change, int signal) {
+  if (!change.state.asked_at) change.state.asked_at = change.now;
+  change.Do(SignalWorkers{signal});
+}
+
+void Terminate(JobChange& change) {
+  change.state.phase = JobPhase::kStopping;
+  if (AllEnded(change)) return;
+  change.state.terminating = true;
+  AskToEnd(change, SIGTERM);
+  WaitForGrace(change);
+}
+
+// As a terminal does to a program that it started itself: what the user wrote for Ctrl-C runs.
+void Interrupt(JobChange& change) {
+  change.state.phase = JobPhase::kStopping;
+  if (AllEnded(change)) return;
+  const std::string grace = SecondsText(change.state.options.terminate_grace);
+  change.Do(NotifyUser{"interrupted: every rank gets SIGINT now, SIGTERM after " + grace +
+                           " and SIGKILL " + grace + " later; Ctrl-C again kills them at once",
+                       /*terminal_only=*/true});
+  change.state.interrupting = true;
+  AskToEnd(change, SIGINT);
+  WaitForGrace(change);
+}
+
+void Kill(JobChange& change) {
+  change.state.phase = JobPhase::kStopping;
+  change.state.killing = true;
+  AskToEnd(change, SIGKILL);
+  change.state.deadline = change.now + change.state.options.finish_limit;
+}
+
+// Nothing of the user's runs yet: agents that are there end, the others are given up.
+void EndOpening(JobChange& change) {
+  for (RankRecord& rank : change.state.ranks) change.state.Becomes(rank, RankPhase::kEnded);
+  change.state.phase = JobPhase::kFinishing;
+  change.state.deadline = change.now + change.state.options.finish_limit;
+  change.Do(FinishJob{});
+  for (uint32_t host = 0; host < change.state.host_open.size(); ++host) {
+    HostStage stage = change.state.stages.stage(host);
+    bool greeted = stage >= HostStage::kProof && stage <= HostStage::kReady;
+    if (change.state.host_open[host] && !greeted) change.Do(CutHost{host});
+  }
+  EndWhenAllClosed(change);
+}
+
+void FailStart(JobChange& change) {
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kInternal;
+  failure.reason = "the workers were not started within " +
+                   SecondsText(change.state.options.start_timeout) +
+                   "; is a host overloaded? A longer --start-timeout gives it more time";
+  std::string reason = failure.reason;
+  FailJob(change, std::move(failure), std::move(reason));
+}
+
+// Are there no ranks to come?
+bool MayFinish(const JobChange& change) {
+  if (!AllEnded(change)) return false;
+  return !change.IsElastic() || change.state.elastic->any_finished ||
+         change.state.elastic->stop_asked;
+}
+
+void ReportGoodput(JobChange& change) {
+  if (!change.state.elastic) return;
+  ElasticState& elastic = *change.state.elastic;
+  elastic.time.NoteEnd(change.now);
+  const uint64_t again = elastic.resets + elastic.restarts;
+  if (again == 0 || change.state.generation == 0)
+    return;  // of a script without generations too little is known
+  change.Do(NotifyUser{elastic.time.Text() + "; they began again " + std::to_string(again) +
+                       (again == 1 ? " time" : " times")});
+}
+
+}  // namespace
+
+void EndWhenAllClosed(JobChange& change) {
+  if (change.state.phase != JobPhase::kFinishing) return;
+  if (std::find(change.state.host_open.begin(), change.state.host_open.end(), true) !=
+      change.state.host_open.end())
+    return;
+  change.state.phase = JobPhase::kDone;
+  change.state.deadline.reset();
+  change.Do(EndRun{});
+}
+
+// Records the first failure and begins to end the others.
+void FailJob(JobChange& change, JobFailure failure, std::string reason) {
+  if (change.state.failure || change.state.phase >= JobPhase::kFinishing) return;
+  bool rank_failed = failure.kind == JobFailure::Kind::kRank;
+  change.state.failure =
+      rank_failed && change.state.ending ? *change.state.ending : std::move(failure);
+  if (change.state.phase == JobPhase::kStopping) return;
+  change.Because(std::move(reason));
+  if (change.state.phase == JobPhase::kOpening) return EndOpening(change);
+  // Ranks that shared a generation learn from the page what happened and may say it; the others
+  // have nothing to say.
+  if (rank_failed && change.state.generation > 0) {
+    change.state.phase = JobPhase::kStopping;
+    change.state.deadline = change.now + change.state.options.survivor_grace;
+  } else {
+    Terminate(change);
+  }
+}
+
+void TimeOut(JobChange& change) {
+  change.state.timeout_at.reset();
+  if (change.state.failure || change.state.phase >= JobPhase::kFinishing) return;
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kTimeout;
+  failure.exit_code = kTimedOut;
+  failure.reason = "the job did not end within the " + SecondsText(change.state.options.timeout) +
+                   " of --timeout; all ranks were ended";
+  std::string reason = failure.reason;
+  FailJob(change, std::move(failure), std::move(reason));
+}
+
+void TakeDeadline(JobChange& change) {
+  if (!change.state.deadline || change.now < *change.state.deadline) return;
+  change.state.deadline.reset();
+  if (change.state.phase == JobPhase::kStarting) {
+    FailStart(change);
+  } else if (change.state.phase == JobPhase::kFinishing || change.state.killing) {
+    change.Do(CutChannels{});
+    change.Because("an agent does not end what it was told to end");
+  } else if (change.state.phase == JobPhase::kStopping) {
+    if (change.state.terminating) {
+      Kill(change);
+      change.Because("workers outlived the grace period");
+    } else {
+      Terminate(change);
+      change.Because(change.state.interrupting ? "workers outlived SIGINT"
+                                               : "workers outlived the failure of a peer");
+    }
+  }
+}
+
+void FinishWhenAllEnded(JobChange& change) {
+  if (change.state.phase >= JobPhase::kFinishing || !MayFinish(change)) return;
+  change.state.phase = JobPhase::kFinishing;
+  change.state.deadline.reset();
+  if (!EndedByItself(change.state))
+    change.state.deadline = change.now + change.state.options.finish_limit;
+  change.Do(FinishJob{});
+  ReportGoodput(change);
+  if (change.decision.reason.empty()) change.Because("all workers have ended");
+  EndWhenAllClosed(change);
+}
+
+void TakeInterrupt(JobChange& change, int signal) {
+  if (change.state.phase ==
+      JobPhase::kFinishing) {  // only output is left, and somebody does not want to wait for it
+    ++change.state.interrupts;
+    change.Do(CutChannels{});
+    return change.Because("interrupted while the last output was printed");
+  }
+  ++change.state.interrupts;
+  if (!change.state.failure) {
+    JobFailure failure;
+    failure.kind = JobFailure::Kind::kInterrupt;
+    failure.exit_code = kSignalBase + signal;
+    failure.signal = signal;
+    change.state.failure = std::move(failure);
+  }
+  if (change.state.phase == JobPhase::kOpening) {
+    EndOpening(change);
+    change.Because("asked to end by signal " + std::to_string(signal));
+  } else if (change.state.interrupts == 1) {
+    const bool failed = change.state.failure->kind != JobFailure::Kind::kInterrupt;
+    if (signal == SIGINT && !failed) {
+      Interrupt(change);
+    } else if (!change.state.terminating) {
+      Terminate(change);
+    }
+    change.Because("asked to end by signal " + std::to_string(signal));
+  } else if (signal != SIGINT && !change.state.terminating && !change.state.killing) {
+    Terminate(change);  // a program around hvdrun passes Ctrl-C on as SIGTERM
+    change.Because("asked to end by signal " + std::to_string(signal));
+  } else if (!change.state.killing) {
+    Kill(change);
+    change.Because("asked a second time to end");
+  }
+}
+
+}  // namespace hvd

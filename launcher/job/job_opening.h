@@ -1,0 +1,23 @@
+// The opening of a job of fixed size: its hosts get ready, the plan becomes final, and the workers
+// are started. Nothing of the user's runs before. Pure.
+#ifndef HVD_LAUNCHER_JOB_JOB_OPENING_H_
+#define HVD_LAUNCHER_JOB_JOB_OPENING_H_
+
+#include "launcher/job/job_change.h"
+#include "launcher/job/job_state.h"
+
+namespace hvd {
+
+void EnterStage(JobChange& change, const HostEntered& event);
+void NoteTrouble(JobChange& change, const HostTroubled& event);
+void TakeAgent(JobChange& change, const AgentIsReady& event);
+void TakeProof(JobChange& change, const HostProven& event);
+void TakeMeasured(JobChange& change, const RouteMeasured& event);
+// Is there something to do about the hosts?
+void LookAtHosts(JobChange& change);
+// Hosts that were dismissed and have not gone in time.
+void CutDismissed(JobChange& change);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_JOB_OPENING_H_

@@ -1,0 +1,32 @@
+#include "launcher/job/job_pause.h"
+
+#include <csignal>
+#include <optional>
+#include <utility>
+
+namespace hvd {
+
+void Pause(JobChange& change) {
+  if (change.state.paused_at || change.state.phase >= JobPhase::kFinishing) return;
+  change.state.paused_at = change.now;
+  change.Do(SignalWorkers{SIGSTOP});
+  change.Because("paused");
+}
+
+void Resume(JobChange& change) {
+  if (!change.state.paused_at) return;
+  Duration away = change.now - *std::exchange(change.state.paused_at, std::nullopt);
+  for (std::optional<TimePoint>* time :
+       {&change.state.deadline, &change.state.timeout_at, &change.state.dismissed_by}) {
+    if (*time && **time < TimePoint::max() - away) **time += away;
+  }
+  change.state.stages.Shift(away);
+  if (change.state.init_watch) {
+    change.state.init_watch->since += away;
+    change.state.init_watch->next += away;
+  }
+  change.Do(SignalWorkers{SIGCONT});
+  change.Because("resumed");
+}
+
+}  // namespace hvd
