@@ -14,9 +14,10 @@ Status DriverKvStore::Put(const std::string& key, const std::string& value) {
 }
 
 Result<std::string> DriverKvStore::Get(const std::string& key, Duration timeout) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (auto [entry, asked] = values_.try_emplace(key, ""); asked) want_(key);
-  changed_.wait_for(lock, timeout, [&] { return stopped_ || !values_[key].empty(); });
+  changed_.wait_for(lock, timeout,
+                    [&]() HVD_REQUIRES(mutex_) { return stopped_ || !values_[key].empty(); });
   if (stopped_) return Aborted("the host gave up");
   if (values_[key].empty()) return Status(Code::kInProgress, "not known yet");
   return values_[key];
@@ -24,7 +25,7 @@ Result<std::string> DriverKvStore::Get(const std::string& key, Duration timeout)
 
 void DriverKvStore::GiveValue(const std::string& key, const std::string& value) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     values_[key] = value;
   }
   changed_.notify_all();
@@ -32,7 +33,7 @@ void DriverKvStore::GiveValue(const std::string& key, const std::string& value) 
 
 void DriverKvStore::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopped_ = true;
   }
   changed_.notify_all();

@@ -8,9 +8,9 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "runtime/base/mutex.h"
 #include "runtime/net/kv_store.h"
 
 namespace hvd {
@@ -31,10 +31,10 @@ class DriverKvStore final : public KvStore {
  private:
   const std::function<void(std::string, std::string)> put_;
   const std::function<void(std::string)> want_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
-  bool stopped_ = false;
+  std::map<std::string, std::string> values_ HVD_GUARDED_BY(mutex_);
+  bool stopped_ HVD_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hvd

@@ -149,7 +149,7 @@ PairProbe::PairProbe(OpenProbe question, Owner owner)
 
 PairProbe::~PairProbe() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -163,20 +163,20 @@ void PairProbe::GiveValue(const std::string& key, const std::string& value) {
 
 void PairProbe::Measure(const MeasurePair& question) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     asked_.push_back(question);
   }
   changed_.notify_all();
 }
 
 bool PairProbe::stopping() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stopping_;
 }
 
 std::optional<MeasurePair> PairProbe::NextQuestion() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stopping_ || !asked_.empty(); });
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return stopping_ || !asked_.empty(); });
   if (stopping_) return std::nullopt;
   MeasurePair question = asked_.front();
   asked_.erase(asked_.begin());

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -23,6 +22,7 @@
 
 #include "launcher/agent/driver_kv_store.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/mutex.h"
 #include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
@@ -59,10 +59,10 @@ class PairProbe final {
   const OpenProbe question_;
   const Owner owner_;
   DriverKvStore directory_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::vector<MeasurePair> asked_;
-  bool stopping_ = false;
+  std::vector<MeasurePair> asked_ HVD_GUARDED_BY(mutex_);
+  bool stopping_ HVD_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above
 };
 

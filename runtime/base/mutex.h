@@ -21,6 +21,9 @@ class HVD_MUTEX_CLASS Mutex : public std::mutex {
 class HVD_LOCK_CLASS MutexLock : public std::unique_lock<std::mutex> {
  public:
   explicit MutexLock(Mutex& mutex) HVD_ACQUIRE(mutex) : std::unique_lock<std::mutex>(mutex) {}
+  // Of a mutex that this thread holds already.
+  MutexLock(Mutex& mutex, std::adopt_lock_t held) HVD_REQUIRES(mutex)
+      : std::unique_lock<std::mutex>(mutex, held) {}
   ~MutexLock() HVD_RELEASE() {}
   void lock() HVD_ACQUIRE() { std::unique_lock<std::mutex>::lock(); }
   void unlock() HVD_RELEASE() { std::unique_lock<std::mutex>::unlock(); }

@@ -72,18 +72,19 @@ void AgentLink::Lose(Status why) {
 }
 
 // Until `ready`, which is asked with the lock held.
-Status AgentLink::Await(Lock& lock, TimePoint deadline, const std::function<bool()>& ready) {
+Status AgentLink::Await(TimePoint deadline, const std::function<bool()>& ready) {
   while (!ready()) {
     if (!socket_.valid()) return lost_.ok() ? Aborted("the agent of this host is gone") : lost_;
     if (SteadyNow() >= deadline) return NotYet();
     if (reading_) {
-      arrived_.wait_until(lock, deadline);
+      arrived_.wait_until(mutex_, deadline);
       continue;
     }
     reading_ = true;
-    lock.unlock();
-    Status readable = AwaitReadable(socket_.get(), deadline);
-    lock.lock();
+    const int socket = socket_.get();
+    mutex_.unlock();
+    Status readable = AwaitReadable(socket, deadline);
+    mutex_.lock();
     reading_ = false;
     if (readable.ok()) ReceiveAll();
     arrived_.notify_all();
@@ -132,7 +133,7 @@ void AgentLink::Take(ReceivedLink received) {
 }
 
 Result<BegunGeneration> AgentLink::Join(Duration timeout) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   const TimePoint start = SteadyNow();
   for (int attempt = 0;; ++attempt) {
     begun_.reset();
@@ -140,18 +141,19 @@ Result<BegunGeneration> AgentLink::Join(Duration timeout) {
     heard_ = false;
     if (Status connected = Connect(); !connected.ok()) return connected;
     Status said = SendLocked(LinkJoin{});
-    Result<BegunGeneration> begun = said.ok() ? AwaitGeneration(lock, start, timeout) : said;
+    Result<BegunGeneration> begun = said.ok() ? AwaitGeneration(start, timeout) : said;
     bool again = !begun.ok() && !socket_.valid() && !heard_ && connector_.Reopens();
     if (!again || attempt == kMaxReopened) return begun;
   }
 }
 
-Result<BegunGeneration> AgentLink::AwaitGeneration(Lock& lock, TimePoint start, Duration timeout) {
+Result<BegunGeneration> AgentLink::AwaitGeneration(TimePoint start, Duration timeout) {
   const bool limited = timeout.count() > 0;
   for (;;) {
     TimePoint deadline = SteadyNow() + kStillWaiting;
     if (limited) deadline = std::min(deadline, start + timeout);
-    Status status = Await(lock, deadline, [this] { return begun_ || cannot_begin_; });
+    Status status =
+        Await(deadline, [this]() HVD_REQUIRES(mutex_) { return begun_ || cannot_begin_; });
     if (cannot_begin_) return *cannot_begin_;
     if (status.ok()) {
       generation_ = begun_->generation.generation;
@@ -168,7 +170,7 @@ Result<BegunGeneration> AgentLink::AwaitGeneration(Lock& lock, TimePoint start, 
 }
 
 void AgentLink::Leave(uint64_t generation, TimePoint since) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (generation_ == generation) generation_ = 0;
   arrived_.notify_all();
   if (!socket_.valid()) return;  // if the agent is gone, so is the generation
@@ -177,11 +179,12 @@ void AgentLink::Leave(uint64_t generation, TimePoint since) {
 }
 
 Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
-  std::lock_guard one_at_a_time(asking_);
-  Lock lock(mutex_);
+  MutexLock one_at_a_time(asking_);
+  MutexLock lock(mutex_);
   if (Status connected = Connect(); !connected.ok()) return connected;
   if (Status said = SendLocked(question); !said.ok()) return said;
-  Status status = Await(lock, SteadyNow() + kAnswerDeadline, [this] { return !segments_.empty(); });
+  Status status = Await(SteadyNow() + kAnswerDeadline,
+                        [this]() HVD_REQUIRES(mutex_) { return !segments_.empty(); });
   if (status.code() == Code::kInProgress) {
     // A later answer must not be taken for that to a later question.
     Lose(
@@ -197,7 +200,7 @@ Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
 }
 
 Status AgentLink::Send(const LinkMessage& message) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   return SendLocked(message);
 }
 
@@ -213,20 +216,20 @@ Status AgentLink::Put(const std::string& key, const std::string& value) {
     return InvalidArgument("a value of the directory has at most " + std::to_string(kMaxKvValue) +
                            " bytes; that of " + key + " has " + std::to_string(value.size()));
   }
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (Status in = CheckGeneration(); !in.ok()) return in;
   return SendLocked(LinkPut{generation_, key, value});
 }
 
 Result<std::string> AgentLink::Get(const std::string& key, Duration timeout) {
   if (Status good = CheckKvKey(key); !good.ok()) return good;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t generation = generation_;
   if (Status in = CheckGeneration(); !in.ok()) return in;
   if (!values_.contains(key)) {
     if (Status said = SendLocked(LinkGet{generation, key}); !said.ok()) return said;
   }
-  Status status = Await(lock, SteadyNow() + timeout, [&] {
+  Status status = Await(SteadyNow() + timeout, [&]() HVD_REQUIRES(mutex_) {
     return values_.contains(key) || generation_ != generation || broken_generation_ == generation;
   });
   if (status.code() == Code::kInProgress) {
@@ -240,8 +243,9 @@ Result<std::string> AgentLink::Get(const std::string& key, Duration timeout) {
 }
 
 Status AgentLink::PollAgent() {
-  Lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || reading_) return Status::Ok();
+  if (!mutex_.try_lock()) return Status::Ok();
+  MutexLock lock(mutex_, std::adopt_lock);
+  if (reading_) return Status::Ok();
   ReceiveAll();
   arrived_.notify_all();
   return socket_.valid() ? Status::Ok() : Aborted("the agent of this host is gone");

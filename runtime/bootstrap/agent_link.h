@@ -7,12 +7,12 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/link.h"
@@ -56,39 +56,40 @@ class AgentLink {
   // Takes in what has come, without blocking. Not ok: the agent is gone.
   Status PollAgent();
   // Async-signal-safe; in a forked child.
-  void CloseAfterFork() { socket_.Reset(); }
+  void CloseAfterFork() HVD_NO_THREAD_SAFETY_ANALYSIS { socket_.Reset(); }
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
-  Status Connect();
-  Status SendLocked(const LinkMessage& message);
-  Status Await(Lock& lock, TimePoint deadline, const std::function<bool()>& ready);
-  void ReceiveAll();
-  void Take(ReceivedLink received);
-  void Lose(Status why);
-  Result<BegunGeneration> AwaitGeneration(Lock& lock, TimePoint start, Duration timeout);
-  Status CheckGeneration() const;
+  Status Connect() HVD_REQUIRES(mutex_);
+  Status SendLocked(const LinkMessage& message) HVD_REQUIRES(mutex_);
+  // Lets go of the mutex while it waits.
+  Status Await(TimePoint deadline, const std::function<bool()>& ready) HVD_REQUIRES(mutex_);
+  void ReceiveAll() HVD_REQUIRES(mutex_);
+  void Take(ReceivedLink received) HVD_REQUIRES(mutex_);
+  void Lose(Status why) HVD_REQUIRES(mutex_);
+  Result<BegunGeneration> AwaitGeneration(TimePoint start, Duration timeout) HVD_REQUIRES(mutex_);
+  Status CheckGeneration() const HVD_REQUIRES(mutex_);
 
   AgentConnector& connector_;
-  std::mutex
-      asking_;  // one question for a segment at a time: answers carry no number of their question
-  std::mutex mutex_;  // all below
-  std::condition_variable arrived_;
-  UniqueFd socket_;             // connected when first needed, kept for the life of the process
-  bool reading_ = false;        // a thread sleeps on the socket, without the lock
-  bool heard_ = false;          // something came since the last LinkJoin
-  bool shares_memory_ = false;  // by segments that this agent gave
-  Status lost_;                 // why there is no socket any more
-  uint64_t generation_ = 0;     // this process is in it
-  std::optional<BegunGeneration> begun_;
-  std::optional<Status> cannot_begin_;  // broken, or this worker is no longer needed
-  uint64_t layout_generation_ = 0;
-  std::vector<RankRun> layout_;
-  uint64_t broken_generation_ = 0;
-  std::string broken_reason_;
-  std::deque<ReceivedLink> segments_;
-  std::map<std::string, std::string> values_;  // of generation_
+  // One question for a segment at a time: answers carry no number of their question.
+  Mutex asking_;
+  Mutex mutex_;  // of all below
+  std::condition_variable_any arrived_;
+  UniqueFd socket_
+      HVD_GUARDED_BY(mutex_);  // connected when first needed, kept for the life of the process
+  bool reading_ HVD_GUARDED_BY(mutex_) = false;  // a thread sleeps on the socket, without the lock
+  bool heard_ HVD_GUARDED_BY(mutex_) = false;    // something came since the last LinkJoin
+  bool shares_memory_ HVD_GUARDED_BY(mutex_) = false;  // by segments that this agent gave
+  Status lost_ HVD_GUARDED_BY(mutex_);                 // why there is no socket any more
+  uint64_t generation_ HVD_GUARDED_BY(mutex_) = 0;     // this process is in it
+  std::optional<BegunGeneration> begun_ HVD_GUARDED_BY(mutex_);
+  std::optional<Status> cannot_begin_
+      HVD_GUARDED_BY(mutex_);  // broken, or this worker is no longer needed
+  uint64_t layout_generation_ HVD_GUARDED_BY(mutex_) = 0;
+  std::vector<RankRun> layout_ HVD_GUARDED_BY(mutex_);
+  uint64_t broken_generation_ HVD_GUARDED_BY(mutex_) = 0;
+  std::string broken_reason_ HVD_GUARDED_BY(mutex_);
+  std::deque<ReceivedLink> segments_ HVD_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> values_ HVD_GUARDED_BY(mutex_);  // of generation_
 };
 
 }  // namespace hvd

@@ -26,13 +26,15 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
 
 Engine::~Engine() {
   Close("the world was shut down");
-  state_.operations.ForEach([this](Operation& op) { executor_.FreeOutputs(&op); });
+  MutexLock lock(mutex_);
+  state_.operations.ForEach([this](Operation& op)
+                                HVD_NO_THREAD_SAFETY_ANALYSIS { executor_.FreeOutputs(&op); });
 }
 
 // ---- submitting
 
 Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t call = ++calls_;
   Result<Operation*> op = SubmitLocked(spec, call);
   state_.finished.RetireUpTo(call - 1);
@@ -43,17 +45,17 @@ Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
 }
 
 uint32_t Engine::handles_given() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return state_.operations.given();
 }
 
 Status Engine::Run(const RequestSpec& spec) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t call = ++calls_;
   Result<Operation*> op = SubmitLocked(spec, call);
   state_.finished.RetireUpTo(call - 1);
   if (!op.ok()) return op.status();
-  return WaitLocked((*op)->handle(), Duration(-1), nullptr, call, lock);
+  return WaitLocked((*op)->handle(), Duration(-1), nullptr, call);
 }
 
 Result<Engine::Handle> Engine::SubmitAddProcessSet(std::span<const uint32_t> ranks) {
@@ -93,25 +95,25 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call) 
 // ---- process sets, for queries
 
 std::vector<int32_t> Engine::ProcessSetIds() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return state_.sets.Ids();
 }
 
 std::optional<std::vector<uint32_t>> Engine::ProcessSetRanks(int32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const ProcessSet* set = state_.sets.Find(id);
   if (set == nullptr) return std::nullopt;
   return set->group.ranks;
 }
 
 int32_t Engine::ProcessSetSize(int32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const ProcessSet* set = state_.sets.Find(id);
   return set == nullptr ? -1 : static_cast<int32_t>(set->group.size());
 }
 
 int32_t Engine::ProcessSetRank(int32_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const ProcessSet* set = state_.sets.Find(id);
   return set == nullptr || !set->member ? -1 : static_cast<int32_t>(set->group.index);
 }

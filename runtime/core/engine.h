@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +28,7 @@
 #include "runtime/backends/backend.h"
 #include "runtime/backends/peers.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/core/admission.h"
 #include "runtime/core/engine_state.h"
@@ -103,28 +103,28 @@ class Engine {
   int32_t ProcessSetRank(int32_t id);
 
  private:
-  // All with the lock held on entry and exit.
-  Result<Operation*> SubmitLocked(const RequestSpec& spec, uint64_t call);
+  Result<Operation*> SubmitLocked(const RequestSpec& spec, uint64_t call) HVD_REQUIRES(mutex_);
 
-  // engine_wait.cc
-  Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,
-                    std::unique_lock<std::mutex>& lock);
-  Result<Operation*> WaitDone(Handle handle, Duration timeout, std::unique_lock<std::mutex>& lock);
-  bool SpinFor(Operation* op);
-  void Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock);
-  bool Look(Operation* op);
-  void NoteStall(Operation* op, TimePoint now);
+  // engine_wait.cc. Those that wait let go of the mutex meanwhile, and hold it again when they
+  // return.
+  Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call)
+      HVD_REQUIRES(mutex_);
+  Result<Operation*> WaitDone(Handle handle, Duration timeout) HVD_REQUIRES(mutex_);
+  bool SpinFor(Operation* op) HVD_REQUIRES(mutex_);
+  void Idle(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
+  bool Look(Operation* op) HVD_REQUIRES(mutex_);
+  void NoteStall(Operation* op, TimePoint now) HVD_REQUIRES(mutex_);
 
   Peers& peers_;
   const EngineOptions options_;
   const Clock& clock_;
 
-  std::mutex mutex_;
-  EngineState state_;
-  Executor executor_;
-  Admission admission_;
-  ProgressEngine progress_;
-  uint64_t calls_ = 0;  // of the application so far: Submit, Run, Poll, Wait
+  Mutex mutex_;
+  EngineState state_ HVD_GUARDED_BY(mutex_);
+  Executor executor_ HVD_GUARDED_BY(mutex_);
+  Admission admission_ HVD_GUARDED_BY(mutex_);
+  ProgressEngine progress_ HVD_GUARDED_BY(mutex_);
+  uint64_t calls_ HVD_GUARDED_BY(mutex_) = 0;  // of the application so far: Submit, Run, Poll, Wait
 };
 
 }  // namespace hvd

@@ -21,7 +21,7 @@ constexpr uint32_t kEagerSpins = 50;
 }  // namespace
 
 Result<bool> Engine::Poll(Handle handle) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t call = ++calls_;
   Operation* op = state_.operations.Find(handle);
   if (op == nullptr) {
@@ -37,15 +37,14 @@ Result<bool> Engine::Poll(Handle handle) {
 }
 
 Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t call = ++calls_;
   state_.finished.RetireUpTo(call);
-  return WaitLocked(handle, timeout, result, call, lock);
+  return WaitLocked(handle, timeout, result, call);
 }
 
-Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,
-                          std::unique_lock<std::mutex>& lock) {
-  Result<Operation*> waited = WaitDone(handle, timeout, lock);
+Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call) {
+  Result<Operation*> waited = WaitDone(handle, timeout);
   // This thread also works for the other operations that have started: peers may wait for them.
   if (!progress_.idle()) progress_.AdvanceOthers(nullptr);
   state_.finished.RetireUpTo(call);
@@ -62,8 +61,7 @@ Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* resu
 }
 
 // The operation once it is done, with any result.
-Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout,
-                                    std::unique_lock<std::mutex>& lock) {
+Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout) {
   TimePoint deadline = TimePoint::max();
   bool deadline_set = timeout.count() < 0;
   for (;;) {
@@ -78,7 +76,7 @@ Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout,
       deadline_set = true;
     }
     if (now >= deadline) return Status(Code::kInProgress, "still waiting");
-    Idle(op, deadline, lock);
+    Idle(op, deadline);
   }
 }
 
@@ -100,12 +98,12 @@ bool Engine::SpinFor(Operation* op) {
 }
 
 // Gives the core away, and sleeps if that brought nothing.
-void Engine::Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex>& lock) {
+void Engine::Idle(Operation* op, TimePoint deadline) {
   const Handle handle = op->handle();
   for (uint32_t i = 0; i < options_.wait.yields; ++i) {
-    lock.unlock();
+    mutex_.unlock();
     ::sched_yield();
-    lock.lock();
+    mutex_.lock();
     op = state_.operations.Find(handle);
     if (op == nullptr || op->done || Look(op)) return;
   }
@@ -117,9 +115,9 @@ void Engine::Idle(Operation* op, TimePoint deadline, std::unique_lock<std::mutex
   if (!op->done) {
     int64_t left_ns = std::min<int64_t>(kSleepNs, (deadline - now).count());
     peers_.NoteSleeping(op->waiting_since.time_since_epoch().count());
-    lock.unlock();
+    mutex_.unlock();
     peers_.Sleep(token, left_ns);
-    lock.lock();
+    mutex_.lock();
     peers_.NoteSleeping(0);
   }
   progress_.EndSleep();
@@ -141,14 +139,14 @@ void Engine::NoteStall(Operation* op, TimePoint now) {
 }
 
 bool Engine::TryProgress() {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
+  if (!mutex_.try_lock()) return false;
+  MutexLock lock(mutex_, std::adopt_lock);
   progress_.Communicate();
   return progress_.has_unsent();
 }
 
 void Engine::Close(std::string reason) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // Peers may be at work on the memory of this rank: let them finish before it goes away.
   const TimePoint deadline = clock_.Now() + options_.last_work;
   while (!progress_.idle() && progress_.closed().ok() && clock_.Now() < deadline) {
