@@ -33,7 +33,7 @@ Candidate ElasticChange::CandidateOf(uint32_t worker) const {
   const RankRecord& record = state.ranks[worker];
   const Placement& place = state.plan.ranks[worker];
   return {worker, place.host, place.local_rank,
-          record.member ? std::optional(record.rank) : std::nullopt};
+          record.member ? std::optional(record.rank) : std::nullopt, record.since_generation};
 }
 
 uint32_t ElasticChange::Needed() const {

@@ -66,18 +66,32 @@ bool LostAreGone(const ElasticChange& change) {
   });
 }
 
-// Where all that would go on are new, one of those that leave takes part once more, to tell them
-// the state of the job.
-void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) {
-  if (std::ranges::any_of(candidates, IsSurvivor)) return;
-  std::optional<Candidate> keeper;
+// The one that has been in the job longest of those that wait, leaving or not.
+std::optional<Candidate> SeniorThatWaits(const ElasticChange& change) {
+  std::optional<Candidate> senior;
   for (uint32_t worker : change.AliveWorkers()) {
     const RankRecord& record = change.state.ranks[worker];
     if (!record.member || !record.waiting) continue;
-    if (!keeper || record.rank < keeper->last_rank) keeper = change.CandidateOf(worker);
+    const Candidate candidate = change.CandidateOf(worker);
+    if (!senior || IsSenior(candidate, *senior)) senior = candidate;
   }
+  return senior;
+}
+
+// Where all that would go on are new, or may not have been told the state before the generation in
+// which they were new broke, one of those that leave takes part once more, to tell it to them.
+void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) {
+  const std::optional<Candidate> keeper = SeniorThatWaits(change);
   const uint32_t most = change.elastic.limits.max_np;
   if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
+  // All passed a commit, and so all had the state.
+  const bool all_told = change.elastic.notice == CommitNotice::kActing;
+  const auto has_state = [&](const Candidate& candidate) {
+    if (!IsSurvivor(candidate)) return false;
+    return all_told || candidate.since < change.state.generation ||
+           candidate.since <= keeper->since;
+  };
+  if (std::ranges::any_of(candidates, has_state)) return;
   if (candidates.size() >= most) candidates.resize(most - 1);
   candidates.push_back(*keeper);
 }
@@ -109,6 +123,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     record.member = true;
     record.rank = member.place.rank;
     record.in_generation = change.state.generation;
+    if (record.since_generation == 0) record.since_generation = change.state.generation;
   }
   change.Do(BeginWorld{change.state.generation, change.elastic.generation});
   std::string begun = "generation " + std::to_string(change.state.generation) + " begins with " +

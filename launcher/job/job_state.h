@@ -62,6 +62,7 @@ struct RankRecord {
   bool forgiven = false;            // its end is no failure of the job
   bool waiting = false;             // asked for the next generation
   uint64_t in_generation = 0;       // 0: in none
+  uint64_t since_generation = 0;    // the first one that it was in; 0: in none
   std::optional<ProcessEnd> end;
   int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
   bool is_consequence = false;   // as in first_cause.h

@@ -9,8 +9,17 @@ namespace hvd {
 namespace {
 
 constexpr uint32_t kNew = UINT32_MAX;
+constexpr uint64_t kNever = UINT64_MAX;
 
 uint32_t LastRank(const Candidate& candidate) { return candidate.last_rank.value_or(kNew); }
+
+uint64_t Since(const Candidate& candidate) {
+  return candidate.last_rank ? candidate.since : kNever;
+}
+
+std::tuple<uint64_t, uint32_t> Seniority(const Candidate& candidate) {
+  return {Since(candidate), LastRank(candidate)};
+}
 
 // The candidates of a host, in the order of seats.
 using HostPart = std::vector<Candidate>;
@@ -30,7 +39,21 @@ uint32_t LowestLastRank(const HostPart& part) {
   return LastRank(std::ranges::min(part, {}, LastRank));
 }
 
+Candidate SeniorOf(const HostPart& part) { return std::ranges::min(part, {}, Seniority); }
+
+// The part of the most senior candidate becomes the first, and one that is as senior leads it.
+void PutSeniorFirst(std::vector<HostPart>& parts) {
+  const auto first = std::ranges::min_element(
+      parts, {}, [](const HostPart& part) { return Since(SeniorOf(part)); });
+  if (first == parts.end()) return;
+  std::rotate(parts.begin(), first, first + 1);
+  HostPart& part = parts.front();
+  if (Since(part.front()) != Since(SeniorOf(part))) std::ranges::stable_sort(part, {}, Seniority);
+}
+
 }  // namespace
+
+bool IsSenior(const Candidate& a, const Candidate& b) { return Seniority(a) < Seniority(b); }
 
 std::vector<RankRun> Generation::Layout() const {
   std::vector<RankPlace> places;
@@ -45,7 +68,7 @@ std::vector<RankRun> Generation::Layout() const {
 Generation ArrangeRanks(std::vector<Candidate> candidates) {
   std::vector<HostPart> parts = PartsOf(std::move(candidates));
   std::ranges::stable_sort(parts, {}, LowestLastRank);
-  if (!parts.empty() && !parts[0][0].last_rank) std::ranges::stable_sort(parts[0], {}, LastRank);
+  PutSeniorFirst(parts);
   std::map<uint32_t, uint32_t> cross_sizes;  // by local rank
   for (const HostPart& part : parts) {
     for (uint32_t local = 0; local < part.size(); ++local) ++cross_sizes[local];

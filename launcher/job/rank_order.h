@@ -17,7 +17,11 @@ struct Candidate {
   uint32_t host = 0;                  // its number in the job
   uint32_t seat = 0;                  // of the slots of its host, from 0
   std::optional<uint32_t> last_rank;  // in the generation before; none: it is new
+  uint64_t since = 0;                 // the first generation that it was in
 };
+
+// Whether `a` is more certain to have the state of the job than `b`; both are survivors.
+bool IsSenior(const Candidate& a, const Candidate& b);
 
 // A generation: its members by rank.
 struct Generation {
@@ -32,8 +36,9 @@ struct Generation {
 // The ranks of a host are in a row, and its local ranks have their order. Hosts keep their order by
 // the lowest rank that survived on them; hosts without a survivor follow by number. On a host the
 // ranks follow the seats, so that a new worker takes the place, and the device, of the one before
-// it. Only where rank 0 would be new do the survivors of that host come first: rank 0 has the state
-// of the job wherever any rank has it.
+// it. Rank 0 is a survivor that came first of all, so that it has the state of the job wherever any
+// rank has it: one that was new in the last generation may not have been told before that broke.
+// For its sake its host comes first, and on that host the survivors.
 Generation ArrangeRanks(std::vector<Candidate> candidates);
 
 }  // namespace hvd

@@ -251,6 +251,7 @@ class ElasticSim::World {
   }
   void Do(const ActAtCommit& act) {
     Note("      -> ", act);
+    acted_ = true;
     for (uint32_t w : last_members_) {
       Later(Within(10, 1500), [this, w, act] {
         if (workers_[w].generation != act.generation || !workers_[w].there) return;
@@ -458,16 +459,20 @@ class ElasticSim::World {
       // Its end may be on its way.
       if (worker.there && !worker.waits) Trouble("a member did not wait");
     }
-    bool survivor_waits = false;
+    uint64_t oldest = UINT64_MAX;  // of those that wait: since which generation it takes part
     for (uint32_t w = 0; w < workers_.size(); ++w) {
       if (workers_[w].generation != 0 && workers_[w].there)
         Trouble("worker " + std::to_string(w) + " is still in the last generation");
-      survivor_waits |= workers_[w].waits && was_member_.contains(w);
+      if (workers_[w].waits && since_.contains(w)) oldest = std::min(oldest, since_[w]);
     }
-    const bool keeps_state = was_member_.contains(members[0].worker);
-    if (survivor_waits && !keeps_state && elastic.limits.max_np > 1)
-      Trouble("rank 0 is new, though a survivor waits");
-    was_member_.insert(workers.begin(), workers.end());
+    const auto first = since_.find(members[0].worker);
+    const uint64_t since = first == since_.end() ? UINT64_MAX : first->second;
+    // One that was new in the last generation may not have been told the state before it broke.
+    const bool told = since < generation_ || (since == generation_ && acted_);
+    if (since > oldest && !told && elastic.limits.max_np > 1)
+      Trouble("rank 0 may not have the state, though one that has it waits");
+    for (const uint32_t worker : workers) since_.emplace(worker, begin.number);
+    acted_ = false;
   }
 
   void CheckState() {
@@ -508,7 +513,9 @@ class ElasticSim::World {
   std::vector<Host> hosts_;
   std::vector<Worker> workers_;
   uint64_t generation_ = 0;
-  std::set<uint32_t> last_members_, was_member_;
+  std::set<uint32_t> last_members_;
+  std::map<uint32_t, uint64_t> since_;  // the first generation of each worker
+  bool acted_ = false;                  // the last generation ended at a commit
   std::string trouble_;
   std::ostringstream schedule_;
 };

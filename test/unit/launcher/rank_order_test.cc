@@ -38,6 +38,16 @@ TEST(ArrangeRanks, RankZeroIsASurvivorWhereverThereIsOne) {
               ElementsAre(2, 3, 9));
 }
 
+// Workers 8 and 9 came in generation 4, the last one, and may not have been told the state.
+TEST(ArrangeRanks, RankZeroCameFirstOfAll) {
+  EXPECT_THAT(WorkersOf(ArrangeRanks({{8, 0, 0, 1, 4}, {2, 0, 1, 2, 1}, {3, 0, 2, 3, 1}})),
+              ElementsAre(2, 3, 8));
+  EXPECT_THAT(WorkersOf(ArrangeRanks({{8, 0, 0, 1, 4}, {9, 0, 1, 2, 4}, {3, 1, 0, 3, 2}})),
+              ElementsAre(3, 8, 9));
+  EXPECT_THAT(WorkersOf(ArrangeRanks({{2, 0, 1, 1, 1}, {8, 0, 0, 2, 4}, {3, 1, 0, 3, 1}})),
+              ElementsAre(2, 8, 3));
+}
+
 TEST(ArrangeRanks, HostsWithoutASurvivorFollow) {
   const Generation world = ArrangeRanks({{5, 0, 0, {}}, {2, 1, 0, 1}, {6, 2, 0, {}}});
   EXPECT_THAT(WorkersOf(world), ElementsAre(2, 5, 6));
@@ -54,6 +64,7 @@ TEST(ArrangeRanks, HoldsForRandomMixtures) {
     for (uint32_t i = 0; i < count; ++i) {
       Candidate candidate{i, static_cast<uint32_t>(random() % 4), i, {}};
       if (random() % 2 == 0) candidate.last_rank = i;
+      candidate.since = random() % 3;
       candidates.push_back(candidate);
     }
     std::shuffle(candidates.begin(), candidates.end(), random);
@@ -71,6 +82,9 @@ TEST(ArrangeRanks, HoldsForRandomMixtures) {
     }
     const auto first = std::ranges::find(candidates, world.members[0].worker, &Candidate::worker);
     EXPECT_EQ(first->last_rank.has_value(), survivors);
+    EXPECT_TRUE(!survivors || std::ranges::none_of(candidates, [&](const Candidate& c) {
+      return c.last_rank.has_value() && c.since < first->since;
+    }));
     EXPECT_TRUE(PlacesOf(world.Layout(), count).ok());
   }
 }
