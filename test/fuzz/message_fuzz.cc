@@ -31,6 +31,9 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToAgent(AwaitDriver{"key", 60000}));
   seeds.push_back(EncodeToAgent(FinishJob{}));
   seeds.push_back(EncodeToDriver(RankJoined{1}));
+  seeds.push_back(EncodeToAgent(TraceTaken{32}));
+  seeds.push_back(EncodeToDriver(TraceBegun{1, 1, 1, 5}));
+  seeds.push_back(EncodeToDriver(TraceRecords{1, 1, 1, 5, std::string(32, 0)}));
   seeds.push_back(EncodeToDriver(AgentGone{}));
   seeds.push_back(EncodeToDriver(WorkerOutput{1, OutputStream::kStderr, "x"}));
   seeds.push_back(EncodeToAgent(TreeDown{{{0, 2, "inner"}}}));

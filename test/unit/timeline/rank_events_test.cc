@@ -1,0 +1,151 @@
+// Records of one rank as events: the rows that tools for Horovod's timeline know, and what damage
+// and gaps make of them.
+#include "timeline/rank_events.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "test/unit/timeline/ring_memory.h"
+#include "timeline/recorder.h"
+#include "timeline/ring_reader.h"
+
+namespace hvd {
+namespace {
+
+using testing::ElementsAre;
+
+class RankEventsTest : public testing::Test {
+ protected:
+  RankEventsTest() {
+    sink_.event = [this](const TimelineEvent& event) {
+      const char phase = static_cast<char>(event.phase);
+      seen_.push_back(phase + (" " + event.name) + " [" + std::string(event.row) + "] " +
+                      event.args);
+    };
+    sink_.submission = [this](const Submission& submission) {
+      submissions_.push_back(submission.round);
+    };
+  }
+  void Tell(const std::string& name) { recorder_.Tell(&name_, name); }
+  void Write(TraceKind kind, uint64_t stamp, uint32_t rank = 0, uint32_t status = 0) {
+    recorder_.Write({.stamp = stamp,
+                     .kind = kind,
+                     .id = name_.id,
+                     .bytes = 48,
+                     .rank = rank,
+                     .status = status});
+  }
+  std::vector<std::string> Take(uint64_t lost = 0) {
+    std::vector<TraceRecord> records;
+    reader_.Read(&records, 1000);
+    seen_.clear();
+    events_.Take(records, lost, sink_);
+    return seen_;
+  }
+
+  RingMemory memory_{1024};
+  Recorder recorder_{memory_.span()};
+  RingReader reader_{memory_.span()};
+  TraceName name_;
+  TimelineSink sink_;
+  RankEvents events_{3};
+  std::vector<std::string> seen_;
+  std::vector<uint32_t> submissions_;
+};
+
+TEST_F(RankEventsTest, AnAllreduceHasTheEventsOfHorovod) {
+  Tell(std::string("grad\0float32\0[3, 4]", 19));
+  Write(TraceKind::kSubmit, 10, 2, 7);
+  Write(TraceKind::kArrive, 20, 1);
+  Write(TraceKind::kStart, 21);
+  Write(TraceKind::kDone, 30);
+  EXPECT_THAT(Take(),
+              ElementsAre("B NEGOTIATE_ALLREDUCE [grad] ", "X 3 [grad] ", "X 1 [grad] ",
+                          "E  [grad] ", "B ALLREDUCE [grad] ",
+                          "E  [grad] \"dtype\":\"float32\",\"shape\":\"[3, 4]\",\"bytes\":48"));
+  EXPECT_THAT(submissions_, ElementsAre(7));
+}
+
+TEST_F(RankEventsTest, APeerThatIsFirstBeginsTheNegotiation) {
+  Tell("grad");
+  Write(TraceKind::kArrive, 10, 1);
+  Write(TraceKind::kSubmit, 20, 2);
+  EXPECT_THAT(Take(), ElementsAre("B NEGOTIATE_ALLREDUCE [grad] ", "X 1 [grad] ", "X 3 [grad] "));
+}
+
+TEST_F(RankEventsTest, AFailureEndsTheNegotiation) {
+  Tell("grad");
+  Write(TraceKind::kSubmit, 10, 2);
+  Write(TraceKind::kDone, 20, 2, 6);
+  EXPECT_THAT(Take(), ElementsAre("B NEGOTIATE_ALLREDUCE [grad] ", "X 3 [grad] ",
+                                  "E  [grad] \"bytes\":48,\"error\":\"aborted\""));
+}
+
+TEST_F(RankEventsTest, WhatWasAlwaysRecordedIsATick) {
+  Tell("grad");
+  Write(TraceKind::kDone, 20);
+  EXPECT_THAT(Take(), ElementsAre("X ALLREDUCE [grad] \"bytes\":48"));
+}
+
+TEST_F(RankEventsTest, WaitsAndCyclesAreOnTheRowOfTheRank) {
+  Tell("grad");
+  Write(TraceKind::kWaitBegin, 20);
+  Write(TraceKind::kWaitEnd, 30);
+  Write(TraceKind::kWaitEnd, 31);
+  Write(TraceKind::kCycle, 40);
+  EXPECT_THAT(Take(), ElementsAre("B WAIT [] \"tensor\":\"grad\"", "E  [] ", "i CYCLE_START [] "));
+}
+
+TEST_F(RankEventsTest, AGapEndsWhatIsOpenAndIsShown) {
+  Tell("grad");
+  Write(TraceKind::kSubmit, 10, 2);
+  Take();
+  Write(TraceKind::kDone, 50);
+  EXPECT_THAT(Take(12), ElementsAre("E  [grad] \"complete\":false",
+                                    "i EVENTS_LOST [] \"count\":12,\"in_all\":12",
+                                    "X ALLREDUCE [grad] \"bytes\":48"));
+  EXPECT_EQ(events_.lost(), 12U);
+}
+
+TEST_F(RankEventsTest, ANameThatWasOverwrittenHasANumber) {
+  recorder_.Write({.stamp = 1, .kind = TraceKind::kDone, .id = 9, .bytes = 1});
+  EXPECT_THAT(Take(), ElementsAre("X ALLREDUCE [tensor 9] \"bytes\":1"));
+}
+
+// Whatever is in the records, no event of a row ends that has not begun.
+TEST_F(RankEventsTest, AnyRecordsGiveEventsThatNest) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::minstd_rand random(seed);
+  std::map<std::string, int> open;
+  TimelineSink sink;
+  int64_t last = 0;
+  sink.event = [&](const TimelineEvent& event) {
+    int& depth = open[std::string(event.row)];
+    if (event.phase == TimelineEvent::Phase::kBegin) ++depth;
+    if (event.phase == TimelineEvent::Phase::kEnd) --depth;
+    EXPECT_GE(depth, 0);
+    EXPECT_GE(event.ns, last);
+    last = event.ns;
+  };
+  sink.submission = [](const Submission&) {};
+  for (int i = 0; i < 20000; ++i) {
+    TraceRecord record;
+    record.stamp = random() % 1000000;
+    record.kind = static_cast<TraceKind>(random() % 12);
+    record.collective = static_cast<uint8_t>(random() % 40);
+    record.part = static_cast<uint16_t>(random() % 3 == 0 ? 0x8000 : random() % 4);
+    record.id = random() % 5;
+    record.bytes = random();
+    record.rank = random() % 4;
+    record.status = random() % 20;
+    events_.Take(std::span(&record, 1), random() % 100 == 0 ? 3 : 0, sink);
+  }
+  events_.Close(sink);
+  for (const auto& [row, depth] : open) EXPECT_EQ(depth, 0) << row;
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,106 @@
+// The file is whole JSON after every write, whatever was cut off.
+#include "timeline/trace_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace hvd {
+namespace {
+
+using Json = nlohmann::json;
+
+class TraceFileTest : public testing::Test {
+ protected:
+  TraceFileTest() {
+    std::string name = testing::TempDir() + "traceXXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    path_ = folder_ + "/out.json";
+  }
+  ~TraceFileTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Text(const std::string& path) const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static std::string Event(int number, size_t bytes = 10) {
+    return R"({"n":)" + std::to_string(number) + R"(,"x":")" + std::string(bytes, 'x') + "\"}";
+  }
+
+  std::string folder_, path_;
+};
+
+TEST_F(TraceFileTest, IsWholeAfterEachFlushAndExactAtTheEnd) {
+  auto file = TraceFile::Create(path_);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(Json::parse(Text(path_)), Json::array());
+  size_t events = 0;
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 200; ++i)
+      ASSERT_TRUE((*file)->Add(Event(static_cast<int>(events++), round * 3)).ok());
+    ASSERT_TRUE((*file)->Flush().ok());
+    const Json now = Json::parse(Text(path_));
+    ASSERT_EQ(now.size(), events);
+    EXPECT_EQ(now.back()["n"], events - 1);
+  }
+  ASSERT_TRUE((*file)->Finish(R"({"last":true})").ok());
+  const std::string text = Text(path_);
+  EXPECT_EQ(Json::parse(text).size(), events + 1);
+  EXPECT_TRUE(text.ends_with("\n]"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);  // no .part
+}
+
+// What a kill leaves: of a write that crossed a page, the first page alone.
+TEST_F(TraceFileTest, NoWriteCrossesAPage) {
+  auto file = TraceFile::Create(path_);
+  ASSERT_TRUE(file.ok());
+  std::string before = Text(path_);
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE((*file)->Add(Event(i, static_cast<size_t>(i) * 11 % 3900)).ok());
+    ASSERT_TRUE((*file)->Flush().ok());
+    const std::string after = Text(path_);
+    if (after.size() == before.size()) {
+      const auto [first, ignored] = std::mismatch(after.begin(), after.end(), before.begin());
+      const auto last = std::mismatch(after.rbegin(), after.rend(), before.rbegin()).first.base();
+      EXPECT_EQ((first - after.begin()) / 4096, (last - 1 - after.begin()) / 4096) << i;
+    }
+    before = after;
+  }
+}
+
+TEST_F(TraceFileTest, AtItsLimitItIsWholeAndHasRoomForTheLastWords) {
+  auto file = TraceFile::Create(path_, 300000);
+  ASSERT_TRUE(file.ok());
+  int events = 0;
+  Status added;
+  while ((added = (*file)->Add(Event(events, 100))).ok()) ++events;
+  EXPECT_NE(added.message().find("limit of 300000 bytes"), std::string::npos) << added.message();
+  ASSERT_TRUE((*file)->Finish(R"({"last":true})").ok());
+  const Json all = Json::parse(Text(path_));
+  EXPECT_EQ(all.size(), static_cast<size_t>(events) + 1);
+  EXPECT_LE(std::filesystem::file_size(path_), 300000U);
+  EXPECT_GT(events, 1000);
+}
+
+TEST_F(TraceFileTest, APathThatCannotBeWrittenIsRefusedInOneSentence) {
+  EXPECT_NE(TraceFile::Check(folder_).message().find("it is a directory"), std::string::npos);
+  const Status missing = TraceFile::Check(folder_ + "/no/such.json");
+  EXPECT_EQ(missing.code(), Code::kInvalidArgument);
+  EXPECT_NE(missing.message().find("/no/such.json cannot be written"), std::string::npos);
+  EXPECT_TRUE(TraceFile::Check(path_).ok());
+  EXPECT_FALSE(std::filesystem::exists(path_));  // it has left nothing
+  EXPECT_EQ(TraceFile::Check("/dev/null").code(), Code::kInvalidArgument);
+}
+
+TEST_F(TraceFileTest, AnEarlierFileGoesAwayAtOnce) {
+  std::ofstream(path_) << std::string(1'000'000, 'x');
+  auto file = TraceFile::Create(path_);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(Json::parse(Text(path_)), Json::array());
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,17 @@
+// The names of events, as tools for Horovod's timeline know them.
+#ifndef HVD_TIMELINE_EVENT_NAMES_H_
+#define HVD_TIMELINE_EVENT_NAMES_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace hvd {
+
+// "ALLREDUCE" for hvd_collective 0, and so on; "OPERATION" for a number without a name.
+std::string_view CollectiveName(uint8_t collective);
+// The operation moves data, so that its row has an event of its name.
+bool MovesData(uint8_t collective);
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_EVENT_NAMES_H_

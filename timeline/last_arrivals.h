@@ -1,0 +1,43 @@
+// LastArrivals: for each tensor and round, which rank submitted it last, and by how much. Pure.
+#ifndef HVD_TIMELINE_LAST_ARRIVALS_H_
+#define HVD_TIMELINE_LAST_ARRIVALS_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "timeline/timeline_event.h"
+
+namespace hvd {
+
+struct LastArrival {
+  uint32_t rank = 0;            // that came last
+  int64_t ns = 0;               // when
+  int64_t late_ns = 0;          // behind the one before it
+  int64_t first_waited_ns = 0;  // the first one waited for it
+};
+
+class LastArrivals {
+ public:
+  // Something once every member of the process set has submitted this round.
+  std::optional<LastArrival> Note(const Submission& submission);
+  // The rounds that this rank has begun will not be complete.
+  void Forget(uint32_t rank);
+
+ private:
+  struct Round {
+    uint32_t arrived = 0;
+    uint32_t last_rank = 0;
+    int64_t first_ns = 0, last_ns = 0, before_last_ns = 0;
+  };
+  static std::string KeyOf(const Submission& submission);
+
+  std::unordered_map<std::string, Round> rounds_;
+  std::deque<std::string> oldest_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_LAST_ARRIVALS_H_

@@ -1,0 +1,80 @@
+// Recorder: writes events into a trace ring. Always on: without somebody who reads, the ring keeps
+// the last few thousand events. Never blocks, never fails, never allocates after a name is known.
+//
+// One writer per ring: one thread at a time. Owns nothing; the memory outlives it.
+#ifndef HVD_TIMELINE_RECORDER_H_
+#define HVD_TIMELINE_RECORDER_H_
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "timeline/ring.h"
+#include "timeline/ticks.h"
+
+namespace hvd {
+
+// The id of a name in one ring, and where the ring last had its text. Kept beside the name.
+struct TraceName {
+  uint32_t id = 0;       // 0: none yet
+  uint64_t told_at = 0;  // position of the text in the ring
+
+  // The text has changed.
+  void Change() { told_at = uint64_t{1} << 63; }
+};
+
+class Recorder {
+ public:
+  // Records nothing.
+  Recorder() = default;
+  // `memory`: see TraceRing. Continues where an earlier recorder of the ring stopped.
+  explicit Recorder(std::span<std::byte> memory, TraceClock clock = BestTraceClock());
+
+  bool on() const { return ring_.capacity != 0; }
+  // What is wanted beyond one event per operation.
+  uint32_t wanted() const {
+    return on() ? ring_.header->wanted.load(std::memory_order_relaxed) : 0;
+  }
+  bool wants_all() const { return (wanted() & kTraceAll) != 0; }
+
+  uint64_t Now() const { return ReadTicks(clock_); }
+
+  // The ring has the text of this name, so that a reader of the newest half of it can show events
+  // of the id. To be told again when this is false.
+  bool Knows(const TraceName& name) const {
+    return name.id != 0 && next_ - name.told_at <= ring_.capacity / 2;
+  }
+  // Writes the text, cut at kMostNameBytes; gives the name an id if it has none.
+  void Tell(TraceName* name, std::string_view text);
+
+  // Only while on().
+  void Write(const TraceRecord& record) {
+    TraceSlot& slot = ring_.slots[next_ & (ring_.capacity - 1)];
+    // By shifts: a word that is loaded after its parts were stored makes the processor wait.
+    const uint64_t head = static_cast<uint64_t>(record.kind) | uint64_t{record.collective} << 8 |
+                          uint64_t{record.part} << 16 | uint64_t{record.id} << 32;
+    const uint64_t tail = record.rank | uint64_t{record.status} << 32;
+    // A reader that sees one of these words also sees that the place was taken.
+    std::atomic_thread_fence(std::memory_order_release);
+    slot[0].store(record.stamp, std::memory_order_relaxed);
+    slot[1].store(head, std::memory_order_relaxed);
+    slot[2].store(record.bytes, std::memory_order_relaxed);
+    slot[3].store(tail, std::memory_order_relaxed);
+    ring_.header->written.store(++next_, std::memory_order_release);
+  }
+
+  static constexpr size_t kMostNameBytes = 1008;
+
+ private:
+  TraceRing ring_;
+  TraceClock clock_ = TraceClock::kSteadyNs;
+  uint64_t next_ = 0;
+  uint32_t last_id_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_RECORDER_H_

@@ -1,0 +1,43 @@
+// RingReader: reads a trace ring while its recorder writes, also one whose writer died in the
+// middle. Counts what the recorder has overwritten before it was read.
+//
+// One thread at a time; any number of readers of one ring. The memory outlives it and may be
+// damaged: nothing in it is believed.
+#ifndef HVD_TIMELINE_RING_READER_H_
+#define HVD_TIMELINE_RING_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "timeline/ring.h"
+
+namespace hvd {
+
+class RingReader {
+ public:
+  // Begins with the oldest record that is left.
+  explicit RingReader(std::span<std::byte> memory) : ring_(TraceRing::In(memory)) {}
+
+  // Appends at most `most` of the records that are new since the last call; returns how many were
+  // overwritten before them. A ring whose count went backwards (damage) is read from there.
+  uint64_t Read(std::vector<TraceRecord>* records, size_t most);
+
+  // What was recorded so far is not read.
+  void SkipToNow();
+  // The ring has something that was not read.
+  bool HasMore() const;
+  TraceClock clock() const;
+  // Asks the recorder for these events, or for none of them any more (TraceWanted).
+  void Want(uint32_t bits) const;
+  void WantNoMore(uint32_t bits) const;
+
+ private:
+  TraceRing ring_;
+  uint64_t next_ = 0;  // the first record that was not read
+};
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_RING_READER_H_

@@ -1,0 +1,32 @@
+// Ticks: the clock of the recorder. The counter of the processor, which costs half of a call of the
+// steady clock, where the kernel itself trusts it (it is the clock source); otherwise the steady
+// clock in nanoseconds.
+#ifndef HVD_TIMELINE_TICKS_H_
+#define HVD_TIMELINE_TICKS_H_
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "timeline/ring.h"
+
+namespace hvd {
+
+// Nanoseconds of the steady clock, the same origin for all processes of a host.
+int64_t SteadyNanoseconds();
+
+// The best one here. Reads a file of the kernel at the first call; thread-safe.
+TraceClock BestTraceClock();
+
+inline uint64_t ReadTicks([[maybe_unused]] TraceClock clock) {
+#if defined(__x86_64__)
+  if (clock == TraceClock::kTsc) return __rdtsc();
+#endif
+  return static_cast<uint64_t>(SteadyNanoseconds());
+}
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_TICKS_H_

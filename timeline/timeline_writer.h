@@ -1,0 +1,79 @@
+// TimelineWriter: the records of all ranks of a job as one file in Chrome's trace format. FORMAT.md
+// has what is in it.
+//
+// One thread at a time.
+#ifndef HVD_TIMELINE_TIMELINE_WRITER_H_
+#define HVD_TIMELINE_TIMELINE_WRITER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "timeline/last_arrivals.h"
+#include "timeline/rank_events.h"
+#include "timeline/ring.h"
+#include "timeline/trace_file.h"
+
+namespace hvd {
+
+struct TimelineOptions {
+  std::string path;
+  int64_t begun_ns = 0;     // the zero of the file, by the clock of all records
+  int64_t wall_us = 0;      // the same moment, since 1970
+  uint64_t most_bytes = 0;  // of the file; 0: no limit
+};
+
+class TimelineWriter {
+ public:
+  // A sentence about the path where it cannot be written.
+  static Result<std::unique_ptr<TimelineWriter>> Create(const TimelineOptions& options);
+  ~TimelineWriter() { Finish(); }
+
+  // The rank takes part in this generation from now on. What it had open before is over.
+  void BeginRank(uint32_t rank, std::string_view host, uint64_t generation, int64_t now_ns);
+  // Stamps of the rank are off from the clock of the file by this much at most.
+  void NoteClock(uint32_t rank, std::string_view host, int64_t offset_ns, int64_t uncertainty_ns);
+  // Records whose stamps are nanoseconds of the file's clock; `lost`: missing before them.
+  void Take(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
+  // The rank records no more.
+  void EndRank(uint32_t rank);
+
+  // Everything that was taken is in the file when this returns. Not ok: nothing more will be
+  // written, and why; said once. Later events are counted only.
+  Status Flush();
+  // The file is complete; the count of what is not in it is.
+  void Finish();
+
+  const std::string& path() const { return file_->path(); }
+
+ private:
+  TimelineWriter(const TimelineOptions& options, std::unique_ptr<TraceFile> file);
+  void Add(const std::string& line);
+  void Event(const TimelineEvent& event);
+  void Arrived(const Submission& submission);
+  uint32_t RowOf(uint32_t rank, std::string_view name);
+  RankEvents& EventsOf(uint32_t rank);
+
+  const int64_t begun_ns_;
+  std::unique_ptr<TraceFile> file_;
+  TimelineSink sink_;
+  std::map<uint32_t, RankEvents> ranks_;
+  std::unordered_map<std::string, uint32_t> rows_;          // the same in all ranks, from 1
+  std::map<uint32_t, std::unordered_set<uint32_t>> named_;  // rows that have a name, by rank
+  std::unordered_set<uint32_t> shown_;                      // ranks that have a name
+  LastArrivals arrivals_;
+  Status failure_;
+  bool failure_told_ = false, finished_ = false;
+  uint64_t not_written_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_TIMELINE_WRITER_H_
