@@ -203,6 +203,24 @@ int32_t hvd_give_up(void) {
   });
 }
 
+int32_t hvd_start_timeline(const char* path, int32_t mark_cycles) {
+  return Guarded([&]() -> Status {
+    SessionRef session;
+    if (!session) return hvd::NotInitialized();
+    if (path == nullptr || *path == '\0') return hvd::InvalidArgument("the timeline has no path");
+    return session->StartTimeline(path, mark_cycles != 0);
+  });
+}
+
+int32_t hvd_stop_timeline(void) {
+  return Guarded([]() -> Status {
+    SessionRef session;
+    if (!session) return hvd::NotInitialized();
+    session->StopTimeline();
+    return Status::Ok();
+  });
+}
+
 int32_t hvd_is_initialized(void) {
   return Query([](const World&) { return 1; }) == 1 ? 1 : 0;
 }

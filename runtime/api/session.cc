@@ -33,6 +33,7 @@ Status WhyNotComplete(const World& world, const Status& given) {
 }
 
 EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap) {
+  options.recorder = Recorder(world.page.trace(world.local_rank));
   options.wait = ChooseWaitPolicy(world.local_size, AllowedCores());
   options.tell_ending = [&bootstrap, rank = world.rank](const std::string& reason) {
     const TroubleEntry entry = EncodeTrouble(RankEnding{rank, reason});
@@ -70,16 +71,22 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
                  : std::make_unique<HostsSession>(world_, std::move(comm), peers_, backend_, heap,
                                                   peer_memory_, options, mpi_ != nullptr)),
       engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
-              InWorld(options, world_, bootstrap_)) {
+              InWorld(options, world_, bootstrap_)),
+      timeline_(world_) {
   RankBlock& block = world_.page.rank(world_.local_rank);
   block.pid.store(static_cast<uint32_t>(::getpid()), std::memory_order_relaxed);
   block.state.store(static_cast<uint32_t>(RankState::kIn), std::memory_order_release);
+  if (const std::string& path = timeline_choice_.path; !path.empty()) {
+    Status started = timeline_.Start(path, timeline_choice_.mark_cycles);
+    if (!started.ok()) LogWarning(started.message() + "; training goes on without it");
+  }
   if (bootstrap_.watched()) runtime_thread_ = std::thread([this] { RunRuntimeThread(); });
 }
 
 Session::~Session() {
   const TimePoint since = SteadyNow();
   FailPending();
+  timeline_.Stop();
   RankBlock& block = world_.page.rank(world_.local_rank);
   // A rank that goes because the agent is gone has not left of its own will: neighbours that are
   // slower to notice must not take this rank for the cause.
@@ -92,6 +99,15 @@ Session::~Session() {
   if (runtime_thread_.joinable()) runtime_thread_.join();
   if (hosts_ != nullptr) hosts_->Disconnect();
   bootstrap_.Leave(world_.generation, since);
+}
+
+Status Session::StartTimeline(const std::string& path, bool mark_cycles) {
+  if (!timeline_choice_.may_start) {
+    return Unsupported(
+        "The timeline cannot be started, because the job was not started for it. Set "
+        "HOROVOD_TIMELINE=DYNAMIC to enable dynamic timeline usage.");
+  }
+  return timeline_.Start(path, mark_cycles);
 }
 
 void Session::Close(const std::string& sentence) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/api/hosts_session.h"
+#include "runtime/api/timeline_session.h"
 #include "runtime/api/world_joiner.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
@@ -50,6 +51,10 @@ class Session {
   std::string Failure() const;
   SharedMemoryMap& peer_memory() { return peer_memory_; }
 
+  // kUnsupported where the job was not started for it (HOROVOD_TIMELINE).
+  Status StartTimeline(const std::string& path, bool mark_cycles);
+  void StopTimeline() { timeline_.Stop(); }
+
  private:
   Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap, const EngineOptions& options,
           std::unique_ptr<InterHostComm> comm);
@@ -65,6 +70,8 @@ class Session {
   ShmBackend backend_;
   std::unique_ptr<HostsSession> hosts_;  // null on one host
   Engine engine_;
+  const TimelineChoice timeline_choice_ = TimelineChoiceFromEnv();
+  TimelineSession timeline_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> agent_gone_{false};
   std::thread runtime_thread_;

@@ -101,6 +101,7 @@ void Admission::Describe(TensorName* name, const RequestSpec& spec) {
   const Group& group = name->set->group;
   name->own_detail = DetailOf(spec, group.size());
   name->own_detail_known = false;
+  name->trace.Change();
   name->agreed = false;
   // Every rank refuses such a detail: the ranks announce it and do nothing else.
   name->refused = !IsControl(spec.collective) && !CheckAgreed(name->text, name->own_detail).ok();

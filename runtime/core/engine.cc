@@ -19,10 +19,11 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
       options_(std::move(options)),
       clock_(options_.clock != nullptr ? *options_.clock : MachineClock()),
       state_(std::move(world), peers.rank(), peers.size(), options_.handles_given),
+      trace_(options_.recorder),
       executor_(peers, backend, heap, state_.rounds),
       admission_(state_.sets, state_.names, state_.operations, state_.joins,
                  options_.average_of_active),
-      progress_(peers, state_, executor_, options_.tell_ending) {}
+      progress_(peers, state_, executor_, trace_, options_.tell_ending) {}
 
 Engine::~Engine() {
   Close("the world was shut down");
@@ -88,6 +89,7 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call) 
   }
   if (spec.collective == Collective::kJoin) Joins::Stamp(op, clock_.Now());
   admission_.Commit(op, spec);
+  trace_.Submitted(*op, op->set->in_flight == 1);
   progress_.Launch(op, spec);
   return op;
 }

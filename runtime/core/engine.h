@@ -36,6 +36,7 @@
 #include "runtime/core/operation.h"
 #include "runtime/core/progress_engine.h"
 #include "runtime/core/request.h"
+#include "runtime/core/trace_log.h"
 #include "runtime/core/wait_policy.h"
 #include "runtime/device/shared_heap.h"
 
@@ -51,6 +52,7 @@ struct EngineOptions {
   bool average_of_active = false;
   uint32_t handles_given = 0;    // by the engines before this one, see Engine::handles_given
   const Clock* clock = nullptr;  // null: the machine's
+  Recorder recorder = {};        // of what happens to operations; by default of nothing
   // Reports to the launcher that this rank ends the world, and why, before any other rank learns of
   // it. May be empty; called with the engine's lock held.
   std::function<void(const std::string& reason)> tell_ending = {};
@@ -110,6 +112,7 @@ class Engine {
   Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call)
       HVD_REQUIRES(mutex_);
   Result<Operation*> WaitDone(Handle handle, Duration timeout) HVD_REQUIRES(mutex_);
+  uint32_t NoteWait(Handle handle) HVD_REQUIRES(mutex_);
   bool SpinFor(Operation* op) HVD_REQUIRES(mutex_);
   void Idle(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   bool Look(Operation* op) HVD_REQUIRES(mutex_);
@@ -121,6 +124,7 @@ class Engine {
 
   Mutex mutex_;
   EngineState state_ HVD_GUARDED_BY(mutex_);
+  TraceLog trace_ HVD_GUARDED_BY(mutex_);
   Executor executor_ HVD_GUARDED_BY(mutex_);
   Admission admission_ HVD_GUARDED_BY(mutex_);
   ProgressEngine progress_ HVD_GUARDED_BY(mutex_);

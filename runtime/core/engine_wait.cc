@@ -44,7 +44,9 @@ Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
 }
 
 Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call) {
+  const uint32_t noted = trace_.wants_all() ? NoteWait(handle) : 0;
   Result<Operation*> waited = WaitDone(handle, timeout);
+  trace_.WaitEnded(noted);
   // This thread also works for the other operations that have started: peers may wait for them.
   if (!progress_.idle()) progress_.AdvanceOthers(nullptr);
   state_.finished.RetireUpTo(call);
@@ -58,6 +60,11 @@ Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* resu
   }
   state_.operations.Release(op);
   return status;
+}
+
+uint32_t Engine::NoteWait(Handle handle) {
+  const Operation* op = state_.operations.Find(handle);
+  return op == nullptr ? 0 : trace_.WaitBegun(*op);
 }
 
 // The operation once it is done, with any result.

@@ -19,6 +19,7 @@
 #include "runtime/base/status.h"
 #include "runtime/core/process_set.h"
 #include "runtime/core/request.h"
+#include "timeline/recorder.h"
 
 namespace hvd {
 
@@ -38,6 +39,10 @@ struct TensorName {
   std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers if that is refused
   bool own_detail_known = false;      // to the peers, under own_number
   uint32_t own_number = kNoNumber;
+  // For the recorder.
+  TraceName trace;
+  uint64_t bytes = 0;                              // of own_detail
+  uint32_t submissions = 0;                        // of this rank, that were recorded
   TensorName *before = nullptr, *after = nullptr;  // see NameTable::FindOwn
   uint32_t references = 0;                         // numbers, of any rank, that stand for this name
   uint32_t arrived = 0;         // members whose announcement of this round has arrived

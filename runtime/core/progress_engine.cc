@@ -17,10 +17,12 @@ bool SameEverywhere(const Status& status) {
 }  // namespace
 
 ProgressEngine::ProgressEngine(Peers& peers, EngineState& state, Executor& executor,
+                               TraceLog& trace,
                                std::function<void(const std::string& reason)> tell_ending)
     : peers_(peers),
       state_(state),
       executor_(executor),
+      trace_(trace),
       tell_ending_(std::move(tell_ending)),
       self_(peers.rank()),
       count_(peers.size()),
@@ -72,6 +74,7 @@ void ProgressEngine::ReceiveFrom(uint32_t peer) {
       FailAll(inbox_.failure());
       break;
     }
+    trace_.Arrived(arrival.name, arrival.member);
     Announced(arrival.name, arrival.member, peer);
     inbox_.Consume(peer);
   }
@@ -96,6 +99,7 @@ void ProgressEngine::SendUnsent() {
 void ProgressEngine::Start(TensorName* name) {
   Operation* op = name->operation;
   op->started = true;
+  trace_.Started(*op);
   name->descriptors[op->set->group.local_index] = op->parts[0].descriptor;
   const Group& group = op->set->group;
   const bool join = op->collective == Collective::kJoin;
@@ -135,6 +139,7 @@ void ProgressEngine::AdvanceOthers(const Operation* except) {
 }
 
 void ProgressEngine::Complete(Operation* op, Status status, bool peers_may_work) {
+  trace_.Done(*op, status);
   executor_.Finish(op, status, peers_may_work);
   const TensorName* name = op->name;
   state_.finished.Add(op);

@@ -17,13 +17,14 @@
 #include "runtime/core/executor.h"
 #include "runtime/core/inbox.h"
 #include "runtime/core/outbox.h"
+#include "runtime/core/trace_log.h"
 
 namespace hvd {
 
 class ProgressEngine {
  public:
   // `tell_ending`: see EngineOptions.
-  ProgressEngine(Peers& peers, EngineState& state, Executor& executor,
+  ProgressEngine(Peers& peers, EngineState& state, Executor& executor, TraceLog& trace,
                  std::function<void(const std::string& reason)> tell_ending);
 
   // Not ok: the engine serves no more, for this reason. CheckOpen also looks whether the world
@@ -86,6 +87,7 @@ class ProgressEngine {
   Peers& peers_;
   EngineState& state_;
   Executor& executor_;
+  TraceLog& trace_;
   const std::function<void(const std::string& reason)> tell_ending_;
   const uint32_t self_;   // number in Peers
   const uint32_t count_;  // of ranks on this host

@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kMagic = 0x31306567'61704448;  // "HDpage01"
 constexpr size_t kPage = 4096;
 constexpr size_t kRingBytes = 256 * 1024;
-constexpr size_t kTraceBytes = 64 * 1024;
+constexpr size_t kTraceBytes = kPage + 256 * 1024;  // a page, and a power of two of records
 constexpr uint32_t kMaxRanks = 4096;
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
@@ -84,6 +84,7 @@ JobPage::JobPage(std::byte* base) : base_(base) {
   block_stride_ = h.block_stride;
   ring_offset_ = h.ring_offset;
   ring_bytes_ = h.ring_bytes;
+  trace_bytes_ = h.trace_bytes;
 }
 
 std::string JobPage::broken_text() const {

@@ -32,7 +32,7 @@ struct PageHeader {
   uint64_t ring_offset;   // within a block
   uint64_t ring_bytes;    // a power of two
   uint64_t trace_offset;  // within a block
-  uint64_t trace_bytes;   // reserved for the timeline
+  uint64_t trace_bytes;   // of a trace ring (timeline/ring.h)
 
   // Written once, by the agent. 0: sound. 1: broken; broken_text is then complete.
   alignas(kCacheLine) std::atomic<uint32_t> broken;
@@ -93,7 +93,7 @@ struct RankBlock {
 
 class JobPage {
  public:
-  static constexpr uint32_t kLayoutVersion = 2;
+  static constexpr uint32_t kLayoutVersion = 3;
 
   JobPage() = default;
 
@@ -111,6 +111,10 @@ class JobPage {
   RankBlock& rank(uint32_t r) const { return *reinterpret_cast<RankBlock*>(Block(r)); }
   // The request ring of rank r: written by r, read by all.
   std::span<std::byte> ring(uint32_t r) const { return {Block(r) + ring_offset_, ring_bytes_}; }
+  // The trace ring of rank r: written by r, read by the agent.
+  std::span<std::byte> trace(uint32_t r) const {
+    return {Block(r) + ring_offset_ + ring_bytes_, trace_bytes_};
+  }
 
   bool broken() const { return header().broken.load(std::memory_order_acquire) != 0; }
   std::string broken_text() const;
@@ -146,7 +150,7 @@ class JobPage {
   }
   std::byte* base_ = nullptr;
   uint32_t ranks_ = 0;  // like all below a copy, which no process can overwrite
-  size_t block_offset_ = 0, block_stride_ = 0, ring_offset_ = 0, ring_bytes_ = 0;
+  size_t block_offset_ = 0, block_stride_ = 0, ring_offset_ = 0, ring_bytes_ = 0, trace_bytes_ = 0;
 };
 
 // Raises the word and wakes its sleepers, if there are any. Whatever the sleeper is to see must be

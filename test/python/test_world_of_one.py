@@ -20,7 +20,7 @@ def test_queries(hvd):
     assert hvd.mpi_enabled() is False
     with pytest.raises(ValueError):
         hvd.mpi_threads_supported()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match='HOROVOD_TIMELINE=DYNAMIC'):
         hvd.start_timeline('timeline.json')
 
 

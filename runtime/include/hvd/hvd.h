@@ -153,6 +153,15 @@ HVD_EXPORT int32_t hvd_shutdown(void);
  * follow. Does nothing when not initialised. */
 HVD_EXPORT int32_t hvd_give_up(void);
 
+/* Rank 0 writes the operations of the ranks of its host to this file, from now on, for
+ * chrome://tracing and Perfetto; other ranks do nothing. `mark_cycles` not 0: also each submission
+ * while nothing of its rank is in flight. A path that is being written already changes nothing.
+ * HVD_UNSUPPORTED unless HOROVOD_TIMELINE was set (to DYNAMIC, or to a file) when hvd_init() was
+ * called; HVD_INVALID_ARGUMENT where the file cannot be written. */
+HVD_EXPORT int32_t hvd_start_timeline(const char* path, int32_t mark_cycles);
+/* The file is complete when this returns. Does nothing where none is written. */
+HVD_EXPORT int32_t hvd_stop_timeline(void);
+
 HVD_EXPORT int32_t hvd_is_initialized(void);
 
 /* Each of these returns -1 when not initialised. */

@@ -117,20 +117,28 @@ class HorovodBasics(object):
         return _native.call('is_initialized') == 1
 
     def start_timeline(self, file_path, mark_cycles=False):
-        """Not available yet.
+        """Begins to write the collectives of the ranks of this host to a file, for chrome://tracing and Perfetto.
+
+        Rank 0 writes; on other ranks it does nothing. The file is whole JSON at any moment. A path that
+        is being written already changes nothing; another path ends that file and begins the new one.
+        Under `hvdrun --timeline FILE` hvdrun writes all ranks of all hosts, and needs no call.
 
         Args:
-            file_path: The file to write.
-            mark_cycles: Whether to mark cycles in it.
+            file_path: The file to write; what it holds is replaced.
+            mark_cycles: Whether to mark each submission while nothing of its rank is in flight.
 
         Raises:
-            ValueError: Always.
+            ValueError: hvd.init() has not been called, the job was not started with
+                HOROVOD_TIMELINE=DYNAMIC, or the file cannot be written.
         """
         self.rank()
-        raise ValueError('The timeline cannot be started: it is not available yet.')
+        path = os.fsencode(file_path)
+        _check_timeline(_native.call('start_timeline', path, 1 if mark_cycles else 0))
 
     def stop_timeline(self):
-        """Does nothing, since there is no timeline yet.
+        """Ends the file that start_timeline() has begun.
+
+        Everything up to now is in it when this returns. Does nothing where none is written.
 
         Returns: None.
 
@@ -138,6 +146,7 @@ class HorovodBasics(object):
             ValueError: hvd.init() has not been called.
         """
         self.rank()
+        _check_timeline(_native.call('stop_timeline'))
 
     def size(self):
         """Number of ranks in the world.
@@ -377,6 +386,13 @@ def _leave():
         from horovod.common import _library
         raise _library.error(status)
     _native.note_left()
+
+
+def _check_timeline(status):
+    if status == 0:
+        return
+    from horovod.common import _library
+    raise ValueError(_library.last_error(status))
 
 
 def _shutdown_at_exit(pid):
