@@ -10,7 +10,6 @@ constexpr std::string_view kNoCache =
 constexpr std::string_view kHierarchical =
     "collectives between hosts always go through one leader per host";
 constexpr std::string_view kNoAutotune = "tuning while training is still to come";
-constexpr std::string_view kNoTimeline = "the timeline is still to come, and no file is written";
 constexpr std::string_view kNoNccl = "collectives run on the CPU; NCCL is still to come";
 constexpr std::string_view kNoMpi =
     "not available yet: start the ranks by mpirun itself ('mpirun -np 2 python train.py'), and "
@@ -95,11 +94,6 @@ std::vector<HorovodSetting> MakeSettings() {
             "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "autotune.bayes_opt_max_samples"),
       Value(kNoEffect, kNoAutotune, {"--autotune-gaussian-process-noise"},
             "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "autotune.gaussian_process_noise"),
-
-      Value(kNoEffect, kNoTimeline, {"--timeline-filename", "--timeline"}, "HOROVOD_TIMELINE",
-            "timeline.filename"),
-      Switch(kNoEffect, kNoTimeline, {"--timeline-mark-cycles", "--no-timeline-mark-cycles"},
-             "HOROVOD_TIMELINE_MARK_CYCLES", "timeline.mark_cycles"),
 
       Value(kNoEffect, kNoNccl, {"--num-nccl-streams"}, "HOROVOD_NUM_NCCL_STREAMS",
             "library_options.num_nccl_streams"),

@@ -71,6 +71,10 @@ struct Settings {
   std::string bind_to;   // none, core or numa
   int omp_threads = 0;   // 0: the share of cores, -1: left alone
 
+  std::string timeline_filename;  // a file; "DYNAMIC": begun by hvd.start_timeline(); empty: none
+  bool timeline_mark_cycles = false;
+  int64_t timeline_max_bytes = 0;  // of the file; 0: no limit
+
   double timeout_seconds = 0;  // 0: none
   std::string error_file;
 
@@ -95,6 +99,11 @@ struct Settings {
 // Whether hosts and ranks may come and go while the job runs.
 inline bool IsElastic(const Settings& settings) {
   return settings.elastic || settings.min_num_proc > 0 || !settings.host_discovery_script.empty();
+}
+
+// Whether hvdrun writes a timeline.
+inline bool HasTimelineFile(const Settings& settings) {
+  return !settings.timeline_filename.empty() && settings.timeline_filename != "DYNAMIC";
 }
 
 }  // namespace hvd

@@ -25,6 +25,7 @@
 #include "launcher/output/stdin_reader.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "timeline/trace_file.h"
 
 namespace hvd {
 namespace {
@@ -125,6 +126,9 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
 Status Prepare(const DriverOptions& options) {
   if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok()) return status;
   const Settings& settings = options.settings;
+  if (HasTimelineFile(settings)) {
+    if (Status may = TraceFile::Check(settings.timeline_filename); !may.ok()) return may;
+  }
   if (settings.output_filename.empty()) return Status::Ok();
   return PrepareOutputFiles(settings.output_filename, options.most_ranks(),
                             settings.output_limit_bytes);

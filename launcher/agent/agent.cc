@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "launcher/agent/host_identity.h"
 #include "launcher/agent/host_questions.h"
 #include "launcher/agent/pulse.h"
+#include "launcher/agent/trace_collector.h"
 #include "launcher/agent/worker_set.h"
 #include "launcher/bundle/side_command.h"
 #include "launcher/environment/worker_env.h"
@@ -181,6 +183,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void On(const Resend&) { workers_.Resend(); }
   void On(const LookAtCommand& question) { questions_.Answer(question); }
   void On(const AskTime& question) { questions_.Answer(question); }
+  void On(const TraceTaken& taken) { traces_.Taken(taken.bytes); }
   void On(const MeasurePair& question) { questions_.Answer(question); }
   void On(ProbeConnectivity question);
   void On(const ExamineHost& question);
@@ -188,6 +191,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
 
   std::string MeansInForce() const;
   std::vector<uint32_t> UseMembers(const BeginGeneration& message);
+  void TraceGeneration(const std::vector<uint32_t>& slots);
   void SignalAll(int signal);
   void FinishIfSilent();
   void KillAll();
@@ -215,6 +219,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   TreeMember tree_;
   RelayEnd relay_;
   HostQuestions questions_;
+  TraceCollector traces_;
 };
 
 HostWorld WorldOf(const StartJob& start) {
@@ -252,7 +257,10 @@ Agent::Agent(AgentOptions options)
       tree_(io_, {[this](const ToDriver& message) { driver_.Send(message); },
                   [this](ToAgent message) { OnDriverMessage(std::move(message)); }}),
       relay_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
-      questions_(io_, [this](const ToDriver& message) { Send(message); }) {}
+      questions_(io_, [this](const ToDriver& message) { Send(message); }),
+      traces_(
+          io_, [this](const ToDriver& message) { driver_.Send(message); },
+          [this] { FinishIfSilent(); }) {}
 
 // For --verbose: how this agent makes sure that nothing is left behind.
 std::string Agent::MeansInForce() const {
@@ -336,6 +344,7 @@ void Agent::On(StartJob start) {
 
 void Agent::StartWorkers() {
   const StartJob& job = start();
+  traces_.Begin(job.trace);
   if (Result<std::vector<RankPlace>> places = PlacesOf(job.layout, job.size); places.ok())
     relay_.SetWorld(job.job_key, std::move(*places));
   generations_.emplace(io_, reports_, WorldOf(job), job.job_key,
@@ -374,8 +383,22 @@ void Agent::On(const BeginGeneration& message) {
   relay_.BeginGeneration(message.generation);
   if (!generations_) return;
   // If it fails, the ranks that wait have been told why.
-  if (start().elastic == 0) return (void)generations_->Begin(message.generation);
-  (void)generations_->Begin(message.generation, UseMembers(message));
+  std::vector<uint32_t> slots(start().slots.size());
+  std::iota(slots.begin(), slots.end(), 0U);
+  if (start().elastic != 0) slots = UseMembers(message);
+  (void)generations_->Begin(message.generation, slots);
+  TraceGeneration(slots);
+}
+
+void Agent::TraceGeneration(const std::vector<uint32_t>& slots) {
+  const GenerationPage* page = generations_->page();
+  if (page == nullptr) return;
+  std::vector<TracedRank> ranks;
+  for (uint32_t slot : slots) {
+    const Placement& place = generations_->world().slots[slot];
+    ranks.push_back({workers_.NumberOf(slot), place.rank, place.local_rank});
+  }
+  traces_.UsePage(page->fd()->get(), page->bytes(), page->generation(), std::move(ranks));
 }
 
 // Returns the slots of the members.
@@ -486,6 +509,7 @@ void Agent::On(const FinishJob&) {
 // The workers have ended and all their output is on its way.
 void Agent::FinishIfSilent() {
   if (!finishing_ || said_gone_ || driver_.HasOutputToSend() || !host_.OutputEnded()) return;
+  if (!traces_.Finish()) return;
   said_gone_ = true;
   tree_.Close();
   if (generations_) generations_->DropPage();

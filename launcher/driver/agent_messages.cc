@@ -142,4 +142,14 @@ void AgentMessages::On(uint32_t host, const TreeCut& cut) {
   parts_.reschedule();
 }
 
+void AgentMessages::On(uint32_t host, const TraceBegun& begun) {
+  if (parts_.timeline && host < parts_.state.clocks.size())
+    parts_.timeline->Take(host, parts_.NameOf(host), begun, parts_.state.clocks[host]);
+}
+
+void AgentMessages::On(uint32_t host, const TraceRecords& records) {
+  if (parts_.timeline && host < parts_.state.clocks.size())
+    parts_.timeline->Take(host, parts_.NameOf(host), records, parts_.state.clocks[host]);
+}
+
 }  // namespace hvd

@@ -54,6 +54,8 @@ class AgentMessages {
   void On(uint32_t host, const TreeCut& cut);
   void On(uint32_t host, const TimeTold& told);
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
+  void On(uint32_t host, const TraceBegun& begun);
+  void On(uint32_t host, const TraceRecords& records);
   // The driver's observer prints output, its connection ends after AgentGone and keeps AgentPath;
   // the doctor asks for the rest.
   void On(uint32_t, const WorkerOutput&) {}

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <exception>
 #include <memory>
@@ -87,6 +88,8 @@ class Driver final : public AgentConnectionObserver {
 
  private:
   void AddAgent(ChannelFactory& channels, uint32_t host);
+  void OpenTimeline();
+  void CloseTimeline();
   void WatchHosts();
   void Begin();
   int Finish();
@@ -136,7 +139,30 @@ void Driver::AddAgent(ChannelFactory& channels, uint32_t host) {
       *this, host, id + host, channels.Make(parts_.io, host), HeartbeatOf(job, host)));
 }
 
+// The path was checked before the job was begun.
+void Driver::OpenTimeline() {
+  const Settings& settings = parts_.options.settings;
+  if (!HasTimelineFile(settings)) return;
+  const TimelineOptions options{settings.timeline_filename, parts_.begun.time_since_epoch().count(),
+                                (WallNanoseconds() - (SteadyNow() - parts_.begun).count()) / 1000,
+                                static_cast<uint64_t>(settings.timeline_max_bytes)};
+  const auto say = [this](const std::string& sentence) {
+    parts_.screen.Print("hvdrun: " + sentence + "; the job goes on without it\n");
+  };
+  auto opened = TimelineService::Open(
+      options, {[this](uint32_t host, uint64_t bytes) {
+                  asio::post(parts_.io,
+                             [this, host, bytes] { parts_.agents.Send(host, TraceTaken{bytes}); });
+                },
+                [this, say](const std::string& sentence) {
+                  asio::post(parts_.io, [say, sentence] { say(sentence); });
+                }});
+  if (!opened.ok()) return say(opened.status().message());
+  parts_.timeline = std::move(*opened);
+}
+
 int Driver::Run() {
+  OpenTimeline();
   Begin();
   parts_.io.run();
   return Finish();
@@ -159,9 +185,17 @@ void Driver::Begin() {
                                            : Screen::HostCounts());
 }
 
+void Driver::CloseTimeline() {
+  if (!parts_.timeline) return;
+  if (Status written = parts_.timeline->Close(); !written.ok())
+    parts_.screen.Print("hvdrun: " + written.message() + "\n");
+  parts_.timeline.reset();
+}
+
 int Driver::Finish() {
   const JobState& state = parts_.state;
   parts_.stdin_reader.reset();
+  CloseTimeline();
   host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
   const std::string last = Report(state) + Hint(state, parts_.options.command) +

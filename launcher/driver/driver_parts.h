@@ -20,6 +20,7 @@
 #include "launcher/driver/rank_troubles.h"
 #include "launcher/driver/remote_cleanup.h"
 #include "launcher/driver/stdin_broadcast.h"
+#include "launcher/driver/timeline_service.h"
 #include "launcher/job/host_clock.h"
 #include "launcher/job/job.h"
 #include "launcher/output/screen.h"
@@ -73,6 +74,7 @@ struct DriverParts {
   Screen screen;
   DriverLog log;
   std::unique_ptr<StdinReader> stdin_reader;
+  std::unique_ptr<TimelineService> timeline;  // null: the job has none
 };
 
 }  // namespace hvd

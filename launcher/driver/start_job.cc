@@ -24,6 +24,11 @@ StdinTo ParseStdinTo(const std::string& word) {
   return word == "rank0" ? StdinTo::kRank0 : StdinTo::kNone;
 }
 
+TraceMode TraceModeOf(const Settings& settings) {
+  if (!HasTimelineFile(settings)) return TraceMode::kOff;
+  return settings.timeline_mark_cycles ? TraceMode::kWithCycles : TraceMode::kOn;
+}
+
 }  // namespace
 
 StartJob CommonStart(const DriverOptions& options) {
@@ -44,6 +49,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
   start.bind_to = ParseBindTo(options.settings.bind_to);
+  start.trace = TraceModeOf(options.settings);
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
   start.stdin_terminal = options.stdin_terminal ? 1 : 0;
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);

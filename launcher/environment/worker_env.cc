@@ -175,6 +175,8 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   v["HVD_JOB_ID"] = {link.job_id, kAgent};
   if (!link.job_place.empty())
     v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
+  if (start.trace != TraceMode::kOff)
+    v["HVD_TIMELINE"] = {"launcher", "hvdrun writes the timeline"};
   v["HVD_RUNTIME"] = {paths.runtime, "the runtime of this installation"};
   // Only where its mask does not tell: a command such as taskset may still narrow that of an
   // unbound worker.

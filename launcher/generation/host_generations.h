@@ -106,6 +106,8 @@ class HostGenerations final : private LinkObserver {
   // From another host.
   void GiveValue(uint64_t generation, const std::string& key, const std::string& value);
   void DropPage();
+  // Of the generation that runs, or null.
+  const GenerationPage* page() const { return page_.get(); }
 
  private:
   struct Slot {

@@ -98,6 +98,7 @@ void Fields(auto& f, M& m) {
     f(m.listen_addresses), f(m.first_port), f(m.last_port), f(m.silence_limit_ms);
     f(m.tree_host), f(m.tree_hosts), f(m.tree_radix), f(m.tree_above);
     f(m.elastic), f(m.workers), f(m.interfaces), f(m.restarts), f(m.max_restarts);
+    f(m.trace);
   } else if constexpr (kIs<AddWorkers, M>) {
     f(m.workers), f(m.slots), f(m.size), f(m.homogeneous), f(m.master_address), f(m.master_port);
     f(m.restarts);
@@ -162,6 +163,12 @@ void Fields(auto& f, M& m) {
     f(m.id), f(m.bytes);
   } else if constexpr (kIs<RelayMeasured, M>) {
     f(m.host), f(m.bytes), f(m.elapsed_ns), f(m.latency_ns), f(m.trouble);
+  } else if constexpr (kIs<TraceTaken, M>) {
+    f(m.bytes);
+  } else if constexpr (kIs<TraceBegun, M>) {
+    f(m.rank), f(m.world_rank), f(m.generation), f(m.at_ns);
+  } else if constexpr (kIs<TraceRecords, M>) {
+    f(m.rank), f(m.world_rank), f(m.generation), f(m.lost), f(m.records);
   } else if constexpr (kIs<WantKey, M>) {
     f(m.generation), f(m.key);
   } else if constexpr (kIs<WorkerInput, M>) {
@@ -233,7 +240,10 @@ bool Bulk(const Variant& message) {
 }  // namespace
 
 bool IsBulk(const ToAgent& message) { return Bulk(message); }
-bool IsBulk(const ToDriver& message) { return Bulk(message); }
+bool IsBulk(const ToDriver& message) {
+  return Bulk(message) || std::holds_alternative<TraceBegun>(message) ||
+         std::holds_alternative<TraceRecords>(message);
+}
 
 std::string EncodeToAgent(const ToAgent& message) { return Encode(message); }
 std::string EncodeToDriver(const ToDriver& message) { return Encode(message); }

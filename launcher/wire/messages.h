@@ -21,6 +21,9 @@ namespace hvd {
 // Which workers read what hvdrun reads; the others have /dev/null.
 enum class StdinTo : uint8_t { kNone = 0, kRank0 = 1, kAll = 2 };
 
+// Which events of the ranks the agents send, for the timeline of the job.
+enum class TraceMode : uint8_t { kOff = 0, kOn = 1, kWithCycles = 2 };
+
 // Which cores a worker may use.
 enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
 
@@ -67,6 +70,7 @@ struct StartJob {
   std::vector<uint32_t> workers;        // by slot; empty: their numbers are the ranks in `slots`
   std::vector<std::string> interfaces;  // of an elastic job: where its workers listen; empty: all
   uint32_t restarts = 0, max_restarts = 0;  // for scripts of torchrun
+  TraceMode trace = TraceMode::kOff;
 };
 // More workers of an elastic job on a host that has its part already. Their places are those that
 // they take if nothing changes until they join.
@@ -203,6 +207,10 @@ struct MeasurePair {
 struct UseRelay {
   uint32_t host = 0;  // the number of this one
   std::vector<uint32_t> hosts;
+};
+// So many bytes of TraceRecords are in the file: as many more may come.
+struct TraceTaken {
+  uint64_t bytes = 0;
 };
 
 // ---- both ways: connections that the driver passes on (relay_switch.h)
@@ -381,17 +389,35 @@ struct TreeCut {
   std::string reason;
 };
 
-using ToAgent =
-    std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob, WorkerInput,
-                 KeyValue, ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost,
-                 OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
-                 AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit>;
+// The worker records as this rank of a generation from now on. In a job without a timeline neither
+// this nor the next is sent.
+struct TraceBegun {
+  uint32_t rank = 0;  // the worker
+  uint32_t world_rank = 0;
+  uint64_t generation = 0;
+  int64_t at_ns = 0;  // by the host's steady clock
+};
+// What a worker has recorded (timeline/FORMAT.md), its stamps in nanoseconds of the host's steady
+// clock.
+struct TraceRecords {
+  uint32_t rank = 0;  // the worker
+  uint32_t world_rank = 0;
+  uint64_t generation = 0;
+  uint64_t lost = 0;  // so many records before them were overwritten
+  std::string records;
+};
+
+using ToAgent = std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob,
+                             WorkerInput, KeyValue, ProbeConnectivity, LookAtCommand, TreeDown,
+                             Resend, AskTime, ExamineHost, OpenProbe, MeasurePair, UseRelay,
+                             RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver, AddWorkers,
+                             SignalWorker, DismissWorker, HoldCommits, ActAtCommit, TraceTaken>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
                  ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
-                 RelayCredit, AgentWarning, CommitsHeld>;
+                 RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

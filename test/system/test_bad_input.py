@@ -143,7 +143,7 @@ def test_a_file_of_horovodrun_keeps_working(run, tmp_path):
 
 def test_F3_settings_of_horovodrun_never_kill_a_job(run, tmp_path):
     """A site's profile sets them for everybody; each says once why it does nothing, and the job runs."""
-    profile = {"HOROVOD_TIMELINE": "t.json", "HOROVOD_AUTOTUNE": "1", "HOROVOD_HIERARCHICAL_ALLREDUCE": "1",
+    profile = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_HIERARCHICAL_ALLREDUCE": "1",
                "HOROVOD_CPU_OPERATIONS": "ccl", "HOROVOD_CYCLE_TIME": "0.1"}
     flags = ["--gloo", "--cache-capacity", "0", "--no-autotune", "--no-hierarchical-allreduce", "--disable-cache"]
     job = run("-np", 1, *flags, "true", env=profile)

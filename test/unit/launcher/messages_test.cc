@@ -50,6 +50,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(OpenProbe{"key", 1, {0}, {"h"}, {"eth0"}, 7000, 7001});
   all.emplace_back(MeasurePair{1, 2, 1});
   all.emplace_back(UseRelay{1, {2, 3}});
+  all.emplace_back(TraceTaken{32});
   all.emplace_back(RelayOpen{5, 1, 2});
   all.emplace_back(RelayData{5, "bytes"});
   all.emplace_back(RelayClose{5});
@@ -87,6 +88,8 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(RelayClose{5});
   all.emplace_back(RelayCredit{5, 9});
   all.emplace_back(AgentWarning{"beware"});
+  all.emplace_back(TraceBegun{1, 2, 3, 4});
+  all.emplace_back(TraceRecords{1, 2, 3, 4, "records"});
   return all;
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();

@@ -1,0 +1,77 @@
+// TraceCollector: reads the trace rings of the ranks of this host and sends what is in them to the
+// driver, bounded in memory: what the driver has not taken yet is at most a window. Beyond it the
+// rings overwrite their oldest events, and their readers count them.
+//
+// It maps the page itself: what a rank has recorded is read also after its process was killed and
+// its generation is over. One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_AGENT_TRACE_COLLECTOR_H_
+#define HVD_LAUNCHER_AGENT_TRACE_COLLECTOR_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
+#include "runtime/segment/job_page.h"
+#include "runtime/segment/shared_memory.h"
+#include "timeline/ring_reader.h"
+#include "timeline/tick_clock.h"
+#include "timeline/ticks.h"
+
+namespace hvd {
+
+// A member of a generation on this host.
+struct TracedRank {
+  uint32_t worker = 0, rank = 0, local_rank = 0;
+};
+
+class TraceCollector {
+ public:
+  // `send` outlives this object; `on_drained` is called when Finish has come to its end.
+  TraceCollector(asio::io_context& io, std::function<void(const ToDriver&)> send,
+                 std::function<void()> on_drained);
+
+  // The job has a timeline. Before the first generation.
+  void Begin(TraceMode mode);
+  // A generation has begun on this host; `fd` is that of its page. What the last one left is sent
+  // first.
+  void UsePage(int fd, size_t bytes, uint64_t generation, std::vector<TracedRank> ranks);
+  // The driver has dealt with so many bytes of records.
+  void Taken(uint64_t bytes);
+  // The workers have ended: sends the rest. True when all of it has arrived, or the driver took
+  // none of it for too long; otherwise on_drained comes later.
+  bool Finish();
+
+ private:
+  struct Reader {
+    TracedRank rank;
+    RingReader ring;
+  };
+
+  void Tick();
+  // False where the window did not leave room for everything.
+  bool Drain();
+  bool DrainOne(Reader* reader);
+  bool Drained();
+
+  const std::function<void(const ToDriver&)> send_;
+  const std::function<void()> on_drained_;
+  asio::steady_timer timer_;
+  TraceMode mode_ = TraceMode::kOff;
+  Mapping mapping_;
+  uint64_t generation_ = 0;
+  std::vector<Reader> readers_;
+  TickClock clock_;
+  std::vector<TraceRecord> records_;  // scratch
+  uint64_t on_the_way_ = 0;           // bytes
+  bool finishing_ = false;
+  int looks_left_ = 0;  // until the driver is waited for no more
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_TRACE_COLLECTOR_H_
