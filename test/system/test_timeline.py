@@ -3,10 +3,11 @@
 import collections
 import json
 import os
+import resource
 import signal
 
 import pytest
-from conftest import WORKERS, hvdrun_path, kill, wait_until
+from conftest import WORKERS, kill, read_until, wait_until
 from host_rig import WHY_NOT, rig_of
 from test_played_hosts import GLOO, PYTHON, has_modules
 
@@ -174,14 +175,18 @@ def test_P29_what_is_beyond_the_limit_is_counted_and_said_once(run, tmp_path):
 
 
 def test_P29_a_full_disk_is_said_once_and_training_goes_on(start, tmp_path):
-    """The limit of a file's size plays the full disk."""
-    full = ["sh", "-c", 'ulimit -f 700; exec "$@"', "sh", hvdrun_path()]
-    job = start("-np", 2, "--timeline", tmp_path / "out.json", *works("burst", 5000), program=full)
-    assert job.finish() == 0, job.err
-    assert job.out.count("burst of 5000 done") == 2
-    assert job.err.count("cannot be written") == 1, job.err
+    """A limit of the size of files plays the full disk, for hvdrun alone."""
+    job = begin(start, tmp_path)
+    resource.prlimit(job.pid, resource.RLIMIT_FSIZE, (1_200_000, 1_200_000))
+    said = read_until(job.process.stderr, "cannot be written").decode()
+    steps = tmp_path / "marks" / "0"
+    steps.unlink()
+    wait_until("more steps", steps.exists)
+    job.process.send_signal(signal.SIGINT)
+    assert job.finish() == 130
+    assert (said + job.err).count("cannot be written") == 1, said + job.err
     assert trace_of(tmp_path / "out.json").events[-1]["args"]["not_written"] > 0
-    assert os.listdir(tmp_path) == ["out.json"]
+    assert sorted(os.listdir(tmp_path)) == ["marks", "out.json"]
 
 
 def test_P29_events_that_are_overwritten_are_counted(run, tmp_path):
