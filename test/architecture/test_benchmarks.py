@@ -18,7 +18,7 @@ def test_every_module_can_be_imported(program):
 
 def test_every_part_has_something_that_measures_it():
     code = ("import time, bench, types\n"
-            "args = types.SimpleNamespace(bench_dir='b', bin_dir='b', build_dir='b', rounds=1, starts=1, footprints=1, logs=1, "
+            "args = types.SimpleNamespace(bench_dir='b', bin_dir='b', build_dir='b', rounds=1, starts=1, footprints=1, logs=1, events=1, "
             "log_lines=1, peer=False, python='python3', start_deadline=1, log_deadline=1, most_thrown=1)\n"
             "for part in bench.PARTS:\n"
             "    assert list(bench.tables_of(part, args, None, None, time.monotonic() + 60)), part\n")

@@ -11,6 +11,7 @@ import sys
 import time
 
 import collectives
+import elastic
 import inter_host_comm
 import launcher
 import openmpi
@@ -28,8 +29,8 @@ SIZES = [8, 64, 1024, 8192, 65536, 1 << 20, 16 << 20, 64 << 20]
 SIZES_4 = [64, 8192, 65536, 1 << 20, 16 << 20]
 GROUPS = {"8 B-8 KiB": (8, 8192), "64 KiB-64 MiB": (65536, 64 << 20)}
 PARTS = {  # name -> its share of the time
-    "allreduce": 0.45, "collectives": 0.2, "inter_host_comm": 0.1, "start": 0.1, "python": 0.05, "footprint": 0.04,
-    "log": 0.06}
+    "allreduce": 0.4, "collectives": 0.18, "inter_host_comm": 0.09, "start": 0.09, "python": 0.05, "footprint": 0.04,
+    "log": 0.05, "elastic": 0.1}
 MOVED = 0.10  # a round is thrown away when the fixed loop moved by more
 SCOUT_MARGIN = 1.5  # a setting of the peer goes on for the sizes at which it came so near to the best
 GIVE_UP_AFTER_HANGS = 6
@@ -406,6 +407,7 @@ def parse(argv):
     parser.add_argument("--logs", type=int, default=7, help="runs of the log throughput (7)")
     parser.add_argument("--log-lines", type=int, default=100000, metavar="N",
                         help="lines that each worker writes for the log throughput (100000)")
+    parser.add_argument("--events", type=int, default=6, help="ranks that are killed in each elastic job (6)")
     parser.add_argument("--only", choices=list(PARTS), nargs="+", default=list(PARTS), help="only these parts")
     parser.add_argument("--python", default=sys.executable, metavar="FILE",
                         help="the interpreter of the Python workers (that of bench.py)")
@@ -419,13 +421,13 @@ def parse(argv):
                         help="a run of the log throughput that takes longer has hung (60)")
     args = parser.parse_args(argv)
     if args.quick:
-        args.rounds, args.starts, args.footprints, args.logs = 2, 3, 1, 2
-    if min(args.rounds, args.starts, args.footprints, args.logs, args.log_lines) < 1:
-        parser.error("--rounds, --starts, --footprints, --logs and --log-lines are at least 1")
+        args.rounds, args.starts, args.footprints, args.logs, args.events = 2, 3, 1, 2, 3
+    if min(args.rounds, args.starts, args.footprints, args.logs, args.log_lines, args.events) < 1:
+        parser.error("--rounds, --starts, --footprints, --logs, --log-lines and --events are at least 1")
     args.most_thrown = args.rounds
     build = os.path.abspath(args.build_dir)
     args.bin_dir, args.bench_dir = os.path.join(build, "bin"), os.path.join(build, "bench")
-    for program in ("bin/hvdrun", "bin/hvd_perf", "bench/calibrate", "bench/init_hvd", "bench/start_all",
+    for program in ("bin/hvdrun", "bin/hvd_perf", "bench/calibrate", "bench/elastic_perf", "bench/init_hvd", "bench/start_all",
                     "bench/log_writer", "bench/log_reader"):
         if not os.access(os.path.join(build, program), os.X_OK):
             parser.error(f"no {program} in {args.build_dir}; scripts/build.sh release makes it")
@@ -445,7 +447,8 @@ def tables_of(part, args, calibration, progress, until):
         yield Start(args, calibration, progress, until)
     else:
         make = {"collectives": collectives.Collectives, "inter_host_comm": inter_host_comm.InterHostComm,
-                "python": launcher.PythonStart, "footprint": launcher.Footprint, "log": launcher.LogThroughput}[part]
+                "python": launcher.PythonStart, "footprint": launcher.Footprint, "log": launcher.LogThroughput,
+                "elastic": elastic.Elastic}[part]
         yield make(args, progress, until)
 
 
@@ -470,6 +473,8 @@ def side_by_side(results):
     for rows in results.get("python", []):
         lines += [(f"Python workers x {row['ranks']}, bare interpreters", 1 / row["ratio"]["median"])
                   for row in rows if row["ratio"]]
+    for table in results.get("elastic", []):
+        lines += [(f"after the death of a rank, {name}, torchrun", ratio) for name, ratio in table["ratios"].items()]
     for table in results.get("log", []):
         if table["ratio"]:
             lines.append(("log throughput", table["ratio"]["median"]))
