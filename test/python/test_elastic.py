@@ -1,5 +1,6 @@
 """Elastic worlds as a worker sees them: the test plays the agent (elastic_rig.py) and ends, makes and breaks worlds."""
 
+import copy
 import os
 import re
 
@@ -412,6 +413,66 @@ def test_saved_tensors_stay_where_they_are_and_are_nobody_elses(torch):
         assert not all(torch.equal(a, b) for a, b in zip(moments(), saved))
         kept.restore()
         assert all(torch.equal(a, b) for a, b in zip(moments(), saved))
+
+
+def _changes(torch, model, optimizer):
+    """What a script may do to its model and optimizer between two commits, by name."""
+    def shrink():
+        model[0].weight.data = torch.zeros(1, 2)
+
+    def give_buffer():
+        model[1].empty = torch.ones(3)
+
+    def add_group():
+        optimizer.add_param_group({'params': [torch.nn.Parameter(torch.ones(2))], 'lr': 0.5})
+
+    def hook():
+        model[0]._register_state_dict_hook(lambda module, state, prefix, _: state.update(more=torch.ones(1)))
+
+    return {
+        'values': lambda: model[0].weight.data.add_(1), 'shape': shrink, 'type': model.half, 'buffer': give_buffer,
+        'child': lambda: model.__setitem__(0, torch.nn.Linear(3, 2)), 'layer': lambda: model.append(torch.nn.Linear(2, 2)),
+        'parameter': lambda: setattr(model[1], 'weight', torch.nn.Parameter(torch.zeros(2))), 'group': add_group,
+        'rate': lambda: optimizer.param_groups[0].update(lr=0.25), 'entry': lambda: optimizer.param_groups[0].update(more=[1]),
+        'state': lambda: optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict())),
+        'cleared': optimizer.state.clear, 'hook': hook, 'nothing': lambda: None}
+
+
+def _assert_same(torch, a, b):
+    assert type(a) is type(b)
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype and torch.equal(a, b)
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        for key in a:
+            _assert_same(torch, a[key], b[key])
+    elif isinstance(a, list):
+        assert len(a) == len(b)
+        for one, other in zip(a, b):
+            _assert_same(torch, one, other)
+    else:
+        assert a == b
+
+
+@pytest.mark.parametrize('change', [
+    'values', 'shape', 'type', 'buffer', 'child', 'layer', 'parameter', 'group', 'rate', 'entry', 'state', 'cleared', 'hook',
+    'nothing'])
+def test_a_commit_keeps_what_state_dict_says_whatever_has_changed(torch, change):
+    from horovod.torch.elastic.state import ModelStateHandler, OptimizerStateHandler
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    model[1].register_buffer('empty', None)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(4, 2)).square().sum().backward()
+    optimizer.step()
+    handlers = [ModelStateHandler(model), OptimizerStateHandler(optimizer)]
+    for handler in handlers:
+        handler.save()  # by the plan that the first one has made
+    _changes(torch, model, optimizer)[change]()
+    for _ in range(2):
+        for handler in handlers:
+            handler.save()
+            _assert_same(torch, handler._saved_state, handler.value.state_dict())
+            assert not any(tensor.requires_grad for tensor in handler._saved_state.values() if isinstance(tensor, torch.Tensor))
 
 
 def test_worlds_that_break_leave_nothing_behind(tmp_path):

@@ -1,10 +1,9 @@
 """The state of a model, its optimizer and a sampler, beside plain values."""
 
-import copy
-
 import torch
 
 from horovod.common.elastic import ObjectState
+from horovod.torch.elastic._copies import ModulePlan, OptimizerPlan, copied
 from horovod.torch.elastic.sampler import ElasticSampler
 from horovod.torch.functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from horovod.torch.mpi_ops import rank
@@ -42,45 +41,47 @@ class StateHandler(object):
         self.save()
 
 
-def _copied(value, room=None):
-    """A deep copy of a part of a state_dict. Its tensors lie where those of `room`, an earlier copy, were if they fit:
-    memory that is new costs more than the copying."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach()
-        if (isinstance(room, torch.Tensor) and room.shape == value.shape and room.dtype == value.dtype and
-                room.device == value.device and room.layout == value.layout == torch.strided):
-            return room.copy_(value)
-        return value.clone()
-    if isinstance(value, dict):
-        fits = type(room) is type(value) and room.keys() == value.keys()
-        copied = room if fits else copy.copy(value)  # with the attributes that torch hangs on a state_dict
-        for key, item in value.items():
-            copied[key] = _copied(item, room[key] if fits else None)
-        return copied
-    if type(value) in (list, tuple):
-        rooms = room if type(room) is type(value) and len(room) == len(value) else [None] * len(value)
-        return type(value)([_copied(item, item_room) for item, item_room in zip(value, rooms)])
-    return copy.deepcopy(value)
-
-
 class _StateDictHandler(StateHandler):
     """Of what has state_dict() and load_state_dict(): keeps a deep copy."""
+
+    _plan_of = None  # a class of _copies.py: how to copy without state_dict()
 
     def __init__(self, value):
         super(_StateDictHandler, self).__init__(value)
         self._saved_state = None
+        self._plan = None
         self.save()
 
     def save(self):
-        self._saved_state = _copied(self.value.state_dict(), self._saved_state)
+        """Keeps a copy of the value in memory."""
+        with torch.no_grad():
+            if self._plan is not None and self._plan.copy():
+                return
+            self._saved_state = copied(self.value.state_dict(), self._saved_state)
+            if self._plan_of is not None and (self._plan is None or self._plan.plain):
+                self._plan = self._plan_of(self.value, self._saved_state)
 
     def restore(self):
+        """Brings back the copy."""
         # Optimizers of newer releases of torch go on to work in the tensors that they are given.
-        self.value.load_state_dict(_copied(self._saved_state))
+        with torch.no_grad():
+            fresh = copied(self._saved_state)
+        self.value.load_state_dict(fresh)
+
+    def set_value(self, value):
+        """Replaces the value and saves it.
+
+        Args:
+            value: The new value.
+        """
+        self._plan = None
+        super(_StateDictHandler, self).set_value(value)
 
 
 class ModelStateHandler(_StateDictHandler):
     """Looks after a torch.nn.Module by its state_dict()."""
+
+    _plan_of = ModulePlan
 
     def sync(self):
         """Gives all ranks the parameters and buffers of rank 0."""
@@ -89,6 +90,8 @@ class ModelStateHandler(_StateDictHandler):
 
 class OptimizerStateHandler(_StateDictHandler):
     """Looks after a torch.optim.Optimizer by its state_dict()."""
+
+    _plan_of = OptimizerPlan
 
     def sync(self):
         """Gives all ranks the optimizer state of rank 0."""
