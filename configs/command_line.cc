@@ -153,6 +153,27 @@ std::string NameIn(const Source& source) {
   return name.substr(0, name.find_last_not_of(" =:") + 1);
 }
 
+// The setting that makes the job elastic, as it was said; empty: none does.
+std::string ElasticAskedBy(const ParsedOptions& options, const EnvLookup& env,
+                           const ConfigFile& file) {
+  for (const Row& row : SettingRows()) {
+    if (!row.makes_elastic) continue;
+    const std::vector<Source> sources = SourcesOf(row, options, env, file);
+    if (!sources.empty() && !AsksForNothing(row, sources.front().text))
+      return NameIn(sources.front());
+  }
+  return "";
+}
+
+// `name` asks for something that is not there.
+Status Refusal(const HorovodSetting& setting, const std::string& name, const std::string& elastic) {
+  if (!setting.over_mpi || elastic.empty())
+    return InvalidArgument(name + " is " + std::string(setting.reason));
+  return InvalidArgument(name + " and " + elastic +
+                         " exclude each other: a world over MPI has a fixed size; leave one of "
+                         "the two out");
+}
+
 // The answers to settings of horovodrun: a refusal, or lines for the log, one for each reason.
 Result<std::vector<std::string>> AnswerHorovodSettings(const ParsedOptions& options,
                                                        const EnvLookup& env,
@@ -164,7 +185,7 @@ Result<std::vector<std::string>> AnswerHorovodSettings(const ParsedOptions& opti
     if (setting.answer == Answer::kAsIs) continue;
     const std::string name = NameIn(sources.front());
     if (setting.answer == Answer::kRefused)
-      return InvalidArgument(name + " is " + std::string(setting.reason));
+      return Refusal(setting, name, ElasticAskedBy(options, env, file));
     auto same = std::find_if(by_reason.begin(), by_reason.end(),
                              [&](const auto& entry) { return entry.first == setting.reason; });
     if (same == by_reason.end()) same = by_reason.insert(same, {setting.reason, {}});

@@ -55,15 +55,20 @@ HorovodSetting Value(Answer answer, std::string_view reason, std::vector<std::st
           .reason = reason};
 }
 
+HorovodSetting OverMpi(HorovodSetting setting) {
+  setting.over_mpi = true;
+  return setting;
+}
+
 std::vector<HorovodSetting> MakeSettings() {
   using enum Answer;
   return {
       Switch(kAsIs, {}, {"--disable-cache"}),
 
       Switch(kAsIs, {}, {"--gloo"}),
-      Switch(kRefused, kNoMpi, {"--mpi"}),
-      Switch(kRefused, "not available yet: start the ranks by jsrun itself", {"--jsrun"}),
-      Value(kRefused, kNoMpi, {}, {}, "controller", "gloo"),
+      OverMpi(Switch(kRefused, kNoMpi, {"--mpi"})),
+      OverMpi(Switch(kRefused, "not available yet: start the ranks by jsrun itself", {"--jsrun"})),
+      OverMpi(Value(kRefused, kNoMpi, {}, {}, "controller", "gloo")),
       Value(kRefused, kNoMpi, {"--mpi-args"}),
       Value(kRefused, kNoMpi, {"--binding-args"}),
       Switch(kNoEffect, kNoMpiRanks, {"--tcp"}),

@@ -52,6 +52,7 @@ struct Settings {
   IntRange blacklist_cooldown_range;  // seconds
   std::string max_failures;           // "10", "10/1h"
   int spares = 0;
+  std::string elastic_restart;
 
   bool json = false;  // of hvdrun doctor
 

@@ -69,6 +69,7 @@ struct Row {
   bool zero_means_unset = false;  // 0 falls through to the next origin, as horovodrun does it
   bool tunable = false;           // may change while the job runs
   bool hidden = false;            // for tests: in no help, manual or completion
+  bool makes_elastic = false;     // that it is given makes the job elastic (IsElastic)
   bool elastic_only = false;      // a line says that it has no effect where the job is not elastic
   For verbs = For::kRun;
   Target target;

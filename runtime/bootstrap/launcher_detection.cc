@@ -238,6 +238,13 @@ Result<DetectedLaunch> Chooser::Complete(Result<ExternalRank> read) const {
                     std::to_string(r.local_rank) + " of " + std::to_string(r.local_size);
   if (r.rank >= r.size || r.local_rank >= r.local_size || r.local_size > r.size)
     return InvalidArgument(who + ", which cannot be; were its variables changed by a script?");
+  if (Text("HOROVOD_ELASTIC").value_or("0") == "1") {
+    return Unsupported(
+        who +
+        ", and HOROVOD_ELASTIC=1 is set: ranks that hvdrun did not start form a world of a "
+        "fixed size; unset HOROVOD_ELASTIC to run with the ranks that are there, or start the job "
+        "with hvdrun --elastic");
+  }
   if (Status store = SetStore(&r); !store.ok()) return store;
   if (r.local_size < r.size && r.store.empty() && !r.over_mpi) {
     return InvalidArgument(
@@ -266,11 +273,6 @@ Result<DetectedLaunch> Chooser::Choose() {
           " ranks, but not how it finds the others: HOROVOD_GLOO_RENDEZVOUS_ADDR and "
           "HOROVOD_GLOO_RENDEZVOUS_PORT are not set; set them, or on one host HVD_JOB to a name "
           "that all ranks of this job share, or start the job with hvdrun");
-    }
-    if (Text("HOROVOD_ELASTIC").value_or("0") == "1") {
-      return Unsupported(
-          "HOROVOD_ELASTIC=1: ranks that hvdrun did not start form a world of a fixed size in this "
-          "release; unset HOROVOD_ELASTIC to run with the ranks that are there");
     }
     r->job = "horovod " + job + " " + r->store;
     return Complete(std::move(r));

@@ -66,6 +66,9 @@ def refused(run, tmp_path):
         ("did you mean --verbose", ["-np", "2", "--verbsoe"]),
         ("--verbose and --no-verbose", ["-np", "2", "--verbose", "--no-verbose"]),
         ("--mpi is not available yet", ["-np", "2", "--mpi"]),
+        ("--mpi and --elastic exclude each other", ["-np", "2", "--elastic", "--mpi"]),
+        ("--jsrun and --min-np exclude each other", ["-np", "2", "--jsrun", "--min-np", "1"]),
+        ("--mpi and --host-discovery-script", ["-np", "2", "--mpi", "--host-discovery-script", "./hosts.sh"]),
     ],
 )
 def test_bad_arguments(refused, named, args):

@@ -190,6 +190,8 @@ TEST(DetectedLaunch, WhatMakesNoSenseIsOneSentence) {
            Case{With(no_store, {{"HVD_JOB", "x"}}), "the world spans several hosts"},
            Case{With(kRendezvous, kMpirun), "rank 3 of 4, OMPI_COMM_WORLD_RANK"},
            Case{With(kRendezvous, {{"HOROVOD_ELASTIC", "1"}}), "unset HOROVOD_ELASTIC"},
+           Case{With(kMpirun, {{"HOROVOD_ELASTIC", "1"}}), "unset HOROVOD_ELASTIC"},
+           Case{With(kSrun, {{"HOROVOD_ELASTIC", "1"}}), "unset HOROVOD_ELASTIC"},
            Case{With(kMpirunTwoHosts, {{"HOROVOD_CONTROLLER", "gloo"}}),
                 "start the job with hvdrun, set HOROVOD_GLOO_RENDEZVOUS_ADDR"},
            Case{With(kSrun, {{"SLURM_STEP_NUM_TASKS", "8"}}), "or let the ranks meet by MPI"},
