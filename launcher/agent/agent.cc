@@ -20,6 +20,7 @@
 #include "launcher/agent/host_identity.h"
 #include "launcher/agent/host_questions.h"
 #include "launcher/agent/pulse.h"
+#include "launcher/agent/stop_signals.h"
 #include "launcher/agent/trace_collector.h"
 #include "launcher/agent/worker_set.h"
 #include "launcher/bundle/side_command.h"
@@ -176,6 +177,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void On(const ActAtCommit& message);
   void On(const SignalWorkers& message);
   void On(const SignalWorker& message);
+  void On(const AskMemory& message);
   void On(const FinishJob& message);
   void On(const WorkerInput& message) { workers_.FeedStdin(message.bytes); }
   void On(const KeyValue& message);
@@ -193,6 +195,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   std::vector<uint32_t> UseMembers(const BeginGeneration& message);
   void TraceGeneration(const std::vector<uint32_t>& slots);
   void SignalAll(int signal);
+  bool AskToStop(int signal);
   void FinishIfSilent();
   void KillAll();
   void TerminateOrphans();
@@ -220,6 +223,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   RelayEnd relay_;
   HostQuestions questions_;
   TraceCollector traces_;
+  StopSignals stop_signals_;
 };
 
 HostWorld WorldOf(const StartJob& start) {
@@ -260,7 +264,8 @@ Agent::Agent(AgentOptions options)
       questions_(io_, [this](const ToDriver& message) { Send(message); }),
       traces_(
           io_, [this](const ToDriver& message) { driver_.Send(message); },
-          [this] { FinishIfSilent(); }) {}
+          [this] { FinishIfSilent(); }),
+      stop_signals_(io_, [this](int signal) { return AskToStop(signal); }) {}
 
 // For --verbose: how this agent makes sure that nothing is left behind.
 std::string Agent::MeansInForce() const {
@@ -338,6 +343,7 @@ void Agent::On(StartJob start) {
   driver_.set_generation(0);
   tree_.Join(start);
   driver_.SetSilenceLimit(std::chrono::milliseconds(start.silence_limit_ms));
+  if (start.elastic != 0) stop_signals_.Open();
   workers_.Prepare(std::move(start), std::move(cpus));
   StartWorkers();
 }
@@ -481,6 +487,13 @@ void Agent::On(const SignalWorker& message) {
   if (message.signal != SIGKILL) workers_.Signal(*slot, SIGCONT);
 }
 
+void Agent::On(const AskMemory& message) {
+  const std::optional<uint32_t> slot = workers_.SlotOf(message.rank);
+  if (!slot || !workers_.running(*slot)) return;
+  if (const std::optional<uint64_t> bytes = ResidentBytes(workers_.pid(*slot)))
+    Send(MemoryTold{message.rank, *bytes});
+}
+
 void Agent::SignalAll(int signal) {
   if (signal == SIGKILL) return KillAll();
   workers_.Signal(signal);
@@ -491,6 +504,13 @@ void Agent::SignalAll(int signal) {
   } else {
     SignalAll(SIGCONT);  // a process that is stopped gets no other signal
   }
+}
+
+// False: no rank here trains, so that none could leave after its step.
+bool Agent::AskToStop(int signal) {
+  if (!generations_ || !generations_->in_use() || orphaned_) return false;
+  Send(StopRequested{signal});
+  return true;
 }
 
 // Everything below this agent; their exits come in as usual.

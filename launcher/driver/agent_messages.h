@@ -56,6 +56,9 @@ class AgentMessages {
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const TraceBegun& begun);
   void On(uint32_t host, const TraceRecords& records);
+  void On(uint32_t host, const StopRequested& request) {
+    if (parts_.elastic()) parts_.dispatch(StopAsked{request.signal, {}, host});
+  }
   // The driver's observer prints output, its connection ends after AgentGone and keeps AgentPath;
   // the doctor asks for the rest.
   void On(uint32_t, const WorkerOutput&) {}

@@ -17,8 +17,10 @@
 #include "launcher/driver/job_actions.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/job_signals.h"
+#include "launcher/driver/run_watch.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/failure_hint.h"
+#include "launcher/job/job_pause.h"
 #include "launcher/job/job_result.h"
 #include "launcher/job/report.h"
 #include "launcher/jobs/driver_status.h"
@@ -97,6 +99,8 @@ class Driver final : public AgentConnectionObserver {
   void StopWhenCleared();
   void CleanUp(uint32_t host);
   void OnSignal(int signal);
+  void WatchOwnRun();
+  void LookAtOwnRun();
   void ScheduleDeadline();
   void ScheduleTick();
   void Tick(TimePoint now);
@@ -105,7 +109,8 @@ class Driver final : public AgentConnectionObserver {
   AgentMessages messages_{parts_};
   JobActions actions_{parts_};
   JobSignals signals_{parts_.io, [this](int signal) { OnSignal(signal); }};
-  asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io};
+  asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io}, run_timer_{parts_.io};
+  RunWatch run_watch_;                     // of an elastic job
   std::unique_ptr<HostWatch> host_watch_;  // of an elastic job
   DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
 };
@@ -177,6 +182,7 @@ void Driver::Begin() {
   Dispatch(Begun{});
   parts_.agents.Open();
   WatchHosts();
+  if (parts_.elastic()) WatchOwnRun();
   ScheduleTick();
   if (parts_.log.level() <= LogLevel::kInfo || parts_.elastic())
     return;  // the log shows more than a progress line
@@ -205,7 +211,24 @@ int Driver::Finish() {
   return code != 0 ? code : parts_.screen.exit_code();
 }
 
+void Driver::WatchOwnRun() {
+  LookAtOwnRun();
+  ScheduleDeadline();
+  run_timer_.expires_after(RunWatch::kEvery);
+  run_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) WatchOwnRun();
+  });
+}
+
+// Before anything is decided: limits of what hvdrun waits for stood still while it did.
+void Driver::LookAtOwnRun() {
+  const Duration away = run_watch_.Look(SteadyNow());
+  // Ctrl-Z is told, and accounts for itself.
+  if (away > Duration{} && !parts_.state.paused_at) NoteHeldUp(parts_.state, away);
+}
+
 void Driver::Dispatch(const JobEvent& event) {
+  if (parts_.elastic()) LookAtOwnRun();
   Decision decision = Step(parts_.state, event, SteadyNow());
   if (!decision.reason.empty())
     parts_.log.Print(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);

@@ -36,6 +36,7 @@ class JobActions {
   void On(const StartMembers& start);
   void On(const SignalWorker& message) { SendToWorker(message.rank, message); }
   void On(const DismissWorker& message) { SendToWorker(message.rank, message); }
+  void On(const AskMemory& message) { SendToWorker(message.rank, message); }
   void On(const CutHost& cut) { parts_.agents[cut.host].Cut(); }
   void On(const CutChannels&);
   void On(const NotifyUser& notice);

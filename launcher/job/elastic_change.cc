@@ -51,6 +51,14 @@ void ElasticChange::FailJob(std::string reason) {
   FailJob(std::move(internal));
 }
 
+bool ElasticChange::MayBeginAgain() {
+  const std::optional<uint32_t>& limit = elastic.limits.reset_limit;
+  if (!limit || elastic.resets + elastic.restarts < *limit) return true;
+  FailJob("Horovod was shutdown because number of resets during elastic job exceeded limit: " +
+          std::to_string(*limit));
+  return false;
+}
+
 void ElasticChange::SetRunning(bool running) {
   elastic.running = running;
   elastic.time.SetTraining(running, now);
@@ -60,6 +68,12 @@ void ElasticChange::LeaveGeneration(uint32_t worker) {
   const RankRecord& record = state.ranks[worker];
   if (record.in_generation == 0 || record.in_generation != state.generation) return;
   SetRunning(false);
+}
+
+void ElasticChange::LoseMember(uint32_t worker) {
+  const RankRecord& record = state.ranks[worker];
+  if (record.in_generation != 0 && record.in_generation == state.generation) elastic.broken = true;
+  LeaveGeneration(worker);
 }
 
 }  // namespace hvd

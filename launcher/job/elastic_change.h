@@ -43,9 +43,14 @@ struct ElasticChange {
   // So many ranks are needed: to start, or to go on.
   uint32_t Needed() const;
 
+  // The job begins again, with a generation or with all workers. False: once too often for
+  // --reset-limit, and the job ends.
+  bool MayBeginAgain();
   void SetRunning(bool running);
-  // The worker said goodbye to the generation, or was lost.
+  // The worker said goodbye to the generation.
   void LeaveGeneration(uint32_t worker);
+  // It is lost, or has ended without a goodbye.
+  void LoseMember(uint32_t worker);
 };
 
 }  // namespace hvd

@@ -20,6 +20,7 @@ void EndUnused(ElasticChange& change, uint32_t worker) {
 }  // namespace
 
 void DismissLeaving(ElasticChange& change) {
+  if (change.elastic.restart) return;  // all of them end
   for (uint32_t worker : change.AliveWorkers()) {
     RankRecord& record = change.state.ranks[worker];
     if (!record.leaving || record.dismissed) continue;

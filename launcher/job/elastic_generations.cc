@@ -98,16 +98,16 @@ void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) 
 
 void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   const bool first = change.state.generation == 0;
-  const std::optional<uint32_t>& limit = change.elastic.limits.reset_limit;
-  if (!first && limit && change.elastic.resets >= *limit) {
-    return change.FailJob(
-        "Horovod was shutdown because number of resets during elastic job exceeded limit: " +
-        std::to_string(*limit));
+  // A restart is counted already.
+  const bool restarted = std::exchange(change.elastic.restarted, false);
+  if (!first && !restarted) {
+    if (!change.MayBeginAgain()) return;
+    ++change.elastic.resets;
   }
-  if (!first) ++change.elastic.resets;
   ++change.state.generation;
   change.state.ending.reset();
   change.elastic.generation = ArrangeRanks(std::move(candidates));
+  change.elastic.broken = false;
   change.SetRunning(true);
   change.elastic.notice = CommitNotice::kNone;
   change.elastic.update = 0;

@@ -10,6 +10,11 @@ Duration Seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
+RestartMode RestartModeOf(const std::string& name) {
+  if (name == "in-process") return RestartMode::kInProcess;
+  return name == "in-job" ? RestartMode::kInJob : RestartMode::kAuto;
+}
+
 Status CheckOrder(const Settings& settings) {
   const std::string np = "-np " + std::to_string(settings.num_proc);
   if (settings.min_num_proc > settings.num_proc) {
@@ -44,6 +49,7 @@ Result<ElasticLimits> ElasticLimitsOf(const Settings& settings) {
   }
   limits.failures = *failures;
   limits.spares = static_cast<uint32_t>(settings.spares);
+  limits.restart = RestartModeOf(settings.elastic_restart);
   return limits;
 }
 

@@ -14,6 +14,11 @@
 
 namespace hvd {
 
+// How a job goes on with other ranks. kInProcess: survivors keep their processes and form the next
+// generation. kInJob: all workers are started again together. kAuto: in process once a rank has
+// called hvd.init(), because the script forms generations; else in job.
+enum class RestartMode { kAuto, kInProcess, kInJob };
+
 struct ElasticLimits {
   bool elastic = false;
   uint32_t min_np = 0, np = 0, max_np = 0;     // ranks: min_np <= np <= max_np
@@ -22,6 +27,7 @@ struct ElasticLimits {
   std::optional<CooldownRange> cooldown = {};  // of hosts; not said: host_ledger.h
   FailureLimit failures = {};
   uint32_t spares = 0;
+  RestartMode restart = RestartMode::kAuto;
 
   bool operator==(const ElasticLimits&) const = default;
 };

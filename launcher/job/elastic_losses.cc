@@ -66,7 +66,7 @@ FailureKind KindOf(ElasticChange& change, uint32_t worker) {
       {.end = *record.end,
        .out_of_memory = record.out_of_memory,
        .is_consequence = record.is_consequence,
-       .had_committed = change.elastic.any_committed || !change.elastic.any_joined,
+       .had_committed = change.elastic.any_committed || change.elastic.RestartsInJob(),
        .place = change.state.plan.hosts[place.host] + ":" + std::to_string(place.local_rank) + ":" +
                 std::to_string(change.elastic.restarts),
        .last_stderr = record.last_stderr});
@@ -96,7 +96,7 @@ void LoseWithHost(ElasticChange& change, uint32_t worker) {
   if (record.phase != RankPhase::kEnded && record.in_generation != 0) {
     const std::string& host = change.state.plan.hosts[change.state.plan.ranks[worker].host];
     change.Do(BreakGeneration{record.in_generation, "host " + host + " was lost"});
-    change.LeaveGeneration(worker);
+    change.LoseMember(worker);
   }
   record.in_generation = 0;
   // One that was lost before its host has no other end to come.
@@ -119,7 +119,7 @@ void LoseUnstarted(ElasticChange& change, uint32_t worker, const std::string& re
 
 void TakeEnd(ElasticChange& change, uint32_t worker) {
   const RankRecord& record = change.state.ranks[worker];
-  change.LeaveGeneration(worker);
+  change.LoseMember(worker);
   const bool stopped = change.elastic.stop_asked && record.end->exit_code() == kStoppedExitCode;
   if (record.end->ok() && !record.lost) {
     change.elastic.any_finished =
@@ -139,7 +139,7 @@ void TakeEnd(ElasticChange& change, uint32_t worker) {
     return change.FailJob(std::move(failure));
   }
   const std::string end = change.WorkerText(worker) + " failed: " + DescribeCause(record);
-  if (!change.elastic.any_joined) return RestartAll(change, end);
+  if (change.elastic.RestartsInJob()) return RestartAll(change, end);
   change.Tell(end + "; " + Counted(change.StayingWorkers().size(), "rank goes on", "ranks go on") +
               " without it (" + change.elastic.budget.Text(change.now) + ")");
 }
@@ -167,6 +167,7 @@ void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason) {
 
 void EndGeneration(ElasticChange& change, const JobFailure& ending) {
   if (!change.elastic.running) return;
+  change.elastic.broken = true;
   change.SetRunning(false);
   if (!change.elastic.budget.Spend(change.now)) return change.FailJob(ending);
   change.elastic.failed_generation = change.state.generation;

@@ -22,7 +22,8 @@ constexpr Duration kGrowthPatience = std::chrono::seconds(5);
 // While a generation runs: are there ranks to let in or out, or is the job to stop?
 void NoticeChange(ElasticChange& change) {
   change.elastic.growth_at.reset();
-  if (!change.elastic.running || change.elastic.notice != CommitNotice::kNone) return;
+  const bool idle = change.elastic.running && !change.elastic.restart;
+  if (!idle || change.elastic.notice != CommitNotice::kNone) return;
   uint32_t update = 0;
   if (change.elastic.stop_asked) update |= kUpdateStop;
   bool starting = false;
@@ -78,7 +79,9 @@ void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
 void AskToStop(ElasticChange& change, const StopAsked& asked) {
   if (std::exchange(change.elastic.stop_asked, true)) return;
   change.elastic.stop_grace = asked.grace;
-  change.Tell("asked to stop by signal " + std::to_string(asked.signal) +
+  const std::string agent =
+      asked.host ? "the agent on host " + change.state.plan.hosts[*asked.host] + " was " : "";
+  change.Tell(agent + "asked to stop by signal " + std::to_string(asked.signal) +
               ": the ranks leave at their next commit, within " + SecondsText(asked.grace));
 }
 

@@ -3,59 +3,102 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "launcher/job/elastic_hosts.h"
+#include "launcher/job/elastic_seats.h"
 #include "launcher/job/job_state.h"
 
 namespace hvd {
 namespace {
 
 // A script that has not called hvd.init() so long after one of its processes went is taken for one
-// that never does.
-constexpr Duration kNativePatience = std::chrono::seconds(10);
+// that never does; where all is well but slots are free, so long after its start, because a slow
+// import must not be begun again.
+constexpr Duration kLossPatience = std::chrono::seconds(10);
+constexpr Duration kResizePatience = std::chrono::seconds(60);
+
+Duration Patience(const ElasticState& elastic, Duration of_auto) {
+  return elastic.limits.restart == RestartMode::kInJob ? Duration{} : of_auto;
+}
+
+bool MayRestart(const ElasticState& elastic) {
+  return !elastic.any_finished && !elastic.stop_asked && !elastic.restart;
+}
+
+// Why the workers that run should be others; empty: they are as they should be.
+std::string WhyResized(const ElasticChange& change) {
+  const ElasticLimits& limits = change.elastic.limits;
+  const SeatCount seats = CountSeats(change);
+  const size_t next = std::min<size_t>(seats.taken + seats.free, limits.max_np);
+  if (next < limits.min_np) return "";
+  if (seats.unlisted > 0) return "a rank has no slot any more";
+  return next > seats.taken ? "there are slots for more ranks" : "";
+}
 
 }  // namespace
 
-// A worker went before any rank has called hvd.init(). If none does soon, the script knows of no
-// generations, and the others wait for that worker in vain.
-void NoteIncomplete(ElasticChange& change) {
-  if (!change.elastic.any_joined && !change.elastic.incomplete_since)
-    change.elastic.incomplete_since = change.now;
-}
-
-// A script that knows of no generations cannot go on with fewer ranks or more: all of it is started
-// again.
 void RestartAll(ElasticChange& change, const std::string& why) {
-  if (change.elastic.restart) return;
-  change.elastic.incomplete_since.reset();
-  change.elastic.restart = Restart{change.now + change.state.options.terminate_grace};
-  const std::vector<uint32_t> alive = change.AliveWorkers();
-  change.Tell(why + "; all ranks are started again, because none has called hvd.init() (restart " +
-              std::to_string(change.elastic.restarts + 1) + ", " +
-              change.elastic.budget.Text(change.now) + ")");
-  for (uint32_t worker : alive) {
+  ElasticState& elastic = change.elastic;
+  if (elastic.restart || !change.MayBeginAgain()) return;
+  elastic.incomplete_since.reset();
+  elastic.restart = Restart{change.now + change.state.options.terminate_grace};
+  const bool by_mode = elastic.limits.restart == RestartMode::kInJob;
+  change.Tell(why + "; all ranks are started again" +
+              (by_mode ? "" : ", because none has called hvd.init()") + " (restart " +
+              std::to_string(elastic.restarts + 1) + ", " + elastic.budget.Text(change.now) + ")");
+  for (uint32_t worker : change.AliveWorkers()) {
     change.state.ranks[worker].forgiven = true;
     change.Do(SignalWorker{worker, SIGTERM});
   }
 }
 
+void NoteIncomplete(ElasticChange& change) {
+  ElasticState& elastic = change.elastic;
+  if (elastic.RestartsInJob() && !elastic.restart && !elastic.incomplete_since)
+    elastic.incomplete_since = change.now;
+}
+
 void RestartIfIncomplete(ElasticChange& change) {
-  if (!change.elastic.incomplete_since || change.elastic.any_finished || change.elastic.stop_asked)
-    return;
-  if (change.now < *change.elastic.incomplete_since + kNativePatience) return;
+  const ElasticState& elastic = change.elastic;
+  if (!elastic.incomplete_since || !MayRestart(elastic)) return;
+  if (change.now < *elastic.incomplete_since + Patience(elastic, kLossPatience)) return;
   RestartAll(change, "a rank is no longer there");
 }
 
-void GoOnWithRestart(ElasticChange& change) {
-  if (!change.elastic.restart) return;
-  if (change.state.counts.ended == change.state.ranks.size()) {
-    change.elastic.restart.reset();
-    ++change.elastic.restarts;
-    change.elastic.any_joined = false;
+void RestartIfResized(ElasticChange& change) {
+  ElasticState& elastic = change.elastic;
+  elastic.resize_at.reset();
+  const std::optional<TimePoint> since = std::exchange(elastic.resize_since, std::nullopt);
+  const bool running = change.state.phase == JobPhase::kRunning && !change.AliveWorkers().empty();
+  if (!running || !elastic.RestartsInJob() || !MayRestart(elastic)) return;
+  const std::string why = WhyResized(change);
+  if (why.empty()) return;
+  elastic.resize_since = since.value_or(change.now);
+  const TimePoint all_there = *elastic.resize_since + kHostsPatience;
+  TimePoint at = elastic.started_at + Patience(elastic, kResizePatience);
+  if (HostsOnTheirWay(change)) at = std::max(at, all_there);
+  if (change.now < at) {
+    elastic.resize_at = at;
     return;
   }
-  if (change.elastic.restart->killing || change.now < change.elastic.restart->kill_at) return;
-  change.elastic.restart->killing = true;
+  elastic.resize_since.reset();
+  RestartAll(change, why);
+}
+
+void GoOnWithRestart(ElasticChange& change) {
+  ElasticState& elastic = change.elastic;
+  if (!elastic.restart) return;
+  if (change.state.counts.ended == change.state.ranks.size()) {
+    elastic.restart.reset();
+    elastic.restarted = true;
+    ++elastic.restarts;
+    elastic.any_joined = false;
+    return;
+  }
+  if (elastic.restart->killing || change.now < elastic.restart->kill_at) return;
+  elastic.restart->killing = true;
   for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
     if (change.state.ranks[worker].phase != RankPhase::kEnded)
       change.Do(SignalWorker{worker, SIGKILL});
@@ -63,10 +106,13 @@ void GoOnWithRestart(ElasticChange& change) {
 }
 
 std::optional<TimePoint> NextRestart(const ElasticState& elastic) {
-  if (elastic.restart && !elastic.restart->killing) return elastic.restart->kill_at;
-  const bool may_restart = !elastic.any_finished && !elastic.stop_asked;
-  if (!elastic.incomplete_since || !may_restart) return std::nullopt;
-  return *elastic.incomplete_since + kNativePatience;
+  if (elastic.restart) {
+    return elastic.restart->killing ? std::nullopt : std::optional(elastic.restart->kill_at);
+  }
+  if (!MayRestart(elastic)) return std::nullopt;
+  if (!elastic.incomplete_since) return elastic.resize_at;
+  const TimePoint at = *elastic.incomplete_since + Patience(elastic, kLossPatience);
+  return elastic.resize_at ? std::min(at, *elastic.resize_at) : at;
 }
 
 }  // namespace hvd

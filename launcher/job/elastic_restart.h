@@ -1,5 +1,5 @@
-// The workers of an elastic job whose script knows of no generations: it cannot go on with fewer
-// ranks or more, so all of it is started again. Pure.
+// All workers of an elastic job are started again together: where --elastic-restart says so, and
+// where the script knows of no generations, so that it cannot go on with fewer ranks or more. Pure.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_RESTART_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_RESTART_H_
 
@@ -18,6 +18,8 @@ void RestartAll(ElasticChange& change, const std::string& why);
 // generations, and the others wait for that worker in vain.
 void NoteIncomplete(ElasticChange& change);
 void RestartIfIncomplete(ElasticChange& change);
+// Slots came or went: the workers are started again in the number that fits, as under torchrun.
+void RestartIfResized(ElasticChange& change);
 void GoOnWithRestart(ElasticChange& change);
 std::optional<TimePoint> NextRestart(const ElasticState& elastic);
 

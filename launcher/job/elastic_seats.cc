@@ -14,10 +14,6 @@
 namespace hvd {
 namespace {
 
-// A job that has enough slots waits so long for hosts that are on their way, so that it does not
-// form a generation without them and another one with them.
-constexpr Duration kHostsPatience = std::chrono::seconds(3);
-
 // A slot on which a worker could be started.
 struct Seat {
   uint32_t host = 0, seat = 0;
@@ -60,7 +56,7 @@ bool MayAdd(const ElasticChange& change) {
   if (change.elastic.any_finished || change.elastic.stop_asked || change.elastic.restart)
     return false;
   const bool none_started = change.StayingWorkers().empty();
-  return none_started || change.elastic.any_joined;
+  return none_started || !change.elastic.RestartsInJob();
 }
 
 // Spares are started once the ranks train. A spare is a worker that waits in hvd.init() until a
@@ -92,6 +88,7 @@ void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
     change.state.phase = JobPhase::kStarting;
     change.state.deadline = change.now + change.state.options.start_timeout;
   }
+  change.elastic.started_at = change.now;
   change.elastic.time.NoteStart(change.now);
   change.Do(std::move(start));
 }
@@ -138,6 +135,12 @@ void MarkLeaving(ElasticChange& change) {
   }
   if (able < change.elastic.limits.min_np) return;
   for (uint32_t worker : without_slot) change.state.ranks[worker].leaving = true;
+}
+
+SeatCount CountSeats(const ElasticChange& change) {
+  SeatCount count{.taken = CountWithSlot(change), .free = FreeSeats(change).size()};
+  count.unlisted = change.AliveWorkers().size() - count.taken;
+  return count;
 }
 
 std::optional<TimePoint> NextFill(const ElasticState& elastic) {

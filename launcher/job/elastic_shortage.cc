@@ -55,8 +55,10 @@ void WatchShortage(ElasticChange& change) {
   }
   const size_t have = change.StayingWorkers().size();
   const uint32_t need = change.Needed();
-  const bool late =
-      change.state.counts.waiting > 0 || (change.elastic.any_joined && !SurvivorsWait(change));
+  // Ranks that all said goodbye keep nobody waiting: they save something, or are done.
+  const bool keep_waiting =
+      change.elastic.broken && change.elastic.any_joined && !SurvivorsWait(change);
+  const bool late = change.state.counts.waiting > 0 || keep_waiting;
   if (have >= need && !late) {
     change.elastic.short_since.reset();
     return;

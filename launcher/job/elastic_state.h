@@ -37,7 +37,7 @@ struct ElasticHost {
 // How far the ranks of the running generation are with a change that they are to act on.
 enum class CommitNotice { kNone, kHolding, kActing };
 
-// All workers are being started again, because the script knows of no generations.
+// All workers are being started again together.
 struct Restart {
   TimePoint kill_at;  // when those that outlive SIGTERM get SIGKILL
   bool killing = false;
@@ -58,12 +58,18 @@ struct ElasticState {
   std::vector<ElasticHost> hosts;  // by number
   Generation generation;           // the last one that began
   bool running = false;            // it is not broken, and no rank has left it
+  bool broken = false;             // it was: a rank of it was lost, or ended it
   bool any_joined = false;         // since the workers were started, or started again
   bool any_finished = false;       // a rank ended with 0: nobody is added or replaced any more
   Goodput time;
   uint32_t resets = 0;  // generations after the first one
   std::optional<Restart> restart;
   uint32_t restarts = 0;
+  bool restarted = false;  // and no generation has begun since
+  // Since when the workers are missing slots, or there are slots for more; of a script without
+  // generations. When it is to be looked at again.
+  std::optional<TimePoint> resize_since, resize_at;
+  TimePoint started_at{};  // when workers were started last
   // Since when a worker is missing that went before any rank had called hvd.init().
   std::optional<TimePoint> incomplete_since;
   uint64_t failed_generation = UINT64_MAX;  // the one that the last failure was counted for
@@ -74,6 +80,15 @@ struct ElasticState {
   uint64_t most_commits = 0;
   bool stop_asked = false;
   Duration stop_grace{};
+
+  // All workers are started again together where one is lost.
+  bool RestartsInJob() const {
+    return limits.restart == RestartMode::kInJob ||
+           (limits.restart == RestartMode::kAuto && !any_joined);
+  }
+
+  // hvdrun and its workers were stopped for so long, which counts for no limit.
+  void Shift(Duration away);
 
   std::optional<TimePoint> ledger_changes_at;  // when a host or a slot may be used again
   std::optional<TimePoint> stop_by;            // until then ranks that were asked to stop may run

@@ -73,6 +73,10 @@ bool FailureBudget::Spend(TimePoint now) {
   return CountedAt(now) <= limit_.most;
 }
 
+void FailureBudget::Shift(Duration away) {
+  for (TimePoint& failure : failures_) failure += away;
+}
+
 uint32_t FailureBudget::CountedAt(TimePoint now) const {
   return static_cast<uint32_t>(std::count_if(
       failures_.begin(), failures_.end(),

@@ -32,6 +32,8 @@ class FailureBudget {
   // Counts a failure. False: it is one too many, and the job is to end. The times of the calls
   // never go back.
   bool Spend(TimePoint now);
+  // The job was stopped for so long, in which nothing could fail.
+  void Shift(Duration away);
   // "3 of 10 failures within 1 h", "1 of 10 failures".
   std::string Text(TimePoint now) const;
 

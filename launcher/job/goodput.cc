@@ -21,6 +21,11 @@ void Goodput::NoteEnd(TimePoint now) {
   ended_ = now;
 }
 
+void Goodput::Shift(Duration away) {
+  if (began_) *began_ += away;
+  if (training_since_) *training_since_ += away;
+}
+
 Duration Goodput::total() const {
   return began_ ? std::max(ended_ - *began_, Duration{}) : Duration{};
 }

@@ -19,6 +19,8 @@ class Goodput {
   // A generation runs from now on, or no longer.
   void SetTraining(bool training, TimePoint now);
   void NoteEnd(TimePoint now);
+  // The job was stopped for so long, which is no time of it.
+  void Shift(Duration away);
 
   // Up to the end; zero before the start.
   Duration total() const;

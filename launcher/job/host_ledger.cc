@@ -36,6 +36,11 @@ void HostLedger::NoteGood(const std::string& host, uint32_t slot) {
   slots_.erase(SlotKey(host, slot));
 }
 
+void HostLedger::Shift(Duration away) {
+  for (auto& [host, place] : hosts_) place.usable_from += away;
+  for (auto& [slot, place] : slots_) place.usable_from += away;
+}
+
 TimePoint HostLedger::UsableFrom(const std::string& host) const {
   const auto place = hosts_.find(host);
   return place == hosts_.end() ? TimePoint() : place->second.usable_from;

@@ -30,6 +30,9 @@ class HostLedger {
   // A worker did well there, so that the next failure of this slot or host is its first again.
   void NoteGood(const std::string& host, uint32_t slot);
 
+  // The job was stopped for so long: cooldowns are over as much later.
+  void Shift(Duration away);
+
   bool MayUse(const std::string& host, TimePoint now) const;
   // False also while the host may not be used.
   bool MayUse(const std::string& host, uint32_t slot, TimePoint now) const;

@@ -11,6 +11,7 @@
 #include "launcher/job/elastic_hosts.h"
 #include "launcher/job/elastic_losses.h"
 #include "launcher/job/elastic_notice.h"
+#include "launcher/job/elastic_spares.h"
 #include "launcher/job/fixed_generations.h"
 #include "launcher/job/init_watch.h"
 #include "launcher/job/job_change.h"
@@ -69,6 +70,9 @@ class JobTransition {
     if (change_.IsElastic()) TakeHeld(*members_, event);
   }
   void On(const StopAsked& event);
+  void On(const MemoryTold& event) {
+    if (change_.IsElastic()) TakeMemory(*members_, event);
+  }
 
   // After every event: what follows from all that is known.
   void Review();
@@ -78,6 +82,7 @@ class JobTransition {
   bool Known(uint32_t rank) const { return rank < state_.ranks.size(); }
   void RunWhenAllBegun();
   bool MayStopAfterStep() const;
+  void EndAgent(uint32_t host, int signal);
   void EndStop();
   void ExpireHosts();
   bool FailedOfIt(uint32_t host) const;
@@ -187,7 +192,7 @@ void JobTransition::On(const RankLost& event) {
   RankRecord& rank = state_.ranks[event.rank];
   state_.Waits(rank, false);
   if (event.generation == 0 || rank.in_generation != event.generation) return;
-  if (state_.elastic) members_->LeaveGeneration(event.rank);
+  if (state_.elastic) members_->LoseMember(event.rank);
   rank.in_generation = 0;
   state_.counts.lost += !rank.lost;
   rank.lost = true;
@@ -290,13 +295,21 @@ bool JobTransition::MayStopAfterStep() const {
 
 void JobTransition::On(const StopAsked& event) {
   if (!MayStopAfterStep()) {
-    if (!state_.elastic || !state_.elastic->stop_asked) On(Interrupted{SIGTERM});
-    return;
+    if (state_.elastic && state_.elastic->stop_asked) return;
+    return event.host ? EndAgent(*event.host, event.signal) : On(Interrupted{SIGTERM});
   }
   StopAsked asked = event;
   if (asked.grace == kNoGrace) asked.grace = state_.options.stop_grace;
   state_.elastic->stop_by = now_ + asked.grace;
   AskToStop(*members_, asked);
+}
+
+// The agent was asked to end while the ranks do not train, and passed that on. It ends now, as it
+// would have by itself.
+void JobTransition::EndAgent(uint32_t host, int signal) {
+  if (!change_.IsElastic() || state_.elastic->hosts[host].gone) return;
+  change_.Do(CutHost{host});
+  LoseHost(*members_, host, "its agent was asked to end by signal " + std::to_string(signal));
 }
 
 // Ranks that were asked to stop after a step have had their time.
@@ -320,8 +333,7 @@ void JobTransition::Review() {
 void JobTransition::On(const Tick&) {
   if (state_.timeout_at && now_ >= *state_.timeout_at) TimeOut(change_);
   CutDismissed(change_);
-  if (state_.init_watch && !state_.paused_at && now_ >= state_.init_watch->next)
-    ReportMissingRanks(change_);
+  if (state_.init_watch && now_ >= state_.init_watch->next) ReportMissingRanks(change_);
   if (state_.elastic) ExpireHosts();
   if (state_.elastic && state_.elastic->stop_by && now_ >= *state_.elastic->stop_by) EndStop();
   if (state_.phase == JobPhase::kOpening && !state_.elastic) {
@@ -399,6 +411,7 @@ void JobTransition::On(const AgentLost& event) {
 }  // namespace
 
 std::optional<TimePoint> NextTick(const JobState& state) {
+  if (state.paused_at) return std::nullopt;
   const bool opens = state.phase == JobPhase::kOpening && !state.elastic;
   std::optional<TimePoint> next = opens ? state.stages.deadline() : state.deadline;
   if (state.timeout_at && (!next || *state.timeout_at < *next)) next = state.timeout_at;
@@ -414,6 +427,9 @@ std::optional<TimePoint> NextTick(const JobState& state) {
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now) {
   JobTransition stepper(state, now);
+  if (std::holds_alternative<Tick>(event) && state.paused_at) return stepper.Take();
+  // hvdrun runs again, whichever event it hears of first.
+  if (!std::holds_alternative<Paused>(event)) stepper.On(Resumed{});
   std::visit([&](const auto& e) { stepper.On(e); }, event);
   stepper.Review();
   return stepper.Take();

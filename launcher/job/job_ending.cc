@@ -58,17 +58,22 @@ void Kill(JobChange& change) {
   change.state.deadline = change.now + change.state.options.finish_limit;
 }
 
+// Hosts whose agent could not be told that the job is over.
+void CutHostsOnTheirWay(JobChange& change) {
+  for (uint32_t host = 0; host < change.state.host_open.size(); ++host) {
+    const HostStage stage = change.state.stages.stage(host);
+    const bool greeted = stage >= HostStage::kProof && stage <= HostStage::kReady;
+    if (change.state.host_open[host] && !greeted) change.Do(CutHost{host});
+  }
+}
+
 // Nothing of the user's runs yet: agents that are there end, the others are given up.
 void EndOpening(JobChange& change) {
   for (RankRecord& rank : change.state.ranks) change.state.Becomes(rank, RankPhase::kEnded);
   change.state.phase = JobPhase::kFinishing;
   change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
-  for (uint32_t host = 0; host < change.state.host_open.size(); ++host) {
-    HostStage stage = change.state.stages.stage(host);
-    bool greeted = stage >= HostStage::kProof && stage <= HostStage::kReady;
-    if (change.state.host_open[host] && !greeted) change.Do(CutHost{host});
-  }
+  CutHostsOnTheirWay(change);
   EndWhenAllClosed(change);
 }
 
@@ -170,6 +175,7 @@ void FinishWhenAllEnded(JobChange& change) {
   if (!EndedByItself(change.state))
     change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
+  if (change.state.elastic) CutHostsOnTheirWay(change);
   ReportGoodput(change);
   if (change.decision.reason.empty()) change.Because("all workers have ended");
   EndWhenAllClosed(change);

@@ -25,8 +25,18 @@ void Resume(JobChange& change) {
     change.state.init_watch->since += away;
     change.state.init_watch->next += away;
   }
+  NoteHeldUp(change.state, away);
   change.Do(SignalWorkers{SIGCONT});
   change.Because("resumed");
+}
+
+void NoteHeldUp(JobState& state, Duration away) {
+  if (!state.elastic) return;
+  state.elastic->Shift(away);
+  for (RankRecord& rank : state.ranks) {
+    if (rank.end_by && *rank.end_by < TimePoint::max() - away) *rank.end_by += away;
+    rank.joined_at += away;
+  }
 }
 
 }  // namespace hvd

@@ -61,6 +61,7 @@ struct RankRecord {
   std::optional<TimePoint> end_by;  // then it gets SIGKILL; max: it has
   bool forgiven = false;            // its end is no failure of the job
   bool waiting = false;             // asked for the next generation
+  bool is_spare = false;            // and the user was told, or will be
   uint64_t in_generation = 0;       // 0: in none
   uint64_t since_generation = 0;    // the first one that it was in; 0: in none
   std::optional<ProcessEnd> end;
@@ -233,6 +234,7 @@ struct CommitsHeldBy {
 struct StopAsked {
   int signal = 0;
   Duration grace{};
+  std::optional<uint32_t> host = {};  // whose agent was asked; none: hvdrun was
 };
 struct Begun {};    // the channels are being opened
 struct Tick {};     // NextTick() has come
@@ -240,11 +242,11 @@ struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
 struct Resumed {};  // it goes on; the time between does not count
 
 // The agents' messages are events as they are.
-using JobEvent =
-    std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
-                 AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
-                 RankJoined, RankLeft, RankLost, WorkerExited, RouteMeasured, ClockRead,
-                 GenerationEnding, RankStopped, SilentRoute, HostsListed, CommitsHeldBy, StopAsked>;
+using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
+                              AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
+                              WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
+                              RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute,
+                              HostsListed, CommitsHeldBy, StopAsked, MemoryTold>;
 
 // ---- actions: messages to every agent that is still connected, and others
 
@@ -286,7 +288,7 @@ struct BeginWorld {
 using JobAction = std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration,
                                BreakGeneration, SignalWorkers, FinishJob, CutHost, CutChannels,
                                EndRun, NotifyUser, RelayRoutes, OpenHost, StartMembers, BeginWorld,
-                               SignalWorker, DismissWorker, HoldCommits, ActAtCommit>;
+                               SignalWorker, DismissWorker, HoldCommits, ActAtCommit, AskMemory>;
 
 struct Decision {
   std::vector<JobAction> actions;

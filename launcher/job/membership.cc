@@ -9,24 +9,26 @@
 #include "launcher/job/elastic_restart.h"
 #include "launcher/job/elastic_seats.h"
 #include "launcher/job/elastic_shortage.h"
+#include "launcher/job/elastic_spares.h"
 
 namespace hvd {
 
+namespace {
+
+// In this order; a failure ends the review.
+constexpr void (*kReview[])(ElasticChange&) = {
+    GoOnWithRestart, OpenListedHosts, MarkLeaving,     RestartIfIncomplete, RestartIfResized,
+    FillSeats,       FormGeneration,  DismissLeaving,  NoticeChange,        NoticeSpares,
+    FinishIfDone,    KillOverdue,     DropUnusedHosts, WatchShortage};
+
+}  // namespace
+
 std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
   const bool at_work = change.state.phase <= JobPhase::kRunning && !change.state.failure;
-  if (!at_work || change.failure) return std::exchange(change.failure, std::nullopt);
-  GoOnWithRestart(change);
-  OpenListedHosts(change);
-  MarkLeaving(change);
-  RestartIfIncomplete(change);
-  FillSeats(change);
-  FormGeneration(change);
-  DismissLeaving(change);
-  NoticeChange(change);
-  FinishIfDone(change);
-  KillOverdue(change);
-  DropUnusedHosts(change);
-  WatchShortage(change);
+  for (const auto review : kReview) {
+    if (!at_work || change.failure) return std::exchange(change.failure, std::nullopt);
+    review(change);
+  }
   change.elastic.ledger_changes_at = change.elastic.ledger.NextChange(change.now);
   return std::exchange(change.failure, std::nullopt);
 }

@@ -10,6 +10,7 @@
 //   elastic_notice       what ranks are told, so that they act at the same commit
 //   elastic_dismissal    workers that are not needed any more
 //   elastic_shortage     too few ranks
+//   elastic_spares       workers that wait for a place
 //
 // Events change the state only; what follows is decided here, after each of them, from the state
 // alone, so that it does not matter in which order things become known.

@@ -1,6 +1,7 @@
 #include "launcher/process/one_process.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -40,6 +41,13 @@ std::optional<ProcessInfo> ParseStat(pid_t pid, const std::string& stat) {
 
 std::optional<ProcessInfo> LookAtProcess(pid_t pid) {
   return ParseStat(pid, ReadProcFileOf(pid, "stat"));
+}
+
+std::optional<uint64_t> ResidentBytes(pid_t pid) {
+  unsigned long long pages = 0;
+  if (std::sscanf(ReadProcFileOf(pid, "statm").c_str(), "%*u %llu", &pages) != 1)
+    return std::nullopt;
+  return pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 bool IsDying(pid_t pid) {

@@ -21,6 +21,9 @@ std::optional<ProcessInfo> LookAtProcess(pid_t pid);
 // True when the process has a SIGKILL before it, is ending, dumps its core, or is gone.
 bool IsDying(pid_t pid);
 
+// How much of its memory is resident, shared pages too. Nothing when there is none of this number.
+std::optional<uint64_t> ResidentBytes(pid_t pid);
+
 }  // namespace hvd
 
 #endif  // HVD_LAUNCHER_PROCESS_ONE_PROCESS_H_

@@ -108,7 +108,7 @@ void Fields(auto& f, M& m) {
     f(m.generation), f(m.size), f(m.homogeneous), f(m.layout), f(m.members), f(m.one_machine);
   } else if constexpr (kIs<BreakGeneration, M>) {
     f(m.generation), f(m.reason);
-  } else if constexpr (kIs<SignalWorkers, M>) {
+  } else if constexpr (kIs<SignalWorkers, M> || kIs<StopRequested, M>) {
     f(m.signal);
   } else if constexpr (kIs<SignalWorker, M>) {
     f(m.rank), f(m.signal);
@@ -118,6 +118,8 @@ void Fields(auto& f, M& m) {
     f(m.generation);
   } else if constexpr (kIs<ActAtCommit, M>) {
     f(m.generation), f(m.commit), f(m.update), f(m.grace_ms);
+  } else if constexpr (kIs<MemoryTold, M>) {
+    f(m.rank), f(m.bytes);
   } else if constexpr (kIs<CommitsHeld, M>) {
     f(m.generation), f(m.most);
   } else if constexpr (kIs<AgentReady, M>) {
@@ -127,7 +129,7 @@ void Fields(auto& f, M& m) {
     f(m.rank), f(m.pid);
   } else if constexpr (kIs<WorkerNotStarted, M>) {
     f(m.rank), f(m.error), f(m.reason);
-  } else if constexpr (kIs<RankJoined, M>) {
+  } else if constexpr (kIs<RankJoined, M> || kIs<AskMemory, M>) {
     f(m.rank);
   } else if constexpr (kIs<RankLeft, M>) {
     f(m.rank), f(m.generation), f(m.noticed_ns), f(m.had_failed);

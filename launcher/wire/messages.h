@@ -118,6 +118,10 @@ struct SignalWorker {
   uint32_t rank = 0;
   int32_t signal = 0;
 };
+// How much memory does this worker hold? Answered by MemoryTold, unless it has ended.
+struct AskMemory {
+  uint32_t rank = 0;
+};
 // The answer to a RankJoined of a worker that the job does not need any more.
 struct DismissWorker {
   uint32_t rank = 0;
@@ -359,6 +363,15 @@ struct PairMeasured {
 struct CommitsHeld {
   uint64_t generation = 0, most = 0;
 };
+// The agent of an elastic job, whose ranks train, got a signal that asks it to end.
+struct StopRequested {
+  int32_t signal = 0;
+};
+// The answer to AskMemory: what is resident of the worker's own process.
+struct MemoryTold {
+  uint32_t rank = 0;
+  uint64_t bytes = 0;
+};
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
 // Said with AgentReady: where hvdrun lies on this host, for side commands (side_command.h), and the
@@ -407,17 +420,19 @@ struct TraceRecords {
   std::string records;
 };
 
-using ToAgent = std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob,
-                             WorkerInput, KeyValue, ProbeConnectivity, LookAtCommand, TreeDown,
-                             Resend, AskTime, ExamineHost, OpenProbe, MeasurePair, UseRelay,
-                             RelayOpen, RelayData, RelayClose, RelayCredit, AwaitDriver, AddWorkers,
-                             SignalWorker, DismissWorker, HoldCommits, ActAtCommit, TraceTaken>;
+using ToAgent =
+    std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob, WorkerInput,
+                 KeyValue, ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost,
+                 OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
+                 AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
+                 TraceTaken, AskMemory>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
                  ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
-                 RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords>;
+                 RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
+                 MemoryTold>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -46,6 +46,9 @@ class ElasticSim::World {
     limits.elastic_timeout = kElasticTimeout;
     limits.failures = {Below(4) == 0 ? Below(3) : 10 + Below(20), std::nullopt};
     if (Below(8) == 0) limits.reset_limit = Below(6);
+    if (Below(3) == 0) limits.spares = 1 + Below(2);
+    const uint32_t mode = Below(8);
+    if (mode <= 1) limits.restart = mode == 0 ? RestartMode::kInProcess : RestartMode::kInJob;
     state_.elastic.emplace(limits, seed);
     native_ = Below(12) == 0;
     calm_ = Below(6) == 0;
@@ -59,7 +62,8 @@ class ElasticSim::World {
     if (Below(6) == 0) Later(Within(1000, 110'000), [this] { Happens(StopAsked{SIGTERM, {}}); });
     while (trouble_.empty() && state_.phase != JobPhase::kDone) OneMore();
     if (trouble_.empty()) CheckEnd();
-    return {trouble_, schedule_.str(), ExitCode(state_), state_.generation};
+    return {trouble_,          schedule_.str(), ExitCode(state_),
+            state_.generation, spares_,         state_.elastic->restarts};
   }
 
  private:
@@ -145,7 +149,7 @@ class ElasticSim::World {
   void Happens(const T& event) {
     if constexpr (requires { event.rank; }) {
       Note("  ", event, event.rank);
-    } else if constexpr (requires { event.host; }) {
+    } else if constexpr (requires { int64_t{event.host}; }) {
       Note("  ", event, event.host);
     } else {
       Note("  ", event);
@@ -205,6 +209,7 @@ class ElasticSim::World {
   }
   void Do(const StartMembers& start) {
     if (failed_) Trouble("workers are started after a failure");
+    CheckCount();
     for (const Member& member : start.members) {
       Note("      -> ", start, member.worker);
       if (member.worker >= workers_.size()) workers_.resize(member.worker + 1);
@@ -212,6 +217,15 @@ class ElasticSim::World {
       workers_[member.worker].ignores_sigterm = Below(15) == 0;
       Later(Within(5, 400), [this, w = member.worker] { Starts(w); });
     }
+  }
+  void Do(const AskMemory& ask) {
+    Note("      -> ", ask, ask.rank);
+    ++spares_;
+    const Worker& spare = workers_[ask.rank];  // its end may be on its way
+    if (spare.there && !spare.waits) Trouble("a spare does not wait");
+    Later(Within(1, 60), [this, w = ask.rank] {
+      if (!hosts_[workers_[w].host].over) Happens(MemoryTold{w, 100'000'000});
+    });
   }
   void Do(const BeginWorld& begin) {
     Note("      -> ", begin, static_cast<int64_t>(begin.number));
@@ -475,6 +489,21 @@ class ElasticSim::World {
     acted_ = false;
   }
 
+  // Of those whose slot is there: others leave.
+  void CheckCount() {
+    const ElasticState& elastic = *state_.elastic;
+    uint32_t with_slot = 0;
+    for (uint32_t w = 0; w < state_.ranks.size(); ++w) {
+      const ElasticHost& host = elastic.hosts[state_.plan.ranks[w].host];
+      const bool alive = state_.ranks[w].phase != RankPhase::kEnded && !state_.ranks[w].lost;
+      with_slot += alive && host.listed && state_.plan.ranks[w].local_rank < host.slots;
+    }
+    if (with_slot > elastic.limits.max_np + elastic.limits.spares)
+      Trouble("more workers than max_np and the spares");
+    if (with_slot > elastic.limits.max_np && !elastic.running)
+      Trouble("spares are started before the ranks train");
+  }
+
   void CheckState() {
     std::set<std::pair<uint32_t, uint32_t>> seats;
     for (uint32_t w = 0; w < state_.ranks.size(); ++w) {
@@ -513,6 +542,7 @@ class ElasticSim::World {
   std::vector<Host> hosts_;
   std::vector<Worker> workers_;
   uint64_t generation_ = 0;
+  uint32_t spares_ = 0;
   std::set<uint32_t> last_members_;
   std::map<uint32_t, uint64_t> since_;  // the first generation of each worker
   bool acted_ = false;                  // the last generation ended at a commit

@@ -16,6 +16,8 @@ struct ElasticSimResult {
   std::string schedule;  // what happened and what was decided, if it was asked for
   int exit_code = 0;
   uint64_t generations = 0;
+  uint32_t spares = 0;    // workers that waited for a place
+  uint32_t restarts = 0;  // of all workers together
 };
 
 class ElasticSim {

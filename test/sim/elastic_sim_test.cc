@@ -20,16 +20,19 @@ TEST(ElasticSim, EachJobEndsAndNoRuleIsBroken) {
   const char* soak = std::getenv("HVD_SOAK");
   const uint64_t count = one != nullptr ? 1 : soak != nullptr && soak[0] == '1' ? 100'000 : 3000;
   std::map<int, uint64_t> ends;
-  uint64_t generations = 0;
+  uint64_t generations = 0, spares = 0, restarts = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     const ElasticSimResult result = ElasticSim(seed).Run();
     ++ends[result.exit_code];
     generations += result.generations;
+    spares += result.spares;
+    restarts += result.restarts;
     ASSERT_EQ(result.trouble, "") << "with HVD_SIM_SEED=" << seed << "\n"
                                   << ElasticSim(seed, true).Run().schedule;
   }
-  std::printf("%llu jobs, %llu generations; exit codes:", static_cast<unsigned long long>(count),
-              static_cast<unsigned long long>(generations));
+  std::printf("%llu jobs, %llu generations, %llu spares, %llu restarts; exit codes:",
+              static_cast<unsigned long long>(count), static_cast<unsigned long long>(generations),
+              static_cast<unsigned long long>(spares), static_cast<unsigned long long>(restarts));
   for (const auto& [code, jobs] : ends)
     std::printf(" %d: %llu", code, static_cast<unsigned long long>(jobs));
   std::printf("\n");
@@ -39,6 +42,8 @@ TEST(ElasticSim, EachJobEndsAndNoRuleIsBroken) {
   EXPECT_GT(ends[75], 0U);
   EXPECT_GT(ends.size(), 3U);
   EXPECT_GT(generations, count * 2);
+  EXPECT_GT(spares, count / 20);
+  EXPECT_GT(restarts, count / 20);
 }
 
 TEST(ElasticSim, OneSeedIsOneSchedule) {

@@ -71,15 +71,17 @@ TEST(ElasticLimits, HaveDefaults) {
 }
 
 TEST(ElasticLimits, AreRead) {
-  const Result<ElasticLimits> limits = LimitsOf(
-      {"-np", "2", "--elastic", "--elastic-timeout", "2.5", "--reset-limit", "0",
-       "--blacklist-cooldown-range", "10", "100", "--max-failures", "3/5m", "--spares", "1"});
+  const Result<ElasticLimits> limits =
+      LimitsOf({"-np", "2", "--elastic", "--elastic-timeout", "2.5", "--reset-limit", "0",
+                "--blacklist-cooldown-range", "10", "100", "--max-failures", "3/5m", "--spares",
+                "1", "--elastic-restart", "in-job"});
   ASSERT_TRUE(limits.ok()) << limits.status().message();
   EXPECT_EQ(limits->elastic_timeout, 2500ms);
   EXPECT_EQ(limits->reset_limit, 0u);
   EXPECT_EQ(limits->cooldown, (CooldownRange{10s, 100s}));
   EXPECT_EQ(limits->failures, (FailureLimit{3, 5min}));
   EXPECT_EQ(limits->spares, 1u);
+  EXPECT_EQ(limits->restart, RestartMode::kInJob);
 }
 
 TEST(ElasticLimits, ContradictionsAreRefusedInOneSentence) {

@@ -50,6 +50,7 @@ std::string Text(const JobAction& action) {
     }
     std::string operator()(const HoldCommits&) { return "hold"; }
     std::string operator()(const ActAtCommit& a) { return "act at " + std::to_string(a.commit); }
+    std::string operator()(const AskMemory& a) { return "ask memory " + std::to_string(a.rank); }
   };
   return std::visit(Namer{}, action);
 }

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "launcher/job/job.h"
+#include "launcher/job/job_pause.h"
 #include "launcher/job/job_result.h"
 #include "launcher/job/report.h"
 #include "runtime/segment/job_page.h"
@@ -18,6 +19,7 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 ElasticLimits Limits(uint32_t min_np, uint32_t np, uint32_t max_np) {
   ElasticLimits limits;
@@ -109,6 +111,16 @@ TEST(Membership, StartsOnceThereAreEnoughSlots) {
   job.On(AgentIsReady{1});
   ASSERT_NE(job.Find<StartMembers>(), nullptr);
   EXPECT_EQ(job.Find<StartMembers>()->members.size(), 4U);
+}
+
+TEST(Membership, E15_RanksFollowTheListWhicheverHostIsReadyFirst) {
+  Script job(Limits(3, 3, 3));
+  job.List({{"h10", 1}, {"h2", 1}, {"h1", 1}});
+  for (uint32_t host : {2, 0, 1}) job.On(AgentIsReady{host});
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  std::vector<uint32_t> hosts;
+  for (const Member& member : job.Find<StartMembers>()->members) hosts.push_back(member.place.host);
+  EXPECT_THAT(hosts, ElementsAre(0, 1, 2));
 }
 
 TEST(Membership, WaitsAMomentForHostsThatAreOnTheirWay) {
@@ -307,6 +319,103 @@ TEST(Membership, AScriptWithoutGenerationsIsStartedAgainWithoutAHostThatLeft) {
   EXPECT_EQ(job.Find<StartMembers>()->size, 2U);
 }
 
+// Workers 0 and 1 on "a" run a script that never calls hvd.init().
+Script NativeJob(ElasticLimits limits) {
+  Script job(limits);
+  job.List({{"a", 2}});
+  job.On(AgentIsReady{0});
+  for (uint32_t worker : {0, 1}) job.Start(worker);
+  return job;
+}
+
+ElasticLimits With(ElasticLimits limits, RestartMode restart) {
+  limits.restart = restart;
+  return limits;
+}
+
+TEST(Membership, AScriptWithoutGenerationsGrowsByARestart) {
+  Script job = NativeJob(Limits(2, 2, 3));
+  job.After(seconds(50));
+  job.List({{"a", 2}, {"b", 2}});
+  job.On(AgentIsReady{1});
+  EXPECT_EQ(job.Find<SignalWorker>(), nullptr) << "it may still call hvd.init()";
+  EXPECT_EQ(NextTick(job.state), TimePoint() + seconds(60));
+  job.After(seconds(10));
+  EXPECT_THAT(job.told, HasSubstr("there are slots for more ranks; all ranks are started again"));
+  for (uint32_t worker : {0, 1}) job.Exit(worker, {true, SIGTERM});
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->size, 3U) << "no more than --max-np";
+  EXPECT_EQ(job.Find<StartMembers>()->restarts, 1U);
+  EXPECT_FALSE(job.state.failure.has_value());
+  for (uint32_t worker : {2, 3, 4}) job.Start(worker);
+  job.After(seconds(600));
+  EXPECT_EQ(job.state.elastic->restarts, 1U) << "it has all that it may have";
+}
+
+TEST(Membership, AScriptWithoutGenerationsMovesToOtherHostsAtOnce) {
+  Script job = NativeJob(Limits(2, 2, 2));
+  job.After(seconds(60));
+  job.List({{"b", 2}});
+  EXPECT_EQ(job.Find<SignalWorker>(), nullptr) << "there is no other slot yet";
+  job.On(AgentIsReady{1});
+  EXPECT_THAT(job.told, HasSubstr("a rank has no slot any more; all ranks are started again"));
+  for (uint32_t worker : {0, 1}) job.Exit(worker, {true, SIGTERM});
+  EXPECT_EQ(job.state.plan.ranks[2].host, 1U);
+  EXPECT_EQ(job.state.plan.ranks[3].host, 1U);
+}
+
+TEST(Membership, ARestartForSlotsWaitsForHostsOnTheirWay) {
+  Script job = NativeJob(With(Limits(2, 2, 8), RestartMode::kInJob));
+  job.List({{"a", 2}, {"b", 2}, {"c", 2}});
+  job.On(AgentIsReady{1});
+  EXPECT_EQ(job.Find<SignalWorker>(), nullptr);
+  job.After(seconds(3));
+  EXPECT_NE(job.Find<SignalWorker>(), nullptr);
+}
+
+TEST(Membership, AScriptThatFormsGenerationsIsNotRestartedForSlots) {
+  Script job(Limits(1, 2, 4));
+  job.Run(2);
+  job.List({{"a", 3}});
+  job.After(seconds(600));
+  EXPECT_THAT(job.told, Not(HasSubstr("started again")));
+}
+
+TEST(Membership, ASettingHasAllWorkersStartedAgain) {
+  Script job(With(Limits(1, 2, 2), RestartMode::kInJob));
+  job.Run(2);
+  job.Die(1);
+  EXPECT_THAT(job.told, HasSubstr("; all ranks are started again (restart 1"));
+  EXPECT_EQ(job.Find<StartMembers>(), nullptr) << "worker 0 has not ended";
+  job.Exit(0, {true, SIGTERM});
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->members.size(), 2U);
+  for (uint32_t worker : {2, 3}) job.Start(worker);
+  for (uint32_t worker : {2, 3}) job.Join({worker});
+  EXPECT_THAT(job.Members(), ElementsAre(2, 3));
+}
+
+TEST(Membership, ASettingHasSurvivorsOfAnyScriptGoOn) {
+  Script job = NativeJob(With(Limits(1, 2, 2), RestartMode::kInProcess));
+  job.Exit(1, {true, SIGSEGV});
+  EXPECT_THAT(job.told, HasSubstr("1 rank goes on without it"));
+  EXPECT_EQ(job.Find<SignalWorker>(), nullptr);
+  ASSERT_NE(job.Find<StartMembers>(), nullptr) << "it is replaced";
+  EXPECT_EQ(job.Find<StartMembers>()->members.size(), 1U);
+}
+
+TEST(Membership, RestartsCountForTheResetLimit) {
+  ElasticLimits limits = With(Limits(2, 2, 2), RestartMode::kInJob);
+  limits.reset_limit = 1;
+  Script job = NativeJob(limits);
+  job.Exit(1, {true, SIGSEGV});
+  job.Exit(0, {true, SIGTERM});
+  for (uint32_t worker : {2, 3}) job.Start(worker);
+  job.Exit(3, {true, SIGSEGV});
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.state.failure->reason, HasSubstr("exceeded limit: 1"));
+}
+
 TEST(Membership, TooFewForTooLongEndsTheJob) {
   Script job(Limits(2, 2, 2));
   job.List({{"a", 1}});
@@ -329,6 +438,103 @@ TEST(Membership, WorkersThatWaitForANewOneThatHangsHaveALimit) {
   EXPECT_TRUE(job.state.failure.has_value());
 }
 
+TEST(Membership, TimeWhilePausedDoesNotCount) {
+  Script job(Limits(2, 2, 2));
+  job.Run(2);
+  job.state.elastic->ledger.NoteHostFailure("b", job.clock.Now());
+  const TimePoint usable = job.state.elastic->ledger.UsableFrom("b");
+  job.Die(0);
+  job.Join({1});
+  job.After(seconds(59));
+  job.On(Paused{});
+  EXPECT_EQ(NextTick(job.state), std::nullopt);
+  job.clock.Advance(seconds(600));
+  job.On(Tick{});
+  EXPECT_FALSE(job.state.failure.has_value());
+  job.On(HostsListed{{}, "the script ended with exit code 1"});  // the first that it hears of
+  EXPECT_FALSE(job.state.failure.has_value());
+  EXPECT_EQ(job.state.elastic->ledger.UsableFrom("b"), usable + seconds(600));
+  job.After(std::chrono::milliseconds(999));
+  EXPECT_FALSE(job.state.failure.has_value());
+  job.After(std::chrono::milliseconds(1));
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.state.failure->reason, HasSubstr("--elastic-timeout"));
+}
+
+TEST(Membership, TheGraceOfAScriptWithoutGenerationsIsShiftedByAPause) {
+  Script job(Limits(1, 4, 4));
+  job.StartOnTwoHosts();
+  job.On(AgentLost{1, "it broke"});
+  job.After(seconds(9));
+  job.On(Paused{});
+  job.clock.Advance(seconds(600));
+  job.On(Resumed{});
+  EXPECT_THAT(job.told, Not(HasSubstr("started again")));
+  job.After(seconds(1));
+  EXPECT_THAT(job.told, HasSubstr("started again"));
+}
+
+TEST(Membership, TimeInWhichHvdrunWasStoppedDoesNotCount) {
+  Script job(Limits(2, 2, 2));
+  job.Run(2);
+  job.Die(0);
+  job.Join({1});
+  job.clock.Advance(seconds(600));
+  NoteHeldUp(job.state, seconds(590));
+  job.On(Tick{});
+  EXPECT_FALSE(job.state.failure.has_value());
+  job.After(seconds(50));
+  EXPECT_TRUE(job.state.failure.has_value());
+}
+
+TEST(Membership, RanksThatSaidGoodbyeAreNotMissing) {
+  Script job(Limits(2, 2, 2));
+  job.Run(2);
+  for (uint32_t worker : {0, 1}) job.On(RankLeft{worker, 1, 1, false});
+  job.After(seconds(600));
+  EXPECT_FALSE(job.state.failure.has_value()) << "they save something, which takes its time";
+  for (uint32_t worker : {0, 1}) job.Exit(worker, {false, 0});
+  job.On(AgentFinished{0});
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Membership, ARankThatTrainsOnAfterAnothersGoodbyeIsNotMissing) {
+  Script job(Limits(2, 2, 2));
+  job.Run(2);
+  job.On(RankLeft{1, 1, 1, false});
+  job.After(seconds(600));
+  EXPECT_FALSE(job.state.failure.has_value());
+}
+
+TEST(Membership, HostsOnTheirWayAreCutWhenTheJobIsDone) {
+  Script job(Limits(1, 2, 4));
+  job.Run(2);
+  job.List({{"a", 2}, {"b", 2}});
+  for (uint32_t worker : {0, 1}) job.On(RankLeft{worker, 1, 1, false});
+  job.Exit(0, {false, 0});
+  job.Exit(1, {false, 0});
+  ASSERT_NE(job.Find<CutHost>(), nullptr);
+  EXPECT_EQ(job.Find<CutHost>()->host, 1U);
+}
+
+TEST(Membership, TheMemoryOfASpareIsTold) {
+  ElasticLimits limits = Limits(1, 2, 2);
+  limits.spares = 1;
+  Script job(limits);
+  job.List({{"a", 3}});
+  job.On(AgentIsReady{0});
+  for (uint32_t worker : {0, 1}) job.Start(worker);
+  for (uint32_t worker : {0, 1}) job.Join({worker});
+  job.After(seconds(1));
+  job.Start(2);
+  job.Join({2});
+  ASSERT_NE(job.Find<AskMemory>(), nullptr);
+  EXPECT_EQ(job.Find<AskMemory>()->rank, 2U);
+  job.On(MemoryTold{2, 312'400'000});
+  EXPECT_THAT(job.told, HasSubstr("a spare is ready on host a (pid 102); it holds 312 MB"));
+  EXPECT_EQ(job.Find<AskMemory>(), nullptr) << "once";
+}
+
 TEST(Membership, AStopIsAfterAStep) {
   Script job(Limits(1, 2, 2));
   job.Run(2);
@@ -342,6 +548,25 @@ TEST(Membership, AStopIsAfterAStep) {
   job.On(AgentFinished{0});
   EXPECT_EQ(job.state.phase, JobPhase::kDone);
   EXPECT_EQ(ExitCode(job.state), 75);
+}
+
+TEST(Membership, AnAgentThatIsAskedStopsTheJobAfterAStep) {
+  Script job(Limits(1, 2, 2));
+  job.Run(2);
+  job.On(StopAsked{SIGUSR1, {}, 0});
+  EXPECT_THAT(job.told, HasSubstr("the agent on host a was asked to stop by signal 10"));
+  EXPECT_NE(job.Find<HoldCommits>(), nullptr);
+  job.On(StopAsked{SIGTERM, {}, 0});
+  EXPECT_TRUE(job.last.empty()) << "it stops already";
+}
+
+TEST(Membership, AnAgentThatIsAskedWhileNoRankTrainsIsLost) {
+  Script job(Limits(1, 4, 4));
+  job.StartOnTwoHosts();
+  job.On(StopAsked{SIGTERM, {}, 1});
+  EXPECT_NE(job.Find<CutHost>(), nullptr);
+  EXPECT_FALSE(job.state.failure.has_value()) << "the other host goes on";
+  EXPECT_THAT(job.told, HasSubstr("host b was lost: its agent was asked to end by signal 15"));
 }
 
 TEST(Membership, AfterTheFirstEndWithZeroNobodyIsAdded) {

@@ -55,6 +55,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(RelayData{5, "bytes"});
   all.emplace_back(RelayClose{5});
   all.emplace_back(RelayCredit{5, 9});
+  all.emplace_back(AskMemory{1});
   return all;
 }
 const std::vector<ToAgent> kToAgent = OneOfEachToAgent();
@@ -90,6 +91,9 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(AgentWarning{"beware"});
   all.emplace_back(TraceBegun{1, 2, 3, 4});
   all.emplace_back(TraceRecords{1, 2, 3, 4, "records"});
+  all.emplace_back(CommitsHeld{3, 9});
+  all.emplace_back(StopRequested{15});
+  all.emplace_back(MemoryTold{1, 4096});
   return all;
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();
