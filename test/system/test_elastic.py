@@ -6,7 +6,7 @@ import signal
 import sys
 
 import pytest
-from conftest import REPO, kill, own_children, parent_of, wait_until
+from conftest import REPO, kill, own_children, parent_of, read_until, wait_until
 from elastic_job import Training
 
 pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
@@ -39,7 +39,7 @@ def ranks_below(agent, training, size):
 # ---- one part fails
 
 
-def test_E5_one_failing_slot_loses_only_itself(start, tmp_path):
+def test_E5_P35_one_failing_slot_loses_only_itself(start, tmp_path):
     """Its host keeps the healthy ranks, and a new worker starts in the slot."""
     training = Training(start, tmp_path, "-np", 3, "--min-np", 1)
     first = set(training.await_world(3))
@@ -56,7 +56,7 @@ def test_E5_one_failing_slot_loses_only_itself(start, tmp_path):
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_P05_an_agent_dies_and_the_other_host_trains_on(start, tmp_path, lost):
+def test_P05_P35_an_agent_dies_and_the_other_host_trains_on(start, tmp_path, lost):
     training = Training(start, tmp_path, "-np", 4, "--min-np", 2, "--hosts-per-machine", 2)
     training.await_world(4)
     victim = agents(training.job)[lost]
@@ -203,11 +203,37 @@ def test_P13_all_processes_see_the_number_of_restarts(run, tmp_path):
     job.nothing_left()
 
 
-def test_P17_ranks_of_two_hosts_stop_at_the_same_commit(start, tmp_path):
+@pytest.mark.parametrize("asked", ["hvdrun, SIGTERM", "agent, SIGTERM", "agent, SIGUSR1"])
+def test_P17_ranks_of_two_hosts_stop_at_the_same_commit(start, tmp_path, asked):
     training = Training(start, tmp_path, "-np", 4, "--hosts-per-machine", 2, options=["stop"])
     training.await_world(4)
-    training.job.process.send_signal(signal.SIGTERM)
+    process, name = asked.split(", ")
+    os.kill(training.job.pid if process == "hvdrun" else agents(training.job)[1], getattr(signal, name))
     assert training.job.finish() == 75, training.text()
     steps = re.findall(r"stops at step (\d+) of", training.text())
     assert len(steps) == 4 and len(set(steps)) == 1, training.text()
     training.job.nothing_left()
+
+
+def test_P17_a_second_signal_ends_the_agent(start, tmp_path):
+    """A job whose ranks never commit; the signals are told apart by what hvdrun says after the first."""
+    job = start("--elastic", "-np", 2, "--min-np", 1, "--hosts-per-machine", 2, *python(
+        "import time, horovod.torch as hvd\nhvd.init()\nprint('there', flush=True)\ntime.sleep(600)"))
+    read_until(job.process.stdout, "there", 2)
+    agent = agents(job)[1]
+    os.kill(agent, signal.SIGTERM)
+    read_until(job.process.stderr, "was asked to stop by signal 15")
+    os.kill(agent, signal.SIGTERM)
+    read_until(job.process.stderr, "was lost: ")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.finish() == 143, job.err
+    job.nothing_left()
+
+
+def test_an_agent_of_a_job_of_fixed_size_ends_by_the_signal(start):
+    job = start("-np", 2, *python("import time\nprint('there', flush=True)\ntime.sleep(600)"))
+    read_until(job.process.stdout, "there", 2)
+    os.kill(job.agent, signal.SIGTERM)
+    assert job.finish() == 1, job.err
+    assert "was lost" in job.err
+    job.nothing_left()
