@@ -84,8 +84,9 @@ struct Settings {
   bool stall_check = true;
   int stall_warning_seconds = 0;
   int stall_shutdown_seconds = 0;  // 0: never
-  int gloo_timeout_seconds = 0;    // for connecting; 0: no limit
-  std::string log_level;           // TRACE, DEBUG, INFO, WARNING, ERROR or FATAL
+  bool stall_check_stacks = true;
+  int gloo_timeout_seconds = 0;  // for connecting; 0: no limit
+  std::string log_level;         // TRACE, DEBUG, INFO, WARNING, ERROR or FATAL
   double start_timeout_seconds = 0;
   double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
   double heartbeat_timeout_seconds = 0;

@@ -566,6 +566,18 @@ std::span<const Row> SettingRows() {
        .doc = "seconds before a stalled collective ends the job; 0: never",
        .target = &Settings::stall_shutdown_seconds},
 
+      {.section = kStall,
+       .name = "stall-check-stacks",
+       .flags = {"--stall-check-stacks", "--no-stall-check-stacks"},
+       .env = "HVD_STALL_CHECK_STACKS",
+       .yaml = "stall_check.stacks",
+       .type = Type::kBool,
+       .default_text = "on",
+       .example = "on",
+       .what = "whether a report of a stall has lines of the source",
+       .doc = "have Python ranks handle a real-time signal by writing their stacks",
+       .target = &Settings::stall_check_stacks},
+
       {.section = kOutput,
        .name = "verbose",
        .flags = {"--verbose", "--no-verbose"},

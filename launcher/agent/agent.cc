@@ -20,6 +20,7 @@
 #include "launcher/agent/host_identity.h"
 #include "launcher/agent/host_questions.h"
 #include "launcher/agent/pulse.h"
+#include "launcher/agent/rank_examiner.h"
 #include "launcher/agent/stop_signals.h"
 #include "launcher/agent/trace_collector.h"
 #include "launcher/agent/worker_set.h"
@@ -187,6 +188,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void On(const AskTime& question) { questions_.Answer(question); }
   void On(const TraceTaken& taken) { traces_.Taken(taken.bytes); }
   void On(const MeasurePair& question) { questions_.Answer(question); }
+  void On(const ExamineRanks& question) { examiner_.Answer(question); }
   void On(ProbeConnectivity question);
   void On(const ExamineHost& question);
   void On(OpenProbe question);
@@ -224,6 +226,8 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   HostQuestions questions_;
   TraceCollector traces_;
   StopSignals stop_signals_;
+  SteadyClock clock_;
+  RankExaminer examiner_;
 };
 
 HostWorld WorldOf(const StartJob& start) {
@@ -265,7 +269,8 @@ Agent::Agent(AgentOptions options)
       traces_(
           io_, [this](const ToDriver& message) { driver_.Send(message); },
           [this] { FinishIfSilent(); }),
-      stop_signals_(io_, [this](int signal) { return AskToStop(signal); }) {}
+      stop_signals_(io_, [this](int signal) { return AskToStop(signal); }),
+      examiner_(io_, clock_, [this](const ToDriver& message) { Send(message); }) {}
 
 // For --verbose: how this agent makes sure that nothing is left behind.
 std::string Agent::MeansInForce() const {
@@ -355,6 +360,7 @@ void Agent::StartWorkers() {
     relay_.SetWorld(job.job_key, std::move(*places));
   generations_.emplace(io_, reports_, WorldOf(job), job.job_key,
                        "; see the last lines of hvdrun's output for the reason");
+  examiner_.Watch(*generations_);
   WorkerLink link{MakeLinkAddress(options_.job_id), options_.job_id};
   if (std::optional<JobPlace> place = PlaceHere()) link.job_place = JobPlaceText(*place);
   if (!job.listen_addresses.empty()) link.interface = InterfaceOf(job.listen_addresses.front());

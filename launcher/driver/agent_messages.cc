@@ -123,6 +123,21 @@ void AgentMessages::On(uint32_t host, PutKey& put) {
   if (event) parts_.dispatch(*event);
 }
 
+void AgentMessages::On(uint32_t, const StallSeen& seen) {
+  if (seen.generation != parts_.state.generation || parts_.state.asked()) return;
+  parts_.stalls.Begin(parts_.options.plan, seen, now_);
+  parts_.reschedule();
+}
+
+void AgentMessages::On(uint32_t host, const RanksExamined& examined) {
+  const Plan& plan = parts_.options.plan;
+  Status taken = parts_.stalls.Take(plan, host, examined);
+  if (!taken.ok()) return parts_.agents.BreakUnless(host, taken);
+  if (std::optional<StallExplained> stall = parts_.stalls.Result(plan, now_))
+    parts_.dispatch(*stall);
+  parts_.reschedule();
+}
+
 void AgentMessages::On(uint32_t host, const WantKey& want) {
   parts_.agents.BreakUnless(host, parts_.kv_service.Want(host, want));
 }

@@ -53,6 +53,8 @@ class AgentMessages {
   void On(uint32_t host, const TreeUp& batch);
   void On(uint32_t host, const TreeCut& cut);
   void On(uint32_t host, const TimeTold& told);
+  void On(uint32_t host, const StallSeen& seen);
+  void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const TraceBegun& begun);
   void On(uint32_t host, const TraceRecords& records);

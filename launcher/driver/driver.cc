@@ -303,8 +303,9 @@ void Driver::ScheduleDeadline() {
 
 // The earliest tick of the parts.
 void Driver::ScheduleTick() {
-  tick_timer_.expires_at(std::min({parts_.agents.NextTick(), parts_.cleanups.NextTick(),
-                                   parts_.tree.NextTick(), parts_.troubles.NextTick(SteadyNow())}));
+  tick_timer_.expires_at(
+      std::min({parts_.agents.NextTick(), parts_.cleanups.NextTick(), parts_.tree.NextTick(),
+                parts_.troubles.NextTick(SteadyNow()), parts_.stalls.NextTick()}));
   tick_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     Tick(SteadyNow());
@@ -319,6 +320,8 @@ void Driver::Tick(TimePoint now) {
     return parts_.agents[parts_.options.plan.ranks[rank].host].heard();
   };
   if (std::optional<SilentRoute> broken = parts_.troubles.TakeBroken(now, heard)) Dispatch(*broken);
+  if (std::optional<StallExplained> stall = parts_.stalls.Result(parts_.options.plan, now))
+    Dispatch(*stall);
   parts_.cleanups.Tick(now);
   for (const auto& [host, reason] : parts_.tree.TakeOverdue(now)) parts_.agents[host].Break(reason);
 }

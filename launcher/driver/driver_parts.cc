@@ -18,6 +18,7 @@ DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
         agents.Send(tree.hosts()[number], message);
       }),
       troubles(RouteSilenceLimit(options.settings)),
+      stalls([this](uint32_t host, const ExamineRanks& question) { agents.Send(host, question); }),
       clock_questions(options.plan.hosts.size()),
       free_ports(options.plan.hosts.size()),
       facts(options.plan.hosts.size()),

@@ -19,6 +19,7 @@
 #include "launcher/driver/kv_service.h"
 #include "launcher/driver/rank_troubles.h"
 #include "launcher/driver/remote_cleanup.h"
+#include "launcher/driver/stall_rounds.h"
 #include "launcher/driver/stdin_broadcast.h"
 #include "launcher/driver/timeline_service.h"
 #include "launcher/job/host_clock.h"
@@ -61,6 +62,7 @@ struct DriverParts {
   KvService kv_service;
   RelaySwitch relay;  // knows hosts by their numbers in the tree
   RankTroubles troubles;
+  StallRounds stalls;
   ClockQuestions clock_questions;
   RemoteCleanups cleanups;
   // By host: the port for MASTER_PORT that its agent holds, and what it reported.

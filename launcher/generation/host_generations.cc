@@ -167,6 +167,11 @@ void HostGenerations::Dismiss(uint32_t slot, const std::string& reason) {
   links_.Send(slot, LinkDismissed{reason});
 }
 
+const RankBlock* HostGenerations::BlockOf(uint32_t slot, uint64_t generation) const {
+  if (!HasPageOf(generation) || slots_[slot].in_generation != generation) return nullptr;
+  return &page_->page().rank(LocalRankOf(slot));
+}
+
 uint64_t HostGenerations::HoldCommits(uint64_t generation) {
   return HasPageOf(generation) ? page_->HoldCommits() : 0;
 }

@@ -102,6 +102,13 @@ class HostGenerations final : private LinkObserver {
   // As GenerationPage's; nothing happens when another generation runs. Returns 0 where this host
   // has no part in it.
   uint64_t HoldCommits(uint64_t generation);
+  // The block of the slot's rank in the page of this generation; null: it has none there.
+  const RankBlock* BlockOf(uint32_t slot, uint64_t generation) const;
+  // The generation of the page; 0: there is none.
+  uint64_t generation() const { return page_ ? page_->generation() : 0; }
+  uint32_t slots() const { return static_cast<uint32_t>(slots_.size()); }
+  // The process of the slot that has a link; 0: none ever had.
+  int PidOf(uint32_t slot) const { return links_.pid(slot); }
   void ActAt(uint64_t generation, uint64_t commit, uint32_t update, uint32_t grace_ms);
   // From another host.
   void GiveValue(uint64_t generation, const std::string& key, const std::string& value);

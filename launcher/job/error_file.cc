@@ -32,6 +32,7 @@ const char* KindName(JobFailure::Kind kind) {
     case JobFailure::Kind::kTimeout: return "timeout";
     case JobFailure::Kind::kInternal: return "internal";
     case JobFailure::Kind::kEnding: return "ending";
+    case JobFailure::Kind::kStall: return "stall";
     case JobFailure::Kind::kWay: return "connection";
   }
   return "internal";
@@ -95,6 +96,11 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
     if (state.failure->kind == JobFailure::Kind::kHost ||
         state.failure->kind == JobFailure::Kind::kHosts) {
       json["host"] = state.plan.hosts[state.failure->host];
+    }
+    if (state.failure->kind == JobFailure::Kind::kStall) {
+      json["missing"] = Json::array();
+      for (const MissingRank& missing : state.failure->verdict.missing)
+        json["missing"].push_back({{"rank", missing.rank}, {"class", ClassName(missing.found)}});
     }
     if (state.failure->kind == JobFailure::Kind::kInterrupt) {
       json["signal"] = state.failure->signal;

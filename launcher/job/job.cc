@@ -5,6 +5,7 @@
 #include <csignal>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "launcher/job/elastic_change.h"
 #include "launcher/job/elastic_generations.h"
@@ -21,6 +22,7 @@
 #include "launcher/job/job_result.h"
 #include "launcher/job/membership.h"
 #include "launcher/job/rank_text.h"
+#include "launcher/job/stall_failure.h"
 #include "launcher/text/seconds_text.h"
 
 namespace hvd {
@@ -61,6 +63,7 @@ class JobTransition {
   void On(const WorkerExited& event);
   void On(const ClockRead& event) { state_.clocks[event.host].Add(event.reading); }
   void On(const GenerationEnding& event);
+  void On(const StallExplained& event);
   void On(const RankStopped& event);
   void On(const SilentRoute& event);
   void On(const HostsListed& event) {
@@ -88,6 +91,7 @@ class JobTransition {
   bool FailedOfIt(uint32_t host) const;
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
   void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
+  void ReplaceHanging(const std::vector<uint32_t>& ranks);
   void BreakFor(uint64_t generation, JobFailure ending);
   const std::string& HostOf(uint32_t rank) const {
     return state_.plan.hosts[state_.plan.ranks[rank].host];
@@ -239,11 +243,29 @@ void JobTransition::On(const WorkerExited& event) {
 void JobTransition::On(const GenerationEnding& event) {
   const std::optional<uint32_t> worker = state_.WorkerOf(event.by.rank);
   if (!worker || state_.ranks[*worker].in_generation != event.generation) return;
-  JobFailure ending;
-  ending.kind = JobFailure::Kind::kEnding;
+  JobFailure ending = EndingOf(state_, event.generation, event.by.reason);
   ending.rank = *worker;
-  ending.reason = event.by.reason;
+  const bool was_running = state_.elastic && state_.elastic->running;
+  const std::vector<uint32_t> hanging = HangingRanks(ending.verdict);
   BreakFor(event.generation, std::move(ending));
+  if (was_running && change_.IsElastic()) ReplaceHanging(hanging);
+}
+
+// They would not come to the next generation, and must not touch the memory of the others.
+void JobTransition::ReplaceHanging(const std::vector<uint32_t>& ranks) {
+  for (uint32_t rank : ranks) {
+    const std::optional<uint32_t> worker = state_.WorkerOf(rank);
+    if (!worker) continue;
+    change_.Tell(RankText(state_, *worker) + " hangs and was ended, so that the others can go on");
+    change_.Do(SignalWorker{*worker, SIGKILL});
+  }
+}
+
+void JobTransition::On(const StallExplained& event) {
+  if (event.generation != state_.generation || state_.ending || state_.failure) return;
+  state_.stall = event;
+  change_.Tell(StallText(event.verdict));
+  if (event.verdict.never_ends) BreakFor(event.generation, EndlessStall(event.verdict));
 }
 
 void JobTransition::On(const RankStopped& event) {

@@ -1,6 +1,7 @@
 #include "launcher/job/job_ending.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -15,8 +16,16 @@ namespace {
 constexpr int kTimedOut = 124;  // as timeout(1) says it
 constexpr int kSignalBase = 128;
 
+// What is left of a grace after a stall: ranks that hang have had their time.
+Duration AtMost(const JobChange& change, Duration grace) {
+  constexpr Duration kAfterStall = std::chrono::milliseconds(500);
+  const std::optional<JobFailure>& failure = change.state.failure;
+  return failure && failure->kind == JobFailure::Kind::kStall ? std::min(grace, kAfterStall)
+                                                              : grace;
+}
+
 void WaitForGrace(JobChange& change) {
-  change.state.deadline = change.now + change.state.options.terminate_grace;
+  change.state.deadline = change.now + AtMost(change, change.state.options.terminate_grace);
   // A grace of "forever" must not overflow.
   if (*change.state.deadline < change.now) change.state.deadline = TimePoint::max();
 }
@@ -130,7 +139,7 @@ void FailJob(JobChange& change, JobFailure failure, std::string reason) {
   // have nothing to say.
   if (rank_failed && change.state.generation > 0) {
     change.state.phase = JobPhase::kStopping;
-    change.state.deadline = change.now + change.state.options.survivor_grace;
+    change.state.deadline = change.now + AtMost(change, change.state.options.survivor_grace);
   } else {
     Terminate(change);
   }

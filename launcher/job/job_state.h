@@ -16,6 +16,7 @@
 #include "launcher/job/host_stages.h"
 #include "launcher/job/silent_routes.h"
 #include "launcher/relay/relay_plan.h"
+#include "launcher/verdict/verdict.h"
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"
@@ -26,6 +27,8 @@ namespace hvd {
 // What hvdrun and its ranks end with when they were asked to stop after a step: run me again
 // (EX_TEMPFAIL of sysexits.h).
 inline constexpr int kStoppedExitCode = 75;
+// A collective took too long, or could never end. No shell and no signal gives it.
+inline constexpr int kStalledExitCode = 79;
 
 struct JobOptions {
   // From SIGINT to SIGTERM, and from SIGTERM to SIGKILL.
@@ -79,11 +82,17 @@ struct RankRecord {
   TimePoint joined_at{};  // when it asked for a generation last
 };
 
+// The agents were asked why a collective takes so long.
+struct StallExplained {
+  uint64_t generation = 0;
+  Verdict verdict;
+};
+
 // Why the job failed.
 struct JobFailure {
-  // kEnding: a rank ended the generation for a reason of its own, which is mostly a stall beyond
-  // the user's limit. kWay: two hosts receive nothing from each other, while hvdrun receives from
-  // both.
+  // kEnding: a rank ended the generation for a reason of its own. kStall: a collective takes too
+  // long, or can never end. kWay: two hosts receive nothing from each other, while hvdrun receives
+  // from both.
   enum class Kind {
     kRank,
     kCommand,
@@ -93,16 +102,18 @@ struct JobFailure {
     kTimeout,
     kInternal,
     kEnding,
-    kWay
+    kWay,
+    kStall
   };
   Kind kind = Kind::kRank;
   int exit_code = 1;
   uint32_t rank = 0;  // kRank, kCommand; kEnding, kWay: the rank that reported it
   uint32_t peer = 0;  // kWay: the rank from which it receives nothing
   uint32_t host = 0;  // kHost; kHosts: the first of them
-  // kCommand, kHost, kInternal, kEnding, kWay: a sentence; kHosts: the report on all hosts.
+  // kCommand, kHost, kInternal, kEnding, kWay, kStall: a sentence; kHosts: the report on all hosts.
   std::string reason;
-  int signal = 0;  // kInterrupt
+  int signal = 0;   // kInterrupt
+  Verdict verdict;  // kStall
 };
 
 struct JobState {
@@ -145,6 +156,7 @@ struct JobState {
   std::optional<JobFailure> failure;
   // Why a rank, or hvdrun, ended the last generation; no failure until a rank fails of it.
   std::optional<JobFailure> ending;
+  std::optional<StallExplained> stall;  // the last verdict about the generation
   int interrupts = 0;
   bool interrupting = false;            // SIGINT was sent
   bool terminating = false;             // SIGTERM was sent
@@ -246,7 +258,7 @@ using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, Ho
                               AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
                               WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
                               RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute,
-                              HostsListed, CommitsHeldBy, StopAsked, MemoryTold>;
+                              HostsListed, CommitsHeldBy, StopAsked, MemoryTold, StallExplained>;
 
 // ---- actions: messages to every agent that is still connected, and others
 

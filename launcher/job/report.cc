@@ -101,6 +101,9 @@ std::string Report(const JobState& state) {
     case JobFailure::Kind::kInterrupt:
       return "hvdrun: ended by " + SignalText(failure.signal) + "; all ranks were ended.\n";
     case JobFailure::Kind::kEnding: return EndingReport(state);
+    case JobFailure::Kind::kStall:
+      return WithStop("hvdrun: " + failure.reason) + "\n" + failure.verdict.details +
+             "  All ranks were ended.\n";
     case JobFailure::Kind::kWay:
       return WithStop("hvdrun: " + failure.reason) + "\n  All ranks were ended.\n";
     case JobFailure::Kind::kCommand:

@@ -5,6 +5,22 @@
 namespace hvd {
 namespace {
 
+template <typename V, typename M, typename... Same>
+inline constexpr bool kIs = std::is_same_v<std::remove_const_t<M>, V>;
+
+template <typename F>
+void FactFields(auto& f, F& facts) {
+  if constexpr (kIs<WaitFacts, F>) {
+    f(facts.key), f(facts.id), f(facts.name), f(facts.set), f(facts.waited_ms), f(facts.seen_ms);
+    f(facts.submitted), f(facts.awaited);
+  } else {
+    f(facts.rank), f(facts.pid), f(facts.in_world), f(facts.state), f(facts.blocked_in);
+    f(facts.cpu_percent), f(facts.submitted), f(facts.last), f(facts.finished);
+    f(facts.last_finished), f(facts.waits), f(facts.all_wait), f(facts.pending), f(facts.site);
+    f(facts.shutdown_ms);
+  }
+}
+
 // One Fields function per message lists its fields in wire order, for writing and for reading
 // alike.
 struct Writing {
@@ -35,6 +51,8 @@ struct Writing {
     writer.Put(entry.host);
     writer.PutString(entry.message);
   }
+  void operator()(const WaitFacts& facts) { FactFields(*this, facts); }
+  void operator()(const RankFacts& facts) { FactFields(*this, facts); }
   template <typename T>
   void operator()(const std::vector<T>& list) {
     writer.Put(static_cast<uint32_t>(list.size()));
@@ -75,6 +93,8 @@ struct Reading {
     entry.host = reader.Get<uint32_t>();
     entry.message = reader.GetString();
   }
+  void operator()(WaitFacts& facts) { FactFields(*this, facts); }
+  void operator()(RankFacts& facts) { FactFields(*this, facts); }
   template <typename T>
   void operator()(std::vector<T>& list) {
     auto count = reader.Get<uint32_t>();
@@ -82,9 +102,6 @@ struct Reading {
     for (uint32_t i = 0; i < count && reader.ok(); ++i) (*this)(list.emplace_back());
   }
 };
-
-template <typename V, typename M, typename... Same>
-inline constexpr bool kIs = std::is_same_v<std::remove_const_t<M>, V>;
 
 template <typename M>
 void Fields(auto& f, M& m) {
@@ -199,6 +216,12 @@ void Fields(auto& f, M& m) {
     f(m.facts);
   } else if constexpr (kIs<PairMeasured, M>) {
     f(m.number), f(m.peer), f(m.trouble), f(m.address), f(m.latency_ns), f(m.bytes_a_second);
+  } else if constexpr (kIs<ExamineRanks, M>) {
+    f(m.number), f(m.generation), f(m.stacks);
+  } else if constexpr (kIs<StallSeen, M>) {
+    f(m.generation), f(m.waiting), f(m.awaited);
+  } else if constexpr (kIs<RanksExamined, M>) {
+    f(m.number), f(m.generation), f(m.ranks);
   } else {
     static_assert(kIs<FinishJob, M> || kIs<AgentGone, M> || kIs<Resend, M>);
   }

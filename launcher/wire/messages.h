@@ -13,6 +13,7 @@
 #include "launcher/process/process_end.h"
 #include "launcher/wire/command_facts.h"
 #include "launcher/wire/plan.h"
+#include "launcher/wire/rank_facts.h"
 #include "runtime/base/status.h"
 #include "runtime/net/layout.h"
 
@@ -217,6 +218,14 @@ struct TraceTaken {
   uint64_t bytes = 0;
 };
 
+// A collective takes too long: find out what the ranks of your host do, and of those in `stacks`
+// where in their source they are. Answered by RanksExamined.
+struct ExamineRanks {
+  uint32_t number = 0;
+  uint64_t generation = 0;
+  std::vector<uint32_t> stacks;
+};
+
 // ---- both ways: connections that the driver passes on (relay_switch.h)
 
 // Bytes of one connection and direction that may be on the way between the two agents.
@@ -372,6 +381,18 @@ struct MemoryTold {
   uint32_t rank = 0;
   uint64_t bytes = 0;
 };
+// A rank of this host has waited for a collective for as long as its stall check allows.
+struct StallSeen {
+  uint64_t generation = 0;
+  uint32_t waiting = 0;           // the rank
+  std::vector<uint32_t> awaited;  // ranks, as far as they are known
+};
+// The answer to ExamineRanks, without ranks of another generation.
+struct RanksExamined {
+  uint32_t number = 0;
+  uint64_t generation = 0;
+  std::vector<RankFacts> ranks;
+};
 // The last message: no process, page or socket of the job is left on this host.
 struct AgentGone {};
 // Said with AgentReady: where hvdrun lies on this host, for side commands (side_command.h), and the
@@ -425,14 +446,14 @@ using ToAgent =
                  KeyValue, ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost,
                  OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
                  AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
-                 TraceTaken, AskMemory>;
+                 TraceTaken, AskMemory, ExamineRanks>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
                  ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
-                 MemoryTold>;
+                 MemoryTold, StallSeen, RanksExamined>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -221,6 +221,14 @@ int32_t hvd_stop_timeline(void) {
   });
 }
 
+int32_t hvd_note_stacks(int32_t signal, int32_t fd) {
+  return Guarded([=]() -> Status {
+    if (signal < 0 || fd < 0) return InvalidArgument("hvd_note_stacks was given a negative number");
+    Runtime::Get().NoteStacks(static_cast<uint32_t>(signal), static_cast<uint32_t>(fd));
+    return Status::Ok();
+  });
+}
+
 int32_t hvd_is_initialized(void) {
   return Query([](const World&) { return 1; }) == 1 ? 1 : 0;
 }

@@ -69,6 +69,8 @@ Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
   Result<std::unique_ptr<Session>> session =
       Session::Open(std::move(*member), joiner_.bootstrap(), heap_, engine);
   if (!session.ok()) return session.status();
+  (*session)->NoteStacks(stack_signal_.load(std::memory_order_relaxed),
+                         stack_fd_.load(std::memory_order_relaxed));
   {
     MutexLock state(state_);
     owned_ = std::move(*session);

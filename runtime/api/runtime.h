@@ -27,6 +27,11 @@ class Runtime {
 
   Status Init(const InitOptions& options);
   void Shutdown();
+  // As hvd_note_stacks; for the sessions to come.
+  void NoteStacks(uint32_t signal, uint32_t fd) {
+    stack_signal_.store(signal, std::memory_order_relaxed);
+    stack_fd_.store(fd, std::memory_order_relaxed);
+  }
   // At the end of a process that ends with this code.
   void Finish(int code);
 
@@ -63,6 +68,7 @@ class Runtime {
   std::atomic<uint32_t> users_{0};          // calls inside the session
   std::atomic<uint32_t> handles_given_{0};  // by sessions that are over
   std::atomic<bool> forked_{false};
+  std::atomic<uint32_t> stack_signal_{0}, stack_fd_{0};
 };
 
 // The current session for the length of one call; empty when not initialised.

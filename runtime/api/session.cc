@@ -34,6 +34,7 @@ Status WhyNotComplete(const World& world, const Status& given) {
 
 EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap) {
   options.recorder = Recorder(world.page.trace(world.local_rank));
+  options.stall_board = &world.page.rank(world.local_rank).stalls;
   options.wait = ChooseWaitPolicy(world.local_size, AllowedCores());
   options.tell_ending = [&bootstrap, rank = world.rank](const std::string& reason) {
     const TroubleEntry entry = EncodeTrouble(RankEnding{rank, reason});
@@ -108,6 +109,12 @@ Status Session::StartTimeline(const std::string& path, bool mark_cycles) {
         "HOROVOD_TIMELINE=DYNAMIC to enable dynamic timeline usage.");
   }
   return timeline_.Start(path, mark_cycles);
+}
+
+void Session::NoteStacks(uint32_t signal, uint32_t fd) const {
+  StallBoard& board = world_.page.rank(world_.local_rank).stalls;
+  board.stack_fd.store(fd, std::memory_order_relaxed);
+  board.stack_signal.store(signal, std::memory_order_release);
 }
 
 void Session::Close(const std::string& sentence) {

@@ -45,6 +45,8 @@ class Session {
   CommitPoint& commits() { return commits_; }
   const CommitPoint& commits() const { return commits_; }
   const World& world() const { return world_; }
+  // Tells the agent of the rank's StallBoard where the stacks of this process are to be had.
+  void NoteStacks(uint32_t signal, uint32_t fd) const;
   // Null where the world is not one over MPI.
   const MpiWorld* mpi() const { return mpi_.get(); }
   // Why the world broke; "" while it can go on, and after others left it.

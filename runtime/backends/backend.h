@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/backends/collective.h"
 #include "runtime/base/status.h"
@@ -50,6 +51,12 @@ struct CrossHostRequest {
   // Not null: the members of this host disagree, with this sentence. Then part 0 of 1 is started,
   // whatever the operation has, so that it fails on all hosts alike.
   const Status* disagreement = nullptr;
+};
+
+// Ranks of the world that an operation waits for.
+struct AwaitedRanks {
+  std::vector<uint32_t> ranks;
+  bool submitted = false;  // every rank has submitted it: these are at work on it
 };
 
 // The parts of all members of this host. Indexed like Group::local; valid during the call only.
@@ -109,6 +116,8 @@ class Backend {
   // For the report of a stall: what a started operation waits for, as "for ... to ...". Empty when
   // the operation waits for its data to be moved and nothing else.
   virtual std::string Awaits(const CollectiveCall& call, const OpState* state) const = 0;
+  // The same as ranks, where the backend knows them.
+  virtual AwaitedRanks AwaitedBy(const CollectiveCall&, const OpState*) const { return {}; }
 
   // Ends the wait of a started operation for other hosts: where members there have not announced
   // it, it fails on all with this reason; otherwise it goes on to its end. Advance returns the

@@ -23,7 +23,8 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
       executor_(peers, backend, heap, state_.rounds),
       admission_(state_.sets, state_.names, state_.operations, state_.joins,
                  options_.average_of_active),
-      progress_(peers, state_, executor_, trace_, options_.tell_ending) {}
+      progress_(peers, state_, executor_, trace_, options_.tell_ending),
+      waits_(options_.stall_board, options_.stall_warning, options_.stall_shutdown) {}
 
 Engine::~Engine() {
   Close("the world was shut down");
@@ -81,6 +82,7 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call) 
   if (const Status& open = progress_.CheckOpen(); !open.ok()) return open;
   Result<Operation*> admitted = admission_.Admit(spec, call);
   if (!admitted.ok()) return admitted;
+  waits_.NoteSubmitter();
   Operation* op = *admitted;
   peers_.NoteSubmitted(static_cast<uint32_t>(spec.collective), op->name->text);
   if (Status prepared = executor_.Prepare(op, spec); !prepared.ok()) {

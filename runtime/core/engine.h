@@ -37,6 +37,7 @@
 #include "runtime/core/progress_engine.h"
 #include "runtime/core/request.h"
 #include "runtime/core/trace_log.h"
+#include "runtime/core/wait_notes.h"
 #include "runtime/core/wait_policy.h"
 #include "runtime/device/shared_heap.h"
 
@@ -56,6 +57,8 @@ struct EngineOptions {
   // Reports to the launcher that this rank ends the world, and why, before any other rank learns of
   // it. May be empty; called with the engine's lock held.
   std::function<void(const std::string& reason)> tell_ending = {};
+  // Where waits are noted for the agent; null: nowhere. Outlives the engine.
+  StallBoard* stall_board = nullptr;
 };
 
 class Engine {
@@ -117,6 +120,7 @@ class Engine {
   void Idle(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   bool Look(Operation* op) HVD_REQUIRES(mutex_);
   void NoteStall(Operation* op, TimePoint now) HVD_REQUIRES(mutex_);
+  AwaitedRanks AwaitedBy(const Operation& op) const HVD_REQUIRES(mutex_);
 
   Peers& peers_;
   const EngineOptions options_;
@@ -128,6 +132,7 @@ class Engine {
   Executor executor_ HVD_GUARDED_BY(mutex_);
   Admission admission_ HVD_GUARDED_BY(mutex_);
   ProgressEngine progress_ HVD_GUARDED_BY(mutex_);
+  WaitNotes waits_ HVD_GUARDED_BY(mutex_);
   uint64_t calls_ HVD_GUARDED_BY(mutex_) = 0;  // of the application so far: Submit, Run, Poll, Wait
 };
 

@@ -3,7 +3,11 @@
 #ifndef HVD_RUNTIME_CORE_ENGINE_STATE_H_
 #define HVD_RUNTIME_CORE_ENGINE_STATE_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "runtime/core/joins.h"
@@ -14,6 +18,19 @@
 #include "runtime/core/rounds.h"
 
 namespace hvd {
+
+// The operation of this rank that ended last, and how many have ended.
+struct LastFinished {
+  uint64_t count = 0;
+  char name[64] = "";  // cut
+
+  void Note(std::string_view text) {
+    ++count;
+    const size_t length = std::min(text.size(), sizeof name - 1);
+    std::memcpy(name, text.data(), length);
+    name[length] = '\0';
+  }
+};
 
 struct EngineState {
   // `world` is set 0 as this rank sees it; `self` and `peers`: this rank's number among the ranks
@@ -36,6 +53,7 @@ struct EngineState {
   Joins joins;
   Rounds rounds;
   RetireQueue finished;
+  LastFinished last_finished;
 };
 
 }  // namespace hvd

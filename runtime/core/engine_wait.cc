@@ -15,8 +15,16 @@ namespace hvd {
 namespace {
 
 constexpr int64_t kSleepNs = 100'000'000;
+// A wait that is shorter is no news.
+constexpr Duration kNotedAfter = std::chrono::milliseconds(100);
 // A pause can take longer than a peer that is about to answer, so the first turns have none.
 constexpr uint32_t kEagerSpins = 50;
+
+std::string CommaSeparated(std::span<const uint32_t> ranks) {
+  std::string text;
+  for (uint32_t rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
 
 }  // namespace
 
@@ -50,6 +58,8 @@ Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* resu
   // This thread also works for the other operations that have started: peers may wait for them.
   if (!progress_.idle()) progress_.AdvanceOthers(nullptr);
   state_.finished.RetireUpTo(call);
+  // A wait that goes on in another call is still the same one.
+  if (waited.ok() || waited.status().code() != Code::kInProgress) waits_.EndWait();
   if (!waited.ok()) return waited.status();
   Operation* op = *waited;
   Status status = std::move(op->status);
@@ -134,15 +144,22 @@ void Engine::Idle(Operation* op, TimePoint deadline) {
 void Engine::NoteStall(Operation* op, TimePoint now) {
   const StallLimits limits{options_.stall_warning, options_.stall_shutdown};
   const Stall stall = limits.Check(op, now);
+  if (waits_.on() && now - op->waiting_since >= kNotedAfter)
+    waits_.NoteWait(*op, AwaitedBy(*op), state_, now);
   if (stall == Stall::kNone) return;
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - op->waiting_since);
-  const std::string missing = state_.rounds.MissingRanks(*op->name);
+  const std::string missing = CommaSeparated(state_.rounds.MissingRanks(*op->name));
   std::string sentence =
       "rank " + std::to_string(state_.WorldRank(peers_.rank())) + " has waited " +
       std::to_string(waited.count()) + " s in " + Quoted(op->name->text) + " " +
       (missing.empty() ? executor_.Awaits(*op) : "for rank " + missing + " to submit it");
   if (stall == Stall::kWarn) return LogWarning(sentence);
   progress_.EndWorld(sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
+}
+
+AwaitedRanks Engine::AwaitedBy(const Operation& op) const {
+  if (!op.started) return {state_.rounds.MissingRanks(*op.name), false};
+  return executor_.AwaitedBy(op);
 }
 
 bool Engine::TryProgress() {

@@ -123,6 +123,15 @@ std::string Executor::Awaits(const Operation& op) const {
   return "for its data to be moved";
 }
 
+AwaitedRanks Executor::AwaitedBy(const Operation& op) const {
+  for (const OperationTensor& part : op.parts) {
+    if (part.done || !op.started) continue;
+    AwaitedRanks awaited = backend_.AwaitedBy(part.call, part.state.get());
+    if (!awaited.ranks.empty()) return awaited;
+  }
+  return {{}, true};
+}
+
 void Executor::Withdraw(const Operation& op, std::string why) {
   const OperationTensor& first = op.parts[0];
   if (!first.done) backend_.Withdraw(first.call, first.state.get(), std::move(why));

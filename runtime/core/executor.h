@@ -37,6 +37,8 @@ class Executor {
   bool Needs(const Operation& op, uint32_t peer) const;
   // What a started operation waits for: "for ... to ...".
   std::string Awaits(const Operation& op) const;
+  // The same as ranks.
+  AwaitedRanks AwaitedBy(const Operation& op) const;
   // A started operation fails with this reason where members on other hosts have not come, and
   // otherwise goes on to its end.
   void Withdraw(const Operation& op, std::string why);

@@ -143,6 +143,7 @@ void ProgressEngine::Complete(Operation* op, Status status, bool peers_may_work)
   executor_.Finish(op, status, peers_may_work);
   const TensorName* name = op->name;
   state_.finished.Add(op);
+  state_.last_finished.Note(name->text);
   if (name->domain == NameTable::kSetsDomain) ChangeSets(op, name->own_detail, status.ok());
   if (op->collective == Collective::kJoin && op->started && !op->set->group.on_one_host()) {
     op->answer = static_cast<int32_t>(op->parts[0].result.rows);

@@ -84,13 +84,13 @@ bool Rounds::Unsatisfiable(const TensorName& name) const {
   return std::any_of(gone_.begin(), gone_.end(), [&](uint32_t peer) { return Lacks(name, peer); });
 }
 
-std::string Rounds::MissingRanks(const TensorName& name) const {
-  std::string ranks;
+std::vector<uint32_t> Rounds::MissingRanks(const TensorName& name) const {
+  std::vector<uint32_t> ranks;
   if (name.operation == nullptr || name.operation->started) return ranks;
   for (uint32_t member = 0; member < name.here.size(); ++member) {
     const uint32_t peer = name.set->group.local[member];
     if (peer == self_ || !Lacks(name, peer)) continue;
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(name.set->rank_of_member(member));
+    ranks.push_back(name.set->rank_of_member(member));
   }
   return ranks;
 }

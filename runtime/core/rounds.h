@@ -62,8 +62,8 @@ class Rounds {
   // No round of the name can be complete any more: a peer that is gone has not announced this one.
   // Every rank comes to the same answer once it has noticed that the peer left.
   bool Unsatisfiable(const TensorName& name) const;
-  // "1, 3": world ranks whose announcement is missing; "" for a round that has started.
-  std::string MissingRanks(const TensorName& name) const;
+  // World ranks of this host whose announcement is missing; none for a round that has started.
+  std::vector<uint32_t> MissingRanks(const TensorName& name) const;
 
  private:
   NameTable& names_;

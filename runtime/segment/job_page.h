@@ -16,6 +16,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/status.h"
+#include "runtime/segment/stall_board.h"
 
 namespace hvd {
 
@@ -87,13 +88,14 @@ struct RankBlock {
   // generation (AliveMark).
   alignas(kCacheLine) std::atomic<uint32_t> alive;
   alignas(kCacheLine) LastCollective last;
+  StallBoard stalls;
   // consumed[w]: how many bytes of rank w's ring this rank has read. Written by this rank only.
   alignas(kCacheLine) std::atomic<uint64_t> consumed[];
 };
 
 class JobPage {
  public:
-  static constexpr uint32_t kLayoutVersion = 3;
+  static constexpr uint32_t kLayoutVersion = 4;
 
   JobPage() = default;
 

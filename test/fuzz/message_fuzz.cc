@@ -26,6 +26,11 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToAgent(ExamineHost{"/d", "python3", {"A=1"}, 1, 1}));
   seeds.push_back(EncodeToDriver(HostExam{{"cores=2", "done=1"}}));
   seeds.push_back(EncodeToDriver(PairMeasured{1, 2, "no", "::1", 3, 4}));
+  seeds.push_back(EncodeToAgent(ExamineRanks{1, 1, {2}}));
+  seeds.push_back(EncodeToDriver(StallSeen{1, 2, {3}}));
+  RankFacts facts{1, 77, 1, "S", "read", 3, 9, "x", 8, "w", {}, 1, {5, 6}, "t.py:3 in f", 2000};
+  facts.waits = {{5, 1, "x", 0, 2000, 10, 0, {2, 3}}};
+  seeds.push_back(EncodeToDriver(RanksExamined{1, 1, {facts}}));
   seeds.push_back(EncodeToAgent(BeginGeneration{1}));
   seeds.push_back(EncodeToAgent(BreakGeneration{1, "reason"}));
   seeds.push_back(EncodeToAgent(AwaitDriver{"key", 60000}));

@@ -137,7 +137,8 @@ def test_a_rank_that_stays_stopped_ends_the_job_where_the_user_set_a_limit(busy,
     limits = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}
     job = busy(4, "break", "allreduce", **limits)
     os.kill(job.pids()[victim], signal.SIGSTOP)
-    assert job.end() == 3, job.out + job.err
+    assert job.end() == 79, job.out + job.err
+    assert re.search(rf"  rank {victim} on host \S+ \(pid \d+\) is stopped: by a signal", job.err), job.err
     assert job.told(), job.out + job.err
     for line in job.told():
         assert "longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows" in line, line

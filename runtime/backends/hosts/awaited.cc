@@ -18,11 +18,18 @@ void Awaited::Write(std::span<const uint32_t> ranks, bool executor) {
 std::string Awaited::Text() const {
   const uint32_t count = count_.load(std::memory_order_acquire);
   if (count == 0) return "for rank 0, which arranges the work of all hosts, to say who is missing";
-  std::vector<uint32_t> ranks(std::min(count, kKept));
-  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = ranks_[i].load(std::memory_order_relaxed);
-  const bool executor = executor_.load(std::memory_order_relaxed) != 0;
+  bool executor = false;
+  const std::vector<uint32_t> ranks = Ranks(&executor);
   const std::string hosts = "the host of " + RankList(ranks, count);
   return executor ? "for its data to cross to " + hosts : "for " + hosts + " to be ready";
+}
+
+std::vector<uint32_t> Awaited::Ranks(bool* crossing) const {
+  const uint32_t count = count_.load(std::memory_order_acquire);
+  std::vector<uint32_t> ranks(std::min(count, kKept));
+  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = ranks_[i].load(std::memory_order_relaxed);
+  *crossing = executor_.load(std::memory_order_relaxed) != 0;
+  return ranks;
 }
 
 }  // namespace hvd

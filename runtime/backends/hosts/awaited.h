@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace hvd {
 
@@ -19,6 +20,8 @@ class Awaited {
 
   // "for ... to ...".
   std::string Text() const;
+  // A few of them; `crossing`: they work on it already.
+  std::vector<uint32_t> Ranks(bool* crossing) const;
 
  private:
   static constexpr uint32_t kKept = 8;

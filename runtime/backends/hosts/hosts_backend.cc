@@ -94,6 +94,15 @@ struct HostsBackend::MemberOp final : OpState {
   std::shared_ptr<LeaderTensor> part;
 
   WorkMark* work_mark(uint32_t member) const { return WorkMarkIn(control, members, member); }
+  // Until they are through, nobody elsewhere can go on either.
+  std::vector<uint32_t> NeighboursAtWork(const Group& group) const {
+    std::vector<uint32_t> at_work;
+    for (uint32_t m = 0; m < members; ++m) {
+      if (m == self || work_mark(m)->load(std::memory_order_relaxed) == 0) continue;
+      at_work.push_back(group.ranks[group.local_to_group[m]]);
+    }
+    return at_work;
+  }
 };
 
 // An operation that another backend serves.
@@ -470,13 +479,20 @@ std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* stat
   }
   const auto& op = static_cast<const MemberOp&>(*state);
   if (!op.started) return "";
-  // Neighbours first: until they are through, nobody elsewhere can go on either.
-  std::vector<uint32_t> at_work;
-  for (uint32_t m = 0; m < op.members; ++m) {
-    if (m == op.self || op.work_mark(m)->load(std::memory_order_relaxed) == 0) continue;
-    at_work.push_back(call.group->ranks[call.group->local_to_group[m]]);
-  }
+  const std::vector<uint32_t> at_work = op.NeighboursAtWork(*call.group);
   return at_work.empty() ? op.result_status->awaited.Text() : AwaitedParts(at_work);
+}
+
+AwaitedRanks HostsBackend::AwaitedBy(const CollectiveCall& call, const OpState* state) const {
+  if (call.group->on_one_host()) {
+    const auto* inner = static_cast<const OneHostOp*>(state);
+    return one_host_.AwaitedBy(call, inner == nullptr ? nullptr : inner->state.get());
+  }
+  const auto& op = static_cast<const MemberOp&>(*state);
+  if (!op.started) return {{}, true};
+  AwaitedRanks awaited{op.NeighboursAtWork(*call.group), true};
+  if (awaited.ranks.empty()) awaited.ranks = op.result_status->awaited.Ranks(&awaited.submitted);
+  return awaited;
 }
 
 void HostsBackend::Withdraw(const CollectiveCall& call, const OpState* state, std::string why) {

@@ -41,6 +41,7 @@ class HostsBackend final : public Backend {
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
   bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
   std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
+  AwaitedRanks AwaitedBy(const CollectiveCall& call, const OpState* state) const override;
   void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) override;
   void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
   void Abort(const Status& why) override { leader_service_.Abort(why); }

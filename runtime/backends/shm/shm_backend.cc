@@ -97,14 +97,18 @@ bool ShmBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_
 }
 
 std::string ShmBackend::Awaits(const CollectiveCall& call, const OpState* state) const {
-  if (state == nullptr) return "";
+  return AwaitedParts(AwaitedBy(call, state).ranks);
+}
+
+AwaitedRanks ShmBackend::AwaitedBy(const CollectiveCall& call, const OpState* state) const {
+  if (state == nullptr) return {{}, true};
   const Group& group = *call.group;
   const auto& op = static_cast<const ShmOp&>(*state);
   std::vector<uint32_t> awaited;
   for (uint32_t m = 0; m < group.local_size(); ++m) {
     if (op.AwaitsPartOf(m)) awaited.push_back(group.ranks[group.local_to_group[m]]);
   }
-  return AwaitedParts(awaited);
+  return {std::move(awaited), true};
 }
 
 void ShmBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {

@@ -161,6 +161,10 @@ HVD_EXPORT int32_t hvd_give_up(void);
 HVD_EXPORT int32_t hvd_start_timeline(const char* path, int32_t mark_cycles);
 /* The file is complete when this returns. Does nothing where none is written. */
 HVD_EXPORT int32_t hvd_stop_timeline(void);
+/* For the launcher, when a collective takes too long: this process handles `signal`, a real-time
+ * one, by writing the stacks of its threads, as Python's faulthandler does, to the end of `fd`, a
+ * memfd called "hvd-stacks". Counts from the next hvd_init(). 0, 0: it does not. */
+HVD_EXPORT int32_t hvd_note_stacks(int32_t signal, int32_t fd);
 
 HVD_EXPORT int32_t hvd_is_initialized(void);
 

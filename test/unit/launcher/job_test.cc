@@ -667,6 +667,59 @@ TEST(Job, ARankThatEndsTheGenerationIsNotTheOneToBlame) {
   EXPECT_EQ(ExitCode(job.state), 7);
 }
 
+Verdict AVerdict(bool never_ends, bool limited) {
+  Verdict verdict;
+  verdict.sentence = "rank 0 has waited 5 s in 'x' for rank 1 to submit it";
+  verdict.details = "  rank 1 is busy.\n";
+  verdict.missing = {{1, RankClass::kBusy}};
+  verdict.never_ends = never_ends;
+  verdict.limited = limited;
+  return verdict;
+}
+
+TEST(Job, P02_AStallIsReportedAndEndsNothing) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_EQ(job.On(StallExplained{1, AVerdict(false, false)}),
+            "rank 0 has waited 5 s in 'x' for rank 1 to submit it\n  rank 1 is busy.");
+  EXPECT_FALSE(job.state.failure);
+  EXPECT_EQ(job.On(StallExplained{2, AVerdict(true, false)}), "") << "of no generation of ours";
+  job.On(GenerationEnding{1, {0, "out of memory"}});
+  EXPECT_EQ(job.state.ending->kind, JobFailure::Kind::kEnding) << "no limit was set";
+}
+
+TEST(Job, P02_AStallThatNeverEndsEndsTheJobWithItsOwnCode) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_TRUE(job.On(StallExplained{1, AVerdict(true, false)}).ends_with("break 1"));
+  EXPECT_TRUE(job.told.starts_with("rank 0 has waited 5 s in 'x' for rank 1 to submit it; it can"))
+      << job.told;
+  EXPECT_FALSE(job.state.failure) << "the ranks may begin another generation";
+  job.Exit(0, 7);
+  ASSERT_TRUE(job.state.failure);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kStall);
+  EXPECT_EQ(job.After(milliseconds(500)), "signal 15") << "sooner than in other cases";
+  EXPECT_EQ(job.After(milliseconds(500)), "signal 9");
+  EXPECT_EQ(job.Killed(1, SIGKILL), "finish");
+  EXPECT_EQ(ExitCode(job.state), 79);
+}
+
+TEST(Job, P02_ALimitThatIsReachedEndsTheJobWithTheLastVerdict) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.On(StallExplained{1, AVerdict(false, true)});
+  job.On(GenerationEnding{1, {0, "rank 0 has waited too long"}});
+  job.Exit(0, 7);
+  ASSERT_TRUE(job.state.failure);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kStall);
+  EXPECT_EQ(job.state.failure->reason, "rank 0 has waited too long");
+  ASSERT_EQ(job.state.failure->verdict.missing.size(), 1U);
+  EXPECT_EQ(ExitCode(job.state), 79);
+}
+
 TEST(Job, AnGenerationThatWasEndedIsForgottenWithTheNext) {
   Script job(2);
   job.StartAll();

@@ -33,6 +33,7 @@ StartJob Start() {
 // One statement each: as one list, g++ 12 takes all the memory of a machine to compile them.
 std::vector<ToAgent> OneOfEachToAgent() {
   std::vector<ToAgent> all;
+  all.emplace_back(ExamineRanks{1, 3, {2, 5}});
   all.emplace_back(Start());
   all.emplace_back(BeginGeneration{3});
   all.emplace_back(BreakGeneration{3, "why"});
@@ -59,6 +60,11 @@ std::vector<ToAgent> OneOfEachToAgent() {
   return all;
 }
 const std::vector<ToAgent> kToAgent = OneOfEachToAgent();
+RankFacts ARank() {
+  RankFacts facts{1, 77, 1, "S", "read", 3, 9, "x", 8, "w", {}, 1, {5, 6}, "t.py:3 in f", 2000};
+  facts.waits = {{5, 1, "x", 0, 2000, 10, 0, {2, 3}}, {6, 2, "y", 1, 1, 1, 1, {}}};
+  return facts;
+}
 std::vector<ToDriver> OneOfEachToDriver() {
   std::vector<ToDriver> all;
   all.emplace_back(AgentReady{1, 2, "means", "0.1", 7, "boot", 8});
@@ -94,6 +100,8 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(CommitsHeld{3, 9});
   all.emplace_back(StopRequested{15});
   all.emplace_back(MemoryTold{1, 4096});
+  all.emplace_back(StallSeen{3, 1, {2}});
+  all.emplace_back(RanksExamined{1, 3, {ARank()}});
   return all;
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();

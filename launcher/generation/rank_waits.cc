@@ -1,0 +1,105 @@
+#include "launcher/generation/rank_waits.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "configs/message_text.h"
+
+namespace hvd {
+namespace {
+
+// A thread that waits looks ten times a second. One that was not seen for so long does not wait any
+// more, or does not run.
+constexpr int64_t kGoneMs = 5000;
+// Before a rank ends its world because of a stall, the stall is looked into.
+constexpr int64_t kBeforeTheEndMs = 1500;
+
+int64_t MillisecondsSince(int64_t ns, TimePoint now) {
+  return (now.time_since_epoch().count() - ns) / 1'000'000;
+}
+
+template <size_t N>
+std::string Text(const char (&text)[N]) {
+  return Printable(std::string(text, ::strnlen(text, N)));
+}
+
+std::vector<WaitSeen> Waits(const RankBlock& block) {
+  std::vector<WaitSeen> waits;
+  for (const WaitRecord& record : block.stalls.waits) {
+    if (std::optional<WaitSeen> wait = ReadWait(record)) waits.push_back(std::move(*wait));
+  }
+  return waits;
+}
+
+WaitFacts FactsOf(const WaitSeen& wait, TimePoint now) {
+  WaitFacts facts;
+  facts.key = wait.key;
+  facts.id = wait.id;
+  facts.name = Printable(wait.name);
+  facts.set = wait.set;
+  facts.waited_ms = MillisecondsSince(wait.since_ns, now);
+  facts.seen_ms = MillisecondsSince(wait.seen_ns, now);
+  facts.submitted = wait.submitted ? 1 : 0;
+  facts.awaited = wait.awaited;
+  return facts;
+}
+
+// Every thread that ever submitted is among those that wait.
+bool AllWait(const RankBlock& block, const std::vector<WaitSeen>& waits) {
+  const std::optional<std::vector<uint32_t>> submitters = ReadSubmitters(block.stalls);
+  return submitters && std::ranges::all_of(*submitters, [&](uint32_t thread) {
+           return std::ranges::find(waits, thread, &WaitSeen::thread) != waits.end();
+         });
+}
+
+// From how long a wait on it is reported; 0: never.
+int64_t ReportedAfter(const StallBoard& board) {
+  const auto warning = static_cast<int64_t>(board.warning_ms.load(std::memory_order_relaxed));
+  const auto shutdown = static_cast<int64_t>(board.shutdown_ms.load(std::memory_order_relaxed));
+  if (shutdown <= 0) return warning;
+  const int64_t before_end = std::max(shutdown / 2, shutdown - kBeforeTheEndMs);
+  return warning <= 0 ? before_end : std::min(warning, before_end);
+}
+
+}  // namespace
+
+RankFacts FactsFromPage(const RankBlock& block, TimePoint now) {
+  RankFacts facts;
+  facts.submitted = block.last.sequence.load(std::memory_order_acquire) / 2;
+  facts.last = Text(block.last.name);
+  facts.finished = block.stalls.finished.load(std::memory_order_acquire);
+  facts.last_finished = Text(block.stalls.finished_name);
+  facts.shutdown_ms =
+      static_cast<int64_t>(block.stalls.shutdown_ms.load(std::memory_order_relaxed));
+  std::vector<WaitSeen> waits = Waits(block);
+  const auto gone = [&](const WaitSeen& w) { return MillisecondsSince(w.seen_ns, now) > kGoneMs; };
+  std::erase_if(waits, gone);
+  if (waits.empty()) return facts;
+  for (const WaitSeen& wait : waits) facts.waits.push_back(FactsOf(wait, now));
+  const std::optional<std::vector<uint64_t>> pending = ReadPending(block.stalls);
+  facts.all_wait = pending && AllWait(block, waits) ? 1 : 0;
+  if (pending) facts.pending = *pending;
+  return facts;
+}
+
+std::optional<WaitSeen> StallWatch::Overdue(const RankBlock& block, TimePoint now) {
+  const int64_t after = ReportedAfter(block.stalls);
+  if (after <= 0) return std::nullopt;
+  const std::vector<WaitSeen> waits = Waits(block);
+  std::erase_if(next_ms_, [&](const auto& reported) {
+    return std::ranges::find(waits, reported.first, &WaitSeen::id) == waits.end();
+  });
+  for (const WaitSeen& wait : waits) {
+    const int64_t waited = MillisecondsSince(wait.since_ns, now);
+    if (waited < after || MillisecondsSince(wait.seen_ns, now) > kGoneMs) continue;
+    int64_t& next_ms = next_ms_[wait.id];
+    if (waited < next_ms) continue;
+    next_ms = waited + after;
+    return wait;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd

@@ -1,0 +1,17 @@
+// The line of the source at which a Python program is, from the stacks that `faulthandler` writes.
+// Pure.
+#ifndef HVD_LAUNCHER_VERDICT_PYTHON_SITE_H_
+#define HVD_LAUNCHER_VERDICT_PYTHON_SITE_H_
+
+#include <string>
+#include <string_view>
+
+namespace hvd {
+
+// "file:line in function" of the main thread: its innermost frame outside of libraries, or its
+// innermost one where it has no other. Empty when there is none.
+std::string PythonSite(std::string_view stacks);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_VERDICT_PYTHON_SITE_H_

@@ -1,0 +1,50 @@
+// WaitNotes: what an engine notes on the rank's StallBoard: the threads that submit, and those that
+// wait for long. Without a board nothing. One thread at a time (the engine's lock).
+#ifndef HVD_RUNTIME_CORE_WAIT_NOTES_H_
+#define HVD_RUNTIME_CORE_WAIT_NOTES_H_
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/backends/backend.h"
+#include "runtime/base/clock.h"
+#include "runtime/core/engine_state.h"
+#include "runtime/core/operation.h"
+#include "runtime/segment/stall_board.h"
+
+namespace hvd {
+
+class WaitNotes {
+ public:
+  // `board` may be null, and else outlives this object.
+  WaitNotes(StallBoard* board, Duration warning, Duration shutdown);
+
+  bool on() const { return board_ != nullptr; }
+  // The calling thread submits.
+  void NoteSubmitter() {
+    if (board_ != nullptr && ::pthread_self() != submitter_) AddSubmitter();
+  }
+  // The calling thread has waited for the operation since `op.waiting_since`.
+  void NoteWait(const Operation& op, const AwaitedRanks& awaited, EngineState& state,
+                TimePoint now);
+  // It does not wait any more.
+  void EndWait() {
+    if (noted_) ClearWait();
+  }
+
+ private:
+  void AddSubmitter();
+  void ClearWait();
+
+  StallBoard* const board_;
+  ::pthread_t submitter_{};           // the last one
+  std::vector<uint32_t> submitters_;  // all of them, by the kernel's numbers
+  bool noted_ = false;                // some thread has noted a wait
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_WAIT_NOTES_H_

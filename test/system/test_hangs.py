@@ -1,0 +1,144 @@
+"""Collectives that take too long: what is said about the ranks that are missing, and how the job ends. One machine."""
+
+import json
+import os
+import re
+import time
+
+import pytest
+from conftest import WORKERS
+from test_played_hosts import PYTHON, has_modules
+
+pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
+
+STALLED = 79  # the exit code
+WARNING, LIMIT = 1, 3  # seconds
+SCRIPT = WORKERS / "hang_worker.py"
+LINES = SCRIPT.read_text().splitlines()
+
+
+def line_of(what):
+    """file:line of the comment that names the line."""
+    return next(f"{SCRIPT}:{number}" for number, line in enumerate(LINES, 1) if f"# the line: {what}" in line)
+
+
+def hang_worker(*args):
+    return [PYTHON, SCRIPT, *args]
+
+
+def watched(*flags, limit=0):
+    return [*flags, "--stall-check-warning-time-seconds", WARNING, "--stall-check-shutdown-time-seconds", limit]
+
+
+@pytest.fixture
+def hang(start, tmp_path):
+    """hang(how, *flags): the finished job, with `took`, the seconds from the first rank that hangs to the end."""
+
+    def begin(how, *flags, ranks=3, limit=0):
+        job = start(*watched("-np", ranks, "--error-file", tmp_path / "error.json", *flags, limit=limit), *hang_worker(how))
+        return finished(job, tmp_path)
+
+    return begin
+
+
+def finished(job, folder):
+    first = b""
+    while b"hangs" not in first:
+        piece = os.read(job.process.stdout.fileno(), 65536)
+        assert piece, "it ended before it hung: " + first.decode() + job.process.stderr.read().decode()
+        first += piece
+    since = time.monotonic()
+    job.finish()
+    job.took, job.code, job.out = time.monotonic() - since, job.process.returncode, first.decode() + job.out
+    error = folder / "error.json"
+    job.error = json.loads(error.read_text()) if error.exists() else None
+    job.nothing_left()
+    return job
+
+
+def last_block(job):
+    return re.findall(r"^hvdrun: .*\n(?:  .*\n)*", job.err, re.M)[-1]
+
+
+HANGS = [
+    ("stopped", "stopped", r"is stopped: by a signal"),
+    ("sleep", "blocked", r"is blocked in the system call \w*nanosleep at %s in sleep"),
+    ("read", "blocked", r"is blocked in the system call read at %s in read"),
+    ("loop", "busy", r"is busy in user code at %s in loop"),
+    ("busy", "busy", r"is busy in user code at %s in busy"),
+    ("deaf", "blocked", r"is blocked in "),
+]
+
+
+@pytest.mark.parametrize("how, class_name, words", HANGS)
+def test_R1_P02_a_rank_that_hangs_is_explained_and_ended_at_the_limit(hang, how, class_name, words):
+    job = hang(how, limit=LIMIT)
+    assert job.code == STALLED, job.err
+    words = words % line_of(how) if "%s" in words else words
+    assert re.search(rf"  rank 2 on host \S+ \(pid \d+\) {words}", last_block(job)), job.err
+    assert re.search(r"^hvdrun: rank [01] has waited \d+ s in 'allreduce.gradient' for rank 2 to submit it, longer than "
+                     r"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows\.$", last_block(job), re.M), job.err
+    assert "its last finished collective was number 1, 'allreduce.before'" in last_block(job), job.err
+    assert job.error["kind"] == "stall" and job.error["exit_code"] == STALLED
+    assert job.error["missing"] == [{"rank": 2, "class": class_name}]
+    assert job.took < LIMIT + 2 + 8, "a limit that gates on behaviour, not on a busy machine"
+
+
+def test_P32_a_rank_that_is_slow_is_named_before_any_limit_and_ends_nothing(start):
+    job = start(*watched("-np", 2), *hang_worker("halves", 4))
+    job.finish()
+    assert job.process.returncode == 0, job.err
+    assert re.search(r"hvdrun: rank 0 has waited \d+ s in 'allreduce.z' for rank 1 to submit it\.?\n", job.err), job.err
+    assert re.search(r"  rank 1 on host \S+ \(pid \d+\) is blocked in the system call \w*nanosleep at %s:\d+ in halves" % SCRIPT,
+                     job.err), job.err
+    assert job.out.count("through") == 2
+
+
+@pytest.mark.parametrize("how", ["name", "two_sets"])
+def test_P02_a_wait_that_can_never_end_ends_at_the_warning_time(hang, how):
+    job = hang(how)
+    assert job.code == STALLED, job.out + job.err
+    block = last_block(job)
+    assert "it can never end" in block, job.err
+    assert re.search(r"rank \d on host \S+ \(pid \d+\) is in another collective: it has waited \d+ s in '\S+' ", block), job.err
+    if how == "name":
+        assert "'allreduce.other'" in block and "'allreduce.gradient'" in block, job.err
+        assert line_of("name") in block or line_of("gradient") in block, job.err
+    else:
+        assert "'allreduce.left'" in block and "'allreduce.right'" in block, job.err
+        assert "of process set" in block, job.err
+    assert {entry["class"] for entry in job.error["missing"]} == {"in another collective"}
+    assert job.took < WARNING + 2 + 8
+
+
+def test_P02_another_shape_ends_at_once_and_names_both(hang):
+    job = hang("shape")
+    assert job.code == 1, job.err
+    assert re.search(r"rank \d has \[4\].* rank 2 has \[5\]", job.err), job.err
+
+
+def test_P02_a_rank_that_ends_early_is_named_at_once(hang):
+    job = hang("early")
+    assert job.code == 1, job.err
+    assert re.search(r"rank 2 left the world before it took part in '|rank 2 .*left the world", job.err), job.err
+
+
+@pytest.mark.parametrize("how", ["orders", "halves", "two_threads"])
+def test_P02_ranks_that_differ_in_their_order_are_no_deadlock(run, how):
+    job = run(*watched("-np", 3), *hang_worker(how, 2.5))
+    assert job.code == 0, job.out + job.err
+    assert job.out.count("through") == 3, job.out + job.err
+    assert "never end" not in job.err
+
+
+def test_R1_without_the_check_nothing_is_said(start):
+    job = start("-np", 2, "--no-stall-check", "--stall-check-warning-time-seconds", WARNING, *hang_worker("halves", 3))
+    job.finish()
+    assert job.process.returncode == 0 and "has waited" not in job.err, job.err
+
+
+def test_P02_without_stacks_there_is_a_class_and_no_line(hang):
+    job = hang("sleep", "--no-stall-check-stacks", limit=LIMIT)
+    assert job.code == STALLED, job.err
+    assert re.search(r"rank 2 on host \S+ \(pid \d+\) is blocked in the system call \w*nanosleep;", last_block(job)), job.err
+    assert str(SCRIPT) not in job.err
