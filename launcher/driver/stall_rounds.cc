@@ -42,9 +42,9 @@ Status StallRounds::Take(const Plan& plan, uint32_t host, const RanksExamined& a
   if (!open_ || answer.number != number_ || answer.generation != generation_) return Status::Ok();
   waiting_.erase(host);
   for (const RankFacts& facts : answer.ranks) {
-    if (facts.rank < now_.ranks.size() && plan.ranks[facts.rank].host == host &&
-        (facts.in_world != 0 || !now_.ranks[facts.rank]))
-      now_.ranks[facts.rank] = facts;
+    const bool known = facts.rank < std::min(now_.ranks.size(), plan.ranks.size()) &&
+                       plan.ranks[facts.rank].host == host;
+    if (known && (facts.in_world != 0 || !now_.ranks[facts.rank])) now_.ranks[facts.rank] = facts;
   }
   return Status::Ok();
 }
