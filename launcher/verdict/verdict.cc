@@ -218,8 +218,8 @@ const char* ClassName(RankClass found) {
 
 RankClass ClassOf(const std::optional<RankFacts>& facts, uint64_t awaited_key) {
   if (!facts) return RankClass::kUnreachable;
+  if (facts->in_world == 0) return RankClass::kEndedEarly;  // a death would have broken the world
   if (facts->state.empty() || facts->state == "Z" || facts->state == "X") return RankClass::kDead;
-  if (facts->in_world == 0) return RankClass::kEndedEarly;
   if (facts->state == "T" || facts->state == "t") return RankClass::kStopped;
   if (WaitIn(*facts, awaited_key) != nullptr) return RankClass::kWorking;
   if (!facts->waits.empty()) return RankClass::kElsewhere;

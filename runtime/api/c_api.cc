@@ -223,7 +223,8 @@ int32_t hvd_stop_timeline(void) {
 
 int32_t hvd_note_stacks(int32_t signal, int32_t fd) {
   return Guarded([=]() -> Status {
-    if (signal < 0 || fd < 0) return InvalidArgument("hvd_note_stacks was given a negative number");
+    if (signal < 0 || fd < 0)
+      return hvd::InvalidArgument("hvd_note_stacks was given a negative number");
     Runtime::Get().NoteStacks(static_cast<uint32_t>(signal), static_cast<uint32_t>(fd));
     return Status::Ok();
   });

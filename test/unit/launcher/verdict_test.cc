@@ -75,6 +75,8 @@ TEST(Verdict, HasAClassForEachMissingRank) {
       {"SIGSTOP", [](RankFacts& f) { f.state = "T"; }, RankClass::kStopped},
       {"a debugger", [](RankFacts& f) { f.state = "t"; }, RankClass::kStopped},
       {"left", [](RankFacts& f) { f.in_world = 0; }, RankClass::kEndedEarly},
+      {"left and gone", [](RankFacts& f) { f.in_world = 0, f.state = ""; },
+       RankClass::kEndedEarly},
       {"left and stopped", [](RankFacts& f) { f.in_world = 0, f.state = "T"; },
        RankClass::kEndedEarly},
       {"another one", [](RankFacts& f) { f = Waits(1, kB, "b", {0}); }, RankClass::kElsewhere},

@@ -8,7 +8,7 @@ import atexit
 import os
 import sys
 
-from horovod.common import _native, _stacks
+from horovod.common import _native
 
 
 class HorovodBasics(object):
@@ -366,7 +366,9 @@ def _enabled(feature):
 
 def _join(rank_lists=(), mpi_comm=None, world_ranks=()):
     """hvd_init(). ValueError when the runtime cannot."""
-    _stacks.offer()
+    if 'HVD_AGENT' in os.environ:
+        from horovod.common import _stacks
+        _stacks.offer()
     if rank_lists or world_ranks or mpi_comm is not None:
         from horovod.common import _library
         _library.init(rank_lists, mpi_comm, world_ranks)
