@@ -10,6 +10,8 @@ std::span<const ManRow> ExitStatusRows() {
        "or the output could not be written. hvdrun doctor: a host cannot be used."},
       {"2", "Wrong usage; nothing was started."},
       {"N", "The exit code of the first rank that failed."},
+      {"79",
+       "A collective took longer than --stall-check-shutdown-time-seconds, or could never end."},
       {"124", "The limit of --timeout was reached."},
       {"126", "The command is not executable, or there was no room for one more process."},
       {"127", "The command was not found."},
