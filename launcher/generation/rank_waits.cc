@@ -22,7 +22,7 @@ int64_t MillisecondsSince(int64_t ns, TimePoint now) {
 
 template <size_t N>
 std::string Text(const char (&text)[N]) {
-  return Printable(std::string(text, ::strnlen(text, N)));
+  return Printable(std::string(text, ::strnlen(text, N)), N);
 }
 
 std::vector<WaitSeen> Waits(const RankBlock& block) {
@@ -37,7 +37,7 @@ WaitFacts FactsOf(const WaitSeen& wait, TimePoint now) {
   WaitFacts facts;
   facts.key = wait.key;
   facts.id = wait.id;
-  facts.name = Printable(wait.name);
+  facts.name = Printable(wait.name, wait.name.size());
   facts.set = wait.set;
   facts.waited_ms = MillisecondsSince(wait.since_ns, now);
   facts.seen_ms = MillisecondsSince(wait.seen_ns, now);

@@ -23,7 +23,10 @@ struct Stalled {
   std::set<uint32_t> awaited;
 };
 
-std::string Quote(const std::string& name) { return "'" + Printable(name) + "'"; }
+std::string Quote(const std::string& name) {
+  constexpr size_t kMostName = 128;
+  return Quoted(name, kMostName);
+}
 
 std::string Seconds(int64_t ms) { return std::to_string(ms / 1000) + " s"; }
 
@@ -94,7 +97,8 @@ Worth WorthOf(const Stalled& stalled, const WorldFacts& facts, const std::set<ui
 }
 
 std::string SiteText(const RankFacts& facts) {
-  return facts.site.empty() ? "" : " at " + Printable(facts.site);
+  constexpr size_t kMostSite = 1000;  // its end says which line it is
+  return facts.site.empty() ? "" : " at " + Printable(facts.site, kMostSite);
 }
 
 std::string ElsewhereText(const RankFacts& facts, const WorldFacts& world) {

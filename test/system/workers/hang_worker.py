@@ -24,6 +24,7 @@ def floats():
 
 
 def reduce(name, process_set=hvd.global_process_set, tensor=None):
+    # the line: reduce, is the next one
     hvd.allreduce(floats() if tensor is None else tensor, name=name, process_set=process_set)
 
 
@@ -81,8 +82,8 @@ def hang(victim):
 
 
 def two_sets():
-    """Ranks 0 and 1 agree about two sets, and use them in different orders."""
-    left, right = hvd.add_process_set([0, 1]), hvd.add_process_set(list(range(hvd.size())))
+    """Ranks 0 and 1 use two sets in different orders: one of their own, and that of all."""
+    left, right = hvd.add_process_set([0, 1]), hvd.global_process_set
     order = [('left', left), ('right', right)]
     if hvd.rank() == 1:
         order.reverse()
@@ -143,7 +144,7 @@ def halves():
 
 
 def main():
-    hvd.init()
+    hvd.init(process_sets='dynamic')
     if HOW in ('orders', 'halves', 'two_threads', 'two_sets'):
         globals()[HOW]()
     else:
