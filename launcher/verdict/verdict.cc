@@ -96,9 +96,13 @@ Worth WorthOf(const Stalled& stalled, const WorldFacts& facts, const std::set<ui
   return {never.contains(stalled.first), others, stalled.waited_ms};
 }
 
-std::string SiteText(const RankFacts& facts) {
+std::string SiteOf(const RankFacts& facts) {
   constexpr size_t kMostSite = 1000;  // its end says which line it is
-  return facts.site.empty() ? "" : " at " + Printable(facts.site, kMostSite);
+  return Printable(facts.site, kMostSite);
+}
+
+std::string SiteText(const RankFacts& facts) {
+  return facts.site.empty() ? "" : " at " + SiteOf(facts);
 }
 
 std::string ElsewhereText(const RankFacts& facts, const WorldFacts& world) {
@@ -126,9 +130,9 @@ std::string WhatItDoes(RankClass found, const std::optional<RankFacts>& facts,
     case RankClass::kElsewhere: return " is in another collective: " + ElsewhereText(*facts, world);
     case RankClass::kBusy: return " is busy in user code" + SiteText(*facts);
     case RankClass::kBlocked:
-      return " is blocked in " +
-             (facts->blocked_in.empty() ? std::string("a system call")
-                                        : "the system call " + Printable(facts->blocked_in)) +
+      return (facts->blocked_in.empty()
+                  ? " is blocked in a system call"
+                  : " is blocked in the system call " + Printable(facts->blocked_in)) +
              SiteText(*facts);
     case RankClass::kWorking: return " works on it: it waits for data" + SiteText(*facts);
     case RankClass::kUnreachable: return " is unreachable: the agent of its host does not answer";
@@ -193,8 +197,8 @@ Verdict Make(const Stalled& stalled, const WorldFacts& facts, const std::set<uin
   verdict.never_ends = never.contains(stalled.first);
   verdict.sentence = Headline(stalled, missing, facts);
   verdict.limited = facts.ranks[stalled.first]->shutdown_ms > 0;
-  const std::string site = SiteText(*facts.ranks[stalled.first]);
-  if (!site.empty()) verdict.details += "  It waits" + site + ".\n";
+  const std::string site = SiteOf(*facts.ranks[stalled.first]);
+  if (!site.empty()) verdict.details += "  It waits at " + site + ".\n";
   for (uint32_t rank : missing) {
     verdict.missing.push_back({rank, ClassOf(facts.ranks[rank], stalled.key)});
     if (verdict.missing.size() <= kMostLines) verdict.details += MissingLine(rank, stalled, facts);

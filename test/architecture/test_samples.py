@@ -13,7 +13,7 @@ PAGES = sorted(ROOT.glob("docs/*.md")) + [ROOT / "README.md"]
 STRING = r'"((?:[^"\\\n]|\\.)*)"' + r"|'((?:[^'\\\n]|\\.)*)'"
 # Names, numbers and words in capitals that stand for what a user sees there.
 STANDS_FOR_ANYTHING = re.compile(
-    r"\.\.\.|(?<!\S)--?[a-z][\w-]*|\bslots=\?|\d[\d.,:]*|"
+    r"/[\w./-]+\.py:\d+ in \w+|\bclock_nanosleep\b|\.\.\.|(?<!\S)--?[a-z][\w-]*|\bslots=\?|\d[\d.,:]*|"
     r"\b[A-Z][A-Z0-9_]*\b(?:=[A-Z]\b)?|'[^']*'|\bnode[\w.]*|\bhosts\.txt\b|\bvm\b|\[[^]]*\]|\bpython\b|"
     r"\b(?:launcher|stall_check)\.\w+|\bKB/s|\bMB/s|\bGB/s")
 OF_THE_C_LIBRARY = {"Connection refused", "Permission denied", "Read-only file system", "No space left on device"}
