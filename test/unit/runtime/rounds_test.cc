@@ -8,6 +8,7 @@
 namespace hvd::test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class RoundsTest : public ::testing::Test {
@@ -96,7 +97,7 @@ TEST_F(RoundsTest, ShowsTheBackendTheSecondTensorOfAGroup) {
   EXPECT_EQ(inputs.descriptors[0].words[0], 10u);
   EXPECT_EQ(inputs.descriptors[1].words[0], 11u);
   EXPECT_EQ(inputs.descriptors[2].words[0], 0u);
-  EXPECT_THAT(inputs.joined, ::testing::ElementsAre(0, 0, 1));
+  EXPECT_THAT(inputs.joined, ElementsAre(0, 0, 1));
 }
 
 TEST_F(RoundsTest, ARankThatHasJoinedForgetsRoundsThatTheOthersComplete) {
@@ -133,18 +134,18 @@ TEST_F(RoundsTest, AJoinNeedsEveryRank) {
   TensorName* name = rank_.Submit(spec)->name;
   joins_.Note(1);
   EXPECT_TRUE(rounds_.Lacks(*name, 1));
-  EXPECT_EQ(rounds_.MissingRanks(*name), "1, 2");
+  EXPECT_THAT(rounds_.MissingRanks(*name), ElementsAre(1, 2));
 }
 
 TEST_F(RoundsTest, NamesTheRanksWhoseAnnouncementIsMissing) {
   Operation* op = rank_.Submit(Sum("x"));
-  EXPECT_EQ(rounds_.MissingRanks(*op->name), "1, 2");
+  EXPECT_THAT(rounds_.MissingRanks(*op->name), ElementsAre(1, 2));
   rank_.Announce(op->name, 1);
-  EXPECT_EQ(rounds_.MissingRanks(*op->name), "2");
+  EXPECT_THAT(rounds_.MissingRanks(*op->name), ElementsAre(2));
   joins_.Note(2);
-  EXPECT_EQ(rounds_.MissingRanks(*op->name), "");
+  EXPECT_THAT(rounds_.MissingRanks(*op->name), ElementsAre());
   op->started = true;
-  EXPECT_EQ(rounds_.MissingRanks(*op->name), "");
+  EXPECT_THAT(rounds_.MissingRanks(*op->name), ElementsAre());
 }
 
 TEST_F(RoundsTest, SetsAreChangingFromTheAnnouncementOfAPeerOn) {
