@@ -25,7 +25,7 @@ _HELLO, _JOIN, _GOODBYE, _ALLOCATE, _FETCH, _FREE, _GENERATION, _BROKEN, _SEGMEN
 _DISMISSED, _LAYOUT = 14, 13
 
 _PAGE, _RING, _TRACE = 4096, 256 * 1024, 4096 + 256 * 1024
-_BLOCK, _BROKEN_AT, _HOLD_AT, _COMMITS_AT = 384, 128, 1152, 136
+_BLOCK, _BROKEN_AT, _HOLD_AT, _COMMITS_AT = 2112, 128, 1152, 136
 
 
 def _text(text):
@@ -44,7 +44,7 @@ class _Page(object):
         self.fd = os.memfd_create('hvd-page', os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.bytes)
         self.memory = mmap.mmap(self.fd, self.bytes)
-        struct.pack_into('<8sIIQQQQQQQQ', self.memory, 0, b'HDpage01', 3, ranks, generation, self.bytes, _PAGE,
+        struct.pack_into('<8sIIQQQQQQQQ', self.memory, 0, b'HDpage01', 4, ranks, generation, self.bytes, _PAGE,
                          self.stride, self.ring_offset, _RING, self.ring_offset + _RING, _TRACE)
 
     def break_(self, reason):

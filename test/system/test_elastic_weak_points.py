@@ -25,8 +25,9 @@ except hvd.HorovodInternalError:
 def test_E1_a_survivor_that_does_not_come_back_has_a_limit(run):
     job = run("--elastic", "-np", 2, "--min-np", 1, "--elastic-timeout", 2, sys.executable, "-c", SURVIVES)
     assert job.code != 0
-    assert re.search(r"within the 2 s of --elastic-timeout: .*rank 0 \(pid \d+\) on \S+ has not called hvd.init\(\) again",
-                     job.err), job.err
+    # On a busy machine the replacement is not there yet either.
+    assert re.search(r"within the 2 s of --elastic-timeout: .*rank 0 \(pid \d+\) on \S+( has|, .* have) not called "
+                     r"hvd.init\(\) again", job.err), job.err
     job.nothing_left()
 
 
