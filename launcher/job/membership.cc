@@ -15,11 +15,12 @@ namespace hvd {
 
 namespace {
 
-// In this order; a failure ends the review.
+// In this order; a failure ends the review. Seats are filled again after a generation has begun:
+// with its spares.
 constexpr void (*kReview[])(ElasticChange&) = {
-    GoOnWithRestart, OpenListedHosts, MarkLeaving,     RestartIfIncomplete, RestartIfResized,
-    FillSeats,       FormGeneration,  DismissLeaving,  NoticeChange,        NoticeSpares,
-    FinishIfDone,    KillOverdue,     DropUnusedHosts, WatchShortage};
+    GoOnWithRestart, OpenListedHosts, MarkLeaving, RestartIfIncomplete, RestartIfResized,
+    FillSeats,       FormGeneration,  FillSeats,   DismissLeaving,      NoticeChange,
+    NoticeSpares,    FinishIfDone,    KillOverdue, DropUnusedHosts,     WatchShortage};
 
 }  // namespace
 

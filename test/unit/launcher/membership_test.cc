@@ -517,6 +517,26 @@ TEST(Membership, HostsOnTheirWayAreCutWhenTheJobIsDone) {
   EXPECT_EQ(job.Find<CutHost>()->host, 1U);
 }
 
+TEST(Membership, SparesAreStartedInTheStepInWhichAGenerationBegins) {
+  ElasticLimits limits = Limits(1, 2, 2);
+  limits.spares = 1;
+  Script job(limits);
+  job.List({{"a", 4}});
+  job.On(AgentIsReady{0});
+  for (uint32_t worker : {0, 1}) job.Start(worker);
+  job.Join({0});
+  EXPECT_EQ(job.Find<StartMembers>(), nullptr);
+  job.Join({1});
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->members.at(0).worker, 2U);
+  job.Start(2);
+  job.Join({2});
+  job.Die(0);
+  job.Join({1});  // the spare takes the place, and the next spare is started
+  ASSERT_NE(job.Find<StartMembers>(), nullptr);
+  EXPECT_EQ(job.Find<StartMembers>()->members.at(0).worker, 3U);
+}
+
 TEST(Membership, TheMemoryOfASpareIsTold) {
   ElasticLimits limits = Limits(1, 2, 2);
   limits.spares = 1;
