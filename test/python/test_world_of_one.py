@@ -41,6 +41,7 @@ def test_init_twice_and_shutdown_twice(hvd, torch):
 
 
 def test_init_arguments(hvd, monkeypatch):
+    monkeypatch.setenv('HOROVOD_DYNAMIC_PROCESS_SETS', '')  # so that what init() sets is taken back
     monkeypatch.delenv('HOROVOD_DYNAMIC_PROCESS_SETS', raising=False)
     hvd.init(comm=[0])
     hvd.init(comm=[])
