@@ -58,8 +58,8 @@ TEST_F(TraceFileTest, NoWriteCrossesAPage) {
   auto file = TraceFile::Create(path_);
   ASSERT_TRUE(file.ok());
   std::string before = Text(path_);
-  for (int i = 0; i < 300; ++i) {
-    ASSERT_TRUE((*file)->Add(Event(i, static_cast<size_t>(i) * 11 % 3900)).ok());
+  for (int i = 0; i < 80; ++i) {
+    ASSERT_TRUE((*file)->Add(Event(i, static_cast<size_t>(i) * 47 % 3900)).ok());
     ASSERT_TRUE((*file)->Flush().ok());
     const std::string after = Text(path_);
     if (after.size() == before.size()) {
