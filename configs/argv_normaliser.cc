@@ -39,7 +39,7 @@ class Normaliser {
 
   Result<NormalisedArgv> Run() {
     while (next_ < args_.size() && IsOption(args_[next_]) && args_[next_] != "--") {
-      if (Status status = ReadOption(args_[next_++]); !status.ok()) return status;
+      HVD_RETURN_IF_ERROR(ReadOption(args_[next_++]));
       if (EndsReading(*out_.options.back().row)) return std::move(out_);
     }
     if (next_ < args_.size() && args_[next_] == "--") ++next_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "configs/values.h"
 #include "configs/yaml_file.h"
 #include "runtime/base/read_file.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -55,6 +57,12 @@ std::string ToVariable(const Row& row, const std::string& value) {
   return (value == "on") != row.env_inverted ? "1" : "0";
 }
 
+// The value of a switch in its own words: a variable of stock Horovod may say 1.
+std::string OnOrOff(const Row& row, const std::string& text) {
+  if (row.type != Type::kBool) return text;
+  return ParseBool(text).value_or(false) ? "on" : "off";
+}
+
 // The sources of one row, strongest first.
 std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, const EnvLookup& env,
                               const ConfigFile& file) {
@@ -75,7 +83,7 @@ std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, cons
     if (value && !value->empty()) sources.push_back({name, name + "=", FromVariable(row, *value)});
   }
   if (auto key = file.values.find(std::string(row.yaml)); key != file.values.end()) {
-    std::string place = file.name + ":" + std::to_string(key->second.line);
+    std::string place = Format("{}:{}", file.name, key->second.line);
     std::string said = std::string(row.yaml) + ": ";
     sources.push_back({place, said, WithPlainUnit(row, key->second.text), place + ": "});
   }
@@ -120,8 +128,8 @@ Result<ConfigFile> LoadConfigFile(const ParsedOptions& options, const FileReader
 
 std::string UnknownKeyWarning(const ConfigFile& file, const std::string& key, int line,
                               const std::vector<std::string_view>& known) {
-  std::string warning = file.name + ":" + std::to_string(line) + ": " + Printable(key) +
-                        " is not a setting and has no effect";
+  std::string warning =
+      Format("{}:{}: {} is not a setting and has no effect", file.name, line, Printable(key));
   std::string_view nearest = NearestOf(key, known);
   return nearest.empty() ? warning : warning + "; did you mean " + std::string(nearest) + "?";
 }
@@ -153,11 +161,11 @@ std::string NameIn(const Source& source) {
   return name.substr(0, name.find_last_not_of(" =:") + 1);
 }
 
-// The setting that makes the job elastic, as it was said; empty: none does.
-std::string ElasticAskedBy(const ParsedOptions& options, const EnvLookup& env,
-                           const ConfigFile& file) {
+// The first of these settings that was said and asks for something, as it was said; empty: none.
+std::string FirstSaid(const std::function<bool(const Row&)>& wanted, const ParsedOptions& options,
+                      const EnvLookup& env, const ConfigFile& file) {
   for (const Row& row : SettingRows()) {
-    if (!row.makes_elastic) continue;
+    if (!wanted(row)) continue;
     const std::vector<Source> sources = SourcesOf(row, options, env, file);
     if (!sources.empty() && !AsksForNothing(row, sources.front().text))
       return NameIn(sources.front());
@@ -165,63 +173,145 @@ std::string ElasticAskedBy(const ParsedOptions& options, const EnvLookup& env,
   return "";
 }
 
-// `name` asks for something that is not there.
-Status Refusal(const HorovodSetting& setting, const std::string& name, const std::string& elastic) {
-  if (!setting.over_mpi || elastic.empty())
-    return InvalidArgument(name + " is " + std::string(setting.reason));
-  return InvalidArgument(name + " and " + elastic +
+// Chooses the starter of the ranks, from the switches or the word, and refuses settings that do
+// not go with it.
+Status SettleController(const ParsedOptions& options, const EnvLookup& env, const ConfigFile& file,
+                        ParsedCommandLine& line) {
+  Settings& settings = line.settings;
+  const bool gloo = options.values.contains("gloo");
+  if (gloo) settings.controller = "gloo";
+  if (settings.use_mpi) settings.controller = "mpi";
+  if (settings.use_jsrun) settings.controller = "jsrun";
+  if (settings.tcp) settings.worker_environment.emplace_back("NCCL_IB_DISABLE=1");
+  const auto said = [&](const std::function<bool(const Row&)>& wanted) {
+    return FirstSaid(wanted, options, env, file);
+  };
+  if (RankLauncherOf(settings).empty()) {
+    const std::string args =
+        said([](const Row& row) { return row.name == "mpi-args" || row.name == "binding-args"; });
+    if (!args.empty()) line.warnings.push_back(args + " has no effect without --mpi or --jsrun");
+    return Status::Ok();
+  }
+  const std::string elastic = said([](const Row& row) { return row.makes_elastic; });
+  if (elastic.empty()) return Status::Ok();
+  return InvalidArgument(said([](const Row& row) { return row.group == "controller"; }) + " and " +
+                         elastic +
                          " exclude each other: a world over MPI has a fixed size; leave one of "
                          "the two out");
 }
 
-// The answers to settings of horovodrun: a refusal, or lines for the log, one for each reason.
-Result<std::vector<std::string>> AnswerHorovodSettings(const ParsedOptions& options,
-                                                       const EnvLookup& env,
-                                                       const ConfigFile& file) {
+// Whether the workers use stock Horovod, for which its own settings mean something.
+bool IsForStock(const ParsedOptions& options, const EnvLookup& env, const ConfigFile& file) {
+  for (const Row& row : SettingRows()) {
+    if (row.name != "stock-horovod") continue;
+    return !AsksForNothing(row, SourcesOf(row, options, env, file).front().text);
+  }
+  return false;
+}
+
+struct HorovodAnswers {
+  std::vector<std::string> lines;        // for the log
+  std::vector<std::string> environment;  // "NAME=value", for workers of stock Horovod
+};
+
+// The answers to settings of horovodrun: a refusal, or lines, one for each reason. What stock
+// Horovod reads from a variable is passed on to it.
+Result<HorovodAnswers> AnswerHorovodSettings(const ParsedOptions& options, const EnvLookup& env,
+                                             const ConfigFile& file) {
+  HorovodAnswers answers;
+  const bool stock = IsForStock(options, env, file);
   std::vector<std::pair<std::string_view, std::vector<std::string>>> by_reason;
   for (const HorovodSetting& setting : HorovodSettings()) {
     const std::vector<Source> sources = SourcesOf(setting.row, options, env, file);
-    if (sources.empty() || AsksForNothing(setting.row, sources.front().text)) continue;
-    if (setting.answer == Answer::kAsIs) continue;
+    if (sources.empty()) continue;
+    const std::string& value = sources.front().text;
+    if (stock && setting.answer != Answer::kRefused && !setting.row.env.empty()) {
+      if (sources.front().origin != "default")
+        answers.environment.push_back(std::string(setting.row.env) + "=" +
+                                      ToVariable(setting.row, OnOrOff(setting.row, value)));
+      continue;
+    }
+    if (AsksForNothing(setting.row, value) || setting.answer == Answer::kAsIs) continue;
     const std::string name = NameIn(sources.front());
     if (setting.answer == Answer::kRefused)
-      return Refusal(setting, name, ElasticAskedBy(options, env, file));
+      return InvalidArgument(name + " is " + std::string(setting.reason));
     auto same = std::find_if(by_reason.begin(), by_reason.end(),
                              [&](const auto& entry) { return entry.first == setting.reason; });
     if (same == by_reason.end()) same = by_reason.insert(same, {setting.reason, {}});
     same->second.push_back(name);
   }
-  std::vector<std::string> lines;
   for (const auto& [reason, names] : by_reason) {
     std::string line;
     for (const std::string& name : names) line += (line.empty() ? "" : ", ") + name;
     line += names.size() == 1 ? " has no effect: " : " have no effect: ";
-    lines.push_back(line + std::string(reason));
+    answers.lines.push_back(line + std::string(reason));
   }
-  return lines;
+  return answers;
 }
 
-// A user inside a scheduler's allocation may expect its size to be taken from there.
-std::string AboutAllocation(const EnvLookup& env) {
-  constexpr std::pair<const char*, const char*> kSchedulers[] = {
-      {"LSB_JOBID", "LSF"}, {"SLURM_JOB_ID", "Slurm"}, {"PBS_JOBID", "PBS"}};
-  for (const auto& [variable, scheduler] : kSchedulers) {
-    if (!env(variable)) continue;
-    return "; taking it from the allocation of " + std::string(scheduler) + " (" + variable +
-           " is set) is not available yet";
+void SetOrigin(std::vector<SettingOrigin>& resolved, std::string_view name, std::string value,
+               const std::string& origin) {
+  for (SettingOrigin& setting : resolved) {
+    if (setting.name != name) continue;
+    setting.value = std::move(value);
+    setting.origin = origin;
   }
-  return "";
 }
 
-Status CheckRequired(const std::vector<SettingOrigin>& resolved, const EnvLookup& env) {
+bool NamesHosts(const Settings& settings) {
+  return !settings.hosts.empty() || !settings.hostfile.empty() ||
+         !settings.host_discovery_script.empty() || settings.hosts_per_machine != 1;
+}
+
+// Hosts, number of processes and way to the hosts, where nobody said them.
+void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
+                   std::vector<SettingOrigin>& resolved) {
+  if (!allocated.hosts.empty()) {
+    settings.hosts = allocated.hosts;
+    settings.allocated_job = allocated.job;
+    settings.allocation_command = allocated.command;
+    SetOrigin(resolved, "hosts", allocated.hosts, allocated.name);
+  }
+  if (settings.num_proc == 0) {
+    settings.num_proc = allocated.slots;
+    SetOrigin(resolved, "num-proc", std::to_string(allocated.slots), allocated.name);
+  }
+  if (settings.launcher != "auto" || !settings.rsh_agent.empty()) return;
+  if (!allocated.rsh_agent.empty()) {
+    settings.rsh_agent = allocated.rsh_agent;
+    SetOrigin(resolved, "rsh-agent", allocated.rsh_agent, allocated.name);
+  } else if (!allocated.launcher.empty()) {
+    settings.launcher = allocated.launcher;
+    SetOrigin(resolved, "launcher", allocated.launcher, allocated.name);
+  }
+}
+
+Status ReadAllocation(const AllocationReader& read, ParsedCommandLine& line,
+                      std::vector<SettingOrigin>& resolved) {
+  Settings& settings = line.settings;
+  if (!read || settings.allocation != "auto" || NamesHosts(settings)) return Status::Ok();
+  Result<std::optional<AllocatedHosts>> allocated = read(settings);
+  if (!allocated.ok()) return allocated.status();
+  if (!*allocated) return Status::Ok();
+  UseAllocation(**allocated, settings, resolved);
+  line.notes.push_back((*allocated)->text);
+  return Status::Ok();
+}
+
+// The hosts that were named tell how many processes there are.
+bool HostsTell(const Row& row, const Settings& settings) {
+  return row.name == "num-proc" && !IsElastic(settings) &&
+         (!settings.hosts.empty() || !settings.hostfile.empty());
+}
+
+Status CheckRequired(const std::vector<SettingOrigin>& resolved, const Settings& settings) {
   for (const Row& row : SettingRows()) {
-    if (!row.required) continue;
+    if (!row.required || HostsTell(row, settings)) continue;
     auto found = std::find_if(resolved.begin(), resolved.end(),
                               [&](const SettingOrigin& s) { return s.name == row.name; });
     if (found != resolved.end() && !found->value.empty()) continue;
     return InvalidArgument(std::string(row.flags.front()) + " is missing: say " +
-                           std::string(row.what) + ", for example " + std::string(kExample) +
-                           AboutAllocation(env));
+                           std::string(row.what) + ", for example " + std::string(kExample));
   }
   return Status::Ok();
 }
@@ -270,13 +360,15 @@ Status CheckCommand(const std::vector<std::string>& command) {
 }
 
 Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
-                                  const FileReader& read_file, Verb verb) {
+                                  const FileReader& read_file, Verb verb,
+                                  const AllocationReader& read_allocation) {
   Result<ConfigFile> file = LoadConfigFile(options, read_file);
   if (!file.ok()) return file.status();
   ParsedCommandLine line{.action = options.action, .warnings = WarnAboutKeys(*file)};
-  Result<std::vector<std::string>> answers = AnswerHorovodSettings(options, env, *file);
+  Result<HorovodAnswers> answers = AnswerHorovodSettings(options, env, *file);
   if (!answers.ok()) return answers.status();
-  line.warnings.insert(line.warnings.end(), answers->begin(), answers->end());
+  line.warnings.insert(line.warnings.end(), answers->lines.begin(), answers->lines.end());
+  line.settings.worker_environment = std::move(answers->environment);
   std::vector<SettingOrigin> resolved;
   for (const Row& row : SettingRowsOf(verb)) {
     if (row.type == Type::kAction) continue;
@@ -289,17 +381,19 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
     }
     resolved.push_back(std::move(*setting));
   }
+  HVD_RETURN_IF_ERROR(SettleController(options, env, *file, line));
   for (std::string& warning : WarnAboutElastic(resolved, line.settings)) {
     line.warnings.push_back(std::move(warning));
   }
+  if (line.action == Action::kCheckBuild) return line;
+  HVD_RETURN_IF_ERROR(ReadAllocation(read_allocation, line, resolved));
   if (line.action == Action::kPrintConfig) {
     line.text = PrintConfigText(resolved);
     return line;
   }
-  if (line.action == Action::kCheckBuild) return line;
   if (verb == Verb::kRun) {
-    if (Status each = CheckPerNode(options, line.settings); !each.ok()) return each;
-    if (Status missing = CheckRequired(resolved, env); !missing.ok()) {
+    HVD_RETURN_IF_ERROR(CheckPerNode(options, line.settings));
+    if (Status missing = CheckRequired(resolved, line.settings); !missing.ok()) {
       std::string also;  // a key that is misspelt is perhaps the one that is missing
       for (const std::string& warning : line.warnings) also += ". " + warning;
       return InvalidArgument(missing.message() + also);
@@ -322,7 +416,7 @@ Result<std::string> ReadConfigFile(const std::string& path) {
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env, const FileReader& read_file,
-                                           Verb verb) {
+                                           Verb verb, const AllocationReader& read_allocation) {
   std::span<const Row> rows = SettingRowsOf(verb);
   std::vector<Row> understood(rows.begin(), rows.end());
   understood.insert(understood.end(), HorovodRows().begin(), HorovodRows().end());
@@ -335,7 +429,7 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
   if (options->action == Action::kVersion) {
     return ParsedCommandLine{.action = Action::kVersion, .text = HVD_VERSION "\n"};
   }
-  return Resolve(std::move(*options), env, read_file, verb);
+  return Resolve(std::move(*options), env, read_file, verb, read_allocation);
 }
 
 }  // namespace hvd

@@ -14,12 +14,27 @@
 
 namespace hvd {
 
+// What a scheduler gave to this job.
+struct AllocatedHosts {
+  std::string name;                 // "Slurm job 7"
+  std::string text;                 // the line that announces it
+  std::string hosts;                // as for -H; empty: the scheduler names none
+  int slots = 0;                    // of all of them
+  std::string launcher, rsh_agent;  // as the settings of these names; empty: ssh
+  std::string job, command;         // as Settings::allocated_job and allocation_command
+};
+// The allocation in which this process runs, if any, for a run with these settings. Errors are one
+// sentence.
+using AllocationReader =
+    std::function<Result<std::optional<AllocatedHosts>>(const Settings& settings)>;
+
 struct ParsedCommandLine {
   Action action = Action::kRun;
   Settings settings;  // filled for kRun and kPrintConfig
   std::vector<std::string>
       command;  // the user's program and its arguments, untouched; not empty for kRun of a job
   std::vector<std::string> warnings;  // one line each, for the log
+  std::vector<std::string> notes;     // one line each, for the user
   std::string
       text;  // for every other action but kCheckBuild: what to print on stdout, ends with a newline
 };
@@ -35,10 +50,12 @@ Result<std::string> ReadConfigFile(const std::string& path);
 // `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a
 // command. Precedence: default < configuration file < environment < flag. A usage error is
 // kInvalidArgument with one sentence that names the value and what would work (exit code 2).
+// `read_allocation` is asked where nothing names the hosts.
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env,
                                            const FileReader& read_file = ReadConfigFile,
-                                           Verb verb = Verb::kRun);
+                                           Verb verb = Verb::kRun,
+                                           const AllocationReader& read_allocation = {});
 
 }  // namespace hvd
 

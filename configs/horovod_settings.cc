@@ -6,15 +6,13 @@ namespace {
 constexpr std::string_view kNoCycle =
     "a tensor is reduced as soon as every rank has announced it, so there is no cycle";
 constexpr std::string_view kNoCache =
-    "ranks match tensors in shared memory, so there is no response cache to size";
+    "ranks match tensors in shared memory, and hosts by their leaders' messages, so there is no "
+    "response cache to size";
 constexpr std::string_view kHierarchical =
     "collectives between hosts always go through one leader per host";
-constexpr std::string_view kNoAutotune = "tuning while training is still to come";
+constexpr std::string_view kLearntNoise = "--autotune learns the noise from what it measures";
 constexpr std::string_view kNoNccl = "collectives run on the CPU; NCCL is still to come";
-constexpr std::string_view kNoMpi =
-    "not available yet: start the ranks by mpirun itself ('mpirun -np 2 python train.py'), and "
-    "hvd.init() meets over MPI; without the option hvdrun starts them over SSH";
-constexpr std::string_view kNoMpiRanks = "hvdrun's own ranks do not use MPI";
+constexpr std::string_view kNoMpiRanks = "what ranks say to each other does not go over MPI";
 constexpr std::string_view kNoNodes =
     "said by naming the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py";
 constexpr std::string_view kNoRendezvous =
@@ -55,8 +53,8 @@ HorovodSetting Value(Answer answer, std::string_view reason, std::vector<std::st
           .reason = reason};
 }
 
-HorovodSetting OverMpi(HorovodSetting setting) {
-  setting.over_mpi = true;
+HorovodSetting InGroup(std::string_view group, HorovodSetting setting) {
+  setting.row.group = group;
   return setting;
 }
 
@@ -65,13 +63,7 @@ std::vector<HorovodSetting> MakeSettings() {
   return {
       Switch(kAsIs, {}, {"--disable-cache"}),
 
-      Switch(kAsIs, {}, {"--gloo"}),
-      OverMpi(Switch(kRefused, kNoMpi, {"--mpi"})),
-      OverMpi(Switch(kRefused, "not available yet: start the ranks by jsrun itself", {"--jsrun"})),
-      OverMpi(Value(kRefused, kNoMpi, {}, {}, "controller", "gloo")),
-      Value(kRefused, kNoMpi, {"--mpi-args"}),
-      Value(kRefused, kNoMpi, {"--binding-args"}),
-      Switch(kNoEffect, kNoMpiRanks, {"--tcp"}),
+      InGroup("controller", Switch(kAsIs, {}, {"--gloo"})),
       Switch(kNoEffect, kNoMpiRanks, {"--mpi-threads-disable", "--no-mpi-threads-disable"},
              "HOROVOD_MPI_THREADS_DISABLE", "library_options.mpi_threads_disable"),
       Value(kNoEffect, "the runtime adds up on the CPU itself", {}, "HOROVOD_CPU_OPERATIONS", {},
@@ -87,17 +79,7 @@ std::vector<HorovodSetting> MakeSettings() {
       Switch(kNoEffect, kHierarchical, {"--torus-allreduce", "--no-torus-allreduce"},
              "HOROVOD_TORUS_ALLREDUCE", "params.torus_allreduce"),
 
-      Switch(kNoEffect, kNoAutotune, {"--autotune", "--no-autotune"}, "HOROVOD_AUTOTUNE",
-             "autotune.enabled"),
-      Value(kNoEffect, kNoAutotune, {"--autotune-log-file"}, "HOROVOD_AUTOTUNE_LOG",
-            "autotune.log_file"),
-      Value(kNoEffect, kNoAutotune, {"--autotune-warmup-samples"},
-            "HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "autotune.warmup_samples"),
-      Value(kNoEffect, kNoAutotune, {"--autotune-steps-per-sample"},
-            "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "autotune.steps_per_sample"),
-      Value(kNoEffect, kNoAutotune, {"--autotune-bayes-opt-max-samples"},
-            "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "autotune.bayes_opt_max_samples"),
-      Value(kNoEffect, kNoAutotune, {"--autotune-gaussian-process-noise"},
+      Value(kNoEffect, kLearntNoise, {"--autotune-gaussian-process-noise"},
             "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "autotune.gaussian_process_noise"),
 
       Value(kNoEffect, kNoNccl, {"--num-nccl-streams"}, "HOROVOD_NUM_NCCL_STREAMS",

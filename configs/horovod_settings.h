@@ -25,7 +25,6 @@ struct HorovodSetting {
   Answer answer = Answer::kNoEffect;
   // kNoEffect: completes "--x has no effect: "; kRefused: completes "--x is "; both without a stop.
   std::string_view reason = {};
-  bool over_mpi = false;  // it asks for ranks over MPI, whose number is fixed
 };
 
 std::span<const HorovodSetting> HorovodSettings();

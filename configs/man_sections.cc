@@ -30,7 +30,9 @@ std::span<const ManRow> EnvironmentRows() {
       {"NO_COLOR", "When set, --color auto does not colour the labels."},
       {"SSH_AUTH_SOCK", "The ssh-agent whose keys are used to log in to other hosts."},
       {"XDG_CACHE_HOME, TMPDIR",
-       "On other hosts: where a copy of hvdrun is kept if none is installed."},
+       "On other hosts: where a copy of hvdrun is kept if none is installed. XDG_CACHE_HOME also "
+       "for "
+       "the results of --autotune, on the host of rank 0."},
       {"HOROVOD_RANK, HOROVOD_SIZE, HOROVOD_LOCAL_RANK, HOROVOD_LOCAL_SIZE, HOROVOD_CROSS_RANK, "
        "HOROVOD_CROSS_SIZE, HOROVOD_HOSTNAME",
        "Set in the workers: the place of the rank."},
@@ -50,6 +52,8 @@ std::span<const ManRow> FileRows() {
       {"~/.cache/hvdrun",
        "On other hosts: copies of hvdrun for jobs of builds that are not installed there. They may "
        "be removed while no job runs."},
+      {"~/.cache/hvdrun/tuning",
+       "On the host of rank 0: the results of --autotune, for hvdrun tune and later runs."},
       {"DIR/rank.N/stdout, DIR/rank.N/stderr", "The output of rank N, with --output-filename DIR."},
   };
   return kRows;

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -59,7 +61,7 @@ std::string Printable(std::string_view text, size_t most) {
     }
     rest.remove_prefix(shown > 0 ? shown : 1);
   }
-  if (cut) out += "... (" + std::to_string(text.size()) + " characters)";
+  if (cut) out += Format("... ({} characters)", text.size());
   return out;
 }
 

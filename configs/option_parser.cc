@@ -73,7 +73,7 @@ void Collect(const CLI::App& app, const NormalisedArgv& argv, const Row& row, Pa
 Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<const Row> rows) {
   Result<NormalisedArgv> argv = NormaliseArgv(args, rows);
   if (!argv.ok()) return argv.status();
-  if (Status both = CheckExclusive(*argv); !both.ok()) return both;
+  HVD_RETURN_IF_ERROR(CheckExclusive(*argv));
   ParsedOptions out;
   try {
     CLI::App app;

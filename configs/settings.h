@@ -36,13 +36,23 @@ struct Settings {
   std::string ssh_host_keys;  // strict or accept-new
   std::string ssh_client;     // auto or program
   std::string rsh_agent;      // empty: ssh
+  std::string allocation;     // auto or never
+  std::string launcher;       // auto, ssh, srun or blaunch
   std::string bundle;         // auto, never or always
   std::string network_interfaces;
   std::string port_range;
   std::string relay;  // auto or never
   std::string stage_timeouts;
 
-  // Elastic jobs; launcher/job/elastic_limits.h has what they mean together.
+  // Ranks that mpirun or jsrun starts.
+  std::string controller;  // auto, gloo, mpi or jsrun; the switches below say the same
+  bool use_mpi = false;
+  bool use_jsrun = false;
+  std::string mpi_args;      // as a shell would split them
+  std::string binding_args;  // the same
+  bool tcp = false;
+
+  // Elastic jobs; launcher/job/policy/elastic_limits.h has what they mean together.
   bool elastic = false;
   std::string host_discovery_script;  // a command for /bin/sh; empty: none
   int min_num_proc = 0;               // 0: not given
@@ -68,16 +78,31 @@ struct Settings {
   std::vector<std::string> pass_env;  // each "NAME" or "NAME=value", in order
   std::string env_file;
   bool print_env = false;
-  std::string stdin_to;  // rank0, all or none
-  std::string bind_to;   // none, core or numa
-  int omp_threads = 0;   // 0: the share of cores, -1: left alone
+  std::string stdin_to;        // rank0, all or none
+  bool stock_horovod = false;  // workers do not use our runtime
+  std::string bind_to;         // none, core or numa
+  int omp_threads = 0;         // 0: the share of cores, -1: left alone
 
   std::string timeline_filename;  // a file; "DYNAMIC": begun by hvd.start_timeline(); empty: none
   bool timeline_mark_cycles = false;
   int64_t timeline_max_bytes = 0;  // of the file; 0: no limit
+  int timeline_steps = 0;          // of the job; 0: no limit
+  std::string timeline_keep;       // first or last: which events, where a limit does not hold all
+
+  int metrics_port = -1;     // where Prometheus asks; 0: any free one; -1: none
+  std::string metrics_bind;  // the address of that port
+
+  bool autotune = false;
+  std::string autotune_log_file;  // empty: none
+  std::string autotune_report;    // empty: none
+  bool autotune_memory = true;
+  int autotune_warmup_samples = 0, autotune_steps_per_sample = 0, autotune_most_samples = 0;
+  int chunk_kib = 0, wait_spins = 0,
+      wait_yields = 0;  // of the runtime; without a row's value: its own
 
   double timeout_seconds = 0;  // 0: none
   std::string error_file;
+  std::string dump_on_failure;  // the file for the last events of a job that failed; empty: none
 
   // Obeyed by the runtime in the workers, through their variables.
   std::string join_average;
@@ -93,6 +118,10 @@ struct Settings {
   int tree_radix = 0;
   double driver_grace_seconds = 0;  // how long an agent waits for a stream that is lost
 
+  // The hosts are those of a scheduler's allocation: its number of the job, and a command that
+  // tells them as they are now. Empty: nothing does.
+  std::string allocated_job, allocation_command;
+
   // "NAME=value" for every setting that has a variable and was set by someone: workers start with
   // these.
   std::vector<std::string> worker_environment;
@@ -101,6 +130,12 @@ struct Settings {
 // Whether hosts and ranks may come and go while the job runs.
 inline bool IsElastic(const Settings& settings) {
   return settings.elastic || settings.min_num_proc > 0 || !settings.host_discovery_script.empty();
+}
+
+// The program that starts the ranks instead of hvdrun's own agents: "mpirun", "jsrun" or none.
+inline std::string RankLauncherOf(const Settings& settings) {
+  if (settings.controller == "mpi") return "mpirun";
+  return settings.controller == "jsrun" ? "jsrun" : "";
 }
 
 // Whether hvdrun writes a timeline.

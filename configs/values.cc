@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "configs/message_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -132,7 +133,7 @@ Result<std::string> StoreRange(const Row& row, std::string_view said, std::strin
   if (!InRange(row, range->lo) || !InRange(row, range->hi)) return Refused(row, said, text, false);
   if (range->lo > range->hi) return Refused(row, said, text, true);
   settings.*std::get<IntRange Settings::*>(row.target) = *range;
-  return std::to_string(range->lo) + " " + std::to_string(range->hi);
+  return Format("{} {}", range->lo, range->hi);
 }
 
 Result<std::string> StoreChoice(const Row& row, std::string_view said, std::string_view text,

@@ -18,7 +18,7 @@ struct VerbRow {
 
 std::span<const VerbRow> VerbRows();
 
-// "doctor env ps stop"
+// "doctor env ps stop trace"
 std::string VerbNames();
 
 // Prints nothing itself: what `hvdrun VERB --help` prints. Empty for a verb that prints its own, or

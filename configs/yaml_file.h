@@ -20,6 +20,15 @@ struct YamlValue {
 // and column.
 Result<std::map<std::string, YamlValue>> ParseYaml(std::string_view text, const std::string& name);
 
+// The same of what a program prints: a list "nodes" is "nodes.0", "nodes.1", ...
+Result<std::map<std::string, YamlValue>> ParseYamlWithLists(std::string_view text,
+                                                            const std::string& name);
+
+// `text` with the values of some dotted keys, in their sections; new text where `text` is empty.
+// Comments are not kept. An error as of ParseYaml.
+Result<std::string> WithValues(std::string_view text, const std::string& name,
+                               const std::map<std::string, std::string>& values);
+
 }  // namespace hvd
 
 #endif  // HVD_CONFIGS_YAML_FILE_H_

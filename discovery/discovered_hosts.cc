@@ -8,6 +8,7 @@
 #include "configs/message_text.h"
 #include "discovery/host_range.h"
 #include "discovery/words.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -41,8 +42,7 @@ class Hosts {
   Status AddLine(std::string_view line, size_t number) {
     const std::optional<std::string> without_slots = WithASlot(line);
     std::vector<HostSpec> found;
-    if (Status status = AddHostLine(without_slots ? *without_slots : line, found); !status.ok())
-      return status;
+    HVD_RETURN_IF_ERROR(AddHostLine(without_slots ? *without_slots : line, found));
     for (HostSpec& spec : found) {
       if (Status status = Add(std::move(spec), number, !without_slots); !status.ok()) return status;
     }
@@ -73,10 +73,10 @@ class Hosts {
     }
     Printed& known = hosts_[place->second];
     if (known.spec.slots != spec.slots || known.usable != usable) {
-      notes_.push_back("host " + Printable(spec.name) + " is on line " +
-                       std::to_string(known.line) + " with " + TextOf(known.spec, known.usable) +
-                       " slots and on line " + std::to_string(line) + " with " +
-                       TextOf(spec, usable) + "; the last line counts");
+      notes_.push_back(
+          Format("host {} is on line {} with {} slots and on line {} with {}; the last line counts",
+                 Printable(spec.name), known.line, TextOf(known.spec, known.usable), line,
+                 TextOf(spec, usable)));
     }
     known = {std::move(spec), line, usable};
     return Status::Ok();
@@ -99,8 +99,8 @@ Result<std::vector<HostSpec>> ParseDiscoveredHosts(std::string_view text,
   LineReader lines(text);
   while (std::optional<std::string_view> line = lines.Next()) {
     if (Status status = hosts.AddLine(*line, lines.number()); !status.ok()) {
-      return InvalidArgument("line " + std::to_string(lines.number()) + " (" +
-                             Quoted(Trimmed(*line)) + "): " + status.message());
+      return InvalidArgument(
+          Format("line {} ({}): {}", lines.number(), Quoted(Trimmed(*line)), status.message()));
     }
   }
   return hosts.Take();

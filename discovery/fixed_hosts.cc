@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -49,8 +51,7 @@ Result<std::vector<HostSlots>> FixedHosts::Hosts() {
 std::vector<HostSlots> PlayHosts(const HostSlots& machine, uint32_t count) {
   if (count <= 1) return {machine};
   std::vector<HostSlots> hosts;
-  for (uint32_t i = 0; i < count; ++i)
-    hosts.push_back({"host-" + std::to_string(i), machine.slots});
+  for (uint32_t i = 0; i < count; ++i) hosts.push_back({Format("host-{}", i), machine.slots});
   return hosts;
 }
 

@@ -3,17 +3,17 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "configs/message_text.h"
 #include "discovery/host_range.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
 
 constexpr size_t kMaxUser = 64;
-constexpr uint16_t kSshPort = 22;
 constexpr uint16_t kFirstPlainPort = 1024;  // "[host]:4" says a port, but its writer may mean slots
 
 bool IsLetterOrDigit(char c) {
@@ -44,12 +44,10 @@ bool IsIpv6(std::string_view text) {
 
 Result<uint32_t> ParseNumber(std::string_view text, uint32_t most, const std::string& what,
                              std::string_view whole, const std::string& example) {
-  uint32_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  bool all = error == std::errc() && end == text.data() + text.size();
-  if (all && number >= 1 && number <= most) return number;
-  return InvalidArgument("in " + Quoted(whole) + " the " + what + " " + Quoted(text) +
-                         " is not a number from 1 to " + std::to_string(most) + "; try " + example);
+  const auto number = ParseWhole<uint32_t>(text);
+  if (number && *number >= 1 && *number <= most) return *number;
+  return InvalidArgument(Format("in {} the {} {} is not a number from 1 to {}; try {}",
+                                Quoted(whole), what, Quoted(text), most, example));
 }
 
 // Why `whole` is no host, and what its writer may have meant.

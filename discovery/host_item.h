@@ -15,6 +15,7 @@
 namespace hvd {
 
 inline constexpr uint32_t kMaxSlots = 65'536;
+inline constexpr uint16_t kSshPort = 22;  // of an sshd that nobody moved
 
 struct HostItem {
   std::vector<std::string> names;  // at least one

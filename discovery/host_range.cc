@@ -1,9 +1,10 @@
 #include "discovery/host_range.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "configs/message_text.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -28,23 +29,21 @@ Status Malformed(std::string_view pattern, const std::string& why) {
                          "; ranges look like node[01-16] or n[1-3,7]");
 }
 
-bool ParseNumber(std::string_view digits, uint64_t& number) {
-  if (digits.empty() || digits.size() > kMaxDigits) return false;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && end == digits.data() + digits.size();
+std::optional<uint64_t> ParseNumber(std::string_view digits) {
+  return digits.size() <= kMaxDigits ? ParseWhole<uint64_t>(digits) : std::nullopt;
 }
 
 Result<Span> ParseSpan(std::string_view text, std::string_view pattern) {
   size_t dash = text.find('-');
   std::string_view low = text.substr(0, dash);
   std::string_view high = dash == std::string_view::npos ? low : text.substr(dash + 1);
-  Span span{0, 0, low.size()};
-  if (!ParseNumber(low, span.first) || !ParseNumber(high, span.last)) {
+  const std::optional<uint64_t> first = ParseNumber(low), last = ParseNumber(high);
+  if (!first || !last) {
     return Malformed(pattern,
                      "has the part " + Quoted(text) + ", which is neither a number nor a range");
   }
-  if (span.last < span.first) return Malformed(pattern, "runs backwards in " + Quoted(text));
-  return span;
+  if (*last < *first) return Malformed(pattern, "runs backwards in " + Quoted(text));
+  return Span{*first, *last, low.size()};
 }
 
 Result<std::vector<Span>> ParseSpans(std::string_view text, std::string_view pattern) {
@@ -112,12 +111,14 @@ Result<std::vector<std::string>> ExpandHostRange(std::string_view pattern, size_
   Result<std::vector<Part>> parts = ParseParts(pattern);
   if (!parts.ok()) return parts.status();
   if (LongestName(*parts) > kMaxName) {
-    return InvalidArgument(Quoted(pattern) + " makes names of more than the " +
-                           std::to_string(kMaxName) + " characters that a name may have");
+    return InvalidArgument(
+        Format("{} makes names of more than the {} characters that a name may have",
+               Quoted(pattern), kMaxName));
   }
   if (CountNames(*parts, limit) > limit) {
-    return InvalidArgument(Quoted(pattern) + " makes more than the " + std::to_string(limit) +
-                           " hosts that a job may still have; name fewer");
+    return InvalidArgument(
+        Format("{} makes more than the {} hosts that a job may still have; name fewer",
+               Quoted(pattern), limit));
   }
   std::vector<std::string> names = {""};
   for (const Part& part : *parts) {

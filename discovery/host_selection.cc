@@ -2,6 +2,7 @@
 
 #include "configs/message_text.h"
 #include "discovery/fixed_hosts.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -85,6 +86,23 @@ Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const Selec
   Result<std::vector<HostSlots>> hosts = source.Hosts();
   if (!hosts.ok() || played == 1) return hosts;
   return Played(*hosts, played);
+}
+
+Result<int> SlotsOfAll(const std::vector<HostSlots>& hosts) {
+  uint64_t sum = 0;
+  for (const HostSlots& host : hosts) {
+    if (!host.slots_told) {
+      return InvalidArgument("-np is missing, and " + Printable(host.host) +
+                             " is named without its slots: say -np, or " + Printable(host.host) +
+                             ":4 where it has four");
+    }
+    sum += host.slots;
+  }
+  constexpr uint64_t kMost = 1'000'000;  // as many as -np may say
+  if (sum <= kMost) return static_cast<int>(sum);
+  return InvalidArgument(Format(
+      "the hosts have {} slots, more than the 1000000 processes that a job may have; say -np",
+      sum));
 }
 
 Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command) {

@@ -45,6 +45,10 @@ uint32_t SlotsPerHost(const Settings& settings, const SelectionFacts& facts, boo
 Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const SelectionFacts& facts,
                                            std::vector<std::string>& notes);
 
+// The slots of all hosts, for a job without -np. kInvalidArgument: one sentence, which names a host
+// whose slots only its agent knows.
+Result<int> SlotsOfAll(const std::vector<HostSlots>& hosts);
+
 // `-H a:1 b:1 python`: without this check the second host would be taken for the command.
 Status CheckNoHostInCommand(const Settings& settings, const std::vector<std::string>& command);
 

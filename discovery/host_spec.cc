@@ -9,6 +9,7 @@
 #include "discovery/host_item.h"
 #include "discovery/host_range.h"
 #include "discovery/words.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -110,9 +111,9 @@ Status AddItem(const HostItem& item, const LineWords& said, std::string_view who
   spec.user = said.user.value_or(item.user);
   spec.port = said.port.value_or(item.port);
   if (spec.max_slots && *spec.slots > *spec.max_slots) {
-    return InvalidArgument(Quoted(whole) + " has " + std::to_string(*spec.slots) +
-                           " slots and at most " + std::to_string(*spec.max_slots) +
-                           "; max_slots must not be less than slots");
+    return InvalidArgument(
+        Format("{} has {} slots and at most {}; max_slots must not be less than slots",
+               Quoted(whole), *spec.slots, *spec.max_slots));
   }
   for (const std::string& name : item.names) {
     spec.name = name;
@@ -168,8 +169,7 @@ Result<Specs> ParseHostFile(std::string_view text, const std::string& file) {
   LineReader lines(text);
   while (std::optional<std::string_view> line = lines.Next()) {
     if (Status status = AddHostLine(*line, specs); !status.ok()) {
-      return InvalidArgument(file + ", line " + std::to_string(lines.number()) + ": " +
-                             status.message());
+      return InvalidArgument(Format("{}, line {}: {}", file, lines.number(), status.message()));
     }
   }
   if (specs.empty()) return InvalidArgument("the host file " + file + " names no host");

@@ -4,14 +4,15 @@
 #include <optional>
 
 #include "configs/message_text.h"
+#include "discovery/host_item.h"
 #include "discovery/name_pattern.h"
 #include "discovery/ssh_key.h"
 #include "discovery/words.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-constexpr uint16_t kSshPort = 22;
 constexpr size_t kMaxSkipped = 20;  // sentences; a file that is none of these would fill the memory
 constexpr size_t kHashBytes = 20;   // and as many of salt
 constexpr std::string_view kHashed = "|1|";
@@ -57,7 +58,7 @@ struct Lookup {
 Lookup LookupOf(std::string_view host, uint16_t port) {
   std::string lower = Lowered(host);
   if (port == 0 || port == kSshPort) return {lower, ""};
-  return {"[" + lower + "]:" + std::to_string(port), lower};
+  return {Format("[{}]:{}", lower, port), lower};
 }
 
 bool MatchesBare(const KnownHost& entry, const Lookup& lookup) {
@@ -123,8 +124,8 @@ void KnownHosts::Add(std::string_view text, const std::string& file) {
     if (why.empty()) {
       entries.push_back(std::move(entry));
     } else if (skipped.size() < kMaxSkipped) {
-      skipped.push_back(Printable(file, kMaxShownPath) + ", line " +
-                        std::to_string(lines.number()) + " is left out: it " + why);
+      skipped.push_back(Format("{}, line {} is left out: it {}", Printable(file, kMaxShownPath),
+                               lines.number(), why));
     }
   }
 }

@@ -1,12 +1,12 @@
 #include "discovery/ssh_config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
 #include "configs/message_text.h"
 #include "discovery/words.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -15,10 +15,7 @@ constexpr std::string_view kNone = "none";
 
 template <typename T>
 std::optional<T> ParseNumber(std::string_view text) {
-  T number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return ParseWhole<T>(text);
 }
 
 std::optional<bool> ParseSwitch(std::string_view text) {
@@ -321,10 +318,10 @@ Status SetProxy(const Said& said, const Expander& expander, SshConfig& config) {
 Result<SshConfig> ParseSshConfig(std::string_view output, const SshLocal& local) {
   Said said(output);
   SshConfig config;
-  if (Status status = SetTarget(said, local, config); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(SetTarget(said, local, config));
   config.host_key_alias = said.First("hostkeyalias");
   Expander expander(config, local);
-  if (Status status = SetProxy(said, expander, config); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(SetProxy(said, expander, config));
   SetTrust(said, expander, config);
   SetProtection(said, config);
   SetLogin(said, expander, config);

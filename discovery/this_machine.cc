@@ -123,6 +123,11 @@ uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& 
   return visible ? std::min(count, CountVisible(*visible)) : count;
 }
 
+uint32_t OnlineCpus() {
+  const long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return cpus > 0 ? static_cast<uint32_t>(cpus) : 1;
+}
+
 uint32_t DefaultSlots() {
   // Tests bring GPUs of their own.
   uint32_t gpus =

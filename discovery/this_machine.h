@@ -17,6 +17,9 @@ bool IsThisMachine(const std::string& name);
 // CUDA_VISIBLE_DEVICES leaves: a list that ends at its first entry below 0; not set: all of them.
 uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& visible);
 
+// All that run, also those that this process may not use; at least 1.
+uint32_t OnlineCpus();
+
 // One per GPU, else one per core that this process may use.
 uint32_t DefaultSlots();
 

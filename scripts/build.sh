@@ -12,5 +12,7 @@ esac
 werror=ON
 [[ "$preset" != product ]] || werror=OFF
 [[ "$preset" != fuzz ]] || werror=OFF  # the warnings of clang 14 are not those of g++ 12
-step "configuring $preset" cmake --preset "$preset" -DHVD_WERROR="$werror"
+options=(-DHVD_WERROR="$werror")
+[[ -z "${HVD_WITH_CUDA:-}" ]] || options+=(-DHVD_WITH_CUDA="$HVD_WITH_CUDA")  # product leaves CUDA out unless it is asked for
+step "configuring $preset" cmake --preset "$preset" "${options[@]}"
 progress_step "building $preset" cmake --build --preset "$preset"

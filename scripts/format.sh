@@ -10,5 +10,5 @@ case "${1:-}" in
   --check) mode=(--dry-run -Werror) ;;
   *) say "unknown option '$1': the only option is --check" && exit 2 ;;
 esac
-find cmd configs discovery launcher runtime test \( -name '*.h' -o -name '*.cc' -o -name '*.inc' -o -name '*.c' \) -print0 |
+find autotune cmd configs discovery launcher runtime test timeline \( -name '*.h' -o -name '*.cc' -o -name '*.inc' -o -name '*.c' \) -print0 |
   xargs --null --no-run-if-empty clang-format "${mode[@]}"

@@ -7,16 +7,17 @@ source "$(dirname "$0")/common.sh"
 
 PRODUCT_PACKAGES=(
   build-essential cmake ninja-build
-  libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev nlohmann-json3-dev libgloo-dev libssl-dev
+  libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev nlohmann-json3-dev libeigen3-dev libgloo-dev libssl-dev
   libssh2-1-dev zlib1g-dev
   python3 python3-torch python3-sklearn
 )
 TEST_PACKAGES=(
   ccache
   libgtest-dev libgmock-dev
-  libopenmpi-dev openmpi-bin
+  libopenmpi-dev openmpi-bin mpich
   python3-venv python3-pytest python3-mpi4py
   openssh-server openssh-client iproute2 nftables
+  slurmd slurmctld slurm-client munge
   shellcheck spin clang-format clang-tidy
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")

@@ -6,7 +6,7 @@ command -v clang++ >/dev/null || { say "clang++ is not installed: apt-get instal
 
 # The files themselves, and the .cc of each header.
 mapfile -t files < <(
-  grep -rl --include='*.h' --include='*.cc' '#include "runtime/base/mutex.h"' cmd configs discovery launcher runtime |
+  grep -rl --include='*.h' --include='*.cc' '#include "runtime/base/mutex.h"' autotune cmd configs discovery launcher runtime timeline |
     while read -r file; do
       echo "$file"
       [[ ! -f "${file%.h}.cc" ]] || echo "${file%.h}.cc"

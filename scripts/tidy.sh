@@ -34,7 +34,7 @@ changed_files() {
 }
 
 if [[ $all == 1 ]]; then
-  mapfile -t files < <(find cmd configs discovery launcher runtime test -name '*.cc' | sort)
+  mapfile -t files < <(find autotune cmd configs discovery launcher runtime test timeline -name '*.cc' | sort)
 else
   changed="$(changed_files)" || leave_out "no git branch main here to compare with: use --all"
   mapfile -t files < <(printf '%s' "$changed" | grep -v '^$')

@@ -1,7 +1,8 @@
 #include "timeline/chrome_text.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -30,19 +31,12 @@ size_t CharacterBytes(std::string_view text) {
   return 0;
 }
 
-void AppendControl(std::string* out, unsigned char c) {
-  char room[8];
-  std::snprintf(room, sizeof room, "\\u%04x", c);
-  *out += room;
-}
+void AppendControl(std::string* out, unsigned char c) { *out += Format("\\u{:04x}", c); }
 
 // Microseconds with three decimals.
 std::string Microseconds(int64_t ns) {
   const uint64_t size = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-  char room[40];
-  std::snprintf(room, sizeof room, "%s%llu.%03u", ns < 0 ? "-" : "",
-                static_cast<unsigned long long>(size / 1000), static_cast<unsigned>(size % 1000));
-  return room;
+  return Format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
 }
 
 }  // namespace
@@ -76,7 +70,7 @@ std::string EventLine(const TimelineEvent& event, uint32_t tid) {
   line += '"';
   if (event.phase != TimelineEvent::Phase::kEnd) line += ",\"name\":" + JsonText(event.name);
   line += ",\"ts\":" + Microseconds(event.ns);
-  line += ",\"pid\":" + std::to_string(event.rank) + ",\"tid\":" + std::to_string(tid);
+  line += Format(",\"pid\":{},\"tid\":{}", event.rank, tid);
   if (event.phase == TimelineEvent::Phase::kTick) line += ",\"dur\":0";
   if (event.phase == TimelineEvent::Phase::kMark)
     line += event.row.empty() ? R"(,"s":"p")" : R"(,"s":"t")";
@@ -86,7 +80,7 @@ std::string EventLine(const TimelineEvent& event, uint32_t tid) {
 
 std::string MetadataLine(std::string_view name, uint32_t pid, uint32_t tid, std::string_view args) {
   std::string line = "{\"ph\":\"M\",\"name\":" + JsonText(name);
-  line += ",\"pid\":" + std::to_string(pid) + ",\"tid\":" + std::to_string(tid) + ",\"args\":{";
+  line += Format(",\"pid\":{},\"tid\":{},\"args\":{{", pid, tid);
   return line.append(args).append("}}");
 }
 

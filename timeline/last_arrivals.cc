@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -11,8 +13,8 @@ constexpr size_t kMostRounds = 16384;
 }  // namespace
 
 std::string LastArrivals::KeyOf(const Submission& submission) {
-  return std::to_string(submission.round) + " " + std::to_string(submission.members) + " " +
-         std::string(submission.name);
+  return Format("{} {} {} {}", generations_[submission.rank], submission.set, submission.round,
+                submission.name);
 }
 
 std::optional<LastArrival> LastArrivals::Note(const Submission& submission) {
@@ -47,9 +49,8 @@ std::optional<LastArrival> LastArrivals::Note(const Submission& submission) {
   return last;
 }
 
-void LastArrivals::Forget(uint32_t) {
-  rounds_.clear();
-  oldest_.clear();
+void LastArrivals::BeginRank(uint32_t rank, uint64_t generation) {
+  generations_[rank] = generation;
 }
 
 }  // namespace hvd

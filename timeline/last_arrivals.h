@@ -23,8 +23,9 @@ class LastArrivals {
  public:
   // Something once every member of the process set has submitted this round.
   std::optional<LastArrival> Note(const Submission& submission);
-  // The rounds that this rank has begun will not be complete.
-  void Forget(uint32_t rank);
+  // The rank counts from zero again: from here on its submissions are of this generation. Records
+  // of other ranks may still come late, so rounds of the one before stay until they are old.
+  void BeginRank(uint32_t rank, uint64_t generation);
 
  private:
   struct Round {
@@ -32,8 +33,9 @@ class LastArrivals {
     uint32_t last_rank = 0;
     int64_t first_ns = 0, last_ns = 0, before_last_ns = 0;
   };
-  static std::string KeyOf(const Submission& submission);
+  std::string KeyOf(const Submission& submission);
 
+  std::unordered_map<uint32_t, uint64_t> generations_;  // of each rank
   std::unordered_map<std::string, Round> rounds_;
   std::deque<std::string> oldest_;
 };

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "timeline/ring.h"
 #include "timeline/timeline_event.h"
@@ -21,27 +22,40 @@ class RankEvents {
   void Take(std::span<const TraceRecord> records, uint64_t lost, const TimelineSink& sink);
   // The rank is gone or begins another generation: ends what is open, at the last stamp.
   void Close(const TimelineSink& sink);
+  // Ends what is open, and goes on.
+  void EndAll(const TimelineSink& sink);
 
   uint64_t lost() const { return lost_; }  // in all
 
  private:
   enum class State : uint8_t { kIdle, kNegotiating, kRunning };
   struct Name {
+    std::string row;  // of its events: the text, or "tensor 9" without one
     std::string text, dtype, shape;
     std::string pieces;  // of a text that is not complete
     uint16_t next_piece = 0;
     State state = State::kIdle;
-    bool top_level = false;  // an event of its operation is open
-    uint32_t waits = 0;      // open
+    bool top_level = false;       // an event of its operation is open
+    bool active = false;          // one of an activity, the innermost
+    int64_t row_ns = 0;           // of the newest event of its row
+    uint32_t waits = 0;           // open
+    std::vector<uint32_t> early;  // ranks that announced the next round before this one was over
   };
 
   void Learn(const TraceRecord& piece);
   Name& Find(uint32_t id);
   void Record(const TraceRecord& record, const TimelineSink& sink);
+  void Activity(Name& name, const TraceRecord& record, const TimelineSink& sink);
+  void EndActivity(Name& name, int64_t ns, const TimelineSink& sink);
+  void Announced(Name& name, uint32_t rank, const std::string& what, const TimelineSink& sink);
   void Done(Name& name, const TraceRecord& record, const TimelineSink& sink);
+  void EmitEnd(Name& name, const TraceRecord& record, const TimelineSink& sink);
   void EndOpen(Name& name, const TimelineSink& sink);
-  void Emit(const TimelineSink& sink, TimelineEvent::Phase phase, const Name* name,
-            std::string what, std::string args = {}) const;
+  // On the row of the rank itself.
+  void Emit(const TimelineSink& sink, TimelineEvent::Phase phase, std::string what,
+            std::string args = {}) const;
+  void EmitOn(Name& name, const TimelineSink& sink, TimelineEvent::Phase phase, std::string what,
+              std::string args = {}) const;
 
   const uint32_t rank_;
   std::unordered_map<uint32_t, Name> names_;

@@ -20,9 +20,8 @@ Recorder::Recorder(std::span<std::byte> memory, TraceClock clock)
   ring_.header->clock.store(static_cast<uint32_t>(clock), std::memory_order_release);
 }
 
-void Recorder::Tell(TraceName* name, std::string_view text) {
-  if (name->id == 0) name->id = ++last_id_;
-  name->told_at = next_;
+void ForEachNameRecord(uint32_t id, std::string_view text,
+                       const std::function<void(const TraceRecord&)>& write) {
   text = text.substr(0, kMostNameBytes);
   for (uint16_t part = 0;; ++part) {
     const size_t bytes = std::min(text.size(), TraceRecord::kNameBytes);
@@ -33,13 +32,19 @@ void Recorder::Tell(TraceName* name, std::string_view text) {
     record.kind = TraceKind::kName;
     record.collective = static_cast<uint8_t>(bytes);
     record.part = static_cast<uint16_t>(part | (text.empty() ? TraceRecord::kLastPiece : 0));
-    record.id = name->id;
+    record.id = id;
     std::memcpy(&record.stamp, room, 8);
     std::memcpy(&record.bytes, room + 8, 8);
     std::memcpy(&record.rank, room + 16, 8);
-    Write(record);
+    write(record);
     if (text.empty()) return;
   }
+}
+
+void Recorder::Tell(TraceName* name, std::string_view text) {
+  if (name->id == 0) name->id = ++last_id_;
+  name->told_at = next_;
+  ForEachNameRecord(name->id, text, [this](const TraceRecord& record) { Write(record); });
 }
 
 }  // namespace hvd

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -26,6 +27,12 @@ struct TraceName {
   void Change() { told_at = uint64_t{1} << 63; }
 };
 
+// The records that tell a reader the text of an id, in their order. The text is cut at
+// kMostNameBytes.
+inline constexpr size_t kMostNameBytes = 1008;
+void ForEachNameRecord(uint32_t id, std::string_view text,
+                       const std::function<void(const TraceRecord&)>& write);
+
 class Recorder {
  public:
   // Records nothing.
@@ -39,8 +46,11 @@ class Recorder {
     return on() ? ring_.header->wanted.load(std::memory_order_relaxed) : 0;
   }
   bool wants_all() const { return (wanted() & kTraceAll) != 0; }
+  // Waits are to be told by Waiting, last arrivals by CountLast.
+  bool wants_waits() const { return (wanted() & (kTraceAll | kTraceCounts)) != 0; }
 
   uint64_t Now() const { return ReadTicks(clock_); }
+  TraceClock clock() const { return clock_; }
 
   // The ring has the text of this name, so that a reader of the newest half of it can show events
   // of the id. To be told again when this is false.
@@ -66,13 +76,36 @@ class Recorder {
     ring_.header->written.store(++next_, std::memory_order_release);
   }
 
-  static constexpr size_t kMostNameBytes = 1008;
+  // For TraceCounts. Only while on().
+  void CountOperation(uint64_t bytes) {
+    Add(&ring_.header->counts.operations, 1);
+    Add(&ring_.header->counts.bytes, bytes);
+  }
+  void CountLast() { Add(&ring_.header->counts.last, 1); }
+  void CountStep() { Add(&ring_.header->counts.steps, 1); }
+  // A thread of the application begins to wait, or ends it.
+  void BeginWait() {
+    if (waits_++ == 0) ring_.header->counts.waiting.store(Now(), std::memory_order_relaxed);
+  }
+  void EndWait() {
+    if (--waits_ > 0) return;
+    TraceCounts& counts = ring_.header->counts;
+    const uint64_t since = counts.waiting.load(std::memory_order_relaxed);
+    counts.waiting.store(0, std::memory_order_relaxed);
+    Add(&counts.waited, Now() - since);
+  }
 
  private:
+  // There is one writer.
+  static void Add(std::atomic<uint64_t>* count, uint64_t more) {
+    count->store(count->load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+
   TraceRing ring_;
   TraceClock clock_ = TraceClock::kSteadyNs;
   uint64_t next_ = 0;
   uint32_t last_id_ = 0;
+  uint32_t waits_ = 0;  // open
 };
 
 }  // namespace hvd

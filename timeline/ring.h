@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 
+#include "timeline/activities.h"
+
 namespace hvd {
 
 // The kind of a record. The numbers are the format.
@@ -21,7 +23,13 @@ enum class TraceKind : uint8_t {
   kDone = 5,       // the operation is over
   kWaitBegin = 6,  // a thread of the application begins to wait for it
   kWaitEnd = 7,
-  kCycle = 8,  // a submission while nothing of this rank was in flight
+  kCycle = 8,      // a submission while nothing of this rank was in flight
+  kStep = 9,       // an optimizer has made a step
+  kCommit = 10,    // a commit of elastic state is over
+  kStall = 11,     // a wait has lasted for the warning time of the stall check
+  kLink = 12,      // how many bytes went to the leader of another host lately, and for how long
+  kActivity = 13,  // from here on this is done with the data of the operation
+  kTrial = 14,     // a trial of the tuner is over
 };
 
 // One event: 32 bytes, plain.
@@ -29,14 +37,25 @@ struct TraceRecord {
   uint64_t stamp = 0;  // ticks of the ring's clock
   TraceKind kind = TraceKind::kNone;
   uint8_t collective = 0;  // hvd_collective; of a name: bytes of text in this record
-  uint16_t part = 0;       // of a name: which piece, kLastPiece added in the last one
-  uint32_t id = 0;         // of the name; 0: none
+  // Of a name: which piece, kLastPiece added in the last one. Of kSubmit: number of the set. Of
+  // kDone and kActivity: PartOf.
+  uint16_t part = 0;
+  uint32_t id = 0;  // of the name; 0: none
+  // Of kStall: nanoseconds that it has waited; of kTrial: its score, in bytes per second.
   uint64_t bytes = 0;
-  uint32_t rank = 0;  // of kArrive: it announced the tensor; of others: members of the process set
-  uint32_t status = 0;  // of kDone: hvd_status; of kSubmit: how often it was submitted before
+  // Of kArrive: it announced the tensor; of kActivity: tensors that travel together; of kTrial:
+  // steps; of others: members of the process set.
+  uint32_t rank = 0;
+  // Of kDone: hvd_status; of kSubmit: how often it was submitted before; of kLink: microseconds;
+  // of kTrial: microseconds of a step.
+  uint32_t status = 0;
 
   static constexpr uint16_t kLastPiece = 0x8000;
   static constexpr size_t kNameBytes = 24;  // of text in one record of a name
+  static constexpr uint16_t PartOf(TraceActivity activity, TraceWay way) {
+    return static_cast<uint16_t>(unsigned{static_cast<uint8_t>(activity)} |
+                                 unsigned{static_cast<uint8_t>(way)} << 8U);
+  }
   bool operator==(const TraceRecord&) const = default;
 };
 static_assert(sizeof(TraceRecord) == 32);
@@ -48,14 +67,29 @@ enum TraceWanted : uint32_t {
   kTraceForLauncher = 1,  // every event: the launcher collects them
   kTraceForProcess = 2,   // every event: a process of the job collects them
   kTraceCycles = 4,       // kCycle, too
+  kTraceCounts = 8,       // no events, but TraceCounts with waits and last arrivals
+  kTraceForTuner = 16,    // every event: the tuner learns what an exchange costs
 };
-inline constexpr uint32_t kTraceAll = kTraceForLauncher | kTraceForProcess;
+inline constexpr uint32_t kTraceAll = kTraceForLauncher | kTraceForProcess | kTraceForTuner;
+
+// What the rank has done since its ring began; written by the recorder only, read by anybody. The
+// last three stand still while nobody wants kTraceCounts.
+struct TraceCounts {
+  std::atomic<uint64_t> operations;  // that are over, without an error
+  std::atomic<uint64_t> bytes;       // of them
+  std::atomic<uint64_t> steps;       // of an optimizer
+  // Operations of which this rank was the last one of its host to submit.
+  std::atomic<uint64_t> last;
+  std::atomic<uint64_t> waited;   // ticks in which a thread of the application waited
+  std::atomic<uint64_t> waiting;  // since this stamp one does; 0: none
+};
 
 // Before the records, one page.
 struct TraceRingHeader {
   std::atomic<uint32_t> clock;  // TraceClock; written by the recorder before its first record
   // How many records were written; the next goes to index `written` modulo the capacity.
   alignas(64) std::atomic<uint64_t> written;
+  TraceCounts counts;                        // in the same cache line
   alignas(64) std::atomic<uint32_t> wanted;  // TraceWanted; written by those who read
 };
 

@@ -53,6 +53,19 @@ TraceClock RingReader::clock() const {
              : TraceClock::kSteadyNs;
 }
 
+RankCounts RingReader::Counts(uint64_t now) const {
+  if (ring_.capacity == 0) return {};
+  const TraceCounts& counts = ring_.header->counts;
+  const auto read = [](const std::atomic<uint64_t>& count) {
+    return count.load(std::memory_order_relaxed);
+  };
+  const uint64_t since = read(counts.waiting);
+  RankCounts seen{read(counts.operations), read(counts.bytes),  read(counts.steps),
+                  read(counts.last),       read(counts.waited), since != 0};
+  if (since != 0 && since < now) seen.waited += now - since;
+  return seen;
+}
+
 void RingReader::Want(uint32_t bits) const {
   if (ring_.capacity != 0) ring_.header->wanted.fetch_or(bits, std::memory_order_relaxed);
 }

@@ -15,6 +15,13 @@
 
 namespace hvd {
 
+// TraceCounts as plain values.
+struct RankCounts {
+  uint64_t operations = 0, bytes = 0, steps = 0, last = 0;
+  uint64_t waited = 0;  // ticks
+  bool waiting = false;
+};
+
 class RingReader {
  public:
   // Begins with the oldest record that is left.
@@ -29,6 +36,9 @@ class RingReader {
   // The ring has something that was not read.
   bool HasMore() const;
   TraceClock clock() const;
+  // What the rank has done so far, as it says. `now`: a stamp of its clock; a wait that has not
+  // ended counts up to there.
+  RankCounts Counts(uint64_t now) const;
   // Asks the recorder for these events, or for none of them any more (TraceWanted).
   void Want(uint32_t bits) const;
   void WantNoMore(uint32_t bits) const;

@@ -42,4 +42,18 @@ std::optional<int64_t> TickClock::ToSteadyNs(uint64_t ticks) const {
   return last_->steady_ns + std::llround(ns);
 }
 
+int64_t TickClock::DurationNs(TraceClock clock, uint64_t ticks) const {
+  if (clock != TraceClock::kTsc) return static_cast<int64_t>(ticks);
+  if (!last_) return 0;
+  return *ToSteadyNs(last_->ticks + ticks) - last_->steady_ns;
+}
+
+void StampInSteadyNs(std::span<TraceRecord> records, TraceClock clock, const TickClock& ticks) {
+  if (clock != TraceClock::kTsc) return;
+  for (TraceRecord& record : records) {
+    if (record.kind == TraceKind::kName) continue;
+    record.stamp = static_cast<uint64_t>(ticks.ToSteadyNs(record.stamp).value_or(0));
+  }
+}
+
 }  // namespace hvd

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+
+#include "timeline/ring.h"
 
 namespace hvd {
 
@@ -23,10 +26,16 @@ class TickClock {
   void Add(const TickReading& reading);
   // Nothing before there are two readings at least a millisecond apart.
   std::optional<int64_t> ToSteadyNs(uint64_t ticks) const;
+  // How long so many ticks of this clock take; 0 before there are two readings.
+  int64_t DurationNs(TraceClock clock, uint64_t ticks) const;
 
  private:
   std::optional<TickReading> first_, last_;
 };
+
+// The stamps of `records`, which are from a ring with this clock, become nanoseconds of the host's
+// steady clock; 0 where `ticks` cannot tell yet. Records of names have no stamp.
+void StampInSteadyNs(std::span<TraceRecord> records, TraceClock clock, const TickClock& ticks);
 
 }  // namespace hvd
 

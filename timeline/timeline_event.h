@@ -27,6 +27,7 @@ struct Submission {
   uint32_t round = 0;    // how often the rank had submitted the name before
   uint32_t members = 0;  // of its process set
   int64_t ns = 0;
+  uint16_t set = 0;  // number of the process set, the same on all ranks
 };
 
 struct TimelineSink {

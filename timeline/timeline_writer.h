@@ -19,6 +19,7 @@
 #include "timeline/last_arrivals.h"
 #include "timeline/rank_events.h"
 #include "timeline/ring.h"
+#include "timeline/step_counter.h"
 #include "timeline/trace_file.h"
 
 namespace hvd {
@@ -28,6 +29,12 @@ struct TimelineOptions {
   int64_t begun_ns = 0;     // the zero of the file, by the clock of all records
   int64_t wall_us = 0;      // the same moment, since 1970
   uint64_t most_bytes = 0;  // of the file; 0: no limit
+  // At half of that, the file becomes PATH.1 and a new one begins; otherwise later events are
+  // counted only.
+  bool keep_last = false;
+  // Of the job; 0: no limit. The first ones alone are written; with keep_last the file becomes
+  // PATH.1 after so many, so that both have at least the last ones.
+  uint64_t most_steps = 0;
 };
 
 class TimelineWriter {
@@ -42,8 +49,6 @@ class TimelineWriter {
   void NoteClock(uint32_t rank, std::string_view host, int64_t offset_ns, int64_t uncertainty_ns);
   // Records whose stamps are nanoseconds of the file's clock; `lost`: missing before them.
   void Take(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
-  // The rank records no more.
-  void EndRank(uint32_t rank);
 
   // Everything that was taken is in the file when this returns. Not ok: nothing more will be
   // written, and why; said once. Later events are counted only.
@@ -55,19 +60,34 @@ class TimelineWriter {
 
  private:
   TimelineWriter(const TimelineOptions& options, std::unique_ptr<TraceFile> file);
+  void Begin();
+  void Rotate();
   void Add(const std::string& line);
+  void NameRank(uint32_t rank);
+  std::string LastLine() const;
   void Event(const TimelineEvent& event);
   void Arrived(const Submission& submission);
   uint32_t RowOf(uint32_t rank, std::string_view name);
   RankEvents& EventsOf(uint32_t rank);
+  // How many of these records of the rank are to be written.
+  size_t WithinSteps(uint32_t rank, std::span<const TraceRecord> records);
+  bool HasAllSteps() const;
+  void TakePart(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
 
-  const int64_t begun_ns_;
+  const TimelineOptions options_;
   std::unique_ptr<TraceFile> file_;
   TimelineSink sink_;
   std::map<uint32_t, RankEvents> ranks_;
+  std::map<uint32_t, std::string> hosts_;                   // of ranks
   std::unordered_map<std::string, uint32_t> rows_;          // the same in all ranks, from 1
   std::map<uint32_t, std::unordered_set<uint32_t>> named_;  // rows that have a name, by rank
-  std::unordered_set<uint32_t> shown_;                      // ranks that have a name
+  struct RankSteps {
+    StepCounter counter;
+    uint64_t before_file = 0;  // when the file began
+    bool over = false;         // it has made all that are kept
+    int64_t newest_ns = 0;     // of its records
+  };
+  std::map<uint32_t, RankSteps> steps_;
   LastArrivals arrivals_;
   Status failure_;
   bool failure_told_ = false, finished_ = false;

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -36,19 +38,19 @@ Status WriteAt(int fd, std::string_view bytes, uint64_t at, const std::string& p
 // The first `used` bytes of `from`, the beginning at least, then spaces, then the end of the array.
 Status Fill(int from, int to, uint64_t used, uint64_t size, const std::string& path) {
   std::string piece;
-  if (Status begun = WriteAt(to, "[", 0, path); !begun.ok()) return begun;
+  HVD_RETURN_IF_ERROR(WriteAt(to, "[", 0, path));
   for (uint64_t at = 0; at < used;) {
     piece.resize(std::min<uint64_t>(kCopyBytes, used - at));
     const ssize_t read = ::pread(from, piece.data(), piece.size(), static_cast<off_t>(at));
     if (read <= 0) return CannotWrite(path, read < 0 ? errno : EIO);
     piece.resize(static_cast<size_t>(read));
-    if (Status copied = WriteAt(to, piece, at, path); !copied.ok()) return copied;
+    HVD_RETURN_IF_ERROR(WriteAt(to, piece, at, path));
     at += static_cast<uint64_t>(read);
   }
   const uint64_t end = size - kEnd.size();
   for (uint64_t at = std::max<uint64_t>(used, 1); at < end;) {
     piece.assign(std::min<uint64_t>(kCopyBytes, end - at), ' ');
-    if (Status padded = WriteAt(to, piece, at, path); !padded.ok()) return padded;
+    HVD_RETURN_IF_ERROR(WriteAt(to, piece, at, path));
     at += piece.size();
   }
   return WriteAt(to, kEnd, end, path);
@@ -71,9 +73,9 @@ Status TraceFile::Check(const std::string& path) {
 }
 
 Result<std::unique_ptr<TraceFile>> TraceFile::Create(const std::string& path, uint64_t most_bytes) {
-  if (Status may = Check(path); !may.ok()) return may;
+  HVD_RETURN_IF_ERROR(Check(path));
   std::unique_ptr<TraceFile> file(new TraceFile(path, UniqueFd(), most_bytes));
-  if (Status made = file->Replace(kFirstSize); !made.ok()) return made;
+  HVD_RETURN_IF_ERROR(file->Replace(kFirstSize));
   return file;
 }
 
@@ -105,8 +107,8 @@ Status TraceFile::Grow(uint64_t at_least) {
   uint64_t size = std::max(size_ * 2, at_least);
   if (most_bytes_ != 0) size = std::min(size, std::max(most_bytes_, size_));
   if (size < at_least) {
-    return Status(Code::kUnsupported, "the timeline " + path_ + " has reached its limit of " +
-                                          std::to_string(most_bytes_) + " bytes");
+    return Status(Code::kUnsupported,
+                  Format("the timeline {} has reached its limit of {} bytes", path_, most_bytes_));
   }
   return Replace(size);
 }
@@ -117,12 +119,12 @@ Status TraceFile::Add(std::string_view line) {
   text += line;
   uint64_t at = used_ + pending_.size();
   if (at / kPage != (at + text.size() - 1) / kPage) {
-    if (Status flushed = Flush(); !flushed.ok()) return flushed;
+    HVD_RETURN_IF_ERROR(Flush());
     at = used_ = (at / kPage + 1) * kPage;
   }
   // A page is left for the last words.
   if (at + text.size() + kEnd.size() + kPage > size_) {
-    if (Status flushed = Flush(); !flushed.ok()) return flushed;
+    HVD_RETURN_IF_ERROR(Flush());
     if (Status grown = Grow(at + text.size() + 2 * kPage); !grown.ok()) return grown;
   }
   pending_ += text;
@@ -132,7 +134,7 @@ Status TraceFile::Add(std::string_view line) {
 Status TraceFile::Flush() {
   const std::string text = std::exchange(pending_, {});
   if (text.empty()) return Status::Ok();
-  if (Status written = WriteAt(fd_.get(), text, used_, path_); !written.ok()) return written;
+  HVD_RETURN_IF_ERROR(WriteAt(fd_.get(), text, used_, path_));
   used_ += text.size();
   return Status::Ok();
 }

@@ -39,6 +39,8 @@ class TraceFile {
   Status Finish(std::string_view last_line = {});
 
   const std::string& path() const { return path_; }
+  // Of events, so far.
+  uint64_t bytes() const { return used_ + pending_.size(); }
   static constexpr size_t kMostLine = 4000;
 
  private:

@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/quantile.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd_perf {
 
@@ -144,8 +146,7 @@ class Loop {
       figures.push_back(std::max(0.0, with - without) / rounds * 1e6);
     }
     if (options_.verify) figure.correct = figure.correct && EveryRoundCorrect(std::min(rounds, 50));
-    std::nth_element(figures.begin(), figures.begin() + figures.size() / 2, figures.end());
-    figure.us = figures[figures.size() / 2];
+    figure.us = hvd::Median(std::move(figures));
     return figure;
   }
 
@@ -349,7 +350,7 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
         at = *end == ',' ? end + 1 : end;
       }
     } else if (flag == "--loops") {
-      options.loops = std::atoi(value().c_str());
+      options.loops = hvd::ParseWhole<int>(value()).value_or(0);
       if (options.loops < 1 || options.loops > 1000) fail("--loops takes 1 to 1000");
     } else if (flag == "--registered") {
       options.registered = true;

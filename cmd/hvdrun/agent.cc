@@ -1,7 +1,7 @@
 // The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and
-// stdout. Resuming and clearing: side commands on a host with such an agent. Adopting: an agent
-// that belongs to nobody; its listening socket is stdin. Examining: a child of the agent that says
-// what its host has.
+// stdout, or a connection that the agent of a step makes first. Resuming and clearing: side
+// commands on a host with such an agent. Adopting: an agent that belongs to nobody; its listening
+// socket is stdin. Examining: a child of the agent that says what its host has.
 #include "launcher/agent/agent.h"
 
 #include <fcntl.h>
@@ -15,19 +15,24 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/adopt/adopt.h"
-#include "launcher/agent/host_inspection.h"
+#include "launcher/agent/host/host_inspection.h"
 #include "launcher/agent/run_side_command.h"
 #include "launcher/agent/warden.h"
 #include "launcher/bundle/bundle.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/dial/dial_driver.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/output/output.h"
 #include "launcher/process/fault.h"
 #include "launcher/process/spawn.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/net/world_secret.h"
 
 namespace hvd {
 namespace {
+
+constexpr int kUnconnected = 3;
 
 std::optional<std::string> JobIdAfter(const char* word, const std::vector<std::string>& args) {
   if (args.size() != 2 || args[0] != word || !ParseJobId(args[1])) return std::nullopt;
@@ -49,18 +54,51 @@ bool IsStream(int fd) {
   return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
-int RunHere(const std::string& job_id, WardenLine warden) {
+// `line`: of an agent that has dialed, without its socket, which is its stdout.
+int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLine> line) {
   SetLog(LogLevel::kWarning, "hvdrun agent");
   AgentOptions options;
   options.job_id = job_id;
   options.executable = OwnPath();
   options.input = TakeDescriptor(STDIN_FILENO);
   options.output = TakeDescriptor(STDOUT_FILENO);
+  if (line) {
+    line->socket = std::move(options.output);
+    options.line = std::move(line);
+  }
   options.warden = std::move(warden);
   if (FaultAsked("agent-exits")) return kUsageError;
   if (FaultAsked("agent-stops")) ::raise(SIGSTOP);
   if (FaultAsked("agent-babbles")) WriteAll(options.output.get(), std::string(100, 'x'));
   return RunAgent(std::move(options));
+}
+
+// An agent of a step: its connection to hvdrun takes the place of its stdout, so that the warden
+// lets go of it as of any stream.
+Result<SealedLine> Dial(const std::string& job_id) {
+  if (FaultAsked("agent-does-not-connect")) return Aborted("a test wants it so");
+  const DialLimits limits;
+  const SteadyClock clock;
+  Result<Invitation> invitation = ReadInvitation(STDIN_FILENO, limits.invitation);
+  if (!invitation.ok()) return invitation.status();
+  Result<SealedLine> line = DialDriver(*invitation, job_id, limits.connection, clock);
+  if (!line.ok()) return line.status();
+  ::dup2(line->socket.get(), STDOUT_FILENO);
+  line->socket.Reset();
+  return line;
+}
+
+int RunDialed(const std::string& job_id) {
+  Result<SealedLine> line = Dial(job_id);
+  if (!line.ok()) {
+    std::string words = AgentGreeting(job_id);
+    words.back() = ' ';
+    WriteAll(STDOUT_FILENO, words + UnconnectedWords(line.status().message()) + "\n");
+    return kUnconnected;
+  }
+  return RunUnderWarden(job_id, [&](WardenLine warden) {
+    return RunHere(job_id, std::move(warden), std::move(*line));
+  });
 }
 
 // The rank that started this process waits for it, so it ends as soon as the agent is born. The
@@ -116,7 +154,8 @@ int AgentVerb(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "--resume" && ParseJobId(args[1]))
     return RunResume(args[1], args[2]);
   if (std::optional<std::string> id = JobIdAfter("--clear", args)) return RunClear(*id);
-  std::optional<std::string> job_id = JobIdAfter("--job", args);
+  const std::optional<std::string> dialing = JobIdAfter("--dial", args);
+  const std::optional<std::string> job_id = dialing ? dialing : JobIdAfter("--job", args);
   if (!job_id) {
     WriteAll(STDERR_FILENO, "hvdrun agent: started by hvdrun itself, as: hvdrun agent --job ID\n");
     return kUsageError;
@@ -127,8 +166,10 @@ int AgentVerb(const std::vector<std::string>& args) {
              "is neither a pipe nor a socket, so nothing was started\n");
     return kUsageError;
   }
-  return RunUnderWarden(*job_id,
-                        [&](WardenLine warden) { return RunHere(*job_id, std::move(warden)); });
+  if (dialing) return RunDialed(*dialing);
+  return RunUnderWarden(*job_id, [&](WardenLine warden) {
+    return RunHere(*job_id, std::move(warden), std::nullopt);
+  });
 }
 
 }  // namespace hvd

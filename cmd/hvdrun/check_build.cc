@@ -1,8 +1,10 @@
-// What this build can do, in the shape people and scripts know. Looks at files, and whether the
-// optional libraries can be loaded: no framework is imported.
+// What this build can do here, in the shape people and scripts know. Looks at files, and whether
+// the optional libraries can be loaded, those of CUDA among them: no framework is imported.
 #include <dlfcn.h>
 
+#include <array>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,22 @@ bool Loads(const fs::path& library) {
   return ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
+// What libhvd_cuda.so says of itself and of this machine; it looks for the driver and for NCCL.
+std::string GpuLines(const fs::path& library) {
+  std::array<char, 4096> text{};
+  void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  auto describe =
+      handle == nullptr
+          ? nullptr
+          : reinterpret_cast<void (*)(char*, size_t)>(::dlsym(handle, "hvd_cuda_describe"));
+  if (describe == nullptr) return "    libhvd_cuda.so is not in this build\n";
+  describe(text.data(), text.size());
+  std::istringstream lines(text.data());
+  std::string indented;
+  for (std::string line; std::getline(lines, line);) indented += "    " + line + "\n";
+  return indented;
+}
+
 }  // namespace
 
 std::string CheckBuildText() {
@@ -38,10 +56,12 @@ std::string CheckBuildText() {
   const bool gloo = runtime && Loads(libraries / "libhvd_gloo.so");
   return "hvdrun v" HVD_VERSION ":\n\nAvailable Frameworks:\n" +
          Line(binding("tensorflow"), "TensorFlow") + Line(binding("torch"), "PyTorch") +
-         Line(binding("mxnet"), "MXNet") + "\nAvailable Controllers:\n" + Line(mpi, "MPI") +
-         Line(gloo, "Gloo") + Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
-         Line(false, "NCCL") + Line(false, "DDL") + Line(false, "CCL") + Line(mpi, "MPI") +
-         Line(gloo, "Gloo") + Line(runtime, "shared memory");
+         Line(binding("mxnet"), "MXNet") + "\nAvailable Controllers:\n" +
+         Line(runtime && !MpirunOnPath().empty(), "MPI") + Line(gloo, "Gloo") +
+         Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" + Line(false, "NCCL") +
+         Line(false, "DDL") + Line(false, "CCL") + Line(mpi, "MPI") + Line(gloo, "Gloo") +
+         Line(runtime, "shared memory") + "\nGPU, which no collective uses yet:\n" +
+         GpuLines(libraries / "libhvd_cuda.so");
 }
 
 }  // namespace hvd

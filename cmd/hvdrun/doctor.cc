@@ -8,7 +8,7 @@
 #include "configs/command_line.h"
 #include "discovery/host_selection.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
-#include "launcher/doctor/host_facts.h"
+#include "launcher/doctor/report/host_facts.h"
 #include "launcher/driver/network_settings.h"
 #include "launcher/jobs/dead_jobs.h"
 #include "launcher/jobs/job_id.h"
@@ -20,7 +20,8 @@ namespace hvd {
 
 int DoctorVerb(const std::vector<std::string>& args) {
   Result<ParsedCommandLine> parsed = ParseCommandLine(
-      args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kDoctor);
+      args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kDoctor,
+      ReadAllocationHere());
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
@@ -30,6 +31,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
   if (Status status = CheckNoHostInCommand(settings, parsed->command); !status.ok())
     return UsageError(status);
   if (Status status = CheckIdentityFile(settings); !status.ok()) return UsageError(status);
+  PrintNotes(parsed->notes);
   if (settings.num_proc < 1) settings.num_proc = settings.hosts_per_machine;
   Result<std::vector<HostSlots>> hosts = HostsOf(settings);
   if (!hosts.ok()) return UsageError(hosts.status());
@@ -56,7 +58,9 @@ int DoctorVerb(const std::vector<std::string>& args) {
   examination.environment = Environment();
   examination.silence_limit_ms = static_cast<int64_t>(settings.heartbeat_timeout_seconds * 1e3);
   examination.wall_minus_steady_ns = WallNanoseconds() - SteadyNow().time_since_epoch().count();
-  SettingsChannelFactory channels(*hosts, settings, options.job_id, OwnPath());
+  ChooseLauncher(*hosts, settings);
+  SettingsChannelFactory channels(*hosts, settings, options.job_id, OwnPath(),
+                                  {network->interfaces, network->ports.first, network->ports.last});
   int code = RunDoctor(std::move(options), channels);
   for (const std::string& sentence : EndDeadJobs()) LogWarning(sentence);
   return code;

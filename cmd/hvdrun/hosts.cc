@@ -7,14 +7,17 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
+#include "discovery/allocations/slurm_job.h"
 #include "discovery/ask_all.h"
 #include "discovery/host_selection.h"
 #include "discovery/this_machine.h"
 #include "launcher/hosts/first_answer.h"
 #include "launcher/hosts/make_host_watch.h"
 #include "launcher/output/output.h"
+#include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/base/read_file.h"
+#include "runtime/base/test_env.h"
 
 namespace hvd {
 namespace {
@@ -29,14 +32,15 @@ WordFacts FactsOfWord(const std::string& word) {
   return {is_file, is_file && IsThisMachine(word)};
 }
 
-SelectionFacts FactsOfThisMachine() {
-  return {[](const std::string& path) { return ReadFileWithin(path, {}); }, FactsOfWord,
-          [](const auto& names) { return NamesThat(names, IsThisMachine, kNameLimit); }, HostName,
-          DefaultSlots};
+// A node of Slurm need not have its name from a name server.
+bool IsThisNode(const std::string& name) {
+  return name == GetEnv("SLURMD_NODENAME") || IsThisMachine(name);
 }
 
-void Print(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
+SelectionFacts FactsOfThisMachine() {
+  return {[](const std::string& path) { return ReadFileWithin(path, {}); }, FactsOfWord,
+          [](const auto& names) { return NamesThat(names, IsThisNode, kNameLimit); }, HostName,
+          DefaultSlots};
 }
 
 Result<std::vector<HostSlots>> HostsOfElastic(const Settings& settings) {
@@ -50,6 +54,10 @@ Result<std::vector<HostSlots>> HostsOfElastic(const Settings& settings) {
 
 }  // namespace
 
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
+}
+
 Status CheckIdentityFile(const Settings& settings) {
   const std::string& file = settings.ssh_identity_file;
   if (file.empty() || file[0] == '~' || ::access(file.c_str(), R_OK) == 0) return Status::Ok();
@@ -62,9 +70,17 @@ Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<Loc
   std::vector<std::string> notes;
   const SelectionFacts facts = FactsOfThisMachine();
   Result<HostWatchPlan> plan = PlanHostWatch(settings, facts, notes);
-  Print(notes);
+  PrintNotes(notes);
   if (!plan.ok()) return plan.status();
-  const HostWatchProcess process{Environment(), WorkingDirectory(), std::move(family), LogWarning};
+  HostWatchProcess process{Environment(), WorkingDirectory(), std::move(family), LogWarning};
+  process.read_allocation = [job = settings.allocated_job, known = plan->specs](
+                                const std::string& text, std::vector<std::string>&) {
+    return ReadSlurmJob(text, job, known);
+  };
+  const auto pause =
+      std::chrono::duration_cast<std::chrono::milliseconds>(process.allocation_pause);
+  process.allocation_pause = std::chrono::milliseconds(
+      TestNumber("HVD_TEST_ALLOCATION_MS", static_cast<int>(pause.count())));
   return HostWatchMaker([settings, plan = *plan, facts, process](asio::io_context& io) {
     return MakeHostWatch(io, settings, plan, facts, process);
   });
@@ -74,7 +90,7 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings) {
   if (IsElastic(settings)) return HostsOfElastic(settings);
   std::vector<std::string> notes;
   Result<std::vector<HostSlots>> hosts = SelectHosts(settings, FactsOfThisMachine(), notes);
-  Print(notes);
+  PrintNotes(notes);
   return hosts;
 }
 

@@ -7,24 +7,26 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
 #include "discovery/host_selection.h"
-#include "launcher/agent/binding.h"
-#include "launcher/agent/held_port.h"
+#include "launcher/agent/workers/binding.h"
+#include "launcher/agent/workers/held_port.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/driver.h"
 #include "launcher/driver/network_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/environment/env_file.h"
 #include "launcher/environment/worker_env.h"
-#include "launcher/job/elastic_limits.h"
 #include "launcher/job/error_file.h"
-#include "launcher/job/final_plan.h"
+#include "launcher/job/hosts/final_plan.h"
+#include "launcher/job/policy/elastic_limits.h"
 #include "launcher/jobs/dead_jobs.h"
 #include "launcher/jobs/job_id.h"
+#include "launcher/live/metrics_server.h"
 #include "launcher/output/output.h"
 #include "launcher/output/output_files.h"
 #include "launcher/output/stdin_reader.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
 #include "timeline/trace_file.h"
 
 namespace hvd {
@@ -47,6 +49,7 @@ Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
 
 int PrintEnvironment(const DriverOptions& options) {
   StartJob start = StartJobFor(options, 0);
+  if (options.settings.stock_horovod) start.rendezvous = "...:...";  // known when it starts
   std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
   auto local_size = static_cast<uint32_t>(start.slots.size());
   std::vector<uint32_t> shares = CoreShares(BindRanks(start.bind_to, cpus, local_size));
@@ -77,21 +80,31 @@ class DeadJobsSweep {
   std::thread thread_;
 };
 
+// Without -np, all slots of the hosts that were named.
+Result<int> NumProcOn(const std::vector<HostSlots>& hosts, const Settings& settings) {
+  if (settings.num_proc > 0) return settings.num_proc;
+  Result<int> all = SlotsOfAll(hosts);
+  if (all.ok()) PrintNotes({Format("-np {}: all slots of the hosts", *all)});
+  return all;
+}
+
 // The hosts, and the plan of ranks on them.
 Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
   const Settings& settings = parsed.settings;
-  if (Status status = CheckNoHostInCommand(settings, parsed.command); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CheckNoHostInCommand(settings, parsed.command));
   Result<PrefixTemplate> prefix = PrefixTemplate::Parse(settings.prefix);
   if (!prefix.ok()) return prefix.status();
   options.prefix = std::move(*prefix);
-  if (Status status = CheckIdentityFile(settings); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CheckIdentityFile(settings));
   Result<ElasticLimits> elastic = ElasticLimitsOf(settings);
   if (!elastic.ok()) return elastic.status();
   options.elastic = *elastic;
   if (elastic->elastic) return Status::Ok();  // its hosts become known while it runs
   Result<std::vector<HostSlots>> hosts = HostsOf(settings);
   if (!hosts.ok()) return hosts.status();
-  Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(settings.num_proc));
+  const Result<int> num_proc = NumProcOn(*hosts, settings);
+  if (!num_proc.ok()) return num_proc.status();
+  Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(*num_proc));
   if (!draft.ok()) return draft.status();
   options.plan = std::move(draft->plan);
   options.named_hosts = std::move(draft->hosts);
@@ -104,6 +117,8 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
   options.job_id = MakeJobId();
   options.job_key = MakeJobKey();
   options.settings = parsed.settings;
+  // Its variable tells stock Horovod to write the file.
+  if (options.settings.stock_horovod) options.settings.timeline_filename.clear();
   options.command = parsed.command;
   options.environment = Environment();
   options.directory = WorkingDirectory();
@@ -124,10 +139,17 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
 
 // The checks that need all of the options, and the files of the job.
 Status Prepare(const DriverOptions& options) {
-  if (Status status = CheckExecSize(options, PathsBeside(OwnPath())); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CheckExecSize(options, PathsBeside(OwnPath())));
   const Settings& settings = options.settings;
   if (HasTimelineFile(settings)) {
     if (Status may = TraceFile::Check(settings.timeline_filename); !may.ok()) return may;
+  }
+  if (!settings.dump_on_failure.empty()) {
+    if (Status may = TraceFile::Check(settings.dump_on_failure); !may.ok()) return may;
+  }
+  if (settings.metrics_port >= 0) {
+    const auto port = static_cast<uint16_t>(settings.metrics_port);
+    if (Status may = MetricsServer::Check(settings.metrics_bind, port); !may.ok()) return may;
   }
   if (settings.output_filename.empty()) return Status::Ok();
   return PrepareOutputFiles(settings.output_filename, options.most_ranks(),
@@ -136,7 +158,8 @@ Status Prepare(const DriverOptions& options) {
 
 // Its hosts may change while it runs.
 int RunElastic(DriverOptions options) {
-  SettingsChannelFactory channels({}, options.settings, options.job_id, OwnPath());
+  SettingsChannelFactory channels({}, options.settings, options.job_id, OwnPath(),
+                                  {options.interfaces, options.first_port, options.last_port});
   Result<HostWatchMaker> watch = HostWatchOf(options.settings, channels.family());
   if (!watch.ok()) return UsageError(watch.status());
   const DeadJobsSweep sweep;
@@ -154,27 +177,34 @@ int Run(const ParsedCommandLine& parsed) {
     return 1;
   }
   if (Status status = ReadJob(parsed, options); !status.ok()) return UsageError(status);
+  PrintNotes(parsed.notes);
   HeldPort master(/*everywhere=*/false);
   options.master_port = master.port();
   master.LetServersListen();  // the job starts at once
   if (options.settings.print_env) return PrintEnvironment(options);
   if (Status status = Prepare(options); !status.ok()) return UsageError(status);
   if (options.elastic.elastic) return RunElastic(std::move(options));
-  SettingsChannelFactory channels(options.named_hosts, options.settings, options.job_id, OwnPath());
+  ChooseLauncher(options.named_hosts, options.settings);
+  SettingsChannelFactory channels(options.named_hosts, options.settings, options.job_id, OwnPath(),
+                                  {options.interfaces, options.first_port, options.last_port});
+  const Result<LauncherMaker> launcher = RankLauncherFor(options, channels.family());
+  if (!launcher.ok()) return UsageError(launcher.status());
   const DeadJobsSweep sweep;
-  return RunJob(std::move(options), channels);
+  return RunJob(std::move(options), channels, nullptr, *launcher);
 }
 
 }  // namespace
 
 int RunVerb(const std::vector<std::string>& args) {
-  Result<ParsedCommandLine> parsed =
-      ParseCommandLine(args, [](const char* name) { return GetEnv(name); });
+  Result<ParsedCommandLine> parsed = ParseCommandLine(
+      args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kRun,
+      ReadAllocationHere());
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
   SetLog(ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning), "hvdrun");
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
+  if (Status status = CheckOneTaskHere(parsed->settings); !status.ok()) return UsageError(status);
   return Run(*parsed);
 }
 

@@ -1,14 +1,11 @@
 // hvdrun stop JOB: ends a job of this user on this machine as Ctrl-C would, or with --after-step as
 // SIGTERM would, which lets the ranks of an elastic job reach a commit.
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/jobs/dead_jobs.h"
 #include "launcher/jobs/local_jobs.h"
-#include "launcher/output/output.h"
 
 namespace hvd {
 
@@ -16,12 +13,10 @@ int StopVerb(const std::vector<std::string>& all_args) {
   std::vector<std::string> args = all_args;
   const bool after_step = std::erase(args, "--after-step") > 0;
   if (args.size() != 1) {
-    WriteAll(STDERR_FILENO, "hvdrun stop: takes the id of one job; hvdrun ps lists them\n");
-    return kUsageError;
+    return FailVerb("stop", "takes the id of one job; hvdrun ps lists them");
   }
   const std::vector<std::string> ended = EndDeadJobs();
-  for (const std::string& sentence : ended)
-    WriteAll(STDERR_FILENO, "hvdrun stop: " + sentence + "\n");
+  for (const std::string& sentence : ended) VerbLine("stop", sentence);
   if (std::any_of(ended.begin(), ended.end(), [&](const std::string& sentence) {
         return sentence.starts_with("job " + args[0] + " ");
       }))
@@ -29,15 +24,13 @@ int StopVerb(const std::vector<std::string>& all_args) {
   const std::vector<JobHere> jobs = ListJobs();
   Result<const JobHere*> found = JobNamed(jobs, args[0]);
   if (!found.ok()) {
-    WriteAll(STDERR_FILENO, "hvdrun stop: " + found.status().message() + "\n");
-    return kUsageError;
+    return FailVerb("stop", found.status().message());
   }
   const JobHere* job = *found;
   if (job->part) {
-    WriteAll(STDERR_FILENO, "hvdrun stop: only a part of job " + job->id +
+    return FailVerb("stop", "only a part of job " + job->id +
                                 " runs on this machine; its hvdrun runs on " + Origin(*job) +
-                                ", and hvdrun stop " + job->id + " ends it there\n");
-    return kUsageError;
+                                ", and hvdrun stop " + job->id + " ends it there");
   }
   if (after_step) {
     SignalProcess(job->driver, SIGTERM);

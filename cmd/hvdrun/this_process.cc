@@ -45,4 +45,13 @@ int PrintText(const std::string& text) {
   return 1;
 }
 
+void VerbLine(const char* verb, const std::string& sentence) {
+  WriteAll(STDERR_FILENO, std::string("hvdrun ") + verb + ": " + sentence + "\n");
+}
+
+int FailVerb(const char* verb, const std::string& sentence, int code) {
+  VerbLine(verb, sentence);
+  return code;
+}
+
 }  // namespace hvd

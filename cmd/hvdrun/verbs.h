@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "configs/command_line.h"
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
+#include "launcher/driver/driver_options.h"
 #include "launcher/hosts/host_watch.h"
+#include "launcher/mpi/launcher_run.h"
 #include "launcher/process/local_family.h"
 #include "runtime/base/status.h"
 
@@ -22,12 +25,21 @@ inline constexpr int kUsageError = 2;
 // Prints what was asked for; the exit code.
 int PrintText(const std::string& text);
 
+// Writes "hvdrun VERB: SENTENCE" to stderr.
+void VerbLine(const char* verb, const std::string& sentence);
+// The same as the end of the verb: gives `code` back.
+int FailVerb(const char* verb, const std::string& sentence, int code = kUsageError);
+
 // hvdrun [flags] command...: runs a job (the default).
 int RunVerb(const std::vector<std::string>& args);
 
 // hvdrun agent --job ID: one host's part of a job, with the stream to the driver on stdin and
 // stdout; --resume ID and --clear ID: side commands on its host. Started by hvdrun.
 int AgentVerb(const std::vector<std::string>& args);
+
+// hvdrun worker --job ID --hosts N: the process that mpirun or jsrun starts for a rank. Started by
+// hvdrun --mpi.
+int WorkerVerb(const std::vector<std::string>& args);
 
 // hvdrun doctor: examines hosts without a job.
 int DoctorVerb(const std::vector<std::string>& args);
@@ -41,6 +53,18 @@ int PsVerb(const std::vector<std::string>& args);
 // hvdrun stop JOB: ends one of them as Ctrl-C would.
 int StopVerb(const std::vector<std::string>& args);
 
+// hvdrun trace merge|report|export|tail: reads timelines and traces of PyTorch's profiler.
+int TraceVerb(const std::vector<std::string>& args);
+
+// hvdrun tune show|export|apply|forget: the results that --autotune remembers.
+int TuneVerb(const std::vector<std::string>& args);
+
+// hvdrun top: how a job fares, again each second.
+int TopVerb(const std::vector<std::string>& args);
+
+// hvdrun dump: the last events of all ranks of a job, as a timeline.
+int DumpVerb(const std::vector<std::string>& args);
+
 // Prints a usage error; the exit code.
 int UsageError(const Status& status);
 
@@ -49,6 +73,14 @@ std::string OwnPath();  // of this program
 std::string WorkingDirectory();
 std::vector<std::string> Environment();  // "NAME=value"
 
+// The allocation of a scheduler in which this process runs (allocation.cc).
+AllocationReader ReadAllocationHere();
+// One of many tasks of a launcher is refused, unless --allocation never was said.
+Status CheckOneTaskHere(const Settings& settings);
+// What --launcher auto means for these hosts: the scheduler's way, if all are of its allocation.
+void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings);
+void PrintNotes(const std::vector<std::string>& notes);
+
 // The hosts that a run may use now, in order (hosts.cc). Prints what the user should know about
 // them. Of an elastic job they are the first answer of their source, and may be none.
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
@@ -56,6 +88,13 @@ Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
 // Makes the source of the hosts of an elastic job (hosts.cc).
 // `family`: of all children of this process. An error before anything starts; prints as HostsOf().
 Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<LocalFamily> family);
+
+// The mpirun of --mpi; empty: there is none (rank_launcher.cc).
+std::string MpirunOnPath();
+// What starts mpirun for a job over MPI, once its hosts are ready; null for any other job
+// (rank_launcher.cc). Asks mpirun which MPI it is.
+Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
+                                      const std::shared_ptr<LocalFamily>& family);
 
 // The file of -i must exist: ssh would fall back on other keys than the one the user named
 // (hosts.cc).

@@ -8,19 +8,23 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
-#include <charconv>
 #include <climits>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "launcher/adopt/foreign_stalls.h"
+#include "launcher/adopt/foreign_view.h"
 #include "launcher/adopt/rendezvous.h"
 #include "launcher/adopt/rendezvous_records.h"
 #include "launcher/generation/host_generations.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/test_env.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
+#include "runtime/net/link.h"
 
 namespace hvd {
 namespace {
@@ -64,6 +68,7 @@ class Adopter final : public HostGenerationsObserver {
   Status OnHello(const LinkHello& hello) override;
   void OnLayout(uint32_t slot, std::vector<RankRun> runs) override;
   void OnJoined(uint32_t slot) override;
+  void OnPage(const std::vector<uint32_t>& slots) override { view_.UsePage(slots); }
   void OnLeft(uint32_t, const LeftRank&) override { EndWorldIfUnused(); }
   void OnLost(uint32_t slot, const LostRank& lost) override;
   void OnLinkClosed(uint32_t slot) override;
@@ -82,6 +87,7 @@ class Adopter final : public HostGenerationsObserver {
   void Form();
   Result<HostWorld> WorldKnownHere(const std::vector<uint32_t>& ranks) const;
   void Begin(HostWorld world, uint64_t generation);
+  void OnEndlessStall(uint64_t generation, const std::string& reason);
   void EndWorldIfUnused();
   void Refuse(const std::string& reason);
   void LookAgain();
@@ -90,7 +96,10 @@ class Adopter final : public HostGenerationsObserver {
 
   AdoptOptions options_;
   asio::io_context io_{1};
+  SteadyClock clock_;
   HostGenerations generations_;
+  ForeignStalls stalls_;
+  ForeignView view_;
   std::optional<Rendezvous> rendezvous_;
   asio::steady_timer look_timer_;
   std::vector<Member> members_;
@@ -105,12 +114,20 @@ Adopter::Adopter(AdoptOptions options, UniqueFd listener)
     : options_(std::move(options)),
       generations_(io_, *this, EmptyWorld(options_),
                    options_.secret.empty() ? options_.job_id : options_.secret, ""),
+      stalls_(io_, clock_,
+              [this](uint64_t generation, const std::string& reason) {
+                OnEndlessStall(generation, reason);
+              }),
+      view_(io_, options_.job_id, generations_),
       look_timer_(io_),
       members_(options_.slots) {
   if (!options_.store.empty() && options_.slots < options_.size)
     rendezvous_.emplace(io_, options_.store, options_.secret);
   generations_.links().RequireSameNamespaces();
   generations_.links().Serve(std::move(listener));
+  stalls_.Watch(generations_);
+  if (Status open = view_.Open(); !open.ok())
+    LogDebug("hvdrun top cannot look at these ranks: " + open.message());
 }
 
 // An exception (out of memory, descriptors or threads) ends the world that it met, and this agent:
@@ -132,27 +149,27 @@ int Adopter::Run() {
 
 std::string Adopter::RankText(uint32_t slot, int pid) const {
   std::string rank = members_[slot].rank ? std::to_string(*members_[slot].rank) : "?";
-  return "rank " + rank + " (pid " + std::to_string(pid) + " on host " + options_.host + ")";
+  return Format("rank {} (pid {} on host {})", rank, pid, options_.host);
 }
 
 std::string Adopter::CannotForm() const {
-  return ", so the world of " + std::to_string(options_.size) + " cannot form" +
-         (generation_ > 0 ? " again" : "");
+  return Format(", so the world of {} cannot form{}", options_.size,
+                generation_ > 0 ? " again" : "");
 }
 
 // ---- ranks come and go
 
 Status Adopter::OnHello(const LinkHello& hello) {
   if (hello.size != options_.size || hello.rank >= options_.size) {
-    return InvalidArgument("its launcher says that it is rank " + std::to_string(hello.rank) +
-                           " of " + std::to_string(hello.size) + ", but the world has " +
-                           std::to_string(options_.size) + " ranks");
+    return InvalidArgument(
+        Format("its launcher says that it is rank {} of {}, but the world has {} ranks", hello.rank,
+               hello.size, options_.size));
   }
   for (uint32_t slot = 0; slot < members_.size(); ++slot) {
     if (slot != hello.slot && members_[slot].rank == hello.rank &&
         generations_.links().connected(slot))
-      return InvalidArgument("there is a rank " + std::to_string(hello.rank) +
-                             " already, process " + std::to_string(generations_.links().pid(slot)));
+      return InvalidArgument(Format("there is a rank {} already, process {}", hello.rank,
+                                    generations_.links().pid(slot)));
   }
   had_rank_ = true;
   members_[hello.slot] = {hello.rank, "", {}};
@@ -169,7 +186,7 @@ void Adopter::OnJoined(uint32_t) {
   for (const Member& member : members_) {
     if (!member.gone.empty()) return Refuse(member.gone + CannotForm());
   }
-  if (generations_.AllWaiting()) Form();
+  if (generations_.slots().AllWaiting()) Form();
 }
 
 void Adopter::OnLost(uint32_t slot, const LostRank& lost) {
@@ -192,7 +209,7 @@ void Adopter::OnLinkClosed(uint32_t slot) {
 
 // Tells every rank that waits for a world that there will be none.
 void Adopter::Refuse(const std::string& reason) {
-  if (rendezvous_ && !generations_.in_use()) rendezvous_->Stop();
+  if (rendezvous_ && !generations_.slots().in_use()) rendezvous_->Stop();
   generations_.Break(0, reason);
 }
 
@@ -225,25 +242,30 @@ Result<HostWorld> Adopter::WorldKnownHere(const std::vector<uint32_t>& ranks) co
   }
   Result<std::vector<RankPlace>> places = PlacesOf(layout_, options_.size);
   if (!places.ok()) {
-    return InvalidArgument("rank " + std::to_string(ranks[0]) + " sent " +
-                           places.status().message());
+    return InvalidArgument(Format("rank {} sent {}", ranks[0], places.status().message()));
   }
   HostWorld world = PartOfHost(*places, (*places)[ranks[0]].host);
   if (RanksOf(world) == ranks) return world;
-  return InvalidArgument("rank " + std::to_string(ranks[0]) +
-                         " sent a layout with other ranks on this host than have come");
+  return InvalidArgument(
+      Format("rank {} sent a layout with other ranks on this host than have come", ranks[0]));
 }
 
 void Adopter::Begin(HostWorld world, uint64_t generation) {
   world.host = options_.host;
   generation_ = generation;
   generations_.set_world(std::move(world));
-  Status begun = generations_.Begin(generation);
+  Status begun = generations_.Begin(generation, generations_.slots().All());
   if (!begun.ok() && rendezvous_) rendezvous_->SendBroken(begun.message());
 }
 
+void Adopter::OnEndlessStall(uint64_t generation, const std::string& reason) {
+  if (generation != generation_) return;
+  generations_.Break(generation_, reason);
+  if (rendezvous_) rendezvous_->SendBroken(reason);
+}
+
 void Adopter::EndWorldIfUnused() {
-  if (rendezvous_ && !generations_.in_use()) rendezvous_->Stop();
+  if (rendezvous_ && !generations_.slots().in_use()) rendezvous_->Stop();
 }
 
 void Adopter::OnPut(const LinkPut& put) {
@@ -276,24 +298,20 @@ void Adopter::EndIfAlone() {
 }
 
 void Adopter::RefuseAbsence() {
-  bool waited_for = false;
-  for (uint32_t slot = 0; slot < members_.size(); ++slot) waited_for |= generations_.waiting(slot);
+  const bool waited_for = !generations_.slots().Waiting().empty();
   for (uint32_t slot = 0; waited_for && slot < members_.size(); ++slot) {
     const Member& member = members_[slot];
     bool away = member.rank && !generations_.links().connected(slot);
     if (!away || SteadyNow() - member.away_since < absence_limit_) continue;
     auto seconds = std::chrono::duration_cast<std::chrono::seconds>(absence_limit_).count();
-    return Refuse("rank " + std::to_string(*member.rank) + " has ended, and no process has taken " +
-                  "its place for " + std::to_string(seconds) + " s" + CannotForm());
+    return Refuse(Format("rank {} has ended, and no process has taken its place for {} s{}",
+                         *member.rank, seconds, CannotForm()));
   }
 }
 
 std::optional<uint32_t> ParseCount(const std::string& text) {
-  uint32_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value == 0 || value > kMaxRanks)
-    return std::nullopt;
-  return value;
+  const auto value = ParseWhole<uint32_t>(text);
+  return value && *value > 0 && *value <= kMaxRanks ? value : std::nullopt;
 }
 
 }  // namespace
@@ -324,6 +342,11 @@ Result<AdoptOptions> ParseAdoptArguments(const std::vector<std::string>& argumen
 
 int RunAdoptingAgent(AdoptOptions options, UniqueFd listener) {
   ::signal(SIGPIPE, SIG_IGN);
+  // The rank that made the socket may end long before its agent.
+  if (Status ours = ListenInOwnName(listener.get()); !ours.ok()) {
+    LogError(ours.message());
+    return 1;
+  }
   rlimit descriptors{};  // one per rank and segment
   if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
     descriptors.rlim_cur = descriptors.rlim_max;

@@ -28,7 +28,8 @@ struct AdoptOptions {
 // --adopt ID --slots N --size N [--host NAME] [--store ADDRESS:PORT]
 Result<AdoptOptions> ParseAdoptArguments(const std::vector<std::string>& arguments);
 
-// Serves the ranks that connect to `listener` until none is left.
+// Serves the ranks that connect to `listener` until none is left. `listener`: as ListenLinkIfFree
+// makes it, in any process. Returns the exit code. Blocks; one thread beside those of page watches.
 int RunAdoptingAgent(AdoptOptions options, UniqueFd listener);
 
 }  // namespace hvd

@@ -7,12 +7,13 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/write.hpp>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "discovery/words.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -37,13 +38,6 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
-std::optional<size_t> ParseSize(std::string_view text) {
-  size_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 Status TooLong() { return InvalidArgument("is too long"); }
 
 bool SameName(std::string_view a, std::string_view b) { return Lowered(a) == Lowered(b); }
@@ -58,7 +52,7 @@ Result<HttpReply> ParseHttpReply(std::string_view bytes) {
   std::string_view first = head.substr(0, head.find("\r\n"));
   HttpReply reply;
   std::optional<size_t> code =
-      first.size() >= 12 && first[8] == ' ' ? ParseSize(first.substr(9, 3)) : std::nullopt;
+      first.size() >= 12 && first[8] == ' ' ? ParseWhole<size_t>(first.substr(9, 3)) : std::nullopt;
   if (!code) return no_http;
   reply.code = static_cast<int>(*code);
   while (!head.empty()) {
@@ -67,7 +61,7 @@ Result<HttpReply> ParseHttpReply(std::string_view bytes) {
     size_t colon = line.find(':');
     if (colon == std::string_view::npos || !SameName(line.substr(0, colon), "Content-Length"))
       continue;
-    std::optional<size_t> length = ParseSize(Trimmed(line.substr(colon + 1)));
+    std::optional<size_t> length = ParseWhole<size_t>(Trimmed(line.substr(colon + 1)));
     if (!length || *length > body.size()) return InvalidArgument("an HTTP answer that was cut off");
     body = body.substr(0, *length);
   }
@@ -79,7 +73,7 @@ std::string HttpRequest(std::string_view method, const std::string& server, std:
                         std::string_view key, std::string_view value) {
   std::string request(method);
   request += " /" + Escaped(scope) + "/" + Escaped(key) + " HTTP/1.0\r\nHost: " + server + "\r\n";
-  if (method == "PUT") request += "Content-Length: " + std::to_string(value.size()) + "\r\n";
+  if (method == "PUT") request += Format("Content-Length: {}\r\n", value.size());
   return request + "\r\n" + std::string(value);
 }
 
@@ -179,8 +173,8 @@ void HttpStore::Get(const std::string& key, size_t most_bytes, OnGet done) {
         if (!reply.ok()) return done(reply.status());
         if (reply->code == kNotFound) return done(std::optional<std::string>());
         if (reply->code == kOk) return done(std::optional(std::move(reply->body)));
-        done(Aborted("the key-value server at " + server_ + " answered GET with code " +
-                     std::to_string(reply->code)));
+        done(Aborted(
+            Format("the key-value server at {} answered GET with code {}", server_, reply->code)));
       });
 }
 
@@ -189,8 +183,8 @@ void HttpStore::Put(const std::string& key, std::string_view value, OnPut done) 
       [this, done](Result<HttpReply> reply) {
         if (!reply.ok()) return done(reply.status());
         if (reply->code >= kOk && reply->code < kFirstError) return done(Status::Ok());
-        done(Aborted("the key-value server at " + server_ + " answered PUT with code " +
-                     std::to_string(reply->code)));
+        done(Aborted(
+            Format("the key-value server at {} answered PUT with code {}", server_, reply->code)));
       });
 }
 

@@ -4,6 +4,7 @@
 #include <openssl/hmac.h>
 
 #include "launcher/jobs/job_id.h"
+#include "runtime/base/text/hex_text.h"
 
 namespace hvd {
 namespace {
@@ -11,14 +12,6 @@ namespace {
 constexpr std::string_view kMark = " seal=";
 constexpr size_t kDigits = 64;
 static_assert(kSealBytes == kMark.size() + kDigits);
-
-// Two lower-case digits for each byte.
-std::string HexDigits(const std::string& bytes) {
-  constexpr const char* kHex = "0123456789abcdef";
-  std::string digits;
-  for (unsigned char byte : bytes) digits.append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
-  return digits;
-}
 
 // HMAC-SHA256; the label keeps the two uses of a secret apart.
 std::string Mac(const std::string& secret, std::string_view label, std::string_view text) {
@@ -28,7 +21,7 @@ std::string Mac(const std::string& secret, std::string_view label, std::string_v
   ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
          reinterpret_cast<const unsigned char*>(said.data()), said.size(),
          reinterpret_cast<unsigned char*>(mac.data()), &bytes);
-  return HexDigits(mac);
+  return HexOf(mac);
 }
 
 std::string SealOf(const std::string& secret, std::string_view key, std::string_view text) {

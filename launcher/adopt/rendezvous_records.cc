@@ -1,11 +1,13 @@
 #include "launcher/adopt/rendezvous_records.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <concepts>
 #include <utility>
 
 #include "configs/message_text.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
+#include "runtime/net/fields.h"
 
 namespace hvd {
 namespace {
@@ -16,11 +18,32 @@ constexpr size_t kMaxWord = 128;
 constexpr size_t kKeyDigits = 64;
 constexpr size_t kMostShown = 1000;  // of a reason
 
-// Words that are separated by one blank each.
-class Words {
+// The fields of a record (fields.h) as words that are separated by one blank each; a list is its
+// count and its items.
+class WordWriter {
  public:
-  explicit Words(std::string_view text) : text_(text) {}
+  explicit WordWriter(std::string_view title) : text_(title) {}
+  void operator()(const auto&... fields) { (Put(fields), ...); }
+  std::string Take() { return std::move(text_); }
 
+ private:
+  void Put(const std::string& word) { text_ += " " + word; }
+  void Put(std::integral auto number) { Put(std::to_string(number)); }
+  template <typename T>
+  void Put(const std::vector<T>& list) {
+    Put(list.size());
+    for (const T& item : list) Put(item);
+  }
+  void Put(const RankRun& run) { Fields(*this, run); }
+
+  std::string text_;
+};
+
+class WordReader {
+ public:
+  // A list of more than `most` items is refused before they are read.
+  WordReader(std::string_view text, uint32_t most) : text_(text), most_(most) {}
+  void operator()(auto&... fields) { (Get(fields), ...); }
   std::string_view Word() {
     if (at_end_) ok_ = false;
     std::string_view word = text_.substr(0, text_.find(' '));
@@ -29,21 +52,48 @@ class Words {
     if (word.empty() || word.size() > kMaxWord) ok_ = false;
     return word;
   }
-  template <typename T>
-  T Number() {
-    std::string_view word = Word();
-    T value = 0;
-    auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size()) ok_ = false;
-    return value;
-  }
-  bool ok() const { return ok_; }
   bool Done() const { return ok_ && at_end_; }
+  // How many items the first list says it has; 0 if there is none.
+  uint32_t first_count() const { return first_count_.value_or(0); }
 
  private:
+  void Get(std::string& word) { word = Word(); }
+  template <std::integral T>
+  void Get(T& number) {
+    const std::optional<T> read = ParseWhole<T>(Word());
+    ok_ = ok_ && read;
+    number = read.value_or(0);
+  }
+  template <typename T>
+  void Get(std::vector<T>& list) {
+    uint32_t count = 0;
+    Get(count);
+    if (!first_count_) first_count_ = ok_ ? count : 0;
+    ok_ = ok_ && count <= most_;
+    for (; count > 0 && ok_; --count) Get(list.emplace_back());
+  }
+  void Get(RankRun& run) { Fields(*this, run); }
+
   std::string_view text_;
+  const uint32_t most_;
+  std::optional<uint32_t> first_count_;
   bool ok_ = true, at_end_ = false;
 };
+
+template <typename Record>
+std::string EncodeWords(std::string_view title, const Record& record) {
+  WordWriter words(title);
+  Fields(words, record);
+  return words.Take();
+}
+
+// Whether the text has this title and the fields of the record, and nothing else.
+template <typename Record>
+bool DecodeWords(WordReader& words, std::string_view title, Record& record) {
+  if (words.Word() != title) return false;
+  Fields(words, record);
+  return words.Done();
+}
 
 bool IsHex(std::string_view text, size_t digits) {
   return text.size() == digits &&
@@ -75,38 +125,27 @@ Status CheckWorld(const WorldRecord& note, uint32_t size) {
   Result<std::vector<RankPlace>> places = PlacesOf(note.layout, size);
   if (!places.ok()) return InvalidArgument("has " + places.status().message());
   if (uint32_t hosts = CountHosts(*places); hosts != note.tokens.size()) {
-    return InvalidArgument("names " + std::to_string(note.tokens.size()) +
-                           " hosts for a layout of " + std::to_string(hosts));
+    return InvalidArgument(Format("names {} hosts for a layout of {}", note.tokens.size(), hosts));
   }
   return Status::Ok();
 }
 
 }  // namespace
 
-std::string EncodeRecord(const RankEntry& note) {
-  return std::string(kRank) + " " + note.token + " " + std::to_string(note.local_rank) + " " +
-         std::to_string(note.last_generation);
+void Fields(auto& f, MaybeConst<RankEntry> auto& note) {
+  f(note.token, note.local_rank, note.last_generation);
+}
+void Fields(auto& f, MaybeConst<WorldRecord> auto& note) {
+  f(note.generation, note.data_key, note.tokens, note.layout);
 }
 
-std::string EncodeRecord(const WorldRecord& note) {
-  std::string text = std::string(kWorld) + " " + std::to_string(note.generation) + " " +
-                     note.data_key + " " + std::to_string(note.tokens.size());
-  for (const std::string& token : note.tokens) text += " " + token;
-  text += " " + std::to_string(note.layout.size());
-  for (const RankRun& run : note.layout) {
-    for (uint32_t number : run.Numbers()) text += " " + std::to_string(number);
-  }
-  return text;
-}
+std::string EncodeRecord(const RankEntry& note) { return EncodeWords(kRank, note); }
+std::string EncodeRecord(const WorldRecord& note) { return EncodeWords(kWorld, note); }
 
 Result<RankEntry> DecodeRankEntry(std::string_view text) {
-  Words words(text);
-  bool known = words.Word() == kRank;
+  WordReader words(text, 0);
   RankEntry note;
-  note.token = words.Word();
-  note.local_rank = words.Number<uint32_t>();
-  note.last_generation = words.Number<uint64_t>();
-  if (!known || !words.Done() || !IsRendezvousName(note.token)) return NoNote("rank");
+  if (!DecodeWords(words, kRank, note) || !IsRendezvousName(note.token)) return NoNote("rank");
   if (note.local_rank >= kMaxRanks) return InvalidArgument("has a local rank that cannot be");
   if (note.last_generation >= kLastMetGeneration)
     return InvalidArgument("has a generation that cannot be");
@@ -114,28 +153,14 @@ Result<RankEntry> DecodeRankEntry(std::string_view text) {
 }
 
 Result<WorldRecord> DecodeWorldRecord(std::string_view text, uint32_t size) {
-  Words words(text);
-  bool known = words.Word() == kWorld;
+  WordReader words(text, size);  // a host has a rank at least, and so has a run
   WorldRecord note;
-  note.generation = words.Number<uint64_t>();
-  note.data_key = words.Word();
-  // A host has a rank at least, and so has a run.
-  auto hosts = words.Number<uint32_t>();
-  if (!known || !words.ok()) return NoNote("world");
-  if (hosts > size) {
-    return InvalidArgument("names " + std::to_string(hosts) + " hosts for a world of " +
-                           std::to_string(size) + " ranks");
+  const bool read = DecodeWords(words, kWorld, note);
+  if (const uint32_t hosts = words.first_count(); hosts > size) {
+    return InvalidArgument(Format("names {} hosts for a world of {} ranks", hosts, size));
   }
-  for (; hosts > 0 && words.ok(); --hosts) note.tokens.emplace_back(words.Word());
-  auto runs = words.Number<uint32_t>();
-  if (!words.ok() || runs > size) return NoNote("world");
-  for (; runs > 0 && words.ok(); --runs) {
-    std::array<uint32_t, 4> numbers{};
-    for (uint32_t& number : numbers) number = words.Number<uint32_t>();
-    note.layout.push_back(RankRun::Of(numbers));
-  }
-  if (!words.Done()) return NoNote("world");
-  if (Status good = CheckWorld(note, size); !good.ok()) return good;
+  if (!read) return NoNote("world");
+  HVD_RETURN_IF_ERROR(CheckWorld(note, size));
   return note;
 }
 

@@ -8,17 +8,20 @@
 #ifndef HVD_LAUNCHER_AGENT_AGENT_H_
 #define HVD_LAUNCHER_AGENT_AGENT_H_
 
+#include <optional>
 #include <string>
 
 #include "launcher/agent/warden.h"
+#include "launcher/dial/sealed_pump.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
 
 struct AgentOptions {
-  std::string job_id;      // 16 hexadecimal digits
-  std::string executable;  // of hvdrun; libhvd.so and the Python package are found from it
-  UniqueFd input, output;  // the stream to the driver
+  std::string job_id;              // 16 hexadecimal digits
+  std::string executable;          // of hvdrun; libhvd.so and the Python package are found from it
+  UniqueFd input, output;          // the stream to the driver; or, of an agent that has dialed,
+  std::optional<SealedLine> line;  // its connection, with the stdin of its step as `input`
   WardenLine warden;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "launcher/jobs/job_id.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -36,33 +37,50 @@ DriverConnection::DriverConnection(asio::io_context& io, const std::string& job_
     : io_(io), owner_(owner), stream_(OptionsOf(job_id)), tick_timer_(io), return_timer_(io) {}
 
 void DriverConnection::Open(UniqueFd input, UniqueFd output) {
+  Begin();
+  Carry([&](BytePumpHandlers handlers) {
+    return std::make_unique<BytePump>(io_, std::move(input), std::move(output),
+                                      std::move(handlers));
+  });
+}
+
+void DriverConnection::Open(SealedLine line, UniqueFd lifeline) {
+  Begin();
+  Carry([&](BytePumpHandlers handlers) {
+    return std::make_unique<SealedPump>(io_, std::move(line), std::move(handlers));
+  });
+  lifeline_ = std::make_unique<BytePump>(
+      io_, std::move(lifeline), UniqueFd(),
+      BytePumpHandlers{[](std::string_view) {}, [] {}, [this] { Lose("its step ended"); }});
+}
+
+void DriverConnection::Begin() {
   stream_.Attach(SteadyNow());
-  Carry(std::move(input), std::move(output));
   ScheduleTick();
 }
 
-void DriverConnection::Carry(UniqueFd input, UniqueFd output) {
+template <typename MakePath>
+void DriverConnection::Carry(MakePath make_path) {
   // Events of a former connection that are still in the queue are dropped.
-  auto current = std::make_shared<BytePump*>(nullptr);
+  auto current = std::make_shared<BytePath*>(nullptr);
   auto if_current = [this, current](auto&& then) {
-    if (*current == pump_.get()) then();
+    if (*current == path_.get()) then();
   };
-  pump_ = std::make_unique<BytePump>(
-      io_, std::move(input), std::move(output),
-      BytePumpHandlers{
-          [this, if_current](std::string_view bytes) { if_current([&] { OnBytes(bytes); }); },
-          [this, if_current] { if_current([this] { Flush(); }); },
-          [this, if_current] { if_current([this] { Lose("the stream to the driver ended"); }); }});
-  *current = pump_.get();
+  path_ = make_path(BytePumpHandlers{
+      [this, if_current](std::string_view bytes) { if_current([&] { OnBytes(bytes); }); },
+      [this, if_current] { if_current([this] { Flush(); }); },
+      [this, if_current] { if_current([this] { Lose("the stream to the driver ended"); }); }});
+  *current = path_.get();
 }
 
 void DriverConnection::Disconnect() {
   stream_.Detach();
   client_.Reset();
-  if (!pump_) return;
-  pump_->Close();
+  if (lifeline_) lifeline_->Close();
+  if (!path_) return;
+  path_->Close();
   // This call may come from one of its handlers, and another may be in the queue.
-  asio::post(io_, [old = std::shared_ptr<BytePump>(std::move(pump_))] {});
+  asio::post(io_, [old = std::shared_ptr<BytePath>(std::move(path_))] {});
 }
 
 void DriverConnection::GiveUp() {
@@ -92,7 +110,10 @@ void DriverConnection::Resume(ReturnedStream stream) {
   return_timer_.cancel();
   client_ = std::move(stream.client);
   stream_.Attach(SteadyNow());
-  Carry(std::move(stream.input), std::move(stream.output));
+  Carry([&](BytePumpHandlers handlers) {
+    return std::make_unique<BytePump>(io_, std::move(stream.input), std::move(stream.output),
+                                      std::move(handlers));
+  });
   Flush();
 }
 
@@ -138,11 +159,11 @@ void DriverConnection::SendOutput(uint32_t rank, OutputStream stream, std::strin
 }
 
 void DriverConnection::Flush() {
-  while (pump_) {
+  while (path_) {
     std::string_view out = stream_.Outgoing();
     if (out.empty()) break;
     size_t wanted = out.size();
-    size_t written = pump_->Write(out);
+    size_t written = path_->Write(out);
     stream_.Consume(written);
     if (written < wanted) break;
   }
@@ -164,9 +185,9 @@ void DriverConnection::ScheduleTick() {
 
 // A driver that was cut off leaves a stream without an end.
 void DriverConnection::LookForDriver(TimePoint now) {
-  if (!pump_ || !absence_.IsSilent(stream_.last_heard(), now)) return;
+  if (!path_ || !absence_.IsSilent(stream_.last_heard(), now)) return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(absence_.silence_limit());
-  Lose("nothing was heard of the driver for " + std::to_string(seconds.count()) + " s");
+  Lose(Format("nothing was heard of the driver for {} s", seconds.count()));
 }
 
 // The driver expects a sign of life within the same limit.
@@ -181,7 +202,7 @@ Status DriverConnection::Await(AwaitDriver await) {
   if (listener_ || await.key.empty() || await.grace_ms <= 0) return Status::Ok();
   auto listener = std::make_unique<ResumeListener>(
       io_, std::move(await.key), [this](ReturnedStream stream) { Resume(std::move(stream)); });
-  if (Status open = listener->Open(listener_address_); !open.ok()) return open;
+  HVD_RETURN_IF_ERROR(listener->Open(listener_address_));
   listener_ = std::move(listener);
   absence_.set_grace(std::chrono::milliseconds(await.grace_ms));
   return Status::Ok();

@@ -16,6 +16,7 @@
 
 #include "launcher/agent/driver_absence.h"
 #include "launcher/agent/resume_listener.h"
+#include "launcher/dial/sealed_pump.h"
 #include "launcher/process/byte_pump.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/status.h"
@@ -47,6 +48,8 @@ class DriverConnection {
 
   // Begins, with the first connection.
   void Open(UniqueFd input, UniqueFd output);
+  // The same with a connection that the agent has made; the end of `lifeline` is its end, too.
+  void Open(SealedLine line, UniqueFd lifeline);
   // The driver is not waited for any more, and nothing is sent to it.
   void GiveUp();
 
@@ -75,7 +78,9 @@ class DriverConnection {
   int32_t HolderPid() const;
 
  private:
-  void Carry(UniqueFd input, UniqueFd output);
+  template <typename MakePath>
+  void Carry(MakePath make_path);
+  void Begin();
   void Disconnect();
   void OnBytes(std::string_view bytes);
   void Lose(const std::string& reason);
@@ -87,7 +92,8 @@ class DriverConnection {
   DriverConnectionOwner& owner_;
   Stream stream_;
   DriverAbsence absence_;
-  std::unique_ptr<BytePump> pump_;
+  std::unique_ptr<BytePath> path_;
+  std::unique_ptr<BytePump> lifeline_;
   UniqueFd client_;  // held by `hvdrun agent --resume`, which made the present connection
   asio::steady_timer tick_timer_, return_timer_;
   const std::string listener_address_ = MakeListenerAddress();

@@ -1,16 +1,16 @@
 #include "launcher/agent/resume_listener.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <asio/steady_timer.hpp>
 #include <cerrno>
-#include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "launcher/jobs/job_id.h"
+#include "launcher/process/pass_descriptors.h"
 #include "runtime/net/link.h"
 
 namespace hvd {
@@ -20,21 +20,6 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(20);
 constexpr size_t kMostClients = 16;
 constexpr size_t kEnds = 2;
-
-// Descriptors that came in this message; all of them, so that none stays open unseen.
-std::vector<UniqueFd> DescriptorsIn(msghdr& header) {
-  std::vector<UniqueFd> found;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      found.emplace_back(fd);
-    }
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -89,18 +74,9 @@ void ResumeListener::WaitForEnds(const ClientPtr& client) {
   client->socket.async_wait(
       asio::posix::stream_descriptor::wait_read, [this, client](const asio::error_code& error) {
         if (error || client->over) return;
-        char byte = 0;
-        iovec data{&byte, 1};
-        alignas(cmsghdr) std::array<char, CMSG_SPACE(kEnds * sizeof(int))> control{};
-        msghdr header{};
-        header.msg_iov = &data;
-        header.msg_iovlen = 1;
-        header.msg_control = control.data();
-        header.msg_controllen = control.size();
-        ssize_t got =
-            ::recvmsg(client->socket.native_handle(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return WaitForEnds(client);
-        std::vector<UniqueFd> ends = got > 0 ? DescriptorsIn(header) : std::vector<UniqueFd>();
+        std::optional<PassedDescriptors> passed = TakeDescriptors(client->socket.native_handle());
+        if (!passed) return WaitForEnds(client);
+        std::vector<UniqueFd> ends = std::move(passed->descriptors);
         if (ends.size() != kEnds) return Dismiss(client);
         client->stream.input = std::move(ends[0]);
         client->stream.output = std::move(ends[1]);
@@ -149,25 +125,7 @@ void ResumeListener::Dismiss(const ClientPtr& the_visitor) {
 std::string MakeListenerAddress() { return "hvd-resume-" + MakeJobKey().substr(0, 24); }
 
 Status SendStreamEnds(int socket, int input, int output) {
-  const std::array<int, kEnds> ends = {input, output};
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof ends)> control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  cmsghdr* c = CMSG_FIRSTHDR(&header);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof ends);
-  std::memcpy(CMSG_DATA(c), ends.data(), sizeof ends);
-  ssize_t sent = 0;
-  do {
-    sent = ::sendmsg(socket, &header, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent == 1 ? Status::Ok() : SystemError("the agent does not take the connection", errno);
+  return PassDescriptors(socket, std::string(1, '\0'), {input, output});
 }
 
 }  // namespace hvd

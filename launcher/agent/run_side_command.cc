@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "launcher/agent/resume_listener.h"
+#include "launcher/agent/warden.h"
 #include "launcher/bundle/remote_script.h"
 #include "launcher/bundle/side_command.h"
 #include "launcher/jobs/job_id.h"
@@ -20,13 +21,6 @@ namespace {
 
 constexpr Duration kClearLimit = std::chrono::seconds(3);
 constexpr int kNobodyThere = 3;
-
-// Only the agent holds them now: when it lets go, the other side sees the end.
-void LetGoOfStream() {
-  UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  ::dup2(null_fd.get(), STDIN_FILENO);
-  ::dup2(null_fd.get(), STDOUT_FILENO);
-}
 
 void WaitForEnd(int socket) {
   char byte = 0;
@@ -48,7 +42,7 @@ int RunResume(const std::string& job_id, const std::string& address) {
   }
   WriteAll(STDOUT_FILENO, AgentGreeting(job_id));
   if (!SendStreamEnds(agent->get(), STDIN_FILENO, STDOUT_FILENO).ok()) return kNobodyThere;
-  LetGoOfStream();
+  LetGoOfStream();  // only the agent holds it now: when it lets go, the other side sees the end
   WaitForEnd(agent->get());
   return 0;
 }

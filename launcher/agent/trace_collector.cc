@@ -31,15 +31,13 @@ void TraceCollector::UsePage(int fd, size_t bytes, uint64_t generation,
   if (mode_ == TraceMode::kOff) return;
   Drain();
   readers_.clear();
-  Result<Mapping> mapping = Mapping::Map(fd, bytes);
-  Result<JobPage> page = mapping.ok() ? JobPage::View(mapping->data(), mapping->size())
-                                      : Result<JobPage>(mapping.status());
+  Result<MappedPage> page = MapPage(fd, bytes);
   if (!page.ok())
     return LogWarning("the timeline has no events of this host: " + page.status().message());
-  mapping_ = std::move(*mapping);
+  page_ = std::move(*page);
   generation_ = generation;
   for (const TracedRank& rank : ranks) {
-    readers_.push_back({rank, RingReader(page->trace(rank.local_rank))});
+    readers_.push_back({rank, RingReader(page_.page.trace(rank.local_rank))});
     const bool cycles = mode_ == TraceMode::kWithCycles;
     readers_.back().ring.Want(uint32_t{kTraceForLauncher} | (cycles ? uint32_t{kTraceCycles} : 0U));
     send_(TraceBegun{rank.worker, rank.rank, generation, SteadyNanoseconds()});
@@ -69,22 +67,31 @@ bool TraceCollector::DrainOne(Reader* reader) {
   while (reader->ring.HasMore()) {
     if (on_the_way_ >= kWindow) return false;
     records_.clear();
-    TraceRecords message;
-    message.lost = reader->ring.Read(&records_, kMostRecords);
-    const bool ticks = reader->ring.clock() == TraceClock::kTsc;
-    for (TraceRecord& record : records_) {
-      if (!ticks || record.kind == TraceKind::kName) continue;
-      record.stamp = static_cast<uint64_t>(clock_.ToSteadyNs(record.stamp).value_or(0));
-    }
-    message.rank = reader->rank.worker;
-    message.world_rank = reader->rank.rank;
-    message.generation = generation_;
-    message.records.assign(reinterpret_cast<const char*>(records_.data()),
-                           records_.size() * sizeof(TraceRecord));
-    on_the_way_ += message.records.size();
-    send_(message);
+    const uint64_t lost = reader->ring.Read(&records_, kMostRecords);
+    StampInSteadyNs(records_, reader->ring.clock(), clock_);
+    Send(reader->rank, lost, records_);
   }
   return true;
+}
+
+void TraceCollector::Send(const TracedRank& rank, uint64_t lost,
+                          std::span<const TraceRecord> records) {
+  TraceRecords message;
+  message.lost = lost;
+  message.rank = rank.worker;
+  message.world_rank = rank.rank;
+  message.generation = generation_;
+  message.records.assign(reinterpret_cast<const char*>(records.data()), records.size_bytes());
+  on_the_way_ += message.records.size();
+  send_(message);
+}
+
+void TraceCollector::Add(uint32_t rank, std::span<const TraceRecord> records) {
+  const auto reader = std::find_if(readers_.begin(), readers_.end(),
+                                   [rank](const Reader& known) { return known.rank.rank == rank; });
+  if (reader == readers_.end()) return;
+  (void)Drain();  // what the rank did before comes before it
+  Send(reader->rank, 0, records);
 }
 
 void TraceCollector::Taken(uint64_t bytes) { on_the_way_ -= std::min(bytes, on_the_way_); }

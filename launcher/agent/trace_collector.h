@@ -1,9 +1,9 @@
-// TraceCollector: reads the trace rings of the ranks of this host and sends what is in them to the
-// driver, bounded in memory: what the driver has not taken yet is at most a window. Beyond it the
-// rings overwrite their oldest events, and their readers count them.
+// TraceCollector: reads the trace rings of the ranks of this host and sends their records to the
+// driver. Its memory is bounded: at most a window of records is on the way to the driver. Beyond it
+// the rings overwrite their oldest events, and their readers count them.
 //
-// It maps the page itself: what a rank has recorded is read also after its process was killed and
-// its generation is over. One thread, that of the io_context.
+// It maps the page itself, so it can read the records of a rank whose process was killed and whose
+// generation is over. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_AGENT_TRACE_COLLECTOR_H_
 #define HVD_LAUNCHER_AGENT_TRACE_COLLECTOR_H_
 
@@ -12,22 +12,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "launcher/live/traced_rank.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
-#include "runtime/segment/job_page.h"
-#include "runtime/segment/shared_memory.h"
+#include "runtime/segment/mapped_page.h"
 #include "timeline/ring_reader.h"
 #include "timeline/tick_clock.h"
 #include "timeline/ticks.h"
 
 namespace hvd {
-
-// A member of a generation on this host.
-struct TracedRank {
-  uint32_t worker = 0, rank = 0, local_rank = 0;
-};
 
 class TraceCollector {
  public:
@@ -40,6 +36,9 @@ class TraceCollector {
   // A generation has begun on this host; `fd` is that of its page. What the last one left is sent
   // first.
   void UsePage(int fd, size_t bytes, uint64_t generation, std::vector<TracedRank> ranks);
+  // What others than the rank itself have to say about a rank of this host, in nanoseconds of the
+  // host's steady clock. A few records.
+  void Add(uint32_t rank, std::span<const TraceRecord> records);
   // The driver has dealt with so many bytes of records.
   void Taken(uint64_t bytes);
   // The workers have ended: sends the rest. True when all of it has arrived, or the driver took
@@ -56,13 +55,14 @@ class TraceCollector {
   // False where the window did not leave room for everything.
   bool Drain();
   bool DrainOne(Reader* reader);
+  void Send(const TracedRank& rank, uint64_t lost, std::span<const TraceRecord> records);
   bool Drained();
 
   const std::function<void(const ToDriver&)> send_;
   const std::function<void()> on_drained_;
   asio::steady_timer timer_;
   TraceMode mode_ = TraceMode::kOff;
-  Mapping mapping_;
+  MappedPage page_;
   uint64_t generation_ = 0;
   std::vector<Reader> readers_;
   TickClock clock_;

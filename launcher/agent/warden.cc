@@ -21,14 +21,6 @@ namespace {
 constexpr Duration kKillLimit = std::chrono::seconds(3);
 constexpr int kSignalBase = 128;
 
-// The stream is the agent's: if the warden held it, too, its end would not show.
-void LetGoOfStream() {
-  int null_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  ::dup2(null_fd, 0);
-  ::dup2(null_fd, 1);
-  ::close(null_fd);
-}
-
 // The process on this host without which the driver cannot be heard: our parent (hvdrun itself, or
 // a server of ssh), or the visitor that has brought the last connection.
 class Bearer {
@@ -89,6 +81,12 @@ bool MakePipe(UniqueFd& reading, UniqueFd& writing, int flags) {
 }
 
 }  // namespace
+
+void LetGoOfStream() {
+  const UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(null_fd.get(), STDIN_FILENO);
+  ::dup2(null_fd.get(), STDOUT_FILENO);
+}
 
 int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine)>& agent) {
   Spared strangers;

@@ -22,6 +22,9 @@ struct WardenLine {
 // signal n ended it). An agent without a pulse is killed once nobody bears its stream.
 int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine line)>& agent);
 
+// stdin and stdout become /dev/null. The stream of an agent has one holder: its end has to show.
+void LetGoOfStream();
+
 }  // namespace hvd
 
 #endif  // HVD_LAUNCHER_AGENT_WARDEN_H_

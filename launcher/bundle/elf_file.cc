@@ -6,6 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/base/text/hex_text.h"
+
 namespace hvd {
 namespace {
 
@@ -24,13 +26,6 @@ std::optional<T> At(std::string_view bytes, uint64_t offset) {
   return value;
 }
 
-std::string Hex(std::string_view bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (unsigned char byte : bytes) text += {kDigits[byte >> 4], kDigits[byte & 15]};
-  return text;
-}
-
 constexpr uint64_t Padded(uint64_t size) { return (size + 3) & ~uint64_t{3}; }
 
 // In a segment of notes; empty when there is none.
@@ -41,7 +36,7 @@ std::string BuildIdIn(std::string_view notes) {
     std::optional<std::string_view> owner = Part(notes, sizeof *note, note->n_namesz);
     std::optional<std::string_view> text = Part(notes, text_at, note->n_descsz);
     if (!owner || !text) return "";
-    if (note->n_type == NT_GNU_BUILD_ID && *owner == kOwner) return Hex(*text);
+    if (note->n_type == NT_GNU_BUILD_ID && *owner == kOwner) return HexOf(*text);
     notes.remove_prefix(std::min<uint64_t>(notes.size(), text_at + Padded(note->n_descsz)));
   }
   return "";

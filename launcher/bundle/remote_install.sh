@@ -2,21 +2,26 @@
 # What a shell on another host does: it finds this build of hvdrun there, asks for the bundle where there is none, and becomes
 # the agent. remote_script.h has the lines that are exchanged. Arguments:
 executable=$1 job=$2 version=$3 build=$4 machine=$5 use=$6 # use: auto, never or always
+# In a step of many nodes also NODE=ID for each of them: the agent is the one of this node, and has no stream of its own.
+how=--job
+for word do
+  case $word in "$SLURMD_NODENAME"=*) job=${word#*=} how=--dial ;; esac
+done
 
 # embed_script.cmake makes one line of this file, and hvdrun sends that line as one quoted argument through whatever login
 # shell the user has there. So there is no exclamation mark here (csh), no backslash and no apostrophe (fish), and a case
 # pattern stands on the line of its commands. For sh as POSIX has it; busybox, ksh and zsh run it, too.
 
-same_version="" # a hvdrun of this version, but of another build
-found=""        # what is there instead of this build
-why=""          # why nothing could be sent
-temporary=""    # a folder in the cache, until what was sent is unpacked
-hash=""         # the command that prints the SHA-256 of a file
-packing=tar     # how the bundle is packed: tar or gzip
+similar=""   # a hvdrun of this version, but of another build
+found=""     # what is there instead of this build
+why=""       # why nothing could be sent
+temporary="" # a folder in the cache, until the archive is unpacked
+hash=""      # the command that prints the SHA-256 of a file
+packing=tar  # how the bundle is packed: tar or gzip
 old_umask=""
-me=""           # our user id
-my_group=""     # the id of our private group; "-": there is none
-wrong=""        # what was wrong
+me=""        # our user id
+my_group=""  # the id of our private group; "-": there is none
+wrong=""     # what was wrong
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -34,7 +39,7 @@ go() {
   echo "hvdrun-agent $job"
   HVD_JOB_ID=$job
   export HVD_JOB_ID
-  exec "$1" agent --job "$job"
+  exec "$1" agent $how "$job"
 }
 
 # Is this hvdrun the build that we want?
@@ -120,7 +125,7 @@ look() {
   same "$1" && go "$1"
   answer=${answer:-$("$1" --version </dev/null 2>/dev/null)}
   case "$answer" in
-    "$version"|"$version "*) same_version=${same_version:-$1} ;;
+    "$version"|"$version "*) similar=${similar:-$1} ;;
     *) found=${found:-"it has hvdrun ${answer:-of another version} ($1) and this is hvdrun $version"} ;;
   esac
 }
@@ -132,10 +137,10 @@ else
   on_path=$(command -v hvdrun)
   test "$on_path" = "$executable" || look "$on_path"
 fi
-test "$same_version" && found="it has another build of hvdrun $version ($same_version)"
+test "$similar" && found="it has another build of hvdrun $version ($similar)"
 found=${found:-"hvdrun is neither at $executable nor on PATH"}
 if test "$use" = never; then
-  test "$same_version" && go "$same_version"
+  test "$similar" && go "$similar"
   cannot "$found; install hvdrun $version there, or let hvdrun be sent there (--bundle auto)"
 fi
 
@@ -228,5 +233,5 @@ if test -z "$why"; then
     no "it did not stay there"
   done
 fi
-test "$same_version" && go "$same_version"
+test "$similar" && go "$similar"
 cannot "$found, and it could not be sent there: $why; install hvdrun $version there"

@@ -1,6 +1,7 @@
 #include "launcher/bundle/remote_script.h"
 
 #include "configs/message_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -41,6 +42,8 @@ std::string RemoteAgentCommand(const RemoteAgent& agent) {
   for (const std::string& word : {agent.executable, agent.job_id, agent.version, agent.build_id,
                                   agent.machine, std::string(WordOf(agent.bundle))})
     command += " " + ShellWord(word);
+  for (const AgentOfNode& agent_there : agent.step)
+    command += " " + ShellWord(agent_there.node + "=" + agent_there.job_id);
   return command;
 }
 
@@ -65,7 +68,7 @@ std::optional<std::string> ParseScriptSkips(std::string_view words) {
 }
 
 std::string BundleHeader(const Bundle& bundle) {
-  return "\nhvdrun-bundle " + std::to_string(bundle.bytes.size()) + " " + bundle.sha256 + "\n";
+  return Format("\nhvdrun-bundle {} {}\n", bundle.bytes.size(), bundle.sha256);
 }
 
 }  // namespace hvd

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/bundle/bundle.h"
 
@@ -28,17 +29,23 @@ namespace hvd {
 // this version will do), or even where it is.
 enum class BundleUse { kAuto, kNever, kAlways };
 
+// A node of a step that starts the agents of several.
+struct AgentOfNode {
+  std::string node, job_id;
+};
+
 struct RemoteAgent {
   std::string executable;  // where hvdrun lies here, and perhaps there
-  std::string job_id;
+  std::string job_id;      // its own; empty for a step
   std::string version;
   std::string build_id;
   std::string machine;  // as uname -m says
   BundleUse bundle = BundleUse::kAuto;
+  std::vector<AgentOfNode> step;  // empty: this command is for one agent
 };
 
 // One simple command for any login shell; sh does the rest. Below 6 KiB beside the executable's
-// path.
+// path and the nodes of a step.
 std::string RemoteAgentCommand(const RemoteAgent& agent);
 
 // The last line before the agent's own bytes, with its line break.

@@ -14,8 +14,6 @@
 namespace hvd {
 namespace {
 
-// From the end of the stream to SIGKILL: the agent over there ends its workers first.
-constexpr auto kEndLimit = std::chrono::seconds(4);
 // A grandchild (a ControlMaster) may hold stderr for ever.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 constexpr size_t kMostSaid = 4096;
@@ -32,10 +30,12 @@ std::vector<std::string> CommandEnvironment() {
 }  // namespace
 
 CommandChannel::CommandChannel(asio::io_context& io, std::vector<std::string> command,
-                               CommandEndReader read_end, std::shared_ptr<LocalFamily> family)
+                               CommandEndReader read_end, std::shared_ptr<LocalFamily> family,
+                               CommandWordsReader read_words)
     : io_(io),
       command_(std::move(command)),
       read_end_(std::move(read_end)),
+      read_words_(std::move(read_words)),
       family_(std::move(family)),
       child_signal_(io, SIGCHLD),
       limit_(io) {}
@@ -61,18 +61,13 @@ void CommandChannel::Open(ChannelObserver& observer) {
       io_, std::move(ours), std::move(also_ours),
       BytePumpHandlers{[this](std::string_view bytes) { OnBytes(bytes); },
                        [this] { observer_->OnWritable(); }, [this] { OnStreamEnd(); }});
-  errors_ =
-      std::make_unique<BytePump>(io_, std::move(said), UniqueFd(),
-                                 BytePumpHandlers{[this](std::string_view bytes) {
-                                                    said_.append(bytes);
-                                                    if (said_.size() > 2 * kMostSaid)
-                                                      said_.erase(0, said_.size() - kMostSaid);
-                                                  },
-                                                  [] {},
-                                                  [this] {
-                                                    errors_ended_ = true;
-                                                    EndIfOver();
-                                                  }});
+  errors_ = std::make_unique<BytePump>(
+      io_, std::move(said), UniqueFd(),
+      BytePumpHandlers{[this](std::string_view bytes) { OnWords(bytes); }, [] {},
+                       [this] {
+                         errors_ended_ = true;
+                         EndIfOver();
+                       }});
 }
 
 size_t CommandChannel::Write(std::string_view bytes) {
@@ -85,6 +80,12 @@ void CommandChannel::OnBytes(std::string_view bytes) {
     observer_->OnStage(ChannelStage::kRunning);
   }
   observer_->OnBytes(bytes);
+}
+
+void CommandChannel::OnWords(std::string_view words) {
+  said_.append(words);
+  if (said_.size() > 2 * kMostSaid) said_.erase(0, said_.size() - kMostSaid);
+  if (read_words_) read_words_(said_);
 }
 
 void CommandChannel::Close() {
@@ -114,7 +115,7 @@ void CommandChannel::WaitForChild() {
 void CommandChannel::OnStreamEnd() {
   stream_->Close();
   stream_ended_ = true;
-  limit_.expires_after(kEndLimit);
+  limit_.expires_after(kChannelEndLimit);
   limit_.async_wait([this](const asio::error_code& error) {
     if (!error) Kill();
   });
@@ -136,7 +137,7 @@ void CommandChannel::EndIfOver() {
     });
     return;
   }
-  ChannelEnd end = read_end_({*status, said_, connected_});
+  ChannelEnd end = read_end_({*status, said_, connected_, killed_});
   if (closed_) end.stage = ChannelStage::kClosed;
   Finish(std::move(end));
 }

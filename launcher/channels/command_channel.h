@@ -24,15 +24,18 @@ struct CommandEnd {
   int wait_status = 0;
   std::string said;
   bool connected = false;  // bytes of the other side had come
+  bool killed = false;     // by us
 };
 // What that means. Pure.
 using CommandEndReader = std::function<ChannelEnd(const CommandEnd&)>;
+// Gets the stderr of the program as it comes: each time the last part of all so far.
+using CommandWordsReader = std::function<void(const std::string& said)>;
 
 class CommandChannel final : public HostChannel {
  public:
   // `family` is that of all channels of this process.
   CommandChannel(asio::io_context& io, std::vector<std::string> command, CommandEndReader read_end,
-                 std::shared_ptr<LocalFamily> family);
+                 std::shared_ptr<LocalFamily> family, CommandWordsReader read_words = nullptr);
 
   void Open(ChannelObserver& observer) override;
   size_t Write(std::string_view bytes) override;
@@ -42,6 +45,7 @@ class CommandChannel final : public HostChannel {
  private:
   void WaitForChild();
   void OnBytes(std::string_view bytes);
+  void OnWords(std::string_view words);
   void OnStreamEnd();
   void EndIfOver();
   void Finish(ChannelEnd end);
@@ -49,6 +53,7 @@ class CommandChannel final : public HostChannel {
   asio::io_context& io_;
   std::vector<std::string> command_;
   CommandEndReader read_end_;
+  CommandWordsReader read_words_;  // perhaps null
   std::shared_ptr<LocalFamily> family_;
   ChannelObserver* observer_ = nullptr;
   asio::signal_set child_signal_;

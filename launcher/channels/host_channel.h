@@ -3,6 +3,7 @@
 #ifndef HVD_LAUNCHER_CHANNELS_HOST_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_HOST_CHANNEL_H_
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ enum class ChannelStage {
   kRunning,      // bytes may flow
   kClosed,       // Close was called before the end
 };
+
+// From the end of a process's stream to its SIGKILL: the agent ends its workers first.
+inline constexpr auto kChannelEndLimit = std::chrono::seconds(4);
 
 struct ChannelEnd {
   ChannelStage stage = ChannelStage::kRunning;

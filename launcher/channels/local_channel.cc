@@ -14,11 +14,11 @@
 #include "launcher/process/process_tree.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-constexpr auto kEndLimit = std::chrono::seconds(4);
 constexpr Duration kSweepLimit = std::chrono::seconds(3);
 constexpr int kSignalBase = 128;
 
@@ -98,7 +98,7 @@ void LocalChannel::WaitForChild() {
 void LocalChannel::OnStreamEnd() {
   if (pump_) pump_->Close();
   stream_ended_ = true;
-  limit_.expires_after(kEndLimit);
+  limit_.expires_after(kChannelEndLimit);
   limit_.async_wait([this](const asio::error_code& error) {
     if (!error) Kill();
   });
@@ -123,17 +123,17 @@ void LocalChannel::KillOurs() {
 }
 
 std::string LocalChannel::ExitText(int status) const {
-  std::string pid = " (pid " + std::to_string(pid_) + ")";
+  std::string pid = Format(" (pid {})", pid_);
   if (WIFSIGNALED(status)) {
-    return "the agent's warden" + pid + " was ended by signal " + std::to_string(WTERMSIG(status)) +
-           " (" + ::strsignal(WTERMSIG(status)) + ")";
+    return Format("the agent's warden{} was ended by signal {} ({})", pid, WTERMSIG(status),
+                  ::strsignal(WTERMSIG(status)));
   }
   int code = WEXITSTATUS(status);
   if (code > kSignalBase) {
-    return "the agent was ended by signal " + std::to_string(code - kSignalBase) + " (" +
-           ::strsignal(code - kSignalBase) + ")";
+    return Format("the agent was ended by signal {} ({})", code - kSignalBase,
+                  ::strsignal(code - kSignalBase));
   }
-  return code == 0 ? "" : "the agent ended with exit code " + std::to_string(code);
+  return code == 0 ? "" : Format("the agent ended with exit code {}", code);
 }
 
 void LocalChannel::Finish(std::string reason) {

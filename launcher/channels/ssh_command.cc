@@ -2,23 +2,23 @@
 
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "configs/message_text.h"
+#include "launcher/channels/command_end.h"
 #include "launcher/channels/unresolved_name.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
 constexpr int kSshFailed = 255;
-constexpr size_t kMostQuoted = 300;
 
 // What is typed after ssh.
 std::string LoginText(const SshHost& host) {
-  return (host.port == 0 ? "" : "-p " + std::to_string(host.port) + " ") +
+  return (host.port == 0 ? "" : Format("-p {} ", host.port)) +
          (host.user.empty() ? "" : host.user + "@") + host.name;
 }
 
@@ -31,24 +31,9 @@ std::string Filled(std::string text, const SshHost& host) {
   return text;
 }
 
-// The last lines that are no chatter.
-std::string LastWords(const std::string& said) {
-  std::vector<std::string> lines;
-  std::istringstream stream(said);
-  for (std::string line; std::getline(stream, line);) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (line.empty() || line.starts_with("Warning: Permanently added")) continue;
-    lines.push_back(line);
-  }
-  std::string text;
-  for (size_t i = lines.size() - std::min<size_t>(lines.size(), 2); i < lines.size(); ++i)
-    text += (text.empty() ? "" : " / ") + lines[i];
-  return Printable(text, kMostQuoted);
-}
-
 constexpr std::string_view kUnresolved = "Could not resolve hostname";
 
-struct Meaning {
+struct ErrorMeaning {
   const char* words;  // of ssh
   ChannelStage stage;
   const char* reason;
@@ -56,7 +41,7 @@ struct Meaning {
 };
 
 // OpenSSH's own words, of all versions since 7; the first that fits.
-constexpr Meaning kMeanings[] = {
+constexpr ErrorMeaning kMeanings[] = {
     {kUnresolved.data(), ChannelStage::kResolve, "no address is known for this name",
      "check the spelling, /etc/hosts and the name server"},
     {"Connection refused", ChannelStage::kConnect, "the connection was refused",
@@ -98,7 +83,7 @@ std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
                                     const std::string& remote_command, uint32_t connect_seconds) {
   std::vector<std::string> command = {"ssh", "-T", "-x", "-o", "BatchMode=yes"};
   auto option = [&](const std::string& text) { command.insert(command.end(), {"-o", text}); };
-  option("ConnectTimeout=" + std::to_string(connect_seconds));
+  option(Format("ConnectTimeout={}", connect_seconds));
   option("ServerAliveInterval=2");
   option("ServerAliveCountMax=5");
   option("ClearAllForwardings=yes");
@@ -126,17 +111,6 @@ std::vector<std::string> RshAgentCommand(const std::string& agent, const std::st
 
 namespace {
 
-// What an agent's own end looks like through a program that passes exit codes on.
-std::string EndOfAgent(const CommandEnd& end) {
-  int code =
-      WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status) : 128 + WTERMSIG(end.wait_status);
-  if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
-  std::string words = LastWords(end.said);
-  std::string text = code > 128 ? "the agent was ended by signal " + std::to_string(code - 128)
-                                : "the agent ended with exit code " + std::to_string(code);
-  return words.empty() ? text : text + ": " + words;
-}
-
 // The name that ssh, or the ssh of a jump, asked for; "" where it says something else.
 std::string_view UnresolvedName(std::string_view said) {
   const size_t at = said.find(kUnresolved);
@@ -153,14 +127,14 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
   bool own_failure = WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == kSshFailed;
   if (WIFSIGNALED(end.wait_status)) {
     return {end.connected ? stage : ChannelStage::kConnect,
-            "ssh was ended by signal " + std::to_string(WTERMSIG(end.wait_status))};
+            Format("ssh was ended by signal {}", WTERMSIG(end.wait_status))};
   }
   if (!own_failure) return {stage, EndOfAgent(end)};
   if (end.connected) {
     std::string words = LastWords(end.said);
     return {stage, "the connection was lost" + (words.empty() ? "" : ": " + words)};
   }
-  for (const Meaning& meaning : kMeanings) {
+  for (const ErrorMeaning& meaning : kMeanings) {
     if (end.said.find(meaning.words) == std::string::npos) continue;
     bool may_pass =
         meaning.stage == ChannelStage::kResolve && MayResolveLater(UnresolvedName(end.said));
@@ -175,8 +149,8 @@ ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end) {
   if (end.connected) return {ChannelStage::kRunning, EndOfAgent(end)};
   std::string words = LastWords(end.said);
   std::string how = WIFSIGNALED(end.wait_status)
-                        ? "was ended by signal " + std::to_string(WTERMSIG(end.wait_status))
-                        : "ended with exit code " + std::to_string(WEXITSTATUS(end.wait_status));
+                        ? Format("was ended by signal {}", WTERMSIG(end.wait_status))
+                        : Format("ended with exit code {}", WEXITSTATUS(end.wait_status));
   return {ChannelStage::kExec, Quoted(agent) + " " + how + " before the agent said a word" +
                                    (words.empty() ? "" : ": " + words)};
 }

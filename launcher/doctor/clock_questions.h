@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "launcher/doctor/doctor_report.h"
+#include "launcher/doctor/report/doctor_report.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 

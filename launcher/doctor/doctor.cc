@@ -14,8 +14,8 @@
 
 #include "launcher/doctor/doctor_json.h"
 #include "launcher/doctor/doctor_table.h"
-#include "launcher/doctor/findings.h"
-#include "launcher/driver/agent_connection.h"
+#include "launcher/doctor/findings/findings.h"
+#include "launcher/driver/agents/agent_connection.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/output/output.h"
 

@@ -5,7 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "launcher/doctor/doctor_text.h"
+#include "launcher/doctor/report/doctor_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -84,8 +85,7 @@ std::string AgentConnections(const DoctorReport& report) {
   for (const auto& [trouble, names] : troubles)
     text += "  " + HostNames(names) + ": " + trouble + "\n";
   const std::function<std::string(Duration)> as_time = [](Duration d) { return TimeText(d); };
-  text += "  " + std::to_string(times.size()) + " of " + std::to_string(report.hosts.size()) +
-          " ready\n";
+  text += Format("  {} of {} ready\n", times.size(), report.hosts.size());
   if (!times.empty())
     text += "  time until ready: " + Spread<Duration>(times, false, as_time) + "\n";
   if (!clocks.empty())
@@ -171,7 +171,7 @@ std::string LogoutText(const HostFacts& facts) {
 std::string NetworkText(const HostFacts& facts) {
   std::vector<std::string> words;
   for (const InterfaceFacts& interface : facts.interfaces)
-    words.push_back(interface.name + " MTU " + std::to_string(interface.mtu));
+    words.push_back(Format("{} MTU {}", interface.name, interface.mtu));
   return Joined(words, ", ");
 }
 
@@ -259,7 +259,7 @@ std::string PairLines(const DoctorReport& report) {
     latencies.emplace_back(pair.latency, name);
     speeds.emplace_back(std::min(pair.a_to_b, pair.b_to_a), name);
   }
-  text += "  " + std::to_string(report.pairs.size()) + " pairs measured";
+  text += Format("  {} pairs measured", report.pairs.size());
   text += report.all_pairs ? "\n" : " (neighbours and those 2, 4, 8 ... hosts apart)\n";
   text += "  round trip: " +
           Spread<Duration>(latencies, false, [](Duration d) { return TimeText(d); }) + "\n";
@@ -281,7 +281,7 @@ std::string FindingLines(const std::vector<Finding>& findings) {
 }
 
 std::string Count(size_t count, const char* one, const char* many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
+  return Format("{} {}", count, count == 1 ? one : many);
 }
 
 }  // namespace
@@ -293,11 +293,10 @@ std::string DoctorTable(const DoctorReport& report, const std::vector<Finding>& 
       static_cast<size_t>(std::count_if(findings.begin(), findings.end(), [](const Finding& f) {
         return f.severity == Severity::kError;
       }));
-  text += "\n" + std::to_string(report.usable()) + " of " +
-          Count(report.hosts.size(), "host", "hosts") + " can be used; " +
-          Count(errors, "error", "errors") + ", " +
-          Count(findings.size() - errors, "warning", "warnings") +
-          (report.interrupted ? "; interrupted before the end" : "") + ".\n";
+  text += Format("\n{} of {} can be used; {}, {}{}.\n", report.usable(),
+                 Count(report.hosts.size(), "host", "hosts"), Count(errors, "error", "errors"),
+                 Count(findings.size() - errors, "warning", "warnings"),
+                 report.interrupted ? "; interrupted before the end" : "");
   return text;
 }
 

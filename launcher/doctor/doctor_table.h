@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/doctor/doctor_report.h"
-#include "launcher/doctor/findings.h"
+#include "launcher/doctor/findings/findings.h"
+#include "launcher/doctor/report/doctor_report.h"
 
 namespace hvd {
 

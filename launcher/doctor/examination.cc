@@ -1,10 +1,11 @@
 #include "launcher/doctor/examination.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "configs/message_text.h"
-#include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -15,8 +16,7 @@ constexpr Duration kMargin = std::chrono::seconds(2);
 
 Examination::Examination(ExaminationOptions options)
     : options_(std::move(options)),
-      stages_(options_.hosts.size(), options_.stage_limits),
-      hosts_(options_.hosts.size(), Host(options_.wall_minus_steady_ns)),
+      hosts_(report_, options_.hosts.size(), options_.stage_limits, options_.wall_minus_steady_ns),
       pairs_(report_, probed_) {
   size_t remote = 0;
   for (const ExaminationHost& host : options_.hosts) {
@@ -31,45 +31,53 @@ Examination::Examination(ExaminationOptions options)
 }
 
 void Examination::Begin(TimePoint now) {
-  begun_ = now_ = now;
-  stages_.Begin(now);
+  now_ = now;
+  hosts_.Begin(now);
 }
 
 void Examination::Entered(uint32_t host, HostStage stage, TimePoint now) {
   now_ = now;
-  if (hosts_[host].greeted || stages_.stage(host) == HostStage::kFailed) return;
-  stages_.Enter(host, stage, now);
-  report_.hosts[host].stage = stage;
+  if (hosts_.IsOnItsWay(host)) hosts_.Enter(host, stage, now);
 }
 
 void Examination::Troubled(uint32_t host, HostStage stage, const std::string& reason,
                            TimePoint now) {
   now_ = now;
-  if (hosts_[host].greeted || stages_.stage(host) == HostStage::kFailed) return;
-  stages_.Trouble(host, stage, reason);
-  report_.hosts[host].stage = stage;
+  if (hosts_.IsOnItsWay(host)) hosts_.Trouble(host, stage, reason);
 }
 
 void Examination::Receive(uint32_t host, const ToDriver& message, TimePoint now) {
   now_ = now;
-  std::visit([&](const auto& m) { On(host, m); }, message);
+  std::visit(
+      [&](const auto& m) {
+        using Message = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<Message, PutKey>) {
+          SendEach(directories_.Put(m));
+        } else if constexpr (std::is_same_v<Message, WantKey>) {
+          SendEach(directories_.Want(host, m));
+        } else if constexpr (std::is_same_v<Message, PairMeasured>) {
+          pairs_.Receive(host, m);
+        } else if constexpr (requires { this->On(host, m); }) {
+          this->On(host, m);
+        }  // the others belong to a run
+      },
+      message);
   GoOn();
 }
 
 void Examination::On(uint32_t host, const AgentReady& ready) {
-  Host& h = hosts_[host];
+  ExaminedHost& h = hosts_[host];
   HostReport& report = report_.hosts[host];
-  if (h.greeted || stages_.stage(host) == HostStage::kFailed) return;
+  if (!hosts_.IsOnItsWay(host)) return;
   h.greeted = true;
   h.identity = ready.identity;
   report.version = Printable(ready.version);
-  report.took = now_ - begun_;
+  report.took = now_ - hosts_.begun();
   if (ready.version != options_.version) {
     return Fail(host, "it has hvdrun " + report.version + " and this is hvdrun " +
                           options_.version + "; install the same version there");
   }
-  stages_.Enter(host, HostStage::kThere, now_);
-  report.stage = HostStage::kThere;
+  hosts_.Enter(host, HostStage::kThere, now_);
   h.exam_until = now_ + kExamLimit + kMargin;
   h.examining = true;
   Send(host, h.clock.Ask(now_));
@@ -99,32 +107,18 @@ void Examination::On(uint32_t host, const HostExam& exam) {
 }
 
 void Examination::Fail(uint32_t host, const std::string& trouble) {
-  stages_.Fail(host, trouble, now_);
+  hosts_.Fail(host, trouble, now_);
   NoteFailures();
 }
 
-// Failures that the stages know of, in the report. A host that has failed on its way is given up.
+// A host that has failed on its way is given up.
 void Examination::NoteFailures() {
-  for (uint32_t host = 0; host < hosts_.size(); ++host) {
-    HostReport& report = report_.hosts[host];
-    if (stages_.stage(host) != HostStage::kFailed || hosts_[host].failure_noted) continue;
-    hosts_[host].failure_noted = true;
-    if (!report.trouble.empty()) continue;
-    report.stage = stages_.failed_in(host);
-    report.trouble = stages_.TroubleOf(host);
-    if (report.stage == HostStage::kProof) {
-      hosts_[host].proving = false;
-      continue;  // its agent can still say what the host has
-    }
-    report.took = now_ - begun_;
-    hosts_[host].examining = false;
-    End(host);
-  }
+  for (uint32_t host : hosts_.NoteFailures(now_)) End(host);
 }
 
 void Examination::Ended(uint32_t host, const std::string& reason, TimePoint now) {
   now_ = now;
-  Host& h = hosts_[host];
+  ExaminedHost& h = hosts_[host];
   h.open = h.examining = h.proving = false;
   HostReport& report = report_.hosts[host];
   if (phase_ < Phase::kFinishing && report.trouble.empty()) {
@@ -137,18 +131,15 @@ void Examination::Ended(uint32_t host, const std::string& reason, TimePoint now)
     }
   }
   pairs_.GiveUp(host, report.name + " was lost");
-  if (phase_ < Phase::kFinishing) ForgiveTheLost();
+  if (phase_ < Phase::kFinishing) hosts_.ForgiveTheLost(probed_);
   GoOn();
 }
 
 void Examination::Tick(TimePoint now) {
   now_ = now;
   if (phase_ < Phase::kFinishing) {
-    stages_.Expire(now);
+    hosts_.Expire(now);
     NoteFailures();
-    for (Host& h : hosts_) {
-      if (h.examining && now >= h.exam_until) h.examining = false;
-    }
     if (phase_ == Phase::kMeasuring) pairs_.Tick(now);
   } else if (phase_ == Phase::kFinishing && now >= finish_until_) {
     if (cut_) {
@@ -171,12 +162,7 @@ void Examination::Stop(TimePoint now) {
     return Tick(now);
   }
   report_.interrupted = true;
-  for (uint32_t host = 0; host < hosts_.size(); ++host) {
-    HostReport& report = report_.hosts[host];
-    if (hosts_[host].greeted || !report.trouble.empty()) continue;
-    report.took = now - begun_;
-    report.trouble = std::string(StageText(report.stage)) + ": was interrupted";
-  }
+  hosts_.Interrupt(now);
   pairs_.Interrupt();
   Finish();
   GoOn();
@@ -186,21 +172,18 @@ void Examination::Stop(TimePoint now) {
 
 void Examination::GoOn() {
   if (phase_ == Phase::kReaching) {
-    for (uint32_t host = 0; host < hosts_.size(); ++host) {
-      HostStage stage = stages_.stage(host);
-      if (stage != HostStage::kThere && stage != HostStage::kFailed) return;
-    }
+    if (hosts_.AnyOnItsWay()) return;
     phase_ = Phase::kProving;
-    MergeNames();
+    hosts_.MergeNames(now_);
     Prove();
   }
   if (phase_ == Phase::kProving) {
-    if (AnyHost(&Host::proving)) return;
+    if (hosts_.Any(&ExaminedHost::proving)) return;
     phase_ = Phase::kExamining;
   }
   if (phase_ == Phase::kExamining) {
     // Before the pairs: programs that run meanwhile would disturb the measurement.
-    if (AnyHost(&Host::examining)) return;
+    if (hosts_.Any(&ExaminedHost::examining)) return;
     phase_ = Phase::kMeasuring;
     OpenProbes();
   }
@@ -208,21 +191,10 @@ void Examination::GoOn() {
     if (pairs_.AllRoundsBegan()) {
       Finish();
     } else {
-      SendEach(pairs_.BeginRound([this](uint32_t host) { return IsLost(host); }, now_));
+      SendEach(pairs_.BeginRound([this](uint32_t host) { return hosts_.IsLost(host); }, now_));
     }
   }
-  if (phase_ == Phase::kFinishing && !AnyHost(&Host::open)) phase_ = Phase::kOver;
-}
-
-bool Examination::AnyHost(bool Host::*is) const {
-  return std::ranges::any_of(hosts_, [is](const Host& host) { return host.*is; });
-}
-
-// The host says what the others ask, and has an agent for the next question.
-bool Examination::Takes(uint32_t host) const {
-  return hosts_[host].open && hosts_[host].greeted && !report_.hosts[host].same_as &&
-         (stages_.stage(host) != HostStage::kFailed ||
-          stages_.failed_in(host) == HostStage::kProof);
+  if (phase_ == Phase::kFinishing && !hosts_.Any(&ExaminedHost::open)) phase_ = Phase::kOver;
 }
 
 template <typename Question>
@@ -240,63 +212,32 @@ Question Examination::QuestionFor(uint32_t host) const {
   return question;
 }
 
-// As a run merges them (final_plan.h): two names of one host are one host.
-void Examination::MergeNames() {
-  for (uint32_t host = 0; host < hosts_.size(); ++host) {
-    for (uint32_t first = 0; first < host && !report_.hosts[host].same_as; ++first) {
-      const bool remote = report_.hosts[first].remote || report_.hosts[host].remote;
-      if (!remote || !Takes(first) || !Takes(host) || hosts_[host].identity.empty() ||
-          hosts_[first].identity != hosts_[host].identity)
-        continue;
-      report_.hosts[host].same_as = first;
-      hosts_[host].examining = false;
-      stages_.Enter(host, HostStage::kReady, now_);
-    }
-  }
-}
-
 void Examination::Prove() {
   for (uint32_t host = 0; host < hosts_.size(); ++host) {
-    if (Takes(host)) probed_.Add(host);
+    if (hosts_.Takes(host)) probed_.Add(host);
   }
   if (!report_.pairs_wanted || probed_.size() < 2) {
-    for (uint32_t host : probed_.hosts()) {
-      stages_.Enter(host, HostStage::kReady, now_);
-      report_.hosts[host].stage = HostStage::kReady;
-    }
+    for (uint32_t host : probed_.hosts()) hosts_.Enter(host, HostStage::kReady, now_);
     probed_.Clear();
     return;
   }
   for (uint32_t host : probed_.hosts()) {
     hosts_[host].proving = true;
-    stages_.Enter(host, HostStage::kProof, now_);
-    report_.hosts[host].stage = HostStage::kProof;
+    hosts_.Enter(host, HostStage::kProof, now_);
     Send(host, QuestionFor<ProbeConnectivity>(host));
   }
 }
 
 void Examination::On(uint32_t host, const ConnectivityProbed& proven) {
-  Host& h = hosts_[host];
+  ExaminedHost& h = hosts_[host];
   if (!h.proving) return;
   h.proving = false;
   probed_.Note(host, proven);
   if (!proven.trouble.empty()) {
     Fail(host, Printable(proven.trouble, 1000));
-    return ForgiveTheLost();
+    return hosts_.ForgiveTheLost(probed_);
   }
-  stages_.Enter(host, HostStage::kReady, now_);
-  report_.hosts[host].stage = HostStage::kReady;
-}
-
-// A host that fails to reach one that was lost meanwhile, and no other, is not to blame.
-void Examination::ForgiveTheLost() {
-  for (uint32_t host : probed_.hosts()) {
-    HostReport& report = report_.hosts[host];
-    if (!hosts_[host].open || report.trouble.empty() || report.stage != HostStage::kProof) continue;
-    if (!probed_.MissedLostOnly(host, [this](uint32_t other) { return IsLost(other); })) continue;
-    report.trouble.clear();
-    report.stage = HostStage::kReady;
-  }
+  hosts_.Enter(host, HostStage::kReady, now_);
 }
 
 // ---- pairs
@@ -305,14 +246,6 @@ void Examination::OpenProbes() {
   if (probed_.size() < 2) return;
   for (uint32_t host : probed_.hosts()) Send(host, QuestionFor<OpenProbe>(host));
   pairs_.Plan();
-}
-
-// ---- the directories
-
-void Examination::On(uint32_t, const PutKey& put) { SendEach(directories_.Put(put)); }
-
-void Examination::On(uint32_t host, const WantKey& want) {
-  SendEach(directories_.Want(host, want));
 }
 
 // ---- the end
@@ -349,24 +282,18 @@ std::vector<ExaminationAction> Examination::TakeActions() { return std::exchange
 std::optional<TimePoint> Examination::NextTick() const {
   if (phase_ == Phase::kOver) return std::nullopt;
   if (phase_ == Phase::kFinishing) return finish_until_;
-  std::optional<TimePoint> next = stages_.NextExpiry();
-  auto also = [&next](TimePoint at) { next = next ? std::min(*next, at) : at; };
-  for (const Host& host : hosts_) {
-    if (host.examining) also(host.exam_until);
-  }
-  if (phase_ == Phase::kMeasuring) also(pairs_.deadline());
-  return next;
+  const std::optional<TimePoint> next = hosts_.NextExpiry();
+  if (phase_ != Phase::kMeasuring) return next;
+  return next ? std::min(*next, pairs_.deadline()) : pairs_.deadline();
 }
 
 std::string Examination::Progress() const {
   switch (phase_) {
-    case Phase::kReaching: return stages_.Counts();
+    case Phase::kReaching: return hosts_.Counts();
     case Phase::kProving: return "the hosts look for each other";
     case Phase::kExamining: {
-      auto waiting = std::count_if(hosts_.begin(), hosts_.end(),
-                                   [](const Host& host) { return host.examining; });
-      return "waiting for what " + std::to_string(waiting) +
-             (waiting == 1 ? " host has" : " hosts have");
+      const size_t waiting = hosts_.Count(&ExaminedHost::examining);
+      return Format("waiting for what {}{}", waiting, waiting == 1 ? " host has" : " hosts have");
     }
     case Phase::kMeasuring: return "measuring pairs of hosts: " + pairs_.Progress();
     case Phase::kFinishing:
@@ -375,10 +302,6 @@ std::string Examination::Progress() const {
   return "";
 }
 
-std::string Examination::TakeSlow(TimePoint now) {
-  std::vector<std::string> names;
-  for (const HostReport& host : report_.hosts) names.push_back(host.name);
-  return stages_.TakeSlow(names, now);
-}
+std::string Examination::TakeSlow(TimePoint now) { return hosts_.TakeSlow(now); }
 
 }  // namespace hvd

@@ -11,12 +11,12 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/doctor/clock_questions.h"
-#include "launcher/doctor/doctor_report.h"
+#include "launcher/doctor/examined_hosts.h"
 #include "launcher/doctor/pair_measurements.h"
 #include "launcher/doctor/probe_directories.h"
 #include "launcher/doctor/probed_hosts.h"
-#include "launcher/job/host_stages.h"
+#include "launcher/doctor/report/doctor_report.h"
+#include "launcher/job/hosts/host_stages.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {
@@ -81,28 +81,11 @@ class Examination {
 
  private:
   enum class Phase : uint8_t { kReaching, kProving, kExamining, kMeasuring, kFinishing, kOver };
-  struct Host {
-    explicit Host(int64_t wall_minus_steady_ns) : clock(wall_minus_steady_ns) {}
-
-    bool open = true;            // its line has not ended
-    bool greeted = false;        // its agent has said its first word
-    std::string identity;        // as in AgentFacts
-    bool ending = false;         // by force
-    bool failure_noted = false;  // in the report
-    bool examining = false, proving = false;
-    ClockQuestions clock;
-    TimePoint exam_until{};
-  };
 
   void On(uint32_t host, const AgentReady& ready);
   void On(uint32_t host, const TimeTold& told);
   void On(uint32_t host, const HostExam& exam);
   void On(uint32_t host, const ConnectivityProbed& proven);
-  void On(uint32_t host, const PutKey& put);
-  void On(uint32_t host, const WantKey& want);
-  void On(uint32_t host, const PairMeasured& measured) { pairs_.Receive(host, measured); }
-  template <typename Other>
-  void On(uint32_t, const Other&) {}  // belongs to a run
 
   void Send(uint32_t host, ToAgent message);
   template <typename Messages>
@@ -110,29 +93,23 @@ class Examination {
   void Fail(uint32_t host, const std::string& trouble);
   void NoteFailures();
   void GoOn();
-  void MergeNames();
   void Prove();
-  void ForgiveTheLost();
   void OpenProbes();
   void Finish();
   void End(uint32_t host);
-  bool Takes(uint32_t host) const;
-  bool IsLost(uint32_t host) const { return !hosts_[host].open; }
-  bool AnyHost(bool Host::*is) const;
   template <typename Question>
   Question QuestionFor(uint32_t host) const;
 
   ExaminationOptions options_;
   DoctorReport report_;
-  HostStages stages_;
-  std::vector<Host> hosts_;
+  ExaminedHosts hosts_;
   ProbedHosts probed_;
   ProbeDirectories directories_;
   PairMeasurements pairs_;
   TimePoint finish_until_{};
   bool cut_ = false;
   Phase phase_ = Phase::kReaching;
-  TimePoint begun_{}, now_{};
+  TimePoint now_{};
   std::vector<ExaminationAction> actions_;
 };
 

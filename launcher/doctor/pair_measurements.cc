@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "configs/message_text.h"
-#include "launcher/agent/pair_probe.h"
+#include "launcher/agent/host/pair_probe.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -101,7 +102,7 @@ void PairMeasurements::Interrupt() {
 }
 
 std::string PairMeasurements::Progress() const {
-  return "round " + std::to_string(round_) + " of " + std::to_string(rounds_.size());
+  return Format("round {} of {}", round_, rounds_.size());
 }
 
 }  // namespace hvd

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/doctor/doctor_report.h"
 #include "launcher/doctor/pair_rounds.h"
 #include "launcher/doctor/probed_hosts.h"
+#include "launcher/doctor/report/doctor_report.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 

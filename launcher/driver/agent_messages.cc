@@ -8,6 +8,8 @@
 #include "configs/message_text.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/start_job.h"
+#include "launcher/wire/message_rights.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 
@@ -26,10 +28,7 @@ Status AgentMessages::MaySay(uint32_t host, const ToDriver& message) const {
     const bool started = parts_.state.phase != JobPhase::kOpening && parts_.tree.formed();
     return parts_.tree.CheckDirect(host, message, started);
   }
-  const std::vector<Placement>& places = parts_.state.plan.ranks;
-  if (*worker < places.size() && places[*worker].host == host) return Status::Ok();
-  return InvalidArgument("its agent speaks of worker " + std::to_string(*worker) +
-                         ", which it does not have");
+  return CheckWorker(*worker, host, parts_.state.plan.ranks);
 }
 
 void AgentMessages::Take(uint32_t host, ToDriver& message) {
@@ -37,31 +36,39 @@ void AgentMessages::Take(uint32_t host, ToDriver& message) {
 }
 
 void AgentMessages::On(uint32_t host, const AgentReady& ready) {
-  parts_.log.Verbose("agent on host " + parts_.NameOf(host) + ": pid " + std::to_string(ready.pid) +
-                     ", warden " + std::to_string(ready.warden_pid) +
-                     "; cleanup is guaranteed by: " + ready.means);
+  parts_.log.Verbose(Format("agent on host {}: pid {}, warden {}; cleanup is guaranteed by: {}",
+                            parts_.NameOf(host), ready.pid, ready.warden_pid, ready.means));
   if (ready.version != HVD_VERSION) {
     return parts_.agents[host].Break("it has hvdrun " + Printable(ready.version) +
                                      " and this is hvdrun " HVD_VERSION
                                      "; install the same version there");
   }
   const DriverOptions& options = parts_.options;
-  if (options.hosts[host].remote) parts_.clock_questions.Begin(host);
+  if (options.hosts[host].remote) parts_.clock_schedule.Begin(host);
   AskTimeIfDue(host, now_);
   parts_.free_ports[host] = ready.free_port;
   parts_.facts[host].identity = ready.identity;
   parts_.facts[host].slots = ready.slots;
+  parts_.facts[host].cpus = ready.cpus;
   // On a single host there is no other command to differ from; an elastic job learns from its first
   // worker there.
-  if (parts_.agents.count() == 1 || parts_.elastic())
-    return parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
+  if (parts_.agents.count() == 1 || parts_.elastic()) return IsReady(host);
   parts_.agents.Send(
       host, LookAtCommand{options.command.at(0), PathOfWorkers(options), options.directory});
 }
 
 void AgentMessages::On(uint32_t host, CommandSeen& seen) {
   parts_.facts[host].command = std::move(seen.facts);
-  parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
+  IsReady(host);
+}
+
+// Where workers of stock Horovod meet depends on the way to their host.
+void AgentMessages::IsReady(uint32_t host) {
+  const auto tell = [this, host] {
+    if (parts_.state.host_open[host]) parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
+  };
+  if (!parts_.stock) return tell();
+  parts_.stock->Learn(host, tell);
 }
 
 void AgentMessages::On(uint32_t host, const ConnectivityProbed& probed) {
@@ -75,19 +82,13 @@ void AgentMessages::On(uint32_t host, const RelayMeasured& measured) {
     parts_.dispatch(RouteMeasured{host, parts_.tree.hosts()[measured.host], measured});
 }
 
-template <typename Message>
-void AgentMessages::Relay(uint32_t host, const Message& message) {
-  if (!parts_.tree.Has(host)) return;
-  parts_.agents.BreakUnless(host, parts_.relay.Take(parts_.tree.NumberOf(host), message));
-}
-
 void AgentMessages::AskTimeIfDue(uint32_t host, TimePoint now) {
-  if (std::optional<AskTime> question = parts_.clock_questions.Next(host, now))
+  if (std::optional<AskTime> question = parts_.clock_schedule.Next(host, now))
     parts_.agents.Send(host, *question);
 }
 
 void AgentMessages::On(uint32_t host, const TimeTold& told) {
-  if (std::optional<ClockReading> reading = parts_.clock_questions.Take(host, told, now_))
+  if (std::optional<ClockReading> reading = parts_.clock_schedule.Take(host, told, now_))
     parts_.dispatch(ClockRead{host, *reading});
   AskTimeIfDue(host, now_);
 }
@@ -155,16 +156,6 @@ void AgentMessages::On(uint32_t host, const TreeCut& cut) {
   if (!parts_.tree.Cut(host, cut.reason, now_, patience)) return;
   parts_.log.Verbose("host " + parts_.NameOf(host) + " lost its place in the tree: " + cut.reason);
   parts_.reschedule();
-}
-
-void AgentMessages::On(uint32_t host, const TraceBegun& begun) {
-  if (parts_.timeline && host < parts_.state.clocks.size())
-    parts_.timeline->Take(host, parts_.NameOf(host), begun, parts_.state.clocks[host]);
-}
-
-void AgentMessages::On(uint32_t host, const TraceRecords& records) {
-  if (parts_.timeline && host < parts_.state.clocks.size())
-    parts_.timeline->Take(host, parts_.NameOf(host), records, parts_.state.clocks[host]);
 }
 
 }  // namespace hvd

@@ -6,17 +6,36 @@
 #ifndef HVD_LAUNCHER_DRIVER_AGENT_MESSAGES_H_
 #define HVD_LAUNCHER_DRIVER_AGENT_MESSAGES_H_
 
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "launcher/driver/driver_parts.h"
+#include "launcher/driver/recorder_messages.h"
+#include "launcher/relay/relay_switch.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {
 
+template <typename Message>
+concept IsOfRelay = requires(RelaySwitch relay, const Message& message) {
+  relay.Take(0U, message);
+};
+template <typename Message>
+concept IsOfRecorders = requires(RecorderMessages recorders, const Message& message) {
+  recorders.Take(0U, message);
+};
+// The driver's observer prints output, its connection ends after AgentGone and keeps AgentPath; the
+// doctor asks for the rest.
+template <typename Message>
+concept IsForOthers = std::same_as<Message, WorkerOutput> || std::same_as<Message, AgentGone> ||
+    std::same_as<Message, AgentPath> || std::same_as<Message, HostExam> ||
+    std::same_as<Message, PairMeasured>;
+
 class AgentMessages {
  public:
   // `parts` outlives this object.
-  explicit AgentMessages(DriverParts& parts) : parts_(parts) {}
+  explicit AgentMessages(DriverParts& parts) : parts_(parts), recorders_(parts) {}
 
   // A message that came over the host's own stream.
   void Receive(uint32_t host, ToDriver& message, TimePoint now);
@@ -29,19 +48,29 @@ class AgentMessages {
   void Take(uint32_t host, ToDriver& message);
   // Every message without an overload of its own is an event as it is.
   template <typename Event>
-  void On(uint32_t, const Event& event) {
-    parts_.dispatch(event);
+  void On(uint32_t host, const Event& event) {
+    if constexpr (std::is_constructible_v<PlaceNews::News, Event>) {
+      parts_.dispatch(PlaceNews{host, event});
+    } else {
+      parts_.dispatch(event);
+    }
   }
   void On(uint32_t host, const AgentReady& ready);
   void On(uint32_t host, CommandSeen& seen);
+  void IsReady(uint32_t host);
   void On(uint32_t host, const ConnectivityProbed& probed);
   void On(uint32_t host, const RelayMeasured& measured);
-  void On(uint32_t host, const RelayOpen& message) { Relay(host, message); }
-  void On(uint32_t host, const RelayData& message) { Relay(host, message); }
-  void On(uint32_t host, const RelayClose& message) { Relay(host, message); }
-  void On(uint32_t host, const RelayCredit& message) { Relay(host, message); }
-  template <typename Message>
-  void Relay(uint32_t host, const Message& message);
+  template <IsOfRelay Message>
+  void On(uint32_t host, const Message& message) {
+    if (!parts_.tree.Has(host)) return;
+    parts_.agents.BreakUnless(host, parts_.relay.Take(parts_.tree.NumberOf(host), message));
+  }
+  template <IsOfRecorders Message>
+  void On(uint32_t host, const Message& message) {
+    parts_.agents.BreakUnless(host, recorders_.Take(host, message));
+  }
+  template <IsForOthers Message>
+  void On(uint32_t, const Message&) {}
   void On(uint32_t host, const AgentNote& note) { parts_.log.VerboseHost(host, note.text); }
   void On(uint32_t host, const AgentWarning& warning) { parts_.log.Warning(host, warning.text); }
   void On(uint32_t host, const WorkerStarted& started);
@@ -56,20 +85,12 @@ class AgentMessages {
   void On(uint32_t host, const StallSeen& seen);
   void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
-  void On(uint32_t host, const TraceBegun& begun);
-  void On(uint32_t host, const TraceRecords& records);
   void On(uint32_t host, const StopRequested& request) {
     if (parts_.elastic()) parts_.dispatch(StopAsked{request.signal, {}, host});
   }
-  // The driver's observer prints output, its connection ends after AgentGone and keeps AgentPath;
-  // the doctor asks for the rest.
-  void On(uint32_t, const WorkerOutput&) {}
-  void On(uint32_t, const AgentGone&) {}
-  void On(uint32_t, const AgentPath&) {}
-  void On(uint32_t, const HostExam&) {}
-  void On(uint32_t, const PairMeasured&) {}
 
   DriverParts& parts_;
+  RecorderMessages recorders_;
   TimePoint now_{};  // of the message that is being dealt with
 };
 

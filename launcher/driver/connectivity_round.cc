@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/net/mesh/mesh_address.h"
+
 namespace hvd {
 
 ProbeConnectivity ConnectivityRound::QuestionFor(uint32_t host) const {
@@ -49,7 +51,7 @@ void ConnectivityRound::Finish(uint32_t master_port) {
   options_.master_address = first.empty() ? NameOf(0) : first[0];
   options_.master_port = master_port;
   for (DriverHost& host : options_.hosts) {
-    if (host.addresses.empty()) host.addresses = {"127.0.0.1"};
+    if (host.addresses.empty()) host.addresses = {kLoopbackAddress};
   }
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "launcher/driver/driver_options.h"
-#include "launcher/job/job_state.h"
+#include "launcher/job/state/job_state.h"
 #include "launcher/tree/tree_router.h"
 #include "launcher/wire/messages.h"
 

@@ -19,10 +19,10 @@
 #include "launcher/driver/job_signals.h"
 #include "launcher/driver/run_watch.h"
 #include "launcher/job/error_file.h"
-#include "launcher/job/failure_hint.h"
 #include "launcher/job/job_pause.h"
-#include "launcher/job/job_result.h"
-#include "launcher/job/report.h"
+#include "launcher/job/report/failure_hint.h"
+#include "launcher/job/report/job_result.h"
+#include "launcher/job/report/report.h"
 #include "launcher/jobs/driver_status.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/output/output.h"
@@ -33,6 +33,7 @@ namespace hvd {
 namespace {
 
 constexpr int kCannotGoOn = 1;
+constexpr int kUsageError = 2;
 // How long the screen may take to show the last output, for each stream. A pager is read when its
 // user has the time, but a job that was asked to end does not wait for it.
 constexpr auto kPatience = std::chrono::hours(24 * 365);
@@ -60,10 +61,25 @@ std::string WriteErrorFileIfFailed(const JobState& state, const DriverOptions& o
   return status.ok() ? "" : "hvdrun: " + status.message() + "\n";
 }
 
+// A worker went, and not because all is done.
+bool IsFailedEnd(const JobEvent& event) {
+  const auto* exited = std::get_if<WorkerExited>(&event);
+  return exited != nullptr && !exited->end.ok();
+}
+
+// The hosts that an elastic job has found, from this one on: it opens one after the other now.
+std::vector<HostSlots> HostsFrom(uint32_t host, const ElasticState& elastic) {
+  std::vector<HostSlots> found;
+  for (size_t at = host; at < elastic.hosts.size(); ++at)
+    found.push_back(elastic.hosts[at].listing);
+  return found;
+}
+
 // Brings what happens to the job, on its hosts and around hvdrun, to the state machine.
 class Driver final : public AgentConnectionObserver {
  public:
-  Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts);
+  Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
+         LauncherMaker make_launcher);
 
   int Run();
 
@@ -91,8 +107,11 @@ class Driver final : public AgentConnectionObserver {
  private:
   void AddAgent(ChannelFactory& channels, uint32_t host);
   void OpenTimeline();
-  void CloseTimeline();
+  void CloseTimelines();
+  void OpenLive();
   void WatchHosts();
+  void StartLauncher();
+  void OnLauncherOver(const LauncherEnd& end);
   void Begin();
   int Finish();
   void Dispatch(const JobEvent& event);
@@ -106,20 +125,24 @@ class Driver final : public AgentConnectionObserver {
   void Tick(TimePoint now);
 
   DriverParts parts_;
+  const LauncherMaker make_launcher_;
   AgentMessages messages_{parts_};
   JobActions actions_{parts_};
   JobSignals signals_{parts_.io, [this](int signal) { OnSignal(signal); }};
   asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io}, run_timer_{parts_.io};
   RunWatch run_watch_;                     // of an elastic job
   std::unique_ptr<HostWatch> host_watch_;  // of an elastic job
+  size_t channels_known_ = 0;              // hosts of an elastic job whose channels can be made
   DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
 };
 
-Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts)
-    : parts_(std::move(options), SteadyNow()) {
+Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
+               LauncherMaker make_launcher)
+    : parts_(std::move(options), SteadyNow()), make_launcher_(std::move(make_launcher)) {
   if (parts_.elastic()) host_watch_ = watch_hosts(parts_.io);
   parts_.dispatch = [this](const JobEvent& event) { Dispatch(event); };
   parts_.reschedule = [this] { ScheduleTick(); };
+  parts_.start_launcher = [this] { StartLauncher(); };
   parts_.add_agent = [this, &channels](uint32_t host) { AddAgent(channels, host); };
   const DriverOptions& job = parts_.options;
   for (uint32_t host = 0; host < job.plan.hosts.size(); ++host) {
@@ -136,9 +159,33 @@ void Driver::WatchHosts() {
   });
 }
 
+// Each of its processes waits for the agent of its host, so the messages need not have arrived.
+void Driver::StartLauncher() {
+  for (uint32_t host : parts_.options.plan.UsedHosts()) parts_.agents.Send(host, AwaitPlaces{});
+  std::vector<uint32_t> cpus;
+  for (const AgentFacts& facts : parts_.facts) cpus.push_back(facts.cpus);
+  auto made = make_launcher_(parts_.io, parts_.options.plan, cpus,
+                             [this](const LauncherEnd& end) { OnLauncherOver(end); });
+  if (!made.ok()) {
+    const LauncherEnded never{"was not started", made.status().message(), kUsageError};
+    return asio::post(parts_.io, [this, never] { Dispatch(never); });
+  }
+  parts_.launcher = std::move(*made);
+  parts_.log.Verbose("starting " + CommandText(parts_.launcher->command()));
+  parts_.launcher->Start();
+}
+
+void Driver::OnLauncherOver(const LauncherEnd& end) {
+  Dispatch(LauncherEnded{end.reason, end.words, end.exit_code, end.by_signal});
+}
+
 void Driver::AddAgent(ChannelFactory& channels, uint32_t host) {
   const DriverOptions& job = parts_.options;
-  if (parts_.elastic()) channels.Add(job.named_hosts[host]);
+  if (parts_.elastic() && host >= channels_known_) {
+    const std::vector<HostSlots> together = HostsFrom(host, *parts_.state.elastic);
+    channels.Add(together);
+    channels_known_ = host + together.size();
+  }
   const uint64_t id = ParseJobId(job.job_id).value_or(0);
   parts_.agents.Add(std::make_unique<AgentConnection>(
       *this, host, id + host, channels.Make(parts_.io, host), HeartbeatOf(job, host)));
@@ -148,22 +195,9 @@ void Driver::AddAgent(ChannelFactory& channels, uint32_t host) {
 void Driver::OpenTimeline() {
   const Settings& settings = parts_.options.settings;
   if (!HasTimelineFile(settings)) return;
-  const TimelineOptions options{settings.timeline_filename, parts_.begun.time_since_epoch().count(),
-                                (WallNanoseconds() - (SteadyNow() - parts_.begun).count()) / 1000,
-                                static_cast<uint64_t>(settings.timeline_max_bytes)};
-  const auto say = [this](const std::string& sentence) {
-    parts_.screen.Print("hvdrun: " + sentence + "; the job goes on without it\n");
-  };
-  auto opened = TimelineService::Open(
-      options, {[this](uint32_t host, uint64_t bytes) {
-                  asio::post(parts_.io,
-                             [this, host, bytes] { parts_.agents.Send(host, TraceTaken{bytes}); });
-                },
-                [this, say](const std::string& sentence) {
-                  asio::post(parts_.io, [say, sentence] { say(sentence); });
-                }});
-  if (!opened.ok()) return say(opened.status().message());
-  parts_.timeline = std::move(*opened);
+  parts_.timeline = parts_.OpenTimelineFile(
+      settings.timeline_filename, static_cast<uint64_t>(settings.timeline_max_bytes),
+      static_cast<uint64_t>(settings.timeline_steps), SteadyNow());
 }
 
 int Driver::Run() {
@@ -177,6 +211,7 @@ void Driver::Begin() {
   signals_.Open(parts_.elastic());
   if (Status open = status_listener_.Open(parts_.options.job_id); !open.ok())
     parts_.log.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
+  OpenLive();
   const std::string plan = parts_.elastic() ? "elastic" : PlanText(parts_.options.plan);
   parts_.log.Info("job " + parts_.options.job_id + ": " + plan);
   Dispatch(Begun{});
@@ -191,17 +226,38 @@ void Driver::Begin() {
                                            : Screen::HostCounts());
 }
 
-void Driver::CloseTimeline() {
-  if (!parts_.timeline) return;
-  if (Status written = parts_.timeline->Close(); !written.ok())
-    parts_.screen.Print("hvdrun: " + written.message() + "\n");
-  parts_.timeline.reset();
+// Metrics that cannot be served are refused before the job is begun, but for a port that somebody
+// else takes in between.
+void Driver::OpenLive() {
+  if (Status open = parts_.live.Open(parts_.options.job_id); !open.ok())
+    parts_.log.Verbose("hvdrun top and dump do not see this job: " + open.message());
+  const Settings& settings = parts_.options.settings;
+  if (settings.metrics_port < 0) return;
+  const auto port = static_cast<uint16_t>(settings.metrics_port);
+  if (Status open = parts_.live.OpenMetrics(settings.metrics_bind, port); !open.ok())
+    return parts_.screen.Print(open.message() + "; the job goes on without it");
+  const std::string url = "http://" + parts_.live.metrics_address() + "/metrics";
+  if (port == 0) parts_.screen.Print("metrics are at " + url);
+}
+
+void Driver::CloseTimelines() {
+  const bool dumped = parts_.failure_dump != nullptr;
+  for (auto* timeline : {&parts_.timeline, &parts_.failure_dump}) {
+    if (*timeline == nullptr) continue;
+    if (Status written = (*timeline)->Close(); !written.ok())
+      parts_.screen.Print(written.message());
+    timeline->reset();
+  }
+  if (dumped)
+    parts_.screen.Print("the last events of the ranks are in " +
+                        parts_.options.settings.dump_on_failure);
 }
 
 int Driver::Finish() {
   const JobState& state = parts_.state;
+  parts_.live.Close();
   parts_.stdin_reader.reset();
-  CloseTimeline();
+  CloseTimelines();
   host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
   const std::string last = Report(state) + Hint(state, parts_.options.command) +
@@ -229,6 +285,7 @@ void Driver::LookAtOwnRun() {
 
 void Driver::Dispatch(const JobEvent& event) {
   if (parts_.elastic()) LookAtOwnRun();
+  if (parts_.stock && IsFailedEnd(event)) parts_.stock->Break();
   Decision decision = Step(parts_.state, event, SteadyNow());
   if (!decision.reason.empty())
     parts_.log.Print(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);
@@ -276,7 +333,8 @@ void Driver::CleanUp(uint32_t host) {
 }
 
 void Driver::StopWhenCleared() {
-  if (parts_.job_over && parts_.cleanups.all_over()) parts_.io.stop();
+  const bool launcher_over = parts_.launcher == nullptr || parts_.launcher->over();
+  if (parts_.job_over && parts_.cleanups.all_over() && launcher_over) parts_.io.stop();
 }
 
 void Driver::OnSignal(int signal) {
@@ -335,10 +393,11 @@ bool DriverOptions::several_machines() const {
   return remote && used.size() > 1;
 }
 
-int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts) {
+int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
+           const LauncherMaker& make_launcher) {
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    Driver driver(std::move(options), channels, watch_hosts);
+    Driver driver(std::move(options), channels, watch_hosts, make_launcher);
     return driver.Run();
   } catch (const std::exception& failure) {  // out of descriptors, threads or memory
     WriteAll(STDERR_FILENO, std::string("hvdrun: it cannot go on, so all ranks were ended: ") +

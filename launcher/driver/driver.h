@@ -8,13 +8,16 @@
 #include "launcher/channels/factory/channel_factory.h"
 #include "launcher/driver/driver_options.h"
 #include "launcher/hosts/host_watch.h"
+#include "launcher/mpi/launcher_run.h"
 
 namespace hvd {
 
 // Returns hvdrun's exit code when nothing of the job is left. `channels` reaches the hosts of the
-// plan; `watch_hosts` is asked in an elastic job only.
+// plan; `watch_hosts` is asked in an elastic job only, `make_launcher` in one whose ranks another
+// launcher starts.
 int RunJob(DriverOptions options, ChannelFactory& channels,
-           const HostWatchMaker& watch_hosts = nullptr);
+           const HostWatchMaker& watch_hosts = nullptr,
+           const LauncherMaker& make_launcher = nullptr);
 
 }  // namespace hvd
 

@@ -29,4 +29,10 @@ void DriverLog::HvdrunSkipped(uint32_t host, const std::string& text) {
   screen_.Print(sentence);
 }
 
+std::string CommandText(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
 }  // namespace hvd

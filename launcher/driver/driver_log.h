@@ -14,6 +14,9 @@
 
 namespace hvd {
 
+// The words of a command on one line.
+std::string CommandText(const std::vector<std::string>& command);
+
 LogLevel LogLevelOf(const Settings& settings);
 
 class DriverLog {

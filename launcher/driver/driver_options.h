@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "configs/settings.h"
-#include "launcher/job/elastic_limits.h"
-#include "launcher/job/host_stages.h"
+#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/policy/elastic_limits.h"
 #include "launcher/text/prefix.h"
 #include "launcher/wire/plan.h"
 

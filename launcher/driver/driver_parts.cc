@@ -1,9 +1,13 @@
 #include "launcher/driver/driver_parts.h"
 
+#include <asio/post.hpp>
+#include <set>
 #include <utility>
 
+#include "launcher/driver/job_outline.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/jobs/job_id.h"
+#include "runtime/base/clock.h"
 
 namespace hvd {
 
@@ -19,13 +23,65 @@ DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
       }),
       troubles(RouteSilenceLimit(options.settings)),
       stalls([this](uint32_t host, const ExamineRanks& question) { agents.Send(host, question); }),
-      clock_questions(options.plan.hosts.size()),
+      clock_schedule(options.plan.hosts.size()),
       free_ports(options.plan.hosts.size()),
       facts(options.plan.hosts.size()),
       screen(io, options.plan, options.most_ranks(), options.settings, options.prefix,
              [this](uint32_t host, uint64_t bytes) { agents[host].ReturnCredit(bytes); }),
-      log(LogLevelOf(options.settings), options.plan, screen) {
+      log(LogLevelOf(options.settings), options.plan, screen),
+      live(io, LiveHooks()) {
+  if (options.settings.stock_horovod) stock = std::make_unique<StockWorlds>(io, options);
   if (elastic()) state.elastic.emplace(options.elastic, ParseJobId(options.job_id).value_or(0));
+}
+
+std::unique_ptr<TimelineService> DriverParts::OpenTimelineFile(const std::string& path,
+                                                               uint64_t most_bytes,
+                                                               uint64_t most_steps, TimePoint now) {
+  TimelineOptions file{path,
+                       begun.time_since_epoch().count(),
+                       (WallNanoseconds() - (now - begun).count()) / 1000,
+                       most_bytes,
+                       options.settings.timeline_keep == "last",
+                       most_steps};
+  const auto say = [this](const std::string& sentence) {
+    screen.Print(sentence + "; the job goes on without it");
+  };
+  auto opened = TimelineService::Open(
+      file, {[this](uint32_t host, uint64_t bytes) {
+               asio::post(io, [this, host, bytes] { agents.Send(host, TraceTaken{bytes}); });
+             },
+             [this, say](const std::string& sentence) {
+               asio::post(io, [say, sentence] { say(sentence); });
+             }});
+  if (opened.ok()) return std::move(*opened);
+  say(opened.status().message());
+  return nullptr;
+}
+
+bool DriverParts::BeginFailureDump(TimePoint now) {
+  const std::string& path = options.settings.dump_on_failure;
+  if (path.empty() || !state.failure || failure_dump != nullptr) return false;
+  failure_dump = OpenTimelineFile(path, 0, 0, now);
+  return failure_dump != nullptr;
+}
+
+LiveService::Hooks DriverParts::LiveHooks() {
+  return {[this] { return OutlineOf(state, options.job_id); }, [this] { return HostsAtWork(); },
+          [this](uint32_t host, const ToAgent& message) { agents.Send(host, message); },
+          [this](uint32_t host) { return NameOf(host); },
+          [this](uint32_t host) -> const HostClock& { return state.clocks[host]; }};
+}
+
+// Those that have workers; none while the plan may change.
+std::vector<uint32_t> DriverParts::HostsAtWork() const {
+  if (state.phase == JobPhase::kOpening) return {};
+  std::set<uint32_t> hosts;
+  for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
+    const uint32_t host = state.plan.ranks[worker].host;
+    if (state.ranks[worker].phase == RankPhase::kRunning && state.host_open[host])
+      hosts.insert(host);
+  }
+  return {hosts.begin(), hosts.end()};
 }
 
 void DriverParts::AddHost(const HostSlots& listing) {
@@ -33,7 +89,7 @@ void DriverParts::AddHost(const HostSlots& listing) {
   options.plan.hosts.push_back(state.plan.hosts[options.plan.hosts.size()]);
   options.named_hosts.push_back(listing);
   options.hosts.push_back({listing.remote, {}});
-  clock_questions.AddHost();
+  clock_schedule.AddHost();
   free_ports.push_back(0);
   facts.emplace_back();
 }

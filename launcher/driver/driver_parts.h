@@ -12,25 +12,31 @@
 #include <string>
 #include <vector>
 
-#include "launcher/driver/agent_set.h"
+#include "launcher/driver/agents/agent_set.h"
 #include "launcher/driver/connectivity_round.h"
 #include "launcher/driver/driver_log.h"
 #include "launcher/driver/driver_options.h"
-#include "launcher/driver/kv_service.h"
-#include "launcher/driver/rank_troubles.h"
 #include "launcher/driver/remote_cleanup.h"
-#include "launcher/driver/stall_rounds.h"
-#include "launcher/driver/stdin_broadcast.h"
-#include "launcher/driver/timeline_service.h"
-#include "launcher/job/host_clock.h"
+#include "launcher/driver/services/kv_service.h"
+#include "launcher/driver/services/rank_troubles.h"
+#include "launcher/driver/services/stdin_broadcast.h"
+#include "launcher/driver/services/timeline_service.h"
+#include "launcher/driver/stock_worlds.h"
+#include "launcher/job/hosts/host_clock.h"
 #include "launcher/job/job.h"
+#include "launcher/live/live_service.h"
+#include "launcher/mpi/launcher_run.h"
 #include "launcher/output/screen.h"
 #include "launcher/output/stdin_reader.h"
 #include "launcher/relay/relay_switch.h"
+#include "launcher/stall/stall_rounds.h"
 #include "launcher/tree/tree_router.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
+
+// The number of AskRings when the job has failed; others are those of LiveService.
+inline constexpr uint32_t kFailureDump = 0;
 
 struct DriverParts {
   // The agents are added by the owner.
@@ -43,12 +49,22 @@ struct DriverParts {
   bool elastic() const { return options.elastic.elastic; }
   // Makes room for one more host of an elastic job, which the state knows already.
   void AddHost(const HostSlots& listing);
+  // A file for the timeline of the job, or a part of it; null, and said, where it cannot be
+  // written.
+  std::unique_ptr<TimelineService> OpenTimelineFile(const std::string& path, uint64_t most_bytes,
+                                                    uint64_t most_steps, TimePoint now);
+  // True: the job has failed and its last events are wanted in a file, which is open from now on.
+  bool BeginFailureDump(TimePoint now);
+  LiveService::Hooks LiveHooks();
+  std::vector<uint32_t> HostsAtWork() const;
 
   // Set by the owner: an event for the job, and that NextTick of some part may be earlier now.
   std::function<void(const JobEvent&)> dispatch;
   std::function<void()> reschedule;
   // The same: makes the connection of the next host.
   std::function<void(uint32_t host)> add_agent;
+  // The same: starts the launcher in whose places the ranks are to be.
+  std::function<void()> start_launcher;
 
   // Its plan has the ranks of the present generation, the state's all workers; in a job of fixed
   // size they are equal.
@@ -63,7 +79,7 @@ struct DriverParts {
   RelaySwitch relay;  // knows hosts by their numbers in the tree
   RankTroubles troubles;
   StallRounds stalls;
-  ClockQuestions clock_questions;
+  ClockSchedule clock_schedule;
   RemoteCleanups cleanups;
   // By host: the port for MASTER_PORT that its agent holds, and what it reported.
   std::vector<uint32_t> free_ports;
@@ -76,7 +92,11 @@ struct DriverParts {
   Screen screen;
   DriverLog log;
   std::unique_ptr<StdinReader> stdin_reader;
-  std::unique_ptr<TimelineService> timeline;  // null: the job has none
+  std::unique_ptr<TimelineService> timeline;      // null: the job has none
+  std::unique_ptr<TimelineService> failure_dump;  // of a job that failed, if it was asked for
+  LiveService live;
+  std::unique_ptr<StockWorlds> stock;     // null: the workers use our runtime
+  std::unique_ptr<LauncherRun> launcher;  // null: the agents start the ranks
 };
 
 }  // namespace hvd

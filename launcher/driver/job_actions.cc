@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <cerrno>
 #include <map>
 #include <utility>
 #include <variant>
@@ -12,17 +13,12 @@
 #include "discovery/this_machine.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/start_job.h"
-#include "launcher/job/job_result.h"
+#include "launcher/job/report/job_result.h"
 #include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
-
-std::string CommandText(const std::vector<std::string>& command) {
-  std::string text;
-  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 std::map<uint32_t, std::vector<Member>> ByHost(const std::vector<Member>& members) {
   std::map<uint32_t, std::vector<Member>> by_host;
@@ -37,9 +33,16 @@ void JobActions::Execute(const JobAction& action, TimePoint now) {
   std::visit([this](const auto& a) { On(a); }, action);
 }
 
+// Agents answer in order: all rings come before they say that they are gone.
+void JobActions::On(const FinishJob& finish) {
+  if (parts_.BeginFailureDump(now_)) parts_.agents.SendToAll(AskRings{kFailureDump});
+  parts_.agents.SendToAll(finish);
+}
+
 void JobActions::On(const UsePlan&) {
   parts_.options.plan = parts_.state.plan;
   parts_.screen.UsePlan(parts_.options.plan);
+  parts_.tree.UseRanks(parts_.options.plan);
   parts_.log.Info("agents run on all hosts: " + PlanText(parts_.options.plan));
 }
 
@@ -85,13 +88,29 @@ void JobActions::On(const StartWorkers&) {
 
 // Each agent gets its part of the job.
 void JobActions::SendParts() {
+  if (!BeginStockWorld(parts_.options.plan.ranks)) return;
   const StartJob common = CommonStart(parts_.options);
   std::vector<std::vector<Placement>> slots = parts_.options.plan.ByHost();
   for (uint32_t host : parts_.tree.hosts()) {
     StartJob start = hvd::StartOn(host, std::move(slots[host]), parts_.options, common);
+    if (parts_.stock) start.rendezvous = parts_.stock->AddressFor(host);
     parts_.tree.SetPlace(host, start);
     parts_.agents.Send(host, start);
   }
+}
+
+// Before its workers start. False: they cannot meet, which ends the job.
+bool JobActions::BeginStockWorld(const std::vector<Placement>& places) {
+  if (!parts_.stock) return true;
+  if (const Status begun = parts_.stock->Begin(places); !begun.ok()) {
+    asio::post(parts_.io, [this, reason = begun.message()] {
+      parts_.dispatch(WorkerNotStarted{0, EADDRINUSE, reason});
+    });
+    return false;
+  }
+  if (const std::string notice = parts_.stock->TakeNotice(); !notice.empty())
+    parts_.screen.Print(notice);
+  return true;
 }
 
 // Once the agents know which ranks read it; earlier input would get lost.
@@ -150,6 +169,9 @@ void JobActions::On(const StartMembers& start) {
     if (member.place.rank == 0) SetMasterAt(member.place.host);
     ShowPlace(member.place);
   }
+  std::vector<Placement> places;
+  for (const Member& member : start.members) places.push_back(member.place);
+  if (!BeginStockWorld(places)) return;
   const StartJob common = CommonStart(options);
   for (const auto& [host, members] : ByHost(start.members)) StartOn(host, members, start, common);
 }
@@ -180,6 +202,7 @@ void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
     more.master_address = common.master_address;
     more.master_port = common.master_port;
     more.restarts = start.restarts;
+    if (parts_.stock) more.rendezvous = parts_.stock->AddressFor(host);
     return parts_.agents.Send(host, more);
   }
   StartJob first = hvd::StartOn(host, std::move(places), options, common);
@@ -189,6 +212,7 @@ void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
   first.workers = std::move(workers);
   first.interfaces = options.interfaces;
   first.restarts = start.restarts;
+  if (parts_.stock) first.rendezvous = parts_.stock->AddressFor(host);
   first.max_restarts = options.elastic.failures.most;
   parts_.agents.Send(host, first);
 }
@@ -228,9 +252,12 @@ void JobActions::On(const NotifyUser& notice) {
 }
 
 void JobActions::On(const EndRun&) {
+  const std::optional<JobFailure>& failure = parts_.state.failure;
+  if (parts_.launcher != nullptr)
+    parts_.launcher->End(failure && failure->kind == JobFailure::Kind::kLauncher);
   if (!std::exchange(parts_.job_over, true))
-    parts_.log.Info("the job ended with exit code " + std::to_string(ExitCode(parts_.state)) +
-                    " after " + SecondsText(now_ - parts_.begun));
+    parts_.log.Info(Format("the job ended with exit code {} after {}", ExitCode(parts_.state),
+                           SecondsText(now_ - parts_.begun)));
 }
 
 }  // namespace hvd

@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "launcher/driver/driver_parts.h"
@@ -23,9 +24,14 @@ class JobActions {
  private:
   template <typename Message>
   void On(const Message& message) {
-    parts_.agents.SendToAll(message);
+    if constexpr (std::is_same_v<Message, StartLauncher>) {
+      parts_.start_launcher();
+    } else {
+      parts_.agents.SendToAll(message);
+    }
   }
   void On(const UsePlan&);
+  void On(const FinishJob& finish);
   void On(const DismissHost& dismiss) { parts_.agents.Send(dismiss.host, FinishJob{}); }
   void On(const ProveAddresses&);
   void On(const RelayRoutes& relay);
@@ -49,6 +55,7 @@ class JobActions {
   void SetMasterAt(uint32_t host);
   bool OneMachine(const std::vector<Member>& members) const;
   void FormTree();
+  bool BeginStockWorld(const std::vector<Placement>& places);
   void SendParts();
   void ReadStdin();
   void SendStdin(std::string bytes);

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "launcher/driver/agent_connection.h"
+#include "launcher/driver/agents/agent_connection.h"
 #include "launcher/driver/driver_options.h"
-#include "launcher/job/job_state.h"
+#include "launcher/job/state/job_state.h"
 
 namespace hvd {
 

@@ -1,19 +1,17 @@
 #include "launcher/driver/network_settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
 #include "configs/message_text.h"
+#include "runtime/base/text/number_text.h"
 #include "runtime/net/address_range.h"
 
 namespace hvd {
 namespace {
 
 Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
-  uint16_t port = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error == std::errc() && end == text.data() + text.size() && port > 0) return port;
+  if (const auto port = ParseWhole<uint16_t>(text); port && *port > 0) return *port;
   return InvalidArgument("--port-range " + Quoted(range) +
                          " is no range of ports; try --port-range 40000-40999");
 }

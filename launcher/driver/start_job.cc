@@ -8,11 +8,11 @@
 #include "launcher/jobs/job_id.h"
 #include "launcher/process/exec_size.h"
 #include "launcher/process/spawn.h"
+#include "runtime/base/text/format.h"
+#include "runtime/net/mesh/mesh_address.h"
 
 namespace hvd {
 namespace {
-
-constexpr const char* kLoopback = "127.0.0.1";  // all ranks are on this machine
 
 BindTo ParseBindTo(const std::string& word) {
   if (word == "core") return BindTo::kCore;
@@ -45,7 +45,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.environment = options.environment;
   start.worker_environment = options.settings.worker_environment;
   start.given_environment = options.given_environment;
-  start.master_address = options.master_address.empty() ? kLoopback : options.master_address;
+  start.master_address = options.master_address.empty() ? kLoopbackAddress : options.master_address;
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
   start.bind_to = ParseBindTo(options.settings.bind_to);
@@ -62,7 +62,7 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
   StartJob start = std::move(common);
   start.host = options.plan.hosts[host];
   start.slots = std::move(slots);
-  start.listen_addresses = {kLoopback};
+  start.listen_addresses = {kLoopbackAddress};
   if (options.several_machines()) start.listen_addresses = options.hosts[host].addresses;
   if (options.settings.hosts_per_machine > 1) {
     start.machine_part = host;
@@ -110,9 +110,10 @@ Status CheckDescriptorLimit() {
   constexpr rlim_t kFewest = 24;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= kFewest) return Status::Ok();
-  return InvalidArgument("Too many open files: it may have " + std::to_string(limit.rlim_max) +
-                         " descriptors (ulimit -n) and needs " + std::to_string(kFewest) +
-                         " at least, and some for each rank and host");
+  return InvalidArgument(
+      Format("Too many open files: it may have {} descriptors (ulimit -n) and needs {} at least, "
+             "and some for each rank and host",
+             limit.rlim_max, kFewest));
 }
 
 }  // namespace hvd

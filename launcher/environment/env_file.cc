@@ -4,6 +4,7 @@
 
 #include "discovery/words.h"
 #include "runtime/base/read_file.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -45,11 +46,11 @@ class EnvFileParser {
     if (equals == std::string_view::npos)
       return Wrong("'" + Shown(line) + "' has no '='; write NAME=value");
     if (!IsName(name)) return Wrong("'" + Shown(name) + "' is no name of a variable");
-    GivenVariable variable{std::string(name), "", file_name_ + ":" + std::to_string(line_)};
+    GivenVariable variable{std::string(name), "", Format("{}:{}", file_name_, line_)};
     rest_.remove_prefix(rest_.find('=') + 1);
     rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
     if (!rest_.empty() && (rest_.front() == '"' || rest_.front() == '\'')) {
-      if (Status quoted = ParseQuoted(variable.value); !quoted.ok()) return quoted;
+      HVD_RETURN_IF_ERROR(ParseQuoted(variable.value));
       return variable;
     }
     size_t end = std::min(rest_.find('\n'), rest_.size());
@@ -97,7 +98,7 @@ class EnvFileParser {
   void Skip(size_t end) { rest_.remove_prefix(std::min(end + 1, rest_.size())); }
 
   Status Wrong(const std::string& what) const {
-    return InvalidArgument("--env-file " + file_name_ + ":" + std::to_string(line_) + ": " + what);
+    return InvalidArgument(Format("--env-file {}:{}: {}", file_name_, line_, what));
   }
 
   // A message holds no endless or control text.

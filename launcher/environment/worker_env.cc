@@ -9,11 +9,13 @@ namespace hvd {
 namespace {
 
 constexpr const char* kInherited = "inherited";
+constexpr const char* kLauncher = "of the launcher in whose place it is";
 constexpr const char* kSetting = "a setting of hvdrun";
 constexpr const char* kGiven = "-x or --env-file";
 constexpr const char* kSlot = "slot: wins over everything";
 constexpr const char* kTorch = "slot, for torch.distributed";
 constexpr const char* kAgent = "how the worker finds its agent";
+constexpr const char* kStock = "for stock Horovod: wins over everything";
 constexpr const char* kSecret = "HVD_JOB_KEY";
 
 struct Variable {
@@ -146,6 +148,31 @@ std::string OnOneLine(std::string_view value) {
   return line;
 }
 
+// What workers of stock Horovod read beside their slot. Gloo listens at one interface.
+void SetStock(Variables& v, const std::string& rendezvous, const std::string& interface) {
+  const size_t colon = rendezvous.rfind(':');
+  v["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = {rendezvous.substr(0, colon), kStock};
+  v["HOROVOD_GLOO_RENDEZVOUS_PORT"] = {rendezvous.substr(colon + 1), kStock};
+  if (interface.empty()) return;
+  for (const char* name : {"HOROVOD_GLOO_IFACE", "NCCL_SOCKET_IFNAME"})
+    v.try_emplace(name, Variable{interface, "the interface at which ranks reach each other"});
+}
+
+// How a worker with our runtime finds its agent.
+void SetAgent(Variables& v, const StartJob& start, uint32_t slot, const WorkerLink& link,
+              const InstallPaths& paths) {
+  v["HVD_AGENT"] = {link.agent_address, kAgent};
+  v["HVD_SLOT"] = {std::to_string(slot), kAgent};
+  v["HVD_JOB_KEY"] = {start.job_key, kAgent};
+  if (start.trace != TraceMode::kOff)
+    v["HVD_TIMELINE"] = {"launcher", "hvdrun writes the timeline"};
+  v["HVD_RUNTIME"] = {paths.runtime, "the runtime of this installation"};
+  Variable& python = v["PYTHONPATH"];
+  python.value = python.value.empty() ? paths.python : paths.python + ":" + python.value;
+  python.why = python.why == nullptr ? "the package of this installation"
+                                     : "the package of this installation in front";
+}
+
 }  // namespace
 
 ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
@@ -162,6 +189,9 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
       Set(v, entry, kInherited);
     }
   }
+  for (const std::string& entry : link.launcher_environment) {
+    if (!WhyLeftOut(std::string_view(entry).substr(0, entry.find('=')))) Set(v, entry, kLauncher);
+  }
   SetThreads(v, start, placement.local_size, cores);
   SetMaster(v, start);
   SetInterface(v, link.interface);
@@ -169,23 +199,19 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   for (const std::string& entry : start.worker_environment) Set(v, entry, kSetting);
   for (const std::string& entry : start.given_environment) Set(v, entry, kGiven);
   SetSlot(v, start, placement);
-  v["HVD_AGENT"] = {link.agent_address, kAgent};
-  v["HVD_SLOT"] = {std::to_string(slot), kAgent};
-  v["HVD_JOB_KEY"] = {start.job_key, kAgent};
+  if (!link.launcher_environment.empty()) v["HOROVOD_CONTROLLER"] = {"mpi", kSlot};
   v["HVD_JOB_ID"] = {link.job_id, kAgent};
   if (!link.job_place.empty())
     v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
-  if (start.trace != TraceMode::kOff)
-    v["HVD_TIMELINE"] = {"launcher", "hvdrun writes the timeline"};
-  v["HVD_RUNTIME"] = {paths.runtime, "the runtime of this installation"};
+  if (start.rendezvous.empty()) {
+    SetAgent(v, start, slot, link, paths);
+  } else {
+    SetStock(v, start.rendezvous, link.interface);
+  }
   // Only where its mask does not tell: a command such as taskset may still narrow that of an
   // unbound worker.
   if (cores.own > 0)
     v["HVD_HOST_CORES"] = {std::to_string(cores.host), "the cores that its host's ranks share"};
-  Variable& python = v["PYTHONPATH"];
-  python.value = python.value.empty() ? paths.python : paths.python + ":" + python.value;
-  python.why = python.why == nullptr ? "the package of this installation"
-                                     : "the package of this installation in front";
   for (auto& [name, variable] : v) {
     explained.variables.push_back({name, std::move(variable.value), variable.why});
   }

@@ -19,6 +19,8 @@ struct WorkerLink {
   std::string job_place = {};  // JobPlaceText; empty: not known
   // The interface with the address that was proven to the other hosts; empty: there are none.
   std::string interface = {};
+  // "NAME=value", of the launcher in whose place the worker is (launcher/places).
+  std::vector<std::string> launcher_environment = {};
 };
 
 // The cores that it may use.

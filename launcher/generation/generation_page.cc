@@ -20,8 +20,8 @@ Result<std::unique_ptr<GenerationPage>> GenerationPage::Make(
   size_t bytes = JobPage::BytesFor(local_size);
   Result<UniqueFd> fd = CreateSharedMemory("hvd-page", bytes);
   if (!fd.ok()) return fd.status();
-  if (Status status = ReservePages(fd->get(), bytes); !status.ok()) return status;
-  if (Status status = SealSize(fd->get()); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(ReservePages(fd->get(), bytes));
+  HVD_RETURN_IF_ERROR(SealSize(fd->get()));
   Result<Mapping> mapping = Mapping::Map(fd->get(), bytes);
   if (!mapping.ok()) return mapping.status();
   std::unique_ptr<GenerationPage> made(new GenerationPage);

@@ -1,22 +1,22 @@
-// HostGenerations: the ranks of one host in their worlds: their links, who waits for a generation
-// and who is in one, the page, the entries of the directory. A rank that is lost breaks the page
-// here and now; the observer learns of it afterwards.
+// HostGenerations: the ranks of one host in their worlds: their links, which of them wait for
+// a generation and which are in one, the page, the entries of the directory. A rank that is lost
+// breaks the page here and now; the observer learns of it afterwards.
 //
 // One thread, that of the io_context; deaths come in from threads of the page's watch.
 #ifndef HVD_LAUNCHER_GENERATION_HOST_GENERATIONS_H_
 #define HVD_LAUNCHER_GENERATION_HOST_GENERATIONS_H_
 
 #include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "launcher/generation/generation_page.h"
 #include "launcher/generation/link_server.h"
+#include "launcher/generation/rank_slots.h"
+#include "launcher/generation/running_page.h"
 #include "launcher/wire/kv_table.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"
@@ -36,6 +36,10 @@ struct HostWorld {
   std::string data_key;
   ListenHints listen;
   bool elastic = false;
+
+  // Of the slot in the present generation, or the last one that it was in.
+  uint32_t RankOf(uint32_t slot) const { return slots[slot].rank; }
+  uint32_t LocalRankOf(uint32_t slot) const { return slots[slot].local_rank; }
 };
 
 // A rank that said goodbye.
@@ -61,6 +65,8 @@ class HostGenerationsObserver {
   // As in LinkObserver.
   virtual void OnLayout(uint32_t slot, std::vector<RankRun> runs) = 0;
   virtual void OnJoined(uint32_t slot) = 0;
+  // The page of a generation is there, and no rank of these slots has it yet.
+  virtual void OnPage(const std::vector<uint32_t>& slots) = 0;
   virtual void OnLeft(uint32_t slot, const LeftRank& left) = 0;
   virtual void OnLost(uint32_t slot, const LostRank& lost) = 0;
   virtual void OnLinkClosed(uint32_t slot) = 0;
@@ -77,20 +83,19 @@ class HostGenerations final : private LinkObserver {
                   std::string job_key, std::string why_elsewhere);
 
   LinkServer& links() { return links_; }
-  bool waiting(uint32_t slot) const { return slots_[slot].waiting; }
-  bool AllWaiting() const;
-  bool in_use() const;  // somebody is in a generation
+  // Which slots wait for a generation, and which are in one.
+  const RankSlots& slots() const { return slots_; }
+  // Of the generation that runs.
+  const RunningPage& page() const { return page_; }
+  RunningPage& page() { return page_; }
   const HostWorld& world() const { return world_; }
   void set_world(HostWorld world) { world_ = std::move(world); }
 
-  // All slots of this host get the generation, or those of `members`, whose local ranks in the
-  // world are 0 to members.size() - 1 in any order. Not ok: none of them; they are told.
-  Status Begin(uint64_t generation);
+  // The slots of `members` get the generation; their local ranks in the world are 0 to
+  // members.size() - 1 in any order. Not ok: none of them; they are told.
   Status Begin(uint64_t generation, const std::vector<uint32_t>& members);
   // More slots, behind those that are there.
   void AddSlots(const std::vector<Placement>& slots);
-  // The rank of the slot in the present generation, or the last one that it was in.
-  uint32_t RankOf(uint32_t slot) const { return world_.slots[slot].rank; }
   // A slot that waits is told that the job does not need it any more.
   void Dismiss(uint32_t slot, const std::string& reason);
   // Generation 0: the one that is waited for.
@@ -99,30 +104,14 @@ class HostGenerations final : private LinkObserver {
   void NoteExit(uint32_t slot, int pid);
   // How many commits the process of the slot has passed in its life.
   uint64_t CommitsOf(uint32_t slot) const;
-  // As GenerationPage's; nothing happens when another generation runs. Returns 0 where this host
-  // has no part in it.
-  uint64_t HoldCommits(uint64_t generation);
   // The block of the slot's rank in the page of this generation; null: it has none there.
   const RankBlock* BlockOf(uint32_t slot, uint64_t generation) const;
-  // The generation of the page; 0: there is none.
-  uint64_t generation() const { return page_ ? page_->generation() : 0; }
-  uint32_t slots() const { return static_cast<uint32_t>(slots_.size()); }
   // The process of the slot that has a link; 0: none ever had.
   int PidOf(uint32_t slot) const { return links_.pid(slot); }
-  void ActAt(uint64_t generation, uint64_t commit, uint32_t update, uint32_t grace_ms);
   // From another host.
   void GiveValue(uint64_t generation, const std::string& key, const std::string& value);
-  void DropPage();
-  // Of the generation that runs, or null.
-  const GenerationPage* page() const { return page_.get(); }
 
  private:
-  struct Slot {
-    bool waiting = false;  // asked for a generation
-    uint64_t in_generation = 0;
-    uint64_t commits = 0;  // in generations that it has left
-  };
-
   Status OnHello(const LinkHello& hello) override { return observer_.OnHello(hello); }
   void OnLayout(uint32_t slot, std::vector<RankRun> runs) override {
     observer_.OnLayout(slot, std::move(runs));
@@ -135,15 +124,10 @@ class HostGenerations final : private LinkObserver {
 
   void SendGeneration(uint32_t slot, uint64_t generation);
   void TakeOut(uint32_t slot);
-  uint32_t LocalRankOf(uint32_t slot) const { return world_.slots[slot].local_rank; }
-  std::optional<uint32_t> SlotAt(uint32_t local_rank, uint64_t generation) const;
   void Lose(uint32_t slot, int pid, const char* how);
   void SendBroken(uint64_t generation, const std::string& reason);
-  bool HasPageOf(uint64_t generation) const;
   void DropPageIfUnused();
   void OnMarkDied(uint32_t slot, uint64_t generation);
-  void WatchHeader();
-  std::string PartOf(uint32_t slot) const;
   void BreakDamaged(const std::string& what);
 
   asio::io_context& io_;
@@ -151,10 +135,9 @@ class HostGenerations final : private LinkObserver {
   HostWorld world_;
   std::string why_elsewhere_;
   LinkServer links_;
-  std::vector<Slot> slots_;
-  std::unique_ptr<GenerationPage> page_;
+  RankSlots slots_;
+  RunningPage page_;
   TimePoint begun_{};  // the page's generation
-  asio::steady_timer header_timer_;
   KvTable directory_;
 };
 

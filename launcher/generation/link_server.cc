@@ -1,18 +1,16 @@
 #include "launcher/generation/link_server.h"
 
+#include <sys/socket.h>
+
 #include <optional>
 
 #include "launcher/jobs/job_id.h"
 #include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
 #include "runtime/net/namespaces.h"
 #include "runtime/segment/shared_memory.h"
 
 namespace hvd {
-namespace {
-
-constexpr size_t kMaxQueued = 1024;
-
-}  // namespace
 
 struct LinkServer::Link {
   explicit Link(asio::io_context& io) : socket(io) {}
@@ -21,6 +19,7 @@ struct LinkServer::Link {
   std::optional<uint32_t> slot;  // after the hello
   bool refused = false;          // only waits for the worker to close
   bool ended = false;
+  bool overrun = false;  // its worker did not read, and gets no more
   bool waiting_to_write = false;
   std::deque<std::pair<LinkMessage, std::shared_ptr<UniqueFd>>> queued;
 };
@@ -41,6 +40,10 @@ Status LinkServer::Listen(const std::string& abstract_name) {
 void LinkServer::Serve(UniqueFd listener) {
   listener_.assign(listener.Release());
   WaitToAccept();
+}
+
+size_t LinkServer::queued(uint32_t slot) const {
+  return slots_[slot].link ? slots_[slot].link->queued.size() : 0;
 }
 
 size_t LinkServer::CountLinks() {
@@ -87,8 +90,8 @@ void LinkServer::ReadAll(const LinkPtr& link) {
     }
     if (received.status().code() == Code::kInProgress) return;
     if (received.status().code() == Code::kInvalidArgument) {
-      LogWarning("the link of process " + std::to_string(link->pid) +
-                 " was closed because it sent " + received.status().message());
+      LogWarning(Format("the link of process {} was closed because it sent {}", link->pid,
+                        received.status().message()));
     }
     End(link);
   }
@@ -108,17 +111,17 @@ void LinkServer::Handle(const LinkPtr& link, LinkMessage message) {
   if (auto* m = std::get_if<LinkGet>(&message)) return observer_.OnGet(*link->slot, std::move(*m));
   if (auto* m = std::get_if<LinkLayout>(&message))
     return observer_.OnLayout(*link->slot, std::move(m->runs));
-  LogWarning("the link of process " + std::to_string(link->pid) +
-             " was closed: it sent an agent's message");
+  LogWarning(Format("the link of process {} was closed: it sent an agent's message", link->pid));
   End(link);
 }
 
 Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
   if (link.slot) return InvalidArgument("a second hello on one link");
   if (hello.version != kLinkVersion) {
-    return InvalidArgument("libhvd.so speaks version " + std::to_string(hello.version) +
-                           " of the link, hvdrun version " + std::to_string(kLinkVersion) +
-                           "; use hvdrun and libhvd.so of one release");
+    return InvalidArgument(
+        Format("libhvd.so speaks version {} of the link, hvdrun version {}; use hvdrun and "
+               "libhvd.so of one release",
+               hello.version, kLinkVersion));
   }
   if (!SameKey(hello.job_key, job_key_)) {
     return InvalidArgument(
@@ -126,16 +129,16 @@ Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
         "HVD_WORLD_SECRET?");
   }
   if (hello.slot >= slots_.size()) {
-    return InvalidArgument("there is no slot " + std::to_string(hello.slot) +
-                           " on this host, only " + std::to_string(slots_.size()) +
-                           "; was HVD_SLOT changed?");
+    return InvalidArgument(
+        Format("there is no slot {} on this host, only {}; was HVD_SLOT changed?", hello.slot,
+               slots_.size()));
   }
   // A former holder that is gone may not have been noticed yet.
   Drain(hello.slot);
   if (slots_[hello.slot].link) {
-    return InvalidArgument("slot " + std::to_string(hello.slot) + " is in use by process " +
-                           std::to_string(slots_[hello.slot].pid) +
-                           "; one process per slot may call hvd.init()");
+    return InvalidArgument(
+        Format("slot {} is in use by process {}; one process per slot may call hvd.init()",
+               hello.slot, slots_[hello.slot].pid));
   }
   return observer_.OnHello(hello);
 }
@@ -163,8 +166,7 @@ void LinkServer::Allocate(const LinkPtr& link, uint64_t bytes) {
 void LinkServer::Fetch(const LinkPtr& link, uint32_t id) {
   auto found = segments_.find(id);
   if (found == segments_.end()) {
-    return SendOn(link,
-                  LinkSegment{id, 0, "segment " + std::to_string(id) + " does not exist any more"});
+    return SendOn(link, LinkSegment{id, 0, Format("segment {} does not exist any more", id)});
   }
   SendOn(link, LinkSegment{id, found->second.bytes, ""}, found->second.fd);
 }
@@ -181,19 +183,25 @@ void LinkServer::Send(uint32_t slot, const LinkMessage& message, std::shared_ptr
 
 void LinkServer::SendOn(const LinkPtr& link, const LinkMessage& message,
                         std::shared_ptr<UniqueFd> fd) {
-  if (link->ended) return;
+  if (link->ended || link->overrun) return;
   if (link->queued.empty()) {
     Status status = SendLink(link->socket.native_handle(), message, fd ? fd->get() : -1);
     // A peer that is gone shows when reading.
     if (status.code() != Code::kInProgress) return;
   }
-  if (link->queued.size() >= kMaxQueued) {
-    LogWarning("process " + std::to_string(link->pid) +
-               " does not read its link; the link is closed");
-    return End(link);
+  if (link->queued.size() >= kMostQueued) {
+    LogWarning(Format("process {} does not read its link; the link is closed", link->pid));
+    return Overrun(link);
   }
   link->queued.emplace_back(message, std::move(fd));
   WaitToWrite(link);
+}
+
+// Whoever sends is in the midst of something, so the observer hears of the end from the io_context.
+void LinkServer::Overrun(const LinkPtr& link) {
+  link->overrun = true;
+  link->queued.clear();
+  ::shutdown(link->socket.native_handle(), SHUT_RDWR);
 }
 
 void LinkServer::WaitToWrite(const LinkPtr& link) {

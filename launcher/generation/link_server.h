@@ -41,6 +41,9 @@ class LinkObserver {
 
 class LinkServer {
  public:
+  // Messages to one worker that does not read. One more, and its link is closed.
+  static constexpr size_t kMostQueued = 1024;
+
   // `observer` outlives this object.
   LinkServer(asio::io_context& io, LinkObserver& observer, uint32_t slots, std::string job_key);
   ~LinkServer();
@@ -54,11 +57,14 @@ class LinkServer {
   // More slots, behind those that are there.
   void AddSlots(uint32_t count) { slots_.resize(slots_.size() + count); }
 
-  // Queued when the worker does not read; nothing happens when the slot has no link.
+  // Queued when the worker does not read; nothing happens when the slot has no link. Never calls
+  // the observer: a link that is closed for a full queue ends later, from the io_context.
   void Send(uint32_t slot, const LinkMessage& message, std::shared_ptr<UniqueFd> fd = nullptr);
   // Handles what the slot's worker has sent up to now.
   void Drain(uint32_t slot);
   bool connected(uint32_t slot) const { return slots_[slot].link != nullptr; }
+  // Messages that the slot's worker has not made room for.
+  size_t queued(uint32_t slot) const;
   // Links of any kind, those without a hello among them. Takes in who waits to be accepted.
   size_t CountLinks();
   // Segments outlive the link of their owner: a peer that is slow may not have fetched yet what it
@@ -94,6 +100,7 @@ class LinkServer {
   void Free(const LinkPtr& link, uint32_t segment);
   void SendOn(const LinkPtr& link, const LinkMessage& message,
               std::shared_ptr<UniqueFd> fd = nullptr);
+  static void Overrun(const LinkPtr& link);
   void End(const LinkPtr& link);
 
   asio::io_context& io_;

@@ -71,8 +71,6 @@ RankFacts FactsFromPage(const RankBlock& block, TimePoint now) {
   facts.last = Text(block.last.name);
   facts.finished = block.stalls.finished.load(std::memory_order_acquire);
   facts.last_finished = Text(block.stalls.finished_name);
-  facts.shutdown_ms =
-      static_cast<int64_t>(block.stalls.shutdown_ms.load(std::memory_order_relaxed));
   std::vector<WaitSeen> waits = Waits(block);
   const auto gone = [&](const WaitSeen& w) { return MillisecondsSince(w.seen_ns, now) > kGoneMs; };
   std::erase_if(waits, gone);

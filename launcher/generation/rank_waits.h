@@ -1,5 +1,5 @@
-// What the page of a generation tells about the waits of a rank. Its block may hold anything that a
-// stray write put there, so names come out printable and lists short.
+// The waits of a rank, read from the page of its generation. A stray write may have put anything
+// into the block of the rank, so names come out printable and lists short.
 #ifndef HVD_LAUNCHER_GENERATION_RANK_WAITS_H_
 #define HVD_LAUNCHER_GENERATION_RANK_WAITS_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd {
 
-// The part of the facts that the page has: waits, what was submitted and what has ended.
+// The part of the facts that the page has: waits, submitted collectives and the last finished one.
 RankFacts FactsFromPage(const RankBlock& block, TimePoint now);
 
 // The wait of the rank that is overdue by its own limits and was not reported yet, if there is one.

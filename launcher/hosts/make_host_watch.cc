@@ -8,6 +8,7 @@
 #include "launcher/hosts/hostfile_watch.h"
 #include "launcher/hosts/script_watch.h"
 #include "launcher/hosts/watch_parts.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -18,7 +19,7 @@ using Source = HostWatchPlan::Source;
 std::vector<std::string> PlayedNames(const Settings& settings) {
   std::vector<std::string> names;
   if (settings.hosts_per_machine == 1) return names;
-  for (int i = 0; i < settings.hosts_per_machine; ++i) names.push_back("host-" + std::to_string(i));
+  for (int i = 0; i < settings.hosts_per_machine; ++i) names.push_back(Format("host-{}", i));
   return names;
 }
 
@@ -84,6 +85,7 @@ Result<HostWatchPlan> PlanHostWatch(const Settings& settings, const SelectionFac
   plan.source = named->file.empty() ? Source::kNames : Source::kFile;
   plan.file = std::move(named->file);
   if (plan.source == Source::kNames) plan.specs = std::move(named->specs);
+  if (!settings.allocation_command.empty()) plan.source = Source::kAllocation;
   return plan;
 }
 
@@ -100,6 +102,11 @@ std::unique_ptr<HostWatch> MakeHostWatch(asio::io_context& io, const Settings& s
       return std::make_unique<HostfileWatch>(
           io, plan.file, [facts](const std::string& path) { return ReadHostFile(path, facts); },
           parts);
+    case Source::kAllocation:
+      return std::make_unique<ScriptWatch>(
+          io, Script{settings.allocation_command, process.environment, process.directory},
+          std::move(parts), process.family, ScriptWatchTimes{.pause = process.allocation_pause},
+          process.read_allocation, plan.specs);
     case Source::kNames: break;
   }
   return std::make_unique<FixedWatch>(io, plan.specs, parts);

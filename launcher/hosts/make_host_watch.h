@@ -11,6 +11,7 @@
 #include "configs/settings.h"
 #include "discovery/host_selection.h"
 #include "launcher/hosts/host_watch.h"
+#include "launcher/hosts/script_watch.h"
 #include "launcher/process/local_family.h"
 #include "runtime/base/status.h"
 
@@ -18,10 +19,10 @@ namespace hvd {
 
 // Which source, and what it watches. A plain value.
 struct HostWatchPlan {
-  enum class Source { kScript, kFile, kNames };
+  enum class Source { kScript, kFile, kNames, kAllocation };
   Source source = Source::kNames;
   std::string file;                 // of kFile
-  std::vector<HostSpec> specs;      // of kNames
+  std::vector<HostSpec> specs;      // of kNames, kAllocation
   std::vector<std::string> played;  // names that are this machine (--hosts-per-machine)
 };
 
@@ -37,6 +38,9 @@ struct HostWatchProcess {
   std::string directory;                         // where it runs
   std::shared_ptr<LocalFamily> family;           // of all children of this process
   std::function<void(const std::string&)> note;  // a sentence for the log
+  // Of kAllocation: reads what settings.allocation_command prints; how long until it is run again.
+  ReadHosts read_allocation = {};
+  Duration allocation_pause = std::chrono::seconds(15);
 };
 
 // Does not start it. `facts` are asked in other threads, too.

@@ -5,6 +5,7 @@
 #include "configs/message_text.h"
 #include "discovery/words.h"
 #include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -37,8 +38,8 @@ std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptO
       return SourceTrouble{"too slow", script + " took longer than " + SecondsText(limits.time) +
                                            " and was ended" + LastWords(outcome.said)};
     case How::kTooMuch:
-      return SourceTrouble{"too much", script + " printed more than " +
-                                           std::to_string(limits.output) + " bytes and was ended"};
+      return SourceTrouble{
+          "too much", Format("{} printed more than {} bytes and was ended", script, limits.output)};
     case How::kExited: break;
   }
   if (outcome.end.ok()) return std::nullopt;

@@ -9,18 +9,27 @@ namespace hvd {
 
 ScriptWatch::ScriptWatch(asio::io_context& io, Script script, WatchParts parts,
                          std::shared_ptr<LocalFamily> family, ScriptWatchTimes times)
+    : ScriptWatch(io, std::move(script), std::move(parts), std::move(family), times,
+                  ParseDiscoveredHosts, {}) {}
+
+ScriptWatch::ScriptWatch(asio::io_context& io, Script script, WatchParts parts,
+                         std::shared_ptr<LocalFamily> family, ScriptWatchTimes times,
+                         ReadHosts read, std::vector<HostSpec> known)
     : io_(io),
       script_(std::move(script)),
       parts_(std::move(parts)),
       family_(std::move(family)),
       times_(times),
+      read_(std::move(read)),
+      known_(std::move(known)),
       pause_(io),
       named_(io, parts_) {}
 
 void ScriptWatch::Start(std::function<void(const HostAnswer&)> on_answer) {
   on_answer_ = std::move(on_answer);
   watching_ = std::make_shared<const bool>(true);
-  Run();
+  if (known_.empty()) return Run();
+  TellHosts(std::move(known_));
 }
 
 void ScriptWatch::Stop() {
@@ -47,10 +56,14 @@ void ScriptWatch::OnOutcome(const ScriptOutcome& outcome) {
   if (auto trouble = TroubleOf(script_.command, outcome, times_.limits))
     return Tell(history_.Bad(*trouble));
   std::vector<std::string> notes;
-  auto specs = ParseDiscoveredHosts(outcome.output, notes);
+  auto specs = read_(outcome.output, notes);
   if (!specs.ok()) return Tell(history_.Bad(BadOutput(script_.command, specs.status().message())));
   NoteOnce(notes);
-  named_.Resolve(std::move(*specs),
+  TellHosts(std::move(*specs));
+}
+
+void ScriptWatch::TellHosts(std::vector<HostSpec> specs) {
+  named_.Resolve(std::move(specs),
                  [this](std::vector<HostSlots> hosts) { Tell(history_.Good(std::move(hosts))); });
 }
 

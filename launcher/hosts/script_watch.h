@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "discovery/host_spec.h"
 #include "launcher/hosts/answer_history.h"
 #include "launcher/hosts/host_watch.h"
 #include "launcher/hosts/named_hosts.h"
 #include "launcher/hosts/script_run.h"
 #include "launcher/hosts/watch_parts.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/status.h"
 
 namespace hvd {
 
@@ -24,11 +26,20 @@ struct ScriptWatchTimes {
   ScriptLimits limits = {};                  // of a run
 };
 
+// From what it printed to hosts; sentences for the log are appended to `notes`.
+using ReadHosts = std::function<Result<std::vector<HostSpec>>(const std::string& output,
+                                                              std::vector<std::string>& notes)>;
+
 class ScriptWatch final : public HostWatch {
  public:
   // `family`: of all children of this process.
   ScriptWatch(asio::io_context& io, Script script, WatchParts parts,
               std::shared_ptr<LocalFamily> family, ScriptWatchTimes times = {});
+  // A command that prints something else. `known` are the hosts until it has run for the first
+  // time, a pause from now.
+  ScriptWatch(asio::io_context& io, Script script, WatchParts parts,
+              std::shared_ptr<LocalFamily> family, ScriptWatchTimes times, ReadHosts read,
+              std::vector<HostSpec> known);
   ~ScriptWatch() override { Stop(); }
 
   void Start(std::function<void(const HostAnswer&)> on_answer) override;
@@ -37,6 +48,7 @@ class ScriptWatch final : public HostWatch {
  private:
   void Run();
   void RunLater();
+  void TellHosts(std::vector<HostSpec> specs);
   void OnOutcome(const ScriptOutcome& outcome);
   void Tell(const std::optional<HostAnswer>& answer);
   void NoteOnce(const std::vector<std::string>& notes);
@@ -46,6 +58,8 @@ class ScriptWatch final : public HostWatch {
   WatchParts parts_;
   const std::shared_ptr<LocalFamily> family_;
   const ScriptWatchTimes times_;
+  const ReadHosts read_;
+  std::vector<HostSpec> known_;
   std::function<void(const HostAnswer&)> on_answer_;
   // Handlers that are on their way when the watch stops see that it has.
   std::shared_ptr<const bool> watching_;

@@ -1,19 +1,17 @@
 #include "launcher/job/error_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "launcher/job/job_result.h"
-#include "launcher/job/report.h"
-#include "launcher/output/output.h"
-#include "runtime/base/unique_fd.h"
+#include "launcher/job/report/job_result.h"
+#include "launcher/job/report/report.h"
+#include "runtime/base/output_file.h"
+#include "runtime/base/text/path_text.h"
 
 namespace hvd {
 namespace {
@@ -34,6 +32,7 @@ const char* KindName(JobFailure::Kind kind) {
     case JobFailure::Kind::kEnding: return "ending";
     case JobFailure::Kind::kStall: return "stall";
     case JobFailure::Kind::kWay: return "connection";
+    case JobFailure::Kind::kLauncher: return "launcher";
   }
   return "internal";
 }
@@ -67,12 +66,6 @@ Json RanksJson(const JobState& state) {
     list.push_back(std::move(entry));
   }
   return list;
-}
-
-std::string FolderOf(const std::string& path) {
-  size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 Status CannotWrite(const std::string& path, int error) {
@@ -130,13 +123,8 @@ Status PrepareErrorFile(const std::string& path) {
 }
 
 Status WriteErrorFile(const std::string& path, std::string_view text) {
-  std::string draft = path + ".XXXXXX";
-  UniqueFd fd(::mkostemp(draft.data(), O_CLOEXEC));  // mode 0600
-  if (!fd.valid()) return CannotWrite(path, errno);
-  if (WriteAll(fd.get(), text) && ::rename(draft.c_str(), path.c_str()) == 0) return Status::Ok();
-  int error = errno;
-  ::unlink(draft.c_str());
-  return CannotWrite(path, error);
+  const Status written = WriteWholeFile(path, text);
+  return written.ok() ? written : InvalidArgument("the error file " + written.message());
 }
 
 }  // namespace hvd

@@ -3,7 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "launcher/job/rank_text.h"
+#include "launcher/job/state/rank_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 
@@ -17,8 +18,7 @@ void BeginWhenAllWait(JobChange& change) {
     rank.in_generation = change.state.generation;
   }
   change.Do(BeginGeneration{change.state.generation});
-  change.Because("every rank called hvd.init(): generation " +
-                 std::to_string(change.state.generation));
+  change.Because(Format("every rank called hvd.init(): generation {}", change.state.generation));
 }
 
 // Ranks that wait for a world which can no longer form are told so.
@@ -28,9 +28,9 @@ void BreakWaiting(JobChange& change, uint32_t missing) {
   const RankRecord& gone = change.state.ranks[missing];
   std::string how = gone.end ? EndText(*gone.end) : gone.lost ? "was lost" : "could not be started";
   std::string again = change.state.generation > 0 ? " again" : "";
-  std::string reason = RankText(change.state, missing) + " " + how +
-                       " before it called hvd.init()" + again + ", so the world of " +
-                       std::to_string(change.state.plan.size()) + " cannot form";
+  std::string reason =
+      Format("{} {} before it called hvd.init(){}, so the world of {} cannot form",
+             RankText(change.state, missing), how, again, change.state.plan.size());
   change.Do(BreakGeneration{0, reason});
   change.Because(reason);
 }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "launcher/job/job_change.h"
+#include "launcher/job/state/job_change.h"
 
 namespace hvd {
 

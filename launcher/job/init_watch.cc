@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/job/rank_text.h"
+#include "launcher/job/state/rank_text.h"
 #include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 
@@ -29,11 +30,10 @@ void ReportMissingRanks(JobChange& change) {
   }
   size_t waiting = change.state.ranks.size() - missing.size();
   std::string sentence =
-      RanksText(change.state, missing) + (missing.size() == 1 ? " has" : " have") +
-      " not called hvd.init()" + (change.state.generation > 0 ? " again" : "") + "; " +
-      std::to_string(waiting) + " of " + std::to_string(change.state.ranks.size()) +
-      (waiting == 1 ? " ranks waits" : " ranks wait") + " there, the first for " +
-      SecondsText(change.now - watch.since);
+      Format("{}{} not called hvd.init(){}; {} of {}{} there, the first for {}",
+             RanksText(change.state, missing), missing.size() == 1 ? " has" : " have",
+             change.state.generation > 0 ? " again" : "", waiting, change.state.ranks.size(),
+             waiting == 1 ? " ranks waits" : " ranks wait", SecondsText(change.now - watch.since));
   change.Do(NotifyUser{std::move(sentence)});
   // After 10 s, then 10, 30 and 60 s later, then every 60 s.
   constexpr int kTimes[] = {1, 3, 6};

@@ -2,7 +2,7 @@
 #ifndef HVD_LAUNCHER_JOB_INIT_WATCH_H_
 #define HVD_LAUNCHER_JOB_INIT_WATCH_H_
 
-#include "launcher/job/job_change.h"
+#include "launcher/job/state/job_change.h"
 
 namespace hvd {
 

@@ -18,7 +18,7 @@
 
 #include <optional>
 
-#include "launcher/job/job_state.h"
+#include "launcher/job/state/job_state.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

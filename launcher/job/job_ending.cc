@@ -7,8 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "launcher/job/job_result.h"
+#include "launcher/job/report/job_result.h"
 #include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr int kTimedOut = 124;  // as timeout(1) says it
 constexpr int kSignalBase = 128;
 
-// What is left of a grace after a stall: ranks that hang have had their time.
+// A grace is shorter after a stall: ranks that hang have had their time.
 Duration AtMost(const JobChange& change, Duration grace) {
   constexpr Duration kAfterStall = std::chrono::milliseconds(500);
   const std::optional<JobFailure>& failure = change.state.failure;
@@ -110,8 +111,8 @@ void ReportGoodput(JobChange& change) {
   const uint64_t again = elastic.resets + elastic.restarts;
   if (again == 0 || change.state.generation == 0)
     return;  // of a script without generations too little is known
-  change.Do(NotifyUser{elastic.time.Text() + "; they began again " + std::to_string(again) +
-                       (again == 1 ? " time" : " times")});
+  change.Do(NotifyUser{Format("{}; they began again {}{}", elastic.time.Text(), again,
+                              again == 1 ? " time" : " times")});
 }
 
 }  // namespace
@@ -135,9 +136,13 @@ void FailJob(JobChange& change, JobFailure failure, std::string reason) {
   if (change.state.phase == JobPhase::kStopping) return;
   change.Because(std::move(reason));
   if (change.state.phase == JobPhase::kOpening) return EndOpening(change);
-  // Ranks that shared a generation learn from the page what happened and may say it; the others
-  // have nothing to say.
-  if (rank_failed && change.state.generation > 0) {
+  // Ranks that shared a generation learn from the page what happened and may say it. Of those that
+  // use another runtime, the peer that one lost may not have been heard of yet. The others have
+  // nothing to say.
+  const bool peer_lost =
+      rank_failed &&
+      SaysThatAPeerWasLost(change.state, change.state.ranks[change.state.failure->rank]);
+  if (rank_failed && (change.state.generation > 0 || peer_lost)) {
     change.state.phase = JobPhase::kStopping;
     change.state.deadline = change.now + AtMost(change, change.state.options.survivor_grace);
   } else {
@@ -207,7 +212,7 @@ void TakeInterrupt(JobChange& change, int signal) {
   }
   if (change.state.phase == JobPhase::kOpening) {
     EndOpening(change);
-    change.Because("asked to end by signal " + std::to_string(signal));
+    change.Because(Format("asked to end by signal {}", signal));
   } else if (change.state.interrupts == 1) {
     const bool failed = change.state.failure->kind != JobFailure::Kind::kInterrupt;
     if (signal == SIGINT && !failed) {
@@ -215,10 +220,10 @@ void TakeInterrupt(JobChange& change, int signal) {
     } else if (!change.state.terminating) {
       Terminate(change);
     }
-    change.Because("asked to end by signal " + std::to_string(signal));
+    change.Because(Format("asked to end by signal {}", signal));
   } else if (signal != SIGINT && !change.state.terminating && !change.state.killing) {
     Terminate(change);  // a program around hvdrun passes Ctrl-C on as SIGTERM
-    change.Because("asked to end by signal " + std::to_string(signal));
+    change.Because(Format("asked to end by signal {}", signal));
   } else if (!change.state.killing) {
     Kill(change);
     change.Because("asked a second time to end");

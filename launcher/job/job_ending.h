@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "launcher/job/job_change.h"
-#include "launcher/job/job_state.h"
+#include "launcher/job/state/job_change.h"
+#include "launcher/job/state/job_state.h"
 
 namespace hvd {
 

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/job/command_trouble.h"
-#include "launcher/job/final_plan.h"
-#include "launcher/job/host_stages.h"
+#include "launcher/job/hosts/command_trouble.h"
+#include "launcher/job/hosts/final_plan.h"
+#include "launcher/job/hosts/host_stages.h"
 #include "launcher/job/job_ending.h"
+#include "launcher/job/job_places.h"
 #include "launcher/relay/relay_plan.h"
 #include "runtime/base/status.h"
 
@@ -108,10 +109,11 @@ void NoteTrouble(JobChange& change, const HostTroubled& event) {
 // While the job is opening: is there something to do about its hosts?
 void LookAtHosts(JobChange& change) {
   if (change.state.stages.All(HostStage::kReady)) {
+    if (!AllPlacesTaken(change)) return;
     change.state.phase = JobPhase::kStarting;
     change.state.deadline = change.now + change.state.options.start_timeout;
     change.Do(StartWorkers{});
-    change.decision.detail = true;  // what is started is said next
+    change.decision.detail = true;  // the next message names the command
     return change.Because("all hosts are ready");
   }
   if (!change.state.stages.Lost(change.now)) return;

@@ -3,8 +3,8 @@
 #ifndef HVD_LAUNCHER_JOB_JOB_OPENING_H_
 #define HVD_LAUNCHER_JOB_JOB_OPENING_H_
 
-#include "launcher/job/job_change.h"
-#include "launcher/job/job_state.h"
+#include "launcher/job/state/job_change.h"
+#include "launcher/job/state/job_state.h"
 
 namespace hvd {
 

@@ -2,8 +2,8 @@
 #ifndef HVD_LAUNCHER_JOB_JOB_PAUSE_H_
 #define HVD_LAUNCHER_JOB_JOB_PAUSE_H_
 
-#include "launcher/job/job_change.h"
-#include "launcher/job/job_state.h"
+#include "launcher/job/state/job_change.h"
+#include "launcher/job/state/job_state.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

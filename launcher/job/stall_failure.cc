@@ -17,26 +17,19 @@ JobFailure StallFailure(std::string reason, const Verdict& verdict) {
 
 }  // namespace
 
-std::string StallText(const Verdict& verdict) {
-  std::string text = verdict.sentence + "\n" + verdict.details;
-  text.pop_back();
-  return text;
-}
-
 JobFailure EndlessStall(const Verdict& verdict) {
-  return StallFailure(verdict.sentence +
-                          "; it can never end, because each of the ranks that it needs has ended "
-                          "or waits for others that wait",
-                      verdict);
+  return StallFailure(EndlessText(verdict), verdict);
 }
 
-JobFailure EndingOf(const JobState& state, uint64_t generation, std::string reason) {
-  const std::optional<StallExplained>& stall = state.stall;
-  if (stall && stall->generation == generation && stall->verdict.limited)
-    return StallFailure(std::move(reason), stall->verdict);
+JobFailure EndingOf(const JobState& state, const GenerationEnding& event) {
+  if (event.by.stalled) {
+    const std::optional<StallExplained>& stall = state.stall;
+    const bool known = stall && stall->generation == event.generation;
+    return StallFailure(event.by.reason, known ? stall->verdict : Verdict{});
+  }
   JobFailure ending;
   ending.kind = JobFailure::Kind::kEnding;
-  ending.reason = std::move(reason);
+  ending.reason = event.by.reason;
   return ending;
 }
 

@@ -6,19 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "launcher/job/job_state.h"
+#include "launcher/job/state/job_state.h"
 
 namespace hvd {
-
-// What the user reads while the job goes on: several lines, without the last newline.
-std::string StallText(const Verdict& verdict);
 
 // A wait that can never end.
 JobFailure EndlessStall(const Verdict& verdict);
 
-// A rank ends its generation with this reason. If the last verdict is about that generation, and
-// the rank has a limit, the verdict explains it.
-JobFailure EndingOf(const JobState& state, uint64_t generation, std::string reason);
+// A rank ends its generation. The verdict on a stall of that generation explains a limit
+// that passed.
+JobFailure EndingOf(const JobState& state, const GenerationEnding& event);
 
 // The ranks of a verdict that are in the middle of something else and do not hear that their
 // generation is over.

@@ -14,6 +14,7 @@
 #include "launcher/process/one_process.h"
 #include "launcher/process/proc_file.h"
 #include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -34,7 +35,7 @@ std::optional<std::string> KeptJob(std::string_view command) {
 // Agents and wardens carry their job's id, too, so one file is read of a process that is part of no
 // job.
 std::optional<JobProcess> Examine(pid_t pid) {
-  const std::string folder = std::to_string(pid) + "/";
+  const std::string folder = Format("{}/", pid);
   if (!IsOwnProcess(pid)) return std::nullopt;
   const std::string environment = ReadProcFile(folder + "environ");
   std::optional<std::string> job = VariableIn(environment, "HVD_JOB_ID");
@@ -97,9 +98,10 @@ void EndGroups(const std::vector<std::string>& groups, const std::set<std::strin
 }
 
 std::string Sentence(const std::string& job, size_t count) {
-  return "job " + job + " was killed as a whole, with its agent and its warden; " +
-         std::to_string(count) + (count == 1 ? " process that it" : " processes that it") +
-         " had left behind " + (count == 1 ? "was" : "were") + " ended";
+  return Format(
+      "job {} was killed as a whole, with its agent and its warden; {}{} had left behind {} ended",
+      job, count, count == 1 ? " process that it" : " processes that it",
+      count == 1 ? "was" : "were");
 }
 
 }  // namespace

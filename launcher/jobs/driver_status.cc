@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <utility>
 
 #include "launcher/jobs/job_id.h"
 #include "launcher/process/proc_file.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 #include "runtime/net/link.h"
 
 namespace hvd {
@@ -112,18 +113,16 @@ std::vector<std::string> DriversIn(std::string_view unix_sockets) {
 }
 
 std::string JobCountsText(const JobCounts& counts) {
-  return std::to_string(counts.size) + " " + std::to_string(counts.alive);
+  return Format("{} {}", counts.size, counts.alive);
 }
 
 std::optional<JobCounts> ParseJobCounts(std::string_view text) {
-  JobCounts counts;
-  const char* end = text.data() + text.size();
-  auto first = std::from_chars(text.data(), end, counts.size);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return std::nullopt;
-  auto second = std::from_chars(first.ptr + 1, end, counts.alive);
-  if (second.ec != std::errc() || second.ptr != end || counts.alive > counts.size)
-    return std::nullopt;
-  return counts;
+  const size_t blank = text.find(' ');
+  if (blank == text.npos) return std::nullopt;
+  const auto size = ParseWhole<uint32_t>(text.substr(0, blank));
+  const auto alive = ParseWhole<uint32_t>(text.substr(blank + 1));
+  if (!size || !alive || *alive > *size) return std::nullopt;
+  return JobCounts{.size = *size, .alive = *alive};
 }
 
 }  // namespace hvd

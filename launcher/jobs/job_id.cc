@@ -3,21 +3,13 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
+
+#include "runtime/base/text/hex_text.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
-
-std::string Hex(const std::string& bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (unsigned char byte : bytes) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
-}
 
 std::string RandomHex(size_t bytes) {
   std::string random(bytes, '\0');
@@ -26,7 +18,7 @@ std::string RandomHex(size_t bytes) {
     if (got < 0 && errno != EINTR) std::abort();  // no kernel of the floor does this
     if (got > 0) have += static_cast<size_t>(got);
   }
-  return Hex(random);
+  return HexOf(random);
 }
 
 }  // namespace
@@ -34,18 +26,17 @@ std::string RandomHex(size_t bytes) {
 std::string MakeJobId() { return RandomHex(8); }
 
 std::optional<uint64_t> ParseJobId(const std::string& id) {
-  uint64_t value = 0;
-  const char* end = id.data() + id.size();
-  auto [stopped, error] = std::from_chars(id.data(), end, value, 16);
-  if (id.size() != 16 || error != std::errc() || stopped != end) return std::nullopt;
-  return value;
+  return id.size() == 16 ? ParseWhole<uint64_t>(id, 16) : std::nullopt;
 }
 
 std::string AgentJobId(const std::string& job_id, uint32_t host) {
-  uint64_t value = ParseJobId(job_id).value_or(0) + host;
-  std::string bytes;
-  for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
-  return Hex(bytes);
+  return HexOf(ParseJobId(job_id).value_or(0) + host);
+}
+
+std::optional<uint32_t> HostOfAgent(const std::string& job_id, const std::string& agent_job_id) {
+  const std::optional<uint64_t> job = ParseJobId(job_id), agent = ParseJobId(agent_job_id);
+  if (!job || !agent || *agent - *job >= UINT32_MAX) return std::nullopt;
+  return static_cast<uint32_t>(*agent - *job);
 }
 
 std::string MakeJobKey() { return RandomHex(32); }

@@ -16,6 +16,8 @@ std::optional<uint64_t> ParseJobId(const std::string& id);
 // The id under which the agent of this host (an index) keeps its part of the job apart from those
 // of other agents on the same machine. That of host 0 is the job's own.
 std::string AgentJobId(const std::string& job_id, uint32_t host);
+// The host from the id; nothing when one of the two is no id, or they are not of one job.
+std::optional<uint32_t> HostOfAgent(const std::string& job_id, const std::string& agent_job_id);
 
 // 32 random bytes as 64 hexadecimal digits.
 std::string MakeJobKey();

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 
 #include "launcher/process/one_process.h"
 #include "launcher/process/proc_file.h"
 #include "launcher/process/process_tree.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -23,12 +23,6 @@ std::string_view Take(std::string_view& text, char separator) {
   std::string_view part = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return part;
-}
-
-template <typename Number>
-bool Parse(std::string_view text, Number& number) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
 }
 
 bool ProcIsOurs() {
@@ -70,13 +64,13 @@ std::optional<JobPlace> ParseJobPlace(std::string_view text) {
   JobPlace place;
   place.boot = Take(text, kSeparator);
   place.pid_namespace = Take(text, kSeparator);
-  if (place.boot.empty() || place.pid_namespace.empty() ||
-      !Parse(Take(text, kSeparator), place.user))
-    return std::nullopt;
+  const auto user = ParseWhole<uid_t>(Take(text, kSeparator));
+  if (place.boot.empty() || place.pid_namespace.empty() || !user) return std::nullopt;
+  place.user = *user;
   while (!text.empty() && place.parents.size() < kMostParents) {
-    pid_t parent = 0;
-    if (!Parse(Take(text, kBetweenParents), parent)) return std::nullopt;
-    place.parents.push_back(parent);
+    const auto parent = ParseWhole<pid_t>(Take(text, kBetweenParents));
+    if (!parent) return std::nullopt;
+    place.parents.push_back(*parent);
   }
   return place;
 }

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 
@@ -14,6 +12,8 @@
 #include "launcher/jobs/driver_status.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/process/proc_file.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxCommandShown = 120;
 constexpr Duration kAnswerLimit = std::chrono::milliseconds(500);
 
-std::string ProcName(pid_t pid, const char* name) { return std::to_string(pid) + "/" + name; }
+std::string ProcName(pid_t pid, const char* name) { return Format("{}/{}", pid, name); }
 
 std::vector<std::string> Words(std::string_view text) {
   std::vector<std::string> words;
@@ -55,10 +55,7 @@ std::string CommandOf(pid_t pid) {
 }
 
 std::string AgeText(int64_t seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(seconds / 3600),
-                static_cast<long long>(seconds / 60 % 60), static_cast<long long>(seconds % 60));
-  return text;
+  return Format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
 // Workers are the children of the agent, which is the child of the warden, which is the driver's.
@@ -71,7 +68,7 @@ void CountRanks(const std::vector<ProcessInfo>& all, pid_t warden, JobHere& job)
       std::optional<std::string> size = VariableIn(environment, "HOROVOD_SIZE");
       if (!size) continue;
       ++job.ranks_alive;
-      std::from_chars(size->data(), size->data() + size->size(), job.size);
+      job.size = ParseWhole<uint32_t>(*size).value_or(job.size);
       if (!job.part || job.ranks_alive > 1) continue;
       job.id = VariableIn(environment, "TORCHELASTIC_RUN_ID").value_or(job.id);
       job.command = CommandOf(worker.pid);
@@ -214,6 +211,27 @@ Result<const JobHere*> JobNamed(const std::vector<JobHere>& jobs, std::string_vi
                          " of yours runs on this machine; hvdrun ps lists them");
 }
 
+Result<const JobHere*> JobToLookAt(const std::vector<JobHere>& jobs,
+                                   std::string_view id_or_prefix) {
+  if (!id_or_prefix.empty()) {
+    Result<const JobHere*> named = JobNamed(jobs, id_or_prefix);
+    if (!named.ok() || !(*named)->part) return named;
+    return InvalidArgument("only a part of job " + (*named)->id +
+                           " runs on this machine; ask where its hvdrun runs, on " +
+                           Origin(**named));
+  }
+  const JobHere* only = nullptr;
+  std::string ids;
+  for (const JobHere& job : jobs) {
+    if (job.part) continue;
+    only = &job;
+    ids += (ids.empty() ? "" : ", ") + job.id;
+  }
+  if (only == nullptr) return InvalidArgument("no job of yours was started on this machine");
+  if (ids != only->id) return InvalidArgument("name one of your jobs: " + ids);
+  return only;
+}
+
 std::string Origin(const JobHere& part) {
   return part.from.empty() ? "another machine" : part.from;
 }
@@ -222,10 +240,9 @@ std::string JobsTable(const std::vector<JobHere>& jobs) {
   std::string text = "JOB                    AGE     NP  ALIVE  COMMAND\n";
   for (const JobHere& job : jobs) {
     std::string size = job.size == 0 ? "-" : std::to_string(job.size);
-    char line[128];
-    std::snprintf(line, sizeof line, "%-16s  %8s  %5s  %5u  ", job.id.c_str(),
-                  AgeText(job.age_seconds).c_str(), size.c_str(), job.ranks_alive);
-    text += line + (job.part ? "part of a job of " + Origin(job) : "");
+    text += Format("{:<16}  {:>8}  {:>5}  {:5}  ", job.id, AgeText(job.age_seconds), size,
+                   job.ranks_alive);
+    text += (job.part ? "part of a job of " + Origin(job) : "");
     text += (job.part && !job.command.empty() ? ": " : "") + job.command + "\n";
   }
   return text;

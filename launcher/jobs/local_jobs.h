@@ -43,6 +43,10 @@ std::optional<std::string> AgentJobIn(std::string_view command_line);
 // several. Pure.
 Result<const JobHere*> JobNamed(const std::vector<JobHere>& jobs, std::string_view id_or_prefix);
 
+// The job that a user wants to look at: the named one, or the only one if `id_or_prefix` is empty.
+// kInvalidArgument where there is none, several, or only a part of it here. Pure.
+Result<const JobHere*> JobToLookAt(const std::vector<JobHere>& jobs, std::string_view id_or_prefix);
+
 // Where the hvdrun of a part runs, in words: "10.0.0.1" or "another machine". Pure.
 std::string Origin(const JobHere& part);
 

@@ -5,6 +5,7 @@
 
 #include "launcher/text/columns.h"
 #include "launcher/text/rank_ranges.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -119,8 +120,7 @@ void LinePrefixer::MakePrefix(Label& label, std::span<const uint32_t> ranks) con
     return "";
   });
   if (style_.stamp && !style_.prefix.Has(Field::kTime)) text = TimeStampText(label.made_at) + text;
-  if (style_.color)
-    text = "\x1b[3" + std::to_string(1 + ranks[0] % kColors) + "m" + text + "\x1b[0m";
+  if (style_.color) text = Format("\x1b[3{}m{}\x1b[0m", 1 + ranks[0] % kColors, text);
   label.prefix = std::move(text);
   label.columns = ColumnsOf(label.prefix);
   label.writer = (stream_ == OutputStream::kStdout ? "out " : "err ") + label.name;

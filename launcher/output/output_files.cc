@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -170,10 +172,10 @@ void OutputFiles::GiveUp(const Piece& piece, const Status& why) {
   open_.erase(piece.file);
   if (std::exchange(reported_, true)) return;
   MutexLock lock(mutex_);
-  failure_ =
-      "the output of rank " + std::to_string(piece.file / 2) +
-      " can no longer be written to its file: " + why.message() +
-      "; the job goes on, its output is on the screen only (files of other ranks may follow)";
+  failure_ = Format(
+      "the output of rank {} can no longer be written to its file: {}; the job goes on, its output "
+      "is on the screen only (files of other ranks may follow)",
+      piece.file / 2, why.message());
 }
 
 }  // namespace hvd

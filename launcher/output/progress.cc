@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "launcher/text/rank_ranges.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 
@@ -25,9 +26,9 @@ std::string Progress::Show(TimePoint now, const std::string& hosts) {
   if (in_init_ == joined_.size()) return Wipe();
   shown_ = true;
   if (hosts_) return "\r\x1b[Khvdrun: hosts: " + hosts;
-  std::string of = "/" + std::to_string(joined_.size());
-  return "\r\x1b[Khvdrun: starting: workers started " + std::to_string(started_) + of +
-         ", in init " + std::to_string(in_init_) + of + Missing();
+  std::string of = Format("/{}", joined_.size());
+  return Format("\r\x1b[Khvdrun: starting: workers started {}{}, in init {}{}{}", started_, of,
+                in_init_, of, Missing());
 }
 
 // The ranks that have not called hvd.init(), once one has.

@@ -14,6 +14,7 @@
 #include "launcher/output/lines.h"
 #include "launcher/text/columns.h"
 #include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -278,9 +279,8 @@ void Screen::ReportLost() {
     if (unsent_) Print("some of what the ranks printed last may be lost: it was not waited for");
     return;
   }
-  Print("nobody reads stdout, so the last of the output is lost: " +
-        std::to_string(out().writer.GiveUp()) + " bytes" +
-        (unsent_ ? ", and what the hosts had not sent yet" : ""));
+  Print(Format("nobody reads stdout, so the last of the output is lost: {} bytes{}",
+               out().writer.GiveUp(), unsent_ ? ", and what the hosts had not sent yet" : ""));
 }
 
 int Screen::exit_code() const {

@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kReadBytes = 256 * 1024;
+constexpr size_t kPumpBytes = 256 * 1024;
 
 }  // namespace
 
@@ -17,7 +17,7 @@ BytePump::BytePump(asio::io_context& io, UniqueFd read_end, UniqueFd write_end,
     : reader_(io, read_end.Release()),
       writer_(io),
       handlers_(std::move(handlers)),
-      buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
+      buffer_(std::make_unique_for_overwrite<char[]>(kPumpBytes)) {
   reader_.native_non_blocking(true);
   if (write_end.valid()) {
     writer_.assign(write_end.Release());
@@ -34,7 +34,7 @@ void BytePump::WaitToRead() {
 }
 
 void BytePump::Read() {
-  ssize_t got = ::read(reader_.native_handle(), buffer_.get(), kReadBytes);
+  ssize_t got = ::read(reader_.native_handle(), buffer_.get(), kPumpBytes);
   if (got > 0) {
     handlers_.on_bytes({buffer_.get(), static_cast<size_t>(got)});
     if (open()) WaitToRead();

@@ -19,16 +19,25 @@ struct BytePumpHandlers {
   std::function<void()> on_end;       // once: the other side closed, or reading failed
 };
 
-class BytePump {
+// A way for bytes to and from a peer.
+class BytePath {
+ public:
+  virtual ~BytePath() = default;
+  // Takes as many bytes as fit now. A closed other side swallows all; on_end tells.
+  virtual size_t Write(std::string_view bytes) = 0;
+  // on_end is not called any more.
+  virtual void Close() = 0;
+};
+
+class BytePump final : public BytePath {
  public:
   // `write_end` may be empty: then it only reads. Handlers run from the io_context, never from a
   // call of this class.
   BytePump(asio::io_context& io, UniqueFd read_end, UniqueFd write_end, BytePumpHandlers handlers);
 
-  // Takes as many bytes as the descriptor does now. A closed other side swallows all; on_end tells.
-  size_t Write(std::string_view bytes);
-  // Closes both descriptors; on_end is not called any more.
-  void Close();
+  size_t Write(std::string_view bytes) override;
+  // Closes both descriptors.
+  void Close() override;
   bool open() const { return reader_.is_open(); }
   // In on_end: why reading failed, an errno value; 0: the other side closed.
   int error() const { return error_; }

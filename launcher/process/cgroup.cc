@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -14,6 +13,8 @@
 #include "launcher/process/proc_file.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/kernel_features.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -43,7 +44,7 @@ const std::string& LibraryDir() {
 // may share our groups and not show us its processes.
 std::string Suffix() {
   struct stat space {};
-  return ::stat("/proc/self/ns/pid", &space) == 0 ? "." + std::to_string(space.st_ino) : ".";
+  return ::stat("/proc/self/ns/pid", &space) == 0 ? Format(".{}", space.st_ino) : ".";
 }
 
 // The job's folder, whether it exists or not; empty where there is no cgroup2.
@@ -117,9 +118,7 @@ std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
   std::vector<pid_t> pids;
   const std::string text = ReadSmallFile(FolderOf(job_id) + "/cgroup.procs");
   for (std::string_view line : Split(text, '\n')) {
-    pid_t pid = 0;
-    std::from_chars(line.data(), line.data() + line.size(), pid);
-    if (pid > 0) pids.push_back(pid);
+    if (const auto pid = ParseWhole<pid_t>(line); pid && *pid > 0) pids.push_back(*pid);
   }
   return pids;
 }

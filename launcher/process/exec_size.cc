@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "configs/message_text.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -40,15 +41,16 @@ std::optional<std::string> WhyTooLong(const std::vector<std::string>& argv,
   }
   std::string what = is_variable ? NameOf(longest) : "the argument " + Quoted(longest);
   if (longest.size() > limits.one) {
-    return what + " is " + std::to_string(longest.size()) +
-           " bytes long, but the kernel takes at most " + std::to_string(limits.one) +
-           " bytes of one; put it into a file and pass the file's name";
+    return Format(
+        "{} is {} bytes long, but the kernel takes at most {} bytes of one; put it into a file and "
+        "pass the file's name",
+        what, longest.size(), limits.one);
   }
   if (total > limits.all) {
-    return "the command and its variables are " + std::to_string(total) +
-           " bytes long, but the kernel takes at most " + std::to_string(limits.all) +
-           " of all, a quarter of the stack's limit (ulimit -s); the longest is " + what +
-           " with " + std::to_string(longest.size()) + " bytes";
+    return Format(
+        "the command and its variables are {} bytes long, but the kernel takes at most {} of all, "
+        "a quarter of the stack's limit (ulimit -s); the longest is {} with {} bytes",
+        total, limits.all, what, longest.size());
   }
   return std::nullopt;
 }

@@ -17,7 +17,7 @@ namespace hvd {
 namespace {
 
 // So much and a held line fit a frame.
-constexpr size_t kReadBytes = 48 * 1024 - 64;
+constexpr size_t kOutputBytes = 48 * 1024 - 64;
 // For the first workers: the kernel lets a user have a bounded amount of such pipes.
 constexpr int kLargePipe = 256 * 1024;
 constexpr uint32_t kLargePipes = 32;
@@ -57,7 +57,7 @@ LocalProcessHost::LocalProcessHost(asio::io_context& io, ProcessObserver& observ
       observer_(observer),
       cgroup_fd_(cgroup_fd),
       child_signal_(io, SIGCHLD),
-      buffer_(kReadBytes),
+      buffer_(kOutputBytes),
       worker_descriptor_limit_(RaiseDescriptorLimit()) {
   WaitForChildren();
 }

@@ -14,10 +14,6 @@
 namespace hvd {
 namespace {
 
-std::string ReadProcFileOf(pid_t pid, const char* name) {
-  return ReadProcFile(std::to_string(pid) + "/" + name);
-}
-
 // The fields after the command name, which may itself hold blanks and parentheses.
 std::optional<ProcessInfo> ParseStat(pid_t pid, const std::string& stat) {
   size_t close = stat.rfind(')');
@@ -40,20 +36,19 @@ std::optional<ProcessInfo> ParseStat(pid_t pid, const std::string& stat) {
 }  // namespace
 
 std::optional<ProcessInfo> LookAtProcess(pid_t pid) {
-  return ParseStat(pid, ReadProcFileOf(pid, "stat"));
+  return ParseStat(pid, ReadProcFile(pid, "stat"));
 }
 
 std::optional<uint64_t> ResidentBytes(pid_t pid) {
   unsigned long long pages = 0;
-  if (std::sscanf(ReadProcFileOf(pid, "statm").c_str(), "%*u %llu", &pages) != 1)
-    return std::nullopt;
+  if (std::sscanf(ReadProcFile(pid, "statm").c_str(), "%*u %llu", &pages) != 1) return std::nullopt;
   return pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 bool IsDying(pid_t pid) {
   constexpr unsigned kExiting = 0x4 | 0x8 | 0x200 | 0x400;  // PF_EXITING, and those of a core dump
   constexpr uint64_t kKill = uint64_t{1} << (SIGKILL - 1);
-  std::string stat = ReadProcFileOf(pid, "stat"), status = ReadProcFileOf(pid, "status");
+  std::string stat = ReadProcFile(pid, "stat"), status = ReadProcFile(pid, "status");
   char state = 'X';
   unsigned flags = 0;
   size_t close = stat.rfind(')');

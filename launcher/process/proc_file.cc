@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/text/format.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -29,7 +30,7 @@ std::string ReadSmallFile(const std::string& path) {
 
 bool IsOwnProcess(pid_t pid) {
   struct stat info {};
-  return ::stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == ::geteuid();
+  return ::stat((Format("/proc/{}", pid)).c_str(), &info) == 0 && info.st_uid == ::geteuid();
 }
 
 std::optional<std::string> VariableIn(std::string_view environment, std::string_view name) {

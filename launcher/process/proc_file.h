@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 
 // The text of a file, at most 64 MiB of it; empty when it cannot be read. Never waits for somebody
@@ -16,6 +18,9 @@ std::string ReadSmallFile(const std::string& path);
 
 // `name` as in "self/cgroup".
 inline std::string ReadProcFile(const std::string& name) { return ReadSmallFile("/proc/" + name); }
+inline std::string ReadProcFile(pid_t pid, const char* name) {
+  return ReadProcFile(Format("{}/{}", pid, name));
+}
 
 // Does the process run as this user?
 bool IsOwnProcess(pid_t pid);

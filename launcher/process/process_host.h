@@ -18,12 +18,16 @@ namespace hvd {
 
 inline constexpr Duration kOutputAfterExit = std::chrono::milliseconds(200);
 
+// One more descriptor that a worker may be given.
+inline constexpr int kKeptDescriptor = 3;
+
 struct SpawnRequest {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value"; the worker gets exactly these
   std::string directory;
   std::vector<int> cpus = {};  // that the worker is kept on; empty: as inherited
   int stdin_fd = -1;           // -1: /dev/null; not owned
+  int kept_fd = -1;            // that the worker has as kKeptDescriptor; -1: none; not owned
 };
 
 struct SpawnOutcome {

@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <set>
 
@@ -20,16 +18,13 @@
 #include "launcher/process/one_process.h"
 #include "launcher/process/proc_file.h"
 #include "runtime/base/kernel_features.h"
+#include "runtime/base/text/number_text.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
 namespace {
 
 constexpr int kLookAgainMs = 2;
-
-std::string ReadProcFileOf(pid_t pid, const char* name) {
-  return ReadProcFile(std::to_string(pid) + "/" + name);
-}
 
 }  // namespace
 
@@ -38,10 +33,7 @@ std::vector<pid_t> ListPids() {
   DIR* proc = ::opendir("/proc");
   if (proc == nullptr) return all;
   while (const dirent* entry = ::readdir(proc)) {
-    pid_t pid = 0;
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
-    all.push_back(pid);
+    if (const auto pid = ParseWhole<pid_t>(entry->d_name)) all.push_back(*pid);
   }
   ::closedir(proc);
   return all;
@@ -72,7 +64,7 @@ std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo
 bool BelongsToJob(pid_t pid, const std::string& job_id) {
   std::string wanted = "HVD_JOB_ID=" + job_id;
   wanted.push_back('\0');
-  std::string environment = ReadProcFileOf(pid, "environ");
+  std::string environment = ReadProcFile(pid, "environ");
   size_t at = environment.find(wanted);
   return at != std::string::npos && (at == 0 || environment[at - 1] == '\0');
 }

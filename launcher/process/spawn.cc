@@ -14,6 +14,7 @@
 #include "configs/message_text.h"
 #include "launcher/process/exec_size.h"
 #include "runtime/base/kernel_features.h"
+#include "runtime/base/text/path_text.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -46,10 +47,6 @@ int CheckProgram(const std::string& path) {
   return MayRun(path.c_str());
 }
 
-std::string Absolute(const std::string& path, const std::string& directory) {
-  return path.starts_with('/') ? path : directory + "/" + path;
-}
-
 // What exec needs, as C arrays; the strings live in the request.
 std::vector<char*> Pointers(const std::vector<std::string>& strings, size_t reserve_front = 0) {
   std::vector<char*> pointers(reserve_front, nullptr);
@@ -75,7 +72,7 @@ struct ChildPlan {
   char* const* argv;
   char* const* shell_argv;  // /bin/sh path args..., for a script without "#!"
   char* const* environment;
-  int stdin_fd, stdout_fd, stderr_fd;
+  int stdin_fd, stdout_fd, stderr_fd, kept_fd;
   bool dies_with_us;
   const rlimit* descriptor_limit;
   pid_t parent;
@@ -115,14 +112,14 @@ int DescriptorNumber(const char* name) {
   return number;
 }
 
-// Closes every descriptor but 0 to 2, without close_range (before Linux 5.9): by /proc, else one by
-// one.
-void CloseOneByOne() {
+// Closes every descriptor from `first` on, without close_range (before Linux 5.9): by /proc, else
+// one by one.
+void CloseOneByOne(int first) {
   int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
   if (folder < 0) {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    for (int fd = 3; fd < static_cast<int>(limit.rlim_cur); ++fd) ::close(fd);
+    for (int fd = first; fd < static_cast<int>(limit.rlim_cur); ++fd) ::close(fd);
     return;
   }
   alignas(KvEntry) char entries[4096];
@@ -132,17 +129,22 @@ void CloseOneByOne() {
       const auto* entry = reinterpret_cast<const KvEntry*>(entries + at);
       at += entry->length;
       int fd = DescriptorNumber(entry->name);
-      if (fd > 2 && fd != folder) ::close(fd);
+      if (fd >= first && fd != folder) ::close(fd);
     }
   }
   ::close(folder);
 }
 
-void CloseOthers(bool close_range) {
+void CloseFrom(int first, bool close_range) {
 #ifdef SYS_close_range
-  if (close_range && ::syscall(SYS_close_range, 3U, ~0U, 0) == 0) return;
+  if (close_range && ::syscall(SYS_close_range, static_cast<unsigned>(first), ~0U, 0) == 0) return;
 #endif
-  CloseOneByOne();
+  CloseOneByOne(first);
+}
+
+// False: it cannot be kept. The number may be its own already, and is to survive exec.
+bool Keep(int fd) {
+  return fd == kKeptDescriptor ? ::fcntl(fd, F_SETFD, 0) == 0 : ::dup2(fd, kKeptDescriptor) >= 0;
 }
 
 // Runs in the child, in the parent's memory: system calls only, no allocation, no return but by
@@ -155,7 +157,10 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
       ::dup2(plan.stderr_fd, 2) < 0) {
     return errno;
   }
-  CloseOthers(plan.close_range);  // also descriptors that our parent let through
+  const bool keeps = plan.kept_fd >= 0;
+  if (keeps && !Keep(plan.kept_fd)) return errno;
+  // Also descriptors that our parent let through.
+  CloseFrom(keeps ? kKeptDescriptor + 1 : kKeptDescriptor, plan.close_range);
   if (!plan.cpu_mask->empty() &&
       ::syscall(SYS_sched_setaffinity, 0, plan.cpu_mask->size() * sizeof(unsigned long),
                 plan.cpu_mask->data()) != 0) {
@@ -224,7 +229,7 @@ std::string InterpreterText(const std::string& path) {
 FoundProgram FindProgram(const std::string& program, const std::string& path,
                          const std::string& directory) {
   if (program.find('/') != std::string::npos) {
-    std::string absolute = Absolute(program, directory);
+    std::string absolute = PathIn(directory, program);
     int error = CheckProgram(absolute);
     return error == 0 ? FoundProgram{absolute, 0} : FoundProgram{"", error};
   }
@@ -233,7 +238,7 @@ FoundProgram FindProgram(const std::string& program, const std::string& path,
   for (size_t begin = 0; begin <= path.size();) {
     size_t end = std::min(path.find(':', begin), path.size());
     std::string folder = path.substr(begin, end - begin);
-    std::string candidate = Absolute((folder.empty() ? "." : folder) + "/" + program, directory);
+    std::string candidate = PathIn(directory, PathIn(folder.empty() ? "." : folder, program));
     int here = CheckProgram(candidate);
     if (here == 0) return {candidate, 0};
     if (here == EACCES) error = EACCES;
@@ -249,7 +254,7 @@ std::string CannotStart(const SpawnRequest& request, int error) {
   std::string subject = "the command " + Quoted(program, kMaxShownPath);
   if (error == ENOENT && !has_slash) {
     struct stat info {};
-    if (::stat(Absolute(program, request.directory).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    if (::stat(PathIn(request.directory, program).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
       return subject + " was not found in PATH, but a file of that name is in " +
              Printable(request.directory, kMaxShownPath) + "; try " +
              (program.ends_with(".py") ? "python " : "./") + shown;
@@ -260,16 +265,16 @@ std::string CannotStart(const SpawnRequest& request, int error) {
   }
   if (error == ENOENT || error == ENOTDIR) {
     struct stat info {};
-    if (::stat(Absolute(program, request.directory).c_str(), &info) == 0) {
+    if (::stat(PathIn(request.directory, program).c_str(), &info) == 0) {
       return subject + " exists, but the interpreter named in its first line does not" +
-             InterpreterText(Absolute(program, request.directory));
+             InterpreterText(PathIn(request.directory, program));
     }
     return subject + " does not exist (looked in " + Printable(request.directory, kMaxShownPath) +
            "); check the path";
   }
   if (error == EACCES) {
     struct stat info {};
-    std::string absolute = Absolute(program, request.directory);
+    std::string absolute = PathIn(request.directory, program);
     if (::stat(absolute.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
       return subject + " is a directory; name the program in it";
     }
@@ -307,6 +312,7 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   plan.stdin_fd = descriptors.stdin_fd >= 0 ? descriptors.stdin_fd : null_fd.get();
   plan.stdout_fd = descriptors.stdout_fd;
   plan.stderr_fd = descriptors.stderr_fd;
+  plan.kept_fd = request.kept_fd;
   plan.dies_with_us = descriptors.dies_with_us;
   plan.descriptor_limit = descriptors.descriptor_limit ? &*descriptors.descriptor_limit : nullptr;
   plan.parent = ::getpid();
@@ -337,6 +343,6 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
               " cannot be entered: " + why + "; workers start where hvdrun was started"};
 }
 
-void CloseOtherDescriptors() { CloseOthers(!Without("close_range")); }
+void CloseOtherDescriptors() { CloseFrom(kKeptDescriptor, !Without("close_range")); }
 
 }  // namespace hvd

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "launcher/process/proc_file.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -77,9 +79,7 @@ ThreadState ParseStat(std::string_view stat) {
   for (int field = kState; field <= kSystemTicks && rest >> word; ++field) {
     if (field == kState) found.state = word;
     if (field < kUserTicks) continue;
-    uint64_t ticks = 0;
-    std::from_chars(word.data(), word.data() + word.size(), ticks);
-    found.cpu_ticks += ticks;
+    found.cpu_ticks += ParseWhole<uint64_t>(word).value_or(0);
   }
   return found;
 }
@@ -91,7 +91,7 @@ std::string ParseSyscall(std::string_view text) {
   for (const auto& [number, name] : kCalls) {
     if (number == call) return std::string(name);
   }
-  return "number " + std::to_string(call);
+  return Format("number {}", call);
 }
 
 bool ParseHandles(std::string_view status, int signal) {

@@ -1,11 +1,11 @@
 #include "launcher/relay/relay_plan.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <utility>
 
 #include "launcher/wire/probe_partners.h"
+#include "runtime/base/text/format.h"
 #include "runtime/net/mesh/mesh_connector.h"
 
 namespace hvd {
@@ -21,17 +21,13 @@ bool Blocked(const std::vector<BlockedRoute>& routes, uint32_t from, uint32_t to
 // The caller that quotes this names the cure once.
 std::string WithoutAdvice(const std::string& why) { return why.substr(0, why.find(kReachAdvice)); }
 
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value < 9.95 ? "%.1f" : "%.0f", value);
-  return text;
-}
+std::string Number(double value) { return Format("{:.{}f}", value, value < 9.95 ? 1 : 0); }
 
 std::string Enumerate(std::vector<std::string> items) {
   const size_t more = items.size() > kMostNamed ? items.size() - kMostNamed : 0;
   if (more > 0) {
     items.resize(kMostNamed);
-    items.push_back(std::to_string(more) + " more pairs");
+    items.push_back(Format("{} more pairs", more));
   }
   std::string text;
   for (size_t i = 0; i < items.size(); ++i)
@@ -43,7 +39,7 @@ std::string Enumerate(std::vector<std::string> items) {
 std::string WhoIsBlocked(const std::vector<BlockedRoute>& routes,
                          const std::vector<std::string>& names, size_t hosts) {
   if (hosts > 2 && routes.size() == hosts * (hosts - 1))
-    return "none of the " + std::to_string(hosts) + " hosts reaches another";
+    return Format("none of the {} hosts reaches another", hosts);
   std::vector<std::string> parts;
   for (const BlockedRoute& route : routes) {
     const bool both = Blocked(routes, route.to, route.from);
@@ -60,8 +56,10 @@ std::string WhoIsBlocked(const std::vector<BlockedRoute>& routes,
 std::string WhyNotRelayed(bool allowed, size_t hosts) {
   if (!allowed) return "nothing is relayed because of --relay never";
   if (hosts <= kMostProvenInPairs) return "";
-  return "with more than " + std::to_string(kMostProvenInPairs) +
-         " hosts nothing is relayed through hvdrun, because not every pair of them was tried";
+  return Format(
+      "with more than {} hosts nothing is relayed through hvdrun, because not every pair of them "
+      "was tried",
+      kMostProvenInPairs);
 }
 
 std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t host,
@@ -73,7 +71,7 @@ std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t h
     if (route.from != host || ++count > kMost) continue;
     text += (text.empty() ? "" : "; ") + WithoutAdvice(route.why);
   }
-  if (count > kMost) text += "; and " + std::to_string(count - kMost) + " more";
+  if (count > kMost) text += Format("; and {} more", count - kMost);
   return text + std::string(kReachAdvice) + "; " + why_not;
 }
 

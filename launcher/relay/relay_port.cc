@@ -12,6 +12,8 @@
 #include <deque>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -158,6 +160,6 @@ Result<std::unique_ptr<RelayPort>> RelayPort::Open(asio::io_context& io, MeshIde
 
 RelayPort::~RelayPort() { guests_->Close(); }
 
-std::string RelayPort::endpoint() const { return "127.0.0.1:" + std::to_string(guests_->port()); }
+std::string RelayPort::endpoint() const { return Format("127.0.0.1:{}", guests_->port()); }
 
 }  // namespace hvd

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <string>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 
 inline std::string Counted(size_t count, const char* one, const char* many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
+  return Format("{} {}", count, count == 1 ? one : many);
 }
 
 }  // namespace hvd

@@ -1,5 +1,7 @@
 #include "launcher/text/rank_ranges.h"
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 
 std::string RankRanges(std::span<const uint32_t> ranks) {
@@ -8,7 +10,7 @@ std::string RankRanges(std::span<const uint32_t> ranks) {
     uint32_t first = ranks[i], last = first;
     while (++i < ranks.size() && ranks[i] == last + 1) ++last;
     text += (text.empty() ? "" : ",") + std::to_string(first);
-    if (last > first) text += "-" + std::to_string(last);
+    if (last > first) text += Format("-{}", last);
   }
   return text;
 }

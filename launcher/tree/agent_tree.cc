@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -23,15 +25,15 @@ Result<std::vector<std::pair<uint32_t, ToDriver>>> OpenBatch(const TreeBlock& bl
   std::vector<std::pair<uint32_t, ToDriver>> messages;
   for (const TreeUpEntry& entry : batch.entries) {
     if (!block.Has(entry.host))
-      return InvalidArgument("its agent speaks for host " + std::to_string(entry.host) +
-                             ", which is not below it");
+      return InvalidArgument(
+          Format("its agent speaks for host {}, which is not below it", entry.host));
     Result<ToDriver> message = DecodeToDriver(entry.message);
     if (!message.ok()) return message.status();
     if (!GoesByTree(*message))
       return InvalidArgument("its agent sends a message that does not go up the tree");
     const bool gathered = std::holds_alternative<RanksJoined>(*message);
     const TreeBlock speaks_for = gathered ? block : TreeBlock{entry.host, entry.host + 1};
-    if (Status may = CheckSpeaker(*message, speaks_for, host_of_rank); !may.ok()) return may;
+    HVD_RETURN_IF_ERROR(CheckSpeaker(*message, speaks_for, host_of_rank));
     messages.emplace_back(entry.host, std::move(*message));
   }
   return messages;
@@ -40,16 +42,16 @@ Result<std::vector<std::pair<uint32_t, ToDriver>>> OpenBatch(const TreeBlock& bl
 // What hosts of `block` are told over the tree.
 Result<ToAgent> OpenEntry(const TreeBlock& block, const TreeDownEntry& entry) {
   if (entry.first >= entry.end || entry.first < block.root || entry.end > block.end)
-    return InvalidArgument("its agent has a message for hosts " + std::to_string(entry.first) +
-                           " to " + std::to_string(entry.end) +
-                           ", which are not in this part of the tree");
+    return InvalidArgument(
+        Format("its agent has a message for hosts {} to {}, which are not in this part of the tree",
+               entry.first, entry.end));
   Result<ToAgent> message = DecodeToAgent(entry.message);
   if (!message.ok()) return message;
   if (!GoesByTree(*message))
     return InvalidArgument("its agent sends a message that does not go down the tree");
   const auto* value = std::get_if<KeyValue>(&*message);
   if (value == nullptr) return message;
-  if (Status may = CheckEntry(*value); !may.ok()) return may;
+  HVD_RETURN_IF_ERROR(CheckEntry(*value));
   return message;
 }
 
@@ -246,10 +248,9 @@ std::vector<ToAgent> TreeNode::TakeOwn() { return std::exchange(own_, {}); }
 
 TreeRoot::TreeRoot(uint32_t hosts, uint32_t radix, HostOfRank host_of_rank)
     : hosts_(hosts),
-      radix_(radix),
-      flat_(hosts <= radix),
+      width_(hosts <= radix ? 0 : std::min(radix, kWidestTree)),
       host_of_rank_(std::move(host_of_rank)),
-      down_(TreeBlocks(0, hosts, flat_ ? 0 : radix)) {}
+      down_(TreeBlocks(0, hosts, width_)) {}
 
 bool TreeRoot::Cut(uint32_t host) {
   if (std::find(cut_.begin(), cut_.end(), host) != cut_.end()) return false;

@@ -22,6 +22,10 @@
 
 namespace hvd {
 
+// How many are right below the driver or an agent at most: what passes the driver when a generation
+// begins grows with it, and the depth hardly shrinks. The README has the figures.
+inline constexpr uint32_t kWidestTree = 4;
+
 // `radix` 0: a block per host, which is no tree at all. In order; sizes differ by one at most.
 std::vector<TreeBlock> TreeBlocks(uint32_t first, uint32_t end, uint32_t radix);
 
@@ -109,11 +113,13 @@ class TreeNode {
 // The driver's end of it: who is spoken to for whom.
 class TreeRoot {
  public:
-  // With no more hosts than `radix` there is no tree: everybody is spoken to.
+  // With no more hosts than `radix` there is no tree: everybody is spoken to. With more, it is
+  // `radix` wide, but at most kWidestTree.
   TreeRoot(uint32_t hosts, uint32_t radix, HostOfRank host_of_rank);
 
-  bool flat() const { return flat_; }
-  TreePlace PlaceOf(uint32_t host) const { return PlaceInTree(host, hosts_, flat_ ? 0 : radix_); }
+  bool flat() const { return width_ == 0; }
+  uint32_t width() const { return width_; }  // 0: flat
+  TreePlace PlaceOf(uint32_t host) const { return PlaceInTree(host, hosts_, width_); }
   // A message for all, and for one; they wait for TakeDown.
   void ToAll(const ToAgent& message) { down_.Add({0, hosts_, EncodeToAgent(message)}); }
   void ToOne(uint32_t host, const ToAgent& message) {
@@ -129,8 +135,7 @@ class TreeRoot {
   Result<std::vector<std::pair<uint32_t, ToDriver>>> Open(uint32_t host, const TreeUp& batch) const;
 
  private:
-  const uint32_t hosts_, radix_;
-  const bool flat_;
+  const uint32_t hosts_, width_;
   const HostOfRank host_of_rank_;
   TreeOutbox down_;
   std::vector<uint32_t> cut_;

@@ -1,9 +1,7 @@
 #include "launcher/tree/tree_links.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 
-#include <array>
 #include <asio/post.hpp>
 #include <utility>
 
@@ -50,11 +48,7 @@ TreeLinks::TreeLinks(asio::io_context& io, TreeLinksObserver& observer, TreeLink
     : io_(io),
       observer_(observer),
       options_(std::move(options)),
-      epoll_(io, ::epoll_create1(EPOLL_CLOEXEC)),
-      timer_(io),
-      connector_(ConnectorOptionsOf(options_), epoll_.native_handle(), std::move(listener), *this) {
-  WaitForEvents();
-}
+      connector_(io, clock_, ConnectorOptionsOf(options_), std::move(listener), *this) {}
 
 TreeLinks::~TreeLinks() = default;
 
@@ -65,52 +59,12 @@ void TreeLinks::Expect(const std::vector<uint32_t>& children) {
 void TreeLinks::Dial(uint32_t parent, std::vector<MeshAddress> addresses) {
   parent_ = parent;
   links_.emplace(parent, std::make_unique<Link>(parent, options_.host));
-  // The connector may give its answer at once, and nobody is told from inside a call.
-  asio::post(io_, [this, parent, addresses = std::move(addresses)] {
-    connector_.Dial(parent, addresses, SteadyNow());
-    ScheduleTick();
-  });
+  connector_.Dial(parent, std::move(addresses));
 }
 
 // ---- connecting
 
-// The connector has an epoll of its own; that one is readable when something in it is.
-void TreeLinks::WaitForEvents() {
-  epoll_.async_wait(asio::posix::stream_descriptor::wait_read,
-                    [this](const asio::error_code& error) {
-                      if (error) return;
-                      HandleEvents();
-                      WaitForEvents();
-                    });
-}
-
-void TreeLinks::HandleEvents() {
-  std::array<epoll_event, 64> events;
-  int count = ::epoll_wait(epoll_.native_handle(), events.data(), events.size(), 0);
-  for (int i = 0; i < count; ++i) {
-    const uint64_t key = events[static_cast<size_t>(i)].data.u64;
-    if (SourceOf(key) == MeshSource::kListener) {
-      connector_.HandleListener(NumberOf(key), SteadyNow());
-    } else {
-      connector_.HandleNascent(NumberOf(key), SteadyNow());
-    }
-  }
-  ScheduleTick();
-}
-
-void TreeLinks::ScheduleTick() {
-  const TimePoint next = connector_.NextTick();
-  if (next == TimePoint::max()) return;
-  timer_.expires_at(next);
-  timer_.async_wait([this](const asio::error_code& error) {
-    if (error) return;
-    connector_.Tick(SteadyNow());
-    ScheduleTick();
-  });
-}
-
 void TreeLinks::Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) {
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, socket.get(), nullptr);
   auto at = links_.find(peer);
   const bool wanted =
       at != links_.end() && at->second->pump == nullptr && greeting.incoming == (peer != parent_);
@@ -218,8 +172,6 @@ void TreeLinks::Lose(uint32_t peer, const Status& why) {
 }
 
 void TreeLinks::Close() {
-  epoll_.close();
-  timer_.cancel();
   connector_.Close();
   for (auto& [peer, link] : links_) {
     if (link->pump != nullptr) link->pump->Close();

@@ -12,8 +12,6 @@
 #define HVD_LAUNCHER_TREE_TREE_LINKS_H_
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,7 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "launcher/dial/connector_loop.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/mesh/mesh_connector.h"
 
@@ -75,9 +75,6 @@ class TreeLinks final : private MeshConnectorOwner {
   void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
   void Unreachable(uint32_t peer, Status why) override;
 
-  void WaitForEvents();
-  void HandleEvents();
-  void ScheduleTick();
   void Receive(uint32_t peer, std::string_view bytes);
   Status Take(uint32_t peer, const std::string& message);
   void Flush(Link& link);
@@ -86,9 +83,8 @@ class TreeLinks final : private MeshConnectorOwner {
   asio::io_context& io_;
   TreeLinksObserver& observer_;
   const TreeLinksOptions options_;
-  asio::posix::stream_descriptor epoll_;
-  asio::steady_timer timer_;
-  MeshConnector connector_;
+  const SteadyClock clock_;
+  ConnectorLoop connector_;
   std::optional<uint32_t> parent_;
   std::map<uint32_t, std::unique_ptr<Link>> links_;
 };

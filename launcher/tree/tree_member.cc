@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -29,8 +31,9 @@ std::string TreeMember::Listen(const ProbeConnectivity& question) {
 
 void TreeMember::Join(const StartJob& start) {
   if (node_ != nullptr || start.tree_host >= start.tree_hosts) return;
+  // One that the driver speaks to and that has nobody below it is in the tree, too: what the driver
+  // says to all comes to it as a part of the tree.
   TreePlace place = PlaceInTree(start.tree_host, start.tree_hosts, start.tree_radix);
-  if (!place.parent && place.below.empty()) return;
   straight_ = !place.parent;
   node_ = std::make_unique<TreeNode>(start.tree_host, place, HostsOf(start.layout, start.size));
   TreeLinksOptions options{start.tree_host, start.job_key,
@@ -49,8 +52,7 @@ void TreeMember::Join(const StartJob& start) {
 std::string TreeMember::NameOf(uint32_t host) const {
   auto known = names_.find(host);
   if (known != names_.end()) return known->second;
-  return node_ != nullptr && host == node_->place().block.root ? "it"
-                                                               : "host " + std::to_string(host);
+  return node_ != nullptr && host == node_->place().block.root ? "it" : Format("host {}", host);
 }
 
 // ---- up

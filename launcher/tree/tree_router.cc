@@ -23,6 +23,10 @@ void TreeRouter::Reform(const Plan& plan) {
   tree_.emplace(count(), count(), HostsOf(plan.Layout(), plan.size()));
 }
 
+void TreeRouter::UseRanks(const Plan& plan) {
+  if (tree_) tree_.emplace(count(), flat() ? count() : radix_, HostsOf(plan.Layout(), plan.size()));
+}
+
 void TreeRouter::SetHosts(const Plan& plan) {
   hosts_ = plan.UsedHosts();
   number_of_.assign(plan.hosts.size(), kNoNumber);
@@ -59,7 +63,7 @@ void TreeRouter::SetPlace(uint32_t host, StartJob& start) const {
   if (flat()) return;
   start.tree_host = NumberOf(host);
   start.tree_hosts = count();
-  start.tree_radix = radix_;
+  start.tree_radix = tree_->width();
   const TreePlace place = tree_->PlaceOf(start.tree_host);
   if (!place.parent) return;
   auto record = records_.find(hosts_[*place.parent]);

@@ -34,6 +34,8 @@ class TreeRouter {
   void Form(const Plan& plan, uint32_t radix);
   // The hosts of another generation of an elastic job, which has no tree.
   void Reform(const Plan& plan);
+  // Other ranks on the same hosts, in the same order, before anything was sent through the tree.
+  void UseRanks(const Plan& plan);
   // Gives the tree up before anything was sent through it.
   void Flatten();
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -32,31 +34,66 @@ bool IsLibrary(std::string_view file) {
          });
 }
 
+// `    f (a.py:3)`
+std::optional<Frame> PySpyFrameOf(std::string_view text) {
+  constexpr std::string_view kIndent = "    ";
+  const size_t colon = text.rfind(':');
+  const size_t open = text.find(" (");
+  const bool shaped = text.starts_with(kIndent) && text.ends_with(')') &&
+                      open != std::string_view::npos && colon != std::string_view::npos &&
+                      open + 2 < colon;
+  if (!shaped) return std::nullopt;
+  return Frame{text.substr(open + 2, colon - open - 2),
+               text.substr(colon + 1, text.size() - colon - 2),
+               text.substr(kIndent.size(), open - kIndent.size())};
+}
+
+std::string_view TakeLine(std::string_view* text) {
+  const size_t end = std::min(text->find('\n'), text->size());
+  const std::string_view line = text->substr(0, end);
+  text->remove_prefix(std::min(end + 1, text->size()));
+  return line;
+}
+
 std::string Text(const Frame& frame) {
   return std::string(frame.file) + ":" + std::string(frame.line) + " in " +
          std::string(frame.function);
 }
 
+// Of frames from the innermost one outwards.
+struct Innermost {
+  std::string any, own;
+
+  void Add(const Frame& frame) {
+    if (any.empty()) any = Text(frame);
+    if (own.empty() && !IsLibrary(frame.file)) own = Text(frame);
+  }
+  const std::string& site() const { return own.empty() ? any : own; }
+};
+
 }  // namespace
 
 std::string PythonSite(std::string_view stacks) {
-  std::string innermost, own;
+  Innermost main;
   while (!stacks.empty()) {
-    const size_t end = std::min(stacks.find('\n'), stacks.size());
-    const std::string_view line = stacks.substr(0, end);
-    stacks.remove_prefix(std::min(end + 1, stacks.size()));
-    if (line.starts_with("Thread ") || line.starts_with("Current thread ")) {
-      // Threads come with the newest first, and the main thread is the oldest.
-      innermost.clear();
-      own.clear();
-      continue;
-    }
-    const std::optional<Frame> frame = FrameOf(line);
-    if (!frame) continue;
-    if (innermost.empty()) innermost = Text(*frame);
-    if (own.empty() && !IsLibrary(frame->file)) own = Text(*frame);
+    const std::string_view line = TakeLine(&stacks);
+    // Threads come with the newest first, and the main thread is the oldest.
+    if (line.starts_with("Thread ") || line.starts_with("Current thread ")) main = {};
+    if (const std::optional<Frame> frame = FrameOf(line)) main.Add(*frame);
   }
-  return own.empty() ? innermost : own;
+  return main.site();
+}
+
+std::string PySpySite(std::string_view dump, int pid) {
+  const std::string begin = Format("Thread {} ", pid);
+  Innermost main;
+  for (bool inside = false; !dump.empty();) {
+    const std::string_view line = TakeLine(&dump);
+    if (line.starts_with("Thread ")) inside = line.starts_with(begin);
+    if (!inside) continue;
+    if (const std::optional<Frame> frame = PySpyFrameOf(line)) main.Add(*frame);
+  }
+  return main.site();
 }
 
 }  // namespace hvd

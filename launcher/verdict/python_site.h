@@ -1,4 +1,5 @@
-// The line of the source at which a Python program is, from the stacks that `faulthandler` writes.
+// The line of the source at which a Python program is, from the stacks that `faulthandler`
+// or py-spy write.
 // Pure.
 #ifndef HVD_LAUNCHER_VERDICT_PYTHON_SITE_H_
 #define HVD_LAUNCHER_VERDICT_PYTHON_SITE_H_
@@ -11,6 +12,10 @@ namespace hvd {
 // "file:line in function" of the main thread: its innermost frame outside of libraries, or its
 // innermost one where it has no other. Empty when there is none.
 std::string PythonSite(std::string_view stacks);
+
+// The same out of what `py-spy dump --full-filenames` writes about the process; its main thread has
+// the number of the process.
+std::string PySpySite(std::string_view dump, int pid);
 
 }  // namespace hvd
 

@@ -5,6 +5,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/text/rank_ranges.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -16,6 +17,7 @@ constexpr size_t kMostLines = 16;
 // A collective that ranks wait in.
 struct Stalled {
   uint64_t key = 0;
+  int32_t set = 0;  // the process set
   std::string name;
   uint32_t first = 0;  // the rank that has waited longest
   int64_t waited_ms = 0;
@@ -28,7 +30,7 @@ std::string Quote(const std::string& name) {
   return Quoted(name, kMostName);
 }
 
-std::string Seconds(int64_t ms) { return std::to_string(ms / 1000) + " s"; }
+std::string Seconds(int64_t ms) { return Format("{} s", ms / 1000); }
 
 std::string List(const std::vector<uint32_t>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + RankRanges(ranks);
@@ -55,6 +57,7 @@ std::map<uint64_t, Stalled> StalledIn(const WorldFacts& facts) {
     for (const WaitFacts& wait : facts.ranks[rank]->waits) {
       Stalled& stalled = all[wait.key];
       stalled.key = wait.key;
+      stalled.set = wait.set;
       if (stalled.waiting.empty() || wait.waited_ms > stalled.waited_ms) {
         stalled.first = rank;
         stalled.waited_ms = wait.waited_ms;
@@ -67,7 +70,17 @@ std::map<uint64_t, Stalled> StalledIn(const WorldFacts& facts) {
   return all;
 }
 
-// Those that have not submitted it; where all have, those that it waits for.
+// Of a collective of all ranks.
+std::vector<uint32_t> NotWaitingIn(const Stalled& stalled, const WorldFacts& facts) {
+  std::vector<uint32_t> others;
+  for (uint32_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    if (std::ranges::find(stalled.waiting, rank) == stalled.waiting.end()) others.push_back(rank);
+  }
+  return others;
+}
+
+// Those that have not submitted it; where all have, those that it waits for. While data are on
+// their way between hosts a rank may not know these: then those that do not wait in it.
 std::vector<uint32_t> MissingOf(const Stalled& stalled, const WorldFacts& facts) {
   std::vector<uint32_t> missing;
   for (uint32_t rank : stalled.awaited) {
@@ -78,6 +91,7 @@ std::vector<uint32_t> MissingOf(const Stalled& stalled, const WorldFacts& facts)
   for (uint32_t rank : stalled.awaited) {
     if (rank < facts.ranks.size()) missing.push_back(rank);
   }
+  if (missing.empty() && stalled.set == 0) return NotWaitingIn(stalled, facts);
   return missing;
 }
 
@@ -114,7 +128,7 @@ std::string ElsewhereText(const RankFacts& facts, const WorldFacts& world) {
       needs.push_back(rank);
   }
   std::string text = "it has waited " + Seconds(wait->waited_ms) + " in " + Quote(wait->name);
-  if (wait->set > 0) text += " of process set " + std::to_string(wait->set);
+  if (wait->set > 0) text += Format(" of process set {}", wait->set);
   if (!needs.empty()) text += " for " + List(needs) + " to submit it";
   return text + SiteText(facts);
 }
@@ -147,7 +161,7 @@ std::string History(const RankFacts& facts) {
   const uint64_t number = waits ? facts.finished : facts.submitted;
   const std::string& name = waits ? facts.last_finished : facts.last;
   if (number == 0) return "no collective of it has ended";
-  return "its last finished collective was number " + std::to_string(number) + ", " + Quote(name);
+  return Format("its last finished collective was number {}, {}", number, Quote(name));
 }
 
 std::string StateText(const std::string& state) {
@@ -160,25 +174,27 @@ std::string StateText(const std::string& state) {
 }
 
 std::string MissingLine(uint32_t rank, const Stalled& stalled, const WorldFacts& world) {
+  if (world.hosts[rank].empty())
+    return Format("  rank {} is on another host, whose agent cannot be asked.\n", rank);
   const std::optional<RankFacts>& facts = world.ranks[rank];
   const RankClass found = ClassOf(facts, stalled.key);
-  std::string line = "  rank " + std::to_string(rank) + " on host " + world.hosts[rank];
-  if (facts && facts->pid != 0) line += " (pid " + std::to_string(facts->pid) + ")";
+  std::string line = Format("  rank {} on host {}", rank, world.hosts[rank]);
+  if (facts && facts->pid != 0) line += Format(" (pid {})", facts->pid);
   line += WhatItDoes(found, facts, world);
   if (!facts || found == RankClass::kDead || found == RankClass::kEndedEarly) return line + ".\n";
-  line += ";\n    " + History(*facts) + "; it uses " + std::to_string(facts->cpu_percent) +
-          " % of a core; its main thread is " + StateText(facts->state);
+  line += Format(";\n    {}; it uses {} % of a core; its main thread is {}", History(*facts),
+                 facts->cpu_percent, StateText(facts->state));
   return line + ".\n";
 }
 
 std::string Headline(const Stalled& stalled, const std::vector<uint32_t>& missing,
                      const WorldFacts& facts) {
   const WaitFacts* wait = WaitIn(*facts.ranks[stalled.first], stalled.key);
-  std::string text = "rank " + std::to_string(stalled.first) + " has waited " +
-                     Seconds(stalled.waited_ms) + " in " + Quote(stalled.name) + " for ";
+  std::string text = Format("rank {} has waited {} in {} for ", stalled.first,
+                            Seconds(stalled.waited_ms), Quote(stalled.name));
   if (missing.empty()) {
     text += "its data to be moved";
-  } else if (wait != nullptr && wait->submitted != 0) {
+  } else if (stalled.awaited.empty() || (wait != nullptr && wait->submitted != 0)) {
     text += List(missing) + " to finish " + (missing.size() == 1 ? "its part" : "their parts");
   } else {
     text += List(missing) + " to submit it";
@@ -196,7 +212,6 @@ Verdict Make(const Stalled& stalled, const WorldFacts& facts, const std::set<uin
   const std::vector<uint32_t> missing = MissingOf(stalled, facts);
   verdict.never_ends = never.contains(stalled.first);
   verdict.sentence = Headline(stalled, missing, facts);
-  verdict.limited = facts.ranks[stalled.first]->shutdown_ms > 0;
   const std::string site = SiteOf(*facts.ranks[stalled.first]);
   if (!site.empty()) verdict.details += "  It waits at " + site + ".\n";
   for (uint32_t rank : missing) {
@@ -204,7 +219,7 @@ Verdict Make(const Stalled& stalled, const WorldFacts& facts, const std::set<uin
     if (verdict.missing.size() <= kMostLines) verdict.details += MissingLine(rank, stalled, facts);
   }
   if (missing.size() > kMostLines)
-    verdict.details += "  and " + std::to_string(missing.size() - kMostLines) + " more ranks.\n";
+    verdict.details += Format("  and {} more ranks.\n", missing.size() - kMostLines);
   return verdict;
 }
 
@@ -249,6 +264,18 @@ std::optional<Verdict> Explain(const WorldFacts& facts, const std::set<uint32_t>
   }
   if (chosen == nullptr) return std::nullopt;
   return Make(*chosen, facts, never);
+}
+
+std::string StallText(const Verdict& verdict) {
+  std::string text = verdict.sentence + "\n" + verdict.details;
+  text.pop_back();
+  return text;
+}
+
+std::string EndlessText(const Verdict& verdict) {
+  return verdict.sentence +
+         "; it can never end, because each of the ranks that it needs has ended or waits for "
+         "others that wait";
 }
 
 }  // namespace hvd

@@ -28,10 +28,10 @@ enum class RankClass {
 // "dead", "stopped", "ended early" and so on, as in docs/hangs.md.
 const char* ClassName(RankClass found);
 
-// What was found out at about one time. By rank of the generation.
+// Facts that the agents found out at about one time. By rank of the generation.
 struct WorldFacts {
   std::vector<std::optional<RankFacts>> ranks;  // nothing: the agent of its host did not answer
-  std::vector<std::string> hosts;               // of the ranks
+  std::vector<std::string> hosts;  // of the ranks; empty: one whose agent cannot be asked
 };
 
 struct MissingRank {
@@ -44,8 +44,18 @@ struct Verdict {
   std::string details;   // lines about the ranks, each indented and ended by a newline
   std::vector<MissingRank> missing;
   bool never_ends = false;
-  bool limited = false;  // a rank that waits has a limit, at which it ends its world
 };
+
+// The agents were asked why a collective takes so long.
+struct StallExplained {
+  uint64_t generation = 0;
+  Verdict verdict;
+};
+
+// What the user reads while the job goes on: several lines, without the last newline.
+std::string StallText(const Verdict& verdict);
+// Why a world ends whose wait can never end.
+std::string EndlessText(const Verdict& verdict);
 
 // The class of a rank that others wait for.
 RankClass ClassOf(const std::optional<RankFacts>& facts, uint64_t awaited_key);

@@ -57,8 +57,7 @@ class SpeakerCheck {
   }
 
   Status Put(const PutKey& put) const {
-    if (Status status = CheckEntry({put.generation, put.key, put.value}); !status.ok())
-      return status;
+    HVD_RETURN_IF_ERROR(CheckEntry({put.generation, put.key, put.value}));
     const std::optional<uint32_t> rank = RankOfMeshKey(put.key);
     return rank && put.generation > 0 ? Rank(*rank) : Status::Ok();
   }
@@ -141,6 +140,12 @@ Status CheckEntry(const KeyValue& entry) {
     return InvalidArgument("its agent gives a key a value of " + Number(entry.value.size()) +
                            " bytes; at most " + Number(kMaxKvValue) + " are allowed");
   return Status::Ok();
+}
+
+Status CheckWorker(uint32_t worker, uint32_t host, const std::vector<Placement>& workers) {
+  if (worker < workers.size() && workers[worker].host == host) return Status::Ok();
+  return InvalidArgument("its agent speaks of worker " + Number(worker) +
+                         ", which it does not have");
 }
 
 uint64_t MostKeys(TreeBlock hosts, const HostOfRank& host_of_rank) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launcher/wire/messages.h"
+#include "launcher/wire/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/net/layout.h"
 
@@ -61,6 +62,9 @@ bool GoesByTree(const ToAgent& message);
 Status CheckSpeaker(const ToDriver& message, TreeBlock hosts, const HostOfRank& host_of_rank);
 // The same for an entry of the directory, which may be any rank's.
 Status CheckEntry(const KeyValue& entry);
+// Does the host have this worker? `workers`: all of the job, by their numbers. kInvalidArgument if
+// not.
+Status CheckWorker(uint32_t worker, uint32_t host, const std::vector<Placement>& workers);
 // So many keys may these hosts bring into the directory of a generation: more than they ever have
 // use for, and a bound for what a broken one costs. What agents let pass adds up to no more than
 // the next one does.

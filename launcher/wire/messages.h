@@ -72,6 +72,8 @@ struct StartJob {
   std::vector<std::string> interfaces;  // of an elastic job: where its workers listen; empty: all
   uint32_t restarts = 0, max_restarts = 0;  // for scripts of torchrun
   TraceMode trace = TraceMode::kOff;
+  // Where the workers meet, which use stock Horovod: "10.0.0.1:4711"; empty: they use our runtime.
+  std::string rendezvous;
 };
 // More workers of an elastic job on a host that has its part already. Their places are those that
 // they take if nothing changes until they join.
@@ -83,6 +85,7 @@ struct AddWorkers {
   std::string master_address;
   uint32_t master_port = 0;
   uint32_t restarts = 0;
+  std::string rendezvous;  // as in StartJob
 };
 // From now on an agent whose connection is lost waits so long for the driver to come back on
 // another one.
@@ -226,6 +229,22 @@ struct ExamineRanks {
   std::vector<uint32_t> stacks;
 };
 
+// Asks for the work that the ranks of a host have done so far. Answered by CountsTold. For the time
+// given, they also measure how long they wait and count which of them is last.
+struct AskCounts {
+  uint32_t number = 0;
+  uint32_t measure_ms = 0;
+};
+// Asks for the contents of the trace rings of a host. Answered by RingTold for each rank of the
+// last generation, then RingsOver.
+struct AskRings {
+  uint32_t number = 0;
+};
+
+// Another launcher starts a process for each rank, which gives its place to the rank of this agent
+// (launcher/places). Sent before StartJob. Answered by a PlaceTaken for each, or PlacesRefused.
+struct AwaitPlaces {};
+
 // ---- both ways: connections that the driver passes on (relay_switch.h)
 
 // Bytes of one connection and direction that may be on the way between the two agents.
@@ -264,6 +283,7 @@ struct AgentReady {
   uint32_t free_port = 0;  // held by the agent for MASTER_PORT; 0: none
   std::string identity;    // of the host (host_identity.h)
   uint32_t slots = 0;      // that it has by itself: GPUs, else cores
+  uint32_t cpus = 0;       // of the whole host
 };
 struct WorkerStarted {
   uint32_t rank = 0;
@@ -365,7 +385,7 @@ struct PairMeasured {
   uint32_t peer = 0;
   std::string trouble;          // a sentence; empty: both directions work
   std::string address;          // at which the peer was reached
-  int64_t latency_ns = 0;       // median round trip, of who leads; 0: not measured
+  int64_t latency_ns = 0;       // median round trip, told by one of the pair; 0: not measured
   uint64_t bytes_a_second = 0;  // from here to the peer; 0: not measured
 };
 // The answer to HoldCommits.
@@ -376,7 +396,7 @@ struct CommitsHeld {
 struct StopRequested {
   int32_t signal = 0;
 };
-// The answer to AskMemory: what is resident of the worker's own process.
+// The answer to AskMemory: the resident bytes of the worker's own process.
 struct MemoryTold {
   uint32_t rank = 0;
   uint64_t bytes = 0;
@@ -441,19 +461,59 @@ struct TraceRecords {
   std::string records;
 };
 
+// What a worker does just now, as seen from outside.
+enum class RankActivity : uint8_t { kOutside = 0, kComputing, kWaiting, kStopped, kLeft };
+// What a worker has done since its generation began.
+struct WorkerCounts {
+  uint32_t worker = 0, rank = 0;
+  RankActivity activity = RankActivity::kOutside;
+  uint64_t operations = 0, bytes = 0, steps = 0, commits = 0;
+  uint64_t last = 0;           // operations of which it was the last one of its host to submit
+  int64_t waited_ns = 0;       // a thread of the application waited for an operation
+  uint8_t collective = 0;      // hvd_collective of the last one that it submitted
+  std::string last_submitted;  // its name; empty: it submitted none
+};
+// The answer to AskCounts; generation 0: no world has begun on this host.
+struct CountsTold {
+  uint32_t number = 0;
+  uint64_t generation = 0;
+  int64_t at_ns = 0;  // by the host's steady clock
+  std::vector<WorkerCounts> workers;
+};
+// Like TraceRecords, of a ring as it is.
+struct RingTold {
+  uint32_t number = 0;
+  uint32_t rank = 0;  // the worker
+  uint32_t world_rank = 0;
+  uint64_t generation = 0;
+  std::string records;
+};
+struct RingsOver {
+  uint32_t number = 0;
+};
+// Places cannot be taken on this host, and why: a sentence without its name.
+struct PlacesRefused {
+  std::string reason;
+};
+// A process of the other launcher is here: it has this place among so many.
+struct PlaceTaken {
+  uint32_t place = 0, of = 0;
+};
+
 using ToAgent =
     std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob, WorkerInput,
                  KeyValue, ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost,
                  OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
                  AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
-                 TraceTaken, AskMemory, ExamineRanks>;
+                 TraceTaken, AskMemory, ExamineRanks, AskCounts, AskRings, AwaitPlaces>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
                  ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
-                 MemoryTold, StallSeen, RanksExamined>;
+                 MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
+                 PlacesRefused, PlaceTaken>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
+
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -58,18 +61,19 @@ std::vector<std::vector<Placement>> Plan::ByHost() const {
 
 std::vector<uint32_t> Plan::UsedHosts() const {
   std::vector<uint32_t> used;
+  std::set<uint32_t> known;
   for (const Placement& p : ranks) {
-    if (used.empty() || used.back() != p.host) used.push_back(p.host);
+    if (known.insert(p.host).second) used.push_back(p.host);
   }
   return used;
 }
 
 std::vector<RankRun> Plan::Layout() const {
+  std::map<uint32_t, uint32_t> numbers;
   std::vector<RankPlace> places;
-  uint32_t number = 0;
   for (const Placement& p : ranks) {
-    if (p.rank > 0 && ranks[p.rank - 1].host != p.host) ++number;
-    places.push_back({number, p.local_rank});
+    const auto number = static_cast<uint32_t>(numbers.size());
+    places.push_back({numbers.emplace(p.host, number).first->second, p.local_rank});
   }
   return RunsOf(places);
 }
@@ -79,22 +83,29 @@ std::string SlotsText(uint64_t slots) {
 }
 
 Status TooFewSlots(uint32_t num_proc, uint64_t slots) {
-  return InvalidArgument(std::to_string(num_proc) +
-                         " processes were asked for, but the hosts have " + SlotsText(slots) +
-                         "; try -np " + std::to_string(slots) + " or list more slots");
+  return InvalidArgument(
+      Format("{} processes were asked for, but the hosts have {}; try -np {} or list more slots",
+             num_proc, SlotsText(slots), slots));
 }
 
 Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slots,
                 uint32_t num_proc) {
   const std::vector<uint32_t> sizes = LocalSizes(slots, num_proc);
+  std::vector<uint32_t> host_of_rank;
+  for (uint32_t host = 0; host < sizes.size(); ++host)
+    host_of_rank.insert(host_of_rank.end(), sizes[host], host);
+  return PlanOfPlaces(std::move(hosts), host_of_rank);
+}
+
+Plan PlanOfPlaces(std::vector<std::string> hosts, const std::vector<uint32_t>& host_of_rank) {
   Plan plan;
   plan.hosts = std::move(hosts);
-  for (uint32_t host = 0; host < sizes.size(); ++host) {
-    for (uint32_t local = 0; local < sizes[host]; ++local) {
-      Placement placement{plan.size(), host, local, sizes[host], 0, 0};
-      SetInterHostComm(sizes, placement);
-      plan.ranks.push_back(placement);
-    }
+  std::vector<uint32_t> sizes(plan.hosts.size()), placed(plan.hosts.size());
+  for (uint32_t host : host_of_rank) ++sizes[host];
+  for (uint32_t host : host_of_rank) {
+    Placement placement{plan.size(), host, placed[host]++, sizes[host], 0, 0};
+    SetInterHostComm(sizes, placement);
+    plan.ranks.push_back(placement);
   }
   for (const Placement& p : plan.ranks)
     plan.homogeneous = plan.homogeneous && p.local_size == plan.ranks[0].local_size;
@@ -107,7 +118,7 @@ std::vector<std::string> NamesOf(const std::vector<HostSlots>& hosts) {
   std::vector<std::string> names;
   for (const HostSlots& host : hosts) {
     bool alone = times[host.host] == 1 || host.port == 0;
-    names.push_back(alone ? host.host : "[" + host.host + "]:" + std::to_string(host.port));
+    names.push_back(alone ? host.host : Format("[{}]:{}", host.host, host.port));
   }
   return names;
 }

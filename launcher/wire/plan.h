@@ -32,9 +32,9 @@ struct Plan {
   std::vector<Placement> OnHost(uint32_t host) const;
   // The same of every host, by its number.
   std::vector<std::vector<Placement>> ByHost() const;
-  // The numbers of the hosts that have a rank, in the order of ranks.
+  // The numbers of the hosts that have a rank, in the order of their first ranks.
   std::vector<uint32_t> UsedHosts() const;
-  // Of the hosts that have a rank, numbered from 0.
+  // Of these hosts, numbered from 0 in that order.
   std::vector<RankRun> Layout() const;
 };
 
@@ -48,6 +48,10 @@ Status TooFewSlots(uint32_t num_proc, uint64_t slots);
 // `slots` are of one length, and the slots are enough.
 Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slots,
                 uint32_t num_proc);
+
+// Of ranks that somebody else has placed: `host_of_rank` has the number of each rank's host. Local
+// ranks are in the order of ranks.
+Plan PlanOfPlaces(std::vector<std::string> hosts, const std::vector<uint32_t>& host_of_rank);
 
 // What hosts are called: their names; with the port of ssh where one name stands for two.
 std::vector<std::string> NamesOf(const std::vector<HostSlots>& hosts);

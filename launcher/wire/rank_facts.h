@@ -36,7 +36,6 @@ struct RankFacts {
   uint8_t all_wait = 0;  // every thread that ever submitted waits, and what they submitted is known
   std::vector<uint64_t> pending;  // keys of what it has submitted and that has not ended
   std::string site;               // "file:line in function", where its main thread is
-  int64_t shutdown_ms = 0;        // its limit for a stall; 0: none
 };
 
 }  // namespace hvd

@@ -150,18 +150,18 @@ const char* hvd_version_string(void) { return HVD_VERSION; }
 const char* hvd_last_error(void) { return hvd::LastError().c_str(); }
 
 const char* hvd_status_name(int32_t status) {
-  static const char* const kNames[] = {"HVD_OK",
-                                       "HVD_IN_PROGRESS",
-                                       "HVD_INVALID_ARGUMENT",
-                                       "HVD_NOT_INITIALIZED",
-                                       "HVD_DUPLICATE_NAME",
-                                       "HVD_MISMATCH",
-                                       "HVD_ABORTED",
-                                       "HVD_UNSUPPORTED",
-                                       "HVD_OUT_OF_MEMORY",
-                                       "HVD_FORKED",
-                                       "HVD_INTERNAL",
-                                       "HVD_DISMISSED"};
+  static constexpr const char* kNames[] = {"HVD_OK",
+                                           "HVD_IN_PROGRESS",
+                                           "HVD_INVALID_ARGUMENT",
+                                           "HVD_NOT_INITIALIZED",
+                                           "HVD_DUPLICATE_NAME",
+                                           "HVD_MISMATCH",
+                                           "HVD_ABORTED",
+                                           "HVD_UNSUPPORTED",
+                                           "HVD_OUT_OF_MEMORY",
+                                           "HVD_FORKED",
+                                           "HVD_INTERNAL",
+                                           "HVD_DISMISSED"};
   return status >= 0 && status <= HVD_DISMISSED ? kNames[status] : "unknown status";
 }
 
@@ -184,7 +184,7 @@ int32_t hvd_enabled(const char* feature) {
 int32_t hvd_init(const hvd_init_options* options) {
   return Guarded([&]() -> Status {
     hvd::InitOptions read;
-    if (Status bad = hvd::ReadInitOptions(options, &read); !bad.ok()) return bad;
+    HVD_RETURN_IF_ERROR(hvd::ReadInitOptions(options, &read));
     return Runtime::Get().Init(read);
   });
 }
@@ -225,9 +225,19 @@ int32_t hvd_note_stacks(int32_t signal, int32_t fd) {
   return Guarded([=]() -> Status {
     if (signal < 0 || fd < 0)
       return hvd::InvalidArgument("hvd_note_stacks was given a negative number");
-    Runtime::Get().NoteStacks(static_cast<uint32_t>(signal), static_cast<uint32_t>(fd));
+    const auto number = static_cast<uint32_t>(signal), file = static_cast<uint32_t>(fd);
+    Runtime::Get().NoteStacks(number, file);
+    SessionRef session;
+    if (session) session->NoteStacks(number, file);
     return Status::Ok();
   });
+}
+
+int32_t hvd_note_step(void) {
+  if (Runtime::Get().forked()) return HVD_OK;
+  SessionRef session;
+  if (session) session->engine().NoteStep();
+  return HVD_OK;
 }
 
 int32_t hvd_is_initialized(void) {
@@ -275,6 +285,7 @@ int32_t hvd_commit(int64_t timeout_ms, int32_t* update) {
     if (!session) return hvd::NotInitialized();
     Result<uint32_t> answer = session->commits().Commit(std::chrono::milliseconds(timeout_ms));
     if (!answer.ok()) return answer.status();
+    session->engine().NoteCommit();
     *update = static_cast<int32_t>(*answer);
     return Status::Ok();
   });
@@ -346,7 +357,7 @@ int32_t hvd_submit(const hvd_request* request, hvd_handle* handle) {
     if (!session) return hvd::NotInitialized();
     hvd::RequestSpec spec;
     hvd::RequestMemory memory;
-    if (Status bad = hvd::ReadRequest(request, &memory, &spec); !bad.ok()) return bad;
+    HVD_RETURN_IF_ERROR(hvd::ReadRequest(request, &memory, &spec));
     Result<hvd_handle> submitted = session->engine().Submit(spec);
     if (!submitted.ok()) return submitted.status();
     *handle = *submitted;
@@ -381,7 +392,7 @@ int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms) {
 
 int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_result* result) {
   return Guarded([&]() -> Status {
-    if (Status bad = hvd::CheckResult(result); !bad.ok()) return bad;
+    HVD_RETURN_IF_ERROR(hvd::CheckResult(result));
     SessionRef session;
     if (!session) return hvd::NoWorldFor(handle);
     return hvd::WaitForResult(*session, handle, timeout_ms, result);
@@ -394,7 +405,7 @@ int32_t hvd_run(const hvd_request* request) {
     if (!session) return hvd::NotInitialized();
     hvd::RequestSpec spec;
     hvd::RequestMemory memory;
-    if (Status bad = hvd::ReadRequest(request, &memory, &spec); !bad.ok()) return bad;
+    HVD_RETURN_IF_ERROR(hvd::ReadRequest(request, &memory, &spec));
     return session->engine().Run(spec);
   });
 }

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/core/request.h"
+#include "runtime/core/request/request.h"
 
 namespace hvd {
 

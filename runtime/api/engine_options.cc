@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -11,6 +10,8 @@
 #include <string_view>
 
 #include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -24,12 +25,10 @@ Status Unreadable(const char* name, const std::string& text, const std::string& 
 Status ReadWhole(const char* name, int64_t most, int64_t* value) {
   const std::string text = GetEnv(name).value_or("");
   if (text.empty()) return Status::Ok();
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > most) {
-    return Unreadable(name, text, "whole number from 0 to " + std::to_string(most));
-  }
-  *value = number;
+  const auto number = ParseWhole<int64_t>(text);
+  if (!number || *number < 0 || *number > most)
+    return Unreadable(name, text, Format("whole number from 0 to {}", most));
+  *value = *number;
   return Status::Ok();
 }
 
@@ -58,6 +57,7 @@ Status CheckWithoutEffect() {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   int64_t ignored = 0;
   Status read = HostsSettingsFromEnv().status();
+  if (read.ok()) read = OneHostSettingsFromEnv().status();
   if (read.ok()) read = ReadWhole("HOROVOD_CACHE_CAPACITY", kAny, &ignored);
   if (read.ok()) read = CheckNumber("HOROVOD_CYCLE_TIME");
   return read;
@@ -90,6 +90,20 @@ Result<HostsSettings> HostsSettingsFromEnv() {
   if (!read.ok()) return read;
   if (timeout_s == 0) timeout_s = kMostSeconds;
   return HostsSettings{static_cast<uint64_t>(fusion_bytes), std::chrono::seconds(timeout_s)};
+}
+
+Result<OneHostSettings> OneHostSettingsFromEnv() {
+  constexpr int64_t kMostKib = 1 << 20, kMostTurns = 1'000'000;
+  int64_t chunk_kib = 0, spins = -1, yields = -1;
+  Status read = ReadWhole("HVD_CHUNK_KIB", kMostKib, &chunk_kib);
+  if (read.ok()) read = ReadWhole("HVD_WAIT_SPINS", kMostTurns, &spins);
+  if (read.ok()) read = ReadWhole("HVD_WAIT_YIELDS", kMostTurns, &yields);
+  if (!read.ok()) return read;
+  OneHostSettings settings{
+      static_cast<uint32_t>(chunk_kib), {}, {}, GetEnv("HOROVOD_AUTOTUNE") == "1"};
+  if (spins >= 0) settings.spins = static_cast<uint32_t>(spins);
+  if (yields >= 0) settings.yields = static_cast<uint32_t>(yields);
+  return settings;
 }
 
 Result<bool> MpiThreadsDisabled() {

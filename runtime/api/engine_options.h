@@ -3,6 +3,7 @@
 #define HVD_RUNTIME_API_ENGINE_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "runtime/base/status.h"
 #include "runtime/core/engine.h"
@@ -13,12 +14,20 @@ namespace hvd {
 // left to the world.
 Result<EngineOptions> EngineOptionsFromEnv();
 
-// What steers the work between hosts.
+// The settings of the work between hosts.
 struct HostsSettings {
   uint64_t fusion_bytes = 128 << 20;            // HOROVOD_FUSION_THRESHOLD
   Duration timeout = std::chrono::seconds(30);  // HOROVOD_GLOO_TIMEOUT_SECONDS
 };
 Result<HostsSettings> HostsSettingsFromEnv();
+
+// The settings of the work inside a host. The runtime chooses those that are not given.
+struct OneHostSettings {
+  uint32_t chunk_kib = 0;                 // HVD_CHUNK_KIB; 0: not given
+  std::optional<uint32_t> spins, yields;  // HVD_WAIT_SPINS, HVD_WAIT_YIELDS
+  bool tuned = false;  // HOROVOD_AUTOTUNE: the agent may change them while the job runs
+};
+Result<OneHostSettings> OneHostSettingsFromEnv();
 
 // HOROVOD_MPI_THREADS_DISABLE: one thread makes all calls to MPI.
 Result<bool> MpiThreadsDisabled();

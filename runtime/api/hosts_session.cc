@@ -8,12 +8,16 @@
 
 #include "runtime/api/compare_hosts.h"
 #include "runtime/backends/inter_host_loader.h"
+#include "runtime/base/text/format.h"
 #include "runtime/net/trouble.h"
 
 namespace hvd {
 namespace {
 
 constexpr Duration kSpin = std::chrono::microseconds(50);
+constexpr Duration kLinksEvery = std::chrono::seconds(1);
+// So few bytes say nothing about a link.
+constexpr uint64_t kLittle = 256 * 1024;
 
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 
@@ -38,6 +42,9 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
     if (over_mpi) leader_service.idle_limit = settings->timeout;
     leader_service.coordinator.fusion_bytes = settings->fusion_bytes;
   }
+  const Result<OneHostSettings> one_host = OneHostSettingsFromEnv();
+  if (one_host.ok() && one_host->tuned)
+    leader_service.coordinator.tuned = &world.page.header().tuned;
   leader_service.coordinator.stall_warning = engine.stall_warning;
   leader_service.coordinator.tell_awaited = ReportAwaitedAfter(engine);
   leader_service.compare = CompareHosts;
@@ -80,9 +87,10 @@ Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
   if (world.hosts == 1) return std::unique_ptr<InterHostComm>();
   const Group group = WorldGroup(world);
   if (!std::ranges::is_sorted(group.local_to_group)) {
-    return Unsupported("the ranks of host " + std::to_string(world.host()) +
-                       " are numbered in another order on the host than in the world; let the " +
-                       "launcher number both alike");
+    return Unsupported(
+        Format("the ranks of host {} are numbered in another order on the host than in the world; "
+               "let the launcher number both alike",
+               world.host()));
   }
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (!settings.ok()) return settings.status();
@@ -112,6 +120,21 @@ void HostsSession::PollAgent(Bootstrap& bootstrap) {
   if (!page_.broken()) return ReportSilences(bootstrap);
   aborted_ = true;
   backend_.Abort(Aborted(page_.broken_text()));
+}
+
+std::vector<InterHostLink> HostsSession::NewOnLinks(TimePoint now) {
+  if (now < next_links_) return {};
+  next_links_ = now + kLinksEvery;
+  std::vector<InterHostLink> fresh;
+  for (const InterHostLink& sum : comm_->Links()) {
+    InterHostLink& noted = noted_[sum.rank];
+    if (sum.bytes < noted.bytes || sum.busy_us < noted.busy_us) noted = {};  // a new connection
+    const InterHostLink link{sum.rank, sum.bytes - noted.bytes, sum.busy_us - noted.busy_us};
+    if (link.bytes < kLittle) continue;
+    fresh.push_back(link);
+    noted = sum;
+  }
+  return fresh;
 }
 
 // Each once, and again when it is over.

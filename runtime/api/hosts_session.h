@@ -3,6 +3,7 @@
 #ifndef HVD_RUNTIME_API_HOSTS_SESSION_H_
 #define HVD_RUNTIME_API_HOSTS_SESSION_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ class HostsSession {
   // For the runtime thread: ends what waits for other hosts once the world is broken, and tells the
   // launcher of hosts of which nothing is heard.
   void PollAgent(Bootstrap& bootstrap);
+  // The traffic with other hosts since the last call; nothing while that is little or was a moment
+  // ago.
+  std::vector<InterHostLink> NewOnLinks(TimePoint now);
   // Why the work with other hosts broke off; "" while it goes on.
   std::string Failure() { return backend_.failure().message(); }
   // Says goodbye to the other hosts. Nothing may be in flight.
@@ -54,6 +58,8 @@ class HostsSession {
   const uint32_t rank_;
   std::vector<InterHostSilence> told_;  // that are not over
   uint32_t told_so_far_ = 0;
+  std::map<uint32_t, InterHostLink> noted_;  // sums of the links, by rank
+  TimePoint next_links_{};
 };
 
 }  // namespace hvd

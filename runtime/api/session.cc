@@ -7,6 +7,8 @@
 
 #include "runtime/api/engine_options.h"
 #include "runtime/base/log.h"
+#include "runtime/base/test_env.h"
+#include "runtime/base/text/format.h"
 #include "runtime/net/trouble.h"
 #include "runtime/segment/alive.h"
 
@@ -32,12 +34,28 @@ Status WhyNotComplete(const World& world, const Status& given) {
   return {Code::kInProgress, "the world broke before it was complete: " + world.page.broken_text()};
 }
 
+// The variables were checked before the world was joined.
+OneHostSettings OneHost() {
+  const Result<OneHostSettings> settings = OneHostSettingsFromEnv();
+  return settings.ok() ? *settings : OneHostSettings{};
+}
+
+// Null where the job is not tuned.
+const TunedSettings* TunedSettingsOf(const World& world) {
+  return OneHost().tuned ? &world.page.header().tuned : nullptr;
+}
+
 EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap) {
-  options.recorder = Recorder(world.page.trace(world.local_rank));
+  // Without one, what it costs can be measured.
+  if (!GetTestEnv("HVD_TEST_NO_RECORDER"))
+    options.recorder = Recorder(world.page.trace(world.local_rank));
   options.stall_board = &world.page.rank(world.local_rank).stalls;
-  options.wait = ChooseWaitPolicy(world.local_size, AllowedCores());
-  options.tell_ending = [&bootstrap, rank = world.rank](const std::string& reason) {
-    const TroubleEntry entry = EncodeTrouble(RankEnding{rank, reason});
+  const OneHostSettings settings = OneHost();
+  const WaitPolicy chosen = ChooseWaitPolicy(world.local_size, AllowedCores());
+  options.wait = {settings.spins.value_or(chosen.spins), settings.yields.value_or(chosen.yields)};
+  options.tuned = TunedSettingsOf(world);
+  options.tell_ending = [&bootstrap, rank = world.rank](EndCause cause, const std::string& reason) {
+    const TroubleEntry entry = EncodeTrouble(RankEnding{rank, reason, cause == EndCause::kStall});
     (void)bootstrap.directory().Put(entry.key, entry.value);  // if the agent is there to hear it
   };
   return options;
@@ -66,7 +84,7 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
       peer_memory_(bootstrap.segments()),
       commits_(world_.page, world_.local_rank),
       peers_(world_.page, world_.local_rank),
-      backend_(heap, peer_memory_),
+      backend_(heap, peer_memory_, OneHost().chunk_kib, TunedSettingsOf(world_)),
       hosts_(comm == nullptr
                  ? nullptr
                  : std::make_unique<HostsSession>(world_, std::move(comm), peers_, backend_, heap,
@@ -131,7 +149,7 @@ Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) 
     if (added.ok()) continue;
     if (Status why = WhyNotComplete(world_, added); why.code() == Code::kInProgress) return why;
     return {added.code(),
-            "process set number " + std::to_string(i + 1) + " of hvd.init(): " + added.message()};
+            Format("process set number {} of hvd.init(): {}", i + 1, added.message())};
   }
   return Status::Ok();
 }
@@ -139,6 +157,12 @@ Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) 
 std::string Session::Failure() const {
   if (world_.page.broken()) return world_.page.broken_text();
   return hosts_ == nullptr ? "" : hosts_->Failure();
+}
+
+void Session::PollHosts() {
+  hosts_->PollAgent(bootstrap_);
+  for (const InterHostLink& link : hosts_->NewOnLinks(SteadyNow()))
+    engine_.NoteLink(link.rank, link.bytes, static_cast<uint32_t>(link.busy_us));
 }
 
 // Holds the mark by which our death is noticed, listens to the agent, and keeps peers from being
@@ -156,7 +180,7 @@ void Session::RunRuntimeThread() {
       agent_gone_.store(true, std::memory_order_release);
       Close(agent.message());
     }
-    if (hosts_ != nullptr) hosts_->PollAgent(bootstrap_);
+    if (hosts_ != nullptr) PollHosts();
     bool unsent = engine_.TryProgress();
     SleepOn(block.runtime_bell, word, unsent ? kLookSoonNs : kLookAgainNs);
   }

@@ -62,6 +62,7 @@ class Session {
           std::unique_ptr<InterHostComm> comm);
   void Close(const std::string& sentence);
   void RunRuntimeThread();
+  void PollHosts();
 
   World world_;
   std::unique_ptr<MpiWorld> mpi_;

@@ -94,10 +94,7 @@ void TimelineSession::Drain() {
     while (reader.ring.HasMore()) {
       records_.clear();
       const uint64_t lost = reader.ring.Read(&records_, kMostRecords);
-      for (TraceRecord& record : records_) {
-        if (!ticks || record.kind == TraceKind::kName) continue;
-        record.stamp = static_cast<uint64_t>(clock_.ToSteadyNs(record.stamp).value_or(0));
-      }
+      StampInSteadyNs(records_, reader.ring.clock(), clock_);
       writer_->Take(reader.rank, records_, lost);
     }
   }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -20,9 +22,9 @@ Result<const Struct*> Known(const Struct* given, size_t least, std::string_view 
   if (given->struct_size >= sizeof *room) return given;
   if (given->struct_size < least) {
     return InvalidArgument(
-        std::string(what) + " has " + std::to_string(given->struct_size) +
-        " bytes, fewer than the " + std::to_string(least) +
-        " of the first version of hvd.h; set struct_size, or rebuild the caller");
+        Format("{} has {} bytes, fewer than the {} of the first version of hvd.h; set struct_size, "
+               "or rebuild the caller",
+               what, given->struct_size, least));
   }
   *room = {};
   std::memcpy(room, given, given->struct_size);
@@ -36,8 +38,8 @@ Status ReadTensor(const hvd_tensor* given, const RequestSpec& request, TensorSpe
   if (!read.ok()) return read.status();
   const hvd_tensor& known = **read;
   if (known.dtype < 0 || known.dtype >= kDTypeCount) {
-    return InvalidArgument("unknown element type " + std::to_string(known.dtype) + " of tensor '" +
-                           std::string(request.name) + "'");
+    return InvalidArgument(
+        Format("unknown element type {} of tensor '{}'", known.dtype, request.name));
   }
   if (known.ndim < 0 || (known.ndim > 0 && known.shape == nullptr)) {
     return InvalidArgument("tensor '" + std::string(request.name) + "' has no usable shape");
@@ -73,8 +75,8 @@ std::string Named(const RequestSpec& spec) { return "'" + std::string(spec.name)
 
 Status ReadTensors(const hvd_request& request, RequestMemory* memory, RequestSpec* spec) {
   if (request.tensor_count < 0) {
-    return InvalidArgument(Named(*spec) + " was submitted with " +
-                           std::to_string(request.tensor_count) + " tensors");
+    return InvalidArgument(
+        Format("{} was submitted with {} tensors", Named(*spec), request.tensor_count));
   }
   const bool takes_none =
       spec->collective == Collective::kBarrier || spec->collective == Collective::kJoin;
@@ -92,8 +94,8 @@ Status ReadTensors(const hvd_request& request, RequestMemory* memory, RequestSpe
 Status ReadSplits(const hvd_request& request, RequestSpec* spec) {
   if (request.splits_count == 0 || spec->collective != Collective::kAlltoall) return Status::Ok();
   if (request.splits_count < 0 || request.splits == nullptr) {
-    return InvalidArgument("alltoall '" + std::string(spec->name) + "' was submitted with " +
-                           std::to_string(request.splits_count) + " splits and no place of them");
+    return InvalidArgument(Format("alltoall '{}' was submitted with {} splits and no place of them",
+                                  spec->name, request.splits_count));
   }
   spec->splits = {request.splits, static_cast<size_t>(request.splits_count)};
   return Status::Ok();
@@ -111,8 +113,8 @@ void StoreOutput(const OperationResult::Output& output, size_t room, void* place
 Status ReadWorldRanks(const hvd_init_options& known, InitOptions* read) {
   if (known.rank_count == 0) return Status::Ok();
   if (known.rank_count < 0 || known.ranks == nullptr) {
-    return InvalidArgument("hvd_init was given " + std::to_string(known.rank_count) +
-                           " ranks of the world and no place of them");
+    return InvalidArgument(
+        Format("hvd_init was given {} ranks of the world and no place of them", known.rank_count));
   }
   if (known.mpi_comm != nullptr) {
     return InvalidArgument(
@@ -120,16 +122,14 @@ Status ReadWorldRanks(const hvd_init_options& known, InitOptions* read) {
   }
   for (int32_t i = 0; i < known.rank_count; ++i) {
     if (known.ranks[i] < 0) {
-      return InvalidArgument("hvd_init was given a world with rank " +
-                             std::to_string(known.ranks[i]));
+      return InvalidArgument(Format("hvd_init was given a world with rank {}", known.ranks[i]));
     }
     read->ranks.push_back(static_cast<uint32_t>(known.ranks[i]));
   }
   std::ranges::sort(read->ranks);
   const auto twice = std::ranges::adjacent_find(read->ranks);
   if (twice == read->ranks.end()) return Status::Ok();
-  return InvalidArgument("hvd_init was given a world with rank " + std::to_string(*twice) +
-                         " twice");
+  return InvalidArgument(Format("hvd_init was given a world with rank {} twice", *twice));
 }
 
 }  // namespace
@@ -141,10 +141,10 @@ Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpe
   if (!read.ok()) return read.status();
   const hvd_request& known = **read;
   if (known.collective < 0 || known.collective > HVD_JOIN) {
-    return InvalidArgument("unknown collective " + std::to_string(known.collective));
+    return InvalidArgument(Format("unknown collective {}", known.collective));
   }
   if (known.reduce_op < 0 || known.reduce_op > HVD_PRODUCT) {
-    return InvalidArgument("unknown reduce operation " + std::to_string(known.reduce_op));
+    return InvalidArgument(Format("unknown reduce operation {}", known.reduce_op));
   }
   spec->collective = static_cast<Collective>(known.collective);
   spec->op = static_cast<ReduceOp>(known.reduce_op);
@@ -157,7 +157,7 @@ Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpe
   } else {
     spec->unnamed = true;
   }
-  if (Status tensors = ReadTensors(known, memory, spec); !tensors.ok()) return tensors;
+  HVD_RETURN_IF_ERROR(ReadTensors(known, memory, spec));
   return ReadSplits(known, spec);
 }
 
@@ -169,13 +169,13 @@ Status ReadInitOptions(const hvd_init_options* options, InitOptions* read) {
   if (!given.ok()) return given.status();
   const hvd_init_options& known = **given;
   read->mpi_comm = known.mpi_comm;
-  if (Status bad = ReadWorldRanks(known, read); !bad.ok()) return bad;
+  HVD_RETURN_IF_ERROR(ReadWorldRanks(known, read));
   read->timeout = std::chrono::milliseconds(known.timeout_ms);
   const bool sets = known.process_set_count > 0;
   if (known.process_set_count < 0 ||
       (sets && (known.process_set_ranks == nullptr || known.process_set_sizes == nullptr))) {
-    return InvalidArgument("hvd_init was given " + std::to_string(known.process_set_count) +
-                           " process sets and no place of their ranks");
+    return InvalidArgument(Format("hvd_init was given {} process sets and no place of their ranks",
+                                  known.process_set_count));
   }
   const int32_t* ranks = known.process_set_ranks;
   for (int32_t i = 0; i < known.process_set_count; ++i) {
@@ -192,13 +192,15 @@ Status CheckResult(const hvd_result* result) {
     return InvalidArgument("hvd_wait_result was called without a place for the result");
   }
   if (result->struct_size < sizeof(hvd_result)) {
-    return InvalidArgument("the result has " + std::to_string(result->struct_size) +
-                           " bytes, fewer than the first version of hvd.h; set struct_size");
+    return InvalidArgument(
+        Format("the result has {} bytes, fewer than the first version of hvd.h; set struct_size",
+               result->struct_size));
   }
   const bool outputs = result->outputs != nullptr && result->output_count > 0;
   if (outputs && result->outputs->struct_size < sizeof(hvd_output)) {
-    return InvalidArgument("the first output has " + std::to_string(result->outputs->struct_size) +
-                           " bytes, fewer than the first version of hvd.h; set struct_size");
+    return InvalidArgument(Format(
+        "the first output has {} bytes, fewer than the first version of hvd.h; set struct_size",
+        result->outputs->struct_size));
   }
   return Status::Ok();
 }

@@ -10,8 +10,8 @@
 #include "hvd/hvd.h"
 #include "runtime/api/init_options.h"
 #include "runtime/base/status.h"
-#include "runtime/core/operation.h"
-#include "runtime/core/request.h"
+#include "runtime/core/request/request.h"
+#include "runtime/core/state/operation.h"
 #include "runtime/device/shared_heap.h"
 
 namespace hvd {

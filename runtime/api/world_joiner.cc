@@ -9,6 +9,7 @@
 
 #include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
 #include "runtime/bootstrap/adopted_agent_connector.h"
 #include "runtime/bootstrap/agent_bootstrap.h"
 #include "runtime/bootstrap/refused_bootstrap.h"
@@ -50,7 +51,7 @@ Status HeldSentence(const std::string& who) {
 }
 
 std::string PlaceOf(const MpiWorld& world) {
-  return std::to_string(world.rank()) + " of " + std::to_string(world.size());
+  return Format("{} of {}", world.rank(), world.size());
 }
 
 ExternalRank RankOf(const MpiWorld& world, std::string launcher) {
@@ -58,7 +59,7 @@ ExternalRank RankOf(const MpiWorld& world, std::string launcher) {
   const auto here = [&](const RankPlace& place) { return place.host == own.host; };
   ExternalRank rank;
   rank.launcher = std::move(launcher);
-  rank.job = kMpi + world.id() + " " + std::to_string(own.host);
+  rank.job = Format("{}{} {}", kMpi, world.id(), own.host);
   rank.rank = world.rank();
   rank.size = world.size();
   rank.local_rank = own.local_rank;
@@ -96,7 +97,7 @@ Result<Membership> WorldJoiner::Join(const InitOptions& options) {
   const bool mpi_decides = external() != nullptr && external()->over_mpi;
   if (mpi_decides) return JoinOverMpi(options);
   if (options.mpi_comm == nullptr && IsEverybody(options.ranks)) return JoinAsStarted(options);
-  if (Status good = CheckAsksForMpi(options); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckAsksForMpi(options));
   return JoinOverMpi(options);
 }
 
@@ -114,10 +115,10 @@ Status WorldJoiner::CheckAsksForMpi(const InitOptions& options) const {
   // An application with a communicator has MPI running; without one, only mpirun makes it safe to
   // begin.
   if (!part || (external() != nullptr && external()->launcher == "mpirun")) return Status::Ok();
-  return Unsupported(
-      "hvd.init() was given a world of other ranks than the " + std::to_string(launched()) +
-      " that were started, which needs MPI; call hvd.init() without them and make a ProcessSet, or "
-      "start the job with mpirun");
+  return Unsupported(Format(
+      "hvd.init() was given a world of other ranks than the {} that were started, which needs MPI; "
+      "call hvd.init() without them and make a ProcessSet, or start the job with mpirun",
+      launched()));
 }
 
 Result<Membership> WorldJoiner::JoinAsStarted(const InitOptions& options) {
@@ -198,7 +199,7 @@ Status WorldJoiner::AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint de
   if (!words.ok()) return words.status();
   for (size_t rank = 0; rank < words->size(); ++rank) {
     const std::string& why = (*words)[rank];
-    if (!why.empty()) return Aborted("rank " + std::to_string(rank) + " cannot join: " + why);
+    if (!why.empty()) return Aborted(Format("rank {} cannot join: {}", rank, why));
   }
   return own;
 }
@@ -224,7 +225,7 @@ Status WorldJoiner::UseAgentOf(MpiWorld& world, TimePoint deadline) {
     same = same && other == job_;
   }
   if (same) return Status::Ok();
-  if (holder) return HeldSentence("rank " + std::to_string(*holder) + " over MPI");
+  if (holder) return HeldSentence(Format("rank {} over MPI", *holder));
   place_ = PlaceOf(world);
   std::string launcher = external() != nullptr ? external()->launcher : "MPI";
   return Use(kMpi + world.id(), AdoptedBootstrap(RankOf(world, std::move(launcher))));

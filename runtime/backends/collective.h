@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/backends/activity_notes.h"
 #include "runtime/device/dtype.h"
 
 namespace hvd {
@@ -79,11 +80,12 @@ struct CollectiveCall {
   void* output = nullptr;
   double prescale = 1.0;
   double postscale = 1.0;
-  const Group* group = nullptr;        // never null once the engine has made the call
-  CollectiveResult* result = nullptr;  // never null for allgather, alltoall, reducescatter
-  int64_t rows = 0;                    // extent of dimension 0 of the input; 0 for a scalar
-  size_t row_count = 0;                // elements of one row: the product of the other extents
-  const int64_t* splits = nullptr;     // alltoall: rows for each member of the group
+  const Group* group = nullptr;         // never null once the engine has made the call
+  CollectiveResult* result = nullptr;   // never null for allgather, alltoall, reducescatter
+  int64_t rows = 0;                     // extent of dimension 0 of the input; 0 for a scalar
+  size_t row_count = 0;                 // elements of one row: the product of the other extents
+  const int64_t* splits = nullptr;      // alltoall: rows for each member of the group
+  ActivityNotes* activities = nullptr;  // for the timeline; null: nobody wants to know
 
   size_t bytes() const { return count * SizeOf(dtype); }
   size_t row_bytes() const { return row_count * SizeOf(dtype); }

@@ -24,6 +24,7 @@
 #include "runtime/base/idle_limit.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_reduce.h"
+#include "timeline/activities.h"
 
 namespace hvd {
 
@@ -41,6 +42,12 @@ struct InterHostCall {
   // For so long nothing at all may come from or go to the other leaders. However long a collective
   // takes, it goes on while bytes flow; without a limit it also outlives a leader that is stopped.
   Duration idle_limit = kNoLimit;
+  // Is set to how it is done, where that is known; null: nobody wants to know.
+  TraceWay* way = nullptr;
+
+  void TellWay(TraceWay chosen) const {
+    if (way != nullptr) *way = chosen;
+  }
 };
 
 struct InterHostMessage {
@@ -51,6 +58,13 @@ struct InterHostMessage {
 struct InterHostSilence {
   uint32_t rank = 0;  // of the world
   Duration silent{};
+};
+
+// The way to another leader; sums since the two connected.
+struct InterHostLink {
+  uint32_t rank = 0;     // of the world
+  uint64_t bytes = 0;    // that have arrived there
+  uint64_t busy_us = 0;  // in which bytes were under way, and the leader had room for them
 };
 
 inline constexpr uint32_t kAnyLeader = UINT32_MAX;
@@ -100,6 +114,9 @@ class InterHostComm {
   // Leaders whose hosts do not answer probes, and for how long. The host of an idle or stopped
   // leader answers. For the launcher, which knows whether the hosts are there.
   virtual std::vector<InterHostSilence> Silences() const = 0;
+
+  // The links to other leaders as of about a second ago, where they are known.
+  virtual std::vector<InterHostLink> Links() const { return {}; }
 
   // Every call that waits and every later one returns `why` at once. The other leaders receive it
   // and give up as well, with the reason of the first to abort. When a leader leaves without Abort

@@ -4,32 +4,28 @@
 
 #include "runtime/backends/plugin_interface.h"
 #include "runtime/base/library_dir.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
 constexpr char kLibrary[] = "libhvd_gloo.so";
 
-std::string LoaderWords() {
-  const char* words = ::dlerror();
-  return words == nullptr ? "the loader gave no reason" : words;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions& options,
                                                          KvStore& directory,
                                                          const std::string& folder) {
-  std::string path = (folder.empty() ? LibraryDir() : folder) + "/" + kLibrary;
+  std::string path = LibraryPath(kLibrary, folder);
   // Never closed: its threads and the type information of its exceptions must stay.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return Unsupported("this job has several hosts and rank " + std::to_string(options.rank) +
-                       " cannot load " + kLibrary +
-                       ", which connects them, because: " + LoaderWords() +
-                       "; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)");
+    return Unsupported(
+        Format("this job has several hosts and rank {} cannot load {}, which connects them, "
+               "because: {}; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)",
+               options.rank, kLibrary, LoaderWords()));
   }
-  if (Status status = CheckPlugin(library, path); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CheckPlugin(library, path));
   auto create = reinterpret_cast<InterHostCreate>(::dlsym(library, kInterHostCreateName));
   if (create == nullptr) {
     return Unsupported(path + " is not of this version of hvdrun, because it has no " +
@@ -43,7 +39,7 @@ Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions&
 
 bool CanOpenInterHostComm() {
   static const bool can = [] {
-    const std::string path = LibraryDir() + "/" + kLibrary;
+    const std::string path = LibraryPath(kLibrary);
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     return library != nullptr && CheckPlugin(library, path).ok();
   }();

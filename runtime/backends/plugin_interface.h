@@ -1,6 +1,6 @@
-// libhvd.so and its plug-ins (libhvd_gloo.so, libhvd_mpi.so) hand each other C++ objects, so both
-// must be built from the same headers by the same compiler. Each plug-in tells by which; one that
-// tells otherwise is refused before it is called.
+// libhvd.so and its plug-ins (libhvd_gloo.so, libhvd_mpi.so, libhvd_cuda.so) hand each other C++
+// objects, so both must be built from the same headers by the same compiler. Each plug-in tells by
+// which; one that tells otherwise is refused before it is called.
 #ifndef HVD_RUNTIME_BACKENDS_PLUGIN_INTERFACE_H_
 #define HVD_RUNTIME_BACKENDS_PLUGIN_INTERFACE_H_
 

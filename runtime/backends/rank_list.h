@@ -8,6 +8,9 @@
 #include <span>
 #include <string>
 
+#include "runtime/base/text/comma_separated.h"
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 
 // "rank 3", "ranks 3, 4", the first few of many. Of `count` ranks the first are known.
@@ -15,8 +18,8 @@ inline std::string RankList(std::span<const uint32_t> ranks, size_t count) {
   constexpr size_t kShown = 16;
   std::string text = count == 1 ? "rank " : "ranks ";
   const size_t shown = std::min(ranks.size(), kShown);
-  for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  if (count > shown) text += " and " + std::to_string(count - shown) + " more";
+  text += CommaSeparated(ranks.first(shown));
+  if (count > shown) text += Format(" and {} more", count - shown);
   return text;
 }
 

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "runtime/base/text/path_text.h"
+
 namespace hvd {
 
 std::string LibraryDir() {
@@ -9,9 +11,16 @@ std::string LibraryDir() {
   if (::dladdr(reinterpret_cast<void*>(&LibraryDir), &info) == 0 || info.dli_fname == nullptr) {
     return ".";
   }
-  std::string path = info.dli_fname;
-  size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : path.substr(0, slash);
+  return FolderOf(info.dli_fname);
+}
+
+std::string LibraryPath(const std::string& library, const std::string& folder) {
+  return PathIn(folder.empty() ? LibraryDir() : folder, library);
+}
+
+std::string LoaderWords() {
+  const char* words = ::dlerror();
+  return words == nullptr ? "the loader gave no reason" : words;
 }
 
 }  // namespace hvd

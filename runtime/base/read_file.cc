@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtime/base/text/format.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -18,13 +19,13 @@ constexpr int kMostMilliseconds = 60'000;  // of one poll
 Status CannotBeRead(int error) { return SystemError("cannot be read", error); }
 
 Status TooLong(const ReadLimits& limits) {
-  return InvalidArgument("is longer than " + std::to_string(limits.bytes >> 20) + " MiB");
+  return InvalidArgument(Format("is longer than {} MiB", limits.bytes >> 20));
 }
 
 Status TooSlow(const ReadLimits& limits) {
   auto seconds = std::chrono::ceil<std::chrono::seconds>(limits.time).count();
-  return InvalidArgument("has not ended within " + std::to_string(seconds) +
-                         " s: does anything write into it?");
+  return InvalidArgument(
+      Format("has not ended within {} s: does anything write into it?", seconds));
 }
 
 }  // namespace

@@ -85,6 +85,15 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
+// Ends the function with the failure of `expression`, a Status, if it is one. For functions that
+// return a Status or a Result.
+#define HVD_RETURN_IF_ERROR(...)                                      \
+  do {                                                                \
+    if (::hvd::Status hvd_status_ = __VA_ARGS__; !hvd_status_.ok()) { \
+      return hvd_status_;                                             \
+    }                                                                 \
+  } while (false)
+
 }  // namespace hvd
 
 #endif  // HVD_RUNTIME_BASE_STATUS_H_

@@ -1,8 +1,7 @@
 #include "runtime/base/test_env.h"
 
-#include <charconv>
-
 #include "runtime/base/env.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -20,9 +19,7 @@ std::optional<std::string> GetTestEnv(const char* name) {
 }
 
 int TestNumber(const char* name, int usual) {
-  const std::string text = GetTestEnv(name).value_or("");
-  int value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
+  const int value = ParseWhole<int>(GetTestEnv(name).value_or("")).value_or(0);
   return value > 0 ? value : usual;
 }
 

@@ -12,29 +12,36 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
+#include <chrono>
 #include <fstream>
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "runtime/base/env.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/hex_text.h"
+#include "runtime/base/text/number_text.h"
 #include "runtime/net/namespaces.h"
 #include "runtime/net/world_secret.h"
 
 namespace hvd {
 namespace {
 
-constexpr int kMaxElections = 1000;  // each one lost means that somebody else won
+// Each one lost means that another rank won, or that an agent is ending. On a busy machine the
+// winner may be off its core for long: after the quick ones, each is a millisecond later.
+constexpr int kQuickElections = 100, kMaxElections = 20'000;
 
-// FNV-1a; `seed` makes it another function.
-uint64_t Hash(std::string_view text, uint64_t seed) {
-  uint64_t hash = 0xcbf29ce484222325U ^ seed;
-  for (unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3U;
-  return hash;
+void AwaitElection(int lost) {
+  if (lost < kQuickElections) {
+    ::sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 // A launcher that gives its job no name is told from others by the process that started the ranks:
@@ -43,7 +50,7 @@ std::string StarterOfThisProcess() {
   pid_t starter = ::getppid();
   ucred maker{};
   socklen_t length = sizeof maker;
-  int socket = std::atoi(GetEnv("PMI_FD").value_or("-1").c_str());
+  const int socket = ParseWhole<int>(GetEnv("PMI_FD").value_or("")).value_or(-1);
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &maker, &length) == 0 && maker.pid > 0)
     starter = maker.pid;
   std::string text = std::to_string(starter);
@@ -76,14 +83,11 @@ ExternalRank Named(ExternalRank rank) {
 
 std::string AdoptedJobId(const ExternalRank& rank) {
   std::string text = rank.job + "\n" + rank.host + "\n" + OurNamespaces();
-  char id[33];
-  std::snprintf(id, sizeof id, "%016llx%016llx", static_cast<unsigned long long>(Hash(text, 0)),
-                static_cast<unsigned long long>(Hash(text, 0x9e3779b97f4a7c15U)));
-  return id;
+  return HexOf(HashOf(text)) + HexOf(HashOf(text, kHashStart ^ 0x9e3779b97f4a7c15U));
 }
 
 std::string AdoptAddress(const std::string& job_id, uint32_t user) {
-  return "hvd-adopt-" + std::to_string(user) + "-" + job_id;
+  return Format("hvd-adopt-{}-{}", user, job_id);
 }
 
 std::vector<std::string> AdoptArguments(const ExternalRank& rank, const std::string& job_id) {
@@ -147,14 +151,16 @@ Result<UniqueFd> AdoptedAgentConnector::Open() {
     Result<UniqueFd> socket = ConnectLinkIfAny(address_);
     if (!socket.ok()) return socket;
     if (socket->valid()) {
-      if (Status peer = CheckPeerNamespaces(socket->get()); !peer.ok()) return peer;
-      if (Introduce(socket->get()).ok()) return socket;
-      continue;  // an agent that is ending
+      const Status peer = CheckPeerNamespaces(socket->get());
+      if (!peer.ok() && peer.code() != Code::kInProgress) return peer;
+      if (peer.ok() && Introduce(socket->get()).ok()) return socket;
+      AwaitElection(election);  // the agent is ending, or has not taken over from a rank that ended
+      continue;
     }
     Result<UniqueFd> listener = ListenLinkIfFree(address_);
     if (!listener.ok()) return listener;
     if (!listener->valid()) {
-      ::sched_yield();  // the winner is between bind and listen
+      AwaitElection(election);  // the winner is between bind and listen
       continue;
     }
     if (Status started = StartAgent(std::move(*listener)); !started.ok()) return started;
@@ -198,9 +204,10 @@ Status AdoptedAgentConnector::StartAgent(UniqueFd listener) const {
     ended = ::waitpid(pid, &status, 0);
   } while (ended < 0 && errno == EINTR);
   if (ended < 0 || status == 0) return Status::Ok();  // a script may reap all its children
-  return Aborted(who + "is to be the agent of this host, ended at once with status " +
-                 std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : status) +
-                 "; is it of the same release as libhvd.so?");
+  return Aborted(
+      Format("{}is to be the agent of this host, ended at once with status {}; is it of the same "
+             "release as libhvd.so?",
+             who, WIFEXITED(status) ? WEXITSTATUS(status) : status));
 }
 
 }  // namespace hvd

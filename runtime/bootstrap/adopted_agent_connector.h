@@ -1,13 +1,16 @@
 // AdoptedAgentConnector: how a rank that hvdrun did not start comes to an agent. The first rank of
 // a host that finds none starts one, `hvdrun agent --adopt`; the others connect to it. Which rank
 // is first is decided by bind: the winner makes the listening socket and hands it to the agent, so
-// that there is no moment in which the others could find nobody.
+// that there is no moment in which the others could find nobody. The agent then listens in its own
+// name: the rank may end before it does, as where the second script of a rank finds the agent of
+// the first.
 #ifndef HVD_RUNTIME_BOOTSTRAP_ADOPTED_AGENT_CONNECTOR_H_
 #define HVD_RUNTIME_BOOTSTRAP_ADOPTED_AGENT_CONNECTOR_H_
 
 #include <string>
 #include <vector>
 
+#include "runtime/base/text/format.h"
 #include "runtime/bootstrap/agent_link.h"
 #include "runtime/bootstrap/launcher_detection.h"
 
@@ -28,9 +31,7 @@ class AdoptedAgentConnector final : public AgentConnector {
 
   Result<UniqueFd> Open() override;
   bool Reopens() const override { return true; }
-  std::string who() const override {
-    return "rank " + std::to_string(rank_.rank) + " of " + std::to_string(rank_.size);
-  }
+  std::string who() const override { return Format("rank {} of {}", rank_.rank, rank_.size); }
 
  private:
   // Says who this rank is, and where all ranks are if it knows that and the agent does not.

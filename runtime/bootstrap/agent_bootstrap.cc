@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+#include "runtime/segment/mapped_page.h"
+
 namespace hvd {
 namespace {
 
@@ -32,19 +35,18 @@ constexpr size_t kHeaderBytes = 4096;  // SEGMENT.md: one page of the machine, o
 
 Status AttachPage(UniqueFd fd, uint64_t bytes, World* world) {
   if (!fd.valid()) return Internal("the agent sent a world without its job page");
-  Result<Mapping> memory = Mapping::Map(fd.get(), bytes);
-  if (!memory.ok()) return memory.status();
-  Result<JobPage> page = JobPage::View(memory->data(), memory->size());
-  if (!page.ok()) return page.status();
-  if (page->local_size() != world->local_size || world->local_rank >= world->local_size) {
+  Result<MappedPage> mapped = MapPage(fd.get(), bytes);
+  if (!mapped.ok()) return mapped.status();
+  const JobPage& page = mapped->page;
+  if (page.local_size() != world->local_size || world->local_rank >= world->local_size) {
     return Internal("the agent's job page is for another number of ranks");
   }
   // The header is the agent's: a stray write into it is to end the rank that makes it, at that very
   // instruction.
-  if (::mprotect(memory->data(), kHeaderBytes, PROT_READ) != 0)
+  if (::mprotect(mapped->memory.data(), kHeaderBytes, PROT_READ) != 0)
     return SystemError("protecting the header of the job page", errno);
-  world->page = *page;
-  world->page_memory = std::move(*memory);
+  world->page = page;
+  world->page_memory = std::move(mapped->memory);
   world->page_fd = std::move(fd);
   return Status::Ok();
 }
@@ -56,7 +58,7 @@ Result<UniqueFd> HvdrunConnector::Open() {
   hello.slot = address_.slot;
   hello.pid = static_cast<uint32_t>(::getpid());
   hello.job_key = address_.job_key;
-  if (Status said = SendLink(socket->get(), hello); !said.ok()) return said;
+  HVD_RETURN_IF_ERROR(SendLink(socket->get(), hello));
   return socket;
 }
 
@@ -89,8 +91,8 @@ Result<DataSegment> AgentBootstrap::Ask(const LinkMessage& question, uint32_t wa
   if (!answer.ok()) return answer.status();
   auto& segment = std::get<LinkSegment>(answer->message);
   if (wanted != 0 && segment.segment != wanted) {
-    return Internal("the agent sent data segment " + std::to_string(segment.segment) +
-                    " instead of " + std::to_string(wanted));
+    return Internal(
+        Format("the agent sent data segment {} instead of {}", segment.segment, wanted));
   }
   if (!answer->fd.valid()) return OutOfMemory(segment.error);
   return DataSegment{segment.segment, segment.bytes, std::move(answer->fd)};

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/text/format.h"
 #include "runtime/bootstrap/agent_link.h"
 #include "runtime/bootstrap/bootstrap.h"
 
@@ -25,7 +26,7 @@ class HvdrunConnector final : public AgentConnector {
   explicit HvdrunConnector(AgentAddress address) : address_(std::move(address)) {}
   Result<UniqueFd> Open() override;
   bool Reopens() const override { return false; }
-  std::string who() const override { return "slot " + std::to_string(address_.slot); }
+  std::string who() const override { return Format("slot {}", address_.slot); }
 
  private:
   const AgentAddress address_;

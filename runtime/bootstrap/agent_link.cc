@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/time_numbers.h"
 #include "runtime/net/kv_store.h"
 
 namespace hvd {
@@ -29,10 +31,6 @@ Status AwaitReadable(int fd, TimePoint deadline) {
     if (ready == 0) return NotYet();
     if (errno != EINTR) return SystemError("waiting for the agent", errno);
   }
-}
-
-int64_t Milliseconds(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
 }  // namespace
@@ -139,7 +137,7 @@ Result<BegunGeneration> AgentLink::Join(Duration timeout) {
     begun_.reset();
     cannot_begin_.reset();
     heard_ = false;
-    if (Status connected = Connect(); !connected.ok()) return connected;
+    HVD_RETURN_IF_ERROR(Connect());
     Status said = SendLocked(LinkJoin{});
     Result<BegunGeneration> begun = said.ok() ? AwaitGeneration(start, timeout) : said;
     bool again = !begun.ok() && !socket_.valid() && !heard_ && connector_.Reopens();
@@ -162,8 +160,8 @@ Result<BegunGeneration> AgentLink::AwaitGeneration(TimePoint start, Duration tim
     }
     if (status.code() != Code::kInProgress) return status;
     if (limited && SteadyNow() >= start + timeout) {
-      return Aborted("not every rank called hvd.init() within " +
-                     std::to_string(Milliseconds(timeout)) + " ms");
+      return Aborted(
+          Format("not every rank called hvd.init() within {} ms", MillisecondsOf(timeout)));
     }
     LogWarning(connector_.who() + " still waits for the other ranks to call hvd.init()");
   }
@@ -174,15 +172,14 @@ void AgentLink::Leave(uint64_t generation, TimePoint since) {
   if (generation_ == generation) generation_ = 0;
   arrived_.notify_all();
   if (!socket_.valid()) return;  // if the agent is gone, so is the generation
-  (void)SendLocked(
-      LinkGoodbye{generation, static_cast<uint64_t>(since.time_since_epoch().count())});
+  (void)SendLocked(LinkGoodbye{generation, static_cast<uint64_t>(NanosecondsOf(since))});
 }
 
 Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
   MutexLock one_at_a_time(asking_);
   MutexLock lock(mutex_);
-  if (Status connected = Connect(); !connected.ok()) return connected;
-  if (Status said = SendLocked(question); !said.ok()) return said;
+  HVD_RETURN_IF_ERROR(Connect());
+  HVD_RETURN_IF_ERROR(SendLocked(question));
   Status status = Await(SteadyNow() + kAnswerDeadline,
                         [this]() HVD_REQUIRES(mutex_) { return !segments_.empty(); });
   if (status.code() == Code::kInProgress) {
@@ -211,21 +208,22 @@ Status AgentLink::CheckGeneration() const {
 }
 
 Status AgentLink::Put(const std::string& key, const std::string& value) {
-  if (Status good = CheckKvKey(key); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckKvKey(key));
   if (value.size() > kMaxKvValue) {
-    return InvalidArgument("a value of the directory has at most " + std::to_string(kMaxKvValue) +
-                           " bytes; that of " + key + " has " + std::to_string(value.size()));
+    return InvalidArgument(
+        Format("a value of the directory has at most {} bytes; that of {} has {}", kMaxKvValue, key,
+               value.size()));
   }
   MutexLock lock(mutex_);
-  if (Status in = CheckGeneration(); !in.ok()) return in;
+  HVD_RETURN_IF_ERROR(CheckGeneration());
   return SendLocked(LinkPut{generation_, key, value});
 }
 
 Result<std::string> AgentLink::Get(const std::string& key, Duration timeout) {
-  if (Status good = CheckKvKey(key); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckKvKey(key));
   MutexLock lock(mutex_);
   const uint64_t generation = generation_;
-  if (Status in = CheckGeneration(); !in.ok()) return in;
+  HVD_RETURN_IF_ERROR(CheckGeneration());
   if (!values_.contains(key)) {
     if (Status said = SendLocked(LinkGet{generation, key}); !said.ok()) return said;
   }
@@ -233,8 +231,8 @@ Result<std::string> AgentLink::Get(const std::string& key, Duration timeout) {
     return values_.contains(key) || generation_ != generation || broken_generation_ == generation;
   });
   if (status.code() == Code::kInProgress) {
-    return Status(Code::kInProgress, "no rank has put '" + key + "' into the directory within " +
-                                         std::to_string(Milliseconds(timeout)) + " ms");
+    return Status(Code::kInProgress, Format("no rank has put '{}' into the directory within {} ms",
+                                            key, MillisecondsOf(timeout)));
   }
   if (!status.ok()) return status;
   if (generation_ != generation) return Aborted("this rank has left the world that it asked in");

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -13,24 +15,17 @@ namespace {
 // Steps that are no srun: the shell of sbatch, of an interactive salloc, and the like.
 constexpr uint32_t kFirstSpecialStep = 0xfffffff0;
 
-std::optional<uint32_t> ParseNumber(std::string_view text) {
-  uint32_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // "3,1" or "2(x3),1": the tasks of one node of a step.
 std::optional<uint32_t> TasksOfNode(std::string_view list, uint32_t node) {
   while (!list.empty()) {
     std::string_view entry = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), entry.size() + 1));
     size_t times = entry.find("(x");
-    std::optional<uint32_t> tasks = ParseNumber(entry.substr(0, times));
+    std::optional<uint32_t> tasks = ParseWhole<uint32_t>(entry.substr(0, times));
     std::optional<uint32_t> nodes = 1;
     if (times != std::string_view::npos) {
       if (!entry.ends_with(')')) return std::nullopt;
-      nodes = ParseNumber(entry.substr(times + 2, entry.size() - times - 3));
+      nodes = ParseWhole<uint32_t>(entry.substr(times + 2, entry.size() - times - 3));
     }
     if (!tasks || !nodes) return std::nullopt;
     if (node < *nodes) return tasks;
@@ -100,7 +95,7 @@ Result<uint32_t> Chooser::Number(const char* name, const char* other) const {
                            " is not, so this process does not know its place; set both, or unset "
                            "both for a world of one");
   }
-  std::optional<uint32_t> value = ParseNumber(*text);
+  std::optional<uint32_t> value = ParseWhole<uint32_t>(*text);
   if (value) return *value;
   return InvalidArgument(std::string(name) + "=" + text->substr(0, 40) +
                          " is not a number; was it changed by a script?");
@@ -113,7 +108,7 @@ Result<DetectedLaunch> Chooser::Hvdrun(std::string agent) const {
   if (!slot.ok()) return slot.status();
   address.slot = *slot;
   address.job_key = Text("HVD_JOB_KEY").value_or("");
-  address.size = ParseNumber(Text("HOROVOD_SIZE").value_or("")).value_or(0);
+  address.size = ParseWhole<uint32_t>(Text("HOROVOD_SIZE").value_or("")).value_or(0);
   return DetectedLaunch(std::move(address));
 }
 
@@ -138,7 +133,7 @@ Result<ExternalRank> Chooser::Read(const LauncherEnv& d) const {
 bool Chooser::InSlurmStep() const {
   std::optional<std::string> step = Text("SLURM_STEP_ID");
   if (!step) step = Text("SLURM_STEPID");
-  std::optional<uint32_t> number = ParseNumber(step.value_or(""));
+  std::optional<uint32_t> number = ParseWhole<uint32_t>(step.value_or(""));
   return number && *number < kFirstSpecialStep && Has("SLURM_PROCID");
 }
 
@@ -150,9 +145,10 @@ Result<ExternalRank> Chooser::ReadSlurm() const {
   // Read put the number of the node there.
   std::optional<uint32_t> local_size = TasksOfNode(list, r->local_size);
   if (!local_size) {
-    return InvalidArgument("SLURM_STEP_TASKS_PER_NODE=" + list.substr(0, 80) +
-                           " does not tell how many tasks node " + std::to_string(r->local_size) +
-                           " of the step has; was it changed by a script?");
+    return InvalidArgument(
+        Format("SLURM_STEP_TASKS_PER_NODE={} does not tell how many tasks node {} of the step has; "
+               "was it changed by a script?",
+               list.substr(0, 80), r->local_size));
   }
   r->local_size = *local_size;
   r->host = Text("SLURMD_NODENAME").value_or("");
@@ -168,9 +164,7 @@ Status Chooser::CheckSame(const ExternalRank& chosen, const LauncherEnv& other) 
   Result<ExternalRank> also = Read(other);
   if (!also.ok()) return also.status();
   if (also->rank == chosen.rank && also->size == chosen.size) return Status::Ok();
-  auto place = [](const ExternalRank& r) {
-    return std::to_string(r.rank) + " of " + std::to_string(r.size);
-  };
+  auto place = [](const ExternalRank& r) { return Format("{} of {}", r.rank, r.size); };
   return InvalidArgument("HOROVOD_RANK and HOROVOD_SIZE say that this process is rank " +
                          place(chosen) + ", " + other.rank + " and " + other.size +
                          " that it is rank " + place(*also) +
@@ -186,8 +180,8 @@ Status Chooser::SetStore(ExternalRank* rank) const {
                            " is not; set both, or neither when all ranks are on one host");
   }
   if (*port == 0 || *port > 65535)
-    return InvalidArgument(std::string(kStorePort) + "=" + std::to_string(*port) + " is no port");
-  rank->store = *Text(kStoreAddress) + ":" + std::to_string(*port);
+    return InvalidArgument(Format("{}={} is no port", kStorePort, *port));
+  rank->store = Format("{}:{}", *Text(kStoreAddress), *port);
   return Status::Ok();
 }
 
@@ -233,9 +227,8 @@ Result<DetectedLaunch> Chooser::Complete(Result<ExternalRank> read) const {
   ExternalRank& r = *read;
   r.over_mpi |= carrier_ == Carrier::kMpi;
   if (r.size == 1 && r.rank == 0 && !r.over_mpi) return DetectedLaunch(Standalone{});
-  std::string who = r.launcher + " says that this process is rank " + std::to_string(r.rank) +
-                    " of " + std::to_string(r.size) + ", local rank " +
-                    std::to_string(r.local_rank) + " of " + std::to_string(r.local_size);
+  std::string who = Format("{} says that this process is rank {} of {}, local rank {} of {}",
+                           r.launcher, r.rank, r.size, r.local_rank, r.local_size);
   if (r.rank >= r.size || r.local_rank >= r.local_size || r.local_size > r.size)
     return InvalidArgument(who + ", which cannot be; were its variables changed by a script?");
   if (Text("HOROVOD_ELASTIC").value_or("0") == "1") {
@@ -245,7 +238,7 @@ Result<DetectedLaunch> Chooser::Complete(Result<ExternalRank> read) const {
         "fixed size; unset HOROVOD_ELASTIC to run with the ranks that are there, or start the job "
         "with hvdrun --elastic");
   }
-  if (Status store = SetStore(&r); !store.ok()) return store;
+  HVD_RETURN_IF_ERROR(SetStore(&r));
   if (r.local_size < r.size && r.store.empty() && !r.over_mpi) {
     return InvalidArgument(
         who +
@@ -259,20 +252,21 @@ Result<DetectedLaunch> Chooser::Complete(Result<ExternalRank> read) const {
 
 Result<DetectedLaunch> Chooser::Choose() {
   if (std::optional<std::string> agent = Text("HVD_AGENT")) return Hvdrun(std::move(*agent));
-  if (Status carrier = SetCarrier(); !carrier.ok()) return carrier;
+  HVD_RETURN_IF_ERROR(SetCarrier());
   if (Speaks(kHorovod)) {
     Result<ExternalRank> r = Read(kHorovod);
     if (!r.ok() || r->size == 1) return Complete(std::move(r));
-    if (Status same = CheckSame(*r, kOpenMpi); !same.ok()) return same;
-    if (Status store = SetStore(&*r); !store.ok()) return store;
+    HVD_RETURN_IF_ERROR(CheckSame(*r, kOpenMpi));
+    HVD_RETURN_IF_ERROR(SetStore(&*r));
     r->host = Text("HOROVOD_HOSTNAME").value_or("");
     std::string job = Text("HVD_JOB").value_or("");
     if (job.empty() && r->store.empty() && carrier_ != Carrier::kMpi) {
       return InvalidArgument(
-          "HOROVOD_SIZE says that this process is one of " + std::to_string(r->size) +
-          " ranks, but not how it finds the others: HOROVOD_GLOO_RENDEZVOUS_ADDR and "
-          "HOROVOD_GLOO_RENDEZVOUS_PORT are not set; set them, or on one host HVD_JOB to a name "
-          "that all ranks of this job share, or start the job with hvdrun");
+          Format("HOROVOD_SIZE says that this process is one of {} ranks, but not how it finds the "
+                 "others: HOROVOD_GLOO_RENDEZVOUS_ADDR and HOROVOD_GLOO_RENDEZVOUS_PORT are not "
+                 "set; set them, or on one host HVD_JOB to a name that all ranks of this job "
+                 "share, or start the job with hvdrun",
+                 r->size));
     }
     r->job = "horovod " + job + " " + r->store;
     return Complete(std::move(r));

@@ -22,14 +22,14 @@ void SoloBootstrap::Leave(uint64_t, TimePoint) {
 }
 
 Status SoloBootstrap::Put(const std::string& key, const std::string& value) {
-  if (Status good = CheckKvKey(key); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckKvKey(key));
   MutexLock lock(mutex_);
   values_[key] = value;
   return Status::Ok();
 }
 
 Result<std::string> SoloBootstrap::Get(const std::string& key, Duration) {
-  if (Status good = CheckKvKey(key); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckKvKey(key));
   MutexLock lock(mutex_);
   auto found = values_.find(key);
   if (found != values_.end()) return found->second;

@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "runtime/core/request_text.h"
+#include "runtime/base/text/format.h"
+#include "runtime/core/request/request_text.h"
 
 namespace hvd {
 
@@ -23,11 +24,11 @@ Result<Operation*> Admission::AdmitNamed(ProcessSet* set, const RequestSpec& spe
   RequestSpec named = spec;
   std::string name;
   if (spec.unnamed) {
-    name = std::string(NameOf(spec.collective)) + ".noname." + std::to_string(set->unnamed);
+    name = Format("{}.noname.{}", NameOf(spec.collective), set->unnamed);
     named.name = name;
   }
   if (join) {
-    if (Status checked = CheckRequest(named, set->group); !checked.ok()) return checked;
+    HVD_RETURN_IF_ERROR(CheckRequest(named, set->group));
     named.name = NameTable::kJoinName;  // so that only one is in flight
   }
   return AdmitOn(set, named, call);
@@ -37,7 +38,7 @@ Result<Operation*> Admission::AdmitNamed(ProcessSet* set, const RequestSpec& spe
 Result<ProcessSet*> Admission::SetOf(const RequestSpec& spec) const {
   ProcessSet* world = &sets_.world();
   if (spec.collective == Collective::kAddProcessSet) {
-    if (Status fit = sets_.CheckNew(spec.members); !fit.ok()) return fit;
+    HVD_RETURN_IF_ERROR(sets_.CheckNew(spec.members));
     return world;
   }
   ProcessSet* set = sets_.Find(spec.process_set);
@@ -45,20 +46,18 @@ Result<ProcessSet*> Admission::SetOf(const RequestSpec& spec) const {
     return InvalidArgument("process set 0 is the world and cannot be removed");
   }
   if (set == nullptr || set->removing) {
-    return InvalidArgument(
-        "process set " + std::to_string(spec.process_set) +
-        (set == nullptr ? " is unknown on rank " : " is being removed on rank ") +
-        std::to_string(world_rank()) + "; use one that hvd.add_process_set() gave");
+    return InvalidArgument(Format(
+        "process set {}{}{}; use one that hvd.add_process_set() gave", spec.process_set,
+        set == nullptr ? " is unknown on rank " : " is being removed on rank ", world_rank()));
   }
   if (spec.collective == Collective::kRemoveProcessSet) return world;
   if (spec.collective == Collective::kJoin && set != world) {
-    return InvalidArgument("join is possible on the world only, not on process set " +
-                           std::to_string(spec.process_set));
+    return InvalidArgument(
+        Format("join is possible on the world only, not on process set {}", spec.process_set));
   }
   if (!set->member) {
-    return InvalidArgument("rank " + std::to_string(world_rank()) +
-                           " is no member of process set " + std::to_string(spec.process_set) +
-                           ", whose ranks are " + RanksText(set->group.ranks));
+    return InvalidArgument(Format("rank {} is no member of process set {}, whose ranks are {}",
+                                  world_rank(), spec.process_set, RanksText(set->group.ranks)));
   }
   return set;
 }
@@ -110,7 +109,7 @@ void Admission::Describe(TensorName* name, const RequestSpec& spec) {
 }
 
 Status Admission::AlreadyInFlight(const TensorName& name) const {
-  const std::string on = " on rank " + std::to_string(world_rank());
+  const std::string on = Format(" on rank {}", world_rank());
   if (name.domain == NameTable::kSetsDomain) {
     return {Code::kDuplicateName, "a change of the process sets is already in flight" + on +
                                       "; they go one after the other"};
@@ -120,9 +119,9 @@ Status Admission::AlreadyInFlight(const TensorName& name) const {
 }
 
 Status Admission::Joined() const {
-  return InvalidArgument(
-      "rank " + std::to_string(world_rank()) +
-      " has joined and submits nothing more until all ranks have; call hvd.join() last");
+  return InvalidArgument(Format(
+      "rank {} has joined and submits nothing more until all ranks have; call hvd.join() last",
+      world_rank()));
 }
 
 uint32_t Admission::world_rank() const {

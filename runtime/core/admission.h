@@ -8,11 +8,11 @@
 #include <cstdint>
 
 #include "runtime/base/status.h"
-#include "runtime/core/joins.h"
-#include "runtime/core/name_table.h"
-#include "runtime/core/operation.h"
-#include "runtime/core/process_set.h"
-#include "runtime/core/request.h"
+#include "runtime/core/request/process_set.h"
+#include "runtime/core/request/request.h"
+#include "runtime/core/state/joins.h"
+#include "runtime/core/state/name_table.h"
+#include "runtime/core/state/operation.h"
 
 namespace hvd {
 

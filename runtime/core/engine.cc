@@ -85,15 +85,40 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call) 
   waits_.NoteSubmitter();
   Operation* op = *admitted;
   peers_.NoteSubmitted(static_cast<uint32_t>(spec.collective), op->name->text);
+  trace_.Admitted(op);
   if (Status prepared = executor_.Prepare(op, spec); !prepared.ok()) {
     admission_.Cancel(op);
     return prepared;
   }
   if (spec.collective == Collective::kJoin) Joins::Stamp(op, clock_.Now());
   admission_.Commit(op, spec);
-  trace_.Submitted(*op, op->set->in_flight == 1);
+  trace_.Submitted(op, op->set->in_flight == 1);
+  const bool count_last = trace_.CountsLast(*op);
   progress_.Launch(op, spec);
+  if (count_last) [[unlikely]]
+    CountIfLast(*op);
   return op;
+}
+
+void Engine::NoteStep() {
+  MutexLock lock(mutex_);
+  trace_.Step();
+}
+
+void Engine::NoteLink(uint32_t rank, uint64_t bytes, uint32_t busy_us) {
+  MutexLock lock(mutex_);
+  trace_.Link(rank, bytes, busy_us);
+}
+
+void Engine::NoteCommit() {
+  MutexLock lock(mutex_);
+  trace_.Committed();
+}
+
+// A rank that submits last finds the announcements of all others of its host.
+void Engine::CountIfLast(const Operation& op) {
+  if (!op.started) progress_.Communicate();
+  if (op.started) trace_.CountLast();
 }
 
 // ---- process sets, for queries

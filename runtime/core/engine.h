@@ -31,20 +31,23 @@
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/core/admission.h"
-#include "runtime/core/engine_state.h"
 #include "runtime/core/executor.h"
-#include "runtime/core/operation.h"
 #include "runtime/core/progress_engine.h"
-#include "runtime/core/request.h"
+#include "runtime/core/request/request.h"
+#include "runtime/core/state/engine_state.h"
+#include "runtime/core/state/operation.h"
 #include "runtime/core/trace_log.h"
 #include "runtime/core/wait_notes.h"
 #include "runtime/core/wait_policy.h"
 #include "runtime/device/shared_heap.h"
+#include "runtime/segment/tuned_settings.h"
 
 namespace hvd {
 
 struct EngineOptions {
   WaitPolicy wait;
+  // What counts more than `wait` in a job that is tuned; null in others. Outlives the engine.
+  const TunedSettings* tuned = nullptr;
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
   Duration stall_shutdown{0};                         // 0: never
   // How long a rank that closes goes on with operations that its peers already work on.
@@ -56,7 +59,7 @@ struct EngineOptions {
   Recorder recorder = {};        // of what happens to operations; by default of nothing
   // Reports to the launcher that this rank ends the world, and why, before any other rank learns of
   // it. May be empty; called with the engine's lock held.
-  std::function<void(const std::string& reason)> tell_ending = {};
+  ProgressEngine::TellEnding tell_ending = {};
   // Where waits are noted for the agent; null: nowhere. Outlives the engine.
   StallBoard* stall_board = nullptr;
 };
@@ -70,6 +73,12 @@ class Engine {
   Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
+
+  // For the recorder: the program has come to such a point.
+  void NoteStep();
+  void NoteCommit();
+  // Bytes have gone to the leader of another host.
+  void NoteLink(uint32_t rank, uint64_t bytes, uint32_t busy_us);
 
   // Announces a request. Its memory must stay valid until the handle is done.
   Result<Handle> Submit(const RequestSpec& spec);
@@ -115,7 +124,9 @@ class Engine {
   Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call)
       HVD_REQUIRES(mutex_);
   Result<Operation*> WaitDone(Handle handle, Duration timeout) HVD_REQUIRES(mutex_);
-  uint32_t NoteWait(Handle handle) HVD_REQUIRES(mutex_);
+  TraceLog::Wait NoteWait(Handle handle) HVD_REQUIRES(mutex_);
+  void CountIfLast(const Operation& op) HVD_REQUIRES(mutex_);
+  WaitPolicy Policy() const;
   bool SpinFor(Operation* op) HVD_REQUIRES(mutex_);
   void Idle(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   bool Look(Operation* op) HVD_REQUIRES(mutex_);

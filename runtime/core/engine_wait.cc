@@ -7,8 +7,10 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/relax.h"
+#include "runtime/base/text/comma_separated.h"
+#include "runtime/base/text/format.h"
 #include "runtime/core/engine.h"
-#include "runtime/core/request_text.h"
+#include "runtime/core/request/request_text.h"
 #include "runtime/core/stall_limits.h"
 
 namespace hvd {
@@ -19,12 +21,6 @@ constexpr int64_t kSleepNs = 100'000'000;
 constexpr Duration kNotedAfter = std::chrono::milliseconds(100);
 // A pause can take longer than a peer that is about to answer, so the first turns have none.
 constexpr uint32_t kEagerSpins = 50;
-
-std::string CommaSeparated(std::span<const uint32_t> ranks) {
-  std::string text;
-  for (uint32_t rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
-}
 
 }  // namespace
 
@@ -52,7 +48,7 @@ Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
 }
 
 Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call) {
-  const uint32_t noted = trace_.wants_all() ? NoteWait(handle) : 0;
+  const TraceLog::Wait noted = trace_.wants_waits() ? NoteWait(handle) : TraceLog::Wait{};
   Result<Operation*> waited = WaitDone(handle, timeout);
   trace_.WaitEnded(noted);
   // This thread also works for the other operations that have started: peers may wait for them.
@@ -72,9 +68,9 @@ Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* resu
   return status;
 }
 
-uint32_t Engine::NoteWait(Handle handle) {
+TraceLog::Wait Engine::NoteWait(Handle handle) {
   const Operation* op = state_.operations.Find(handle);
-  return op == nullptr ? 0 : trace_.WaitBegun(*op);
+  return op == nullptr ? TraceLog::Wait{} : trace_.WaitBegun(*op);
 }
 
 // The operation once it is done, with any result.
@@ -104,11 +100,20 @@ bool Engine::Look(Operation* op) {
   return op->done;
 }
 
+WaitPolicy Engine::Policy() const {
+  const TunedSettings* tuned = options_.tuned;
+  if (tuned == nullptr) [[likely]]
+    return options_.wait;
+  return {ChosenOr(tuned->spins, options_.wait.spins),
+          ChosenOr(tuned->yields, options_.wait.yields)};
+}
+
 // True when the operation was done while this thread spun.
 bool Engine::SpinFor(Operation* op) {
+  const uint32_t spins = Policy().spins;
   for (uint32_t spin = 0;; ++spin) {
     if (Look(op)) return true;
-    if (spin >= options_.wait.spins) return false;
+    if (spin >= spins) return false;
     if (!progress_.idle() && !op->started) return false;  // there is other work to do
     if (spin >= kEagerSpins) Relax();
   }
@@ -117,7 +122,8 @@ bool Engine::SpinFor(Operation* op) {
 // Gives the core away, and sleeps if that brought nothing.
 void Engine::Idle(Operation* op, TimePoint deadline) {
   const Handle handle = op->handle();
-  for (uint32_t i = 0; i < options_.wait.yields; ++i) {
+  const uint32_t yields = Policy().yields;
+  for (uint32_t i = 0; i < yields; ++i) {
     mutex_.unlock();
     ::sched_yield();
     mutex_.lock();
@@ -147,14 +153,16 @@ void Engine::NoteStall(Operation* op, TimePoint now) {
   if (waits_.on() && now - op->waiting_since >= kNotedAfter)
     waits_.NoteWait(*op, AwaitedBy(*op), state_, now);
   if (stall == Stall::kNone) return;
+  trace_.Stalled(*op, now - op->waiting_since);
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - op->waiting_since);
   const std::string missing = CommaSeparated(state_.rounds.MissingRanks(*op->name));
   std::string sentence =
-      "rank " + std::to_string(state_.WorldRank(peers_.rank())) + " has waited " +
-      std::to_string(waited.count()) + " s in " + Quoted(op->name->text) + " " +
-      (missing.empty() ? executor_.Awaits(*op) : "for rank " + missing + " to submit it");
+      Format("rank {} has waited {} s in {} {}", state_.WorldRank(peers_.rank()), waited.count(),
+             Quoted(op->name->text),
+             missing.empty() ? executor_.Awaits(*op) : "for rank " + missing + " to submit it");
   if (stall == Stall::kWarn) return LogWarning(sentence);
-  progress_.EndWorld(sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
+  progress_.EndWorld(EndCause::kStall,
+                     sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
 }
 
 AwaitedRanks Engine::AwaitedBy(const Operation& op) const {

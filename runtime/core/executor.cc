@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/core/name_table.h"
+#include "runtime/core/state/name_table.h"
 
 namespace hvd {
 
@@ -31,6 +31,7 @@ Status Executor::PreparePart(Operation* op, OperationTensor* part, const Collect
   part->done = false;
   part->call = call;
   part->call.result = &part->result;
+  part->call.activities = op->activities ? &*op->activities : nullptr;
   if (tensor != nullptr) {
     part->call.input = tensor->input;
     part->call.output = tensor->output;

@@ -9,9 +9,9 @@
 #include "runtime/backends/backend.h"
 #include "runtime/backends/peers.h"
 #include "runtime/base/status.h"
-#include "runtime/core/operation.h"
-#include "runtime/core/request.h"
-#include "runtime/core/rounds.h"
+#include "runtime/core/request/request.h"
+#include "runtime/core/state/operation.h"
+#include "runtime/core/state/rounds.h"
 #include "runtime/device/shared_heap.h"
 
 namespace hvd {

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -66,8 +68,8 @@ Inbox::Reading Inbox::ReadPiece(uint32_t peer, std::span<const std::byte> record
 }
 
 Inbox::Reading Inbox::Damaged(uint32_t peer, const Status& what) {
-  failure_ = Internal("rank " + std::to_string(sets_.world().rank_of_member(peer)) + " sent " +
-                      what.message());
+  failure_ =
+      Internal(Format("rank {} sent {}", sets_.world().rank_of_member(peer), what.message()));
   return Reading::kFailed;
 }
 

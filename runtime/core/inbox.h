@@ -13,11 +13,11 @@
 
 #include "runtime/backends/peers.h"
 #include "runtime/base/status.h"
-#include "runtime/core/joins.h"
-#include "runtime/core/message.h"
-#include "runtime/core/name_table.h"
-#include "runtime/core/process_set.h"
-#include "runtime/core/rounds.h"
+#include "runtime/core/request/message.h"
+#include "runtime/core/request/process_set.h"
+#include "runtime/core/state/joins.h"
+#include "runtime/core/state/name_table.h"
+#include "runtime/core/state/rounds.h"
 
 namespace hvd {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/message.h"
-#include "runtime/core/request.h"
+#include "runtime/core/request/message.h"
+#include "runtime/core/request/request.h"
 
 namespace hvd {
 

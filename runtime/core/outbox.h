@@ -10,8 +10,8 @@
 #include <string>
 
 #include "runtime/backends/peers.h"
-#include "runtime/core/name_table.h"
-#include "runtime/core/operation.h"
+#include "runtime/core/state/name_table.h"
+#include "runtime/core/state/operation.h"
 
 namespace hvd {
 

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/core/request_text.h"
+#include "runtime/base/text/format.h"
+#include "runtime/core/request/request_text.h"
 
 namespace hvd {
 namespace {
@@ -17,8 +18,7 @@ bool SameEverywhere(const Status& status) {
 }  // namespace
 
 ProgressEngine::ProgressEngine(Peers& peers, EngineState& state, Executor& executor,
-                               TraceLog& trace,
-                               std::function<void(const std::string& reason)> tell_ending)
+                               TraceLog& trace, TellEnding tell_ending)
     : peers_(peers),
       state_(state),
       executor_(executor),
@@ -27,9 +27,8 @@ ProgressEngine::ProgressEngine(Peers& peers, EngineState& state, Executor& execu
       self_(peers.rank()),
       count_(peers.size()),
       inbox_(peers, state.names, state.sets, state.joins, state.rounds),
-      outbox_(peers, state.names) {}
-
-void ProgressEngine::FailBroken() { FailAll(Aborted(peers_.broken_text())); }
+      outbox_(peers, state.names),
+      completion_(peers, state, executor, outbox_, trace) {}
 
 void ProgressEngine::Launch(Operation* op, const RequestSpec& spec) {
   const Rounds& rounds = state_.rounds;
@@ -66,7 +65,7 @@ void ProgressEngine::Receive() {
 }
 
 void ProgressEngine::ReceiveFrom(uint32_t peer) {
-  while (closed_.ok()) {
+  while (closed().ok()) {
     const Inbox::Arrival arrival = inbox_.Next(peer);
     if (arrival.event == Inbox::Event::kNone) return;
     if (arrival.event == Inbox::Event::kFailed) {
@@ -109,14 +108,14 @@ void ProgressEngine::Start(TensorName* name) {
   if (!agreed.ok() && group.on_one_host()) {
     // All ranks find the disagreement, so none of them works on the memory of this rank.
     name->ClearRound();
-    return Complete(op, std::move(agreed), false);
+    return completion_.Complete(op, std::move(agreed), false);
   }
   Status started = executor_.Start(op, agreed);
   name->ClearRound();
   if (!started.ok()) {
     FailHere(op, started);
   } else if (op->parts_left == 0) {
-    Complete(op, Status::Ok(), false);
+    completion_.Complete(op, Status::Ok(), false);
   } else {
     running_.push_back(op);
   }
@@ -126,7 +125,7 @@ void ProgressEngine::Advance(Operation* op) {
   Status advanced = executor_.Advance(op);
   if (advanced.ok() && op->parts_left != 0) return;
   std::erase(running_, op);
-  if (advanced.ok()) return Complete(op, Status::Ok(), false);
+  if (advanced.ok()) return completion_.Complete(op, Status::Ok(), false);
   FailHere(op, advanced);
 }
 
@@ -138,26 +137,7 @@ void ProgressEngine::AdvanceOthers(const Operation* except) {
   }
 }
 
-void ProgressEngine::Complete(Operation* op, Status status, bool peers_may_work) {
-  trace_.Done(*op, status);
-  executor_.Finish(op, status, peers_may_work);
-  const TensorName* name = op->name;
-  state_.finished.Add(op);
-  state_.last_finished.Note(name->text);
-  if (name->domain == NameTable::kSetsDomain) ChangeSets(op, name->own_detail, status.ok());
-  if (op->collective == Collective::kJoin && op->started && !op->set->group.on_one_host()) {
-    op->answer = static_cast<int32_t>(op->parts[0].result.rows);
-    state_.joins.Clear();
-  }
-  if (status.code() == Code::kAborted && closed_.ok()) peers_.NoteFailed();
-  op->status = std::move(status);
-  op->message = {};
-  op->done = true;
-  state_.sets.Release(std::exchange(op->set, nullptr));
-  if (sleepers_ > 0) peers_.WakeSelf();
-}
-
-// ---- joins and changes of process sets
+// ---- joins
 
 void ProgressEngine::NoteJoined(uint32_t peer) {
   state_.joins.Note(peer);
@@ -168,7 +148,7 @@ void ProgressEngine::NoteJoined(uint32_t peer) {
 void ProgressEngine::SettleRounds() {
   TensorName* join = nullptr;
   for (TensorName* name : state_.names.All()) {
-    if (!closed_.ok()) return;  // the names are gone
+    if (!closed().ok()) return;  // the names are gone
     if (name->domain == NameTable::kJoinDomain) {
       join = name;
     } else if (state_.rounds.Ready(*name)) {
@@ -178,7 +158,7 @@ void ProgressEngine::SettleRounds() {
     }
   }
   // Last, because no rank counts as joined after it.
-  if (closed_.ok() && join != nullptr && state_.rounds.Ready(*join)) Start(join);
+  if (closed().ok() && join != nullptr && state_.rounds.Ready(*join)) Start(join);
 }
 
 // All ranks have joined; the answer is the rank that joined last.
@@ -187,34 +167,7 @@ void ProgressEngine::FinishJoin(Operation* op) {
   op->answer = static_cast<int32_t>(op->set->rank_of_member(Joins::LastJoined(*name)));
   state_.joins.Clear();
   name->ClearRound();
-  Complete(op, Status::Ok(), false);
-}
-
-// The ranks have agreed to add or remove a set, or have refused to.
-void ProgressEngine::ChangeSets(Operation* op, const Detail& detail, bool agreed) {
-  ProcessSetTable& sets = state_.sets;
-  if (detail.collective == Collective::kAddProcessSet) {
-    if (agreed) op->answer = sets.Add(detail.members).group.id;
-    return;
-  }
-  ProcessSet* set = sets.Find(detail.process_set);
-  set->removing = false;
-  if (!agreed) return;
-  FailPendingOn(set);
-  state_.names.Detach(set);
-  sets.Remove(set);
-}
-
-void ProgressEngine::FailPendingOn(const ProcessSet* set) {
-  state_.operations.ForEachPending([&](Operation& op) {
-    if (op.set != set) return;
-    std::string why = "process set " + std::to_string(set->group.id) + " was removed before " +
-                      Quoted(op.name->text) + " was complete";
-    // A started operation ends by itself.
-    if (op.started) return executor_.Withdraw(op, std::move(why));
-    outbox_.Withdraw(&op);
-    Complete(&op, Aborted(std::move(why)), false);
-  });
+  completion_.Complete(op, Status::Ok(), false);
 }
 
 // ---- failures
@@ -226,15 +179,15 @@ void ProgressEngine::FailHere(Operation* op, const Status& status) {
   // With other hosts, all ranks receive the disagreements and ends.
   const bool told = !op->set->group.on_one_host() &&
                     (status.code() == Code::kMismatch || status.code() == Code::kAborted);
-  Complete(op, status, true);
+  completion_.Complete(op, status, true);
   if (told || SameEverywhere(status)) return;
-  EndWorld("rank " + std::to_string(state_.WorldRank(self_)) + " cannot go on in " + name + ": " +
-           status.message());
+  EndWorld(EndCause::kFailure, Format("rank {} cannot go on in {}: {}", state_.WorldRank(self_),
+                                      name, status.message()));
 }
 
-void ProgressEngine::EndWorld(std::string reason) {
+void ProgressEngine::EndWorld(EndCause cause, std::string reason) {
   LogError(reason);
-  if (tell_ending_) tell_ending_(reason);
+  if (tell_ending_) tell_ending_(cause, reason);
   executor_.Abort(Aborted(reason));
   FailAll(Aborted(reason));
   outbox_.SendAbortNotice(std::move(reason));
@@ -242,20 +195,20 @@ void ProgressEngine::EndWorld(std::string reason) {
 
 void ProgressEngine::Close(std::string reason) {
   // The remaining operations fail at this rank's own wish, and not because of other ranks.
-  if (closed_.ok()) closed_ = Aborted(std::move(reason));
-  FailAll(closed_);
+  completion_.Close(Aborted(std::move(reason)));
+  FailAll(closed());
 }
 
 // A peer that has received an announcement of this rank may be at work on its memory, now or later.
 void ProgressEngine::FailAll(const Status& status) {
-  if (closed_.ok()) {
-    closed_ = status;
+  if (closed().ok()) {
+    completion_.Close(status);
     peers_.NoteFailed();
   }
   outbox_.Clear();
   running_.clear();
   state_.operations.ForEachPending(
-      [&](Operation& op) { Complete(&op, status, op.sent && count_ > 1); });
+      [&](Operation& op) { completion_.Complete(&op, status, op.sent && count_ > 1); });
 }
 
 void ProgressEngine::FailWhatNeedsLeavers() {
@@ -284,11 +237,12 @@ void ProgressEngine::FailUnsatisfiable(Operation* op) {
   for (uint32_t peer : gone) {
     if (WaitsInVainFor(peer, *op)) missing = peer;
   }
-  Complete(op,
-           Aborted("rank " + std::to_string(state_.WorldRank(missing)) +
-                   " left the world before it took part in " + Quoted(op->name->text) +
-                   ": it called shutdown or came to its end"),
-           op->started);
+  completion_.Complete(
+      op,
+      Aborted(Format(
+          "rank {} left the world before it took part in {}: it called shutdown or came to its end",
+          state_.WorldRank(missing), Quoted(op->name->text))),
+      op->started);
 }
 
 }  // namespace hvd

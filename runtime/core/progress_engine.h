@@ -13,26 +13,33 @@
 
 #include "runtime/backends/peers.h"
 #include "runtime/base/status.h"
-#include "runtime/core/engine_state.h"
+#include "runtime/core/completion.h"
 #include "runtime/core/executor.h"
 #include "runtime/core/inbox.h"
 #include "runtime/core/outbox.h"
+#include "runtime/core/state/engine_state.h"
 #include "runtime/core/trace_log.h"
 
 namespace hvd {
 
+// Why a rank ends its world.
+enum class EndCause { kFailure, kStall };
+
 class ProgressEngine {
  public:
+  // Reports the end of the world to the launcher.
+  using TellEnding = std::function<void(EndCause cause, const std::string& reason)>;
+
   // `tell_ending`: see EngineOptions.
   ProgressEngine(Peers& peers, EngineState& state, Executor& executor, TraceLog& trace,
-                 std::function<void(const std::string& reason)> tell_ending);
+                 TellEnding tell_ending);
 
   // Not ok: the engine serves no more, for this reason. CheckOpen also looks whether the world
   // broke.
-  const Status& closed() const { return closed_; }
+  const Status& closed() const { return completion_.closed(); }
   const Status& CheckOpen() {
-    if (closed_.ok() && peers_.broken()) FailBroken();
-    return closed_;
+    if (closed().ok() && peers_.broken()) FailAll(Aborted(peers_.broken_text()));
+    return closed();
   }
   // No operation has started without being complete.
   bool idle() const { return running_.empty(); }
@@ -56,13 +63,13 @@ class ProgressEngine {
   // Fails operations that wait for a rank which has left and whose messages were all read.
   void FailWhatNeedsLeavers();
   // Ends the world on all ranks, for a reason that the others cannot find out by themselves.
-  void EndWorld(std::string reason);
+  void EndWorld(EndCause cause, std::string reason);
   // Ends this engine only: everything in flight fails with this reason.
   void Close(std::string reason);
 
-  // Between the two, Complete wakes the threads of this rank that sleep.
-  void BeginSleep() { ++sleepers_; }
-  void EndSleep() { --sleepers_; }
+  // Between the two, an operation that completes wakes the threads of this rank that sleep.
+  void BeginSleep() { completion_.BeginSleep(); }
+  void EndSleep() { completion_.EndSleep(); }
 
  private:
   void Receive();
@@ -74,13 +81,9 @@ class ProgressEngine {
   void NoteJoined(uint32_t peer);
   void SettleRounds();
   void FinishJoin(Operation* op);
-  void ChangeSets(Operation* op, const Detail& detail, bool agreed);
-  void FailPendingOn(const ProcessSet* set);
 
-  void Complete(Operation* op, Status status, bool peers_may_work);
   void FailHere(Operation* op, const Status& status);
   void FailAll(const Status& status);
-  void FailBroken();
   bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
   void FailUnsatisfiable(Operation* op);
 
@@ -88,14 +91,13 @@ class ProgressEngine {
   EngineState& state_;
   Executor& executor_;
   TraceLog& trace_;
-  const std::function<void(const std::string& reason)> tell_ending_;
+  const TellEnding tell_ending_;
   const uint32_t self_;   // number in Peers
   const uint32_t count_;  // of ranks on this host
   Inbox inbox_;
   Outbox outbox_;
   std::vector<Operation*> running_;  // started, not complete
-  uint32_t sleepers_ = 0;            // threads
-  Status closed_;
+  Completion completion_;
 };
 
 }  // namespace hvd

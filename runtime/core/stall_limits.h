@@ -4,7 +4,7 @@
 #define HVD_RUNTIME_CORE_STALL_LIMITS_H_
 
 #include "runtime/base/clock.h"
-#include "runtime/core/operation.h"
+#include "runtime/core/state/operation.h"
 
 namespace hvd {
 

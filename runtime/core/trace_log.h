@@ -1,12 +1,13 @@
-// TraceLog: what the engine tells the recorder about its operations. With nobody who asks for more,
-// one event per operation, when it is over. One thread at a time (the engine's lock).
+// TraceLog: writes the engine's operations into the trace ring. While nobody asks for more, an
+// operation is one event, written when it is over. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_TRACE_LOG_H_
 #define HVD_RUNTIME_CORE_TRACE_LOG_H_
 
 #include <cstdint>
 
-#include "runtime/core/name_table.h"
-#include "runtime/core/operation.h"
+#include "runtime/base/clock.h"
+#include "runtime/core/state/name_table.h"
+#include "runtime/core/state/operation.h"
 #include "timeline/recorder.h"
 
 namespace hvd {
@@ -16,10 +17,17 @@ class TraceLog {
   // Writes nothing where the recorder is off.
   explicit TraceLog(Recorder recorder) : recorder_(recorder) {}
 
-  // `alone`: no other operation of this rank was in flight.
-  void Submitted(const Operation& op, bool alone) {
+  // Before the backend sees it: whether the activities of its data are wanted.
+  void Admitted(Operation* op) {
+    op->activities.reset();
     if (recorder_.wants_all()) [[unlikely]]
-      WriteSubmitted(op, alone);
+      op->activities.emplace(recorder_.clock());
+  }
+  // `alone`: no other operation of this rank was in flight.
+  void Submitted(Operation* op, bool alone) {
+    const uint32_t round = op->name->submissions++;  // also unseen: the same on all ranks
+    if (recorder_.wants_all()) [[unlikely]]
+      WriteSubmitted(op, round, alone);
   }
   // The announcement of a peer: an index in name->set->group.local.
   void Arrived(TensorName* name, uint32_t member) {
@@ -31,38 +39,69 @@ class TraceLog {
       Write(TraceKind::kStart, op, 0);
   }
   // Before the operation forgets its name.
-  void Done(const Operation& op, const Status& status) {
-    if (recorder_.on()) Write(TraceKind::kDone, op, static_cast<uint32_t>(status.code()));
+  void Done(Operation* op, const Status& status) {
+    if (!recorder_.on()) return;
+    uint16_t way = 0;
+    if (op->activities) [[unlikely]] {
+      WriteActivities(op);
+      way = TraceRecord::PartOf(TraceActivity::kNone, op->activities->way());
+    }
+    Write(TraceKind::kDone, *op, static_cast<uint32_t>(status.code()), way);
+    if (status.ok()) recorder_.CountOperation(op->name->bytes);
   }
-  // A thread of the application begins to wait for an operation that is not done. Returns what
-  // WaitEnded is to be given; 0: nothing is to be ended.
-  uint32_t WaitBegun(const Operation& op) {
-    if (!recorder_.wants_all() || op.done) return 0;
-    Write(TraceKind::kWaitBegin, op, 0);
-    return op.name->trace.id;
+  // Somebody wants to know how often this rank was the last one of its host.
+  bool CountsLast(const Operation& op) const {
+    return recorder_.wants_waits() && op.set->group.local_to_group.size() > 1;
   }
-  void WaitEnded(uint32_t wait) {
-    if (wait != 0) WriteWaitEnded(wait);
+  void CountLast() { recorder_.CountLast(); }
+  // An optimizer has made a step.
+  void Step() {
+    if (!recorder_.on()) return;
+    recorder_.CountStep();
+    Mark(TraceKind::kStep);
   }
-  bool wants_all() const { return recorder_.wants_all(); }
+  // A commit is over.
+  void Committed() {
+    if (recorder_.on()) Mark(TraceKind::kCommit);
+  }
+  void Link(uint32_t rank, uint64_t bytes, uint32_t busy_us);
+  // The operation is late enough for a warning.
+  void Stalled(const Operation& op, Duration waited);
+  // What WaitEnded is to be given.
+  struct Wait {
+    bool open = false;
+    uint32_t id = 0;  // of the event; 0: there is none
+  };
+  // A thread of the application begins to wait for an operation that is not done.
+  Wait WaitBegun(const Operation& op);
+  void WaitEnded(Wait wait) {
+    if (wait.open) EndWait(wait.id);
+  }
+  bool wants_waits() const { return recorder_.wants_waits(); }
 
  private:
-  void Write(TraceKind kind, const Operation& op, uint32_t status) {
+  void Write(TraceKind kind, const Operation& op, uint32_t status, uint16_t part = 0) {
     TensorName& name = *op.name;
     if (!recorder_.Knows(name.trace)) Tell(&name, op.collective);
     TraceRecord record;
     record.stamp = recorder_.Now();
     record.kind = kind;
     record.collective = static_cast<uint8_t>(op.collective);
+    record.part = part;
     record.id = name.trace.id;
     record.bytes = name.bytes;
     record.rank = static_cast<uint32_t>(op.set->group.size());
     record.status = status;
     recorder_.Write(record);
   }
-  void WriteSubmitted(const Operation& op, bool alone);
+  // Those since the last call.
+  void WriteActivities(Operation* op);
+  void WriteSubmitted(Operation* op, uint32_t round, bool alone);
   void WriteArrived(TensorName* name, uint32_t member);
-  void WriteWaitEnded(uint32_t id);
+  void EndWait(uint32_t id);
+  void Mark(TraceKind kind) {
+    if (recorder_.wants_all()) recorder_.Write({.stamp = recorder_.Now(), .kind = kind});
+  }
   void Tell(TensorName* name, Collective collective);
 
   Recorder recorder_;

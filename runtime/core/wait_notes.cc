@@ -4,16 +4,11 @@
 
 #include <algorithm>
 
-#include "runtime/core/name_table.h"
+#include "runtime/base/time_numbers.h"
+#include "runtime/core/state/name_table.h"
 
 namespace hvd {
 namespace {
-
-uint64_t Milliseconds(Duration d) {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
-}
-
-int64_t Nanoseconds(TimePoint t) { return t.time_since_epoch().count(); }
 
 uint64_t Key(const Operation& op) { return KeyOf(op.name->domain, op.name->text); }
 
@@ -23,8 +18,10 @@ uint32_t ThisThread() { return static_cast<uint32_t>(::gettid()); }
 
 WaitNotes::WaitNotes(StallBoard* board, Duration warning, Duration shutdown) : board_(board) {
   if (board_ == nullptr) return;
-  board_->warning_ms.store(Milliseconds(warning), std::memory_order_relaxed);
-  board_->shutdown_ms.store(Milliseconds(shutdown), std::memory_order_release);
+  board_->warning_ms.store(static_cast<uint64_t>(MillisecondsOf(warning)),
+                           std::memory_order_relaxed);
+  board_->shutdown_ms.store(static_cast<uint64_t>(MillisecondsOf(shutdown)),
+                            std::memory_order_release);
 }
 
 void WaitNotes::AddSubmitter() {
@@ -43,9 +40,9 @@ void WaitNotes::NoteWait(const Operation& op, const AwaitedRanks& awaited, Engin
   std::vector<uint64_t> pending;
   state.operations.ForEachPending([&](const Operation& other) { pending.push_back(Key(other)); });
   hvd::NotePending(*board_, pending);
-  hvd::NoteWait(
-      *board_, {Key(op), op.handle(), Nanoseconds(op.waiting_since), Nanoseconds(now), ThisThread(),
-                op.name->domain, awaited.submitted, awaited.ranks, op.name->text});
+  hvd::NoteWait(*board_,
+                {Key(op), op.handle(), NanosecondsOf(op.waiting_since), NanosecondsOf(now),
+                 ThisThread(), op.name->domain, awaited.submitted, awaited.ranks, op.name->text});
 }
 
 void WaitNotes::ClearWait() { hvd::EndWait(*board_, ThisThread()); }

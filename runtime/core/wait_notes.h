@@ -11,8 +11,8 @@
 
 #include "runtime/backends/backend.h"
 #include "runtime/base/clock.h"
-#include "runtime/core/engine_state.h"
-#include "runtime/core/operation.h"
+#include "runtime/core/state/engine_state.h"
+#include "runtime/core/state/operation.h"
 #include "runtime/segment/stall_board.h"
 
 namespace hvd {

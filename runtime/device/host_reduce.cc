@@ -1,42 +1,12 @@
 #include "runtime/device/host_reduce.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
-#include "runtime/device/host_reduce_kernels.h"
+#include "runtime/device/host_reduce_variants.h"
 
 namespace hvd {
 namespace {
 
-struct Variant {
-  std::string_view name;
-  const Kernels* kernels;
-};
-
-#if defined(__x86_64__)
-// __builtin_cpu_supports("f16c") is not known to every clang.
-bool HasF16c() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-#endif
-
-Variant Choose() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
-    return {"avx512", &kKernelsAvx512};
-  }
-  if (__builtin_cpu_supports("avx2") && HasF16c()) {
-    return {"avx2", &kKernelsAvx2};
-  }
-#endif
-  return {"baseline", &kKernelsBaseline};
-}
-
-const Variant& Chosen() {
-  static const Variant variant = Choose();
+const ReduceVariantKernels& Chosen() {
+  static const ReduceVariantKernels variant = RunnableReduceVariants().back();
   return variant;
 }
 

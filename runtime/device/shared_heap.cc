@@ -11,6 +11,7 @@
 
 #include "runtime/base/align.h"
 #include "runtime/base/check.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -32,7 +33,7 @@ Result<UniqueFd> Duplicate(int fd) {
 void* SharedHeap::Allocate(size_t bytes, bool zeroed, Status* why, Until until) {
   if (bytes > kLargest) {
     if (why != nullptr) {
-      *why = OutOfMemory("no host has " + std::to_string(bytes) + " bytes of memory; ask for less");
+      *why = OutOfMemory(Format("no host has {} bytes of memory; ask for less", bytes));
     }
     return nullptr;
   }
@@ -94,8 +95,8 @@ Result<SharedHeap::Segment*> SharedHeap::Grow(size_t bytes) {
   if (!made.ok()) return made.status();
   if (made->bytes < bytes) {
     source_.Free(made->id);
-    return Internal("the agent gave a data segment of " + std::to_string(made->bytes) +
-                    " bytes where this rank asked for " + std::to_string(bytes));
+    return Internal(Format("the agent gave a data segment of {} bytes where this rank asked for {}",
+                           made->bytes, bytes));
   }
   Status reserved = ReservePages(made->fd.get(), made->bytes);
   if (reserved.ok()) reserved = SealSize(made->fd.get());
@@ -189,10 +190,9 @@ Result<std::byte*> SharedMemoryMap::Resolve(Location location, size_t bytes) {
   }
   const Mapping& mapping = found->second.mapping;
   if (location.offset > mapping.size() || bytes > mapping.size() - location.offset) {
-    return Internal("a peer named bytes " + std::to_string(location.offset) + " to " +
-                    std::to_string(location.offset + bytes) + " of data segment " +
-                    std::to_string(location.segment) + ", which has only " +
-                    std::to_string(mapping.size()));
+    return Internal(Format("a peer named bytes {} to {} of data segment {}, which has only {}",
+                           location.offset, location.offset + bytes, location.segment,
+                           mapping.size()));
   }
   return mapping.data() + location.offset;
 }
@@ -220,7 +220,7 @@ Result<DataSegment> LocalSegmentSource::Allocate(uint64_t bytes) {
 Result<DataSegment> LocalSegmentSource::Fetch(uint32_t id) {
   MutexLock lock(mutex_);
   auto found = kept_.find(id);
-  if (found == kept_.end()) return Internal("no data segment " + std::to_string(id));
+  if (found == kept_.end()) return Internal(Format("no data segment {}", id));
   Result<UniqueFd> copy = Duplicate(found->second.fd.get());
   if (!copy.ok()) return copy.status();
   return DataSegment{id, found->second.bytes, std::move(*copy)};

@@ -3,7 +3,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -23,14 +24,12 @@ std::string BytesOf(const std::string& numeric) {
 Result<AddressRange> ParseAddressRange(std::string_view text) {
   const size_t slash = std::min(text.find('/'), text.size());
   AddressRange range{BytesOf(std::string(text.substr(0, slash)))};
-  const char* const end = text.data() + text.size();
-  const char* const begin = std::min(text.data() + slash + 1, end);
-  auto [stop, error] = std::from_chars(begin, end, range.bits);
-  const bool number = error == std::errc() && stop == end;
-  if (range.network.empty() || !number || range.bits > range.network.size() * kBitsPerByte) {
+  const auto bits = ParseWhole<decltype(range.bits)>(text.substr(std::min(slash + 1, text.size())));
+  if (range.network.empty() || !bits || *bits > range.network.size() * kBitsPerByte) {
     return InvalidArgument("'" + std::string(text) +
                            "' is no range of addresses; try one like 10.1.0.0/16");
   }
+  range.bits = *bits;
   return range;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/net/frame.h"
 
 #include "runtime/base/bytes.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -27,13 +28,11 @@ FrameHeader ReadHeader(std::string_view bytes, uint16_t* magic, uint8_t* flags) 
 Status CheckHeader(const FrameHeader& header, uint16_t magic, uint8_t flags) {
   if (magic != kFrameMagic) return InvalidArgument("the bytes received are no frame of hvdrun");
   if (header.payload_bytes > kMaxFramePayload) {
-    return InvalidArgument("a frame of " + std::to_string(header.payload_bytes) +
-                           " payload bytes; at most " + std::to_string(kMaxFramePayload) +
-                           " are allowed");
+    return InvalidArgument(Format("a frame of {} payload bytes; at most {} are allowed",
+                                  header.payload_bytes, kMaxFramePayload));
   }
   if (header.type < FrameType::kHello || header.type > FrameType::kBulk) {
-    return InvalidArgument("a frame of the unknown type " +
-                           std::to_string(static_cast<int>(header.type)));
+    return InvalidArgument(Format("a frame of the unknown type {}", static_cast<int>(header.type)));
   }
   if ((flags & ~kMoreFlag) != 0) return InvalidArgument("a frame with unknown flags");
   if (IsNumbered(header.type) != (header.sequence != 0)) {
@@ -59,7 +58,7 @@ Result<std::optional<Frame>> FrameReader::Next() {
   uint16_t magic = 0;
   uint8_t flags = 0;
   FrameHeader header = ReadHeader(rest.substr(0, kFrameHeaderBytes), &magic, &flags);
-  if (Status status = CheckHeader(header, magic, flags); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CheckHeader(header, magic, flags));
   if (rest.size() < kFrameHeaderBytes + header.payload_bytes) return std::optional<Frame>();
   Frame frame{header, std::string(rest.substr(kFrameHeaderBytes, header.payload_bytes))};
   used_ += kFrameHeaderBytes + header.payload_bytes;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -15,8 +17,8 @@ Status CheckNumbers(const std::vector<RankPlace>& places) {
     if (place.host == expected.host + 1 && place.local_rank == 0 && expected.local_rank > 0)
       expected = {place.host, 0};
     if (!(place == expected)) {
-      return InvalidArgument("a layout without local rank " + std::to_string(expected.local_rank) +
-                             " of host " + std::to_string(expected.host));
+      return InvalidArgument(
+          Format("a layout without local rank {} of host {}", expected.local_rank, expected.host));
     }
     ++expected.local_rank;
   }
@@ -62,12 +64,12 @@ std::vector<RankRun> RunsOf(const std::vector<RankPlace>& places) {
 Result<std::vector<RankPlace>> PlacesOf(const std::vector<RankRun>& runs, uint32_t size) {
   uint64_t total = 0;
   for (const RankRun& run : runs) {
+    if (run.count == 0 || run.hosts == 0) return InvalidArgument("a layout with a run of no ranks");
     total += uint64_t{run.count} * run.hosts;
     if (total > kMaxRanks) break;
   }
   if (total != size || size == 0 || size > kMaxRanks) {
-    return InvalidArgument("a layout of " + std::to_string(total) + " ranks for a world of " +
-                           std::to_string(size));
+    return InvalidArgument(Format("a layout of {} ranks for a world of {}", total, size));
   }
   std::vector<RankPlace> places;
   places.reserve(size);
@@ -78,7 +80,7 @@ Result<std::vector<RankPlace>> PlacesOf(const std::vector<RankRun>& runs, uint32
       }
     }
   }
-  if (Status numbers = CheckNumbers(places); !numbers.ok()) return numbers;
+  HVD_RETURN_IF_ERROR(CheckNumbers(places));
   return places;
 }
 

@@ -3,12 +3,12 @@
 #ifndef HVD_RUNTIME_NET_LAYOUT_H_
 #define HVD_RUNTIME_NET_LAYOUT_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/net/fields.h"
 
 namespace hvd {
 
@@ -23,11 +23,10 @@ struct RankPlace {
 struct RankRun {
   uint32_t host = 0, local_rank = 0, count = 0, hosts = 1;
   bool operator==(const RankRun&) const = default;
-
-  // The fields in the order of messages.
-  std::array<uint32_t, 4> Numbers() const { return {host, local_rank, count, hosts}; }
-  static RankRun Of(const std::array<uint32_t, 4>& n) { return {n[0], n[1], n[2], n[3]}; }
 };
+void Fields(auto& f, MaybeConst<RankRun> auto& run) {
+  f(run.host, run.local_rank, run.count, run.hosts);
+}
 
 inline constexpr uint32_t kMaxRanks = 1'000'000;
 

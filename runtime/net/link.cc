@@ -4,14 +4,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/bytes.h"
+#include "runtime/base/text/format.h"
+#include "runtime/net/fields.h"
 #include "runtime/net/kv_store.h"
 
 namespace hvd {
@@ -20,134 +20,55 @@ namespace {
 constexpr size_t kMaxText = 2048;
 constexpr size_t kMaxAddresses = 16, kMaxAddress = 64;
 
-std::string_view Cut(std::string_view text) { return text.substr(0, kMaxText); }
+template <typename Text>
+CutText<Text> Cut(Text& text) {
+  return {text, kMaxText};
+}
 
-void Write(ByteWriter& w, const LinkHello& m) {
-  w.Put(m.version).Put(m.slot).Put(m.pid).PutString(Cut(m.job_key)).Put(m.rank).Put(m.size);
-}
-void Write(ByteWriter&, const LinkJoin&) {}
-void Write(ByteWriter& w, const LinkGoodbye& m) { w.Put(m.generation).Put(m.since_ns); }
-void Write(ByteWriter& w, const LinkAllocate& m) { w.Put(m.bytes); }
-void Write(ByteWriter& w, const LinkFetch& m) { w.Put(m.segment); }
-void Write(ByteWriter& w, const LinkFree& m) { w.Put(m.segment); }
-void Write(ByteWriter& w, const LinkGeneration& m) {
-  w.Put(m.generation).Put(m.page_bytes).Put(m.rank).Put(m.size).Put(m.local_rank).Put(m.local_size);
-  w.Put(m.cross_rank).Put(m.cross_size).Put(m.homogeneous).PutString(Cut(m.data_key));
-  size_t addresses = std::min(m.listen.addresses.size(), kMaxAddresses);
-  w.Put(static_cast<uint8_t>(addresses));
-  for (size_t i = 0; i < addresses; ++i)
-    w.PutString(std::string_view(m.listen.addresses[i]).substr(0, kMaxAddress));
-  w.Put(m.listen.first_port).Put(m.listen.last_port).Put(m.elastic);
-}
-void Write(ByteWriter& w, const LinkBroken& m) { w.Put(m.generation).PutString(Cut(m.reason)); }
-void Write(ByteWriter& w, const LinkSegment& m) {
-  w.Put(m.segment).Put(m.bytes).PutString(Cut(m.error));
-}
-void Write(ByteWriter& w, const LinkRefused& m) { w.PutString(Cut(m.reason)); }
-void WriteEntry(ByteWriter& w, const auto& m) {
-  w.Put(m.generation).PutString(std::string_view(m.key).substr(0, kMaxKvKey));
-  w.PutString(std::string_view(m.value).substr(0, kMaxKvValue));
-}
-void Write(ByteWriter& w, const LinkPut& m) { WriteEntry(w, m); }
-void Write(ByteWriter& w, const LinkGet& m) {
-  w.Put(m.generation).PutString(std::string_view(m.key).substr(0, kMaxKvKey));
-}
-void Write(ByteWriter& w, const LinkValue& m) { WriteEntry(w, m); }
-void Write(ByteWriter& w, const LinkLayout& m) {
-  size_t runs = std::min(m.runs.size(), kMaxRunsPerMessage);
-  w.Put(m.generation).Put(static_cast<uint16_t>(runs));
-  for (size_t i = 0; i < runs; ++i)
-    for (uint32_t number : m.runs[i].Numbers()) w.Put(number);
-}
-void Write(ByteWriter& w, const LinkDismissed& m) { w.PutString(Cut(m.reason)); }
+}  // namespace
 
-void Read(ByteReader& r, LinkHello& m) {
-  m.version = r.Get<uint32_t>();
-  if (r.ok() && m.version != kLinkVersion) {
-    (void)r.Rest();  // whatever it is
-    return;
-  }
-  m.slot = r.Get<uint32_t>();
-  m.pid = r.Get<uint32_t>();
-  m.job_key = r.GetString();
-  m.rank = r.Get<uint32_t>();
-  m.size = r.Get<uint32_t>();
+void Fields(auto& f, MaybeConst<LinkHello> auto& m) {
+  f(m.version);
+  if (m.version != kLinkVersion && f.SkipRest()) return;
+  f(m.slot, m.pid, Cut(m.job_key), m.rank, m.size);
 }
-void Read(ByteReader&, LinkJoin&) {}
-void Read(ByteReader& r, LinkGoodbye& m) {
-  m.generation = r.Get<uint64_t>();
-  m.since_ns = r.Get<uint64_t>();
+void Fields(auto&, MaybeConst<LinkJoin> auto&) {}
+void Fields(auto& f, MaybeConst<LinkGoodbye> auto& m) { f(m.generation, m.since_ns); }
+void Fields(auto& f, MaybeConst<LinkAllocate> auto& m) { f(m.bytes); }
+void Fields(auto& f, MaybeConst<LinkFetch> auto& m) { f(m.segment); }
+void Fields(auto& f, MaybeConst<LinkFree> auto& m) { f(m.segment); }
+void Fields(auto& f, MaybeConst<ListenHints> auto& m) {
+  f(CutTo<uint8_t>(m.addresses, kMaxAddresses,
+                   [](auto& each, auto& address) { each(CutText(address, kMaxAddress)); }),
+    m.first_port, m.last_port);
 }
-void Read(ByteReader& r, LinkAllocate& m) { m.bytes = r.Get<uint64_t>(); }
-void Read(ByteReader& r, LinkFetch& m) { m.segment = r.Get<uint32_t>(); }
-void Read(ByteReader& r, LinkFree& m) { m.segment = r.Get<uint32_t>(); }
-void Read(ByteReader& r, LinkGeneration& m) {
-  m.generation = r.Get<uint64_t>();
-  m.page_bytes = r.Get<uint64_t>();
-  for (uint32_t* field :
-       {&m.rank, &m.size, &m.local_rank, &m.local_size, &m.cross_rank, &m.cross_size}) {
-    *field = r.Get<uint32_t>();
-  }
-  m.homogeneous = r.Get<uint8_t>();
-  m.data_key = r.GetString();
-  m.listen.addresses.resize(r.Get<uint8_t>());
-  for (std::string& address : m.listen.addresses) address = r.GetString();
-  m.listen.first_port = r.Get<uint16_t>();
-  m.listen.last_port = r.Get<uint16_t>();
-  m.elastic = r.Get<uint8_t>();
+void Fields(auto& f, MaybeConst<LinkGeneration> auto& m) {
+  f(m.generation, m.page_bytes, m.rank, m.size, m.local_rank, m.local_size, m.cross_rank,
+    m.cross_size, m.homogeneous, Cut(m.data_key), m.listen, m.elastic);
 }
-void Read(ByteReader& r, LinkBroken& m) {
-  m.generation = r.Get<uint64_t>();
-  m.reason = r.GetString();
+void Fields(auto& f, MaybeConst<LinkBroken> auto& m) { f(m.generation, Cut(m.reason)); }
+void Fields(auto& f, MaybeConst<LinkSegment> auto& m) { f(m.segment, m.bytes, Cut(m.error)); }
+void Fields(auto& f, MaybeConst<LinkRefused> auto& m) { f(Cut(m.reason)); }
+void Fields(auto& f, MaybeConst<LinkPut> auto& m) {
+  f(m.generation, CutText(m.key, kMaxKvKey), CutText(m.value, kMaxKvValue));
 }
-void Read(ByteReader& r, LinkSegment& m) {
-  m.segment = r.Get<uint32_t>();
-  m.bytes = r.Get<uint64_t>();
-  m.error = r.GetString();
+void Fields(auto& f, MaybeConst<LinkGet> auto& m) { f(m.generation, CutText(m.key, kMaxKvKey)); }
+void Fields(auto& f, MaybeConst<LinkValue> auto& m) {
+  f(m.generation, CutText(m.key, kMaxKvKey), CutText(m.value, kMaxKvValue));
 }
-void Read(ByteReader& r, LinkRefused& m) { m.reason = r.GetString(); }
-void ReadEntry(ByteReader& r, auto& m) {
-  m.generation = r.Get<uint64_t>();
-  m.key = r.GetString();
-  m.value = r.GetString();
+void Fields(auto& f, MaybeConst<LinkLayout> auto& m) {
+  f(m.generation, CutTo<uint16_t>(m.runs, kMaxRunsPerMessage));
 }
-void Read(ByteReader& r, LinkPut& m) { ReadEntry(r, m); }
-void Read(ByteReader& r, LinkGet& m) {
-  m.generation = r.Get<uint64_t>();
-  m.key = r.GetString();
-}
-void Read(ByteReader& r, LinkValue& m) { ReadEntry(r, m); }
-void Read(ByteReader& r, LinkLayout& m) {
-  m.generation = r.Get<uint64_t>();
-  auto count = r.Get<uint16_t>();
-  for (uint16_t i = 0; i < count && r.ok(); ++i) {
-    std::array<uint32_t, 4> numbers{};
-    for (uint32_t& number : numbers) number = r.Get<uint32_t>();
-    m.runs.push_back(RankRun::Of(numbers));
-  }
-}
-void Read(ByteReader& r, LinkDismissed& m) { m.reason = r.GetString(); }
+void Fields(auto& f, MaybeConst<LinkDismissed> auto& m) { f(Cut(m.reason)); }
 
-// The type byte of a message is its place in the variant.
-template <size_t I = 0>
-Result<LinkMessage> DecodeAs(size_t type, ByteReader& reader) {
-  if constexpr (I == std::variant_size_v<LinkMessage>) {
-    return InvalidArgument("unknown type " + std::to_string(type) + " of a link message");
-  } else {
-    if (type != I) return DecodeAs<I + 1>(type, reader);
-    std::variant_alternative_t<I, LinkMessage> message;
-    Read(reader, message);
-    if (!reader.AtEnd()) return InvalidArgument("a link message of a wrong length");
-    return LinkMessage(std::move(message));
-  }
-}
+namespace {
 
 Result<sockaddr_un> AbstractAddress(const std::string& name, socklen_t* length) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (name.empty() || name.size() > sizeof address.sun_path - 1) {
-    return InvalidArgument("the agent's address has " + std::to_string(name.size()) +
-                           " bytes; 1 to 107 are possible");
+    return InvalidArgument(
+        Format("the agent's address has {} bytes; 1 to 107 are possible", name.size()));
   }
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   *length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
@@ -173,8 +94,9 @@ Status CheckPeer(int socket) {
   const std::optional<ucred> peer = PeerOf(socket);
   if (!peer) return SystemError("asking who the agent is", errno);
   if (!IsTrusted(*peer)) {
-    return Aborted("the process at the agent's address runs as user " + std::to_string(peer->uid) +
-                   ", not as this user; not talking to it");
+    return Aborted(Format(
+        "the process at the agent's address runs as user {}, not as this user; not talking to it",
+        peer->uid));
   }
   return Status::Ok();
 }
@@ -191,18 +113,10 @@ UniqueFd TakeDescriptor(msghdr& header) {
 
 }  // namespace
 
-std::string EncodeLink(const LinkMessage& message) {
-  ByteWriter writer;
-  writer.Put(static_cast<uint8_t>(message.index()));
-  std::visit([&](const auto& m) { Write(writer, m); }, message);
-  return writer.Take();
-}
+std::string EncodeLink(const LinkMessage& message) { return EncodeMessage(message); }
 
 Result<LinkMessage> DecodeLink(std::string_view bytes) {
-  ByteReader reader(bytes);
-  auto type = reader.Get<uint8_t>();
-  if (!reader.ok()) return InvalidArgument("an empty link message");
-  return DecodeAs(type, reader);
+  return DecodeMessage<LinkMessage>(bytes, "link message");
 }
 
 Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name) {
@@ -218,6 +132,12 @@ Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name) {
   }
   if (::listen(fd->get(), SOMAXCONN) != 0) return SystemError(what, errno);
   return fd;
+}
+
+// The kernel notes who listens when it is told to, and shows that to those who connect.
+Status ListenInOwnName(int listener) {
+  if (::listen(listener, SOMAXCONN) == 0) return Status::Ok();
+  return SystemError("listening for workers in place of another process", errno);
 }
 
 Result<UniqueFd> ListenLink(const std::string& abstract_name) {
@@ -240,7 +160,7 @@ Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name) {
   if (rc != 0 && errno == ECONNREFUSED) return UniqueFd();
   if (rc != 0)
     return Aborted(SystemError("connecting to the agent at @" + abstract_name, errno).message());
-  if (Status peer = CheckPeer(fd->get()); !peer.ok()) return peer;
+  HVD_RETURN_IF_ERROR(CheckPeer(fd->get()));
   return fd;
 }
 

@@ -141,6 +141,9 @@ struct LinkClient {
 Result<UniqueFd> ListenLink(const std::string& abstract_name);
 // The same; an invalid descriptor when the name is taken.
 Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
+// For a listening socket that another process made: who connects from now on sees this process as
+// its peer.
+Status ListenInOwnName(int listener);
 // The next process of this user (or root) that connects; nothing when there is none. Others are
 // sent away.
 std::optional<LinkClient> AcceptLink(int listener);

@@ -1,9 +1,11 @@
 #include "runtime/net/namespaces.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 namespace hvd {
 namespace {
@@ -35,6 +37,9 @@ Status CheckPeerNamespaces(int socket) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
       InOurNamespaces(peer.pid)) {
     return Status::Ok();
+  }
+  if (peer.pid > 0 && ::kill(peer.pid, 0) != 0 && errno == ESRCH) {
+    return {Code::kInProgress, "the process that made the agent's address has ended"};
   }
   return Aborted(
       "the process at the agent's address is in another container than this one (another user or "

@@ -15,7 +15,9 @@ std::string OurNamespaces();
 // Whether the process is in both; `pid` as SO_PEERCRED says it, 0 for a process that is not seen
 // from here. False where that cannot be told, unless nothing can be told of our own ones either.
 bool InOurNamespaces(int pid);
-// Ok, or kAborted with a sentence: the process at the other end of a connected unix socket.
+// Ok, or kAborted with a sentence: the process at the other end of a connected unix socket. It
+// is the one that had listened last at the address when they connected (ListenInOwnName).
+// kInProgress: that process has ended, so nothing can be told; connect again.
 Status CheckPeerNamespaces(int socket);
 
 }  // namespace hvd

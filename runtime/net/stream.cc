@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/bytes.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -31,43 +32,32 @@ void Stream::Detach() {
   reader_.Reset();
 }
 
-void Stream::SendControl(std::string bytes) {
-  std::string_view rest = bytes;
-  do {
-    std::string_view part = rest.substr(0, kMaxFramePayload);
-    rest.remove_prefix(part.size());
-    control_.push_back({FrameType::kControl, !rest.empty(), generation_, std::string(part)});
-  } while (!rest.empty());
-}
+void Stream::SendControl(std::string bytes) { queue_.AddControl(bytes, generation_); }
 
-void Stream::SendLog(std::string bytes) {
-  logs_.push_back({FrameType::kLog, false, generation_, std::move(bytes)});
-}
+void Stream::SendLog(std::string bytes) { queue_.AddLog(std::move(bytes), generation_); }
 
-void Stream::SendBulk(std::string bytes) {
-  bulk_.push_back({FrameType::kBulk, false, generation_, std::move(bytes)});
-}
+void Stream::SendBulk(std::string bytes) { queue_.AddBulk(std::move(bytes), generation_); }
 
-FrameHeader Stream::HeaderOf(const Queued& frame, uint64_t sequence) const {
+FrameHeader Stream::HeaderOf(const QueuedFrame& frame) const {
   FrameHeader header;
   header.type = frame.type;
   header.more = frame.more;
   header.job = options_.job;
   header.generation = frame.generation;
-  header.sequence = sequence;
+  header.sequence = frame.sequence;
   header.ack = received_;
   return header;
 }
 
 void Stream::Put(FrameType type, std::string_view payload) {
-  AppendFrame(wire_, HeaderOf({type, false, generation_, {}}, 0), payload);
+  AppendFrame(wire_, HeaderOf({type, false, generation_, 0, {}}), payload);
   said_ack_ = received_;
   unsaid_bytes_ = 0;
   last_sent_ = now_;
 }
 
-void Stream::PutNumbered(const Queued& frame, uint64_t sequence) {
-  AppendFrame(wire_, HeaderOf(frame, sequence), frame.payload);
+void Stream::PutNumbered(const QueuedFrame& frame) {
+  AppendFrame(wire_, HeaderOf(frame), frame.payload);
   said_ack_ = received_;
   unsaid_bytes_ = 0;
   last_sent_ = now_;
@@ -80,31 +70,12 @@ void Stream::PutHello() {
   Put(FrameType::kHello, writer.Take());
 }
 
-bool Stream::LogsMayGo() const {
-  return !logs_.empty() && log_sent_ + logs_.front().payload.size() <= log_allowed_;
-}
-
-bool Stream::TakeNextQueued(Queued* frame) {
-  std::deque<Queued>* queue = &control_;
-  if (control_.empty()) {
-    bool bulk = !bulk_.empty() && !(bulk_went_last_ && LogsMayGo());
-    if (!bulk && !LogsMayGo()) return false;
-    queue = bulk ? &bulk_ : &logs_;
-    bulk_went_last_ = bulk;
-  }
-  *frame = std::move(queue->front());
-  queue->pop_front();
-  if (queue == &logs_) log_sent_ += frame->payload.size();
-  return true;
-}
-
 std::string_view Stream::Outgoing() {
   if (!attached_) return {};
-  Queued frame;
-  while (greeted_ && wire_.size() - wire_used_ < kWireBytes && TakeNextQueued(&frame)) {
-    uint64_t sequence = next_sequence_++;
-    PutNumbered(frame, sequence);
-    unacked_.push_back({sequence, std::move(frame)});
+  while (greeted_ && wire_.size() - wire_used_ < kWireBytes) {
+    const QueuedFrame* frame = queue_.TakeNext();
+    if (frame == nullptr) break;
+    PutNumbered(*frame);
   }
   return std::string_view(wire_).substr(wire_used_);
 }
@@ -133,13 +104,13 @@ Status Stream::Handle(Frame frame) {
   }
   if (frame.header.type == FrameType::kHello) return HandleHello(frame);
   if (!greeted_) return InvalidArgument("a frame before the hello");
-  if (Status status = HandleAck(frame.header.ack); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(queue_.Acknowledge(frame.header.ack));
   if (frame.header.type == FrameType::kHeartbeat) return Status::Ok();
   if (frame.header.type == FrameType::kCredit) {
     ByteReader reader(frame.payload);
     auto allowed = reader.Get<uint64_t>();
     if (!reader.AtEnd()) return InvalidArgument("a credit frame of a wrong length");
-    log_allowed_ = std::max(log_allowed_, allowed);
+    queue_.AllowLogs(allowed);
     return Status::Ok();
   }
   return HandleNumbered(std::move(frame));
@@ -152,20 +123,15 @@ Status Stream::HandleHello(const Frame& frame) {
   auto allowed = reader.Get<uint64_t>();
   if (!reader.AtEnd()) return InvalidArgument("a hello of a wrong length");
   if (version != kStreamVersion) {
-    return InvalidArgument("the other end speaks version " + std::to_string(version) +
-                           " of the stream protocol, this end version " +
-                           std::to_string(kStreamVersion) + "; use one release on all hosts");
+    return InvalidArgument(
+        Format("the other end speaks version {} of the stream protocol, this end version {}; use "
+               "one release on all hosts",
+               version, kStreamVersion));
   }
-  if (Status status = HandleAck(frame.header.ack); !status.ok()) return status;
-  log_allowed_ = std::max(log_allowed_, allowed);
+  HVD_RETURN_IF_ERROR(queue_.Acknowledge(frame.header.ack));
+  queue_.AllowLogs(allowed);
   greeted_ = true;
-  for (const Unacked& unacked : unacked_) PutNumbered(unacked.frame, unacked.sequence);
-  return Status::Ok();
-}
-
-Status Stream::HandleAck(uint64_t ack) {
-  if (ack >= next_sequence_) return InvalidArgument("a frame was acknowledged that was never sent");
-  while (!unacked_.empty() && unacked_.front().sequence <= ack) unacked_.pop_front();
+  for (const QueuedFrame& kept : queue_.unacknowledged()) PutNumbered(kept);
   return Status::Ok();
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/net/frame.h"
+#include "runtime/net/send_queue.h"
 
 namespace hvd {
 
@@ -62,7 +63,7 @@ class Stream {
   void SendBulk(std::string bytes);
   // True while log pieces wait for credit or room: the owner should read no more from the workers'
   // pipes.
-  bool LogsHeld() const { return !logs_.empty(); }
+  bool LogsHeld() const { return queue_.holds_logs(); }
 
   // What to write to the connection next; empty when there is nothing. Consume says how much was
   // written.
@@ -81,7 +82,7 @@ class Stream {
   void Acknowledge();
   // Everything that was sent has arrived on the other side, as far as it told us; bulk that was not
   // sent yet counts for nothing.
-  bool AllAcknowledged() const { return unacked_.empty() && control_.empty() && logs_.empty(); }
+  bool AllAcknowledged() const { return queue_.AllAcknowledged(); }
 
   // Sends a heartbeat when one is due. Call at NextTick() or later.
   void Tick(TimePoint now);
@@ -90,26 +91,12 @@ class Stream {
   TimePoint last_heard() const { return last_heard_; }
 
  private:
-  struct Queued {
-    FrameType type;
-    bool more;
-    uint64_t generation;
-    std::string payload;
-  };
-  struct Unacked {
-    uint64_t sequence;
-    Queued frame;
-  };
-
-  FrameHeader HeaderOf(const Queued& frame, uint64_t sequence) const;
+  FrameHeader HeaderOf(const QueuedFrame& frame) const;
   void Put(FrameType type, std::string_view payload);
-  void PutNumbered(const Queued& frame, uint64_t sequence);
+  void PutNumbered(const QueuedFrame& frame);
   void PutHello();
-  bool TakeNextQueued(Queued* frame);
-  bool LogsMayGo() const;
   Status Handle(Frame frame);
   Status HandleHello(const Frame& frame);
-  Status HandleAck(uint64_t ack);
   Status HandleNumbered(Frame frame);
 
   StreamOptions options_;
@@ -117,13 +104,9 @@ class Stream {
   uint64_t generation_ = 0;
 
   // Sending.
-  std::deque<Queued> control_, logs_, bulk_;
-  bool bulk_went_last_ = false;
-  std::deque<Unacked> unacked_;
+  SendQueue queue_;
   std::string wire_;  // frames ready for the connection
   size_t wire_used_ = 0;
-  uint64_t next_sequence_ = 1;
-  uint64_t log_sent_ = 0, log_allowed_ = 0;
 
   // Receiving.
   FrameReader reader_;

@@ -1,42 +1,46 @@
 #include "runtime/net/trouble.h"
 
-#include <charconv>
+#include <algorithm>
 #include <vector>
 
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 #include "runtime/net/kv_store.h"
 
 namespace hvd {
 namespace {
 
 constexpr std::string_view kSilent = "trouble.silent.", kEnding = "trouble.ending.",
-                           kStopped = "trouble.stopped.";
+                           kStalled = "trouble.stalled.", kStopped = "trouble.stopped.";
 
 // Numbers with dots between them, as many as are expected.
 std::optional<std::vector<uint32_t>> Numbers(std::string_view text, size_t expected) {
   std::vector<uint32_t> numbers;
   while (numbers.size() < expected) {
-    uint32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc()) return std::nullopt;
-    numbers.push_back(number);
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
-    if (numbers.size() == expected) break;
-    if (!text.starts_with('.')) return std::nullopt;
-    text.remove_prefix(1);
+    const bool last = numbers.size() + 1 == expected;
+    const std::string_view word = last ? text : text.substr(0, text.find('.'));
+    const auto number = ParseWhole<uint32_t>(word);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
   }
-  if (!text.empty()) return std::nullopt;
   return numbers;
+}
+
+std::optional<Trouble> EndingOf(std::string_view number, std::string_view reason, bool stalled) {
+  const auto rank = Numbers(number, 1);
+  if (!rank || reason.empty()) return std::nullopt;
+  return RankEnding{(*rank)[0], std::string(reason), stalled};
 }
 
 struct Encoder {
   uint32_t number;
   TroubleEntry operator()(const RankSilent& silent) const {
-    return {std::string(kSilent) + std::to_string(silent.rank) + "." + std::to_string(silent.peer) +
-                "." + std::to_string(number),
+    return {Format("{}{}.{}.{}", kSilent, silent.rank, silent.peer, number),
             std::to_string(silent.silent_ms)};
   }
   TroubleEntry operator()(const RankEnding& ending) const {
-    return {std::string(kEnding) + std::to_string(ending.rank),
+    return {std::string(ending.stalled ? kStalled : kEnding) + std::to_string(ending.rank),
             ending.reason.substr(0, kMaxKvValue)};
   }
   TroubleEntry operator()(const RankStopped& stopped) const {
@@ -57,11 +61,8 @@ std::optional<Trouble> DecodeTrouble(std::string_view key, std::string_view valu
     if (!which || !silent_ms) return std::nullopt;
     return RankSilent{(*which)[0], (*which)[1], (*silent_ms)[0]};
   }
-  if (key.starts_with(kEnding)) {
-    const auto rank = Numbers(key.substr(kEnding.size()), 1);
-    if (!rank || value.empty()) return std::nullopt;
-    return RankEnding{(*rank)[0], std::string(value)};
-  }
+  if (key.starts_with(kEnding)) return EndingOf(key.substr(kEnding.size()), value, false);
+  if (key.starts_with(kStalled)) return EndingOf(key.substr(kStalled.size()), value, true);
   if (key.starts_with(kStopped)) {
     const auto rank = Numbers(key.substr(kStopped.size()), 1);
     if (rank && value.empty()) return RankStopped{(*rank)[0]};

@@ -17,10 +17,12 @@ struct RankSilent {
   uint32_t silent_ms = 0;
   bool operator==(const RankSilent&) const = default;
 };
-// `rank` ends the generation for a reason that no agent can see: a stall beyond the user's limit.
+// `rank` ends the generation for a reason that no agent can see. `stalled`: a collective took
+// longer than the user's limit.
 struct RankEnding {
   uint32_t rank = 0;
   std::string reason;
+  bool stalled = false;
   bool operator==(const RankEnding&) const = default;
 };
 // When the generation broke this rank did not run: a signal had stopped it. Its agent says so.

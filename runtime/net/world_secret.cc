@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -20,7 +21,7 @@ std::string WithoutLineEnd(std::string text) {
 Status CheckOwner(const struct stat& file) {
   if (!S_ISREG(file.st_mode)) return InvalidArgument("is no file");
   if (file.st_uid != ::geteuid() && file.st_uid != 0)
-    return InvalidArgument("belongs to user " + std::to_string(file.st_uid));
+    return InvalidArgument(Format("belongs to user {}", file.st_uid));
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   if ((file.st_mode & kOthers) != 0)
     return InvalidArgument("may be used by other users; chmod 600 takes that away");
@@ -35,7 +36,7 @@ Result<std::string> ReadSecret(const std::string& path) {
     const int error = errno;
     return SystemError("cannot be read", error);
   }
-  if (Status owner = CheckOwner(facts); !owner.ok()) return owner;
+  HVD_RETURN_IF_ERROR(CheckOwner(facts));
   std::string text(kMostSecret + 2, '\0');
   const ssize_t got = ::read(file.get(), text.data(), text.size());
   if (got < 0) {
@@ -49,9 +50,10 @@ Result<std::string> ReadSecret(const std::string& path) {
 Result<std::string> Checked(const std::string& where, const Result<std::string>& secret) {
   if (!secret.ok()) return InvalidArgument(where + " " + secret.status().message());
   if (secret->size() >= kLeastSecret && secret->size() <= kMostSecret) return *secret;
-  return InvalidArgument(where + " has a secret of " + std::to_string(secret->size()) + " bytes; " +
-                         std::to_string(kLeastSecret) + " to " + std::to_string(kMostSecret) +
-                         " are possible, and `openssl rand -hex 32` makes a good one");
+  return InvalidArgument(
+      Format("{} has a secret of {} bytes; {} to {} are possible, and `openssl rand -hex 32` makes "
+             "a good one",
+             where, secret->size(), kLeastSecret, kMostSecret));
 }
 
 // Two numbers of 16 hexadecimal digits. Under another launcher Open MPI fills the variable with

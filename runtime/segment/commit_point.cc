@@ -12,7 +12,7 @@ constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
 
 Result<uint32_t> CommitPoint::Commit(Duration timeout) {
   MutexLock lock(mutex_);
-  if (Status world = CheckWorld(); !world.ok()) return world;
+  HVD_RETURN_IF_ERROR(CheckWorld());
   uint64_t commit = std::exchange(waiting_at_, 0);
   // Before the look at `hold`, in the one order that this and HoldCommits have.
   if (commit == 0) commit = page_.rank(rank_).commits.fetch_add(1, std::memory_order_seq_cst) + 1;
@@ -23,7 +23,7 @@ Result<uint32_t> CommitPoint::Commit(Duration timeout) {
 Result<uint32_t> CommitPoint::Answer(uint64_t commit, TimePoint deadline) {
   const PageHeader& header = page_.header();
   for (;;) {
-    if (Status world = CheckWorld(); !world.ok()) return world;
+    HVD_RETURN_IF_ERROR(CheckWorld());
     const uint64_t act_at = header.act_at.load(std::memory_order_acquire);
     if (act_at > commit) return 0U;
     if (act_at != 0) {

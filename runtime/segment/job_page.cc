@@ -11,6 +11,7 @@
 #include <new>
 
 #include "runtime/base/align.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -62,9 +63,10 @@ Result<JobPage> JobPage::View(std::byte* base, size_t bytes) {
     return Internal("the shared memory from the agent is not a job page");
   }
   if (header->layout_version != kLayoutVersion) {
-    return Internal("the agent lays out job pages in version " +
-                    std::to_string(header->layout_version) + ", this libhvd.so in version " +
-                    std::to_string(kLayoutVersion) + "; use hvdrun and libhvd.so of one release");
+    return Internal(
+        hvd::Format("the agent lays out job pages in version {}, this libhvd.so in version {}; use "
+                    "hvdrun and libhvd.so of one release",
+                    header->layout_version, kLayoutVersion));
   }
   const uint32_t ranks = header->local_size;
   const bool laid_out =

@@ -17,6 +17,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/status.h"
 #include "runtime/segment/stall_board.h"
+#include "runtime/segment/tuned_settings.h"
 
 namespace hvd {
 
@@ -45,6 +46,9 @@ struct PageHeader {
   std::atomic<uint32_t> update;         // CommitUpdate bits; complete once act_at is not 0
   std::atomic<uint64_t> act_at;         // the commit at which all ranks act; 0: not known yet
   std::atomic<uint32_t> stop_grace_ms;  // with kUpdateStop: how long the ranks have; 0: no limit
+
+  // Of a job that is tuned; written by the agent.
+  alignas(kCacheLine) TunedSettings tuned;
 };
 
 // Why the ranks act at a commit. Also in hvd.h.
@@ -95,7 +99,7 @@ struct RankBlock {
 
 class JobPage {
  public:
-  static constexpr uint32_t kLayoutVersion = 4;
+  static constexpr uint32_t kLayoutVersion = 5;
 
   JobPage() = default;
 

@@ -12,6 +12,7 @@
 
 #include "runtime/base/env.h"
 #include "runtime/base/kernel_features.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -46,7 +47,7 @@ Result<UniqueFd> CreateSharedMemory(const char* label, size_t bytes) {
   if (!Without("memfd")) fd.Reset(::memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return CreateUnlinkedFile(bytes);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return SizeError("sizing a memfd to " + std::to_string(bytes) + " bytes", errno);
+    return SizeError(Format("sizing a memfd to {} bytes", bytes), errno);
   }
   return fd;
 }
@@ -57,7 +58,7 @@ Status ReservePages(int fd, size_t bytes) {
     error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error != 0) {
-    return SizeError("reserving " + std::to_string(bytes) + " bytes of shared memory", error);
+    return SizeError(Format("reserving {} bytes of shared memory", bytes), error);
   }
   return Status::Ok();
 }
@@ -75,7 +76,7 @@ Status SealSize(int fd) {
 Result<Mapping> Mapping::Map(int fd, size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) {
-    return SystemError("mapping " + std::to_string(bytes) + " bytes of shared memory", errno);
+    return SystemError(Format("mapping {} bytes of shared memory", bytes), errno);
   }
   return Mapping(static_cast<std::byte*>(data), bytes);
 }

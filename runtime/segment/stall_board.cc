@@ -4,6 +4,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "runtime/base/hash.h"
+
 namespace hvd {
 namespace {
 
@@ -94,14 +96,8 @@ void NotePending(StallBoard& board, std::span<const uint64_t> keys) {
   board.pending.store(static_cast<uint32_t>(keys.size()), std::memory_order_release);
 }
 
-// FNV-1a.
 uint64_t KeyOf(int32_t set, std::string_view name) {
-  uint64_t key = 0xcbf29ce484222325;
-  const auto add = [&key](unsigned char byte) { key = (key ^ byte) * 0x100000001b3; };
-  for (int shift = 0; shift < 32; shift += 8)
-    add(static_cast<unsigned char>(static_cast<uint32_t>(set) >> shift));
-  for (char c : name) add(static_cast<unsigned char>(c));
-  return key;
+  return HashOf(name, HashOf({reinterpret_cast<const char*>(&set), sizeof set}));
 }
 
 std::optional<WaitSeen> ReadWait(const WaitRecord& record) {

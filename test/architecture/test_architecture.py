@@ -35,20 +35,50 @@ FORBIDDEN = [
     ("runtime/backends/shm", "runtime/backends/gloo"),
     ("runtime/bootstrap", "configs"), ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
 ]
+# Parts of a folder of the launcher -> what of the launcher they may include beside themselves.
+PARTS = {
+    "launcher/channels/ssh/keys": ["launcher/process"],
+    "launcher/doctor/findings": ["launcher/bundle", "launcher/doctor/report", "launcher/text"],
+    "launcher/doctor/report": ["launcher/job/hosts"],
+    "launcher/agent/host": ["launcher/agent/workers", "launcher/output", "launcher/process", "launcher/text", "launcher/wire"],
+    "launcher/driver/agents": ["launcher/bundle", "launcher/channels", "launcher/channels/factory", "launcher/job/hosts",
+                               "launcher/jobs", "launcher/text", "launcher/wire"],
+    "launcher/driver/services": ["launcher/job/hosts", "launcher/job/state", "launcher/live", "launcher/tree", "launcher/wire"],
+    "launcher/job/elastic": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/report", "launcher/job/state", "launcher/text",
+                             "launcher/wire"],
+    "launcher/job/hosts": ["launcher/agent/host", "launcher/channels", "launcher/text", "launcher/wire"],
+    "launcher/job/policy": ["launcher/process", "launcher/text", "launcher/wire"],
+    "launcher/job/report": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/state", "launcher/text"],
+    "launcher/job/state": ["launcher/job/hosts", "launcher/job/policy", "launcher/relay", "launcher/text", "launcher/verdict",
+                           "launcher/wire"],
+    "launcher/agent/workers": ["launcher/bundle", "launcher/environment", "launcher/output", "launcher/places", "launcher/process",
+                               "launcher/stock", "launcher/wire"],
+}
+# No folder has more source files than this, but for those that had more already: a ratchet, whose numbers only go down.
+MOST_FILES = 30
+MORE_FILES = {}
+# The same for member functions of a class.
+MOST_METHODS = 30
+MORE_METHODS = {}
 PUBLIC_HEADER = "runtime/include/hvd/"
 
 # Third party -> the only places that include it.
 ADDRESSES = {
     r"CLI/": ["configs/option_parser.cc"],
     r"yaml-cpp/": ["configs/yaml_file.cc"],
-    r"(spdlog|fmt)/": ["runtime/base/log.cc"],
+    r"spdlog/": ["runtime/base/log.cc"],
+    r"fmt/": ["runtime/base/text/format.h", "runtime/base/text/format.cc"],
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
-    r"nlohmann/": ["launcher/job/error_file.cc", "launcher/doctor/doctor_json.cc"],
+    r"nlohmann/": ["launcher/job/error_file.cc", "launcher/doctor/doctor_json.cc", "launcher/live/view_json.cc",
+                   "launcher/text/json_field.h",
+                   "launcher/tuning/tuning_memory.cc", "launcher/tuning/tuning_report.cc",
+                   "launcher/tuning/tuning_text.cc", "timeline/report/report_json.cc"],
+    r"Eigen/": ["autotune/gaussian_process.cc"],
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
     r"openssl/": ["runtime/net/mesh/mesh_handshake.cc", "runtime/net/sealed_records.cc",
                   "discovery/ssh_key.cc", "launcher/bundle/packing.cc",
-                  "launcher/adopt/record_seal.cc", "launcher/channels/ssh/private_key.cc"],
+                  "launcher/adopt/record_seal.cc", "launcher/channels/ssh/keys/private_key.cc"],
     r"libssh2": ["launcher/channels/ssh/ssh_session.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
 }
@@ -65,27 +95,27 @@ CALLS = {
 # Decisions take the time as an argument; these files alone ask for it. A ratchet: the list only shrinks.
 CLOCK_READERS = {
     "cmd/hvd_perf/measure.h", "cmd/hvdrun/doctor.cc", "launcher/adopt/adopt.cc", "launcher/adopt/rendezvous.cc",
-    "launcher/agent/agent.cc", "launcher/agent/connectivity_probe.cc", "launcher/agent/driver_connection.cc",
-    "launcher/agent/host_questions.cc", "launcher/agent/host_inspection.cc",
-    "launcher/agent/pair_probe.cc", "launcher/channels/ssh/ssh_channel.cc", "launcher/doctor/doctor.cc",
-    "launcher/driver/agent_connection.cc", "launcher/driver/agent_connection.h", "launcher/driver/driver.cc",
+    "launcher/agent/agent.cc", "launcher/agent/host/connectivity_probe.cc", "launcher/agent/driver_connection.cc",
+    "launcher/agent/host/host_questions.cc", "launcher/agent/host/host_inspection.cc",
+    "launcher/agent/host/pair_probe.cc", "launcher/doctor/doctor.cc",
+    "launcher/driver/agents/agent_connection.cc", "launcher/driver/agents/agent_connection.h", "launcher/driver/driver.cc", "launcher/places/place_holder.cc",
     "launcher/generation/host_generations.cc", "launcher/jobs/dead_jobs.cc", "launcher/jobs/driver_status.cc",
     "launcher/output/screen.cc", "launcher/process/cgroup.cc",
     "launcher/process/local_process_host.cc", "launcher/process/process_tree.cc", "launcher/relay/relay_end.cc",
     "launcher/tree/tree_links.cc", "runtime/api/session.cc", "runtime/api/world_joiner.cc",
     "runtime/backends/hosts/coordination_link.cc", "runtime/backends/hosts/host_leader_service.cc",
+    "runtime/backends/hosts/negotiator.cc",
     "runtime/backends/hosts/result_publisher.cc",
     "runtime/backends/mpi/mpi_inter_host_comm.cc",
     "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
     "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/bootstrap/agent_bootstrap.cc",
-    "runtime/bootstrap/agent_link.cc", "runtime/net/mesh/mesh.cc", "runtime/net/mesh/mesh_resolver.cc",
+    "runtime/bootstrap/agent_link.cc", "runtime/net/mesh/mesh.cc", "runtime/net/mesh/mesh_driver.cc",
+    "runtime/net/mesh/mesh_resolver.cc",
     "runtime/segment/commit_point.cc",
     "timeline/ticks.cc",  # the recorder's clock, where the processor's counter is none
-    "launcher/driver/timeline_service.cc",
+    "launcher/driver/services/timeline_service.cc",
 }
-# A mutex is a hvd::Mutex (runtime/base/mutex.h), whose fields scripts/thread_safety.sh checks; no file has a std::mutex
-# outside of the folders below.
-PLAIN_MUTEX_FOLDERS = ("launcher/agent/", "launcher/driver/", "runtime/bootstrap/", "runtime/core/")
+# A mutex is a hvd::Mutex (runtime/base/mutex.h), whose fields scripts/thread_safety.sh checks; no other file has a std::mutex.
 MUTEX_CLASSES = {"runtime/base/mutex.h"}
 COLUMNS = 100
 CPP_FOLDERS = (*PRODUCT, "test")
@@ -136,6 +166,93 @@ def order_complaints(path, text):
     return complaints
 
 
+def part_complaints(path, text):
+    part = os.path.dirname(path)
+    if part not in PARTS:
+        return []
+    allowed = [part, *PARTS[part]]
+    return [f"{path} includes {target}: {part} may include of the launcher: {', '.join(PARTS[part])}"
+            for include in includes(text)
+            if (target := include[1:-1]).startswith("launcher/") and os.path.dirname(target) not in allowed]
+
+
+def folder_complaints(folder, count):
+    most = MORE_FILES.get(folder, MOST_FILES)
+    return [f"{folder} has {count} source files, {most} are the limit: find the part that has a name of its own"] if count > most else []
+
+
+def body_at(code, start):
+    """The text between the brace at `start` and the one that closes it."""
+    depth = 0
+    for end in range(start, len(code)):
+        depth += (code[end] == "{") - (code[end] == "}")
+        if depth == 0:
+            return code[start + 1:end]
+    return ""
+
+
+def statements(body):
+    """Those of a class, without the bodies of its functions and of classes in it."""
+    flat, depth = [], 0
+    for letter in body:
+        depth -= letter == "}"
+        if depth == 0:
+            flat.append("};" if letter == "}" else letter)
+        depth += letter == "{"
+    return "".join(flat).split(";")
+
+
+def is_method(statement):
+    text = re.sub(r"\b(public|private|protected)\s*:|\bHVD_\w+\([^()]*\)", "", statement)
+    text = re.sub(r"operator\s*(\(\)|\S+?)\s*\(", "operator_(", text).replace("->", "")
+    while (shorter := re.sub(r"<[^<>]*>", "", text)) != text:
+        text = shorter
+    if re.match(r"\s*(using|friend|static_assert|typedef|enum|class|struct|union)\b", text):
+        return False
+    return re.search(r"[\w~]\s*\(", re.split("[={]", text)[0]) is not None
+
+
+def without_literals(text):
+    return re.sub(r'"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'', "0", without_comments(text))
+
+
+def methods_of_classes(text):
+    """(name, number of member functions) of each class."""
+    code = without_literals(text)
+    for found in re.finditer(
+            r"\b(?:class|struct)\s+(?:HVD_\w+(?:\([^()]*\))?\s+)?((?:\w+::)*\w+)(?:\s+final)?\s*(?::[^;{}()]*)?\{", code):
+        yield found.group(1), sum(map(is_method, statements(body_at(code, found.end() - 1))))
+
+
+def method_complaints(path, text):
+    return [f"{path}: {name} has {count} member functions, {most} are the limit: find the part that has a name of its own"
+            for name, count in methods_of_classes(text) if count > (most := MORE_METHODS.get(name, MOST_METHODS))]
+
+
+def types_of_all(text):
+    """The types that other files can name: those in named namespaces, not in other types or functions."""
+    scopes = []
+    for found in re.finditer(r"\b(inline )?namespace\s*([\w:]*)\s*\{"
+                             r"|\b(?:struct|class|enum(?: class| struct)?|union)\s+(?:HVD_\w+(?:\([^()]*\))?\s+)?((?:\w+::)*\w+)"
+                             r"(?:\s+final)?\s*(?::[^;{}()]*)?\{|[{}]", without_literals(text)):
+        if found.group(0) == "}":
+            del scopes[-1:]
+            continue
+        if found.group(3) and "::" not in found.group(3) and all(scopes):
+            yield found.group(3)
+        scopes.append(found.group(2))
+
+
+def type_complaints(texts):
+    """Two types of one name in one program are undefined behaviour, of which neither compiler nor linker says a word."""
+    homes = {}
+    for path, text in texts.items():
+        for name in types_of_all(text):
+            homes.setdefault(name, set()).add(path)
+    return [f"{name} is a type of {', '.join(sorted(paths))}: one name, one type" for name, paths in sorted(homes.items())
+            if len(paths) > 1]
+
+
 def address_complaints(path, text):
     return [f"{path} includes {include}: only {', '.join(places)} may"
             for include in includes(text) if include[0] == "<"
@@ -179,13 +296,22 @@ def column_complaints(path, text):
             for number, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS]
 
 
+# "a " + std::to_string(b), and std::to_string(b) + " a".
+TORN_TEXT = re.compile(r'"\s*\+\s*std::to_string\(|std::to_string\([^()]*\)\s*\+\s*"')
+
+
+def torn_text_complaints(path, text):
+    return [f"{path}:{text.count(chr(10), 0, match.start()) + 1}: a text is torn around a number: use Format() of "
+            "runtime/base/text/format.h" for match in TORN_TEXT.finditer(text)]
+
+
 def calls_in_unit_test_complaints(path, text):
     return [f"{path}:{text.count(chr(10), 0, match.start()) + 1}: a unit test calls {match.group(1)}: a test that needs "
             "processes or time to pass is a contract test" for match in UNIT_TESTS_NEVER.finditer(without_comments(text))]
 
 
 def mutex_complaints(path, text):
-    if path.startswith(PLAIN_MUTEX_FOLDERS) or path in MUTEX_CLASSES:
+    if path in MUTEX_CLASSES:
         return []
     if re.search(r"std::(recursive_|shared_|timed_)?mutex\b", without_comments(text)):
         return [f"{path} has a std::mutex: use Mutex of runtime/base/mutex.h, and say what it guards by HVD_GUARDED_BY"]
@@ -281,6 +407,28 @@ def test_includes_follow_the_order():
     all_complaints(order_complaints, product_code())
 
 
+def test_parts_of_the_launcher_include_what_they_may():
+    all_complaints(part_complaints, product_code())
+    assert all(any(under(path, part) for path in FILES) for part in PARTS)
+
+
+def test_folders_are_read_at_a_glance():
+    counts = {}
+    for path in product_code():
+        counts[os.path.dirname(path)] = counts.get(os.path.dirname(path), 0) + 1
+    complaints = [c for folder, count in sorted(counts.items()) for c in folder_complaints(folder, count)]
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_no_class_knows_everything():
+    all_complaints(method_complaints, product_code())
+
+
+def test_types_of_different_files_have_different_names():
+    complaints = type_complaints({path: read(path) for path in product_code()})
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
 def test_third_parties_have_one_address():
     all_complaints(address_complaints, product_code())
 
@@ -312,6 +460,10 @@ def test_python_modules_have_no_circles():
 
 def test_lines_have_at_most_100_columns():
     all_complaints(column_complaints, [p for p in FILES if p.endswith(CODE) and p.split("/")[0] in CPP_FOLDERS])
+
+
+def test_texts_are_whole():
+    all_complaints(torn_text_complaints, product_code())
 
 
 def test_mutexes_say_what_they_guard():
@@ -433,6 +585,12 @@ def test_column_rule_refuses():
     assert not column_complaints("a.cc", "x" * 100 + "\n")
 
 
+def test_torn_text_rule_refuses():
+    assert torn_text_complaints("a.cc", 'return "rank " +\n   std::to_string(rank);')
+    assert torn_text_complaints("a.cc", 'return std::to_string(seconds) + " s";')
+    assert not torn_text_complaints("a.cc", 'v["RANK"] = {std::to_string(rank), kTorch};')
+
+
 def test_mutex_rule_refuses():
     assert mutex_complaints("launcher/a.h", "std::mutex mutex_;")
     assert mutex_complaints("runtime/backends/mpi/mpi_streams.h", "std::recursive_mutex mutex_;")
@@ -446,6 +604,37 @@ def test_unit_test_rule_refuses(line):
     assert calls_in_unit_test_complaints("test/unit/a.cc", "int a;\n" + line)
     assert not calls_in_unit_test_complaints("test/unit/a.cc", "// " + line)
     assert not calls_in_unit_test_complaints("test/unit/a.cc", "NotFork(); mesh.AfterFork(); forked(); machine.sleep(1);")
+
+
+def test_part_rule_refuses():
+    inside = "launcher/agent/workers/a.cc"
+    assert part_complaints(inside, '#include "launcher/agent/agent.h"')
+    assert part_complaints(inside, '#include "launcher/output/screen/a.h"')
+    assert not part_complaints(inside, '#include "launcher/wire/plan.h"\n#include "runtime/base/log.h"')
+    assert not part_complaints("launcher/agent/a.cc", '#include "launcher/tree/a.h"')
+
+
+def test_folder_rule_refuses():
+    assert folder_complaints("launcher/new", MOST_FILES + 1)
+    assert not folder_complaints("launcher/new", MOST_FILES)
+
+
+def test_method_rule_refuses():
+    body = "".join(f"  Result<std::map<int, Foo>> Do{i}(int x) const {{ if (x) {{ return f(); }} }}\n" for i in range(MOST_METHODS))
+    fields = "  std::function<void(int)> f_;\n  int a_ = f(3), b_{g()};\n  using T = int(int);\n  enum class E { kA };\n"
+    assert not method_complaints("a.h", f"class HVD_CAPABILITY(\"m\") A final : public B<C> {{\n{fields}{body}}};")
+    assert method_complaints("a.h", f"class A {{\n{fields}{body}  ~A();\n}};")
+    inner = "  struct Inner { void A(); void B(); int c = 0; };\n"
+    assert list(methods_of_classes(f"struct A {{\n{inner}  bool operator()(int) const;\n  void F() HVD_REQUIRES(m_);\n}};")) == [
+        ("A", 2), ("Inner", 2)]
+
+
+def test_type_rule_refuses():
+    shared = "namespace hvd {\nstruct A {\n  int b = 0;\n};\nclass B final : public C<int> {\n  struct Inner {};\n};\n}\n"
+    private = "namespace hvd {\nnamespace {\nstruct A {};\n}\nvoid F() {\n  struct B {};\n}\nstruct B::Inner {\n};\nclass A;\n}\n"
+    assert list(types_of_all(shared)) == ["A", "B"] and not list(types_of_all(private))
+    assert type_complaints({"a.h": shared, "b.h": "namespace hvd {\nenum class B { kA };\n}\n"})
+    assert not type_complaints({"a.h": shared, "a.cc": private})
 
 
 def test_machine_path_rule_refuses():

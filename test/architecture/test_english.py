@@ -24,7 +24,7 @@ def offences(text):
 
 def texts():
     """The files that people read, but for tests, which may quote what is gone."""
-    folders = ["cmd", "configs", "discovery", "docs", "examples", "launcher", "runtime", "scripts"]
+    folders = ["cmd", "configs", "discovery", "docs", "examples", "launcher", "runtime", "scripts", "timeline"]
     found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*"))] + sorted(ROOT.glob("*.md"))
     return [path for path in found if path.suffix in TEXT and path.name != "CHANGELOG.md"]
 

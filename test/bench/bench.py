@@ -16,6 +16,7 @@ import inter_host_comm
 import launcher
 import openmpi
 import processes
+import timeline
 from budget import Budget, there_and_back
 from processes import Failed
 
@@ -30,7 +31,7 @@ SIZES_4 = [64, 8192, 65536, 1 << 20, 16 << 20]
 GROUPS = {"8 B-8 KiB": (8, 8192), "64 KiB-64 MiB": (65536, 64 << 20)}
 PARTS = {  # name -> its share of the time
     "allreduce": 0.4, "collectives": 0.18, "inter_host_comm": 0.09, "start": 0.09, "python": 0.05, "footprint": 0.04,
-    "log": 0.05, "elastic": 0.1}
+    "log": 0.05, "elastic": 0.07, "timeline": 0.03}
 MOVED = 0.10  # a round is thrown away when the fixed loop moved by more
 SCOUT_MARGIN = 1.5  # a setting of the peer goes on for the sizes at which it came so near to the best
 GIVE_UP_AFTER_HANGS = 6
@@ -329,15 +330,18 @@ class Start:
 
     def measure(self):
         bin_dir, bench_dir = self.args.bin_dir, self.args.bench_dir
-        rows = [(what, ranks, ours, peer) for what, ours, peer in (
-            ("true", ["true"], ["true"]), ("init + barrier", [f"{bench_dir}/init_hvd"], [f"{bench_dir}/init_mpi"]))
-            for ranks in (2, 8, 32)]
-        for place, (what, ranks, ours, peer) in enumerate(rows):
+        init_hvd, init_mpi = [f"{bench_dir}/init_hvd"], [f"{bench_dir}/init_mpi"]
+        rows = [(what, ranks, flags, ours, peer) for what, flags, counts, ours, peer in (
+            ("true", [], (2, 8, 32), ["true"], ["true"]), ("init + barrier", [], (2, 8, 32), init_hvd, init_mpi),
+            ("... by --mpi", ["--mpi"], (2, 8) if self.args.peer else (), init_hvd, init_mpi),
+            ("... with MPI_Init", ["--mpi"], (2, 8) if self.args.peer else (), init_mpi, init_mpi))
+            for ranks in counts]
+        for place, (what, ranks, flags, ours, peer) in enumerate(rows):
             if place > 0 and time.monotonic() > self.until + 30:
                 print(f"SHORT: no time was left for start and end of {what} x {ranks}; give more --minutes")
                 continue
             until = time.monotonic() + (self.until - time.monotonic()) / (len(rows) - place)
-            self._row(what, ranks, [f"{bin_dir}/hvdrun", "-np", str(ranks), *ours], openmpi.command(ranks, peer), until)
+            self._row(what, ranks, [f"{bin_dir}/hvdrun", *flags, "-np", str(ranks), *ours], openmpi.command(ranks, peer), until)
 
     def _row(self, what, ranks, ours, peer, until):
         commands = {"ours": (ours, None), "peer": (peer, openmpi.ENVIRONMENT)}
@@ -448,7 +452,7 @@ def tables_of(part, args, calibration, progress, until):
     else:
         make = {"collectives": collectives.Collectives, "inter_host_comm": inter_host_comm.InterHostComm,
                 "python": launcher.PythonStart, "footprint": launcher.Footprint, "log": launcher.LogThroughput,
-                "elastic": elastic.Elastic}[part]
+                "elastic": elastic.Elastic, "timeline": timeline.Timeline}[part]
         yield make(args, progress, until)
 
 

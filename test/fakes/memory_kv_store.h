@@ -13,7 +13,7 @@ namespace hvd::test {
 class MemoryKvStore final : public KvStore {
  public:
   Status Put(const std::string& key, const std::string& value) override {
-    if (Status good = CheckKvKey(key); !good.ok()) return good;
+    HVD_RETURN_IF_ERROR(CheckKvKey(key));
     std::lock_guard lock(mutex_);
     if (value.size() > kMaxKvValue) return InvalidArgument("the value is too long");
     values_[key] = value;

@@ -67,11 +67,13 @@ class WorldOfThreads {
         : heap(world.segments_), peer_memory(world.segments_) {
       if (world.transport_ == Transport::kShm) {
         peers = std::make_unique<ShmPeers>(world.page_, rank);
-        backend = std::make_unique<ShmBackend>(heap, peer_memory);
+        backend = std::make_unique<ShmBackend>(heap, peer_memory, /*chunk_kib=*/0,
+                                               &world.page_.header().tuned);
       } else {
         peers = std::make_unique<InprocPeers>(world.group_, rank);
         backend = std::make_unique<InprocBackend>(heap);
       }
+      options.tuned = &world.page_.header().tuned;
       options.wait = ChooseWaitPolicy(world.size_, std::thread::hardware_concurrency());
       engine = std::make_unique<Engine>(*peers, *backend, heap, WorldOnOneHost(rank, world.size_),
                                         options);

@@ -1,8 +1,8 @@
 // Any bytes as the file of a private key: a key that signs, or a problem; and bytes around what
 // ssh-keygen writes.
 #include "discovery/ssh_key.h"
-#include "launcher/channels/ssh/private_key.h"
-#include "launcher/channels/ssh/ssh_bytes.h"
+#include "launcher/channels/ssh/keys/private_key.h"
+#include "launcher/channels/ssh/keys/ssh_bytes.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/core/message.h"
+#include "runtime/core/request/message.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // Any bytes as the detail of a request: refused, or one that encodes to the same bytes.
-#include "runtime/core/request.h"
+#include "runtime/core/request/request.h"
 #include "runtime/device/host_reduce.h"
 #include "test/fuzz/seeds.h"
 

@@ -1,7 +1,7 @@
 // Any bytes as what an ssh-agent answers: refused, or keys and a signature that lie within the
 // message.
-#include "launcher/channels/ssh/agent_messages.h"
-#include "launcher/channels/ssh/ssh_bytes.h"
+#include "launcher/channels/ssh/keys/agent_messages.h"
+#include "launcher/channels/ssh/keys/ssh_bytes.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

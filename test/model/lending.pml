@@ -1,5 +1,5 @@
-/* Lanes and loans of a large allreduce, twice in a row in the same memory: every chunk is combined by exactly one member,
- * nobody is done before all chunks are, and no loan is used again while a member may still look at it. See the README of
+/* Lanes and leases of a large allreduce, twice in a row in the same memory: every chunk is combined by exactly one member,
+ * nobody is done before all chunks are, and no lease is used again while a member may still look at it. See the README of
  * runtime/backends/shm.
  *
  * Three members, one lane with one chunk each. Member 0 lends the lanes, and lends them again for the second operation as

@@ -44,7 +44,7 @@ class _Page(object):
         self.fd = os.memfd_create('hvd-page', os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.bytes)
         self.memory = mmap.mmap(self.fd, self.bytes)
-        struct.pack_into('<8sIIQQQQQQQQ', self.memory, 0, b'HDpage01', 4, ranks, generation, self.bytes, _PAGE,
+        struct.pack_into('<8sIIQQQQQQQQ', self.memory, 0, b'HDpage01', 5, ranks, generation, self.bytes, _PAGE,
                          self.stride, self.ring_offset, _RING, self.ring_offset + _RING, _TRACE)
 
     def break_(self, reason):

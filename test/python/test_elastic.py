@@ -262,7 +262,7 @@ def test_an_update_that_the_program_puts_in_reaches_all_ranks(tmp_path):
 
 
 def test_a_rank_that_gives_up_waits_for_nothing_more(tmp_path):
-    with Rig(tmp_path, jobs.worker('elastic_give_up.py')) as rig:
+    with Rig(tmp_path, jobs.worker('elastic_give_up.py'), tmp_path / 'given_up') as rig:
         rig.start(0, 2)
         rig.start(1, 2)
         rig.begin(0, 1)

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "launcher/job/job.h"
-#include "launcher/job/job_result.h"
-#include "launcher/job/report.h"
+#include "launcher/job/report/job_result.h"
+#include "launcher/job/report/report.h"
 #include "runtime/segment/job_page.h"
 
 namespace hvd::test {

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <map>
 
-#include "launcher/agent/connectivity_probe.h"
+#include "launcher/agent/host/connectivity_probe.h"
 #include "launcher/wire/probe_partners.h"
 
 namespace hvd {
@@ -33,7 +33,7 @@ HostOfRank HostsOf(const LaunchSimOptions& options) {
 struct LaunchSim::World {
   struct Process {
     TimePoint busy_until{};
-    uint64_t messages = 0;
+    uint64_t messages = 0, entries = 0, bytes = 0;
   };
   struct Agent : Process {
     Agent(uint32_t host, const TreePlace& place, const HostOfRank& host_of_rank)
@@ -76,15 +76,20 @@ struct LaunchSim::World {
            options.per_kilobyte * static_cast<int64_t>(size.bytes) / 1024;
   }
 
+  void Handle(Process& process, Size size) {
+    process.busy_until = std::max(process.busy_until, now) + CostOf(size);
+    ++process.messages;
+    process.entries += size.entries;
+    process.bytes += size.bytes;
+  }
+
   // `arrives` runs on the other side once that has time for it.
   void Send(uint32_t from, uint32_t to, Size size, std::function<void()> arrives) {
     Process& sender = At(from);
-    sender.busy_until = std::max(sender.busy_until, now) + CostOf(size);
-    ++sender.messages;
+    Handle(sender, size);
     Later(sender.busy_until + options.hop, [this, to, size, arrives = std::move(arrives)] {
       Process& receiver = At(to);
-      receiver.busy_until = std::max(receiver.busy_until, now) + CostOf(size);
-      ++receiver.messages;
+      Handle(receiver, size);
       Later(receiver.busy_until, arrives);
     });
   }
@@ -223,22 +228,28 @@ struct LaunchSim::World {
 
   // ---- measuring
 
+  static void Forget(Process& process) { process.messages = process.entries = process.bytes = 0; }
+
   template <typename Run>
   LaunchSimPhase Measure(Run run) {
-    driver.messages = 0;
-    for (Agent& agent : agents) agent.messages = 0;
+    Forget(driver);
+    for (Agent& agent : agents) Forget(agent);
     const TimePoint begin = now;
     run();
     RunAll();
     LaunchSimPhase phase;
     phase.took = now - begin;
     phase.driver_messages = driver.messages;
-    uint64_t sum = 0;
+    phase.driver_entries = driver.entries;
+    phase.driver_bytes = driver.bytes;
+    uint64_t sum = 0, bytes = 0;
     for (const Agent& agent : agents) {
       sum += agent.messages;
+      bytes += agent.bytes;
       phase.busiest_messages = std::max(phase.busiest_messages, agent.messages);
     }
     phase.mean_messages = static_cast<double>(sum) / options.hosts;
+    phase.mean_bytes = static_cast<double>(bytes) / options.hosts;
     return phase;
   }
 

@@ -31,8 +31,11 @@ struct LaunchSimOptions {
 struct LaunchSimPhase {
   Duration took{};
   uint64_t driver_messages = 0;   // that the driver sent and received
+  uint64_t driver_entries = 0;    // gathered in them
+  uint64_t driver_bytes = 0;      // of them
   uint64_t busiest_messages = 0;  // of the agent with most of them
   double mean_messages = 0;       // of an agent
+  double mean_bytes = 0;          // of an agent
 };
 
 class LaunchSim {

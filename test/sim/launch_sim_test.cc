@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "launcher/job/job_result.h"
+#include "launcher/job/report/job_result.h"
 
 namespace hvd {
 namespace {
@@ -87,6 +87,24 @@ TEST(LaunchSim, MessagesAndTimeGrowWithTheLogarithmOfTheNumberOfHosts) {
             static_cast<double>(some.generation.driver_messages) * 6);
   EXPECT_LT(Milliseconds(some.generation.took) * 4, Milliseconds(flat.generation.took));
   EXPECT_LT(many.kilobytes_per_host, some.kilobytes_per_host * log * 1.25);
+}
+
+// Every leader has a new address in every generation and half of them are wanted in the other half
+// of the hosts, so the driver passes at least each address on once: that part stays linear. It is
+// to be far less than what each leader asks for, and the rest a logarithm.
+TEST(LaunchSim, TheDriverHandlesFewEntriesForEachHost) {
+  for (uint32_t hosts : {64u, 256u, 1024u}) {
+    const Row row = RunJob(hosts, 32);
+    const LaunchSimPhase& generation = row.generation;
+    std::printf(
+        "%6u hosts: the driver handles %.1f entries and %.0f bytes for each, an agent %.0f "
+        "messages and %.0f bytes\n",
+        hosts, static_cast<double>(generation.driver_entries) / hosts,
+        static_cast<double>(generation.driver_bytes) / hosts, generation.mean_messages,
+        generation.mean_bytes);
+    EXPECT_GE(generation.driver_entries, hosts);
+    EXPECT_LT(generation.driver_entries, 10 * hosts);
+  }
 }
 
 TEST(LaunchSim, AFailureComesThroughAnyRadix) {

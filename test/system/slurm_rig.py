@@ -14,7 +14,7 @@ START_S = 60
 
 CONFIGURATION = """
 ClusterName=hvdtest
-SlurmctldHost={machine}(127.0.0.1)
+SlurmctldHost={machine}({address})
 SlurmctldPort={controller}
 SlurmUser=root
 SlurmdUser=root
@@ -33,12 +33,16 @@ SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+SchedulerParameters=permit_job_expansion
 ReturnToService=2
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 {nodes}
-PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=9
 """
 
 
@@ -61,21 +65,35 @@ def free_ports(count):
 
 
 class Slurm:
-    def __init__(self, folder, nodes):
+    """`hosts`: a HostRig whose hosts are the nodes; without one, this machine plays so many nodes."""
+
+    def __init__(self, folder, nodes, hosts=None):
         self.folder = pathlib.Path(folder)
+        self.hosts = hosts
         controller, *ports = free_ports(1 + nodes)
-        machine = socket.gethostname()
-        node = "NodeName=node{} NodeHostname={} NodeAddr=127.0.0.1 Port={} CPUs=4 State=UNKNOWN"
-        lines = [node.format(i + 1, machine, port) for i, port in enumerate(ports)]
+        machine, address = ("head", hosts.address(0)) if hosts else (socket.gethostname(), "127.0.0.1")
+        node = "NodeName={} NodeHostname={} NodeAddr={} Port={} CPUs=4 State=UNKNOWN"
+        lines = [node.format(self.name(i), self.name(i) if hosts else machine, hosts.address(i) if hosts else address, port)
+                 for i, port in enumerate(ports, 1)]
         self.environment = {"SLURM_CONF": str(self.folder / "slurm.conf")}
         for name in ("munge", "state"):
             (self.folder / name).mkdir(mode=0o700)
-        (self.folder / "slurm.conf").write_text(
-            CONFIGURATION.format(machine=machine, controller=controller, folder=self.folder, nodes="\n".join(lines)))
+        (self.folder / "slurm.conf").write_text(CONFIGURATION.format(
+            machine=machine, address=address, controller=controller, folder=self.folder, nodes="\n".join(lines)))
         key = self.folder / "munge" / "key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
         self.start(nodes)
+
+    def name(self, number):
+        return self.hosts.hosts[number - 1].name if self.hosts else f"node{number}"
+
+    def on_head(self, *command):
+        """The words that run a command where salloc, srun and the controller run."""
+        return self.hosts.on_head(*command) if self.hosts else list(command)
+
+    def on_node(self, number, *command):
+        return self.hosts.hosts[number - 1].command(*command) if self.hosts else list(command)
 
     def call(self, *command):
         subprocess.run(command, env=dict(os.environ, **self.environment), check=True, timeout=START_S,
@@ -85,23 +103,28 @@ class Slurm:
         munge = self.folder / "munge"
         self.call("munged", "--force", f"--socket={munge}/socket", f"--key-file={munge}/key", f"--pid-file={munge}/pid",
                   f"--log-file={munge}/log", f"--seed-file={munge}/seed")
-        self.call("slurmctld")
+        self.call(*self.on_head("slurmctld"))
         for i in range(1, nodes + 1):
-            (self.folder / f"spool-node{i}").mkdir()
-            self.call("slurmd", "-N", f"node{i}")
+            (self.folder / f"spool-{self.name(i)}").mkdir()
+            self.call(*self.on_node(i, "slurmd", "-N", self.name(i)))
         end = time.monotonic() + START_S
         while self.idle_nodes() < nodes:
             if time.monotonic() > end:
                 raise TimeoutError("the nodes of Slurm did not come up; see " + str(self.folder))
             time.sleep(0.1)
 
+    def ask(self, *command):
+        return subprocess.run(self.on_head(*command), env=dict(os.environ, **self.environment),
+                              capture_output=True, text=True, timeout=START_S,
+                              cwd=self.folder).stdout
+
     def idle_nodes(self):
-        shown = subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%D"], env=dict(os.environ, **self.environment),
-                               capture_output=True, text=True, timeout=START_S)
-        return sum(int(word) for word in shown.stdout.split() if word.isdigit())
+        return sum(int(word) for word in self.ask("sinfo", "-h", "-t", "idle", "-o", "%D").split() if word.isdigit())
 
     def stop(self):
-        for path in [*self.folder.glob("slurm*.pid"), self.folder / "munge" / "pid"]:
+        # The slurmd of a host ends with it, and its number is one of its own processes.
+        daemons = self.folder.glob("slurmctld.pid" if self.hosts else "slurm*.pid")
+        for path in [*daemons, self.folder / "munge" / "pid"]:
             try:
                 os.kill(int(path.read_text()), signal.SIGTERM)
             except (OSError, ValueError):

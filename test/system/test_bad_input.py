@@ -1,9 +1,12 @@
 """Bad input: one sentence on stderr, exit 2, nothing started."""
 
 import os
+import pathlib
+import re
 import socket
 
 import pytest
+from conftest import hvdrun_path
 
 LONG = "x" * 10_000
 CONTROL = "a\x1b[31m\r\n\x07\x7f"
@@ -65,7 +68,6 @@ def refused(run, tmp_path):
         ("\\x1b", ["-np", "2", "--color", CONTROL]),
         ("did you mean --verbose", ["-np", "2", "--verbsoe"]),
         ("--verbose and --no-verbose", ["-np", "2", "--verbose", "--no-verbose"]),
-        ("--mpi is not available yet", ["-np", "2", "--mpi"]),
         ("--mpi and --elastic exclude each other", ["-np", "2", "--elastic", "--mpi"]),
         ("--jsrun and --min-np exclude each other", ["-np", "2", "--jsrun", "--min-np", "1"]),
         ("--mpi and --host-discovery-script", ["-np", "2", "--mpi", "--host-discovery-script", "./hosts.sh"]),
@@ -99,9 +101,44 @@ def test_bad_files(refused, tmp_path, monkeypatch, named, text):
     refused(named, "-np", 2, "--config-file", "job.yaml")
 
 
-@pytest.mark.parametrize("variable, scheduler", [("LSB_JOBID", "LSF"), ("SLURM_JOB_ID", "Slurm"), ("PBS_JOBID", "PBS")])
-def test_inside_an_allocation_the_missing_number_is_explained(refused, variable, scheduler):
-    refused(f"taking it from the allocation of {scheduler} ({variable} is set) is not available yet", env={variable: "7"})
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a", "SLURM_JOB_CPUS_PER_NODE": "2"}
+
+
+@pytest.mark.parametrize(
+    "named, env",
+    [
+        ("SLURM_JOB_NODELIST is not", {"SLURM_JOB_NODELIST": ""}),
+        ("is no list of nodes", {"SLURM_JOB_NODELIST": "node[1-"}),
+        ("more than the 100000 hosts", {"SLURM_JOB_NODELIST": "n[1-1000000]"}),
+        ("is no list of nodes", {"SLURM_JOB_NODELIST": "[" * (1 << 16)}),
+        ("\\x1b", {"SLURM_JOB_NODELIST": CONTROL}),
+        ("does not tell the CPUs of each of the 1 nodes", {"SLURM_JOB_CPUS_PER_NODE": "2(x1000000000)"}),
+        ("task 3 of the 4 that srun started",
+         {"SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}),
+        ("3", {"SLURM_NTASKS": "2", "SLURM_TASKS_PER_NODE": "2"}),
+        ("no-such-file", {"SLURM_JOB_ID": "", "LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": "no-such-file"}),
+        ("PBS_NODEFILE is not", {"SLURM_JOB_ID": "", "PBS_JOBID": "7"}),
+        ("no-such-file", {"SLURM_JOB_ID": "", "PE_HOSTFILE": "no-such-file"}),
+    ],
+)
+def test_bad_allocations(refused, named, env):
+    refused(named, "-np", 3, env=dict(SLURM, **env))
+
+
+def test_one_task_of_mpirun_is_not_the_place_for_hvdrun(refused):
+    env = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
+    refused("task 1 of the 2 that mpirun started", "-np", 2, env=env)
+
+
+def test_LSB_JOBID_alone_makes_the_number_optional(run):
+    job = run("--slots-per-host", 2, "echo", "here", env={"LSB_JOBID": "7"})
+    assert job.code == 0 and "[0]<stdout>:here\n" in job.out, job.err
+    assert job.err.startswith("hvdrun: LSF job 7 gives "), job.err
+
+
+def test_an_allocation_is_ignored_on_demand(run):
+    job = run("-np", 1, "--allocation", "never", "true", env={"SLURM_JOB_ID": "7"})
+    assert (job.code, job.err) == (0, "")
 
 
 def test_folders_huge_and_unreadable_files(refused, tmp_path):
@@ -189,10 +226,23 @@ def test_check_build_is_in_the_known_shape(run):
     assert run("-cb").out == job.out
 
 
+def test_check_build_says_what_there_is_for_a_gpu(run):
+    """Here without a driver, so that each line is a reason, and nothing is said to work that does not."""
+    job = run("--check-build")
+    head, gpu = job.out.split("\nGPU, which no collective uses yet:\n")
+    assert "    [ ] NCCL\n" in head
+    lines = gpu.splitlines()
+    library = pathlib.Path(hvdrun_path()).resolve().parent.parent / "lib" / "libhvd_cuda.so"
+    if not library.exists():
+        assert lines == ["    libhvd_cuda.so is not in this build"]
+        return
+    assert len(lines) == 3 and lines[0].startswith("    kernels for sm_75, sm_80, "), gpu
+    assert re.match("    (CUDA cannot be used because|driver of CUDA) ", lines[1]), gpu
+    assert re.match("    NCCL (cannot be used because|2[.])", lines[2]), gpu
+
+
 def test_horovodrun_is_the_same_program():
     import subprocess
-
-    from conftest import hvdrun_path
 
     old = os.path.join(os.path.dirname(hvdrun_path()), "horovodrun")
     done = subprocess.run([old, "-np", "1", "echo", "hi"], capture_output=True, text=True)

@@ -87,7 +87,8 @@ def test_F23_stop_offers_jobs():
         offered = bash_offers(hvdrun_path(), "stop", "")
         assert mine[0] in offered and "JOB" not in offered, (mine, offered)
         assert all(re.fullmatch("[0-9a-f]+|--help", name) for name in offered), offered
-        assert bash_offers(hvdrun_path(), "stop", mine[0][:-1]) == mine
+        for verb in ("stop", "top", "dump"):
+            assert bash_offers(hvdrun_path(), verb, mine[0][:-1]) == mine
     finally:
         job.terminate()
         job.wait(timeout=DEADLINE)

@@ -9,7 +9,7 @@ import pytest
 from conftest import DEADLINE, REPO, hvdrun_path
 
 PAGES = sorted(REPO.glob("docs/*.md")) + [REPO / "README.md", REPO / "examples" / "README.md"]
-VERBS_WITHOUT_OPTIONS = ("env", "ps", "stop")
+VERBS_WITHOUT_OPTIONS = ("dump", "env", "ps", "stop", "top", "trace")
 
 
 def commands(text):

@@ -58,7 +58,7 @@ def test_all_is_well(doctor, rig):
     job = doctor("-H", names(rig, 3), "--", PYTHON, "train.py")
     assert job.code == 0, job.out + job.err
     for host in rig.hosts[:3]:
-        assert re.search(rf"^  {host.name} +ready after .*, clock [+-]\d", job.out, re.M), job.out
+        assert re.search(rf"^  {host.name} +ready after .*, clock [+-]?\d", job.out, re.M), job.out
     assert re.search(r"^  hvd1 - hvd2 +.*[um]s .*B/s there .*B/s back .*(10\.99|fd99)", job.out, re.M), job.out
     assert re.search(rf"^  Python +3\.\d+\.\d+ at {re.escape(PYTHON)}$", job.out, re.M), job.out
     assert "3 of 3 hosts can be used; 0 errors, " in job.out

@@ -149,7 +149,7 @@ TORCH_SCRIPT = """
 """
 
 
-def test_an_unchanged_torch_distributed_script_runs(run, tmp_path):
+def test_P43_an_unchanged_torch_distributed_script_runs(run, tmp_path):
     if os.system(f"{SYSTEM_PYTHON} -c 'import torch' 2> /dev/null") != 0:
         pytest.skip("no torch here")
     (tmp_path / "train.py").write_text(textwrap.dedent(TORCH_SCRIPT))

@@ -175,11 +175,11 @@ def test_P33_a_killed_agent_or_warden(start, victim, block):
 
 
 def test_P33_an_agent_that_is_stopped_is_silent(start):
-    job = start("-np", 2, "sleep", "600", env={"HVD_TEST_SILENT_SECONDS": "2"})
+    job = start("-np", 2, "sleep", "600", env={"HVD_TEST_SILENT_SECONDS": "6"})  # a busy machine is silent for 2
     wait_until("the workers", lambda: len(job.workers) == 2)
     os.kill(job.agent, signal.SIGSTOP)
     assert job.finish() == 1
-    assert last_block(job.err) == f"hvdrun: host {HOST} was lost: its agent has been silent for 2 s. All ranks were ended.\n"
+    assert last_block(job.err) == f"hvdrun: host {HOST} was lost: its agent has been silent for 6 s. All ranks were ended.\n"
     job.nothing_left()
 
 

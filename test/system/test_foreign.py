@@ -264,7 +264,16 @@ def test_a_second_script_in_the_same_ranks_forms_a_world_of_its_own(start, job_n
     one = subprocess.list2cmdline(worker("init", "sum", "shutdown"))
     ranks = Ranks(start, 2, job=job_name, command=["sh", "-c", f"{one}; {one}; {one}"])
     lines, codes = ranks.finish()
-    assert codes == [0, 0] and lines == [["sum 3"] * 3] * 2
+    assert codes == [0, 0] and lines == [["sum 3"] * 3] * 2, lines
+    ranks.nothing_left()
+
+
+def test_a_second_script_may_meet_the_agent_of_a_rank_that_has_ended(start, job_name):
+    """Rank 0 starts the agent of its first script, ends, and comes again while rank 1 is still in its first."""
+    one = subprocess.list2cmdline(worker("pause=0.5", "init", "sum", "shutdown", "pause=1"))
+    ranks = Ranks(start, 2, job=job_name, command=["sh", "-c", f"{one}; {one}"])
+    lines, codes = ranks.finish()
+    assert codes == [0, 0] and lines == [["sum 3"] * 2] * 2, lines
     ranks.nothing_left()
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from conftest import wait_until
 from host_rig import WHY_NOT, rig_of
-from test_hangs import LIMIT, STALLED, finished, hang_worker, last_block, line_of, watched
+from test_hangs import LIMIT, STALLED, WARNING, finished, hang_worker, last_block, line_of, prompt, watched
 from test_played_hosts import GLOO, has_modules
 
 pytestmark = [
@@ -41,6 +41,7 @@ def test_R1_P02_a_rank_of_any_host_that_hangs_is_explained_and_ended_at_the_limi
     host = [1, 1, 2, 3][victim]
     assert re.search(rf"  rank {victim} on host hvd{host} \(pid \d+\) {words}", last_block(job)), job.err
     assert {"rank": victim, "class": class_name} in job.error["missing"], job.error
+    assert job.took < LIMIT + prompt(), job.took
     rig.nothing_left()
 
 
@@ -50,6 +51,7 @@ def test_P02_ranks_of_several_hosts_that_wait_for_each_other_end_at_the_warning_
     assert job.code == STALLED, job.out + job.err
     assert "it can never end" in last_block(job), job.err
     assert "is in another collective: it has waited" in last_block(job), job.err
+    assert job.took < WARNING + prompt(), job.took
     rig.nothing_left()
 
 

@@ -19,6 +19,20 @@ def test_L4_np_is_a_cap(run):
     assert places(run("-np", 2, "-H", "localhost:4", "sh", "-c", SHOW)) == ["0 2 0/2 0/1 localhost", "1 2 1/2 0/1 localhost"]
 
 
+def test_without_np_the_hosts_that_are_named_tell_it(run, tmp_path):
+    job = run("-H", "localhost:3", "sh", "-c", SHOW)
+    assert places(job) == [f"{r} 3 {r}/3 0/1 localhost" for r in range(3)]
+    assert job.err == "hvdrun: -np 3: all slots of the hosts\n"
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost slots=2\n")
+    assert len(places(run("--hostfile", hosts, "sh", "-c", SHOW))) == 2
+    job = run("-H", "192.0.2.77", "true")
+    assert job.code == 2 and "-np is missing, and 192.0.2.77 is named without its slots" in job.err and job.err.count("\n") == 1
+    for flags in ([], ["--elastic", "-H", "localhost:2"], ["--hosts-per-machine", 2]):
+        job = run(*flags, "true")
+        assert job.code == 2 and "-np is missing" in job.err, job.err
+
+
 def test_slots_default_to_gpus_or_cores(run):
     gpus = [name for name in os.listdir("/dev") if name.startswith("nvidia") and name[6:].isdigit()]
     slots = len(gpus) or len(os.sched_getaffinity(0))

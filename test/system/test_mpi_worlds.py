@@ -98,6 +98,14 @@ MPI = {"HOROVOD_CONTROLLER": "mpi"}
 # ---- as mpirun says
 
 
+def test_P45_a_world_over_mpi_is_not_tuned_and_says_so(mpirun):
+    """One sentence of rank 0; the ranks work as ever."""
+    job = mpirun(2, "init", "sum", "shutdown", env=dict(MPI, HOROVOD_AUTOTUNE="1"))
+    assert job.code == 0 and job.said == ["sum 3"] * 2, job.out + job.err
+    told = [line for line in (job.out + job.err).splitlines() if "HOROVOD_AUTOTUNE has no effect" in line]
+    assert len(told) == 1 and "'hvdrun --autotune -np 2 python train.py' tunes a job" in told[0], job.err
+
+
 @THREADS
 @HOSTS
 def test_ranks_meet_by_mpi(mpirun, hosts, one_thread):

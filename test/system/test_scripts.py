@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 
@@ -46,6 +47,50 @@ def noted(tree, program):
 def installed(tree):
     line, = [line for line in noted(tree, "apt-get") if " install " in line]
     return set(line.split(" install ")[1].split())
+
+
+def test_the_quickstart_builds_no_kernels_unless_it_is_asked(tree, monkeypatch):
+    presets = {one["name"]: one["cacheVariables"] for one in json.loads((REPO / "CMakePresets.json").read_text())["configurePresets"]}
+    assert {name for name, variables in presets.items() if variables.get("HVD_WITH_CUDA") == "OFF"} == {"product", "asan", "tsan", "fuzz"}
+    run(tree, "quickstart.sh")
+    assert not any("HVD_WITH_CUDA" in line for line in noted(tree, "cmake"))
+    monkeypatch.setenv("HVD_WITH_CUDA", "ON")
+    run(tree, "quickstart.sh")
+    assert any(line.endswith(" -DHVD_WITH_CUDA=ON") for line in noted(tree, "cmake"))
+
+
+GPU_CHECK = """#!/bin/sh
+echo "$@" >>"$NOTES"
+{end}
+"""
+
+
+@pytest.mark.parametrize("end, code, says, summary", [
+    ('echo "{\\"device\\": \\"a GPU\\"}"', 0, "all passed", {"device": "a GPU"}),
+    ('echo "there is \\"no\\" driver" >&2; exit 3', 0, 'left out: .* because: there is "no" driver\n',
+     {"device": None, "left_out": 'there is "no" driver'}),
+    ('echo "{\\"device\\": \\"bad\\"}"; echo "one: bad" >&2; exit 1', 1, "one: bad\n.*FAILED", {"device": "bad"}),
+    ("kill -SEGV $$", 1, "FAILED .139.", None),
+], ids=["passes", "no-gpu", "fails", "crashes"])
+def test_a_build_is_taken_to_a_machine_with_a_gpu(tree, end, code, says, summary):
+    check = tree / "carried" / "test" / "hvd_gpu_check"
+    check.parent.mkdir(parents=True)
+    check.write_text(GPU_CHECK.replace("{end}", end))
+    check.chmod(0o755)
+    done = subprocess.run([tree / "tree/scripts/test_gpu.sh", "--build", "carried", "--json", "out/gpu.json"], cwd=tree,
+                          env=environment(tree), capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert re.search(says, done.stdout, re.S), done.stdout
+    file = tree / "out" / "gpu.json"
+    assert (json.loads(file.read_text()) if file.exists() else None) == summary
+    assert noted(tree, str(tree / "carried/lib")) == [str(tree / "carried/lib")]
+
+
+def test_a_build_without_cuda_is_left_out_in_one_line(tree):
+    (tree / "empty").mkdir()
+    out = run(tree, "test_gpu.sh", "--build", str(tree / "empty"))
+    assert len(out.splitlines()) == 1 and "because: there is no" in out
+    assert json.loads((tree / "empty" / "gpu.json").read_text())["device"] is None
 
 
 def test_the_quickstart_installs_nothing_that_only_tests_need(tree):
@@ -110,7 +155,7 @@ def tidy(tmp_path):
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "base"], check=True)
 
     def run_it(text=None, *words):
-        for folder in ("cmd", "configs", "discovery", "launcher", "runtime", "test", "build"):
+        for folder in ("cmd", "configs", "discovery", "launcher", "runtime", "test", "timeline", "build"):
             (tmp_path / folder).mkdir(exist_ok=True)
         source = tmp_path / "cmd" / "a.cc"
         if text is not None:
@@ -150,7 +195,7 @@ def test_a_field_used_without_its_mutex_is_refused(tmp_path, body, complaint):
     if not shutil.which("clang++"):
         pytest.skip("clang++ is not installed")
     shutil.copytree(REPO / "scripts", tmp_path / "scripts")
-    for folder in ("cmd", "configs", "discovery", "launcher", "runtime/base"):
+    for folder in ("cmd", "configs", "discovery", "launcher", "runtime/base", "timeline"):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("mutex.h", "thread_annotations.h"):
         shutil.copy(REPO / "runtime" / "base" / name, tmp_path / "runtime" / "base")
@@ -161,6 +206,22 @@ def test_a_field_used_without_its_mutex_is_refused(tmp_path, body, complaint):
     done = subprocess.run([tmp_path / "scripts" / "thread_safety.sh"], capture_output=True, text=True, timeout=DEADLINE)
     assert (done.returncode == 0) == (complaint is None), done.stdout + done.stderr
     assert complaint is None or complaint in done.stderr, done.stderr
+
+
+# $FAILS: a word of the command that fails; $FEW: pytest notes so many failed tests; $MENDED: the word of the repetition that passes.
+FAILS = """
+case "$*" in
+  *"$MENDED"*) ;;
+  *"$FAILS"*)
+    echo "FAILED test/a.py::test_b - why"
+    noted=build/Testing/Temporary/LastTestsFailed.log
+    case "$*" in *"--preset release -j"*) mkdir -p "${noted%/*}" && yes '7:unit_wire' | head -n "$FEW" >"$noted" ;; esac
+    for word; do
+      case "$word" in cache_dir=*) mkdir -p "${word#*=}/v/cache" && yes '"x": true,' | head -n "$FEW" >"${word#*=}/v/cache/lastfailed" ;; esac
+    done
+    exit 1 ;;
+esac
+"""
 
 
 @pytest.fixture
@@ -174,8 +235,8 @@ def all_tests(tree):
     # Nothing here computes, so that nothing has to give way: a busy machine would make a scheduling class of "idle" wait.
     (tree / "path" / "chrt").write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
     (tree / "path" / "chrt").chmod(0o755)
-    fails = '\ncase "$*" in *"$FAILS"*) exit 1 ;; esac\n'
-    for folder in ("cmd", "configs", "discovery", "launcher", "runtime"):
+    fails = FAILS
+    for folder in ("autotune", "cmd", "configs", "discovery", "launcher", "runtime", "timeline"):
         (root / folder).mkdir()
         (root / folder / "a.cc").write_text('#include "runtime/base/mutex.h"\n')
     programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy", "clang++")]
@@ -188,8 +249,8 @@ def all_tests(tree):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("from host_rig import rig\n" if "hosts" in name else "")
 
-    def run_it(fails="nothing of this"):
-        env = {**environment(tree), "FAILS": fails, "HVD_TORCH_VENV": str(tree / "venv"), "HVD_FUZZ_SECONDS": "0"}
+    def run_it(fails="nothing of this", few=11, mended="nothing of this"):
+        env = {**environment(tree), "FAILS": fails, "FEW": str(few), "MENDED": mended, "HVD_TORCH_VENV": str(tree / "venv"), "HVD_FUZZ_SECONDS": "0"}
         done = subprocess.run([script, "--all"], env=env, capture_output=True, text=True, timeout=DEADLINE)
         return done.returncode, done.stdout
 
@@ -220,6 +281,29 @@ def test_what_fails_beside_others_fails_all(all_tests, fails, suite):
     code, out = all_tests(fails)
     assert code == 1
     assert "FAILED" in out.split("summary after")[1]
-    failed, = [line for line in out.split("summary after")[1].splitlines() if line.strip().startswith("FAILED")]
+    failed, = re.findall(r"^  FAILED +\d+ s  .*$", out.split("summary after")[1], re.M)
     assert suite in failed, out
+
+
+def test_the_summary_names_the_tests_that_failed(all_tests):
+    """The end of a log is often all that is left of it."""
+    _, out = all_tests("test/system/test_hosts.py")
+    assert re.search(r"FAILED +\d+ s  test/system over namespaced hosts, .*\n +FAILED test/a.py::test_b - why\n", out.split("summary after")[1]), out
     assert out.endswith("1 FAILED\n")
+
+
+@pytest.mark.parametrize("fails, suite, again", [
+    ("test/system/test_run.py", "test/system on one machine, Debian's Python", "--last-failed"),
+    ("test/chaos", "test/chaos, its seed above", "--last-failed"),
+    ("--preset release -j", "unit, contract and simulation tests", "--rerun-failed"),
+])
+def test_a_test_that_fails_beside_others_is_repeated_alone(all_tests, fails, suite, again):
+    """The summary names it; the suite has failed if it fails again, or if more than ten tests failed."""
+    code, out = all_tests(fails, few=10, mended=again)
+    summary = out.split("summary after")[1]
+    assert code == 0 and re.search(rf"AGAIN +\d+ s  {suite}\n +FAILED test/a.py::test_b - why\n", summary), out
+    assert re.search(rf"ok +\d+ s  again, alone: {suite}\n", summary), out
+    code, out = all_tests(fails, few=10)
+    assert code == 1 and re.search(rf"FAILED +\d+ s  again, alone: {suite}\n", out), out
+    code, out = all_tests(fails, few=11, mended=again)
+    assert code == 1 and "again, alone" not in out, out

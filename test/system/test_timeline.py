@@ -101,6 +101,84 @@ def test_P32_the_rank_that_is_late_is_named_for_each_tensor(run, tmp_path):
     assert sorted(e["args"]["late_ns"] for e in last)[5] > 30e6
 
 
+def activities(trace, rank):
+    """The events inside of the operations of a rank: name, of which operation, its arguments, microseconds."""
+    found, open_on = [], {}
+    for event in trace.events:
+        if event["pid"] != rank or event.get("tid", 0) == 0 or event["ph"] not in "BE":
+            continue
+        stack = open_on.setdefault(event["tid"], [])
+        if event["ph"] == "B":
+            stack.append(event)
+            continue
+        begin = stack.pop()
+        if begin["name"] not in OPERATIONS and not begin["name"].startswith("NEGOTIATE_"):
+            parent = stack[-1]["name"] if stack else None
+            found.append((begin["name"], parent, begin["args"], event["ts"] - begin["ts"]))
+    return found
+
+
+OPERATIONS = {"ALLREDUCE", "ALLGATHER", "BROADCAST", "ALLTOALL", "REDUCESCATTER"}
+
+
+def algorithms(trace, rank):
+    return {e["args"]["algorithm"] for e in trace.events
+            if e["ph"] == "E" and e["pid"] == rank and "shape" in e.get("args", {}) and "algorithm" in e["args"]}
+
+
+def test_R11_copies_and_algorithms_are_in_the_timeline_of_one_host(run, tmp_path):
+    """A large tensor of NumPy is copied into shared memory before it is announced, and out of it; a small one travels in its
+    announcement."""
+    job = run("-np", 2, "--timeline", tmp_path / "out.json", *works("many", 3, 1, 100_000))
+    assert job.code == 0, job.out + job.err
+    trace = trace_of(tmp_path / "out.json")
+    assert trace.complete
+    for rank in range(2):
+        seen = activities(trace, rank)
+        assert [name for name, *_ in seen] == ["MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER"] * 3, seen
+        assert all(args["bytes"] == 400_000 for _, _, args, _ in seen), seen
+        assert {parent for name, parent, *_ in seen if "OUT" in name} == {"ALLREDUCE"}
+        assert algorithms(trace, rank) == {"copied"}
+    job = run("-np", 2, "--timeline", tmp_path / "small.json", *works("steps", 3))
+    assert job.code == 0, job.out + job.err
+    small = trace_of(tmp_path / "small.json")
+    assert not activities(small, 0) and algorithms(small, 0) == {"announcement"}
+
+
+def check_phases(trace, leaders, others, exchange):
+    """Each host's leader shows the way of the data between hosts, every rank takes the result from it."""
+    for rank in (*leaders, *others):
+        seen = activities(trace, rank)
+        inside = {name for name, parent, *_ in seen if parent == "ALLREDUCE"}
+        between = {"WAIT_FOR_HOSTS", "QUEUE", "HOST_REDUCE", exchange}
+        assert between <= inside if rank in leaders else not between & inside, (rank, inside)
+        assert "HAND_OUT" in inside and algorithms(trace, rank) <= {"direct", "sliced"}, (rank, inside)
+        assert all(us >= 0 for *_, us in seen)
+    exchanged = [args for rank in leaders for name, _, args, _ in activities(trace, rank) if name == exchange]
+    assert {args["algorithm"] for args in exchanged} <= {"direct", "sliced"}
+    together = [args for args in exchanged if args.get("tensors", 1) > 1]
+    assert together, "no tensors travelled together"
+    assert all(args["bytes"] == args["tensors"] * 4000 for args in together), together
+    copied = {name for name, *_ in activities(trace, leaders[0])}
+    assert {"MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER"} <= copied
+
+
+@needs_gloo
+def test_R11_the_phases_between_hosts_are_in_the_timeline(run, tmp_path):
+    job = run("-np", 4, "--hosts-per-machine", 2, "--timeline", tmp_path / "out.json", *works("many", 10, 40, 1000))
+    assert job.code == 0, job.out + job.err
+    check_phases(trace_of(tmp_path / "out.json"), leaders=(0, 2), others=(1, 3), exchange="GLOO_ALLREDUCE")
+
+
+@needs_hosts
+@needs_gloo
+def test_R11_the_phases_between_namespaced_hosts_are_in_the_timeline(hosts_run, rig, tmp_path):
+    job = hosts_run("-np", 4, "-H", "hvd1:2,hvd2:2", "--timeline", tmp_path / "out.json", *works("many", 10, 40, 1000))
+    assert job.code == 0, job.out + job.err
+    check_phases(trace_of(tmp_path / "out.json"), leaders=(0, 2), others=(1, 3), exchange="GLOO_ALLREDUCE")
+    rig.nothing_left()
+
+
 def settings_file(tmp_path, text):
     path = tmp_path / "settings.yaml"
     path.write_text(text)
@@ -174,6 +252,47 @@ def test_P29_what_is_beyond_the_limit_is_counted_and_said_once(run, tmp_path):
     assert job.err.count("has reached its limit") == 1, job.err
     assert path.stat().st_size <= 1 << 20
     assert trace_of(path).events[-1]["args"]["not_written"] > 0
+
+
+def test_P29_the_last_events_are_kept_on_request(run, tmp_path):
+    path = tmp_path / "out.json"
+    job = run("-np", 2, "--timeline", path, "--timeline-max", "1MB", "--timeline-keep", "last", *works("steps", 6000))
+    assert job.code == 0 and "has reached its limit" not in job.err, job.err
+    before, last = trace_of(tmp_path / "out.json.1"), trace_of(path)
+    assert path.stat().st_size <= 1 << 19 and (tmp_path / "out.json.1").stat().st_size <= 1 << 19
+    assert last.complete and last.rows[0, 0] and len(last.named("process_name")) == 3
+    for rank in range(2):  # their records come in turns
+        times = [[e["ts"] for e in trace.events if "ts" in e and e["pid"] == rank and e.get("name") != "LAST_TO_ARRIVE"]
+                 for trace in (before, last)]
+        assert not times[0] or not times[1] or max(times[0]) <= min(times[1])
+    assert before.named("ALLREDUCE") and last.rows
+
+
+def test_the_first_steps_alone_are_written_on_request(run, tmp_path):
+    path = tmp_path / "out.json"
+    job = run("-np", 2, "--timeline", path, "--timeline-steps", 10, *works("steps", 500))
+    assert job.code == 0, job.out + job.err
+    trace = trace_of(path)
+    assert trace.complete and [trace.count("ALLREDUCE", rank) for rank in range(2)] == [10, 10]
+    assert os.listdir(tmp_path) == ["out.json"]
+
+
+def test_the_last_steps_are_kept_on_request(run, tmp_path):
+    path = tmp_path / "out.json"
+    job = run("-np", 2, "--timeline", path, "--timeline-steps", 50, "--timeline-keep", "last", *works("steps", 3000))
+    assert job.code == 0, job.out + job.err
+    before, last = trace_of(tmp_path / "out.json.1"), trace_of(path)
+    for rank in range(2):
+        assert 50 <= before.count("ALLREDUCE", rank) + last.count("ALLREDUCE", rank) < 3000
+    assert last.complete and last.events[-1]["args"]["not_written"] == 0
+    assert sorted(os.listdir(tmp_path)) == ["out.json", "out.json.1"]
+
+
+@pytest.mark.parametrize("steps", ["-1", "many", "1.5"])
+def test_steps_that_are_no_number_are_one_sentence(run, tmp_path, steps):
+    job = run("-np", 2, "--timeline", tmp_path / "out.json", f"--timeline-steps={steps}", "true")
+    assert job.code == 2 and job.err.count("\n") == 1 and "--timeline-steps" in job.err, job.err
+    assert not os.listdir(tmp_path)
 
 
 def test_P29_a_full_disk_is_said_once_and_training_goes_on(start, tmp_path):

@@ -55,6 +55,16 @@ def test_messages_of_a_job_go_over_the_tree(tree_run, rig):
     rig.nothing_left()
 
 
+@pytest.mark.parametrize("count, radix", [(3, 2), (5, 2), (7, 6)])
+def test_a_branch_may_be_one_host_alone(run, rig, count, radix):
+    """Of 3 hosts 0 has 1 below it, and 2 nobody. However large --tree-radix, there are at most four branches: of 7 hosts, 2 2 2 1."""
+    job = run("--tree-radix", radix, "-H", ",".join(HOSTS.split(",")[:count]), "-np", count, *worker("init", "world", "sum", "shutdown"),
+              program=rig.on_head(hvdrun_path()))
+    assert job.code == 0, job.out + job.err
+    assert job.out.count(f"sum {count * (count + 1) // 2}") == count
+    rig.nothing_left()
+
+
 def stand(rig):
     """The tree is there: hvd1 and hvd5 have two below them, hvd2 one."""
     def connected():

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "discovery/host_slots.h"
 #include "launcher/bundle/bundle_source.h"
@@ -37,8 +38,8 @@ class ChannelFactory {
   // For a host of the plan, by its number. The transport's channels run on `io`, end before it,
   // and do not outlive the factory.
   virtual HostTransport Make(asio::io_context& io, uint32_t host) = 0;
-  // One more host, with the next number.
-  virtual void Add(const HostSlots& host) = 0;
+  // More hosts, with the next numbers, which are opened together.
+  virtual void Add(const std::vector<HostSlots>& hosts) = 0;
 };
 
 }  // namespace hvd

@@ -3,14 +3,18 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "discovery/allocations/slurm_allocation.h"
 #include "launcher/bundle/bundle.h"
 #include "launcher/channels/command_channel.h"
 #include "launcher/channels/local_channel.h"
 #include "launcher/channels/retrying_channel.h"
+#include "launcher/channels/srun_command.h"
 #include "launcher/channels/ssh/any_ssh_channel.h"
 #include "launcher/jobs/job_id.h"
+#include "runtime/base/env.h"
 #include "runtime/base/log.h"
 
 namespace hvd {
@@ -25,11 +29,40 @@ std::string MachineHere() {
   return ::uname(&names) == 0 ? names.machine : "";
 }
 
+// The names of these are one word of a command, which has at most 128 KiB.
+constexpr uint32_t kMostHostsOfStep = 1000;
+
+SrunNode NodeOf(const std::string& name) {
+  return {name, SlurmComponentOf([](const char* key) { return GetEnv(key); }, name)};
+}
+
+std::vector<std::optional<uint32_t>> StepsOf(const std::vector<HostSlots>& hosts) {
+  std::vector<std::optional<SrunNode>> nodes(hosts.size());
+  for (size_t host = 0; host < hosts.size(); ++host) {
+    if (hosts[host].remote) nodes[host] = NodeOf(hosts[host].host);
+  }
+  return ShareSteps(nodes, kMostHostsOfStep);
+}
+
+std::vector<std::string> NotForSrun() {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : AllEnv()) {
+    if (!SrunInherits(name)) names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 RemoteClient RemoteClientOf(const Settings& settings) {
-  if (!settings.rsh_agent.empty()) return RemoteClient::kRshAgent;
+  if (!RshAgentOf(settings).empty()) return RemoteClient::kRshAgent;
+  if (settings.launcher == "srun") return RemoteClient::kSrun;
   return settings.ssh_client == "program" ? RemoteClient::kSshProgram : RemoteClient::kSshLibrary;
+}
+
+std::string RshAgentOf(const Settings& settings) {
+  const bool by_blaunch = settings.rsh_agent.empty() && settings.launcher == "blaunch";
+  return by_blaunch ? settings.launcher : settings.rsh_agent;
 }
 
 SshHost SshHostOf(const HostSlots& host, const Settings& settings) {
@@ -52,17 +85,16 @@ RemoteAgent RemoteAgentOf(const Settings& settings, const std::string& executabl
   return agent;
 }
 
-SettingsChannelFactory::SettingsChannelFactory(std::vector<HostSlots> hosts,
+SettingsChannelFactory::SettingsChannelFactory(const std::vector<HostSlots>& hosts,
                                                const Settings& settings, std::string job_id,
-                                               const std::string& executable)
-    : hosts_(std::move(hosts)),
-      executable_(executable),
+                                               const std::string& executable, DialHints dial)
+    : executable_(executable),
       settings_(settings),
       job_id_(std::move(job_id)),
       client_(RemoteClientOf(settings)),
-      accept_new_keys_(settings.ssh_host_keys == "accept-new") {
-  if (std::ranges::any_of(hosts_, [](const HostSlots& host) { return host.remote; }))
-    PrepareRemote();
+      accept_new_keys_(settings.ssh_host_keys == "accept-new"),
+      dial_(std::move(dial)) {
+  Add(hosts);
 }
 
 void SettingsChannelFactory::PrepareRemote() {
@@ -73,9 +105,19 @@ void SettingsChannelFactory::PrepareRemote() {
   remote_agent_ = RemoteAgentOf(settings_, executable_, MachineHere(), build);
 }
 
-void SettingsChannelFactory::Add(const HostSlots& host) {
-  hosts_.push_back(host);
-  if (host.remote) PrepareRemote();
+void SettingsChannelFactory::Add(const std::vector<HostSlots>& hosts) {
+  hosts_.insert(hosts_.end(), hosts.begin(), hosts.end());
+  if (std::ranges::any_of(hosts, [](const HostSlots& host) { return host.remote; }))
+    PrepareRemote();
+  if (client_ != RemoteClient::kSrun) return;
+  for (std::optional<uint32_t> step : StepsOf(hosts)) {
+    if (step) *step += first_step_;
+    step_of_.push_back(step);
+  }
+  // No later host joins a step that has begun.
+  for (const std::optional<uint32_t>& step : step_of_) {
+    if (step) first_step_ = std::max(first_step_, *step + 1);
+  }
 }
 
 HostTransport SettingsChannelFactory::Make(asio::io_context& io, uint32_t host) {
@@ -96,7 +138,11 @@ HostTransport SettingsChannelFactory::MakeRemote(asio::io_context& io, uint32_t 
   auto run_there = [this, &io, hub, host](const std::string& command) {
     return RunThere(io, hub, host, command);
   };
-  auto reach = [run_there, agent] { return run_there(RemoteAgentCommand(agent)); };
+  auto by_step = StepOf(io, host);
+  auto reach = [run_there, agent, by_step, to = StepHost{host, hosts_[host].host}]() mutable {
+    if (auto step = std::exchange(by_step, nullptr)) return step->Join(to);
+    return run_there(RemoteAgentCommand(agent));
+  };
   HostTransport transport;
   transport.channel = std::make_unique<RetryingChannel>(io, reach);
   transport.greeting = AgentGreeting(agent_id);
@@ -113,6 +159,7 @@ std::unique_ptr<HostChannel> SettingsChannelFactory::RunThere(asio::io_context& 
                                                               uint32_t host,
                                                               const std::string& command) {
   if (client_ == RemoteClient::kRshAgent) return RunByRshAgent(io, host, command);
+  if (client_ == RemoteClient::kSrun) return RunBySrun(io, host, command);
   if (client_ == RemoteClient::kSshProgram) return RunBySshProgram(io, host, command);
   auto by_program = [this, &io, host, command](const SshHost&, const std::string&) {
     return RunBySshProgram(io, host, command);
@@ -125,10 +172,54 @@ std::unique_ptr<HostChannel> SettingsChannelFactory::RunThere(asio::io_context& 
 std::unique_ptr<HostChannel> SettingsChannelFactory::RunByRshAgent(asio::io_context& io,
                                                                    uint32_t host,
                                                                    const std::string& command) {
-  const std::string& agent = settings_.rsh_agent;
+  const std::string agent = RshAgentOf(settings_);
   return std::make_unique<CommandChannel>(
       io, RshAgentCommand(agent, hosts_[host].host, command),
       [agent](const CommandEnd& end) { return ReadRshAgentEnd(agent, end); }, family_);
+}
+
+std::unique_ptr<HostChannel> SettingsChannelFactory::RunBySrun(asio::io_context& io, uint32_t host,
+                                                               const std::string& command) {
+  const SrunNode node = NodeOf(hosts_[host].host);
+  return std::make_unique<CommandChannel>(io, SrunCommand(node, NotForSrun(), command), ReadSrunEnd,
+                                          family_);
+}
+
+std::shared_ptr<AgentStep> SettingsChannelFactory::StepOf(asio::io_context& io, uint32_t host) {
+  if (host >= step_of_.size() || !step_of_[host]) return nullptr;
+  std::weak_ptr<AgentStep>& shared = steps_[*step_of_[host]];
+  std::shared_ptr<AgentStep> step = shared.lock();
+  if (step == nullptr) {
+    const std::optional<uint32_t> component = NodeOf(hosts_[host].host).component;
+    shared = step = std::make_shared<AgentStep>(io, clock_, StepOptions(component), family_);
+  }
+  return step;
+}
+
+AgentStepOptions SettingsChannelFactory::StepOptions(std::optional<uint32_t> component) const {
+  AgentStepOptions options;
+  options.job_id = job_id_;
+  options.listen = [this] { return Listen(); };
+  options.program.command = [this, component](const std::vector<StepHost>& hosts) {
+    RemoteAgent agents = remote_agent_;
+    std::vector<SrunNode> nodes;
+    for (const StepHost& host : hosts) {
+      nodes.push_back({host.name, component});
+      agents.step.push_back({host.name, AgentJobId(job_id_, host.number)});
+    }
+    return SrunStepCommand(nodes, NotForSrun(), RemoteAgentCommand(agents));
+  };
+  options.program.read_words = ReadSrunWords;
+  options.program.read_end = ReadSrunStepEnd;
+  return options;
+}
+
+// The interfaces of the settings are those of the hosts; this machine may have others.
+Result<MeshListener> SettingsChannelFactory::Listen() const {
+  ListenHints hints{{}, dial_.first_port, dial_.last_port};
+  if (Result<std::vector<std::string>> here = AddressesOfInterfaces(dial_.interfaces); here.ok())
+    hints.addresses = std::move(*here);
+  return OpenMeshListener(hints, 0);
 }
 
 std::unique_ptr<HostChannel> SettingsChannelFactory::RunBySshProgram(asio::io_context& io,

@@ -1,12 +1,15 @@
 // SettingsChannelFactory: the channels to the hosts of a run, as its settings say: an agent on this
-// machine, behind ssh (libssh2 or the program), or behind --rsh-agent.
+// machine, behind ssh (libssh2 or the program), behind srun, or behind --rsh-agent.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_CHANNELS_FACTORY_SETTINGS_CHANNEL_FACTORY_H_
 #define HVD_LAUNCHER_CHANNELS_FACTORY_SETTINGS_CHANNEL_FACTORY_H_
 
 #include <asio/io_context.hpp>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,16 +17,21 @@
 #include "discovery/host_slots.h"
 #include "launcher/bundle/remote_script.h"
 #include "launcher/channels/factory/channel_factory.h"
+#include "launcher/channels/srun_command.h"
 #include "launcher/channels/ssh/ssh_hub.h"
 #include "launcher/channels/ssh_command.h"
+#include "launcher/channels/step/agent_step.h"
 #include "launcher/process/local_family.h"
+#include "runtime/base/clock.h"
 
 namespace hvd {
 
 // Which program or library reaches a remote host.
-enum class RemoteClient { kRshAgent, kSshProgram, kSshLibrary };
+enum class RemoteClient { kRshAgent, kSrun, kSshProgram, kSshLibrary };
 // Pure.
 RemoteClient RemoteClientOf(const Settings& settings);
+// The program of kRshAgent: blaunch is used as any such program. Pure.
+std::string RshAgentOf(const Settings& settings);
 // How ssh is to reach this host: what the host list says goes before the settings. Pure.
 SshHost SshHostOf(const HostSlots& host, const Settings& settings);
 // What remote hosts are to run. `build`: the build id of this hvdrun, or why it has none; without
@@ -31,15 +39,22 @@ SshHost SshHostOf(const HostSlots& host, const Settings& settings);
 RemoteAgent RemoteAgentOf(const Settings& settings, const std::string& executable,
                           const std::string& machine, const Result<std::string>& build);
 
+// Where this process may listen, for agents that connect to it.
+struct DialHints {
+  std::vector<std::string> interfaces;     // empty: all; also where none of these is here
+  uint16_t first_port = 0, last_port = 0;  // both 0: any
+};
+
 class SettingsChannelFactory final : public ChannelFactory {
  public:
-  // `hosts`: by number. `executable`: this hvdrun. Logs a warning when hvdrun cannot be sent to
-  // other hosts although it may be.
-  SettingsChannelFactory(std::vector<HostSlots> hosts, const Settings& settings, std::string job_id,
-                         const std::string& executable);
+  // `hosts`: by number; where a scheduler starts the agents, hosts that are opened together share
+  // steps. `executable`: this hvdrun. Logs a warning when hvdrun cannot be sent to other hosts
+  // although it may be.
+  SettingsChannelFactory(const std::vector<HostSlots>& hosts, const Settings& settings,
+                         std::string job_id, const std::string& executable, DialHints dial = {});
 
   HostTransport Make(asio::io_context& io, uint32_t host) override;
-  void Add(const HostSlots& host) override;
+  void Add(const std::vector<HostSlots>& hosts) override;
 
   // The children of this process, for other parts that have some.
   const std::shared_ptr<LocalFamily>& family() const { return family_; }
@@ -54,7 +69,12 @@ class SettingsChannelFactory final : public ChannelFactory {
   Channel RunThere(asio::io_context& io, const std::shared_ptr<SshHub>& hub, uint32_t host,
                    const std::string& command);
   Channel RunByRshAgent(asio::io_context& io, uint32_t host, const std::string& command);
+  Channel RunBySrun(asio::io_context& io, uint32_t host, const std::string& command);
   Channel RunBySshProgram(asio::io_context& io, uint32_t host, const std::string& command);
+  // The step that starts the agent of this host together with others; null: there is none.
+  std::shared_ptr<AgentStep> StepOf(asio::io_context& io, uint32_t host);
+  AgentStepOptions StepOptions(std::optional<uint32_t> component) const;
+  Result<MeshListener> Listen() const;
   std::shared_ptr<SshHub> Hub(asio::io_context& io);
   std::shared_ptr<BundleSource> Bundles(asio::io_context& io);
 
@@ -66,11 +86,16 @@ class SettingsChannelFactory final : public ChannelFactory {
   const bool accept_new_keys_;
   RemoteAgent remote_agent_;  // once there is a remote host
   bool prepared_ = false;
+  const DialHints dial_;
+  const SteadyClock clock_;
   const std::shared_ptr<LocalFamily> family_ = std::make_shared<LocalFamily>();
   // Made with the first transport that needs them, and owned by the transports, which end before
   // the io_context.
   std::weak_ptr<SshHub> hub_;
   std::weak_ptr<BundleSource> bundles_;
+  std::vector<std::optional<uint32_t>> step_of_;        // by host
+  std::map<uint32_t, std::weak_ptr<AgentStep>> steps_;  // by number
+  uint32_t first_step_ = 0;                             // of hosts that are added next
 };
 
 }  // namespace hvd

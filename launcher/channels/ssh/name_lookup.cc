@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/text/format.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -29,7 +30,7 @@ struct Question {
 std::string TextOf(const addrinfo& info, uint16_t port) {
   char host[NI_MAXHOST] = {};
   ::getnameinfo(info.ai_addr, info.ai_addrlen, host, sizeof host, nullptr, 0, NI_NUMERICHOST);
-  return std::string(host) + " port " + std::to_string(port);
+  return Format("{} port {}", host, port);
 }
 
 LookupResult Ask(const Question& question) {

@@ -7,10 +7,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-bool Holds(const Names& list, const std::string& name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 // An empty list in the configuration: it was not said (an older ssh), and all will do.
 Names Allowed(const Names& configured, const Names& known) {
   if (configured.empty()) return known;
@@ -22,6 +18,10 @@ Names Allowed(const Names& configured, const Names& known) {
 }
 
 }  // namespace
+
+bool Holds(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
 
 const SshAlgorithms& AlgorithmsWeKnow() {
   static const auto* const known = new SshAlgorithms{

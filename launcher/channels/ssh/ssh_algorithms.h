@@ -21,6 +21,8 @@ struct SshAlgorithms {
   bool operator==(const SshAlgorithms&) const = default;
 };
 
+bool Holds(const std::vector<std::string>& list, const std::string& name);
+
 // The best that both OpenSSH offers by default and libssh2 1.10 knows. Its host keys are those that
 // libssh2 can check.
 const SshAlgorithms& AlgorithmsWeKnow();

@@ -44,8 +44,8 @@ class SshChannel final : public HostChannel {
   const std::string& ssh_might() const;
 
  private:
-  class Way;
-  std::shared_ptr<Way> method_;
+  class Connection;
+  std::shared_ptr<Connection> connection_;
 };
 
 }  // namespace hvd

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "discovery/ssh_key.h"
-#include "launcher/channels/ssh/private_key.h"
-#include "launcher/channels/ssh/ssh_bytes.h"
-#include "launcher/channels/ssh/user_keys.h"
+#include "launcher/channels/ssh/keys/private_key.h"
+#include "launcher/channels/ssh/keys/ssh_bytes.h"
+#include "launcher/channels/ssh/keys/user_keys.h"
 #include "runtime/base/env.h"
 
 namespace hvd {

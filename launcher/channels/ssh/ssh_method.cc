@@ -7,10 +7,6 @@
 namespace hvd {
 namespace {
 
-bool Holds(const std::vector<std::string>& list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-
 bool Share(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& word) { return Holds(b, word); });
 }

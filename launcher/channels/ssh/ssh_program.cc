@@ -15,6 +15,7 @@
 #include "launcher/channels/ssh/ssh_reasons.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -51,7 +52,7 @@ SshLocal ThisUser() {
 std::string DefaultsFor(const SshHost& host, const SshLocal& local) {
   std::string text = "hostname " + host.name + "\n";
   text += "user " + (host.user.empty() ? local.user : host.user) + "\n";
-  text += "port " + std::to_string(host.port == 0 ? 22 : host.port) + "\n";
+  text += Format("port {}\n", host.port == 0 ? 22 : host.port);
   std::string folder = local.home + "/.ssh/";
   if (!host.identity_file.empty()) {
     text += "identityfile " + host.identity_file + "\n";
@@ -104,7 +105,7 @@ std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string
   std::vector<std::string> argv = {"ssh", "-o", "BatchMode=yes"};
   if (!config_file.empty()) argv.insert(argv.end(), {"-F", config_file});
   if (last != std::string::npos) argv.insert(argv.end(), {"-J", config.proxy_jump.substr(0, last)});
-  argv.insert(argv.end(), {"-W", Bracketed(config.hostname) + ":" + std::to_string(config.port)});
+  argv.insert(argv.end(), {"-W", Format("{}:{}", Bracketed(config.hostname), config.port)});
   std::string jump =
       last == std::string::npos ? config.proxy_jump : config.proxy_jump.substr(last + 1);
   argv.insert(argv.end(), {"--", AsUri(jump)});

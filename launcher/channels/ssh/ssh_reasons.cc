@@ -6,6 +6,7 @@
 
 #include "configs/message_text.h"
 #include "discovery/ssh_key.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -55,16 +56,14 @@ std::string WhatToTry(int error) {
 // As a command takes it.
 std::string ForCommand(const KnownHostsName& name) {
   if (name.port == 0 || name.port == 22) return name.host;
-  return "'[" + name.host + "]:" + std::to_string(name.port) + "'";
+  return Format("'[{}]:{}'", name.host, name.port);
 }
 
 std::string PortFlag(const SshConfig& config) {
-  return config.port == 22 ? "" : "-p " + std::to_string(config.port) + " ";
+  return config.port == 22 ? "" : Format("-p {} ", config.port);
 }
 
-std::string Where(const HostKeyCheck& check) {
-  return check.file + ":" + std::to_string(check.line);
-}
+std::string Where(const HostKeyCheck& check) { return Format("{}:{}", check.file, check.line); }
 
 std::string UserFile(const SshConfig& config) {
   return config.user_known_hosts_files.empty() ? "~/.ssh/known_hosts"
@@ -103,7 +102,7 @@ std::string CannotConnect(const std::vector<ConnectFailure>& failures) {
 }
 
 std::string TookTooLong(ChannelStage stage, const SshPlace& place, int64_t seconds) {
-  std::string limit = " within " + std::to_string(seconds) + " s";
+  std::string limit = Format(" within {} s", seconds);
   switch (stage) {
     case ChannelStage::kResolve:
       return "its name was not resolved" + limit + "; does the name server answer?";
@@ -135,7 +134,7 @@ bool IsCrowded(std::string_view opening, std::string_view proxy_errors) {
 std::string Refused(const SshPlace& place, std::string_view opening, int refusals) {
   std::string said = opening.empty() ? "" : " (it says " + FirstLine(opening) + ")";
   return place.at + " closed the connection before its first word" + said +
-         (refusals > 1 ? ", " + std::to_string(refusals) + " times" : "") + Through(place) +
+         (refusals > 1 ? Format(", {} times", refusals) : "") + Through(place) +
          "; raise MaxStartups in its sshd_config, or does it refuse this machine?";
 }
 
@@ -206,10 +205,10 @@ std::string CommandEnded(int code, std::string_view signal, std::string_view err
   if (code == 0) return "";
   constexpr int kSignalBase = 128;  // as a shell, and the agent's warden, tell of a signal
   std::string text = code > kSignalBase
-                         ? "the agent was ended by signal " + std::to_string(code - kSignalBase)
-                         : "the agent ended with exit code " + std::to_string(code);
+                         ? Format("the agent was ended by signal {}", code - kSignalBase)
+                         : Format("the agent ended with exit code {}", code);
   if (code == kNotFound || code == kNotExecutable)
-    text = "the agent could not be started (exit code " + std::to_string(code) + ")";
+    text = Format("the agent could not be started (exit code {})", code);
   return text + last;
 }
 

@@ -88,7 +88,7 @@ Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
     transfers.Receive(leader, kScatterSlot, scratch.get() + ScratchPlace(call, leader, bytes),
                       bytes);
   });
-  if (Status done = transfers.WaitAll(); !done.ok()) return done;
+  HVD_RETURN_IF_ERROR(transfers.WaitAll());
   AddUp(spec, PartsInOrder(call, input, scratch.get(), bytes), output, count);
   return Status::Ok();
 }
@@ -114,7 +114,7 @@ Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& 
   ForOthers(call, [&](uint32_t leader) {
     transfers.Send(leader, kScatterSlot, parts[leader], counts[leader] * element);
   });
-  if (Status done = transfers.WaitAll(); !done.ok()) return done;
+  HVD_RETURN_IF_ERROR(transfers.WaitAll());
   AddUp(spec, PartsInOrder(call, parts[call.group.index], scratch.get(), own_bytes), output,
         own_count);
   return Status::Ok();
@@ -146,10 +146,10 @@ class Sliced {
     Transfers scatter(mesh_, call_), gather(mesh_, call_);
     Scatter(0, scatter);
     for (size_t piece = 0; piece < pieces; ++piece) {
-      if (Status done = scatter.WaitAll(); !done.ok()) return done;
+      HVD_RETURN_IF_ERROR(scatter.WaitAll());
       if (piece + 1 < pieces) Scatter(piece + 1, scatter);
       Add(piece);
-      if (Status done = gather.WaitAll(); !done.ok()) return done;
+      HVD_RETURN_IF_ERROR(gather.WaitAll());
       Gather(piece, gather);
     }
     return gather.WaitAll();

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/backends/gloo/direct.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -21,9 +22,8 @@ Status CheckCall(const InterHostCall& call, size_t counts) {
   if (call.group.index < call.group.leaders.size() && counts == call.group.leaders.size()) {
     return Status::Ok();
   }
-  return Internal("a call of leader " + std::to_string(call.group.index) + " with " +
-                  std::to_string(counts) + " counts in a group of " +
-                  std::to_string(call.group.leaders.size()));
+  return Internal(Format("a call of leader {} with {} counts in a group of {}", call.group.index,
+                         counts, call.group.leaders.size()));
 }
 
 size_t Sum(std::span<const size_t> counts) {
@@ -75,25 +75,27 @@ Status GlooInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec&
 Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCall& call,
                                       const ReduceSpec& spec, const void* input, void* output,
                                       size_t count) {
-  if (Status good = CheckCall(call, call.group.leaders.size()); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckCall(call, call.group.leaders.size()));
   if (IsAlone(call) || count == 0) {
     ReduceRange(spec, {&input, 1}, {&output, 1}, 0, count);
     return Status::Ok();
   }
-  auto* carry = way == AllreduceAlgorithm::kDirect ? DirectAllreduce : SlicedAllreduce;
+  const bool direct = way == AllreduceAlgorithm::kDirect;
+  call.TellWay(direct ? TraceWay::kDirect : TraceWay::kSliced);
+  auto* carry = direct ? DirectAllreduce : SlicedAllreduce;
   return carry(*mesh_, scratch_, call, spec, input, output, count);
 }
 
 Status GlooInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,
                                     size_t bytes) {
-  if (Status good = CheckCall(call, call.group.leaders.size()); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckCall(call, call.group.leaders.size()));
   if (IsAlone(call) || bytes == 0) return Status::Ok();
   return Group(call.group)->Broadcast(call, root, data, bytes);
 }
 
 Status GlooInterHostComm::Allgatherv(const InterHostCall& call, const void* input,
                                      std::span<const size_t> bytes, void* output) {
-  if (Status good = CheckCall(call, bytes.size()); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckCall(call, bytes.size()));
   if (IsAlone(call)) {
     Copy(output, input, bytes[0]);
     return Status::Ok();
@@ -105,8 +107,8 @@ Status GlooInterHostComm::Allgatherv(const InterHostCall& call, const void* inpu
 Status GlooInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
                                     std::span<const size_t> send_bytes, void* output,
                                     std::span<const size_t> receive_bytes) {
-  if (Status good = CheckCall(call, send_bytes.size()); !good.ok()) return good;
-  if (Status good = CheckCall(call, receive_bytes.size()); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckCall(call, send_bytes.size()));
+  HVD_RETURN_IF_ERROR(CheckCall(call, receive_bytes.size()));
   if (IsAlone(call)) {
     Copy(output, input, send_bytes[0]);
     return Status::Ok();
@@ -117,20 +119,20 @@ Status GlooInterHostComm::Alltoallv(const InterHostCall& call, const void* input
 Status GlooInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec,
                                          const void* input, std::span<const size_t> counts,
                                          void* output) {
-  if (Status good = CheckCall(call, counts.size()); !good.ok()) return good;
+  HVD_RETURN_IF_ERROR(CheckCall(call, counts.size()));
   if (IsAlone(call)) {
     ReduceRange(spec, {&input, 1}, {&output, 1}, 0, counts[0]);
     return Status::Ok();
   }
+  call.TellWay(TraceWay::kDirect);
   return DirectReducescatterv(*mesh_, scratch_, call, spec, input, counts, output);
 }
 
 Status GlooInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
                                TimePoint deadline) {
   if (bytes.size() > kMaxInterHostMessage) {
-    return InvalidArgument("a small message of " + std::to_string(bytes.size()) +
-                           " bytes; at most " + std::to_string(kMaxInterHostMessage) +
-                           " are allowed");
+    return InvalidArgument(Format("a small message of {} bytes; at most {} are allowed",
+                                  bytes.size(), kMaxInterHostMessage));
   }
   MeshHandle handle = mesh_->Send(rank, {tag, kMessageSlot}, bytes);
   return mesh_->Wait(handle, deadline);
@@ -151,6 +153,13 @@ std::vector<InterHostSilence> GlooInterHostComm::Silences() const {
     silences.push_back({silence.rank, silence.silent});
   }
   return silences;
+}
+
+std::vector<InterHostLink> GlooInterHostComm::Links() const {
+  std::vector<InterHostLink> links;
+  for (const MeshLink& link : mesh_->Links())
+    links.push_back({link.rank, link.bytes, link.busy_us});
+  return links;
 }
 
 }  // namespace hvd

@@ -40,6 +40,7 @@ class GlooInterHostComm final : public InterHostComm {
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override { mesh_->Wake(); }
   std::vector<InterHostSilence> Silences() const override;
+  std::vector<InterHostLink> Links() const override;
   void Abort(const Status& why) override { mesh_->Abort(why); }
 
   // For measurements: one way, whatever the size.

@@ -14,21 +14,21 @@ namespace hvd {
 class Awaited {
  public:
   // The coordinator reports that these members have not announced the operation.
-  void ToCome(std::span<const uint32_t> ranks) { Write(ranks, /*crossing=*/false); }
+  void NotAnnounced(std::span<const uint32_t> ranks) { Write(ranks, /*at_work=*/false); }
   // All members have announced it; these leaders work on it with the one of this host.
-  void ToInterHostComm(std::span<const uint32_t> leaders) { Write(leaders, /*crossing=*/true); }
+  void AtWork(std::span<const uint32_t> leaders) { Write(leaders, /*at_work=*/true); }
 
   // "for ... to ...".
   std::string Text() const;
-  // A few of them; `crossing`: they work on it already.
-  std::vector<uint32_t> Ranks(bool* crossing) const;
+  // A few of them; `at_work`: they have announced it, and move its data.
+  std::vector<uint32_t> Ranks(bool* at_work) const;
 
  private:
   static constexpr uint32_t kKept = 8;
 
-  void Write(std::span<const uint32_t> ranks, bool executor);
+  void Write(std::span<const uint32_t> ranks, bool at_work);
 
-  std::atomic<uint32_t> count_, executor_;  // `count_` may be more than are kept
+  std::atomic<uint32_t> count_, at_work_;  // `count_` may be more than are kept
   std::atomic<uint32_t> ranks_[kKept];
 };
 

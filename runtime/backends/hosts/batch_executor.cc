@@ -24,6 +24,20 @@ bool TravelTogether(const CollectiveCall& a, const CollectiveCall& b) {
          a.prescale == b.prescale && a.postscale == b.postscale;
 }
 
+TraceActivity ExchangeOf(std::string_view comm) {
+  if (comm == "gloo") return TraceActivity::kGloo;
+  return comm == "mpi" ? TraceActivity::kMpi : TraceActivity::kExchange;
+}
+
+// The items of one operation lie one behind the other.
+template <typename Items, typename Body>
+void ForEachOp(const Items& items, Body&& body) {
+  const LeaderOp* last = nullptr;
+  for (const auto& item : items) {
+    if (std::exchange(last, item.op) != item.op) body(*item.op);
+  }
+}
+
 size_t SumBytes(const CollectiveCall& call) {
   return call.count * SizeOf(InterHostType(call.dtype));
 }
@@ -54,6 +68,7 @@ Status BatchExecutor::Run(std::span<const std::shared_ptr<LeaderOp>> ops) {
     if (!done.ok()) return done;
     first = end;
   }
+  Note(items, TraceActivity::kNone, 0);
   return Status::Ok();
 }
 
@@ -70,6 +85,27 @@ Status BatchExecutor::RunOne(const Item& item) {
 
 InterHostCall BatchExecutor::NextCall() {
   return {group_, (msg_.number << kCallBits) | calls_++, around_.idle_limit};
+}
+
+void BatchExecutor::Note(Items items, TraceActivity activity, size_t bytes) {
+  ForEachOp(items, [&](LeaderOp& op) { op.Begin({.bytes = bytes, .activity = activity}); });
+}
+
+Status BatchExecutor::Exchange(Items items, Collective collective, size_t bytes,
+                               const std::function<Status(const InterHostCall&)>& run) {
+  const ActivityNote note{.bytes = bytes,
+                          .activity = ExchangeOf(around_.comm.name()),
+                          .collective = static_cast<uint8_t>(collective),
+                          .tensors = static_cast<uint32_t>(items.size())};
+  ForEachOp(items, [&](LeaderOp& op) { op.Begin(note); });
+  TraceWay way = TraceWay::kUnsaid;
+  InterHostCall call = NextCall();
+  call.way = &way;
+  Status done = run(call);
+  ForEachOp(items, [way](LeaderOp& op) {
+    if (op.activities) op.activities->SetWay(way);
+  });
+  return done;
 }
 
 std::byte* BatchExecutor::Scratch(size_t bytes) {
@@ -104,24 +140,33 @@ Status BatchExecutor::Allreduce(Items items) {
   ReduceSpec spec{InterHostType(call.dtype), ArithmeticOf(call.op)};
   if (straight) spec = SpecOf(call, DivisorFor(call, items[0]));
   size_t count = 0;
+  for (const Item& item : items) count += item.part->call.count;
+  const size_t all_bytes = count * SizeOf(spec.dtype);
+  if (!straight) Note(items, TraceActivity::kHostReduce, all_bytes);
   for (const Item& item : items) {
-    if (Status local = FinishLocalSum(*item.part); !local.ok()) return local;
+    HVD_RETURN_IF_ERROR(FinishLocalSum(*item.part));
     item.part->result_status->participants = item.entry->participants;
-    count += item.part->call.count;
   }
   if (count == 0) return Status::Ok();
   if (items.size() == 1) {
     const LeaderTensor& part = *items[0].part;
-    return around_.comm.Allreduce(NextCall(), spec, part.From(), part.To(), count);
+    return Exchange(items, Collective::kAllreduce, all_bytes, [&](const InterHostCall& with) {
+      return around_.comm.Allreduce(with, spec, part.From(), part.To(), count);
+    });
   }
-  std::byte* packed = Scratch(count * SizeOf(spec.dtype));
+  Note(items, TraceActivity::kCopyIn, all_bytes);
+  std::byte* packed = Scratch(all_bytes);
   std::byte* at = packed;
   for (const Item& item : items) {
     const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
     if (bytes != 0) std::memcpy(std::exchange(at, at + bytes), item.part->From(), bytes);
   }
-  Status combined = around_.comm.Allreduce(NextCall(), spec, packed, packed, count);
+  Status combined =
+      Exchange(items, Collective::kAllreduce, all_bytes, [&](const InterHostCall& with) {
+        return around_.comm.Allreduce(with, spec, packed, packed, count);
+      });
   if (!combined.ok()) return combined;
+  Note(items, TraceActivity::kCopyOut, all_bytes);
   at = packed;
   for (const Item& item : items) {
     const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
@@ -145,12 +190,17 @@ Status BatchExecutor::Adasum(const Item& item) {
     if (h < group_.index) before += bytes[h];
     total += bytes[h];
   }
+  const Items one(&item, 1);
+  Note(one, TraceActivity::kCopyIn, bytes[group_.index]);
   std::byte* all = Scratch(total);
   for (size_t m = 0; m < part.inputs.size(); ++m) {
     std::memcpy(all + before + m * call.bytes(), part.inputs[m], call.bytes());
   }
-  Status gathered = around_.comm.Allgatherv(NextCall(), all + before, bytes, all);
+  Status gathered = Exchange(one, Collective::kAllgather, total, [&](const InterHostCall& with) {
+    return around_.comm.Allgatherv(with, all + before, bytes, all);
+  });
   if (!gathered.ok()) return gathered;
+  Note(one, TraceActivity::kHostReduce, total);
   std::vector<const void*> inputs;
   for (size_t at = 0; at < total; at += call.bytes()) inputs.push_back(all + at);
   std::vector<double> products(DotProductCount(inputs.size()), 0.0);
@@ -166,7 +216,9 @@ Status BatchExecutor::Adasum(const Item& item) {
 Status BatchExecutor::Reducescatter(const Item& item) {
   LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
-  if (Status local = FinishLocalSum(part); !local.ok()) return local;
+  const Items one(&item, 1);
+  Note(one, TraceActivity::kHostReduce, SumBytes(call));
+  HVD_RETURN_IF_ERROR(FinishLocalSum(part));
   const size_t element = SizeOf(InterHostType(call.dtype));
   const auto size = static_cast<uint32_t>(item.op->set_size);
   std::vector<size_t> bytes(leaders(), 0);
@@ -184,6 +236,7 @@ Status BatchExecutor::Reducescatter(const Item& item) {
     }
   }
   const size_t own = bytes[group_.index], total = SumBytes(call);
+  Note(one, TraceActivity::kCopyIn, total);
   std::byte* ordered = Scratch(total);
   std::vector<size_t> counts;
   for (size_t of_host : bytes) counts.push_back(of_host / element);
@@ -193,7 +246,10 @@ Status BatchExecutor::Reducescatter(const Item& item) {
     at += run.bytes;
   }
   const ReduceSpec plain{InterHostType(call.dtype), ArithmeticOf(call.op)};
-  Status combined = around_.comm.Reducescatterv(NextCall(), plain, ordered, counts, part.memory);
+  Status combined =
+      Exchange(one, Collective::kReducescatter, total, [&](const InterHostCall& with) {
+        return around_.comm.Reducescatterv(with, plain, ordered, counts, part.memory);
+      });
   if (!combined.ok() || own == 0) return combined;
   const void* sum = part.memory;
   FinishSum(call, DivisorFor(call, item), {&sum, 1}, part.memory, own / element);
@@ -216,7 +272,10 @@ Status BatchExecutor::Broadcast(const Item& item) {
     std::memcpy(part.memory, part.inputs[static_cast<size_t>(found - members.begin())],
                 call.bytes());
   }
-  return around_.comm.Broadcast(NextCall(), root, part.memory, call.bytes());
+  return Exchange(Items(&item, 1), Collective::kBroadcast, call.bytes(),
+                  [&](const InterHostCall& with) {
+                    return around_.comm.Broadcast(with, root, part.memory, call.bytes());
+                  });
 }
 
 // Registered memory for a table of numbers, which the call has filled in board order, and the data
@@ -248,16 +307,20 @@ Status BatchExecutor::Allgather(const Item& item) {
   }
   const size_t total = std::accumulate(bytes.begin(), bytes.end(), size_t{0});
   std::byte* data = nullptr;
-  if (Status made = MakeResult(part, rows.size(), total, &data); !made.ok()) return made;
+  HVD_RETURN_IF_ERROR(MakeResult(part, rows.size(), total, &data));
   std::memcpy(part.memory, rows.data(), rows.size() * sizeof(int64_t));
   if (total == 0) return Status::Ok();
+  const Items one(&item, 1);
+  Note(one, TraceActivity::kCopyIn, bytes[group_.index]);
   std::byte* at = data + before;
   for (size_t m = 0; m < part.inputs.size(); ++m) {
     const size_t own = static_cast<size_t>(part.extents[m][0]) * part.call.row_bytes();
     if (own != 0) std::memcpy(at, part.inputs[m], own);
     at += own;
   }
-  return around_.comm.Allgatherv(NextCall(), data + before, bytes, data);
+  return Exchange(one, Collective::kAllgather, total, [&](const InterHostCall& with) {
+    return around_.comm.Allgatherv(with, data + before, bytes, data);
+  });
 }
 
 // For each host, for each receiver there: what the members here send it. So what comes in lies by
@@ -279,7 +342,7 @@ Status BatchExecutor::Alltoall(const Item& item) {
   }
   std::byte* data = nullptr;
   const size_t incoming = std::accumulate(receive.begin(), receive.end(), size_t{0});
-  if (Status made = MakeResult(part, receive_rows.size(), incoming, &data); !made.ok()) return made;
+  HVD_RETURN_IF_ERROR(MakeResult(part, receive_rows.size(), incoming, &data));
   std::memcpy(part.memory, receive_rows.data(), receive_rows.size() * sizeof(int64_t));
   std::vector<std::vector<size_t>> first(here, std::vector<size_t>(size + 1, 0));
   for (size_t i = 0; i < here; ++i) {
@@ -287,7 +350,10 @@ Status BatchExecutor::Alltoall(const Item& item) {
       first[i][j + 1] = first[i][j] + static_cast<size_t>(part.extents[i][j]) * row_bytes;
     }
   }
-  std::byte* packed = Scratch(std::accumulate(send.begin(), send.end(), size_t{0}));
+  const Items one(&item, 1);
+  const size_t outgoing = std::accumulate(send.begin(), send.end(), size_t{0});
+  Note(one, TraceActivity::kCopyIn, outgoing);
+  std::byte* packed = Scratch(outgoing);
   std::byte* at = packed;
   for (uint32_t h = 0; h < leaders(); ++h) {
     for (uint32_t member : hosts[h].members) {
@@ -298,7 +364,9 @@ Status BatchExecutor::Alltoall(const Item& item) {
       }
     }
   }
-  return around_.comm.Alltoallv(NextCall(), packed, send, data, receive);
+  return Exchange(one, Collective::kAlltoall, outgoing + incoming, [&](const InterHostCall& with) {
+    return around_.comm.Alltoallv(with, packed, send, data, receive);
+  });
 }
 
 }  // namespace hvd

@@ -42,6 +42,11 @@ class BatchExecutor {
   using Items = std::span<const Item>;
 
   InterHostCall NextCall();
+  // For the timeline: from here on the operations of these items do this.
+  static void Note(Items items, TraceActivity activity, size_t bytes);
+  // One collective between the leaders, which `run` calls.
+  Status Exchange(Items items, Collective collective, size_t bytes,
+                  const std::function<Status(const InterHostCall&)>& run);
   uint32_t leaders() const { return static_cast<uint32_t>(msg_.leaders.size()); }
   std::byte* Scratch(size_t bytes);
   Status FinishLocalSum(LeaderTensor& part);

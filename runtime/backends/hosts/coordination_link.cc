@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <span>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -44,7 +46,7 @@ Result<std::optional<CoordinationLink::Received>> CoordinationLink::Assemble(
   Result<Coordination> msg = DecodeCoordination(whole);
   partial_.erase(piece.from);
   if (!msg.ok()) {
-    return Internal("rank " + std::to_string(piece.from) + " sent " + msg.status().message());
+    return Internal(Format("rank {} sent {}", piece.from, msg.status().message()));
   }
   return std::optional<Received>({piece.from, std::move(*msg)});
 }

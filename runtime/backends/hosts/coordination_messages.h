@@ -75,8 +75,9 @@ struct RunEntry {
 // "Do these, together": batches are done in the order of their numbers by everybody.
 struct RunMessage {
   uint64_t number = 0;
-  std::vector<uint32_t> leaders;  // world ranks, in order of host
-  std::vector<uint32_t> hosts;    // of the leaders
+  // World ranks, in order of host. Empty: the first member on each host, as almost always. Its list
+  // would make the bytes of a step grow with the square of the number of hosts.
+  std::vector<uint32_t> leaders;
   std::vector<RunEntry> entries;
   bool operator==(const RunMessage&) const = default;
 };

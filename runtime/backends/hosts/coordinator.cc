@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/backends/rank_list.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -13,8 +14,9 @@ namespace {
 constexpr uint32_t kMostInFlight = 2;
 
 Status LeftBefore(uint32_t rank, const std::string& name) {
-  return Aborted("rank " + std::to_string(rank) + " left the world before it took part in '" +
-                 name + "': it called shutdown or came to its end");
+  return Aborted(Format(
+      "rank {} left the world before it took part in '{}': it called shutdown or came to its end",
+      rank, name));
 }
 
 bool MembersMayHaveJoined(Collective collective) {
@@ -40,8 +42,8 @@ Status Coordinator::Receive(uint32_t from, Coordination msg, TimePoint now, Answ
   } else if (auto* done = std::get_if<DoneMessage>(&msg)) {
     OnDone(done->number, answers);
   } else {
-    return InvalidArgument("rank " + std::to_string(from) +
-                           " sent a message that only the coordinator, rank 0, may send");
+    return InvalidArgument(
+        Format("rank {} sent a message that only the coordinator, rank 0, may send", from));
   }
   return Status::Ok();
 }
@@ -226,9 +228,15 @@ std::vector<std::vector<int64_t>> Coordinator::ExtentsFor(const Ready& ready, ui
   return extents;
 }
 
+uint64_t Coordinator::FusionBytes() const {
+  if (options_.tuned == nullptr) return options_.fusion_bytes;
+  return ChosenOr(options_.tuned->fusion, options_.fusion_bytes);
+}
+
 void Coordinator::IssueHeld(Lane& lane, Answers* answers) {
+  const uint64_t fusion_bytes = FusionBytes();
   std::deque<Ready>& held = lane.held;
-  while (!held.empty() && (lane.under_way < kMostInFlight || options_.fusion_bytes == 0)) {
+  while (!held.empty() && (lane.under_way < kMostInFlight || fusion_bytes == 0)) {
     std::vector<Ready> batch;
     batch.push_back(std::move(held.front()));
     held.pop_front();
@@ -236,7 +244,7 @@ void Coordinator::IssueHeld(Lane& lane, Answers* answers) {
     while (!held.empty() && batch[0].fusion_key != 0 &&
            held.front().fusion_key == batch[0].fusion_key &&
            held.front().run.participants == batch[0].run.participants &&
-           bytes + held.front().bytes <= options_.fusion_bytes) {
+           bytes + held.front().bytes <= fusion_bytes) {
       bytes += held.front().bytes;
       batch.push_back(std::move(held.front()));
       held.pop_front();
@@ -250,19 +258,18 @@ void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answe
   msg.number = next_number_++;
   ++lane.under_way;
   running_[msg.number] = &lane;
-  for (const Report& report : batch[0].entry.reports) {
-    msg.leaders.push_back(report.leader);
-    msg.hosts.push_back(report.host);
-  }
-  for (size_t h = 0; h < msg.leaders.size(); ++h) {
+  const std::vector<Report>& reports = batch[0].entry.reports;
+  for (const Report& report : reports) msg.leaders.push_back(report.leader);
+  if (msg.leaders == FirstMembers(map_, batch[0].entry.ranks)) msg.leaders.clear();
+  for (size_t h = 0; h < reports.size(); ++h) {
     msg.entries.clear();
     for (const Ready& ready : batch) {
       RunEntry entry = ready.run;
       entry.ticket = ready.entry.reports[h].msg.ticket;
-      entry.extents = ExtentsFor(ready, msg.hosts[h]);
+      entry.extents = ExtentsFor(ready, reports[h].host);
       msg.entries.push_back(std::move(entry));
     }
-    answers->push_back({msg.leaders[h], msg});
+    answers->push_back({reports[h].leader, msg});
   }
 }
 
@@ -390,10 +397,9 @@ std::vector<std::string> Coordinator::Stalls(TimePoint now, Answers* answers) {
           std::chrono::duration_cast<std::chrono::seconds>(now - entry.since).count();
       std::vector<uint32_t> ready;
       for (const Report& report : entry.reports) ready.push_back(report.leader);
-      sentences.push_back("'" + std::get<std::string>(key) + "' has waited " +
-                          std::to_string(seconds) + " s for the host of " +
-                          RankList(MissingRanks(entry)) + "; the hosts of " + RankList(ready) +
-                          " are ready");
+      sentences.push_back(Format(
+          "'{}' has waited {} s for the host of {}; the hosts of {} are ready",
+          std::get<std::string>(key), seconds, RankList(MissingRanks(entry)), RankList(ready)));
     }
   }
   return sentences;

@@ -20,6 +20,7 @@
 #include "runtime/backends/hosts/coordination_messages.h"
 #include "runtime/backends/hosts/host_map.h"
 #include "runtime/base/clock.h"
+#include "runtime/segment/tuned_settings.h"
 
 namespace hvd {
 
@@ -38,6 +39,8 @@ struct CoordinatorOptions {
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
   // After this time the leaders receive the ranks that they wait for. 0: never.
   Duration tell_awaited = std::chrono::seconds(30);
+  // What counts more than fusion_bytes in a job that is tuned; null in others. Outlives this.
+  const TunedSettings* tuned = nullptr;
 };
 
 class Coordinator {
@@ -107,6 +110,7 @@ class Coordinator {
   Ready MakeReady(Entry entry) const;
   std::vector<std::vector<int64_t>> ParticipantsOf(const Ready& ready) const;
   std::vector<std::vector<int64_t>> ExtentsFor(const Ready& ready, uint32_t host) const;
+  uint64_t FusionBytes() const;
   void IssueHeld(Lane& lane, Answers* answers);
   void Issue(Lane& lane, std::span<const Ready> batch, Answers* answers);
 

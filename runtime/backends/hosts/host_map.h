@@ -2,7 +2,9 @@
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +37,23 @@ struct HostParts {
     }
   }
 };
+
+// The first of `ranks` on each host that has one, in order of hosts. No ranks: those of the world.
+inline std::vector<uint32_t> FirstMembers(const HostMap& map, std::span<const uint32_t> ranks) {
+  const size_t count = ranks.empty() ? map.host_of.size() : ranks.size();
+  std::vector<std::optional<uint32_t>> first;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t rank = ranks.empty() ? static_cast<uint32_t>(i) : ranks[i];
+    const uint32_t host = map.host_of[rank];
+    if (host >= first.size()) first.resize(host + 1);
+    if (!first[host]) first[host] = rank;
+  }
+  std::vector<uint32_t> found;
+  for (const std::optional<uint32_t>& rank : first) {
+    if (rank) found.push_back(*rank);
+  }
+  return found;
+}
 
 }  // namespace hvd
 

@@ -9,6 +9,7 @@
 
 #include "runtime/backends/hosts/results.h"
 #include "runtime/backends/rank_list.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -63,15 +64,16 @@ size_t InputBytes(const CollectiveCall& call, const MemberInputs& parts, uint32_
 }
 
 constexpr size_t ControlBytes(uint32_t members) {
-  return MarkBytes(members) + sizeof(ResultStatus) + sizeof(WorkMark) * members;
+  return ReleaseFlagBytes(members) + sizeof(ResultStatus) + sizeof(WorkMark) * members;
 }
 
 ResultStatus* ResultStatusIn(std::byte* control, uint32_t members) {
-  return reinterpret_cast<ResultStatus*>(control + MarkBytes(members));
+  return reinterpret_cast<ResultStatus*>(control + ReleaseFlagBytes(members));
 }
 
 WorkMark* WorkMarkIn(std::byte* control, uint32_t members, uint32_t member) {
-  return reinterpret_cast<WorkMark*>(control + MarkBytes(members) + sizeof(ResultStatus)) + member;
+  return reinterpret_cast<WorkMark*>(control + ReleaseFlagBytes(members) + sizeof(ResultStatus)) +
+         member;
 }
 
 }  // namespace
@@ -94,7 +96,7 @@ struct HostsBackend::MemberOp final : OpState {
   std::shared_ptr<LeaderTensor> part;
 
   WorkMark* work_mark(uint32_t member) const { return WorkMarkIn(control, members, member); }
-  // Until they are through, nobody elsewhere can go on either.
+  // Until they are through, no rank of another host can go on either.
   std::vector<uint32_t> NeighboursAtWork(const Group& group) const {
     std::vector<uint32_t> at_work;
     for (uint32_t m = 0; m < members; ++m) {
@@ -165,7 +167,10 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
       Status why;
       op.staging = heap.Allocate(call.bytes(), /*zeroed=*/false, &why, Until::kWorldEnds);
       if (op.staging == nullptr) return why;
-      std::memcpy(op.staging, call.input, call.bytes());
+      {
+        const NotedActivity copying(call.activities, TraceActivity::kCopyIn, call.bytes());
+        std::memcpy(op.staging, call.input, call.bytes());
+      }
       op.input = static_cast<std::byte*>(op.staging);
       place = heap.Locate(op.staging, call.bytes());
     }
@@ -199,7 +204,7 @@ Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
     Lead(call, op, parts);
     return false;
   }
-  if (Status followed = Follow(call, op, parts); !followed.ok()) return followed;
+  HVD_RETURN_IF_ERROR(Follow(call, op, parts));
   if (op.result_status->now() == Phase::kSilent && nudge_host_) nudge_host_();
   return false;
 }
@@ -245,7 +250,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   for (uint32_t m = 0; m < op.members; ++m) {
     const bool looks =
         std::find(op.taking_part.begin(), op.taking_part.end(), m) != op.taking_part.end();
-    if (!looks) op.lease.marks()[m].store(1, std::memory_order_relaxed);
+    if (!looks) op.lease.release_flags()[m].store(1, std::memory_order_relaxed);
   }
   const bool first = cross_host.part == 0, disagree = cross_host.disagreement != nullptr;
   if (first) {
@@ -253,6 +258,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
     assembling_->ready = WordsFor(call, parts);
     assembling_->hosts = std::make_shared<HostParts>(map_, call.group->ranks);
     assembling_->set_size = call.group->size();
+    if (call.activities != nullptr) assembling_->activities.emplace(call.activities->clock());
     assembling_->last_here = call.collective == Collective::kJoin && call.root < call.group->size()
                                  ? call.group->ranks[call.root]
                                  : map_.rank;
@@ -291,6 +297,7 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const M
   part.call.group = nullptr;
   part.call.result = nullptr;
   part.call.splits = nullptr;
+  part.call.activities = nullptr;
   PartInfo msg;
   msg.bytes = call.bytes();
   part.straight = op.straight;
@@ -311,7 +318,7 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const M
   if (!inputs.ok()) return inputs.status();
   for (const void* input : *inputs) part.inputs.push_back(static_cast<const std::byte*>(input));
   op.inputs = std::move(*inputs);
-  if (Status taken = TakeMemory(call, op, part); !taken.ok()) return taken;
+  HVD_RETURN_IF_ERROR(TakeMemory(call, op, part));
   op.result_status->Enter(Phase::kStarted);
   return Status::Ok();
 }
@@ -325,7 +332,7 @@ size_t HostsBackend::ResultBytes(const CollectiveCall& call, const MemberOp& op)
   return ScatteredBytes(call, *here, call.group->size());
 }
 
-// Where the size is known already; otherwise the crossing takes it.
+// Where the size is known already; otherwise BatchExecutor takes the memory.
 Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
   if (HasExtents(call) || op.straight || call.bytes() == 0) return Status::Ok();
   op.result_status->result_bytes = ResultBytes(call, op);
@@ -361,6 +368,11 @@ Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
       return why;
     }
     case Phase::kDone: break;
+  }
+  // Of a group, with its first tensor.
+  if (op.leads && call.activities != nullptr && op.op->activities) {
+    call.activities->Append(*op.op->activities);
+    op.op->activities.reset();
   }
   Status taken = TakeResult(call, op);
   Finish(op);
@@ -433,6 +445,8 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
     call.result->made_output = output;
   }
   if (op.straight) return Status::Ok();  // it is there
+  const NotedActivity handing(plan.bytes != 0 ? call.activities : nullptr, TraceActivity::kHandOut,
+                              plan.bytes);
   if (LeavesSum(call) && plan.bytes != 0) {
     const void* sum = memory;
     const uint32_t divisor = DivisorOf(call.op, call.group->size(), result_status.participants);
@@ -446,13 +460,14 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
   return Status::Ok();
 }
 
-// The board says that nobody looks at inputs any more; our look at the leader's memory ends here.
+// No member reads inputs any more, as the result status says; this one stops reading the leader's
+// memory.
 void HostsBackend::Finish(MemberOp& op) {
   op.settled = true;
   if (op.staging != nullptr) leases_.heap().Free(std::exchange(op.staging, nullptr));
   if (op.leads) {
     op.lease.staging = op.part->memory;
-    leases_.TakeBackWhenLeft(&op.lease, op.self);
+    leases_.TakeBackWhenReleased(&op.lease, op.self);
     return;
   }
   reinterpret_cast<ReleaseFlag*>(op.control)[op.self].store(1, std::memory_order_release);
@@ -511,10 +526,10 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
   if (op.settled) return;
   if (op.started) {
     if (op.straight) leader_service_.LetGo(*op.op, *op.part);
-    // The conductor, or a peer, may be at work on this memory: it is never used again.
+    // The leader's service, or a peer, may be at work on this memory: it is never used again.
     if (op.leads && op.op != assembling_) {
-      leader_service_.Withdraw(op.op->ready.ticket, "rank " + std::to_string(map_.rank) +
-                                                        " gave up '" + op.op->ready.name + "'");
+      leader_service_.Withdraw(op.op->ready.ticket,
+                               Format("rank {} gave up '{}'", map_.rank, op.op->ready.name));
     }
     return;
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/backends/collective.h"
@@ -44,6 +45,12 @@ struct LeaderOp {
   size_t set_size = 0;
   std::vector<std::shared_ptr<LeaderTensor>> parts;
   uint32_t last_here = 0;  // of a join
+  // For the timeline; of the thread that has the operation. Nothing: nobody wants to know.
+  std::optional<ActivityNotes> activities;
+
+  void Begin(const ActivityNote& note) {
+    if (activities) activities->Begin(note);
+  }
 
   // What the inter-host thread does with the callers' memory. Guarded by HostLeaderService::mutex_.
   enum class Use : uint8_t { kNotYet, kInFlight, kOver };

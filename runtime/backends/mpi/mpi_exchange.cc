@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/text/comma_separated.h"
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
 // "rank 3", "ranks 1, 4, 7"
 std::string RankList(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + CommaSeparated(ranks);
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ bool Exchange::TakeIntoMemory() {
 }
 
 Result<Turn> Exchange::Step() {
-  if (Status status = look_(); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(look_());
   bool moved = false, all = true;
   for (Sink& in : ins_) {
     Result<Turn> turn = in.stream.Step();
@@ -60,8 +59,7 @@ Result<Turn> Exchange::Step() {
   if (moved) return Turn::kMoved;
   for (int rank : Missing()) {
     if (gone_(rank)) {
-      return Aborted("rank " + std::to_string(rank) + " has left the world, and " + what_ +
-                     " needs it");
+      return Aborted(Format("rank {} has left the world, and {} needs it", rank, what_));
     }
   }
   return Turn::kIdle;

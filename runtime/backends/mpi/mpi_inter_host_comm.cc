@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -24,8 +26,8 @@ size_t ChunkBytes(size_t leaders) {
 }
 
 std::string Coordination(const char* collective, size_t bytes, const InterHostCall& call) {
-  return std::string("the ") + collective + " of " + std::to_string(bytes) + " bytes over MPI by " +
-         std::to_string(call.group.leaders.size()) + " hosts";
+  return Format("{}{} of {} bytes over MPI by {} hosts", "the ", collective, bytes,
+                call.group.leaders.size());
 }
 
 size_t Sum(std::span<const size_t> numbers) {
@@ -34,8 +36,8 @@ size_t Sum(std::span<const size_t> numbers) {
 
 Status CanCombine(const InterHostCall& call) {
   if (call.group.leaders.size() > 4096) {
-    return Unsupported("MPI combines the parts of 4,096 hosts at most; this world has " +
-                       std::to_string(call.group.leaders.size()));
+    return Unsupported(Format("MPI combines the parts of 4,096 hosts at most; this world has {}",
+                              call.group.leaders.size()));
   }
   return Status::Ok();
 }
@@ -114,8 +116,7 @@ bool MpiInterHostComm::HasLeft(uint32_t rank) {
 Status MpiInterHostComm::Check(const InterHostCall& call) {
   const LeaderGroup& group = call.group;
   if (group.index >= group.leaders.size() || group.leaders[group.index] != rank_) {
-    return InvalidArgument("rank " + std::to_string(rank_) +
-                           " is not where the group of hosts has it");
+    return InvalidArgument(Format("rank {} is not where the group of hosts has it", rank_));
   }
   Meet(group.leaders);
   return Status::Ok();
@@ -123,7 +124,7 @@ Status MpiInterHostComm::Check(const InterHostCall& call) {
 
 Status MpiInterHostComm::Said(Status status) const {
   if (status.ok() || status.code() == Code::kAborted) return status;
-  return Status(status.code(), "rank " + std::to_string(rank_) + ": " + status.message());
+  return Status(status.code(), Format("rank {}: {}", rank_, status.message()));
 }
 
 Status MpiInterHostComm::Perform(const InterHostCall& call, uint64_t phase, const std::string& what,
@@ -167,14 +168,14 @@ Status MpiInterHostComm::Gather(const InterHostCall& call, uint64_t phase, const
 
 Status MpiInterHostComm::Allgatherv(const InterHostCall& call, const void* input,
                                     std::span<const size_t> bytes, void* output) {
-  if (Status status = Check(call); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(Check(call));
   return Gather(call, 0, Coordination("allgather", Sum(bytes), call), input, bytes, output);
 }
 
 Status MpiInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
                                    std::span<const size_t> send_bytes, void* output,
                                    std::span<const size_t> receive_bytes) {
-  if (Status status = Check(call); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(Check(call));
   const LeaderGroup& group = call.group;
   const auto* from = static_cast<const std::byte*>(input);
   auto* to = static_cast<std::byte*>(output);
@@ -198,11 +199,12 @@ Status MpiInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
 // A binomial tree; each chunk goes on as soon as it is there.
 Status MpiInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,
                                    size_t bytes) {
-  if (Status status = Check(call); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(Check(call));
   const LeaderGroup& group = call.group;
   size_t size = group.leaders.size(), place = (group.index + size - root) % size;
   auto peer = [&](size_t of) { return static_cast<int>(group.leaders[(of + root) % size]); };
   auto* memory = static_cast<std::byte*>(data);
+  call.TellWay(TraceWay::kTree);
   return Perform(call, 0, Coordination("broadcast", bytes, call), [&](Exchange& exchange) {
     size_t reach = place == 0 ? std::bit_ceil(size) : place & -place;
     for (size_t step = reach / 2; step > 0; step /= 2) {
@@ -261,8 +263,8 @@ Status MpiInterHostComm::ReduceScatter(const InterHostCall& call, const std::str
 Status MpiInterHostComm::Reducescatterv(const InterHostCall& call, const ReduceSpec& spec,
                                         const void* input, std::span<const size_t> counts,
                                         void* output) {
-  if (Status status = CanCombine(call); !status.ok()) return status;
-  if (Status status = Check(call); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CanCombine(call));
+  HVD_RETURN_IF_ERROR(Check(call));
   const auto* from = static_cast<const std::byte*>(input);
   size_t bytes = Sum(counts) * SizeOf(spec.dtype);
   if (call.group.leaders.size() == 1) {
@@ -289,15 +291,17 @@ Status MpiInterHostComm::ReduceGathered(const InterHostCall& call, const std::st
 
 Status MpiInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec,
                                    const void* input, void* output, size_t count) {
-  if (Status status = CanCombine(call); !status.ok()) return status;
-  if (Status status = Check(call); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CanCombine(call));
+  HVD_RETURN_IF_ERROR(Check(call));
   size_t size = call.group.leaders.size(), element = SizeOf(spec.dtype);
   if (size == 1 || count == 0) {
     ReduceRange(spec, std::span(&input, 1), std::span(&output, 1), 0, count);
     return Status::Ok();
   }
   std::string what = Coordination("allreduce", count * element, call);
-  if (size * count * element <= kSmallAllreduceBytes) {
+  const bool small = size * count * element <= kSmallAllreduceBytes;
+  call.TellWay(small ? TraceWay::kDirect : TraceWay::kSliced);
+  if (small) {
     return ReduceGathered(call, what, spec, input, output, count);
   }
   std::vector<size_t> counts(size, count / size);
@@ -320,14 +324,14 @@ class SendActivity final : public Activity {
   SendActivity(MpiMailbox::Sending& sending, uint32_t to, std::function<Status()> look)
       : sending_(sending), to_(to), look_(std::move(look)) {}
   Result<Turn> Step() override {
-    if (Status status = look_(); !status.ok()) return status;
+    HVD_RETURN_IF_ERROR(look_());
     int complete = 0;
     int code = MPI_Test(&sending_.request, &complete, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) return MpiError("sending to rank " + std::to_string(to_), code);
+    if (code != MPI_SUCCESS) return MpiError(Format("sending to rank {}", to_), code);
     return complete ? Turn::kDone : Turn::kIdle;
   }
   std::string Waiting() const override {
-    return "a small message over MPI waits until rank " + std::to_string(to_) + " reads it";
+    return Format("a small message over MPI waits until rank {} reads it", to_);
   }
 
  private:
@@ -343,7 +347,7 @@ class ReceiveActivity final : public Activity {
   Result<Turn> Step() override { return step_(); }
   std::string Waiting() const override {
     return "a small message over MPI is awaited from " +
-           (from_ == kAnyLeader ? "any rank" : "rank " + std::to_string(from_));
+           (from_ == kAnyLeader ? "any rank" : Format("rank {}", from_));
   }
 
  private:
@@ -356,8 +360,8 @@ class ReceiveActivity final : public Activity {
 Status MpiInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
                               TimePoint deadline) {
   if (bytes.size() > kMaxInterHostMessage) {
-    return InvalidArgument("a small message has at most " + std::to_string(kMaxInterHostMessage) +
-                           " bytes; this one has " + std::to_string(bytes.size()));
+    return InvalidArgument(Format("a small message has at most {} bytes; this one has {}",
+                                  kMaxInterHostMessage, bytes.size()));
   }
   Meet(std::span(&rank, 1));
   Result<MpiMailbox::Sending> sending = Internal("not sent");
@@ -380,12 +384,12 @@ Result<InterHostMessage> MpiInterHostComm::Receive(uint32_t rank, uint64_t tag,
                                                    TimePoint deadline) {
   std::optional<InterHostMessage> message;
   auto step = [&]() -> Result<Turn> {
-    if (Status status = Look(); !status.ok()) return status;
+    HVD_RETURN_IF_ERROR(Look());
     message = mailbox_.Take(rank, tag);
     if (message) return Turn::kDone;
     if (rank != kAnyLeader && mailbox_.LeftSince(rank)) {
-      return Aborted("rank " + std::to_string(rank) +
-                     " has left the world, and a small message from it is awaited");
+      return Aborted(
+          Format("rank {} has left the world, and a small message from it is awaited", rank));
     }
     if (woken_.exchange(false, std::memory_order_acq_rel)) {
       return Status(Code::kInProgress, "woken");
@@ -393,7 +397,7 @@ Result<InterHostMessage> MpiInterHostComm::Receive(uint32_t rank, uint64_t tag,
     return Turn::kIdle;
   };
   ReceiveActivity activity(step, rank);
-  if (Status status = Said(library_.Drive(activity, deadline)); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(Said(library_.Drive(activity, deadline)));
   return std::move(*message);
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/base/idle_limit.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -182,8 +183,8 @@ Status MpiLibrary::Initialise(bool one_thread) {
   if (code != MPI_SUCCESS) {
     lock.unlock();
     thread_.join();
-    return Unsupported("MPI cannot be used because MPI_Init_thread failed with code " +
-                       std::to_string(code));
+    return Unsupported(
+        Format("MPI cannot be used because MPI_Init_thread failed with code {}", code));
   }
   ours_ = true;
   one_thread_ = one_thread || level_ < MPI_THREAD_MULTIPLE;

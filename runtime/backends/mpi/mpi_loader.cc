@@ -14,7 +14,7 @@ constexpr char kLibrary[] = "libhvd_mpi.so";
 }  // namespace
 
 Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
-  std::string path = (folder.empty() ? LibraryDir() : folder) + "/" + kLibrary;
+  std::string path = LibraryPath(kLibrary, folder);
   if (::access(path.c_str(), F_OK) != 0) {
     return Unsupported("MPI cannot be used because there is no " + path +
                        ": this hvdrun was built without MPI; build it where Open MPI is installed "
@@ -23,9 +23,8 @@ Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
   // Never closed: MPI cannot be initialised a second time.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    const char* words = ::dlerror();
     return Unsupported("MPI cannot be used because " + std::string(kLibrary) +
-                       " cannot be loaded: " + (words == nullptr ? "no reason given" : words) +
+                       " cannot be loaded: " + LoaderWords() +
                        "; install the Open MPI that it was built with (Debian: libopenmpi3)");
   }
   if (Status status = CheckPlugin(library, path); !status.ok())

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -100,7 +102,7 @@ Result<MpiMailbox::Sending> MpiMailbox::Begin(uint32_t rank, uint64_t tag,
   int code = MPI_Isend(sending.buffer.get(), static_cast<int>(sizeof(header) + bytes.size()),
                        MPI_BYTE, static_cast<int>(rank), kMpiTag, comm_, &sending.request);
   if (code != MPI_SUCCESS) {
-    return MpiError("sending a small message to rank " + std::to_string(rank), code);
+    return MpiError(Format("sending a small message to rank {}", rank), code);
   }
   return sending;
 }

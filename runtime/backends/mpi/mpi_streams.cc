@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -66,7 +68,7 @@ Result<Turn> OutStream::Step() {
   while (!under_way_.empty()) {
     int complete = 0;
     int code = MPI_Test(&under_way_.front().request, &complete, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) return MpiError("sending to rank " + std::to_string(peer_), code);
+    if (code != MPI_SUCCESS) return MpiError(Format("sending to rank {}", peer_), code);
     if (!complete) break;
     kind_.pool->Give(std::move(under_way_.front()));
     under_way_.pop_front();
@@ -81,7 +83,7 @@ Result<Turn> OutStream::Step() {
     std::memcpy(chunk.payload(), data_ + sent_, bytes);
     int code = MPI_Isend(chunk.buffer.get(), static_cast<int>(sizeof(header) + bytes), MPI_BYTE,
                          peer_, MpiTagOf(kind_.tag), kind_.comm, &chunk.request);
-    if (code != MPI_SUCCESS) return MpiError("sending to rank " + std::to_string(peer_), code);
+    if (code != MPI_SUCCESS) return MpiError(Format("sending to rank {}", peer_), code);
     under_way_.push_back(std::move(chunk));
     sent_ += bytes;
     turn = Turn::kMoved;
@@ -115,7 +117,7 @@ Status InStream::Post() {
   Chunk chunk = kind_.pool->Take(kind_.chunk_bytes);
   int code = MPI_Irecv(chunk.buffer.get(), static_cast<int>(chunk.capacity), MPI_BYTE, peer_,
                        MpiTagOf(kind_.tag), kind_.comm, &chunk.request);
-  if (code != MPI_SUCCESS) return MpiError("receiving from rank " + std::to_string(peer_), code);
+  if (code != MPI_SUCCESS) return MpiError(Format("receiving from rank {}", peer_), code);
   posted_.push_back(std::move(chunk));
   return Status::Ok();
 }
@@ -128,9 +130,10 @@ Status InStream::Arrive(Chunk chunk) {
     return Status::Ok();
   }
   if (header.chunk >= chunks_ || header.bytes != BytesOf(header.chunk)) {
-    return Internal("rank " + std::to_string(peer_) + " sent " + std::to_string(header.bytes) +
-                    " bytes as chunk " + std::to_string(header.chunk) + " of an operation of " +
-                    std::to_string(bytes_) + " bytes: the ranks do not make the same calls");
+    return Internal(
+        Format("rank {} sent {} bytes as chunk {} of an operation of {} bytes: the ranks do not "
+               "make the same calls",
+               peer_, header.bytes, header.chunk, bytes_));
   }
   uint64_t number = header.chunk;
   if (!IsNew(number)) {  // of the next operation with this tag
@@ -168,7 +171,7 @@ Result<Turn> InStream::Step() {
   while (!posted_.empty()) {
     int complete = 0;
     int code = MPI_Test(&posted_.front().request, &complete, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) return MpiError("receiving from rank " + std::to_string(peer_), code);
+    if (code != MPI_SUCCESS) return MpiError(Format("receiving from rank {}", peer_), code);
     if (!complete) break;
     Chunk chunk = std::move(posted_.front());
     posted_.pop_front();

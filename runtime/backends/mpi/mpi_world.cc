@@ -3,7 +3,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -13,6 +12,9 @@
 #include "runtime/backends/mpi/mpi_inter_host_comm.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/hex_text.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -59,10 +61,7 @@ class RequestActivity final : public Activity {
 // How many ranks the launcher says there are; nothing when no launcher of MPI says so.
 std::optional<int> LaunchedRanks() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    std::string text = GetEnv(name).value_or("");
-    int number = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return number;
+    if (const auto number = ParseWhole<int>(GetEnv(name).value_or(""))) return number;
   }
   return std::nullopt;
 }
@@ -71,20 +70,11 @@ std::optional<int> LaunchedRanks() {
 Status CheckSize(int size, uint32_t told) {
   std::optional<int> launched = told != 0 ? std::optional(static_cast<int>(told)) : LaunchedRanks();
   if (!launched || *launched == size) return Status::Ok();
-  return Unsupported("the launcher started " + std::to_string(*launched) +
-                     " ranks, but the MPI library that libhvd_mpi.so is linked with sees " +
-                     std::to_string(size) +
-                     ", because the launcher is of another MPI, or of none; start the job with the "
-                     "mpirun of the same Open MPI");
-}
-
-std::string Hex(const unsigned char* bytes, size_t count) {
-  std::string text;
-  for (size_t i = 0; i < count; ++i) {
-    text += "0123456789abcdef"[bytes[i] >> 4];
-    text += "0123456789abcdef"[bytes[i] & 15];
-  }
-  return text;
+  return Unsupported(
+      Format("the launcher started {} ranks, but the MPI library that libhvd_mpi.so is linked with "
+             "sees {}, because the launcher is of another MPI, or of none; start the job with the "
+             "mpirun of the same Open MPI",
+             *launched, size));
 }
 
 }  // namespace
@@ -94,7 +84,7 @@ Result<std::unique_ptr<JoinedWorld>> JoinedWorld::Join(const MpiJoinOptions& opt
       MpiLibrary::Start(options.comm != nullptr, options.one_thread, options.before_finalize);
   if (!library.ok()) return library.status();
   std::unique_ptr<JoinedWorld> world(new JoinedWorld(**library, options.remind));
-  if (Status status = world->Open(options); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(world->Open(options));
   return world;
 }
 
@@ -116,7 +106,7 @@ Status JoinedWorld::Open(const MpiJoinOptions& options) {
         "the communicator given to hvd.init() is an intercommunicator; merge it first "
         "(MPI_Intercomm_merge), a world has one row of ranks");
   }
-  if (Status status = CheckSize(launched, options.launched); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(CheckSize(launched, options.launched));
   if (!options.ranks.empty()) {
     if (Status status = ChooseRanks(options.ranks, &base); !status.ok()) return status;
   }
@@ -144,12 +134,11 @@ Status JoinedWorld::ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chose
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
   });
-  const std::string who =
-      "hvd.init() on rank " + std::to_string(rank) + " of " + std::to_string(size);
+  const std::string who = Format("hvd.init() on rank {} of {}", rank, size);
   const auto own = static_cast<uint32_t>(rank);
   if (ranks.back() >= static_cast<uint32_t>(size)) {
-    return InvalidArgument(who + " was given a world with rank " + std::to_string(ranks.back()) +
-                           ", which there is not");
+    return InvalidArgument(
+        Format("{} was given a world with rank {}, which there is not", who, ranks.back()));
   }
   if (std::find(ranks.begin(), ranks.end(), own) == ranks.end()) {
     return InvalidArgument(who +
@@ -199,7 +188,8 @@ Status JoinedWorld::FindPlaces(TimePoint deadline) {
   for (uint32_t r = 0; r < size_; ++r) {
     Whereabouts one;
     std::memcpy(&one, all.data() + r * sizeof(one), sizeof(one));
-    if (r == 0) id_ = Hex(one.id, sizeof(one.id));
+    if (r == 0)
+      id_ = HexOf(std::string_view(reinterpret_cast<const char*>(one.id), sizeof(one.id)));
     uint32_t host =
         hosts.emplace(one.first_on_host, static_cast<uint32_t>(hosts.size())).first->second;
     places_.push_back({host, one.local_rank});
@@ -215,8 +205,7 @@ Status JoinedWorld::Complete(const char* what, TimePoint deadline,
   int code = MPI_SUCCESS;
   library_.Run([&] { code = begin(request); });
   if (code != MPI_SUCCESS) return MpiError(what, code);
-  const std::string who =
-      "rank " + std::to_string(rank_) + " of " + std::to_string(size_) + " over MPI: ";
+  const std::string who = Format("rank {} of {} over MPI: ", rank_, size_);
   RequestActivity activity(request, who + what, remind_);
   Status status = library_.Drive(activity, deadline);
   if (status.ok()) return status;
@@ -246,9 +235,9 @@ Status JoinedWorld::GatherBlocks(const void* own, size_t bytes, std::vector<std:
 Result<std::vector<std::string>> JoinedWorld::Exchange(const std::string& value,
                                                        TimePoint deadline) {
   if (value.size() > kMaxMpiValue) {
-    return InvalidArgument("a value exchanged over MPI has at most " +
-                           std::to_string(kMaxMpiValue) + " bytes; this one has " +
-                           std::to_string(value.size()));
+    return InvalidArgument(
+        Format("a value exchanged over MPI has at most {} bytes; this one has {}", kMaxMpiValue,
+               value.size()));
   }
   uint64_t length = value.size();
   std::vector<std::byte> lengths, blocks;
@@ -275,7 +264,7 @@ Result<std::unique_ptr<InterHostComm>> JoinedWorld::OpenInterHostComm() {
   }
   auto inter_host =
       std::make_unique<MpiInterHostComm>(library_, data_, mail_, rank_, std::move(firsts));
-  if (Status status = inter_host->Open(); !status.ok()) return status;
+  HVD_RETURN_IF_ERROR(inter_host->Open());
   return std::unique_ptr<InterHostComm>(std::move(inter_host));
 }
 

@@ -1,5 +1,6 @@
 // A large allreduce: combined where it lies, in chunks that any waiting member takes. Adasum
 // measures first, then combines.
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -34,10 +35,11 @@ constexpr size_t MeasuredChunks(uint32_t participants) {
   return std::min(participants, kMostMeasuredLanes) * Chunking::kChunksPerSlice;
 }
 
-// The control block of the leader: marks, a lane per participant, dot products per measured chunk.
+// The control block of the leader: release flags, a lane per participant, dot products per measured
+// chunk.
 struct Layout {
   Layout(uint32_t members, bool adasum)
-      : lanes(MarkBytes(members)),
+      : lanes(ReleaseFlagBytes(members)),
         products(lanes + sizeof(Lane) * members),
         bytes(products +
               (adasum ? MeasuredChunks(members) * DotProductCount(members) * sizeof(double) : 0)) {}
@@ -54,7 +56,7 @@ class AllreduceOp final : public ShmOp {
   // Chunks are done by whoever is there; only without shared memory an output waits for those who
   // read what was in it.
   bool Needs(uint32_t member) const override {
-    return !result_.empty() && member != self_ && !lease_.LeftBy(member);
+    return !result_.empty() && member != self_ && !lease_.ReleasedBy(member);
   }
   bool AwaitsPartOf(uint32_t member) const override;
   void TakeBack() override { room_.leases.TakeBack(&lease_); }
@@ -63,7 +65,7 @@ class AllreduceOp final : public ShmOp {
   struct Participant {
     uint32_t member = 0;
     std::byte* data = nullptr;     // its part, in this process
-    std::byte* control = nullptr;  // of its loan
+    std::byte* control = nullptr;  // of its lease
     bool staged = false;           // its part is a copy; the result goes to its own memory
     bool sent = false;             // its part is a payload, because it found no shared memory
   };
@@ -72,6 +74,7 @@ class AllreduceOp final : public ShmOp {
   Status Attach(const CollectiveCall& call, const MemberInputs& parts);
   Status AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor,
                      Participant* participant);
+  size_t LargestChunkOf(const BufferDescriptor& descriptor, uint32_t member) const;
   void FindHomes();
   void Leave();
   bool Measure(const CollectiveCall& call);
@@ -94,22 +97,23 @@ class AllreduceOp final : public ShmOp {
   }
   uint32_t count() const { return static_cast<uint32_t>(participants_.size()); }
   Chunking CombineChunks(const CollectiveCall& call) const {
-    return {call.count, SizeOf(call.dtype), count()};
+    return {call.count, SizeOf(call.dtype), count(), largest_chunk_};
   }
 
   ShmRoom room_;
   Lease lease_;
   std::byte* own_data_ = nullptr;
-  uint32_t self_ = 0;                      // member
-  uint32_t me_ = 0;                        // participant
+  uint32_t self_ = 0;                               // member
+  uint32_t me_ = 0;                                 // participant
+  size_t largest_chunk_ = Chunking::kLargestChunk;  // as the first participant says
   std::vector<Participant> participants_;  // in order of rank, without those that have joined
   std::vector<const void*> inputs_;        // their parts
   std::vector<void*> outputs_;             // parts that are outputs, and room for two more
   std::vector<std::byte*> homes_;  // by lane: where those with a copy find what others combined
   bool others_staged_ = false;
-  bool lends_ = false;                  // others look at our loan until they leave
-  std::vector<ReleaseFlag*> marks_;     // ours, in the loans we look at
-  std::vector<uint8_t> combined_here_;  // chunks that are in our output already
+  bool lends_ = false;                       // others read our lease until they release it
+  std::vector<ReleaseFlag*> release_flags_;  // ours, in the leases that we read
+  std::vector<uint8_t> combined_here_;       // chunks that are in our output already
   Lane* lanes_ = nullptr;
   double* products_ = nullptr;
   std::vector<double> weights_;  // Adasum; empty until all is measured
@@ -140,6 +144,9 @@ Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descripto
   lease_ = *lease;
   std::optional<Location> data = room_.leases.heap().Locate(call.output, call.bytes());
   const bool staged = !data;
+  const bool copied = staged || call.output != call.input;
+  const NotedActivity copying(copied ? call.activities : nullptr, TraceActivity::kCopyIn,
+                              call.bytes());
   if (staged) {
     Result<Location> copy = room_.leases.Stage(&lease_, call.input, call.bytes());
     if (!copy.ok()) return copy.status();
@@ -147,9 +154,9 @@ Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descripto
     own_data_ = static_cast<std::byte*>(lease_.staging);
   } else {
     own_data_ = static_cast<std::byte*>(call.output);
-    if (call.output != call.input) std::memcpy(call.output, call.input, call.bytes());
+    if (copied) std::memcpy(call.output, call.input, call.bytes());
   }
-  LeaseDescriptor{*data, lease_.control_at, staged}.WriteTo(descriptor);
+  LeaseDescriptor{*data, lease_.control_at, staged, room_.chunk_kib}.WriteTo(descriptor);
   return Status::Ok();
 }
 
@@ -159,7 +166,11 @@ Result<bool> AllreduceOp::Start(const CollectiveCall& call, const MemberInputs& 
     Leave();
     return attached;
   }
-  if (alone_) return CombineAlone(call);
+  if (alone_) {
+    NoteWay(call.activities, TraceWay::kAlone);
+    return CombineAlone(call);
+  }
+  NoteWay(call.activities, participants_[me_].staged ? TraceWay::kCopied : TraceWay::kInPlace);
   FindHomes();
   const Chunking chunking = CombineChunks(call);
   combined_here_.assign(size_t{count()} * chunking.chunks_of(0), 0);
@@ -170,11 +181,12 @@ Result<bool> AllreduceOp::Start(const CollectiveCall& call, const MemberInputs& 
 Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
   for (uint32_t m = 0; m < call.group->local_size(); ++m) {
     if (!parts.joined.empty() && parts.joined[m] != 0) {
-      if (lease_.control != nullptr) lease_.marks()[m].store(1, std::memory_order_relaxed);
+      if (lease_.control != nullptr) lease_.release_flags()[m].store(1, std::memory_order_relaxed);
       continue;
     }
     if (m == self_) me_ = count();
     Participant& participant = participants_.emplace_back(Participant{.member = m});
+    if (count() == 1) largest_chunk_ = LargestChunkOf(parts.descriptors[m], m);
     Status attached = AttachLease(call, parts.descriptors[m], &participant);
     if (!attached.ok()) return attached;
     alone_ = alone_ || participant.sent;
@@ -184,7 +196,8 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts
   for (const Participant& other : participants_) {
     const bool lends = other.control != nullptr &&
                        (other.member == participants_[0].member || KeepsCopy(other) || alone_);
-    if (lends && other.member != self_) marks_.push_back(MarkOf(other.control, self_));
+    if (lends && other.member != self_)
+      release_flags_.push_back(ReleaseFlagOf(other.control, self_));
   }
   if (alone_) return Status::Ok();
   const Layout layout(call.group->local_size(), call.op == ReduceOp::kAdasum);
@@ -192,6 +205,14 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts
   products_ = reinterpret_cast<double*>(participants_[0].control + layout.products);
   lends_ = me_ == 0 || KeepsCopy(participants_[me_]);
   return Status::Ok();
+}
+
+// All cut as the first participant says, so no two ranks need the same setting.
+size_t AllreduceOp::LargestChunkOf(const BufferDescriptor& descriptor, uint32_t member) const {
+  if (member != self_ && !descriptor.payload.empty()) return Chunking::kLargestChunk;
+  const uint32_t kib =
+      member == self_ ? room_.chunk_kib : LeaseDescriptor::In(descriptor).chunk_kib;
+  return kib == 0 ? Chunking::kLargestChunk : std::max(size_t{kib} << 10, Chunking::kSmallestChunk);
 }
 
 Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor,
@@ -244,7 +265,7 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
   Leave();
   if (!KeepsCopy(participants_[me_])) room_.leases.FreeCopy(&lease_);
   if (lends_)
-    room_.leases.TakeBackWhenLeft(&lease_, self_);
+    room_.leases.TakeBackWhenReleased(&lease_, self_);
   else
     TakeBack();
   return true;
@@ -337,6 +358,7 @@ void AllreduceOp::CombineChunk(const CollectiveCall& call, uint32_t lane, Elemen
 }
 
 void AllreduceOp::FetchResults(const CollectiveCall& call) {
+  const NotedActivity copying(call.activities, TraceActivity::kCopyOut, call.bytes());
   const Chunking chunking = CombineChunks(call);
   const size_t element = SizeOf(call.dtype);
   for (uint32_t lane = 0; lane < count(); ++lane) {
@@ -360,19 +382,19 @@ bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
   CombineAll(call, inputs_, output);
   Leave();
   if (!result_.empty()) return false;
-  room_.leases.TakeBackWhenLeft(&lease_, self_);
+  room_.leases.TakeBackWhenReleased(&lease_, self_);
   return true;
 }
 
 Result<bool> AllreduceOp::AdvanceAlone(const CollectiveCall& call) {
-  if (!lease_.LeftByAllBut(self_)) return false;
+  if (!lease_.ReleasedByAllBut(self_)) return false;
   std::memcpy(call.output, result_.data(), call.bytes());
   TakeBack();
   return true;
 }
 
 void AllreduceOp::Leave() {
-  for (ReleaseFlag* mark : marks_) mark->store(1, std::memory_order_release);
+  for (ReleaseFlag* flag : release_flags_) flag->store(1, std::memory_order_release);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -13,31 +14,34 @@ constexpr uint64_t kStagedBit = uint64_t{1} << 32;
 
 }  // namespace
 
-bool Lease::LeftByAllBut(uint32_t member) const {
+bool Lease::ReleasedByAllBut(uint32_t member) const {
   for (uint32_t m = 0; m < members; ++m) {
-    if (m != member && !LeftBy(m)) return false;
+    if (m != member && !ReleasedBy(m)) return false;
   }
   return true;
 }
 
 void LeaseDescriptor::WriteTo(BufferDescriptor* descriptor) const {
-  descriptor->words = {data.segment | (staged ? kStagedBit : 0), data.offset, control.segment,
-                       control.offset};
+  descriptor->words = {data.segment | (staged ? kStagedBit : 0), data.offset,
+                       control.segment | uint64_t{chunk_kib} << 32, control.offset};
 }
 
 LeaseDescriptor LeaseDescriptor::In(const BufferDescriptor& descriptor) {
   const auto& words = descriptor.words;
   return {{static_cast<uint32_t>(words[0]), words[1]},
           {static_cast<uint32_t>(words[2]), words[3]},
-          (words[0] & kStagedBit) != 0};
+          (words[0] & kStagedBit) != 0,
+          static_cast<uint32_t>(words[2] >> 32)};
 }
 
 void WarnWithoutSharedMemory(size_t bytes) {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
-  LogWarning("this rank got no shared memory for a tensor of " + std::to_string(bytes) +
-             " bytes, so it goes to the other ranks through the request rings, which is slower; "
-             "give the job more memory or fewer ranks per host");
+  LogWarning(
+      Format("this rank got no shared memory for a tensor of {} bytes, so it goes to the other "
+             "ranks through the request rings, which is slower; give the job more memory or fewer "
+             "ranks per host",
+             bytes));
 }
 
 // What is still in use by a peer stays allocated: the group is over, and only the beginning of
@@ -91,16 +95,16 @@ void BufferLeases::TakeBack(Lease* lease) {
   *lease = {};
 }
 
-void BufferLeases::TakeBackWhenLeft(Lease* lease, uint32_t self) {
+void BufferLeases::TakeBackWhenReleased(Lease* lease, uint32_t self) {
   if (lease->control == nullptr) return;
-  if (lease->LeftByAllBut(self)) return TakeBack(lease);
+  if (lease->ReleasedByAllBut(self)) return TakeBack(lease);
   waiting_.push_back({*lease, self});
   *lease = {};
 }
 
 void BufferLeases::CollectWaiting() {
   std::erase_if(waiting_, [this](Waiting& waiting) {
-    if (!waiting.lease.LeftByAllBut(waiting.self)) return false;
+    if (!waiting.lease.ReleasedByAllBut(waiting.self)) return false;
     TakeBack(&waiting.lease);
     return true;
   });

@@ -22,10 +22,10 @@ namespace hvd {
 
 using ReleaseFlag = std::atomic<uint8_t>;  // 1: this member has left
 
-// Bytes of the marks at the beginning of a control block.
-constexpr size_t MarkBytes(uint32_t members) { return RoundUp(members, kCacheLine); }
+// Bytes of the release flags at the beginning of a control block.
+constexpr size_t ReleaseFlagBytes(uint32_t members) { return RoundUp(members, kCacheLine); }
 
-inline ReleaseFlag* MarkOf(std::byte* control, uint32_t member) {
+inline ReleaseFlag* ReleaseFlagOf(std::byte* control, uint32_t member) {
   return reinterpret_cast<ReleaseFlag*>(control) + member;
 }
 
@@ -36,19 +36,20 @@ struct Lease {
   uint32_t members = 0;
   void* staging = nullptr;  // a copy of the caller's data, or nullptr
 
-  ReleaseFlag* marks() const { return reinterpret_cast<ReleaseFlag*>(control); }
-  bool LeftBy(uint32_t member) const {
+  ReleaseFlag* release_flags() const { return reinterpret_cast<ReleaseFlag*>(control); }
+  bool ReleasedBy(uint32_t member) const {
     HVD_CHECK(control != nullptr && member < members, member, members);
-    return marks()[member].load(std::memory_order_acquire) != 0;
+    return release_flags()[member].load(std::memory_order_acquire) != 0;
   }
-  bool LeftByAllBut(uint32_t member) const;
+  bool ReleasedByAllBut(uint32_t member) const;
 };
 
-// A lease as it is written into a descriptor: the data in words 0 and 1, the control block in words
-// 2 and 3.
+// A lease as it is written into a descriptor: the data in words 0 and 1, the control block and the
+// size of chunks in words 2 and 3.
 struct LeaseDescriptor {
   Location data, control;
-  bool staged = false;  // the data is a copy, which the owner's application does not read
+  bool staged = false;     // the data is a copy, which the owner's application does not read
+  uint32_t chunk_kib = 0;  // of an allreduce: its largest chunk; 0: Chunking::kLargestChunk
 
   void WriteTo(BufferDescriptor* descriptor) const;
   static LeaseDescriptor In(const BufferDescriptor& descriptor);
@@ -63,7 +64,7 @@ class BufferLeases {
   ~BufferLeases();
   BufferLeases(const BufferLeases&) = delete;
 
-  // A zeroed control block of `bytes`, marks included.
+  // A zeroed control block of `bytes`, release flags included.
   Result<Lease> Open(uint32_t members, size_t bytes);
   // Adds a copy of `bytes` bytes to a lease.
   Result<Location> Stage(Lease* lease, const void* source, size_t bytes);
@@ -73,7 +74,7 @@ class BufferLeases {
   // No other rank reads any of it.
   void TakeBack(Lease* lease);
   // Members other than `self` may still read it.
-  void TakeBackWhenLeft(Lease* lease, uint32_t self);
+  void TakeBackWhenReleased(Lease* lease, uint32_t self);
   // Takes back leases that all members have released meanwhile.
   void Collect() {
     if (!waiting_.empty()) CollectWaiting();

@@ -24,7 +24,7 @@ class GatherOp final : public ShmOp {
   Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
   bool Needs(uint32_t member) const override {
-    return WaitsForReaders() && member != self_ && !lease_.LeftBy(member);
+    return WaitsForReaders() && member != self_ && !lease_.ReleasedBy(member);
   }
   bool AwaitsPartOf(uint32_t member) const override { return Needs(member); }
   void TakeBack() override { room_.leases.TakeBack(&lease_); }
@@ -46,7 +46,7 @@ class GatherOp final : public ShmOp {
   struct Source {
     const std::byte* data = nullptr;
     bool payload = false;
-    ReleaseFlag* mark = nullptr;  // ours in that member's loan, if it lent something
+    ReleaseFlag* flag = nullptr;  // ours in that member's lease, if it lent something
   };
 
   ShmRoom room_;
@@ -79,7 +79,7 @@ Result<BufferDescriptor> GatherOp::Prepare(const CollectiveCall& call) {
 
 Status GatherOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const uint32_t members = call.group->local_size();
-  Result<Lease> lease = room_.leases.Open(members, MarkBytes(members));
+  Result<Lease> lease = room_.leases.Open(members, ReleaseFlagBytes(members));
   if (!lease.ok()) return lease.status();
   lease_ = *lease;
   const bool in_place = call.collective == Collective::kBroadcast ||
@@ -88,6 +88,7 @@ Status GatherOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) 
   if (in_place) data = room_.leases.heap().Locate(call.input, call.bytes());
   const bool staged = !data;
   if (staged) {
+    const NotedActivity copying(call.activities, TraceActivity::kCopyIn, call.bytes());
     Result<Location> copy = room_.leases.Stage(&lease_, call.input, call.bytes());
     if (!copy.ok()) return copy.status();
     data = *copy;
@@ -109,8 +110,10 @@ Result<bool> GatherOp::Start(const CollectiveCall& call, const MemberInputs& par
   else if (AnyPayload())
     Gather(call);
   const bool lent = lease_.control != nullptr;
+  if (lent)
+    NoteWay(call.activities, lease_.staging != nullptr ? TraceWay::kCopied : TraceWay::kInPlace);
   const bool others_lent = std::any_of(sources_.begin(), sources_.end(),
-                                       [](const Source& source) { return source.mark != nullptr; });
+                                       [](const Source& source) { return source.flag != nullptr; });
   if (lent || others_lent) return false;
   if (!pulled_) Gather(call);
   return true;
@@ -143,9 +146,9 @@ Status GatherOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
 Status GatherOp::AttachLease(const CollectiveCall& call, uint32_t member,
                              const LeaseDescriptor& descriptor, size_t bytes) {
   Result<std::byte*> control =
-      room_.peer_memory.Resolve(descriptor.control, MarkBytes(call.group->local_size()));
+      room_.peer_memory.Resolve(descriptor.control, ReleaseFlagBytes(call.group->local_size()));
   if (!control.ok()) return control.status();
-  sources_[member].mark = reinterpret_cast<ReleaseFlag*>(*control) + self_;
+  sources_[member].flag = reinterpret_cast<ReleaseFlag*>(*control) + self_;
   Result<std::byte*> data = room_.peer_memory.Resolve(descriptor.data, bytes);
   if (!data.ok()) return data.status();
   sources_[member].data = *data;
@@ -201,8 +204,8 @@ void GatherOp::Reduce(const CollectiveCall& call) {
 
 Result<bool> GatherOp::Advance(const CollectiveCall& call) {
   if (!pulled_) Gather(call);
-  if (WaitsForReaders() && !lease_.LeftByAllBut(self_)) return false;
-  room_.leases.TakeBackWhenLeft(&lease_, self_);
+  if (WaitsForReaders() && !lease_.ReleasedByAllBut(self_)) return false;
+  room_.leases.TakeBackWhenReleased(&lease_, self_);
   return true;
 }
 
@@ -222,7 +225,7 @@ bool GatherOp::AnyPayload() const {
 
 void GatherOp::Leave() {
   for (Source& source : sources_) {
-    if (source.mark != nullptr) source.mark->store(1, std::memory_order_release);
+    if (source.flag != nullptr) source.flag->store(1, std::memory_order_release);
   }
 }
 

@@ -61,6 +61,11 @@ ShmOp& OpOf(OpState* state) { return static_cast<ShmOp&>(*state); }
 
 }  // namespace
 
+uint32_t ShmBackend::ChunkKib() const {
+  const uint32_t tuned = tuned_ == nullptr ? 0 : tuned_->chunk_kib.load(std::memory_order_relaxed);
+  return tuned != 0 ? tuned : chunk_kib_;
+}
+
 Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                            BufferDescriptor* descriptor) {
   leases_.Collect();
@@ -68,7 +73,7 @@ Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
     OfferPayload(call, descriptor);
     return Status::Ok();
   }
-  ShmRoom room{leases_, peer_memory_};
+  ShmRoom room{leases_, peer_memory_, ChunkKib()};
   std::unique_ptr<ShmOp> op =
       call.collective == Collective::kAllreduce ? MakeAllreduceOp(room) : MakeGatherOp(room);
   Result<BufferDescriptor> made = op->Prepare(call);
@@ -81,6 +86,7 @@ Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
 Result<bool> ShmBackend::Start(const CollectiveCall& call, OpState* state,
                                const MemberInputs& parts) {
   if (state != nullptr) return OpOf(state).Start(call, parts);
+  NoteWay(call.activities, TraceWay::kAnnouncement);
   FinishExchange(call, parts);
   return true;
 }

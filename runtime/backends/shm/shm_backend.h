@@ -10,15 +10,18 @@
 #include "runtime/backends/backend.h"
 #include "runtime/backends/shm/buffer_leases.h"
 #include "runtime/backends/shm/shm_op.h"
+#include "runtime/segment/tuned_settings.h"
 
 namespace hvd {
 
 class ShmBackend final : public Backend {
  public:
   // `heap` is this rank's registered memory, `peer_memory` finds that of the others; both outlive
-  // the backend. Groups lie on one host.
-  ShmBackend(SharedHeap& heap, SharedMemoryMap& peer_memory)
-      : leases_(heap), peer_memory_(peer_memory) {}
+  // the backend. Groups lie on one host. `chunk_kib`: the largest chunk of an allreduce, 0 for the
+  // default; `tuned`, which may be null, counts more.
+  ShmBackend(SharedHeap& heap, SharedMemoryMap& peer_memory, uint32_t chunk_kib = 0,
+             const TunedSettings* tuned = nullptr)
+      : leases_(heap), peer_memory_(peer_memory), chunk_kib_(chunk_kib), tuned_(tuned) {}
 
   std::string_view name() const override { return "shm"; }
   Status Viable() const override { return Status::Ok(); }
@@ -37,8 +40,12 @@ class ShmBackend final : public Backend {
   void Abort(const Status&) override {}
 
  private:
+  uint32_t ChunkKib() const;
+
   BufferLeases leases_;
   SharedMemoryMap& peer_memory_;
+  const uint32_t chunk_kib_;
+  const TunedSettings* const tuned_;
 };
 
 }  // namespace hvd

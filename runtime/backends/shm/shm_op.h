@@ -14,6 +14,7 @@ namespace hvd {
 struct ShmRoom {
   BufferLeases& leases;
   SharedMemoryMap& peer_memory;
+  uint32_t chunk_kib = 0;  // what this rank proposes: see LeaseDescriptor
 };
 
 // The calls are those of Backend; `member` is an index in Group::local.

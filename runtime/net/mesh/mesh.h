@@ -9,8 +9,6 @@
 #ifndef HVD_RUNTIME_NET_MESH_MESH_H_
 #define HVD_RUNTIME_NET_MESH_MESH_H_
 
-#include <sys/epoll.h>
-
 #include <functional>
 #include <memory>
 #include <span>
@@ -19,18 +17,16 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "runtime/base/unique_fd.h"
 #include "runtime/net/kv_store.h"
 #include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/mesh/mesh_boxes.h"
+#include "runtime/net/mesh/mesh_driver.h"
 #include "runtime/net/mesh/mesh_fork.h"
 #include "runtime/net/mesh/mesh_handle.h"
 #include "runtime/net/mesh/mesh_reactor.h"
 #include "runtime/net/mesh/mesh_resolver.h"
-#include "runtime/net/mesh/mesh_silence.h"
-#include "runtime/net/mesh/mesh_turns.h"
+#include "runtime/net/mesh/mesh_signs.h"
 
 namespace hvd {
 
@@ -84,7 +80,7 @@ class Mesh final : private ForkParticipant {
   // that is dropped without having seen its message leaves it to the next receive.
   Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline);
   // Ends the WaitSmall that is under way, or the next one.
-  void Wake();
+  void Wake() { driver_.Wake(); }
 
   // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do
   // the same, because a rank that waits for one of them may wait for us in truth.
@@ -92,7 +88,9 @@ class Mesh final : private ForkParticipant {
 
   // Peers of whose hosts nothing is heard, though they were asked, and for how long; from
   // kSilenceTold on.
-  std::vector<MeshSilence> Silences() const { return silences_.Get(); }
+  std::vector<MeshSilence> Silences() const { return signs_.Silences(); }
+  // To the peers to which something was sent, as of the last second.
+  std::vector<MeshLink> Links() const { return signs_.Links(); }
 
   // Where we reached the peer last, without a port; empty: nowhere yet.
   std::string AddressOf(uint32_t rank);
@@ -110,37 +108,18 @@ class Mesh final : private ForkParticipant {
   MeshHandle Begin(std::unique_ptr<MeshTransfer> transfer);
   void GiveUp(MeshTransfer* transfer);
 
-  Status WaitFor(MeshWaiter& waiter) HVD_EXCLUDES(mutex_);
-  uint64_t MovedWith(std::span<const uint32_t> group) HVD_EXCLUDES(mutex_);
-  bool MustReturn(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
-  Status Outcome(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
-  void NotifyWaiters() HVD_REQUIRES(mutex_);
-  void NotifyAll() HVD_REQUIRES(mutex_);
-  void Drive(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
-  void ReadAwaited(MeshWaiter& waiter) HVD_REQUIRES(mutex_);
-  void LetOthersIn() HVD_REQUIRES(mutex_);
-  void PollOnce(int timeout_ms) HVD_REQUIRES(mutex_);
-  int AwaitEvents(std::span<epoll_event> events, int timeout_ms) HVD_REQUIRES(mutex_);
-  void RunThread();
-  void Kick();
+  uint64_t MovedWith(std::span<const uint32_t> group);
   void Resolved(uint32_t rank, const Result<MeshRecord>& record);
 
   // ForkParticipant. The child closes every descriptor and touches nothing else.
-  void LockForFork() override HVD_ACQUIRE(mutex_) { mutex_.lock(); }
-  void UnlockAfterFork() override HVD_RELEASE(mutex_) { mutex_.unlock(); }
-  void CloseInForkedChild() override HVD_REQUIRES(mutex_);
+  void LockForFork() override HVD_ACQUIRE(driver_.mutex) { driver_.mutex.lock(); }
+  void UnlockAfterFork() override HVD_RELEASE(driver_.mutex) { driver_.mutex.unlock(); }
+  void CloseInForkedChild() override HVD_REQUIRES(driver_.mutex) { driver_.CloseInForkedChild(); }
 
   const MeshOptions options_;
   const MeshRecord record_;
-  UniqueFd epoll_, kick_;  // closed by a forked child alone
-  MeshSilences silences_;
-
-  Mutex mutex_;
-  MeshReactor reactor_ HVD_GUARDED_BY(mutex_);
-  MeshTurns turns_ HVD_GUARDED_BY(mutex_);
-  bool stopping_ HVD_GUARDED_BY(mutex_) = false;
-  bool wake_ HVD_GUARDED_BY(mutex_) = false;
-
+  MeshSigns signs_;
+  MeshDriver driver_;
   MeshResolver resolver_;
   std::thread thread_;
 };

@@ -8,11 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <memory>
 
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 #include "runtime/net/address_range.h"
 
 namespace hvd {
@@ -117,9 +118,9 @@ Result<UniqueFd> ListenInRange(const MeshAddress& address, bool both_families,
     if (error == 0) return socket;
     if (error != EADDRINUSE && error != EACCES) break;
   }
-  std::string who = "rank " + std::to_string(rank) + " cannot listen on " + HostText(address);
+  std::string who = Format("rank {} cannot listen on {}", rank, HostText(address));
   if (error != EADDRINUSE && error != EACCES) return SystemError(who, error);
-  std::string range = std::to_string(hints.first_port) + "-" + std::to_string(hints.last_port);
+  std::string range = Format("{}-{}", hints.first_port, hints.last_port);
   return Aborted(who + " because none of the ports " + range +
                  " is free for it; allow a wider range of ports, or end what listens there");
 }
@@ -167,10 +168,10 @@ std::string MeshAddress::Text() const {
   char text[INET6_ADDRSTRLEN] = "";
   if (family() == AF_INET) {
     ::inet_ntop(AF_INET, &AsIpv4(*this).sin_addr, text, sizeof text);
-    return std::string(text) + ":" + std::to_string(PortOf(*this));
+    return Format("{}:{}", text, PortOf(*this));
   }
   ::inet_ntop(AF_INET6, &AsIpv6(*this).sin6_addr, text, sizeof text);
-  return "[" + std::string(text) + "]:" + std::to_string(PortOf(*this));
+  return Format("[{}]:{}", text, PortOf(*this));
 }
 
 bool MeshAddress::IsLoopback() const {
@@ -208,15 +209,9 @@ Result<MeshAddress> ParseMeshEndpoint(std::string_view text) {
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
-  uint16_t port = 0;
-  const char* end = text.data() + text.size();
-  bool has_port = colon != text.npos;
-  if (has_port) {
-    auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-    has_port = error == std::errc() && stop == end && port != 0;
-  }
-  if (!has_port) return InvalidArgument("'" + std::string(text) + "' has no port");
-  return ParseMeshAddress(std::string(host), port);
+  const auto port = ParseWhole<uint16_t>(text.substr(std::min(colon, text.size() - 1) + 1));
+  if (!port || *port == 0) return InvalidArgument("'" + std::string(text) + "' has no port");
+  return ParseMeshAddress(std::string(host), *port);
 }
 
 std::string EncodeMeshRecord(const MeshRecord& record) {
@@ -258,7 +253,7 @@ std::string ThisMachine() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat network {};
   if (::stat("/proc/self/ns/net", &network) != 0) network.st_ino = 0;
-  return boot + "." + std::to_string(network.st_ino);
+  return Format("{}.{}", boot, network.st_ino);
 }
 
 Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::string>& names) {
@@ -290,15 +285,15 @@ Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::st
 
 Result<MeshListener> OpenMeshListener(const ListenHints& hints, uint32_t rank) {
   if (hints.last_port < hints.first_port) {
-    return InvalidArgument("the range of ports " + std::to_string(hints.first_port) + "-" +
-                           std::to_string(hints.last_port) + " ends before it begins");
+    return InvalidArgument(Format("the range of ports {}-{} ends before it begins",
+                                  hints.first_port, hints.last_port));
   }
   Result<MeshListener> listener =
       hints.addresses.empty() ? ListenEverywhere(hints, rank) : ListenOn(hints, rank);
   if (!listener.ok()) return listener;
   if (listener->record.endpoints.empty()) {
-    return Aborted("rank " + std::to_string(rank) +
-                   " has no network interface with an address, so no other host can reach it");
+    return Aborted(Format(
+        "rank {} has no network interface with an address, so no other host can reach it", rank));
   }
   listener->record.machine = ThisMachine();
   return listener;

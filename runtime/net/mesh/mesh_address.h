@@ -16,6 +16,8 @@
 
 namespace hvd {
 
+inline constexpr const char* kLoopbackAddress = "127.0.0.1";
+
 // An address and a port: "10.0.0.1:4711", "[fe80::1]:4711".
 struct MeshAddress {
   sockaddr_storage storage{};

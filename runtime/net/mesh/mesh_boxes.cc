@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -10,8 +12,7 @@ namespace {
 size_t CostOf(size_t bytes) { return bytes + 128; }
 
 Status WrongSize(uint32_t peer, size_t came, size_t expected) {
-  return Mismatch("rank " + std::to_string(peer) + " sent " + std::to_string(came) +
-                  " bytes where " + std::to_string(expected) + " were expected");
+  return Mismatch(Format("rank {} sent {} bytes where {} were expected", peer, came, expected));
 }
 
 // The first of a tag's queue, which it leaves; nothing when there is none.

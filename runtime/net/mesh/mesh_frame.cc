@@ -4,18 +4,19 @@
 #include <cstring>
 
 #include "runtime/base/bytes.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-constexpr uint32_t kMagic = 0x664d7648;  // "HvMf"
+constexpr uint32_t kFrameMagic = 0x664d7648;  // "HvMf"
 
 }  // namespace
 
 MeshHeader EncodeMeshHeader(const MeshFrame& frame) {
   MeshHeader header{};
   uint32_t type = static_cast<uint32_t>(frame.type);
-  std::memcpy(&header[0], &kMagic, 4);
+  std::memcpy(&header[0], &kFrameMagic, 4);
   std::memcpy(&header[4], &type, 4);
   std::memcpy(&header[8], &frame.bytes, 8);
   std::memcpy(&header[16], &frame.tag.channel, 8);
@@ -31,17 +32,17 @@ Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes) {
   frame.bytes = reader.Get<uint64_t>();
   frame.tag.channel = reader.Get<uint64_t>();
   frame.tag.slot = reader.Get<uint64_t>();
-  if (magic != kMagic) return InvalidArgument("the bytes received are no frame of the mesh");
+  if (magic != kFrameMagic) return InvalidArgument("the bytes received are no frame of the mesh");
   if (type < 1 || type > 3) {
-    return InvalidArgument("a frame of the unknown type " + std::to_string(type));
+    return InvalidArgument(Format("a frame of the unknown type {}", type));
   }
   frame.type = static_cast<MeshFrameType>(type);
   size_t most = frame.type == MeshFrameType::kData  ? kMaxMeshMessage
                 : frame.type == MeshFrameType::kBye ? kMaxByeBytes
                                                     : 0;
   if (frame.bytes > most) {
-    return InvalidArgument("a frame of " + std::to_string(frame.bytes) +
-                           " payload bytes; at most " + std::to_string(most) + " are allowed");
+    return InvalidArgument(
+        Format("a frame of {} payload bytes; at most {} are allowed", frame.bytes, most));
   }
   return frame;
 }
@@ -65,7 +66,7 @@ Status MeshReader::Filled(size_t count) {
 Status MeshReader::Resume() {
   if (!held_) return Status::Ok();
   held_ = false;
-  if (Status begun = BeginFrame(); !begun.ok()) return begun;
+  HVD_RETURN_IF_ERROR(BeginFrame());
   return Parse();
 }
 
@@ -97,7 +98,7 @@ Status MeshReader::EndIfComplete() {
 Status MeshReader::Parse() {
   while (!held_) {
     TakeFromStaging();
-    if (Status ended = EndIfComplete(); !ended.ok()) return ended;
+    HVD_RETURN_IF_ERROR(EndIfComplete());
     if (in_payload_ || end_ - begin_ < kMeshHeaderBytes) break;
     Result<MeshFrame> frame = DecodeMeshHeader(staging_.data() + begin_);
     if (!frame.ok()) return frame.status();

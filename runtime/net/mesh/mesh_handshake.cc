@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-constexpr uint32_t kMagic = 0x684d7648;  // "HvMh"
+constexpr uint32_t kHandshakeMagic = 0x684d7648;  // "HvMh"
 constexpr size_t kNonceBytes = 32;
 constexpr size_t kMacBytes = 32;
 constexpr size_t kFieldBytes = 4 + 4 + 8 + 4 + 4;
@@ -77,7 +77,11 @@ std::string HkdfSha256(std::string_view salt, std::string_view key, std::string_
 
 MeshInitiator::MeshInitiator(const MeshIdentity& identity, uint32_t peer) : key_(identity.job_key) {
   ByteWriter writer;
-  writer.Put(kMagic).Put(kMeshVersion).Put(identity.generation).Put(identity.rank).Put(peer);
+  writer.Put(kHandshakeMagic)
+      .Put(kMeshVersion)
+      .Put(identity.generation)
+      .Put(identity.rank)
+      .Put(peer);
   Result<std::string> nonce = RandomNonce(identity.random_bytes);
   if (!nonce.ok()) {
     status_ = nonce.status();
@@ -124,7 +128,7 @@ MeshSessionKeys MeshResponder::SessionKeys() const {
 Result<std::string> MeshResponder::CheckHello() {
   std::string_view said = std::string_view(hello_).substr(0, kFieldBytes + kNonceBytes);
   ByteReader reader(said);
-  bool ours = reader.Get<uint32_t>() == kMagic;
+  bool ours = reader.Get<uint32_t>() == kHandshakeMagic;
   ours = reader.Get<uint32_t>() == kMeshVersion && ours;
   ours = reader.Get<uint64_t>() == identity_.generation && ours;
   peer_ = reader.Get<uint32_t>();

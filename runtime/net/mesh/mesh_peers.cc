@@ -9,6 +9,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -47,7 +49,7 @@ MeshPeer* MeshPeers::Find(uint64_t rank) {
 }
 
 std::string MeshPeer::Name() const {
-  return "rank " + std::to_string(rank) + (address.empty() ? "" : " at " + address);
+  return Format("rank {}{}", rank, address.empty() ? "" : " at " + address);
 }
 
 // ---- transfers
@@ -272,10 +274,18 @@ std::vector<MeshSilence> MeshPeers::LoseSilent() {
     const Duration silent = SilenceOf({signs.data(), known});
     if (silent >= kSilenceTold) silences.push_back({rank, silent});
     if (silent < kSilenceLost) continue;
-    Lose(*peer, Aborted(peer->Name() + " is gone: nothing has been heard of its host for " +
-                        std::to_string(kSilenceLost / std::chrono::seconds(1)) + " s"));
+    Lose(*peer, Aborted(Format("{} is gone: nothing has been heard of its host for {} s",
+                               peer->Name(), kSilenceLost / std::chrono::seconds(1))));
   }
   return silences;
+}
+
+std::vector<MeshLink> MeshPeers::Links() const {
+  std::vector<MeshLink> links;
+  for (const auto& [rank, peer] : peers_) {
+    if (peer->out.valid()) links.push_back(LinkOver(peer->out.get(), rank));
+  }
+  return links;
 }
 
 void MeshPeers::Lose(MeshPeer& peer, const Status& why) {

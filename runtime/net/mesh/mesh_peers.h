@@ -16,6 +16,7 @@
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/mesh/mesh_boxes.h"
 #include "runtime/net/mesh/mesh_connector.h"
+#include "runtime/net/mesh/mesh_link.h"
 #include "runtime/net/mesh/mesh_silence.h"
 
 namespace hvd {
@@ -83,6 +84,8 @@ class MeshPeers {
   // Loses the peers of whose hosts nothing was heard for kSilenceLost; the others that are silent
   // are returned, from kSilenceTold on.
   std::vector<MeshSilence> LoseSilent();
+  // How fast bytes went to the peers.
+  std::vector<MeshLink> Links() const;
   // `why`: "" when this process leaves in peace.
   void SendGoodbye(const std::string& why);
   // In a forked child: closes every descriptor and touches nothing else.

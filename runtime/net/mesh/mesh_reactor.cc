@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 
-MeshReactor::MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSilences& silences)
+MeshReactor::MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSigns& signs)
     : rank_(options.connector.identity.rank),
       kick_(options.kick),
       resolve_(std::move(options.resolve)),
       record_(listener.record),
-      silences_(silences),
+      signs_(signs),
       peers_(options.epoll, options.most_kept_bytes, *this),
       connector_(std::move(options.connector), options.epoll, std::move(listener), *this) {
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
@@ -25,8 +27,7 @@ void MeshReactor::Begin(MeshTransfer* transfer) {
   if (!aborted_.ok()) {
     transfer->Finish(aborted_);
   } else if (transfer->peer == rank_) {
-    transfer->Finish(
-        InvalidArgument("rank " + std::to_string(transfer->peer) + " does not talk to itself"));
+    transfer->Finish(InvalidArgument(Format("rank {} does not talk to itself", transfer->peer)));
   } else {
     peers_.Begin(transfer);
   }
@@ -49,7 +50,7 @@ void MeshReactor::Handle(std::span<epoll_event> events, TimePoint now) {
   peers_.LoseLate();
   if (next_silence_look_ > now) return;
   next_silence_look_ = now + kSilenceLook;
-  silences_.Put(peers_.LoseSilent());
+  signs_.Put(peers_.LoseSilent(), peers_.Links());
 }
 
 void MeshReactor::HandleOne(const epoll_event& event, TimePoint now) {

@@ -17,7 +17,7 @@
 #include "runtime/net/mesh/mesh_boxes.h"
 #include "runtime/net/mesh/mesh_connector.h"
 #include "runtime/net/mesh/mesh_peers.h"
-#include "runtime/net/mesh/mesh_silence.h"
+#include "runtime/net/mesh/mesh_signs.h"
 
 namespace hvd {
 
@@ -32,8 +32,8 @@ struct MeshReactorOptions {
 
 class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
  public:
-  // `silences` outlives it.
-  MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSilences& silences);
+  // `signs` outlives it.
+  MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSigns& signs);
 
   // The transfer stays until it is done or given up.
   void Begin(MeshTransfer* transfer);
@@ -78,7 +78,7 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   const int kick_;
   const std::function<void(uint32_t)> resolve_;
   const MeshRecord record_;
-  MeshSilences& silences_;
+  MeshSigns& signs_;
   MeshPeers peers_;
   MeshConnector connector_;
   Status aborted_;

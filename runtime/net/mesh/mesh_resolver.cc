@@ -1,6 +1,7 @@
 #include "runtime/net/mesh/mesh_resolver.h"
 
-#include <charconv>
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -16,11 +17,8 @@ std::string MeshKvKey(uint32_t rank) { return std::string(kKeyPrefix) + std::to_
 
 std::optional<uint32_t> RankOfMeshKey(std::string_view key) {
   if (!key.starts_with(kKeyPrefix)) return std::nullopt;
-  uint32_t rank = 0;
-  const char* end = key.data() + key.size();
-  auto [stop, error] = std::from_chars(key.data() + kKeyPrefix.size(), end, rank);
-  if (error != std::errc() || stop != end || MeshKvKey(rank) != key) return std::nullopt;
-  return rank;
+  const auto rank = ParseWhole<uint32_t>(key.substr(kKeyPrefix.size()));
+  return rank && MeshKvKey(*rank) == key ? rank : std::nullopt;
 }
 
 void MeshResolver::Ask(uint32_t rank, TimePoint deadline) {
@@ -58,9 +56,9 @@ bool MeshResolver::TryOne(const Question& question) {
   Result<std::string> text = directory_.Get(MeshKvKey(question.rank), kTurn);
   if (!text.ok() && text.status().code() == Code::kInProgress) {
     if (SteadyNow() < question.deadline) return false;
-    answer_(question.rank, Aborted("rank " + std::to_string(question.rank) +
-                                   " has not said in time where it listens; it has not come as "
-                                   "far as this rank, or it hangs"));
+    answer_(question.rank, Aborted(Format("rank {} has not said in time where it listens; it has "
+                                          "not come as far as this rank, or it hangs",
+                                          question.rank)));
     return true;
   }
   answer_(question.rank, text.ok() ? DecodeMeshRecord(*text) : Result<MeshRecord>(text.status()));

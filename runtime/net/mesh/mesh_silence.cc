@@ -1,7 +1,7 @@
 #include "runtime/net/mesh/mesh_silence.h"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -31,16 +31,6 @@ ConnectionSigns SignsOf(int socket) {
   const uint32_t quiet_ms = std::min(info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
   return {std::chrono::milliseconds(quiet_ms),
           uint32_t{info.tcpi_retransmits} + uint32_t{info.tcpi_probes}};
-}
-
-void MeshSilences::Put(std::vector<MeshSilence> silences) {
-  MutexLock lock(mutex_);
-  silences_ = std::move(silences);
-}
-
-std::vector<MeshSilence> MeshSilences::Get() const {
-  MutexLock lock(mutex_);
-  return silences_;
 }
 
 }  // namespace hvd

@@ -9,10 +9,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
 
 namespace hvd {
 
@@ -39,18 +37,6 @@ ConnectionSigns SignsOf(int socket);
 struct MeshSilence {
   uint32_t rank = 0;
   Duration silent{};
-};
-
-// The peers that are silent now. Any thread, so that asking waits for no thread that drives the
-// mesh.
-class MeshSilences {
- public:
-  void Put(std::vector<MeshSilence> silences);
-  std::vector<MeshSilence> Get() const;
-
- private:
-  mutable Mutex mutex_;
-  std::vector<MeshSilence> silences_ HVD_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

@@ -6,9 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -126,6 +132,117 @@ TEST(Adopt, RanksOfOneHostFormWorldAfterWorldWithOneAgent) {
     job.Leave(generation);
   }
   EXPECT_TRUE(job.AgentsEnd());
+}
+
+// As a rank that won the election, and is off its core before it listens.
+TEST(Adopt, AWinnerThatIsHeldUpIsWaitedFor) {
+  Job job(2);
+  const std::string name = AdoptAddress(AdoptedJobId(job.rank(0)), ::geteuid());
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  UniqueFd winner(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(winner.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  std::thread held_up([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    winner.Reset();
+  });
+  ExpectWorld(job.Join(), 1, 1);
+  held_up.join();
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+// A process of its own, with which this one takes turns: it does `first`, and ends where `Release`
+// says so.
+class OtherProcess {
+ public:
+  explicit OtherProcess(const std::function<void()>& first) {
+    EXPECT_EQ(::pipe(done_.data()), 0);
+    EXPECT_EQ(::pipe(release_.data()), 0);
+    pid_ = ::fork();
+    if (pid_ != 0) {
+      ::close(release_[0]);
+      ::close(done_[1]);
+      return;
+    }
+    ::close(release_[1]);
+    first();
+    char byte = 0;
+    (void)!::write(done_[1], &byte, 1);
+    (void)!::read(release_[0], &byte, 1);
+    ::_exit(0);
+  }
+  ~OtherProcess() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    ::close(release_[1]);
+    ::close(done_[0]);
+  }
+  OtherProcess(const OtherProcess&) = delete;
+
+  // `first` is done.
+  void Await() const {
+    char byte = 0;
+    EXPECT_EQ(::read(done_[0], &byte, 1), 1);
+  }
+  // It ends, and nothing of it is left.
+  void Release() {
+    EXPECT_EQ(::write(release_[1], "", 1), 1);
+    EXPECT_EQ(::waitpid(pid_, nullptr, 0), pid_);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  std::array<int, 2> done_{}, release_{};
+};
+
+// A second script in the same ranks: the one that started the agent is gone, the agent is not.
+TEST(Adopt, ARankMayComeWhenTheOneThatStartedTheAgentIsGone) {
+  Job job(2);
+  OtherProcess starter([&] { job.Meet(0); });
+  starter.Await();
+  job.Meet(1);  // keeps the agent
+  starter.Release();
+  ExpectWorld(job.Join(), 1, 1);
+  EXPECT_TRUE(job.AgentsEnd());
+}
+
+// The process that is to be the agent, which does not go on before it can read from `go`.
+void StartAgentLate(const ExternalRank& rank, int go) {
+  const std::string id = AdoptedJobId(rank);
+  UniqueFd listener(ListenLinkIfFree(AdoptAddress(id, ::geteuid()))->Release());
+  if (::fork() != 0) return;
+  char byte = 0;
+  (void)!::read(go, &byte, 1);
+  ::dup2(listener.get(), STDIN_FILENO);
+  std::vector<std::string> arguments = AdoptArguments(rank, id);
+  std::vector<char*> argv = {const_cast<char*>(HVDRUN_PATH)};
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  ::execv(HVDRUN_PATH, argv.data());
+  ::_exit(1);
+}
+
+// A launcher kills the rank that started the agent, which is off its core before it takes over.
+TEST(Adopt, AnAgentThatIsHeldUpIsWaitedFor) {
+  Job job(2);
+  std::array<int, 2> go{};
+  ASSERT_EQ(::pipe(go.data()), 0);
+  OtherProcess starter([&] { StartAgentLate(job.rank(0), go[0]); });
+  starter.Await();
+  starter.Release();
+  std::thread held_up([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(::write(go[1], "", 1), 1);
+  });
+  ExpectWorld(job.Join(), 1, 1);
+  held_up.join();
+  EXPECT_TRUE(job.AgentsEnd());
+  ::close(go[0]);
+  ::close(go[1]);
 }
 
 TEST(Adopt, JobsSideBySideNeverMeet) {

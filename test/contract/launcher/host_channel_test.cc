@@ -1,4 +1,4 @@
-// What every HostChannel promises, checked on the real local one and on the scripted one.
+// What every HostChannel promises, checked on the real ones and on the scripted one.
 #include "launcher/channels/host_channel.h"
 
 #include <gmock/gmock.h>
@@ -15,10 +15,14 @@
 
 #include "launcher/channels/command_channel.h"
 #include "launcher/channels/local_channel.h"
+#include "launcher/channels/srun_command.h"
 #include "launcher/channels/ssh/ssh_channel.h"
+#include "launcher/channels/ssh_command.h"
+#include "launcher/channels/step/agent_step.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/wire/messages.h"
 #include "runtime/net/stream.h"
+#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/scripted_channel.h"
 #include "test/contract/launcher/sshd_rig.h"
 
@@ -27,8 +31,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 // Plays the driver: says hello, keeps what comes.
 struct Driver final : ChannelObserver {
@@ -112,7 +114,24 @@ struct Rig {
   }
 };
 
-enum class Kind { kLocal, kScripted, kSsh };
+// As srun does it: what it prints is not the stream, and its agent connects to hvdrun.
+std::unique_ptr<HostChannel> StepChannel(asio::io_context& io, const std::string& job_id,
+                                         const std::string& command) {
+  static const SteadyClock clock;
+  AgentStepOptions options;
+  options.job_id = job_id;
+  options.greets = false;
+  options.listen = [] { return OpenMeshListener({{"127.0.0.1"}, 0, 0}, 0); };
+  options.program = {[command](const std::vector<StepHost>&) {
+                       return std::vector<std::string>{"/bin/sh", "-c", command};
+                     },
+                     ReadSrunWords, ReadSrunStepEnd};
+  const auto step =
+      std::make_shared<AgentStep>(io, clock, options, std::make_shared<LocalFamily>());
+  return step->Join({0, "n1"});
+}
+
+enum class Kind { kLocal, kCommand, kScripted, kSsh, kStep };
 
 class HostChannelContract : public ::testing::TestWithParam<Kind> {
  protected:
@@ -127,9 +146,22 @@ class HostChannelContract : public ::testing::TestWithParam<Kind> {
     rig.channel = std::make_unique<SshChannel>(std::make_shared<SshHub>(rig.io),
                                                SshRequest{sshd->Config(), "", command});
   }
+  // As with srun, blaunch, the ssh program or --rsh-agent.
+  static void MakeCommand(Rig& rig, const std::string& command) {
+    rig.channel = std::make_unique<CommandChannel>(
+        rig.io, std::vector<std::string>{"/bin/sh", "-c", command},
+        [](const CommandEnd& end) { return ReadRshAgentEnd("sh -c", end); },
+        std::make_shared<LocalFamily>());
+  }
   void Make(Rig& rig) {
+    const std::string agent = std::string("exec ") + HVDRUN_PATH + " agent --job " + rig.job_id;
     if (GetParam() == Kind::kSsh) {
-      MakeSsh(rig, std::string("exec ") + HVDRUN_PATH + " agent --job " + rig.job_id);
+      MakeSsh(rig, agent);
+    } else if (GetParam() == Kind::kStep) {
+      rig.channel = StepChannel(rig.io, rig.job_id,
+                                std::string("exec ") + HVDRUN_PATH + " agent --dial " + rig.job_id);
+    } else if (GetParam() == Kind::kCommand) {
+      MakeCommand(rig, agent);
     } else if (GetParam() == Kind::kLocal) {
       std::vector<std::string> command = {HVDRUN_PATH, "agent", "--job", rig.job_id};
       rig.channel = std::make_unique<LocalChannel>(rig.io, rig.job_id, command);
@@ -141,6 +173,10 @@ class HostChannelContract : public ::testing::TestWithParam<Kind> {
   void MakeUnstartable(Rig& rig) {
     if (GetParam() == Kind::kSsh) {
       MakeSsh(rig, "exec /no/such/agent");
+    } else if (GetParam() == Kind::kStep) {
+      rig.channel = StepChannel(rig.io, rig.job_id, "exec /no/such/agent");
+    } else if (GetParam() == Kind::kCommand) {
+      MakeCommand(rig, "exec /no/such/agent");
     } else if (GetParam() == Kind::kLocal) {
       rig.channel = std::make_unique<LocalChannel>(rig.io, rig.job_id,
                                                    std::vector<std::string>{"/no/such/agent"});
@@ -169,7 +205,11 @@ TEST_P(HostChannelContract, EntersItsStagesInOrderUntilItRuns) {
   ASSERT_TRUE(rig.RunUntil([&] { return rig.driver.ready; }));
   EXPECT_TRUE(std::is_sorted(rig.driver.stages.begin(), rig.driver.stages.end()));
   std::vector<ChannelStage> last(rig.driver.stages.end() - 2, rig.driver.stages.end());
-  EXPECT_THAT(last, ElementsAre(ChannelStage::kExec, ChannelStage::kRunning));
+  // A program that leads to the host does not tell how far it is.
+  const ChannelStage before = GetParam() == Kind::kCommand || GetParam() == Kind::kStep
+                                  ? ChannelStage::kConnect
+                                  : ChannelStage::kExec;
+  EXPECT_THAT(last, ElementsAre(before, ChannelStage::kRunning));
   rig.channel->Close();
   EXPECT_TRUE(rig.RunUntil([&] { return rig.driver.ends > 0; }));
   EXPECT_EQ(rig.driver.stages.back(), ChannelStage::kRunning) << "who closes need not be told";
@@ -219,12 +259,15 @@ TEST_P(HostChannelContract, WritingAfterTheEndIsSwallowed) {
   EXPECT_EQ(rig.channel->Write("abc"), 3u);
 }
 
+std::string NameOf(const ::testing::TestParamInfo<Kind>& info) {
+  constexpr const char* kNames[] = {"local", "command", "scripted", "ssh", "step"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+
 INSTANTIATE_TEST_SUITE_P(All, HostChannelContract,
-                         ::testing::Values(Kind::kLocal, Kind::kScripted, Kind::kSsh),
-                         [](const auto& p) {
-                           if (p.param == Kind::kSsh) return "ssh";
-                           return p.param == Kind::kLocal ? "local" : "scripted";
-                         });
+                         ::testing::Values(Kind::kLocal, Kind::kCommand, Kind::kScripted,
+                                           Kind::kSsh, Kind::kStep),
+                         NameOf);
 
 TEST(ScriptedChannel, TellsWhenThereIsRoomAgain) {
   asio::io_context io;

@@ -27,6 +27,7 @@
 #include "launcher/process/process_tree.h"
 #include "runtime/base/env.h"
 #include "runtime/base/unique_fd.h"
+#include "test/contract/launcher/deadline.h"
 
 namespace hvd {
 
@@ -45,7 +46,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr auto kDeadline = 60s;
 constexpr auto kNever = 1h;
 // A script that should have been ended would print after this.
 constexpr const char* kForever = "600";
@@ -248,7 +248,9 @@ TEST_F(HostWatchTest, WhatAScriptLeavesInTheBackgroundIsEnded) {
 }
 
 TEST_F(HostWatchTest, OutputThatNeverEndsIsCutOff) {
-  WatchScript("yes a:1 & echo $! > child; wait", {.pause = kNever, .limits = {.output = 10'000}});
+  // The child writes its pid before it prints: the script is ended soon after.
+  WatchScript("sh -c 'echo $$ > child; exec yes a:1' & wait",
+              {.pause = kNever, .limits = {.output = 10'000}});
   RunUntilAnswers(1);
   EXPECT_THAT(answers_[0].trouble, HasSubstr("printed more than 10000 bytes and was ended"));
   RunUntilGone(PidIn("child"));

@@ -15,9 +15,10 @@
 #include <vector>
 
 #include "launcher/agent/resume_listener.h"
-#include "launcher/driver/agent_connection.h"
+#include "launcher/driver/agents/agent_connection.h"
 #include "launcher/jobs/job_id.h"
 #include "runtime/net/link.h"
+#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/scripted_channel.h"
 
 namespace hvd {
@@ -31,7 +32,6 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kJob = 7;
 constexpr uint32_t kHost = 3;
-constexpr auto kDeadline = seconds(60);
 const char* const kGreeting = "hello from job 7\n";
 const char* const kNoAgent = "no agent of job 7";
 

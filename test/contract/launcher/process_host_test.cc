@@ -14,14 +14,13 @@
 
 #include "launcher/process/local_process_host.h"
 #include "launcher/process/process_tree.h"
+#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/scripted_process_host.h"
 
 namespace hvd {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 struct Recorder final : ProcessObserver {
   void OnOutput(uint32_t worker, OutputStream stream, std::string_view bytes) override {
@@ -43,12 +42,12 @@ struct Recorder final : ProcessObserver {
   std::map<uint32_t, std::vector<ProcessEnd>> exits;
 };
 
-enum class Kind { kLocal, kScripted };
+enum class HostKind { kLocal, kScripted };
 
-class ProcessHostContract : public ::testing::TestWithParam<Kind> {
+class ProcessHostContract : public ::testing::TestWithParam<HostKind> {
  protected:
   void SetUp() override {
-    if (GetParam() == Kind::kLocal) {
+    if (GetParam() == HostKind::kLocal) {
       BecomeSubreaper();
       host = std::make_unique<LocalProcessHost>(io, seen);
       return;
@@ -84,7 +83,7 @@ class ProcessHostContract : public ::testing::TestWithParam<Kind> {
     request.directory = "/";
     request.environment = {"PATH=/usr/bin:/bin", "ONLY=this"};
     request.argv = {what};
-    if (GetParam() == Kind::kLocal && shell_commands.contains(what))
+    if (GetParam() == HostKind::kLocal && shell_commands.contains(what))
       request.argv = {"sh", "-c", shell_commands.at(what)};
     return host->Spawn(worker, request);
   }
@@ -168,15 +167,16 @@ TEST_P(ProcessHostContract, SignallingTheDeadDoesNothing) {
   EXPECT_EQ(seen.exits[1].size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ProcessHostContract, ::testing::Values(Kind::kLocal, Kind::kScripted),
+INSTANTIATE_TEST_SUITE_P(All, ProcessHostContract,
+                         ::testing::Values(HostKind::kLocal, HostKind::kScripted),
                          [](const auto& p) {
-                           return p.param == Kind::kLocal ? "local" : "scripted";
+                           return p.param == HostKind::kLocal ? "local" : "scripted";
                          });
 
 // ---- what only a real one can show
 
 class LocalProcessHostTest : public ProcessHostContract {};
-INSTANTIATE_TEST_SUITE_P(Real, LocalProcessHostTest, ::testing::Values(Kind::kLocal));
+INSTANTIATE_TEST_SUITE_P(Real, LocalProcessHostTest, ::testing::Values(HostKind::kLocal));
 
 TEST_P(LocalProcessHostTest, TheWorkerGetsExactlyItsEnvironmentAndNoStdin) {
   SpawnRequest request{{"sh", "-c", "env | grep -v -e ^PWD= -e ^SHLVL= -e ^_= | sort; cat"},

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "test/contract/launcher/deadline.h"
 
 namespace hvd {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-constexpr auto kDeadline = std::chrono::seconds(60);
 const ChannelEnd kNoName{ChannelStage::kResolve, "it has no name yet", true};
 
 // What one try does.

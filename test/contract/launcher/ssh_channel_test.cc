@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "launcher/channels/ssh/any_ssh_channel.h"
+#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/sshd_rig.h"
 
 // libssh2 1.10 loses a buffer of 51 bytes when a session ends in the middle of a key exchange.
@@ -29,8 +30,6 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-constexpr auto kDeadline = std::chrono::seconds(60);
 
 struct Recorder final : ChannelObserver {
   void OnNote(const std::string& text) override { notes += text + "\n"; }

@@ -9,10 +9,13 @@
 #include <optional>
 
 #include "test/fakes/world_of_threads.h"
+#include "test/unit/timeline/ring_memory.h"
+#include "timeline/ring_reader.h"
 
 namespace hvd::test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class Operations : public ::testing::TestWithParam<std::tuple<Transport, uint32_t>> {
@@ -307,6 +310,49 @@ TEST_P(Operations, RanksThatJoinBringZeros) { JoinOneByOne(/*of_active=*/false);
 
 TEST_P(Operations, RanksThatJoinAreLeftOutOfAveragesWhereThatIsSet) {
   JoinOneByOne(/*of_active=*/true);
+}
+
+// What a timeline shows of the operations of each rank, where somebody wants it.
+TEST(Activities, CopiesAndTheWayOfTheDataAreRecordedWhereTheyAreWanted) {
+  constexpr uint32_t kSize = 2;
+  for (const bool wanted : {true, false}) {
+    std::vector<RingMemory> rings;
+    for (uint32_t r = 0; r < kSize; ++r) rings.emplace_back(256);
+    WorldOfThreads world(Transport::kShm, kSize, [&](uint32_t rank) {
+      EngineOptions options;
+      options.recorder = Recorder(rings[rank].span());
+      if (wanted) RingReader(rings[rank].span()).Want(kTraceForLauncher);
+      return options;
+    });
+    world.Run([&](uint32_t rank) {
+      for (const int64_t count : {1, 100'000}) {
+        const Values in(static_cast<size_t>(count), 1);
+        Values out(in.size());
+        const Shape shape{count};
+        const std::string name = "x" + std::to_string(count);
+        ASSERT_TRUE(
+            RunOne(world.engine(rank), SpecOf(Collective::kAllreduce, name, in, &out, shape)).ok());
+      }
+    });
+    for (const RingMemory& ring : rings) {
+      std::vector<TraceRecord> records;
+      RingReader(ring.span()).Read(&records, 1000);
+      std::vector<std::string> seen;
+      for (const TraceRecord& record : records) {
+        const auto activity = static_cast<TraceActivity>(record.part & 0xff);
+        const std::string way(WayName(static_cast<TraceWay>(record.part >> 8)));
+        if (record.kind == TraceKind::kDone) seen.push_back("done " + way);
+        if (record.kind == TraceKind::kActivity) seen.push_back(ActivityName(activity, 0));
+      }
+      if (!wanted) {
+        EXPECT_THAT(seen, ElementsAre("done ", "done "));
+      }
+      if (wanted) {
+        EXPECT_THAT(seen, ElementsAre("done announcement", "MEMCPY_IN_FUSION_BUFFER", "",
+                                      "MEMCPY_OUT_FUSION_BUFFER", "", "done copied"));
+      }
+    }
+  }
 }
 
 TEST_P(Operations, RanksThatDivideOtherwiseAreTold) {

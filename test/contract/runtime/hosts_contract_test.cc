@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "runtime/device/adasum.h"
 #include "test/fakes/simulated_hosts.h"
@@ -171,6 +172,40 @@ TEST_P(HostsContract, IsBitEqualOnAllRanksAndFromRunToRun) {
     if (run == 0) first = values[0];
     for (const auto& of_rank : values) EXPECT_EQ(of_rank, first);
   }
+}
+
+// For the timeline. The first rank of a host leads there.
+TEST_P(HostsContract, NotesWhatIsDoneWithTheData) {
+  using enum TraceActivity;
+  SimulatedHosts hosts(host_of());
+  const bool straight = std::set<uint32_t>(host_of().begin(), host_of().end()).size() == size();
+  hosts.Run([&](uint32_t rank) {
+    const std::vector<float> in = Numbers<float>(50'000, rank);
+    std::vector<float> out(in.size());
+    ActivityNotes notes;
+    SimulatedTask task = TaskOf(hosts, rank, "a", Collective::kAllreduce, DType::kFloat32,
+                                in.data(), out.data(), 50'000);
+    task.parts[0].call.activities = &notes;
+    ASSERT_TRUE(hosts.Do(rank, &task).ok());
+    const auto first = std::find(host_of().begin(), host_of().end(), host_of()[rank]);
+    std::vector<TraceActivity> expected;
+    if (!straight) expected = {kCopyIn, kNone};
+    if (first - host_of().begin() == rank) {
+      expected.insert(expected.end(), {kWaitForHosts, kQueue});
+      if (!straight) expected.push_back(kHostReduce);
+      expected.insert(expected.end(), {kExchange, kNone});
+    }
+    if (!straight) expected.insert(expected.end(), {kHandOut, kNone});
+    std::vector<TraceActivity> seen;
+    for (const ActivityNote& note : notes.all()) seen.push_back(note.activity);
+    EXPECT_EQ(seen, expected) << "rank " << rank;
+    EXPECT_TRUE(std::ranges::is_sorted(notes.all(), {}, &ActivityNote::stamp));
+    for (const ActivityNote& note : notes.all()) {
+      const bool moves = note.activity == kCopyIn || note.activity == kHostReduce ||
+                         note.activity == kExchange || note.activity == kHandOut;
+      EXPECT_EQ(note.bytes, moves ? 200'000U : 0U);
+    }
+  });
 }
 
 TEST_P(HostsContract, ReadsRegisteredMemoryWhereItIs) {

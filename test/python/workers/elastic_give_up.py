@@ -1,6 +1,12 @@
-"""A rank that gives up its world: what it waits for fails, queries go on, and the next world is as good as the first."""
+"""A rank that gives up its world: what it waits for fails, queries go on, and the next world is as good as the first.
 
+    elastic_give_up.py FILE    rank 0 makes the file when it has given up; until then rank 1 does not leave
+"""
+
+import os
+import sys
 import threading
+import time
 
 import torch
 
@@ -8,6 +14,7 @@ import horovod.torch as hvd
 from horovod.common import _library
 
 hvd.init()
+given_up = sys.argv[1]
 failures = []
 
 
@@ -40,6 +47,11 @@ if hvd.rank() == 0:
         pass
     else:
         raise AssertionError('a commit in a world that was given up')
+    open(given_up, 'w').close()
+else:
+    deadline = time.monotonic() + 60
+    while not os.path.exists(given_up) and time.monotonic() < deadline:
+        time.sleep(0.01)
 hvd.shutdown()
 hvd.init()
 assert float(hvd.allreduce(torch.ones(1), op=hvd.Sum)) == 2

@@ -23,13 +23,13 @@ std::string Normal(const Args& args) {
   return text;
 }
 
-struct Case {
+struct Spelling {
   Args args;
   std::string_view expected;
 };
 
 TEST(ArgvNormaliser, UnderstandsEverySpelling) {
-  const Case cases[] = {
+  const Spelling cases[] = {
       {{}, "|"},
       {{"-np", "4", "python", "t.py"}, "num-proc=4 | python t.py"},
       {{"-np=4", "python"}, "num-proc=4 | python"},
@@ -54,11 +54,11 @@ TEST(ArgvNormaliser, UnderstandsEverySpelling) {
       {{"-h", "--bogus"}, "help |"},
       {{"-v", "--bogus"}, "version |"},
   };
-  for (const Case& c : cases) EXPECT_EQ(Normal(c.args), c.expected);
+  for (const Spelling& c : cases) EXPECT_EQ(Normal(c.args), c.expected);
 }
 
 TEST(ArgvNormaliser, RefusesInOneSentence) {
-  const Case cases[] = {
+  const Spelling cases[] = {
       {{"--verbsoe", "a"}, "unknown option '--verbsoe': did you mean --verbose?"},
       {{"-pn", "2", "a"}, "unknown option '-pn': did you mean -np?"},
       {{"-3"}, "unknown option '-3': hvdrun --help lists all options"},
@@ -76,7 +76,7 @@ TEST(ArgvNormaliser, RefusesInOneSentence) {
        "-np needs a value, but an empty text is none: the number of processes, for example -np 2"},
       {{"--verbose=1"}, "--verbose takes no value, but '1' was given: write --verbose alone"},
   };
-  for (const Case& c : cases) EXPECT_EQ(Normal(c.args), c.expected);
+  for (const Spelling& c : cases) EXPECT_EQ(Normal(c.args), c.expected);
 }
 
 TEST(ArgvNormaliser, LongAndDirtyTokensStayShortAndPrintable) {

@@ -11,14 +11,14 @@
 namespace hvd {
 namespace {
 
-struct Case {
+struct Input {
   std::vector<std::string> args;
   std::string named;      // has to be in the sentence
   std::string yaml = "";  // of the file job.yaml
   std::string env = "";   // "NAME=value"
 };
 
-Result<ParsedCommandLine> Parse(const Case& c) {
+Result<ParsedCommandLine> Parse(const Input& c) {
   auto lookup = [&](const char* name) -> std::optional<std::string> {
     std::string start = std::string(name) + "=";
     return c.env.starts_with(start) ? std::optional(c.env.substr(start.size())) : std::nullopt;
@@ -31,9 +31,9 @@ const std::string kLong(10'000, 'x');
 const std::string kDigits(10'000, '9');
 const std::string kControl = "a\x1b[31m\r\n\x07\x7f";
 
-std::vector<Case> BadInput() {
+std::vector<Input> BadInput() {
   auto file = [](const std::string& yaml, const std::string& named) {
-    return Case{{"-np", "1", "--config-file", "job.yaml", "a"}, named, yaml};
+    return Input{{"-np", "1", "--config-file", "job.yaml", "a"}, named, yaml};
   };
   return {
       {{}, "-np"},
@@ -94,7 +94,7 @@ std::vector<Case> BadInput() {
 }
 
 TEST(BadInput, IsOneShortPrintableSentenceThatNamesIt) {
-  for (const Case& c : BadInput()) {
+  for (const Input& c : BadInput()) {
     Result<ParsedCommandLine> line = Parse(c);
     ASSERT_FALSE(line.ok()) << "accepted, but should name: " << c.named;
     const std::string& message = line.status().message();
@@ -109,7 +109,7 @@ TEST(BadInput, IsOneShortPrintableSentenceThatNamesIt) {
 
 // What is odd, but fine.
 TEST(BadInput, WhatOnlyLooksBadIsAccepted) {
-  const Case fine[] = {
+  const Input fine[] = {
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", ""},
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", "# nothing but words\n"},
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", "---\n...\n"},
@@ -117,7 +117,7 @@ TEST(BadInput, WhatOnlyLooksBadIsAccepted) {
       {{"-np", "1", "--", "-odd"}, ""},
       {{"-np", "1", "a"}, "", "", "HOROVOD_LOG_LEVEL="},
   };
-  for (const Case& c : fine) {
+  for (const Input& c : fine) {
     Result<ParsedCommandLine> line = Parse(c);
     EXPECT_TRUE(line.ok()) << line.status().message();
   }

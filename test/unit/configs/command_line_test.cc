@@ -31,6 +31,54 @@ Result<ParsedCommandLine> Parse(const Args& args, const Env& env = {},
   return ParseCommandLine(args, lookup, read);
 }
 
+// In an allocation of two hosts with two slots each.
+Result<ParsedCommandLine> ParseInAllocation(const Args& args, const AllocatedHosts& allocated) {
+  return ParseCommandLine(
+      args, [](const char*) { return std::optional<std::string>(); },
+      [](const std::string& path) -> Result<std::string> { return InvalidArgument(path); },
+      Verb::kRun,
+      [&](const Settings&) -> Result<std::optional<AllocatedHosts>> {
+        return std::optional<AllocatedHosts>(allocated);
+      });
+}
+const AllocatedHosts kTwoHosts = {
+    "Slurm job 7", "Slurm job 7 gives 4 slots", "a:2,b:2", 4, "srun", ""};
+
+TEST(Allocation, NamesWhatNobodySaid) {
+  const auto line = ParseInAllocation({"true"}, kTwoHosts);
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_EQ(line->settings.hosts, "a:2,b:2");
+  EXPECT_EQ(line->settings.num_proc, 4);
+  EXPECT_EQ(line->settings.launcher, "srun");
+  EXPECT_THAT(line->notes, ElementsAre("Slurm job 7 gives 4 slots"));
+  EXPECT_EQ(ParseInAllocation({"-np", "3", "true"}, kTwoHosts)->settings.num_proc, 3);
+  EXPECT_EQ(ParseInAllocation({"--launcher", "ssh", "true"}, kTwoHosts)->settings.launcher, "ssh");
+  const auto shown = ParseInAllocation({"--print-config"}, kTwoHosts);
+  EXPECT_THAT(shown->text, ContainsRegex("hosts +a:2,b:2 +.*Slurm job 7"));
+}
+
+TEST(Allocation, GivesWayToWhatWasSaid) {
+  for (const Args& args : {Args{"-H", "c:1"}, Args{"--hostfile", "f"},
+                           Args{"--allocation", "never"}, Args{"--host-discovery-script", "x"}}) {
+    Args all = {"-np", "1"};
+    all.insert(all.end(), args.begin(), args.end());
+    all.push_back("true");
+    const auto line = ParseInAllocation(all, kTwoHosts);
+    ASSERT_TRUE(line.ok()) << line.status().message();
+    EXPECT_NE(line->settings.hosts, "a:2,b:2") << args[0];
+    EXPECT_THAT(line->notes, IsEmpty());
+  }
+  EXPECT_THAT(ParseInAllocation({"--allocation", "never", "true"}, kTwoHosts).status().message(),
+              HasSubstr("-np is missing"));
+}
+
+TEST(Allocation, WithoutHostsMakesTheNumberOptional) {
+  const auto line = ParseInAllocation({"true"}, {"LSF job 5", "x", "", 3, "", ""});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->settings.hosts, "");
+  EXPECT_EQ(line->settings.num_proc, 3);
+}
+
 std::string ErrorOf(const Args& args, const Env& env = {}, const std::string& yaml = "") {
   Result<ParsedCommandLine> line = Parse(args, env, yaml);
   if (line.ok()) return "ok";
@@ -149,15 +197,16 @@ TEST(CommandLine, TheFusionThresholdIsInMegabytesButInItsVariable) {
 TEST(CommandLine, KeysOfAFileThatDoNothingAreWarnings) {
   Result<ParsedCommandLine> line =
       Parse({"-np", "1", "--config-file", "job.yaml", "a"}, {{"HOROVOD_CACHE_CAPACITY", "1"}},
-            "params:\n  cache_capacity: 32\nautotune:\n  enabled: true\nlogging:\n  levl: INFO\n");
+            "params:\n  cache_capacity: 32\nautotune:\n  gaussian_process_noise: 1\nlogging:\n  "
+            "levl: INFO\n");
   ASSERT_TRUE(line.ok()) << line.status().message();
   EXPECT_THAT(
       line->warnings,
       ElementsAre("job.yaml:6: logging.levl is not a setting and has no effect; did you mean "
                   "logging.level?",
                   StartsWith("HOROVOD_CACHE_CAPACITY has no effect: "),
-                  "job.yaml:4: autotune.enabled has no effect: tuning while training is still to "
-                  "come"));
+                  "job.yaml:4: autotune.gaussian_process_noise has no effect: --autotune learns "
+                  "the noise from what it measures"));
 }
 
 TEST(CommandLine, AsksForTexts) {
@@ -235,17 +284,60 @@ TEST(CommandLine, SettingsOfHorovodrunHaveOneAnswerWhereverTheyAreSaid) {
               IsEmpty());
   EXPECT_THAT(warnings({}, {{"HOROVOD_CPU_OPERATIONS", "ccl"}}),
               ElementsAre(StartsWith("HOROVOD_CPU_OPERATIONS has no effect: ")));
-  EXPECT_THAT(warnings({"--autotune", "--autotune-log-file", "x"}, {}),
-              ElementsAre("--autotune, --autotune-log-file have no effect: tuning while training "
-                          "is still to come"));
-  for (const Args& refused : {Args{"--mpi"}, Args{"--mpi-args=-v"}, Args{"--jsrun"}}) {
-    const std::string flag = refused[0].substr(0, refused[0].find('='));
-    EXPECT_THAT(warnings(refused, {}),
-                ElementsAre(StartsWith("error: " + flag + " is not available yet: ")));
-  }
-  EXPECT_THAT(warnings({}, {}, "controller: mpi"),
-              ElementsAre(StartsWith("error: job.yaml:1: controller is not available yet: start "
-                                     "the ranks by mpirun itself")));
+  EXPECT_THAT(warnings({"--autotune", "--autotune-gaussian-process-noise", "0.5"}, {}),
+              ElementsAre("--autotune-gaussian-process-noise has no effect: --autotune learns the "
+                          "noise from what it measures"));
+}
+
+TEST(CommandLine, WhatStartsTheRanks) {
+  auto launcher = [](Args args, const std::string& file) {
+    args.insert(args.begin(), {"-np", "2"});
+    if (!file.empty()) args.insert(args.end(), {"--config-file", "job.yaml"});
+    args.push_back("a");
+    Result<ParsedCommandLine> line = Parse(args, {}, file);
+    return line.ok() ? RankLauncherOf(line->settings) : "error: " + line.status().message();
+  };
+  EXPECT_EQ(launcher({}, ""), "");
+  EXPECT_EQ(launcher({"--gloo"}, ""), "");
+  EXPECT_EQ(launcher({"--mpi"}, ""), "mpirun");
+  EXPECT_EQ(launcher({"--jsrun"}, ""), "jsrun");
+  EXPECT_EQ(launcher({"--controller", "MPI"}, ""), "mpirun");
+  EXPECT_EQ(launcher({}, "controller: mpi"), "mpirun");
+  EXPECT_EQ(launcher({}, "controller: gloo"), "");
+  EXPECT_EQ(launcher({"--gloo"}, "controller: mpi"), "");
+  EXPECT_EQ(launcher({"--mpi"}, "controller: gloo"), "mpirun");
+  EXPECT_THAT(launcher({"--mpi", "--gloo"}, ""), StartsWith("error: "));
+  EXPECT_THAT(launcher({"--mpi", "--jsrun"}, ""), StartsWith("error: "));
+  EXPECT_THAT(launcher({"--mpi", "--min-np", "1"}, ""),
+              StartsWith("error: --mpi and --min-np exclude each other: "));
+  EXPECT_THAT(launcher({"--elastic"}, "controller: mpi"),
+              StartsWith("error: job.yaml:1: controller and --elastic exclude each other: "));
+}
+
+TEST(CommandLine, OptionsOfMpirunAreForMpirun) {
+  Result<ParsedCommandLine> line = Parse({"-np", "2", "--mpi-args=-v", "a"}, {}, "");
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(line->warnings, ElementsAre("--mpi-args has no effect without --mpi or --jsrun"));
+  line = Parse({"-np", "2", "--mpi", "--mpi-args=-v", "--tcp", "a"}, {}, "");
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(line->warnings, IsEmpty());
+  EXPECT_EQ(line->settings.mpi_args, "-v");
+  EXPECT_THAT(line->settings.worker_environment, ElementsAre("NCCL_IB_DISABLE=1"));
+}
+
+TEST(CommandLine, SettingsOfHorovodReachWorkersOfStockHorovod) {
+  const auto parsed = ParseCommandLine({"-np", "2", "--stock-horovod", "--cycle-time-ms", "5",
+                                        "--no-hierarchical-allreduce", "--torus-allreduce", "true"},
+                                       [](const char* name) {
+                                         return std::string_view(name) == "HOROVOD_CACHE_CAPACITY"
+                                                    ? std::optional<std::string>("0")
+                                                    : std::nullopt;
+                                       });
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_THAT(parsed->warnings, IsEmpty());
+  EXPECT_THAT(parsed->settings.worker_environment,
+              ElementsAre("HOROVOD_CYCLE_TIME=5", "HOROVOD_CACHE_CAPACITY=0",
+                          "HOROVOD_HIERARCHICAL_ALLREDUCE=0", "HOROVOD_TORUS_ALLREDUCE=1"));
 }
 
 TEST(CommandLine, SettingsOfElasticJobsHaveNoEffectOnOthers) {

@@ -40,5 +40,15 @@ TEST(YamlFile, SurvivesHostileInput) {
   EXPECT_THAT(Flat(deep), testing::HasSubstr("nested too deeply"));
 }
 
+TEST(YamlFile, TakesValuesAndKeepsOtherKeys) {
+  EXPECT_EQ(*WithValues("", "", {{"a.b", "1"}, {"a.c", "2"}}), "a:\n  b: 1\n  c: 2\n");
+  const Result<std::string> text =
+      WithValues("x: y\na:\n  b: 7\n  d: 8\n", "f.yaml", {{"a.b", "1"}, {"e.f", "two"}});
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(Flat(*text), "a.b=1@3 a.d=8@4 e.f=two@6 x=y@1 ");
+  EXPECT_EQ(WithValues("- a\n", "f.yaml", {{"a", "1"}}).status().message(),
+            "f.yaml:1:1: expected sections such as 'logging:'");
+}
+
 }  // namespace
 }  // namespace hvd

@@ -50,6 +50,18 @@ TEST_F(SelectHostsTest, UsesThisMachineWhenNoHostIsNamed) {
   EXPECT_EQ(*Select(), (std::vector<HostSlots>{{"me", 4}}));
 }
 
+TEST_F(SelectHostsTest, AllSlotsOfNamedHostsAreCountedUnlessOnlyTheirAgentsKnowThem) {
+  settings_.hosts = "localhost,a:3,b:2";
+  EXPECT_EQ(*SlotsOfAll(*Select()), 12);
+  settings_.hosts = "a:3,b";
+  EXPECT_EQ(SlotsOfAll(*Select()).status().message(),
+            "-np is missing, and b is named without its slots: say -np, or b:4 where it has four");
+  settings_.slots_per_host = 2;
+  EXPECT_EQ(*SlotsOfAll(*Select()), 5);
+  EXPECT_THAT(SlotsOfAll({{"a", 900'000}, {"b", 900'000}}).status().message(),
+              HasSubstr("1800000 slots, more than the 1000000 processes"));
+}
+
 TEST_F(SelectHostsTest, PlaysHostsWithEnoughSlotsForAllProcesses) {
   settings_.num_proc = 5;
   settings_.hosts_per_machine = 2;

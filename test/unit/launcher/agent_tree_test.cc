@@ -84,6 +84,17 @@ TEST(TreeRoot, WithFewHostsThereIsNoTree) {
   EXPECT_FALSE(root.PlaceOf(3).parent);
 }
 
+TEST(TreeRoot, IsAtMostFourWide) {
+  TreeRoot root(33, 32, OneEach(33));
+  EXPECT_FALSE(root.flat());
+  EXPECT_EQ(root.width(), kWidestTree);
+  root.ToAll(BeginGeneration{1});
+  EXPECT_EQ(root.TakeDown().size(), kWidestTree);
+  for (uint32_t host = 0; host < 33; ++host)
+    EXPECT_LE(root.PlaceOf(host).below.size(), kWidestTree) << host;
+  EXPECT_EQ(TreeRoot(33, 3, OneEach(33)).width(), 3U);
+}
+
 TreeUp Batch(uint32_t host, const ToDriver& message) {
   TreeUp batch;
   batch.entries.push_back({host, EncodeToDriver(message)});

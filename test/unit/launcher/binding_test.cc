@@ -1,4 +1,4 @@
-#include "launcher/agent/binding.h"
+#include "launcher/agent/workers/binding.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,13 @@ TEST(RemoteClientOf, IsTheLibraryUnlessTheSettingsNameAProgram) {
   EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kSshLibrary);
   settings.ssh_client = "program";
   EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kSshProgram);
+  settings.launcher = "srun";
+  EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kSrun);
+  settings.launcher = "blaunch";
+  EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kRshAgent);
+  EXPECT_EQ(RshAgentOf(settings), "blaunch");
   settings.rsh_agent = "kubectl exec";
+  EXPECT_EQ(RshAgentOf(settings), "kubectl exec");
   EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kRshAgent) << "--rsh-agent wins";
 }
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/find_command.h"
-#include "launcher/job/command_trouble.h"
+#include "launcher/agent/host/find_command.h"
+#include "launcher/job/hosts/command_trouble.h"
 
 namespace hvd {
 namespace {

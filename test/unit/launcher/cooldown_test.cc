@@ -1,4 +1,4 @@
-#include "launcher/job/cooldown.h"
+#include "launcher/job/policy/cooldown.h"
 
 #include <gtest/gtest.h>
 

@@ -6,15 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "launcher/agent/host_inspection.h"
-#include "launcher/agent/pair_probe.h"
+#include "launcher/agent/host/host_inspection.h"
+#include "launcher/agent/host/pair_probe.h"
 #include "launcher/doctor/doctor_json.h"
 #include "launcher/doctor/doctor_table.h"
-#include "launcher/doctor/doctor_text.h"
 #include "launcher/doctor/examination.h"
-#include "launcher/doctor/findings.h"
-#include "launcher/doctor/host_facts.h"
+#include "launcher/doctor/findings/findings.h"
 #include "launcher/doctor/pair_rounds.h"
+#include "launcher/doctor/report/doctor_text.h"
+#include "launcher/doctor/report/host_facts.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/job/elastic_limits.h"
+#include "launcher/job/policy/elastic_limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

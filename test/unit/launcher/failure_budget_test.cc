@@ -1,4 +1,4 @@
-#include "launcher/job/failure_budget.h"
+#include "launcher/job/policy/failure_budget.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/job/failure_hint.h"
+#include "launcher/job/report/failure_hint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

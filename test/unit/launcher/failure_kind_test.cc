@@ -1,4 +1,4 @@
-#include "launcher/job/failure_kind.h"
+#include "launcher/job/policy/failure_kind.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/doctor/finding_groups.h"
+#include "launcher/doctor/findings/finding_groups.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Clocks of hosts that booted at different times, and which of several departures is named.
-#include "launcher/job/first_cause.h"
+#include "launcher/job/report/first_cause.h"
 
 #include <gtest/gtest.h>
 
@@ -87,8 +87,8 @@ TEST(HostClock, NoMoreReadingsAreKeptThanMatter) {
   EXPECT_GT(clock.Convert(Nanoseconds(seconds(100 + 7)))->uncertainty, milliseconds(500));
 }
 
-TEST(ClockQuestions, SeveralAtOnceThenOneEveryTwoSeconds) {
-  ClockQuestions questions(2);
+TEST(ClockSchedule, SeveralAtOnceThenOneEveryTwoSeconds) {
+  ClockSchedule questions(2);
   TimePoint now = Ours(seconds(10));
   EXPECT_FALSE(questions.Next(0, now)) << "it is not there yet";
   questions.Begin(0);

@@ -1,4 +1,4 @@
-#include "launcher/job/goodput.h"
+#include "launcher/job/policy/goodput.h"
 
 #include <gtest/gtest.h>
 

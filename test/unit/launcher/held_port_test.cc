@@ -1,4 +1,4 @@
-#include "launcher/agent/held_port.h"
+#include "launcher/agent/workers/held_port.h"
 
 #include <gtest/gtest.h>
 

@@ -51,6 +51,15 @@ TEST(AgentJobIn, KnowsAgentsOnly) {
   EXPECT_EQ(AgentJobIn(""), std::nullopt);
 }
 
+TEST(HostOfAgent, IsTheWayBackFromTheIdOfItsAgent) {
+  for (uint32_t host : {0u, 2u, 70'000u}) {
+    EXPECT_EQ(HostOfAgent("00000000000000fe", AgentJobId("00000000000000fe", host)), host);
+    EXPECT_EQ(HostOfAgent("ffffffffffffffff", AgentJobId("ffffffffffffffff", host)), host);
+  }
+  for (const char* other : {"", "fe", "00000000000000fd", "10000000000000fe", "00000000000000fx"})
+    EXPECT_FALSE(HostOfAgent("00000000000000fe", other)) << other;
+}
+
 TEST(AgentJobId, IsTheJobsOwnForHost0AndDiffersForOthers) {
   EXPECT_EQ(AgentJobId("00000000000000fe", 0), "00000000000000fe");
   EXPECT_EQ(AgentJobId("00000000000000fe", 2), "0000000000000100");

@@ -1,4 +1,4 @@
-#include "launcher/agent/host_identity.h"
+#include "launcher/agent/host/host_identity.h"
 
 #include <gtest/gtest.h>
 

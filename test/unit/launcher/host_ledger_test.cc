@@ -1,4 +1,4 @@
-#include "launcher/job/host_ledger.h"
+#include "launcher/job/policy/host_ledger.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,8 @@
 #include <csignal>
 #include <sstream>
 
-#include "launcher/job/job_result.h"
+#include "launcher/job/report/job_result.h"
+#include "launcher/job/report/report.h"
 
 namespace hvd {
 namespace {
@@ -50,6 +51,7 @@ std::string Text(const JobAction& action) {
     }
     std::string operator()(const HoldCommits&) { return "hold"; }
     std::string operator()(const ActAtCommit& a) { return "act at " + std::to_string(a.commit); }
+    std::string operator()(const StartLauncher&) { return "launch"; }
     std::string operator()(const AskMemory& a) { return "ask memory " + std::to_string(a.rank); }
   };
   return std::visit(Namer{}, action);
@@ -137,6 +139,132 @@ TEST(Job, WorkersStartOnceAllHostsAreReady) {
   EXPECT_EQ(job.On(AgentIsReady{1}), "");
   EXPECT_EQ(job.On(AgentIsReady{0}), "start");
   EXPECT_EQ(job.state.phase, JobPhase::kStarting);
+}
+
+// Two ranks in places that mpirun gives them, on hosts 0 and 1.
+Script JobInPlaces() {
+  Script job(2, 2);
+  job.state.options.launcher = "mpirun";
+  job.On(Begun{});
+  job.On(AgentIsReady{1});
+  EXPECT_EQ(job.On(AgentIsReady{0}), "launch");
+  return job;
+}
+
+TEST(Job, WorkersStartOnceAllPlacesAreTaken) {
+  Script job = JobInPlaces();
+  EXPECT_EQ(job.On(PlaceNews{1, PlaceTaken{1, 2}}), "");
+  EXPECT_EQ(job.state.phase, JobPhase::kOpening);
+  EXPECT_EQ(job.On(PlaceNews{0, PlaceTaken{0, 2}}), "start");
+  for (uint32_t r = 0; r < 2; ++r) job.On(WorkerStarted{r, Script::Pid(r)});
+  EXPECT_EQ(job.state.phase, JobPhase::kRunning);
+  EXPECT_FALSE(NextTick(job.state)) << "nothing to wait for but the workers";
+  job.Exit(0, 0);
+  EXPECT_EQ(job.Exit(1, 0), "finish");
+  EXPECT_EQ(job.On(LauncherEnded{"ended with exit code 0", "", 0}), "");
+  job.On(AgentFinished{0});
+  EXPECT_EQ(job.On(AgentFinished{1}), "end");
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Job, ALauncherThatIsSilentIsEndedAndNamed) {
+  Script job = JobInPlaces();
+  job.On(PlaceNews{1, PlaceTaken{1, 2}});
+  ASSERT_TRUE(NextTick(job.state));
+  EXPECT_EQ(job.After(job.state.options.start_timeout), "finish");
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: mpirun has started 1 of 2 ranks (1) within 30 s, and was ended; try again, or "
+            "a longer --start-timeout.\n");
+  EXPECT_EQ(ExitCode(job.state), 1);
+}
+
+TEST(Job, ALauncherThatEndsBeforeTheRanksEndsTheJob) {
+  Script job = JobInPlaces();
+  EXPECT_EQ(job.On(LauncherEnded{"ended with exit code 17", "no way to b", 17}), "finish");
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: mpirun ended with exit code 17 when it had started none of 2 ranks: no way to "
+            "b.\n");
+  EXPECT_EQ(ExitCode(job.state), 17);
+}
+
+// Four ranks of which `host_of_rank` says where mpirun has put them; two on each host were planned.
+// The actions of the last one.
+std::string Placed(Script& job, const std::vector<uint32_t>& host_of_rank) {
+  job.state.options.launcher = "mpirun";
+  job.On(Begun{});
+  job.HostsGetReady();
+  std::string last;
+  for (uint32_t r = 0; r < host_of_rank.size(); ++r)
+    last = job.On(PlaceNews{host_of_rank[r], PlaceTaken{r, 4}});
+  return last;
+}
+
+TEST(Job, RanksAreWhereTheirLauncherHasPutThem) {
+  Script job(4, 2);
+  EXPECT_EQ(Placed(job, {0, 1, 0, 1}), "plan, start");
+  EXPECT_EQ(job.state.plan.ranks[2], (Placement{2, 0, 1, 2, 0, 2}));
+  EXPECT_EQ(job.state.plan.ranks[3], (Placement{3, 1, 1, 2, 1, 2}));
+  job = Script(4, 2);
+  EXPECT_EQ(Placed(job, {0, 0, 0, 1}), "plan, start") << "not as many as were planned";
+  EXPECT_EQ(job.state.plan.ranks[3], (Placement{3, 1, 0, 1, 1, 2}));
+  job = Script(4, 2);
+  EXPECT_EQ(Placed(job, {0, 0, 1, 1}), "start") << "as planned";
+}
+
+TEST(Job, PlacesThatLeaveAHostOutOrTurnTheHostsAroundEndTheJob) {
+  Script job(4, 2);
+  EXPECT_EQ(Placed(job, {0, 0, 0, 0}), "finish");
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: mpirun started no rank on host h1, on which this job has 2; leave that host "
+            "out of -H, or hosts and mappings out of the arguments for it.\n");
+  job = Script(4, 2);
+  EXPECT_EQ(Placed(job, {1, 1, 0, 0}), "finish");
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: mpirun started its first ranks on the hosts in another order than this job "
+            "has them, with h1 before h0; name the hosts in that order with -H, or leave rankfiles "
+            "and hosts out of the arguments for it.\n");
+}
+
+TEST(Job, APlaceInAnotherWorldEndsTheJob) {
+  Script job = JobInPlaces();
+  EXPECT_EQ(job.On(PlaceNews{1, PlaceTaken{1, 3}}), "finish");
+  job = JobInPlaces();
+  job.On(PlaceNews{1, PlaceTaken{1, 2}});
+  EXPECT_EQ(job.On(PlaceNews{1, PlaceTaken{1, 2}}), "finish");
+  job = JobInPlaces();
+  EXPECT_EQ(job.On(PlaceNews{1, PlacesRefused{"its address is taken"}}), "finish");
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: host h1 cannot take ranks of mpirun: its address is taken.\n");
+}
+
+TEST(Job, ALauncherThatIsEndedIsTheCauseUnlessARankFailed) {
+  auto running = [] {
+    Script job = JobInPlaces();
+    for (uint32_t r = 0; r < 2; ++r) job.On(PlaceNews{r, PlaceTaken{r, 2}});
+    for (uint32_t r = 0; r < 2; ++r) job.On(WorkerStarted{r, Script::Pid(r)});
+    return job;
+  };
+  Script job = running();
+  EXPECT_EQ(job.On(LauncherEnded{"was ended by signal 9 (SIGKILL)", "", 137, true}), "signal 15");
+  EXPECT_EQ(ExitCode(job.state), 137);
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: mpirun was ended by signal 9 (SIGKILL) while the ranks ran.\n");
+
+  job = running();
+  EXPECT_EQ(job.On(LauncherEnded{"ended with exit code 1", "", 1}), "");
+  EXPECT_EQ(job.After(seconds(1)), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kLauncher);
+
+  job = running();
+  job.On(LauncherEnded{"ended with exit code 137", "", 137});
+  EXPECT_EQ(job.Killed(1, SIGKILL), "signal 15") << "that is why mpirun ended";
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
+
+  job = running();
+  EXPECT_EQ(job.Exit(1, 195), "signal 15");
+  EXPECT_EQ(job.On(LauncherEnded{"was ended by signal 9 (SIGKILL)", "", 137, true}), "");
+  EXPECT_EQ(ExitCode(job.state), 137) << "the rank had lost mpirun";
 }
 
 TEST(Job, HostsProveTheirAddressesOnceAllAreThere) {
@@ -667,13 +795,12 @@ TEST(Job, ARankThatEndsTheGenerationIsNotTheOneToBlame) {
   EXPECT_EQ(ExitCode(job.state), 7);
 }
 
-Verdict AVerdict(bool never_ends, bool limited) {
+Verdict AVerdict(bool never_ends) {
   Verdict verdict;
   verdict.sentence = "rank 0 has waited 5 s in 'x' for rank 1 to submit it";
   verdict.details = "  rank 1 is busy.\n";
   verdict.missing = {{1, RankClass::kBusy}};
   verdict.never_ends = never_ends;
-  verdict.limited = limited;
   return verdict;
 }
 
@@ -681,19 +808,19 @@ TEST(Job, P02_AStallIsReportedAndEndsNothing) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
-  EXPECT_EQ(job.On(StallExplained{1, AVerdict(false, false)}),
+  EXPECT_EQ(job.On(StallExplained{1, AVerdict(false)}),
             "rank 0 has waited 5 s in 'x' for rank 1 to submit it\n  rank 1 is busy.");
   EXPECT_FALSE(job.state.failure);
-  EXPECT_EQ(job.On(StallExplained{2, AVerdict(true, false)}), "") << "of no generation of ours";
+  EXPECT_EQ(job.On(StallExplained{2, AVerdict(true)}), "") << "of no generation of ours";
   job.On(GenerationEnding{1, {0, "out of memory"}});
-  EXPECT_EQ(job.state.ending->kind, JobFailure::Kind::kEnding) << "no limit was set";
+  EXPECT_EQ(job.state.ending->kind, JobFailure::Kind::kEnding) << "that was no limit";
 }
 
 TEST(Job, P02_AStallThatNeverEndsEndsTheJobWithItsOwnCode) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
-  EXPECT_TRUE(job.On(StallExplained{1, AVerdict(true, false)}).ends_with("break 1"));
+  EXPECT_TRUE(job.On(StallExplained{1, AVerdict(true)}).ends_with("break 1"));
   EXPECT_TRUE(job.told.starts_with("rank 0 has waited 5 s in 'x' for rank 1 to submit it; it can"))
       << job.told;
   EXPECT_FALSE(job.state.failure) << "the ranks may begin another generation";
@@ -710,13 +837,26 @@ TEST(Job, P02_ALimitThatIsReachedEndsTheJobWithTheLastVerdict) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
-  job.On(StallExplained{1, AVerdict(false, true)});
-  job.On(GenerationEnding{1, {0, "rank 0 has waited too long"}});
+  job.On(StallExplained{1, AVerdict(false)});
+  job.On(GenerationEnding{1, {0, "rank 0 has waited too long", true}});
   job.Exit(0, 7);
   ASSERT_TRUE(job.state.failure);
   EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kStall);
   EXPECT_EQ(job.state.failure->reason, "rank 0 has waited too long");
   ASSERT_EQ(job.state.failure->verdict.missing.size(), 1U);
+  EXPECT_EQ(ExitCode(job.state), 79);
+}
+
+TEST(Job, P02_ALimitThatIsReachedBeforeAnyVerdictNamesStoppedRanks) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.On(GenerationEnding{1, {0, "rank 0 has waited too long", true}});
+  job.On(RankStopped{1});
+  job.Exit(0, 7);
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: rank 1 on host h0 (pid 101) is stopped by a signal.\n"
+            "  So rank 0 has waited too long.\n  All ranks were ended.\n");
   EXPECT_EQ(ExitCode(job.state), 79);
 }
 

@@ -1,5 +1,5 @@
 // The key-value table that hosts of a job share through the driver.
-#include "launcher/driver/kv_service.h"
+#include "launcher/driver/services/kv_service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Elastic jobs, told as scripts: which workers start, who is in a generation, what a loss means.
-#include "launcher/job/membership.h"
+#include "launcher/job/elastic/membership.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include "launcher/job/job.h"
 #include "launcher/job/job_pause.h"
-#include "launcher/job/job_result.h"
-#include "launcher/job/report.h"
+#include "launcher/job/report/job_result.h"
+#include "launcher/job/report/report.h"
 #include "runtime/segment/job_page.h"
 
 namespace hvd {
@@ -29,6 +29,12 @@ ElasticLimits Limits(uint32_t min_np, uint32_t np, uint32_t max_np) {
   limits.max_np = max_np;
   limits.elastic_timeout = seconds(60);
   limits.failures = {10, std::nullopt};
+  return limits;
+}
+
+ElasticLimits LimitsWithASpare(uint32_t min_np, uint32_t np, uint32_t max_np) {
+  ElasticLimits limits = Limits(min_np, np, max_np);
+  limits.spares = 1;
   return limits;
 }
 
@@ -68,6 +74,12 @@ class Script {
     On(AgentIsReady{0});
     for (uint32_t worker = 0; worker < slots; ++worker) Start(worker);
     for (uint32_t worker = 0; worker < slots; ++worker) Join({worker});
+  }
+  // Workers 0 and 1 of host "a", which has `slots`, have started; none has joined.
+  void StartTwoOf(uint32_t slots) {
+    List({{"a", slots}});
+    On(AgentIsReady{0});
+    for (uint32_t worker : {0, 1}) Start(worker);
   }
   // Workers 0 and 1 on "a", 2 and 3 on "b"; none has joined.
   void StartOnTwoHosts() {
@@ -518,12 +530,8 @@ TEST(Membership, HostsOnTheirWayAreCutWhenTheJobIsDone) {
 }
 
 TEST(Membership, SparesAreStartedInTheStepInWhichAGenerationBegins) {
-  ElasticLimits limits = Limits(1, 2, 2);
-  limits.spares = 1;
-  Script job(limits);
-  job.List({{"a", 4}});
-  job.On(AgentIsReady{0});
-  for (uint32_t worker : {0, 1}) job.Start(worker);
+  Script job(LimitsWithASpare(1, 2, 2));
+  job.StartTwoOf(4);
   job.Join({0});
   EXPECT_EQ(job.Find<StartMembers>(), nullptr);
   job.Join({1});
@@ -538,12 +546,8 @@ TEST(Membership, SparesAreStartedInTheStepInWhichAGenerationBegins) {
 }
 
 TEST(Membership, TheMemoryOfASpareIsTold) {
-  ElasticLimits limits = Limits(1, 2, 2);
-  limits.spares = 1;
-  Script job(limits);
-  job.List({{"a", 3}});
-  job.On(AgentIsReady{0});
-  for (uint32_t worker : {0, 1}) job.Start(worker);
+  Script job(LimitsWithASpare(1, 2, 2));
+  job.StartTwoOf(3);
   for (uint32_t worker : {0, 1}) job.Join({worker});
   job.After(seconds(1));
   job.Start(2);

@@ -1,4 +1,4 @@
-#include "launcher/doctor/pair_findings.h"
+#include "launcher/doctor/findings/pair_findings.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-using Hosts = std::set<uint32_t>;
+using HostSet = std::set<uint32_t>;
 
 std::vector<PairReport> AllPairsOf(uint32_t hosts) {
   std::vector<PairReport> pairs;
@@ -19,7 +19,7 @@ std::vector<PairReport> AllPairsOf(uint32_t hosts) {
   return pairs;
 }
 
-Hosts InCommon(uint32_t hosts, const std::vector<HostPair>& bad) {
+HostSet InCommon(uint32_t hosts, const std::vector<HostPair>& bad) {
   const std::vector<PairReport> all = AllPairsOf(hosts);
   std::vector<const PairReport*> found;
   for (const PairReport& pair : all) {
@@ -34,24 +34,24 @@ Hosts InCommon(uint32_t hosts, const std::vector<HostPair>& bad) {
 }
 
 TEST(HostsInCommon, IsTheHostOfAllBadPairs) {
-  EXPECT_EQ(InCommon(4, {{1, 0}, {1, 2}, {1, 3}}), Hosts{1});
+  EXPECT_EQ(InCommon(4, {{1, 0}, {1, 2}, {1, 3}}), HostSet{1});
 }
 
 TEST(HostsInCommon, IsTheHostOfMostOfItsPairs) {
-  EXPECT_EQ(InCommon(5, {{2, 0}, {2, 1}, {2, 3}}), Hosts{2});
+  EXPECT_EQ(InCommon(5, {{2, 0}, {2, 1}, {2, 3}}), HostSet{2});
 }
 
 TEST(HostsInCommon, IsNoneForSinglePairs) {
-  EXPECT_EQ(InCommon(4, {{0, 1}}), Hosts{});
-  EXPECT_EQ(InCommon(4, {{0, 1}, {2, 3}}), Hosts{});
-  EXPECT_EQ(InCommon(4, {}), Hosts{});
+  EXPECT_EQ(InCommon(4, {{0, 1}}), HostSet{});
+  EXPECT_EQ(InCommon(4, {{0, 1}, {2, 3}}), HostSet{});
+  EXPECT_EQ(InCommon(4, {}), HostSet{});
 }
 
-TEST(HostsInCommon, IsNoneWhereTwoHostsHaveOnePair) { EXPECT_EQ(InCommon(2, {{0, 1}}), Hosts{}); }
+TEST(HostsInCommon, IsNoneWhereTwoHostsHaveOnePair) { EXPECT_EQ(InCommon(2, {{0, 1}}), HostSet{}); }
 
 TEST(HostsInCommon, MayBeTwo) {
   EXPECT_EQ(InCommon(6, {{0, 2}, {0, 3}, {0, 4}, {0, 5}, {1, 2}, {1, 3}, {1, 4}, {1, 5}}),
-            (Hosts{0, 1}));
+            (HostSet{0, 1}));
 }
 
 TEST(PairFindings, APairWithAHostThatIsInTroubleItselfIsNoFinding) {

@@ -49,6 +49,16 @@ TEST(Plan, Table) {
   }
 }
 
+TEST(Plan, RanksThatSomebodyElseHasPlaced) {
+  const Plan plan = PlanOfPlaces({"a", "b", "c"}, {1, 0, 1, 0, 1});
+  EXPECT_EQ(Text(plan), "b[0/3 1/2] a[0/2 0/2] b[1/3 1/2] a[1/2 0/2] b[2/3 0/1]");
+  EXPECT_FALSE(plan.homogeneous);
+  EXPECT_EQ(plan.UsedHosts(), (std::vector<uint32_t>{1, 0})) << "c has no rank";
+  const Result<std::vector<RankPlace>> places = PlacesOf(plan.Layout(), plan.size());
+  ASSERT_TRUE(places.ok());
+  EXPECT_EQ(*places, (std::vector<RankPlace>{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}}));
+}
+
 TEST(Plan, TooFewSlotsAreNamed) {
   Result<Plan> plan = MakePlan({{"a", 2}, {"b", 1}}, 4);
   ASSERT_FALSE(plan.ok());

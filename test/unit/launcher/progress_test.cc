@@ -5,19 +5,19 @@
 namespace hvd {
 namespace {
 
-constexpr TimePoint kStart{};
+constexpr TimePoint kBegun{};
 
 TEST(Progress, AQuickStartShowsNothing) {
-  Progress progress(2, kStart);
-  EXPECT_EQ(progress.Show(kStart + Progress::kQuiet / 2), "");
+  Progress progress(2, kBegun);
+  EXPECT_EQ(progress.Show(kBegun + Progress::kQuiet / 2), "");
   EXPECT_EQ(progress.Wipe(), "");
   EXPECT_FALSE(progress.due());
-  EXPECT_EQ(progress.Show(kStart + Progress::kQuiet * 2), "");
+  EXPECT_EQ(progress.Show(kBegun + Progress::kQuiet * 2), "");
 }
 
 TEST(Progress, ASlowOneCountsAndIsWiped) {
-  Progress progress(2, kStart);
-  ASSERT_EQ(progress.due(), kStart + Progress::kQuiet);
+  Progress progress(2, kBegun);
+  ASSERT_EQ(progress.due(), kBegun + Progress::kQuiet);
   progress.WorkerStarted();
   progress.WorkerStarted();
   progress.RankJoined(1);
@@ -34,9 +34,9 @@ TEST(Progress, ASlowOneCountsAndIsWiped) {
 }
 
 TEST(Progress, HostsThatGetReadyComeFirst) {
-  Progress progress(2, kStart, /*hosts=*/true);
-  EXPECT_EQ(progress.due(), kStart + Progress::kQuietHosts);
-  EXPECT_EQ(progress.Show(kStart + Progress::kQuiet, "8 connecting"), "");
+  Progress progress(2, kBegun, /*hosts=*/true);
+  EXPECT_EQ(progress.due(), kBegun + Progress::kQuietHosts);
+  EXPECT_EQ(progress.Show(kBegun + Progress::kQuiet, "8 connecting"), "");
   TimePoint now = *progress.due();
   EXPECT_EQ(progress.Show(now, "2 ready, 6 connecting"),
             "\r\x1b[Khvdrun: hosts: 2 ready, 6 connecting");
@@ -49,11 +49,11 @@ TEST(Progress, HostsThatGetReadyComeFirst) {
 }
 
 TEST(Progress, ManyMissingRanksStayOneLine) {
-  Progress progress(1000, kStart);
+  Progress progress(1000, kBegun);
   progress.RankJoined(999);
-  EXPECT_TRUE(progress.Show(kStart + Progress::kQuiet).ends_with("not yet: ranks 0-998"));
+  EXPECT_TRUE(progress.Show(kBegun + Progress::kQuiet).ends_with("not yet: ranks 0-998"));
   for (uint32_t rank = 0; rank < 1000; rank += 2) progress.RankJoined(rank);
-  std::string line = progress.Show(kStart + Progress::kQuiet * 2);
+  std::string line = progress.Show(kBegun + Progress::kQuiet * 2);
   EXPECT_TRUE(line.ends_with(",...")) << line;
   EXPECT_LT(line.size(), 130U);
 }

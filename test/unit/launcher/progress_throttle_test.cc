@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr TimePoint kStart{std::chrono::hours(1)};
+constexpr TimePoint kFirstShown{std::chrono::hours(1)};
 
 class ProgressThrottleTest : public testing::Test {
  protected:
@@ -37,26 +37,26 @@ class ProgressThrottleTest : public testing::Test {
 };
 
 TEST_F(ProgressThrottleTest, LinesPassAsTheyAre) {
-  EXPECT_EQ(Add(0, "a\nb\r\nopen", kStart), "a\nb\r\nopen");
-  EXPECT_EQ(Add(0, " line\n", kStart), " line\n");
+  EXPECT_EQ(Add(0, "a\nb\r\nopen", kFirstShown), "a\nb\r\nopen");
+  EXPECT_EQ(Add(0, " line\n", kFirstShown), " line\n");
   EXPECT_FALSE(throttle_.deadline());
 }
 
 TEST_F(ProgressThrottleTest, AFewUpdatesPassAtOnce) {
-  EXPECT_EQ(Add(0, "1%\r2%\r3%\rdone\n", kStart), "1%\r2%\r3%\rdone\n");
+  EXPECT_EQ(Add(0, "1%\r2%\r3%\rdone\n", kFirstShown), "1%\r2%\r3%\rdone\n");
 }
 
 TEST_F(ProgressThrottleTest, ManyAreBoundedForEachRank) {
-  TimePoint now = kStart;
+  TimePoint now = kFirstShown;
   int shown = Updates(0, 5000, now);  // 5 s
   EXPECT_GE(shown, 50);
   EXPECT_LE(shown, 62);
-  TimePoint other = kStart;
+  TimePoint other = kFirstShown;
   EXPECT_EQ(Updates(1, 10, other), 10) << "another rank has its own";
 }
 
 TEST_F(ProgressThrottleTest, TheLastIsShownInTime) {
-  TimePoint now = kStart;
+  TimePoint now = kFirstShown;
   Updates(0, 200, now);
   Add(0, "99%\r", now);
   EXPECT_EQ(Add(0, "100%\r", now), "");
@@ -68,7 +68,7 @@ TEST_F(ProgressThrottleTest, TheLastIsShownInTime) {
 }
 
 TEST_F(ProgressThrottleTest, TheLastIsShownBeforeALineAndAtTheEnd) {
-  TimePoint now = kStart;
+  TimePoint now = kFirstShown;
   Updates(0, 200, now);
   Add(0, "97%\r", now);  // a place may have been free for this one
   EXPECT_EQ(Add(0, "98%\r100%\r", now), "");
@@ -79,7 +79,7 @@ TEST_F(ProgressThrottleTest, TheLastIsShownBeforeALineAndAtTheEnd) {
 }
 
 TEST_F(ProgressThrottleTest, WhatEndsAnOpenLineIsKept) {
-  TimePoint now = kStart;
+  TimePoint now = kFirstShown;
   Updates(0, 200, now);
   EXPECT_EQ(Add(0, "a long beginning", now), "199\ra long beginning");
   EXPECT_EQ(Add(0, " and end\rnext\r", now), " and end\r");
@@ -90,7 +90,7 @@ TEST(ProgressThrottle, ARateOfZeroShowsAll) {
   ProgressThrottle all(1, 0, false, [&](uint32_t, std::string_view bytes) { passed += bytes; });
   std::string wrote;
   for (int i = 0; i < 1000; ++i) wrote += std::to_string(i) + "\r";
-  all.Add(0, wrote, kStart);
+  all.Add(0, wrote, kFirstShown);
   EXPECT_EQ(passed, wrote);
   EXPECT_FALSE(all.deadline());
 }

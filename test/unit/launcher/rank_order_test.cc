@@ -1,4 +1,4 @@
-#include "launcher/job/rank_order.h"
+#include "launcher/job/policy/rank_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What becomes of the troubles that ranks report.
-#include "launcher/driver/rank_troubles.h"
+#include "launcher/driver/services/rank_troubles.h"
 
 #include <gtest/gtest.h>
 

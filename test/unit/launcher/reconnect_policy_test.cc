@@ -1,5 +1,5 @@
 // A connection that is lost: when it is tried again, for how long, and what the user hears.
-#include "launcher/driver/reconnect_policy.h"
+#include "launcher/driver/agents/reconnect_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,6 +16,23 @@ const std::string kA(16, 'a'), kB(16, 'b'), kKey(64, '1');
 // Two ranks on host A, one on host B.
 WorldRecord SmallWorld() { return {8, kKey, {kA, kB}, {{0, 0, 2}, {1, 0, 1}}}; }
 
+TEST(RendezvousRecords, EveryNoteHasItsText) {
+  EXPECT_EQ(EncodeRecord(RankEntry{kA, 3, 7}), "hvd-rank-1 aaaaaaaaaaaaaaaa 3 7");
+  EXPECT_EQ(EncodeRecord(SmallWorld()),
+            "hvd-world-2 8 " + kKey + " 2 aaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbb 2 0 0 2 1 1 0 1 1");
+}
+
+TEST(RendezvousRecords, MoreHostsOrRunsThanRanksAreRefused) {
+  WorldRecord hosts{8, kKey, {kA, kB, std::string(16, 'c'), std::string(16, 'd')}, {{0, 0, 3}}};
+  EXPECT_EQ(DecodeWorldRecord(EncodeRecord(hosts), 3).status().message(),
+            "names 4 hosts for a world of 3 ranks");
+  EXPECT_EQ(DecodeWorldRecord("hvd-world-2 1 " + kKey + " 4000000000 " + kA, 3).status().message(),
+            "names 4000000000 hosts for a world of 3 ranks");
+  WorldRecord runs{8, kKey, {kA}, {{0, 0, 1}, {0, 1, 1}, {0, 2, 1}, {0, 3, 0}}};
+  EXPECT_EQ(DecodeWorldRecord(EncodeRecord(runs), 3).status().message(),
+            "is no note about a world");
+}
+
 TEST(RendezvousRecords, EveryNoteSurvivesAndNoPartOfIt) {
   RankEntry rank{kA, 3, 7};
   WorldRecord world = SmallWorld();

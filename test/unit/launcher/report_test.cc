@@ -1,10 +1,11 @@
-#include "launcher/job/report.h"
+#include "launcher/job/report/report.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 
 #include "launcher/job/job.h"
+#include "launcher/job/report/job_result.h"
 
 namespace hvd {
 namespace {
@@ -45,6 +46,20 @@ TEST(Report, F6_RanksThatFailedAlikeAreNamedAndNotRepeated) {
             "    ImportError\n"
             "  Ranks 1-2 failed with the same words.\n"
             "  1 other rank was ended because of it.\n");
+}
+
+// Ranks of stock Horovod or torch.distributed, of which no agent knows whose peer was lost.
+TEST(Report, V1_ARankThatRaisesForTheLossOfAPeerIsNotTheFirstCause) {
+  constexpr const char* kPeerLost =
+      "Traceback (most recent call last):\n  File \"train.py\", line 9\n"
+      "horovod.common.exceptions.HorovodInternalError: Connection closed by peer\n";
+  JobState state(*MakePlan({{"node1", 2}}, 2), {});
+  Step(state, AgentIsReady{0}, {});
+  for (uint32_t r = 0; r < 2; ++r) Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
+  Step(state, WorkerExited{0, 100, {false, 1}, 1, kPeerLost}, {});
+  Step(state, WorkerExited{1, 101, {false, 5}, 2, ""}, {});
+  EXPECT_EQ(FirstFailedRank(state), 1u);
+  EXPECT_EQ(ExitCode(state), 5);
 }
 
 TEST(Report, NamesSignals) {

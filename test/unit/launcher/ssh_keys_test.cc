@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/channels/ssh/agent_messages.h"
-#include "launcher/channels/ssh/private_key.h"
-#include "launcher/channels/ssh/ssh_bytes.h"
-#include "launcher/channels/ssh/user_keys.h"
+#include "launcher/channels/ssh/keys/agent_messages.h"
+#include "launcher/channels/ssh/keys/private_key.h"
+#include "launcher/channels/ssh/keys/ssh_bytes.h"
+#include "launcher/channels/ssh/keys/user_keys.h"
 
 namespace hvd {
 namespace {

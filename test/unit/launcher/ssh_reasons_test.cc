@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "launcher/channels/ssh/ssh_bytes.h"
+#include "launcher/channels/ssh/keys/ssh_bytes.h"
 #include "launcher/channels/ssh/ssh_program.h"
 
 namespace hvd {

@@ -1,5 +1,5 @@
 // Whom the driver asks about a stall, how long it waits for the answers, and when it looks twice.
-#include "launcher/driver/stall_rounds.h"
+#include "launcher/stall/stall_rounds.h"
 
 #include <gtest/gtest.h>
 

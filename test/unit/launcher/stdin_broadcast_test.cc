@@ -1,5 +1,5 @@
 // How much of hvdrun's stdin may be on its way to the ranks that read it.
-#include "launcher/driver/stdin_broadcast.h"
+#include "launcher/driver/services/stdin_broadcast.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -84,6 +84,34 @@ TEST(TreeRouter, SendsOverTheTopOfTheTreeWhereThereIsOne) {
   EXPECT_EQ(std::get<TreeDown>(sent.messages[1]).entries.size(), 2U);
 }
 
+TEST(TreeRouter, TakesOtherRanksOnTheSameHosts) {
+  for (const uint32_t radix : {8u, 1u}) {
+    Sent sent;
+    TreeRouter router(sent.sender());
+    const std::vector<std::string> hosts = {"a", "b"};
+    router.UseRanks(PlanOfPlaces(hosts, {0, 0, 1, 1}));
+    EXPECT_FALSE(router.formed()) << "there is nothing yet that has ranks";
+    router.Form(PlanOfPlaces(hosts, {0, 0, 1, 1}), radix);
+    const bool flat = router.flat();
+    EXPECT_TRUE(router.CheckDirect(0, RankJoined{1}, true).ok());
+    EXPECT_FALSE(router.CheckDirect(1, RankJoined{1}, true).ok());
+    router.UseRanks(PlanOfPlaces(hosts, {0, 1, 0, 1}));
+    EXPECT_EQ(router.flat(), flat);
+    EXPECT_FALSE(router.CheckDirect(0, RankJoined{1}, true).ok());
+    EXPECT_TRUE(router.CheckDirect(1, RankJoined{1}, true).ok());
+  }
+}
+
+TEST(TreeRouter, TellsAHostHowWideTheTreeReallyIs) {
+  Sent sent;
+  TreeRouter router(sent.sender());
+  router.Form(PlanOf(40, {}), 32);
+  StartJob start;
+  router.SetPlace(39, start);
+  EXPECT_EQ(start.tree_radix, kWidestTree);
+  EXPECT_EQ(start.tree_hosts, 40U);
+}
+
 TEST(TreeRouter, TellsAHostItsPlaceAndWhereItsParentListens) {
   Sent sent;
   TreeRouter router(sent.sender());

@@ -187,6 +187,15 @@ TEST(Verdict, NamesTheCollectiveTheRanksAndWhatTheyDo) {
   EXPECT_FALSE(verdict->never_ends);
 }
 
+TEST(Verdict, SaysWhereItCannotAsk) {
+  WorldFacts facts = World({Waits(0, kA, "a", {1}), std::nullopt});
+  facts.hosts[1] = "";
+  const std::optional<Verdict> verdict = Explain(facts, {}, 0);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->details, "  rank 1 is on another host, whose agent cannot be asked.\n");
+  EXPECT_EQ(verdict->missing[0].found, RankClass::kUnreachable);
+}
+
 TEST(Verdict, SaysWhatARankElsewhereWaitsFor) {
   WorldFacts facts = World({Waits(0, kA, "a", {1}), Waits(1, kB, "b", {0})});
   facts.ranks[1]->waits[0].set = 2;
@@ -236,6 +245,38 @@ TEST(PythonSite, IsTheInnermostLineOfTheMainThreadThatIsNoLibrary) {
             "/usr/lib/python3.11/socket.py:706 in readinto");
   EXPECT_EQ(PythonSite(""), "");
   EXPECT_EQ(PythonSite("  File \"\n  File \"x\", line\n\", line 3 in \n<truncated"), "");
+}
+
+TEST(PySpySite, IsTheSameLineOfTheThreadThatHasTheNumberOfTheProcess) {
+  const std::string dump =
+      "Process 31131: python train.py\n"
+      "Python v3.11.7 (/usr/bin/python3.11)\n"
+      "\n"
+      "Thread 31189 (idle): \"other\"\n"
+      "    f (/home/u/other.py:4)\n"
+      "Thread 31131 (active): \"MainThread\"\n"
+      "    Thread.run (/usr/lib/python3.11/threading.py:982)\n"
+      "    Loader.load (/home/u/my files (2): new/t.py:12)\n"
+      "    <module> (/home/u/t.py:40)\n"
+      "Thread 31190 (idle)\n"
+      "    g (/home/u/other.py:7)\n";
+  EXPECT_EQ(PySpySite(dump, 31131), "/home/u/my files (2): new/t.py:12 in Loader.load");
+  EXPECT_EQ(PySpySite(dump, 31189), "/home/u/other.py:4 in f");
+  EXPECT_EQ(PySpySite(dump, 3113), "");
+  EXPECT_EQ(PySpySite("", 1), "");
+  EXPECT_EQ(PySpySite("Thread 1 (\n    \n    (:)\n    f (a\n    f (:1)\n", 1), "");
+}
+
+TEST(Verdict, WhereNobodyKnowsForWhomARankThatDoesNotWaitIsNamed) {
+  RankFacts stopped = Rank(0);
+  stopped.state = "T";
+  const WorldFacts facts = World({stopped, Waits(1, kA, "a", {}), Waits(2, kA, "a", {})});
+  const std::optional<Verdict> verdict = Explain(facts, {}, 0);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->sentence,
+            "rank 1 has waited 5 s in 'a' for rank 0 to finish its part, as rank 2 does");
+  ASSERT_EQ(verdict->missing.size(), 1U);
+  EXPECT_EQ(verdict->missing[0].found, RankClass::kStopped);
 }
 
 }  // namespace

@@ -66,6 +66,25 @@ TEST(WorkerEnvironment, NamesTheInterfaceUnlessTheUserDid) {
   EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("GLOO_SOCKET_IFNAME"))));
 }
 
+TEST(WorkerEnvironment, WorkersOfStockHorovodGetItsRendezvousAndNothingOfOurs) {
+  StartJob start;
+  start.job_key = "key";
+  start.slots = {{0, 0, 0, 1, 0, 1}};
+  start.environment = {"PYTHONPATH=/mine", "HOROVOD_GLOO_IFACE=old", "NCCL_SOCKET_IFNAME=ib0"};
+  start.given_environment = {"HOROVOD_GLOO_RENDEZVOUS_ADDR=wrong"};
+  start.rendezvous = "10.0.0.1:4711";
+  const std::vector<std::string> environment =
+      WorkerEnvironment(start, 0, {"a", "id", "", "eth1"}, {"/lib", "/python"}, {});
+  for (const char* entry :
+       {"HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT=4711",
+        "HOROVOD_GLOO_IFACE=eth1", "NCCL_SOCKET_IFNAME=ib0", "PYTHONPATH=/mine",
+        "HOROVOD_CONTROLLER=gloo", "HOROVOD_RANK=0", "HVD_JOB_ID=id"}) {
+    EXPECT_THAT(environment, Contains(entry));
+  }
+  for (const char* name : {"HVD_AGENT=", "HVD_SLOT=", "HVD_JOB_KEY=", "HVD_RUNTIME="})
+    EXPECT_THAT(environment, Not(Contains(::testing::StartsWith(name))));
+}
+
 TEST(WorkerEnvironment, SlotBeatsSettingsBeatsInheritance) {
   std::vector<std::string> environment = EnvironmentOf(
       {"HOROVOD_RANK=9", "HOROVOD_CYCLE_TIME=5", "PLAIN=kept", "PYTHONPATH=/mine", "EMPTY="},

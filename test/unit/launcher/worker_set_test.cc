@@ -1,5 +1,5 @@
 // The workers of an agent: what is started, forwarded, recorded and reported again.
-#include "launcher/agent/worker_set.h"
+#include "launcher/agent/workers/worker_set.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,27 +7,13 @@
 
 #include <cerrno>
 
+#include "test/unit/launcher/no_processes.h"
+
 namespace hvd {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-// Starts nothing: every worker gets a pid, and keeps the signals it was sent.
-class NoProcesses final : public ProcessHost {
- public:
-  SpawnOutcome Spawn(uint32_t worker, const SpawnRequest&) override {
-    if (worker == refused) return {0, ENOENT, "the command was not found"};
-    return {static_cast<pid_t>(100 + worker), 0, ""};
-  }
-  void Signal(uint32_t worker, int signal) override { signals.emplace_back(worker, signal); }
-  void Kill(uint32_t) override {}
-  void HoldOutput(bool) override {}
-  bool OutputEnded() const override { return true; }
-
-  uint32_t refused = UINT32_MAX;
-  std::vector<std::pair<uint32_t, int>> signals;
-};
 
 class WorkerSetTest : public testing::Test, public WorkerSetOwner {
  protected:
@@ -56,12 +42,9 @@ class WorkerSetTest : public testing::Test, public WorkerSetOwner {
 
   // Ranks 4 and 5 in slots 0 and 1.
   void Start() {
-    StartJob start;
+    StartJob start = StartOfRanks4And5();
     start.job_id = "0123456789abcdef";
     start.host = "h";
-    start.size = 6;
-    start.argv = {"train"};
-    start.slots = {{4, 0, 0, 2, 0, 1}, {5, 0, 1, 2, 0, 1}};
     workers_.Prepare(std::move(start), {});
     workers_.Start({}, {});
   }

@@ -51,6 +51,7 @@ TEST(Layout, WhatIsNoWorldIsRefused) {
        {Case{"nobody", {}, 0}, Case{"too few", {{0, 0, 2}}, 3}, Case{"too many", {{0, 0, 3}}, 2},
         Case{"huge", {{0, 0, huge}}, huge}, Case{"huge hosts", {{0, 0, huge, huge}}, 0},
         Case{"no hosts", {{0, 0, 1, 0}}, 1},
+        Case{"an empty run of many hosts", {{0, 0, 1}, {1, 0, 0, huge}}, 1},
         Case{"wraps around", {{0, 0, huge}, {0, 0, huge}}, huge + huge},
         Case{"a host left out", {{0, 0, 1}, {2, 0, 1}}, 2}, Case{"no host 0", {{1, 0, 2}}, 2},
         Case{"no local rank 0", {{0, 1, 2}}, 2},

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "runtime/base/text/hex_text.h"
 #include "runtime/net/kv_store.h"
 
 namespace hvd {
@@ -28,6 +29,34 @@ std::vector<LinkMessage> OneOfEach() {
       LinkValue{5, "leader.1", std::string("\0\xff", 2)},
       LinkLayout{5, {{0, 0, 2}, {1, 0, 2}}},
       LinkDismissed{"host b left the list"}};
+}
+
+// What they are on the wire, in the order above.
+constexpr const char* kBytes[] = {
+    "0005000000030000004d000000060000007365637265740100000004000000",
+    "01",
+    "02050000000000000000ca9a3b00000000",
+    "030000100000000000",
+    "0409000000",
+    "0509000000",
+    "06050000000000000000100000000000000100000004000000010000000200000000000000020000000103000000"
+    "6b657902090000003132372e302e302e31030000003a3a31581b621b01",
+    "0705000000000000000b00000072616e6b20312064696564",
+    "0809000000000010000000000000000000",
+    "09020000006e6f",
+    "0a0500000000000000080000006c65616465722e300e0000003132372e302e302e313a37303030",
+    "0b0500000000000000080000006c65616465722e31",
+    "0c0500000000000000080000006c65616465722e310200000000ff",
+    "0d050000000000000002000000000000000000020000000100000001000000000000000200000001000000",
+    "0e14000000686f73742062206c65667420746865206c697374",
+};
+
+TEST(Link, EveryMessageHasItsBytes) {
+  const std::vector<LinkMessage> all = OneOfEach();
+  ASSERT_EQ(all.size(), std::variant_size_v<LinkMessage>);
+  ASSERT_EQ(all.size(), std::size(kBytes));
+  for (size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(HexOf(EncodeLink(all[i])), kBytes[i]) << "type " << all[i].index();
 }
 
 TEST(Link, EveryMessageSurvivesTheWire) {

@@ -12,7 +12,8 @@ namespace {
 TEST(Trouble, SurvivesTheDirectory) {
   for (const Trouble& trouble :
        {Trouble(RankSilent{3, 99'999, 4000}), Trouble(RankSilent{3, 1, 0}),
-        Trouble(RankEnding{7, "rank 7 has waited 5 s"}), Trouble(RankStopped{0})}) {
+        Trouble(RankEnding{7, "out of memory"}),
+        Trouble(RankEnding{7, "rank 7 has waited 5 s", true}), Trouble(RankStopped{0})}) {
     const TroubleEntry entry = EncodeTrouble(trouble, 12);
     EXPECT_TRUE(CheckKvKey(entry.key).ok()) << entry.key;
     EXPECT_EQ(DecodeTrouble(entry.key, entry.value), trouble) << entry.key;
@@ -34,6 +35,7 @@ TEST(Trouble, IsNothingElse) {
                             {"trouble.ending.", "x"},
                             {"trouble.ending.1", ""},
                             {"trouble.ending.1x", "x"},
+                            {"trouble.stalled.1", ""},
                             {"trouble.stopped.1", "x"},
                             {"trouble.stopped.", ""}}) {
     EXPECT_FALSE(DecodeTrouble(key, value)) << key << " " << value;

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/core/engine_state.h"
-#include "runtime/core/request.h"
+#include "runtime/core/request/request.h"
+#include "runtime/core/state/engine_state.h"
 
 namespace hvd::test {
 

@@ -32,7 +32,10 @@ class EngineStall : public ::testing::Test {
     options.stall_warning = std::chrono::seconds(10);
     options.stall_shutdown = shutdown;
     options.clock = &clock_;
-    options.tell_ending = [this](const std::string& reason) { told_.push_back(reason); };
+    options.tell_ending = [this](EndCause cause, const std::string& reason) {
+      EXPECT_EQ(cause, EndCause::kStall);
+      told_.push_back(reason);
+    };
     return Engine(peers, backend_, heap_, WorldOnOneHost(peers.rank(), peers.size()), options);
   }
   RequestSpec Barrier(const char* name) {

@@ -1,4 +1,4 @@
-// What the conductor does when the others do not answer. Everything else of it is in
+// What the leader service does when the others do not answer. Everything else of it is in
 // contract/runtime/hosts_contract_test.cc.
 #include "runtime/backends/hosts/host_leader_service.h"
 
@@ -34,7 +34,7 @@ class StuckInterHostComm final : public test::RefusingInterHostComm {
     if (ready == nullptr) return Status::Ok();
     RunMessage run;
     run.number = 1;
-    run.leaders = run.hosts = {0, 1};
+    run.leaders = {0, 1};
     run.entries = {{ready->ticket, 2, {{}}}};
     std::lock_guard lock(mutex_);
     answers_.push_back(std::string(1, '\0') + EncodeCoordination(run));

@@ -14,6 +14,7 @@
 
 #include "runtime/device/adasum.h"
 #include "runtime/device/host_reduce_kernels.h"
+#include "runtime/device/host_reduce_variants.h"
 
 namespace hvd {
 namespace {
@@ -421,39 +422,15 @@ TEST(AdasumWeights, FollowTheDefinition) {
 
 // ---- variants per instruction set
 
-struct Variant {
-  const char* name;
-  const Kernels& kernels;
-};
-
-std::vector<Variant> RunnableVariants() {
-  auto leave_out = [](const char* name) {
-    std::cout << "left out: " << name << ", this processor cannot run it\n";
-  };
-  std::vector<Variant> all = {{"baseline", kKernelsBaseline}};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
-    all.push_back({"avx2", kKernelsAvx2});
-  else
-    leave_out("avx2");
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    all.push_back({"avx512", kKernelsAvx512});
-  else
-    leave_out("avx512");
-#endif
-  return all;
-}
-
 // Random bit patterns: every kind of number, infinities and NaN among them.
 TEST(HostReduce, EveryVariantGivesTheSameBits) {
-  const std::vector<Variant> variants = RunnableVariants();
+  const std::vector<ReduceVariantKernels> variants = RunnableReduceVariants();
   EXPECT_EQ(variants.back().name, ReduceVariant()) << "the best one is in use";
   ForEveryType([&]<typename E>(DType dtype) {
     using Raw = typename E::Raw;
     std::mt19937_64 random(11);
     constexpr size_t kSize = 777;
-    for (size_t input_count : {1u, 2u, 3u, 5u}) {
+    for (size_t input_count : {1u, 2u, 3u, 5u, 40u}) {
       std::vector<std::vector<Raw>> inputs(input_count, std::vector<Raw>(kSize));
       for (auto& input : inputs) {
         for (Raw& x : input) {
@@ -468,11 +445,11 @@ TEST(HostReduce, EveryVariantGivesTheSameBits) {
         const bool scale = std::is_floating_point_v<typename E::Acc>;
         for (double factor : scale ? std::vector<double>{1.0, 1.0 / 3} : std::vector<double>{1.0}) {
           std::vector<std::vector<Raw>> results;
-          for (const Variant& variant : variants) {
+          for (const ReduceVariantKernels& variant : variants) {
             std::vector<Raw> a(kSize), b(kSize);
             void* out[] = {a.data(), b.data()};
-            variant.kernels.reduce({dtype, op, factor, factor, 3 * factor, in.data(), in.size(),
-                                    out, 2, 1, kSize - 1});
+            variant.kernels->reduce({dtype, op, factor, factor, 3 * factor, in.data(), in.size(),
+                                     out, 2, 1, kSize - 1});
             ASSERT_EQ(std::memcmp(a.data(), b.data(), kSize * sizeof(Raw)), 0)
                 << "both outputs get the same";
             results.push_back(a);
@@ -488,6 +465,69 @@ TEST(HostReduce, EveryVariantGivesTheSameBits) {
       }
     }
   });
+}
+
+// Each half by itself, and each float32 near one: what the conversions of a variant make of them.
+// More elements than the vectors of any variant hold, and a rest.
+template <const SmallFormat& kFormat>
+void ExpectConvertedLikeTheReference(const ReduceVariantKernels& variant, DType dtype) {
+  constexpr size_t kSize = (1 << 16) + 7;
+  std::vector<uint16_t> values(kSize), results(kSize), again(kSize);
+  for (size_t i = 0; i < kSize; ++i) values[i] = static_cast<uint16_t>(i);
+  const void* in[] = {values.data()};
+  void* out[] = {results.data(), again.data()};
+  // A factor of 1 / 3 rounds, of 2^-13 makes subnormals, of 1e5 what is too large.
+  for (float factor : {1.0f, 1.0f / 3, 0x1p-13f, 1.00390625f, 1e5f}) {
+    variant.kernels->reduce(
+        {dtype, Arithmetic::kSum, double{factor}, 1, 1, in, 1, out, 2, 0, kSize});
+    EXPECT_EQ(results, again) << "both outputs get the same";
+    for (size_t i = 0; i < kSize; ++i) {
+      const uint16_t expected = Encode(kFormat, Decode(kFormat, values[i]) * factor);
+      ASSERT_TRUE(Same<Small<kFormat>>(results[i], expected))
+          << variant.name << " " << NameOf(dtype) << " of " << values[i] << " by " << factor
+          << " is " << results[i] << ", not " << expected;
+    }
+  }
+}
+
+TEST(HostReduce, EveryVariantConvertsEveryHalfLikeTheReference) {
+  for (const ReduceVariantKernels& variant : RunnableReduceVariants()) {
+    ExpectConvertedLikeTheReference<kFloat16>(variant, DType::kFloat16);
+    ExpectConvertedLikeTheReference<kBfloat16>(variant, DType::kBfloat16);
+  }
+}
+
+// Sums that other places round (WideReduceRange, NarrowRange) are those of ReduceRange.
+TEST(HostReduce, EveryVariantNarrowsWhatItSummedWide) {
+  std::mt19937 random(23);
+  constexpr size_t kSize = 1111;
+  std::vector<std::vector<uint16_t>> inputs(3, std::vector<uint16_t>(kSize));
+  std::vector<const void*> in;
+  for (auto& input : inputs) {
+    for (uint16_t& x : input) x = static_cast<uint16_t>(random());
+    in.push_back(input.data());
+  }
+  for (DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    for (const ReduceVariantKernels& variant : RunnableReduceVariants()) {
+      std::vector<uint16_t> whole(kSize), parts(kSize);
+      std::vector<float> wide(kSize);
+      void* out[] = {whole.data()};
+      KernelArgs args{dtype, Arithmetic::kSum, 1, 1, 1, in.data(), 3, out, 1, 0, kSize};
+      variant.kernels->reduce(args);
+      out[0] = wide.data();
+      variant.kernels->wide_reduce(args);
+      const void* narrow_in[] = {wide.data()};
+      out[0] = parts.data();
+      args.inputs = narrow_in;
+      args.input_count = 1;
+      variant.kernels->narrow(args);
+      for (size_t i = 0; i < kSize; ++i) {
+        const bool same = dtype == DType::kFloat16 ? Same<Small<kFloat16>>(parts[i], whole[i])
+                                                   : Same<Small<kBfloat16>>(parts[i], whole[i]);
+        ASSERT_TRUE(same) << variant.name << " " << NameOf(dtype) << " at " << i;
+      }
+    }
+  }
 }
 
 TEST(HostReduce, EveryVariantGivesTheSameAdasum) {
@@ -511,14 +551,14 @@ TEST(HostReduce, EveryVariantGivesTheSameAdasum) {
     const double weights[kInputs] = {0.3, -1, 7.7, 1e-3, 0.9};
     std::vector<double> first_products;
     std::vector<std::byte> first_sum;
-    for (const Variant& variant : RunnableVariants()) {
+    for (const ReduceVariantKernels& variant : RunnableReduceVariants()) {
       std::vector<double> products(kInputs * (kInputs + 1) / 2, 0.0);
       std::vector<std::byte> sum(kSize * 8);
       void* out[] = {sum.data()};
       const KernelArgs args{dtype, Arithmetic::kSum, 1, 1, 1, in.data(), kInputs, out, 1,
                             1,     kSize - 1};
-      variant.kernels.dot_products(args, products.data());
-      variant.kernels.weighted_sum(args, weights);
+      variant.kernels->dot_products(args, products.data());
+      variant.kernels->weighted_sum(args, weights);
       if (first_sum.empty()) first_products = products, first_sum = sum;
       EXPECT_EQ(products, first_products) << variant.name << " " << NameOf(dtype);
       EXPECT_EQ(sum, first_sum) << variant.name << " " << NameOf(dtype);

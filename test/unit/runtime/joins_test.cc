@@ -1,4 +1,4 @@
-#include "runtime/core/joins.h"
+#include "runtime/core/state/joins.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/core/name_table.h"
+#include "runtime/core/state/name_table.h"
 
 #include <gtest/gtest.h>
 

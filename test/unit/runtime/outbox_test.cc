@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "runtime/core/message.h"
+#include "runtime/core/request/message.h"
 #include "test/sim/sim_peers.h"
 #include "test/unit/runtime/engine_parts.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/core/process_set.h"
+#include "runtime/core/request/process_set.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/core/request.h"
+#include "runtime/core/request/request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/core/retire_queue.h"
+#include "runtime/core/state/retire_queue.h"
 
 #include <gtest/gtest.h>
 

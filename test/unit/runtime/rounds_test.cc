@@ -1,4 +1,4 @@
-#include "runtime/core/rounds.h"
+#include "runtime/core/state/rounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

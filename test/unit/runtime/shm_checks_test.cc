@@ -58,8 +58,8 @@ TEST_F(ShmChecksDeathTest, ARingWhoseSizeIsNoPowerOfTwo) {
 TEST_F(ShmChecksDeathTest, AMemberThatALeaseDoesNotHave) {
   std::vector<std::byte> control(64);
   Lease lease{.control = control.data(), .control_bytes = 64, .members = 2};
-  EXPECT_FALSE(lease.LeftBy(1));
-  EXPECT_DEATH(lease.LeftBy(2), "member < members does not hold \\(member, members = 2, 2\\)");
+  EXPECT_FALSE(lease.ReleasedBy(1));
+  EXPECT_DEATH(lease.ReleasedBy(2), "member < members does not hold \\(member, members = 2, 2\\)");
 }
 
 }  // namespace

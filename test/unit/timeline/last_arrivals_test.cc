@@ -27,6 +27,39 @@ TEST(LastArrivalsTest, RoundsAreKeptApart) {
   EXPECT_EQ(last->late_ns, 7);
 }
 
+// Ranks begin one after the other; the first ones have submitted before the last one is known.
+TEST(LastArrivalsTest, ARankThatBeginsLaterCompletesTheRound) {
+  LastArrivals arrivals;
+  arrivals.BeginRank(0, 1);
+  EXPECT_FALSE(arrivals.Note({0, "x", 0, 2, 100}));
+  arrivals.BeginRank(1, 1);
+  const auto last = arrivals.Note({1, "x", 0, 2, 150});
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->late_ns, 50);
+}
+
+TEST(LastArrivalsTest, AnUnfinishedRoundIsNotThatOfTheNextGeneration) {
+  LastArrivals arrivals;
+  arrivals.BeginRank(0, 1);
+  arrivals.BeginRank(1, 1);
+  EXPECT_FALSE(arrivals.Note({0, "x", 0, 2, 100}));
+  arrivals.BeginRank(1, 2);
+  EXPECT_FALSE(arrivals.Note({1, "x", 0, 2, 900}));
+  arrivals.BeginRank(0, 2);
+  const auto last = arrivals.Note({0, "x", 0, 2, 930});
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->late_ns, 30);
+}
+
+TEST(LastArrivalsTest, ProcessSetsOfOneSizeAreKeptApart) {
+  LastArrivals arrivals;
+  EXPECT_FALSE(arrivals.Note({0, "x", 0, 2, 100, 1}));
+  EXPECT_FALSE(arrivals.Note({2, "x", 0, 2, 110, 2}));
+  const auto last = arrivals.Note({1, "x", 0, 2, 130, 1});
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->late_ns, 30);
+}
+
 TEST(LastArrivalsTest, ARankAloneIsNeverLast) {
   LastArrivals arrivals;
   EXPECT_FALSE(arrivals.Note({0, "x", 0, 1, 1}));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace hvd {
 namespace {
 
@@ -30,10 +32,36 @@ TEST(TickClockTest, AnyTicksAreTaken) {
     EXPECT_TRUE(sound.ToSteadyNs(ticks));
 }
 
+TEST(TickClockTest, StampsOfRecordsBecomeNanosecondsButForNames) {
+  std::vector<TraceRecord> records(2);
+  records[0].stamp = records[1].stamp = 4'000'000;
+  records[0].kind = TraceKind::kName;  // its text lies where others have their stamp
+  records[1].kind = TraceKind::kDone;
+  TickClock clock;
+  clock.Add({0, 0});
+  clock.Add({2'000'000, 1'000'000});
+  StampInSteadyNs(records, TraceClock::kSteadyNs, clock);
+  EXPECT_EQ(records[1].stamp, 4'000'000U);
+  StampInSteadyNs(records, TraceClock::kTsc, clock);
+  EXPECT_EQ(records[0].stamp, 4'000'000U);
+  EXPECT_EQ(records[1].stamp, 2'000'000U);
+  StampInSteadyNs(records, TraceClock::kTsc, TickClock());
+  EXPECT_EQ(records[1].stamp, 0U);
+}
+
 TEST(TickClockTest, TheProcessorsCounterAndTheClockAgree) {
   const TickReading first = ReadTickPair(), second = ReadTickPair();
   EXPECT_GE(second.ticks, first.ticks);
   EXPECT_GE(second.steady_ns, first.steady_ns);
+}
+
+TEST(TickClockTest, TicksAreDurations) {
+  TickClock clock;
+  EXPECT_EQ(clock.DurationNs(TraceClock::kSteadyNs, 5), 5);
+  EXPECT_EQ(clock.DurationNs(TraceClock::kTsc, 5), 0);
+  clock.Add({1000, 0});
+  clock.Add({1000 + 20'000'000, 10'000'000});
+  EXPECT_EQ(clock.DurationNs(TraceClock::kTsc, 2'000'000), 1'000'000);
 }
 
 }  // namespace

@@ -2,26 +2,20 @@
 #include "timeline/trace_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "test/fakes/temporary_folder.h"
 
 namespace hvd {
 namespace {
 
 using Json = nlohmann::json;
 
-class TraceFileTest : public testing::Test {
+class TraceFileTest : public TemporaryFolderTest {
  protected:
-  TraceFileTest() {
-    std::string name = testing::TempDir() + "traceXXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    path_ = folder_ + "/out.json";
-  }
-  ~TraceFileTest() override { std::filesystem::remove_all(folder_); }
-
   std::string Text(const std::string& path) const {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -29,8 +23,6 @@ class TraceFileTest : public testing::Test {
   static std::string Event(int number, size_t bytes = 10) {
     return R"({"n":)" + std::to_string(number) + R"(,"x":")" + std::string(bytes, 'x') + "\"}";
   }
-
-  std::string folder_, path_;
 };
 
 TEST_F(TraceFileTest, IsWholeAfterEachFlushAndExactAtTheEnd) {

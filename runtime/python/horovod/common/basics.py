@@ -83,6 +83,9 @@ class HorovodBasics(object):
         sets = sys.modules.get('horovod.common.process_sets')
         if sets is not None:
             sets._init_process_sets(process_sets)
+        if 'HVD_AGENT' not in os.environ and self.size() > 1:  # ranks that somebody else started have an agent by now
+            from horovod.common import _stacks
+            _stacks.offer()
         if 'mpi4py.MPI' in sys.modules:
             self._compare_with_mpi()
 

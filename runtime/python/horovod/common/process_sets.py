@@ -5,6 +5,7 @@ when the job allows it (dynamic process sets).
 """
 
 import os
+import sys
 
 from horovod.common import _native
 from horovod.common.util import is_iterable
@@ -225,10 +226,20 @@ def _first_double(process_sets):
     return None
 
 
+def _is_job_of_mpirun(comm):
+    """Whether the communicator has all ranks of a job of hvdrun --mpi, in their order: then it is the world anyway."""
+    if 'HVD_AGENT' not in os.environ or os.environ.get('HOROVOD_CONTROLLER') != 'mpi':
+        return False
+    mpi = sys.modules.get('mpi4py.MPI')
+    if mpi is None or not isinstance(comm, mpi.Comm):
+        return False
+    return mpi.Comm.Compare(comm, mpi.COMM_WORLD) in (mpi.IDENT, mpi.CONGRUENT)
+
+
 def _check_arguments(comm, process_sets):
     """The arguments of hvd.init(), checked: the process sets that _init_process_sets() takes, then the ranks of each of
     them, the communicator's address and the ranks of the world that hvd_init() takes."""
-    address, ranks = (None, ()) if comm is None else _check_comm(comm)
+    address, ranks = (None, ()) if comm is None or _is_job_of_mpirun(comm) else _check_comm(comm)
     rank_lists = []
     if isinstance(process_sets, str) and process_sets.lower() == 'dynamic':
         os.environ[DYNAMIC] = '1'

@@ -9,6 +9,7 @@ import weakref
 
 import torch
 
+from horovod.common import _native
 from horovod.torch.mpi_ops import (
     Adasum, HorovodInternalError, allreduce_async_, global_process_set, synchronize)
 from horovod.torch.parameters import after_gradient, names_of, travel_name
@@ -92,6 +93,7 @@ class _DistributedAdasumOptimizer(object):
         loss = closure() if closure is not None else None
         with torch.no_grad():
             self._finish()
+        _native.call('note_step')
         return loss
 
     # Optimizer's constructor would wrap this method in one that runs step hooks, and wraps the base class's, too.

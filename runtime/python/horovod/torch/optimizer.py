@@ -305,6 +305,7 @@ class _DistributedOptimizer(object):
         result = super(_DistributedOptimizer, self).step() if closure is None else (
             super(_DistributedOptimizer, self).step(closure))
         self._synchronized = False
+        _native.call('note_step')
         return result
 
     # Optimizer's constructor would wrap this method in one that runs step hooks, and wraps the base class's, too.

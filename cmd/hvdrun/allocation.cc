@@ -1,0 +1,98 @@
+// The allocation in which this process runs: asks this machine what discovery/allocations wants to
+// know.
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "cmd/hvdrun/verbs.h"
+#include "discovery/allocations/find_allocation.h"
+#include "discovery/allocations/task_check.h"
+#include "discovery/this_machine.h"
+#include "launcher/mpi/ask_program.h"
+#include "runtime/base/env.h"
+#include "runtime/base/read_file.h"
+
+namespace hvd {
+namespace {
+
+bool IsOnPath(const std::string& program) {
+  if (program.starts_with('/')) return ::access(program.c_str(), X_OK) == 0;
+  std::istringstream folders(GetEnv("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// Once each: several parts of a start want to know the allocation.
+Result<std::string> AskOnce(const std::vector<std::string>& command) {
+  static std::map<std::vector<std::string>, Result<std::string>> answers;
+  const auto known = answers.find(command);
+  if (known != answers.end()) return known->second;
+  Result<std::string> said =
+      AskProgram(command, std::make_shared<LocalFamily>(), std::chrono::seconds(10));
+  return answers.emplace(command, std::move(said)).first->second;
+}
+
+AllocationFacts FactsHere() {
+  return {[](const char* name) { return GetEnv(name); },
+          [](const std::string& path) { return ReadFileWithin(path, {}); }, IsOnPath, DefaultSlots,
+          AskOnce};
+}
+
+bool AllAreIn(const std::vector<HostSlots>& hosts, const Allocation& allocation) {
+  std::vector<std::string> given;
+  for (const HostSpec& host : allocation.hosts) given.push_back(host.name);
+  std::sort(given.begin(), given.end());
+  return std::all_of(hosts.begin(), hosts.end(), [&](const HostSlots& host) {
+    return !host.remote || std::binary_search(given.begin(), given.end(), host.host);
+  });
+}
+
+}  // namespace
+
+AllocationReader ReadAllocationHere() {
+  return [](const Settings& settings) -> Result<std::optional<AllocatedHosts>> {
+    Result<std::optional<Allocation>> found = FindAllocation(FactsHere());
+    if (!found.ok()) return found.status();
+    if (!*found) return std::optional<AllocatedHosts>();
+    Allocation& allocation = **found;
+    if (settings.slots_per_host > 0 && !allocation.hosts.empty()) {
+      const auto slots = static_cast<uint32_t>(settings.slots_per_host);
+      for (HostSpec& host : allocation.hosts) host.slots = slots;
+      allocation.slots = uint64_t{slots} * allocation.hosts.size();
+    }
+    AllocatedHosts hosts;
+    hosts.name = allocation.name;
+    hosts.text = AllocationText(allocation);
+    hosts.hosts = HostListText(allocation.hosts);
+    hosts.slots = static_cast<int>(std::min<uint64_t>(allocation.slots, INT_MAX));
+    hosts.launcher = allocation.way_in.launcher;
+    hosts.rsh_agent = allocation.way_in.rsh_agent;
+    hosts.job = allocation.id;
+    hosts.command = allocation.command;
+    return std::optional<AllocatedHosts>(std::move(hosts));
+  };
+}
+
+Status CheckOneTaskHere(const Settings& settings) {
+  return settings.allocation == "never" ? Status::Ok() : CheckOneTask(FactsHere());
+}
+
+void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings) {
+  if (settings.launcher != "auto" || !settings.rsh_agent.empty()) return;
+  settings.launcher = "ssh";
+  if (settings.allocation == "never") return;
+  const Result<std::optional<Allocation>> found = FindAllocation(FactsHere());
+  // Its faults do not matter to hosts that were named.
+  if (!found.ok() || !*found || !AllAreIn(hosts, **found)) return;
+  if (!(*found)->way_in.launcher.empty()) settings.launcher = (*found)->way_in.launcher;
+  settings.rsh_agent = (*found)->way_in.rsh_agent;
+}
+
+}  // namespace hvd

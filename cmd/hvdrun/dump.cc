@@ -1,0 +1,156 @@
+// hvdrun dump: what the recorders of a running job have, as a timeline.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "cmd/hvdrun/verbs.h"
+#include "launcher/jobs/local_jobs.h"
+#include "launcher/live/foreign_views.h"
+#include "launcher/live/view_client.h"
+#include "launcher/live/view_json.h"
+#include "launcher/live/view_server.h"
+#include "launcher/text/counted.h"
+#include "launcher/text/seconds_text.h"
+#include "runtime/base/clock.h"
+#include "timeline/ticks.h"
+#include "timeline/timeline_writer.h"
+
+namespace hvd {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(15);
+
+struct Wish {
+  std::string job, file;
+};
+
+struct Ring {
+  RingHead head;
+  std::vector<TraceRecord> records;  // by the clock of this host
+};
+
+Result<Wish> ParseWish(const std::vector<std::string>& args) {
+  const Status usage =
+      InvalidArgument("takes the id of one job and -o FILE; try hvdrun dump --help");
+  Wish wish;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "-o" || args[i] == "--output") {
+      if (++i == args.size() || args[i].empty()) return usage;
+      wish.file = args[i];
+    } else if (args[i].empty() || args[i][0] == '-' || !wish.job.empty()) {
+      return usage;
+    } else {
+      wish.job = args[i];
+    }
+  }
+  return wish;
+}
+
+std::vector<TraceRecord> RecordsIn(const std::string& bytes, int64_t offset_ns) {
+  std::vector<TraceRecord> records(bytes.size() / sizeof(TraceRecord));
+  std::memcpy(records.data(), bytes.data(), records.size() * sizeof(TraceRecord));
+  for (TraceRecord& record : records) {
+    if (record.kind != TraceKind::kName) record.stamp += static_cast<uint64_t>(offset_ns);
+  }
+  return records;
+}
+
+// All rings; `trouble`: a sentence about those that are missing.
+Result<std::vector<Ring>> ReceiveRings(ViewClient& client, std::string* trouble) {
+  std::vector<Ring> rings;
+  for (;;) {
+    std::string line, bytes;
+    while (!client.TakeLine(&line)) {
+      if (Status came = client.Receive(kPatience); !came.ok()) return came;
+    }
+    Result<RingHead> head = ParseRingHead(line);
+    if (!head.ok()) return head.status();
+    if (head->end) {
+      *trouble = head->trouble;
+      return rings;
+    }
+    if (head->bytes > RingHead::kMostBytes) return InvalidArgument("a ring is too large");
+    while (!client.TakeBytes(head->bytes, &bytes)) {
+      if (Status came = client.Receive(kPatience); !came.ok()) return came;
+    }
+    rings.push_back({*head, RecordsIn(bytes, head->offset_ns)});
+  }
+}
+
+// Of all events.
+struct Span {
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_ns = std::numeric_limits<int64_t>::min();
+  size_t events = 0;
+};
+
+Span SpanOf(const std::vector<TraceRecord>& records) {
+  Span span;
+  for (const TraceRecord& record : records) {
+    if (record.kind == TraceKind::kName || record.kind == TraceKind::kNone) continue;
+    ++span.events;
+    span.first_ns = std::min(span.first_ns, static_cast<int64_t>(record.stamp));
+    span.last_ns = std::max(span.last_ns, static_cast<int64_t>(record.stamp));
+  }
+  return span;
+}
+
+Span SpanOf(const std::vector<Ring>& rings) {
+  Span whole;
+  for (const Ring& ring : rings) {
+    const Span span = SpanOf(ring.records);
+    if (span.events == 0) continue;
+    whole.events += span.events;
+    whole.first_ns = std::min(whole.first_ns, span.first_ns);
+    whole.last_ns = std::max(whole.last_ns, span.last_ns);
+  }
+  if (whole.events == 0) whole.first_ns = whole.last_ns = SteadyNanoseconds();
+  return whole;
+}
+
+Status WriteRings(const std::vector<Ring>& rings, const Span& span, const std::string& path) {
+  const int64_t wall_us = (WallNanoseconds() - (SteadyNanoseconds() - span.first_ns)) / 1000;
+  auto writer = TimelineWriter::Create({path, span.first_ns, wall_us, 0});
+  if (!writer.ok()) return writer.status();
+  for (const Ring& ring : rings) {
+    const RingHead& head = ring.head;
+    const Span own = SpanOf(ring.records);
+    const int64_t begun_ns = own.events > 0 ? own.first_ns : span.first_ns;
+    (*writer)->BeginRank(head.rank, head.host, head.generation, begun_ns);
+    (*writer)->NoteClock(head.rank, head.host, head.offset_ns, head.uncertainty_ns);
+    (*writer)->Take(head.rank, ring.records, 0);
+  }
+  Status written = (*writer)->Flush();
+  (*writer)->Finish();
+  return written;
+}
+
+}  // namespace
+
+int DumpVerb(const std::vector<std::string>& args) {
+  Result<Wish> wish = ParseWish(args);
+  if (!wish.ok()) return FailVerb("dump", wish.status().message());
+  const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), wish->job);
+  if (!job.ok()) return FailVerb("dump", job.status().message());
+  if (wish->file.empty()) wish->file = "hvd-dump-" + *job + ".json";
+  if (Status may = TraceFile::Check(wish->file); !may.ok()) return FailVerb("dump", may.message());
+  Result<ViewClient> client = ViewClient::Ask(*job, kAskDump);
+  if (!client.ok()) return FailVerb("dump", client.status().message(), 1);
+  std::string trouble;
+  const Result<std::vector<Ring>> rings = ReceiveRings(*client, &trouble);
+  if (!rings.ok()) return FailVerb("dump", rings.status().message(), 1);
+  if (rings->empty())
+    return FailVerb(
+        "dump",
+        "no rank of the job has called hvd.init() yet" + (trouble.empty() ? "" : "; " + trouble),
+        1);
+  const Span span = SpanOf(*rings);
+  if (Status written = WriteRings(*rings, span, wish->file); !written.ok())
+    return FailVerb("dump", written.message(), 1);
+  if (!trouble.empty()) VerbLine("dump", trouble);
+  return PrintText(wish->file + ": " + Counted(span.events, "event", "events") + " of " +
+                   Counted(rings->size(), "rank", "ranks") + ", the last " +
+                   SecondsText(Duration(span.last_ns - span.first_ns)) + "\n");
+}
+
+}  // namespace hvd

@@ -1,0 +1,60 @@
+// The hosts and slots that a scheduler gave to the job in which this process runs, and what the
+// readers of its allocation ask of the world.
+#ifndef HVD_DISCOVERY_ALLOCATIONS_ALLOCATION_H_
+#define HVD_DISCOVERY_ALLOCATIONS_ALLOCATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "discovery/host_spec.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct AllocationFacts {
+  // The value of an environment variable, or nothing when it is unset.
+  std::function<std::optional<std::string>(const char* name)> env;
+  // The text of a file; an error's message follows the file's name: "cannot be opened".
+  std::function<Result<std::string>(const std::string& path)> read_file;
+  // Whether this program is on PATH, or at this absolute path.
+  std::function<bool(const std::string& program)> has_program;
+  std::function<uint32_t()> default_slots;  // of this machine
+  // What a program prints, within a few seconds; an error's message follows the program's name:
+  // "does not answer within 10 s". Null: no program is asked.
+  std::function<Result<std::string>(const std::vector<std::string>& command)> ask = nullptr;
+
+  // A variable that is set to something.
+  std::optional<std::string> Text(const char* name) const {
+    std::optional<std::string> value = env(name);
+    return value && !value->empty() ? value : std::nullopt;
+  }
+};
+
+// What way leads to the other hosts of an allocation; empty and empty: SSH.
+struct WayIn {
+  std::string launcher;   // a choice of --launcher: "srun", "blaunch"
+  std::string rsh_agent;  // a command as for --rsh-agent
+
+  bool operator==(const WayIn&) const = default;
+};
+
+struct Allocation {
+  std::string name;  // "Slurm job 4711"
+  // In the scheduler's order, each with its slots. Empty: the scheduler names none, and `slots` are
+  // those of this machine.
+  std::vector<HostSpec> hosts;
+  uint64_t slots = 0;          // of all hosts
+  std::string_view slots_are;  // what a slot stands for: "one per task"
+  WayIn way_in;
+  // The scheduler's number of the job, and what tells its hosts as they are now (slurm_job.h);
+  // empty: nothing does.
+  std::string id, command;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_ALLOCATIONS_ALLOCATION_H_

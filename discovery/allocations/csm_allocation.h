@@ -1,0 +1,32 @@
+// What the programs of IBM's CSM say of an allocation, as YAML: its compute nodes, and what the
+// first of them has; all are taken to be alike. Pure.
+#ifndef HVD_DISCOVERY_ALLOCATIONS_CSM_ALLOCATION_H_
+#define HVD_DISCOVERY_ALLOCATIONS_CSM_ALLOCATION_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "discovery/host_spec.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct CsmNodes {
+  std::vector<std::string> names;  // sorted; at least one
+  uint32_t isolated_cores = 0;     // of each socket; nothing is computed there
+};
+// From csm_allocation_query. kInvalidArgument: one sentence.
+Result<CsmNodes> ReadCsmNodes(const std::string& text);
+
+struct CsmAllocation {
+  std::vector<HostSpec> hosts;
+  std::string_view slots_are;  // "one per GPU"
+};
+// `node`: what csm_node_attributes_query says of the first. kInvalidArgument: one sentence.
+Result<CsmAllocation> ReadCsmAllocation(CsmNodes nodes, const std::string& node);
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_ALLOCATIONS_CSM_ALLOCATION_H_

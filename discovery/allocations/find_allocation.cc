@@ -1,0 +1,57 @@
+#include "discovery/allocations/find_allocation.h"
+
+#include "configs/message_text.h"
+#include "discovery/allocations/grid_engine_allocation.h"
+#include "discovery/allocations/kubernetes_allocation.h"
+#include "discovery/allocations/lsf_allocation.h"
+#include "discovery/allocations/pbs_allocation.h"
+#include "discovery/allocations/slurm_allocation.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kMostNamed = 4;  // hosts in the line that announces an allocation
+
+}  // namespace
+
+Result<std::optional<Allocation>> FindAllocation(const AllocationFacts& facts) {
+  for (auto* find : {FindSlurmAllocation, FindLsfAllocation, FindPbsAllocation,
+                     FindGridEngineAllocation, FindKubernetesAllocation}) {
+    Result<std::optional<Allocation>> found = find(facts);
+    if (!found.ok()) {
+      return InvalidArgument(found.status().message() +
+                             "; --allocation never ignores it, -H names other hosts");
+    }
+    if (!*found) continue;
+    if (!(*found)->hosts.empty()) (*found)->slots = 0;
+    for (const HostSpec& host : (*found)->hosts) (*found)->slots += host.slots.value_or(0);
+    return found;
+  }
+  return std::optional<Allocation>();
+}
+
+std::string AllocationText(const Allocation& allocation) {
+  const size_t count = allocation.hosts.size();
+  std::string text = Format("{} gives {}{}{}) on ", Printable(allocation.name), allocation.slots,
+                            allocation.slots == 1 ? " slot (" : " slots (", allocation.slots_are);
+  if (count == 0) return text + "this machine";
+  text += std::to_string(count) + (count == 1 ? " host: " : " hosts: ");
+  if (count > kMostNamed)
+    return text + allocation.hosts.front().name + " to " + allocation.hosts.back().name;
+  for (size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + allocation.hosts[i].name;
+  return text;
+}
+
+std::string HostListText(const std::vector<HostSpec>& hosts) {
+  std::string text;
+  for (const HostSpec& host : hosts) {
+    const bool is_address = host.name.find(':') != std::string::npos;
+    text += text.empty() ? "" : ",";
+    text += is_address ? "[" + host.name + "]:" : host.name;
+    text += Format(":{}", host.slots.value_or(1));
+  }
+  return text;
+}
+
+}  // namespace hvd

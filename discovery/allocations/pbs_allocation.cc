@@ -1,0 +1,33 @@
+#include "discovery/allocations/pbs_allocation.h"
+
+#include <string>
+#include <utility>
+
+#include "configs/message_text.h"
+#include "discovery/allocations/machine_list.h"
+
+namespace hvd {
+
+Result<std::optional<Allocation>> FindPbsAllocation(const AllocationFacts& facts) {
+  const std::string id = facts.env("PBS_JOBID").value_or("");
+  const std::string path = facts.env("PBS_NODEFILE").value_or("");
+  if (id.empty() && path.empty()) return std::optional<Allocation>();
+  if (path.empty()) {
+    return InvalidArgument(
+        "PBS_JOBID is set and PBS_NODEFILE is not, so the hosts of this PBS job are not known");
+  }
+  const std::string source = "PBS's file " + Printable(path, kMaxShownPath) + " (PBS_NODEFILE)";
+  const Result<std::string> text = facts.read_file(path);
+  if (!text.ok()) return InvalidArgument(source + " " + text.status().message());
+  MachineList list(source);
+  HVD_RETURN_IF_ERROR(list.AddLines(*text));
+  Result<std::vector<HostSpec>> hosts = list.Take();
+  if (!hosts.ok()) return hosts.status();
+  Allocation allocation;
+  allocation.name = id.empty() ? "the PBS job" : "PBS job " + id;
+  allocation.hosts = std::move(*hosts);
+  allocation.slots_are = "one per task";
+  return std::optional<Allocation>(std::move(allocation));
+}
+
+}  // namespace hvd

@@ -1,0 +1,27 @@
+// The allocation of Slurm: the variables of salloc, sbatch and srun --pty. Pure.
+#ifndef HVD_DISCOVERY_ALLOCATIONS_SLURM_ALLOCATION_H_
+#define HVD_DISCOVERY_ALLOCATIONS_SLURM_ALLOCATION_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "discovery/allocations/allocation.h"
+
+namespace hvd {
+
+// Nothing where SLURM_JOB_ID is not set.
+Result<std::optional<Allocation>> FindSlurmAllocation(const AllocationFacts& facts);
+
+// The component of a heterogeneous job that has this host; nothing in other jobs.
+std::optional<uint32_t> SlurmComponentOf(
+    const std::function<std::optional<std::string>(const char* name)>& env,
+    const std::string& host);
+
+// What srun may inherit of the environment: SLURM_ and SRUN_ variables are options of srun, too,
+// and those of the job (tasks per node, GPUs per task) are not meant for an agent.
+bool SrunInherits(const std::string& name);
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_ALLOCATIONS_SLURM_ALLOCATION_H_

@@ -1,0 +1,15 @@
+// Whether this process is one of several tasks that a launcher started. Pure.
+#ifndef HVD_DISCOVERY_ALLOCATIONS_TASK_CHECK_H_
+#define HVD_DISCOVERY_ALLOCATIONS_TASK_CHECK_H_
+
+#include "discovery/allocations/allocation.h"
+
+namespace hvd {
+
+// kInvalidArgument where this process is one of several tasks of mpirun, srun or jsrun: each of
+// them would start a job of its own.
+Status CheckOneTask(const AllocationFacts& facts);
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_ALLOCATIONS_TASK_CHECK_H_

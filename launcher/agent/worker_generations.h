@@ -1,0 +1,88 @@
+// WorkerGenerations: the workers of this host in their generations, as the driver says: which of
+// them are members, the page that they share, commits, entries of the directory. Reports to the
+// driver how ranks join, leave and are lost.
+//
+// One thread, that of the io_context. Everything that is passed in outlives this object.
+#ifndef HVD_LAUNCHER_AGENT_WORKER_GENERATIONS_H_
+#define HVD_LAUNCHER_AGENT_WORKER_GENERATIONS_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/agent/trace_collector.h"
+#include "launcher/agent/workers/worker_set.h"
+#include "launcher/agent/workers/worker_signals.h"
+#include "launcher/generation/host_generations.h"
+#include "launcher/live/recorder_reader.h"
+#include "launcher/relay/relay_end.h"
+#include "launcher/tuning/job_tuner.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class WorkerGenerations final : private HostGenerationsObserver {
+ public:
+  // Parts of the agent that have to do with a generation.
+  struct Parts {
+    asio::io_context& io;
+    WorkerSet& workers;
+    const WorkerSignals& signals;
+    RelayEnd& relay;
+    TraceCollector& traces;
+    RecorderReader& recorders;
+    JobTuner& tuner;
+  };
+  WorkerGenerations(const Parts& parts, std::function<void(const ToDriver&)> send)
+      : parts_(parts), send_(std::move(send)) {}
+
+  // After WorkerSet::Prepare, once. Before it, no message does anything.
+  HostGenerations& Open();
+  // Not ok: workers cannot reach this agent, and why.
+  Status Listen(const std::string& address);
+
+  void Take(const BeginGeneration& message);
+  void Take(const BreakGeneration& message);
+  void Take(const AddWorkers& more);
+  void Take(const DismissWorker& message);
+  void Take(const HoldCommits& message);
+  void Take(const ActAtCommit& message);
+  void Take(const KeyValue& message);
+
+  // A worker is in a generation.
+  bool in_use() const { return host_ && host_->slots().in_use(); }
+  // As HostGenerations; after Open.
+  uint64_t CommitsOf(uint32_t slot) const { return host_->CommitsOf(slot); }
+  void NoteExit(uint32_t slot, int pid) { host_->NoteExit(slot, pid); }
+  // The workers have ended.
+  void DropPage();
+
+ private:
+  Status OnHello(const LinkHello&) override { return Status::Ok(); }
+  void OnJoined(uint32_t slot) override;
+  void OnLeft(uint32_t slot, const LeftRank& left) override;
+  void OnLost(uint32_t slot, const LostRank& lost) override;
+  void OnLinkClosed(uint32_t) override {}
+  void OnLayout(uint32_t, std::vector<RankRun>) override {}  // the driver knows
+  void OnPut(const LinkPut& put) override;
+  void OnPage(const std::vector<uint32_t>& slots) override;
+  void OnWanted(const LinkGet& get) override;
+
+  const StartJob& start() const { return parts_.workers.start(); }
+  // Returns the slots of the members.
+  std::vector<uint32_t> UseMembers(const BeginGeneration& message);
+  std::string KindOfLinks() const;
+  void UseTuner(const GenerationPage& page, const std::vector<TracedRank>& ranks);
+
+  const Parts parts_;
+  const std::function<void(const ToDriver&)> send_;
+  std::optional<HostGenerations> host_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_WORKER_GENERATIONS_H_

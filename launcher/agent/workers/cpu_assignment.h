@@ -1,0 +1,44 @@
+// CpuAssignment: the CPUs of each worker of an agent, by slot: those that it is kept on, and its
+// share of them. Pure.
+#ifndef HVD_LAUNCHER_AGENT_WORKERS_CPU_ASSIGNMENT_H_
+#define HVD_LAUNCHER_AGENT_WORKERS_CPU_ASSIGNMENT_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "launcher/agent/workers/binding.h"
+#include "launcher/environment/worker_env.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class CpuAssignment {
+ public:
+  CpuAssignment() = default;
+  // Shares out `cpus` among so many slots.
+  CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots);
+
+  // One more slot, behind the others. The CPUs are shared out among all local ranks of `place`'s
+  // world, so it may share its CPUs with an earlier slot.
+  void Add(const Placement& place);
+  // The CPUs that another launcher has chosen for the slot; where hvdrun keeps the worker on CPUs
+  // of its own choice, or `cpus` is empty, nothing changes.
+  void UseIfUnbound(uint32_t slot, const std::vector<int>& cpus);
+
+  // Empty: the worker is not bound.
+  const std::vector<int>& Of(uint32_t slot) const { return bound_[slot]; }
+  WorkerCores CoresOf(uint32_t slot) const { return {host_cores(), shares_.at(slot)}; }
+  // All CPUs, which the workers share.
+  uint32_t host_cores() const { return static_cast<uint32_t>(cpus_.size()); }
+
+ private:
+  BindTo bind_to_{};
+  std::vector<Cpu> cpus_;
+  std::vector<std::vector<int>> bound_;  // by slot
+  std::vector<uint32_t> shares_;         // by slot
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_WORKERS_CPU_ASSIGNMENT_H_

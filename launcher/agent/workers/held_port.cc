@@ -1,0 +1,89 @@
+#include "launcher/agent/workers/held_port.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "launcher/process/proc_file.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
+
+namespace hvd {
+namespace {
+
+std::vector<std::string_view> WordsOf(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string_view::npos) return words;
+    line.remove_prefix(begin);
+    words.push_back(line.substr(0, line.find(' ')));
+    line.remove_prefix(words.back().size());
+  }
+}
+
+// As the tables write it: each 32 bits in the order of this machine. Empty if it is not a numeric
+// address.
+std::string TableText(const std::string& address) {
+  in6_addr bytes{};
+  const bool is_v4 = ::inet_pton(AF_INET, address.c_str(), &bytes) == 1;
+  if (!is_v4 && ::inet_pton(AF_INET6, address.c_str(), &bytes) != 1) return "";
+  std::string text;
+  for (size_t i = 0; i < (is_v4 ? 1 : 4); ++i) {
+    text += Format("{:08X}", bytes.s6_addr32[i]);
+  }
+  return text;
+}
+
+bool IsAnyAddress(std::string_view text) { return text.find_first_not_of('0') == text.npos; }
+
+}  // namespace
+
+HeldPort::HeldPort(bool everywhere) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(everywhere ? INADDR_ANY : INADDR_LOOPBACK);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (socket_.valid() && ::bind(socket_.get(), generic, length) == 0 &&
+      ::getsockname(socket_.get(), generic, &length) == 0) {
+    port_ = ntohs(address.sin_port);
+  }
+}
+
+void HeldPort::LetServersListen() {
+  int yes = 1;
+  if (port_ != 0) ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+}
+
+std::optional<uid_t> ListenerIn(std::string_view table, const std::string& address, uint32_t port) {
+  const std::string wanted = TableText(address);
+  constexpr std::string_view kListening = "0A";
+  // "  sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid ..."
+  constexpr size_t kLocal = 1, kState = 3, kUid = 7;
+  while (!table.empty()) {
+    const size_t end = std::min(table.find('\n'), table.size());
+    const std::vector<std::string_view> words = WordsOf(table.substr(0, end));
+    table.remove_prefix(std::min(end + 1, table.size()));
+    if (words.size() <= kUid || words[kState] != kListening) continue;
+    const size_t colon = words[kLocal].find(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string_view at = words[kLocal].substr(0, colon);
+    if (at != wanted && !IsAnyAddress(at)) continue;
+    if (ParseWhole<uint32_t>(words[kLocal].substr(colon + 1), 16) != port) continue;
+    if (const auto uid = ParseWhole<uid_t>(words[kUid])) return uid;
+  }
+  return std::nullopt;
+}
+
+std::optional<uid_t> ListenerAt(const std::string& address, uint32_t port) {
+  for (const char* name : {"net/tcp", "net/tcp6"}) {
+    if (std::optional<uid_t> uid = ListenerIn(ReadProcFile(name), address, port)) return uid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd

@@ -1,0 +1,69 @@
+#include "launcher/agent/workers/stdin_feeder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace hvd {
+
+// Only the writing end is non-blocking: the worker's stdin must be an ordinary one.
+UniqueFd StdinFeeder::AddPipe() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return UniqueFd();
+  UniqueFd read_end(ends[0]), write_end(ends[1]);
+  if (::fcntl(write_end.get(), F_SETFL, O_NONBLOCK) != 0) return UniqueFd();
+  auto pipe = std::make_shared<Pipe>(io_);
+  pipe->end.assign(write_end.Release());
+  pipes_.push_back(std::move(pipe));
+  return read_end;
+}
+
+void StdinFeeder::Feed(std::string_view bytes) {
+  fed_ += bytes.size();
+  if (bytes.empty()) ended_ = true;
+  for (const auto& pipe : pipes_) {
+    if (!pipe->end.is_open()) continue;
+    pipe->pending += bytes;
+    Push(pipe);
+  }
+  ReportTaken();
+}
+
+void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
+  size_t written = 0;
+  bool reads = true;  // somebody does
+  while (written < pipe->pending.size() && !pipe->waiting && reads) {
+    ssize_t n = ::write(pipe->end.native_handle(), pipe->pending.data() + written,
+                        pipe->pending.size() - written);
+    if (n >= 0) {
+      written += static_cast<size_t>(n);
+    } else if (errno == EAGAIN) {
+      pipe->waiting = true;
+      pipe->end.async_wait(asio::posix::stream_descriptor::wait_write,
+                           [this, pipe](const asio::error_code& error) {
+                             pipe->waiting = false;
+                             if (error) return;
+                             Push(pipe);
+                             ReportTaken();
+                           });
+    } else if (errno != EINTR) {
+      reads = false;
+    }
+  }
+  pipe->pending.erase(0, written);
+  if (reads && !(ended_ && pipe->pending.empty())) return;
+  pipe->pending.clear();
+  pipe->end.close();
+}
+
+void StdinFeeder::ReportTaken() {
+  size_t pending = 0;
+  for (const auto& pipe : pipes_) pending = std::max(pending, pipe->pending.size());
+  uint64_t taken = fed_ - pending;
+  if (taken == told_) return;
+  on_taken_(taken - std::exchange(told_, taken));
+}
+
+}  // namespace hvd

@@ -1,0 +1,203 @@
+#include "launcher/agent/workers/worker_set.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "launcher/stock/own_address.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/time_numbers.h"
+
+namespace hvd {
+namespace {
+
+// The variables of the launcher in whose place the worker is, beside those of hvdrun.
+WorkerLink LinkFrom(WorkerLink link, const Place* place, const std::vector<std::string>& driver) {
+  if (place == nullptr) return link;
+  link.launcher_environment = VariablesOfLauncher(place->environment, driver, {});
+  if (place->pmi.valid()) link.launcher_environment.push_back(Format("PMI_FD={}", kKeptDescriptor));
+  return link;
+}
+
+}  // namespace
+
+WorkerSet::WorkerSet(asio::io_context& io, ProcessHost& host, WorkerSetOwner& owner)
+    : host_(host),
+      owner_(owner),
+      feeder_(io, [this](uint64_t bytes) { owner_.Send(InputTaken{bytes}); }),
+      lines_(io, [this](uint32_t slot, OutputStream stream, std::string_view first,
+                        std::string_view second) {
+        owner_.SendOutput(NumberOf(slot), stream, first, second);
+      }) {}
+
+void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus) {
+  start_ = std::move(start);
+  const auto slots = static_cast<uint32_t>(start_.slots.size());
+  cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots);
+  while (slots_.size() < slots) AddSlot();
+  for (const std::string& entry : WorkerEnvironment(start_, 0, {}, {}, cpus_.CoresOf(0))) {
+    if (entry.starts_with("OMP_NUM_THREADS="))
+      owner_.Send(AgentNote{Format("workers share {} cores; {}", host_cores(), entry)});
+  }
+}
+
+// The next one of `start_`.
+void WorkerSet::AddSlot() {
+  const auto slot = static_cast<uint32_t>(slots_.size());
+  slots_.emplace_back();
+  lines_.Add(start_.stdin_terminal != 0 && ReadsInput(slot));
+}
+
+void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths) {
+  link_ = link;
+  paths_ = paths;
+  FindInterface();
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) StartWorker(slot);
+}
+
+void WorkerSet::Add(const AddWorkers& more) {
+  const auto first = static_cast<uint32_t>(slots_.size());
+  start_.size = more.size;
+  start_.homogeneous = more.homogeneous;
+  start_.master_address = more.master_address;
+  start_.master_port = more.master_port;
+  start_.restarts = more.restarts;
+  start_.rendezvous = more.rendezvous;
+  FindInterface();
+  start_.slots.insert(start_.slots.end(), more.slots.begin(), more.slots.end());
+  start_.workers.insert(start_.workers.end(), more.workers.begin(), more.workers.end());
+  for (uint32_t slot = first; slot < start_.slots.size(); ++slot) {
+    AddSlot();
+    cpus_.Add(start_.slots[slot]);
+    StartWorker(slot);
+  }
+}
+
+// Where workers of stock Horovod listen: at the address that was proven to the other hosts, else at
+// the one from which this host speaks to the rendezvous.
+void WorkerSet::FindInterface() {
+  const bool proven = start_.elastic == 0 && !link_.interface.empty();
+  if (start_.rendezvous.empty() || proven) return;
+  const std::string address = start_.rendezvous.substr(0, start_.rendezvous.rfind(':'));
+  link_.interface = InterfaceWith(OwnAddressTowards(address));
+}
+
+std::optional<uint32_t> WorkerSet::SlotOf(uint32_t worker) const {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (NumberOf(slot) == worker) return slot;
+  }
+  return std::nullopt;
+}
+
+void WorkerSet::ReportNotStarted(int error, const std::string& reason) {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot)
+    owner_.Send(WorkerNotStarted{NumberOf(slot), error, reason});
+}
+
+Place* WorkerSet::PlaceOf(uint32_t slot) const {
+  return places_ == nullptr ? nullptr : places_->Find(start_.slots[slot].rank);
+}
+
+void WorkerSet::StartWorker(uint32_t slot) {
+  Place* place = PlaceOf(slot);
+  if (place != nullptr) cpus_.UseIfUnbound(slot, place->cpus);
+  const std::vector<int>& cpus = cpus_.Of(slot);
+  const WorkerLink link = LinkFrom(link_, place, start_.environment);
+  SpawnRequest request{start_.argv,
+                       WorkerEnvironment(start_, slot, link, paths_, cpus_.CoresOf(slot)),
+                       start_.directory, cpus};
+  if (place != nullptr) request.kept_fd = place->pmi.get();
+  UniqueFd input;
+  if (ReadsInput(slot)) {
+    input = feeder_.AddPipe();
+    if (!input.valid())
+      return owner_.Send(
+          WorkerNotStarted{NumberOf(slot), EMFILE, "no pipe could be made for its stdin"});
+    request.stdin_fd = input.get();
+  }
+  SpawnOutcome outcome = host_.Spawn(slot, request);
+  if (place != nullptr) *place = {place->number, {}, {}, UniqueFd()};  // the worker has it now
+  if (outcome.pid == 0) {
+    return owner_.Send(WorkerNotStarted{NumberOf(slot), outcome.error,
+                                        outcome.reason + " (host " + start_.host + ")"});
+  }
+  slots_[slot].pid = outcome.pid;
+  slots_[slot].running = true;
+  if (!cpus.empty())
+    owner_.Send(AgentNote{
+        Format("rank {} is kept on CPUs {}", start_.slots[slot].rank, CpuListText(cpus))});
+  owner_.Send(WorkerStarted{NumberOf(slot), outcome.pid});
+}
+
+bool WorkerSet::ReadsInput(uint32_t slot) const {
+  return start_.stdin_to == StdinTo::kAll ||
+         (start_.stdin_to == StdinTo::kRank0 && start_.slots[slot].rank == 0);
+}
+
+bool WorkerSet::AnyRunning() const {
+  return std::ranges::any_of(slots_, [](const Slot& slot) { return slot.running; });
+}
+
+bool WorkerSet::AnyDying(const std::function<bool(pid_t)>& dying) const {
+  return std::ranges::any_of(slots_,
+                             [&](const Slot& slot) { return slot.running && dying(slot.pid); });
+}
+
+std::vector<uint32_t> WorkerSet::StoppedSlots(const std::vector<ProcessInfo>& processes) const {
+  std::vector<uint32_t> stopped;
+  for (const ProcessInfo& process : processes) {
+    if (process.state != 'T' && process.state != 't') continue;
+    for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+      if (slots_[slot].running && slots_[slot].pid == process.pid) stopped.push_back(slot);
+    }
+  }
+  return stopped;
+}
+
+void WorkerSet::Signal(int signal) {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) Signal(slot, signal);
+}
+
+void WorkerSet::Signal(uint32_t slot, int signal) {
+  if (slots_[slot].running) host_.Signal(slot, signal);
+}
+
+void WorkerSet::Answer(const AskMemory& question) {
+  const std::optional<uint32_t> slot = SlotOf(question.rank);
+  if (!slot || !slots_[*slot].running) return;
+  if (const std::optional<uint64_t> bytes = ResidentBytes(slots_[*slot].pid))
+    owner_.Send(MemoryTold{question.rank, *bytes});
+}
+
+void WorkerSet::Resend() {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].pid != 0) owner_.Send(WorkerStarted{NumberOf(slot), slots_[slot].pid});
+    if (slots_[slot].exited) owner_.Send(*slots_[slot].exited);
+  }
+}
+
+void WorkerSet::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) {
+  lines_.Take(slot, stream, bytes);
+}
+
+void WorkerSet::OnOutputEnd(uint32_t slot, OutputStream stream) {
+  lines_.Flush(slot, stream);
+  owner_.OnWorkerOver();
+}
+
+void WorkerSet::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
+  Slot& s = slots_[slot];
+  s.running = false;
+  const uint64_t commits = owner_.CommitsOf(slot);
+  const bool killed = end.by_signal && end.value == SIGKILL && !killing_;
+  const bool out_of_memory = owner_.OnWorkerExit(slot, s.pid, killed);
+  s.exited = WorkerExited{NumberOf(slot),         s.pid,         end,    NanosecondsOf(noticed),
+                          lines_.LastWords(slot), out_of_memory, commits};
+  owner_.Send(*s.exited);
+  if (places_ != nullptr) places_->End(start_.slots[slot].rank, end);
+  owner_.OnWorkerOver();
+}
+
+}  // namespace hvd

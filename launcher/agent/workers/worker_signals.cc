@@ -1,0 +1,51 @@
+#include "launcher/agent/workers/worker_signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "launcher/process/process_tree.h"
+
+namespace hvd {
+namespace {
+
+constexpr Duration kKillLimit = std::chrono::seconds(3);
+
+}  // namespace
+
+void WorkerSignals::Take(const SignalWorkers& message) {
+  if (message.signal == SIGSTOP || message.signal == SIGCONT) paused_ = message.signal == SIGSTOP;
+  SignalAll(message.signal);
+}
+
+// A worker that is ended takes with it what it has started.
+void WorkerSignals::Take(const SignalWorker& message) {
+  const std::optional<uint32_t> slot = workers_.SlotOf(message.rank);
+  if (!slot || !workers_.running(*slot)) return;
+  if (message.signal == SIGKILL) {
+    for (const ProcessInfo& process : DescendantsOf(workers_.pid(*slot), ListProcesses()))
+      SignalProcess(process, SIGKILL);
+  }
+  workers_.Signal(*slot, message.signal);
+  if (message.signal != SIGKILL) workers_.Signal(*slot, SIGCONT);
+}
+
+void WorkerSignals::SignalAll(int signal) {
+  if (signal == SIGKILL) return KillAll();
+  workers_.Signal(signal);
+  if (signal == SIGSTOP || signal == SIGCONT) {
+    for (const ProcessInfo& process : DescendantsOf(::getpid(), ListProcesses()))
+      SignalProcess(process, signal);
+  } else {
+    SignalAll(SIGCONT);  // a process that is stopped gets no other signal
+  }
+}
+
+void WorkerSignals::KillAll() {
+  workers_.NoteKilling();
+  KillEverything(job_id_, {.processes = {::getppid()}}, kKillLimit, on_reaped_);
+}
+
+}  // namespace hvd

@@ -1,0 +1,44 @@
+// WorkerSignals: signals to the workers of this host and to the processes that they have started,
+// up to the end of everything below this agent.
+//
+// For the main thread. The workers outlive this object.
+#ifndef HVD_LAUNCHER_AGENT_WORKERS_WORKER_SIGNALS_H_
+#define HVD_LAUNCHER_AGENT_WORKERS_WORKER_SIGNALS_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "launcher/agent/workers/worker_set.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class WorkerSignals {
+ public:
+  // `on_reaped` learns of every child that KillAll reaps.
+  WorkerSignals(WorkerSet& workers, std::string job_id,
+                std::function<void(pid_t, int status)> on_reaped)
+      : workers_(workers), job_id_(std::move(job_id)), on_reaped_(std::move(on_reaped)) {}
+
+  void Take(const SignalWorkers& message);
+  void Take(const SignalWorker& message);
+  // To all workers; SIGSTOP and SIGCONT to everything below this agent.
+  void SignalAll(int signal);
+  // Kills everything below this agent; the exits come in as usual.
+  void KillAll();
+  // Between SIGSTOP and SIGCONT of the driver.
+  bool paused() const { return paused_; }
+
+ private:
+  WorkerSet& workers_;
+  const std::string job_id_;
+  const std::function<void(pid_t, int status)> on_reaped_;
+  bool paused_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_WORKERS_WORKER_SIGNALS_H_

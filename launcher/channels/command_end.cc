@@ -1,0 +1,43 @@
+#include "launcher/channels/command_end.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "configs/message_text.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kMostQuoted = 300;
+
+}  // namespace
+
+std::string LastWords(const std::string& said) {
+  std::vector<std::string> lines;
+  std::istringstream stream(said);
+  for (std::string line; std::getline(stream, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (line.empty() || line.starts_with("Warning: Permanently added")) continue;
+    lines.push_back(line);
+  }
+  std::string text;
+  for (size_t i = lines.size() - std::min<size_t>(lines.size(), 2); i < lines.size(); ++i)
+    text += (text.empty() ? "" : " / ") + lines[i];
+  return Printable(text, kMostQuoted);
+}
+
+std::string EndOfAgent(const CommandEnd& end) {
+  int code =
+      WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status) : 128 + WTERMSIG(end.wait_status);
+  if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
+  std::string words = LastWords(end.said);
+  std::string text = code > 128 ? Format("the agent was ended by signal {}", code - 128)
+                                : Format("the agent ended with exit code {}", code);
+  return words.empty() ? text : text + ": " + words;
+}
+
+}  // namespace hvd

@@ -1,0 +1,19 @@
+// How a program behind which an agent ran has ended: what all such programs have in common. Pure.
+#ifndef HVD_LAUNCHER_CHANNELS_COMMAND_END_H_
+#define HVD_LAUNCHER_CHANNELS_COMMAND_END_H_
+
+#include <string>
+
+#include "launcher/channels/command_channel.h"
+
+namespace hvd {
+
+// The last lines that are no chatter, safe to print.
+std::string LastWords(const std::string& said);
+// What an agent's own end looks like through a program that passes exit codes on; empty: it ended
+// well.
+std::string EndOfAgent(const CommandEnd& end);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_COMMAND_END_H_

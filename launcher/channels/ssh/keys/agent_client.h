@@ -1,0 +1,40 @@
+// AgentClient: a conversation with the user's ssh-agent, without waiting for it: it may ask its
+// user first. One thread.
+#ifndef HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_CLIENT_H_
+#define HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_CLIENT_H_
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/process/byte_pump.h"
+
+namespace hvd {
+
+class AgentClient {
+ public:
+  // `changed` is called from the io_context when there is an answer, or will never be one.
+  AgentClient(asio::io_context& io, const std::string& socket_path, std::function<void()> changed);
+
+  bool gone() const { return !pump_; }
+  // One question at a time; `message` as in agent_messages.h.
+  void Ask(const std::string& message);
+  bool answered() const { return gone() || answer_ready_; }
+  // After answered(): the message; "" when the agent is gone.
+  std::string TakeAnswer();
+  void Close();
+
+ private:
+  void Flush();
+  void OnBytes(std::string_view bytes);
+
+  std::function<void()> changed_;
+  std::unique_ptr<BytePump> pump_, ended_pump_;
+  std::string out_, in_, answer_;
+  bool answer_ready_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_CLIENT_H_

@@ -1,0 +1,69 @@
+// SshDialer: from the name of a host to a socket that its SSH server is at the other end of. Looks
+// the name up, stands in line at the gate of each address and connects, or starts the proxy.
+//
+// Main thread only.
+#ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_DIALER_H_
+#define HVD_LAUNCHER_CHANNELS_SSH_SSH_DIALER_H_
+
+#include <asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "discovery/ssh_config.h"
+#include "launcher/channels/ssh/ssh_hub.h"
+#include "launcher/channels/ssh/ssh_program.h"
+#include "launcher/channels/ssh/ssh_reasons.h"
+#include "launcher/channels/ssh/stage_wait.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+class SshDialer {
+ public:
+  // `hub` and `config` outlive this object. `config_file`: for the ssh program that goes through
+  // jump hosts; "": the usual ones.
+  SshDialer(SshHub& hub, const SshConfig& config, std::string config_file,
+            std::shared_ptr<StageWait> wait);
+
+  // False: the reason is set. Nothing is asked where a proxy does it.
+  asio::awaitable<bool> Resolve();
+  // Invalid: the reason is set, or somebody has ended it.
+  asio::awaitable<UniqueFd> Connect();
+  // The login is over: another one may begin at this address.
+  void LeaveGate();
+  // The server has too many at its connection.
+  void NoteRefusal() { hub_.NoteRefusal(gate_); }
+  // Leaves the gate and ends the proxy.
+  void HangUp();
+
+  const SshPlace& place() const { return place_; }
+  // A name server may know the host later.
+  bool may_pass() const { return may_pass_; }
+  // Takes what the proxy has said into place(). `over`: the stream has ended, and what the proxy
+  // says about that may come a little later.
+  asio::awaitable<void> ReceiveProxy(bool over);
+  bool proxy_running() const { return proxy_ && proxy_->running(); }
+
+ private:
+  asio::awaitable<UniqueFd> ConnectOnce(std::vector<ConnectFailure>* failures);
+  asio::awaitable<UniqueFd> ConnectTo(const FoundAddress& address, int* error);
+  asio::awaitable<bool> EnterGate(const std::string& address);
+  UniqueFd StartProxy();
+
+  SshHub& hub_;
+  const SshConfig& config_;
+  const std::string config_file_;
+  const std::shared_ptr<StageWait> wait_;
+  SshPlace place_;
+  bool may_pass_ = false;
+  std::vector<FoundAddress> addresses_;
+  std::optional<HandshakeGate::Ticket> ticket_;
+  std::string gate_;
+  std::shared_ptr<SshProgram> proxy_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_SSH_SSH_DIALER_H_

@@ -1,0 +1,103 @@
+// AgentStep: one step of a scheduler that starts the agents of many hosts (README). The hosts that
+// are opened together share it; the channel of each ends by itself, and the step with the last of
+// them.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_CHANNELS_STEP_AGENT_STEP_H_
+#define HVD_LAUNCHER_CHANNELS_STEP_AGENT_STEP_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/channels/command_channel.h"
+#include "launcher/channels/host_channel.h"
+#include "launcher/channels/step/step_lines.h"
+#include "launcher/dial/connector_loop.h"
+#include "launcher/process/local_family.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+struct StepHost {
+  uint32_t number = 0;  // of the plan
+  std::string name;     // as the scheduler knows it
+};
+
+// How the scheduler starts a step, and what its words mean. Pure functions.
+struct StepProgram {
+  std::function<std::vector<std::string>(const std::vector<StepHost>&)> command;
+  // Of one host or its task, from its words so far; nothing as long as they live.
+  std::function<std::optional<ChannelEnd>(const std::string& said, const std::string& host)>
+      read_words;
+  std::function<ChannelEnd(const CommandEnd&, const std::string& host)> read_end;
+};
+
+struct AgentStepOptions {
+  std::string job_id;
+  StepProgram program;
+  std::function<Result<MeshListener>()> listen;
+  // From an agent's line on the step's stdout to its connection.
+  Duration patience = std::chrono::seconds(6);
+  // The channels carry what the step has printed before the agents' own bytes.
+  bool greets = true;
+};
+
+class AgentStep final : public std::enable_shared_from_this<AgentStep>,
+                        private ChannelObserver,
+                        private MeshConnectorOwner {
+ public:
+  // `clock` outlives this object, and so does `io`.
+  AgentStep(asio::io_context& io, const Clock& clock, AgentStepOptions options,
+            std::shared_ptr<LocalFamily> family);
+  ~AgentStep() override;
+
+  // The step starts right after the first channel is opened, with the hosts whose channels are
+  // open by then. The end of a later one, and of one whose agent does not connect, may pass
+  // (ChannelEnd::may_pass): another way may be open.
+  std::unique_ptr<HostChannel> Join(StepHost host);
+
+ private:
+  class Member;
+
+  // Of the step's own program.
+  void OnStage(ChannelStage) override {}
+  void OnBytes(std::string_view bytes) override;
+  void OnWritable() override { SendInvitation(); }
+  void OnEnd(const ChannelEnd& end) override;
+  void OnWords(const std::string& said);
+
+  void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
+  void Unreachable(uint32_t, Status) override {}  // it dials nobody
+
+  void OnMemberOpen(Member& member);
+  void OnMemberOver(bool by_force);
+  void OnMemberGone(const Member& member);
+  void Start();
+  void SendInvitation();
+  void FallBack(Member& member, const std::string& why);
+  bool AnyOpen() const;
+  Member* Find(uint32_t host) const;
+
+  asio::io_context& io_;
+  const Clock& clock_;
+  const AgentStepOptions options_;
+  const std::shared_ptr<LocalFamily> family_;
+  std::map<uint32_t, Member*> members_;  // that are open, by host; owned by those who joined
+  bool asked_ = false, started_ = false, told_ = false;
+  std::string unsent_;  // of the invitation
+  StepLines lines_;
+  std::unique_ptr<ConnectorLoop> door_;
+  std::unique_ptr<CommandChannel> command_;
+  CommandEnd end_;     // of the program, as far as it is known
+  bool over_ = false;  // the program has ended, or never began
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_STEP_AGENT_STEP_H_

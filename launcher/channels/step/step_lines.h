@@ -1,0 +1,34 @@
+// The lines that a step of many agents prints: each begins with "hvdrun-agent ID", as the script on
+// the host writes it (remote_script.h). Pure.
+#ifndef HVD_LAUNCHER_CHANNELS_STEP_STEP_LINES_H_
+#define HVD_LAUNCHER_CHANNELS_STEP_STEP_LINES_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hvd {
+
+struct StepLine {
+  std::string agent_job_id;
+  std::string words;  // after the id; empty: the agent begins
+};
+// Without the line break; nothing for any other line.
+std::optional<StepLine> ReadStepLine(std::string_view line);
+
+// Cuts a stream into lines. A line that is too long for any of ours is dropped.
+class StepLines {
+ public:
+  static constexpr size_t kLongest = 64 * 1024;
+
+  void Add(std::string_view bytes) { held_ += bytes; }
+  // The next whole line of an agent.
+  std::optional<StepLine> Next();
+
+ private:
+  std::string held_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_STEP_STEP_LINES_H_

@@ -1,0 +1,226 @@
+#include "launcher/doctor/findings/host_findings.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "launcher/bundle/remote_script.h"
+#include "launcher/doctor/findings/finding_groups.h"
+#include "launcher/doctor/report/doctor_text.h"
+#include "launcher/text/seconds_text.h"
+
+namespace hvd {
+namespace {
+
+// The sentence has its cure.
+void FindTroubles(FindingGroups& groups) {
+  groups.Add(
+      Severity::kError, "host", [](const HostReport& host) { return host.trouble; }, "");
+}
+
+void FindInstallations(FindingGroups& groups) {
+  groups.Add(
+      Severity::kWarning, "installation", [](const HostReport& host) { return host.skipped; },
+      kSkipAdvice);
+}
+
+void FindExaminations(const DoctorReport& report, FindingGroups& groups) {
+  if (report.interrupted) return;
+  groups.Add(
+      Severity::kWarning, "examination",
+      [](const HostReport& host) -> std::string {
+        if (!host.trouble.empty() && !host.examined) return "";
+        if (!host.examined) return "did not say what it has";
+        if (host.facts.complete) return "";
+        return host.facts.directory.empty()
+                   ? "a file system did not answer: its home or the working directory"
+                   : "did not say everything in time";
+      },
+      "is the host overloaded, or a file server away?");
+}
+
+void FindPython(const DoctorReport& report, FindingGroups& groups) {
+  groups.AddFacts(
+      "python", [](const HostFacts& facts) { return facts.python_trouble; },
+      "install " + report.interpreter +
+          " there, or put the command to examine behind --: hvdrun doctor -- python3 train.py");
+  groups.AddDifferences(
+      "python", "has Python", [](const HostFacts& facts) { return facts.python_version; },
+      "use the same Python everywhere; what differs is often found only while training");
+  groups.AddDifferences(
+      "python", "has Python at", [](const HostFacts& facts) { return facts.python_path; },
+      "a virtual environment that is active here must be at the same path there");
+  std::set<std::string> names;
+  for (const HostReport& host : report.hosts) {
+    for (const auto& [name, version] : host.facts.libraries) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    groups.AddDifferences(
+        "library", "has " + name,
+        [&](const HostFacts& facts) -> std::string {
+          if (facts.python_version.empty()) return "";
+          auto found = facts.libraries.find(name);
+          return found == facts.libraries.end() ? "nowhere" : found->second;
+        },
+        "install the same version everywhere");
+  }
+}
+
+void FindDirectories(const DoctorReport& report, FindingGroups& groups) {
+  groups.AddFacts(
+      "directory",
+      [&](const HostFacts& facts) {
+        return facts.directory.empty() || facts.directory == "ok"
+                   ? ""
+                   : "the working directory " + report.directory +
+                         " cannot be used there: " + facts.directory;
+      },
+      "start from a directory that all hosts share, or copy it there", Severity::kError);
+}
+
+void FindClocks(const DoctorLimits& limits, FindingGroups& groups) {
+  groups.Add(
+      Severity::kWarning, "clock",
+      [&](const HostReport& host) -> std::string {
+        if (!host.clock) return "";
+        Duration off = host.clock->skew < Duration::zero() ? -host.clock->skew : host.clock->skew;
+        if (off - host.clock->uncertainty <= limits.clock) return "";
+        return "its clock is " + TimeText(off) +
+               (host.clock->skew < Duration::zero() ? " behind" : " ahead") + " of ours";
+      },
+      "set up time synchronisation there (chrony, systemd-timesyncd); logs, certificates and "
+      "shared file systems suffer");
+}
+
+void FindGpus(FindingGroups& groups) {
+  groups.AddFacts(
+      "gpu",
+      [](const HostFacts& facts) {
+        return facts.gpu_trouble.empty() ? "" : "its GPUs do not answer: " + facts.gpu_trouble;
+      },
+      "is the driver loaded and nvidia-smi on PATH? dmesg may say more");
+  groups.AddDifferences(
+      "gpu", "number of GPUs is",
+      [](const HostFacts& facts) { return std::to_string(facts.gpu_count()); },
+      "a GPU may have fallen off the bus: look at nvidia-smi and dmesg there");
+  groups.AddDifferences(
+      "gpu", "has GPUs of the kind",
+      [](const HostFacts& facts) { return facts.gpus.empty() ? "" : facts.gpus.front(); },
+      "the slowest GPU sets the pace of all");
+  groups.AddDifferences(
+      "gpu", "has the GPU driver", [](const HostFacts& facts) { return facts.gpu_driver; },
+      "install the same driver everywhere");
+}
+
+bool LocksMemory(const HostFacts& facts) { return facts.gpu_count() > 0 || !facts.rdma.empty(); }
+
+void FindLimits(const DoctorLimits& limits, FindingGroups& groups) {
+  groups.AddFacts(
+      "memlock",
+      [&](const HostFacts& facts) {
+        bool small = facts.memlock && *facts.memlock < limits.memlock && LocksMemory(facts);
+        return small ? "only " + BytesText(*facts.memlock) + " of memory may be locked" : "";
+      },
+      "GPUs and RDMA need more: 'memlock unlimited' in /etc/security/limits.conf, or "
+      "--ulimit memlock=-1 for a container");
+  groups.AddFacts(
+      "nofile",
+      [&](const HostFacts& facts) {
+        bool small = facts.nofile && *facts.nofile < limits.nofile;
+        return small ? "only " + CountText(*facts.nofile) + " files may be open" : "";
+      },
+      "data loaders need more: 'nofile 65536' in /etc/security/limits.conf, or ulimit -n in a "
+      "start-up file of the shell");
+  groups.AddFacts(
+      "nproc",
+      [&](const HostFacts& facts) {
+        bool small = facts.nproc && *facts.nproc < limits.nproc;
+        return small ? "only " + CountText(*facts.nproc) + " processes and threads may run" : "";
+      },
+      "'nproc' in /etc/security/limits.conf sets it");
+}
+
+void FindLogind(FindingGroups& groups) {
+  groups.AddFacts(
+      "logind",
+      [](const HostFacts& facts) {
+        bool kills = facts.kill_user_processes.value_or(false) && !facts.linger.value_or(false);
+        return kills ? "systemd-logind ends all processes of a user who logs out "
+                       "(KillUserProcesses=yes), and so a job, when its ssh session ends"
+                     : "";
+      },
+      "loginctl enable-linger there, or KillUserProcesses=no in /etc/systemd/logind.conf");
+}
+
+std::string FullDisk(const DiskFacts& disk, const std::string& name, const DoctorLimits& limits) {
+  if (!disk.total || !disk.free || *disk.total == 0) return "";
+  bool full =
+      static_cast<double>(*disk.free) < static_cast<double>(*disk.total) * limits.disk_free_share &&
+      *disk.free < limits.disk_free;
+  return full ? "the disk of " + name + " is nearly full: " + BytesText(*disk.free) + " of " +
+                    BytesText(*disk.total) + " are free"
+              : "";
+}
+
+void FindDisks(const DoctorLimits& limits, FindingGroups& groups) {
+  const std::string fix = "make room there; checkpoints and logs will not fit";
+  const std::pair<DiskFacts HostFacts::*, const char*> disks[] = {
+      {&HostFacts::directory_disk, "the working directory"},
+      {&HostFacts::tmp, "/tmp"},
+      {&HostFacts::home, "the home directory"}};
+  for (const auto& [disk, name] : disks) {
+    groups.AddFacts(
+        "disk",
+        [&, field = disk, text = std::string(name)](const HostFacts& facts) {
+          return FullDisk(facts.*field, text, limits);
+        },
+        fix);
+  }
+  groups.AddFacts(
+      "shm",
+      [&](const HostFacts& facts) {
+        bool small = facts.shm.total && *facts.shm.total <= limits.shm;
+        return small ? "/dev/shm has " + BytesText(*facts.shm.total) : "";
+      },
+      "hvdrun does not need it, but data loaders of PyTorch do: --shm-size or --ipc=host for a "
+      "container");
+}
+
+// Of interfaces with the same name. A name on one host alone proves nothing.
+void FindNetworks(const DoctorReport& report, FindingGroups& groups) {
+  std::set<std::string> names;
+  for (const HostReport& host : report.hosts) {
+    for (const InterfaceFacts& interface : host.facts.interfaces) names.insert(interface.name);
+  }
+  for (const std::string& name : names) {
+    groups.AddDifferences(
+        "mtu", "the MTU of " + name + " is",
+        [&](const HostFacts& facts) -> std::string {
+          for (const InterfaceFacts& interface : facts.interfaces) {
+            if (interface.name == name) return std::to_string(interface.mtu);
+          }
+          return "";
+        },
+        "set the same MTU on all hosts of a network (ip link set dev " + name + " mtu N)");
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> HostFindings(const DoctorReport& report, const DoctorLimits& limits) {
+  FindingGroups groups(report.hosts);
+  FindTroubles(groups);
+  FindInstallations(groups);
+  FindExaminations(report, groups);
+  FindPython(report, groups);
+  FindDirectories(report, groups);
+  FindClocks(limits, groups);
+  FindGpus(groups);
+  FindLimits(limits, groups);
+  FindLogind(groups);
+  FindDisks(limits, groups);
+  FindNetworks(report, groups);
+  return groups.Take();
+}
+
+}  // namespace hvd

@@ -1,0 +1,56 @@
+// HostFacts: what the examination of a host found (launcher/examine_here.h), as values. Pure.
+#ifndef HVD_LAUNCHER_DOCTOR_REPORT_HOST_FACTS_H_
+#define HVD_LAUNCHER_DOCTOR_REPORT_HOST_FACTS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hvd {
+
+inline constexpr uint64_t kUnlimited = ~uint64_t{0};
+
+// Bytes. Nothing: not found out.
+struct DiskFacts {
+  std::optional<uint64_t> total, free;
+};
+
+struct InterfaceFacts {
+  std::string name;
+  uint32_t mtu = 0;
+  std::vector<std::string> addresses;  // numeric
+};
+
+// Nothing and empty texts: not found out.
+struct HostFacts {
+  bool complete = false;  // the host had said everything within the limit
+  std::string kernel, system;
+  std::optional<uint64_t> cores;
+  std::optional<uint64_t> memory_total, memory_available;  // bytes
+  std::optional<uint64_t> memlock, nofile, nproc;          // memlock in bytes
+  std::optional<bool> kill_user_processes, linger;         // nothing: no systemd-logind
+  DiskFacts shm, tmp, home, directory_disk;
+  std::string directory;  // "ok", or why the working directory cannot be used
+  std::vector<InterfaceFacts> interfaces;
+  std::vector<std::string> rdma;  // names of devices
+  std::vector<std::string> gpus;  // "NVIDIA H200 143771 MiB"
+  uint64_t gpu_nodes = 0;         // /dev/nvidia0, ...
+  std::string gpu_driver, gpu_trouble;
+  std::string python_path, python_version, python_trouble;
+  std::map<std::string, std::string> libraries;  // name, version
+
+  size_t gpu_count() const { return gpus.empty() ? gpu_nodes : gpus.size(); }
+};
+
+// Lines that are not understood are left out: they are of another version, or of nobody.
+HostFacts ReadHostFacts(const std::vector<std::string>& lines);
+
+// The program whose Python is examined: the first word of the command that is a Python, else
+// python3.
+std::string InterpreterOf(const std::vector<std::string>& command);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DOCTOR_REPORT_HOST_FACTS_H_

@@ -1,0 +1,18 @@
+// What the driver itself knows about the ranks of its job, for a JobView. Pure.
+#ifndef HVD_LAUNCHER_DRIVER_JOB_OUTLINE_H_
+#define HVD_LAUNCHER_DRIVER_JOB_OUTLINE_H_
+
+#include <string>
+
+#include "launcher/job/state/job_state.h"
+#include "launcher/live/job_view.h"
+
+namespace hvd {
+
+// Ranks in their order; of an elastic job those that have not ended. Counters and rates are for the
+// agents to tell.
+JobView OutlineOf(const JobState& state, const std::string& job_id);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_JOB_OUTLINE_H_

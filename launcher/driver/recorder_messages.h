@@ -1,0 +1,34 @@
+// RecorderMessages: what agents send of the recorders of their ranks: records for the timeline,
+// rings for the dump of a job that has failed, counts and rings for those who look at the job.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_DRIVER_RECORDER_MESSAGES_H_
+#define HVD_LAUNCHER_DRIVER_RECORDER_MESSAGES_H_
+
+#include <cstdint>
+
+#include "launcher/driver/driver_parts.h"
+#include "launcher/wire/messages.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+class RecorderMessages {
+ public:
+  // `parts` outlives this object.
+  explicit RecorderMessages(DriverParts& parts) : parts_(parts) {}
+
+  // A refusal is a sentence about "its agent", for AgentConnection::Break.
+  Status Take(uint32_t host, const TraceBegun& begun);
+  Status Take(uint32_t host, const TraceRecords& records);
+  Status Take(uint32_t host, const CountsTold& told);
+  Status Take(uint32_t host, const RingTold& told);
+  Status Take(uint32_t host, const RingsOver& over);
+
+ private:
+  DriverParts& parts_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_RECORDER_MESSAGES_H_

@@ -1,0 +1,44 @@
+// StdinBroadcast: flow control of what hvdrun reads on its stdin and sends to the hosts whose ranks
+// read it. The host whose workers read most slowly decides how much more is read. Pure.
+#ifndef HVD_LAUNCHER_DRIVER_SERVICES_STDIN_BROADCAST_H_
+#define HVD_LAUNCHER_DRIVER_SERVICES_STDIN_BROADCAST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "launcher/wire/messages.h"
+#include "launcher/wire/plan.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// The hosts with a rank that reads stdin, in order.
+std::vector<uint32_t> HostsThatReadStdin(const Plan& plan, StdinTo to);
+
+class StdinBroadcast {
+ public:
+  // How many bytes may be on their way to the workers.
+  static constexpr uint64_t kWindow = 256 * 1024;
+
+  explicit StdinBroadcast(const std::vector<uint32_t>& readers) {
+    for (uint32_t host : readers) taken_[host] = 0;
+  }
+
+  std::vector<uint32_t> readers() const;
+  // So many bytes more were sent to every reader.
+  void NoteSent(size_t bytes) { sent_ += bytes; }
+  // The workers of `host` have read so many bytes more. Returns how many more hvdrun may read now;
+  // kInvalidArgument: the workers read more than they were sent.
+  Result<uint64_t> Take(uint32_t host, uint64_t bytes);
+
+ private:
+  std::map<uint32_t, uint64_t> taken_;  // by host
+  uint64_t allowed_ = kWindow;
+  uint64_t sent_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_SERVICES_STDIN_BROADCAST_H_

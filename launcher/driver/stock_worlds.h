@@ -1,0 +1,61 @@
+// StockWorlds: gives workers of stock Horovod what they need to meet: a rendezvous (stock/) that
+// they reach, and in it the places of each of their worlds.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_DRIVER_STOCK_WORLDS_H_
+#define HVD_LAUNCHER_DRIVER_STOCK_WORLDS_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/driver/driver_options.h"
+#include "launcher/hosts/off_loop.h"
+#include "launcher/stock/own_address.h"
+#include "launcher/stock/stock_server.h"
+#include "launcher/wire/plan.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+class StockWorlds {
+ public:
+  // From which address this machine speaks to a host; empty: not known. May take its time.
+  using AskAddress = std::function<std::string(const std::string& host)>;
+
+  // `options` outlives this object, and knows all hosts that have a place.
+  StockWorlds(asio::io_context& io, const DriverOptions& options,
+              AskAddress ask = OwnAddressTowards);
+
+  // Before a host gets a place. `then` is called when Begin() needs to ask nobody about it: at
+  // once, or by the io_context.
+  void Learn(uint32_t host, std::function<void()> then);
+  // The workers at these places are about to start. Not ok: a sentence.
+  Status Begin(const std::vector<Placement>& places);
+  // One of them failed.
+  void Break() { server_.rendezvous().Break(); }
+  // Where the workers of a host that has a place find the rendezvous: "10.0.0.1:4711".
+  std::string AddressFor(uint32_t host) const;
+  // What the user has to know, once.
+  std::string TakeNotice();
+
+ private:
+  Result<std::string> OwnAddress(const std::vector<Placement>& places, uint32_t host);
+  std::string TargetOn(uint32_t host) const;
+
+  asio::io_context& io_;
+  const DriverOptions& options_;
+  const AskAddress ask_;
+  StockServer server_;
+  std::map<std::string, std::string> own_;     // the address of this machine, by a host's name
+  std::map<uint32_t, OffLoop> questions_;      // by host
+  std::map<uint32_t, std::string> addresses_;  // by host
+  bool told_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_STOCK_WORLDS_H_

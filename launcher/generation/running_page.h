@@ -1,0 +1,64 @@
+// RunningPage: the page of the generation that runs on this host, if one does, and the watch over
+// it: deaths that its threads see come in on the io_context, and once a second its header is looked
+// at.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_GENERATION_RUNNING_PAGE_H_
+#define HVD_LAUNCHER_GENERATION_RUNNING_PAGE_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "launcher/generation/generation_page.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+class RunningPage {
+ public:
+  // Run from the io_context. A page may be gone by then, so they say which one they mean.
+  struct Hooks {
+    // As GenerationPage's.
+    std::function<void(uint32_t local_rank, uint64_t generation)> on_death, on_damage;
+    // Somebody else has written into the header.
+    std::function<void()> on_header_damage;
+  };
+
+  // `io` outlives this object, and runs no more after it.
+  RunningPage(asio::io_context& io, Hooks hooks);
+
+  // In place of the one before, which is dropped either way. `local_size`: ranks, one at least.
+  // Errors are those of GenerationPage::Make.
+  Status Make(uint64_t generation, uint32_t local_size);
+  void Drop();
+
+  // Null: there is none.
+  const GenerationPage* get() const { return page_.get(); }
+  // 0: there is none.
+  uint64_t generation() const { return page_ ? page_->generation() : 0; }
+  // Null: another generation runs, or none.
+  GenerationPage* Of(uint64_t generation) const;
+
+  // Marks the page as broken. False when another generation runs, or it was broken before.
+  bool Break(uint64_t generation, std::string_view reason);
+  // As GenerationPage's; nothing happens when another generation runs. Returns 0 where this host
+  // has no part in it.
+  uint64_t HoldCommits(uint64_t generation);
+  void ActAt(uint64_t generation, uint64_t commit, uint32_t update, uint32_t grace_ms);
+
+ private:
+  void WatchHeader();
+
+  asio::io_context& io_;
+  const Hooks hooks_;
+  std::unique_ptr<GenerationPage> page_;
+  asio::steady_timer header_timer_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_GENERATION_RUNNING_PAGE_H_

@@ -1,0 +1,82 @@
+#include "launcher/job/elastic/elastic_change.h"
+
+#include <utility>
+
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+
+bool ElasticChange::IsAlive(uint32_t worker) const {
+  const RankRecord& record = state.ranks[worker];
+  return record.phase != RankPhase::kEnded && !record.lost;
+}
+
+std::vector<uint32_t> ElasticChange::AliveWorkers() const {
+  std::vector<uint32_t> alive;
+  for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
+    if (IsAlive(worker)) alive.push_back(worker);
+  }
+  return alive;
+}
+
+std::vector<uint32_t> ElasticChange::StayingWorkers() const {
+  std::vector<uint32_t> staying = AliveWorkers();
+  std::erase_if(staying, [this](uint32_t worker) { return state.ranks[worker].leaving; });
+  return staying;
+}
+
+std::string ElasticChange::WorkerText(uint32_t worker) const {
+  const RankRecord& record = state.ranks[worker];
+  return Format("rank {} (pid {}) on {}", record.rank, record.pid,
+                state.plan.hosts[state.plan.ranks[worker].host]);
+}
+
+Candidate ElasticChange::CandidateOf(uint32_t worker) const {
+  const RankRecord& record = state.ranks[worker];
+  const Placement& place = state.plan.ranks[worker];
+  return {worker, place.host, place.local_rank,
+          record.member ? std::optional(record.rank) : std::nullopt, record.since_generation};
+}
+
+uint32_t ElasticChange::Needed() const {
+  return state.generation == 0 && elastic.restarts == 0 ? elastic.limits.np : elastic.limits.min_np;
+}
+
+void ElasticChange::FailJob(JobFailure reason) {
+  if (!failure) failure = std::move(reason);
+}
+
+void ElasticChange::FailJob(std::string reason) {
+  JobFailure internal;
+  internal.kind = JobFailure::Kind::kInternal;
+  internal.reason = std::move(reason);
+  FailJob(std::move(internal));
+}
+
+bool ElasticChange::MayBeginAgain() {
+  const std::optional<uint32_t>& limit = elastic.limits.reset_limit;
+  if (!limit || elastic.resets + elastic.restarts < *limit) return true;
+  FailJob(
+      Format("Horovod was shutdown because number of resets during elastic job exceeded limit: {}",
+             *limit));
+  return false;
+}
+
+void ElasticChange::SetRunning(bool running) {
+  elastic.running = running;
+  elastic.time.SetTraining(running, now);
+}
+
+void ElasticChange::LeaveGeneration(uint32_t worker) {
+  const RankRecord& record = state.ranks[worker];
+  if (record.in_generation == 0 || record.in_generation != state.generation) return;
+  SetRunning(false);
+}
+
+void ElasticChange::LoseMember(uint32_t worker) {
+  const RankRecord& record = state.ranks[worker];
+  if (record.in_generation != 0 && record.in_generation == state.generation) elastic.broken = true;
+  LeaveGeneration(worker);
+}
+
+}  // namespace hvd

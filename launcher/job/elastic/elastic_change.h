@@ -1,0 +1,58 @@
+// ElasticChange: a JobChange of an elastic job, with what all parts of membership.h ask and do.
+// Plain; for the time of one event.
+#ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_CHANGE_H_
+#define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_CHANGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/job/policy/rank_order.h"
+#include "launcher/job/state/elastic_state.h"
+#include "launcher/job/state/job_change.h"
+#include "launcher/job/state/job_state.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+struct ElasticChange {
+  // `the_job`: its state's `elastic` has a value. It outlives this object.
+  explicit ElasticChange(JobChange& the_job)
+      : job(the_job), state(job.state), elastic(*state.elastic), now(job.now) {}
+
+  JobChange& job;
+  JobState& state;
+  ElasticState& elastic;
+  const TimePoint now;
+  std::optional<JobFailure> failure;  // the first one that is to end the job
+
+  void Do(auto action) { job.Do(std::move(action)); }
+  void Because(std::string reason) { job.Because(std::move(reason)); }
+  void Tell(std::string sentence) { job.Tell(std::move(sentence)); }
+  void FailJob(JobFailure reason);
+  void FailJob(std::string reason);
+
+  bool IsAlive(uint32_t worker) const;
+  std::vector<uint32_t> AliveWorkers() const;
+  std::vector<uint32_t> StayingWorkers() const;  // alive, and not leaving
+  // "rank 2 (pid 1234) on node1"
+  std::string WorkerText(uint32_t worker) const;
+  Candidate CandidateOf(uint32_t worker) const;
+  // So many ranks are needed: to start, or to go on.
+  uint32_t Needed() const;
+
+  // The job begins again, with a generation or with all workers. False: once too often for
+  // --reset-limit, and the job ends.
+  bool MayBeginAgain();
+  void SetRunning(bool running);
+  // The worker said goodbye to the generation.
+  void LeaveGeneration(uint32_t worker);
+  // It is lost, or has ended without a goodbye.
+  void LoseMember(uint32_t worker);
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_CHANGE_H_

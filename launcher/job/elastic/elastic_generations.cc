@@ -1,0 +1,155 @@
+#include "launcher/job/elastic/elastic_generations.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/job/policy/rank_order.h"
+#include "launcher/job/state/job_state.h"
+#include "launcher/text/counted.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+bool IsSurvivor(const Candidate& candidate) { return candidate.last_rank.has_value(); }
+
+}  // namespace
+
+void TakeWaiting(ElasticChange& change, uint32_t worker) {
+  RankRecord& record = change.state.ranks[worker];
+  if (record.phase == RankPhase::kEnded) return;
+  change.LeaveGeneration(worker);
+  if (record.dismissed) {  // before it heard of that
+    record.in_generation = 0;
+    return change.Do(DismissWorker{worker, "the job goes on, or has ended, without it"});
+  }
+  change.state.Waits(record, true);
+  record.in_generation = 0;
+  record.departed_ns = 0;
+  record.is_consequence = false;
+  record.joined_at = change.now;
+  change.elastic.any_joined = true;
+  change.elastic.incomplete_since.reset();
+}
+
+namespace {
+
+std::vector<Candidate> Waiting(const ElasticChange& change) {
+  std::vector<Candidate> waiting;
+  for (uint32_t worker : change.StayingWorkers()) {
+    if (change.state.ranks[worker].waiting) waiting.push_back(change.CandidateOf(worker));
+  }
+  // Beyond the most that there may be, new ones are spares.
+  std::stable_partition(waiting.begin(), waiting.end(), IsSurvivor);
+  if (waiting.size() > change.elastic.limits.max_np) waiting.resize(change.elastic.limits.max_np);
+  return waiting;
+}
+
+}  // namespace
+
+// Each rank that could tell the state to new ones.
+bool SurvivorsWait(const ElasticChange& change) {
+  return std::ranges::all_of(change.AliveWorkers(), [&change](uint32_t worker) {
+    const RankRecord& record = change.state.ranks[worker];
+    return !record.member || record.waiting || record.dismissed;
+  });
+}
+
+namespace {
+
+// Until a lost process is gone it could write into memory that the survivors use.
+bool LostAreGone(const ElasticChange& change) {
+  return std::ranges::none_of(change.state.ranks, [](const RankRecord& record) {
+    return record.lost && record.phase != RankPhase::kEnded;
+  });
+}
+
+// The one that has been in the job longest of those that wait, leaving or not.
+std::optional<Candidate> SeniorThatWaits(const ElasticChange& change) {
+  std::optional<Candidate> senior;
+  for (uint32_t worker : change.AliveWorkers()) {
+    const RankRecord& record = change.state.ranks[worker];
+    if (!record.member || !record.waiting) continue;
+    const Candidate candidate = change.CandidateOf(worker);
+    if (!senior || IsSenior(candidate, *senior)) senior = candidate;
+  }
+  return senior;
+}
+
+// Where all that would go on are new, or may not have been told the state before the generation in
+// which they were new broke, one of those that leave takes part once more, to tell it to them.
+void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) {
+  const std::optional<Candidate> keeper = SeniorThatWaits(change);
+  const uint32_t most = change.elastic.limits.max_np;
+  if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
+  // All passed a commit, and so all had the state.
+  const bool all_told = change.elastic.notice == CommitNotice::kActing;
+  const auto has_state = [&](const Candidate& candidate) {
+    if (!IsSurvivor(candidate)) return false;
+    return all_told || candidate.since < change.state.generation ||
+           candidate.since <= keeper->since;
+  };
+  if (std::ranges::any_of(candidates, has_state)) return;
+  if (candidates.size() >= most) candidates.resize(most - 1);
+  candidates.push_back(*keeper);
+}
+
+void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
+  const bool first = change.state.generation == 0;
+  // A restart is counted already.
+  const bool restarted = std::exchange(change.elastic.restarted, false);
+  if (!first && !restarted) {
+    if (!change.MayBeginAgain()) return;
+    ++change.elastic.resets;
+  }
+  ++change.state.generation;
+  change.state.ending.reset();
+  change.elastic.generation = ArrangeRanks(std::move(candidates));
+  change.elastic.broken = false;
+  change.SetRunning(true);
+  change.elastic.notice = CommitNotice::kNone;
+  change.elastic.update = 0;
+  for (const Member& member : change.elastic.generation.members) {
+    RankRecord& record = change.state.ranks[member.worker];
+    const Placement& place = change.state.plan.ranks[member.worker];
+    // It has outlived a generation.
+    if (record.member)
+      change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
+                                     place.local_rank);
+    change.state.Waits(record, false);
+    record.stopped = false;
+    record.member = true;
+    record.rank = member.place.rank;
+    record.in_generation = change.state.generation;
+    if (record.since_generation == 0) record.since_generation = change.state.generation;
+  }
+  change.Do(BeginWorld{change.state.generation, change.elastic.generation});
+  std::string begun = Format("generation {} begins with {}", change.state.generation,
+                             Counted(change.elastic.generation.size(), "rank", "ranks"));
+  first ? change.Because(std::move(begun)) : change.Tell(std::move(begun));
+}
+
+}  // namespace
+
+void FormGeneration(ElasticChange& change) {
+  if (change.elastic.running || change.elastic.restart || !LostAreGone(change) ||
+      !SurvivorsWait(change))
+    return;
+  std::vector<Candidate> waiting = Waiting(change);
+  KeepState(change, waiting);
+  if (waiting.empty()) return;
+  const bool first = change.state.generation == 0;
+  const size_t expected =
+      std::min<size_t>(change.StayingWorkers().size(), change.elastic.limits.max_np);
+  if (first && waiting.size() < expected) return;
+  if (waiting.size() < change.elastic.limits.min_np && !change.elastic.any_finished) return;
+  const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
+  // Nobody has the state any more: all start anew, together.
+  if (!first && !survivors && waiting.size() < expected) return;
+  Begin(change, std::move(waiting));
+}
+
+}  // namespace hvd

@@ -1,0 +1,22 @@
+// When a generation of an elastic job begins, and with which workers. Pure.
+//
+// A generation forms when every rank that survived the last one waits in hvd.init() and the
+// minimum is met; ranks that still start join at a later commit.
+#ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_GENERATIONS_H_
+#define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_GENERATIONS_H_
+
+#include <cstdint>
+
+#include "launcher/job/elastic/elastic_change.h"
+
+namespace hvd {
+
+// The worker waits in hvd.init().
+void TakeWaiting(ElasticChange& change, uint32_t worker);
+// Every rank that could tell the state to new ones waits.
+bool SurvivorsWait(const ElasticChange& change);
+void FormGeneration(ElasticChange& change);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_GENERATIONS_H_

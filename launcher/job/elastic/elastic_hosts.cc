@@ -1,0 +1,112 @@
+#include "launcher/job/elastic/elastic_hosts.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "launcher/job/hosts/host_clock.h"
+#include "launcher/job/hosts/host_stages.h"
+
+namespace hvd {
+namespace {
+
+std::optional<uint32_t> LiveHostOf(const ElasticChange& change, const HostSlots& listing) {
+  for (uint32_t host = 0; host < change.elastic.hosts.size(); ++host) {
+    const ElasticHost& known = change.elastic.hosts[host];
+    if (!known.gone && known.listing.host == listing.host && known.listing.port == listing.port)
+      return host;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void TakeListing(ElasticChange& change, const HostsListed& listed) {
+  if (!listed.trouble.empty()) {
+    // Without any answer there is nothing to go on with.
+    if (!change.elastic.listed_once) return change.FailJob(listed.trouble);
+    if (change.elastic.source_trouble != listed.trouble)
+      change.Tell(listed.trouble + "; the job goes on with the hosts that it has");
+    change.elastic.source_trouble = listed.trouble;
+    return;
+  }
+  change.elastic.source_trouble.clear();
+  change.elastic.listed_once = true;
+  for (ElasticHost& host : change.elastic.hosts) host.listed = false;
+  for (const HostSlots& listing : listed.hosts) {
+    const std::optional<uint32_t> known = LiveHostOf(change, listing);
+    if (!known) continue;
+    ElasticHost& host = change.elastic.hosts[*known];
+    host.listed = true;
+    host.listing = listing;
+    if (listing.slots_told) host.slots = listing.slots;
+  }
+  change.elastic.listing = listed.hosts;
+}
+
+namespace {
+
+uint32_t AddHost(ElasticChange& change, const HostSlots& listing) {
+  const auto host = static_cast<uint32_t>(change.elastic.hosts.size());
+  ElasticHost added;
+  added.listing = listing;
+  added.slots = listing.slots_told ? listing.slots : 0;
+  change.elastic.hosts.push_back(added);
+  change.state.plan.hosts.push_back(NamesOf({listing}).front());
+  change.state.host_open.push_back(true);
+  change.state.dismissed.push_back(false);
+  change.state.facts.emplace_back();
+  change.state.clocks.push_back(listing.remote ? HostClock() : HostClock::Ours());
+  change.state.stages.Add(change.now);
+  return host;
+}
+
+}  // namespace
+
+void OpenListedHosts(ElasticChange& change) {
+  if (change.elastic.any_finished || change.elastic.stop_asked) return;
+  for (const HostSlots& listing : change.elastic.listing) {
+    if (LiveHostOf(change, listing) || !change.elastic.ledger.MayUse(listing.host, change.now))
+      continue;
+    if (listing.slots_told && listing.slots == 0) continue;
+    const uint32_t host = AddHost(change, listing);
+    change.Do(OpenHost{host, listing});
+    change.Because("host " + listing.host + " is opened");
+  }
+}
+
+void TakeFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts) {
+  ElasticHost& known = change.elastic.hosts[host];
+  change.state.stages.Enter(host, HostStage::kReady, change.now);
+  change.state.facts[host] = facts;
+  known.ready = true;
+  known.trouble.clear();
+  if (!known.listing.slots_told) known.slots = facts.slots;
+}
+
+bool HostsOnTheirWay(const ElasticChange& change) {
+  return std::ranges::any_of(change.elastic.hosts, [](const ElasticHost& host) {
+    return host.listed && !host.gone && !host.ready;
+  });
+}
+
+// Hosts that left the list and have no worker any more.
+void DropUnusedHosts(ElasticChange& change) {
+  std::set<uint32_t> used;
+  for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
+    if (change.state.ranks[worker].phase != RankPhase::kEnded)
+      used.insert(change.state.plan.ranks[worker].host);
+  }
+  for (uint32_t host = 0; host < change.elastic.hosts.size(); ++host) {
+    ElasticHost& known = change.elastic.hosts[host];
+    if (known.listed || known.gone || used.contains(host)) continue;
+    known.gone = true;
+    change.state.dismissed[host] = true;
+    change.state.dismissed_by = change.now + change.state.options.finish_limit;
+    change.Do(DismissHost{host});
+    if (!known.ready) change.Do(CutHost{host});
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,188 @@
+#include "launcher/job/elastic/elastic_losses.h"
+
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "launcher/job/elastic/elastic_restart.h"
+#include "launcher/job/policy/failure_kind.h"
+#include "launcher/job/report/describe_end.h"
+#include "launcher/text/counted.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+// Ranks of one generation that die are one failure: most of the others are consequences of the
+// first. A worker that is not in it yet fails for itself.
+bool SpendOn(ElasticChange& change, uint32_t worker, FailureKind kind) {
+  const RankRecord& record = change.state.ranks[worker];
+  const bool consequence = record.is_consequence || kind == FailureKind::kConsequence;
+  if (!record.member && !consequence) return change.elastic.budget.Spend(change.now);
+  if (change.elastic.failed_generation == change.state.generation) return true;
+  change.elastic.failed_generation = change.state.generation;
+  return change.elastic.budget.Spend(change.now);
+}
+
+bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
+  RankRecord& record = change.state.ranks[worker];
+  if (change.elastic.any_finished || kind == FailureKind::kUserError) return false;
+  if (record.leaving || change.elastic.restart || change.elastic.stop_asked) {
+    record.forgiven = true;
+    return true;
+  }
+  if (kind != FailureKind::kHostLost) {
+    const Placement& place = change.state.plan.ranks[worker];
+    change.elastic.ledger.NoteSlotFailure(change.elastic.hosts[place.host].listing.host,
+                                          place.local_rank, change.now);
+  }
+  if (!SpendOn(change, worker, kind)) {
+    change.Tell("the job ends because it had more failures than --max-failures allows (" +
+                change.elastic.budget.Text(change.now) + ")");
+    return false;
+  }
+  record.forgiven = true;
+  return true;
+}
+
+// The workers of a host that was lost: one failure.
+bool GoesOnWithoutAll(ElasticChange& change, const std::vector<uint32_t>& workers) {
+  bool counted = false;
+  for (uint32_t worker : workers) {
+    RankRecord& record = change.state.ranks[worker];
+    if (!counted && !GoesOnWithout(change, worker, FailureKind::kHostLost)) return false;
+    counted = counted || !record.leaving;
+    record.forgiven = true;
+  }
+  return true;
+}
+
+// An exception of a script that never commits is the script's when it comes again: from another
+// rank, or after all were started again.
+FailureKind KindOf(ElasticChange& change, uint32_t worker) {
+  const RankRecord& record = change.state.ranks[worker];
+  change.elastic.any_committed = change.elastic.any_committed || record.commits > 0;
+  const Placement& place = change.state.plan.ranks[worker];
+  return change.elastic.kinds.KindOf(
+      {.end = *record.end,
+       .out_of_memory = record.out_of_memory,
+       .is_consequence = record.is_consequence,
+       .had_committed = change.elastic.any_committed || change.elastic.RestartsInJob(),
+       .place = Format("{}:{}:{}", change.state.plan.hosts[place.host], place.local_rank,
+                       change.elastic.restarts),
+       .last_stderr = record.last_stderr});
+}
+
+// Those that are alive.
+std::vector<uint32_t> WorkersOn(const ElasticChange& change, uint32_t host) {
+  std::vector<uint32_t> workers = change.AliveWorkers();
+  std::erase_if(workers, [&change, host](uint32_t worker) {
+    return change.state.plan.ranks[worker].host != host;
+  });
+  return workers;
+}
+
+void TellOfLostHost(ElasticChange& change, uint32_t host, size_t ranks) {
+  const ElasticHost& known = change.elastic.hosts[host];
+  std::string sentence = "host " + change.state.plan.hosts[host];
+  sentence += known.ready || ranks > 0 ? " was lost: " : " cannot be used: ";
+  sentence += known.trouble;
+  if (ranks > 0)
+    sentence += "; " + Counted(ranks, "rank is gone with it", "ranks are gone with it");
+  change.Tell(std::move(sentence));
+}
+
+void LoseWithHost(ElasticChange& change, uint32_t worker) {
+  RankRecord& record = change.state.ranks[worker];
+  if (record.phase != RankPhase::kEnded && record.in_generation != 0) {
+    const std::string& host = change.state.plan.hosts[change.state.plan.ranks[worker].host];
+    change.Do(BreakGeneration{record.in_generation, "host " + host + " was lost"});
+    change.LoseMember(worker);
+  }
+  record.in_generation = 0;
+  // One that was lost before its host has no other end to come.
+  if (record.lost && record.phase != RankPhase::kEnded) record.forgiven = true;
+  change.state.Becomes(record, RankPhase::kEnded);
+  change.state.Waits(record, false);
+}
+
+}  // namespace
+
+void LoseUnstarted(ElasticChange& change, uint32_t worker, const std::string& reason) {
+  if (change.elastic.any_finished || GoesOnWithout(change, worker, FailureKind::kCrash))
+    return change.Tell(change.WorkerText(worker) + " could not be started: " + reason);
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kCommand;
+  failure.rank = worker;
+  failure.reason = change.WorkerText(worker) + " could not be started: " + reason;
+  change.FailJob(std::move(failure));
+}
+
+void TakeEnd(ElasticChange& change, uint32_t worker) {
+  const RankRecord& record = change.state.ranks[worker];
+  change.LoseMember(worker);
+  const bool stopped = change.elastic.stop_asked && record.end->exit_code() == kStoppedExitCode;
+  if (record.end->ok() && !record.lost) {
+    change.elastic.any_finished =
+        change.elastic.any_finished || !(record.leaving || record.dismissed);
+    return;
+  }
+  const FailureKind kind = KindOf(change, worker);
+  const bool restarting = change.elastic.restart && kind != FailureKind::kUserError;
+  if (stopped || record.leaving || record.dismissed || restarting) {
+    change.state.ranks[worker].forgiven = true;
+    return;
+  }
+  if (!GoesOnWithout(change, worker, kind)) {
+    change.state.ranks[worker].forgiven = false;
+    JobFailure failure;
+    failure.rank = worker;
+    return change.FailJob(std::move(failure));
+  }
+  const std::string end = change.WorkerText(worker) + " failed: " + DescribeCause(record);
+  if (change.elastic.RestartsInJob()) return RestartAll(change, end);
+  change.Tell(end + "; " + Counted(change.StayingWorkers().size(), "rank goes on", "ranks go on") +
+              " without it (" + change.elastic.budget.Text(change.now) + ")");
+}
+
+void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason) {
+  ElasticHost& known = change.elastic.hosts[host];
+  const bool was_wanted = !std::exchange(known.gone, true);
+  known.trouble = reason;
+  std::vector<uint32_t> taken;
+  if (!change.state.dismissed[host] && was_wanted) {
+    change.elastic.ledger.NoteHostFailure(known.listing.host, change.now);
+    taken = WorkersOn(change, host);
+    TellOfLostHost(change, host, taken.size());
+    JobFailure failure;
+    failure.kind = JobFailure::Kind::kHost;
+    failure.host = host;
+    failure.reason = reason;
+    if (!GoesOnWithoutAll(change, taken)) change.FailJob(std::move(failure));
+  }
+  for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
+    if (change.state.plan.ranks[worker].host == host) LoseWithHost(change, worker);
+  }
+  if (!taken.empty()) NoteIncomplete(change);
+}
+
+void EndGeneration(ElasticChange& change, const JobFailure& ending) {
+  if (!change.elastic.running) return;
+  change.elastic.broken = true;
+  change.SetRunning(false);
+  if (!change.elastic.budget.Spend(change.now)) return change.FailJob(ending);
+  change.elastic.failed_generation = change.state.generation;
+  change.Tell(ending.reason + "; the ranks form another generation (" +
+              change.elastic.budget.Text(change.now) + ")");
+}
+
+// A rank that a signal has stopped, of a generation that had to end: it cannot be told, and must
+// not touch the memory of the others when it goes on.
+void EndStopped(ElasticChange& change, uint32_t worker) {
+  if (change.elastic.running || !change.IsAlive(worker)) return;
+  change.Tell(change.WorkerText(worker) +
+              " is stopped by a signal and was ended, so that the others can go on");
+  change.Do(SignalWorker{worker, SIGKILL});
+}
+
+}  // namespace hvd

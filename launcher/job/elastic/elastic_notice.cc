@@ -1,0 +1,90 @@
+#include "launcher/job/elastic/elastic_notice.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
+#include "runtime/segment/job_page.h"
+
+namespace hvd {
+namespace {
+
+// A rank that joins waits so long for others that still start, so that the ranks are not stopped
+// twice.
+constexpr Duration kGrowthPatience = std::chrono::seconds(5);
+
+}  // namespace
+
+// While a generation runs: are there ranks to let in or out, or is the job to stop?
+void NoticeChange(ElasticChange& change) {
+  change.elastic.growth_at.reset();
+  const bool idle = change.elastic.running && !change.elastic.restart;
+  if (!idle || change.elastic.notice != CommitNotice::kNone) return;
+  uint32_t update = 0;
+  if (change.elastic.stop_asked) update |= kUpdateStop;
+  bool starting = false;
+  size_t members = 0, new_ones = 0;
+  std::optional<TimePoint> first_waits;
+  for (uint32_t worker : change.AliveWorkers()) {
+    const RankRecord& record = change.state.ranks[worker];
+    if (record.in_generation != 0 && record.leaving) update |= kUpdateRemoved;
+    members += record.in_generation != 0 && !record.leaving;
+    if (record.member || record.leaving) continue;
+    if (!record.waiting) {
+      starting = true;
+      continue;
+    }
+    ++new_ones;
+    first_waits = std::min(first_waits.value_or(record.joined_at), record.joined_at);
+  }
+  if (change.elastic.any_finished) return;
+  const bool room = members < change.elastic.limits.max_np;
+  const bool full = members + new_ones >= change.elastic.limits.max_np;
+  if (!room) first_waits.reset();
+  if (first_waits && (!starting || full || change.now >= *first_waits + kGrowthPatience))
+    update |= kUpdateAdded;
+  if (update == 0) {
+    if (first_waits) change.elastic.growth_at = *first_waits + kGrowthPatience;
+    return;
+  }
+  change.elastic.notice = CommitNotice::kHolding;
+  change.elastic.update = update;
+  change.elastic.most_commits = 0;
+  change.elastic.holding.clear();
+  for (const Member& member : change.elastic.generation.members)
+    change.elastic.holding.insert(member.place.host);
+  change.Do(HoldCommits{change.state.generation});
+}
+
+void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
+  if (change.elastic.notice != CommitNotice::kHolding ||
+      held.held.generation != change.state.generation)
+    return;
+  change.elastic.holding.erase(held.host);
+  change.elastic.most_commits = std::max(change.elastic.most_commits, held.held.most);
+  change.elastic.any_committed = change.elastic.any_committed || held.held.most > 0;
+  if (!change.elastic.holding.empty()) return;
+  change.elastic.notice = CommitNotice::kActing;
+  const auto grace =
+      std::chrono::duration_cast<std::chrono::milliseconds>(change.elastic.stop_grace).count();
+  change.Do(ActAtCommit{change.state.generation, change.elastic.most_commits + 1,
+                        change.elastic.update, static_cast<uint32_t>(grace)});
+  change.Because(Format("all ranks act at commit {}", change.elastic.most_commits + 1));
+}
+
+void AskToStop(ElasticChange& change, const StopAsked& asked) {
+  if (std::exchange(change.elastic.stop_asked, true)) return;
+  change.elastic.stop_grace = asked.grace;
+  const std::string agent =
+      asked.host ? "the agent on host " + change.state.plan.hosts[*asked.host] + " was " : "";
+  change.Tell(
+      Format("{}asked to stop by signal {}: the ranks leave at their next commit, within {}", agent,
+             asked.signal, SecondsText(asked.grace)));
+}
+
+}  // namespace hvd

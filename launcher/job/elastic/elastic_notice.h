@@ -1,0 +1,19 @@
+// What the ranks of a running generation are told, so that all of them act at the same commit:
+// there are ranks to let in or out, or the job is to end after this step. Pure.
+#ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_NOTICE_H_
+#define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_NOTICE_H_
+
+#include "launcher/job/elastic/elastic_change.h"
+#include "launcher/job/state/job_state.h"
+
+namespace hvd {
+
+void NoticeChange(ElasticChange& change);
+// The ranks of a host have stopped at a commit, or will at their next one.
+void TakeHeld(ElasticChange& change, const CommitsHeldBy& held);
+// The job is to end after the step that its ranks are in.
+void AskToStop(ElasticChange& change, const StopAsked& asked);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_NOTICE_H_

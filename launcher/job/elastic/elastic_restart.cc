@@ -1,0 +1,119 @@
+#include "launcher/job/elastic/elastic_restart.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "launcher/job/elastic/elastic_hosts.h"
+#include "launcher/job/elastic/elastic_seats.h"
+#include "launcher/job/state/job_state.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+// A script that has not called hvd.init() so long after one of its processes went is taken for one
+// that never does; where all is well but slots are free, so long after its start, because a slow
+// import must not be begun again.
+constexpr Duration kLossPatience = std::chrono::seconds(10);
+constexpr Duration kResizePatience = std::chrono::seconds(60);
+
+Duration Patience(const ElasticState& elastic, Duration of_auto) {
+  return elastic.limits.restart == RestartMode::kInJob ? Duration{} : of_auto;
+}
+
+bool MayRestart(const ElasticState& elastic) {
+  return !elastic.any_finished && !elastic.stop_asked && !elastic.restart;
+}
+
+// Why the workers that run should be others; empty: they are as they should be.
+std::string WhyResized(const ElasticChange& change) {
+  const ElasticLimits& limits = change.elastic.limits;
+  const SeatCount seats = CountSeats(change);
+  const size_t next = std::min<size_t>(seats.taken + seats.free, limits.max_np);
+  if (next < limits.min_np) return "";
+  if (seats.unlisted > 0) return "a rank has no slot any more";
+  return next > seats.taken ? "there are slots for more ranks" : "";
+}
+
+}  // namespace
+
+void RestartAll(ElasticChange& change, const std::string& why) {
+  ElasticState& elastic = change.elastic;
+  if (elastic.restart || !change.MayBeginAgain()) return;
+  elastic.incomplete_since.reset();
+  elastic.restart = Restart{change.now + change.state.options.terminate_grace};
+  const bool by_mode = elastic.limits.restart == RestartMode::kInJob;
+  change.Tell(Format("{}; all ranks are started again{} (restart {}, {})", why,
+                     by_mode ? "" : ", because none has called hvd.init()", elastic.restarts + 1,
+                     elastic.budget.Text(change.now)));
+  for (uint32_t worker : change.AliveWorkers()) {
+    change.state.ranks[worker].forgiven = true;
+    change.Do(SignalWorker{worker, SIGTERM});
+  }
+}
+
+void NoteIncomplete(ElasticChange& change) {
+  ElasticState& elastic = change.elastic;
+  if (elastic.RestartsInJob() && !elastic.restart && !elastic.incomplete_since)
+    elastic.incomplete_since = change.now;
+}
+
+void RestartIfIncomplete(ElasticChange& change) {
+  const ElasticState& elastic = change.elastic;
+  if (!elastic.incomplete_since || !MayRestart(elastic)) return;
+  if (change.now < *elastic.incomplete_since + Patience(elastic, kLossPatience)) return;
+  RestartAll(change, "a rank is no longer there");
+}
+
+void RestartIfResized(ElasticChange& change) {
+  ElasticState& elastic = change.elastic;
+  elastic.resize_at.reset();
+  const std::optional<TimePoint> since = std::exchange(elastic.resize_since, std::nullopt);
+  const bool running = change.state.phase == JobPhase::kRunning && !change.AliveWorkers().empty();
+  if (!running || !elastic.RestartsInJob() || !MayRestart(elastic)) return;
+  const std::string why = WhyResized(change);
+  if (why.empty()) return;
+  elastic.resize_since = since.value_or(change.now);
+  const TimePoint all_there = *elastic.resize_since + kHostsPatience;
+  TimePoint at = elastic.started_at + Patience(elastic, kResizePatience);
+  if (HostsOnTheirWay(change)) at = std::max(at, all_there);
+  if (change.now < at) {
+    elastic.resize_at = at;
+    return;
+  }
+  elastic.resize_since.reset();
+  RestartAll(change, why);
+}
+
+void GoOnWithRestart(ElasticChange& change) {
+  ElasticState& elastic = change.elastic;
+  if (!elastic.restart) return;
+  if (change.state.counts.ended == change.state.ranks.size()) {
+    elastic.restart.reset();
+    elastic.restarted = true;
+    ++elastic.restarts;
+    elastic.any_joined = false;
+    return;
+  }
+  if (elastic.restart->killing || change.now < elastic.restart->kill_at) return;
+  elastic.restart->killing = true;
+  for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
+    if (change.state.ranks[worker].phase != RankPhase::kEnded)
+      change.Do(SignalWorker{worker, SIGKILL});
+  }
+}
+
+std::optional<TimePoint> NextRestart(const ElasticState& elastic) {
+  if (elastic.restart) {
+    return elastic.restart->killing ? std::nullopt : std::optional(elastic.restart->kill_at);
+  }
+  if (!MayRestart(elastic)) return std::nullopt;
+  if (!elastic.incomplete_since) return elastic.resize_at;
+  const TimePoint at = *elastic.incomplete_since + Patience(elastic, kLossPatience);
+  return elastic.resize_at ? std::min(at, *elastic.resize_at) : at;
+}
+
+}  // namespace hvd

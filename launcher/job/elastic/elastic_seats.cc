@@ -1,0 +1,152 @@
+#include "launcher/job/elastic/elastic_seats.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "launcher/job/elastic/elastic_hosts.h"
+#include "launcher/job/policy/rank_order.h"
+#include "launcher/text/counted.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+namespace {
+
+// A slot on which a worker could be started.
+struct Seat {
+  uint32_t host = 0, seat = 0;
+};
+
+bool HasSlot(const ElasticChange& change, uint32_t worker) {
+  const Placement& place = change.state.plan.ranks[worker];
+  const ElasticHost& host = change.elastic.hosts[place.host];
+  return host.listed && place.local_rank < host.slots;
+}
+
+size_t CountWithSlot(const ElasticChange& change) {
+  return static_cast<size_t>(std::ranges::count_if(
+      change.AliveWorkers(), [&change](uint32_t worker) { return HasSlot(change, worker); }));
+}
+
+std::vector<Seat> FreeSeats(const ElasticChange& change) {
+  std::set<std::pair<uint32_t, uint32_t>> taken;
+  for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
+    const Placement& place = change.state.plan.ranks[worker];
+    if (change.state.ranks[worker].phase != RankPhase::kEnded)
+      taken.emplace(place.host, place.local_rank);
+  }
+  std::vector<Seat> free;
+  for (uint32_t host = 0; host < change.elastic.hosts.size(); ++host) {
+    const ElasticHost& known = change.elastic.hosts[host];
+    if (!known.usable()) continue;
+    for (uint32_t seat = 0; seat < known.slots; ++seat) {
+      if (!taken.contains({host, seat}) &&
+          change.elastic.ledger.MayUse(known.listing.host, seat, change.now))
+        free.push_back({host, seat});
+    }
+  }
+  return free;
+}
+
+// Workers may be added: at the start, in the place of lost ones, and beside ranks that will let
+// them in.
+bool MayAdd(const ElasticChange& change) {
+  if (change.elastic.any_finished || change.elastic.stop_asked || change.elastic.restart)
+    return false;
+  const bool none_started = change.StayingWorkers().empty();
+  return none_started || !change.elastic.RestartsInJob();
+}
+
+// Spares are started once the ranks train. A spare is a worker that waits in hvd.init() until a
+// place is free.
+size_t MostWorkers(const ElasticChange& change) {
+  return change.elastic.limits.max_np + (change.elastic.running ? change.elastic.limits.spares : 0);
+}
+
+void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
+  std::set<uint32_t> added;
+  std::vector<Candidate> candidates;
+  for (uint32_t worker : change.StayingWorkers()) candidates.push_back(change.CandidateOf(worker));
+  for (const Seat& seat : seats) {
+    const auto worker = static_cast<uint32_t>(change.state.ranks.size());
+    change.state.ranks.emplace_back();
+    change.state.plan.ranks.push_back({worker, seat.host, seat.seat, 0, 0, 0});
+    candidates.push_back(change.CandidateOf(worker));
+    added.insert(worker);
+  }
+  const Generation expected = ArrangeRanks(std::move(candidates));
+  StartMembers start{{}, expected.size(), expected.homogeneous, change.elastic.restarts};
+  for (const Member& member : expected.members) {
+    if (!added.contains(member.worker)) continue;
+    change.state.ranks[member.worker].rank = member.place.rank;
+    start.members.push_back(member);
+  }
+  change.Because("starting " + Counted(start.members.size(), "worker", "workers"));
+  if (change.state.phase == JobPhase::kOpening) {
+    change.state.phase = JobPhase::kStarting;
+    change.state.deadline = change.now + change.state.options.start_timeout;
+  }
+  change.elastic.started_at = change.now;
+  change.elastic.time.NoteStart(change.now);
+  change.Do(std::move(start));
+}
+
+}  // namespace
+
+void FillSeats(ElasticChange& change) {
+  const std::optional<TimePoint> enough_since =
+      std::exchange(change.elastic.enough_since, std::nullopt);
+  if (!MayAdd(change)) return;
+  const size_t staying = change.StayingWorkers().size();
+  const size_t most = MostWorkers(change);
+  const size_t with_slot = CountWithSlot(change);
+  if (with_slot >= most) return;
+  std::vector<Seat> seats = FreeSeats(change);
+  if (seats.empty()) return;
+  // The first start, or one after all are gone: it needs enough seats, and waits a moment for hosts
+  // that are about to come.
+  if (staying == 0) {
+    if (seats.size() < change.Needed()) return;
+    const TimePoint since = enough_since.value_or(change.now);
+    const bool full = seats.size() >= change.elastic.limits.max_np;
+    if (!full && HostsOnTheirWay(change) && change.now < since + kHostsPatience) {
+      change.elastic.enough_since = since;
+      return;
+    }
+  }
+  seats.resize(std::min(seats.size(), most - with_slot));
+  StartOn(change, seats);
+}
+
+// A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
+// and workers that wait to become one. So one that is still starting does not replace any yet.
+void MarkLeaving(ElasticChange& change) {
+  std::vector<uint32_t> without_slot;
+  size_t able = 0;
+  for (uint32_t worker : change.AliveWorkers()) {
+    RankRecord& record = change.state.ranks[worker];
+    if (!record.dismissed) record.leaving = false;
+    if (!HasSlot(change, worker)) {
+      without_slot.push_back(worker);
+    } else {
+      able += record.member || record.waiting || change.state.generation == 0;
+    }
+  }
+  if (able < change.elastic.limits.min_np) return;
+  for (uint32_t worker : without_slot) change.state.ranks[worker].leaving = true;
+}
+
+SeatCount CountSeats(const ElasticChange& change) {
+  SeatCount count{.taken = CountWithSlot(change), .free = FreeSeats(change).size()};
+  count.unlisted = change.AliveWorkers().size() - count.taken;
+  return count;
+}
+
+std::optional<TimePoint> NextFill(const ElasticState& elastic) {
+  if (!elastic.enough_since) return std::nullopt;
+  return *elastic.enough_since + kHostsPatience;
+}
+
+}  // namespace hvd

@@ -1,0 +1,92 @@
+#include "launcher/job/host_transition.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "launcher/job/elastic/elastic_hosts.h"
+#include "launcher/job/elastic/elastic_losses.h"
+#include "launcher/job/job_ending.h"
+#include "launcher/job/job_opening.h"
+#include "launcher/job/report/job_result.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+
+void HostTransition::Take(const AgentIsReady& event) {
+  if (change_.IsElastic()) return TakeFacts(*members_, event.host, event.facts);
+  TakeAgent(change_, event);
+}
+
+void HostTransition::Take(const AgentFinished& event) {
+  state_.host_open[event.host] = false;
+  EndWhenAllClosed(change_);
+}
+
+// Did only ranks of other hosts fail, and a moment ago? Who loses a peer may say so sooner than the
+// end of the peer's host is heard.
+bool HostTransition::FailedOfIt(uint32_t host) const {
+  if (state_.phase != JobPhase::kStopping || state_.asked()) return false;
+  if (!state_.failure) return false;
+  if (state_.failure->kind == JobFailure::Kind::kWay) {
+    return state_.plan.ranks[state_.failure->rank].host == host ||
+           state_.plan.ranks[state_.failure->peer].host == host;
+  }
+  if (state_.failure->kind != JobFailure::Kind::kRank) return false;
+  const std::optional<uint32_t> first = FirstFailedRank(state_);
+  return first && state_.plan.ranks[*first].host != host;
+}
+
+void HostTransition::Take(const AgentLost& event) {
+  if (!state_.host_open[event.host]) return;
+  state_.host_open[event.host] = false;
+  if (change_.IsElastic()) return LoseHost(*members_, event.host, event.reason);
+  if (state_.dismissed[event.host]) return EndWhenAllClosed(change_);
+  if (state_.phase == JobPhase::kOpening) {
+    state_.stages.Fail(event.host, event.reason, change_.now);
+    return LookAtHosts(change_);
+  }
+  bool took_ranks = false;
+  for (const Placement& place : state_.plan.ranks) {
+    if (place.host != event.host) continue;
+    RankRecord& rank = state_.ranks[place.rank];
+    took_ranks = took_ranks || rank.phase != RankPhase::kEnded;
+    state_.Becomes(rank, RankPhase::kEnded);
+    state_.Waits(rank, false);
+  }
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kHost;
+  failure.host = event.host;
+  failure.reason = event.reason;
+  if (took_ranks && FailedOfIt(event.host)) {
+    state_.failure = std::move(failure);
+    change_.Because(event.reason);
+  } else {
+    FailJob(change_, std::move(failure), event.reason);
+  }
+  FinishWhenAllEnded(change_);
+  EndWhenAllClosed(change_);
+}
+
+// The agent was asked to end while the ranks do not train, and passed that on. It ends now, as it
+// would have by itself.
+void HostTransition::End(uint32_t host, int signal) {
+  if (!change_.IsElastic() || state_.elastic->hosts[host].gone) return;
+  change_.Do(CutHost{host});
+  LoseHost(*members_, host, Format("its agent was asked to end by signal {}", signal));
+}
+
+// Hosts that were too slow on their way are given up.
+void HostTransition::Expire() {
+  state_.stages.Expire(change_.now);
+  const std::string slow = state_.stages.TakeSlow(state_.plan.hosts, change_.now);
+  if (!slow.empty()) change_.Do(NotifyUser{"waiting for hosts: " + slow});
+  for (uint32_t host = 0; host < state_.elastic->hosts.size(); ++host) {
+    const bool failed = state_.stages.stage(host) == HostStage::kFailed;
+    if (!failed || state_.elastic->hosts[host].gone) continue;
+    change_.Do(CutHost{host});
+    if (change_.IsElastic()) LoseHost(*members_, host, state_.stages.TroubleOf(host));
+  }
+}
+
+}  // namespace hvd

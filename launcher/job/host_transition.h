@@ -1,0 +1,37 @@
+// HostTransition: the beginning and the end of agents, applied to the state of a job.
+#ifndef HVD_LAUNCHER_JOB_HOST_TRANSITION_H_
+#define HVD_LAUNCHER_JOB_HOST_TRANSITION_H_
+
+#include <cstdint>
+
+#include "launcher/job/elastic/elastic_change.h"
+#include "launcher/job/state/job_change.h"
+#include "launcher/job/state/job_state.h"
+
+namespace hvd {
+
+class HostTransition {
+ public:
+  // Both outlive this object; `members` is null in a job of fixed size.
+  HostTransition(JobChange& change, ElasticChange* members)
+      : change_(change), state_(change.state), members_(members) {}
+
+  void Take(const AgentIsReady& event);
+  void Take(const AgentFinished& event);
+  void Take(const AgentLost& event);
+  // The agent was asked to end by this signal while the ranks did not train.
+  void End(uint32_t host, int signal);
+  // Hosts of an elastic job that were too slow on their way are given up.
+  void Expire();
+
+ private:
+  bool FailedOfIt(uint32_t host) const;
+
+  JobChange& change_;
+  JobState& state_;
+  ElasticChange* const members_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_HOST_TRANSITION_H_

@@ -1,0 +1,169 @@
+#include "launcher/job/job_places.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "launcher/job/job_ending.h"
+#include "launcher/text/rank_ranges.h"
+#include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+// A rank that fails has its launcher end, too, and may be heard of later.
+constexpr Duration kCauseGrace = std::chrono::seconds(2);
+
+JobFailure FailureOf(std::string reason, int exit_code) {
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kLauncher;
+  failure.exit_code = exit_code == 0 ? 1 : exit_code;
+  failure.reason = std::move(reason);
+  return failure;
+}
+
+void Fail(JobChange& change, std::string reason, int exit_code = 1) {
+  std::string said = reason;
+  FailJob(change, FailureOf(std::move(reason), exit_code), std::move(said));
+}
+
+const std::string& Name(const JobChange& change) { return change.state.options.launcher; }
+
+// "started 1 of 4 ranks (0)", "started none of 4 ranks"
+std::string StartedText(const JobState& state) {
+  std::vector<uint32_t> here;
+  for (uint32_t place = 0; place < state.places.hosts.size(); ++place) {
+    if (state.places.hosts[place]) here.push_back(place);
+  }
+  const std::string of = Format(" of {} ranks", state.ranks.size());
+  return "started " +
+         (here.empty() ? "none" + of : Format("{}{} ({})", here.size(), of, RankRanges(here)));
+}
+
+// Why a rank cannot have the place that was given; empty: it can.
+std::string TroubleWith(const JobState& state, const PlaceTaken& taken) {
+  const size_t size = state.plan.ranks.size();
+  if (taken.of == size && taken.place < size && !state.places.hosts[taken.place]) return "";
+  return Format(
+      "started a rank {} of {}, and this job has {}; leave -n and -np out of the arguments for it",
+      taken.place, taken.of, size);
+}
+
+// Why the ranks cannot be where they were placed; empty: they can. The agents know their hosts by
+// the order in which these have proven their addresses, and all of them have been chosen.
+std::string TroubleWith(const Plan& planned, const Plan& placed) {
+  const std::vector<uint32_t> hosts = planned.UsedHosts(), used = placed.UsedHosts();
+  for (size_t at = 0; at < hosts.size(); ++at) {
+    const std::string& host = planned.hosts[hosts[at]];
+    if (std::find(used.begin(), used.end(), hosts[at]) == used.end())
+      return Format(
+          "started no rank on host {}, on which this job has {}; leave that host out of -H, or "
+          "hosts and mappings out of the arguments for it",
+          host, planned.OnHost(hosts[at]).size());
+    if (used[at] != hosts[at])
+      return "started its first ranks on the hosts in another order than this job has them, with " +
+             placed.hosts[used[at]] + " before " + host +
+             "; name the hosts in that order with -H, or leave rankfiles and hosts out of the "
+             "arguments for it";
+  }
+  return "";
+}
+
+// All places are known. False: they are of no use, and the job ends.
+bool UsePlaces(JobChange& change) {
+  JobState& state = change.state;
+  std::vector<uint32_t> hosts;
+  for (const std::optional<uint32_t>& host : state.places.hosts) hosts.push_back(*host);
+  Plan placed = PlanOfPlaces(state.plan.hosts, hosts);
+  if (placed.ranks == state.plan.ranks) return true;
+  if (std::string trouble = TroubleWith(state.plan, placed); !trouble.empty()) {
+    Fail(change, Name(change) + " " + trouble);
+    return false;
+  }
+  state.plan = std::move(placed);
+  change.Do(UsePlan{});
+  return true;
+}
+
+// Its ranks notice the end of their launcher, fail of it, and may be heard of sooner.
+bool OnlyARankFailed(const JobState& state) {
+  return state.phase >= JobPhase::kStopping && state.interrupts == 0 && state.failure &&
+         state.failure->kind == JobFailure::Kind::kRank;
+}
+
+std::string WhileRunning(const JobChange& change, const LauncherEnded& end) {
+  return Name(change) + " " + end.reason + " while the ranks ran" +
+         (end.words.empty() ? "" : ": " + end.words);
+}
+
+}  // namespace
+
+bool AllPlacesTaken(JobChange& change) {
+  if (Name(change).empty()) return true;
+  LauncherPlaces& places = change.state.places;
+  if (!places.asked) {
+    places.asked = true;
+    places.hosts.assign(change.state.ranks.size(), std::nullopt);
+    change.state.deadline = change.now + change.state.options.start_timeout;
+    change.Do(StartLauncher{});
+    change.Because("all hosts are ready; starting " + Name(change));
+  }
+  return places.count == change.state.ranks.size() && UsePlaces(change);
+}
+
+bool TakePlaceNews(JobChange& change, const PlaceNews& event) {
+  LauncherPlaces& places = change.state.places;
+  if (change.state.phase != JobPhase::kOpening || !places.asked) return false;
+  if (const auto* refused = std::get_if<PlacesRefused>(&event.news)) {
+    Fail(change, "host " + change.state.plan.hosts[event.host] + " cannot take ranks of " +
+                     Name(change) + ": " + refused->reason);
+    return false;
+  }
+  const PlaceTaken& taken = std::get<PlaceTaken>(event.news);
+  if (std::string trouble = TroubleWith(change.state, taken); !trouble.empty()) {
+    Fail(change, Name(change) + " " + trouble);
+    return false;
+  }
+  places.hosts[taken.place] = event.host;
+  ++places.count;
+  return true;
+}
+
+void TakeLauncherEnd(JobChange& change, const LauncherEnded& event) {
+  if (event.by_signal && OnlyARankFailed(change.state)) {
+    change.state.failure = FailureOf(WhileRunning(change, event), event.exit_code);
+    return change.Because(change.state.failure->reason);
+  }
+  if (change.state.failure || change.state.phase >= JobPhase::kStopping) return;
+  if (change.state.phase == JobPhase::kOpening)
+    return Fail(change,
+                Name(change) + " " + event.reason + " when it had " + StartedText(change.state) +
+                    (event.words.empty() ? "" : ": " + event.words),
+                event.exit_code);
+  change.state.places.end = event;
+  change.state.places.end_by = event.by_signal ? change.now : change.now + kCauseGrace;
+  TakeLauncherDeadline(change);
+}
+
+bool TakeLauncherDeadline(JobChange& change) {
+  LauncherPlaces& places = change.state.places;
+  const auto& deadline = change.state.deadline;
+  if (change.state.phase == JobPhase::kOpening && places.asked) {
+    if (!deadline || change.now < *deadline) return false;
+    change.state.deadline.reset();
+    Fail(change, Name(change) + " has " + StartedText(change.state) + " within " +
+                     SecondsText(change.state.options.start_timeout) +
+                     ", and was ended; try again, or a longer --start-timeout");
+    return true;
+  }
+  if (!places.end_by || change.now < *places.end_by) return false;
+  places.end_by.reset();
+  Fail(change, WhileRunning(change, *places.end), places.end->exit_code);
+  return true;
+}
+
+}  // namespace hvd

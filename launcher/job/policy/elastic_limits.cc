@@ -1,0 +1,74 @@
+#include "launcher/job/policy/elastic_limits.h"
+
+#include <chrono>
+#include <string>
+
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+Duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+RestartMode RestartModeOf(const std::string& name) {
+  if (name == "in-process") return RestartMode::kInProcess;
+  return name == "in-job" ? RestartMode::kInJob : RestartMode::kAuto;
+}
+
+// Its processes cannot be told of another world than the one that they were started in.
+Status CheckStock(const Settings& settings) {
+  if (settings.spares > 0)
+    return InvalidArgument(
+        "--spares and --stock-horovod exclude each other: a worker of stock Horovod cannot wait "
+        "for a rank; leave --spares out");
+  if (settings.elastic_restart != "in-process") return Status::Ok();
+  return InvalidArgument(
+      "--elastic-restart in-process and --stock-horovod exclude each other: where ranks come or "
+      "go, all workers of stock Horovod are started again; leave --elastic-restart out");
+}
+
+Status CheckOrder(const Settings& settings) {
+  const std::string np = Format("-np {}", settings.num_proc);
+  if (settings.min_num_proc > settings.num_proc) {
+    return InvalidArgument(Format(
+        "--min-np {} is more than {}, with which the job starts; try --min-np {}, or a larger -np",
+        settings.min_num_proc, np, settings.num_proc));
+  }
+  if (settings.max_num_proc != 0 && settings.max_num_proc < settings.num_proc) {
+    return InvalidArgument(Format(
+        "--max-np {} is less than {}, with which the job starts; try --max-np {}, or a smaller -np",
+        settings.max_num_proc, np, settings.num_proc));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<ElasticLimits> ElasticLimitsOf(const Settings& settings) {
+  const Result<FailureLimit> failures = ParseFailureLimit(settings.max_failures);
+  if (!failures.ok()) return failures.status();
+  const auto np = static_cast<uint32_t>(settings.num_proc);
+  ElasticLimits limits{.min_np = np, .np = np, .max_np = np};
+  if (!IsElastic(settings)) return limits;
+  HVD_RETURN_IF_ERROR(CheckOrder(settings));
+  if (settings.stock_horovod) {
+    if (Status stock = CheckStock(settings); !stock.ok()) return stock;
+  }
+  limits.elastic = true;
+  if (settings.min_num_proc != 0) limits.min_np = static_cast<uint32_t>(settings.min_num_proc);
+  if (settings.max_num_proc != 0) limits.max_np = static_cast<uint32_t>(settings.max_num_proc);
+  limits.elastic_timeout = Seconds(settings.elastic_timeout);
+  if (settings.reset_limit >= 0) limits.reset_limit = static_cast<uint32_t>(settings.reset_limit);
+  if (const IntRange& range = settings.blacklist_cooldown_range; range.given()) {
+    limits.cooldown = {std::chrono::seconds(range.lo), std::chrono::seconds(range.hi)};
+  }
+  limits.failures = *failures;
+  limits.spares = static_cast<uint32_t>(settings.spares);
+  limits.restart =
+      settings.stock_horovod ? RestartMode::kInJob : RestartModeOf(settings.elastic_restart);
+  return limits;
+}
+
+}  // namespace hvd

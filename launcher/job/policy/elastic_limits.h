@@ -1,0 +1,40 @@
+// How far a job may shrink and grow, and what it may lose, by its settings. A job of a fixed size
+// is the case min = max without a budget. Pure.
+#ifndef HVD_LAUNCHER_JOB_POLICY_ELASTIC_LIMITS_H_
+#define HVD_LAUNCHER_JOB_POLICY_ELASTIC_LIMITS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "configs/settings.h"
+#include "launcher/job/policy/cooldown.h"
+#include "launcher/job/policy/failure_budget.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// How a job goes on with other ranks. kInProcess: survivors keep their processes and form the next
+// generation. kInJob: all workers are started again together. kAuto: in process once a rank has
+// called hvd.init(), because the script forms generations; else in job.
+enum class RestartMode { kAuto, kInProcess, kInJob };
+
+struct ElasticLimits {
+  bool elastic = false;
+  uint32_t min_np = 0, np = 0, max_np = 0;     // ranks: min_np <= np <= max_np
+  Duration elastic_timeout{};                  // of a wait for slots
+  std::optional<uint32_t> reset_limit = {};    // of re-formings, planned ones too
+  std::optional<CooldownRange> cooldown = {};  // of hosts; not said: host_ledger.h
+  FailureLimit failures = {};
+  uint32_t spares = 0;
+  RestartMode restart = RestartMode::kAuto;
+
+  bool operator==(const ElasticLimits&) const = default;
+};
+
+// kInvalidArgument: one sentence that names the options, before anything starts.
+Result<ElasticLimits> ElasticLimitsOf(const Settings& settings);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_POLICY_ELASTIC_LIMITS_H_

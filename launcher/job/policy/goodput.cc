@@ -1,0 +1,40 @@
+#include "launcher/job/policy/goodput.h"
+
+#include <algorithm>
+
+#include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+
+void Goodput::NoteStart(TimePoint now) {
+  if (!began_) began_ = now;
+}
+
+void Goodput::SetTraining(bool training, TimePoint now) {
+  if (training == training_since_.has_value()) return;
+  if (!training) trained_ += now - *training_since_;
+  training_since_ = training ? std::optional(now) : std::nullopt;
+}
+
+void Goodput::NoteEnd(TimePoint now) {
+  SetTraining(false, now);
+  ended_ = now;
+}
+
+void Goodput::Shift(Duration away) {
+  if (began_) *began_ += away;
+  if (training_since_) *training_since_ += away;
+}
+
+Duration Goodput::total() const {
+  return began_ ? std::max(ended_ - *began_, Duration{}) : Duration{};
+}
+
+std::string Goodput::Text() const {
+  const int64_t percent = total() > Duration{} ? 100 * trained_ / total() : 0;
+  return Format("ranks were training for {} of {} ({} %)", SecondsText(trained_),
+                SecondsText(total()), percent);
+}
+
+}  // namespace hvd

@@ -1,0 +1,39 @@
+// Goodput: how much of the time of an elastic job its ranks could train: from the beginning of a
+// generation until it breaks or a rank leaves it. Steps that were repeated after a loss count as
+// trained. Pure.
+#ifndef HVD_LAUNCHER_JOB_POLICY_GOODPUT_H_
+#define HVD_LAUNCHER_JOB_POLICY_GOODPUT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class Goodput {
+ public:
+  // Workers are started; the first call begins the time of the job.
+  void NoteStart(TimePoint now);
+  // A generation runs from now on, or no longer.
+  void SetTraining(bool training, TimePoint now);
+  void NoteEnd(TimePoint now);
+  // The job was stopped for so long, which is no time of it.
+  void Shift(Duration away);
+
+  // Up to the end; zero before the start.
+  Duration total() const;
+  Duration trained() const { return trained_; }
+  // "ranks were training for 41.2 s of 43.8 s (94 %)".
+  std::string Text() const;
+
+ private:
+  std::optional<TimePoint> began_, training_since_;
+  TimePoint ended_{};
+  Duration trained_{};
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_POLICY_GOODPUT_H_

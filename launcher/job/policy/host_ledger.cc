@@ -1,0 +1,77 @@
+#include "launcher/job/policy/host_ledger.h"
+
+#include <algorithm>
+
+namespace hvd {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// CooldownAfter doubles the least time with the first failure already.
+constexpr CooldownRange kHostCooldown{milliseconds(500), seconds(60)};
+constexpr CooldownRange kSlotCooldown{milliseconds(500), seconds(60)};
+
+}  // namespace
+
+HostLedger::HostLedger(std::optional<CooldownRange> range, uint64_t seed)
+    : range_(range.value_or(kHostCooldown)), random_(seed) {}
+
+double HostLedger::Jitter() { return std::uniform_real_distribution<double>(0.0, 1.0)(random_); }
+
+void HostLedger::NoteHostFailure(const std::string& host, TimePoint now) {
+  Place& place = hosts_[host];
+  ++place.failures;
+  place.usable_from = now + CooldownAfter(range_, place.failures, Jitter());
+}
+
+void HostLedger::NoteSlotFailure(const std::string& host, uint32_t slot, TimePoint now) {
+  Place& place = slots_[SlotKey(host, slot)];
+  if (place.failures++ == 0) return;
+  place.usable_from = now + CooldownAfter(kSlotCooldown, place.failures - 1, 0);
+}
+
+void HostLedger::NoteGood(const std::string& host, uint32_t slot) {
+  hosts_.erase(host);
+  slots_.erase(SlotKey(host, slot));
+}
+
+void HostLedger::Shift(Duration away) {
+  for (auto& [host, place] : hosts_) place.usable_from += away;
+  for (auto& [slot, place] : slots_) place.usable_from += away;
+}
+
+TimePoint HostLedger::UsableFrom(const std::string& host) const {
+  const auto place = hosts_.find(host);
+  return place == hosts_.end() ? TimePoint() : place->second.usable_from;
+}
+
+bool HostLedger::MayUse(const std::string& host, TimePoint now) const {
+  return UsableFrom(host) <= now;
+}
+
+bool HostLedger::MayUse(const std::string& host, uint32_t slot, TimePoint now) const {
+  if (!MayUse(host, now)) return false;
+  const auto place = slots_.find(SlotKey(host, slot));
+  return place == slots_.end() || place->second.usable_from <= now;
+}
+
+std::optional<TimePoint> HostLedger::NextChange(TimePoint now) const {
+  std::optional<TimePoint> next;
+  const auto look = [&](const auto& places) {
+    for (const auto& [key, place] : places) {
+      if (place.usable_from > now)
+        next = std::min(next.value_or(place.usable_from), place.usable_from);
+    }
+  };
+  look(hosts_);
+  look(slots_);
+  return next;
+}
+
+uint32_t HostLedger::HostFailures(const std::string& host) const {
+  const auto place = hosts_.find(host);
+  return place == hosts_.end() ? 0 : place->second.failures;
+}
+
+}  // namespace hvd

@@ -1,0 +1,63 @@
+// HostLedger: which hosts and slots failed, how often, and from when on they may be used again. A
+// worker that fails costs its slot a short rest; a host is put aside only when its agent is lost or
+// cannot be reached. Nothing is put aside for ever. Pure; one thread.
+#ifndef HVD_LAUNCHER_JOB_POLICY_HOST_LEDGER_H_
+#define HVD_LAUNCHER_JOB_POLICY_HOST_LEDGER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "launcher/job/policy/cooldown.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class HostLedger {
+ public:
+  // `range`: the cooldown of hosts (--blacklist-cooldown-range); not said: from 1 s on, doubled
+  // with each failure up to 60 s. `seed`: of the random part of the times.
+  explicit HostLedger(std::optional<CooldownRange> range = std::nullopt, uint64_t seed = 0);
+
+  // The agent was lost, or the host could not be reached.
+  void NoteHostFailure(const std::string& host, TimePoint now);
+  // A worker failed. The slot may be used again at once the first time, then after 1 s, 2 s, 4 s
+  // and so on up to 60 s. `slot`: the worker's number on its host.
+  void NoteSlotFailure(const std::string& host, uint32_t slot, TimePoint now);
+  // A worker did well there, so that the next failure of this slot or host is its first again.
+  void NoteGood(const std::string& host, uint32_t slot);
+
+  // The job was stopped for so long: cooldowns are over as much later.
+  void Shift(Duration away);
+
+  bool MayUse(const std::string& host, TimePoint now) const;
+  // False also while the host may not be used.
+  bool MayUse(const std::string& host, uint32_t slot, TimePoint now) const;
+  // From when on the host may be used; TimePoint() where nothing speaks against it.
+  TimePoint UsableFrom(const std::string& host) const;
+  // When the next host or slot that is put aside may be used again; nothing if there is none.
+  std::optional<TimePoint> NextChange(TimePoint now) const;
+  // Since the last time that a worker did well there.
+  uint32_t HostFailures(const std::string& host) const;
+
+ private:
+  struct Place {
+    uint32_t failures = 0;
+    TimePoint usable_from{};
+  };
+  using SlotKey = std::pair<std::string, uint32_t>;
+
+  double Jitter();
+
+  CooldownRange range_;
+  std::mt19937_64 random_;
+  std::map<std::string, Place> hosts_;
+  std::map<SlotKey, Place> slots_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_POLICY_HOST_LEDGER_H_

@@ -1,0 +1,152 @@
+#include "launcher/job/rank_transition.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "launcher/job/elastic/elastic_generations.h"
+#include "launcher/job/elastic/elastic_losses.h"
+#include "launcher/job/fixed_generations.h"
+#include "launcher/job/job_ending.h"
+#include "launcher/job/state/rank_text.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+constexpr int kSignalBase = 128;
+// A clock that is being corrected by much is off by more than its last reading says.
+constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
+
+}  // namespace
+
+void RankTransition::Take(const WorkerStarted& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  if (rank.phase != RankPhase::kStarting) return;
+  state_.Becomes(rank, RankPhase::kRunning);
+  rank.pid = event.pid;
+  // Asked to end before it was known to run.
+  if (state_.elastic && state_.elastic->restart) change_.Do(SignalWorker{event.rank, SIGTERM});
+  RunWhenAllBegun();
+}
+
+void RankTransition::RunWhenAllBegun() {
+  if (state_.phase != JobPhase::kStarting || state_.counts.begun < state_.ranks.size()) return;
+  state_.phase = JobPhase::kRunning;
+  state_.deadline.reset();
+  change_.Because("all workers are started");
+}
+
+void RankTransition::Take(const WorkerNotStarted& event) {
+  if (!Known(event.rank)) return;
+  state_.Becomes(state_.ranks[event.rank], RankPhase::kEnded);
+  if (change_.IsElastic() && state_.generation > 0) {
+    return LoseUnstarted(*members_, event.rank, event.reason);
+  }
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kCommand;
+  failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kNotFound
+                      : event.error == EADDRINUSE                     ? 1  // its command is good
+                                                                      : kNotExecutable;
+  failure.rank = event.rank;
+  failure.reason = event.reason;
+  FailJob(change_, std::move(failure), Format("rank {} could not be started", event.rank));
+  FinishWhenAllEnded(change_);
+}
+
+void RankTransition::Take(const RankJoined& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  if (rank.phase == RankPhase::kEnded) return;
+  if (change_.IsElastic()) return TakeWaiting(*members_, event.rank);
+  state_.Waits(rank, true);
+  if (state_.elastic) return;  // the job ends
+  rank.in_generation = 0;
+  rank.departed_ns = 0;
+  rank.is_consequence = false;
+  if (state_.counts.ended + state_.counts.lost == 0) return BeginWhenAllWait(change_);
+  for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
+    if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost)
+      return BreakWaiting(change_, r);
+  }
+  BeginWhenAllWait(change_);
+}
+
+void RankTransition::Take(const RankLeft& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  if (state_.elastic) members_->LeaveGeneration(event.rank);
+  rank.in_generation = 0;
+  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
+}
+
+// Had the job asked it to end by then? What happened on a host that is far away, or was away, may
+// be heard of later.
+bool RankTransition::WasAsked(uint32_t rank, int64_t stamp_ns) const {
+  if (!state_.asked_at) return false;
+  const std::optional<HostClock::Moment> moment =
+      state_.clocks[state_.plan.ranks[rank].host].Convert(stamp_ns);
+  return !moment || moment->at + moment->uncertainty + kClocksMayStep >= *state_.asked_at;
+}
+
+void RankTransition::Departs(uint32_t rank, int64_t stamp_ns, bool had_failed) {
+  state_.ranks[rank].departed_ns = stamp_ns;
+  state_.ranks[rank].is_consequence = had_failed || WasAsked(rank, stamp_ns);
+}
+
+void RankTransition::Take(const RankLost& event) {
+  if (!Known(event.rank)) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  state_.Waits(rank, false);
+  if (event.generation == 0 || rank.in_generation != event.generation) return;
+  if (state_.elastic) members_->LoseMember(event.rank);
+  rank.in_generation = 0;
+  state_.counts.lost += !rank.lost;
+  rank.lost = true;
+  rank.lost_when_asked = WasAsked(event.rank, event.noticed_ns);
+  Departs(event.rank, event.noticed_ns, event.had_failed);
+  rank.lost_reason = event.reason;
+  rank.doing = event.doing;
+  if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
+  change_.Do(BreakGeneration{event.generation, event.reason});
+  // What it means is decided when it has ended; until then it may touch the memory of others.
+  if (change_.IsElastic()) return change_.Do(SignalWorker{event.rank, SIGKILL});
+  JobFailure failure;
+  failure.rank = event.rank;
+  FailJob(change_, std::move(failure), event.reason);
+}
+
+void RankTransition::Take(const WorkerExited& event) {
+  if (!Known(event.rank) || state_.ranks[event.rank].end) return;
+  RankRecord& rank = state_.ranks[event.rank];
+  state_.Becomes(rank, RankPhase::kEnded);
+  state_.Waits(rank, false);
+  rank.end = event.end;
+  rank.last_stderr = event.last_stderr;
+  rank.out_of_memory = event.out_of_memory;
+  // A rank that was asked to end and then ends so, whether it had said goodbye before or not. After
+  // Ctrl-C every failure is a consequence: of a KeyboardInterrupt, or of a peer that had one.
+  const bool asked = WasAsked(event.rank, event.noticed_ns);
+  rank.ended_by_us =
+      asked && (!rank.lost || rank.lost_when_asked) &&
+      (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase ||
+       (state_.interrupting && !event.end.ok()));
+  rank.commits = event.commits;
+  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, false);
+  if (change_.IsElastic()) return TakeEnd(*members_, event.rank);
+  BreakWaiting(change_, event.rank);
+  if (!event.end.ok() && !rank.ended_by_us) {
+    JobFailure failure;
+    failure.rank = event.rank;
+    FailJob(change_, std::move(failure), RankText(state_, event.rank) + " " + EndText(event.end));
+  }
+  FinishWhenAllEnded(change_);
+}
+
+}  // namespace hvd

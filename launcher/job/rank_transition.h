@@ -1,0 +1,41 @@
+// RankTransition: the start, the departure and the end of ranks and workers, applied to the state
+// of a job.
+#ifndef HVD_LAUNCHER_JOB_RANK_TRANSITION_H_
+#define HVD_LAUNCHER_JOB_RANK_TRANSITION_H_
+
+#include <cstdint>
+
+#include "launcher/job/elastic/elastic_change.h"
+#include "launcher/job/state/job_change.h"
+#include "launcher/job/state/job_state.h"
+
+namespace hvd {
+
+class RankTransition {
+ public:
+  // Both outlive this object; `members` is null in a job of fixed size.
+  RankTransition(JobChange& change, ElasticChange* members)
+      : change_(change), state_(change.state), members_(members) {}
+
+  void Take(const WorkerStarted& event);
+  void Take(const WorkerNotStarted& event);
+  void Take(const RankJoined& event);
+  void Take(const RankLeft& event);
+  void Take(const RankLost& event);
+  void Take(const WorkerExited& event);
+  // The job runs once none of its workers is still to be started.
+  void RunWhenAllBegun();
+
+ private:
+  bool Known(uint32_t rank) const { return rank < state_.ranks.size(); }
+  bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
+  void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
+
+  JobChange& change_;
+  JobState& state_;
+  ElasticChange* const members_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_RANK_TRANSITION_H_

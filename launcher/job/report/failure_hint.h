@@ -1,0 +1,21 @@
+// What to try when a rank failed in a way that its command explains.
+#ifndef HVD_LAUNCHER_JOB_REPORT_FAILURE_HINT_H_
+#define HVD_LAUNCHER_JOB_REPORT_FAILURE_HINT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hvd {
+
+// The option with which the command's Python ignores PYTHONPATH, where hvdrun names its package
+// ("-E", "-I" or both in one word, "-sE"); empty: none. `command` may begin with other programs
+// (env, nice). Pure.
+std::string IsolatingOption(const std::vector<std::string>& command);
+
+// A line for the report on a failed rank, or "". Pure.
+std::string FailureHint(const std::vector<std::string>& command, std::string_view last_stderr);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_REPORT_FAILURE_HINT_H_

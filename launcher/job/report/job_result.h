@@ -1,0 +1,29 @@
+// What became of a job. Pure.
+#ifndef HVD_LAUNCHER_JOB_REPORT_JOB_RESULT_H_
+#define HVD_LAUNCHER_JOB_REPORT_JOB_RESULT_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "launcher/job/state/job_state.h"
+
+namespace hvd {
+
+// The first cause of a failed job, when it is a rank: the one that left the others first, whatever
+// its peers did then (first_cause.h).
+std::optional<uint32_t> FirstFailedRank(const JobState& state);
+
+// Its exception says so, in a job without generations: of what ranks have seen that use another
+// runtime than ours, only their words tell.
+bool SaysThatAPeerWasLost(const JobState& state, const RankRecord& rank);
+
+// Neither a signal nor a limit ended the job: its last output may wait until it is read. Otherwise
+// finish_limit is enough.
+bool EndedByItself(const JobState& state);
+
+// The exit code of hvdrun, once the phase is kDone.
+int ExitCode(const JobState& state);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_REPORT_JOB_RESULT_H_

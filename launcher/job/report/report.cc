@@ -1,0 +1,120 @@
+#include "launcher/job/report/report.h"
+
+#include "launcher/job/report/job_result.h"
+#include "launcher/text/rank_ranges.h"
+#include "launcher/text/sentence_end.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+std::string Who(const JobState& state, uint32_t rank) {
+  const std::string& host = state.plan.hosts[state.plan.ranks[rank].host];
+  return Format("rank {} on host {} (pid {})", state.ranks[rank].rank, host, state.ranks[rank].pid);
+}
+
+std::string Indented(const std::string& text) {
+  std::string out = "    ";
+  for (char c : text) {
+    out += c;
+    if (c == '\n') out += "    ";
+  }
+  return out + "\n";
+}
+
+std::string Others(size_t count) {
+  if (count == 0) return "";
+  return Format("  {}{} ended because of it.\n", count,
+                count == 1 ? " other rank was" : " other ranks were");
+}
+
+// An error in what all ranks run is one error.
+std::vector<uint32_t> FailedAlike(const JobState& state, uint32_t cause) {
+  std::vector<uint32_t> alike;
+  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
+    const RankRecord& rank = state.ranks[r];
+    if (r != cause && rank.end && !rank.end->ok() && !rank.ended_by_us && !rank.forgiven &&
+        rank.last_stderr == state.ranks[cause].last_stderr)
+      alike.push_back(rank.rank);
+  }
+  return alike;
+}
+
+std::string RankReport(const JobState& state) {
+  std::optional<uint32_t> cause = FirstFailedRank(state);
+  if (!cause) return "hvdrun: the job failed.\n";
+  const RankRecord& rank = state.ranks[*cause];
+  const bool left_its_peers = rank.end && rank.end->ok();
+  std::string text = "hvdrun: " + Who(state, *cause) +
+                     (left_its_peers ? " ended too early (" + DescribeCause(rank) + ").\n"
+                                     : " failed: " + DescribeCause(rank) + ".\n");
+  if (rank.lost && !rank.ended_by_us) {
+    text += "  It had called hvd.init() and not hvd.shutdown()" + rank.doing + ".\n";
+  }
+  size_t alike_count = 0;
+  if (!rank.last_stderr.empty()) {
+    text += "  Its last lines on stderr:\n" + Indented(rank.last_stderr);
+    const std::vector<uint32_t> alike = FailedAlike(state, *cause);
+    alike_count = alike.size();
+    if (!alike.empty())
+      text += std::string(alike.size() == 1 ? "  Rank " : "  Ranks ") + RankRanges(alike) +
+              " failed with the same words.\n";
+  }
+  return text + Others(CountEndedBecause(state, *cause) - alike_count);
+}
+
+// The rank that ended the generation is not the one to blame: it waited for others, and knows them
+// by name at best.
+std::string EndingReport(const JobState& state) {
+  std::string text;
+  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
+    if (!state.ranks[r].stopped) continue;
+    text += (text.empty() ? "hvdrun: " : "; ") + Who(state, r) + " is stopped by a signal";
+  }
+  const std::string& reason = state.failure->reason;
+  const std::string sentence = text.empty() ? "hvdrun: " + reason : text + ".\n  So " + reason;
+  return WithStop(sentence) + "\n  All ranks were ended.\n";
+}
+
+}  // namespace
+
+size_t CountEndedBecause(const JobState& state, uint32_t cause) {
+  size_t count = 0;
+  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
+    const RankRecord& rank = state.ranks[r];
+    if (r == cause || rank.pid == 0 || rank.forgiven) continue;
+    if (!(rank.end && rank.end->ok())) ++count;
+  }
+  return count;
+}
+
+std::string Report(const JobState& state) {
+  if (!state.failure) return "";
+  const JobFailure& failure = *state.failure;
+  switch (failure.kind) {
+    case JobFailure::Kind::kRank: return RankReport(state);
+    case JobFailure::Kind::kHost:
+      return WithStop("hvdrun: host " + state.plan.hosts[failure.host] +
+                      " was lost: " + failure.reason) +
+             " All ranks were ended.\n";
+    case JobFailure::Kind::kHosts: return "hvdrun: " + failure.reason;
+    case JobFailure::Kind::kInterrupt:
+      return "hvdrun: ended by " + SignalText(failure.signal) + "; all ranks were ended.\n";
+    case JobFailure::Kind::kEnding: return EndingReport(state);
+    case JobFailure::Kind::kStall:
+      if (failure.verdict.details.empty()) return EndingReport(state);
+      return WithStop("hvdrun: " + failure.reason) + "\n" + failure.verdict.details +
+             "  All ranks were ended.\n";
+    case JobFailure::Kind::kWay:
+      return WithStop("hvdrun: " + failure.reason) + "\n  All ranks were ended.\n";
+    case JobFailure::Kind::kLauncher:
+      return WithStop("hvdrun: " + failure.reason) +
+             (state.generation > 0 ? " All ranks were ended.\n" : "\n");
+    case JobFailure::Kind::kCommand:
+    case JobFailure::Kind::kTimeout:
+    case JobFailure::Kind::kInternal: return WithStop("hvdrun: " + failure.reason) + "\n";
+  }
+  return "";
+}
+
+}  // namespace hvd

@@ -1,0 +1,104 @@
+// The state of an elastic job beside JobState: its hosts and ranks may come and go. A plain value;
+// membership.h decides by it.
+#ifndef HVD_LAUNCHER_JOB_STATE_ELASTIC_STATE_H_
+#define HVD_LAUNCHER_JOB_STATE_ELASTIC_STATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "discovery/host_slots.h"
+#include "launcher/job/policy/elastic_limits.h"
+#include "launcher/job/policy/failure_budget.h"
+#include "launcher/job/policy/failure_kind.h"
+#include "launcher/job/policy/goodput.h"
+#include "launcher/job/policy/host_ledger.h"
+#include "launcher/job/policy/rank_order.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+// A host that was listed once. One that is lost, or leaves the list, and comes back is another one,
+// with another number and another agent.
+struct ElasticHost {
+  HostSlots listing;    // as its source named it last
+  uint32_t slots = 0;   // that it has; 0: its agent has not told yet
+  bool listed = true;   // the source still names it
+  bool ready = false;   // its agent waits for work
+  bool gone = false;    // its agent is gone, or about to go
+  std::string trouble;  // why it could not be used
+
+  bool usable() const { return listed && ready && !gone; }
+};
+
+// How far the ranks of the running generation are with a change that they are to act on.
+enum class CommitNotice { kNone, kHolding, kActing };
+
+// All workers are being started again together.
+struct Restart {
+  TimePoint kill_at;  // when those that outlive SIGTERM get SIGKILL
+  bool killing = false;
+};
+
+struct ElasticState {
+  ElasticState(const ElasticLimits& the_limits, uint64_t seed)
+      : limits(the_limits), ledger(limits.cooldown, seed), budget(limits.failures) {}
+
+  ElasticLimits limits;
+  HostLedger ledger;
+  FailureBudget budget;
+  FailureKinds kinds;
+  bool any_committed = false;  // some rank has passed a commit: the script is known to work
+  bool listed_once = false;
+  std::vector<HostSlots> listing;  // the last good answer of the source
+  std::string source_trouble;      // why the source had no answer lately; empty: it had one
+  std::vector<ElasticHost> hosts;  // by number
+  Generation generation;           // the last one that began
+  bool running = false;            // it is not broken, and no rank has left it
+  bool broken = false;             // it was: a rank of it was lost, or ended it
+  bool any_joined = false;         // since the workers were started, or started again
+  bool any_finished = false;       // a rank ended with 0: nobody is added or replaced any more
+  Goodput time;
+  uint32_t resets = 0;  // generations after the first one
+  std::optional<Restart> restart;
+  uint32_t restarts = 0;
+  bool restarted = false;  // and no generation has begun since
+  // Since when the workers are missing slots, or there are slots for more; of a script without
+  // generations. When it is to be looked at again.
+  std::optional<TimePoint> resize_since, resize_at;
+  TimePoint started_at{};  // when workers were started last
+  // Since when a worker is missing that went before any rank had called hvd.init().
+  std::optional<TimePoint> incomplete_since;
+  uint64_t failed_generation = UINT64_MAX;  // the one that the last failure was counted for
+
+  CommitNotice notice = CommitNotice::kNone;
+  uint32_t update = 0;         // bits of CommitUpdate that the ranks are told
+  std::set<uint32_t> holding;  // hosts that have not answered HoldCommits
+  uint64_t most_commits = 0;
+  bool stop_asked = false;
+  Duration stop_grace{};
+
+  // All workers are started again together where one is lost.
+  bool RestartsInJob() const {
+    return limits.restart == RestartMode::kInJob ||
+           (limits.restart == RestartMode::kAuto && !any_joined);
+  }
+
+  // hvdrun and its workers were stopped for so long, which counts for no limit.
+  void Shift(Duration away);
+
+  std::optional<TimePoint> ledger_changes_at;  // when a host or a slot may be used again
+  std::optional<TimePoint> stop_by;            // until then ranks that were asked to stop may run
+  std::optional<TimePoint> enough_since;  // enough slots to start, but hosts are still on their way
+  std::optional<TimePoint> growth_at;  // until then a rank that joined waits for others that start
+  std::optional<TimePoint> next_overdue;  // when a worker that does not end gets SIGKILL
+  std::optional<TimePoint> short_since;   // too few ranks to form a generation
+  TimePoint next_report{};                // about that
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_STATE_ELASTIC_STATE_H_

@@ -1,0 +1,32 @@
+// JobChange: one event's worth of work on the state of a job. Its parts decide one after another
+// what follows from the event, and gather it here. Plain; for the time of one event.
+#ifndef HVD_LAUNCHER_JOB_STATE_JOB_CHANGE_H_
+#define HVD_LAUNCHER_JOB_STATE_JOB_CHANGE_H_
+
+#include <string>
+#include <utility>
+
+#include "launcher/job/state/job_state.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+struct JobChange {
+  JobState& state;
+  const TimePoint now;
+  Decision decision = {};
+
+  void Do(auto action) { decision.actions.emplace_back(std::move(action)); }
+  // For the log; the last one counts.
+  void Because(std::string reason) { decision.reason = std::move(reason); }
+  // A line for the user.
+  void Tell(std::string sentence) { Do(NotifyUser{std::move(sentence)}); }
+  // The job is elastic, and its ranks may change now; later it only ends.
+  bool IsElastic() const {
+    return state.elastic && state.phase <= JobPhase::kRunning && !state.failure;
+  }
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_STATE_JOB_CHANGE_H_

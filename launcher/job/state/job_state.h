@@ -1,0 +1,339 @@
+// The values of the state machine (job.h): the state of a job, the events that happen to it, and
+// the actions that follow.
+#ifndef HVD_LAUNCHER_JOB_STATE_JOB_STATE_H_
+#define HVD_LAUNCHER_JOB_STATE_JOB_STATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "launcher/job/hosts/final_plan.h"
+#include "launcher/job/hosts/host_clock.h"
+#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/hosts/silent_routes.h"
+#include "launcher/job/state/elastic_state.h"
+#include "launcher/relay/relay_plan.h"
+#include "launcher/verdict/verdict.h"
+#include "launcher/wire/messages.h"
+#include "launcher/wire/plan.h"
+#include "runtime/base/clock.h"
+#include "runtime/net/trouble.h"
+
+namespace hvd {
+
+// What hvdrun and its ranks end with when they were asked to stop after a step: run me again
+// (EX_TEMPFAIL of sysexits.h).
+inline constexpr int kStoppedExitCode = 75;
+// A collective took too long, or could never end. No shell and no signal gives it.
+inline constexpr int kStalledExitCode = 79;
+
+struct JobOptions {
+  // From SIGINT to SIGTERM, and from SIGTERM to SIGKILL.
+  Duration terminate_grace = std::chrono::seconds(3);
+  // How long ranks that lost a peer may go on by themselves, so that they can report what happened
+  // to them.
+  Duration survivor_grace = std::chrono::seconds(1);
+  StageLimits stages = StageLimits::Default();
+  bool prove_addresses = false;  // between the hosts, before anything is started
+  bool relay = true;             // where no address works between two hosts
+  Duration start_timeout = std::chrono::seconds(30);  // until all workers are started
+  // How long agents may take to end everything after SIGKILL; then their channels are cut.
+  Duration finish_limit = std::chrono::seconds(3);
+  Duration timeout{};         // for the whole job; 0: none
+  std::string launcher = {};  // that starts the ranks ("mpirun"); empty: the agents do
+  // How long the ranks of an elastic job that is asked to end may take to reach a commit.
+  Duration stop_grace = std::chrono::seconds(25);
+  // How long some ranks may wait in hvd.init() until the missing ranks are named to the user; they
+  // are named again at growing intervals.
+  Duration init_watch = std::chrono::seconds(10);
+};
+
+enum class JobPhase { kOpening, kStarting, kRunning, kStopping, kFinishing, kDone };
+enum class RankPhase { kStarting, kRunning, kEnded };
+
+// A worker: a process of the job. In a job of fixed size its number is its rank.
+struct RankRecord {
+  RankPhase phase = RankPhase::kStarting;
+  int32_t pid = 0;
+  uint32_t rank = 0;                // in the generation that it was in last, or is meant for
+  bool member = false;              // has been in one
+  bool leaving = false;             // the job does not need it any more
+  bool dismissed = false;           // and has told it so
+  std::optional<TimePoint> end_by;  // then it gets SIGKILL; max: it has
+  bool forgiven = false;            // its end is no failure of the job
+  bool waiting = false;             // asked for the next generation
+  bool is_spare = false;            // and the user was told, or will be
+  uint64_t in_generation = 0;       // 0: in none
+  uint64_t since_generation = 0;    // the first one that it was in; 0: in none
+  std::optional<ProcessEnd> end;
+  int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
+  bool is_consequence = false;   // as in first_cause.h
+  bool lost = false;             // gone without a goodbye
+  bool lost_when_asked = false;  // that was after the job asked it to end
+  bool ended_by_us = false;      // after the job asked it to end
+  std::string last_stderr;
+  std::string lost_reason;  // what the agent saw
+  std::string doing;        // the same agent on its collectives: "; its last one was 'x'"
+  bool out_of_memory = false;
+  bool stopped = false;   // a signal had stopped it when the generation broke
+  uint64_t commits = 0;   // that it passed in its life, once it has ended
+  TimePoint joined_at{};  // when it asked for a generation last
+};
+
+// Why the job failed.
+struct JobFailure {
+  // kEnding: a rank ended the generation for a reason of its own. kStall: a collective takes too
+  // long, or can never end. kWay: two hosts receive nothing from each other, while hvdrun receives
+  // from both. kLauncher: another launcher, in whose places the ranks are.
+  enum class Kind {
+    kRank,
+    kCommand,
+    kHost,
+    kHosts,
+    kInterrupt,
+    kTimeout,
+    kInternal,
+    kEnding,
+    kWay,
+    kStall,
+    kLauncher
+  };
+  Kind kind = Kind::kRank;
+  int exit_code = 1;
+  uint32_t rank = 0;  // kRank, kCommand; kEnding, kWay: the rank that reported it
+  uint32_t peer = 0;  // kWay: the rank from which it receives nothing
+  uint32_t host = 0;  // kHost; kHosts: the first of them
+  // kHosts: the report on all hosts; of kinds other than kRank, kInterrupt and kTimeout: a
+  // sentence.
+  std::string reason;
+  int signal = 0;   // kInterrupt
+  Verdict verdict;  // kStall
+};
+
+// The other launcher has ended.
+struct LauncherEnded {
+  std::string reason;  // "ended with exit code 1"
+  std::string words;   // the last of what it said; may be empty
+  int exit_code = 0;
+  // Somebody ended it: the failure of a rank would have been an exit code.
+  bool by_signal = false;
+};
+
+// The places that another launcher gives to the ranks.
+struct LauncherPlaces {
+  bool asked = false;                          // it was started
+  std::vector<std::optional<uint32_t>> hosts;  // by rank: where its place is
+  size_t count = 0;                            // of those that are known
+  std::optional<LauncherEnded> end;
+  std::optional<TimePoint> end_by;  // then it is the cause, if nothing else was heard of
+};
+
+struct JobState {
+  // `named`: the hosts of a plan that is not final yet.
+  JobState(Plan the_plan, JobOptions the_options, std::vector<HostSlots> named = {})
+      : plan(std::move(the_plan)),
+        named_hosts(std::move(named)),
+        options(the_options),
+        ranks(plan.size()),
+        stages(plan.hosts.size(), options.stages),
+        host_open(plan.hosts.size(), true),
+        dismissed(plan.hosts.size()),
+        facts(plan.hosts.size()),
+        clocks(plan.hosts.size()) {
+    for (uint32_t worker = 0; worker < ranks.size(); ++worker) ranks[worker].rank = worker;
+  }
+
+  Plan plan;                            // the places of all workers, by their numbers
+  std::optional<ElasticState> elastic;  // none: a job of fixed size
+  std::vector<HostSlots> named_hosts;   // by host; empty: the plan is final
+  JobOptions options;
+  JobPhase phase = JobPhase::kOpening;
+  std::vector<RankRecord> ranks;
+  // How many ranks are in each state, kept up to date: a job of many ranks does not look at all of
+  // them at every event.
+  struct {
+    size_t begun = 0;    // no longer starting
+    size_t ended = 0;    // kEnded
+    size_t waiting = 0;  // `waiting`
+    size_t lost = 0;     // `lost`
+  } counts;
+  HostStages stages;
+  std::vector<BlockedRoute> blocked;      // routes between hosts on which no address works
+  std::vector<bool> host_open;            // its agent was not reported gone
+  std::vector<bool> dismissed;            // the job does not need the host
+  std::vector<AgentFacts> facts;          // by host, of the agents that are connected
+  std::vector<HostClock> clocks;          // by host
+  std::optional<TimePoint> dismissed_by;  // until then those must be gone
+  uint64_t generation = 0;                // the last one begun
+  std::optional<JobFailure> failure;
+  // Why a rank, or hvdrun, ended the last generation; no failure until a rank fails of it.
+  std::optional<JobFailure> ending;
+  std::optional<StallExplained> stall;  // the last verdict about the generation
+  LauncherPlaces places;
+  int interrupts = 0;
+  bool interrupting = false;            // SIGINT was sent
+  bool terminating = false;             // SIGTERM was sent
+  bool killing = false;                 // SIGKILL was sent
+  std::optional<TimePoint> asked_at;    // when the first of them was sent
+  std::optional<TimePoint> deadline;    // of the phase
+  std::optional<TimePoint> timeout_at;  // of the whole job
+  std::optional<TimePoint> paused_at;   // since when hvdrun and its workers are stopped
+
+  // Some ranks wait in hvd.init() and others have not called it.
+  struct InitWatch {
+    TimePoint since, next;  // when the first began to wait; when to name the others next
+    int times = 0;          // how often they were named
+  };
+  std::optional<InitWatch> init_watch;
+
+  void Becomes(RankRecord& rank, RankPhase to);
+  void Waits(RankRecord& rank, bool to_wait);
+  // The worker that has this rank in the present generation.
+  std::optional<uint32_t> WorkerOf(uint32_t rank) const;
+
+  // Ranks have been asked to end.
+  bool asked() const { return interrupting || terminating || killing; }
+};
+
+// ---- events
+
+// An attempt to reach the host failed and is made again; `reason` is a sentence without its name.
+struct HostTroubled {
+  uint32_t host = 0;
+  HostStage stage = HostStage::kResolve;
+  std::string reason;
+};
+struct HostEntered {
+  uint32_t host = 0;
+  HostStage stage = HostStage::kResolve;
+};
+// Its agent is connected and has reported what its host has.
+struct AgentIsReady {
+  uint32_t host = 0;
+  AgentFacts facts;
+};
+// It has probed the hosts that it will connect to. `trouble`, if not empty: why it could not.
+struct HostProven {
+  uint32_t host = 0;
+  std::string trouble;
+  std::vector<BlockedRoute> blocked;  // the routes to hosts that it does not reach
+};
+// The route through the driver from this host to another one.
+struct RouteMeasured {
+  uint32_t host = 0, to = 0;
+  RelayMeasured speed;
+};
+// Its agent was asked for its time.
+struct ClockRead {
+  uint32_t host = 0;
+  ClockReading reading;
+};
+struct AgentLost {
+  uint32_t host = 0;
+  std::string reason;
+};
+struct AgentFinished {
+  uint32_t host = 0;
+};
+// Of the processes of another launcher on a host.
+struct PlaceNews {
+  using News = std::variant<PlaceTaken, PlacesRefused>;
+  uint32_t host = 0;
+  News news;
+};
+struct Interrupted {
+  int signal = 0;
+};
+// A rank ends the generation that it is in.
+struct GenerationEnding {
+  uint64_t generation = 0;
+  RankEnding by;
+};
+// Of an elastic job: the hosts that its source names now, or why it has no answer; the former
+// answer counts then.
+struct HostsListed {
+  std::vector<HostSlots> hosts;
+  std::string trouble;
+};
+// The host's ranks have stopped at a commit or will at their next one.
+struct CommitsHeldBy {
+  uint32_t host = 0;
+  CommitsHeld held;
+};
+// The ranks are to leave after the step that they are in, and may take so long; 0: as long as the
+// job's options say.
+struct StopAsked {
+  int signal = 0;
+  Duration grace{};
+  std::optional<uint32_t> host = {};  // whose agent was asked; none: hvdrun was
+};
+struct Begun {};    // the channels are being opened
+struct Tick {};     // NextTick() has come
+struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
+struct Resumed {};  // it goes on; the time between does not count
+
+// The agents' messages are events as they are.
+using JobEvent =
+    std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
+                 AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
+                 RankJoined, RankLeft, RankLost, WorkerExited, RouteMeasured, ClockRead,
+                 GenerationEnding, RankStopped, SilentRoute, HostsListed, CommitsHeldBy, StopAsked,
+                 MemoryTold, StallExplained, PlaceNews, LauncherEnded>;
+
+// ---- actions: messages to every agent that is still connected, and others
+
+struct UsePlan {
+};  // all agents are connected, and the state's plan is final; or its ranks are placed
+struct DismissHost {  // its agent may go
+  uint32_t host = 0;
+};
+struct ProveAddresses {};  // have the agents of all hosts that have a rank probe each other
+struct RelayRoutes {       // let the relay carry these, and measure it
+  std::vector<std::pair<uint32_t, uint32_t>> routes;  // from, to
+};
+struct StartLauncher {};  // all hosts are ready: another launcher starts a process for each rank
+struct StartWorkers {};   // all hosts are ready: give every agent its part of the job
+struct CutHost {          // give up a host that did not get ready
+  uint32_t host = 0;
+};
+struct CutChannels {};  // kill the agents that do not end
+struct EndRun {};       // everything is over: print the report, return the code
+struct NotifyUser {     // a line for the screen, whether --verbose or not
+  std::string sentence;
+  bool terminal_only = false;  // for a person at the terminal, not for a log
+};
+
+// Of an elastic job:
+struct OpenHost {  // the next number; a host was added to the state's plan
+  uint32_t host = 0;
+  HostSlots listing;
+};
+struct StartMembers {  // workers that were added to the state
+  std::vector<Member> members;
+  uint32_t size = 0;
+  bool homogeneous = true;
+  uint32_t restarts = 0;
+};
+struct BeginWorld {
+  uint64_t number = 0;
+  Generation generation;
+};
+
+using JobAction =
+    std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration,
+                 BreakGeneration, SignalWorkers, FinishJob, CutHost, CutChannels, EndRun,
+                 NotifyUser, RelayRoutes, OpenHost, StartMembers, BeginWorld, SignalWorker,
+                 DismissWorker, HoldCommits, ActAtCommit, AskMemory, StartLauncher>;
+
+struct Decision {
+  std::vector<JobAction> actions;
+  std::string reason;   // one sentence, for the log; empty when nothing was decided
+  bool detail = false;  // a step of one host: for --verbose, not for the story of the job
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_STATE_JOB_STATE_H_

@@ -1,0 +1,191 @@
+#include "launcher/live/live_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/live/metrics_text.h"
+#include "launcher/live/view_json.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+namespace {
+
+constexpr auto kLookEvery = std::chrono::seconds(1);
+// From the last question on, the ranks measure their waits for so long.
+constexpr uint32_t kMeasuredMs = 5000;
+// For the rings of one host, which are at most some megabytes.
+constexpr auto kHostLimit = std::chrono::seconds(10);
+
+}  // namespace
+
+LiveService::LiveService(asio::io_context& io, Hooks hooks)
+    : io_(io),
+      hooks_(std::move(hooks)),
+      look_timer_(io),
+      dump_timer_(io),
+      server_(io, {[this] { Look(); }, [this](uint64_t client) { BeginDump(client); },
+                   [this](uint64_t client) {
+                     if (dump_ && dump_->client == client && dump_->answered) AskNext();
+                   }}) {}
+
+Status LiveService::Open(const std::string& job_id) { return server_.Open(job_id); }
+
+Status LiveService::OpenMetrics(const std::string& address, uint16_t port) {
+  metrics_ = std::make_unique<MetricsServer>(io_, [this] { return MetricsText(View()); });
+  if (Status open = metrics_->Open(address, port); !open.ok()) {
+    metrics_.reset();
+    return open;
+  }
+  Look();
+  return Status::Ok();
+}
+
+void LiveService::Close() {
+  server_.Close();
+  metrics_.reset();
+  look_timer_.cancel();
+  dump_timer_.cancel();
+  dump_.reset();
+}
+
+bool LiveService::wanted() const { return metrics_ != nullptr || server_.has_viewers(); }
+
+// ---- views
+
+// One round: shows the answers that came, and asks again.
+void LiveService::Look() {
+  if (looking_ || !wanted()) return;
+  looking_ = true;
+  AskAll();
+  look_timer_.expires_after(kLookEvery);
+  look_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    looking_ = false;
+    PublishView();
+    Look();
+  });
+}
+
+void LiveService::AskAll() {
+  const std::vector<uint32_t> hosts = hooks_.hosts();
+  awaited_ = {hosts.begin(), hosts.end()};
+  published_ = false;
+  ++number_;
+  for (uint32_t host : hosts) hooks_.send(host, AskCounts{number_, kMeasuredMs});
+  if (hosts.empty()) PublishView();
+}
+
+// At most once for each question: as soon as all have answered, or when it is time for the next.
+void LiveService::PublishView() {
+  if (published_) return;
+  published_ = true;
+  if (server_.has_viewers()) server_.Publish(ViewJson(View()));
+}
+
+Status LiveService::Take(uint32_t host, const CountsTold& told) {
+  for (const WorkerCounts& counts : told.workers) {
+    if (counts.activity > RankActivity::kLeft)
+      return InvalidArgument("its agent speaks of a state of a rank that does not exist");
+    Looks& looks = looks_[counts.worker];
+    const bool continues = looks.generation == told.generation && looks.host == host;
+    if (continues && told.at_ns <= looks.at_ns) continue;
+    looks.rates =
+        continues ? RatesBetween(looks.counts, counts, told.at_ns - looks.at_ns) : std::nullopt;
+    looks.host = host;
+    looks.generation = told.generation;
+    looks.at_ns = told.at_ns;
+    looks.counts = counts;
+  }
+  if (told.number == number_ && awaited_.erase(host) > 0 && awaited_.empty()) PublishView();
+  return Status::Ok();
+}
+
+JobView LiveService::View() const {
+  JobView view = hooks_.outline();
+  view.time = static_cast<double>(WallNanoseconds()) / 1e9;
+  for (RankView& rank : view.ranks) {
+    const auto found = looks_.find(rank.worker);
+    if (found == looks_.end() || found->second.generation != view.generation) continue;
+    const std::string state = rank.state;
+    Fill(&rank, found->second.counts);
+    if (state == "ended") {
+      rank.state = state;
+    } else {
+      rank.rates = found->second.rates;
+    }
+  }
+  view.straggler = FindStraggler(view.ranks);
+  return view;
+}
+
+// ---- dumps, one at a time
+
+void LiveService::BeginDump(uint64_t client) {
+  dump_clients_.push_back(client);
+  if (dump_) return;
+  while (!dump_clients_.empty() && !server_.Has(dump_clients_.front())) dump_clients_.pop_front();
+  if (dump_clients_.empty()) return;
+  const std::vector<uint32_t> hosts = hooks_.hosts();
+  Dump dump;
+  dump.client = dump_clients_.front();
+  dump.hosts = {hosts.begin(), hosts.end()};
+  dump_ = std::move(dump);
+  dump_clients_.pop_front();
+  AskNext();
+}
+
+void LiveService::AskNext() {
+  if (dump_->hosts.empty() || !server_.Has(dump_->client)) return EndDump();
+  dump_->answered = false;
+  dump_->number = ++number_;
+  hooks_.send(dump_->hosts.front(), AskRings{dump_->number});
+  dump_timer_.expires_after(kHostLimit);
+  dump_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error && dump_ && !dump_->answered) EndHost(false);
+  });
+}
+
+void LiveService::Take(uint32_t host, const RingTold& told) {
+  if (!dump_ || told.number != dump_->number || dump_->hosts.front() != host) return;
+  RingHead head;
+  head.rank = told.world_rank;
+  head.host = hooks_.name_of(host);
+  head.generation = told.generation;
+  HostOffset& offset = offsets_[host];
+  head.offset_ns = offset.At(hooks_.clock_of(host), FirstStampIn(told.records)).value_or(0);
+  head.uncertainty_ns = offset.uncertainty_ns();
+  head.bytes = told.records.size();
+  server_.Send(dump_->client, RingHeadJson(head) + "\n" + told.records);
+}
+
+void LiveService::Take(uint32_t host, const RingsOver& over) {
+  if (dump_ && over.number == dump_->number && dump_->hosts.front() == host) EndHost(true);
+}
+
+// The next host is asked when the client has taken the rings of this one.
+void LiveService::EndHost(bool answered) {
+  dump_timer_.cancel();
+  if (!answered)
+    dump_->missing += (dump_->missing.empty() ? "" : ", ") + hooks_.name_of(dump_->hosts.front());
+  dump_->hosts.pop_front();
+  dump_->answered = true;
+  if (server_.IsDrained(dump_->client)) AskNext();
+}
+
+void LiveService::EndDump() {
+  dump_timer_.cancel();
+  RingHead end;
+  end.end = true;
+  if (!dump_->missing.empty())
+    end.trouble = "the ranks of " + dump_->missing + " are missing: no answer within 10 s";
+  server_.Send(dump_->client, RingHeadJson(end) + "\n");
+  server_.Finish(dump_->client);
+  dump_.reset();
+  if (!dump_clients_.empty()) {
+    const uint64_t next = dump_clients_.front();
+    dump_clients_.pop_front();
+    BeginDump(next);
+  }
+}
+
+}  // namespace hvd

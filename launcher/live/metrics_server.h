@@ -1,0 +1,38 @@
+// MetricsServer: answers GET /metrics, for Prometheus, and nothing else.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_LIVE_METRICS_SERVER_H_
+#define HVD_LAUNCHER_LIVE_METRICS_SERVER_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "launcher/http/http_server.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// The answer to a request; `text` gives the metrics just now.
+HttpAnswer MetricsAnswer(const HttpRequest& request, const std::function<std::string()>& text);
+
+class MetricsServer {
+ public:
+  // `text`: the metrics just now.
+  MetricsServer(asio::io_context& io, std::function<std::string()> text);
+
+  // Could they be served there? As Open.
+  static Status Check(const std::string& address, uint16_t port);
+  // `address`: numeric. Port 0: any free one. Not ok: a sentence about address and port.
+  Status Open(const std::string& address, uint16_t port);
+  // "127.0.0.1:9400"
+  std::string address() const { return server_.address(); }
+
+ private:
+  HttpServer server_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_LIVE_METRICS_SERVER_H_

@@ -1,0 +1,117 @@
+#include "launcher/live/recorder_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "configs/message_text.h"
+#include "launcher/process/thread_state.h"
+#include "runtime/base/log.h"
+#include "timeline/ring_reader.h"
+#include "timeline/ticks.h"
+
+namespace hvd {
+namespace {
+
+// A driver that asks no more is gone, or its user has looked enough.
+constexpr Duration kLongestMeasured = std::chrono::minutes(1);
+
+RankActivity ActivityOf(const TracedRank& rank, const RankBlock& block, bool waits) {
+  const auto state = static_cast<RankState>(block.state.load(std::memory_order_acquire));
+  if (state == RankState::kLeft) return RankActivity::kLeft;
+  if (state != RankState::kIn) return RankActivity::kOutside;
+  const std::string process = ReadThreadState(rank.pid).state;
+  if (process == "T" || process == "t") return RankActivity::kStopped;
+  const bool sleeps = block.last.waiting.load(std::memory_order_relaxed) != 0;
+  return waits || sleeps ? RankActivity::kWaiting : RankActivity::kComputing;
+}
+
+// The rank may be writing it: it is for reading only.
+std::string LastSubmitted(const LastCollective& last) {
+  if (last.sequence.load(std::memory_order_acquire) == 0) return "";
+  return Printable(std::string_view(last.name, ::strnlen(last.name, sizeof last.name)));
+}
+
+}  // namespace
+
+RecorderReader::RecorderReader(asio::io_context& io, std::function<void(const ToDriver&)> send)
+    : send_(std::move(send)), measure_timer_(io) {
+  clock_.Add(ReadTickPair());
+}
+
+void RecorderReader::UsePage(int fd, size_t bytes, uint64_t generation,
+                             std::vector<TracedRank> ranks) {
+  ranks_.clear();
+  generation_ = 0;
+  Result<MappedPage> page = MapPage(fd, bytes);
+  // The watch over the ranks reports a damaged page; most jobs are never looked at.
+  if (!page.ok())
+    return LogDebug("hvdrun top cannot see the ranks of this host: " + page.status().message());
+  page_ = std::move(*page);
+  generation_ = generation;
+  ranks_ = std::move(ranks);
+  if (measuring_) WantCounts(true);
+}
+
+void RecorderReader::WantCounts(bool wanted) {
+  for (const TracedRank& rank : ranks_) {
+    const RingReader ring(page_.page.trace(rank.local_rank));
+    wanted ? ring.Want(kTraceCounts) : ring.WantNoMore(kTraceCounts);
+  }
+}
+
+void RecorderReader::Measure(Duration limit) {
+  if (!std::exchange(measuring_, true)) WantCounts(true);
+  measure_timer_.expires_after(std::min(limit, kLongestMeasured));
+  measure_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    measuring_ = false;
+    WantCounts(false);
+  });
+}
+
+WorkerCounts RecorderReader::CountsOf(const TracedRank& rank) const {
+  const RankBlock& block = page_.page.rank(rank.local_rank);
+  const RingReader ring(page_.page.trace(rank.local_rank));
+  const RankCounts counts = ring.Counts(ReadTicks(ring.clock()));
+  WorkerCounts told;
+  told.worker = rank.worker;
+  told.rank = rank.rank;
+  told.activity = ActivityOf(rank, block, counts.waiting);
+  told.operations = counts.operations;
+  told.bytes = counts.bytes;
+  told.steps = counts.steps;
+  told.commits = block.commits.load(std::memory_order_relaxed);
+  told.last = counts.last;
+  told.waited_ns = clock_.DurationNs(ring.clock(), counts.waited);
+  told.collective =
+      static_cast<uint8_t>(block.last.collective.load(std::memory_order_relaxed) & 0xff);
+  told.last_submitted = LastSubmitted(block.last);
+  return told;
+}
+
+void RecorderReader::Answer(const AskCounts& question) {
+  clock_.Add(ReadTickPair());
+  if (question.measure_ms > 0) Measure(std::chrono::milliseconds(question.measure_ms));
+  CountsTold told{question.number, generation_, SteadyNanoseconds(), {}};
+  for (const TracedRank& rank : ranks_) told.workers.push_back(CountsOf(rank));
+  send_(told);
+}
+
+void RecorderReader::Answer(const AskRings& question) {
+  clock_.Add(ReadTickPair());
+  for (const TracedRank& rank : ranks_) {
+    RingReader ring(page_.page.trace(rank.local_rank));
+    std::vector<TraceRecord> records;
+    RingTold told{question.number, rank.worker, rank.rank, generation_, {}};
+    (void)ring.Read(&records, SIZE_MAX);  // overwritten records are no loss of a dump
+    StampInSteadyNs(records, ring.clock(), clock_);
+    told.records.assign(reinterpret_cast<const char*>(records.data()),
+                        records.size() * sizeof(TraceRecord));
+    send_(told);
+  }
+  send_(RingsOver{question.number});
+}
+
+}  // namespace hvd

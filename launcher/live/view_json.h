@@ -1,0 +1,37 @@
+// A JobView as one line of JSON, on the way from the driver to `hvdrun top` and for programs. Pure.
+#ifndef HVD_LAUNCHER_LIVE_VIEW_JSON_H_
+#define HVD_LAUNCHER_LIVE_VIEW_JSON_H_
+
+#include <string>
+#include <string_view>
+
+#include "launcher/live/job_view.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// Without the end of the line.
+std::string ViewJson(const JobView& view);
+// kInvalidArgument for anything else.
+Result<JobView> ParseViewJson(std::string_view line);
+
+// One ring in the answer to a dump: this line, then `bytes` of its records. A line with `end` is
+// the last one.
+struct RingHead {
+  uint32_t rank = 0;
+  std::string host;
+  uint64_t generation = 0;
+  // To be added to its stamps for the clock of the driver's host, and how far off that may be.
+  int64_t offset_ns = 0, uncertainty_ns = 0;
+  uint64_t bytes = 0;
+  bool end = false;
+  std::string trouble;  // of the end: names the missing part; empty: all is there
+
+  static constexpr uint64_t kMostBytes = 64 << 20;
+};
+std::string RingHeadJson(const RingHead& head);
+Result<RingHead> ParseRingHead(std::string_view line);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_LIVE_VIEW_JSON_H_

@@ -1,0 +1,184 @@
+#include "launcher/live/view_server.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "runtime/net/link.h"
+
+namespace hvd {
+namespace {
+
+using Descriptor = asio::posix::stream_descriptor;
+
+constexpr size_t kMostClients = 16;
+constexpr auto kLimit = std::chrono::seconds(30);
+constexpr auto kPause = std::chrono::milliseconds(10);
+
+}  // namespace
+
+struct ViewServer::Client {
+  enum class Wish { kUnknown, kViews, kDump };
+
+  Client(asio::io_context& io, uint64_t the_id) : id(the_id), socket(io), limit(io) {}
+
+  const uint64_t id;
+  Descriptor socket;
+  asio::steady_timer limit;  // while the client is to say or to take something
+  Wish wish = Wish::kUnknown;
+  std::string out;  // not yet sent
+  bool writing = false, finishing = false;
+};
+
+ViewServer::ViewServer(asio::io_context& io, Callbacks callbacks)
+    : io_(io), callbacks_(std::move(callbacks)), listener_(io), pause_(io) {}
+
+ViewServer::~ViewServer() { Close(); }
+
+Status ViewServer::Open(const std::string& job_id) {
+  Result<UniqueFd> fd = ListenLink(std::string(kViewAddress) + job_id);
+  if (!fd.ok()) return fd.status();
+  listener_.assign(fd->Release());
+  Accept();
+  return Status::Ok();
+}
+
+void ViewServer::Close() {
+  asio::error_code ignored;
+  (void)listener_.close(ignored);
+  pause_.cancel();
+  for (auto& [id, client] : clients_) {
+    (void)client->socket.close(ignored);
+    client->limit.cancel();
+  }
+  clients_.clear();
+}
+
+bool ViewServer::has_viewers() const {
+  return std::any_of(clients_.begin(), clients_.end(),
+                     [](const auto& entry) { return entry.second->wish == Client::Wish::kViews; });
+}
+
+bool ViewServer::IsDrained(uint64_t id) const {
+  const auto found = clients_.find(id);
+  return found == clients_.end() || found->second->out.empty();
+}
+
+void ViewServer::Accept() {
+  listener_.async_wait(Descriptor::wait_read, [this](const asio::error_code& error) {
+    if (error) return;
+    while (std::optional<LinkClient> client = AcceptLink(listener_.native_handle())) {
+      if (clients_.size() < kMostClients) Add(std::move(client->socket));
+    }
+    pause_.expires_after(kPause);
+    pause_.async_wait([this](const asio::error_code& ended) {
+      if (!ended) Accept();
+    });
+  });
+}
+
+void ViewServer::Add(UniqueFd socket) {
+  auto client = std::make_shared<Client>(io_, next_++);
+  client->socket.assign(socket.Release());
+  clients_.emplace(client->id, client);
+  StartLimit(client);
+  Read(client);
+}
+
+void ViewServer::StartLimit(const std::shared_ptr<Client>& client) {
+  client->limit.expires_after(kLimit);
+  client->limit.async_wait([this, client](const asio::error_code& error) {
+    if (!error) Drop(client->id);
+  });
+}
+
+void ViewServer::Read(const std::shared_ptr<Client>& client) {
+  client->socket.async_wait(Descriptor::wait_read, [this, client](const asio::error_code& error) {
+    if (error || !Has(client->id)) return;
+    TakeWish(client);
+  });
+}
+
+// Its first packet; after that, anything is its end.
+void ViewServer::TakeWish(const std::shared_ptr<Client>& client) {
+  std::array<char, 16> room;
+  const ssize_t got =
+      ::recv(client->socket.native_handle(), room.data(), room.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read(client);
+  const std::string_view said(room.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  const bool known = said == kAskTop || said == kAskDump;
+  if (client->wish != Client::Wish::kUnknown || !known) return Drop(client->id);
+  client->limit.cancel();
+  client->wish = said == kAskTop ? Client::Wish::kViews : Client::Wish::kDump;
+  Read(client);
+  if (client->wish == Client::Wish::kViews) return callbacks_.viewers_changed();
+  callbacks_.dump_wanted(client->id);
+}
+
+void ViewServer::Publish(const std::string& view_json) {
+  std::vector<std::shared_ptr<Client>> ready;
+  for (const auto& [id, client] : clients_) {
+    if (client->wish == Client::Wish::kViews && client->out.empty()) ready.push_back(client);
+  }
+  for (const auto& client : ready) {
+    client->out = view_json + "\n";
+    Write(client);
+  }
+}
+
+void ViewServer::Send(uint64_t id, std::string_view bytes) {
+  auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  const std::shared_ptr<Client> client = found->second;
+  client->out += bytes;
+  Write(client);
+}
+
+void ViewServer::Finish(uint64_t id) {
+  auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  found->second->finishing = true;
+  if (found->second->out.empty()) Drop(id);
+}
+
+void ViewServer::Write(const std::shared_ptr<Client>& client) {
+  if (std::exchange(client->writing, true)) return;
+  StartLimit(client);
+  client->socket.async_wait(Descriptor::wait_write, [this, client](const asio::error_code& error) {
+    client->writing = false;
+    if (error || !Has(client->id)) return;
+    const std::string_view piece = std::string_view(client->out).substr(0, kViewPacket);
+    const ssize_t sent = ::send(client->socket.native_handle(), piece.data(), piece.size(),
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) return Drop(client->id);
+    client->out.erase(0, static_cast<size_t>(std::max<ssize_t>(sent, 0)));
+    if (!client->out.empty()) return Write(client);
+    client->limit.cancel();
+    Drained(client);
+  });
+}
+
+void ViewServer::Drained(const std::shared_ptr<Client>& client) {
+  if (client->finishing) return Drop(client->id);
+  if (client->wish == Client::Wish::kDump) callbacks_.drained(client->id);
+}
+
+void ViewServer::Drop(uint64_t id) {
+  auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  const std::shared_ptr<Client> client = found->second;
+  clients_.erase(found);
+  asio::error_code ignored;
+  (void)client->socket.close(ignored);
+  client->limit.cancel();
+  if (client->wish == Client::Wish::kViews) return callbacks_.viewers_changed();
+  if (client->wish == Client::Wish::kDump) callbacks_.drained(id);
+}
+
+}  // namespace hvd

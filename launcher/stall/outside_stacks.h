@@ -1,0 +1,54 @@
+// OutsideStacks: the Python stacks of processes that tell nothing themselves, read from outside by
+// py-spy where that is installed. It does not stop them.
+//
+// One thread, that of the io_context, and the main thread of the process; nothing waits.
+#ifndef HVD_LAUNCHER_STALL_OUTSIDE_STACKS_H_
+#define HVD_LAUNCHER_STALL_OUTSIDE_STACKS_H_
+
+#include <sys/types.h>
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/process/byte_pump.h"
+
+namespace hvd {
+
+class OutsideStacks {
+ public:
+  using Texts = std::map<pid_t, std::string>;  // what py-spy wrote, by process
+
+  explicit OutsideStacks(asio::io_context& io) : io_(io), limit_timer_(io) {}
+  ~OutsideStacks() { Forget(); }
+  OutsideStacks(const OutsideStacks&) = delete;
+
+  // `done` is called from the io_context when all have been read, or 0.6 s are over; with
+  // nothing where py-spy is not on PATH. A question that has no answer yet is forgotten.
+  void Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done);
+
+ private:
+  struct Reading {
+    pid_t subject = 0, child = 0;
+    std::string text;
+    std::unique_ptr<BytePump> output;
+  };
+
+  bool Begin(pid_t subject, const std::string& path);
+  void Take(Reading* reading, std::string_view bytes);
+  void End();
+  void Forget();
+
+  asio::io_context& io_;
+  asio::steady_timer limit_timer_;
+  std::vector<std::unique_ptr<Reading>> readings_;
+  std::function<void(const Texts&)> done_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_STALL_OUTSIDE_STACKS_H_

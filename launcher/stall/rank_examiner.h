@@ -1,0 +1,65 @@
+// RankExaminer: notices, for an agent, that a rank of its host waits too long in a collective, and
+// finds out from outside what the ranks do when it is asked.
+//
+// One thread, that of the io_context. It never waits: the answer to a question follows when the use
+// of the CPU has been measured and the stacks have been written.
+#ifndef HVD_LAUNCHER_STALL_RANK_EXAMINER_H_
+#define HVD_LAUNCHER_STALL_RANK_EXAMINER_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "launcher/generation/host_generations.h"
+#include "launcher/generation/rank_waits.h"
+#include "launcher/process/thread_state.h"
+#include "launcher/stall/outside_stacks.h"
+#include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class RankExaminer {
+ public:
+  // `clock` outlives this object.
+  RankExaminer(asio::io_context& io, const Clock& clock, std::function<void(const ToDriver&)> send)
+      : clock_(clock), look_timer_(io), answer_timer_(io), outside_(io), send_(std::move(send)) {}
+
+  // From now on the ranks are watched. `generations` outlives this object.
+  void Watch(const HostGenerations& generations);
+  // Answered by RanksExamined; a question that has no answer yet is forgotten.
+  void Answer(const ExamineRanks& question);
+
+ private:
+  // A rank of which the first half of the facts is known.
+  struct Subject {
+    uint32_t slot = 0;
+    int pid = 0;
+    ThreadState state;
+    bool wanted = false;      // its line of the source is
+    int64_t stack_from = -1;  // where its stacks begin in its file; -1: it was not asked for them
+  };
+
+  void Look();
+  void Finish();
+  // Looks from outside at those that are wanted and have told nothing, then answers.
+  void AnswerWith(RanksExamined answer);
+  RankFacts FactsOf(const Subject& subject, Duration measured) const;
+
+  const Clock& clock_;
+  asio::steady_timer look_timer_, answer_timer_;
+  OutsideStacks outside_;
+  const std::function<void(const ToDriver&)> send_;
+  const HostGenerations* generations_ = nullptr;
+  std::vector<StallWatch> watches_;  // by slot
+  ExamineRanks question_;
+  std::vector<Subject> subjects_;
+  TimePoint asked_{};
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_STALL_RANK_EXAMINER_H_

@@ -1,0 +1,69 @@
+#include "launcher/stall/stall_rounds.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+// Of an agent, which needs 0.2 s for its answer.
+constexpr Duration kAnswerLimit = std::chrono::seconds(1);
+
+}  // namespace
+
+void StallRounds::Begin(const Plan& plan, const StallSeen& seen, TimePoint now) {
+  if (open_ && generation_ == seen.generation) return;
+  generation_ = seen.generation;
+  second_ = false;
+  stacks_ = {seen.awaited.begin(), seen.awaited.end()};
+  stacks_.insert(seen.waiting);
+  AskAll(plan, now);
+}
+
+void StallRounds::AskAll(const Plan& plan, TimePoint now) {
+  open_ = true;
+  deadline_ = now + kAnswerLimit;
+  now_ = {};
+  now_.ranks.resize(plan.ranks.size());
+  for (const Placement& place : plan.ranks) now_.hosts.push_back(plan.hosts[place.host]);
+  const ExamineRanks question{++number_, generation_, {stacks_.begin(), stacks_.end()}};
+  const std::vector<uint32_t> hosts = plan.UsedHosts();
+  waiting_ = {hosts.begin(), hosts.end()};
+  for (uint32_t host : hosts) ask_(host, question);
+}
+
+Status StallRounds::Take(const Plan& plan, uint32_t host, const RanksExamined& answer) {
+  for (const RankFacts& facts : answer.ranks) {
+    if (facts.in_world == 0) continue;  // of a slot without a rank now
+    if (facts.rank >= plan.ranks.size() || plan.ranks[facts.rank].host != host)
+      return InvalidArgument(
+          Format("its agent speaks of rank {}, which it does not have", facts.rank));
+  }
+  if (!open_ || answer.number != number_ || answer.generation != generation_) return Status::Ok();
+  waiting_.erase(host);
+  for (const RankFacts& facts : answer.ranks) {
+    const bool known = facts.rank < std::min(now_.ranks.size(), plan.ranks.size()) &&
+                       plan.ranks[facts.rank].host == host;
+    if (known && (facts.in_world != 0 || !now_.ranks[facts.rank])) now_.ranks[facts.rank] = facts;
+  }
+  return Status::Ok();
+}
+
+std::optional<StallExplained> StallRounds::Result(const Plan& plan, TimePoint now) {
+  if (!open_ || (!waiting_.empty() && now < deadline_)) return std::nullopt;
+  open_ = false;
+  const std::set<uint32_t> never = NeverEnding(second_ ? before_ : now_, now_);
+  if (!never.empty() && !std::exchange(second_, true)) {
+    before_ = now_;
+    stacks_.insert(never.begin(), never.end());
+    AskAll(plan, now);
+    return std::nullopt;
+  }
+  std::optional<Verdict> verdict = Explain(now_, never, 0);
+  if (!verdict) return std::nullopt;
+  return StallExplained{generation_, std::move(*verdict)};
+}
+
+}  // namespace hvd

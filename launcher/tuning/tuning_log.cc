@@ -1,0 +1,45 @@
+#include "launcher/tuning/tuning_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "launcher/tuning/tuned_axes.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+namespace {
+
+Status Write(const std::string& path, int flags, std::string_view text) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600));
+  const auto bytes = static_cast<ssize_t>(text.size());
+  if (file.valid() && ::write(file.get(), text.data(), text.size()) == bytes) return Status::Ok();
+  return SystemError("the file '" + path + "' of --autotune-log-file cannot be written", errno);
+}
+
+}  // namespace
+
+// The first seven are Horovod's; one that does not exist here has one value. Fusion in MB.
+std::string TuningHeader() {
+  return "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
+         "cycle_time_ms,tensor_fusion_threshold,score,chunk_kib,wait_spins,wait_yields,kind,steps,"
+         "step_ms,predicted_ms\n";
+}
+
+std::string TextOf(const TuningRow& row) {
+  return Format("0,0,0,1,0,{:.6g},{:.6g},{:.0f},{:.0f},{:.0f},{},{},{:.4f},{:.4f}\n",
+                row.point[kFusionMb], row.score, row.point[kChunkKib], row.point[kWaitSpins],
+                row.point[kWaitYields], row.kind, row.steps, row.step_ms, row.predicted_ms);
+}
+
+Status BeginTuningLog(const std::string& path, std::string_view text) {
+  return Write(path, O_TRUNC, text);
+}
+
+Status AppendText(const std::string& path, std::string_view text) {
+  return Write(path, O_APPEND, text);
+}
+
+}  // namespace hvd

@@ -1,0 +1,34 @@
+// TuningLog: the file of --autotune-log-file, with the columns of Horovod and more. Pure text;
+// the file is written by AppendText.
+#ifndef HVD_LAUNCHER_TUNING_TUNING_LOG_H_
+#define HVD_LAUNCHER_TUNING_TUNING_LOG_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "autotune/tuner.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// One window.
+struct TuningRow {
+  TunePoint point;
+  std::string_view kind;
+  double score = 0;  // bytes per microsecond
+  size_t steps = 0;
+  double step_ms = 0;       // mean of its steps
+  double predicted_ms = 0;  // of a step; 0: nothing was predicted
+};
+
+std::string TuningHeader();
+std::string TextOf(const TuningRow& row);
+
+// A new file for this user only, with the text. Not ok: one sentence.
+Status BeginTuningLog(const std::string& path, std::string_view text);
+Status AppendText(const std::string& path, std::string_view text);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_TUNING_TUNING_LOG_H_

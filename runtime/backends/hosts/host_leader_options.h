@@ -1,0 +1,52 @@
+// Options of a HostLeaderService and its parts.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_OPTIONS_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_OPTIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/backends/hosts/host_map.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/idle_limit.h"
+
+namespace hvd {
+
+// Logs the reason and aborts the process.
+void EndProcess(const std::string& why);
+
+struct HostLeaderOptions {
+  HostMap map;
+  // How long no byte may move between leaders. For an InterHostComm that does not notice lost
+  // peers; the others wait as long as the ranks themselves do: until the world breaks, or a stall
+  // is longer than the user allows.
+  Duration idle_limit = kNoLimit;
+  // How long the launcher may take to report why a connection broke. Afterwards the error of the
+  // connection itself is the cause.
+  Duration cause_grace = std::chrono::seconds(2);
+  // How long a rank that leaves waits for the coordinator's answer.
+  Duration goodbye = std::chrono::seconds(5);
+  // How long the leader waits for a rank of its host that is in the middle of a chunk of a failed
+  // operation. Afterwards it never uses the memory of that sum again, and reports the failure.
+  Duration chunk_limit = std::chrono::seconds(2);
+  // How long the work with other hosts may keep a caller's memory after all of it was aborted.
+  // Afterwards the caller cannot get its memory back and must not go on: the service calls
+  // `end_process` with the reason, which does not return.
+  Duration let_go_limit = std::chrono::seconds(10);
+  std::function<void(const std::string& why)> end_process = EndProcess;
+  CompareDetailsOf compare;
+  CoordinatorOptions coordinator;
+  // Wakes every rank on this host that sleeps. From any thread.
+  std::function<void()> wake_host;
+  // The reason why the world of this host is broken, once it is.
+  std::function<std::optional<std::string>()> broken;
+  // This rank of the world, on this host, has left. May be empty.
+  std::function<bool(uint32_t rank)> has_left;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_OPTIONS_H_

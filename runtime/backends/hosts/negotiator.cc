@@ -1,0 +1,250 @@
+#include "runtime/backends/hosts/negotiator.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint32_t kCoordinator = 0;
+constexpr Duration kLookAgain = std::chrono::milliseconds(100);
+
+std::vector<uint32_t> Without(std::vector<uint32_t> ranks, uint32_t rank) {
+  std::erase(ranks, rank);
+  return ranks;
+}
+
+}  // namespace
+
+Negotiator::Negotiator(InterHostComm& comm, const HostLeaderOptions& options,
+                       ResultPublisher& publisher, NegotiatorOwner& owner)
+    : options_(options),
+      publisher_(publisher),
+      owner_(owner),
+      link_(comm, options.map.rank, options.idle_limit) {
+  const HostMap& map = options_.map;
+  if (coordinates()) {
+    coordinator_ = std::make_unique<Coordinator>(map, options_.compare, options_.coordinator);
+  }
+  for (uint32_t r = 0; r < map.host_of.size(); ++r) {
+    if (r != map.rank && map.host_of[r] == map.here()) neighbours_.push_back(r);
+  }
+  watches_neighbours_ = neighbours_.empty() || neighbours_[0] > map.rank;
+}
+
+void Negotiator::Run() {
+  while (!over_) {
+    if (Status talked = NegotiateOnce(); !talked.ok()) {
+      owner_.OnFailed(talked);
+      over_ = true;
+    }
+  }
+  GiveUpTickets();
+}
+
+Status Negotiator::NegotiateOnce() {
+  if (!TakeOrders()) return Status::Ok();
+  if (Status heard = ReceiveLocal(); !heard.ok() || over_) return heard;
+  // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
+  // is.
+  const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
+  Result<InterHostMessage> message = link_.Receive(speaker, SteadyNow() + kLookAgain);
+  Status status = message.status();
+  if (message.ok()) {
+    status = ReceiveMessage(*message);
+  } else if (status.code() == Code::kInProgress) {
+    status = Status::Ok();
+  } else if (!coordinates()) {
+    status = LoseCoordinator(status);
+  }
+  if (status.ok()) status = ReceiveLocal();
+  return status.ok() ? LookAround() : status;
+}
+
+// Sends what other threads want sent. False when this thread is to end.
+bool Negotiator::TakeOrders() {
+  NegotiatorOrders orders = owner_.TakeOrders();
+  for (LeaderOpPointer& op : orders.posted) tickets_[op->ready.ticket] = std::move(op);
+  for (Coordination& msg : orders.outbox) {
+    if (Status said = SendToCoordinator(std::move(msg)); !said.ok()) {
+      owner_.OnFailed(said);
+      over_ = true;
+      return false;
+    }
+  }
+  if (orders.leaving) SendGoodbye();
+  return !over_;
+}
+
+// Others may count on batches that were given out before they learn that this rank leaves, so the
+// coordinator has the last word.
+void Negotiator::SendGoodbye() {
+  const TimePoint now = SteadyNow();
+  if (!said_goodbye_) {
+    said_goodbye_ = true;
+    goodbye_deadline_ = now + options_.goodbye;
+    // A neighbour may have gone before, and be the reason why this rank leaves.
+    Status said = ReportLeavers();
+    if (said.ok()) said = ReceiveLocal();
+    if (coordinates()) {
+      Coordinator::Answers answers;
+      coordinator_->Close("rank 0, which arranges the work of all hosts, left the world", &answers);
+      std::erase_if(answers, [&](const auto& answer) { return answer.to == options_.map.rank; });
+      if (said.ok()) said = SendAnswers(std::move(answers));
+      over_ = true;
+    } else {
+      if (said.ok()) said = SendToCoordinator(LeaveMessage{options_.map.rank});
+      if (!said.ok()) over_ = true;
+    }
+  }
+  if (now >= goodbye_deadline_) over_ = true;
+}
+
+Status Negotiator::SendToCoordinator(Coordination msg) {
+  Status said = link_.Send(kCoordinator, std::move(msg));
+  return said.ok() || coordinates() ? said : LoseCoordinator(said);
+}
+
+// It may have sent an abort notice before it went. A rank that leaves as well misses nothing.
+Status Negotiator::LoseCoordinator(const Status& why) {
+  const TimePoint deadline = SteadyNow() + options_.cause_grace;
+  while (!over_) {
+    Result<InterHostMessage> message = link_.Receive(kCoordinator, deadline);
+    if (!message.ok() && message.status().code() == Code::kInProgress && SteadyNow() < deadline) {
+      continue;  // woken
+    }
+    if (!message.ok()) break;
+    if (Status heard = ReceiveMessage(*message); !heard.ok()) return heard;
+  }
+  over_ = over_ || said_goodbye_;
+  if (over_) return Status::Ok();
+  Result<InterHostMessage> anything = link_.Receive(kAnyLeader, TimePoint{});
+  const bool aborted = !anything.ok() && anything.status().code() == Code::kAborted;
+  if (aborted) return anything.status();  // not the coordinator alone
+  return Aborted(
+      "rank 0, which arranges the work of all hosts, left the world or is out of reach: " +
+      why.message());
+}
+
+Status Negotiator::SendAnswers(Coordinator::Answers answers) {
+  for (Coordinator::Answer& answer : answers) {
+    if (Status said = link_.Send(answer.to, std::move(answer.msg)); !said.ok()) return said;
+  }
+  return Status::Ok();
+}
+
+Status Negotiator::ReceiveMessage(const InterHostMessage& message) {
+  Result<std::optional<CoordinationLink::Received>> received = link_.Assemble(message);
+  if (!received.ok()) return received.status();
+  if (!received->has_value()) return Status::Ok();
+  return Receive((*received)->first, std::move((*received)->second));
+}
+
+Status Negotiator::ReceiveLocal() {
+  while (std::optional<CoordinationLink::Received> received = link_.TakeLocal()) {
+    HVD_RETURN_IF_ERROR(Receive(received->first, std::move(received->second)));
+  }
+  return Status::Ok();
+}
+
+Status Negotiator::Receive(uint32_t from, Coordination msg) {
+  const bool order =
+      std::holds_alternative<RunMessage>(msg) || std::holds_alternative<EndMessage>(msg) ||
+      std::holds_alternative<WaitMessage>(msg) || std::holds_alternative<AbortNotice>(msg);
+  if (!order) {
+    if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
+    Coordinator::Answers answers;
+    Status heard = coordinator_->Receive(from, std::move(msg), SteadyNow(), &answers);
+    return heard.ok() ? SendAnswers(std::move(answers)) : heard;
+  }
+  if (from != kCoordinator) {
+    return Internal(
+        Format("rank {} sent a message that only the coordinator, rank 0, may send", from));
+  }
+  if (auto* run = std::get_if<RunMessage>(&msg)) return OnRun(std::move(*run));
+  if (auto* end = std::get_if<EndMessage>(&msg)) OnEnd(*end);
+  if (auto* wait = std::get_if<WaitMessage>(&msg)) OnWait(*wait);
+  if (auto* abort_notice = std::get_if<AbortNotice>(&msg)) OnAbortNotice(*abort_notice);
+  return Status::Ok();
+}
+
+Status Negotiator::OnRun(RunMessage msg) {
+  LeaderBatch batch;
+  std::vector<uint32_t> others;
+  for (const RunEntry& entry : msg.entries) {
+    auto ticket = tickets_.find(entry.ticket);
+    if (ticket == tickets_.end()) return Internal("the coordinator knows a ticket that never was");
+    if (msg.leaders.empty()) msg.leaders = FirstMembers(options_.map, ticket->second->ready.ranks);
+    if (others.empty()) others = Without(msg.leaders, options_.map.rank);
+    for (const auto& part : ticket->second->parts) part->result_status->awaited.AtWork(others);
+    batch.ops.push_back(std::move(ticket->second));
+    tickets_.erase(ticket);
+  }
+  batch.msg = std::move(msg);
+  owner_.OnBatch(std::move(batch));
+  return Status::Ok();
+}
+
+void Negotiator::OnEnd(const EndMessage& msg) {
+  auto ticket = tickets_.find(msg.ticket);
+  if (ticket == tickets_.end()) return;
+  LeaderOpPointer op = std::move(ticket->second);
+  tickets_.erase(ticket);
+  if (!msg.status.ok()) return publisher_.PublishFailure(*op, msg.status);
+  for (const auto& part : op->parts) part->result_status->last_joined = msg.last_joined;
+  publisher_.PublishResults({&op, 1});
+}
+
+void Negotiator::OnWait(const WaitMessage& msg) {
+  auto ticket = tickets_.find(msg.ticket);
+  if (ticket == tickets_.end()) return;
+  for (const auto& part : ticket->second->parts)
+    part->result_status->awaited.NotAnnounced(msg.ranks);
+}
+
+void Negotiator::OnAbortNotice(const AbortNotice& msg) {
+  over_ = true;
+  if (!msg.why.empty()) (void)owner_.OnClosed(Aborted(msg.why));
+}
+
+Status Negotiator::LookAround() {
+  const TimePoint now = SteadyNow();
+  if (now < look_again_) return Status::Ok();
+  look_again_ = now + kLookAgain;
+  if (coordinator_ != nullptr) {
+    Coordinator::Answers answers;
+    for (const std::string& sentence : coordinator_->Stalls(now, &answers)) LogWarning(sentence);
+    HVD_RETURN_IF_ERROR(SendAnswers(std::move(answers)));
+    if (Status heard = ReceiveLocal(); !heard.ok()) return heard;
+  }
+  if (said_goodbye_) return Status::Ok();
+  Status told = ReportLeavers();
+  return told.ok() ? ReceiveLocal() : told;
+}
+
+Status Negotiator::ReportLeavers() {
+  if (!options_.has_left) return Status::Ok();
+  std::vector<uint32_t> gone;
+  std::erase_if(neighbours_, [&](uint32_t rank) {
+    if (options_.has_left(rank)) gone.push_back(rank);
+    return !gone.empty() && gone.back() == rank;
+  });
+  for (uint32_t rank : gone) {
+    if (Status said = SendToCoordinator(LeaveMessage{rank}); !said.ok()) return said;
+  }
+  return Status::Ok();
+}
+
+// The end of the negotiation thread: no decision about these comes any more.
+void Negotiator::GiveUpTickets() {
+  const Status why = owner_.OnClosed(Aborted("the world was shut down"));
+  for (const LeaderOpPointer& op : owner_.TakeOrders().posted) publisher_.PublishFailure(*op, why);
+  for (const auto& [ticket, op] : tickets_) publisher_.PublishFailure(*op, why);
+  tickets_.clear();
+}
+
+}  // namespace hvd

@@ -1,0 +1,109 @@
+// NcclComm: a communicator of NCCL for the members of a process set, from its start to its end.
+//
+// Nothing blocks: Begin or BeginSplit, then Advance until it gives true; Close, then Advance until
+// it gives true again. One that is dropped before it is closed is aborted.
+//
+// Threads: Abort from any. All else from one thread at a time, in which the context of the device
+// is current (CudaDevice::With); Settled and Abort do without. Each communicator has a mutex, which
+// is held during its calls; none of them blocks but Abort, so Abort is never kept waiting.
+//
+// After the first error each call answers with that error: all that is left is Abort, which is of
+// use to the other members too, because NCCL tells them.
+#ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_COMM_H_
+#define HVD_RUNTIME_BACKENDS_NCCL_NCCL_COMM_H_
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/nccl/nccl_calls.h"
+#include "runtime/backends/nccl/nccl_loader.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/net/kv_store.h"
+
+namespace hvd {
+
+struct NcclCommOptions {
+  NcclMember member;
+  // Under which the id travels: the same on all members, and of this communicator alone.
+  std::string key = "nccl/0";
+  Duration start_limit = std::chrono::seconds(60);
+  Duration close_limit = std::chrono::seconds(10);
+  // How long one Advance may wait for the store.
+  Duration store_wait = std::chrono::milliseconds(10);
+};
+
+class NcclComm {
+ public:
+  // All members call this. `library` and `store` outlive the communicator.
+  static std::unique_ptr<NcclComm> Begin(const NcclLibrary& library, KvStore& store,
+                                         NcclCommOptions options, TimePoint now);
+  // All members of `parent`, which is ready and has no work under way, call this: also those that
+  // are not in the new communicator (`joins` false), which get one that is closed at once. The
+  // parent must live until Advance gave true; an error before that ends the parent, too.
+  // kUnsupported where NCCL has no split: then Begin does it.
+  static Result<std::unique_ptr<NcclComm>> BeginSplit(NcclComm& parent, NcclCommOptions options,
+                                                      bool joins, TimePoint now);
+  ~NcclComm();
+  NcclComm(const NcclComm&) = delete;
+  NcclComm& operator=(const NcclComm&) = delete;
+
+  const NcclLibrary& library() const { return library_; }
+  const NcclMember& member() const { return options_.member; }
+
+  // True once it is ready, or closed after Close. The error of a start or an end that takes longer
+  // than its limit names the stage.
+  Result<bool> Advance(TimePoint now);
+  // Calls NCCL while the communicator is ready. The first answer that failed is returned by
+  // `calls`, or kNcclInProgress, or kNcclSuccess.
+  Status Use(const std::function<NcclAnswer(const NcclApi& api, NcclCommHandle comm)>& calls);
+  // True once everything that was called is in its stream. Also tells errors that came later, such
+  // as another member's end: the caller asks again and again while work is under way.
+  Result<bool> Settled();
+  // For what is moved often: NCCL moves it without copies of its own until the communicator is
+  // closed. kUnsupported where the version has no such thing.
+  Status Register(void* memory, size_t bytes);
+  // Ends the communicator when all members have called this and their work is done.
+  Status Close(TimePoint now);
+
+  // Ends the communicator now, whatever is under way, and frees it: later calls answer with `why`.
+  // Waits until the GPU has left NCCL's kernels. Not ok: NCCL failed to abort.
+  Status Abort(const Status& why);
+
+ private:
+  enum class Stage { kId, kInit, kSplit, kReady, kFinalize, kClosed };
+
+  NcclComm(const NcclLibrary& library, KvStore* store, NcclCommOptions options, TimePoint now,
+           Stage stage);
+
+  Status AdvanceId() HVD_EXCLUDES(mutex_);
+  Result<bool> AdvanceStage() HVD_REQUIRES(mutex_);
+  Result<bool> AdvanceSplit() HVD_REQUIRES(mutex_);
+  Result<bool> AskForErrors() HVD_REQUIRES(mutex_);
+  Status Check(const NcclAnswer& answer) HVD_REQUIRES(mutex_);
+  Status Fail(Status failure) HVD_REQUIRES(mutex_);
+  Status NotReady() const HVD_REQUIRES(mutex_);
+  std::string Late() const HVD_REQUIRES(mutex_);
+  Status AbortHandle() HVD_REQUIRES(mutex_);
+
+  const NcclLibrary& library_;
+  const NcclCommOptions options_;
+  KvStore* const store_;  // null for one that is split off
+  Mutex mutex_;
+  Stage stage_ HVD_GUARDED_BY(mutex_);
+  TimePoint deadline_ HVD_GUARDED_BY(mutex_);  // of a start or an end
+  NcclCommHandle handle_ HVD_GUARDED_BY(mutex_) = nullptr;
+  NcclComm* parent_ HVD_GUARDED_BY(mutex_) = nullptr;  // while it is split
+  bool joins_ HVD_GUARDED_BY(mutex_) = true;
+  std::vector<void*> registered_ HVD_GUARDED_BY(mutex_);
+  Status failure_ HVD_GUARDED_BY(mutex_);  // the first
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_NCCL_NCCL_COMM_H_

@@ -1,0 +1,35 @@
+// What an NCCL can do beyond the oldest version that is taken: decided by its version and by the
+// symbols that it really has. Pure functions.
+#ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_FEATURES_H_
+#define HVD_RUNTIME_BACKENDS_NCCL_NCCL_FEATURES_H_
+
+#include <string>
+#include <string_view>
+
+#include "runtime/backends/nccl/nccl_loader.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+enum class NcclFeature {
+  kSplit,     // a communicator of some of the ranks, made from one of all
+  kRegister,  // buffers that NCCL moves without copies of its own
+  kAllocate,  // memory that is best for that
+  kFloat8,    // as a type of reductions
+  kShrink,    // a communicator without ranks that are gone
+  kRevoke,    // ends what is under way, and keeps the communicator for a split or a shrink
+  kGrow,      // a communicator with further ranks
+};
+inline constexpr int kNcclFeatureCount = 7;
+
+// "splits of a communicator"
+std::string_view NameOf(NcclFeature feature);
+// As ncclGetVersion has them: 21801 for 2.18.1.
+int FirstVersionWith(NcclFeature feature);
+
+// Ok, or kUnsupported: the version is older than the feature, or lacks the named symbols.
+Status CheckNcclFeature(const NcclLibrary& library, NcclFeature feature);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_NCCL_NCCL_FEATURES_H_

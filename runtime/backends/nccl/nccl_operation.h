@@ -1,0 +1,41 @@
+// NcclOperation: does what a plan says, in the queue of a device, over a communicator. Nothing
+// blocks. One thread, as for NcclComm and Device.
+#ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_OPERATION_H_
+#define HVD_RUNTIME_BACKENDS_NCCL_NCCL_OPERATION_H_
+
+#include <utility>
+
+#include "runtime/backends/nccl/nccl_comm.h"
+#include "runtime/backends/nccl/nccl_plan.h"
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_device.h"
+
+namespace hvd {
+
+class NcclOperation {
+ public:
+  // The communicator is ready and has no other operation that is begun and not given.
+  NcclOperation(NcclPlan plan, NcclComm& comm, CudaDevice& device)
+      : plan_(std::move(plan)), comm_(comm), device_(device) {}
+
+  // True once all of it is given to the queue, which a ticket of the device then tells the end of.
+  // False: NCCL is still at work on the calls, and the caller asks again. After an error the
+  // outputs have no meaning and the communicator has to be aborted.
+  Result<bool> Advance();
+
+ private:
+  enum class Stage { kBefore, kCalls, kAfter, kGiven };
+
+  Status GiveCalls();
+  Status DropPreMultiply();
+
+  const NcclPlan plan_;
+  NcclComm& comm_;
+  CudaDevice& device_;
+  Stage stage_ = Stage::kBefore;
+  NcclReduceOp pre_multiplied_ = kNcclPreMultiplied;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_NCCL_NCCL_OPERATION_H_

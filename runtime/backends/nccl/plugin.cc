@@ -1,0 +1,33 @@
+// The functions that libhvd_cuda.so exports.
+#include <cstdio>
+
+#include "runtime/backends/nccl/cuda_description.h"
+#include "runtime/backends/nccl/cuda_plugin.h"
+#include "runtime/backends/nccl/nccl_loader.h"
+#include "runtime/backends/plugin_interface.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/driver_loader.h"
+#include "runtime/device/cuda/kernels_image.h"
+
+#define HVD_CUDA_EXPORT extern "C" __attribute__((visibility("default")))
+
+HVD_CUDA_EXPORT const char* hvd_plugin_interface() { return hvd::PluginInterface(); }
+
+HVD_CUDA_EXPORT void hvd_cuda_describe(char* text, size_t bytes) {
+  std::snprintf(
+      text, bytes, "%s",
+      hvd::DescribeCuda(HVD_CUDA_ARCHITECTURES, hvd::LoadCudaDriver(), hvd::LoadNccl()).c_str());
+}
+
+HVD_CUDA_EXPORT hvd::Device* hvd_cuda_open_device(uint32_t rank, int ordinal, hvd::Status* status) {
+  const hvd::Result<hvd::CudaDriver> driver = hvd::LoadCudaDriver();
+  if (!driver.ok()) {
+    *status = driver.status();
+    return nullptr;
+  }
+  hvd::Result<std::unique_ptr<hvd::CudaDevice>> device = hvd::CudaDevice::Open(
+      *driver, {.rank = rank, .ordinal = ordinal, .kernels = hvd_kernels_image});
+  if (device.ok()) return (*device).release();
+  *status = device.status();
+  return nullptr;
+}

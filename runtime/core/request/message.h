@@ -1,0 +1,89 @@
+// Message: a request as it travels between ranks.
+//
+// A head; then the detail if any, padded to 8 bytes; then the descriptors of the second and further
+// tensors of a group; then the payloads of all tensors one after the other. With the frame of the
+// stream the head fills one cache line, so that a tiny tensor costs one line. A message too large
+// for one record travels in pieces.
+#ifndef HVD_RUNTIME_CORE_REQUEST_MESSAGE_H_
+#define HVD_RUNTIME_CORE_REQUEST_MESSAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/backends/backend.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+enum class MessageKind : uint8_t {
+  kRequest = 0,
+  kPiece = 1,  // words: bytes of the whole message, offset of this piece; the payload is the piece
+  kAbort = 2,  // the world cannot go on; the payload is the sentence
+};
+
+struct MessageHead {
+  uint32_t name_id;        // the sender's number of the name; a detail (re)defines it
+  uint32_t detail_bytes;   // 0: as sent before
+  uint32_t payload_bytes;  // of the first tensor, behind the detail and the descriptors
+  MessageKind kind;
+  uint8_t tiny_bytes;         // of a payload that travels in `words`; then payload_bytes is 0
+  uint16_t more_descriptors;  // tensors after the first
+  uint64_t words[4];          // of the descriptor of the first tensor, or its tiny payload
+};
+static_assert(sizeof(MessageHead) == 48);
+
+struct MoreDescriptors {
+  uint64_t words[4];
+  uint64_t payload_bytes;
+};
+static_assert(sizeof(MoreDescriptors) == 40);
+
+// A request to write. `first` is never null.
+struct OutgoingRequest {
+  uint32_t name_id = 0;
+  std::string_view detail;
+  const BufferDescriptor* first = nullptr;
+  std::span<const BufferDescriptor> more;
+};
+
+size_t BytesOf(const OutgoingRequest& request);
+// `place` has BytesOf(request) bytes.
+void Write(const OutgoingRequest& request, std::span<std::byte> place);
+
+// A request as it was read: views into the message.
+struct IncomingRequest {
+  MessageHead head;
+  std::string_view detail;
+  std::span<const std::byte> descriptors;  // MoreDescriptors, unaligned
+  std::span<const std::byte> payloads;     // of all tensors
+};
+
+// kInvalidArgument for anything Write does not write.
+Status Read(std::span<const std::byte> message, IncomingRequest* request);
+
+// Stores the first tensor's descriptor in *first, the others in *more. Payloads are views into the
+// message, except a tiny one, which is a view into *first itself.
+void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
+                     std::vector<BufferDescriptor>* more);
+
+// A message that arrives in pieces. A sender may give up in the middle: the next first piece begins
+// anew.
+class Assembly {
+ public:
+  // kInvalidArgument for a piece that does not follow the one before.
+  Status Add(const MessageHead& head, std::span<const std::byte> piece);
+  bool complete() const { return total_ != 0 && bytes_.size() == total_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  void Clear();
+
+ private:
+  std::vector<std::byte> bytes_;
+  size_t total_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_REQUEST_MESSAGE_H_

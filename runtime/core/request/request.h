@@ -1,0 +1,128 @@
+// A request of one rank under one name: its forms before and while the ranks agree about it.
+#ifndef HVD_RUNTIME_CORE_REQUEST_REQUEST_H_
+#define HVD_RUNTIME_CORE_REQUEST_REQUEST_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/backends/collective.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+inline constexpr size_t kMaxNameBytes = 16384;
+inline constexpr size_t kMaxDimensions = 8;
+inline constexpr size_t kMaxTensors = 65536;  // of one group
+
+enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
+
+// True for collectives of the whole world without tensors: join, and changes of process sets.
+constexpr bool IsControl(Collective collective) {
+  return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
+         collective == Collective::kRemoveProcessSet;
+}
+
+struct TensorSpec {
+  DType dtype = DType::kUint8;
+  const void* input = nullptr;
+  void* output = nullptr;  // null: see CollectiveCall
+  std::span<const int64_t> shape;
+};
+
+// A request as it comes from the caller. Views: valid during the call.
+struct RequestSpec {
+  Collective collective = Collective::kBarrier;
+  std::string_view name;
+  bool unnamed = false;  // the engine makes the name: same order on the set, same names
+  TensorSpec tensor;
+  std::span<const TensorSpec> group;  // when not empty: these instead of `tensor`, all or none
+  ReduceOp op = ReduceOp::kSum;
+  DeviceKind device = DeviceKind::kHost;
+  uint32_t root = 0;        // world rank
+  int32_t process_set = 0;  // of a removal: the set to remove
+  double prescale = 1.0;
+  double postscale = 1.0;
+  std::span<const int64_t> splits;    // alltoall; empty: equal shares
+  std::span<const uint32_t> members;  // kAddProcessSet: world ranks, ascending
+
+  // Empty for a collective without data.
+  std::span<const TensorSpec> tensors() const {
+    if (collective == Collective::kBarrier || IsControl(collective)) return {};
+    return group.empty() ? std::span(&tensor, 1) : group;
+  }
+};
+
+// One tensor of a Detail.
+struct TensorDetail {
+  DType dtype = DType::kUint8;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> splits;  // alltoall: rows for each member
+
+  int64_t rows() const { return shape.empty() ? 0 : shape[0]; }
+  friend bool operator==(const TensorDetail&, const TensorDetail&) = default;
+};
+
+// The part of a request that has to be the same on every rank (except the first extent and the
+// splits, see CompareDetails). Travels with the first request of a name and when it changes.
+struct Detail {
+  Collective collective = Collective::kBarrier;
+  ReduceOp op = ReduceOp::kSum;
+  DeviceKind device = DeviceKind::kHost;
+  uint32_t root = 0;
+  int32_t process_set = 0;
+  double prescale = 1.0;
+  double postscale = 1.0;
+  std::vector<uint32_t> members;
+  std::vector<TensorDetail> parts;
+
+  friend bool operator==(const Detail&, const Detail&) = default;
+};
+
+// The detail of one rank.
+struct RankDetail {
+  uint32_t rank = 0;  // world rank, for the message
+  const Detail* detail = nullptr;
+};
+
+// kInvalidArgument with the reason when this request can never work on this group.
+Status CheckRequest(const RequestSpec& spec, const Group& group);
+
+// The same for a request that its name's detail Describes: checks only what is not in the detail.
+Status CheckRepeated(const RequestSpec& spec, const Group& group);
+
+// An error in a request although all ranks agree about it. All ranks find it together, so that none
+// waits for one that was refused.
+Status CheckAgreed(std::string_view name, const Detail& detail);
+
+// `members`: size of the group, for equal shares.
+Detail DetailOf(const RequestSpec& spec, uint32_t members);
+// DetailOf(spec, members) == detail, without making one. The request may be unchecked.
+bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
+
+// The backend's calls, one per tensor and at least one: complete except memory and result. Views
+// `detail` and `group`.
+std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
+
+std::string EncodeDetail(const Detail& detail, std::string_view name);
+// kInvalidArgument for anything EncodeDetail does not write. The name is a view into `bytes`.
+Status DecodeDetail(std::string_view bytes, Detail* detail, std::string_view* name);
+
+// One sentence about the first field in which ranks differ: the tensor, both sides' values, their
+// ranks. Ok when all agree. Dimension 0 may differ for allgather and alltoall, splits always.
+Status CompareDetails(std::string_view name, std::span<const RankDetail> details);
+
+// The number of elements; of a shape that CheckRequest has accepted.
+size_t ElementsOf(std::span<const int64_t> shape);
+
+// "[0, 2, 5]"
+std::string RanksText(std::span<const uint32_t> ranks);
+
+std::string_view NameOf(Collective collective);
+std::string_view NameOf(ReduceOp op);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_REQUEST_REQUEST_H_

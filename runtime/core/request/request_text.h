@@ -1,0 +1,20 @@
+// Names and numbers of a request as messages show them.
+#ifndef HVD_RUNTIME_CORE_REQUEST_REQUEST_TEXT_H_
+#define HVD_RUNTIME_CORE_REQUEST_REQUEST_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hvd {
+
+// 'name', cut when it is long.
+std::string Quoted(std::string_view name);
+
+// "[3, 4]"; with `any_rows` "[*, 4]".
+std::string ShapeText(const std::vector<int64_t>& shape, bool any_rows = false);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_REQUEST_REQUEST_TEXT_H_

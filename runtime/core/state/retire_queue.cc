@@ -1,0 +1,23 @@
+#include "runtime/core/state/retire_queue.h"
+
+#include <cstddef>
+#include <utility>
+
+namespace hvd {
+
+void RetireQueue::RetireSome(uint64_t call) {
+  size_t left = 0;
+  for (Operation* op : done_) {
+    if (op->call > call) {
+      done_[left++] = op;
+      continue;
+    }
+    op->retired = true;
+    TensorName* name = std::exchange(op->kept_name, nullptr);
+    name->kept = false;
+    names_.ForgetIfUnused(name);
+  }
+  done_.resize(left);
+}
+
+}  // namespace hvd

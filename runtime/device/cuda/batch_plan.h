@@ -1,0 +1,53 @@
+// From hundreds of tensors to the launches of kernels.cu. Pure functions.
+#ifndef HVD_RUNTIME_DEVICE_CUDA_BATCH_PLAN_H_
+#define HVD_RUNTIME_DEVICE_CUDA_BATCH_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/batch_kernel.h"
+#include "runtime/device/device.h"
+
+namespace hvd {
+
+// One launch: head.segments equals segments.size(), which is kLargeBatch at most.
+struct BatchLaunch {
+  BatchHead head{};
+  std::vector<BatchSegment> segments;
+  uint32_t tiles = 0;  // blocks of the grid
+};
+
+struct BatchLimits {
+  uint32_t segments = kLargeBatch;
+  uint32_t tiles = 0x7fffffff;  // blocks that a grid may have in x
+};
+
+// kBytes where nothing changes, whatever the type. kUnsupported: integers are not scaled here, and
+// only float32, float16 and bfloat16 are converted into each other.
+Result<BatchKind> BatchKindOf(const BatchSpec& spec);
+
+// Every element of every item is in one tile of one launch, in the order of the items; empty items
+// are left out.
+Result<std::vector<BatchLaunch>> PlanBatch(const BatchSpec& spec, std::span<const BatchItem> items,
+                                           const BatchLimits& limits = {});
+
+// A tensor of a fused buffer.
+struct DeviceTensor {
+  DeviceAddress address = 0;
+  uint64_t elements = 0;
+};
+
+// Where each tensor begins in a buffer of elements of `dtype`, in bytes; each begins at a multiple
+// of 16, so that all of it is moved in large words. The last entry is the size of the buffer.
+std::vector<uint64_t> BufferOffsets(DType dtype, std::span<const DeviceTensor> tensors);
+// The tensors to their places in the buffer, and back.
+std::vector<BatchItem> PackItems(std::span<const DeviceTensor> tensors, DeviceAddress buffer,
+                                 std::span<const uint64_t> offsets);
+std::vector<BatchItem> UnpackItems(std::span<const DeviceTensor> tensors, DeviceAddress buffer,
+                                   std::span<const uint64_t> offsets);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_DEVICE_CUDA_BATCH_PLAN_H_

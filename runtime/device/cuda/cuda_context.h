@@ -1,0 +1,51 @@
+// CudaContext: the primary context of a device, which all of a process shares: the framework's
+// tensors live in it. Retained while this lives. ContextScope makes it current for a few calls and
+// leaves what was current before.
+#ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
+#define HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
+
+#include <memory>
+
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_calls.h"
+
+namespace hvd {
+
+class CudaContext {
+ public:
+  // `calls`, which must outlive this, gets the name of the device.
+  static Result<std::unique_ptr<CudaContext>> Retain(CudaCalls& calls, int ordinal);
+  ~CudaContext();
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+
+  CuContext handle() const { return handle_; }
+
+ private:
+  CudaContext(CudaCalls& calls, CuDevice device, CuContext handle)
+      : calls_(calls), device_(device), handle_(handle) {}
+
+  CudaCalls& calls_;
+  const CuDevice device_;
+  const CuContext handle_;
+};
+
+class ContextScope {
+ public:
+  ContextScope(CudaCalls& calls, const CudaContext& context)
+      : calls_(calls), status_(calls.Do(calls.driver().ctx_push_current, context.handle())) {}
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+  // Not ok: the context is not current, and nothing may be called.
+  const Status& status() const { return status_; }
+
+ private:
+  CudaCalls& calls_;
+  const Status status_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_

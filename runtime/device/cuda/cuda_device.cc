@@ -1,0 +1,168 @@
+#include "runtime/device/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+static_assert(sizeof(BatchArguments<kSmallBatch>) <= 4096);
+static_assert(sizeof(BatchArguments<kLargeBatch>) <= 32764);
+// The driver copies as many bytes as the kernel declares, so one buffer serves both.
+static_assert(offsetof(BatchArguments<kSmallBatch>, segment) ==
+              offsetof(BatchArguments<kLargeBatch>, segment));
+
+}  // namespace
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(const CudaDriver& driver,
+                                                     const CudaDeviceOptions& options) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(driver, options));
+  Result<std::unique_ptr<CudaContext>> context =
+      CudaContext::Retain(device->calls_, options.ordinal);
+  if (!context.ok()) return context.status();
+  device->context_ = std::move(*context);
+  HVD_RETURN_IF_ERROR(device->Start(options));
+  return device;
+}
+
+CudaDevice::CudaDevice(const CudaDriver& driver, const CudaDeviceOptions& options)
+    : calls_(driver, options.rank, Format("CUDA device {}", options.ordinal)),
+      arguments_(std::make_unique<BatchArguments<kLargeBatch>>()) {}
+
+Status CudaDevice::Start(const CudaDeviceOptions& options) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  const CudaDriver& driver = calls_.driver();
+  int least = 0, greatest = 0;  // the highest priority is the smallest number
+  Status status = calls_.Do(driver.ctx_get_stream_priority_range, &least, &greatest);
+  if (status.ok()) {
+    status = calls_.Do(driver.stream_create, &stream_, kCudaStreamNonBlocking, greatest);
+  }
+  if (status.ok()) status = calls_.Do(driver.module_load_data, &module_, options.kernels);
+  if (status.ok()) {
+    status = calls_.Do(driver.module_get_function, &small_, module_, "hvd_batch_small");
+  }
+  if (status.ok()) {
+    status = calls_.Do(driver.module_get_function, &large_, module_, "hvd_batch_large");
+  }
+  return status;
+}
+
+CudaDevice::~CudaDevice() {
+  if (context_ == nullptr) return;
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return;  // the driver takes back what the process had when it ends
+  const CudaDriver& driver = calls_.driver();
+  if (stream_ != nullptr) driver.stream_synchronize(stream_);
+  events_.DestroyAll();
+  staging_.FreeAll();
+  if (module_ != nullptr) driver.module_unload(module_);
+  if (stream_ != nullptr) driver.stream_destroy(stream_);
+}
+
+Status CudaDevice::With(const std::function<Status(CuStream stream)>& use) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return use(stream_);
+}
+
+Status CudaDevice::BeginAfter(void* stream) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return events_.Order(static_cast<CuStream>(stream), stream_);
+}
+
+Status CudaDevice::LetFollow(void* stream) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return events_.Order(stream_, static_cast<CuStream>(stream));
+}
+
+Result<DeviceTicket> CudaDevice::Record() {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return events_.Record(stream_);
+}
+
+Result<bool> CudaDevice::Ready(DeviceTicket ticket) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return events_.Ready(ticket);
+}
+
+Result<DeviceAddress> CudaDevice::Allocate(size_t bytes) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  CuAddress address = 0;
+  HVD_RETURN_IF_ERROR(calls_.Do(calls_.driver().mem_alloc, &address, bytes));
+  return DeviceAddress{address};
+}
+
+Status CudaDevice::Free(DeviceAddress address) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  // The queue is not in the default stream's order, so freeing alone would not wait for it.
+  HVD_RETURN_IF_ERROR(calls_.Do(calls_.driver().stream_synchronize, stream_));
+  return calls_.Do(calls_.driver().mem_free, address);
+}
+
+Result<std::byte*> CudaDevice::BorrowStaging(size_t bytes) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return staging_.Borrow(bytes);
+}
+
+Status CudaDevice::ReturnStaging(std::byte* staging) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return staging_.Return(staging, stream_);
+}
+
+Status CudaDevice::CopyIn(DeviceAddress to, const std::byte* staging, size_t bytes) {
+  HVD_RETURN_IF_ERROR(RefuseForeign(staging, bytes));
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return calls_.Do(calls_.driver().memcpy_to_device, to, static_cast<const void*>(staging), bytes,
+                   stream_);
+}
+
+Status CudaDevice::CopyOut(std::byte* staging, DeviceAddress from, size_t bytes) {
+  HVD_RETURN_IF_ERROR(RefuseForeign(staging, bytes));
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return calls_.Do(calls_.driver().memcpy_to_host, static_cast<void*>(staging), from, bytes,
+                   stream_);
+}
+
+Status CudaDevice::Move(const BatchSpec& spec, std::span<const BatchItem> items) {
+  const Result<std::vector<BatchLaunch>> launches = PlanBatch(spec, items);
+  if (!launches.ok()) return launches.status();
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  for (const BatchLaunch& launch : *launches) {
+    if (Status status = Launch(launch); !status.ok()) return status;
+  }
+  return Status::Ok();
+}
+
+Status CudaDevice::Launch(const BatchLaunch& launch) {
+  arguments_->head = launch.head;
+  std::copy(launch.segments.begin(), launch.segments.end(), arguments_->segment);
+  std::array<void*, 1> parameters = {arguments_.get()};
+  const CuFunction kernel = launch.segments.size() <= kSmallBatch ? small_ : large_;
+  return calls_.Do(calls_.driver().launch_kernel, kernel, launch.tiles, 1U, 1U, kBatchThreads, 1U,
+                   1U, 0U, stream_, parameters.data(), static_cast<void**>(nullptr));
+}
+
+// With other memory of the host a copy would wait for the device, or be made by the processor.
+Status CudaDevice::RefuseForeign(const std::byte* staging, size_t bytes) const {
+  if (staging_.IsLent(staging, bytes)) return Status::Ok();
+  return InvalidArgument(
+      Format("{} copies {} bytes from or to memory of the host that is not lent by BorrowStaging",
+             calls_.device(), bytes));
+}
+
+}  // namespace hvd

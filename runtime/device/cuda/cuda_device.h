@@ -1,0 +1,72 @@
+// CudaDevice: a Device over the CUDA driver, in the primary context of the process. Its queue is a
+// stream of its own with the highest priority, which does not wait for the default stream.
+#ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
+#define HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/device/cuda/batch_plan.h"
+#include "runtime/device/cuda/cuda_calls.h"
+#include "runtime/device/cuda/cuda_context.h"
+#include "runtime/device/cuda/event_pool.h"
+#include "runtime/device/cuda/staging_pool.h"
+#include "runtime/device/device.h"
+
+namespace hvd {
+
+struct CudaDeviceOptions {
+  uint32_t rank = 0;  // for sentences
+  int ordinal = 0;    // among those that the process sees
+  // kernels.cu as the driver takes it: a fat binary.
+  const void* kernels = nullptr;
+};
+
+class CudaDevice final : public Device {
+ public:
+  // `driver` was started.
+  static Result<std::unique_ptr<CudaDevice>> Open(const CudaDriver& driver,
+                                                  const CudaDeviceOptions& options);
+  // Waits until the device is done with all it has, unless the context is unusable.
+  ~CudaDevice() override;
+
+  // Calls `use` with the native handle of the queue while the context is current: for libraries
+  // that give work to a stream, as NCCL does.
+  Status With(const std::function<Status(CuStream stream)>& use);
+
+  const std::string& name() const override { return calls_.device(); }
+  Status BeginAfter(void* stream) override;
+  Status LetFollow(void* stream) override;
+  Result<DeviceTicket> Record() override;
+  Result<bool> Ready(DeviceTicket ticket) override;
+  Result<DeviceAddress> Allocate(size_t bytes) override;
+  Status Free(DeviceAddress address) override;
+  Result<std::byte*> BorrowStaging(size_t bytes) override;
+  Status ReturnStaging(std::byte* staging) override;
+  Status CopyIn(DeviceAddress to, const std::byte* staging, size_t bytes) override;
+  Status CopyOut(std::byte* staging, DeviceAddress from, size_t bytes) override;
+  Status Move(const BatchSpec& spec, std::span<const BatchItem> items) override;
+
+ private:
+  CudaDevice(const CudaDriver& driver, const CudaDeviceOptions& options);
+
+  Status Start(const CudaDeviceOptions& options);
+  Status Launch(const BatchLaunch& launch);
+  Status RefuseForeign(const std::byte* staging, size_t bytes) const;
+
+  CudaCalls calls_;
+  std::unique_ptr<CudaContext> context_;
+  CuStream stream_ = nullptr;
+  CuModule module_ = nullptr;
+  CuFunction small_ = nullptr, large_ = nullptr;
+  EventPool events_{calls_};
+  StagingPool staging_{calls_, events_};
+  // The argument of the launch that is being made; the driver copies it.
+  std::unique_ptr<BatchArguments<kLargeBatch>> arguments_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_

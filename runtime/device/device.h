@@ -1,0 +1,76 @@
+// Device: memory that is not the host's, and the work that is done in it. Everything is given to
+// one queue of the device's own and done in that order; no call waits for the device unless it says
+// so.
+//
+// One thread at a time. A stream is the native handle of the caller's (a CUstream; null: the
+// default one).
+#ifndef HVD_RUNTIME_DEVICE_DEVICE_H_
+#define HVD_RUNTIME_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/device/dtype.h"
+
+namespace hvd {
+
+// In the memory of a device; 0 is none.
+using DeviceAddress = uint64_t;
+
+// A place in the queue: what was given before it.
+struct DeviceTicket {
+  uint64_t number = 0;
+};
+
+// Elements that are moved to another place of the device.
+struct BatchItem {
+  DeviceAddress from = 0;
+  DeviceAddress to = 0;
+  uint64_t elements = 0;
+};
+
+// What becomes of the elements on their way.
+struct BatchSpec {
+  DType from = DType::kFloat32;
+  DType to = DType::kFloat32;
+  double scale = 1.0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // "CUDA device 1 (NVIDIA H200, sm_90)"
+  virtual const std::string& name() const = 0;
+
+  // What is given from now on begins after everything that `stream` has been given so far.
+  virtual Status BeginAfter(void* stream) = 0;
+  // What `stream` is given from now on begins after everything that the queue has been given so
+  // far.
+  virtual Status LetFollow(void* stream) = 0;
+  virtual Result<DeviceTicket> Record() = 0;
+  // True once everything before the ticket is done.
+  virtual Result<bool> Ready(DeviceTicket ticket) = 0;
+
+  virtual Result<DeviceAddress> Allocate(size_t bytes) = 0;
+  // Waits until the device is done with all it has.
+  virtual Status Free(DeviceAddress address) = 0;
+  // Memory of the host that the device reaches without the processor's help. After its return it is
+  // lent again once everything that the queue has been given until then is done.
+  virtual Result<std::byte*> BorrowStaging(size_t bytes) = 0;
+  virtual Status ReturnStaging(std::byte* staging) = 0;
+
+  // The range of the host must lie in staging that is borrowed.
+  virtual Status CopyIn(DeviceAddress to, const std::byte* staging, size_t bytes) = 0;
+  virtual Status CopyOut(std::byte* staging, DeviceAddress from, size_t bytes) = 0;
+  // Many pieces at once: packs, unpacks, scales, converts. No piece overlaps another one, but each
+  // may be moved onto itself when the types have one size.
+  virtual Status Move(const BatchSpec& spec, std::span<const BatchItem> items) = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_DEVICE_DEVICE_H_

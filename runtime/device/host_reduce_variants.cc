@@ -1,0 +1,32 @@
+#include "runtime/device/host_reduce_variants.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace hvd {
+namespace {
+
+#if defined(__x86_64__)
+// __builtin_cpu_supports("f16c") is not known to every clang.
+bool HasF16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
+}  // namespace
+
+std::vector<ReduceVariantKernels> RunnableReduceVariants() {
+  std::vector<ReduceVariantKernels> variants = {{"baseline", &kKernelsBaseline}};
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && HasF16c();
+  if (avx2) variants.push_back({"avx2", &kKernelsAvx2});
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    variants.push_back({"avx512", &kKernelsAvx512});
+#endif
+  return variants;
+}
+
+}  // namespace hvd

@@ -1,0 +1,183 @@
+// The encoding of messages. Each message lists its fields once, in wire order, for writing and for
+// reading alike, by a function in namespace hvd:
+//
+//   void Fields(auto& f, MaybeConst<LinkPut> auto& m) { f(m.generation, m.key, m.value); }
+//
+// A field is an integer, an enum (little-endian, as wide as its type) or a bool (a byte); a string
+// (its bytes behind a length of 32 bits); a vector (its items behind a count of 32 bits); or a
+// struct that has a Fields of its own. A variant of messages begins with a byte, the place of the
+// alternative. Pure; any thread.
+#ifndef HVD_RUNTIME_NET_FIELDS_H_
+#define HVD_RUNTIME_NET_FIELDS_H_
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/bytes.h"
+#include "runtime/base/status.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+
+// M is T where the fields are read, const T where they are written.
+template <typename M, typename T>
+concept MaybeConst = std::same_as<std::remove_const_t<M>, T>;
+
+template <typename T>
+concept ScalarField = std::is_integral_v<T> || std::is_enum_v<T>;
+
+// A string of which at most `most` bytes are written. Read as long as it comes.
+template <typename Text>
+struct CutText {
+  CutText(Text& text, size_t most) : text(text), most(most) {}
+  Text& text;
+  size_t most;
+};
+
+struct WholeItem {
+  void operator()(auto& f, auto& item) const { f(item); }
+};
+
+// A list behind a count of type Count, of which at most `most` items are written, each by
+// each(f, item). Read as long as it comes.
+template <typename Count, typename List, typename Each>
+struct CutList {
+  List& items;
+  size_t most;
+  Each each;
+};
+template <typename Count, typename List, typename Each = WholeItem>
+CutList<Count, List, Each> CutTo(List& items, size_t most, Each each = {}) {
+  return {items, most, each};
+}
+
+class FieldWriter {
+ public:
+  void operator()(const auto&... fields) { (Put(fields), ...); }
+  // See FieldReader.
+  static bool SkipRest() { return false; }
+  std::string Take() { return bytes_.Take(); }
+
+ private:
+  template <typename T>
+  void Put(const T& field) {
+    if constexpr (ScalarField<T>) {
+      bytes_.Put(field);
+    } else {
+      Fields(*this, field);
+    }
+  }
+  void Put(const std::string& text) { bytes_.PutString(text); }
+  template <typename T>
+  void Put(const std::vector<T>& list) {
+    bytes_.Put(static_cast<uint32_t>(list.size()));
+    for (const T& item : list) Put(item);
+  }
+  template <typename T>
+  void Put(const CutText<T>& cut) {
+    bytes_.PutString(std::string_view(cut.text).substr(0, cut.most));
+  }
+  template <typename Count, typename List, typename Each>
+  void Put(const CutList<Count, List, Each>& cut) {
+    const size_t count = std::min(cut.items.size(), cut.most);
+    bytes_.Put(static_cast<Count>(count));
+    for (size_t i = 0; i < count; ++i) cut.each(*this, cut.items[i]);
+  }
+
+  ByteWriter bytes_;
+};
+
+// After the first field that does not fit, AtEnd() is false for good and all reads give zero or "".
+// No count takes memory that its message does not have bytes for.
+class FieldReader {
+ public:
+  explicit FieldReader(std::string_view bytes) : bytes_(bytes) {}
+
+  void operator()(auto&&... fields) { (Get(fields), ...); }
+  // For a message of another version, whose further fields are unknown: passes over them.
+  bool SkipRest() {
+    (void)bytes_.Rest();
+    return true;
+  }
+  bool AtEnd() const { return bytes_.AtEnd(); }
+
+ private:
+  template <typename T>
+  void Get(T& field) {
+    if constexpr (ScalarField<T>) {
+      field = bytes_.Get<T>();
+    } else {
+      Fields(*this, field);
+    }
+  }
+  void Get(bool& field) { field = bytes_.Get<uint8_t>() != 0; }
+  void Get(std::string& text) { text = bytes_.GetString(); }
+  template <ScalarField T>
+  void Get(std::vector<T>& list) {
+    const std::string_view items = bytes_.GetBytes(size_t{bytes_.Get<uint32_t>()} * sizeof(T));
+    list.resize(items.size() / sizeof(T));
+    if (!list.empty()) std::memcpy(list.data(), items.data(), items.size());
+  }
+  template <typename T>
+  void Get(std::vector<T>& list) {
+    GetItems<uint32_t>(list, WholeItem());
+  }
+  template <typename T>
+  void Get(CutText<T>& cut) {
+    Get(cut.text);
+  }
+  template <typename Count, typename List, typename Each>
+  void Get(CutList<Count, List, Each>& cut) {
+    GetItems<Count>(cut.items, cut.each);
+  }
+  // Not resized up front: a count that the bytes do not hold must not allocate.
+  template <typename Count>
+  void GetItems(auto& list, auto each) {
+    const auto count = bytes_.Get<Count>();
+    for (Count i = 0; i < count && bytes_.ok(); ++i) each(*this, list.emplace_back());
+  }
+
+  ByteReader bytes_;
+};
+
+template <typename Variant>
+std::string EncodeMessage(const Variant& message) {
+  FieldWriter writer;
+  writer(static_cast<uint8_t>(message.index()));
+  std::visit([&](const auto& m) { Fields(writer, m); }, message);
+  return writer.Take();
+}
+
+template <typename Variant, size_t I = 0>
+Result<Variant> DecodeType(size_t type, std::string_view fields, const std::string& kind) {
+  if constexpr (I == std::variant_size_v<Variant>) {
+    return InvalidArgument(Format("a {} of the unknown type {}", kind, type));
+  } else {
+    if (type != I) return DecodeType<Variant, I + 1>(type, fields, kind);
+    FieldReader reader(fields);
+    std::variant_alternative_t<I, Variant> message;
+    Fields(reader, message);
+    if (!reader.AtEnd()) return InvalidArgument("a " + kind + " of a wrong length");
+    return Variant(std::move(message));
+  }
+}
+
+// kInvalidArgument for anything that is not exactly one message; `kind` is what the sentence calls
+// it: "link message".
+template <typename Variant>
+Result<Variant> DecodeMessage(std::string_view bytes, const std::string& kind) {
+  if (bytes.empty()) return InvalidArgument("an empty " + kind);
+  return DecodeType<Variant>(static_cast<uint8_t>(bytes[0]), bytes.substr(1), kind);
+}
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_FIELDS_H_

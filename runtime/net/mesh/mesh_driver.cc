@@ -1,0 +1,181 @@
+#include "runtime/net/mesh/mesh_driver.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "runtime/base/relax.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kEventsAtOnce = 32;
+constexpr int kIdleLookMs = 500;
+constexpr int kLongestPollMs = 60'000;
+
+MeshReactorOptions With(MeshReactorOptions options, int epoll, int kick) {
+  options.epoll = epoll;
+  options.kick = kick;
+  return options;
+}
+
+}  // namespace
+
+MeshDriver::MeshDriver(MeshReactorOptions options, MeshListener listener, MeshSigns& silences,
+                       Duration spin)
+    : rank_(options.connector.identity.rank),
+      spin_(spin),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      kick_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      reactor_(With(std::move(options), epoll_.get(), kick_.get()), std::move(listener), silences) {
+}
+
+void MeshDriver::Stop() {
+  {
+    MutexLock lock(mutex);
+    stopping_ = true;
+    reactor_.SendGoodbye();
+    turns_.EndRest();
+  }
+  Kick();
+}
+
+void MeshDriver::CloseInForkedChild() {
+  reactor_.CloseInForkedChild();
+  epoll_.Reset();
+  kick_.Reset();
+}
+
+void MeshDriver::Kick() {
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = ::write(kick_.get(), &one, sizeof one);
+}
+
+void MeshDriver::Wake() {
+  {
+    MutexLock lock(mutex);
+    wake_ = true;
+    NotifyWaiters();
+    const MeshWaiter* driver = turns_.driver();
+    if (driver == nullptr || !driver->patient) return;
+  }
+  Kick();  // without the lock, which the driver takes at once
+}
+
+bool MeshDriver::MustReturn(MeshWaiter& waiter) {
+  const MeshTransfer* awaited = waiter.Awaited();
+  return awaited == nullptr || awaited->done || (waiter.patient && wake_) ||
+         !reactor_.LossIn(waiter.group).ok();
+}
+
+Status MeshDriver::WaitFor(MeshWaiter& waiter) {
+  MutexLock lock(mutex);
+  turns_.NoteWait();
+  while (!MustReturn(waiter)) {
+    if (turns_.Take(waiter)) {
+      Drive(waiter);
+      turns_.PassOn();
+    } else {
+      if (turns_.AsksForHandOver(waiter)) Kick();
+      turns_.Sleep(waiter, lock);
+    }
+    if (SteadyNow() >= waiter.deadline) break;
+  }
+  if (turns_.driver() == &waiter) turns_.PassOn();
+  return Outcome(waiter);
+}
+
+Status MeshDriver::Outcome(MeshWaiter& waiter) {
+  const MeshTransfer* awaited = waiter.Awaited();
+  if (awaited == nullptr) return Status::Ok();
+  if (awaited->done) return awaited->status;
+  HVD_RETURN_IF_ERROR(reactor_.LossIn(waiter.group));
+  if (waiter.patient) wake_ = false;
+  return {Code::kInProgress,
+          Format("rank {} waited in vain for {}", rank_,
+                 awaited->peer == kAnyMeshPeer ? "any rank" : reactor_.NameOf(awaited->peer))};
+}
+
+void MeshDriver::NotifyWaiters() {
+  for (MeshWaiter* waiter : turns_.sleepers()) {
+    if (MustReturn(*waiter)) waiter->turn.notify_one();
+  }
+}
+
+void MeshDriver::NotifyAll() {
+  NotifyWaiters();
+  MeshWaiter* driver = turns_.driver();
+  if (driver != nullptr && MustReturn(*driver)) Kick();
+}
+
+// ---- driving
+
+void MeshDriver::Drive(MeshWaiter& waiter) {
+  const Duration spin = waiter.patient ? Duration::zero() : spin_;
+  TimePoint now = SteadyNow(), spin_until = now + spin;
+  ReadAwaited(waiter);
+  while (!MustReturn(waiter)) {
+    const uint64_t moved = reactor_.moved();
+    const TimePoint until = std::min(waiter.deadline, reactor_.NextTick());
+    const bool spins = now < spin_until;
+    if (spins) ReadAwaited(waiter);
+    if (moved == reactor_.moved()) {
+      PollOnce(spins ? 0 : MillisecondsUntil(until, now, kLongestPollMs));
+    }
+    NotifyWaiters();
+    now = SteadyNow();
+    if (moved != reactor_.moved()) spin_until = now + spin;
+    if (turns_.hand_over() || now >= waiter.deadline) break;
+    if (spins) LetOthersIn();
+  }
+  NotifyWaiters();
+}
+
+// A spinning thread has the lock nearly all the time.
+void MeshDriver::LetOthersIn() {
+  mutex.unlock();
+  Relax();
+  mutex.lock();
+}
+
+// What is awaited comes from this peer, most likely: no need to ask the epoll.
+void MeshDriver::ReadAwaited(MeshWaiter& waiter) {
+  if (const MeshTransfer* awaited = waiter.Awaited()) reactor_.ReadFor(*awaited);
+}
+
+void MeshDriver::PollOnce(int timeout_ms) {
+  std::array<epoll_event, kEventsAtOnce> events;
+  const int count = AwaitEvents(events, timeout_ms);
+  reactor_.Handle({events.data(), static_cast<size_t>(std::max(count, 0))}, SteadyNow());
+}
+
+// Lets go of the lock while it sleeps.
+int MeshDriver::AwaitEvents(std::span<epoll_event> events, int timeout_ms) {
+  const auto most = static_cast<int>(events.size());
+  if (timeout_ms == 0) return ::epoll_wait(epoll_.get(), events.data(), most, 0);
+  mutex.unlock();
+  const int count = ::epoll_wait(epoll_.get(), events.data(), most, timeout_ms);
+  mutex.lock();
+  return count;
+}
+
+void MeshDriver::Serve() {
+  MutexLock lock(mutex);
+  while (!stopping_) {
+    if (turns_.StandBack(lock)) continue;
+    const int timeout_ms = MillisecondsUntil(reactor_.NextTick(), SteadyNow(), kIdleLookMs);
+    lock.unlock();
+    // It looks only: another thread may have begun to drive meanwhile.
+    epoll_event event{};
+    ::epoll_wait(epoll_.get(), &event, 1, timeout_ms);
+    lock.lock();
+    if (!stopping_ && turns_.IsQuiet()) PollOnce(0);
+  }
+}
+
+}  // namespace hvd

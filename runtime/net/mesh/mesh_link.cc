@@ -1,0 +1,22 @@
+#include "runtime/net/mesh/mesh_link.h"
+
+#include <linux/tcp.h>  // the tcp_info of <netinet/tcp.h> ends before what is needed
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+
+namespace hvd {
+
+MeshLink LinkOver(int socket, uint32_t rank) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  constexpr size_t kNeeded = offsetof(tcp_info, tcpi_rwnd_limited) + sizeof info.tcpi_rwnd_limited;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || length < kNeeded)
+    return {rank, 0, 0};
+  const uint64_t limited = info.tcpi_rwnd_limited;
+  return {rank, info.tcpi_bytes_acked,
+          info.tcpi_busy_time > limited ? info.tcpi_busy_time - limited : 0};
+}
+
+}  // namespace hvd

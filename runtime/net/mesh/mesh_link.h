@@ -1,0 +1,23 @@
+// What the kernel knows of how fast bytes went from this process to a peer.
+#ifndef HVD_RUNTIME_NET_MESH_MESH_LINK_H_
+#define HVD_RUNTIME_NET_MESH_MESH_LINK_H_
+
+#include <cstdint>
+
+namespace hvd {
+
+// Sums over the life of a connection.
+struct MeshLink {
+  uint32_t rank = 0;   // the peer
+  uint64_t bytes = 0;  // that it has acknowledged
+  // In which there was something to send and the peer had room for it, in microseconds.
+  uint64_t busy_us = 0;
+};
+
+// Asks the kernel (tcp_info). Nothing is known of a socket that is no TCP connection, or by a
+// kernel before 4.10.
+MeshLink LinkOver(int socket, uint32_t rank);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_MESH_LINK_H_

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# On a machine with a GPU: checks the kernels of libhvd_cuda.so against the processor and measures them. Writes one JSON summary.
+# Without a GPU it says in one line what it leaves out, and that is no failure.
+#   --build DIR    takes this build instead of making one; nothing is installed then. DIR needs lib/libhvd_cuda.so and
+#                  test/hvd_gpu_check alone, and the machine neither packages nor network
+#   --json FILE    where the summary goes (default: build/gpu.json)
+caller="$PWD"
+source "$(dirname "$0")/common.sh"
+
+build="$HVD_ROOT/build"
+json=""
+given=0
+# A path as it was meant where the script was called.
+from_caller() {
+  case "$1" in /*) echo "$1" ;; *) echo "$caller/$1" ;; esac
+}
+while [[ $# -gt 0 ]]; do
+  case "$1" in
+    --build | --json) [[ $# -ge 2 ]] || { say "$1 needs a value" && exit 2; } ;;
+    *) say "unknown option '$1': --build DIR or --json FILE" && exit 2 ;;
+  esac
+  case "$1" in
+    --build) build="$(from_caller "$2")" && given=1 ;;
+    --json) json="$(from_caller "$2")" ;;
+  esac
+  shift 2
+done
+json="${json:-$build/gpu.json}"
+
+# left_out "reason": one line, and the same in the summary.
+left_out() {
+  local reason="${1//\\/\\\\}"
+  printf '{"device": null, "left_out": "%s"}\n' "${reason//\"/\\\"}" >"$json"
+  say "left out: kernels of libhvd_cuda.so against the processor, and their speed, because: $1"
+  exit 0
+}
+
+if [[ $given == 0 ]]; then
+  scripts/install_deps.sh
+  HVD_WITH_CUDA=AUTO scripts/build.sh release
+fi
+check="$build/test/hvd_gpu_check"
+mkdir -p "$(dirname "$json")"
+[[ -x "$check" ]] || left_out "there is no $check: this build has no CUDA"
+
+say "checking and measuring the GPU ..."
+rc=0
+summary="$(mktemp)"
+trap 'rm -f "$summary" "$summary.err"' EXIT
+"$check" "$build/lib" >"$summary" 2>"$summary.err" || rc=$?
+case $rc in
+  0) mv "$summary" "$json" && say "all passed; the summary is in $json" ;;
+  3) left_out "$(head -n 1 "$summary.err")" ;;
+  *)
+    cat "$summary.err"
+    [[ ! -s "$summary" ]] || mv "$summary" "$json"
+    say "FAILED ($rc)"
+    exit 1
+    ;;
+esac

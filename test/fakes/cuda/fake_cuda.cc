@@ -1,0 +1,463 @@
+#include "test/fakes/cuda/fake_cuda.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "runtime/device/cuda/batch_kernel.h"
+#include "runtime/device/cuda/cuda_calls.h"
+#include "runtime/device/cuda/driver_loader.h"
+
+namespace hvd::test {
+namespace {
+
+// Alone or not, a range that starts at `address` lies in one piece of `memory`.
+bool Holds(const std::map<uint64_t, size_t>& memory, uint64_t address, uint64_t bytes) {
+  auto after = memory.upper_bound(address);
+  if (after == memory.begin()) return false;
+  const auto& [begin, size] = *std::prev(after);
+  return address - begin <= size && bytes <= size - (address - begin);
+}
+
+bool Overlap(const FakeRange& a, uint64_t begin, uint64_t bytes) {
+  return a.begin < begin + bytes && begin < a.begin + a.bytes;
+}
+
+uint64_t Address(const void* memory) { return reinterpret_cast<uint64_t>(memory); }
+
+void* Allocate(size_t bytes) { return std::aligned_alloc(256, (bytes + 255) / 256 * 256); }
+
+// ---- the driver's functions, in the order of HVD_CUDA_DRIVER_CALLS
+
+#define HVD_FAKE_ENTER(symbol)     \
+  FakeCuda& fake = FakeCuda::It(); \
+  if (CuResult ordered = fake.Enter(symbol); ordered != 0) return ordered
+#define HVD_FAKE_ENTER_ANYWHERE(symbol) \
+  FakeCuda& fake = FakeCuda::It();      \
+  if (CuResult ordered = fake.Enter(symbol, false); ordered != 0) return ordered
+
+CuResult Init(unsigned) {
+  HVD_FAKE_ENTER_ANYWHERE("cuInit");
+  fake.started = true;
+  return 0;
+}
+CuResult DriverGetVersion(int* version) {
+  HVD_FAKE_ENTER_ANYWHERE("cuDriverGetVersion");
+  *version = 13000;
+  return 0;
+}
+CuResult GetErrorName(CuResult error, const char** name) {
+  static std::string text;
+  text = "CUDA_ERROR_NUMBER_" + std::to_string(error);
+  *name = text.c_str();
+  return 0;
+}
+CuResult GetErrorString(CuResult error, const char** words) {
+  static std::string text;
+  text = "the words of " + std::to_string(error);
+  *words = text.c_str();
+  return 0;
+}
+CuResult DeviceGetCount(int* count) {
+  HVD_FAKE_ENTER_ANYWHERE("cuDeviceGetCount");
+  *count = fake.devices;
+  return 0;
+}
+CuResult DeviceGet(CuDevice* device, int ordinal) {
+  HVD_FAKE_ENTER_ANYWHERE("cuDeviceGet");
+  if (ordinal < 0 || ordinal >= fake.devices) return 101;
+  *device = ordinal + 100;  // no ordinal may be taken for it
+  return 0;
+}
+CuResult DeviceGetName(char* name, int bytes, CuDevice device) {
+  HVD_FAKE_ENTER_ANYWHERE("cuDeviceGetName");
+  if (device < 100) return 101;
+  std::snprintf(name, static_cast<size_t>(bytes), "Fake GPU");
+  return 0;
+}
+CuResult DeviceGetAttribute(int* value, int attribute, CuDevice device) {
+  HVD_FAKE_ENTER_ANYWHERE("cuDeviceGetAttribute");
+  if (device < 100) return 101;
+  *value = attribute == kCudaComputeCapabilityMajor ? 9 : 0;
+  return 0;
+}
+CuResult PrimaryCtxRetain(CuContext* context, CuDevice device) {
+  HVD_FAKE_ENTER_ANYWHERE("cuDevicePrimaryCtxRetain");
+  fake.retained += 1;
+  *context = reinterpret_cast<CuContext>(static_cast<uintptr_t>(device));
+  return 0;
+}
+CuResult PrimaryCtxRelease(CuDevice) {
+  HVD_FAKE_ENTER_ANYWHERE("cuDevicePrimaryCtxRelease_v2");
+  fake.retained -= 1;
+  return 0;
+}
+CuResult CtxPushCurrent(CuContext context) {
+  HVD_FAKE_ENTER_ANYWHERE("cuCtxPushCurrent_v2");
+  if (fake.retained == 0) fake.Complain("a context is made current that nobody retains");
+  fake.current.push_back(context);
+  return 0;
+}
+CuResult CtxPopCurrent(CuContext* context) {
+  HVD_FAKE_ENTER("cuCtxPopCurrent_v2");
+  *context = fake.current.back();
+  fake.current.pop_back();
+  return 0;
+}
+CuResult CtxGetStreamPriorityRange(int* least, int* greatest) {
+  HVD_FAKE_ENTER("cuCtxGetStreamPriorityRange");
+  *least = 0;
+  *greatest = -5;
+  return 0;
+}
+CuResult StreamCreate(CuStream* stream, unsigned flags, int priority) {
+  HVD_FAKE_ENTER("cuStreamCreateWithPriority");
+  if (flags != kCudaStreamNonBlocking) fake.Complain("a stream waits for the default stream");
+  if (priority != -5) fake.Complain("a stream has not the highest priority");
+  *stream = fake.MakeStream();
+  return 0;
+}
+CuResult StreamDestroy(CuStream stream) {
+  HVD_FAKE_ENTER("cuStreamDestroy_v2");
+  if (stream->destroyed) fake.Complain("a stream is destroyed twice");
+  if (!stream->work.empty()) fake.Complain("a stream is destroyed that has work");
+  stream->destroyed = true;
+  return 0;
+}
+CuResult StreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
+  HVD_FAKE_ENTER("cuStreamWaitEvent");
+  if (event->destroyed) fake.Complain("a stream waits for an event that is destroyed");
+  if (event->recorded == 0) fake.Complain("a stream waits for an event that was never recorded");
+  fake.Submit(stream, {.awaits = event, .round = event->recorded});
+  return 0;
+}
+CuResult StreamSynchronize(CuStream stream) {
+  HVD_FAKE_ENTER("cuStreamSynchronize");
+  fake.Run();
+  if (!stream->work.empty()) fake.Complain("the processor waits for a stream that waits for ever");
+  return 0;
+}
+CuResult EventCreate(CuEvent* event, unsigned flags) {
+  HVD_FAKE_ENTER("cuEventCreate");
+  if (flags != kCudaEventDisableTiming) fake.Complain("an event takes times");
+  fake.events.push_back(std::make_unique<CuEventObject>());
+  *event = fake.events.back().get();
+  return 0;
+}
+CuResult EventDestroy(CuEvent event) {
+  HVD_FAKE_ENTER("cuEventDestroy_v2");
+  if (event->destroyed) fake.Complain("an event is destroyed twice");
+  event->destroyed = true;
+  return 0;
+}
+CuResult EventRecord(CuEvent event, CuStream stream) {
+  HVD_FAKE_ENTER("cuEventRecord");
+  if (event->destroyed) fake.Complain("an event is recorded that is destroyed");
+  event->recorded += 1;
+  fake.Submit(stream, {.signals = event, .round = event->recorded});
+  return 0;
+}
+CuResult EventQuery(CuEvent event) {
+  HVD_FAKE_ENTER("cuEventQuery");
+  if (event->destroyed) fake.Complain("an event is asked for that is destroyed");
+  return event->done == event->recorded ? 0 : kCudaNotReady;
+}
+CuResult MemAlloc(CuAddress* address, size_t bytes) {
+  HVD_FAKE_ENTER("cuMemAlloc_v2");
+  if (bytes == 0) return 1;
+  void* memory = Allocate(bytes);
+  fake.device_memory[Address(memory)] = bytes;
+  *address = Address(memory);
+  return 0;
+}
+CuResult MemFree(CuAddress address) {
+  HVD_FAKE_ENTER("cuMemFree_v2");
+  auto found = fake.device_memory.find(address);
+  if (found == fake.device_memory.end()) return 1;
+  fake.CheckIdle("cuMemFree_v2", address, found->second);
+  fake.device_memory.erase(found);
+  std::free(reinterpret_cast<void*>(static_cast<uintptr_t>(address)));
+  return 0;
+}
+CuResult MemHostAlloc(void** memory, size_t bytes, unsigned flags) {
+  HVD_FAKE_ENTER("cuMemHostAlloc");
+  if (flags != kCudaHostPortable) fake.Complain("memory is pinned for one context only");
+  *memory = Allocate(bytes);
+  fake.pinned[Address(*memory)] = bytes;
+  return 0;
+}
+CuResult MemFreeHost(void* memory) {
+  HVD_FAKE_ENTER("cuMemFreeHost");
+  auto found = fake.pinned.find(Address(memory));
+  if (found == fake.pinned.end()) return 1;
+  fake.CheckIdle("cuMemFreeHost", found->first, found->second);
+  fake.pinned.erase(found);
+  std::free(memory);
+  return 0;
+}
+CuResult MemcpyToDevice(CuAddress to, const void* from, size_t bytes, CuStream stream) {
+  HVD_FAKE_ENTER("cuMemcpyHtoDAsync_v2");
+  fake.CheckDeviceRange("cuMemcpyHtoDAsync_v2", to, bytes);
+  if (!Holds(fake.pinned, Address(from), bytes)) fake.Complain("a copy is not of pinned memory");
+  fake.Submit(stream, {.run = [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); },
+                       .touches = {{to, bytes}, {Address(from), bytes}}});
+  return 0;
+}
+CuResult MemcpyToHost(void* to, CuAddress from, size_t bytes, CuStream stream) {
+  HVD_FAKE_ENTER("cuMemcpyDtoHAsync_v2");
+  fake.CheckDeviceRange("cuMemcpyDtoHAsync_v2", from, bytes);
+  if (!Holds(fake.pinned, Address(to), bytes)) fake.Complain("a copy is not to pinned memory");
+  fake.Submit(stream, {.run = [=] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); },
+                       .touches = {{from, bytes}, {Address(to), bytes}}});
+  return 0;
+}
+CuResult ModuleLoadData(CuModule* module, const void* image) {
+  HVD_FAKE_ENTER("cuModuleLoadData");
+  if (image == nullptr) fake.Complain("a module is loaded from nowhere");
+  fake.modules += 1;
+  *module = reinterpret_cast<CuModule>(uintptr_t{1});
+  return 0;
+}
+CuResult ModuleUnload(CuModule) {
+  HVD_FAKE_ENTER("cuModuleUnload");
+  fake.modules -= 1;
+  return 0;
+}
+CuResult ModuleGetFunction(CuFunction* function, CuModule, const char* name) {
+  HVD_FAKE_ENTER("cuModuleGetFunction");
+  const bool small = std::string_view(name) == "hvd_batch_small";
+  if (!small && std::string_view(name) != "hvd_batch_large") return 500;
+  *function =
+      reinterpret_cast<CuFunction>(static_cast<uintptr_t>(small ? kSmallBatch : kLargeBatch));
+  return 0;
+}
+
+// The bytes that a batch reads or writes.
+std::vector<FakeRange> Touched(const BatchArguments<kLargeBatch>& batch) {
+  const bool bytes = batch.head.kind == BatchKind::kBytes;
+  const bool wide = batch.head.kind == BatchKind::kFloat64;
+  const auto kind = static_cast<Word32>(batch.head.kind);
+  const uint64_t from_bytes = bytes ? 1 : wide ? 8 : kind / 3 == 0 ? 4 : 2;
+  const uint64_t to_bytes = bytes ? 1 : wide ? 8 : kind % 3 == 0 ? 4 : 2;
+  std::vector<FakeRange> ranges;
+  for (Word32 i = 0; i < batch.head.segments; ++i) {
+    const BatchSegment& segment = batch.segment[i];
+    ranges.push_back({segment.from, segment.elements * from_bytes});
+    ranges.push_back({segment.to, segment.elements * to_bytes});
+  }
+  return ranges;
+}
+
+CuResult LaunchKernel(CuFunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
+                      unsigned, unsigned, unsigned, CuStream stream, void** parameters, void**) {
+  HVD_FAKE_ENTER("cuLaunchKernel");
+  const auto most = reinterpret_cast<uintptr_t>(function);
+  // As the driver does: what the kernel declares is copied now.
+  auto batch = std::make_shared<BatchArguments<kLargeBatch>>();
+  std::memcpy(batch.get(), parameters[0], sizeof(BatchHead) + most * sizeof(BatchSegment));
+  if (batch->head.segments > most) fake.Complain("a launch has more segments than its argument");
+  std::vector<FakeRange> touches = Touched(*batch);
+  for (const FakeRange& range : touches) {
+    fake.CheckDeviceRange("cuLaunchKernel", range.begin, range.bytes);
+  }
+  auto run = [batch, blocks, threads] {
+    for (unsigned block = 0; block < blocks; ++block) {
+      for (unsigned thread = 0; thread < threads; ++thread) {
+        RunBatch(batch->head, batch->segment, block, thread, threads);
+      }
+    }
+  };
+  fake.Submit(stream, {.run = std::move(run), .touches = std::move(touches)});
+  return 0;
+}
+
+struct NamedEntry {
+  const char* symbol;
+  void* function;
+};
+
+std::vector<NamedEntry> Entries() {
+  const CudaDriver names;
+  return {
+      {names.init.symbol, reinterpret_cast<void*>(&Init)},
+      {names.driver_get_version.symbol, reinterpret_cast<void*>(&DriverGetVersion)},
+      {names.get_error_name.symbol, reinterpret_cast<void*>(&GetErrorName)},
+      {names.get_error_string.symbol, reinterpret_cast<void*>(&GetErrorString)},
+      {names.device_get_count.symbol, reinterpret_cast<void*>(&DeviceGetCount)},
+      {names.device_get.symbol, reinterpret_cast<void*>(&DeviceGet)},
+      {names.device_get_name.symbol, reinterpret_cast<void*>(&DeviceGetName)},
+      {names.device_get_attribute.symbol, reinterpret_cast<void*>(&DeviceGetAttribute)},
+      {names.primary_ctx_retain.symbol, reinterpret_cast<void*>(&PrimaryCtxRetain)},
+      {names.primary_ctx_release.symbol, reinterpret_cast<void*>(&PrimaryCtxRelease)},
+      {names.ctx_push_current.symbol, reinterpret_cast<void*>(&CtxPushCurrent)},
+      {names.ctx_pop_current.symbol, reinterpret_cast<void*>(&CtxPopCurrent)},
+      {names.ctx_get_stream_priority_range.symbol,
+       reinterpret_cast<void*>(&CtxGetStreamPriorityRange)},
+      {names.stream_create.symbol, reinterpret_cast<void*>(&StreamCreate)},
+      {names.stream_destroy.symbol, reinterpret_cast<void*>(&StreamDestroy)},
+      {names.stream_wait_event.symbol, reinterpret_cast<void*>(&StreamWaitEvent)},
+      {names.stream_synchronize.symbol, reinterpret_cast<void*>(&StreamSynchronize)},
+      {names.event_create.symbol, reinterpret_cast<void*>(&EventCreate)},
+      {names.event_destroy.symbol, reinterpret_cast<void*>(&EventDestroy)},
+      {names.event_record.symbol, reinterpret_cast<void*>(&EventRecord)},
+      {names.event_query.symbol, reinterpret_cast<void*>(&EventQuery)},
+      {names.mem_alloc.symbol, reinterpret_cast<void*>(&MemAlloc)},
+      {names.mem_free.symbol, reinterpret_cast<void*>(&MemFree)},
+      {names.mem_host_alloc.symbol, reinterpret_cast<void*>(&MemHostAlloc)},
+      {names.mem_free_host.symbol, reinterpret_cast<void*>(&MemFreeHost)},
+      {names.memcpy_to_device.symbol, reinterpret_cast<void*>(&MemcpyToDevice)},
+      {names.memcpy_to_host.symbol, reinterpret_cast<void*>(&MemcpyToHost)},
+      {names.module_load_data.symbol, reinterpret_cast<void*>(&ModuleLoadData)},
+      {names.module_unload.symbol, reinterpret_cast<void*>(&ModuleUnload)},
+      {names.module_get_function.symbol, reinterpret_cast<void*>(&ModuleGetFunction)},
+      {names.launch_kernel.symbol, reinterpret_cast<void*>(&LaunchKernel)},
+  };
+}
+
+}  // namespace
+
+FakeCuda::FakeCuda() {
+  if (it_ != nullptr) std::abort();
+  it_ = this;
+}
+
+FakeCuda::~FakeCuda() {
+  for (const auto* memory : {&device_memory, &pinned}) {
+    for (const auto& [address, bytes] : *memory) std::free(reinterpret_cast<void*>(address));
+  }
+  it_ = nullptr;
+}
+
+void* FakeCuda::Find(const std::string& symbol) const {
+  if (lacking.contains(symbol)) return nullptr;
+  for (const NamedEntry& entry : Entries()) {
+    if (symbol == entry.symbol) return entry.function;
+  }
+  return nullptr;
+}
+
+CudaDriver FakeCuda::Driver() const {
+  Result<CudaDriver> driver = FillCudaDriver("the fake", [this](const char* s) { return Find(s); });
+  if (!driver.ok() || !StartCudaDriver(*driver).ok()) std::abort();
+  return *driver;
+}
+
+std::vector<std::string> FakeCuda::Symbols() {
+  std::vector<std::string> symbols;
+  CudaDriver driver;
+  ForEachEntry(driver, [&](auto& entry) { symbols.emplace_back(entry.symbol); });
+  return symbols;
+}
+
+CuStream FakeCuda::MakeStream() {
+  streams.push_back(std::make_unique<CuStreamObject>());
+  return streams.back().get();
+}
+
+void FakeCuda::Give(CuStream stream, std::function<void()> work) {
+  It().Submit(stream, {.run = std::move(work)});
+}
+
+bool FakeCuda::Run() {
+  bool progress = true, left = false;
+  while (progress) {
+    progress = left = false;
+    for (size_t i = 0; i <= streams.size(); ++i) {
+      CuStreamObject& stream = i == 0 ? default_stream : *streams[i - 1];
+      while (RunFront(stream)) progress = true;
+      left = left || !stream.work.empty();
+    }
+  }
+  return !left;
+}
+
+void FakeCuda::Run(CuStream stream) {
+  while (RunFront(*stream)) {
+  }
+}
+
+bool FakeCuda::RunFront(CuStreamObject& stream) {
+  if (stream.work.empty()) return false;
+  const FakeWork& front = stream.work.front();
+  if (front.awaits != nullptr && front.awaits->done < front.round) return false;
+  const FakeWork work = std::move(stream.work.front());
+  stream.work.pop_front();
+  if (work.run) work.run();
+  if (work.signals != nullptr) work.signals->done = std::max(work.signals->done, work.round);
+  return true;
+}
+
+uint64_t FakeCuda::MakeMemory(size_t bytes) {
+  backing_.push_back(std::make_unique<std::byte[]>(bytes + 256));
+  const uint64_t address = (Address(backing_.back().get()) + 255) / 256 * 256;
+  framework_memory[address] = bytes;
+  return address;
+}
+
+int FakeCuda::Count(const std::string& symbol) const {
+  auto found = counts_.find(symbol);
+  return found == counts_.end() ? 0 : found->second;
+}
+
+std::vector<std::string> FakeCuda::Leaks() const {
+  std::vector<std::string> leaks;
+  auto note = [&](size_t count, const char* what) {
+    if (count > 0) leaks.push_back(std::to_string(count) + " " + what);
+  };
+  note(static_cast<size_t>(std::count_if(events.begin(), events.end(),
+                                         [](const auto& event) { return !event->destroyed; })),
+       "events");
+  const int made = Count("cuStreamCreateWithPriority") - Count("cuStreamDestroy_v2");
+  note(static_cast<size_t>(std::max(made, 0)), "streams");
+  note(device_memory.size(), "pieces of device memory");
+  note(pinned.size(), "pieces of pinned memory");
+  note(static_cast<size_t>(modules), "modules");
+  note(static_cast<size_t>(retained), "retained contexts");
+  note(current.size(), "current contexts");
+  return leaks;
+}
+
+CuResult FakeCuda::Enter(const char* symbol, bool needs_context) {
+  const std::string name = symbol;
+  if (!started && name != "cuInit") Complain(name + " before cuInit");
+  if (needs_context && current.empty()) Complain(name + " without a current context");
+  const bool harmless = name == "cuDevicePrimaryCtxRelease_v2" || name == "cuCtxPopCurrent_v2";
+  if (unusable_ && !harmless) Complain(name + " in a context that is unusable");
+  auto found = failures_.find(name);
+  if (found != failures_.end() && found->second != 0) {
+    unusable_ = unusable_ || LeavesContextUnusable(found->second);
+    return found->second;
+  }
+  counts_[name] += 1;
+  return 0;
+}
+
+void FakeCuda::Submit(CuStream stream, FakeWork work) {
+  CuStreamObject& target = stream == nullptr ? default_stream : *stream;
+  if (target.destroyed) Complain("work is given to a stream that is destroyed");
+  target.work.push_back(std::move(work));
+}
+
+void FakeCuda::CheckDeviceRange(const char* symbol, uint64_t address, uint64_t bytes) {
+  if (!Holds(device_memory, address, bytes) && !Holds(framework_memory, address, bytes)) {
+    Complain(std::string(symbol) + " with memory that the device has not");
+  }
+}
+
+void FakeCuda::CheckIdle(const char* symbol, uint64_t begin, uint64_t bytes) {
+  for (size_t i = 0; i <= streams.size(); ++i) {
+    const CuStreamObject& stream = i == 0 ? default_stream : *streams[i - 1];
+    for (const FakeWork& work : stream.work) {
+      for (const FakeRange& range : work.touches) {
+        if (Overlap(range, begin, bytes)) {
+          Complain(std::string(symbol) + " of memory that waiting work will touch");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace hvd::test

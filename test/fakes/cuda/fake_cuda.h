@@ -1,0 +1,116 @@
+// FakeCuda: a CUDA driver that records its calls. Streams are queues of work that nothing does
+// until the test says Run, so that whatever is used before it is ready is found wrong. It notes
+// broken rules (Complaints), lacks symbols and answers with errors on request. Kernels do what
+// kernels.cu does.
+//
+// One at a time, since the driver's functions have no argument that could tell two apart; one
+// thread.
+#ifndef HVD_TEST_FAKES_CUDA_FAKE_CUDA_H_
+#define HVD_TEST_FAKES_CUDA_FAKE_CUDA_H_
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/device/cuda/driver_api.h"
+
+namespace hvd {
+
+// A range of memory that waiting work will touch.
+struct FakeRange {
+  uint64_t begin = 0;
+  uint64_t bytes = 0;
+};
+
+struct CuEventObject {
+  uint64_t recorded = 0, done = 0;  // how often
+  bool destroyed = false;
+};
+
+struct FakeWork {
+  std::function<void()> run;
+  CuEvent signals = nullptr, awaits = nullptr;
+  uint64_t round = 0;  // of the event
+  std::vector<FakeRange> touches;
+};
+
+struct CuStreamObject {
+  std::deque<FakeWork> work;
+  bool destroyed = false;
+};
+
+namespace test {
+
+class FakeCuda {
+ public:
+  FakeCuda();
+  ~FakeCuda();
+  FakeCuda(const FakeCuda&) = delete;
+  FakeCuda& operator=(const FakeCuda&) = delete;
+
+  // ---- what a loader sees
+  void* Find(const std::string& symbol) const;
+  CudaDriver Driver() const;
+  static std::vector<std::string> Symbols();
+
+  // ---- what the test decides
+  std::set<std::string> lacking;
+  int devices = 2;
+  // From now on the call answers `result`, and does nothing unless that is 0.
+  void Fail(const std::string& symbol, CuResult result) { failures_[symbol] = result; }
+  // A stream of the framework's, and work in it.
+  CuStream MakeStream();
+  static void Give(CuStream stream, std::function<void()> work);
+  // Does all work that waits for nothing; false if some is left.
+  bool Run();
+  // Does the work of one stream only, as far as it waits for nothing.
+  void Run(CuStream stream);
+  // Memory of the device as the framework has it.
+  uint64_t MakeMemory(size_t bytes);
+
+  // ---- what happened
+  int Count(const std::string& symbol) const;
+  // Calls that made the processor wait.
+  int Waits() const { return Count("cuStreamSynchronize"); }
+  const std::vector<std::string>& Complaints() const { return complaints_; }
+  // What was made by the driver's calls and is still there.
+  std::vector<std::string> Leaks() const;
+  size_t CurrentContexts() const { return current.size(); }
+
+  // ---- for the driver's functions
+  static FakeCuda& It() { return *it_; }
+  // The answer that was ordered for this call, or 0.
+  CuResult Enter(const char* symbol, bool needs_context = true);
+  void Complain(const std::string& what) { complaints_.push_back(what); }
+  void Submit(CuStream stream, FakeWork work);
+  void CheckDeviceRange(const char* symbol, uint64_t address, uint64_t bytes);
+  void CheckIdle(const char* symbol, uint64_t begin, uint64_t bytes);
+
+  std::vector<CuContext> current;
+  int retained = 0, modules = 0;
+  bool started = false;
+  std::vector<std::unique_ptr<CuStreamObject>> streams;  // destroyed ones, too
+  std::vector<std::unique_ptr<CuEventObject>> events;
+  std::map<uint64_t, size_t> device_memory, framework_memory, pinned;
+  CuStreamObject default_stream;
+
+ private:
+  bool RunFront(CuStreamObject& stream);
+
+  static inline FakeCuda* it_ = nullptr;
+  std::map<std::string, CuResult> failures_;
+  std::map<std::string, int> counts_;
+  std::vector<std::string> complaints_;
+  std::vector<std::unique_ptr<std::byte[]>> backing_;
+  bool unusable_ = false;
+};
+
+}  // namespace test
+}  // namespace hvd
+
+#endif  // HVD_TEST_FAKES_CUDA_FAKE_CUDA_H_

@@ -1,0 +1,541 @@
+#include "test/fakes/nccl/fake_nccl.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "test/fakes/element_values.h"
+#include "test/fakes/nccl/fake_nccl_data.h"
+
+namespace hvd::test {
+namespace {
+
+constexpr NcclReduceOp kFirstOwnOperation = 5;
+
+uint64_t AddressOf(const void* memory) { return reinterpret_cast<uint64_t>(memory); }
+
+bool IsPairCall(const NcclCall& call) {
+  return call.kind == NcclCallKind::kSend || call.kind == NcclCallKind::kRecv;
+}
+
+// ---- NCCL's functions, in the order of HVD_NCCL_CALLS
+
+#define HVD_FAKE_NCCL_ENTER(symbol)                       \
+  FakeNccl& fake = FakeNccl::It();                        \
+  std::lock_guard<std::recursive_mutex> lock(fake.mutex); \
+  if (NcclResult ordered = fake.Enter(symbol); ordered != 0) return ordered
+#define HVD_FAKE_NCCL_ENTER_WITH(symbol, comm) \
+  HVD_FAKE_NCCL_ENTER(symbol);                 \
+  if (!fake.Alive(symbol, comm)) return kNcclInvalidArgument
+
+NcclResult GetVersion(int* version) {
+  HVD_FAKE_NCCL_ENTER("ncclGetVersion");
+  *version = fake.version;
+  return kNcclSuccess;
+}
+NcclResult GetUniqueId(NcclUniqueId* id) {
+  HVD_FAKE_NCCL_ENTER("ncclGetUniqueId");
+  *id = {};
+  const std::string text = "unique " + std::to_string(fake.Count("ncclGetUniqueId"));
+  std::memcpy(id->bytes, text.data(), text.size());
+  id->bytes[127] = static_cast<char>(0xfe);
+  return kNcclSuccess;
+}
+NcclResult CommInitRankConfig(NcclCommHandle* comm, int ranks, NcclUniqueId id, int rank,
+                              NcclConfig* config) {
+  HVD_FAKE_NCCL_ENTER("ncclCommInitRankConfig");
+  if (config == nullptr || config->blocking != 0) fake.Complain("a start that blocks");
+  if (FakeCuda::It().CurrentContexts() == 0) fake.Complain("a start without a current context");
+  return fake.Init(comm, ranks, id, rank);
+}
+NcclResult CommGetAsyncError(NcclCommHandle comm, NcclResult* error) {
+  HVD_FAKE_NCCL_ENTER_WITH("ncclCommGetAsyncError", comm);
+  *error = fake.Ask(comm);
+  return kNcclSuccess;
+}
+NcclResult CommFinalize(NcclCommHandle comm) {
+  HVD_FAKE_NCCL_ENTER("ncclCommFinalize");
+  if (!fake.Ready("ncclCommFinalize", comm)) return kNcclInvalidUsage;
+  if (!comm->operations.empty()) fake.Complain("ncclCommFinalize with operations left");
+  if (!comm->registered.empty()) fake.Complain("ncclCommFinalize with registered memory");
+  comm->finalized = true;
+  return kNcclInProgress;
+}
+NcclResult CommDestroy(NcclCommHandle comm) {
+  HVD_FAKE_NCCL_ENTER_WITH("ncclCommDestroy", comm);
+  if (!comm->finalized || fake.Ask(comm) != kNcclSuccess) {
+    fake.Complain("ncclCommDestroy before the end");
+  }
+  fake.End(comm, false);
+  return kNcclSuccess;
+}
+NcclResult CommAbort(NcclCommHandle comm) {
+  FakeNccl& fake = FakeNccl::It();
+  std::lock_guard<std::recursive_mutex> lock(fake.mutex);
+  const bool alive = fake.Alive("ncclCommAbort", comm);
+  if (alive) fake.End(comm, true);  // also where an error is ordered: NCCL frees what it can
+  if (NcclResult ordered = fake.Enter("ncclCommAbort"); ordered != 0) return ordered;
+  return alive ? kNcclSuccess : kNcclInvalidArgument;
+}
+NcclResult GroupStart() {
+  HVD_FAKE_NCCL_ENTER("ncclGroupStart");
+  fake.group_depth[std::this_thread::get_id()] += 1;
+  return kNcclSuccess;
+}
+NcclResult GroupEnd() {
+  FakeNccl& fake = FakeNccl::It();
+  std::lock_guard<std::recursive_mutex> lock(fake.mutex);
+  return fake.GroupEnd();
+}
+NcclResult AllReduce(const void* from, void* to, size_t count, NcclDataType type, NcclReduceOp op,
+                     NcclCommHandle comm, CuStream stream) {
+  return FakeNccl::It().Call("ncclAllReduce",
+                             {.kind = NcclCallKind::kAllReduce,
+                              .from = AddressOf(from),
+                              .to = AddressOf(to),
+                              .count = count,
+                              .type = type,
+                              .op = op},
+                             comm, stream);
+}
+NcclResult ReduceToRoot(const void* from, void* to, size_t count, NcclDataType type,
+                        NcclReduceOp op, int root, NcclCommHandle comm, CuStream stream) {
+  return FakeNccl::It().Call("ncclReduce",
+                             {.kind = NcclCallKind::kReduce,
+                              .from = AddressOf(from),
+                              .to = AddressOf(to),
+                              .count = count,
+                              .type = type,
+                              .op = op,
+                              .peer = root},
+                             comm, stream);
+}
+NcclResult Broadcast(const void* from, void* to, size_t count, NcclDataType type, int root,
+                     NcclCommHandle comm, CuStream stream) {
+  return FakeNccl::It().Call("ncclBroadcast",
+                             {.kind = NcclCallKind::kBroadcast,
+                              .from = AddressOf(from),
+                              .to = AddressOf(to),
+                              .count = count,
+                              .type = type,
+                              .peer = root},
+                             comm, stream);
+}
+NcclResult AllGather(const void* from, void* to, size_t count, NcclDataType type,
+                     NcclCommHandle comm, CuStream stream) {
+  return FakeNccl::It().Call("ncclAllGather",
+                             {.kind = NcclCallKind::kAllGather,
+                              .from = AddressOf(from),
+                              .to = AddressOf(to),
+                              .count = count,
+                              .type = type},
+                             comm, stream);
+}
+NcclResult ReduceScatter(const void* from, void* to, size_t count, NcclDataType type,
+                         NcclReduceOp op, NcclCommHandle comm, CuStream stream) {
+  return FakeNccl::It().Call("ncclReduceScatter",
+                             {.kind = NcclCallKind::kReduceScatter,
+                              .from = AddressOf(from),
+                              .to = AddressOf(to),
+                              .count = count,
+                              .type = type,
+                              .op = op},
+                             comm, stream);
+}
+NcclResult Send(const void* from, size_t count, NcclDataType type, int peer, NcclCommHandle comm,
+                CuStream stream) {
+  return FakeNccl::It().Call("ncclSend",
+                             {.kind = NcclCallKind::kSend,
+                              .from = AddressOf(from),
+                              .count = count,
+                              .type = type,
+                              .peer = peer},
+                             comm, stream);
+}
+NcclResult Recv(void* to, size_t count, NcclDataType type, int peer, NcclCommHandle comm,
+                CuStream stream) {
+  return FakeNccl::It().Call("ncclRecv",
+                             {.kind = NcclCallKind::kRecv,
+                              .to = AddressOf(to),
+                              .count = count,
+                              .type = type,
+                              .peer = peer},
+                             comm, stream);
+}
+NcclResult RedOpCreatePreMulSum(NcclReduceOp* op, void* scalar, NcclDataType type, int residence,
+                                NcclCommHandle comm) {
+  HVD_FAKE_NCCL_ENTER("ncclRedOpCreatePreMulSum");
+  if (!fake.Ready("ncclRedOpCreatePreMulSum", comm)) return kNcclInvalidUsage;
+  if (residence != kNcclScalarOfHost) fake.Complain("a factor that is not the host's");
+  const DType dtype = DTypeOfNccl(type);
+  *op = kFirstOwnOperation + fake.Count("ncclRedOpCreatePreMulSum");
+  comm->operations[*op] = {dtype, Read(dtype, static_cast<const std::byte*>(scalar))};
+  return kNcclSuccess;
+}
+NcclResult RedOpDestroy(NcclReduceOp op, NcclCommHandle comm) {
+  HVD_FAKE_NCCL_ENTER_WITH("ncclRedOpDestroy", comm);
+  if (comm->operations.erase(op) == 0) fake.Complain("ncclRedOpDestroy of an operation elsewhere");
+  return kNcclSuccess;
+}
+const char* GetNcclErrorString(NcclResult result) {
+  static thread_local std::string text;
+  text = "the words of " + std::to_string(result);
+  return text.c_str();
+}
+const char* GetNcclLastError(NcclCommHandle comm) {
+  FakeNccl& fake = FakeNccl::It();
+  std::lock_guard<std::recursive_mutex> lock(fake.mutex);
+  if (comm != nullptr) fake.Alive("ncclGetLastError", comm);
+  return fake.last_error.c_str();
+}
+
+// ---- those that only newer versions have
+
+NcclResult CommSplit(NcclCommHandle comm, int color, int key, NcclCommHandle* made, NcclConfig*) {
+  HVD_FAKE_NCCL_ENTER("ncclCommSplit");
+  if (!fake.Ready("ncclCommSplit", comm)) return kNcclInvalidUsage;
+  return fake.Split(comm, {.color = color, .key = key, .made = made});
+}
+NcclResult CommRegister(NcclCommHandle comm, void* memory, size_t bytes, void** handle) {
+  HVD_FAKE_NCCL_ENTER("ncclCommRegister");
+  if (!fake.Ready("ncclCommRegister", comm)) return kNcclInvalidUsage;
+  FakeCuda::It().CheckDeviceRange("ncclCommRegister", AddressOf(memory), bytes);
+  comm->registered.insert(memory);
+  *handle = memory;
+  return kNcclSuccess;
+}
+NcclResult CommDeregister(NcclCommHandle comm, void* handle) {
+  HVD_FAKE_NCCL_ENTER_WITH("ncclCommDeregister", comm);
+  if (comm->registered.erase(handle) == 0) fake.Complain("ncclCommDeregister of nothing");
+  return kNcclSuccess;
+}
+NcclResult NotCalledYet() {
+  FakeNccl::It().Complain("a call that nothing is known to make");
+  return kNcclInternalError;
+}
+
+struct NamedNcclEntry {
+  const char* symbol;
+  void* function;
+};
+
+std::vector<NamedNcclEntry> NcclEntries() {
+  const NcclApi names;
+  return {
+      {names.get_version.symbol, reinterpret_cast<void*>(&GetVersion)},
+      {names.get_unique_id.symbol, reinterpret_cast<void*>(&GetUniqueId)},
+      {names.comm_init_rank_config.symbol, reinterpret_cast<void*>(&CommInitRankConfig)},
+      {names.comm_get_async_error.symbol, reinterpret_cast<void*>(&CommGetAsyncError)},
+      {names.comm_finalize.symbol, reinterpret_cast<void*>(&CommFinalize)},
+      {names.comm_destroy.symbol, reinterpret_cast<void*>(&CommDestroy)},
+      {names.comm_abort.symbol, reinterpret_cast<void*>(&CommAbort)},
+      {names.group_start.symbol, reinterpret_cast<void*>(&GroupStart)},
+      {names.group_end.symbol, reinterpret_cast<void*>(&GroupEnd)},
+      {names.all_reduce.symbol, reinterpret_cast<void*>(&AllReduce)},
+      {names.reduce.symbol, reinterpret_cast<void*>(&ReduceToRoot)},
+      {names.broadcast.symbol, reinterpret_cast<void*>(&Broadcast)},
+      {names.all_gather.symbol, reinterpret_cast<void*>(&AllGather)},
+      {names.reduce_scatter.symbol, reinterpret_cast<void*>(&ReduceScatter)},
+      {names.send.symbol, reinterpret_cast<void*>(&Send)},
+      {names.recv.symbol, reinterpret_cast<void*>(&Recv)},
+      {names.red_op_create_pre_mul_sum.symbol, reinterpret_cast<void*>(&RedOpCreatePreMulSum)},
+      {names.red_op_destroy.symbol, reinterpret_cast<void*>(&RedOpDestroy)},
+      {names.get_error_string.symbol, reinterpret_cast<void*>(&GetNcclErrorString)},
+      {names.get_last_error.symbol, reinterpret_cast<void*>(&GetNcclLastError)},
+      {names.comm_split.symbol, reinterpret_cast<void*>(&CommSplit)},
+      {names.comm_register.symbol, reinterpret_cast<void*>(&CommRegister)},
+      {names.comm_deregister.symbol, reinterpret_cast<void*>(&CommDeregister)},
+      {names.mem_alloc.symbol, reinterpret_cast<void*>(&NotCalledYet)},
+      {names.mem_free.symbol, reinterpret_cast<void*>(&NotCalledYet)},
+      {names.comm_shrink.symbol, reinterpret_cast<void*>(&NotCalledYet)},
+      {names.comm_revoke.symbol, reinterpret_cast<void*>(&NotCalledYet)},
+      {names.comm_get_unique_id.symbol, reinterpret_cast<void*>(&NotCalledYet)},
+      {names.comm_grow.symbol, reinterpret_cast<void*>(&NotCalledYet)},
+  };
+}
+
+}  // namespace
+
+FakeNccl::FakeNccl(FakeCuda& cuda) : cuda_(cuda) {
+  if (it_ != nullptr) std::abort();
+  it_ = this;
+}
+
+FakeNccl::~FakeNccl() { it_ = nullptr; }
+
+void* FakeNccl::Find(const std::string& symbol) const {
+  if (lacking.contains(symbol)) return nullptr;
+  for (const NamedNcclEntry& entry : NcclEntries()) {
+    if (symbol == entry.symbol) return entry.function;
+  }
+  return nullptr;
+}
+
+NcclLibrary FakeNccl::Library() const {
+  Result<NcclLibrary> library = FillNccl("the fake", [this](const char* s) { return Find(s); });
+  if (!library.ok()) std::abort();
+  return *library;
+}
+
+std::vector<std::string> FakeNccl::Symbols() {
+  std::vector<std::string> symbols;
+#define HVD_SYMBOL(field, symbol, arguments) symbols.emplace_back(symbol);
+  HVD_NCCL_CALLS(HVD_SYMBOL)
+#undef HVD_SYMBOL
+  return symbols;
+}
+
+void FakeNccl::Fail(const std::string& symbol, NcclResult result, int after) {
+  failures_[symbol] = {result, Count(symbol) + after};
+}
+
+int FakeNccl::Count(const std::string& symbol) const {
+  auto found = counts_.find(symbol);
+  return found == counts_.end() ? 0 : found->second;
+}
+
+std::vector<std::string> FakeNccl::Leaks() const {
+  std::vector<std::string> leaks;
+  for (const auto& comm : comms) {
+    if (!comm->destroyed && !comm->aborted) {
+      leaks.push_back("the communicator of rank " + std::to_string(comm->rank));
+    }
+    if (comm->destroyed && !comm->operations.empty()) leaks.emplace_back("an operation");
+  }
+  for (const auto& [thread, depth] : group_depth) {
+    if (depth != 0) leaks.push_back("a group of depth " + std::to_string(depth));
+  }
+  return leaks;
+}
+
+NcclResult FakeNccl::Enter(const char* symbol) {
+  auto found = failures_.find(symbol);
+  if (found != failures_.end() && Count(symbol) >= found->second.second) return found->second.first;
+  counts_[symbol] += 1;
+  return kNcclSuccess;
+}
+
+bool FakeNccl::Alive(const char* symbol, NcclCommHandle comm) {
+  const bool known =
+      std::any_of(comms.begin(), comms.end(), [&](const auto& one) { return one.get() == comm; });
+  if (!known || comm->destroyed || comm->aborted) {
+    Complain(std::string(symbol) + (known ? " after the end of" : " of no") + " communicator");
+    return false;
+  }
+  return true;
+}
+
+bool FakeNccl::Ready(const char* symbol, NcclCommHandle comm) {
+  if (!Alive(symbol, comm)) return false;
+  const auto& members = comm->world->members;
+  const bool started = std::count(members.begin(), members.end(), nullptr) == 0;
+  if (!started || comm->finalized || comm->polls_left > 0 || comm->split.has_value()) {
+    Complain(std::string(symbol) + " of a communicator that is not ready");
+    return false;
+  }
+  if (cuda_.CurrentContexts() == 0 && std::string_view(symbol) != "ncclCommFinalize") {
+    Complain(std::string(symbol) + " without a current context");
+  }
+  return true;
+}
+
+NcclCommHandle FakeNccl::MakeComm(FakeNcclWorld* world, int rank) {
+  comms.push_back(std::make_unique<NcclCommObject>());
+  comms.back()->world = world;
+  comms.back()->rank = rank;
+  comms.back()->polls_left = slowness;
+  world->members[static_cast<size_t>(rank)] = comms.back().get();
+  return comms.back().get();
+}
+
+NcclResult FakeNccl::Init(NcclCommHandle* comm, int ranks, const NcclUniqueId& id, int rank) {
+  std::unique_ptr<FakeNcclWorld>& world = worlds_[std::string(id.bytes, sizeof(id.bytes))];
+  if (world == nullptr) world = std::make_unique<FakeNcclWorld>();
+  if (world->members.empty()) world->members.resize(static_cast<size_t>(ranks));
+  if (rank < 0 || rank >= ranks || world->members.size() != static_cast<size_t>(ranks) ||
+      world->members[static_cast<size_t>(rank)] != nullptr) {
+    Complain("a member comes twice, or with another size");
+    return kNcclInvalidArgument;
+  }
+  *comm = MakeComm(world.get(), rank);
+  return kNcclInProgress;
+}
+
+NcclResult FakeNccl::Ask(NcclCommHandle comm) {
+  if (comm->async_error != kNcclSuccess) return comm->async_error;
+  const auto& members = comm->world->members;
+  if (std::count(members.begin(), members.end(), nullptr) > 0) return kNcclInProgress;
+  if (comm->finalized) {
+    return std::all_of(members.begin(), members.end(), [](auto* one) { return one->finalized; })
+               ? kNcclSuccess
+               : kNcclInProgress;
+  }
+  if (comm->split.has_value()) {
+    if (!comm->split->complete) return kNcclInProgress;
+    *comm->split->made = comm->split->child;
+    comm->split.reset();
+  }
+  if (comm->polls_left > 0) {
+    comm->polls_left -= 1;
+    if (comm->polls_left == 0) GiveToStream(comm);
+    return kNcclInProgress;
+  }
+  return kNcclSuccess;
+}
+
+NcclResult FakeNccl::Split(NcclCommHandle comm, const FakeSplit& split) {
+  comm->split = split;
+  const auto& members = comm->world->members;
+  if (std::all_of(members.begin(), members.end(), [](auto* one) { return one->split.has_value(); }))
+    CompleteSplit(*comm->world);
+  return kNcclInProgress;
+}
+
+void FakeNccl::CompleteSplit(FakeNcclWorld& world) {
+  std::map<int, std::vector<NcclCommHandle>> by_color;
+  for (NcclCommHandle one : world.members) {
+    one->split->complete = true;
+    if (one->split->color >= 0) by_color[one->split->color].push_back(one);
+  }
+  for (auto& [color, parents] : by_color) {
+    std::stable_sort(parents.begin(), parents.end(),
+                     [](auto* a, auto* b) { return a->split->key < b->split->key; });
+    auto& made = worlds_["split " + std::to_string(worlds_.size())];
+    made = std::make_unique<FakeNcclWorld>();
+    made->members.resize(parents.size());
+    for (size_t i = 0; i < parents.size(); ++i) {
+      parents[i]->split->child = MakeComm(made.get(), static_cast<int>(i));
+    }
+  }
+}
+
+NcclResult FakeNccl::Call(const char* symbol, const NcclCall& call, NcclCommHandle comm,
+                          CuStream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  const bool grouped = group_depth[std::this_thread::get_id()] > 0;
+  NcclResult result = Enter(symbol);
+  if (result == kNcclSuccess && !Ready(symbol, comm)) result = kNcclInvalidUsage;
+  if (result != kNcclSuccess) {
+    if (grouped) group_failure_ = result;
+    return result;
+  }
+  CheckRanges(symbol, call, comm);
+  if (!grouped && IsPairCall(call)) Complain(std::string(symbol) + " outside of a group");
+  if (!grouped) return Give({{call, comm, stream}});
+  group_.push_back({call, comm, stream});
+  return kNcclSuccess;
+}
+
+NcclResult FakeNccl::GroupEnd() {
+  int& depth = group_depth[std::this_thread::get_id()];
+  if (depth == 0) Complain("ncclGroupEnd without ncclGroupStart");
+  depth = std::max(depth - 1, 0);
+  const NcclResult failure = std::exchange(group_failure_, kNcclSuccess);
+  const std::vector<Given> calls = std::exchange(group_, {});
+  if (NcclResult ordered = Enter("ncclGroupEnd"); ordered != kNcclSuccess) return ordered;
+  return failure == kNcclSuccess ? Give(calls) : failure;
+}
+
+NcclResult FakeNccl::Give(const std::vector<Given>& calls) {
+  for (const Given& given : calls) given.comm->waiting.emplace_back(given.call, given.stream);
+  for (const Given& given : calls) {
+    given.comm->polls_left = slowness;
+    if (slowness == 0) GiveToStream(given.comm);
+  }
+  return slowness == 0 ? kNcclSuccess : kNcclInProgress;
+}
+
+// All of a group arrive before one of them waits for the others.
+void FakeNccl::GiveToStream(NcclCommHandle comm) {
+  const auto waiting = std::exchange(comm->waiting, {});
+  std::vector<std::pair<std::shared_ptr<FakeMeeting>, int>> met;
+  for (const auto& [call, stream] : waiting) {
+    Meet(call, comm);
+    met.push_back(comm->meetings.back());
+  }
+  for (size_t i = 0; i < met.size(); ++i) {
+    const auto& meeting = met[i].first;
+    cuda_.Submit(waiting[i].second,
+                 {.run = [meeting, comm] { Arrive(*meeting, comm); },
+                  .touches = RangesOf(waiting[i].first, comm->rank, comm->world->members.size())});
+  }
+  for (size_t i = 0; i < met.size(); ++i) {
+    cuda_.Submit(waiting[i].second,
+                 {.awaits = &met[i].first->released[met[i].second],
+                  .round = 1,
+                  .touches = RangesOf(waiting[i].first, comm->rank, comm->world->members.size())});
+  }
+}
+
+void FakeNccl::Meet(const NcclCall& call, NcclCommHandle comm) {
+  FakeNcclWorld& world = *comm->world;
+  std::tuple<int, int, uint64_t> name;
+  int key = comm->rank;
+  if (IsPairCall(call)) {
+    key = call.kind == NcclCallKind::kSend ? 0 : 1;
+    const std::pair pair =
+        key == 0 ? std::pair(comm->rank, call.peer) : std::pair(call.peer, comm->rank);
+    // A rank that sends to itself counts both ends.
+    uint64_t& count = comm->pairs[{pair.first * 2 + key, pair.second}];
+    name = {pair.first, pair.second, count++};
+  } else {
+    name = {-1, -1, comm->collectives++};
+  }
+  std::shared_ptr<FakeMeeting>& meeting = world.meetings[name];
+  if (meeting == nullptr) {
+    meeting = std::make_shared<FakeMeeting>();
+    meeting->needed = IsPairCall(call) ? 2 : world.members.size();
+  } else {
+    CheckAlike(meeting->calls.begin()->second, call);
+  }
+  meeting->calls[key] = call;
+  meeting->released[key].recorded = 1;
+  if (call.op >= kFirstOwnOperation) {
+    auto found = comm->operations.find(call.op);
+    if (found == comm->operations.end()) {
+      Complain("a reduction by an operation that its communicator has not");
+    } else {
+      if (found->second.dtype != DTypeOfNccl(call.type)) Complain("a factor of another type");
+      meeting->factors[key] = found->second.factor;
+    }
+  }
+  comm->meetings.emplace_back(meeting, key);
+}
+
+void FakeNccl::Arrive(FakeMeeting& meeting, NcclCommHandle comm) {
+  if (comm->aborted) return;
+  meeting.arrived += 1;
+  if (meeting.arrived < meeting.needed) return;
+  MoveData(meeting);
+  for (auto& [key, event] : meeting.released) event.done = 1;
+}
+
+void FakeNccl::CheckAlike(const NcclCall& first, const NcclCall& second) {
+  bool alike = first.count == second.count && first.type == second.type;
+  if (IsPairCall(second)) {
+    alike = alike && IsPairCall(first) && first.kind != second.kind;
+  } else {
+    const bool own = first.op >= kFirstOwnOperation && second.op >= kFirstOwnOperation;
+    alike = alike && first.kind == second.kind && (own || first.op == second.op) &&
+            first.peer == second.peer;
+  }
+  if (!alike) Complain("members call different things");
+}
+
+void FakeNccl::CheckRanges(const char* symbol, const NcclCall& call, NcclCommHandle comm) {
+  for (const FakeRange& range : RangesOf(call, comm->rank, comm->world->members.size())) {
+    cuda_.CheckDeviceRange(symbol, range.begin, range.bytes);
+  }
+}
+
+void FakeNccl::End(NcclCommHandle comm, bool abort) {
+  (abort ? comm->aborted : comm->destroyed) = true;
+  if (!abort) return;
+  comm->waiting.clear();
+  for (auto& [meeting, key] : comm->meetings) meeting->released[key].done = 1;
+  // What the split made and nobody has seen.
+  if (comm->split.has_value() && comm->split->child != nullptr) comm->split->child->aborted = true;
+}
+
+}  // namespace hvd::test

@@ -1,0 +1,158 @@
+// FakeNccl: an NCCL that records its calls, for all members of a communicator in one process. It
+// stands on FakeCuda: what it is given becomes work in the streams, which waits there for the other
+// members and then really moves and reduces the bytes.
+//
+// It notes broken rules (Complaints): a communicator used before it is ready, while it is at work
+// or after its end, groups that are not balanced, members that call different things, memory that
+// the device has not, operations of another communicator. It lacks symbols, has any version,
+// answers with errors and answers late on request.
+//
+// One at a time, like FakeCuda, and one thread for all that touches streams. Abort and questions
+// for errors come from any thread.
+#ifndef HVD_TEST_FAKES_NCCL_FAKE_NCCL_H_
+#define HVD_TEST_FAKES_NCCL_FAKE_NCCL_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "runtime/backends/nccl/nccl_loader.h"
+#include "runtime/backends/nccl/nccl_plan.h"
+#include "runtime/device/dtype.h"
+#include "test/fakes/cuda/fake_cuda.h"
+
+namespace hvd {
+
+namespace test {
+
+struct FakeNcclWorld;
+
+// A call of all members, or a send with its receive.
+struct FakeMeeting {
+  // By rank; of a send and its receive, by 0 and 1.
+  std::map<int, NcclCall> calls;
+  std::map<int, double> factors;          // of pre-multiplied sums
+  std::map<int, CuEventObject> released;  // tells the rank's stream that its part is done
+  size_t needed = 0, arrived = 0;
+};
+
+struct FakeSplit {
+  int color = 0, key = 0;
+  NcclCommHandle* made = nullptr;
+  NcclCommHandle child = nullptr;  // null: of no color
+  bool complete = false;           // all members have called it
+};
+
+struct FakePreMultiply {
+  DType dtype;
+  double factor;
+};
+
+}  // namespace test
+
+struct NcclCommObject {
+  test::FakeNcclWorld* world = nullptr;
+  int rank = 0;
+  bool finalized = false, destroyed = false, aborted = false;
+  // Answers to ncclCommGetAsyncError that are kNcclInProgress before what is waiting is given.
+  int polls_left = 0;
+  std::vector<std::pair<NcclCall, CuStream>> waiting;
+  NcclResult async_error = kNcclSuccess;  // the test sets it
+  std::optional<test::FakeSplit> split;
+  std::map<NcclReduceOp, test::FakePreMultiply> operations;
+  std::set<void*> registered;
+  uint64_t collectives = 0;                       // given so far
+  std::map<std::pair<int, int>, uint64_t> pairs;  // sends and receives so far, by source and target
+  std::vector<std::pair<std::shared_ptr<test::FakeMeeting>, int>> meetings;  // and the key there
+};
+
+namespace test {
+
+struct FakeNcclWorld {
+  std::vector<NcclCommHandle> members;  // null: has not come
+  std::map<std::tuple<int, int, uint64_t>, std::shared_ptr<FakeMeeting>> meetings;
+};
+
+class FakeNccl {
+ public:
+  explicit FakeNccl(FakeCuda& cuda);
+  ~FakeNccl();
+  FakeNccl(const FakeNccl&) = delete;
+  FakeNccl& operator=(const FakeNccl&) = delete;
+
+  // ---- what a loader sees
+  void* Find(const std::string& symbol) const;
+  NcclLibrary Library() const;
+  // Of the calls that every version has, but for those that give words.
+  static std::vector<std::string> Symbols();
+
+  // ---- what the test decides
+  std::set<std::string> lacking;
+  int version = 23007;
+  std::string last_error;
+  // How many questions a call is in progress for before it is in its stream.
+  int slowness = 0;
+  // From its `after`-th call on (0: the first) the call answers `result` and does nothing.
+  void Fail(const std::string& symbol, NcclResult result, int after = 0);
+
+  // ---- what happened
+  int Count(const std::string& symbol) const;
+  const std::vector<std::string>& Complaints() const { return complaints_; }
+  // Communicators, operations and groups that are still there.
+  std::vector<std::string> Leaks() const;
+
+  // ---- for NCCL's functions, which hold the mutex
+  static FakeNccl& It() { return *it_; }
+  NcclResult Enter(const char* symbol);
+  void Complain(const std::string& what) { complaints_.push_back(what); }
+  // Not null and not ended; otherwise noted.
+  bool Alive(const char* symbol, NcclCommHandle comm);
+  bool Ready(const char* symbol, NcclCommHandle comm);
+  NcclResult Init(NcclCommHandle* comm, int ranks, const NcclUniqueId& id, int rank);
+  NcclResult Ask(NcclCommHandle comm);
+  NcclResult Split(NcclCommHandle comm, const FakeSplit& split);
+  NcclResult GroupEnd();
+  NcclResult Call(const char* symbol, const NcclCall& call, NcclCommHandle comm, CuStream stream);
+  void End(NcclCommHandle comm, bool abort);
+
+  std::recursive_mutex mutex;
+  std::vector<std::unique_ptr<NcclCommObject>>
+      comms;  // in the order they were made; ended ones too
+  std::map<std::thread::id, int> group_depth;
+
+ private:
+  struct Given {
+    NcclCall call;
+    NcclCommHandle comm;
+    CuStream stream;
+  };
+
+  NcclCommHandle MakeComm(FakeNcclWorld* world, int rank);
+  NcclResult Give(const std::vector<Given>& calls);
+  void GiveToStream(NcclCommHandle comm);
+  void Meet(const NcclCall& call, NcclCommHandle comm);
+  static void Arrive(FakeMeeting& meeting, NcclCommHandle comm);
+  void CheckAlike(const NcclCall& first, const NcclCall& second);
+  void CheckRanges(const char* symbol, const NcclCall& call, NcclCommHandle comm);
+  void CompleteSplit(FakeNcclWorld& world);
+
+  static inline FakeNccl* it_ = nullptr;
+  FakeCuda& cuda_;
+  std::map<std::string, std::pair<NcclResult, int>> failures_;
+  std::map<std::string, int> counts_;
+  std::vector<std::string> complaints_;
+  std::map<std::string, std::unique_ptr<FakeNcclWorld>> worlds_;  // by their id
+  std::vector<Given> group_;
+  NcclResult group_failure_ = kNcclSuccess;
+};
+
+}  // namespace test
+}  // namespace hvd
+
+#endif  // HVD_TEST_FAKES_NCCL_FAKE_NCCL_H_

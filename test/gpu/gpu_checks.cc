@@ -1,0 +1,252 @@
+#include "test/gpu/gpu_checks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "runtime/device/cuda/batch_plan.h"
+
+namespace hvd::test {
+namespace {
+
+// What the grid of a launch would do, by the processor.
+void RunOnHost(const BatchSpec& spec, const std::vector<BatchItem>& items) {
+  const Result<std::vector<BatchLaunch>> launches = PlanBatch(spec, items);
+  for (const BatchLaunch& launch : *launches) {
+    for (uint32_t tile = 0; tile < launch.tiles; ++tile) {
+      RunBatch(launch.head, launch.segments.data(), tile, 0, 1);
+    }
+  }
+}
+
+Status AwaitAll(Device& device, const GpuCheckOptions& options) {
+  const Result<DeviceTicket> ticket = device.Record();
+  if (!ticket.ok()) return ticket.status();
+  for (;;) {
+    const Result<bool> ready = device.Ready(*ticket);
+    if (!ready.ok()) return ready.status();
+    if (*ready) return Status::Ok();
+    options.idle();
+  }
+}
+
+// Device memory and staging of one size, given back at the end.
+class TwoSides {
+ public:
+  TwoSides(Device& device, size_t bytes) : device_(device), bytes_(bytes) {
+    const Result<DeviceAddress> address = device.Allocate(bytes);
+    if (!address.ok()) {
+      status_ = address.status();
+      return;
+    }
+    address_ = *address;
+    const Result<std::byte*> staging = device.BorrowStaging(bytes);
+    if (staging.ok()) {
+      staging_ = *staging;
+    } else {
+      status_ = staging.status();
+    }
+  }
+  ~TwoSides() {
+    if (staging_ != nullptr) (void)device_.ReturnStaging(staging_);
+    if (address_ != 0) (void)device_.Free(address_);
+  }
+  TwoSides(const TwoSides&) = delete;
+  TwoSides& operator=(const TwoSides&) = delete;
+
+  const Status& status() const { return status_; }
+  DeviceAddress address() const { return address_; }
+  std::byte* staging() const { return staging_; }
+  Status CopyIn() { return device_.CopyIn(address_, staging_, bytes_); }
+  Status CopyOut() { return device_.CopyOut(staging_, address_, bytes_); }
+
+ private:
+  Device& device_;
+  const size_t bytes_;
+  Status status_;
+  DeviceAddress address_ = 0;
+  std::byte* staging_ = nullptr;
+};
+
+// Hundreds of pieces at odd places of one half of a buffer, to the other half.
+struct Scatter {
+  size_t half_bytes = 0;
+  std::vector<BatchItem> offsets;  // instead of addresses
+};
+
+Scatter MakeScatter(const BatchSpec& spec, size_t pieces, bool aligned, std::mt19937& random) {
+  Scatter scatter;
+  uint64_t from = 0, to = 0;
+  for (size_t i = 0; i < pieces; ++i) {
+    const uint64_t elements = i % 7 == 0 ? 0 : random() % (i % 50 == 1 ? 40000 : 300);
+    scatter.offsets.push_back({from, to, elements});
+    const uint64_t grain = aligned ? 32 : 1;
+    from += (elements + random() % 3 + grain - 1) / grain * grain * SizeOf(spec.from);
+    to += (elements + random() % 3 + grain - 1) / grain * grain * SizeOf(spec.to);
+  }
+  scatter.half_bytes = (std::max(from, to) + 511) / 256 * 256;
+  return scatter;
+}
+
+std::vector<BatchItem> At(const std::vector<BatchItem>& offsets, uint64_t base, size_t half_bytes) {
+  std::vector<BatchItem> items = offsets;
+  for (BatchItem& item : items) {
+    item.from += base;
+    item.to += base + half_bytes;
+  }
+  return items;
+}
+
+// A finite value of any of the types, so that a NaN, whose bits may differ, does not occur.
+void FillFinite(std::byte* memory, size_t bytes, std::mt19937& random) {
+  for (size_t i = 0; i + 4 <= bytes; i += 4) {
+    // The highest bit of the exponent is cleared, in both halves for types of 16 bits.
+    const auto word = static_cast<uint32_t>(random()) & 0xbfffbfffU;
+    std::memcpy(memory + i, &word, 4);
+  }
+}
+
+// The device and the processor do the same with the same data.
+Status CompareMove(Device& device, const BatchSpec& spec, bool aligned, size_t pieces,
+                   const GpuCheckOptions& options) {
+  std::mt19937 random(options.seed);
+  const Scatter scatter = MakeScatter(spec, pieces, aligned, random);
+  const size_t bytes = 2 * scatter.half_bytes;
+  TwoSides sides(device, bytes);
+  if (!sides.status().ok()) return sides.status();
+  FillFinite(sides.staging(), bytes, random);
+  std::vector<std::byte> storage(bytes + 256);  // aligned as the device's memory is
+  std::byte* expected =
+      storage.data() + (256 - reinterpret_cast<uintptr_t>(storage.data()) % 256) % 256;
+  std::memcpy(expected, sides.staging(), bytes);
+  RunOnHost(spec, At(scatter.offsets, reinterpret_cast<uint64_t>(expected), scatter.half_bytes));
+  Status status = sides.CopyIn();
+  if (status.ok()) {
+    status = device.Move(spec, At(scatter.offsets, sides.address(), scatter.half_bytes));
+  }
+  if (status.ok()) status = sides.CopyOut();
+  if (status.ok()) status = AwaitAll(device, options);
+  if (!status.ok()) return status;
+  const auto [found, wanted] = std::mismatch(sides.staging(), sides.staging() + bytes, expected);
+  if (found == sides.staging() + bytes) return Status::Ok();
+  return Mismatch("byte " + std::to_string(found - sides.staging()) + " of " +
+                  std::to_string(bytes) + " is " + std::to_string(static_cast<int>(*found)) +
+                  " instead of " + std::to_string(static_cast<int>(*wanted)));
+}
+
+std::string NameOfMove(const BatchSpec& spec, bool aligned, size_t pieces) {
+  return std::string(NameOf(spec.from)) + " to " + std::string(NameOf(spec.to)) + " times " +
+         std::to_string(spec.scale) + (aligned ? ", aligned, " : ", unaligned, ") +
+         std::to_string(pieces) + " pieces";
+}
+
+// The default stream and the queue take turns; nobody waits but the last.
+Status TakeTurns(Device& device, const GpuCheckOptions& options) {
+  TwoSides sides(device, 4096);
+  if (!sides.status().ok()) return sides.status();
+  std::memset(sides.staging(), 0x3f, 4096);
+  Status status = sides.CopyIn();
+  for (int turn = 0; status.ok() && turn < 100; ++turn) {
+    status = device.LetFollow(nullptr);
+    if (status.ok()) status = device.BeginAfter(nullptr);
+    const std::vector<BatchItem> items = {{sides.address(), sides.address(), 1024}};
+    if (status.ok()) status = device.Move({DType::kFloat32, DType::kFloat32, 1.5}, items);
+    if (status.ok()) status = device.Move({DType::kFloat32, DType::kFloat32, 1 / 1.5}, items);
+  }
+  return status.ok() ? AwaitAll(device, options) : status;
+}
+
+Result<GpuFigure> MeasureMove(Device& device, const std::string& name, const BatchSpec& spec,
+                              size_t pieces, const GpuCheckOptions& options) {
+  const uint64_t elements = options.figure_bytes / pieces / 8;
+  TwoSides sides(device, 2 * options.figure_bytes);
+  if (!sides.status().ok()) return sides.status();
+  std::vector<BatchItem> items;
+  for (uint64_t i = 0; i < pieces; ++i) {
+    items.push_back({sides.address() + i * elements * 8,
+                     sides.address() + options.figure_bytes + i * elements * 8, elements});
+  }
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < options.figure_rounds; ++round) {
+    const double begin = options.now();
+    if (Status status = device.Move(spec, items); !status.ok()) return status;
+    if (Status status = AwaitAll(device, options); !status.ok()) return status;
+    best = std::min(best, options.now() - begin);
+  }
+  const double bytes = static_cast<double>(elements * pieces) *
+                       static_cast<double>(SizeOf(spec.from) + SizeOf(spec.to));
+  return GpuFigure{name, bytes / best / 1e9};
+}
+
+// In quotation marks; control characters become spaces.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (char letter : text) {
+    if (letter == '"' || letter == '\\') quoted += '\\';
+    quoted += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::vector<GpuCheck> RunGpuChecks(Device& device, const GpuCheckOptions& options) {
+  const std::vector<DType> floats = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+  std::vector<BatchSpec> specs = {{DType::kUint8, DType::kUint8, 1.0},
+                                  {DType::kInt64, DType::kInt64, 1.0},
+                                  {DType::kFloat64, DType::kFloat64, 0.3}};
+  for (DType from : floats) {
+    for (DType to : floats) specs.push_back({from, to, 0.3});
+  }
+  std::vector<GpuCheck> checks;
+  for (const BatchSpec& spec : specs) {
+    for (bool aligned : {true, false}) {
+      for (size_t pieces : {size_t{100}, size_t{1500}}) {  // both kernels, and two launches
+        checks.push_back({NameOfMove(spec, aligned, pieces),
+                          CompareMove(device, spec, aligned, pieces, options).message()});
+      }
+    }
+  }
+  checks.push_back(
+      {"the default stream and the queue take turns", TakeTurns(device, options).message()});
+  return checks;
+}
+
+Result<std::vector<GpuFigure>> MeasureGpu(Device& device, const GpuCheckOptions& options) {
+  const struct {
+    const char* name;
+    BatchSpec spec;
+    size_t pieces;
+  } moves[] = {
+      {"copy of one piece", {DType::kInt64, DType::kInt64, 1.0}, 1},
+      {"copy of 300 pieces", {DType::kInt64, DType::kInt64, 1.0}, 300},
+      {"float32 to float16, 300 pieces", {DType::kFloat32, DType::kFloat16, 1.0}, 300},
+      {"bfloat16 to float32, scaled, 300 pieces", {DType::kBfloat16, DType::kFloat32, 0.5}, 300},
+  };
+  std::vector<GpuFigure> figures;
+  for (const auto& move : moves) {
+    Result<GpuFigure> figure = MeasureMove(device, move.name, move.spec, move.pieces, options);
+    if (!figure.ok()) return figure.status();
+    figures.push_back(std::move(*figure));
+  }
+  return figures;
+}
+
+std::string GpuSummary(const std::string& device, const std::vector<GpuCheck>& checks,
+                       const std::vector<GpuFigure>& figures) {
+  std::string json = "{\"device\": " + Quoted(device) + ", \"checks\": {";
+  for (size_t i = 0; i < checks.size(); ++i) {
+    json += (i == 0 ? "" : ", ") + Quoted(checks[i].name) + ": " +
+            (checks[i].failure.empty() ? "\"ok\"" : Quoted(checks[i].failure));
+  }
+  json += "}, \"gigabytes_per_second\": {";
+  for (size_t i = 0; i < figures.size(); ++i) {
+    json += (i == 0 ? "" : ", ") + Quoted(figures[i].name) + ": " +
+            std::to_string(figures[i].gigabytes_per_second);
+  }
+  return json + "}}";
+}
+
+}  // namespace hvd::test

@@ -1,0 +1,174 @@
+// What the negotiation thread of rank 1 makes of the coordinator's messages, and how it ends.
+#include "runtime/backends/hosts/negotiator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "test/fakes/refusing_inter_host_comm.h"
+
+namespace hvd {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Gives out messages of other ranks one by one, then the status `after`.
+class ScriptedComm final : public test::RefusingInterHostComm {
+ public:
+  std::string_view name() const override { return "scripted"; }
+  Status Send(uint32_t, uint64_t, std::span<const std::byte> bytes, TimePoint) override {
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    Result<Coordination> msg = DecodeCoordination(text.substr(1));  // in one piece
+    if (msg.ok()) sent.push_back(std::move(*msg));
+    return msg.status();
+  }
+  Result<InterHostMessage> Receive(uint32_t, uint64_t, TimePoint) override {
+    if (coming.empty()) return after;
+    InterHostMessage message{coming.front().first,
+                             std::string(1, '\0') + EncodeCoordination(coming.front().second)};
+    coming.pop_front();
+    return message;
+  }
+  void Wake() override {}
+  void Abort(const Status&) override {}
+
+  std::deque<std::pair<uint32_t, Coordination>> coming;
+  std::vector<Coordination> sent;
+  Status after = Status(Code::kInProgress, "nothing");
+};
+
+class NegotiatorTest : public testing::Test, public NegotiatorOwner {
+ protected:
+  NegotiatorTest() {
+    options_.map = {{0, 1}, 1};
+    options_.cause_grace = options_.goodbye = Duration::zero();
+  }
+
+  NegotiatorOrders TakeOrders() override { return std::exchange(orders_, {}); }
+  void OnBatch(LeaderBatch batch) override { batches_.push_back(std::move(batch)); }
+  Status OnClosed(const Status& why) override {
+    if (closed_.ok()) closed_ = why;
+    return closed_;
+  }
+  void OnFailed(const Status& status) override {
+    failed_ = status;
+    (void)OnClosed(status);
+  }
+
+  LeaderOpPointer Post(uint64_t ticket, ResultStatus* status) {
+    auto op = std::make_shared<LeaderOp>();
+    op->ready.ticket = ticket;
+    op->parts.push_back(std::make_shared<LeaderTensor>());
+    op->parts.back()->result_status = status;
+    orders_.posted.push_back(op);
+    return op;
+  }
+  void Run() { Negotiator(comm_, options_, publisher_, *this).Run(); }
+
+  LocalSegmentSource segments_;
+  SharedHeap heap_{segments_};
+  ResultPublisher publisher_{
+      heap_,
+      {std::chrono::seconds(60), [] {}, [] { return false; }, [this] { return !failed_.ok(); }}};
+  HostLeaderOptions options_;
+  ScriptedComm comm_;
+  NegotiatorOrders orders_;
+  std::vector<LeaderBatch> batches_;
+  Status closed_, failed_;
+  ResultStatus status_{};
+};
+
+TEST_F(NegotiatorTest, ATicketThatRunsBecomesABatch) {
+  const LeaderOpPointer op = Post(7, &status_);
+  RunMessage run;
+  run.number = 3;
+  run.leaders = {0, 1};
+  run.entries = {{7, 2, {{}}}};
+  comm_.coming = {{0, run}, {0, AbortNotice{}}};
+  Run();
+  ASSERT_EQ(batches_.size(), 1U);
+  EXPECT_EQ(batches_[0].msg.number, 3U);
+  EXPECT_EQ(batches_[0].ops.at(0), op);
+  EXPECT_EQ(status_.now(), Phase::kSilent) << "the batch is executed elsewhere";
+  EXPECT_TRUE(failed_.ok()) << failed_.message();
+}
+
+TEST_F(NegotiatorTest, WithoutNamesTheFirstMembersLead) {
+  Post(7, &status_);
+  RunMessage run;
+  run.entries = {{7, 2, {{}}}};
+  comm_.coming = {{0, run}, {0, AbortNotice{}}};
+  Run();
+  ASSERT_EQ(batches_.size(), 1U);
+  EXPECT_EQ(batches_[0].msg.leaders, FirstMembers(options_.map, {}));
+}
+
+TEST_F(NegotiatorTest, AnOperationWithoutDataEndsHere) {
+  Post(7, &status_);
+  comm_.coming = {{0, EndMessage{7, Status::Ok(), 5}}, {0, AbortNotice{}}};
+  Run();
+  EXPECT_EQ(status_.now(), Phase::kDone);
+  EXPECT_EQ(status_.last_joined, 5U);
+  EXPECT_THAT(batches_, IsEmpty());
+}
+
+TEST_F(NegotiatorTest, AnAbortNoticeFailsWhatIsPosted) {
+  Post(7, &status_);
+  comm_.coming = {{0, AbortNotice{"rank 0 gave up"}}};
+  Run();
+  EXPECT_EQ(closed_.message(), "rank 0 gave up");
+  EXPECT_EQ(status_.now(), Phase::kFailed);
+  EXPECT_TRUE(failed_.ok());
+}
+
+TEST_F(NegotiatorTest, TheLossOfTheCoordinatorEndsAllWork) {
+  Post(7, &status_);
+  comm_.after = Internal("the connection was reset");
+  Run();
+  EXPECT_EQ(failed_.message(),
+            "rank 0, which arranges the work of all hosts, left the world or is out of reach: the "
+            "connection was reset");
+  EXPECT_EQ(status_.now(), Phase::kFailed);
+}
+
+TEST_F(NegotiatorTest, OnlyTheCoordinatorGivesOrders) {
+  comm_.coming = {{1, WaitMessage{7, {0}}}};
+  Run();
+  EXPECT_THAT(failed_.message(), HasSubstr("only the coordinator, rank 0, may send"));
+}
+
+TEST_F(NegotiatorTest, AnUnknownTicketIsAnError) {
+  RunMessage run;
+  run.leaders = {0, 1};
+  run.entries = {{7, 2, {{}}}};
+  comm_.coming = {{0, run}};
+  Run();
+  EXPECT_THAT(failed_.message(), HasSubstr("a ticket that never was"));
+}
+
+TEST_F(NegotiatorTest, ARankThatLeavesSaysSoAndDoesNotWaitForEver) {
+  orders_.leaving = true;
+  orders_.outbox.emplace_back(WithdrawMessage{7, "it was given up"});
+  Run();
+  ASSERT_EQ(comm_.sent.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<WithdrawMessage>(comm_.sent[0]));
+  EXPECT_EQ(std::get<LeaveMessage>(comm_.sent[1]).rank, 1U);
+  EXPECT_TRUE(failed_.ok());
+}
+
+TEST_F(NegotiatorTest, NeighboursThatLeftAreReportedByTheFirstRankOfTheHost) {
+  options_.map = {{0, 1, 1}, 1};
+  options_.has_left = [](uint32_t rank) { return rank == 2; };
+  EXPECT_TRUE(Negotiator(comm_, options_, publisher_, *this).watches_neighbours());
+  orders_.leaving = true;
+  Run();
+  ASSERT_EQ(comm_.sent.size(), 2U);
+  EXPECT_EQ(std::get<LeaveMessage>(comm_.sent[0]).rank, 2U);
+  options_.map = {{0, 1, 1}, 2};
+  EXPECT_FALSE(Negotiator(comm_, options_, publisher_, *this).watches_neighbours());
+}
+
+}  // namespace
+}  // namespace hvd

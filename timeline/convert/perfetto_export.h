@@ -1,0 +1,55 @@
+// PerfettoExport: the events of a trace as Perfetto's own protobuf, whose numbers of fields are in
+// README.md. A third of the size of the JSON, or less: each name is written once.
+//
+// One thread at a time.
+#ifndef HVD_TIMELINE_CONVERT_PERFETTO_EXPORT_H_
+#define HVD_TIMELINE_CONVERT_PERFETTO_EXPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "timeline/convert/protobuf_text.h"
+#include "timeline/read/trace_source.h"
+
+namespace hvd {
+
+class PerfettoExport {
+ public:
+  // Appends to `out`; `origin` is that of the events.
+  PerfettoExport(const TraceOrigin& origin, std::string* out);
+  void Take(const TraceEvent& event);
+
+  uint64_t events() const { return events_; }      // written
+  uint64_t left_out() const { return left_out_; }  // counters, arrows, and events without a time
+
+ private:
+  // Each text of a kind is written once, and is a number from then on.
+  struct Interned {
+    std::unordered_map<std::string, uint64_t> numbers;
+    uint32_t field = 0;  // of InternedData
+  };
+  uint64_t Intern(Interned* kind, std::string_view raw);
+  void ForgetWhenFull();
+  uint64_t TrackOf(std::string_view pid, std::string_view tid);
+  uint64_t ProcessOf(std::string_view pid);
+  void Describe(const TraceEvent& event);
+  void DescribeTrack(uint64_t track, uint64_t parent, std::string_view name);
+  void Annotate(std::string_view args);
+  void Write(uint64_t ns, uint32_t type, uint64_t track, const TraceEvent& event);
+  void Packet(const ProtobufText& packet);
+
+  std::string* const out_;
+  Interned names_, argument_names_, argument_texts_;
+  std::unordered_map<std::string, uint64_t> tracks_;
+  std::string last_key_;
+  uint64_t last_track_ = 0;
+  bool cleared_ = true;  // the next packet says that nothing is interned
+  ProtobufText interned_, event_, packet_, annotation_;
+  uint64_t events_ = 0, left_out_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_CONVERT_PERFETTO_EXPORT_H_

@@ -1,0 +1,17 @@
+// MakeReport: what limits a job, from the facts of its trace. A pure function.
+#ifndef HVD_TIMELINE_REPORT_ANALYSIS_H_
+#define HVD_TIMELINE_REPORT_ANALYSIS_H_
+
+#include <string>
+
+#include "timeline/report/report.h"
+#include "timeline/report/trace_facts.h"
+
+namespace hvd {
+
+// `path` is what the report calls the trace.
+Report MakeReport(const TraceFacts& facts, const std::string& path);
+
+}  // namespace hvd
+
+#endif  // HVD_TIMELINE_REPORT_ANALYSIS_H_
