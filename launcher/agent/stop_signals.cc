@@ -16,9 +16,10 @@ void StopSignals::Open() {
 void StopSignals::Wait() {
   signals_.async_wait([this](const asio::error_code& error, int signal) {
     if (error) return;
-    const bool asked = ask_(signal);
-    signals_.clear();  // they have their default effect again
-    if (!asked) ::raise(signal);
+    // They have their default effect again before the answer: the next may come as soon as the
+    // driver has spoken of this one.
+    signals_.clear();
+    if (!ask_(signal)) ::raise(signal);
   });
 }
 

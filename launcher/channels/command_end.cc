@@ -13,6 +13,12 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMostQuoted = 300;
+constexpr int kSignalBase = 128;  // as a shell, and the agent's warden, tell of a signal
+
+int CodeOf(const CommandEnd& end) {
+  return WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status)
+                                    : kSignalBase + WTERMSIG(end.wait_status);
+}
 
 }  // namespace
 
@@ -31,13 +37,17 @@ std::string LastWords(const std::string& said) {
 }
 
 std::string EndOfAgent(const CommandEnd& end) {
-  int code =
-      WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status) : 128 + WTERMSIG(end.wait_status);
+  const int code = CodeOf(end);
   if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
   std::string words = LastWords(end.said);
-  std::string text = code > 128 ? Format("the agent was ended by signal {}", code - 128)
-                                : Format("the agent ended with exit code {}", code);
+  std::string text = code > kSignalBase
+                         ? Format("the agent was ended by signal {}", code - kSignalBase)
+                         : Format("the agent ended with exit code {}", code);
   return words.empty() ? text : text + ": " + words;
+}
+
+ChannelEnd EndOfAgentIn(ChannelStage stage, const CommandEnd& end) {
+  return {stage, EndOfAgent(end), /*may_pass=*/false, CodeOf(end) > kSignalBase};
 }
 
 }  // namespace hvd

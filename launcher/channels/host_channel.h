@@ -29,6 +29,8 @@ struct ChannelEnd {
   ChannelStage stage = ChannelStage::kRunning;
   std::string reason;  // one sentence without the host's name; empty for an agent that ended well
   bool may_pass = false;  // nothing has begun there, and another try may fare better
+  // A signal ended the agent's program there, so that perhaps nobody was left to clean up.
+  bool killed = false;
 };
 
 class ChannelObserver {

@@ -129,7 +129,7 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
     return {end.connected ? stage : ChannelStage::kConnect,
             Format("ssh was ended by signal {}", WTERMSIG(end.wait_status))};
   }
-  if (!own_failure) return {stage, EndOfAgent(end)};
+  if (!own_failure) return EndOfAgentIn(stage, end);
   if (end.connected) {
     std::string words = LastWords(end.said);
     return {stage, "the connection was lost" + (words.empty() ? "" : ": " + words)};
@@ -146,7 +146,7 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
 }
 
 ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end) {
-  if (end.connected) return {ChannelStage::kRunning, EndOfAgent(end)};
+  if (end.connected) return EndOfAgentIn(ChannelStage::kRunning, end);
   std::string words = LastWords(end.said);
   std::string how = WIFSIGNALED(end.wait_status)
                         ? Format("was ended by signal {}", WTERMSIG(end.wait_status))

@@ -109,7 +109,7 @@ class SshChannel::Connection : public std::enable_shared_from_this<Connection> {
   int fd_ = -1;         // the pump's
 
   std::unique_ptr<AgentClient> agent_;
-  bool running_ = false, heard_ = false, want_writable_ = false;
+  bool running_ = false, heard_ = false, want_writable_ = false, killed_ = false;
   std::string errors_, buffer_;
 };
 
@@ -375,6 +375,7 @@ asio::awaitable<void> SshChannel::Connection::Carry() {
       if (NeverStarted(end->code, end->signal, heard_) && !closed_)
         wait_->Rename(ChannelStage::kExec);
       wait_->set_reason(CommandEnded(end->code, end->signal, errors_));
+      killed_ = !end->signal.empty();
       session_->Disconnect();
       Flush();
       co_return;
@@ -431,7 +432,8 @@ asio::awaitable<void> SshChannel::Connection::Finish() {
   over_ = true;
   // Later than what the pumps' handlers have in the queue.
   asio::post(hub_->io(), [self = shared_from_this(),
-                          end = ChannelEnd{wait_->stage(), wait_->reason(), dialer_.may_pass()}] {
+                          end = ChannelEnd{wait_->stage(), wait_->reason(), dialer_.may_pass(),
+                                           killed_}] {
     if (self->observer_ != nullptr) self->observer_->OnEnd(end);
   });
 }

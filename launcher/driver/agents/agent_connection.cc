@@ -277,11 +277,14 @@ void AgentConnection::OnEnd(Connection& connection, const ChannelEnd& end) {
   const bool greeted = stream_.greeted() || connection.resuming;
   Disconnect();
   if (gone_) return End("");
+  left_alone_ = left_alone_ || end.killed;
   if (!greeted && !in_script && end.stage != ChannelStage::kClosed)
     observer_.OnHostStage(host_, StageOf(end.stage));  // it knows better where that was
   std::string reason = ReasonOf(connection, end);
-  if (connection.preamble.said().starts_with(transport_.no_agent_words) && connection.resuming)
+  if (connection.preamble.said().starts_with(transport_.no_agent_words) && connection.resuming) {
+    left_alone_ = true;
     return End(reconnect_->reason() + "; its agent is not there any more");
+  }
   if (MayResume()) return Lose(reason);
   End(reconnect_ && broken_.empty() ? reconnect_->reason() : reason);
 }

@@ -93,8 +93,9 @@ class AgentConnection final {
   bool away() const { return reconnect_.has_value(); }
   // The agent has sent something within the last two heartbeats.
   bool heard() const { return !ended_ && !away() && silent_looks_ <= 2; }
-  // After the end: the host's part of the job may still run, because no message reached it.
-  bool left_alone() const { return left_alone_; }
+  // After the end: the host's part of the job may still run, because no message reached it, or it
+  // was killed and left something.
+  bool left_alone() const { return left_alone_ && !gone_; }
   // A channel for a side command after the end; null: none can be made.
   std::unique_ptr<HostChannel> MakeSideCommand(SideCommand side_command) const;
 

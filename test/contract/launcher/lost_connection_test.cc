@@ -272,6 +272,14 @@ TEST_F(LostConnection, AnAgentThatIsGoneIsNotWaitedFor) {
   channel_->Die("ended with exit code 3");
   ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
   EXPECT_THAT(heard_.ends, ElementsAre("cut; its agent is not there any more"));
+  EXPECT_TRUE(line_->left_alone()) << "nobody knows how it ended";
+}
+
+TEST_F(LostConnection, AnAgentThatWasKilledMayHaveLeftSomething) {
+  Open(Duration::zero(), [this](int) { return Returning(); });
+  channel_->Die("the agent was ended by signal SIGKILL", /*killed=*/true);
+  ASSERT_TRUE(RunUntil([this] { return !heard_.ends.empty(); }));
+  EXPECT_TRUE(line_->left_alone());
 }
 
 TEST_F(LostConnection, AHostThatDoesNotComeBackIsLostForTheFirstReason) {

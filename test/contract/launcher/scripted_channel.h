@@ -22,7 +22,9 @@ class ScriptedChannel final : public HostChannel {
 
   void FailToStart(std::string reason) { start_failure_ = std::move(reason); }
   // The far end dies.
-  void Die(const std::string& reason) { End(ChannelStage::kRunning, reason); }
+  void Die(const std::string& reason, bool killed = false) {
+    End(ChannelStage::kRunning, reason, killed);
+  }
 
   void Open(ChannelObserver& observer) override {
     observer_ = &observer;
@@ -52,9 +54,9 @@ class ScriptedChannel final : public HostChannel {
       if (!ended_) observer_->OnBytes(bytes);
     });
   }
-  void End(ChannelStage stage, const std::string& reason) {
+  void End(ChannelStage stage, const std::string& reason, bool killed = false) {
     if (std::exchange(ended_, true)) return;
-    asio::post(io_, [this, end = ChannelEnd{stage, reason}] { observer_->OnEnd(end); });
+    asio::post(io_, [this, end = ChannelEnd{stage, reason, false, killed}] { observer_->OnEnd(end); });
   }
 
   asio::io_context& io_;

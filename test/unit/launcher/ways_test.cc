@@ -79,6 +79,8 @@ TEST(ReadSshEnd, TellsTheAgentsOwnEnd) {
   const SshHost host{.name = "h"};
   EXPECT_EQ(ReadSshEnd(host, Ended(0, "", true)).reason, "") << "it ended well";
   EXPECT_EQ(ReadSshEnd(host, Ended(137, "", true)).reason, "the agent was ended by signal 9");
+  EXPECT_TRUE(ReadSshEnd(host, Ended(137, "", true)).killed);
+  EXPECT_FALSE(ReadSshEnd(host, Ended(3, "", true)).killed);
   EXPECT_THAT(ReadSshEnd(host, Ended(255, "Connection reset", true)).reason,
               HasSubstr("the connection was lost: Connection reset"));
   ChannelEnd missing = ReadSshEnd(host, Ended(127, "sh: not found\n"));
