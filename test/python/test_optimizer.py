@@ -264,6 +264,29 @@ def test_too_many_backwards(hvd, torch, active):
     optimizer.synchronize()
 
 
+def test_names_of_horovod_can_be_read(hvd, torch, active):
+    """Scripts look at these attributes of Horovod's optimizer."""
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, backward_passes_per_step=2)
+    parameters = set(model.parameters())
+    assert optimizer._requires_update == parameters
+    loss_of(model, batch(torch)).backward()
+    assert optimizer._allreduce_delay == {p: 1 for p in parameters} and optimizer._handles == {}
+    loss_of(model, batch(torch)).backward()
+    assert optimizer._allreduce_delay == {p: 0 for p in parameters} and set(optimizer._handles) == parameters
+    assert not optimizer._synchronized
+    optimizer.step()
+    assert optimizer._handles == {} and optimizer._allreduce_delay == {p: 2 for p in parameters}
+
+
+def test_a_parameter_that_left_the_groups_is_exchanged_no_more(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    removed = optimizer.param_groups[0]['params'].pop()
+    optimizer.step()
+    assert removed.grad is None and all(p.grad is not None for p in optimizer.param_groups[0]['params'])
+
+
 def test_zero_grad_while_pending(hvd, torch, active):
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)

@@ -26,9 +26,14 @@ def adopt(address, nbytes):
     return cls.from_address(address)
 
 
+def address(buffer):
+    """Where the memory of a buffer of adopt() or allocate() is."""
+    return ctypes.addressof(buffer)
+
+
 def allocate(nbytes):
     """A buffer as adopt() gives of nbytes zeroed bytes, or None when there is no such memory."""
     if nbytes <= 0:
         return None
-    address = _library.lib().hvd_alloc(nbytes)
-    return adopt(address, nbytes) if address else None
+    memory = _library.lib().hvd_alloc(nbytes)
+    return adopt(memory, nbytes) if memory else None

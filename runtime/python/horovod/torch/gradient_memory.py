@@ -55,11 +55,15 @@ def zeros(p):
 class GradientHome(object):
     """Registered memory for the gradient of one parameter. It is lent to one tensor at a time."""
 
-    __slots__ = ('_buffer', '_idle_references', '_dtype', '_shape', '_count', '_nbytes', '_unavailable')
+    __slots__ = ('_buffer', '_idle_references', '_dtype', '_shape', '_count', '_nbytes', '_unavailable', '_address',
+                 '_strides', 'description')
 
     def __init__(self, p):
         self._buffer = None
         self._idle_references = 0
+        self._address = None  # of the tensor that it was lent to last, and its strides
+        self._strides = None
+        self.description = None  # that tensor's type and shape, as it travels
         self._dtype = p.dtype
         self._shape = p.shape
         self._count = p.numel()
@@ -68,6 +72,11 @@ class GradientHome(object):
 
     def fits(self, tensor):
         return tensor.dtype == self._dtype and tensor.shape == self._shape
+
+    def holds(self, tensor):
+        """Whether this is the tensor that it was lent to last."""
+        return (self._address is not None and tensor.layout is torch.strided and tensor.data_ptr() == self._address
+                and tensor.stride() == self._strides and self.fits(tensor))
 
     def _references(self):
         return sys.getrefcount(self._buffer)
@@ -86,9 +95,17 @@ class GradientHome(object):
                 return None
             # A tensor made by frombuffer holds one reference more until its storage is gone.
             self._idle_references = self._references()
+            self._address = registered.address(self._buffer)
+        tensor = self._over_buffer(order)
+        if self._strides != tensor.stride():
+            self._strides = tensor.stride()
+            self.description = (mpi_ops._DTYPES[self._dtype], memory_shape(self._shape, order))
+        return tensor
+
+    def _over_buffer(self, order):
         flat = torch.frombuffer(self._buffer, dtype=self._dtype, count=self._count)
-        if order == CONTIGUOUS:
-            return flat.view(self._shape)
         shape = self._shape
+        if order == CONTIGUOUS:
+            return flat if len(shape) == 1 else flat.view(shape)
         last = len(shape) - 1
         return flat.view((shape[0],) + tuple(shape[2:]) + (shape[1],)).permute(0, last, *range(1, last))

@@ -27,11 +27,28 @@ from horovod.torch.parameters import after_gradient, check_groups, default_name,
 class _Exchange(object):
     """Gradients that were submitted together."""
 
-    __slots__ = ('parts', 'wait')
+    __slots__ = ('parts', 'handle', 'wait')
 
-    def __init__(self, parts, wait):
-        self.parts = parts  # of each: parameter, tensor the runtime works on (None for a sparse one), its context
+    def __init__(self, parts, handle, wait=None):
+        self.parts = parts  # of each: its _Gradient, the tensor the runtime works on (None for a sparse one), its context
+        self.handle = handle  # None for a sparse one
         self.wait = wait  # gives the combined gradient of a sparse one
+
+
+class _Gradient(object):
+    """The gradient of one parameter, from autograd to step(). The parameter's hooks own it, so it holds the parameter
+    weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors."""
+
+    __slots__ = ('parameter', 'name', 'delay', 'home', 'group', 'exchange', 'sparse_dim')
+
+    def __init__(self, p, name, delay):
+        self.parameter = weakref.ref(p)
+        self.name = name
+        self.delay = delay  # backward passes until it is exchanged
+        self.home = None  # its registered memory
+        self.group = (self,)  # those that are exchanged together
+        self.exchange = None  # under way
+        self.sparse_dim = None  # of its gradients, where they are sparse
 
 
 class _DistributedOptimizer(object):
@@ -46,13 +63,9 @@ class _DistributedOptimizer(object):
         self._compression = compression
         self._sparse_as_dense = sparse_as_dense
         self._parameter_names = names_of(self.param_groups, named_parameters)
-        self._handles = {}  # p -> _Exchange
-        self._requires_update = set()
-        self._allreduce_delay = {}
-        self._homes = {}
-        self._requests = {}  # parameters -> (what describes their tensors, prepared request)
-        self._sparse_dims = {}  # p -> sparse dimensions of its gradients, where they are sparse
-        self._group_of = {}  # p -> all parameters of its group
+        self._gradients = {}  # p -> _Gradient, in the order of param_groups
+        self._under_way = {}  # _Gradient -> None: those with an exchange, in the order in which they were submitted
+        self._requests = {}  # _Gradients -> (what describes their tensors, prepared request)
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
@@ -61,10 +74,10 @@ class _DistributedOptimizer(object):
         self._hooked = self._elastic or (process_set.included() and size() > 1)
         if self._hooked:
             self._adopt_parameters()
-            parameters = [p for group in self.param_groups for p in group['params'] if p in self._requires_update]
-            for group in groups_of(parameters, groups):
-                for p in group:
-                    self._group_of[p] = tuple(group)
+            for group in groups_of(list(self._gradients), groups):
+                together = tuple([self._gradients[p] for p in group])
+                for gradient in together:
+                    gradient.group = together
 
     def _takes_part(self):
         """Whether this rank exchanges gradients in the present world."""
@@ -72,50 +85,61 @@ class _DistributedOptimizer(object):
             return self._hooked
         return self.process_set.process_set_id is not None and self.process_set.included()
 
+    # ---- names that scripts know from Horovod; copies, for reading
+
+    @property
+    def _requires_update(self):
+        return set(self._gradients)
+
+    @property
+    def _allreduce_delay(self):
+        return {p: gradient.delay for p, gradient in self._gradients.items()}
+
+    @property
+    def _handles(self):
+        return {gradient.parameter(): gradient.exchange for gradient in self._under_way}
+
     # ---- hooks
 
     def _adopt_parameters(self):
         """Hooks every parameter that wants gradients now and had none of our hooks so far: all at construction,
         later those that were unfrozen or added with add_param_group()."""
-        requires_update = self._requires_update
         for i, group in enumerate(self.param_groups):
             for j, p in enumerate(group['params']):
-                if p.requires_grad and p not in requires_update:
-                    requires_update.add(p)
-                    if p not in self._parameter_names:
-                        self._parameter_names[p] = default_name(i, j)
-                    self._allreduce_delay[p] = self.backward_passes_per_step
-                    self._register_hooks(p)
+                if p.requires_grad and p not in self._gradients:
+                    name = self._parameter_names.setdefault(p, default_name(i, j))
+                    self._gradients[p] = gradient = _Gradient(p, name, self.backward_passes_per_step)
+                    self._register_hooks(p, gradient)
 
-    def _register_hooks(self, p):
+    def _register_hooks(self, p, gradient):
         # Hooks outlive the optimizer, since the parameter owns them; they must not keep it alive.
         this = weakref.ref(self)
 
         def before_accumulation(grad):
             optimizer = this()
-            return None if optimizer is None else optimizer._bring_home(p_ref(), grad)
+            return None if optimizer is None else optimizer._bring_home(gradient, grad)
 
         def after_accumulation():
             optimizer = this()
             if optimizer is not None:
-                optimizer._gradient_is_ready(p_ref())
+                optimizer._gradient_is_ready(gradient)
 
-        p_ref = weakref.ref(p)
         if self._compression is NoneCompressor and p.is_leaf:
             before_accumulation.__torch_unserializable__ = True  # silences a warning when p is pickled
-            self._homes[p] = gradient_memory.GradientHome(p)
+            gradient.home = gradient_memory.GradientHome(p)
             self._hooks.append(p.register_hook(before_accumulation))
         self._hooks.append(after_gradient(p, after_accumulation))
 
-    def _bring_home(self, p, grad):
+    def _bring_home(self, gradient, grad):
         """Runs before autograd adds `grad` to p.grad: a copy in registered memory, or None to leave it alone."""
+        p = gradient.parameter()
         # With grad mode on, the gradient is itself part of a graph (create_graph).
-        if p is None or p.grad is not None or grad is None or torch.is_grad_enabled():
+        if p is None or grad is None or p.grad is not None or torch.is_grad_enabled():
             return None
         if not self._takes_part():
             return None
-        home = self._homes[p]
-        if grad.layout != torch.strided or not home.fits(grad) or grad.device.type != 'cpu':
+        home = gradient.home
+        if grad.layout != torch.strided or not home.fits(grad) or not grad.is_cpu:
             return None
         tensor = home.tensor(p)
         if tensor is None:
@@ -123,19 +147,17 @@ class _DistributedOptimizer(object):
         tensor.copy_(grad)
         return tensor
 
-    def _gradient_is_ready(self, p):
+    def _gradient_is_ready(self, gradient):
         """Runs after autograd added to p.grad."""
-        if p is None or not self._takes_part():
+        if gradient.parameter() is None or not self._takes_part():
             return
-        if self._allreduce_delay[p] <= 0 or p in self._handles:
+        if gradient.delay <= 0 or gradient.exchange is not None:
             raise AssertionError(
                 'Gradients were computed more than backward_passes_per_step times before step() was called; call '
                 'step(), or give DistributedOptimizer a larger backward_passes_per_step.')
-        self._allreduce_delay[p] -= 1
-        if self._allreduce_delay[p] == 0:
-            group = self._group_of.get(p, (p,))
-            if all(self._allreduce_delay[other] <= 0 for other in group):
-                self._submit(group)
+        gradient.delay -= 1
+        if gradient.delay == 0 and _all_ready(gradient.group):
+            self._submit(gradient.group)
 
     # ---- exchange
 
@@ -144,63 +166,79 @@ class _DistributedOptimizer(object):
             return 1.0 / self.gradient_predivide_factor, self.gradient_predivide_factor
         return 1.0, 1.0
 
-    def _travel_name(self, p):
-        return travel_name(p, self._parameter_names[p], self.process_set)
+    def _travel_name(self, gradient):
+        return travel_name(gradient.parameter(), gradient.name, self.process_set)
 
     def _submit(self, group):
         """Starts the exchange of the gradients of a group of parameters, often of one."""
-        dense = []
-        for p in group:
-            if p.grad.layout != torch.strided and not self._sparse_as_dense:
-                self._submit_sparse(p)
-            else:
-                dense.append(p)
+        dense = group
+        if not self._sparse_as_dense:
+            sparse = [gradient for gradient in group if gradient.parameter().grad.layout != torch.strided]
+            for gradient in sparse:
+                self._submit_sparse(gradient)
+            if sparse:
+                dense = tuple([gradient for gradient in group if gradient not in sparse])
         if dense:
-            self._submit_dense(tuple(dense))
+            self._submit_dense(dense)
 
-    def _submit_sparse(self, p):
-        if p.grad._nnz() or p not in self._sparse_dims:
-            self._sparse_dims[p] = p.grad.sparse_dim()
+    def _submit_sparse(self, gradient):
+        p = gradient.parameter()
+        if p.grad._nnz() or gradient.sparse_dim is None:
+            gradient.sparse_dim = p.grad.sparse_dim()
         else:
-            p.grad = self._zeros(p)  # torch gives a gradient that it sets to zero other sparse dimensions
-        wait = mpi_ops.sparse_allreduce_async(p.grad, 'allreduce.{}'.format(self._travel_name(p)), self.op,
+            p.grad = self._zeros(gradient)  # torch gives a gradient that it sets to zero other sparse dimensions
+        wait = mpi_ops.sparse_allreduce_async(p.grad, 'allreduce.{}'.format(self._travel_name(gradient)), self.op,
                                               self.process_set)
-        self._handles[p] = _Exchange([(p, None, None)], wait)
+        self._begin(_Exchange([(gradient, None, None)], None, wait))
 
     def _submit_dense(self, group):
-        parts, described, addresses = [], [], []
-        for p in group:
-            grad = p.grad.detach()
-            if grad.layout != torch.strided:
-                grad = grad.to_dense()
-            tensor, ctx = self._compression.compress(grad)
-            order = gradient_memory.travel_order(p)
-            tensor = gradient_memory.in_order(tensor, order)
-            if tensor.dtype not in mpi_ops._DTYPES or not tensor.is_cpu:
-                mpi_ops._Torch._refuse('DistributedOptimizer', tensor, mpi_ops._DTYPES.get(tensor.dtype))
+        parts, described, addresses, tensors = [], [], [], []
+        for gradient in group:
+            p = gradient.parameter()
+            grad, home = p.grad, gradient.home
+            if home is not None and home.holds(grad):
+                tensor, ctx, description = grad, None, home.description
+            else:
+                tensor, ctx, description = self._travelling(p, grad)
             address = tensor.data_ptr()
-            parts.append((p, tensor, ctx))
-            described.append((mpi_ops._DTYPES[tensor.dtype], gradient_memory.memory_shape(tensor.shape, order)))
+            parts.append((gradient, tensor, ctx))
+            described.append(description)
             addresses += (address, address)
+            tensors.append(tensor)
         handle = self._request(group, described).submit(*addresses)
-        tensors = [tensor for _, tensor, _ in parts]
         mpi_ops._handle_map[handle] = (tensors, tensors)
-        exchange = _Exchange(parts, lambda: synchronize(handle))
-        for p in group:
-            self._handles[p] = exchange
+        self._begin(_Exchange(parts, handle))
+
+    def _travelling(self, p, grad):
+        """What the runtime gets of a gradient that is not at home: a tensor that it may write to, the context of the
+        compression, and the tensor's description."""
+        grad = grad.detach()
+        if grad.layout != torch.strided:
+            grad = grad.to_dense()
+        tensor, ctx = self._compression.compress(grad)
+        order = gradient_memory.travel_order(p)
+        tensor = gradient_memory.in_order(tensor, order)
+        if tensor.dtype not in mpi_ops._DTYPES or not tensor.is_cpu:
+            mpi_ops._Torch._refuse('DistributedOptimizer', tensor, mpi_ops._DTYPES.get(tensor.dtype))
+        return tensor, ctx, (mpi_ops._DTYPES[tensor.dtype], gradient_memory.memory_shape(tensor.shape, order))
+
+    def _begin(self, exchange):
+        for gradient, _, _ in exchange.parts:
+            gradient.exchange = exchange
+            self._under_way[gradient] = None
 
     def _request(self, group, described):
         prepared = self._requests.get(group)
-        described = (self.process_set.process_set_id, described)  # a new world may have another number for the set
-        if prepared is None or prepared[0] != described:
+        number = self.process_set.process_set_id  # a new world may have another for the set
+        if prepared is None or prepared[0] != described or prepared[1] != number:
             prescale, postscale = self._scaling()
             name = 'allreduce.{}'.format(self._travel_name(group[0]))
             if len(group) > 1:
                 name = 'grouped_{}+{}'.format(name, len(group) - 1)
-            prepared = self._requests[group] = (described, _library.Request(
-                _library.ALLREDUCE, name, described[1], reduce_op=self.op, process_set=described[0],
-                prescale=prescale, postscale=postscale))
-        return prepared[1]
+            prepared = self._requests[group] = (described, number, _library.Request(
+                _library.ALLREDUCE, name, described, reduce_op=self.op, process_set=number, prescale=prescale,
+                postscale=postscale))
+        return prepared[2]
 
     def _submit_missing(self):
         """Starts what backward() did not: parameters that took no part in it send zeros, since others may have
@@ -208,35 +246,44 @@ class _DistributedOptimizer(object):
         self._adopt_parameters()
         for group in self.param_groups:
             for p in group['params']:
-                if p in self._requires_update and p not in self._handles:
-                    together = self._group_of.get(p, (p,))
-                    for member in together:
-                        if member.grad is None:
-                            member.grad = self._zeros(member)
-                    self._submit(together)
+                gradient = self._gradients.get(p)
+                if gradient is not None and gradient.exchange is None:
+                    self._submit_zeros(gradient.group)
 
-    def _zeros(self, p):
-        sparse_dim = self._sparse_dims.get(p)
-        if sparse_dim is not None:
-            return mpi_ops.sparse_zeros(p, sparse_dim)
-        home = self._homes.get(p)
+    def _submit_zeros(self, group):
+        for gradient in group:
+            p = gradient.parameter()
+            if p.grad is None:
+                p.grad = self._zeros(gradient)
+        self._submit(group)
+
+    def _zeros(self, gradient):
+        p = gradient.parameter()
+        if gradient.sparse_dim is not None:
+            return mpi_ops.sparse_zeros(p, gradient.sparse_dim)
+        home = gradient.home
         zeros = home.tensor(p) if home is not None and home.fits(p) else None
         return torch.zeros_like(p) if zeros is None else zeros.zero_()
 
     def _finish(self, exchange, write):
         """Waits for an exchange and, unless the step failed already, writes its gradients back."""
-        result = exchange.wait()
+        result = exchange.wait() if exchange.handle is None else synchronize(exchange.handle)
         if not write:
             return
-        for p, tensor, ctx in exchange.parts:
+        for gradient, tensor, ctx in exchange.parts:
+            p = gradient.parameter()
+            if p is None:
+                continue
             if tensor is None:
                 p.grad = result
             else:
                 self._write_back(p, tensor, ctx)
 
     def _write_back(self, p, tensor, ctx):
-        reduced = self._compression.decompress(tensor, ctx)
         grad = p.grad
+        if grad is tensor:
+            return  # it was reduced where it is
+        reduced = self._compression.decompress(tensor, ctx)
         if grad is None:
             p.grad = reduced
         elif grad.layout != torch.strided:
@@ -258,24 +305,30 @@ class _DistributedOptimizer(object):
             self._submit_missing()
         except mpi_ops.HorovodInternalError as error:
             first_error = error
-        while self._handles:
-            exchange = next(iter(self._handles.values()))
-            try:
-                self._finish(exchange, first_error is None)
-            except mpi_ops.HorovodInternalError as error:
-                first_error = first_error or error
-            self._forget(exchange)  # not reached when Ctrl-C ended the wait
+        first_error = self._finish_all(first_error)
         self._reset_counters()
         if first_error is not None:
             raise first_error
 
+    def _finish_all(self, first_error, write=True):
+        """Waits for all exchanges, writes back until one has failed, and gives the first error."""
+        while self._under_way:
+            exchange = next(iter(self._under_way)).exchange
+            try:
+                self._finish(exchange, write and first_error is None)
+            except mpi_ops.HorovodInternalError as error:
+                first_error = first_error or error
+            self._forget(exchange)  # not reached when Ctrl-C ended the wait
+        return first_error
+
     def _forget(self, exchange):
-        for p, _, _ in exchange.parts:
-            self._handles.pop(p, None)
+        for gradient, _, _ in exchange.parts:
+            gradient.exchange = None
+            self._under_way.pop(gradient, None)
 
     def _reset_counters(self):
-        for p in self._allreduce_delay:
-            self._allreduce_delay[p] = self.backward_passes_per_step
+        for gradient in self._gradients.values():
+            gradient.delay = self.backward_passes_per_step
 
     # ---- what scripts call
 
@@ -298,7 +351,7 @@ class _DistributedOptimizer(object):
             if closure is None:
                 self.synchronize()
             elif self._takes_part():
-                if self._handles:
+                if self._under_way:
                     self.synchronize()
                 closure = self._synchronized_closure(closure)
         self._synchronized = False
@@ -320,7 +373,7 @@ class _DistributedOptimizer(object):
         return evaluate
 
     def zero_grad(self, *args, **kwargs):
-        if self._handles:
+        if self._under_way:
             raise AssertionError('optimizer.zero_grad() was called after loss.backward() but before '
                                  'optimizer.step() or optimizer.synchronize(), while gradients are being exchanged.')
         return super(_DistributedOptimizer, self).zero_grad(*args, **kwargs)
@@ -334,16 +387,17 @@ class _DistributedOptimizer(object):
 
     def load_state_dict(self, *args, **kwargs):
         # What is in flight belongs to the state that is being replaced.
-        while self._handles:
-            exchange = next(iter(self._handles.values()))
-            try:
-                self._finish(exchange, False)
-            except mpi_ops.HorovodInternalError:
-                pass
-            self._forget(exchange)
+        self._finish_all(None, write=False)
         self._synchronized = False
         self._reset_counters()
         return super(_DistributedOptimizer, self).load_state_dict(*args, **kwargs)
+
+
+def _all_ready(group):
+    for gradient in group:
+        if gradient.delay > 0:
+            return False
+    return True
 
 
 def _is_elastic():
