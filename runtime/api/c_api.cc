@@ -399,16 +399,22 @@ int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_result* resul
   });
 }
 
-int32_t hvd_run(const hvd_request* request) {
+int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, hvd_handle* handle) {
   return Guarded([&]() -> Status {
+    if (handle != nullptr) *handle = 0;
+    if (handle == nullptr && timeout_ms >= 0)
+      return hvd::InvalidArgument(
+          "hvd_run_for was called with a limit and without a place for the handle");
     SessionRef session;
     if (!session) return hvd::NotInitialized();
     hvd::RequestSpec spec;
     hvd::RequestMemory memory;
     HVD_RETURN_IF_ERROR(hvd::ReadRequest(request, &memory, &spec));
-    return session->engine().Run(spec);
+    return session->engine().Run(spec, std::chrono::milliseconds(timeout_ms), handle);
   });
 }
+
+int32_t hvd_run(const hvd_request* request) { return hvd_run_for(request, -1, nullptr); }
 
 void* hvd_alloc(size_t bytes) {
   void* memory = nullptr;

@@ -51,13 +51,17 @@ uint32_t Engine::handles_given() {
   return state_.operations.given();
 }
 
-Status Engine::Run(const RequestSpec& spec) {
+Status Engine::Run(const RequestSpec& spec, Duration timeout, Handle* handle) {
+  if (handle != nullptr) *handle = 0;
   MutexLock lock(mutex_);
   const uint64_t call = ++calls_;
   Result<Operation*> op = SubmitLocked(spec, call);
   state_.finished.RetireUpTo(call - 1);
   if (!op.ok()) return op.status();
-  return WaitLocked((*op)->handle(), Duration(-1), nullptr, call);
+  const Handle submitted = (*op)->handle();
+  Status status = WaitLocked(submitted, timeout, nullptr, call);
+  if (handle != nullptr && status.code() == Code::kInProgress) *handle = submitted;
+  return status;
 }
 
 Result<Engine::Handle> Engine::SubmitAddProcessSet(std::span<const uint32_t> ranks) {

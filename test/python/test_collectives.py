@@ -120,6 +120,10 @@ def test_P38_optimizers_with_equal_names(processes):
     run_ok(processes, 'names.py')
 
 
+def test_blocking_calls_outlast_a_late_rank_and_signals(processes):
+    run_ok(processes, 'late.py')
+
+
 def test_sparse_gradients(processes):
     run_ok(processes, 'sparse.py')
 

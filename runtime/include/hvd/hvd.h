@@ -348,6 +348,11 @@ HVD_EXPORT int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_re
 /* hvd_submit and hvd_wait without limit in one call: the fastest way for a blocking collective. */
 HVD_EXPORT int32_t hvd_run(const hvd_request* request);
 
+/* hvd_run that waits at most timeout_ms (< 0: no limit of its own). HVD_IN_PROGRESS: the collective
+ * goes on, and *handle is its handle, for hvd_wait. With every other result *handle is 0. `handle`
+ * may be NULL where timeout_ms is < 0. */
+HVD_EXPORT int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, hvd_handle* handle);
+
 /* ---- registered memory --------------------------------------------------------------------- */
 
 /* Allocates memory that all ranks of this host can reach, so that tensors in it are reduced in

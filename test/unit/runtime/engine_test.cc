@@ -109,6 +109,33 @@ TEST(Names, AreKeptUntilTheNextCallHasLookedForDuplicates) {
   EXPECT_TRUE(engine.Run(AllreduceOf("z", y, y, DType::kFloat32, kThree)).ok());
 }
 
+TEST(RunFor, GivesAHandleWhenItsTimeIsOver) {
+  WorldOfThreads world(Transport::kShm, 2);
+  std::vector<float> x(3, 2), theirs(3, 2);
+  const RequestSpec spec = AllreduceOf("x", x, x, DType::kFloat32, kThree);
+  Engine::Handle handle = 0;
+  EXPECT_EQ(world.engine(0).Run(spec, Duration(0), &handle).code(), Code::kInProgress);
+  ASSERT_NE(handle, 0u);
+  ASSERT_TRUE(
+      world.engine(1).Submit(AllreduceOf("x", theirs, theirs, DType::kFloat32, kThree)).ok());
+  EXPECT_TRUE(world.engine(0).Wait(handle, Duration(-1)).ok());
+  EXPECT_EQ(x[0], 4);
+}
+
+TEST(RunFor, GivesNoHandleOfWhatIsDoneOrRefused) {
+  WorldOfThreads world(Transport::kInproc, 1);
+  Engine& engine = world.engine(0);
+  std::vector<float> x(3, 2);
+  RequestSpec spec = AllreduceOf("x", x, x, DType::kFloat32, kThree);
+  Engine::Handle handle = 7;
+  EXPECT_TRUE(engine.Run(spec, std::chrono::hours(1), &handle).ok());
+  EXPECT_EQ(handle, 0u);
+  spec.process_set = 5;
+  handle = 7;
+  EXPECT_EQ(engine.Run(spec, std::chrono::hours(1), &handle).code(), Code::kInvalidArgument);
+  EXPECT_EQ(handle, 0u);
+}
+
 TEST(Names, AreKeptByWhatTheRuntimeThreadFinished) {
   WorldOfThreads world(Transport::kShm, 2);
   std::vector<float> x(3, 2), theirs(3, 2);

@@ -100,23 +100,52 @@ class Operations(object):
         return self._one(_library.ALLREDUCE, 'allreduce', tensor, in_place, name, process_set, op, 0, prescale_factor,
                          postscale_factor)
 
+    def allreduce(self, tensor, in_place, name, op, prescale_factor, postscale_factor, process_set):
+        """allreduce_async() and synchronize() in one."""
+        check_op(op)
+        return self._run(_library.ALLREDUCE, 'allreduce', tensor, in_place, name, process_set, op, 0, prescale_factor,
+                         postscale_factor)
+
     def broadcast_async(self, tensor, in_place, root_rank, name, process_set):
         return self._one(_library.BROADCAST, 'broadcast', tensor, in_place, name, process_set, 0, root_rank)
 
+    def broadcast(self, tensor, in_place, root_rank, name, process_set):
+        """broadcast_async() and synchronize() in one."""
+        return self._run(_library.BROADCAST, 'broadcast', tensor, in_place, name, process_set, 0, root_rank)
+
+    def _run(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
+             postscale=1.0):
+        key, request, tensor, output = self._prepare(collective, operation, tensor, in_place, name, process_set, op,
+                                                     root_rank, prescale, postscale)
+        framework = self._framework
+        handle = request.run(framework.address(tensor), framework.address(output))
+        if handle is not None:
+            self.pending[handle] = (output, tensor)
+        self._keep(key, request)
+        return output if handle is None else self.synchronize(handle)
+
     def _one(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
              postscale=1.0):
+        key, request, tensor, output = self._prepare(collective, operation, tensor, in_place, name, process_set, op,
+                                                     root_rank, prescale, postscale)
         framework = self._framework
-        tensor, dtype = framework.check(operation, tensor, in_place)
-        output = tensor if in_place else framework.empty_like(tensor)
-        key = (collective, name, op, root_rank, process_set_id(process_set), prescale, postscale, dtype, tensor.shape)
-        request = self._requests.pop(key, None)
-        if request is None:
-            request = _library.Request(collective, full_name(operation, name), ((dtype, tensor.shape),), op, root_rank,
-                                       key[4], prescale, postscale)
         handle = request.submit(framework.address(tensor), framework.address(output))
         self.pending[handle] = (output, tensor)
         self._keep(key, request)
         return handle
+
+    def _prepare(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale, postscale):
+        """A request for one tensor, with the key to keep it by, the tensor to use and the one for its result."""
+        framework = self._framework
+        tensor, dtype = framework.check(operation, tensor, in_place)
+        output = tensor if in_place else framework.empty_like(tensor)
+        shape = tensor.shape
+        key = (collective, name, op, root_rank, process_set_id(process_set), prescale, postscale, dtype, shape)
+        request = self._requests.pop(key, None)
+        if request is None:
+            request = _library.Request(collective, full_name(operation, name), ((dtype, shape),), op, root_rank, key[4],
+                                       prescale, postscale)
+        return key, request, tensor, output
 
     def _keep(self, key, request):
         """Describing takes longer than submitting, so descriptions are kept for the next call; nobody else has one while

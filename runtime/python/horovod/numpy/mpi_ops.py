@@ -173,7 +173,7 @@ def allreduce(tensor, name=None, op=Average, prescale_factor=1.0, postscale_fact
 
         mean = hvd.allreduce(loss, name='loss')
     """
-    return synchronize(allreduce_async(tensor, name, op, prescale_factor, postscale_factor, process_set))
+    return _operations.allreduce(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
@@ -197,7 +197,7 @@ def allreduce_(tensor, name=None, op=Average, prescale_factor=1.0, postscale_fac
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
     """
-    return synchronize(allreduce_async_(tensor, name, op, prescale_factor, postscale_factor, process_set))
+    return _operations.allreduce(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def grouped_allreduce_async(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
@@ -464,7 +464,7 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
     """
-    return synchronize(broadcast_async(tensor, root_rank, name, process_set))
+    return _operations.broadcast(tensor, False, root_rank, name, process_set)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
@@ -485,7 +485,7 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
     """
-    return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+    return _operations.broadcast(tensor, True, root_rank, name, process_set)
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):

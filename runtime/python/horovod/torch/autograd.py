@@ -38,8 +38,7 @@ class HorovodAllreduce(torch.autograd.Function):
     def forward(ctx, tensor, average, name, op, prescale_factor, postscale_factor, process_set):
         op = _reduce_op(op, average)
         ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
-        return synchronize(operations.allreduce_async(tensor, False, name, op, prescale_factor, postscale_factor,
-                                                      process_set))
+        return operations.allreduce(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
     @staticmethod
     def backward(ctx, gradient):
@@ -102,7 +101,7 @@ class HorovodBroadcast(torch.autograd.Function):
     def forward(ctx, tensor, root_rank, name, process_set):
         ctx.root_rank = root_rank
         ctx.process_set = process_set
-        return synchronize(operations.broadcast_async(tensor, False, root_rank, name, process_set))
+        return operations.broadcast(tensor, False, root_rank, name, process_set)
 
     @staticmethod
     def backward(ctx, gradient):

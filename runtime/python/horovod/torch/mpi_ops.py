@@ -194,8 +194,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     if _wants_gradient(compressed):
         reduced = HorovodAllreduce.apply(compressed, None, name, op, prescale_factor, postscale_factor, process_set)
     else:
-        reduced = synchronize(_operations.allreduce_async(compressed, False, name, op, prescale_factor,
-                                                          postscale_factor, process_set))
+        reduced = _operations.allreduce(compressed, False, name, op, prescale_factor, postscale_factor, process_set)
     return compression.decompress(reduced, ctx)
 
 
@@ -223,7 +222,8 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
         NotImplementedError: The tensor is not on the CPU.
     """
-    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
+    op = handle_average_backwards_compatibility(op, average)
+    return _operations.allreduce(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -572,7 +572,7 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """
     if _wants_gradient(tensor):
         return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
-    return synchronize(broadcast_async(tensor, root_rank, name, process_set))
+    return _operations.broadcast(tensor, False, root_rank, name, process_set)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
@@ -594,7 +594,7 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
         NotImplementedError: The tensor is not on the CPU.
     """
-    return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+    return _operations.broadcast(tensor, True, root_rank, name, process_set)
 
 
 # ---- alltoall
