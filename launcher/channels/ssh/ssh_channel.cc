@@ -431,11 +431,11 @@ asio::awaitable<void> SshChannel::Connection::Finish() {
   co_await wait_->WaitFor([this] { return !dialer_.proxy_running(); }, TimePoint::max());
   over_ = true;
   // Later than what the pumps' handlers have in the queue.
-  asio::post(hub_->io(), [self = shared_from_this(),
-                          end = ChannelEnd{wait_->stage(), wait_->reason(), dialer_.may_pass(),
-                                           killed_}] {
-    if (self->observer_ != nullptr) self->observer_->OnEnd(end);
-  });
+  asio::post(hub_->io(),
+             [self = shared_from_this(),
+              end = ChannelEnd{wait_->stage(), wait_->reason(), dialer_.may_pass(), killed_}] {
+               if (self->observer_ != nullptr) self->observer_->OnEnd(end);
+             });
 }
 
 // ---- SshChannel

@@ -56,7 +56,8 @@ class ScriptedChannel final : public HostChannel {
   }
   void End(ChannelStage stage, const std::string& reason, bool killed = false) {
     if (std::exchange(ended_, true)) return;
-    asio::post(io_, [this, end = ChannelEnd{stage, reason, false, killed}] { observer_->OnEnd(end); });
+    asio::post(io_,
+               [this, end = ChannelEnd{stage, reason, false, killed}] { observer_->OnEnd(end); });
   }
 
   asio::io_context& io_;
