@@ -98,8 +98,8 @@ class Engine {
   // these.
   uint32_t handles_given();
 
-  // Submit and Wait in one go. *handle is 0 unless the wait ran out of its time; `handle` may be null
-  // where there is no limit.
+  // Submit and Wait in one go. *handle is 0 unless the wait ran out of its time; `handle` may be
+  // null where there is no limit.
   Status Run(const RequestSpec& spec, Duration timeout = Duration(-1), Handle* handle = nullptr);
 
   // Receives announcements of peers and sends those that had no room: for the runtime thread, so
