@@ -72,12 +72,6 @@ def hvdrun(runtime):
 
 
 @pytest.fixture(scope='session')
-def gloo(runtime):
-    if not os.path.exists(os.path.join(os.path.dirname(runtime), 'libhvd_gloo.so')):
-        pytest.skip('this runtime is built without Gloo, which joins several hosts')
-
-
-@pytest.fixture(scope='session')
 def torch():
     return pytest.importorskip('torch', reason='PyTorch is not installed for this Python')
 

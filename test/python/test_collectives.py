@@ -27,7 +27,7 @@ def test_P41_process_sets_work_beside_each_other(processes):
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_P41_process_sets_work_across_hosts(hvdrun, torch, gloo, ranks):
+def test_P41_process_sets_work_across_hosts(hvdrun, torch, ranks):
     run_ok(ranks, 'process_sets.py', hosts=2)
 
 
@@ -73,7 +73,7 @@ def test_R15_join_leaves_ranks_out(hvdrun, torch, ranks, join_average):
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_Cb_join_across_hosts(hvdrun, torch, gloo, ranks, join_average):
+def test_Cb_join_across_hosts(hvdrun, torch, ranks, join_average):
     run_ok(ranks, 'join.py', 'neutral', timeout_s=100, hosts=2, **join_average)
 
 
@@ -181,7 +181,8 @@ PLACES = {
 
 
 @pytest.mark.parametrize('ranks', sorted(PLACES))
-def test_R2_places_on_several_hosts(hvdrun, gloo, ranks):
+def test_R2_places_on_several_hosts(hvdrun, ranks):
+    jobs.skip_without_gloo()
     pytest.importorskip('numpy', reason='NumPy is not installed for this Python')
     command = [hvdrun, '-np', str(ranks), '--hosts-per-machine', '2', sys.executable, jobs.worker('hosts.py')]
     result = jobs.run(command, 60)
@@ -191,10 +192,8 @@ def test_R2_places_on_several_hosts(hvdrun, gloo, ranks):
 
 
 @pytest.mark.parametrize('ranks, hosts', [(2, 1), (4, 1), (2, 2), (3, 2), (4, 2)])
-def test_R4_every_type(hvdrun, torch, request, ranks, hosts):
+def test_R4_every_type(hvdrun, torch, ranks, hosts):
     """Between processes, between hosts with one rank each, and between hosts that add up inside first."""
-    if hosts > 1:
-        request.getfixturevalue('gloo')
     types = [name for name in ALL_DTYPES if hasattr(torch, name)]
     print('not in this torch:', [name for name in ALL_DTYPES if name not in types])
     result = run_ok(ranks, 'every_type.py', ','.join(types), hosts=hosts, timeout_s=100)

@@ -28,10 +28,8 @@ SPREAD = [(2, 2), (3, 2), (4, 2), (5, 2), (5, 3), (8, 2)]
 
 @pytest.mark.deadline(120 + 600 * SOAK)
 @pytest.mark.parametrize('processes, hosts', [(n, None) for n in (1, 2, 3, 4, 5, 8)] + SPREAD)
-def test_P40_every_type_operation_and_set(hvdrun, request, processes, hosts):
+def test_P40_every_type_operation_and_set(hvdrun, processes, hosts):
     pytest.importorskip('numpy', reason='NumPy is not installed for this Python')
-    if hosts:
-        request.getfixturevalue('gloo')
     for seed in seeds(processes):
         print('seed', seed)
         cases, timeout_s = (2000, 500) if SOAK else (300, 110)
