@@ -5,6 +5,7 @@
 #include "discovery/words.h"
 #include "runtime/base/read_file.h"
 #include "runtime/base/text/format.h"
+#include "runtime/base/text/printable_text.h"
 
 namespace hvd {
 namespace {
@@ -44,8 +45,8 @@ class EnvFileParser {
     std::string_view name = Trimmed(line.substr(0, equals));
     if (name.starts_with("export ")) name = Trimmed(name.substr(7));
     if (equals == std::string_view::npos)
-      return Wrong("'" + Shown(line) + "' has no '='; write NAME=value");
-    if (!IsName(name)) return Wrong("'" + Shown(name) + "' is no name of a variable");
+      return Wrong(Quoted(line) + " has no '='; write NAME=value");
+    if (!IsName(name)) return Wrong(Quoted(name) + " is no name of a variable");
     GivenVariable variable{std::string(name), "", Format("{}:{}", file_name_, line_)};
     rest_.remove_prefix(rest_.find('=') + 1);
     rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
@@ -90,7 +91,7 @@ class EnvFileParser {
     size_t end = std::min(rest_.find('\n'), rest_.size());
     std::string_view after = Trimmed(rest_.substr(0, end));
     if (!after.empty() && after.front() != '#')
-      return Wrong("'" + Shown(after) + "' after the closing quote");
+      return Wrong(Quoted(after) + " after the closing quote");
     Skip(end);
     return Status::Ok();
   }
@@ -99,14 +100,6 @@ class EnvFileParser {
 
   Status Wrong(const std::string& what) const {
     return InvalidArgument(Format("--env-file {}:{}: {}", file_name_, line_, what));
-  }
-
-  // A message holds no endless or control text.
-  static std::string Shown(std::string_view text) {
-    std::string shown(text.substr(0, 60));
-    std::replace_if(
-        shown.begin(), shown.end(), [](unsigned char c) { return c < ' '; }, '?');
-    return text.size() > 60 ? shown + "..." : shown;
   }
 
   std::string_view rest_;
@@ -135,8 +128,8 @@ Result<std::vector<GivenVariable>> ParsePassed(
     size_t equals = item.find('=');
     std::string name = item.substr(0, equals);
     if (!IsName(name))
-      return InvalidArgument("-x '" + item.substr(0, 60) +
-                             "': this is no name of a variable; write -x NAME or -x NAME=value");
+      return InvalidArgument("-x " + Quoted(item) +
+                             ": this is no name of a variable; write -x NAME or -x NAME=value");
     if (equals != std::string::npos) {
       variables.push_back({name, item.substr(equals + 1), "-x"});
       continue;

@@ -8,6 +8,7 @@
 
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
+#include "runtime/base/text/printable_text.h"
 
 namespace hvd {
 namespace {
@@ -97,7 +98,7 @@ Result<uint32_t> Chooser::Number(const char* name, const char* other) const {
   }
   std::optional<uint32_t> value = ParseWhole<uint32_t>(*text);
   if (value) return *value;
-  return InvalidArgument(std::string(name) + "=" + text->substr(0, 40) +
+  return InvalidArgument(std::string(name) + "=" + Printable(*text) +
                          " is not a number; was it changed by a script?");
 }
 
@@ -148,7 +149,7 @@ Result<ExternalRank> Chooser::ReadSlurm() const {
     return InvalidArgument(
         Format("SLURM_STEP_TASKS_PER_NODE={} does not tell how many tasks node {} of the step has; "
                "was it changed by a script?",
-               list.substr(0, 80), r->local_size));
+               Printable(list, kMaxShownPath), r->local_size));
   }
   r->local_size = *local_size;
   r->host = Text("SLURMD_NODENAME").value_or("");
@@ -192,9 +193,8 @@ Result<Carrier> Chooser::ReadCarrier(const char* name) const {
   if (small.empty()) return Carrier::kAny;
   if (small == "gloo") return Carrier::kGloo;
   if (small == "mpi") return Carrier::kMpi;
-  return InvalidArgument("the environment variable " + std::string(name) + " is '" +
-                         text.substr(0, 40) + "', which is neither mpi nor gloo; set it to one " +
-                         "or unset it");
+  return InvalidArgument("the environment variable " + std::string(name) + " is " + Quoted(text) +
+                         ", which is neither mpi nor gloo; set it to one " + "or unset it");
 }
 
 Status Chooser::SetCarrier() {

@@ -42,7 +42,7 @@ TEST(EnvFile, ErrorsNameFileAndLine) {
   EXPECT_THAT(Entries("A=1\nB='x\ny\n"), HasSubstr("job.env:2: the quote ' is not closed"));
   EXPECT_THAT(Entries("A='x' y"), HasSubstr("job.env:1: 'y' after the closing quote"));
   EXPECT_THAT(Entries(std::string_view("A=\0", 3)), HasSubstr("job.env: it is not a text file"));
-  EXPECT_THAT(Entries(std::string(10'000, 'x')), HasSubstr("xxx...'"));
+  EXPECT_THAT(Entries(std::string(10'000, 'x')), HasSubstr("xxx... (10000 characters)'"));
 }
 
 TEST(EnvFile, AFileThatCannotBeReadIsNamed) {

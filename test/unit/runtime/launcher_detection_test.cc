@@ -1,5 +1,5 @@
-// Who started this process, by recorded environments: what each launcher sets, and what goes wrong
-// with it.
+// The launcher that started this process, by recorded environments: what each launcher sets, and
+// what goes wrong with it.
 #include "runtime/bootstrap/launcher_detection.h"
 
 #include <gmock/gmock.h>
@@ -66,6 +66,17 @@ const Env kRendezvous = {{"HOROVOD_RANK", "3"},
                          {"HOROVOD_CONTROLLER", "gloo"},
                          {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "192.0.2.1"},
                          {"HOROVOD_GLOO_RENDEZVOUS_PORT", "7000"}};
+
+TEST(DetectedLaunch, ValuesAreShownOnOneLine) {
+  for (const Env& env : {Env{{"HOROVOD_RANK", "1\n\x1b[2J"}, {"HOROVOD_SIZE", "2"}},
+                         Env{{"HOROVOD_CPU_OPERATIONS", "mpi\n\x1b[2J"}},
+                         With(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "4\n\x1b[2J"}})}) {
+    const Result<DetectedLaunch> found = Choose(env);
+    ASSERT_FALSE(found.ok());
+    EXPECT_THAT(found.status().message(), HasSubstr("\\n\\x1b[2J"));
+    EXPECT_EQ(found.status().message().find('\n'), std::string::npos);
+  }
+}
 
 TEST(DetectedLaunch, Standalone) {
   for (const Env& env :
