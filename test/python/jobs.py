@@ -27,10 +27,14 @@ def find_hvdrun():
     return path if os.path.isfile(path) else shutil.which(path)
 
 
+def skip_without(library, purpose):
+    """Skips the test where the runtime is built without one of its libraries."""
+    if not os.path.exists(os.path.join(os.path.dirname(find_runtime()), library)):
+        pytest.skip('this runtime is built without {}, which {}'.format(library, purpose))
+
+
 def skip_without_gloo():
-    """Skips the test where the runtime has nothing that carries data between hosts."""
-    if not os.path.exists(os.path.join(os.path.dirname(find_runtime()), 'libhvd_gloo.so')):
-        pytest.skip('this runtime is built without libhvd_gloo.so, which joins several hosts')
+    skip_without('libhvd_gloo.so', 'joins several hosts')
 
 
 def worker(name):

@@ -177,6 +177,7 @@ def test_torch_distributed_needs_no_horovod():
 @pytest.mark.parametrize('processes', [1, 2])
 def test_mpi4py_is_in_the_same_world(processes):
     pytest.importorskip('mpi4py', reason='mpi4py is not installed for this Python')
+    jobs.skip_without('libhvd_mpi.so', 'makes worlds of MPI')
     if shutil.which('mpirun') is None:
         pytest.skip('there is no mpirun')
     command = ['mpirun', '-np', str(processes), '--oversubscribe', '--mca', 'mpi_yield_when_idle', '1',
