@@ -1,4 +1,4 @@
-"""Links between the pages lead somewhere, and the guide lists every page."""
+"""Links between the pages lead somewhere, what they name as files are files, and the guide lists every page."""
 import re
 from pathlib import Path
 
@@ -39,6 +39,29 @@ def test_links_lead_somewhere(page):
     assert broken(page, page.read_text()) == []
 
 
+def test_the_source_layout_lists_every_folder():
+    listed = re.findall(r"^\| \[`([\w]+)/`\]", (ROOT / "README.md").read_text(), re.M)
+    assert sorted(listed) == sorted(path.parent.name for path in ROOT.glob("*/README.md") if not path.parent.name.startswith("build"))
+
+
+OTHERS = {"cuda.h", "mpi.h"}  # headers of other projects
+FOLDERS = ["autotune", "cmd", "configs", "discovery", "examples", "launcher", "runtime", "scripts", "test", "timeline"]
+
+
+def lost_files(page, text, files):
+    """What a page names as a file of the project and is none: `x/y.h`, from the page's folder, from the root, or the end of a path."""
+    names = set(re.findall(r"`([\w./-]+\.(?:h|cc|cu|md|py|sh|pml))`", text)) - OTHERS
+    known = lambda name: (page.parent / name).exists() or any(("/" + file).endswith("/" + name) for file in files)
+    return sorted(name for name in names if not known(name))
+
+
+def test_pages_of_folders_name_files_that_exist():
+    files = [str(path.relative_to(ROOT)) for folder in [*FOLDERS, "docs"] for path in (ROOT / folder).rglob("*.*")]
+    pages = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
+    assert len(pages) > 30
+    assert {str(page.relative_to(ROOT)): lost for page in pages if (lost := lost_files(page, page.read_text(), files))} == {}
+
+
 def test_F21_the_guide_lists_every_page():
     listed = set(re.findall(r"^\| \[([\w-]+\.md)\]", (ROOT / "docs" / "README.md").read_text(), re.M))
     assert listed == {page.name for page in ROOT.glob("docs/*.md")} - {"README.md"}
@@ -52,3 +75,9 @@ def test_the_rule_refuses(tmp_path):
     page = tmp_path / "a.md"
     page.write_text("# A b\n[x](b.md) [y](#no) [z](#a-b) [w](https://x.y)\n```\n[v](c.md)\n```\n")
     assert broken(page, page.read_text()) == ["b.md", "#no"]
+
+
+def test_the_rule_of_files_refuses(tmp_path):
+    (tmp_path / "a.h").write_text("")
+    text = "`a.h`, `../x/b.h`, `c/d.cc`, `d.cc` and `e.cc`"
+    assert lost_files(tmp_path / "README.md", text, ["m/c/d.cc"]) == ["../x/b.h", "e.cc"]
