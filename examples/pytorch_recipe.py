@@ -70,7 +70,7 @@ def learning_rate(args, epoch):
 
 
 def save_checkpoint(path, epoch, model, optimizer):
-    """Whoever reads the file finds the old one or the new one, never a part."""
+    """A reader of the file finds the old one or the new one, never a part."""
     folder = os.path.dirname(os.path.abspath(path))
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         try:

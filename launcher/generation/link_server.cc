@@ -197,7 +197,7 @@ void LinkServer::SendOn(const LinkPtr& link, const LinkMessage& message,
   WaitToWrite(link);
 }
 
-// Whoever sends is in the midst of something, so the observer hears of the end from the io_context.
+// The sender is in the midst of something, so the observer hears of the end from the io_context.
 void LinkServer::Overrun(const LinkPtr& link) {
   link->overrun = true;
   link->queued.clear();

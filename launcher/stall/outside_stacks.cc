@@ -90,7 +90,7 @@ void OutsideStacks::End() {
   done(texts);
 }
 
-// Who reaps children of this process may have reaped these already.
+// Code that reaps all children of this process may have reaped these already.
 void OutsideStacks::Forget() {
   limit_timer_.cancel();
   for (const auto& reading : readings_) {

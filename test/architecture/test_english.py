@@ -24,7 +24,7 @@ def offences(text):
 
 def texts():
     """The files that people read, but for tests, which may quote what is gone."""
-    folders = ["cmd", "configs", "discovery", "docs", "examples", "launcher", "runtime", "scripts", "timeline"]
+    folders = ["autotune", "cmd", "configs", "discovery", "docs", "examples", "launcher", "runtime", "scripts", "timeline"]
     found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*"))] + sorted(ROOT.glob("*.md"))
     return [path for path in found if path.suffix in TEXT and path.name != "CHANGELOG.md"]
 
@@ -42,6 +42,28 @@ def test_F28_pages_have_no_sentence_without_a_subject():
             if not found.group(1).endswith("?"):
                 headless.append((path.name, found.group(1)))
     assert headless == []
+
+
+def headless_comments(text):
+    """Sentences of comments and docstrings that begin with 'Who' or 'Whoever' and ask nothing."""
+    found = re.findall(r'(?:^\s*(?:#|//) |"""|[.;:] )((?:Who|Whoever) [a-z].*)', text, re.M)
+    return [sentence for sentence in found if "?" not in sentence]
+
+
+def test_F28_comments_have_no_sentence_without_a_subject():
+    code = [path for path in texts() if path.suffix != ".md"]
+    code += [path for path in sorted((ROOT / "test").rglob("*")) if path.suffix in (".cc", ".h", ".py") and path != Path(__file__)]
+    assert [(str(path.relative_to(ROOT)), found) for path in code if (found := headless_comments(path.read_text()))] == []
+
+
+def test_the_glossary_has_each_term_once_in_order():
+    terms = re.findall(r"^\| \*\*(.+?)\*\* \|", (ROOT / "docs" / "glossary.md").read_text(), re.M)
+    assert len(terms) > 50 and terms == sorted(set(terms), key=str.lower)
+
+
+@pytest.mark.parametrize("text", ["// Who waits is told.", "#  x\n# Whoever comes", '"""Who asks."""', "// Told. Who waits"])
+def test_the_rule_of_comments_refuses(text):
+    assert headless_comments(text)
 
 
 @pytest.mark.parametrize("text", ['"the kernel did not run "\n    "out of memory"', "it belongs\n  into the agent"])

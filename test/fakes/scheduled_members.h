@@ -126,7 +126,7 @@ class ScheduledMembers {
   }
 
  private:
-  // Whoever has not ended without the late member must say that it needs it.
+  // A member that has not ended without the late one must say that it needs it.
   void ExpectOthersNeedOnly(std::vector<Operation>& operations, uint32_t late) {
     for (Operation& operation : operations) {
       for (uint32_t m = 0; m < size(); ++m) {

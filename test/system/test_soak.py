@@ -13,7 +13,7 @@ ROUNDS = 300 if SOAK else 8
 STARTS = 1000 if SOAK else 30
 PERF = str(pathlib.Path(hvdrun_path()).with_name("hvd_perf"))
 
-# Who gets which signals; a list is one after the other.
+# The processes and the signals that they get; a list is one after the other.
 ENDS = {
     "hvdrun": [[signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT], [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL],
                [signal.SIGINT, signal.SIGINT]],

@@ -1,4 +1,4 @@
-// Who holds the others up, where, and for how much of their time. Pure.
+// The ranks that hold the others up, where, and for how much of their time. Pure.
 #ifndef HVD_TIMELINE_REPORT_LATENESS_H_
 #define HVD_TIMELINE_REPORT_LATENESS_H_
 

@@ -62,8 +62,8 @@ void ExamineChild::Read() {
                           });
 }
 
-// Whoever has said everything ends by itself, and is perhaps reaped: its number may be somebody
-// else's.
+// A child that has said everything ends by itself, and is perhaps reaped: its number may be that of
+// another process.
 void ExamineChild::Finish() {
   if (!done_) return;
   limit_.cancel();

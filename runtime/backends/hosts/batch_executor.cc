@@ -132,8 +132,8 @@ uint32_t BatchExecutor::DivisorFor(const CollectiveCall& call, const Item& item)
   return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
 }
 
-// One sum of all items. Who takes the result applies the scales (FinishSum), except where there is
-// one rank a host: then the sum goes from input to output, as it shall be.
+// One sum of all items. The rank that takes the result applies the scales (FinishSum), except where
+// there is one rank a host: then the sum goes from input to output, as it shall be.
 Status BatchExecutor::Allreduce(Items items) {
   const CollectiveCall& call = items[0].part->call;
   const bool straight = items[0].part->straight;

@@ -15,7 +15,7 @@
 namespace hvd {
 namespace {
 
-// Who has taken and finished how many chunks.
+// How many chunks each member has taken and finished.
 struct Progress {
   std::atomic<uint32_t> claimed;  // of this lane, by anybody
   // Of any lane, by the participant of this number; written by it only.

@@ -1,4 +1,4 @@
-// Who is above and below whom, and what a host of the tree does with what passes through it.
+// Parents and children in the tree, and what a host of the tree does with what passes through it.
 #include "launcher/tree/agent_tree.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who waits for a generation, and who is in one.
+// The ranks that wait for a generation, and those that are in one.
 #include "launcher/generation/rank_slots.h"
 
 #include <gmock/gmock.h>
