@@ -63,14 +63,19 @@ std::string RowTexts(std::span<const Row> rows) {
   return text;
 }
 
-// "       hvdrun stop JOB    ends one of them, as Ctrl-C would"
+// "       hvdrun stop JOB"
+std::string VerbUsage(const VerbRow& row) {
+  std::string usage = "       hvdrun " + std::string(row.name);
+  if (!row.arguments.empty()) usage += " " + std::string(row.arguments);
+  return usage;
+}
+
 std::string VerbLines() {
-  constexpr size_t kSummaryColumn = 26;
+  size_t width = 0;
+  for (const VerbRow& row : VerbRows()) width = std::max(width, VerbUsage(row).size());
   std::string lines;
   for (const VerbRow& row : VerbRows()) {
-    std::string usage = "       hvdrun " + std::string(row.name);
-    if (!row.arguments.empty()) usage += " " + std::string(row.arguments);
-    lines += Padded(usage, kSummaryColumn) + std::string(row.summary) + "\n";
+    lines += Padded(VerbUsage(row), width + 2) + std::string(row.summary) + "\n";
   }
   return lines;
 }

@@ -10,6 +10,7 @@
 #include "configs/help_text.h"
 #include "configs/horovod_settings.h"
 #include "configs/values.h"
+#include "configs/verb_list.h"
 
 namespace hvd {
 namespace {
@@ -64,6 +65,17 @@ TEST(SettingsTable, HelpFitsTheScreen) {
     EXPECT_LE(end - start, 100u) << help.substr(start, end - start);
     start = end + 1;
   }
+}
+
+TEST(SettingsTable, WhatAVerbDoesStandsApartFromItsArguments) {
+  const std::string help = HelpText(SettingRows());
+  std::set<size_t> columns;
+  for (const VerbRow& row : VerbRows()) {
+    const size_t summary = help.find("  " + std::string(row.summary) + "\n");
+    ASSERT_NE(summary, std::string::npos) << row.name;
+    columns.insert(summary - help.rfind('\n', summary));
+  }
+  EXPECT_EQ(columns.size(), 1u);
 }
 
 TEST(SettingsTable, PrintConfigHasAlignedColumns) {
