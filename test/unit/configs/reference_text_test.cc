@@ -12,6 +12,7 @@
 
 #include "configs/help_text.h"
 #include "configs/man_sections.h"
+#include "configs/verb_list.h"
 
 namespace hvd {
 namespace {
@@ -82,6 +83,19 @@ std::string FileText(const char* path) {
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+TEST(ReferenceText, ManPageAndCompletionsHaveEveryVerb) {
+  const std::string man = ManPage(SettingRows());
+  for (const VerbRow& row : VerbRows()) {
+    const std::string name(row.name);
+    EXPECT_NE(man.find("\n\\fBhvdrun " + name + "\\fR"), std::string::npos)
+        << "synopsis of " << name;
+    for (const std::string& shell : {BashCompletion(SettingRows()), ZshCompletion(SettingRows()),
+                                     FishCompletion(SettingRows())}) {
+      EXPECT_NE(shell.find(name), std::string::npos) << name;
+    }
+  }
 }
 
 TEST(ReferenceText, F22_ManPageHasVariablesFilesAndExitCodes) {
