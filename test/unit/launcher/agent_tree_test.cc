@@ -271,7 +271,7 @@ TEST_F(Node, V13_OnlyWhatRanksAndWorkersDoGoesUp) {
 }
 
 TEST_F(Node, V13_AHostSpeaksOfItsOwnRanksAlone) {
-  const uint32_t kNoRank = 10;
+  constexpr uint32_t kNoRank = 10;
   for (uint32_t rank : {0u, 2u, 5u, 6u, 8u, kNoRank, ~0u}) {
     const bool own = rank == 2;    // host 1 speaks for itself
     const bool below = rank == 5;  // its child has it
