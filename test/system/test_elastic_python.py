@@ -7,9 +7,10 @@ worker's side alone, step by step.
 import os
 import re
 import signal
+import sys
 
 import pytest
-from conftest import wait_until
+from conftest import REPO, wait_until
 from elastic_job import Training
 
 pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
@@ -61,3 +62,42 @@ def test_a_stop_after_this_step_ends_all_ranks_at_one_commit_with_75(start, tmp_
     stops = re.findall(r"stops at step (\d+) of \[(\d+), (\d+)\]", training.text())
     assert len(stops) == 2 and len(set(sum(stops, ()))) == 1, training.text()
     training.job.nothing_left()
+
+
+def test_the_example_trains_while_its_discovery_script_changes(start, tmp_path):
+    """As docs/elastic.md says: a host is added, one is drained, and the job is asked to stop and goes on from its checkpoint."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed for this Python")
+    output, checkpoint = tmp_path / "output", tmp_path / "digits.pt"
+    hosts, drained = tmp_path / "hosts.txt", tmp_path / "drained.txt"
+    hosts.write_text("127.0.0.1:1\n")
+
+    def train(epochs):
+        with open(output, "ab") as file:
+            script = [sys.executable, REPO / "examples" / "pytorch_elastic_digits.py", "--epochs", epochs, "--checkpoint", checkpoint]
+            env = {"ELASTIC_HOSTS": str(hosts), "ELASTIC_DRAINED": str(drained)}
+            return start("--host-discovery-script", REPO / "examples" / "elastic_hosts.sh", "-np", 1, "--max-np", 3, *script,
+                         stdout=file, stderr=file, env=env)
+
+    def sizes():
+        return [int(size) for size in re.findall(r"epoch \d+/\d+  size (\d+) ", output.read_text())]
+
+    def await_size(size):
+        wait_until(f"an epoch of {size}", lambda: sizes()[-1:] == [size], told=output.read_text)
+
+    job = train(100000)
+    await_size(1)
+    hosts.write_text("127.0.0.1:1\n127.0.0.2:2\n")
+    await_size(3)
+    drained.write_text("127.0.0.2\n")
+    await_size(1)
+    job.process.send_signal(signal.SIGTERM)
+    assert job.finish() == 75, output.read_text()
+    last = len(sizes()) + 1
+    job = train(last + 1)
+    assert job.finish() == 0, output.read_text()
+    assert "resuming after step" in output.read_text()
+    epochs = [int(number) for number in re.findall(r"epoch (\d+)/", output.read_text())]
+    assert epochs == list(range(1, last + 2)), "none is left out and none is repeated"
+    assert float(re.findall(r"accuracy (\d+\.\d) %", output.read_text())[-1]) > 90.0
+    assert "0 of 10 failures" not in output.read_text() and "failed" not in output.read_text()
+    job.nothing_left()
