@@ -87,7 +87,7 @@ std::string RelayWarning(const std::vector<BlockedRoute>& routes,
   std::sort(latencies.begin(), latencies.end());
   const double latency_ms = static_cast<double>(latencies[latencies.size() / 2]) / 1e6;
   return WhoIsBlocked(routes, names, hosts) +
-         ". What their ranks exchange goes through this machine, at " + Number(speed) +
+         ". The data of their ranks go through this machine, at " + Number(speed) +
          " MB/s in all (measured; " + Number(latency_ms) + " ms there and back). Host " +
          names[routes[0].from] + " says: " + WithoutAdvice(routes[0].why) +
          ". To make it faster let the hosts connect to each other: --port-range 40000-40999 and a "

@@ -11,7 +11,7 @@ from host_rig import WHY_NOT, rig_of
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 PYTHON = "/usr/bin/python3"
-WARNING = (r"What their ranks exchange goes through this machine, at [\d.]+ MB/s in all "
+WARNING = (r"The data of their ranks go through this machine, at [\d.]+ MB/s in all "
            r"\(measured; [\d.]+ ms there and back\)\. ")
 
 
@@ -80,7 +80,7 @@ def test_P44_one_pair_among_four_is_relayed_and_the_others_connect(hosts_run, ri
                        f" tcp flags & (syn | ack) == syn tcp dport != 22 ip6 saddr {other_v6} reject with tcp reset")
     job = hosts_run("-np", 4, "-H", "hvd1,hvd2,hvd3,hvd4", "--verbose", *worker("init", "sum", "large", "shutdown"))
     assert job.code == 0 and job.out.count("sum 10") == 4 and job.out.count("large") == 4, job.err
-    assert "hosts hvd2 and hvd3 do not reach each other. What their" in job.err, job.err
+    assert "hosts hvd2 and hvd3 do not reach each other. The data" in job.err, job.err
     blocked = re.findall(r"^hvdrun: host (\w+): it cannot reach (\w+) ", job.err, re.M)
     assert sorted(blocked) == [("hvd2", "hvd3"), ("hvd3", "hvd2")], "all others connect as usual"
     assert all(f"host {host.name} is reached at " in job.err for host in rig.hosts)
@@ -101,7 +101,7 @@ def test_P44_a_way_that_works_in_one_direction_only_is_relayed_in_the_other(host
     firewall(rig.hosts[1])
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--verbose", *worker("init", "sum", "large", "shutdown"))
     assert job.code == 0 and job.out.count("sum 3") == 2 and job.out.count("large") == 2, job.err
-    assert "host hvd1 does not reach host hvd2. What their" in job.err, job.err
+    assert "host hvd1 does not reach host hvd2. The data" in job.err, job.err
     assert re.search(r"host hvd1 is reached at \S+ by hvd2\n", job.err), job.err
     rig.nothing_left()
 
