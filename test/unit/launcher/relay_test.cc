@@ -172,11 +172,12 @@ BlockedRoute Way(uint32_t from, uint32_t to) {
 TEST(RelayPlan, TheWarningSaysWhoAndWhyAndHowFastOnce) {
   const std::vector<std::string> names = {"a", "b", "c", "d"};
   std::string both = RelayWarning({Way(1, 2), Way(2, 1)}, names, 4);
-  EXPECT_THAT(both, HasSubstr("hosts b and c do not reach each other. What"));
+  EXPECT_THAT(both, HasSubstr("hosts b and c do not reach each other. The data"));
   EXPECT_THAT(both,
               HasSubstr("at 2.0 MB/s in all (measured; 3.4 ms there and back). Host b says: it "
                         "cannot reach it (refused). To make it faster"));
-  EXPECT_THAT(RelayWarning({Way(2, 1)}, names, 4), HasSubstr("host c does not reach host b. What"));
+  EXPECT_THAT(RelayWarning({Way(2, 1)}, names, 4),
+              HasSubstr("host c does not reach host b. The data"));
   EXPECT_THAT(
       RelayWarning({Way(0, 1), Way(1, 0), Way(0, 3)}, names, 4),
       HasSubstr("hosts a and b do not reach each other; and host a does not reach host d."));
@@ -186,9 +187,10 @@ TEST(RelayPlan, TheWarningSaysWhoAndWhyAndHowFastOnce) {
       if (from != to) all.push_back(Way(from, to));
     }
   }
-  EXPECT_THAT(RelayWarning(all, names, 4), HasSubstr("none of the 4 hosts reaches another. What"));
+  EXPECT_THAT(RelayWarning(all, names, 4),
+              HasSubstr("none of the 4 hosts reaches another. The data"));
   all.pop_back();
-  EXPECT_THAT(RelayWarning(all, names, 4), HasSubstr("; and 2 more pairs. What"));
+  EXPECT_THAT(RelayWarning(all, names, 4), HasSubstr("; and 2 more pairs. The data"));
 }
 
 TEST(RelayPlan, RelayedWhereEveryPairWasTriedAndNotWithoutThat) {
