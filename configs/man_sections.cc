@@ -27,6 +27,8 @@ std::span<const ManRow> ExitStatusRows() {
 std::span<const ManRow> EnvironmentRows() {
   static constexpr ManRow kRows[] = {
       {"CUDA_VISIBLE_DEVICES", "Slots of this host, where no number of slots is given."},
+      {"HOROVOD_GPU_STAGED",
+       "1 in the workers: tensors on GPUs travel through the memory of the host, not by NCCL."},
       {"NO_COLOR", "When set, --color auto does not colour the labels."},
       {"SSH_AUTH_SOCK", "The ssh-agent whose keys are used to log in to other hosts."},
       {"XDG_CACHE_HOME, TMPDIR",

@@ -41,6 +41,16 @@ std::string GpuLines(const fs::path& library) {
   return indented;
 }
 
+// True if libhvd_cuda.so finds an NCCL that it can use.
+bool HasNccl(const fs::path& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  auto can_load =
+      handle == nullptr
+          ? nullptr
+          : reinterpret_cast<bool (*)(const char*)>(::dlsym(handle, "hvd_cuda_can_load"));
+  return can_load != nullptr && can_load("nccl");
+}
+
 }  // namespace
 
 std::string CheckBuildText() {
@@ -58,10 +68,10 @@ std::string CheckBuildText() {
          Line(binding("tensorflow"), "TensorFlow") + Line(binding("torch"), "PyTorch") +
          Line(binding("mxnet"), "MXNet") + "\nAvailable Controllers:\n" +
          Line(runtime && !MpirunOnPath().empty(), "MPI") + Line(gloo, "Gloo") +
-         Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" + Line(false, "NCCL") +
-         Line(false, "DDL") + Line(false, "CCL") + Line(mpi, "MPI") + Line(gloo, "Gloo") +
-         Line(runtime, "shared memory") + "\nGPU, which no collective uses yet:\n" +
-         GpuLines(libraries / "libhvd_cuda.so");
+         Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
+         Line(runtime && HasNccl(libraries / "libhvd_cuda.so"), "NCCL") + Line(false, "DDL") +
+         Line(false, "CCL") + Line(mpi, "MPI") + Line(gloo, "Gloo") +
+         Line(runtime, "shared memory") + "\nGPU:\n" + GpuLines(libraries / "libhvd_cuda.so");
 }
 
 }  // namespace hvd

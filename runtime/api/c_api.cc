@@ -12,6 +12,7 @@
 #include "hvd/hvd.h"
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
+#include "runtime/backends/cuda/cuda_plugin.h"
 #include "runtime/backends/inter_host_loader.h"
 #include "runtime/backends/mpi/mpi_plugin.h"
 
@@ -167,6 +168,10 @@ const char* hvd_status_name(int32_t status) {
 
 int32_t hvd_built(const char* feature) {
   if (hvd::IsFeature(feature, "shm")) return 1;
+  if (hvd::IsFeature(feature, "cuda") || hvd::IsFeature(feature, "nccl")) {
+    const hvd::Result<hvd::CudaPlugin> plugin = hvd::LoadCudaPlugin();
+    return plugin.ok() && plugin->can_load(feature) ? 1 : 0;
+  }
   if (hvd::IsFeature(feature, "mpi")) return hvd::LoadMpiPlugin().ok() ? 1 : 0;
   return hvd::IsFeature(feature, "gloo") && hvd::CanOpenInterHostComm() ? 1 : 0;
 }
@@ -176,6 +181,8 @@ int32_t hvd_enabled(const char* feature) {
     const hvd::MpiWorld* mpi = session.mpi();
     if (hvd::IsFeature(feature, "shm")) return true;
     if (hvd::IsFeature(feature, "mpi")) return mpi != nullptr;
+    if (hvd::IsFeature(feature, "cuda")) return session.devices().loaded();
+    if (hvd::IsFeature(feature, "nccl")) return session.devices().UsesNccl();
     if (hvd::IsFeature(feature, "mpi_threads")) return mpi != nullptr && mpi->threads_supported();
     return hvd::IsFeature(feature, "gloo") && mpi == nullptr && session.world().hosts > 1;
   });

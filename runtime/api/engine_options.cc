@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "runtime/base/env.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
 
@@ -104,6 +105,13 @@ Result<OneHostSettings> OneHostSettingsFromEnv() {
   if (spins >= 0) settings.spins = static_cast<uint32_t>(spins);
   if (yields >= 0) settings.yields = static_cast<uint32_t>(yields);
   return settings;
+}
+
+void AddDeviceSettingsFromEnv(CudaBackendOptions* options) {
+  if (GetEnv("HOROVOD_GPU_STAGED").value_or("") == "1")
+    options->without_nccl = "HOROVOD_GPU_STAGED is 1";
+  const std::string host = GetEnv("NCCL_HOSTID").value_or("");
+  if (!host.empty()) options->place_salt = HashOf(host);
 }
 
 Result<bool> MpiThreadsDisabled() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime/backends/cuda/cuda_backend_options.h"
 #include "runtime/base/status.h"
 #include "runtime/core/engine.h"
 
@@ -28,6 +29,11 @@ struct OneHostSettings {
   bool tuned = false;  // HOROVOD_AUTOTUNE: the agent may change them while the job runs
 };
 Result<OneHostSettings> OneHostSettingsFromEnv();
+
+// What the environment says about tensors on GPUs: HOROVOD_GPU_STAGED (1: they go through the
+// memory of the host), and NCCL's own NCCL_HOSTID, by which processes that share a GPU pass for ranks of
+// different hosts.
+void AddDeviceSettingsFromEnv(CudaBackendOptions* options);
 
 // HOROVOD_MPI_THREADS_DISABLE: one thread makes all calls to MPI.
 Result<bool> MpiThreadsDisabled();

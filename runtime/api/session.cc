@@ -45,7 +45,9 @@ const TunedSettings* TunedSettingsOf(const World& world) {
   return OneHost().tuned ? &world.page.header().tuned : nullptr;
 }
 
-EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap) {
+EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap,
+                      Backend& devices) {
+  options.devices = &devices;
   // Without one, what it costs can be measured.
   if (!GetTestEnv("HVD_TEST_NO_RECORDER"))
     options.recorder = Recorder(world.page.trace(world.local_rank));
@@ -89,8 +91,9 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
                  ? nullptr
                  : std::make_unique<HostsSession>(world_, std::move(comm), peers_, backend_, heap,
                                                   peer_memory_, options, mpi_ != nullptr)),
+      devices_(DeviceOptions(heap)),
       engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
-              InWorld(options, world_, bootstrap_)),
+              InWorld(options, world_, bootstrap_, devices_)),
       timeline_(world_) {
   RankBlock& block = world_.page.rank(world_.local_rank);
   block.pid.store(static_cast<uint32_t>(::getpid()), std::memory_order_relaxed);
@@ -112,6 +115,7 @@ Session::~Session() {
   if (!agent_gone_.load(std::memory_order_acquire))
     block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
   peers_.WakeAll();
+  if (!world_.page.broken()) devices_.Leave();
   if (hosts_ != nullptr) hosts_->Leave();
   stopping_.store(true, std::memory_order_release);
   Ring(block.runtime_bell);
@@ -165,6 +169,27 @@ void Session::PollHosts() {
     engine_.NoteLink(link.rank, link.bytes, static_cast<uint32_t>(link.busy_us));
 }
 
+CudaBackendOptions Session::DeviceOptions(SharedHeap& heap) {
+  CudaBackendOptions options;
+  options.rank = world_.rank;
+  options.host = hosts_ == nullptr ? static_cast<Backend*>(&backend_) : &hosts_->backend();
+  options.heap = &heap;
+  options.peer_memory = &peer_memory_;
+  options.store = &bootstrap_.directory();
+  static const SteadyClock clock;
+  options.clock = &clock;
+  options.wake_peers = [this] { peers_.WakeAll(); };
+  options.say = [](const std::string& sentence) { LogWarning(sentence); };
+  AddDeviceSettingsFromEnv(&options);
+  return options;
+}
+
+// A GPU that waits for a rank that is gone waits for ever, and so does whoever waits for that GPU.
+void Session::PollDevices() {
+  if (world_.page.broken()) return devices_.Abort(Aborted(world_.page.broken_text()));
+  devices_.Watch();
+}
+
 // Holds the mark by which our death is noticed, listens to the agent, and keeps peers from being
 // held up by us.
 void Session::RunRuntimeThread() {
@@ -181,6 +206,7 @@ void Session::RunRuntimeThread() {
       Close(agent.message());
     }
     if (hosts_ != nullptr) PollHosts();
+    if (devices_.loaded()) PollDevices();
     bool unsent = engine_.TryProgress();
     SleepOn(block.runtime_bell, word, unsent ? kLookSoonNs : kLookAgainNs);
   }

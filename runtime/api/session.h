@@ -11,6 +11,7 @@
 #include "runtime/api/hosts_session.h"
 #include "runtime/api/timeline_session.h"
 #include "runtime/api/world_joiner.h"
+#include "runtime/backends/cuda/cuda_router.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "runtime/backends/shm/shm_peers.h"
 #include "runtime/bootstrap/bootstrap.h"
@@ -47,6 +48,7 @@ class Session {
   const World& world() const { return world_; }
   // Tells the agent of the rank's StallBoard where the stacks of this process are to be had.
   void NoteStacks(uint32_t signal, uint32_t fd) const;
+  const CudaRouter& devices() const { return devices_; }
   // Null where the world is not one over MPI.
   const MpiWorld* mpi() const { return mpi_.get(); }
   // Why the world broke; "" while it can go on, and after others left it.
@@ -63,6 +65,8 @@ class Session {
   void Close(const std::string& sentence);
   void RunRuntimeThread();
   void PollHosts();
+  void PollDevices();
+  CudaBackendOptions DeviceOptions(SharedHeap& heap);
 
   World world_;
   std::unique_ptr<MpiWorld> mpi_;
@@ -72,6 +76,7 @@ class Session {
   ShmPeers peers_;
   ShmBackend backend_;
   std::unique_ptr<HostsSession> hosts_;  // null on one host
+  CudaRouter devices_;
   Engine engine_;
   const TimelineChoice timeline_choice_ = TimelineChoiceFromEnv();
   TimelineSession timeline_;

@@ -48,6 +48,8 @@ Status ReadTensor(const hvd_tensor* given, const RequestSpec& request, TensorSpe
   tensor->input = known.input;
   tensor->output = known.output;
   tensor->shape = {known.shape, static_cast<size_t>(known.ndim)};
+  tensor->device_index = known.device_index;
+  tensor->stream = known.stream;
   *device = known.device_kind == HVD_DEVICE_HOST ? DeviceKind::kHost : DeviceKind::kCuda;
   return Status::Ok();
 }
@@ -63,7 +65,9 @@ Status ReadGroup(const hvd_request& request, RequestMemory* memory, RequestSpec*
         ReadTensor(reinterpret_cast<const hvd_tensor*>(at), *spec, &memory->group[i], &device);
     if (!read.ok()) return read;
     if (i == 0) spec->device = device;
-    if (device == spec->device) continue;
+    const bool same_index = device == DeviceKind::kHost ||
+                            memory->group[i].device_index == memory->group[0].device_index;
+    if (device == spec->device && same_index) continue;
     return InvalidArgument("the tensors of group '" + std::string(spec->name) +
                            "' are on different devices; put them on one, or submit them apart");
   }

@@ -36,6 +36,9 @@ enum class ReduceOp : uint8_t {
   kActiveAverage = 6,
 };
 
+// Where the memory of a tensor is.
+enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
+
 // The divisor of the sum of a group of `size` ranks, of which `active` have not joined.
 constexpr uint32_t DivisorOf(ReduceOp op, uint32_t size, uint32_t active) {
   if (op == ReduceOp::kAverage) return size;
@@ -80,6 +83,11 @@ struct CollectiveCall {
   void* output = nullptr;
   double prescale = 1.0;
   double postscale = 1.0;
+  // Of input and output; then the ordinal in this process, and the stream that makes the input and
+  // sees the output (null: the default one).
+  DeviceKind device = DeviceKind::kHost;
+  int32_t device_index = 0;
+  void* stream = nullptr;
   const Group* group = nullptr;         // never null once the engine has made the call
   CollectiveResult* result = nullptr;   // never null for allgather, alltoall, reducescatter
   int64_t rows = 0;                     // extent of dimension 0 of the input; 0 for a scalar

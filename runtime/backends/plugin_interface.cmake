@@ -1,7 +1,7 @@
 # Writes OUTPUT, a source file with a name for what libhvd.so and its plug-ins have to agree about: a hash over the headers
 # that both sides include, in SOURCE_DIR, and over COMPILER. Runs while building.
 cmake_minimum_required(VERSION 3.25)
-set(HEADERS runtime/backends/inter_host_loader.h runtime/backends/mpi/mpi_plugin.h runtime/backends/nccl/cuda_plugin.h)  # and what they include
+set(HEADERS runtime/backends/inter_host_loader.h runtime/backends/mpi/mpi_plugin.h runtime/backends/cuda/cuda_plugin.h)  # and what they include
 set(text "${COMPILER}")
 set(seen "")
 while(HEADERS)

@@ -96,16 +96,18 @@ void Admission::Cancel(Operation* op) {
 }
 
 // The name has a new detail from now on.
-void Admission::Describe(TensorName* name, const RequestSpec& spec) {
+void Admission::Describe(TensorName* name, const RequestSpec& spec) const {
   const Group& group = name->set->group;
   name->own_detail = DetailOf(spec, group.size());
   name->own_detail_known = false;
   name->trace.Change();
   name->agreed = false;
   // Every rank refuses such a detail: the ranks announce it and do nothing else.
-  name->refused = !IsControl(spec.collective) && !CheckAgreed(name->text, name->own_detail).ok();
+  name->refusal = Status::Ok();
+  if (!IsControl(spec.collective))
+    name->refusal = CheckAgreed(name->text, name->own_detail, devices_);
   name->calls = CallsOf(name->own_detail, group);
-  if (name->refused) name->calls.assign(name->calls.size(), {.group = &group});
+  if (!name->refusal.ok()) name->calls.assign(name->calls.size(), {.group = &group});
 }
 
 Status Admission::AlreadyInFlight(const TensorName& name) const {

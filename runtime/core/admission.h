@@ -18,14 +18,15 @@ namespace hvd {
 
 class Admission {
  public:
-  // `average_of_active`: see EngineOptions.
+  // `average_of_active`: see EngineOptions; `devices`: see CheckAgreed.
   Admission(const ProcessSetTable& sets, NameTable& names, OperationTable& operations,
-            const Joins& joins, bool average_of_active)
+            const Joins& joins, bool average_of_active, bool devices)
       : sets_(sets),
         names_(names),
         operations_(operations),
         joins_(joins),
-        average_of_active_(average_of_active) {}
+        average_of_active_(average_of_active),
+        devices_(devices) {}
 
   // `call`: the call of the application, by number. An error means that nothing has changed:
   // kInvalidArgument, kUnsupported, or kDuplicateName while the name is in flight.
@@ -39,7 +40,7 @@ class Admission {
   Result<ProcessSet*> SetOf(const RequestSpec& spec) const;
   Status AlreadyInFlight(const TensorName& name) const;
   Status Joined() const;
-  static void Describe(TensorName* name, const RequestSpec& spec);
+  void Describe(TensorName* name, const RequestSpec& spec) const;
   uint32_t world_rank() const;
 
   const ProcessSetTable& sets_;
@@ -47,6 +48,7 @@ class Admission {
   OperationTable& operations_;
   const Joins& joins_;
   const bool average_of_active_;
+  const bool devices_;
 };
 
 }  // namespace hvd

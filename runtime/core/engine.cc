@@ -20,9 +20,9 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
       clock_(options_.clock != nullptr ? *options_.clock : MachineClock()),
       state_(std::move(world), peers.rank(), peers.size(), options_.handles_given),
       trace_(options_.recorder),
-      executor_(peers, backend, heap, state_.rounds),
+      executor_(peers, backend, options_.devices, heap, state_.rounds),
       admission_(state_.sets, state_.names, state_.operations, state_.joins,
-                 options_.average_of_active),
+                 options_.average_of_active, options_.devices != nullptr),
       progress_(peers, state_, executor_, trace_, options_.tell_ending),
       waits_(options_.stall_board, options_.stall_warning, options_.stall_shutdown) {}
 

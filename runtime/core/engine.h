@@ -62,6 +62,8 @@ struct EngineOptions {
   ProgressEngine::TellEnding tell_ending = {};
   // Where waits are noted for the agent; null: nowhere. Outlives the engine.
   StallBoard* stall_board = nullptr;
+  // For tensors in memory of devices; null: they are refused. Outlives the engine.
+  Backend* devices = nullptr;
 };
 
 class Engine {
@@ -103,7 +105,8 @@ class Engine {
   Status Run(const RequestSpec& spec, Duration timeout = Duration(-1), Handle* handle = nullptr);
 
   // Receives announcements of peers and sends those that had no room: for the runtime thread, so
-  // that peers are not delayed while the application computes. True if something is still unsent.
+  // that peers are not delayed while the application computes; gives operations to devices. True if
+  // something is still unsent or on its way to a device.
   // Does nothing while another thread is at work.
   bool TryProgress();
 

@@ -17,6 +17,8 @@ namespace hvd {
 namespace {
 
 constexpr int64_t kSleepNs = 100'000'000;
+// A device that is done rings no bell.
+constexpr int64_t kDeviceSleepNs = 100'000;
 // A wait that is shorter is no news.
 constexpr Duration kNotedAfter = std::chrono::milliseconds(100);
 // A pause can take longer than a peer that is about to answer, so the first turns have none.
@@ -136,7 +138,8 @@ void Engine::Idle(Operation* op, TimePoint deadline) {
   progress_.BeginSleep();
   if (!Look(op)) progress_.FailWhatNeedsLeavers();
   if (!op->done) {
-    int64_t left_ns = std::min<int64_t>(kSleepNs, (deadline - now).count());
+    int64_t left_ns =
+        std::min<int64_t>(op->on_device() ? kDeviceSleepNs : kSleepNs, (deadline - now).count());
     peers_.NoteSleeping(op->waiting_since.time_since_epoch().count());
     mutex_.unlock();
     peers_.Sleep(token, left_ns);
@@ -174,7 +177,9 @@ bool Engine::TryProgress() {
   if (!mutex_.try_lock()) return false;
   MutexLock lock(mutex_, std::adopt_lock);
   progress_.Communicate();
-  return progress_.has_unsent();
+  // Devices work while the application computes, so what is ready is given to them meanwhile.
+  const bool at_work = options_.devices != nullptr && progress_.AdvanceDevices();
+  return at_work || progress_.has_unsent();
 }
 
 void Engine::Close(std::string reason) {

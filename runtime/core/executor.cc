@@ -17,7 +17,7 @@ Status Executor::Prepare(Operation* op, const RequestSpec& spec) {
         PreparePart(op, &op->parts[i], name.calls[i], tensors.empty() ? nullptr : &tensors[i]);
     if (prepared.ok()) continue;
     for (OperationTensor& part : op->parts) {
-      if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
+      if (part.state != nullptr) For(part.call).Abandon(std::move(part.state), false);
     }
     return prepared;
   }
@@ -35,14 +35,16 @@ Status Executor::PreparePart(Operation* op, OperationTensor* part, const Collect
   if (tensor != nullptr) {
     part->call.input = tensor->input;
     part->call.output = tensor->output;
+    part->call.device_index = tensor->device_index;
+    part->call.stream = tensor->stream;
     part->dimensions = static_cast<uint32_t>(tensor->shape.size());
     std::copy(tensor->shape.begin(), tensor->shape.end(), part->shape.begin());
   }
-  if (op->set->group.on_one_host() && (op->name->refused || IsControl(op->collective))) {
+  if (op->set->group.on_one_host() && (!op->name->refusal.ok() || IsControl(op->collective))) {
     part->descriptor = {};
     return Status::Ok();
   }
-  return backend_.Prepare(part->call, &part->state, &part->descriptor);
+  return For(part->call).Prepare(part->call, &part->state, &part->descriptor);
 }
 
 Status Executor::Start(Operation* op, const Status& agreed) {
@@ -55,7 +57,7 @@ Status Executor::StartOnHost(Operation* op) {
     OperationTensor& part = op->parts[i];
     if (!IsControl(op->collective)) {  // a change of process sets moves no data
       Result<bool> complete =
-          backend_.Start(part.call, part.state.get(), rounds_.InputsOf(*op->name, i));
+          For(part.call).Start(part.call, part.state.get(), rounds_.InputsOf(*op->name, i));
       if (!complete.ok()) return complete.status();
       if (!*complete) continue;
     }
@@ -81,14 +83,14 @@ Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
     OperationTensor& part = op->parts[i];
     part.done = i >= count;
     if (part.done) {
-      if (part.state != nullptr) backend_.Abandon(std::move(part.state), false);
+      if (part.state != nullptr) For(part.call).Abandon(std::move(part.state), false);
       continue;
     }
     cross_host.part = static_cast<uint32_t>(i);
     MemberInputs inputs{name.descriptors, {}, {}};
     if (agreed.ok()) inputs = rounds_.InputsOf(name, i);
     inputs.cross_host = &cross_host;
-    Result<bool> complete = backend_.Start(part.call, part.state.get(), inputs);
+    Result<bool> complete = For(part.call).Start(part.call, part.state.get(), inputs);
     if (!complete.ok()) return complete.status();
   }
   return Status::Ok();
@@ -97,7 +99,7 @@ Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
 Status Executor::Advance(Operation* op) {
   for (OperationTensor& part : op->parts) {
     if (part.done) continue;
-    Result<bool> complete = backend_.Advance(part.call, part.state.get());
+    Result<bool> complete = For(part.call).Advance(part.call, part.state.get());
     if (!complete.ok()) return complete.status();
     if (!*complete) continue;
     part.done = true;
@@ -111,14 +113,14 @@ Status Executor::Advance(Operation* op) {
 bool Executor::Needs(const Operation& op, uint32_t peer) const {
   if (op.set->index_of_peer[peer] == ProcessSet::kNotHere) return false;
   return std::any_of(op.parts.begin(), op.parts.end(), [&](const OperationTensor& part) {
-    return !part.done && backend_.Needs(part.call, part.state.get(), peer);
+    return !part.done && For(part.call).Needs(part.call, part.state.get(), peer);
   });
 }
 
 std::string Executor::Awaits(const Operation& op) const {
   for (const OperationTensor& part : op.parts) {
     if (part.done || !op.started) continue;
-    std::string text = backend_.Awaits(part.call, part.state.get());
+    std::string text = For(part.call).Awaits(part.call, part.state.get());
     if (!text.empty()) return text;
   }
   return "for its data to be moved";
@@ -127,7 +129,7 @@ std::string Executor::Awaits(const Operation& op) const {
 AwaitedRanks Executor::AwaitedBy(const Operation& op) const {
   for (const OperationTensor& part : op.parts) {
     if (part.done || !op.started) continue;
-    AwaitedRanks awaited = backend_.AwaitedBy(part.call, part.state.get());
+    AwaitedRanks awaited = For(part.call).AwaitedBy(part.call, part.state.get());
     if (!awaited.ranks.empty()) return awaited;
   }
   return {{}, true};
@@ -135,12 +137,12 @@ AwaitedRanks Executor::AwaitedBy(const Operation& op) const {
 
 void Executor::Withdraw(const Operation& op, std::string why) {
   const OperationTensor& first = op.parts[0];
-  if (!first.done) backend_.Withdraw(first.call, first.state.get(), std::move(why));
+  if (!first.done) For(first.call).Withdraw(first.call, first.state.get(), std::move(why));
 }
 
 void Executor::Finish(Operation* op, const Status& status, bool peers_may_work) {
   for (OperationTensor& part : op->parts) {
-    if (part.state != nullptr) backend_.Abandon(std::move(part.state), peers_may_work);
+    if (part.state != nullptr) For(part.call).Abandon(std::move(part.state), peers_may_work);
     const bool written = peers_may_work && op->started && !part.done;
     if (!status.ok() && !written && part.result.made_output != nullptr) {
       heap_.Free(part.result.made_output);

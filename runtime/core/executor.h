@@ -18,9 +18,10 @@ namespace hvd {
 
 class Executor {
  public:
-  // `heap`: of the outputs that the backend makes.
-  Executor(Peers& peers, Backend& backend, SharedHeap& heap, Rounds& rounds)
-      : peers_(peers), backend_(backend), heap_(heap), rounds_(rounds) {}
+  // `devices`: for memory of devices; null: such tensors are refused before they come here. `heap`:
+  // of the outputs that the backends make.
+  Executor(Peers& peers, Backend& backend, Backend* devices, SharedHeap& heap, Rounds& rounds)
+      : peers_(peers), backend_(backend), devices_(devices), heap_(heap), rounds_(rounds) {}
 
   // Fills op->parts from the calls of its name and the memory of the request. After an error
   // nothing is left to abandon.
@@ -54,7 +55,10 @@ class Executor {
   }
 
   // The world ends: operations that wait for members on other hosts fail.
-  void Abort(const Status& why) { backend_.Abort(why); }
+  void Abort(const Status& why) {
+    backend_.Abort(why);
+    if (devices_ != nullptr) devices_->Abort(why);
+  }
 
  private:
   Status PreparePart(Operation* op, OperationTensor* part, const CollectiveCall& call,
@@ -62,9 +66,13 @@ class Executor {
   Status StartOnHost(Operation* op);
   Status StartCrossHost(Operation* op, const Status& agreed);
   void FreeOutput(OperationTensor* part);
+  Backend& For(const CollectiveCall& call) const {
+    return call.device == DeviceKind::kHost ? backend_ : *devices_;
+  }
 
   Peers& peers_;
   Backend& backend_;
+  Backend* const devices_;
   SharedHeap& heap_;
   Rounds& rounds_;
 };

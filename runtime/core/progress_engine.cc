@@ -137,6 +137,18 @@ void ProgressEngine::AdvanceOthers(const Operation* except) {
   }
 }
 
+bool ProgressEngine::AdvanceDevices() {
+  bool left = false;
+  for (size_t i = 0; i < running_.size();) {
+    Operation* op = running_[i];
+    if (op->on_device()) Advance(op);
+    if (i >= running_.size() || running_[i] != op) continue;
+    left = left || op->on_device();
+    ++i;
+  }
+  return left;
+}
+
 // ---- joins
 
 void ProgressEngine::NoteJoined(uint32_t peer) {

@@ -55,6 +55,8 @@ class ProgressEngine {
   void Advance(Operation* op);
   // The same for all such operations but `except`, which may be null.
   void AdvanceOthers(const Operation* except);
+  // The same for those in memory of a device. True if some are left.
+  bool AdvanceDevices();
   void MakeProgress() {
     Communicate();
     AdvanceOthers(nullptr);

@@ -25,6 +25,11 @@ struct DeviceTicket {
   uint64_t number = 0;
 };
 
+// What a stream of the caller's had been given at some time; 0 is none.
+struct DeviceMark {
+  uint64_t handle = 0;
+};
+
 // Elements that are moved to another place of the device.
 struct BatchItem {
   DeviceAddress from = 0;
@@ -48,6 +53,11 @@ class Device {
 
   // What is given from now on begins after everything that `stream` has been given so far.
   virtual Status BeginAfter(void* stream) = 0;
+  // The same in two steps: what `stream` has been given when it is marked. A mark serves every
+  // device object of the same device, and is dropped by the one that made it.
+  virtual Result<DeviceMark> Mark(void* stream) = 0;
+  virtual Status BeginAfterMark(DeviceMark mark) = 0;
+  virtual void DropMark(DeviceMark mark) = 0;
   // What `stream` is given from now on begins after everything that the queue has been given so
   // far.
   virtual Status LetFollow(void* stream) = 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "runtime/base/align.h"
 #include "runtime/base/check.h"
@@ -121,8 +122,27 @@ SharedHeap::Segment* SharedHeap::SegmentOf(const void* memory, size_t bytes) con
   return nullptr;
 }
 
-bool SharedHeap::Free(void* memory) {
+void SharedHeap::Adopt(void* memory, std::function<void()> release) {
   MutexLock lock(mutex_);
+  adopted_[memory] = std::move(release);
+}
+
+bool SharedHeap::Free(void* memory) {
+  std::function<void()> release;
+  {
+    MutexLock lock(mutex_);
+    if (adopted_.empty()) [[likely]]
+      return FreeOwn(memory);
+    const auto found = adopted_.find(memory);
+    if (found == adopted_.end()) return FreeOwn(memory);
+    release = std::move(found->second);
+    adopted_.erase(found);
+  }
+  release();  // may take long
+  return true;
+}
+
+bool SharedHeap::FreeOwn(void* memory) {
   Segment* segment = SegmentOf(memory, 1);
   if (segment == nullptr) {
     if (private_.erase(memory) == 0) return false;

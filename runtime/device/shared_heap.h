@@ -63,6 +63,9 @@ class SharedHeap {
   // The same, or private memory when there is no shared memory: Free takes both, Locate finds the
   // former only.
   void* AllocateAnywhere(size_t bytes, Status* why = nullptr);
+  // Memory of another kind, such as a device's, that is given back by Free as well: it calls
+  // `release`, once.
+  void Adopt(void* memory, std::function<void()> release);
   // False when `memory` was not given by this heap or is free already.
   bool Free(void* memory);
   // Frees what was allocated until the world ends. To be called when no process of the worlds that
@@ -89,6 +92,7 @@ class SharedHeap {
   };
 
   void* AllocateIn(Segment& segment, size_t bytes, Until until) HVD_REQUIRES(mutex_);
+  bool FreeOwn(void* memory) HVD_REQUIRES(mutex_);
   static bool FreeIn(Segment& segment, uint64_t offset);
   Result<Segment*> Grow(size_t bytes) HVD_REQUIRES(mutex_);
   Segment* SegmentOf(const void* memory, size_t bytes) const HVD_REQUIRES(mutex_);
@@ -97,6 +101,7 @@ class SharedHeap {
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Segment>> segments_ HVD_GUARDED_BY(mutex_);
   std::set<void*> private_ HVD_GUARDED_BY(mutex_);  // of AllocateAnywhere
+  std::map<void*, std::function<void()>> adopted_ HVD_GUARDED_BY(mutex_);
 };
 
 // This process's mappings of peers' segments, made when first needed and kept. Thread-safe.

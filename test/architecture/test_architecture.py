@@ -80,7 +80,7 @@ ADDRESSES = {
                   "discovery/ssh_key.cc", "launcher/bundle/packing.cc",
                   "launcher/adopt/record_seal.cc", "launcher/channels/ssh/keys/private_key.cc"],
     r"libssh2": ["launcher/channels/ssh/ssh_session.cc"],
-    r"cuda": ["runtime/device/", "runtime/backends/nccl/"],
+    r"cuda": ["runtime/device/", "runtime/backends/nccl/", "runtime/backends/cuda/"],
 }
 # A call -> the only files that make it.
 CALLS = {

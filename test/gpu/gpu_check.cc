@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/backends/nccl/cuda_plugin.h"
+#include "runtime/backends/cuda/cuda_plugin.h"
 #include "test/gpu/gpu_checks.h"
 
 namespace {

@@ -229,7 +229,7 @@ def test_check_build_is_in_the_known_shape(run):
 def test_check_build_says_what_there_is_for_a_gpu(run):
     """Here without a driver, so that each line is a reason, and nothing is said to work that does not."""
     job = run("--check-build")
-    head, gpu = job.out.split("\nGPU, which no collective uses yet:\n")
+    head, gpu = job.out.split("\nGPU:\n")
     assert "    [ ] NCCL\n" in head
     lines = gpu.splitlines()
     library = pathlib.Path(hvdrun_path()).resolve().parent.parent / "lib" / "libhvd_cuda.so"

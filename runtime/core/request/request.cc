@@ -207,11 +207,11 @@ Status CheckRepeated(const RequestSpec& spec, const Group& group) {
   return spec.collective == Collective::kAlltoall ? CheckSplits(spec, group) : Status::Ok();
 }
 
-Status CheckAgreed(std::string_view name, const Detail& detail) {
+Status CheckAgreed(std::string_view name, const Detail& detail, bool devices) {
   const auto what = [&] {
     return std::string(NameOf(detail.collective)) + " of tensor " + Quoted(name);
   };
-  if (detail.device == DeviceKind::kCuda) {
+  if (detail.device == DeviceKind::kCuda && !devices) {
     return Unsupported(what() +
                        ": it is on a CUDA device; this runtime moves host memory only: copy it "
                        "to the CPU");
@@ -266,6 +266,7 @@ std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
   call.op = detail.op;
   call.prescale = detail.prescale;
   call.postscale = detail.postscale;
+  call.device = detail.device;
   call.group = &group;
   if (detail.collective == Collective::kBroadcast) {
     const auto root = std::lower_bound(group.ranks.begin(), group.ranks.end(), detail.root);

@@ -17,8 +17,6 @@ inline constexpr size_t kMaxNameBytes = 16384;
 inline constexpr size_t kMaxDimensions = 8;
 inline constexpr size_t kMaxTensors = 65536;  // of one group
 
-enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
-
 // True for collectives of the whole world without tensors: join, and changes of process sets.
 constexpr bool IsControl(Collective collective) {
   return collective == Collective::kJoin || collective == Collective::kAddProcessSet ||
@@ -30,6 +28,8 @@ struct TensorSpec {
   const void* input = nullptr;
   void* output = nullptr;  // null: see CollectiveCall
   std::span<const int64_t> shape;
+  int32_t device_index = 0;  // beside RequestSpec::device
+  void* stream = nullptr;    // see CollectiveCall
 };
 
 // A request as it comes from the caller. Views: valid during the call.
@@ -94,8 +94,8 @@ Status CheckRequest(const RequestSpec& spec, const Group& group);
 Status CheckRepeated(const RequestSpec& spec, const Group& group);
 
 // An error in a request although all ranks agree about it. All ranks find it together, so that none
-// waits for one that was refused.
-Status CheckAgreed(std::string_view name, const Detail& detail);
+// waits for one that was refused. `devices`: this engine has a backend for memory of devices.
+Status CheckAgreed(std::string_view name, const Detail& detail, bool devices);
 
 // `members`: size of the group, for equal shares.
 Detail DetailOf(const RequestSpec& spec, uint32_t members);

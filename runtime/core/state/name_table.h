@@ -35,7 +35,7 @@ struct TensorName {
   Operation* operation = nullptr;  // of this rank, in flight
   bool kept = false;               // for an operation that is done and not retired
   Detail own_detail;
-  bool refused = false;               // every rank will refuse own_detail
+  Status refusal;                     // not ok: every rank will refuse own_detail
   std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers if that is refused
   bool own_detail_known = false;      // to the peers, under own_number
   uint32_t own_number = kNoNumber;

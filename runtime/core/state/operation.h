@@ -58,6 +58,7 @@ struct Operation {
   TimePoint warned_at{};
   std::optional<ActivityNotes> activities;  // of its data; nothing: nobody wants to know
 
+  bool on_device() const { return parts[0].call.device != DeviceKind::kHost; }
   Handle handle() const { return (static_cast<Handle>(generation) << 32) | (slot + 1); }
   static uint32_t GenerationOf(Handle handle) { return static_cast<uint32_t>(handle >> 32); }
 };

@@ -17,7 +17,7 @@ Status Rounds::Agree(TensorName* name) {
     }
   }
   Status verdict = CompareDetails(name->text, compared_);
-  if (verdict.ok()) verdict = CheckAgreed(name->text, name->own_detail);
+  if (verdict.ok()) verdict = name->refusal;
   if (verdict.ok() && compared_.size() < group.local_size() && group.on_one_host()) {
     verdict = joins_.CheckAbsent(*name);
   }

@@ -8,8 +8,7 @@
 namespace hvd {
 namespace {
 
-// "CUDA device 1 (NVIDIA H200, sm_90)"
-Result<std::string> FullName(CudaCalls& calls, int ordinal, CuDevice device) {
+Result<CudaContext::Facts> FactsOf(CudaCalls& calls, int ordinal, CuDevice device) {
   const CudaDriver& driver = calls.driver();
   std::array<char, 256> name{};
   int major = 0, minor = 0;
@@ -21,8 +20,16 @@ Result<std::string> FullName(CudaCalls& calls, int ordinal, CuDevice device) {
   if (status.ok()) {
     status = calls.Do(driver.device_get_attribute, &minor, kCudaComputeCapabilityMinor, device);
   }
+  std::array<int, 3> place{};  // domain, bus, slot
+  constexpr std::array<int, 3> kPlace = {kCudaPciDomain, kCudaPciBus, kCudaPciSlot};
+  for (size_t i = 0; i < place.size() && status.ok(); ++i)
+    status = calls.Do(driver.device_get_attribute, &place[i], kPlace[i], device);
   if (!status.ok()) return status;
-  return Format("CUDA device {} ({}, sm_{}{})", ordinal, name.data(), major, minor);
+  const auto number = [&](size_t i) { return static_cast<uint64_t>(place[i]); };
+  CudaContext::Facts facts{.compute_capability = major * 10 + minor,
+                           .place = number(0) << 32 | number(1) << 16 | number(2)};
+  facts.name = Format("CUDA device {} ({}, sm_{}{})", ordinal, name.data(), major, minor);
+  return facts;
 }
 
 }  // namespace
@@ -30,12 +37,12 @@ Result<std::string> FullName(CudaCalls& calls, int ordinal, CuDevice device) {
 Result<std::unique_ptr<CudaContext>> CudaContext::Retain(CudaCalls& calls, int ordinal) {
   CuDevice device = 0;
   HVD_RETURN_IF_ERROR(calls.Do(calls.driver().device_get, &device, ordinal));
-  Result<std::string> name = FullName(calls, ordinal, device);
-  if (!name.ok()) return name.status();
-  calls.set_device(*name);
+  Result<Facts> facts = FactsOf(calls, ordinal, device);
+  if (!facts.ok()) return facts.status();
+  calls.set_device(facts->name);
   CuContext handle = nullptr;
   HVD_RETURN_IF_ERROR(calls.Do(calls.driver().primary_ctx_retain, &handle, device));
-  return std::unique_ptr<CudaContext>(new CudaContext(calls, device, handle));
+  return std::unique_ptr<CudaContext>(new CudaContext(calls, device, handle, *facts));
 }
 
 // Also of a broken context: it counts who retained it.

@@ -4,7 +4,10 @@
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/cuda_calls.h"
@@ -20,14 +23,23 @@ class CudaContext {
   CudaContext& operator=(const CudaContext&) = delete;
 
   CuContext handle() const { return handle_; }
+  int compute_capability() const { return facts_.compute_capability; }
+  uint64_t place() const { return facts_.place; }
+
+  struct Facts {
+    std::string name;            // "CUDA device 1 (NVIDIA H200, sm_90)"
+    int compute_capability = 0;  // 90 for sm_90
+    uint64_t place = 0;          // on the bus of this host
+  };
 
  private:
-  CudaContext(CudaCalls& calls, CuDevice device, CuContext handle)
-      : calls_(calls), device_(device), handle_(handle) {}
+  CudaContext(CudaCalls& calls, CuDevice device, CuContext handle, Facts facts)
+      : calls_(calls), device_(device), handle_(handle), facts_(std::move(facts)) {}
 
   CudaCalls& calls_;
   const CuDevice device_;
   const CuContext handle_;
+  const Facts facts_;
 };
 
 class ContextScope {

@@ -75,6 +75,25 @@ Status CudaDevice::BeginAfter(void* stream) {
   return events_.Order(static_cast<CuStream>(stream), stream_);
 }
 
+Result<DeviceMark> CudaDevice::Mark(void* stream) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  const Result<CuEvent> event = events_.Lend(static_cast<CuStream>(stream));
+  if (!event.ok()) return event.status();
+  return DeviceMark{reinterpret_cast<uintptr_t>(*event)};
+}
+
+Status CudaDevice::BeginAfterMark(DeviceMark mark) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  auto* event = reinterpret_cast<CuEvent>(static_cast<uintptr_t>(mark.handle));
+  return calls_.Do(calls_.driver().stream_wait_event, stream_, event, 0U);
+}
+
+void CudaDevice::DropMark(DeviceMark mark) {
+  events_.TakeBack(reinterpret_cast<CuEvent>(static_cast<uintptr_t>(mark.handle)));
+}
+
 Status CudaDevice::LetFollow(void* stream) {
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();

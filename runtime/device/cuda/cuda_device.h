@@ -32,12 +32,20 @@ class CudaDevice final : public Device {
   // Waits until the device is done with all it has, unless the context is unusable.
   ~CudaDevice() override;
 
+  // Of the device: compute capability (90 for sm_90), and where it is plugged in, which is equal
+  // for processes that see the same one.
+  int compute_capability() const { return context_->compute_capability(); }
+  uint64_t place() const { return context_->place(); }
+
   // Calls `use` with the native handle of the queue while the context is current: for libraries
   // that give work to a stream, as NCCL does.
   Status With(const std::function<Status(CuStream stream)>& use);
 
   const std::string& name() const override { return calls_.device(); }
   Status BeginAfter(void* stream) override;
+  Result<DeviceMark> Mark(void* stream) override;
+  Status BeginAfterMark(DeviceMark mark) override;
+  void DropMark(DeviceMark mark) override;
   Status LetFollow(void* stream) override;
   Result<DeviceTicket> Record() override;
   Result<bool> Ready(DeviceTicket ticket) override;

@@ -41,6 +41,9 @@ inline constexpr CuResult kCudaUnknown = 999;
 
 inline constexpr int kCudaComputeCapabilityMajor = 75;  // attributes of a device
 inline constexpr int kCudaComputeCapabilityMinor = 76;
+inline constexpr int kCudaPciBus = 33;
+inline constexpr int kCudaPciSlot = 34;
+inline constexpr int kCudaPciDomain = 50;
 inline constexpr unsigned kCudaStreamNonBlocking = 1;  // does not wait for the default stream
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
@@ -60,6 +63,7 @@ inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
   CALL(primary_ctx_release, "cuDevicePrimaryCtxRelease_v2", (CuDevice device))                     \
   CALL(ctx_push_current, "cuCtxPushCurrent_v2", (CuContext context))                               \
   CALL(ctx_pop_current, "cuCtxPopCurrent_v2", (CuContext * context))                               \
+  CALL(ctx_synchronize, "cuCtxSynchronize", ())                                                    \
   CALL(ctx_get_stream_priority_range, "cuCtxGetStreamPriorityRange", (int* least, int* greatest))  \
   CALL(stream_create, "cuStreamCreateWithPriority",                                                \
        (CuStream * stream, unsigned flags, int priority))                                          \

@@ -37,14 +37,17 @@ Status StartCudaDriver(const CudaDriver& driver) {
                                              "CUDA_VISIBLE_DEVICES"));
 }
 
-Result<CudaDriver> LoadCudaDriver(const std::string& library) {
+Result<CudaDriver> FindCudaDriver(const std::string& library) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return Unsupported(kUnusable + library + " cannot be loaded: " + LoaderWords() +
                        "; it comes with NVIDIA's driver");
   }
-  Result<CudaDriver> driver =
-      FillCudaDriver(library, [handle](const char* symbol) { return ::dlsym(handle, symbol); });
+  return FillCudaDriver(library, [handle](const char* symbol) { return ::dlsym(handle, symbol); });
+}
+
+Result<CudaDriver> LoadCudaDriver(const std::string& library) {
+  Result<CudaDriver> driver = FindCudaDriver(library);
   if (!driver.ok()) return driver;
   HVD_RETURN_IF_ERROR(StartCudaDriver(*driver));
   return driver;

@@ -17,6 +17,9 @@ Result<CudaDriver> FillCudaDriver(const std::string& library, const FindSymbol& 
 // reason, which is that there is no GPU in most cases.
 Status StartCudaDriver(const CudaDriver& driver);
 
+// Loads `library` and does not start it; it is never unloaded.
+Result<CudaDriver> FindCudaDriver(const std::string& library = "libcuda.so.1");
+
 // Loads `library` and starts it; it is never unloaded.
 Result<CudaDriver> LoadCudaDriver(const std::string& library = "libcuda.so.1");
 

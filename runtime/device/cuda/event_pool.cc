@@ -15,6 +15,21 @@ Status EventPool::Order(CuStream earlier, CuStream later) {
   return calls_.Do(calls_.driver().stream_wait_event, later, *event, 0U);
 }
 
+Result<CuEvent> EventPool::Lend(CuStream stream) {
+  const Result<CuEvent> event = Take();
+  if (!event.ok()) return event;
+  if (Status status = calls_.Do(calls_.driver().event_record, *event, stream); !status.ok()) {
+    idle_.push_back(*event);
+    return status;
+  }
+  lent_.push_back(*event);
+  return event;
+}
+
+void EventPool::TakeBack(CuEvent event) {
+  if (std::erase(lent_, event) != 0) idle_.push_back(event);
+}
+
 Result<DeviceTicket> EventPool::Record(CuStream stream) {
   const Result<CuEvent> event = Take();
   if (!event.ok()) return event.status();
@@ -40,6 +55,8 @@ Result<bool> EventPool::Ready(DeviceTicket ticket) {
 
 void EventPool::DestroyAll() {
   for (const Pending& pending : pending_) idle_.push_back(pending.event);
+  idle_.insert(idle_.end(), lent_.begin(), lent_.end());
+  lent_.clear();
   for (CuEvent event : idle_) calls_.driver().event_destroy(event);
   pending_.clear();
   idle_.clear();

@@ -22,6 +22,9 @@ class EventPool {
 
   // `later` goes on when what `earlier` has been given so far is done.
   Status Order(CuStream earlier, CuStream later);
+  // Recorded in `stream`; lent until TakeBack, or DestroyAll.
+  Result<CuEvent> Lend(CuStream stream);
+  void TakeBack(CuEvent event);
   // The tickets are of one stream: a later one is ready after an earlier one.
   Result<DeviceTicket> Record(CuStream stream);
   Result<bool> Ready(DeviceTicket ticket);
@@ -40,6 +43,7 @@ class EventPool {
   CudaCalls& calls_;
   std::vector<CuEvent> idle_;
   std::deque<Pending> pending_;  // oldest first
+  std::vector<CuEvent> lent_;
   DeviceTicket last_, done_;
 };
 

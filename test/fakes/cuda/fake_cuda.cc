@@ -81,7 +81,9 @@ CuResult DeviceGetName(char* name, int bytes, CuDevice device) {
 CuResult DeviceGetAttribute(int* value, int attribute, CuDevice device) {
   HVD_FAKE_ENTER_ANYWHERE("cuDeviceGetAttribute");
   if (device < 100) return 101;
-  *value = attribute == kCudaComputeCapabilityMajor ? 9 : 0;
+  *value = attribute == kCudaComputeCapabilityMajor ? 9
+           : attribute == kCudaPciBus               ? (fake.same_place ? 7 : device)
+                                                    : 0;
   return 0;
 }
 CuResult PrimaryCtxRetain(CuContext* context, CuDevice device) {
@@ -105,6 +107,11 @@ CuResult CtxPopCurrent(CuContext* context) {
   HVD_FAKE_ENTER("cuCtxPopCurrent_v2");
   *context = fake.current.back();
   fake.current.pop_back();
+  return 0;
+}
+CuResult CtxSynchronize() {
+  HVD_FAKE_ENTER("cuCtxSynchronize");
+  if (!fake.Run()) fake.Complain("the processor waits for a stream that waits for ever");
   return 0;
 }
 CuResult CtxGetStreamPriorityRange(int* least, int* greatest) {
@@ -294,6 +301,7 @@ std::vector<NamedEntry> Entries() {
       {names.primary_ctx_release.symbol, reinterpret_cast<void*>(&PrimaryCtxRelease)},
       {names.ctx_push_current.symbol, reinterpret_cast<void*>(&CtxPushCurrent)},
       {names.ctx_pop_current.symbol, reinterpret_cast<void*>(&CtxPopCurrent)},
+      {names.ctx_synchronize.symbol, reinterpret_cast<void*>(&CtxSynchronize)},
       {names.ctx_get_stream_priority_range.symbol,
        reinterpret_cast<void*>(&CtxGetStreamPriorityRange)},
       {names.stream_create.symbol, reinterpret_cast<void*>(&StreamCreate)},

@@ -61,6 +61,7 @@ class FakeCuda {
   // ---- what the test decides
   std::set<std::string> lacking;
   int devices = 2;
+  bool same_place = false;  // all of them are one GPU
   // From now on the call answers `result`, and does nothing unless that is 0.
   void Fail(const std::string& symbol, CuResult result) { failures_[symbol] = result; }
   // A stream of the framework's, and work in it.
@@ -76,7 +77,7 @@ class FakeCuda {
   // ---- what happened
   int Count(const std::string& symbol) const;
   // Calls that made the processor wait.
-  int Waits() const { return Count("cuStreamSynchronize"); }
+  int Waits() const { return Count("cuStreamSynchronize") + Count("cuCtxSynchronize"); }
   const std::vector<std::string>& Complaints() const { return complaints_; }
   // What was made by the driver's calls and is still there.
   std::vector<std::string> Leaks() const;

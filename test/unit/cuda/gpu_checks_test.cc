@@ -48,6 +48,9 @@ class OneWrongByte final : public Device {
   explicit OneWrongByte(Device& device) : device_(device) {}
   const std::string& name() const override { return device_.name(); }
   Status BeginAfter(void* stream) override { return device_.BeginAfter(stream); }
+  Result<DeviceMark> Mark(void* stream) override { return device_.Mark(stream); }
+  Status BeginAfterMark(DeviceMark mark) override { return device_.BeginAfterMark(mark); }
+  void DropMark(DeviceMark mark) override { device_.DropMark(mark); }
   Status LetFollow(void* stream) override { return device_.LetFollow(stream); }
   Result<DeviceTicket> Record() override { return device_.Record(); }
   Result<bool> Ready(DeviceTicket ticket) override { return device_.Ready(ticket); }

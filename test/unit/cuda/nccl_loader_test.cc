@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/nccl/cuda_description.h"
-#include "runtime/backends/nccl/cuda_plugin.h"
+#include "runtime/backends/cuda/cuda_description.h"
+#include "runtime/backends/cuda/cuda_plugin.h"
 #include "runtime/backends/nccl/nccl_features.h"
 #include "runtime/device/cuda/driver_loader.h"
 #include "test/fakes/cuda/fake_cuda.h"

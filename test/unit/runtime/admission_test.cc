@@ -33,7 +33,7 @@ class AdmissionTest : public ::testing::Test {
   std::vector<float> memory_ = std::vector<float>(3);
   OneRank rank_{1, 3};
   EngineState& state_ = rank_.state;
-  Admission admission_{state_.sets, state_.names, state_.operations, state_.joins, false};
+  Admission admission_{state_.sets, state_.names, state_.operations, state_.joins, false, false};
 };
 
 TEST_F(AdmissionTest, MakesAnOperationWithTheDetailOfItsName) {
@@ -121,7 +121,7 @@ TEST_F(AdmissionTest, RefusesSetsThatThisRankCannotUse) {
 }
 
 TEST_F(AdmissionTest, AnAverageOfActiveRanksIsAnOperationOfItsOwn) {
-  Admission active{state_.sets, state_.names, state_.operations, state_.joins, true};
+  Admission active{state_.sets, state_.names, state_.operations, state_.joins, true, false};
   auto op_of = [](const Result<Operation*>& op) { return (*op)->name->own_detail.op; };
   EXPECT_EQ(op_of(active.Admit(Sum("a", ReduceOp::kAverage), 1)), ReduceOp::kActiveAverage);
   EXPECT_EQ(op_of(active.Admit(Sum("b", ReduceOp::kSum), 1)), ReduceOp::kSum);
@@ -148,7 +148,7 @@ TEST_F(AdmissionTest, ARequestThatEveryRankRefusesIsOnlyAnnounced) {
   RequestSpec spec = TensorOf(Collective::kAllgather, "g", scalar);
   spec.tensor.input = memory_.data();
   const TensorName& name = *Admitted(spec)->name;
-  EXPECT_TRUE(name.refused);
+  EXPECT_FALSE(name.refusal.ok());
   ASSERT_EQ(name.calls.size(), 1u);
   EXPECT_EQ(name.calls[0].collective, Collective::kBarrier);
 }

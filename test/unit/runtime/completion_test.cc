@@ -85,7 +85,7 @@ class CompletionTest : public ::testing::Test {
   LocalSegmentSource segments_;
   SharedHeap heap_{segments_};
   OneRank rank_{0, 2};
-  Executor executor_{peers_, backend_, heap_, rank_.state.rounds};
+  Executor executor_{peers_, backend_, nullptr, heap_, rank_.state.rounds};
   Outbox outbox_{peers_, rank_.state.names};
   TraceLog trace_{Recorder()};
   Completion completion_{peers_, rank_.state, executor_, outbox_, trace_};

@@ -87,7 +87,7 @@ class ExecutorTest : public ::testing::Test {
   SharedHeap heap_{segments_};
   CountingBackend backend_;
   OneRank rank_{0, 2};
-  Executor executor_{peers_, backend_, heap_, rank_.state.rounds};
+  Executor executor_{peers_, backend_, nullptr, heap_, rank_.state.rounds};
 };
 
 TEST_F(ExecutorTest, AdvancesEachTensorUntilAllAreDone) {

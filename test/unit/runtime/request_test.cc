@@ -152,20 +152,21 @@ TEST(CheckAgreed, FindsWhatIsWrongOnEveryRank) {
   for (auto collective :
        {Collective::kAllgather, Collective::kAlltoall, Collective::kReducescatter}) {
     RequestSpec spec = Good(collective);
-    EXPECT_TRUE(CheckAgreed("x", DetailOf(spec, 1)).ok()) << NameOf(collective);
+    EXPECT_TRUE(CheckAgreed("x", DetailOf(spec, 1), false).ok()) << NameOf(collective);
     spec.tensor.shape = none;
-    EXPECT_THAT(CheckAgreed("x", DetailOf(spec, 1)).message(), HasSubstr("reshape it to [1]"));
+    EXPECT_THAT(CheckAgreed("x", DetailOf(spec, 1), false).message(),
+                HasSubstr("reshape it to [1]"));
   }
   RequestSpec scalar = Good();
   scalar.tensor.shape = none;
-  EXPECT_TRUE(CheckAgreed("x", DetailOf(scalar, 1)).ok());
+  EXPECT_TRUE(CheckAgreed("x", DetailOf(scalar, 1), false).ok());
   RequestSpec most = Good(Collective::kReducescatter);
   most.op = ReduceOp::kMax;
-  EXPECT_EQ(CheckAgreed("x", DetailOf(most, 1)).message(),
+  EXPECT_EQ(CheckAgreed("x", DetailOf(most, 1), false).message(),
             "reducescatter of tensor 'x' with Max: a reducescatter takes Sum and Average only");
   RequestSpec cuda = Good();
   cuda.device = DeviceKind::kCuda;
-  EXPECT_EQ(CheckAgreed("x", DetailOf(cuda, 1)).code(), Code::kUnsupported);
+  EXPECT_EQ(CheckAgreed("x", DetailOf(cuda, 1), false).code(), Code::kUnsupported);
 }
 
 Detail Unusual() {

@@ -60,6 +60,8 @@ MIN = 3
 MAX = 4
 PRODUCT = 5
 
+DEVICE_CUDA = 1
+
 MAX_DIMENSIONS = 8
 
 # A wait is cut into slices of this length, so that Ctrl-C and Python's signal handlers get their turn.
@@ -345,7 +347,7 @@ class Request(object):
             self._shapes.append(extents)
             tensor = tensors[index]
             tensor.struct_size = _TENSOR_SIZE
-            tensor.dtype = dtype
+            self._describe_type(tensor, dtype)
             tensor.shape = ctypes.addressof(extents)
             tensor.ndim = ndim
         self._splits = None if splits is None else (_int64 * max(len(splits), 1))(*splits)
@@ -357,6 +359,10 @@ class Request(object):
         self._request_ref = ctypes.byref(self._request)
         self._handle = ctypes.c_uint64()
         self._handle_ref = ctypes.byref(self._handle)
+
+    @staticmethod
+    def _describe_type(tensor, dtype):
+        tensor.dtype = dtype
 
     def submit(self, *addresses):
         """Starts the collective and gives its handle. addresses: those of input and output of each tensor in turn;
@@ -388,6 +394,36 @@ class Request(object):
         if status == IN_PROGRESS:
             return self._handle.value
         raise error(status)
+
+
+class DeviceRequest(Request):
+    """The same for tensors on a CUDA device: each dtype is a pair of the type and the device's index. stream(index)
+    gives the handle of the stream that the caller works in there, which streams has by the collective's handle."""
+
+    __slots__ = ('_stream', '_index', '_streams')
+
+    def __init__(self, stream, index, streams, *description):
+        Request.__init__(self, *description)
+        self._stream = stream
+        self._index = index
+        self._streams = streams
+
+    @staticmethod
+    def _describe_type(tensor, dtype):
+        tensor.dtype, tensor.device_index = dtype
+        tensor.device_kind = DEVICE_CUDA
+
+    def submit(self, *addresses):
+        stream = self._stream(self._index)
+        for tensor in self._tensors:
+            tensor.stream = stream
+        handle = Request.submit(self, *addresses)
+        self._streams[handle] = (self._index, stream)
+        return handle
+
+    def run(self, input, output):
+        """As that of a Request, but always the handle: the wait that follows takes care of the streams."""
+        return self.submit(input, output)
 
 
 def poll(handle):

@@ -16,7 +16,8 @@ class Framework(object):
     """What Operations has to know about the tensors of a framework."""
 
     def check(self, operation, tensor, writable):
-        """(tensor to use, the runtime's code of its type); raises ValueError when the operation cannot take it."""
+        """(tensor to use, the runtime's code of its type); for a tensor on a device, the latter is a pair of that code and
+        the index of the device. Raises ValueError when the operation cannot take it."""
         raise NotImplementedError()
 
     def address(self, tensor):
@@ -34,6 +35,18 @@ class Framework(object):
     def from_memory(self, tensor, buffer, rows):
         """A tensor over the buffer, with this one's type and shape except for the number of rows. buffer None: it has
         no elements."""
+        raise NotImplementedError()
+
+    def adopt(self, tensor, address, nbytes):
+        """A buffer for from_memory over memory that the runtime made for a tensor like this one."""
+        return registered.adopt(address, nbytes)
+
+    def stream(self, index):
+        """The handle of the stream that the caller works in on this device. Only where check gives pairs."""
+        raise NotImplementedError()
+
+    def follow(self, index, stream):
+        """The stream that the caller works in on this device waits for this one."""
         raise NotImplementedError()
 
     def splits_from(self, splits):
@@ -92,6 +105,8 @@ class Operations(object):
         # handle -> (output, inputs) when the output was there before, else a _Pending
         self.pending = {}
         self._requests = {}
+        # handle -> (index of the device, stream) of those on a device
+        self._streams = {}
 
     # ---- one tensor
 
@@ -143,9 +158,20 @@ class Operations(object):
         key = (collective, name, op, root_rank, process_set_id(process_set), prescale, postscale, dtype, shape)
         request = self._requests.pop(key, None)
         if request is None:
-            request = _library.Request(collective, full_name(operation, name), ((dtype, shape),), op, root_rank, key[4],
-                                       prescale, postscale)
+            request = self.describe(collective, full_name(operation, name), ((dtype, shape),), op, root_rank, key[4],
+                                    prescale, postscale)
         return key, request, tensor, output
+
+    def describe(self, collective, name, parts, *more):
+        """A request; parts: (dtype as check() gives it, shape) of each tensor."""
+        device = parts[0][0][1] if type(parts[0][0]) is tuple else None
+        for dtype, _ in parts:
+            if (dtype[1] if type(dtype) is tuple else None) != device:
+                raise ValueError('The tensors of a group are on different devices; put them on one, or submit them '
+                                 'apart.')
+        if device is None:
+            return _library.Request(collective, name, parts, *more)
+        return _library.DeviceRequest(self._framework.stream, device, self._streams, collective, name, parts, *more)
 
     def _keep(self, key, request):
         """Describing takes longer than submitting, so descriptions are kept for the next call; nobody else has one while
@@ -181,8 +207,8 @@ class Operations(object):
                None if splits is None else tuple(splits))
         request = self._requests.pop(key, None)
         if request is None:
-            request = _library.Request(collective, full_name(operation, name), ((dtype, tensor.shape),), op, 0, key[3],
-                                       prescale, postscale, splits)
+            request = self.describe(collective, full_name(operation, name), ((dtype, tensor.shape),), op, 0, key[3],
+                                    prescale, postscale, splits)
         handle = request.submit(framework.address(tensor), None)
         self.pending[handle] = _Pending((tensor,), splits_count)
         self._keep(key, request)
@@ -233,8 +259,8 @@ class Operations(object):
         key = (collective, name, op, process_set_id(process_set), prescale, postscale, parts)
         request = self._requests.pop(key, None)
         if request is None:
-            request = _library.Request(collective, full_name('grouped_' + operation, name), parts, op, 0, key[3],
-                                       prescale, postscale)
+            request = self.describe(collective, full_name('grouped_' + operation, name), parts, op, 0, key[3],
+                                    prescale, postscale)
         return key, request, [tensor for tensor, _ in checked]
 
     # ---- without tensors
@@ -300,6 +326,8 @@ class Operations(object):
         error = _library.wait(handle)
         # Not before: if Ctrl-C ended the wait, the runtime still works on this memory.
         self.pending.pop(handle, None)
+        if self._streams:
+            self._follow(handle)
         if error is not None:
             raise error
         output = entry[0]
@@ -308,6 +336,8 @@ class Operations(object):
     def _finish(self, handle, entry):
         outcome = _library.wait_result(handle, len(entry.inputs), entry.splits_count)
         self.pending.pop(handle, None)
+        if self._streams:
+            self._follow(handle)
         if outcome.error is not None:
             raise outcome.error
         tensors = [self._adopt(tensor, address, rows)
@@ -316,9 +346,16 @@ class Operations(object):
             return tensors[0], self._framework.splits_to(outcome.received_splits)
         return tuple(tensors) if entry.grouped else tensors[0]
 
+    def _follow(self, handle):
+        """The result is there for the stream in which the collective was started: another one that the caller works in
+        now has to wait for it."""
+        place = self._streams.pop(handle, None)
+        if place is not None:
+            self._framework.follow(*place)
+
     def _adopt(self, tensor, address, rows):
         """A tensor over memory that the runtime made."""
         buffer = None
         if address:
-            buffer = registered.adopt(address, rows * self._framework.bytes_of_row(tensor))
+            buffer = self._framework.adopt(tensor, address, rows * self._framework.bytes_of_row(tensor))
         return self._framework.from_memory(tensor, buffer, rows)

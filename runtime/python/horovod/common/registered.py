@@ -37,3 +37,21 @@ def allocate(nbytes):
         return None
     memory = _library.lib().hvd_alloc(nbytes)
     return adopt(memory, nbytes) if memory else None
+
+
+class DeviceMemory(object):
+    """Memory of a CUDA device that the runtime made. It goes back to the runtime when the last tensor over it is gone,
+    after the device is done with what it was given."""
+
+    def __init__(self, address, nbytes):
+        self._address = address
+        self.__cuda_array_interface__ = {
+            'shape': (nbytes,), 'typestr': '|u1', 'data': (address, False), 'strides': None, 'version': 2}
+
+    def tensor(self, torch, device):
+        """A tensor of bytes over this memory, which keeps it alive."""
+        return torch.as_tensor(self, device=device)
+
+    def __del__(self):
+        if not sys.is_finalizing():
+            _library.lib().hvd_free(self._address)

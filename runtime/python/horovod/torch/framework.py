@@ -7,6 +7,7 @@ import torch
 
 from horovod.common import _library
 from horovod.common import operations as _common_operations
+from horovod.common import registered
 
 DTYPES = {
     torch.bool: _library.BOOL,
@@ -26,12 +27,32 @@ for _name, _code in (('uint16', _library.UINT16), ('float8_e4m3fn', _library.FLO
         DTYPES[getattr(torch, _name)] = _code
 
 
+def cuda_index(tensor):
+    """The index of the CUDA device that a tensor of elements in a row is on; None for any other tensor."""
+    return tensor.device.index if tensor.is_cuda and tensor.layout is torch.strided else None
+
+
+def current_stream(index):
+    return torch.cuda.current_stream(index)
+
+
 class Torch(_common_operations.Framework):
     def check(self, operation, tensor, writable):
         dtype = DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
         if dtype is not None and tensor.layout is torch.strided and tensor.is_cpu and tensor.is_contiguous():
             return tensor, dtype
+        if dtype is not None and cuda_index(tensor) is not None and tensor.is_contiguous():
+            return tensor, (dtype, cuda_index(tensor))
         self._refuse(operation, tensor, dtype)
+
+    @staticmethod
+    def type_of(tensor):
+        """As the second of check(), for a contiguous tensor; None for one that no operation takes."""
+        dtype = DTYPES.get(tensor.dtype)
+        if dtype is None or tensor.is_cpu:
+            return dtype
+        index = cuda_index(tensor)
+        return None if index is None else (dtype, index)
 
     @staticmethod
     def _refuse(operation, tensor, dtype):
@@ -40,7 +61,7 @@ class Torch(_common_operations.Framework):
         if tensor.layout != torch.strided:
             raise ValueError('Tensor type {} of layout {} is not supported by hvd.{}; use tensor.to_dense(), or '
                              'hvd.sparse_allreduce_async.'.format(tensor.dtype, tensor.layout, operation))
-        if tensor.device.type != 'cpu':
+        if tensor.device.type != 'cpu' and cuda_index(tensor) is None:
             raise NotImplementedError('hvd.{} of a tensor on {} is not available yet; use tensor.cpu().'
                                       .format(operation, tensor.device))
         if dtype is None:
@@ -52,7 +73,9 @@ class Torch(_common_operations.Framework):
         return tensor.data_ptr()
 
     def empty_like(self, tensor):
-        return torch.empty(tensor.shape, dtype=tensor.dtype)
+        if tensor.is_cpu:
+            return torch.empty(tensor.shape, dtype=tensor.dtype)
+        return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
     def bytes_of_row(self, tensor):
         bytes_of_row = tensor.element_size()
@@ -63,11 +86,28 @@ class Torch(_common_operations.Framework):
     def from_memory(self, tensor, buffer, rows):
         rest = tensor.shape[1:]
         if buffer is None:
-            return torch.empty((rows,) + tuple(rest), dtype=tensor.dtype)
+            return torch.empty((rows,) + tuple(rest), dtype=tensor.dtype, device=tensor.device)
+        if type(buffer) is registered.DeviceMemory:
+            return buffer.tensor(torch, tensor.device).view(tensor.dtype).view((rows,) + tuple(rest))
         if not rest:
             return torch.frombuffer(buffer, dtype=tensor.dtype, count=rows)
         count = rows * self.bytes_of_row(tensor) // tensor.element_size()
         return torch.frombuffer(buffer, dtype=tensor.dtype, count=count).view((rows,) + tuple(rest))
+
+    def adopt(self, tensor, address, nbytes):
+        if cuda_index(tensor) is None:
+            return registered.adopt(address, nbytes)
+        return registered.DeviceMemory(address, nbytes)
+
+    def stream(self, index):
+        return current_stream(index).cuda_stream
+
+    def follow(self, index, stream):
+        # A handle of 0 is the default stream, which torch.cuda.ExternalStream does not take.
+        current = current_stream(index)
+        if current.cuda_stream != stream:
+            earlier = torch.cuda.ExternalStream(stream, index) if stream else torch.cuda.default_stream(index)
+            current.wait_stream(earlier)
 
     def splits_from(self, splits):
         if isinstance(splits, torch.Tensor):

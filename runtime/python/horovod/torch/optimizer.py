@@ -218,9 +218,10 @@ class _DistributedOptimizer(object):
         tensor, ctx = self._compression.compress(grad)
         order = gradient_memory.travel_order(p)
         tensor = gradient_memory.in_order(tensor, order)
-        if tensor.dtype not in mpi_ops._DTYPES or not tensor.is_cpu:
+        dtype = mpi_ops._Torch.type_of(tensor)
+        if dtype is None:
             mpi_ops._Torch._refuse('DistributedOptimizer', tensor, mpi_ops._DTYPES.get(tensor.dtype))
-        return tensor, ctx, (mpi_ops._DTYPES[tensor.dtype], gradient_memory.memory_shape(tensor.shape, order))
+        return tensor, ctx, (dtype, gradient_memory.memory_shape(tensor.shape, order))
 
     def _begin(self, exchange):
         for gradient, _, _ in exchange.parts:
@@ -235,9 +236,8 @@ class _DistributedOptimizer(object):
             name = 'allreduce.{}'.format(self._travel_name(group[0]))
             if len(group) > 1:
                 name = 'grouped_{}+{}'.format(name, len(group) - 1)
-            prepared = self._requests[group] = (described, number, _library.Request(
-                _library.ALLREDUCE, name, described, reduce_op=self.op, process_set=number, prescale=prescale,
-                postscale=postscale))
+            prepared = self._requests[group] = (described, number, mpi_ops._operations.describe(
+                _library.ALLREDUCE, name, described, self.op, 0, number, prescale, postscale))
         return prepared[2]
 
     def _submit_missing(self):

@@ -1,13 +1,14 @@
-// What libhvd_cuda.so exports, and how it is loaded: only when somebody asks about CUDA. The
-// library is never unloaded.
-#ifndef HVD_RUNTIME_BACKENDS_NCCL_CUDA_PLUGIN_H_
-#define HVD_RUNTIME_BACKENDS_NCCL_CUDA_PLUGIN_H_
+// What libhvd_cuda.so exports, and how it is loaded: only when somebody asks about CUDA, or submits
+// a tensor that is on a GPU. The library is never unloaded.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_PLUGIN_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_CUDA_PLUGIN_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "runtime/backends/cuda/cuda_backend_options.h"
 #include "runtime/base/status.h"
 #include "runtime/device/device.h"
 
@@ -16,11 +17,20 @@ namespace hvd {
 struct CudaPlugin {
   // Starts the driver and opens a device that the process sees. Null: `status` says why.
   using OpenDevice = Device* (*)(uint32_t rank, int ordinal, Status* status);
+  // Starts the driver, and looks for NCCL, without which the backend works, too.
+  using OpenBackend = DeviceBackend* (*)(const CudaBackendOptions* options, Status* status);
+  // True if the driver can be loaded ("cuda"), and NCCL beside it ("nccl"). Neither is started: a
+  // process that is forked later could not use them.
+  using CanLoad = bool (*)(const char* what);
 
   OpenDevice open_device = nullptr;
+  OpenBackend open_backend = nullptr;
+  CanLoad can_load = nullptr;
 };
 
 inline constexpr char kCudaOpenDeviceName[] = "hvd_cuda_open_device";
+inline constexpr char kCudaOpenBackendName[] = "hvd_cuda_open_backend";
+inline constexpr char kCudaCanLoadName[] = "hvd_cuda_can_load";
 
 // In plain C, also for programs of another build: lines about kernels, driver and NCCL, cut after
 // `bytes`. What it says is the truth of this machine, so driver and NCCL are loaded.
@@ -33,4 +43,4 @@ Result<CudaPlugin> LoadCudaPlugin(const std::string& folder = "");
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_NCCL_CUDA_PLUGIN_H_
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_CUDA_PLUGIN_H_

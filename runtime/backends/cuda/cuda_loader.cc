@@ -1,8 +1,7 @@
-// The one file of this folder that is not part of libhvd_cuda.so.
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "runtime/backends/nccl/cuda_plugin.h"
+#include "runtime/backends/cuda/cuda_plugin.h"
 #include "runtime/backends/plugin_interface.h"
 #include "runtime/base/library_dir.h"
 
@@ -31,7 +30,11 @@ Result<CudaPlugin> LoadCudaPlugin(const std::string& folder) {
   CudaPlugin plugin;
   plugin.open_device =
       reinterpret_cast<CudaPlugin::OpenDevice>(::dlsym(library, kCudaOpenDeviceName));
-  if (plugin.open_device == nullptr) {
+  plugin.open_backend =
+      reinterpret_cast<CudaPlugin::OpenBackend>(::dlsym(library, kCudaOpenBackendName));
+  plugin.can_load = reinterpret_cast<CudaPlugin::CanLoad>(::dlsym(library, kCudaCanLoadName));
+  if (plugin.open_device == nullptr || plugin.open_backend == nullptr ||
+      plugin.can_load == nullptr) {
     return Unsupported("CUDA cannot be used because " + path +
                        " is not of this version of hvdrun; install both from one build");
   }

@@ -1,6 +1,6 @@
 // What hvdrun --check-build says of CUDA.
-#ifndef HVD_RUNTIME_BACKENDS_NCCL_CUDA_DESCRIPTION_H_
-#define HVD_RUNTIME_BACKENDS_NCCL_CUDA_DESCRIPTION_H_
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_DESCRIPTION_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_CUDA_DESCRIPTION_H_
 
 #include <string>
 #include <string_view>
@@ -18,4 +18,4 @@ std::string DescribeCuda(std::string_view architectures, const Result<CudaDriver
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_NCCL_CUDA_DESCRIPTION_H_
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_CUDA_DESCRIPTION_H_

@@ -1,8 +1,12 @@
 // The functions that libhvd_cuda.so exports.
 #include <cstdio>
+#include <memory>
+#include <string_view>
+#include <utility>
 
-#include "runtime/backends/nccl/cuda_description.h"
-#include "runtime/backends/nccl/cuda_plugin.h"
+#include "runtime/backends/cuda/cuda_backend.h"
+#include "runtime/backends/cuda/cuda_description.h"
+#include "runtime/backends/cuda/cuda_plugin.h"
 #include "runtime/backends/nccl/nccl_loader.h"
 #include "runtime/backends/plugin_interface.h"
 #include "runtime/device/cuda/cuda_device.h"
@@ -30,4 +34,20 @@ HVD_CUDA_EXPORT hvd::Device* hvd_cuda_open_device(uint32_t rank, int ordinal, hv
   if (device.ok()) return (*device).release();
   *status = device.status();
   return nullptr;
+}
+
+HVD_CUDA_EXPORT hvd::DeviceBackend* hvd_cuda_open_backend(const hvd::CudaBackendOptions* options,
+                                                          hvd::Status* status) {
+  hvd::Result<hvd::CudaDriver> driver = hvd::LoadCudaDriver();
+  if (!driver.ok()) {
+    *status = driver.status();
+    return nullptr;
+  }
+  hvd::CudaParts parts{*driver, hvd::LoadNccl(), hvd_kernels_image};
+  return new hvd::CudaBackend(std::move(parts), *options);
+}
+
+HVD_CUDA_EXPORT bool hvd_cuda_can_load(const char* what) {
+  if (!hvd::FindCudaDriver().ok()) return false;
+  return std::string_view(what) != "nccl" || hvd::LoadNccl().ok();
 }

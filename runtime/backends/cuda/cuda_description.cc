@@ -1,4 +1,4 @@
-#include "runtime/backends/nccl/cuda_description.h"
+#include "runtime/backends/cuda/cuda_description.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,436 @@
+#include "runtime/backends/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "runtime/backends/cuda/refusal.h"
+#include "runtime/backends/rank_list.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+using Stage = CudaOp::Stage;
+
+constexpr Duration kLookAgain = std::chrono::microseconds(200);
+
+CudaOp& OpOf(OpState* state) { return static_cast<CudaOp&>(*state); }
+const CudaOp& OpOf(const OpState* state) { return static_cast<const CudaOp&>(*state); }
+
+DeviceAddress AddressOf(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
+
+std::string SetName(const Group& group) {
+  return group.id == 0 ? "world" : Format("process set {}", group.id);
+}
+
+// Of the members and where their GPUs are: the same on all of them.
+std::string KeyOf(const std::vector<uint64_t>& lane) {
+  const std::string_view bytes(reinterpret_cast<const char*>(lane.data()),
+                               lane.size() * sizeof lane[0]);
+  return Format("nccl/{}", HashOf(bytes));
+}
+
+}  // namespace
+
+CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      room_{*options_.host, *options_.heap, parts_.driver},
+      leases_(*options_.heap) {}
+
+CudaBackend::~CudaBackend() = default;
+
+Result<CudaDevice*> CudaBackend::DeviceOf(const CollectiveCall& call) {
+  std::unique_ptr<CudaDevice>& device = devices_[call.device_index];
+  if (device == nullptr) {
+    Result<std::unique_ptr<CudaDevice>> opened = CudaDevice::Open(
+        parts_.driver,
+        {.rank = options_.rank, .ordinal = call.device_index, .kernels = parts_.kernels});
+    if (!opened.ok()) return opened.status();
+    device = std::move(*opened);
+  }
+  return device.get();
+}
+
+// ---- before the members have agreed
+
+Status CudaBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                            BufferDescriptor* descriptor) {
+  leases_.Collect();
+  auto op = std::make_unique<CudaOp>();
+  op->call = call;
+  op->ordinal = call.device_index;
+  op->across_hosts = !call.group->on_one_host();
+  op->self = call.group->local_index;
+  op->members = call.group->local_size();
+  Status prepared = op->across_hosts ? PrepareAcrossHosts(call, *op, descriptor)
+                                     : Describe(call, *op, descriptor);
+  if (!prepared.ok() && op->across_hosts) {
+    Abandon(std::move(op), false);
+    return prepared;
+  }
+  if (!prepared.ok()) {  // the others learn of it, instead of waiting
+    op->stage = Stage::kRefused;
+    op->refusal = Refusal(options_.rank, prepared);
+    *descriptor = DescriptorOfRefusal(op->refusal);
+  }
+  *state = std::move(op);
+  return Status::Ok();
+}
+
+Status CudaBackend::Describe(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor) {
+  const Result<CudaDevice*> device = DeviceOf(call);
+  if (!device.ok()) return device.status();
+  op.device = *device;
+  const Result<DeviceMark> mark = op.device->Mark(call.stream);
+  if (!mark.ok()) return mark.status();
+  op.mark = *mark;
+  MemberFacts facts{.compute_capability = op.device->compute_capability(),
+                    .place = op.device->place() ^ options_.place_salt};
+  const bool nccl = parts_.nccl.ok() && options_.without_nccl.empty();
+  if (nccl) facts.nccl_version = parts_.nccl->version;
+  if (op.members > 1) {
+    Result<Lease> lease = leases_.Open(op.members, CudaCell::BytesFor(op.members));
+    if (!lease.ok()) return lease.status();
+    op.lease = *lease;
+    facts.control = op.lease.control_at;
+  }
+  *descriptor = DescriptorOf(facts);
+  return Status::Ok();
+}
+
+// The other hosts hear of the operation by the backend below, which reads the input now or soon: so
+// this rank waits for its GPU here.
+Status CudaBackend::PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op,
+                                       BufferDescriptor* descriptor) {
+  SayOnce(call, "NCCL between hosts is not there yet");
+  const Result<CudaDevice*> device = DeviceOf(call);
+  if (!device.ok()) return device.status();
+  op.device = *device;
+  const Result<DeviceMark> mark = op.device->Mark(call.stream);
+  if (!mark.ok()) return mark.status();
+  op.mark = *mark;
+  op.staged = std::make_unique<StagedOp>(room_, *op.device, op.call);
+  HVD_RETURN_IF_ERROR(op.staged->CopyOut(op.mark));
+  for (;;) {
+    const Result<bool> copied = op.staged->CopiedOut();
+    if (!copied.ok()) return copied.status();
+    if (*copied) break;
+    std::this_thread::yield();
+  }
+  return op.staged->Prepare(descriptor);
+}
+
+// ---- when they have
+
+Result<bool> CudaBackend::Start(const CollectiveCall&, OpState* state, const MemberInputs& parts) {
+  CudaOp& op = OpOf(state);
+  if (op.across_hosts) {
+    op.stage = Stage::kHost;
+    const Result<bool> done = op.staged->Start(parts);
+    if (!done.ok() || !*done) return done;
+    op.stage = Stage::kDone;
+    HVD_RETURN_IF_ERROR(op.staged->CopyIn());
+    return true;
+  }
+  if (Status refused = FirstRefusal(parts.descriptors); !refused.ok()) return refused;
+  std::vector<MemberFacts> facts;
+  for (const BufferDescriptor& descriptor : parts.descriptors) facts.push_back(FactsIn(descriptor));
+  op.choice = ChooseWay(op.call, facts, parts.joined);
+  HVD_RETURN_IF_ERROR(StartWay(op.call, op, parts, facts));
+  return op.stage == Stage::kDone;
+}
+
+Status CudaBackend::StartWay(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
+                             std::span<const MemberFacts> facts) {
+  if (op.choice.way == CudaWay::kAlone) return DoAlone(call, op, parts);
+  HVD_RETURN_IF_ERROR(Attach(op, parts, facts));
+  if (op.choice.way == CudaWay::kNccl) {
+    const Result<NcclLane*> lane = LaneOf(call, op, facts);
+    if (!lane.ok()) return lane.status();
+    (*lane)->Add(op);
+    return Status::Ok();
+  }
+  std::string why = op.choice.why;
+  if (!parts_.nccl.ok()) why += "; here, " + parts_.nccl.status().message();
+  if (parts_.nccl.ok() && !options_.without_nccl.empty()) why += "; " + options_.without_nccl;
+  if (op.members > 1) SayOnce(call, why);
+  op.staged = std::make_unique<StagedOp>(room_, *op.device, op.call);
+  op.stage = Stage::kCopied;
+  return op.staged->CopyOut(op.mark);
+}
+
+// What is known of the members is kept beyond the call.
+Status CudaBackend::Attach(CudaOp& op, const MemberInputs& parts,
+                           std::span<const MemberFacts> facts) {
+  op.controls.assign(op.members, nullptr);
+  op.joined.assign(parts.joined.begin(), parts.joined.end());
+  for (const Extent& extent : parts.extents) {
+    op.rows.push_back(extent.rows);
+    op.splits.emplace_back(extent.splits.begin(), extent.splits.end());
+  }
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (!op.joined.empty() && op.joined[m] != 0) {
+      ReleaseFlagOf(op.lease.control, m)->store(1, std::memory_order_relaxed);
+      continue;
+    }
+    if (op.choice.way == CudaWay::kNccl && m > 0) break;  // all they read is the order
+    if (m == op.self) {
+      op.controls[m] = op.lease.control;
+      continue;
+    }
+    const Result<std::byte*> control =
+        options_.peer_memory->Resolve(facts[m].control, CudaCell::BytesFor(op.members));
+    if (!control.ok()) return control.status();
+    op.controls[m] = *control;
+  }
+  return Status::Ok();
+}
+
+// A set of one: the result is the input, or a scaled copy.
+Status CudaBackend::DoAlone(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts) {
+  op.stage = Stage::kAlone;
+  uint64_t count = call.count;
+  if (call.result != nullptr) call.result->rows = call.rows;
+  if (call.collective == Collective::kAlltoall) {
+    const int64_t rows = parts.extents[0].splits[0];
+    count = static_cast<uint64_t>(rows) * call.row_count;
+    call.result->rows = rows;
+    call.result->received_splits = {rows};
+  }
+  const bool reduces =
+      call.collective == Collective::kAllreduce || call.collective == Collective::kReducescatter;
+  const double scale = reduces ? call.prescale * call.postscale : 1.0;
+  const Result<DeviceAddress> output =
+      OutputOf(room_, *op.device, op.ordinal, call, count * SizeOf(call.dtype));
+  if (!output.ok()) return output.status();
+  const BatchItem item{AddressOf(call.input), *output, count};
+  if (count != 0 && (item.from != item.to || scale != 1.0)) {
+    HVD_RETURN_IF_ERROR(op.device->BeginAfterMark(op.mark));
+    HVD_RETURN_IF_ERROR(op.device->Move({call.dtype, call.dtype, scale}, {&item, 1}));
+    HVD_RETURN_IF_ERROR(op.device->LetFollow(call.stream));
+  }
+  op.device->DropMark(std::exchange(op.mark, {}));
+  op.stage = Stage::kDone;
+  return Status::Ok();
+}
+
+// Sets of the same members share a lane, for as long as their GPUs are the same.
+Result<NcclLane*> CudaBackend::LaneOf(const CollectiveCall& call, CudaOp& op,
+                                      std::span<const MemberFacts> facts) {
+  std::vector<uint64_t> key(call.group->ranks.begin(), call.group->ranks.end());
+  for (const MemberFacts& each : facts) key.push_back(each.place);
+  const auto found = lanes_.find(key);
+  if (found != lanes_.end()) return found->second.get();
+  Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(
+      parts_.driver, {.rank = options_.rank, .ordinal = op.ordinal, .kernels = parts_.kernels});
+  if (!device.ok()) return device.status();
+  NcclCommOptions options{.member = {options_.rank, call.group->index, call.group->size(),
+                                     SetName(*call.group), (*device)->name()},
+                          .key = KeyOf(key),
+                          .start_limit = options_.start_limit,
+                          .close_limit = options_.close_limit,
+                          .store_wait = std::chrono::milliseconds(1)};
+  auto lane =
+      std::make_unique<NcclLane>(room_, std::move(*device), *parts_.nccl, *options_.store,
+                                 std::move(options), options_.wake_peers, options_.clock->Now());
+  MutexLock lock(mutex_);
+  if (!aborted_.ok()) return aborted_;
+  return (lanes_[key] = std::move(lane)).get();
+}
+
+// ---- on the way
+
+Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
+  CudaOp& op = OpOf(state);
+  if (op.stage == Stage::kDone) return true;
+  if (op.staged != nullptr) return AdvanceStaged(op);
+  if (op.stage == Stage::kLane) HVD_RETURN_IF_ERROR(op.lane->Pump(options_.clock->Now()));
+  if (op.stage != Stage::kGiven) return false;
+  op.device->DropMark(std::exchange(op.mark, {}));
+  if (op.self == 0) {
+    leases_.TakeBackWhenReleased(&op.lease, op.self);
+  } else {
+    leases_.TakeBack(&op.lease);  // nobody has looked into it
+  }
+  op.stage = Stage::kDone;
+  return true;
+}
+
+Result<bool> CudaBackend::AdvanceStaged(CudaOp& op) {
+  if (op.stage == Stage::kCopied) {
+    const Result<bool> copied = op.staged->CopiedOut();
+    if (!copied.ok() || !*copied) return copied;
+    BufferDescriptor own;
+    HVD_RETURN_IF_ERROR(op.staged->Prepare(&own));
+    HVD_RETURN_IF_ERROR(PostDescriptor(op, own));
+  }
+  Result<bool> done = false;
+  if (op.stage == Stage::kPosted) {
+    if (!AllPosted(op)) return false;
+    op.stage = Stage::kHost;
+    done = StartPosted(op);
+  } else {
+    done = op.staged->Advance();
+  }
+  if (!done.ok() || !*done) return done;
+  HVD_RETURN_IF_ERROR(op.staged->CopyIn());
+  FinishStaged(op);
+  return true;
+}
+
+// What the backend below would have announced goes into the cell of this member.
+Status CudaBackend::PostDescriptor(CudaOp& op, const BufferDescriptor& own) {
+  op.stage = Stage::kPosted;
+  if (op.members == 1) return Status::Ok();
+  CudaCell& cell = op.cell(op.self);
+  std::copy(own.words.begin(), own.words.end(), cell.words);
+  cell.payload_bytes = static_cast<uint32_t>(own.payload.size());
+  if (!own.payload.empty()) {
+    const Result<Location> copy = leases_.Stage(&op.lease, own.payload.data(), own.payload.size());
+    if (!copy.ok()) return copy.status();
+    cell.payload = *copy;
+  }
+  cell.posted.store(1, std::memory_order_release);
+  if (options_.wake_peers) options_.wake_peers();
+  return Status::Ok();
+}
+
+bool CudaBackend::AllPosted(const CudaOp& op) const {
+  if (op.members == 1) return true;
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (op.controls[m] == nullptr) continue;  // has joined
+    if (op.cell(m).posted.load(std::memory_order_acquire) == 0) return false;
+  }
+  return true;
+}
+
+Result<bool> CudaBackend::StartPosted(CudaOp& op) {
+  std::vector<BufferDescriptor> descriptors(op.members);
+  std::vector<Extent> extents;
+  for (uint32_t m = 0; m < op.members && op.members > 1; ++m) {
+    if (op.controls[m] == nullptr) continue;
+    const CudaCell& cell = op.cell(m);
+    std::copy(std::begin(cell.words), std::end(cell.words), descriptors[m].words.begin());
+    if (cell.payload_bytes == 0 || m == op.self) continue;
+    const Result<std::byte*> payload =
+        options_.peer_memory->Resolve(cell.payload, cell.payload_bytes);
+    if (!payload.ok()) return payload.status();
+    descriptors[m].payload = {*payload, cell.payload_bytes};
+  }
+  for (size_t m = 0; m < op.rows.size(); ++m) extents.push_back({op.rows[m], op.splits[m]});
+  return op.staged->Start({descriptors, extents, op.joined});
+}
+
+void CudaBackend::FinishStaged(CudaOp& op) {
+  if (op.mark.handle != 0) op.device->DropMark(std::exchange(op.mark, {}));
+  op.stage = Stage::kDone;
+  if (op.across_hosts || op.members == 1) return;
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (m != op.self && op.controls[m] != nullptr) op.Release(m);
+  }
+  leases_.TakeBackWhenReleased(&op.lease, op.self);
+}
+
+void CudaBackend::SayOnce(const CollectiveCall& call, const std::string& why) {
+  if (call.group->index != 0 || !options_.say || !said_.insert(why).second) return;
+  options_.say(
+      Format("CUDA tensors of {} travel through the memory of the host, the slow way, "
+             "because {}",
+             call.group->id == 0 ? "the world" : SetName(*call.group), why));
+}
+
+// ---- for those who wait
+
+bool CudaBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {
+  const CudaOp& op = OpOf(state);
+  const std::vector<uint32_t>& local = call.group->local;
+  const auto found = std::ranges::lower_bound(local, peer);
+  if (found == local.end() || *found != peer) return false;
+  const auto member = static_cast<uint32_t>(found - local.begin());
+  if (member == op.self) return false;
+  if (op.stage == Stage::kLane) return op.lane->Awaits(op, member);
+  if (op.stage == Stage::kHost) return op.staged->Needs(peer);
+  const bool posts = op.stage == Stage::kCopied || op.stage == Stage::kPosted;
+  return posts && op.controls[member] != nullptr &&
+         op.cell(member).posted.load(std::memory_order_acquire) == 0;
+}
+
+AwaitedRanks CudaBackend::AwaitedBy(const CollectiveCall& call, const OpState* state) const {
+  const CudaOp& op = OpOf(state);
+  if (op.stage == Stage::kHost) return op.staged->AwaitedBy();
+  AwaitedRanks awaited{{}, true};
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (Needs(call, state, call.group->local[m]))
+      awaited.ranks.push_back(call.group->ranks[call.group->local_to_group[m]]);
+  }
+  return awaited;
+}
+
+std::string CudaBackend::Awaits(const CollectiveCall& call, const OpState* state) const {
+  const CudaOp& op = OpOf(state);
+  if (op.stage == Stage::kHost) return op.staged->Awaits();
+  return AwaitedParts(AwaitedBy(call, state).ranks);
+}
+
+void CudaBackend::Withdraw(const CollectiveCall&, const OpState* state, std::string why) {
+  const CudaOp& op = OpOf(state);
+  if (op.across_hosts && op.staged != nullptr) op.staged->Withdraw(std::move(why));
+}
+
+// ---- ends
+
+void CudaBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
+  if (state == nullptr) return;
+  CudaOp& op = OpOf(state.get());
+  if (op.lane != nullptr) op.lane->Forget(op);
+  if (op.staged != nullptr) op.staged->Abandon(peers_may_work);
+  if (op.mark.handle != 0) op.device->DropMark(op.mark);
+  if (op.lease.control != nullptr && !peers_may_work) leases_.TakeBack(&op.lease);
+}
+
+void CudaBackend::Abort(const Status& why) {
+  MutexLock lock(mutex_);
+  if (aborted_.ok()) aborted_ = why;
+  for (auto& [key, lane] : lanes_) (void)lane->Abort(why);
+}
+
+void CudaBackend::Watch() {
+  MutexLock lock(mutex_);
+  if (!aborted_.ok()) return;
+  for (auto& [key, lane] : lanes_) {
+    const Status error = lane->Watch();
+    if (!error.ok() && options_.say && said_watching_.insert(error.message()).second)
+      options_.say(error.message());
+  }
+}
+
+bool CudaBackend::UsesNccl() const {
+  MutexLock lock(mutex_);
+  return !lanes_.empty();
+}
+
+void CudaBackend::Leave() {
+  std::vector<NcclLane*> open;
+  {
+    MutexLock lock(mutex_);
+    if (!aborted_.ok()) return;
+    for (auto& [key, lane] : lanes_) open.push_back(lane.get());
+  }
+  const TimePoint deadline = options_.clock->Now() + options_.close_limit;
+  while (!open.empty()) {
+    const TimePoint now = options_.clock->Now();
+    std::erase_if(open, [now](NcclLane* lane) {
+      const Result<bool> closed = lane->AdvanceClose(now);
+      return !closed.ok() || *closed;
+    });
+    if (now >= deadline) break;
+    if (!open.empty()) std::this_thread::sleep_for(kLookAgain);
+  }
+  Abort(Aborted("this rank has left the world"));
+}
+
+}  // namespace hvd

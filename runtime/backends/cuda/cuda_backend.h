@@ -1,0 +1,89 @@
+// CudaBackend: collectives of tensors in the memory of GPUs: by NCCL where the members can, staged
+// through the memory of the host by the backend below otherwise. README.md has the picture.
+//
+// One thread at a time (the engine's lock), but Abort and Watch, which any thread may call.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/backend.h"
+#include "runtime/backends/cuda/cuda_backend_options.h"
+#include "runtime/backends/cuda/cuda_op.h"
+#include "runtime/backends/cuda/nccl_lane.h"
+#include "runtime/backends/nccl/nccl_loader.h"
+#include "runtime/backends/shm/buffer_leases.h"
+#include "runtime/base/mutex.h"
+#include "runtime/device/cuda/cuda_device.h"
+
+namespace hvd {
+
+// What a process has of CUDA.
+struct CudaParts {
+  CudaDriver driver;  // started
+  Result<NcclLibrary> nccl;
+  const void* kernels = nullptr;  // see CudaDeviceOptions
+};
+
+class CudaBackend final : public DeviceBackend {
+ public:
+  CudaBackend(CudaParts parts, CudaBackendOptions options);
+  ~CudaBackend() override;
+
+  std::string_view name() const override { return "cuda"; }
+  Status Viable() const override { return Status::Ok(); }
+  Abilities abilities() const override { return {.abort = true, .reform = true}; }
+
+  Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                 BufferDescriptor* descriptor) override;
+  Result<bool> Start(const CollectiveCall& call, OpState* state,
+                     const MemberInputs& parts) override;
+  Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
+  bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
+  std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
+  AwaitedRanks AwaitedBy(const CollectiveCall& call, const OpState* state) const override;
+  void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) override;
+  void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
+  void Abort(const Status& why) override;
+
+  void Watch() override;
+  void Leave() override;
+  bool UsesNccl() const override;
+
+ private:
+  Result<CudaDevice*> DeviceOf(const CollectiveCall& call);
+  Status Describe(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor);
+  Status PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor);
+  Status Attach(CudaOp& op, const MemberInputs& parts, std::span<const MemberFacts> facts);
+  Status StartWay(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
+                  std::span<const MemberFacts> facts);
+  Status DoAlone(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts);
+  Result<NcclLane*> LaneOf(const CollectiveCall& call, CudaOp& op,
+                           std::span<const MemberFacts> facts);
+  Result<bool> AdvanceStaged(CudaOp& op);
+  Status PostDescriptor(CudaOp& op, const BufferDescriptor& own);
+  bool AllPosted(const CudaOp& op) const;
+  Result<bool> StartPosted(CudaOp& op);
+  void FinishStaged(CudaOp& op);
+  void SayOnce(const CollectiveCall& call, const std::string& why);
+
+  const CudaParts parts_;
+  const CudaBackendOptions options_;
+  CudaRoom room_;
+  BufferLeases leases_;
+  std::map<int, std::unique_ptr<CudaDevice>> devices_;  // by ordinal: staging, marks, results
+  std::set<std::string> said_;
+  mutable Mutex mutex_;
+  // Changed by the engine's thread with the mutex held; read by it without.
+  std::map<std::vector<uint64_t>, std::unique_ptr<NcclLane>> lanes_;
+  Status aborted_ HVD_GUARDED_BY(mutex_);
+  std::set<std::string> said_watching_ HVD_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_H_

@@ -1,0 +1,50 @@
+// What a backend for the memory of GPUs is given, and what it can do beyond a Backend: the seam
+// between libhvd.so and libhvd_cuda.so.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_OPTIONS_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_OPTIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "runtime/backends/backend.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/shared_heap.h"
+#include "runtime/net/kv_store.h"
+
+namespace hvd {
+
+// All that is pointed to outlives the backend.
+struct CudaBackendOptions {
+  uint32_t rank = 0;  // in the world
+  Backend* host = nullptr;
+  SharedHeap* heap = nullptr;
+  SharedMemoryMap* peer_memory = nullptr;
+  KvStore* store = nullptr;  // of this generation
+  const Clock* clock = nullptr;
+  std::function<void()> wake_peers;                      // of this host
+  std::function<void(const std::string& sentence)> say;  // to the user, as a warning
+  // Why NCCL is not to be used; "": it is, where it can.
+  std::string without_nccl;
+  // Added to where a GPU is: processes that NCCL is made to take for different hosts differ.
+  uint64_t place_salt = 0;
+  Duration start_limit = std::chrono::seconds(60);
+  Duration close_limit = std::chrono::seconds(2);
+};
+
+class DeviceBackend : public Backend {
+ public:
+  // Looks for errors that no call has told yet, such as the end of another member, and aborts what
+  // has one: for the runtime thread, again and again.
+  virtual void Watch() = 0;
+  // This rank leaves the world, and nothing is in flight: what the devices were given is done, and
+  // the communicators are closed, or aborted after their limit. After an Abort: at once.
+  virtual void Leave() = 0;
+  // Some communicator of NCCL was made.
+  virtual bool UsesNccl() const = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_OPTIONS_H_

@@ -1,0 +1,82 @@
+// CudaOp: an operation of this rank on a tensor in the memory of a GPU, and the cell by which its
+// members tell each other more than their announcements did.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_OP_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_CUDA_OP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/backend.h"
+#include "runtime/backends/cuda/member_facts.h"
+#include "runtime/backends/cuda/staged_op.h"
+#include "runtime/backends/shm/buffer_leases.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/segment/job_page.h"
+
+namespace hvd {
+
+class NcclLane;
+
+// In the lease of a member, behind the release flags. Written by that member only.
+struct alignas(kCacheLine) CudaCell {
+  // By NCCL, of member 0: the place of the operation among those of the lane; 0: it has none yet.
+  std::atomic<uint64_t> order;
+  // Staged: 1 once the rest is there: what the backend below announces.
+  std::atomic<uint32_t> posted;
+  uint32_t payload_bytes;
+  uint64_t words[4];
+  Location payload;
+
+  static constexpr size_t BytesFor(uint32_t members) {
+    return ReleaseFlagBytes(members) + sizeof(CudaCell);
+  }
+  static CudaCell& In(std::byte* control, uint32_t members) {
+    return *reinterpret_cast<CudaCell*>(control + ReleaseFlagBytes(members));
+  }
+};
+
+struct CudaOp final : OpState {
+  enum class Stage {
+    kRefused,   // this rank cannot do it, for the reason in `refusal`
+    kPrepared,  // announced
+    kAlone,     // given to the device, as it is
+    kLane,      // the lane has it
+    kGiven,     // the lane has given it to the device
+    kCopied,    // staged: the input is on its way to the host
+    kPosted,    // staged: announced among the members again
+    kHost,      // staged: the backend below is at work
+    kDone,
+  };
+
+  Stage stage = Stage::kPrepared;
+  std::string refusal;
+  CudaDevice* device = nullptr;  // that of marks and staging
+  int ordinal = 0;
+  DeviceMark mark;
+  Lease lease;
+  uint32_t self = 0, members = 1;
+  bool across_hosts = false;
+
+  // From Start on.
+  CollectiveCall call;
+  CudaChoice choice;
+  std::vector<std::byte*> controls;  // of the members' leases; null: not needed, or it has joined
+  std::vector<uint8_t> joined;
+  std::vector<int64_t> rows;                 // of each member's input: allgather
+  std::vector<std::vector<int64_t>> splits;  // of each member: alltoall
+  NcclLane* lane = nullptr;
+  std::unique_ptr<StagedOp> staged;
+
+  CudaCell& cell(uint32_t member) const { return CudaCell::In(controls[member], members); }
+  // This rank reads that member's lease no more.
+  void Release(uint32_t member) const {
+    ReleaseFlagOf(controls[member], self)->store(1, std::memory_order_release);
+  }
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_CUDA_OP_H_

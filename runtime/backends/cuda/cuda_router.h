@@ -1,0 +1,57 @@
+// CudaRouter: the backend of CUDA tensors as the engine has it. It loads libhvd_cuda.so with the
+// first of them, and until then costs nothing. Where the library cannot be loaded, the members
+// learn of it by a refusal, and all fail with the sentence.
+//
+// Abort, Watch and loaded from any thread; all else as in Backend.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_ROUTER_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_CUDA_ROUTER_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "runtime/backends/cuda/cuda_backend_options.h"
+
+namespace hvd {
+
+class CudaRouter final : public DeviceBackend {
+ public:
+  // `folder`: where to look for the library; "": where libhvd.so is.
+  explicit CudaRouter(CudaBackendOptions options, std::string folder = "")
+      : options_(std::move(options)), folder_(std::move(folder)) {}
+
+  std::string_view name() const override { return "cuda"; }
+  Status Viable() const override { return failure_; }
+  Abilities abilities() const override { return {.abort = true, .reform = true}; }
+
+  Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                 BufferDescriptor* descriptor) override;
+  Result<bool> Start(const CollectiveCall& call, OpState* state,
+                     const MemberInputs& parts) override;
+  Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
+  bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
+  std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
+  AwaitedRanks AwaitedBy(const CollectiveCall& call, const OpState* state) const override;
+  void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) override;
+  void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
+  void Abort(const Status& why) override;
+
+  void Watch() override;
+  void Leave() override;
+  bool UsesNccl() const override { return loaded() && backend()->UsesNccl(); }
+  bool loaded() const { return backend() != nullptr; }
+
+ private:
+  DeviceBackend* backend() const { return published_.load(std::memory_order_acquire); }
+  void Load();
+
+  const CudaBackendOptions options_;
+  const std::string folder_;
+  std::unique_ptr<DeviceBackend> owned_;
+  std::atomic<DeviceBackend*> published_{nullptr};  // owned_, for other threads
+  Status failure_;                                  // why it could not be loaded
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_CUDA_ROUTER_H_

@@ -1,0 +1,86 @@
+#include "runtime/backends/cuda/member_facts.h"
+
+#include <algorithm>
+
+#include "runtime/backends/nccl/nccl_loader.h"
+#include "runtime/base/text/format.h"
+#include "runtime/device/cuda/batch_plan.h"
+
+namespace hvd {
+namespace {
+
+bool Reduces(const CollectiveCall& call) {
+  return call.collective == Collective::kAllreduce || call.collective == Collective::kReducescatter;
+}
+
+// Why NCCL does not serve the members; "" if it does.
+std::string WhyNotNccl(const CollectiveCall& call, std::span<const MemberFacts> facts,
+                       const NcclAbilities& abilities) {
+  const Group& group = *call.group;
+  for (uint32_t m = 0; m < facts.size(); ++m) {
+    const uint32_t rank = group.ranks[m];
+    if (facts[m].nccl_version == 0) return Format("rank {} has no usable NCCL", rank);
+    if (facts[m].nccl_version != facts[0].nccl_version) {
+      return Format("rank {} has NCCL {}, rank {} NCCL {}", group.ranks[0],
+                    NcclVersionText(facts[0].nccl_version), rank,
+                    NcclVersionText(facts[m].nccl_version));
+    }
+    for (uint32_t other = 0; other < m; ++other) {
+      if (facts[other].place != facts[m].place) continue;
+      return Format("ranks {} and {} are on one GPU, which NCCL refuses", group.ranks[other], rank);
+    }
+  }
+  if (!Reduces(call)) return "";
+  return WayOfReduction(ReductionOf(call), abilities).status().message();
+}
+
+}  // namespace
+
+BufferDescriptor DescriptorOf(const MemberFacts& facts) {
+  BufferDescriptor descriptor;
+  descriptor.words = {static_cast<uint64_t>(facts.nccl_version) << 32 |
+                          static_cast<uint32_t>(facts.compute_capability),
+                      facts.place, facts.control.segment, facts.control.offset};
+  return descriptor;
+}
+
+MemberFacts FactsIn(const BufferDescriptor& descriptor) {
+  const auto& words = descriptor.words;
+  return {.nccl_version = static_cast<int>(words[0] >> 32),
+          .compute_capability = static_cast<int>(words[0] & 0xffffffff),
+          .place = words[1],
+          .control = {static_cast<uint32_t>(words[2]), words[3]}};
+}
+
+CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> facts,
+                     std::span<const uint8_t> joined) {
+  CudaChoice choice;
+  if (call.group->size() == 1) {
+    const double scale = Reduces(call) ? call.prescale * call.postscale : 1.0;
+    const bool adds = !Reduces(call) || call.op != ReduceOp::kAdasum;
+    const Result<BatchKind> kind = BatchKindOf({call.dtype, call.dtype, scale});
+    if (adds && kind.ok()) choice.way = CudaWay::kAlone;
+    return choice;
+  }
+  if (!joined.empty()) {
+    const auto first = std::find(joined.begin(), joined.end(), 1) - joined.begin();
+    choice.why = Format("rank {} has joined, and NCCL needs all ranks",
+                        call.group->ranks[static_cast<size_t>(first)]);
+    return choice;
+  }
+  choice.abilities = {facts[0].nccl_version, facts[0].compute_capability};
+  for (const MemberFacts& each : facts) {
+    choice.abilities.compute_capability =
+        std::min(choice.abilities.compute_capability, each.compute_capability);
+  }
+  choice.why = WhyNotNccl(call, facts, choice.abilities);
+  if (choice.why.empty()) choice.way = CudaWay::kNccl;
+  return choice;
+}
+
+NcclReduction ReductionOf(const CollectiveCall& call) {
+  const uint32_t size = call.group->size();
+  return {call.op, call.dtype, call.prescale, call.postscale, size, size};
+}
+
+}  // namespace hvd

@@ -1,0 +1,49 @@
+// What each member of a process set tells the others about its GPU with every operation, and the
+// way that follows from it: the same on all members, since all have the same facts. Pure functions.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_MEMBER_FACTS_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_MEMBER_FACTS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/backends/backend.h"
+#include "runtime/backends/nccl/nccl_types.h"
+#include "runtime/base/status.h"
+#include "runtime/device/shared_heap.h"
+
+namespace hvd {
+
+struct MemberFacts {
+  int nccl_version = 0;        // 0: it has none
+  int compute_capability = 0;  // 90 for sm_90
+  uint64_t place = 0;          // equal for members that are on one GPU
+  Location control;            // of its lease, with a CudaCell
+};
+
+// In the words of a descriptor, which has no payload.
+BufferDescriptor DescriptorOf(const MemberFacts& facts);
+MemberFacts FactsIn(const BufferDescriptor& descriptor);
+
+enum class CudaWay {
+  kAlone,   // a set of one: by the batched kernel
+  kNccl,    // by NCCL
+  kStaged,  // through the memory of the host
+};
+
+struct CudaChoice {
+  CudaWay way = CudaWay::kStaged;
+  NcclAbilities abilities;  // those that all members have
+  std::string why;          // staged: the reason
+};
+
+// `facts` by member; those of members that have joined have no meaning.
+CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> facts,
+                     std::span<const uint8_t> joined);
+
+// How a call of NCCL reduces, for WayOfReduction.
+NcclReduction ReductionOf(const CollectiveCall& call);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_MEMBER_FACTS_H_

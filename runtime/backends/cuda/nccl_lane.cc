@@ -1,0 +1,317 @@
+#include "runtime/backends/cuda/nccl_lane.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "runtime/backends/shm/chunking.h"
+
+namespace hvd {
+namespace {
+
+// Tensors below PlanAllreduce's limit are packed into so much at most.
+constexpr size_t kPackingBytes = size_t{8} << 20;
+constexpr size_t kPackBelowBytes = size_t{64} << 10;
+// Of a batch: more are given in the next one.
+constexpr size_t kMostOps = 512;
+
+// CudaCell::order: the number of the batch, the place in it, and whether it is the last one.
+constexpr uint64_t OrderOf(uint64_t batch, uint64_t place, bool last) {
+  return batch << 20 | place << 1 | (last ? 1 : 0);
+}
+constexpr uint64_t BatchIn(uint64_t order) { return order >> 20; }
+constexpr size_t PlaceIn(uint64_t order) { return order >> 1 & 0x7ffff; }
+constexpr bool IsLast(uint64_t order) { return (order & 1) != 0; }
+
+DeviceAddress AddressOf(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
+
+// Can go together in one group of reductions.
+bool Alike(const CollectiveCall& a, const CollectiveCall& b) {
+  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&
+         a.op == b.op && a.dtype == b.dtype && a.prescale == b.prescale &&
+         a.postscale == b.postscale;
+}
+
+NcclTensor TensorOf(const CollectiveCall& call) {
+  return {AddressOf(call.input), AddressOf(call.output), call.count};
+}
+
+}  // namespace
+
+NcclLane::NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
+                   KvStore& store, NcclCommOptions options, std::function<void()> wake_peers,
+                   TimePoint now)
+    : room_(room),
+      device_(std::move(device)),
+      comm_(NcclComm::Begin(library, store, std::move(options), now)),
+      wake_peers_(std::move(wake_peers)) {}
+
+NcclLane::~NcclLane() {
+  comm_.reset();  // aborted where it is not closed, so that the device comes to an end
+  for (DeviceAddress address : scratches_) (void)device_->Free(address);
+}
+
+void NcclLane::Add(CudaOp& op) {
+  op.stage = CudaOp::Stage::kLane;
+  op.lane = this;
+  waiting_.push_back(&op);
+}
+
+void NcclLane::Forget(CudaOp& op) {
+  if (op.stage != CudaOp::Stage::kLane) return;
+  std::erase(waiting_, &op);
+  for (auto& [number, batch] : batches_) std::ranges::replace(batch.ops, &op, nullptr);
+  (void)Fail(Aborted(NameOf(comm_->member()) + ": an operation was given up"));
+}
+
+Status NcclLane::Fail(Status why) {
+  if (failure_.ok()) failure_ = std::move(why);
+  (void)comm_->Abort(failure_);
+  return failure_;
+}
+
+Status NcclLane::Watch() {
+  if (!ready_) return Status::Ok();  // Pump finds out
+  const Result<bool> settled = comm_->Settled();
+  if (settled.ok()) return Status::Ok();
+  (void)comm_->Abort(settled.status());
+  return settled.status();
+}
+
+bool NcclLane::Awaits(const CudaOp& op, uint32_t member) const {
+  if (op.stage != CudaOp::Stage::kLane) return false;
+  if (!ready_) return true;
+  return member == 0 && !leads() && op.cell(0).order.load(std::memory_order_acquire) == 0;
+}
+
+// ---- the order
+
+void NcclLane::MakeBatches() {
+  size_t first = 0;
+  while (first < waiting_.size()) {
+    size_t end = first + 1;
+    while (end < waiting_.size() && end - first < kMostOps &&
+           Alike(waiting_[first]->call, waiting_[end]->call)) {
+      ++end;
+    }
+    Batch& batch = batches_[next_number_];
+    batch.ops.assign(waiting_.begin() + static_cast<ptrdiff_t>(first),
+                     waiting_.begin() + static_cast<ptrdiff_t>(end));
+    batch.complete = true;
+    for (size_t i = 0; i < batch.ops.size(); ++i) {
+      const bool last = i + 1 == batch.ops.size();
+      batch.ops[i]->cell(0).order.store(OrderOf(next_number_, i, last), std::memory_order_release);
+    }
+    ++next_number_;
+    first = end;
+  }
+  if (!waiting_.empty() && wake_peers_) wake_peers_();
+  waiting_.clear();
+}
+
+void NcclLane::ReadOrder() {
+  std::erase_if(waiting_, [this](CudaOp* op) {
+    const uint64_t order = op->cell(0).order.load(std::memory_order_acquire);
+    if (order == 0) return false;
+    op->Release(0);
+    Batch& batch = batches_[BatchIn(order)];
+    const size_t place = PlaceIn(order);
+    if (batch.ops.size() <= place) batch.ops.resize(place + 1, nullptr);
+    batch.ops[place] = op;
+    batch.complete = batch.complete || IsLast(order);
+    return true;
+  });
+}
+
+Status NcclLane::Pump(TimePoint now) {
+  if (!failure_.ok()) return failure_;
+  if (!waiting_.empty()) leads() ? MakeBatches() : ReadOrder();
+  while (!batches_.empty()) {
+    const Result<bool> ready = MakeReady(now);
+    if (!ready.ok()) return Fail(ready.status());
+    if (!*ready) return Status::Ok();
+    const auto next = batches_.begin();
+    const Batch& batch = next->second;
+    const bool known = next->first == next_given_ && batch.complete &&
+                       std::ranges::find(batch.ops, nullptr) == batch.ops.end();
+    if (!known) return Status::Ok();  // this rank has not heard of all of it yet
+    if (!operation_) {
+      if (Status begun = BeginBatch(batch); !begun.ok()) return Fail(std::move(begun));
+    }
+    const Result<bool> given = operation_->Advance();
+    if (!given.ok()) return Fail(given.status());
+    if (!*given) return Status::Ok();
+    if (Status finished = FinishBatch(batch); !finished.ok()) return Fail(std::move(finished));
+    batches_.erase(next);
+    ++next_given_;
+  }
+  return Status::Ok();
+}
+
+Result<bool> NcclLane::MakeReady(TimePoint now) {
+  if (ready_) return true;
+  Result<bool> done = false;
+  HVD_RETURN_IF_ERROR(device_->With([&](CuStream) {
+    done = comm_->Advance(now);
+    return done.status();
+  }));
+  ready_ = done.ok() && *done;
+  return done;
+}
+
+// ---- one batch
+
+Status NcclLane::BeginBatch(const Batch& batch) {
+  for (CudaOp* op : batch.ops) {
+    HVD_RETURN_IF_ERROR(device_->BeginAfterMark(op->mark));
+  }
+  Result<NcclPlan> plan = PlanOf(batch);
+  if (!plan.ok()) return plan.status();
+  operation_.emplace(std::move(*plan), *comm_, *device_);
+  return Status::Ok();
+}
+
+Status NcclLane::FinishBatch(const Batch& batch) {
+  operation_.reset();
+  for (CudaOp* op : batch.ops) {
+    HVD_RETURN_IF_ERROR(device_->LetFollow(op->call.stream));
+    op->stage = CudaOp::Stage::kGiven;
+  }
+  return Status::Ok();
+}
+
+Result<NcclPlan> NcclLane::PlanOf(const Batch& batch) {
+  CudaOp& op = *batch.ops.front();
+  switch (op.call.collective) {
+    case Collective::kAllreduce: return PlanReductions(batch);
+    case Collective::kBroadcast:
+      return PlanBroadcast(op.call.dtype, TensorOf(op.call), op.call.root);
+    case Collective::kReducescatter: return PlanScatter(op);
+    default: return PlanExchange(op);
+  }
+}
+
+Result<NcclPlan> NcclLane::PlanReductions(const Batch& batch) {
+  std::vector<NcclTensor> tensors;
+  size_t small = 0;
+  for (const CudaOp* op : batch.ops) {
+    tensors.push_back(TensorOf(op->call));
+    if (op->call.bytes() < kPackBelowBytes) ++small;
+  }
+  NcclPacking packing{.pack_below_bytes = 0};
+  if (small > 1) {
+    const Result<NcclBuffer> buffer = Scratch(kPackingBytes);
+    if (!buffer.ok()) return buffer.status();
+    packing = {{buffer->address, kPackingBytes}, kPackBelowBytes};
+  }
+  const CudaOp& first = *batch.ops.front();
+  return PlanAllreduce(ReductionOf(first.call), first.choice.abilities, tensors, packing);
+}
+
+Result<NcclPlan> NcclLane::PlanScatter(CudaOp& op) {
+  const CollectiveCall& call = op.call;
+  const uint32_t size = call.group->size(), self = call.group->index;
+  std::vector<uint64_t> parts;
+  for (uint32_t m = 0; m < size; ++m) {
+    parts.push_back(static_cast<uint64_t>(RowsOf(m, call.rows, size).count) * call.row_count);
+  }
+  call.result->rows = RowsOf(self, call.rows, size).count;
+  const size_t bytes = parts[self] * SizeOf(call.dtype);
+  const Result<DeviceAddress> output = OutputOf(room_, *device_, op.ordinal, call, bytes);
+  if (!output.ok()) return output.status();
+  const NcclReduction reduction = ReductionOf(call);
+  const Result<NcclReductionWay> way = WayOfReduction(reduction, op.choice.abilities);
+  if (!way.ok()) return way.status();
+  // Scaled inputs need a place of their own, and so do inputs that the output would overwrite.
+  if (way->before != 1.0) {
+    const Result<NcclBuffer> buffer = Scratch(call.bytes());
+    if (!buffer.ok()) return buffer.status();
+    return PlanReducescatter(reduction, op.choice.abilities, AddressOf(call.input), *output, parts,
+                             self, *buffer);
+  }
+  const Result<DeviceAddress> input = InputBeside(op, *output);
+  if (!input.ok()) return input.status();
+  return PlanReducescatter(reduction, op.choice.abilities, *input, *output, parts, self, {});
+}
+
+// Allgather and alltoall.
+Result<NcclPlan> NcclLane::PlanExchange(CudaOp& op) {
+  const CollectiveCall& call = op.call;
+  const uint32_t size = call.group->size(), self = call.group->index;
+  const bool gathers = call.collective == Collective::kAllgather;
+  std::vector<uint64_t> sent, received;
+  int64_t rows = 0;
+  for (uint32_t m = 0; m < size; ++m) {
+    const int64_t from = gathers ? op.rows[m] : op.splits[m][self];
+    rows += from;
+    received.push_back(static_cast<uint64_t>(from) * call.row_count);
+    if (gathers) continue;
+    sent.push_back(static_cast<uint64_t>(op.splits[self][m]) * call.row_count);
+    call.result->received_splits.push_back(from);
+  }
+  call.result->rows = rows;
+  const size_t bytes = static_cast<size_t>(rows) * call.row_bytes();
+  const Result<DeviceAddress> output = OutputOf(room_, *device_, op.ordinal, call, bytes);
+  if (!output.ok()) return output.status();
+  const Result<DeviceAddress> input = InputBeside(op, *output);
+  if (!input.ok()) return input.status();
+  return gathers ? PlanAllgather(call.dtype, *input, *output, received, self)
+                 : PlanAlltoall(call.dtype, *input, *output, sent, received);
+}
+
+// The input, or a copy of it where the output is the same memory.
+Result<DeviceAddress> NcclLane::InputBeside(const CudaOp& op, DeviceAddress output) {
+  const DeviceAddress input = AddressOf(op.call.input);
+  if (input != output || op.call.bytes() == 0) return input;
+  const Result<NcclBuffer> copy = Scratch(op.call.bytes());
+  if (!copy.ok()) return copy.status();
+  const BatchItem item{input, copy->address, op.call.count};
+  HVD_RETURN_IF_ERROR(device_->Move({op.call.dtype, op.call.dtype}, {&item, 1}));
+  return copy->address;
+}
+
+// The same for one batch after the other, since the queue does them in turn. Cleared, because what
+// is between packed tensors is reduced, too. One that is too small stays until the end, since to
+// free it would make the processor wait; each is at least twice as large as the one before.
+Result<NcclBuffer> NcclLane::Scratch(size_t bytes) {
+  if (bytes <= scratch_.bytes) return scratch_;
+  bytes = std::max(bytes, 2 * scratch_.bytes);
+  const Result<DeviceAddress> address = device_->Allocate(bytes);
+  if (!address.ok()) return address.status();
+  scratches_.push_back(*address);
+  scratch_ = {*address, bytes};
+  const Result<std::byte*> zeros = device_->BorrowStaging(bytes);
+  if (!zeros.ok()) return zeros.status();
+  std::memset(*zeros, 0, bytes);
+  Status cleared = device_->CopyIn(*address, *zeros, bytes);
+  HVD_RETURN_IF_ERROR(device_->ReturnStaging(*zeros));
+  if (!cleared.ok()) return cleared;
+  return scratch_;
+}
+
+// ---- the end
+
+Result<bool> NcclLane::AdvanceClose(TimePoint now) {
+  if (!failure_.ok()) return failure_;
+  if (!ready_) return Fail(Aborted(NameOf(comm_->member()) + ": it is not ready and not needed"));
+  if (!last_) {
+    const Result<DeviceTicket> ticket = device_->Record();
+    if (!ticket.ok()) return Fail(ticket.status());
+    last_ = *ticket;
+  }
+  const Result<bool> idle = device_->Ready(*last_);
+  if (!idle.ok()) return Fail(idle.status());
+  if (!*idle) return false;
+  Result<bool> done = false;
+  Status status = device_->With([&](CuStream) {
+    if (!std::exchange(closing_, true)) HVD_RETURN_IF_ERROR(comm_->Close(now));
+    done = comm_->Advance(now);
+    return done.status();
+  });
+  if (!status.ok()) return Fail(std::move(status));
+  return done;
+}
+
+}  // namespace hvd

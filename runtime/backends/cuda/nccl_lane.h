@@ -1,0 +1,101 @@
+// NcclLane: what the members of a process set do by NCCL: one communicator, one queue of the
+// device, and one order of the operations, which member 0 decides and tells the others in its CudaCells.
+//
+// Member 0 makes batches of whatever is ready on it: reductions of one kind together, all else by
+// itself. Every member gives the batches to NCCL in that order, whatever the order in which it
+// learned of the operations, so no two members can wait for each other. Nothing blocks.
+//
+// One thread at a time, but Abort and Watch, which any thread may call. After the first error each
+// call answers with it.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_NCCL_LANE_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_NCCL_LANE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/cuda/cuda_op.h"
+#include "runtime/backends/cuda/staged_op.h"
+#include "runtime/backends/nccl/nccl_comm.h"
+#include "runtime/backends/nccl/nccl_operation.h"
+#include "runtime/device/cuda/cuda_device.h"
+
+namespace hvd {
+
+class NcclLane {
+ public:
+  // `device`: of this lane alone. All else outlives it.
+  NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
+           KvStore& store, NcclCommOptions options, std::function<void()> wake_peers,
+           TimePoint now);
+  ~NcclLane();
+  NcclLane(const NcclLane&) = delete;
+  NcclLane& operator=(const NcclLane&) = delete;
+
+  // An operation that every member has announced; the lane's until it is kGiven or forgotten.
+  void Add(CudaOp& op);
+  // Its rank gives the operation up: nothing of the lane is of use any more, unless the operation
+  // is given.
+  void Forget(CudaOp& op);
+  // Orders, and gives to the device, whatever can be.
+  Status Pump(TimePoint now);
+
+  // True while the operation waits for that member (an index in the set).
+  bool Awaits(const CudaOp& op, uint32_t member) const;
+  // The communicator is ready.
+  bool ready() const { return ready_; }
+
+  // Any thread.
+  Status Abort(const Status& why) { return comm_->Abort(why); }
+  // Ok, or the error that has come up since; then the communicator is aborted.
+  Status Watch();
+
+  // Nothing is in flight any more. Asks until true, or calls Abort: the end of the work that the
+  // device has, then that of the communicator.
+  Result<bool> AdvanceClose(TimePoint now);
+
+ private:
+  struct Batch {
+    std::vector<CudaOp*> ops;
+    bool complete = false;  // the last of it is known
+  };
+
+  bool leads() const { return comm_->member().index == 0; }
+  Status Fail(Status why);
+  void MakeBatches();
+  void ReadOrder();
+  Result<bool> MakeReady(TimePoint now);
+  Status BeginBatch(const Batch& batch);
+  Result<NcclPlan> PlanOf(const Batch& batch);
+  Result<NcclPlan> PlanReductions(const Batch& batch);
+  Result<NcclPlan> PlanScatter(CudaOp& op);
+  Result<NcclPlan> PlanExchange(CudaOp& op);
+  Result<DeviceAddress> InputBeside(const CudaOp& op, DeviceAddress output);
+  Result<NcclBuffer> Scratch(size_t bytes);
+  Status FinishBatch(const Batch& batch);
+
+  CudaRoom& room_;
+  std::unique_ptr<CudaDevice> device_;
+  std::unique_ptr<NcclComm> comm_;
+  const std::function<void()> wake_peers_;
+  std::atomic<bool> ready_{false};
+  Status failure_;
+  std::vector<CudaOp*> waiting_;       // without a place in the order
+  std::map<uint64_t, Batch> batches_;  // with one, not given; by number
+  uint64_t next_number_ = 1;           // of the batch that member 0 makes next
+  uint64_t next_given_ = 1;
+  std::optional<NcclOperation> operation_;  // the batch at next_given_, once begun
+  NcclBuffer scratch_;                      // the last of:
+  std::vector<DeviceAddress> scratches_;
+  std::optional<DeviceTicket> last_;  // while it closes
+  bool closing_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_NCCL_LANE_H_

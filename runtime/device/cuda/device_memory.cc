@@ -1,0 +1,19 @@
+#include "runtime/device/cuda/device_memory.h"
+
+namespace hvd {
+
+// What fails here leaves the memory to the end of the process.
+void FreeDeviceMemory(const CudaDriver& driver, int ordinal, DeviceAddress address) {
+  CuDevice device = 0;
+  CuContext context = nullptr;
+  if (driver.device_get(&device, ordinal) != kCudaSuccess) return;
+  if (driver.primary_ctx_retain(&context, device) != kCudaSuccess) return;
+  if (driver.ctx_push_current(context) == kCudaSuccess) {
+    driver.ctx_synchronize();
+    driver.mem_free(address);
+    driver.ctx_pop_current(&context);
+  }
+  driver.primary_ctx_release(device);
+}
+
+}  // namespace hvd

@@ -1,0 +1,489 @@
+// What CudaBackend owes the engine, over a fake driver and a fake NCCL: the right result of every
+// collective by NCCL and by the host, in whatever order members and GPUs go on; the processor never
+// waits; errors are told to all; nothing is left.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "runtime/device/host_reduce.h"
+#include "test/fakes/cuda/cuda_members.h"
+#include "test/fakes/element_values.h"
+
+namespace hvd::test {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Case {
+  Collective collective = Collective::kAllreduce;
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> rows;
+  size_t row_count = 3;
+  uint32_t root = 0;
+  std::vector<std::vector<int64_t>> splits;
+  double prescale = 1, postscale = 1;
+  bool in_place = false, made = false;
+  std::vector<uint8_t> joined;
+};
+
+double InputAt(const Case& c, uint32_t m, size_t i) {
+  if (c.dtype == DType::kBool) return (i * 7 + m * 3) % 3 == 0 ? 1 : 0;
+  const bool multiplies = c.op == ReduceOp::kProduct;  // small enough for the small types
+  return static_cast<double>((i * 7 + m * 3 + i / 251) % (multiplies ? 2 : 3)) +
+         (multiplies ? 1 : 0);
+}
+
+double Reduced(const Case& c, size_t i) {
+  double total = 0;
+  uint32_t taking_part = 0;
+  for (uint32_t m = 0; m < c.rows.size(); ++m) {
+    if (!c.joined.empty() && c.joined[m] != 0) continue;
+    const double value = InputAt(c, m, i) * c.prescale;
+    const bool first = taking_part++ == 0;
+    if (c.op == ReduceOp::kMin && !first) {
+      total = std::min(total, value);
+    } else if (c.op == ReduceOp::kMax && !first) {
+      total = std::max(total, value);
+    } else if (c.op == ReduceOp::kProduct && !first) {
+      total *= value;
+    } else {
+      total = first ? value : total + value;
+    }
+  }
+  if (c.dtype == DType::kBool) return total != 0 ? 1 : 0;
+  total *= c.postscale;
+  total /= DivisorOf(c.op, static_cast<uint32_t>(c.rows.size()), taking_part);
+  return IsInteger(c.dtype) ? std::trunc(total) : total;
+}
+
+// RowsOf, written down once more.
+std::pair<int64_t, int64_t> RowsOfMember(int64_t rows, uint32_t m, uint32_t members) {
+  const int64_t each = rows / members, more = rows % members;
+  return {each * m + std::min<int64_t>(m, more), each + (m < more ? 1 : 0)};
+}
+
+std::vector<double> ExpectedOf(const Case& c, uint32_t self) {
+  std::vector<double> values;
+  const auto members = static_cast<uint32_t>(c.rows.size());
+  const auto add = [&](uint32_t m, int64_t first, int64_t rows) {
+    for (size_t i = 0; i < static_cast<size_t>(rows) * c.row_count; ++i)
+      values.push_back(InputAt(c, m, static_cast<size_t>(first) * c.row_count + i));
+  };
+  const auto reduce = [&](int64_t first, int64_t rows) {
+    for (size_t i = 0; i < static_cast<size_t>(rows) * c.row_count; ++i)
+      values.push_back(Reduced(c, static_cast<size_t>(first) * c.row_count + i));
+  };
+  switch (c.collective) {
+    case Collective::kAllreduce: reduce(0, c.rows[self]); break;
+    case Collective::kBroadcast: add(c.root, 0, c.rows[c.root]); break;
+    case Collective::kAllgather:
+      for (uint32_t m = 0; m < members; ++m) add(m, 0, c.rows[m]);
+      break;
+    case Collective::kAlltoall:
+      for (uint32_t m = 0; m < members; ++m) {
+        const auto& splits = c.splits[m];
+        add(m, std::accumulate(splits.begin(), splits.begin() + self, int64_t{0}), splits[self]);
+      }
+      break;
+    default: {
+      const auto [first, rows] = RowsOfMember(c.rows[0], self, members);
+      reduce(first, rows);
+    }
+  }
+  return values;
+}
+
+Bytes InputOf(const Case& c, uint32_t m) {
+  Bytes input(static_cast<size_t>(c.rows[m]) * c.row_count * SizeOf(c.dtype));
+  for (size_t i = 0; i < input.size() / SizeOf(c.dtype); ++i)
+    Write(c.dtype, InputAt(c, m, i), input.data() + i * SizeOf(c.dtype));
+  return input;
+}
+
+CudaOperation Make(CudaMembers& members, const Case& c) {
+  CudaOperation operation;
+  operation.parts.resize(members.size());
+  operation.joined = c.joined;
+  for (uint32_t m = 0; m < members.size(); ++m) {
+    CudaPart& part = operation.parts[m];
+    part.call = {.collective = c.collective,
+                 .op = c.op,
+                 .dtype = c.dtype,
+                 .root = c.root,
+                 .count = static_cast<size_t>(c.rows[m]) * c.row_count,
+                 .prescale = c.prescale,
+                 .postscale = c.postscale,
+                 .rows = c.rows[m],
+                 .row_count = c.row_count};
+    if (!c.splits.empty()) part.splits = c.splits[m];
+    const size_t output_bytes = ExpectedOf(c, m).size() * SizeOf(c.dtype);
+    if (operation.Takes(m)) members.Give(m, &part, InputOf(c, m), output_bytes, c.in_place, c.made);
+  }
+  return operation;
+}
+
+void Compare(const Case& c, uint32_t m, const CudaPart& part) {
+  ASSERT_TRUE(part.status.ok()) << part.status.message();
+  const std::vector<double> expected = ExpectedOf(c, m);
+  ASSERT_EQ(part.output.size(), expected.size() * SizeOf(c.dtype)) << "member " << m;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double value = Read(c.dtype, part.output.data() + i * SizeOf(c.dtype));
+    const double allowed = std::fabs(expected[i]) * Precision(c.dtype);
+    if (std::fabs(value - expected[i]) <= allowed) continue;
+    FAIL() << "member " << m << ", element " << i << " is " << value << ", expected "
+           << expected[i];
+  }
+  if (c.collective != Collective::kAlltoall) return;
+  for (uint32_t from = 0; from < c.rows.size(); ++from)
+    EXPECT_EQ(part.result.received_splits[from], c.splits[from][m]);
+}
+
+void Check(CudaMembers& members, const std::vector<Case>& cases, uint32_t seed) {
+  std::vector<CudaOperation> operations;
+  operations.reserve(cases.size());
+  for (const Case& c : cases) operations.push_back(Make(members, c));
+  members.Run(operations, seed);
+  for (size_t k = 0; k < cases.size(); ++k) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", operation " + std::to_string(k) +
+                 ", collective " + std::to_string(static_cast<int>(cases[k].collective)) + ", op " +
+                 std::to_string(static_cast<int>(cases[k].op)) + ", " +
+                 std::string(NameOf(cases[k].dtype)));
+    for (uint32_t m = 0; m < members.size(); ++m) {
+      if (operations[k].Takes(m)) Compare(cases[k], m, operations[k].parts[m]);
+    }
+  }
+  members.Free(operations);
+}
+
+enum class Way { kNccl, kSlowNccl, kWithoutNccl, kOneGpu };
+
+std::string NameOf(Way way) {
+  constexpr const char* kNames[] = {"Nccl", "SlowNccl", "WithoutNccl", "OneGpu"};
+  return kNames[static_cast<int>(way)];
+}
+
+class CudaBackendContract : public ::testing::TestWithParam<std::tuple<Way, uint32_t>> {
+ protected:
+  Way way() const { return std::get<0>(GetParam()); }
+  uint32_t size() const { return std::get<1>(GetParam()); }
+  bool by_nccl() const { return way() == Way::kNccl || way() == Way::kSlowNccl; }
+  std::vector<int64_t> Rows(int64_t rows) const { return std::vector<int64_t>(size(), rows); }
+  void TearDown() override {
+    for (uint32_t m = 0; m < size(); ++m) CloseTogether();
+    members_.ExpectClean();
+  }
+  void CloseTogether() {
+    for (uint32_t m = 0; m < size(); ++m) members_.Drop(m);
+  }
+
+  CudaMembers members_{{.members = std::get<1>(GetParam()),
+                        .nccl = std::get<0>(GetParam()) != Way::kWithoutNccl,
+                        .one_gpu = std::get<0>(GetParam()) == Way::kOneGpu,
+                        .slowness = std::get<0>(GetParam()) == Way::kSlowNccl ? 3 : 0}};
+};
+
+TEST_P(CudaBackendContract, ReducesEveryTypeByEveryOperation) {
+  uint32_t seed = 1;
+  for (int number = 0; number < kDTypeCount; ++number) {
+    const auto dtype = static_cast<DType>(number);
+    std::vector<Case> cases;
+    for (ReduceOp op :
+         {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct}) {
+      if (op == ReduceOp::kAverage && !CanAverage(dtype)) continue;
+      for (int64_t rows : {0, 5, 700}) {
+        cases.push_back({.op = op, .dtype = dtype, .rows = Rows(rows)});
+        cases.push_back({.op = op, .dtype = dtype, .rows = Rows(rows), .in_place = true});
+        if (op == ReduceOp::kProduct) continue;
+        cases.push_back(
+            {.op = op, .dtype = dtype, .rows = Rows(rows), .prescale = 2, .postscale = 0.5});
+      }
+    }
+    Check(members_, cases, ++seed);
+  }
+  EXPECT_EQ(members_.nccl.Count("ncclAllReduce") > 0, by_nccl() && size() > 1);
+}
+
+TEST_P(CudaBackendContract, MovesBetweenMembers) {
+  uint32_t seed = 100;
+  for (int64_t rows : {0, 1, 9, 6000}) {
+    std::vector<int64_t> unequal, all(size(), 0);
+    std::vector<std::vector<int64_t>> splits(size()), equal(size());
+    for (uint32_t m = 0; m < size(); ++m) {
+      unequal.push_back(m == 1 ? 0 : rows + m);
+      for (uint32_t k = 0; k < size(); ++k) {
+        splits[m].push_back((m + k) % 3 == 1 ? 0 : rows + k);
+        equal[m].push_back(rows);
+        all[m] += splits[m][k];
+      }
+    }
+    std::vector<Case> cases;
+    for (bool made : {false, true}) {
+      cases.push_back({.collective = Collective::kAllgather, .rows = Rows(rows), .made = made});
+      cases.push_back({.collective = Collective::kAllgather,
+                       .dtype = DType::kInt16,
+                       .rows = unequal,
+                       .made = made});
+      cases.push_back(
+          {.collective = Collective::kAlltoall, .rows = all, .splits = splits, .made = made});
+      cases.push_back({.collective = Collective::kAlltoall,
+                       .dtype = DType::kBool,
+                       .rows = Rows(rows * size()),
+                       .splits = equal,
+                       .in_place = !made,
+                       .made = made});
+      for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage}) {
+        cases.push_back({.collective = Collective::kReducescatter,
+                         .op = op,
+                         .dtype = made ? DType::kBfloat16 : DType::kFloat64,
+                         .rows = Rows(rows),
+                         .in_place = !made,
+                         .made = made});
+        cases.push_back({.collective = Collective::kReducescatter,
+                         .op = op,
+                         .dtype = DType::kFloat16,
+                         .rows = Rows(rows),
+                         .prescale = 0.1 * 5,
+                         .postscale = 2,
+                         .made = made});
+      }
+    }
+    for (bool in_place : {false, true}) {
+      cases.push_back({.collective = Collective::kBroadcast,
+                       .rows = Rows(rows),
+                       .root = static_cast<uint32_t>(rows) % size(),
+                       .in_place = in_place});
+    }
+    Check(members_, cases, ++seed);
+  }
+}
+
+TEST_P(CudaBackendContract, LeavesOutWhoHasJoined) {
+  if (size() < 2) return;
+  std::vector<uint8_t> joined(size(), 0);
+  joined[size() / 2] = 1;
+  std::vector<Case> cases;
+  for (ReduceOp op : {ReduceOp::kAverage, ReduceOp::kActiveAverage, ReduceOp::kMax}) {
+    for (int64_t rows : {4, 5000})
+      cases.push_back({.op = op, .rows = Rows(rows), .joined = joined});
+  }
+  cases.push_back({.rows = Rows(40)});
+  Check(members_, cases, 300);
+}
+
+TEST_P(CudaBackendContract, DoesAdasumOnTheHost) {
+  Case c{.op = ReduceOp::kAdasum, .rows = Rows(50)};
+  std::vector<CudaOperation> operations;
+  operations.push_back(Make(members_, c));
+  members_.Run(operations, 5);
+  for (const CudaPart& part : operations[0].parts) {
+    EXPECT_TRUE(part.status.ok()) << part.status.message();
+    EXPECT_EQ(part.output, operations[0].parts[0].output);
+    EXPECT_EQ(part.output.size(), 600U);
+  }
+  EXPECT_EQ(members_.nccl.Count("ncclAllReduce"), 0);
+}
+
+TEST_P(CudaBackendContract, NeverMakesTheProcessorWait) {
+  Check(members_, std::vector<Case>(20, Case{.rows = Rows(300)}), 6);
+  EXPECT_EQ(members_.cuda.Waits(), 0);
+}
+
+// Who is not concerned says nothing.
+TEST_P(CudaBackendContract, SaysOnceWhyItIsSlow) {
+  Check(members_, std::vector<Case>(3, Case{.rows = Rows(300)}), 7);
+  if (by_nccl() || size() == 1) {
+    EXPECT_THAT(members_.said, IsEmpty());
+    return;
+  }
+  ASSERT_EQ(members_.said.size(), 1U);
+  EXPECT_THAT(members_.said[0],
+              HasSubstr(way() == Way::kOneGpu ? "because ranks 1 and 3 are on one GPU"
+                                              : "because rank 1 has no usable NCCL; here, NCCL"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, CudaBackendContract,
+                         ::testing::Combine(::testing::Values(Way::kNccl, Way::kSlowNccl,
+                                                              Way::kWithoutNccl, Way::kOneGpu),
+                                            ::testing::Values(1U, 2U, 3U, 5U)),
+                         [](const auto& given) {
+                           return NameOf(std::get<0>(given.param)) + "With" +
+                                  std::to_string(std::get<1>(given.param));
+                         });
+
+// ---- batches
+
+std::vector<CudaOperation> Operations(CudaMembers& members, size_t count, int64_t rows) {
+  std::vector<CudaOperation> operations;
+  operations.reserve(count);
+  for (size_t k = 0; k < count; ++k)
+    operations.push_back(Make(members, {.rows = std::vector<int64_t>(members.size(), rows)}));
+  return operations;
+}
+
+// The same step of all members of all operations.
+void StepAll(CudaMembers& members, std::vector<CudaOperation>& operations) {
+  for (CudaOperation& operation : operations) {
+    for (uint32_t m = 0; m < members.size(); ++m) members.Step(operation, m);
+  }
+}
+
+TEST(CudaBatches, AreOneGroupOfWhatIsReady) {
+  CudaMembers members({.members = 2});
+  auto small = Operations(members, 100, 20);
+  auto large = Operations(members, 3, 10'000);
+  for (auto& operation : large) small.push_back(std::move(operation));
+  for (int step = 0; step < 30; ++step) StepAll(members, small);
+  EXPECT_TRUE(members.cuda.Run());
+  for (CudaOperation& operation : small) {
+    for (uint32_t m = 0; m < 2; ++m) EXPECT_EQ(operation.parts[m].stage, CudaPart::Stage::kDone);
+  }
+  // The small ones packed, the others as they are; on each member.
+  EXPECT_EQ(members.nccl.Count("ncclAllReduce"), 2 * 4);
+  EXPECT_EQ(members.nccl.Count("ncclGroupStart"), 2);
+  for (uint32_t m = 0; m < 2; ++m) members.Drop(m);
+  members.ExpectClean();
+}
+
+// ---- ends and failures
+
+TEST(CudaBackendEnds, ClosesItsCommunicatorsTogether) {
+  CudaMembers members({.members = 2});
+  Check(members, {{.rows = {300, 300}}}, 1);
+  EXPECT_TRUE(members.backend(0).UsesNccl());
+  members.Drop(0);  // without a goodbye: aborted
+  EXPECT_EQ(members.nccl.Count("ncclCommAbort"), 1);
+  members.Drop(1);
+  members.ExpectClean();
+}
+
+TEST(CudaBackendEnds, ServesTheNextWorldAfterAnAbort) {
+  CudaMembers members({.members = 2});
+  for (uint32_t world = 0; world < 3; ++world) {
+    Check(members, {{.rows = {300, 300}}, {.rows = {7, 7}}}, world);
+    EXPECT_EQ(members.nccl.Count("ncclCommInitRankConfig"), static_cast<int>(2 * (world + 1)));
+    for (uint32_t m = 0; m < 2; ++m) members.backend(m).Abort(Aborted("rank 9 died"));
+    EXPECT_EQ(members.nccl.Count("ncclCommAbort"), static_cast<int>(2 * (world + 1)));
+    for (uint32_t m = 0; m < 2; ++m) members.Drop(m);
+    members.store = std::make_unique<MemoryKvStore>();  // that of the next generation
+    for (uint32_t m = 0; m < 2; ++m) members.Open(m);
+  }
+  members.ExpectClean();
+}
+
+// A rank is dead: the communicators are aborted from another thread, and what waits fails with the
+// reason.
+TEST(CudaBackendEnds, FailsWhatWaitsForADeadRank) {
+  CudaMembers members({.members = 2});
+  Check(members, {{.rows = {300, 300}}}, 1);
+  auto operations = Operations(members, 1, 300);
+  for (int step = 0; step < 2; ++step)
+    members.Step(operations[0], 0), members.Step(operations[0], 1);
+  members.Step(operations[0], 1);  // has no place in the order yet
+  std::thread([&] { members.backend(1).Abort(Aborted("rank 1 died on host a")); }).join();
+  members.Step(operations[0], 0);  // is in the stream and waits there
+  members.backend(0).Abort(Aborted("rank 1 died on host a"));
+  members.Step(operations[0], 1);
+  EXPECT_THAT(operations[0].parts[1].status.message(), HasSubstr("rank 1 died on host a"));
+  members.cuda.Run();
+  members.ExpectClean();
+}
+
+TEST(CudaBackendEnds, TellsErrorsThatComeLater) {
+  CudaMembers members({.members = 2});
+  Check(members, {{.rows = {300, 300}}}, 1);
+  members.backend(0).Watch();
+  EXPECT_THAT(members.said, IsEmpty());
+  members.nccl.comms[0]->async_error = kNcclRemoteError;
+  for (int i = 0; i < 2; ++i) members.backend(0).Watch();
+  ASSERT_EQ(members.said.size(), 1U);
+  EXPECT_THAT(members.said[0], HasSubstr("ncclCommGetAsyncError"));
+  EXPECT_EQ(members.nccl.Count("ncclCommAbort"), 1);
+  auto operations = Operations(members, 1, 5);
+  for (int step = 0; step < 3; ++step) StepAll(members, operations);
+  EXPECT_FALSE(operations[0].parts[0].status.ok());
+  members.backend(1).Abort(operations[0].parts[0].status);
+  members.cuda.Run();
+  members.ExpectClean();
+}
+
+TEST(CudaBackendFailures, AreToldToAllMembers) {
+  CudaMembers members({.members = 3});
+  auto operations = Operations(members, 1, 5);
+  operations[0].parts[1].call.device_index = 77;
+  for (int step = 0; step < 2; ++step) StepAll(members, operations);
+  for (CudaPart& part : operations[0].parts) {
+    EXPECT_EQ(part.status.code(), Code::kUnsupported);
+    EXPECT_THAT(part.status.message(), HasSubstr("rank 3 cannot take part with a tensor on a GPU"));
+  }
+  members.cuda.Run();
+  Check(members, {{.rows = {5, 5, 5}}}, 3);  // the next one works
+  members.ExpectClean();
+}
+
+// For each call of NCCL: its error ends the operation with a sentence that names it, and nothing is
+// left behind.
+TEST(CudaBackendFailures, NameTheCallOfNccl) {
+  for (const std::string& symbol : FakeNccl::Symbols()) {
+    SCOPED_TRACE(symbol);
+    CudaMembers members({.members = 2});
+    members.nccl.Fail(symbol, kNcclSystemError);
+    std::vector<CudaOperation> operations;
+    for (Collective collective :
+         {Collective::kAllreduce, Collective::kBroadcast, Collective::kAllgather,
+          Collective::kReducescatter, Collective::kAlltoall}) {
+      operations.push_back(Make(
+          members,
+          {.collective = collective, .rows = {4, 4}, .splits = {{3, 1}, {1, 3}}, .prescale = 0.3}));
+    }
+    std::vector<Status> failures;
+    for (int step = 0; step < 12 && failures.empty(); ++step) {
+      StepAll(members, operations);
+      for (CudaOperation& operation : operations) {
+        for (CudaPart& part : operation.parts)
+          if (!part.status.ok()) failures.push_back(part.status);
+      }
+    }
+    const bool called = members.nccl.Count(symbol) > 0 || !failures.empty();
+    if (called && !failures.empty()) {
+      EXPECT_THAT(failures[0].message(), HasSubstr(symbol));
+    }
+    // The engine ends the world then.
+    for (uint32_t m = 0; m < 2; ++m) members.backend(m).Abort(Aborted("the world has ended"));
+    for (CudaOperation& operation : operations) {
+      for (uint32_t m = 0; m < 2; ++m) {
+        if (operation.parts[m].state != nullptr)
+          members.backend(m).Abandon(std::move(operation.parts[m].state), true);
+      }
+    }
+    members.cuda.Run();
+    for (uint32_t m = 0; m < 2; ++m) members.Drop(m);
+    EXPECT_THAT(members.nccl.Complaints(), IsEmpty());
+    EXPECT_THAT(members.cuda.Complaints(), IsEmpty());
+  }
+}
+
+// Member 1 never comes to NCCL.
+TEST(CudaBackendFailures, AStartHasALimit) {
+  CudaMembers members({.members = 2, .start_limit = std::chrono::seconds(5)});
+  auto operations = Operations(members, 1, 5);
+  for (int step = 0; step < 2; ++step) StepAll(members, operations);
+  for (int step = 0; step < 5; ++step) members.Step(operations[0], 0);
+  EXPECT_TRUE(operations[0].parts[0].status.ok());
+  EXPECT_TRUE(
+      members.backend(0).Needs(operations[0].parts[0].call, operations[0].parts[0].state.get(), 3));
+  members.clock.Advance(std::chrono::seconds(6));
+  members.Step(operations[0], 0);
+  EXPECT_THAT(operations[0].parts[0].status.message(),
+              HasSubstr("ncclCommInitRankConfig has not ended within 5.0 s"));
+  members.backend(1).Abandon(std::move(operations[0].parts[1].state), true);
+  members.cuda.Run();
+  members.ExpectClean();
+}
+
+}  // namespace
+}  // namespace hvd::test

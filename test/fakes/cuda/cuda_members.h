@@ -1,0 +1,281 @@
+// Members of one group with a CudaBackend each, over FakeCuda and FakeNccl, in one thread: a seeded
+// scheduler moves one member of one operation at a time, or the GPUs, so that every order can
+// happen and every run can be repeated.
+//
+// It is as unkind as a program may be: an input is there only once the caller's stream has come to
+// it, and is overwritten by that stream as soon as the operation is done for its owner, and so is
+// the output, after it was read.
+#ifndef HVD_TEST_FAKES_CUDA_CUDA_MEMBERS_H_
+#define HVD_TEST_FAKES_CUDA_CUDA_MEMBERS_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/cuda/cuda_backend.h"
+#include "runtime/backends/shm/shm_backend.h"
+#include "test/fakes/cuda/fake_cuda.h"
+#include "test/fakes/memory_kv_store.h"
+#include "test/fakes/nccl/fake_nccl.h"
+
+namespace hvd::test {
+
+using Bytes = std::vector<std::byte>;
+
+// One member's part of one operation.
+struct CudaPart {
+  enum class Stage { kNew, kPrepared, kStarted, kDone };
+  CollectiveCall call;
+  CollectiveResult result;
+  std::unique_ptr<OpState> state;
+  BufferDescriptor descriptor;
+  Bytes payload;
+  std::vector<int64_t> splits;
+  Bytes input;   // what the caller's stream will put into call.input
+  Bytes output;  // what it found at the end
+  size_t output_bytes = 0;
+  Stage stage = Stage::kNew;
+  Status status;
+};
+
+struct CudaOperation {
+  std::vector<CudaPart> parts;  // by member
+  std::vector<uint8_t> joined;
+
+  bool Takes(size_t m) const { return joined.empty() || joined[m] == 0; }
+  bool Done() const {
+    for (size_t m = 0; m < parts.size(); ++m) {
+      if (Takes(m) && parts[m].stage != CudaPart::Stage::kDone) return false;
+    }
+    return true;
+  }
+};
+
+class CudaMembers {
+ public:
+  struct Options {
+    uint32_t members = 2;
+    bool nccl = true;      // the members have it
+    bool one_gpu = false;  // all are on one
+    int slowness = 0;      // of NCCL
+    Duration start_limit = std::chrono::seconds(30);
+  };
+
+  explicit CudaMembers(const Options& options) : options_(options) {
+    cuda.devices = static_cast<int>(options.members);
+    cuda.same_place = options.one_gpu;
+    nccl.slowness = options.slowness;
+    for (uint32_t m = 0; m < options.members; ++m) {
+      members_.push_back(std::make_unique<Member>(segments_));
+      streams_.push_back(cuda.MakeStream());
+      Group& group = members_[m]->group;
+      group.id = 1;
+      group.index = group.local_index = m;
+      for (uint32_t k = 0; k < options.members; ++k) {
+        group.ranks.push_back(2 * k + 1);
+        group.local.push_back(2 * k + 1);
+        group.local_to_group.push_back(k);
+      }
+      Open(m);
+    }
+  }
+
+  // As a rank does in a world, and again in the next one.
+  void Open(uint32_t m) {
+    CudaBackendOptions options;
+    options.rank = 2 * m + 1;
+    options.host = &members_[m]->host;
+    options.heap = &members_[m]->heap;
+    options.peer_memory = &members_[m]->peer_memory;
+    options.store = store.get();
+    options.clock = &clock;
+    options.wake_peers = [this] { ++wakes; };
+    options.say = [this](const std::string& sentence) { said.push_back(sentence); };
+    options.start_limit = options_.start_limit;
+    Result<NcclLibrary> library = Unsupported("NCCL cannot be used because there is none");
+    if (options_.nccl) library = nccl.Library();
+    members_[m]->backend = std::make_unique<CudaBackend>(
+        CudaParts{cuda.Driver(), std::move(library), &kKernels}, std::move(options));
+  }
+
+  uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
+  CudaBackend& backend(uint32_t m) { return *members_[m]->backend; }
+  Group& group(uint32_t m) { return members_[m]->group; }
+  SharedHeap& heap(uint32_t m) { return members_[m]->heap; }
+  void Drop(uint32_t m) { members_[m]->backend.reset(); }
+
+  // Gives the part its input and, unless `made`, its output.
+  void Give(uint32_t m, CudaPart* part, Bytes input, size_t output_bytes, bool in_place,
+            bool made) {
+    CollectiveCall& call = part->call;
+    call.device = DeviceKind::kCuda;
+    call.device_index = static_cast<int32_t>(m);
+    call.stream = streams_[m];
+    part->input = std::move(input);
+    const size_t bytes = std::max(part->input.size(), in_place ? output_bytes : 0);
+    call.input = Memory(bytes);
+    call.output = made ? nullptr : in_place ? const_cast<void*>(call.input) : Memory(output_bytes);
+    std::memset(const_cast<void*>(call.input), 0x77, bytes);
+  }
+
+  // Runs all operations to their ends, or gives up where a step fails.
+  void Run(std::vector<CudaOperation>& operations, uint32_t seed) {
+    std::mt19937 random(seed);
+    for (int step = 0; !AllDone(operations); ++step) {
+      ASSERT_LT(step, 2'000'000) << "no end, seed " << seed;
+      if (random() % 4 == 0) {
+        RunSome(random);
+        continue;
+      }
+      CudaOperation& operation = operations[random() % operations.size()];
+      const auto m = static_cast<uint32_t>(random() % size());
+      if (operation.Takes(m)) Step(operation, m);
+    }
+    EXPECT_TRUE(cuda.Run()) << "work is left that waits for ever";
+  }
+
+  // One step of one member's part; a failure is its end.
+  void Step(CudaOperation& operation, uint32_t m) {
+    CudaPart& part = operation.parts[m];
+    Result<bool> done = false;
+    switch (part.stage) {
+      case CudaPart::Stage::kNew: done = Prepare(part, m); break;
+      case CudaPart::Stage::kPrepared: done = Start(operation, m); break;
+      case CudaPart::Stage::kStarted: done = backend(m).Advance(part.call, part.state.get()); break;
+      case CudaPart::Stage::kDone: return;
+    }
+    if (!done.ok()) {
+      part.status = done.status();
+      backend(m).Abandon(std::move(part.state), part.status.code() != Code::kUnsupported);
+      part.stage = CudaPart::Stage::kDone;
+    } else if (*done) {
+      Finish(m, part);
+    }
+  }
+
+  // What the members of the operation found, once the GPUs have done all.
+  void Free(std::vector<CudaOperation>& operations) {
+    for (CudaOperation& operation : operations) {
+      for (uint32_t m = 0; m < size(); ++m) {
+        void* made = operation.parts[m].result.made_output;
+        EXPECT_TRUE(made == nullptr || heap(m).Free(made));
+      }
+    }
+  }
+
+  // Nothing is left, and no rule was broken.
+  void ExpectClean() {
+    for (auto& member : members_) member->backend.reset();
+    EXPECT_TRUE(nccl.Leaks().empty()) << nccl.Leaks().front();
+    EXPECT_TRUE(nccl.Complaints().empty()) << nccl.Complaints().front();
+    EXPECT_TRUE(cuda.Leaks().empty()) << cuda.Leaks().front();
+    EXPECT_TRUE(cuda.Complaints().empty()) << cuda.Complaints().front();
+  }
+
+  FakeCuda cuda;
+  FakeNccl nccl{cuda};
+  ManualClock clock;
+  std::unique_ptr<MemoryKvStore> store = std::make_unique<MemoryKvStore>();
+  std::vector<std::string> said;
+  int wakes = 0;
+
+ private:
+  struct Member {
+    explicit Member(SegmentSource& segments)
+        : heap(segments), peer_memory(segments), host(heap, peer_memory) {}
+    SharedHeap heap;
+    SharedMemoryMap peer_memory;
+    ShmBackend host;
+    Group group;
+    std::unique_ptr<CudaBackend> backend;
+  };
+
+  static bool AllDone(const std::vector<CudaOperation>& operations) {
+    return std::ranges::all_of(operations, [](const CudaOperation& op) { return op.Done(); });
+  }
+
+  void* Memory(size_t bytes) {
+    return reinterpret_cast<void*>(static_cast<uintptr_t>(cuda.MakeMemory(bytes + 1)));
+  }
+
+  // One stream, or all.
+  void RunSome(std::mt19937& random) {
+    const size_t which = random() % (cuda.streams.size() + 1);
+    if (which == cuda.streams.size()) {
+      cuda.Run();
+    } else if (!cuda.streams[which]->destroyed) {
+      cuda.Run(cuda.streams[which].get());
+    }
+  }
+
+  Result<bool> Prepare(CudaPart& part, uint32_t m) {
+    part.call.group = &group(m);
+    part.call.result = &part.result;
+    part.call.splits = part.splits.empty() ? nullptr : part.splits.data();
+    FakeCuda::Give(streams_[m], [&part] {
+      if (part.input.empty()) return;
+      std::memcpy(const_cast<void*>(part.call.input), part.input.data(), part.input.size());
+    });
+    Status prepared = backend(m).Prepare(part.call, &part.state, &part.descriptor);
+    if (!prepared.ok()) return prepared;
+    part.payload.assign(part.descriptor.payload.begin(), part.descriptor.payload.end());
+    part.stage = CudaPart::Stage::kPrepared;
+    return false;
+  }
+
+  Result<bool> Start(CudaOperation& operation, uint32_t m) {
+    std::vector<BufferDescriptor> descriptors(size());
+    std::vector<Extent> extents;
+    for (uint32_t k = 0; k < size(); ++k) {
+      CudaPart& other = operation.parts[k];
+      if (operation.Takes(k) && other.stage == CudaPart::Stage::kNew) return false;
+      if (!operation.Takes(k)) continue;
+      descriptors[k].words = other.descriptor.words;
+      if (!other.payload.empty()) descriptors[k].payload = other.payload;
+    }
+    CudaPart& part = operation.parts[m];
+    const Collective collective = part.call.collective;
+    if (collective == Collective::kAllgather || collective == Collective::kAlltoall) {
+      for (CudaPart& other : operation.parts) extents.push_back({other.call.rows, other.splits});
+    }
+    part.stage = CudaPart::Stage::kStarted;
+    return backend(m).Start(part.call, part.state.get(), {descriptors, extents, operation.joined});
+  }
+
+  // The caller's stream reads the output at once, and then has other things in both.
+  void Finish(uint32_t m, CudaPart& part) {
+    part.state.reset();
+    part.stage = CudaPart::Stage::kDone;
+    const CollectiveCall& call = part.call;
+    const bool all =
+        call.collective == Collective::kAllreduce || call.collective == Collective::kBroadcast;
+    part.output_bytes =
+        all ? call.bytes() : static_cast<size_t>(part.result.rows) * call.row_bytes();
+    FakeCuda::Give(streams_[m], [&part] {
+      void* output = part.call.output != nullptr ? part.call.output : part.result.made_output;
+      part.output.resize(part.output_bytes);
+      if (part.output_bytes != 0) {
+        std::memcpy(part.output.data(), output, part.output_bytes);
+        std::memset(output, 0xa5, part.output_bytes);
+      }
+      if (!part.input.empty())
+        std::memset(const_cast<void*>(part.call.input), 0x5a, part.input.size());
+    });
+  }
+
+  static constexpr int kKernels = 0;  // stands for the fat binary
+  const Options options_;
+  LocalSegmentSource segments_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<CuStream> streams_;  // of the members' programs
+};
+
+}  // namespace hvd::test
+
+#endif  // HVD_TEST_FAKES_CUDA_CUDA_MEMBERS_H_

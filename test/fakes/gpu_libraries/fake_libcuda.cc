@@ -1,0 +1,310 @@
+// A libcuda.so.1 without a GPU; see README.md.
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include "runtime/device/cuda/batch_kernel.h"
+#include "test/fakes/gpu_libraries/stream_work.h"
+
+namespace hvd {
+
+struct CuEventObject {
+  uint64_t recorded = 0, done = 0;  // how often
+};
+
+struct CuStreamObject {
+  std::deque<std::function<void()>> work;
+  bool busy = false, ending = false;
+  std::thread thread;
+};
+
+namespace {
+
+// Of all streams and events. Never destroyed, since threads outlive static destructors.
+struct Machine {
+  std::mutex mutex;
+  std::condition_variable changed;
+  CuStreamObject default_stream;
+  std::deque<CuStreamObject*> streams;
+};
+Machine& TheMachine() {
+  static auto* machine = new Machine;
+  return *machine;
+}
+
+int Number(const char* name, int usual) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? usual : std::atoi(text);
+}
+
+void RunStream(CuStreamObject* stream) {
+  Machine& machine = TheMachine();
+  const std::chrono::microseconds delay(Number("FAKE_GPU_DELAY_US", 0));
+  std::unique_lock lock(machine.mutex);
+  for (;;) {
+    machine.changed.wait(lock, [&] { return stream->ending || !stream->work.empty(); });
+    if (stream->work.empty()) return;
+    std::function<void()> work = std::move(stream->work.front());
+    stream->work.pop_front();
+    stream->busy = true;
+    lock.unlock();
+    if (delay.count() > 0) std::this_thread::sleep_for(delay);
+    work();
+    lock.lock();
+    stream->busy = false;
+    machine.changed.notify_all();
+  }
+}
+
+void Submit(CuStream given, std::function<void()> work) {
+  Machine& machine = TheMachine();
+  std::lock_guard lock(machine.mutex);
+  CuStreamObject* stream = given == nullptr ? &machine.default_stream : given;
+  if (!stream->thread.joinable()) stream->thread = std::thread(RunStream, stream);
+  stream->work.push_back(std::move(work));
+  machine.changed.notify_all();
+}
+
+bool IsIdle(const CuStreamObject& stream) { return stream.work.empty() && !stream.busy; }
+
+void WaitFor(CuStream given) {
+  Machine& machine = TheMachine();
+  std::unique_lock lock(machine.mutex);
+  const CuStreamObject* stream = given == nullptr ? &machine.default_stream : given;
+  machine.changed.wait(lock, [&] { return IsIdle(*stream); });
+}
+
+thread_local int current_contexts = 0;
+
+template <unsigned kSegments>
+void Launch(CuStream stream, unsigned blocks, unsigned threads, void* argument) {
+  auto batch = std::make_shared<BatchArguments<kSegments>>();
+  std::memcpy(batch.get(), argument, sizeof(BatchHead));
+  std::memcpy(batch->segment, static_cast<BatchArguments<kSegments>*>(argument)->segment,
+              batch->head.segments * sizeof(BatchSegment));
+  Submit(stream, [batch, blocks, threads] {
+    for (unsigned block = 0; block < blocks; ++block) {
+      for (unsigned thread = 0; thread < threads; ++thread)
+        RunBatch(batch->head, batch->segment, block, thread, threads);
+    }
+  });
+}
+
+void* At(CuAddress address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
+
+}  // namespace
+}  // namespace hvd
+
+using hvd::CuAddress;
+using hvd::CuContext;
+using hvd::CuDevice;
+using hvd::CuEvent;
+using hvd::CuFunction;
+using hvd::CuModule;
+using hvd::CuResult;
+using hvd::CuStream;
+using hvd::TheMachine;
+
+#define FAKE_CUDA extern "C" __attribute__((visibility("default"))) CuResult
+#define FAKE_NEEDS_CONTEXT                       \
+  if (hvd::current_contexts == 0) {              \
+    return 201; /* CUDA_ERROR_INVALID_CONTEXT */ \
+  }
+
+extern "C" __attribute__((visibility("default"))) void fake_gpu_submit(CuStream stream,
+                                                                       void (*run)(void* work),
+                                                                       void* work) {
+  hvd::Submit(stream, [run, work] { run(work); });
+}
+
+FAKE_CUDA cuInit(unsigned) { return 0; }
+FAKE_CUDA cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return 0;
+}
+FAKE_CUDA cuGetErrorName(CuResult, const char** name) {
+  *name = "CUDA_ERROR_OF_THE_FAKE";
+  return 0;
+}
+FAKE_CUDA cuGetErrorString(CuResult, const char** words) {
+  *words = "an error of the fake driver";
+  return 0;
+}
+FAKE_CUDA cuDeviceGetCount(int* count) {
+  *count = hvd::Number("FAKE_GPU_COUNT", 8);
+  return 0;
+}
+FAKE_CUDA cuDeviceGet(CuDevice* device, int ordinal) {
+  if (ordinal < 0 || ordinal >= hvd::Number("FAKE_GPU_COUNT", 8)) return 101;
+  *device = ordinal;
+  return 0;
+}
+FAKE_CUDA cuDeviceGetName(char* name, int bytes, CuDevice) {
+  std::snprintf(name, static_cast<size_t>(bytes), "Fake GPU");
+  return 0;
+}
+FAKE_CUDA cuDeviceGetAttribute(int* value, int attribute, CuDevice device) {
+  const bool shared = hvd::Number("FAKE_GPU_SHARED", 0) != 0;
+  *value = attribute == hvd::kCudaComputeCapabilityMajor ? 9
+           : attribute == hvd::kCudaPciBus               ? (shared ? 7 : device + 10)
+                                                         : 0;
+  return 0;
+}
+FAKE_CUDA cuDevicePrimaryCtxRetain(CuContext* context, CuDevice device) {
+  *context = reinterpret_cast<CuContext>(static_cast<uintptr_t>(device) + 1);
+  return 0;
+}
+FAKE_CUDA cuDevicePrimaryCtxRelease_v2(CuDevice) { return 0; }
+FAKE_CUDA cuCtxPushCurrent_v2(CuContext) {
+  ++hvd::current_contexts;
+  return 0;
+}
+FAKE_CUDA cuCtxPopCurrent_v2(CuContext* context) {
+  FAKE_NEEDS_CONTEXT
+  --hvd::current_contexts;
+  *context = nullptr;
+  return 0;
+}
+FAKE_CUDA cuCtxSynchronize() {
+  FAKE_NEEDS_CONTEXT
+  hvd::Machine& machine = TheMachine();
+  std::unique_lock lock(machine.mutex);
+  machine.changed.wait(lock, [&] {
+    for (const auto* stream : machine.streams) {
+      if (!hvd::IsIdle(*stream)) return false;
+    }
+    return hvd::IsIdle(machine.default_stream);
+  });
+  return 0;
+}
+FAKE_CUDA cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  FAKE_NEEDS_CONTEXT
+  *least = 0;
+  *greatest = -5;
+  return 0;
+}
+FAKE_CUDA cuStreamCreateWithPriority(CuStream* stream, unsigned, int) {
+  FAKE_NEEDS_CONTEXT
+  *stream = new hvd::CuStreamObject;
+  std::lock_guard lock(TheMachine().mutex);
+  TheMachine().streams.push_back(*stream);
+  return 0;
+}
+FAKE_CUDA cuStreamDestroy_v2(CuStream stream) {
+  FAKE_NEEDS_CONTEXT {
+    std::lock_guard lock(TheMachine().mutex);
+    stream->ending = true;
+    std::erase(TheMachine().streams, stream);
+    TheMachine().changed.notify_all();
+  }
+  if (stream->thread.joinable()) stream->thread.join();
+  delete stream;
+  return 0;
+}
+FAKE_CUDA cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
+  FAKE_NEEDS_CONTEXT
+  std::unique_lock lock(TheMachine().mutex);
+  const uint64_t round = event->recorded;
+  lock.unlock();
+  hvd::Submit(stream, [event, round] {
+    std::unique_lock waiting(TheMachine().mutex);
+    TheMachine().changed.wait(waiting, [&] { return event->done >= round; });
+  });
+  return 0;
+}
+FAKE_CUDA cuStreamSynchronize(CuStream stream) {
+  FAKE_NEEDS_CONTEXT
+  hvd::WaitFor(stream);
+  return 0;
+}
+FAKE_CUDA cuEventCreate(CuEvent* event, unsigned) {
+  FAKE_NEEDS_CONTEXT
+  *event = new hvd::CuEventObject;
+  return 0;
+}
+// Work may still name it, as the real driver allows.
+FAKE_CUDA cuEventDestroy_v2(CuEvent) {
+  FAKE_NEEDS_CONTEXT
+  return 0;
+}
+FAKE_CUDA cuEventRecord(CuEvent event, CuStream stream) {
+  FAKE_NEEDS_CONTEXT
+  std::unique_lock lock(TheMachine().mutex);
+  const uint64_t round = ++event->recorded;
+  lock.unlock();
+  hvd::Submit(stream, [event, round] {
+    std::lock_guard done(TheMachine().mutex);
+    event->done = std::max(event->done, round);
+    TheMachine().changed.notify_all();
+  });
+  return 0;
+}
+FAKE_CUDA cuEventQuery(CuEvent event) {
+  FAKE_NEEDS_CONTEXT
+  std::lock_guard lock(TheMachine().mutex);
+  return event->done >= event->recorded ? 0 : hvd::kCudaNotReady;
+}
+FAKE_CUDA cuMemAlloc_v2(CuAddress* address, size_t bytes) {
+  FAKE_NEEDS_CONTEXT
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *address = reinterpret_cast<uintptr_t>(memory);
+  return memory == nullptr ? hvd::kCudaOutOfMemory : 0;
+}
+FAKE_CUDA cuMemFree_v2(CuAddress address) {
+  FAKE_NEEDS_CONTEXT
+  std::free(hvd::At(address));
+  return 0;
+}
+FAKE_CUDA cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  FAKE_NEEDS_CONTEXT
+  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return 0;
+}
+FAKE_CUDA cuMemFreeHost(void* memory) {
+  FAKE_NEEDS_CONTEXT
+  std::free(memory);
+  return 0;
+}
+FAKE_CUDA cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, size_t bytes, CuStream stream) {
+  FAKE_NEEDS_CONTEXT
+  hvd::Submit(stream, [=] { std::memcpy(hvd::At(to), from, bytes); });
+  return 0;
+}
+FAKE_CUDA cuMemcpyDtoHAsync_v2(void* to, CuAddress from, size_t bytes, CuStream stream) {
+  FAKE_NEEDS_CONTEXT
+  hvd::Submit(stream, [=] { std::memcpy(to, hvd::At(from), bytes); });
+  return 0;
+}
+FAKE_CUDA cuModuleLoadData(CuModule* module, const void*) {
+  FAKE_NEEDS_CONTEXT
+  *module = reinterpret_cast<CuModule>(uintptr_t{1});
+  return 0;
+}
+FAKE_CUDA cuModuleUnload(CuModule) {
+  FAKE_NEEDS_CONTEXT
+  return 0;
+}
+FAKE_CUDA cuModuleGetFunction(CuFunction* function, CuModule, const char* name) {
+  FAKE_NEEDS_CONTEXT
+  const bool small = std::string_view(name) == "hvd_batch_small";
+  *function = reinterpret_cast<CuFunction>(
+      static_cast<uintptr_t>(small ? hvd::kSmallBatch : hvd::kLargeBatch));
+  return 0;
+}
+FAKE_CUDA cuLaunchKernel(CuFunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
+                         unsigned, unsigned, unsigned, CuStream stream, void** parameters, void**) {
+  FAKE_NEEDS_CONTEXT
+  if (reinterpret_cast<uintptr_t>(function) == hvd::kSmallBatch) {
+    hvd::Launch<hvd::kSmallBatch>(stream, blocks, threads, parameters[0]);
+  } else {
+    hvd::Launch<hvd::kLargeBatch>(stream, blocks, threads, parameters[0]);
+  }
+  return 0;
+}

@@ -1,0 +1,105 @@
+"""Tensors on GPUs, from horovod.torch to NCCL, in jobs of several processes: on machines without a GPU with the driver and the
+NCCL of test/fakes/gpu_libraries, in whose memory torch's tensors of the host stand for those of a device."""
+
+import glob
+import os
+
+import pytest
+
+import jobs
+
+FAKES = os.path.join(jobs.ROOT, 'build', 'test', 'gpu_libraries')
+
+
+@pytest.fixture
+def gpus(hvdrun, torch):
+    """Runs a worker on GPUs that are played."""
+    plugin = os.path.join(os.path.dirname(jobs.find_runtime() or ''), 'libhvd_cuda.so')
+    if not os.path.isfile(plugin):
+        pytest.skip('this build has no libhvd_cuda.so, which nvcc makes')
+    if not os.path.isfile(os.path.join(FAKES, 'libnccl.so.2')):
+        pytest.skip('this build has no ' + FAKES)
+
+    def run(processes, script, *arguments, **more):
+        paths = [FAKES] + [p for p in os.environ.get('LD_LIBRARY_PATH', '').split(os.pathsep) if p]
+        more.setdefault('LD_LIBRARY_PATH', os.pathsep.join(paths))
+        return jobs.run_job(processes, jobs.worker('on_fake_gpus.py'), jobs.worker(script), *arguments, **more)
+    return run
+
+
+# By NCCL; by NCCL with GPUs that begin late; through the host because a setting says so, because the ranks share a GPU,
+# because NCCL is too old.
+NCCL = {}
+SLOW = {'FAKE_GPU_DELAY_US': '300'}
+STAGED = {'HOROVOD_GPU_STAGED': '1'}
+ONE_GPU = {'FAKE_GPU_SHARED': '1'}
+OLD = {'FAKE_NCCL_VERSION': '21200'}
+
+
+@pytest.mark.parametrize('processes', [1, 2, 3, 4])
+@pytest.mark.parametrize('setting', [NCCL, SLOW, STAGED, ONE_GPU, OLD], ids=['nccl', 'slow', 'staged', 'one-gpu', 'old'])
+def test_tensors_on_gpus(gpus, processes, setting):
+    way = 'nccl' if setting in (NCCL, SLOW) and processes > 1 else 'staged'
+    result = gpus(processes, 'gpu.py', way, 3, HOROVOD_DYNAMIC_PROCESS_SETS='1', **setting)
+    assert result.output.count('ok') == processes, str(result)
+    # Rank 0 says it once in each world.
+    said = result.output.count('of the world travel through the memory of the host, the slow way')
+    assert said == (3 if way == 'staged' and processes > 1 else 0), str(result)
+    assert not glob.glob('/dev/shm/fake-nccl-*')
+
+
+def test_tensors_on_gpus_without_a_goodbye(gpus):
+    result = gpus(2, 'gpu.py', 'nccl', 1, GPU_WORKER_ENDS='without shutdown', HOROVOD_DYNAMIC_PROCESS_SETS='1')
+    assert result.output.count('ok') == 2, str(result)
+
+
+@pytest.mark.parametrize('hosts, processes', [(2, 2), (2, 4), (3, 5)])
+def test_tensors_on_gpus_of_several_hosts(gpus, gloo, hosts, processes):
+    result = gpus(processes, 'gpu.py', 'staged', 2, hosts=hosts, HOROVOD_DYNAMIC_PROCESS_SETS='1')
+    assert result.output.count('ok') == processes, str(result)
+
+
+# What holds for the tensors of a processor holds for these.
+@pytest.mark.parametrize('setting', [SLOW, STAGED], ids=['nccl', 'staged'])
+@pytest.mark.parametrize('processes, script', [
+    (2, 'collectives.py'), (4, 'groups.py'), (2, 'autograd.py'), (3, 'process_sets.py'), (2, 'names.py'),
+    (4, 'disagree.py'), (3, 'not_scattered.py'), (4, 'optimizer.py'), (3, 'adasum_optimizer.py'), (2, 'sparse.py'),
+    (3, 'sync_batch_norm.py'), (3, 'dynamic_sets.py'), (2, 'elastic_state.py'),
+    (3, ('join.py', 'neutral')), (3, ('join.py', 'others')), (3, ('join.py', 'last')), (2, ('join.py', 'training')),
+    (2, ('duplicate.py', 'everywhere')), (2, ('duplicate.py', 'poll')), (2, ('duplicate.py', 'threads')),
+], ids=str)
+def test_the_suite_of_torch_on_gpus(gpus, processes, script, setting):
+    script = (script,) if isinstance(script, str) else script
+    gpus(processes, *script, **setting)
+
+
+def test_a_hundred_worlds_on_gpus(gpus):
+    gpus(2, 'many_worlds.py', 100, timeout_s=100, HOROVOD_DYNAMIC_PROCESS_SETS='1')
+
+
+@pytest.mark.parametrize('setting', [NCCL, STAGED], ids=['nccl', 'staged'])
+@pytest.mark.parametrize('mode', ['small', 'large', 'waiting', 'peer'])
+def test_a_rank_that_is_killed_leaves_no_gpu_waiting(gpus, tmp_path, mode, setting):
+    """The survivors' processors wait for their GPUs, and these for the dead rank: its death has to abort NCCL first."""
+    gpus(3, 'killed.py', tmp_path / 'answer', mode, 'token', timeout_s=40, expect_success=False, **setting)
+    for rank in range(2):
+        seconds, error, again = (tmp_path / 'answer.{}'.format(rank)).read_text().splitlines()[:3]
+        assert error.startswith('HorovodInternalError: rank 2 (pid '), error
+        assert 'died in the middle of the job' in error and again == 'HorovodInternalError', (error, again)
+        assert float(seconds) < 1.0, (seconds, error)
+
+
+def test_without_a_gpu_it_is_one_sentence_on_all_ranks(gpus, tmp_path):
+    script = tmp_path / 'no_driver.py'
+    script.write_text(
+        'import torch, horovod.torch as hvd\n'
+        'hvd.init()\n'
+        'try:\n'
+        '    hvd.allreduce(torch.ones(3), name="x")\n'
+        'except (NotImplementedError, hvd.HorovodInternalError) as error:\n'
+        '    print("said: {}".format(error), flush=True)\n'
+        'print(hvd.allgather_object(hvd.rank()), flush=True)\n')
+    result = gpus(2, str(script), FAKE_GPU_COUNT='0')
+    assert result.output.count('said: ') == 2, str(result)
+    assert 'CUDA cannot be used because the driver sees no GPU' in result.output, str(result)
+    assert result.output.count('[0, 1]') == 2, str(result)

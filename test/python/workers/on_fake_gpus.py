@@ -1,0 +1,52 @@
+"""Runs another worker as if each of its tensors were on a GPU of its rank: with the driver and the NCCL of
+test/fakes/gpu_libraries, whose device memory is the host's. So everything but the GPU works as in a real job.
+
+    on_fake_gpus.py WORKER ARGUMENTS...
+"""
+
+import ctypes
+import os
+import runpy
+import sys
+
+import torch
+
+from horovod.common import registered
+from horovod.torch import framework
+
+driver = ctypes.CDLL('libcuda.so.1')
+context = ctypes.c_void_p(1)
+
+
+def device():
+    return int(os.environ.get('HOROVOD_LOCAL_RANK', 0))
+
+
+def check(self, operation, tensor, writable):
+    dtype = framework.DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
+    if dtype is not None and tensor.layout is torch.strided and tensor.is_contiguous():
+        return tensor, (dtype, device())
+    self._refuse(operation, tensor, dtype)
+
+
+def type_of(tensor):
+    dtype = framework.DTYPES.get(tensor.dtype)
+    return None if dtype is None else (dtype, device())
+
+
+def follow(self, index, stream):
+    # What torch does next is done by the processor, so that has to wait where a stream of a GPU would.
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    assert driver.cuStreamSynchronize(ctypes.c_void_p(stream)) == 0
+    driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+
+framework.Torch.check = check
+framework.Torch.type_of = staticmethod(type_of)
+framework.Torch.stream = lambda self, index: 0
+framework.Torch.follow = follow
+framework.Torch.adopt = lambda self, tensor, address, nbytes: registered.adopt(address, nbytes)
+
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
+runpy.run_path(sys.argv[0], run_name='__main__')
