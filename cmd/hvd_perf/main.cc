@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cmd/hvd_perf/cuda_perf.h"
 #include "cmd/hvd_perf/measure.h"
 #include "hvd/hvd.h"
 
@@ -83,7 +84,8 @@ hvd_perf::Library MakeLibrary() {
 int main(int argc, char** argv) {
   hvd_perf::Options options = hvd_perf::ParseArguments(argc, argv, "hvd_perf");
   Check(hvd_init(nullptr), "hvd_init");
-  bool correct = hvd_perf::RunAll(MakeLibrary(), options);
+  const bool correct =
+      options.cuda ? hvd_perf::RunOnCuda(options) : hvd_perf::RunAll(MakeLibrary(), options);
   Check(hvd_shutdown(), "hvd_shutdown");
   return correct ? 0 : 1;
 }

@@ -34,6 +34,7 @@ struct Options {
   bool private_memory = false;  // neither given: both
   bool pin = false;             // this rank to the allowed core of its number
   bool json = false;
+  bool cuda = false;    // see cuda_perf.h
   bool verify = false;  // every element of every round, in a loop of its own that is not timed
   int loops = 5;        // the median of so many
 };
@@ -304,7 +305,7 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
     std::fprintf(stderr,
                  "%s: %s; usage: %s [--collective allreduce|allgather|alltoall|barrier|broadcast|"
                  "reducescatter] [--sizes BYTES,...] [--registered] [--private] [--pin] [--verify] "
-                 "[--json] [--loops N]\n",
+                 "[--json] [--loops N] [--device cpu|cuda]\n",
                  program, what.c_str(), program);
     std::exit(2);
   };
@@ -323,6 +324,7 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
           "  --verify           also check every element, in a loop that is not timed\n"
           "  --loops N          the median is that of N loops (default 5)\n"
           "  --json             one JSON object per line\n"
+          "  --device cuda      allreduces on GPUs, with raw NCCL beside them (default cpu)\n"
           "  -h, --help         print this text, then exit\n\n"
           "Exit code: 1 when a result was wrong, 2 for a wrong argument.\n",
           program);
@@ -352,6 +354,10 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
     } else if (flag == "--loops") {
       options.loops = hvd::ParseWhole<int>(value()).value_or(0);
       if (options.loops < 1 || options.loops > 1000) fail("--loops takes 1 to 1000");
+    } else if (flag == "--device") {
+      const std::string device = value();
+      if (device != "cpu" && device != "cuda") fail("unknown device '" + device + "'");
+      options.cuda = device == "cuda";
     } else if (flag == "--registered") {
       options.registered = true;
     } else if (flag == "--private") {

@@ -245,6 +245,13 @@ FAKE_NCCL ncclCommInitRankConfig(Comm** made, int ranks, NcclUniqueId id, int ra
   *made = comm;
   return hvd::kNcclInProgress;
 }
+FAKE_NCCL ncclCommInitRank(Comm** made, int ranks, NcclUniqueId id, int rank) {
+  NcclConfig config;
+  const NcclResult begun = ncclCommInitRankConfig(made, ranks, id, rank, &config);
+  if (begun != hvd::kNcclInProgress) return begun;
+  while ((*made)->shared->attached < ranks) std::this_thread::yield();
+  return hvd::kNcclSuccess;
+}
 FAKE_NCCL ncclCommGetAsyncError(Comm* comm, NcclResult* error) {
   *error = comm->shared->attached < comm->ranks ? hvd::kNcclInProgress : hvd::kNcclSuccess;
   return 0;
