@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# On a machine with a GPU: checks the kernels of libhvd_cuda.so against the processor and measures them. Writes one JSON summary.
+# On a machine with a GPU: checks the kernels of libhvd_cuda.so against the processor and measures them, runs the suite of
+# horovod.torch with tensors on GPUs, kills ranks, and measures allreduces beside raw NCCL. Writes one JSON summary.
 # Without a GPU it says in one line what it leaves out, and that is no failure.
 #   --build DIR    takes this build instead of making one; nothing is installed then. DIR needs lib/libhvd_cuda.so and
-#                  test/hvd_gpu_check alone, and the machine neither packages nor network
+#                  test/hvd_gpu_check alone, and the machine neither packages nor network; with bin, lib and the Python
+#                  that $PYTHON names (python3), which has PyTorch, the rest is run, too
+#   --part PART    kernels, suite or perf alone, so that each takes less than ten minutes; adds to an earlier summary
 #   --json FILE    where the summary goes (default: build/gpu.json)
 caller="$PWD"
 source "$(dirname "$0")/common.sh"
@@ -10,22 +13,28 @@ source "$(dirname "$0")/common.sh"
 build="$HVD_ROOT/build"
 json=""
 given=0
+part=all
 # A path as it was meant where the script was called.
 from_caller() {
   case "$1" in /*) echo "$1" ;; *) echo "$caller/$1" ;; esac
 }
 while [[ $# -gt 0 ]]; do
   case "$1" in
-    --build | --json) [[ $# -ge 2 ]] || { say "$1 needs a value" && exit 2; } ;;
-    *) say "unknown option '$1': --build DIR or --json FILE" && exit 2 ;;
+    --build | --json | --part) [[ $# -ge 2 ]] || { say "$1 needs a value" && exit 2; } ;;
+    *) say "unknown option '$1': --build DIR, --json FILE or --part kernels|suite|perf" && exit 2 ;;
   esac
   case "$1" in
     --build) build="$(from_caller "$2")" && given=1 ;;
     --json) json="$(from_caller "$2")" ;;
+    --part) part="$2" ;;
   esac
   shift 2
 done
 json="${json:-$build/gpu.json}"
+case "$part" in
+  all | kernels | suite | perf) ;;
+  *) say "unknown part '$part': kernels, suite or perf" && exit 2 ;;
+esac
 
 # left_out "reason": one line, and the same in the summary.
 left_out() {
@@ -43,13 +52,32 @@ check="$build/test/hvd_gpu_check"
 mkdir -p "$(dirname "$json")"
 [[ -x "$check" ]] || left_out "there is no $check: this build has no CUDA"
 
+# run_suite: what needs PyTorch; adds to the summary, and ends the script.
+run_suite() {
+  local parts=()
+  if [[ ! -x "$build/bin/hvdrun" ]]; then
+    say "all passed; the summary is in $json; left out: PyTorch's suite and hvd_perf, because there is no $build/bin/hvdrun"
+    exit 0
+  fi
+  [[ "$part" == all ]] || parts=(--part "$part")
+  say "running PyTorch's suite on the GPU ..."
+  "${PYTHON:-python3}" test/gpu/gpu_suite.py --build "$build" --json "$json" "${parts[@]}" || { say "FAILED" && exit 1; }
+  say "all passed; the summary is in $json"
+  exit 0
+}
+[[ "$part" == all || "$part" == kernels ]] || run_suite
+
 say "checking and measuring the GPU ..."
 rc=0
 summary="$(mktemp)"
 trap 'rm -f "$summary" "$summary.err"' EXIT
 "$check" "$build/lib" >"$summary" 2>"$summary.err" || rc=$?
 case $rc in
-  0) mv "$summary" "$json" && say "all passed; the summary is in $json" ;;
+  0)
+    mv "$summary" "$json"
+    [[ "$part" == kernels ]] || run_suite
+    say "all passed; the summary is in $json"
+    ;;
   3) left_out "$(head -n 1 "$summary.err")" ;;
   *)
     cat "$summary.err"

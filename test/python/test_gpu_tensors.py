@@ -2,7 +2,9 @@
 NCCL of test/fakes/gpu_libraries, in whose memory torch's tensors of the host stand for those of a device."""
 
 import glob
+import json
 import os
+import sys
 
 import pytest
 
@@ -103,3 +105,32 @@ def test_without_a_gpu_it_is_one_sentence_on_all_ranks(gpus, tmp_path):
     assert result.output.count('said: ') == 2, str(result)
     assert 'CUDA cannot be used because the driver sees no GPU' in result.output, str(result)
     assert result.output.count('[0, 1]') == 2, str(result)
+
+
+@pytest.mark.deadline(300)
+def test_the_script_for_machines_with_gpus(hvdrun, gpus, tmp_path):
+    """test/gpu/gpu_suite.py, which scripts/test_gpu.sh runs there, over GPUs that are played."""
+    build = os.path.dirname(os.path.dirname(hvdrun))
+    if not os.path.exists(os.path.join(build, 'bin', 'hvd_perf')):
+        pytest.skip('hvd_perf is not beside hvdrun')
+    summary = tmp_path / 'gpu.json'
+    summary.write_text('{"device": "of an earlier part"}')
+    script = os.path.join(jobs.ROOT, 'test', 'gpu', 'gpu_suite.py')
+    for part in ('suite', 'perf'):
+        result = jobs.run([sys.executable, script, '--fakes', '--build', build, '--json', str(summary), '--part', part], 200)
+        assert result.returncode == 0, str(result)
+    said = json.loads(summary.read_text())
+    assert said['device'] == 'of an earlier part' and all(row['ok'] for row in said['suite'])
+    assert {row['way'] for row in said['suite']} == {'alone', 'staged', 'nccl'}
+    assert {row['ranks'] for row in said['perf']} == {1, 2} and all('nccl_us' in row for row in said['perf'])
+
+
+def test_the_script_says_what_it_leaves_out(hvdrun, tmp_path):
+    torch = pytest.importorskip('torch')
+    if torch.cuda.is_available():
+        pytest.skip('this machine has a GPU')
+    summary = tmp_path / 'gpu.json'
+    script = os.path.join(jobs.ROOT, 'test', 'gpu', 'gpu_suite.py')
+    result = jobs.run([sys.executable, script, '--build', os.path.dirname(os.path.dirname(hvdrun)), '--json', str(summary)], 60)
+    assert result.returncode == 0 and 'left out: tensors of PyTorch on GPUs, because the PyTorch of ' in result.output
+    assert json.loads(summary.read_text())['suite'] == []

@@ -1,5 +1,6 @@
 // NcclLane: what the members of a process set do by NCCL: one communicator, one queue of the
-// device, and one order of the operations, which member 0 decides and tells the others in its CudaCells.
+// device, and one order of the operations, which member 0 decides and tells the others in its
+// CudaCells.
 //
 // Member 0 makes batches of whatever is ready on it: reductions of one kind together, all else by
 // itself. Every member gives the batches to NCCL in that order, whatever the order in which it

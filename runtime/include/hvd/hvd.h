@@ -256,7 +256,8 @@ HVD_EXPORT int32_t hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t cap
 typedef struct hvd_tensor {
   uint32_t struct_size;
   int32_t dtype; /* hvd_dtype */
-  /* Contiguous elements, read until the handle is done. May be NULL when there are no elements. */
+  /* Contiguous elements, read until the handle is done. May be NULL when there are no elements. On
+   * a CUDA device: until the work is done that `stream` has been given when the handle is done. */
   const void* input;
   /* Contiguous elements, written until the handle is done. May equal `input` (in place), else must
    * not overlap it. NULL for an allgather, alltoall or reducescatter: the runtime allocates the
@@ -268,7 +269,9 @@ typedef struct hvd_tensor {
   int32_t device_kind;  /* hvd_device_kind */
   int32_t device_index; /* ordinal, 0 for the host */
   int32_t reserved;
-  void* stream; /* the CUDA stream that produces the tensor, NULL for the host */
+  /* The CUDA stream that produces the input (NULL: the default one). The collective begins after
+   * what it has been given so far; once the handle is done, what it is given sees the output. */
+  void* stream;
 } hvd_tensor;
 
 typedef struct hvd_request {
@@ -321,8 +324,9 @@ HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
 typedef struct hvd_output {
   uint32_t struct_size;
   int32_t ndim;
-  /* Memory that the runtime allocated because the request had none. The caller owns it and gives it
-   * back with hvd_free(). NULL when the caller gave the memory, or when there are no elements. */
+  /* Memory that the runtime allocated because the request had none, where the inputs are (host or
+   * device). The caller owns it and gives it back with hvd_free(). NULL when the caller gave the
+   * memory, or when there are no elements. */
   void* data;
   int64_t shape[8];
 } hvd_output;
@@ -361,7 +365,8 @@ HVD_EXPORT int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, h
  * why): use malloc then; everything still works, with one copy more. */
 HVD_EXPORT void* hvd_alloc(size_t bytes);
 
-/* NULL is allowed. The memory must not be in use by a pending handle. */
+/* NULL is allowed. The memory must not be in use by a pending handle. Memory of a CUDA device is
+ * freed once the device is done with all that this process gave it. */
 HVD_EXPORT int32_t hvd_free(void* memory);
 
 /* 1 if the whole range is registered memory. */

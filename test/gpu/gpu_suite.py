@@ -1,0 +1,186 @@
+"""The suite of horovod.torch and hvd_perf on the GPUs of this machine; what scripts/test_gpu.sh runs after hvd_gpu_check.
+
+    gpu_suite.py --build DIR --json FILE [--part suite|perf] [--fakes]
+
+Needs a Python with PyTorch that sees a GPU, and no pytest. Adds "suite", "perf" and what was left out to the JSON of FILE. --fakes
+plays the GPUs by test/fakes/gpu_libraries: a test of this script, whose figures say nothing.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+WORKERS = os.path.join(ROOT, 'test', 'python', 'workers')
+
+# (worker, ranks): what holds for tensors of the host holds for these.
+SUITE = [
+    (('collectives.py',), 2), (('groups.py',), 2), (('autograd.py',), 2), (('process_sets.py',), 2), (('disagree.py',), 2),
+    (('not_scattered.py',), 2), (('sync_batch_norm.py',), 2), (('join.py', 'neutral'), 2), (('join.py', 'others'), 2),
+    (('duplicate.py', 'everywhere'), 2), (('duplicate.py', 'threads'), 2),
+]
+KILLED = ('small', 'large', 'peer')
+
+
+class Machine(object):
+    def __init__(self, options):
+        self.options = options
+        self.results = []
+        self.left_out = []
+        env = dict(os.environ)
+        env['PYTHONPATH'] = os.pathsep.join([os.path.join(ROOT, 'runtime', 'python'), env.get('PYTHONPATH', '')])
+        env['HVD_RUNTIME'] = os.path.join(options.build, 'lib', 'libhvd.so')
+        if options.fakes:
+            libraries = os.path.join(options.build, 'test', 'gpu_libraries')
+            env['LD_LIBRARY_PATH'] = os.pathsep.join([libraries, env.get('LD_LIBRARY_PATH', '')])
+        self.env = env
+        self.gpus = self.count_gpus()
+
+    def count_gpus(self):
+        if self.options.fakes:
+            return 2
+        try:
+            import torch
+            return torch.cuda.device_count()
+        except ImportError:
+            return 0
+
+    def leave_out(self, what, why):
+        print('left out: {}, because {}'.format(what, why), flush=True)
+        self.left_out.append({'what': what, 'why': why})
+
+    def job(self, ranks, command, timeout_s, **extra):
+        full = [os.path.join(self.options.build, 'bin', 'hvdrun'), '-np', str(ranks)] + command
+        try:
+            done = subprocess.run(full, env=dict(self.env, **extra), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  stdin=subprocess.DEVNULL, timeout=timeout_s, universal_newlines=True)
+            return done.returncode, done.stdout
+        except subprocess.TimeoutExpired as late:
+            output = late.stdout or b''
+            return -1, (output.decode('utf-8', 'replace') if isinstance(output, bytes) else output) + '\nTIME IS UP'
+
+    def worker(self, script, moved):
+        """The command of a worker; `moved`: one that is written for tensors of the host."""
+        runner = []
+        if self.options.fakes:
+            runner = [os.path.join(WORKERS, 'on_fake_gpus.py')]
+        elif moved:
+            runner = [os.path.join(WORKERS, 'on_gpus.py')]
+        return [sys.executable] + runner + [os.path.join(WORKERS, script[0])] + list(script[1:])
+
+    def note(self, name, ranks, way, good, seconds, output):
+        print('{} {} with {} ranks, {}, {:.1f} s'.format('ok    ' if good else 'FAILED', name, ranks, way, seconds), flush=True)
+        if not good:
+            print(output[-4000:], flush=True)
+        self.results.append({'name': name, 'ranks': ranks, 'way': way, 'ok': good, 'seconds': round(seconds, 2)})
+
+    def run(self, script, ranks, way, moved=True, **extra):
+        started = time.monotonic()
+        command = self.worker(script, moved)
+        if script[0] == 'gpu.py':
+            extra['HOROVOD_DYNAMIC_PROCESS_SETS'] = '1'
+        if way == 'nccl on one GPU':  # for correctness only: NCCL takes the ranks for ranks of different hosts
+            command = ['bash', '-c', 'NCCL_HOSTID=rank$HOROVOD_RANK exec "$0" "$@"'] + command
+        code, output = self.job(ranks, command, 120, **extra)
+        good = code == 0 and output.count('ok') >= ranks
+        self.note(' '.join(script), ranks, way, good, time.monotonic() - started, output)
+
+    def kill(self, mode, ranks, way, **extra):
+        """kill -9 of a rank inside of a collective: the others have an error within a second of it."""
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.monotonic()
+            path = os.path.join(folder, 'answer')
+            code, output = self.job(ranks, self.worker(('killed.py', path, mode, 'token'), True), 60, **extra)
+            good, slowest = code != 0, 0.0
+            for rank in range(ranks - 1):
+                try:
+                    with open('{}.{}'.format(path, rank)) as file:
+                        seconds, error = file.read().splitlines()[:2]
+                except OSError:
+                    good, output = False, output + '\nno answer of rank {}'.format(rank)
+                    continue
+                slowest = max(slowest, float(seconds))
+                good = good and error.startswith('HorovodInternalError: rank {}'.format(ranks - 1)) and slowest <= 1.0
+                output += '\n' + error
+            self.note('killed.py ' + mode, ranks, way, good, time.monotonic() - started, output)
+            self.results[-1]['seconds_to_the_error'] = slowest
+
+
+def run_suite(machine):
+    ways = [('staged', {'HOROVOD_GPU_STAGED': '1'})]
+    if machine.gpus > 1:
+        ways.append(('nccl', {}))
+    else:
+        machine.leave_out('NCCL between GPUs', 'this machine has one')
+        ways.append(('nccl on one GPU', {}))
+    machine.run(('gpu.py', 'staged', '2'), 1, 'alone', moved=False)
+    machine.run(('gpu_training.py', 'none'), 1, 'alone', moved=False)
+    for way, extra in ways:
+        carrier = 'staged' if way == 'staged' else 'nccl'
+        machine.run(('gpu.py', carrier, '3'), 2, way, moved=False, **extra)
+        for compression in ('none', 'fp16'):
+            machine.run(('gpu_training.py', compression), 2, way, moved=False, **extra)
+        for script, ranks in SUITE:
+            machine.run(script, ranks, way, **extra)
+        if way != 'nccl on one GPU':
+            for mode in KILLED:
+                machine.kill(mode, 2, way, **extra)
+
+
+def run_perf(machine):
+    rows = []
+    ranks = [1] + ([2] if machine.gpus > 1 else []) + ([machine.gpus] if machine.gpus > 2 else [])
+    perf = os.path.join(machine.options.build, 'bin', 'hvd_perf')
+    for count in ranks:
+        sizes = ['--sizes', '8,65536', '--loops', '1'] if machine.options.fakes else []
+        code, output = machine.job(count, [perf, '--device', 'cuda', '--json'] + sizes, 300)
+        for line in output.splitlines():
+            if '{"collective"' in line:
+                rows.append(json.loads(line[line.index('{'):]))
+        if code != 0:
+            machine.note('hvd_perf', count, 'perf', False, 0, output)
+    for row in rows:
+        print(row, flush=True)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--build', required=True)
+    parser.add_argument('--json', required=True)
+    parser.add_argument('--part', choices=['suite', 'perf'])
+    parser.add_argument('--fakes', action='store_true')
+    options = parser.parse_args()
+    options.build = os.path.abspath(options.build)
+    machine = Machine(options)
+    perf = []
+    if machine.gpus == 0:
+        machine.leave_out('tensors of PyTorch on GPUs', 'the PyTorch of {} sees none'.format(sys.executable))
+    elif not os.path.exists(os.path.join(options.build, 'bin', 'hvdrun')):
+        machine.leave_out('tensors of PyTorch on GPUs', 'this build has no bin/hvdrun')
+    else:
+        if options.part != 'perf':
+            run_suite(machine)
+        if options.part != 'suite':
+            perf = run_perf(machine)
+    summary = {}
+    if os.path.exists(options.json):
+        with open(options.json) as file:
+            summary = json.load(file)
+    summary['suite'] = summary.get('suite', []) + machine.results
+    summary['perf'] = perf or summary.get('perf', [])
+    summary['suite_left_out'] = machine.left_out
+    with open(options.json, 'w') as file:
+        json.dump(summary, file, indent=1)
+    failed = [r for r in machine.results if not r['ok']]
+    failed += [r for r in perf if not r['correct']]
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()
