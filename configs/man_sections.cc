@@ -27,6 +27,8 @@ std::span<const ManRow> ExitStatusRows() {
 std::span<const ManRow> EnvironmentRows() {
   static constexpr ManRow kRows[] = {
       {"CUDA_VISIBLE_DEVICES", "Slots of this host, where no number of slots is given."},
+      {"HOROVOD_ENABLE_ASYNC_COMPLETION",
+       "0 in the workers: a collective of tensors on GPUs is done only when the GPU is."},
       {"HOROVOD_GPU_STAGED",
        "1 in the workers: tensors on GPUs travel through the memory of the host, not by NCCL."},
       {"NO_COLOR", "When set, --color auto does not colour the labels."},

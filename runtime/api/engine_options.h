@@ -31,8 +31,9 @@ struct OneHostSettings {
 Result<OneHostSettings> OneHostSettingsFromEnv();
 
 // What the environment says about tensors on GPUs: HOROVOD_GPU_STAGED (1: they go through the
-// memory of the host), and NCCL's own NCCL_HOSTID, by which processes that share a GPU pass for
-// ranks of different hosts.
+// memory of the host), HOROVOD_ENABLE_ASYNC_COMPLETION (0: an operation by NCCL is done only when
+// the GPU is), and NCCL's own NCCL_HOSTID, by which processes that share a GPU pass for ranks of
+// different hosts.
 void AddDeviceSettingsFromEnv(CudaBackendOptions* options);
 
 // HOROVOD_MPI_THREADS_DISABLE: one thread makes all calls to MPI.

@@ -138,8 +138,8 @@ void Engine::Idle(Operation* op, TimePoint deadline) {
   progress_.BeginSleep();
   if (!Look(op)) progress_.FailWhatNeedsLeavers();
   if (!op->done) {
-    int64_t left_ns =
-        std::min<int64_t>(op->on_device() ? kDeviceSleepNs : kSleepNs, (deadline - now).count());
+    int64_t left_ns = std::min<int64_t>(op->started && op->on_device() ? kDeviceSleepNs : kSleepNs,
+                                        (deadline - now).count());
     peers_.NoteSleeping(op->waiting_since.time_since_epoch().count());
     mutex_.unlock();
     peers_.Sleep(token, left_ns);

@@ -111,6 +111,22 @@ class Machine(object):
             self.results[-1]['seconds_to_the_error'] = slowest
 
 
+    def elastic(self, ranks, way, **extra):
+        """kill -9 of a rank to the first collective of the world without it."""
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.monotonic()
+            command = ['--min-np', str(ranks - 1)] + self.worker(('gpu_elastic.py', folder), False)
+            code, output = self.job(ranks, command, 90, **extra)
+            seconds = []
+            for name in os.listdir(folder):
+                if name.startswith('went_on.'):
+                    with open(os.path.join(folder, name)) as file:
+                        seconds.append(float(file.read()))
+            good = code == 0 and len(seconds) == ranks - 1 and max(seconds) <= 1.0
+            self.note('gpu_elastic.py', ranks, way, good, time.monotonic() - started, output)
+            self.results[-1]['seconds_to_a_usable_world'] = max(seconds) if seconds else None
+
+
 def run_suite(machine):
     ways = [('staged', {'HOROVOD_GPU_STAGED': '1'})]
     if machine.gpus > 1:
@@ -130,6 +146,7 @@ def run_suite(machine):
         if way != 'nccl on one GPU':
             for mode in KILLED:
                 machine.kill(mode, 2, way, **extra)
+            machine.elastic(2, way, **extra)
 
 
 def run_perf(machine):

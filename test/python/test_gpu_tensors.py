@@ -91,6 +91,14 @@ def test_a_rank_that_is_killed_leaves_no_gpu_waiting(gpus, tmp_path, mode, setti
         assert float(seconds) < 1.0, (seconds, error)
 
 
+@pytest.mark.parametrize('setting', [NCCL, {'HOROVOD_ENABLE_ASYNC_COMPLETION': '0'}, STAGED], ids=['nccl', 'waits', 'staged'])
+def test_survivors_train_on_their_gpus_within_a_second(gpus, tmp_path, setting):
+    result = gpus(3, 'gpu_elastic.py', tmp_path, flags=['--min-np', '2'], timeout_s=90, **setting)
+    assert result.output.count('ok') >= 2, str(result)
+    seconds = [float(file.read_text()) for file in tmp_path.glob('went_on.*')]
+    assert len(seconds) == 2 and max(seconds) < 1.0, (seconds, str(result))
+
+
 def test_without_a_gpu_it_is_one_sentence_on_all_ranks(gpus, tmp_path):
     script = tmp_path / 'no_driver.py'
     script.write_text(

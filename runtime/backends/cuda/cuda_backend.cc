@@ -234,9 +234,9 @@ Result<NcclLane*> CudaBackend::LaneOf(const CollectiveCall& call, CudaOp& op,
                           .start_limit = options_.start_limit,
                           .close_limit = options_.close_limit,
                           .store_wait = std::chrono::milliseconds(1)};
-  auto lane =
-      std::make_unique<NcclLane>(room_, std::move(*device), *parts_.nccl, *options_.store,
-                                 std::move(options), options_.wake_peers, options_.clock->Now());
+  auto lane = std::make_unique<NcclLane>(room_, std::move(*device), *parts_.nccl, *options_.store,
+                                         std::move(options), options_.wake_peers,
+                                         options_.waits_for_gpu, options_.clock->Now());
   MutexLock lock(mutex_);
   if (!aborted_.ok()) return aborted_;
   return (lanes_[key] = std::move(lane)).get();
@@ -250,6 +250,10 @@ Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
   if (op.staged != nullptr) return AdvanceStaged(op);
   if (op.stage == Stage::kLane) HVD_RETURN_IF_ERROR(op.lane->Pump(options_.clock->Now()));
   if (op.stage != Stage::kGiven) return false;
+  if (options_.waits_for_gpu) {
+    const Result<bool> ready = op.lane->Ready(op.given);
+    if (!ready.ok() || !*ready) return ready;
+  }
   op.device->DropMark(std::exchange(op.mark, {}));
   if (op.self == 0) {
     leases_.TakeBackWhenReleased(&op.lease, op.self);
@@ -420,7 +424,7 @@ void CudaBackend::Leave() {
     if (!aborted_.ok()) return;
     for (auto& [key, lane] : lanes_) open.push_back(lane.get());
   }
-  const TimePoint deadline = options_.clock->Now() + options_.close_limit;
+  const TimePoint deadline = options_.clock->Now() + options_.drain_limit;
   while (!open.empty()) {
     const TimePoint now = options_.clock->Now();
     std::erase_if(open, [now](NcclLane* lane) {

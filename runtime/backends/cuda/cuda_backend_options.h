@@ -30,7 +30,12 @@ struct CudaBackendOptions {
   // Added to where a GPU is: processes that NCCL is made to take for different hosts differ.
   uint64_t place_salt = 0;
   Duration start_limit = std::chrono::seconds(60);
+  // An operation by NCCL is done only when the GPU is, so that its error is that of a peer's death.
+  bool waits_for_gpu = false;
+  // At the end of a world: of a communicator's close, and before that of what the GPU was given,
+  // which other ranks may be waiting for.
   Duration close_limit = std::chrono::seconds(2);
+  Duration drain_limit = std::chrono::seconds(60);
 };
 
 class DeviceBackend : public Backend {
@@ -39,7 +44,7 @@ class DeviceBackend : public Backend {
   // has one: for the runtime thread, again and again.
   virtual void Watch() = 0;
   // This rank leaves the world, and nothing is in flight: what the devices were given is done, and
-  // the communicators are closed, or aborted after their limit. After an Abort: at once.
+  // the communicators are closed, each within its limit. After an Abort: at once.
   virtual void Leave() = 0;
   // Some communicator of NCCL was made.
   virtual bool UsesNccl() const = 0;

@@ -68,6 +68,7 @@ struct CudaOp final : OpState {
   std::vector<int64_t> rows;                 // of each member's input: allgather
   std::vector<std::vector<int64_t>> splits;  // of each member: alltoall
   NcclLane* lane = nullptr;
+  DeviceTicket given;  // in the queue of the lane, where it is to be waited for
   std::unique_ptr<StagedOp> staged;
 
   CudaCell& cell(uint32_t member) const { return CudaCell::In(controls[member], members); }

@@ -42,11 +42,12 @@ NcclTensor TensorOf(const CollectiveCall& call) {
 
 NcclLane::NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
                    KvStore& store, NcclCommOptions options, std::function<void()> wake_peers,
-                   TimePoint now)
+                   bool tickets, TimePoint now)
     : room_(room),
       device_(std::move(device)),
       comm_(NcclComm::Begin(library, store, std::move(options), now)),
-      wake_peers_(std::move(wake_peers)) {}
+      wake_peers_(std::move(wake_peers)),
+      tickets_(tickets) {}
 
 NcclLane::~NcclLane() {
   comm_.reset();  // aborted where it is not closed, so that the device comes to an end
@@ -173,11 +174,25 @@ Status NcclLane::BeginBatch(const Batch& batch) {
   return Status::Ok();
 }
 
+Result<bool> NcclLane::Ready(DeviceTicket ticket) {
+  if (!failure_.ok()) return failure_;
+  const Result<bool> settled = comm_->Settled();
+  if (!settled.ok()) return Fail(settled.status());
+  return device_->Ready(ticket);
+}
+
 Status NcclLane::FinishBatch(const Batch& batch) {
   operation_.reset();
+  DeviceTicket given;
+  if (tickets_) {
+    const Result<DeviceTicket> ticket = device_->Record();
+    if (!ticket.ok()) return ticket.status();
+    given = *ticket;
+  }
   for (CudaOp* op : batch.ops) {
     HVD_RETURN_IF_ERROR(device_->LetFollow(op->call.stream));
     op->stage = CudaOp::Stage::kGiven;
+    op->given = given;
   }
   return Status::Ok();
 }

@@ -30,9 +30,9 @@ namespace hvd {
 
 class NcclLane {
  public:
-  // `device`: of this lane alone. All else outlives it.
+  // `device`: of this lane alone. All else outlives it. `tickets`: operations get CudaOp::given.
   NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
-           KvStore& store, NcclCommOptions options, std::function<void()> wake_peers,
+           KvStore& store, NcclCommOptions options, std::function<void()> wake_peers, bool tickets,
            TimePoint now);
   ~NcclLane();
   NcclLane(const NcclLane&) = delete;
@@ -45,6 +45,9 @@ class NcclLane {
   void Forget(CudaOp& op);
   // Orders, and gives to the device, whatever can be.
   Status Pump(TimePoint now);
+
+  // Whether the device is done with what was given until the ticket.
+  Result<bool> Ready(DeviceTicket ticket);
 
   // True while the operation waits for that member (an index in the set).
   bool Awaits(const CudaOp& op, uint32_t member) const;
@@ -84,6 +87,7 @@ class NcclLane {
   std::unique_ptr<CudaDevice> device_;
   std::unique_ptr<NcclComm> comm_;
   const std::function<void()> wake_peers_;
+  const bool tickets_;
   std::atomic<bool> ready_{false};
   Status failure_;
   std::vector<CudaOp*> waiting_;       // without a place in the order

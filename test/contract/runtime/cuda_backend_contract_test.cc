@@ -351,6 +351,21 @@ TEST(CudaBatches, AreOneGroupOfWhatIsReady) {
 
 // ---- ends and failures
 
+// An operation that only the GPU is missing for is not done, and fails when the communicator does.
+TEST(CudaBackendEnds, WaitsForTheGpuWhereThatIsAsked) {
+  CudaMembers members({.members = 2, .waits_for_gpu = true});
+  Check(members, {{.rows = {300, 300}}, {.rows = {7, 7}}}, 1);
+  auto operations = Operations(members, 1, 300);
+  for (int step = 0; step < 10; ++step) StepAll(members, operations);
+  for (CudaPart& part : operations[0].parts) EXPECT_EQ(part.stage, CudaPart::Stage::kStarted);
+  for (uint32_t m = 0; m < 2; ++m) members.backend(m).Abort(Aborted("rank 9 died on host a"));
+  StepAll(members, operations);
+  for (CudaPart& part : operations[0].parts)
+    EXPECT_THAT(part.status.message(), HasSubstr("rank 9 died on host a"));
+  members.cuda.Run();
+  members.ExpectClean();
+}
+
 TEST(CudaBackendEnds, ClosesItsCommunicatorsTogether) {
   CudaMembers members({.members = 2});
   Check(members, {{.rows = {300, 300}}}, 1);

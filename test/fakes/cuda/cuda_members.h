@@ -64,6 +64,7 @@ class CudaMembers {
     bool nccl = true;      // the members have it
     bool one_gpu = false;  // all are on one
     int slowness = 0;      // of NCCL
+    bool waits_for_gpu = false;
     Duration start_limit = std::chrono::seconds(30);
   };
 
@@ -98,6 +99,7 @@ class CudaMembers {
     options.wake_peers = [this] { ++wakes; };
     options.say = [this](const std::string& sentence) { said.push_back(sentence); };
     options.start_limit = options_.start_limit;
+    options.waits_for_gpu = options_.waits_for_gpu;
     Result<NcclLibrary> library = Unsupported("NCCL cannot be used because there is none");
     if (options_.nccl) library = nccl.Library();
     members_[m]->backend = std::make_unique<CudaBackend>(
