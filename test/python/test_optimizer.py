@@ -287,6 +287,12 @@ def test_a_parameter_that_left_the_groups_is_exchanged_no_more(hvd, torch, activ
     assert removed.grad is None and all(p.grad is not None for p in optimizer.param_groups[0]['params'])
 
 
+def test_registered_memory_is_for_tensors_of_the_processor(hvd, torch):
+    from horovod.torch.gradient_memory import GradientHome
+    home = GradientHome(torch.nn.Parameter(torch.ones(3)))
+    assert home.fits(torch.ones(3)) and not home.fits(torch.empty(3, device='meta'))
+
+
 def test_zero_grad_while_pending(hvd, torch, active):
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)

@@ -71,7 +71,7 @@ class GradientHome(object):
         self._unavailable = self._nbytes == 0 or p.dtype not in mpi_ops._DTYPES
 
     def fits(self, tensor):
-        return tensor.dtype == self._dtype and tensor.shape == self._shape
+        return tensor.is_cpu and tensor.dtype == self._dtype and tensor.shape == self._shape
 
     def holds(self, tensor):
         """Whether this is the tensor that it was lent to last."""

@@ -139,7 +139,7 @@ class _DistributedOptimizer(object):
         if not self._takes_part():
             return None
         home = gradient.home
-        if grad.layout != torch.strided or not home.fits(grad) or not grad.is_cpu:
+        if grad.layout != torch.strided or not home.fits(grad):
             return None
         tensor = home.tensor(p)
         if tensor is None:
