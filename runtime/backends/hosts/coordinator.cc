@@ -157,6 +157,7 @@ Status Coordinator::JoinedVerdict(const Entry& entry, const std::string& name) c
 void Coordinator::Fail(const Entry& entry, const Status& status, Answers* answers) {
   if (!entry.failed.ok()) return;
   for (const Report& report : entry.reports) {
+    if (left_.contains(report.leader)) continue;  // it may be gone already
     answers->push_back({report.leader, EndMessage{report.msg.ticket, status, 0}});
   }
 }
@@ -350,12 +351,26 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
     });
     at = rounds.empty() ? waiting_.erase(at) : std::next(at);
   }
-  if (joined_.empty()) return;
+  FailHeld(rank, answers);
   for (auto [joined, ticket] : joined_) {
-    answers->push_back({joined, EndMessage{ticket, LeftBefore(rank, "join"), 0}});
+    if (!left_.contains(joined)) {
+      answers->push_back({joined, EndMessage{ticket, LeftBefore(rank, "join"), 0}});
+    }
     joined_in_vain_.insert(joined);
   }
   joined_.clear();
+}
+
+// What a rank leads that has gone nobody may begin. What was given out it still does.
+void Coordinator::FailHeld(uint32_t leader, Answers* answers) {
+  for (auto& [leaders, lane] : lanes_) {
+    if (std::ranges::find(leaders, leader) == leaders.end()) continue;
+    for (const Ready& ready : lane.held) {
+      const std::string& name = ready.entry.reports[0].msg.name;
+      Fail(ready.entry, LeftBefore(leader, name), answers);
+    }
+    lane.held.clear();
+  }
 }
 
 void Coordinator::Close(const std::string& why, Answers* answers) {

@@ -95,6 +95,7 @@ class Coordinator {
   void OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers* answers);
   void OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers);
   void OnLeave(uint32_t from, uint32_t rank, Answers* answers);
+  void FailHeld(uint32_t leader, Answers* answers);
   bool HasJoined(uint32_t rank) const;
   void SettleAll(Answers* answers);
   void OnDone(uint64_t number, Answers* answers);

@@ -238,6 +238,35 @@ TEST_F(CoordinatorTest, FailsWhatNeedsARankThatLeft) {
   EXPECT_EQ(RunIn(Send(0, pair)).entries[0].ticket, 7u);
 }
 
+// A rank that has had its farewell may be gone, and a message to it would end the work of all.
+TEST_F(CoordinatorTest, ARankThatLeftHearsNothingMore) {
+  Make({0, 1, 2});
+  Send(0, Ready(1, "x"));
+  Send(2, Ready(2, "x"));
+  Send(2, JoinMessage{3, 2});
+  Answers answers = Send(2, LeaveMessage{2});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].to, 2u);
+  EXPECT_EQ(std::get<AbortNotice>(answers[0].msg).why, "");
+  EXPECT_EQ(answers[1].to, 0u);
+  EXPECT_THAT(EndIn(answers, 1).status.message(), HasSubstr("rank 2 left the world"));
+}
+
+TEST_F(CoordinatorTest, WhatIsHeldFailsWhenALeaderOfItLeaves) {
+  Make({0, 1});
+  for (uint64_t ticket = 1; ticket <= 3; ++ticket) {
+    const std::string name = "x" + std::to_string(ticket);
+    Send(0, Ready(ticket, name));
+    EXPECT_EQ(Send(1, Ready(ticket, name)).size(), ticket < 3 ? 2u : 0u) << "two are enough";
+  }
+  Answers answers = Send(1, LeaveMessage{1});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[1].to, 0u);
+  EXPECT_EQ(EndIn(answers, 1).ticket, 3u);
+  EXPECT_THAT(EndIn(answers, 1).status.message(), HasSubstr("rank 1 left the world"));
+  EXPECT_TRUE(Send(0, DoneMessage{1}).empty());
+}
+
 TEST_F(CoordinatorTest, AWithdrawnTicketFailsTheOthersUnlessItRuns) {
   Make({0, 1, 2});
   Send(0, Ready(1, "x"));
