@@ -24,8 +24,10 @@ constexpr double kStopPart = 0.02;    // of the noise
 constexpr double kStopGain = 0.0006;  // an expected gain that is not worth a window
 // Standard deviations: to go on with a point while searching, to choose it in the end; any will do.
 constexpr double kProof = 3, kTrust = 0.5, kAny = -1e9;
-constexpr double kClear = 0.03;  // the noise that two windows make up for
-constexpr double kBad = 2;       // standard deviations
+constexpr double kClear = 0.035;  // the noise that two windows make up for
+constexpr double kLuck = 0.06;    // the noise above which one window proves nothing
+constexpr double kBeaten = 0.5;   // standard deviations
+constexpr double kBad = 1.5;      // standard deviations
 constexpr double kInterval = 1.96;
 
 std::vector<bool> Categories(const SearchSpace& space) {
@@ -41,6 +43,14 @@ std::vector<Observation> Measured(const std::vector<Tried>& all) {
     if (tried.measured()) measured.push_back(tried.seen);
   }
   return measured;
+}
+
+// Measurements of points that had been measured before: they show the noise.
+template <typename Tried>
+double Repeats(const std::vector<Tried>& all) {
+  double repeats = 0;
+  for (const Tried& tried : all) repeats += std::max(tried.seen.count - 1, 0.0);
+  return repeats;
 }
 
 // Half of the 95 % interval of the difference between two means of windows.
@@ -69,7 +79,7 @@ Tuner::Tuner(SearchSpace space, TunerOptions options)
       process_(Categories(space_)),
       warmups_left_(options_.warmup_windows),
       promising_(options_.promising),
-      drift_(kLeastUnknownNoise) {
+      drift_(1) {
   Find(space_.initial());
   trial_ = {space_.initial(), Trial::Kind::kWarmup};
   if (space_.dimensions() == 0) {
@@ -104,11 +114,9 @@ GaussianProcess::Estimate Tuner::At(size_t tried) const {
 }
 
 double Tuner::Noise() const {
-  double repeats = 0, squares = 0;
-  for (const Tried& tried : tried_) {
-    repeats += std::max(tried.seen.count - 1, 0.0);
-    squares += tried.seen.squares;
-  }
+  const double repeats = Repeats(tried_);
+  double squares = 0;
+  for (const Tried& tried : tried_) squares += tried.seen.squares;
   const double seen = repeats == 0 ? 0 : std::sqrt(squares / repeats);
   const double noise = std::max({process_.noise(), seen, kLeastNoise});
   return repeats < kKnownNoise ? std::max(noise, kLeastUnknownNoise) : noise * (1 + 3 / repeats);
@@ -119,7 +127,7 @@ bool Tuner::Proven(size_t tried, double deviations) const {
   if (tried == 0) return true;
   const Observation &seen = tried_[tried].seen, &reference = tried_[0].seen;
   if (seen.count == 0 || reference.count == 0) return false;
-  const bool luck = seen.count == 1 && Noise() > kClear;
+  const bool luck = seen.count == 1 && (Noise() > kLuck || Repeats(tried_) < kKnownNoise);
   if (luck && deviations >= kProof) return false;
   const double deviation = Noise() * std::sqrt(1 / seen.count + 1 / reference.count);
   return seen.mean - reference.mean - deviations * deviation > kFarBelow;
@@ -128,10 +136,18 @@ bool Tuner::Proven(size_t tried, double deviations) const {
 // The best measured point that is proven with so many deviations; `caution`: how many are taken off
 // its likely value.
 size_t Tuner::Best(double caution, double deviations) const {
+  // Its own windows say that it is worse than the best that is proven, whatever is likely.
+  const auto beaten = [&](const Observation& seen) {
+    const Observation& proven = tried_[incumbent_].seen;
+    if (seen.count < 2 || proven.count < 2) return false;
+    const double deviation = Noise() * std::sqrt(1 / seen.count + 1 / proven.count);
+    return seen.mean - proven.mean < -kBeaten * deviation;
+  };
   size_t best = 0;
   double most = -std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < tried_.size(); ++i) {
     if (!tried_[i].measured() || tried_[i].missing > 1 || !Proven(i, deviations)) continue;
+    if (beaten(tried_[i].seen)) continue;
     const GaussianProcess::Estimate estimate = At(i);
     const double value = estimate.mean - caution * estimate.deviation;
     if (value > most) {
@@ -192,43 +208,45 @@ void Tuner::Record(double score) {
     if (!missing && tried_[0].measured()) Watch(std::log(score));
     return;
   }
-  if (missing) return Missing();
+  if (missing) {  // settings with which scores are missing are not tried a third time
+    ++tried_[running_].missing;
+    if (++missing_in_a_row_ >= kMostMissing || ++windows_ >= options_.most_windows)
+      return Settle("because the windows had no scores");
+    return RunSafe();
+  }
   missing_in_a_row_ = 0;
   Learn(std::log(score));
-}
-
-// Settings without which scores are missing are not tried a third time.
-void Tuner::Missing() {
-  ++tried_[running_].missing;
-  if (++missing_in_a_row_ >= kMostMissing || ++windows_ >= options_.most_windows)
-    return Settle("because the windows had no scores");
-  RunSafe();
 }
 
 void Tuner::Learn(double value) {
   ++windows_;
   Observation& seen = tried_[running_].seen;
   const bool steady = trial_.kind != Trial::Kind::kCandidate && seen.count >= 2;
-  if (steady && drift_.Add(value - seen.mean)) return BeginAgain();
+  if (steady && drift_.Add((value - seen.mean) / (Noise() * std::sqrt(1 + 1 / seen.count))))
+    return BeginAgain();
   seen.Add(value);
   process_.Fit(Measured(tried_), random_);
   Next();
 }
 
-// The search is over. The chosen point has to stay as good as it was: after a worse window, the
-// default shows whether the point has become worse or all points have.
+// The search is over. The chosen point has to stay as good as it was: after a worse window, it
+// takes turns with the default until it shows which of them is better now.
 void Tuner::Watch(double value) {
-  if (bad_value_) {
-    const bool better = value - *bad_value_ > -kFarBelow / 2;
-    bad_value_.reset();
-    if (better && running_ != settled_) return BeginAgain();
+  if (duel_ && running_ == 0) {
+    default_value_ = value;
     return Run(settled_, Trial::Kind::kSettled);
+  }
+  if (duel_) {
+    const Duel::Verdict verdict = duel_->Add(value, default_value_);
+    if (verdict == Duel::Verdict::kOpen) return Run(0, Trial::Kind::kCheck);
+    if (verdict == Duel::Verdict::kDefault) return BeginAgain();
+    return duel_.reset();
   }
   const double limit = std::max(-kFarBelow / 2, kBad * process_.noise());
   if (drift_.Add(value)) return BeginAgain();
-  if (value > settled_level_ - limit) return;
-  bad_value_ = value;
-  if (settled_ != 0) Run(0, Trial::Kind::kCheck);
+  if (settled_ == 0 || value > settled_level_ - limit) return;
+  duel_.emplace(Noise());
+  Run(0, Trial::Kind::kCheck);
 }
 
 // The measurements do not hold any more; the best point may still be good.
@@ -237,10 +255,10 @@ void Tuner::BeginAgain() {
   promising_.assign(1, best);
   tried_.resize(1);
   tried_[0].seen.count = tried_[0].seen.mean = tried_[0].seen.squares = 0;
-  drift_ = DriftWatch(Noise());
+  drift_ = DriftWatch(1);
   windows_ = incumbent_ = missing_in_a_row_ = 0;
   known_.reset();
-  bad_value_.reset();
+  duel_.reset();
   ++searches_;
   Run(0, Trial::Kind::kDefault);
 }
@@ -253,7 +271,6 @@ void Tuner::Run(size_t tried, Trial::Kind kind) {
 }
 
 void Tuner::Next() {
-  if (windows_ <= 2) drift_ = DriftWatch(std::max(Noise(), kLeastUnknownNoise));
   for (size_t i = 0; i < tried_.size(); ++i) {
     if (!tried_[i].measured() || !Proven(i, kProof)) continue;
     if (At(i).mean > At(incumbent_).mean) incumbent_ = i;
@@ -261,7 +278,7 @@ void Tuner::Next() {
   if (!Proven(incumbent_, kProof)) incumbent_ = 0;
   if (windows_ >= options_.most_windows) return Settle("because all windows were used");
   if (!Proven(running_, kProof)) return RunSafe();
-  if (RunKnown() || RunChallenger() || RunCandidate()) return;
+  if (RunKnown() || RunChallenger() || RunCandidate() || RunDoubtful()) return;
   if (windows_ >= kLeastWindows) return Settle("because no gain above the noise is expected");
   RunSafe();
 }
@@ -339,6 +356,26 @@ bool Tuner::RunCandidate() {
   return true;
 }
 
+// A gain that is likely but not sure: more windows of the point and of the default, whichever has
+// fewer, as long as those that are left may make it sure.
+bool Tuner::RunDoubtful() {
+  const size_t best = Best(0.5, kTrust);
+  if (best == 0) return false;
+  const Observation &seen = tried_[best].seen, &reference = tried_[0].seen;
+  const double gain = At(best).mean - At(0).mean;
+  const auto left = static_cast<double>(options_.most_windows - windows_);
+  Observation equal = seen;
+  equal.count = (seen.count + reference.count + left) / 2;
+  const bool sure = gain > HalfInterval(Noise(), seen, reference);
+  if (sure || gain <= HalfInterval(process_.noise(), equal, equal)) return false;
+  if (reference.count <= seen.count) {
+    Run(0, Trial::Kind::kDefault);
+  } else {
+    Run(best, best == incumbent_ ? Trial::Kind::kIncumbent : Trial::Kind::kCandidate);
+  }
+  return true;
+}
+
 // The improvement that a point promises; 0 where it may not be tried or was tried.
 double Tuner::Worth(const std::vector<double>& unit, double least) const {
   const TunePoint point = space_.FromUnit(unit);
@@ -401,7 +438,7 @@ void Tuner::Settle(std::string_view why, std::optional<size_t> verified) {
     drift_ = DriftWatch(Noise());
     for (int i = 0; i < 5; ++i) drift_.Add(settled_level_);
   }
-  bad_value_.reset();
+  duel_.reset();
   settled_ = best;
   Run(best, Trial::Kind::kSettled);
 }

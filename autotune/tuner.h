@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "autotune/drift.h"
+#include "autotune/duel.h"
 #include "autotune/gaussian_process.h"
 #include "autotune/search_space.h"
 
@@ -105,7 +106,6 @@ class Tuner {
   double Noise() const;
   bool Proven(size_t tried, double deviations) const;
   size_t Best(double caution, double deviations) const;
-  void Missing();
   void Learn(double value);
   void Watch(double value);
   void Next();
@@ -114,6 +114,7 @@ class Tuner {
   bool RunKnown();
   bool RunChallenger();
   bool RunCandidate();
+  bool RunDoubtful();
   double Worth(const std::vector<double>& unit, double least) const;
   std::vector<double> Refined(std::vector<double> unit, double least) const;
   std::vector<std::vector<double>> Pool();
@@ -134,7 +135,8 @@ class Tuner {
   DriftWatch drift_;
   size_t settled_ = 0;  // of tried_
   double settled_level_ = 0;
-  std::optional<double> bad_value_;  // of the window before
+  std::optional<Duel> duel_;  // under way
+  double default_value_ = 0;  // of the duel's last window with the default
   std::string_view why_over_;
   Trial trial_;
 };

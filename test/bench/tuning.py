@@ -125,6 +125,14 @@ def row(flags, ratios):
     return f"| `{' '.join(flags)}` | {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) | {mark} |"
 
 
+def verdict(best, chosen):
+    """Whether the choice of --autotune is as good as the best of the grid, as far as these ratios tell."""
+    (low, high), (chosen_low, chosen_high) = interval(best), interval(chosen)
+    if max(low, chosen_low) <= min(high, chosen_high):
+        return "the intervals of the grid's best and of --autotune's choice overlap"
+    return f"--autotune's choice is {'better' if chosen_high < low else 'worse'} than the grid's best: their intervals do not overlap"
+
+
 def costs(job, rounds, steps):
     """Ratios of the mean step: with --autotune in its first steps, and where it has nothing left to choose."""
     os.environ["XDG_CACHE_HOME"] = "/nonexistent"
@@ -135,10 +143,10 @@ def costs(job, rounds, steps):
 
 def measure(job, axes, args, until, say):
     """The table of one layout."""
-    choices = grid(coarse(axes) if args.quick else axes)
+    choices = grid(coarse(axes) if args.quick or args.coarse else axes)
     best = sorted(zip(choices, compared(job, choices, until, say)), key=lambda pair: statistics.median(pair[1]))
     found, lost = {"grid:": best[0][0]}, {}
-    for name, search in (("random search:", random_search), ("TPE:", optuna_tpe)):
+    for name, search in (("random search:", random_search), ("TPE:", optuna_tpe)) if args.trials else ():
         result = search(axes, args.trials, job.ratio)
         if result is None:
             print("optuna is not installed: no TPE", flush=True)
@@ -147,14 +155,15 @@ def measure(job, axes, args, until, say):
         say(name)
     found["--autotune:"], sentence = job.tuned(args.steps)
     say(sentence)
-    chosen = compared(job, list(found.values()), time.monotonic() + (0 if args.quick else 120), say)
+    chosen = compared(job, list(found.values()), time.monotonic() + (0 if args.quick else 60 * args.again), say)
     print(f"\n{len(choices)} choices of a grid, its best three and its worst; then what each search chose, compared anew\n\n"
           "| settings | time | |\n|---|---|---|")
     for pair in [*best[:3], best[-1]]:
         print(row(*pair))
     for (name, flags), ratios in zip(found.items(), chosen):
         print(row([name, *flags], ratios))
-    print(costs(job, 3 if args.quick else 10, 60 if args.quick else 200))
+    print(f"\n{verdict(chosen[0], chosen[-1])}\n")
+    print(costs(job, 3 if args.quick else args.cost_rounds, 60 if args.quick else 200))
     for name, tried in lost.items():
         print(f"{name} a mean trial took {statistics.mean(tried):.2f} of the time of the defaults, the worst {max(tried):.2f}")
     print(f"\n{sentence}", flush=True)
@@ -166,7 +175,10 @@ def main():
     parser.add_argument("--python", default=sys.executable, help="of the ranks, with NumPy (this one)")
     parser.add_argument("--minutes", type=float, default=20, help="for the grids of all layouts together (20)")
     parser.add_argument("--steps", type=int, default=1500, help="of the job with --autotune (1500)")
-    parser.add_argument("--trials", type=int, default=16, help="of the other searches (16)")
+    parser.add_argument("--trials", type=int, default=16, help="of the other searches (16); 0: none")
+    parser.add_argument("--coarse", action="store_true", help="the ends and the middle of each axis instead of the whole grid")
+    parser.add_argument("--again", type=float, default=2, help="minutes to compare the choices of all searches anew (2)")
+    parser.add_argument("--cost-rounds", type=int, default=10, help="rounds of what --autotune costs (10)")
     parser.add_argument("--quick", action="store_true", help="coarse grids and few rounds: shows that it works")
     parser.add_argument("--only", help="layouts whose name contains this")
     args = parser.parse_args()

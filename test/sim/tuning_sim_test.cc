@@ -30,7 +30,7 @@ struct Outcome {
 };
 
 template <typename Run>
-Outcome OverSeeds(TuningTask task, size_t seeds, Run&& run) {
+Outcome OverSeeds(TuningTask task, size_t seeds, Run& run) {
   const char* one = std::getenv("HVD_SIM_SEED");
   const uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
   if (one != nullptr) seeds = 1;
@@ -77,37 +77,47 @@ void Print(const TuningTask& task, const Outcome& ours, const Outcome& random) {
   std::fflush(stdout);
 }
 
-// What a search may lose: three in a hundred after 80 steps, five where windows are that noisy. A
-// prediction that is off by a half costs more where there is a better optimum far from a good one.
+// How much worse than the best point the choice may be: three in a hundred after 80 steps, five
+// after 200 where windows are that noisy.
 double MostRegret(const TuningTask& task) {
-  double most = task.noise < 0.1 ? 0.03 : 0.05;
-  if (!Soak()) most *= 2;  // a median of few; and each processor has its own last bits of exp()
-  const bool far = task.surface->name == "two optima";
-  if (task.prediction_error < 0.5) return far ? 1.5 * most : most;
-  return far ? 0.16 : 2 * most;
+  const double most = task.noise < 0.1 ? 0.03 : 0.05;
+  // The missed goals: with a prediction that is off by a half, the better of two optima is often
+  // predicted to be worse than the default and not tried, and a better category is found late.
+  const bool far = task.prediction_error >= 0.5;
+  if (task.surface->name == "two optima" &&
+      (far || (task.noise >= 0.1 && task.prediction_error > 0)))
+    return 0.16;
+  if (task.surface->name == "category trap" && far) return 1.5 * (Soak() ? most : 1.5 * most);
+  return Soak() ? most : 1.5 * most;  // else a median of few
 }
 
 void TryAll(double noise, size_t windows) {
   const size_t seeds = Soak() ? 100 : 15;
-  Risks risks;
+  Risks still, moving;
   for (const TuningSurface& surface : TuningSurfaces()) {
     for (const double error : {0.0, 0.2, 0.5, -1.0}) {
       if (error < 0 && !Soak()) continue;  // nothing is promised without a prediction
       const TuningTask task{&surface, noise, error, windows};
-      const Outcome ours = OverSeeds(task, seeds, risks);
+      const Outcome ours = OverSeeds(task, seeds, surface.moves_to == 0 ? still : moving);
       const Outcome random = OverSeeds(task, seeds, RunRandomSearch);
       Print(task, ours, random);
-      if (surface.moves_to == 0 && error >= 0) {
-        EXPECT_LT(ours.mean_lost, (Soak() ? 1.1 : 1.3) * random.mean_lost) << surface.name;
-      }
       if (error < 0) continue;
+      EXPECT_LT(ours.mean_lost, (Soak() ? 1.0 : 1.2) * random.mean_lost)
+          << surface.name << ", noise " << noise << ", prediction off by " << error;
       EXPECT_LE(ours.median_regret, MostRegret(task))
           << surface.name << ", noise " << noise << ", prediction off by " << error;
     }
   }
-  // Where the choice becomes worse while it is in use, that has to show first.
-  EXPECT_LE(risks.risked, risks.runs / 100);
-  if (Soak()) std::printf("%zu of %zu runs risked something\n", risks.risked, risks.runs);
+  // Two very lucky windows of a bad point, where windows are noisy.
+  EXPECT_LE(still.risked, still.runs / 1000);
+  // A choice that becomes worse while it is in use has to show that first, through the noise.
+  EXPECT_LE(moving.risked, moving.runs / 40);
+  if (Soak()) {
+    std::printf(
+        "two windows in a row far below the default: %zu of %zu runs, and %zu of %zu where"
+        " the optimum moves\n",
+        still.risked, still.runs, moving.risked, moving.runs);
+  }
 }
 
 // A window is five steps.
@@ -160,6 +170,26 @@ TEST(TuningSim, APredictionOfStepsMayBeOff) {
     if (!Soak()) continue;
     std::printf("steps over hosts, costs off by %2.0f %%: regret %5.2f %% worst %5.1f %%\n",
                 100 * error, 100 * regrets[regrets.size() / 2], 100 * regrets.back());
+  }
+}
+
+// With the default already best, the first 200 steps take one part in a hundred longer at most. The
+// missed goal: two, where the prediction is off.
+TEST(TuningSim, P45_WhereTheDefaultIsBestTheFirst200StepsCostLittle) {
+  constexpr size_t kWindows = 40;
+  for (const TuningSurface& surface : TuningSurfaces()) {
+    if (surface.name != "default is best" && surface.name != "chunk log") continue;
+    const double flat = surface.name == "chunk log" ? 0.0033 : 0;  // by which the default is not
+    for (const double noise : {0.02, 0.05, 0.1}) {
+      for (const double error : {0.0, 0.2, 0.5}) {
+        const TuningTask task{&surface, noise, error, kWindows};
+        const double lost = OverSeeds(task, Soak() ? 100 : 15, RunTuner).mean_lost / kWindows;
+        EXPECT_LE(lost - flat, error == 0 ? 0.01 : 0.02) << surface.name << ", noise " << noise;
+        if (!Soak()) continue;
+        std::printf("%-16s noise %2.0f %% prediction %4.0f %%: 200 steps take %.2f %% longer\n",
+                    surface.name.c_str(), 100 * noise, 100 * error, 100 * lost);
+      }
+    }
   }
 }
 

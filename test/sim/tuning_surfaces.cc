@@ -154,39 +154,38 @@ std::function<double(const TunePoint&)> Predictor(const TuningTask& task, Search
   };
 }
 
-class Account {
- public:
-  Account(const TuningTask& task, const SearchSpace& space) : task_(task), space_(space) {}
-
-  double True(const TunePoint& point, size_t window) const {
-    return task_.surface->score(space_.ToUnit(point), window);
-  }
-  // A window with this point: the score that is measured.
-  double Run(const TunePoint& point, std::mt19937_64& noise) {
-    const size_t window = run_.points.size();
-    const double truth = True(point, window);
-    run_.lost += 1 - truth / OracleOf(*task_.surface, space_, window);
-    const bool bad = truth < 0.9 * True(space_.initial(), window) - 1e-12;
-    run_.risked = run_.risked || (bad && last_bad_);
-    last_bad_ = bad;
-    run_.points.push_back(point);
-    return 50 * truth * std::exp(task_.noise * NormalRandom(noise));
-  }
-  TuningRun Choose(const TunePoint& point) {
-    const size_t last = run_.points.size() - 1;
-    run_.regret = 1 - True(point, last) / OracleOf(*task_.surface, space_, last);
-    return std::move(run_);
-  }
-  TuningRun& run() { return run_; }
-
- private:
-  const TuningTask& task_;
-  const SearchSpace& space_;
-  TuningRun run_;
-  bool last_bad_ = false;
-};
-
 }  // namespace
+
+size_t WindowsOf(const TuningTask& task) {
+  // A surface that moves has to be noticed first, and is searched again then.
+  return task.surface->moves_to == 0 ? task.windows : task.surface->moves_to + 2 * task.windows;
+}
+
+PlayedJob::PlayedJob(const TuningTask& task, const SearchSpace& space)
+    : task_(task), space_(space), noise_(task.seed) {}
+
+double PlayedJob::True(const TunePoint& point, size_t window) const {
+  return task_.surface->score(space_.ToUnit(point), window);
+}
+
+double PlayedJob::Run(const TunePoint& point) {
+  const size_t window = run_.points.size();
+  const double truth = True(point, window);
+  run_.lost += 1 - truth / OracleOf(*task_.surface, space_, window);
+  const bool bad = truth < 0.9 * True(space_.initial(), window) - 1e-12;
+  run_.risked = run_.risked || (bad && last_bad_);
+  last_bad_ = bad;
+  run_.points.push_back(point);
+  return 50 * truth * std::exp(task_.noise * NormalRandom(noise_));
+}
+
+TuningRun PlayedJob::Choose(const TunePoint& point) {
+  run_.windows = run_.points.size();
+  while (run_.points.size() < WindowsOf(task_)) Run(point);
+  const size_t last = run_.points.size() - 1;
+  run_.regret = 1 - True(point, last) / OracleOf(*task_.surface, space_, last);
+  return std::move(run_);
+}
 
 TuningRun RunTuner(const TuningTask& task) {
   const SearchSpace space = *SearchSpace::Make(task.surface->axes);
@@ -195,34 +194,32 @@ TuningRun RunTuner(const TuningTask& task) {
   options.most_windows = task.windows;
   options.predicted = Predictor(task, space);
   Tuner tuner(space, std::move(options));
-  Account account(task, space);
-  std::mt19937_64 noise(task.seed);
-  // A surface that moves has to be noticed first, and is searched again then.
-  const size_t windows =
-      task.surface->moves_to == 0 ? task.windows : task.surface->moves_to + 2 * task.windows;
-  for (size_t w = 0; w < windows; ++w) {
-    if (!tuner.settled()) account.run().windows = w + 1;
-    tuner.Record(account.Run(tuner.trial().point, noise));
+  PlayedJob job(task, space);
+  size_t searched = 0;
+  for (size_t w = 0; w < WindowsOf(task); ++w) {
+    if (!tuner.settled()) searched = w + 1;
+    tuner.Record(job.Run(tuner.trial().point));
   }
-  return account.Choose(tuner.settled() ? tuner.trial().point : tuner.result().point);
+  TuningRun run = job.Choose(tuner.settled() ? tuner.trial().point : tuner.result().point);
+  run.windows = searched;
+  return run;
 }
 
 TuningRun RunRandomSearch(const TuningTask& task) {
   const SearchSpace space = *SearchSpace::Make(task.surface->axes);
-  Account account(task, space);
-  std::mt19937_64 noise(task.seed), random(task.seed + 1);
+  PlayedJob job(task, space);
+  std::mt19937_64 random(task.seed + 1);
   TunePoint best = space.initial();
   double most = 0;
   for (size_t w = 0; w < task.windows; ++w) {
     const TunePoint point = space.FromUnit(space.RandomUnit(random));
-    const double score = account.Run(point, noise);
+    const double score = job.Run(point);
     if (score > most) {
       most = score;
       best = point;
     }
   }
-  account.run().windows = task.windows;
-  return account.Choose(best);
+  return job.Choose(best);
 }
 
 }  // namespace hvd

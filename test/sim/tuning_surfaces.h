@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,32 @@ struct TuningTask {
   uint64_t seed = 1;
 };
 
+// The windows that a job has: the surface may move after the search.
+size_t WindowsOf(const TuningTask& task);
+
+// A job on a surface, for any search: counts what the windows lose.
+class PlayedJob {
+ public:
+  // Both outlive this.
+  PlayedJob(const TuningTask& task, const SearchSpace& space);
+
+  // A window with this point: the score that is measured.
+  double Run(const TunePoint& point);
+  // The search is over: the windows that are left have this point.
+  TuningRun Choose(const TunePoint& point);
+
+ private:
+  double True(const TunePoint& point, size_t window) const;
+
+  const TuningTask& task_;
+  const SearchSpace& space_;
+  std::mt19937_64 noise_;
+  TuningRun run_;
+  bool last_bad_ = false;
+};
+
 TuningRun RunTuner(const TuningTask& task);
-// A random point in each window; the best seen is chosen.
+// A random point in each window of the search; the best seen is chosen.
 TuningRun RunRandomSearch(const TuningTask& task);
 
 }  // namespace hvd

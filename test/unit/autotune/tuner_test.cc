@@ -286,6 +286,8 @@ TEST(Tuner, ABadWindowIsFollowedByTheDefault) {
   EXPECT_EQ(search.tuner.trial().kind, Trial::Kind::kCheck);
   EXPECT_THAT(search.tuner.trial().point, ElementsAre(4));
   search.Windows(1, 0, 1);  // it is: the choice alone has become worse
+  EXPECT_EQ(search.tuner.searches(), 1U);
+  search.Windows(1, 0, 0.4);  // the first bad window proves nothing, because it was chosen for that
   EXPECT_EQ(search.tuner.searches(), 2U);
 }
 

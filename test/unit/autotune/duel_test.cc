@@ -1,0 +1,30 @@
+#include "autotune/duel.h"
+
+#include <gtest/gtest.h>
+
+namespace hvd {
+namespace {
+
+TEST(Duel, AClearDifferenceEndsItAtOnce) {
+  EXPECT_EQ(Duel(0.02).Add(0.2, 0.0), Duel::Verdict::kChoice);
+  EXPECT_EQ(Duel(0.02).Add(0.0, 0.2), Duel::Verdict::kDefault);
+}
+
+TEST(Duel, ASmallDifferenceTakesRounds) {
+  Duel duel(0.1);
+  EXPECT_EQ(duel.Add(0.0, 0.1), Duel::Verdict::kOpen);
+  EXPECT_EQ(duel.Add(0.0, 0.1), Duel::Verdict::kOpen);
+  Duel::Verdict verdict = Duel::Verdict::kOpen;
+  for (int i = 0; i < 6 && verdict == Duel::Verdict::kOpen; ++i) verdict = duel.Add(0.0, 0.1);
+  EXPECT_EQ(verdict, Duel::Verdict::kDefault);
+}
+
+TEST(Duel, EqualsEndWithTheChoice) {
+  Duel duel(0.1);
+  int rounds = 1;
+  while (duel.Add(0.5, 0.5) == Duel::Verdict::kOpen && rounds < 100) ++rounds;
+  EXPECT_EQ(rounds, 8);
+}
+
+}  // namespace
+}  // namespace hvd
