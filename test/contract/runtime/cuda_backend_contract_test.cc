@@ -293,7 +293,7 @@ TEST_P(CudaBackendContract, NeverMakesTheProcessorWait) {
   EXPECT_EQ(members_.cuda.Waits(), 0);
 }
 
-// Who is not concerned says nothing.
+// A member that is not concerned says nothing.
 TEST_P(CudaBackendContract, SaysOnceWhyItIsSlow) {
   Check(members_, std::vector<Case>(3, Case{.rows = Rows(300)}), 7);
   if (by_nccl() || size() == 1) {
