@@ -214,8 +214,8 @@ struct HorovodAnswers {
   std::vector<std::string> environment;  // "NAME=value", for workers of stock Horovod
 };
 
-// The answers to settings of horovodrun: a refusal, or lines, one for each reason. What stock
-// Horovod reads from a variable is passed on to it.
+// The answers to settings of horovodrun: a refusal, or lines, one for each reason. A setting that
+// stock Horovod reads from a variable is passed on to it.
 Result<HorovodAnswers> AnswerHorovodSettings(const ParsedOptions& options, const EnvLookup& env,
                                              const ConfigFile& file) {
   HorovodAnswers answers;

@@ -14,7 +14,7 @@
 
 namespace hvd {
 
-// What a scheduler gave to this job.
+// The hosts that a scheduler gave to this job.
 struct AllocatedHosts {
   std::string name;                 // "Slurm job 7"
   std::string text;                 // the line that announces it

@@ -1,5 +1,5 @@
-// What the manual page says beside the settings: exit codes, variables and files. docs/errors.md
-// has the same codes. Pure.
+// The sections of the manual page beside the settings: exit codes, variables and files.
+// docs/errors.md has the same codes. Pure.
 #ifndef HVD_CONFIGS_MAN_SECTIONS_H_
 #define HVD_CONFIGS_MAN_SECTIONS_H_
 

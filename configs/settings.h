@@ -16,7 +16,7 @@ struct IntRange {
   bool operator==(const IntRange&) const = default;
 };
 
-// What the command line asks for.
+// The action that the command line asks for.
 enum class Action { kRun, kHelp, kVersion, kPrintConfig, kCheckBuild };
 
 // One field per row of the settings table that holds a value. The defaults live in the table, not

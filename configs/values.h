@@ -19,8 +19,8 @@ namespace hvd {
 Result<std::string> StoreValue(const Row& row, std::string_view said, std::string_view text,
                                Settings& settings);
 
-// What stands for the value after the flag, with a blank in front: " N", " FILE"; empty for a
-// switch.
+// The text that stands for the value after the flag, with a blank in front: " N", " FILE"; empty
+// for a switch.
 std::string Placeholder(const Row& row);
 
 // "on", "1", "true", "yes" and their opposites, in any case.

@@ -11,7 +11,7 @@
 
 namespace hvd {
 
-// What FixedHosts asks the world.
+// The facts about the world that FixedHosts asks for.
 struct MachineFacts {
   std::function<bool(const std::string&)> is_this_machine;
   // Of a host without a number; 0: not known before we are there.

@@ -24,7 +24,7 @@ bool IsNameCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '-'
 
 bool IsUserCharacter(char c) { return IsNameCharacter(c) || c == '+' || c == '@'; }
 
-// What begins so is neither an option nor a hidden file.
+// A word that begins so is neither an option nor a hidden file.
 bool IsFirstCharacter(char c) { return IsLetterOrDigit(c) || c == '_'; }
 
 bool IsName(std::string_view name) {

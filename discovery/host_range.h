@@ -15,8 +15,8 @@ inline constexpr size_t kMaxHosts = 100'000;
 
 // Every name that `pattern` stands for, the last range running fastest; a pattern without brackets
 // stands for itself. The zeros of a range's first number are kept ("[08-11]" is 08, 09, 10, 11).
-// More than `limit` names are an error, found before they are made. What stands outside of the
-// brackets is not looked at.
+// More than `limit` names are an error, found before they are made. Text outside of the brackets is
+// not looked at.
 Result<std::vector<std::string>> ExpandHostRange(std::string_view pattern,
                                                  size_t limit = kMaxHosts);
 

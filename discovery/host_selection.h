@@ -19,7 +19,7 @@ namespace hvd {
 struct SelectionFacts {
   // The text of a file; an error's message follows the file's name: "cannot be opened".
   std::function<Result<std::string>(const std::string& path)> read_file;
-  // What else the argument of -H is, besides a list of hosts.
+  // Tells what else the argument of -H is, besides a list of hosts.
   std::function<WordFacts(const std::string& word)> word_facts;
   // Those of the names that lead to this machine.
   std::function<std::set<std::string>(const std::vector<std::string>& names)> names_of_this_machine;
@@ -27,7 +27,7 @@ struct SelectionFacts {
   std::function<uint32_t()> default_slots;  // of this machine
 };
 
-// What -H or --hostfile names, as it stands there.
+// The hosts that -H or --hostfile names, as they stand there.
 struct HostsAsNamed {
   std::string file;  // the host file; empty: they are a list
   std::vector<HostSpec> specs;

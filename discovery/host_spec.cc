@@ -32,7 +32,7 @@ constexpr std::array kKeyNames = {
     KeyName{"username", Key::kUser},      KeyName{"user_name", Key::kUser},
     KeyName{"port", Key::kPort}};
 
-// What a line says beside the host.
+// The words of a line beside the host.
 struct LineWords {
   std::optional<uint32_t> slots;
   std::optional<uint32_t> max_slots;

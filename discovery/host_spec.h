@@ -38,7 +38,7 @@ Result<std::vector<HostSpec>> ParseHostFile(std::string_view text, const std::st
 // that does not name the line.
 Status AddHostLine(std::string_view line, std::vector<HostSpec>& specs);
 
-// What -H was given can be the path of a host file instead of a list of hosts. A word with "/" is;
+// The argument of -H can be the path of a host file instead of a list of hosts. A word with "/" is;
 // a word alone that is a file and no name of this machine is, too.
 struct WordFacts {
   bool is_file = false;

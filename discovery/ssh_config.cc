@@ -70,7 +70,7 @@ std::vector<std::string> SplitPaths(std::string_view text) {
   return paths;
 }
 
-// What `ssh -G` said, by keys.
+// The output of `ssh -G`, by keys.
 class Said {
  public:
   explicit Said(std::string_view output) {

@@ -1,6 +1,5 @@
-// What the user's ssh configuration says about one host, as `ssh -G host` prints it: Host and Match
-// blocks, Include and CanonicalizeHostname are then ssh's business and not ours. Pure: text in,
-// values out.
+// The user's ssh configuration for one host, as `ssh -G host` prints it: Host and Match blocks,
+// Include and CanonicalizeHostname are then ssh's business and not ours. Pure: text in, values out.
 #ifndef HVD_DISCOVERY_SSH_CONFIG_H_
 #define HVD_DISCOVERY_SSH_CONFIG_H_
 
@@ -15,7 +14,7 @@
 
 namespace hvd {
 
-// What "~", "%d", "%u", "${NAME}" and the like stand for on this machine.
+// The values of "~", "%d", "%u", "${NAME}" and the like on this machine.
 struct SshLocal {
   std::string home;
   std::string user;
@@ -82,7 +81,8 @@ struct SshConfig {
   std::string remote_command;
   std::vector<std::string> set_env;  // "NAME=value"
 
-  // What could not be used, a sentence each: `IdentityFile "~/%Z" has the unknown token %Z`.
+  // The entries that could not be used, a sentence each: `IdentityFile "~/%Z" has the unknown token
+  // %Z`.
   std::vector<std::string> ignored;
 
   bool operator==(const SshConfig&) const = default;

@@ -1,4 +1,4 @@
-// What this machine is called, and what it has.
+// The names of this machine, and its resources.
 #ifndef HVD_DISCOVERY_THIS_MACHINE_H_
 #define HVD_DISCOVERY_THIS_MACHINE_H_
 

@@ -16,7 +16,7 @@ std::string_view Trimmed(std::string_view text);
 char Lower(char c);
 std::string Lowered(std::string_view text);
 
-// What blanks separate.
+// The words that blanks separate.
 std::vector<std::string_view> Words(std::string_view line);
 // The first word, taken off `line`; "" when there is none.
 std::string_view TakeWord(std::string_view& line);

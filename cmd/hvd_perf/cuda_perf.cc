@@ -112,7 +112,7 @@ hvd_request Request(hvd_tensor* tensor, hvd_collective collective, const char* n
   return request;
 }
 
-// NCCL by itself. What it answers is kept instead of ending the program: it may refuse.
+// NCCL by itself. Its answer is kept instead of ending the program: it may refuse.
 class RawNccl {
  public:
   struct Id {

@@ -241,7 +241,7 @@ class Loop {
 
 inline void Print(const Options& options, const Library& library, size_t bytes, bool registered,
                   bool read_back, const Figure& figure) {
-  // What a ring would carry of one rank's input; of an allgather, of all inputs.
+  // The bytes that a ring would carry of one rank's input; of an allgather, of all inputs.
   const double others = library.size - 1.0;
   const double bus = options.collective == "allreduce"   ? 2.0 * others / library.size
                      : options.collective == "allgather" ? others

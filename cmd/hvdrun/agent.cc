@@ -133,7 +133,7 @@ int Adopt(const std::vector<std::string>& args) {
   return RunAdoptingAgent(std::move(*options), std::move(listener));
 }
 
-// What the script on another host looks at: version and build.
+// The line that the script on another host looks at: version and build.
 int PrintBuild() {
   Result<std::string> build = InstalledBuildId(OwnPath());
   if (build.ok()) return PrintText(HVD_VERSION " " + *build + "\n");

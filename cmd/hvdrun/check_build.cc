@@ -1,5 +1,6 @@
-// What this build can do here, in the shape people and scripts know. Looks at files, and whether
-// the optional libraries can be loaded, those of CUDA among them: no framework is imported.
+// The abilities of this build on this machine, in the shape people and scripts know. Looks at
+// files, and whether the optional libraries can be loaded, those of CUDA among them: no framework
+// is imported.
 #include <dlfcn.h>
 
 #include <array>
@@ -25,7 +26,8 @@ bool Loads(const fs::path& library) {
   return ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
-// What libhvd_cuda.so says of itself and of this machine; it looks for the driver and for NCCL.
+// The lines that libhvd_cuda.so gives of itself and of this machine; it looks for the driver and
+// for NCCL.
 std::string GpuLines(const fs::path& library) {
   std::array<char, 4096> text{};
   void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);

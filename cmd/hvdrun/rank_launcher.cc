@@ -62,7 +62,7 @@ Status CheckArguments(const std::string& program, const MpiVersion& version,
                          Quoted(unknown) + "; leave it out of --mpi-args and --binding-args");
 }
 
-// What starts for each rank. All hosts have hvdrun at the same path.
+// The command that starts for each rank. All hosts have hvdrun at the same path.
 std::vector<std::string> ProcessOf(const std::string& job_id, uint32_t hosts) {
   return {OwnPath(), "worker", "--job", job_id, "--hosts", std::to_string(hosts)};
 }

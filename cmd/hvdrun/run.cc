@@ -112,7 +112,7 @@ Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
   return Status::Ok();
 }
 
-// What the ranks are started with.
+// Fills in the command, folder and variables with which the ranks are started.
 Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
   options.job_id = MakeJobId();
   options.job_key = MakeJobKey();

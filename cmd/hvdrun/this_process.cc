@@ -1,4 +1,4 @@
-// What a verb wants to know of its own process, and how it prints.
+// The facts that a verb needs of its own process, and its way to print.
 #include <unistd.h>
 
 #include <cerrno>

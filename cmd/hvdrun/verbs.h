@@ -77,7 +77,8 @@ std::vector<std::string> Environment();  // "NAME=value"
 AllocationReader ReadAllocationHere();
 // One of many tasks of a launcher is refused, unless --allocation never was said.
 Status CheckOneTaskHere(const Settings& settings);
-// What --launcher auto means for these hosts: the scheduler's way, if all are of its allocation.
+// Replaces --launcher auto by its meaning for these hosts: the scheduler's way, if all are of its
+// allocation.
 void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings);
 void PrintNotes(const std::vector<std::string>& notes);
 
@@ -91,8 +92,8 @@ Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<Loc
 
 // The mpirun of --mpi; empty: there is none (rank_launcher.cc).
 std::string MpirunOnPath();
-// What starts mpirun for a job over MPI, once its hosts are ready; null for any other job
-// (rank_launcher.cc). Asks mpirun which MPI it is.
+// The maker of the launcher that starts mpirun for a job over MPI, once its hosts are ready; null
+// for any other job (rank_launcher.cc). Asks mpirun which MPI it is.
 Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
                                       const std::shared_ptr<LocalFamily>& family);
 
@@ -100,7 +101,7 @@ Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
 // (hosts.cc).
 Status CheckIdentityFile(const Settings& settings);
 
-// What hvdrun --check-build prints.
+// The text that hvdrun --check-build prints.
 std::string CheckBuildText();
 
 }  // namespace hvd

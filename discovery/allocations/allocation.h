@@ -23,8 +23,8 @@ struct AllocationFacts {
   // Whether this program is on PATH, or at this absolute path.
   std::function<bool(const std::string& program)> has_program;
   std::function<uint32_t()> default_slots;  // of this machine
-  // What a program prints, within a few seconds; an error's message follows the program's name:
-  // "does not answer within 10 s". Null: no program is asked.
+  // Returns the output of a program, within a few seconds; an error's message follows the program's
+  // name: "does not answer within 10 s". Null: no program is asked.
   std::function<Result<std::string>(const std::vector<std::string>& command)> ask = nullptr;
 
   // A variable that is set to something.
@@ -34,7 +34,7 @@ struct AllocationFacts {
   }
 };
 
-// What way leads to the other hosts of an allocation; empty and empty: SSH.
+// The way that leads to the other hosts of an allocation; empty and empty: SSH.
 struct WayIn {
   std::string launcher;   // a choice of --launcher: "srun", "blaunch"
   std::string rsh_agent;  // a command as for --rsh-agent

@@ -64,7 +64,7 @@ Result<std::vector<std::string>> NodesOf(const Component& component) {
   return names;
 }
 
-// What a slot stands for, and how many each node has.
+// The thing that a slot stands for, and how many slots each node has.
 struct Slots {
   std::string_view slots_are;
   std::vector<uint32_t> counts;

@@ -18,8 +18,8 @@ std::optional<uint32_t> SlurmComponentOf(
     const std::function<std::optional<std::string>(const char* name)>& env,
     const std::string& host);
 
-// What srun may inherit of the environment: SLURM_ and SRUN_ variables are options of srun, too,
-// and those of the job (tasks per node, GPUs per task) are not meant for an agent.
+// Whether srun may inherit this variable of the environment: SLURM_ and SRUN_ variables are options
+// of srun, too, and those of the job (tasks per node, GPUs per task) are not meant for an agent.
 bool SrunInherits(const std::string& name);
 
 }  // namespace hvd

@@ -15,7 +15,7 @@ namespace hvd {
 // The command that tells; `id`: SLURM_JOB_ID. Empty where that is no number of a job.
 std::string SlurmJobCommand(const std::string& id);
 
-// What it printed about the job `id`, or the components of a heterogeneous one. A node has as many
+// Reads its output about the job `id`, or the components of a heterogeneous one. A node has as many
 // slots as in `allocated`, the hosts at the beginning, and a new one as many as the first of them.
 // kInvalidArgument: one sentence, also for a job that is over, or waits to begin again.
 Result<std::vector<HostSpec>> ReadSlurmJob(std::string_view text, std::string_view id,

@@ -1,6 +1,6 @@
 // ForeignStalls: explains collectives that take too long among ranks that hvdrun did not start.
 // There is no driver that could ask the agents of all hosts, so the agent asks itself: of ranks on
-// other hosts it knows only that they are there. What it finds is written to the stderr of a rank
+// other hosts it knows only that they are there. Its findings are written to the stderr of a rank
 // that waits.
 //
 // One thread, that of the io_context.

@@ -6,10 +6,10 @@
 //   the others:     read "leader", put "rank.N.R" for each of their ranks, wait for a "world.N"
 //                   that names them
 //
-// What an earlier job or an ended agent left in the server has another N, or none of today's
-// tokens, and is passed over. The server asks nobody for a password, so what it has is checked
-// (rendezvous_records.h). An impossible record ends the rendezvous, or the world, with a sentence
-// that names the server and the record; the other hosts are told. One thread, that of the
+// A record that an earlier job or an ended agent left in the server has another N, or none of
+// today's tokens, and is passed over. The server asks nobody for a password, so what it has is
+// checked (rendezvous_records.h). An impossible record ends the rendezvous, or the world, with a
+// sentence that names the server and the record; the other hosts are told. One thread, that of the
 // io_context.
 #ifndef HVD_LAUNCHER_ADOPT_RENDEZVOUS_H_
 #define HVD_LAUNCHER_ADOPT_RENDEZVOUS_H_

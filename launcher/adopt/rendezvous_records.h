@@ -1,5 +1,5 @@
-// What adopting agents of several hosts write to each other in a key-value server, and the world
-// that follows. Pure.
+// The records that adopting agents of several hosts write to each other in a key-value server, and
+// the world that follows. Pure.
 #ifndef HVD_LAUNCHER_ADOPT_RENDEZVOUS_RECORDS_H_
 #define HVD_LAUNCHER_ADOPT_RENDEZVOUS_RECORDS_H_
 
@@ -53,7 +53,7 @@ Result<WorldRecord> DecodeWorldRecord(std::string_view text, uint32_t size);
 // The longest text of a world of `size` ranks.
 size_t MostBytesOfWorldRecord(uint32_t size);
 
-// What the host of rank 0 writes in place of a world that cannot be: the reason for all.
+// The record that the host of rank 0 writes in place of a world that cannot be: the reason for all.
 std::string EncodeRefusal(const std::string& reason);
 std::optional<std::string> DecodeRefusal(std::string_view text);
 

@@ -14,7 +14,7 @@ namespace hvd {
 
 class DriverAbsence {
  public:
-  // What workers may print while there is no connection; then they wait.
+  // The bytes that workers may print while there is no connection; then they wait.
   static constexpr size_t kMostHeldBytes = 1024 * 1024;
   // A job that is ending anyway waits no longer for its driver.
   static constexpr Duration kEndingGrace = std::chrono::seconds(5);

@@ -33,11 +33,11 @@ class TraceCollector {
 
   // The job has a timeline. Before the first generation.
   void Begin(TraceMode mode);
-  // A generation has begun on this host; `fd` is that of its page. What the last one left is sent
-  // first.
+  // A generation has begun on this host; `fd` is that of its page. The records that the last one
+  // left are sent first.
   void UsePage(int fd, size_t bytes, uint64_t generation, std::vector<TracedRank> ranks);
-  // What others than the rank itself have to say about a rank of this host, in nanoseconds of the
-  // host's steady clock. A few records.
+  // Records by others than the rank itself about a rank of this host, in nanoseconds of the host's
+  // steady clock. A few records.
   void Add(uint32_t rank, std::span<const TraceRecord> records);
   // The driver has dealt with so many bytes of records.
   void Taken(uint64_t bytes);

@@ -92,7 +92,7 @@ Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
   return files;
 }
 
-// What tells this file from that of another build.
+// The name that tells this file from that of another build.
 Result<std::string> NameOf(const BundledFile& file) {
   MappedFile mapped(file.from);
   if (mapped.error() != 0)

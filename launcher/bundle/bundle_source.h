@@ -61,11 +61,11 @@ class BundleSource {
 // Pure: time is passed in.
 class BundleFeed {
  public:
-  // What moves is said this often.
+  // Progress is told this often.
   static constexpr Duration kSay = std::chrono::milliseconds(500);
 
   void Begin(SharedBundle bundle);
-  // What comes next; empty when there is nothing (more).
+  // The bytes to send next; empty when there is nothing (more).
   std::string_view Outgoing() const;
   void Consume(size_t count) { sent_ += count; }
   // True at most every kSay, and only if more was sent since the last time.

@@ -1,5 +1,5 @@
-// What the linker named a program or library by, read without running it. ELF of 64 bits in this
-// machine's byte order. Pure: bytes in, a name or one sentence out.
+// The id that the linker gave to a program or library, read without running it. ELF of 64 bits in
+// this machine's byte order. Pure: bytes in, a name or one sentence out.
 #ifndef HVD_LAUNCHER_BUNDLE_ELF_FILE_H_
 #define HVD_LAUNCHER_BUNDLE_ELF_FILE_H_
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a shell on another host does: it finds this build of hvdrun there, asks for the bundle where there is none, and becomes
-# the agent. remote_script.h has the lines that are exchanged. Arguments:
+# The script of a shell on another host: it finds this build of hvdrun there, asks for the bundle where there is none, and
+# becomes the agent. remote_script.h has the lines that are exchanged. Arguments:
 executable=$1 job=$2 version=$3 build=$4 machine=$5 use=$6 # use: auto, never or always
 # In a step of many nodes also NODE=ID for each of them: the agent is the one of this node, and has no stream of its own.
 how=--job
@@ -206,7 +206,7 @@ if test -z "$why"; then
       cannot "$found, and its shell does not read what is sent there; install hvdrun $version there"
     wrong=$(
       exec 2>&1
-      # What does not fit is read all the same.
+      # Bytes that do not fit are read all the same.
       head -c "$size" | { cat >"$temporary/b" || { cat >/dev/null; false; }; } || exit 1
       # Unquoted: a command with its options.
       # shellcheck disable=SC2086
@@ -219,13 +219,14 @@ if test -z "$why"; then
         { echo "what was sent does not run there: $answer"; exit 1; }
     ) || { no "$wrong"; continue; }
 
-    # Other jobs may do the same now: the second takes what is there. What is there and is not right goes.
+    # Other jobs may do the same now: the second takes what is there. A bundle that is there and is not
+    # right is removed.
     test -e "$cache/$build" &&
       { same "$cache/$build/bin/hvdrun" || mv "$cache/$build" "$temporary/old"; }
     mv "$temporary/i" "$cache/$build"
     rm -rf "$cache/$build/i"
     clean
-    # What was not used for a month goes. Others may keep something here, too.
+    # Builds that were not used for a month are removed. Others may keep something here, too.
     for used in "$cache"/new.* "$cache"/*/used; do
       test "$(find "$used" -prune -mtime +30 2>/dev/null)" && rm -rf "${used%/used}"
     done

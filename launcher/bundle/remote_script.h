@@ -1,6 +1,6 @@
-// What hvdrun has a shell on another host do: find this build of hvdrun there, ask for the bundle
-// where there is none, and become the agent. Beside it, the lines that the script says and hears.
-// Pure; bundle_source.h makes what is sent.
+// The script that hvdrun has a shell on another host run: find this build of hvdrun there, ask for
+// the bundle where there is none, and become the agent. Beside it, the lines that the script says
+// and hears. Pure; bundle_source.h makes what is sent.
 //
 //   script                                hvdrun
 //   hvdrun-agent JOB wants gzip  ------>           (or tar, where the host has no gzip)
@@ -65,7 +65,7 @@ inline constexpr const char* kSkipAdvice =
     "only the user and root may own that and write there: use chown or chmod go-w, or install "
     "hvdrun elsewhere";
 
-// What comes before the bytes of a bundle. The line break ends whatever was on its way already.
+// The header before the bytes of a bundle. The line break ends whatever was on its way already.
 std::string BundleHeader(const Bundle& bundle);
 
 // One word for any shell.

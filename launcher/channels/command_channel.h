@@ -26,7 +26,7 @@ struct CommandEnd {
   bool connected = false;  // bytes of the other side had come
   bool killed = false;     // by us
 };
-// What that means. Pure.
+// Tells the meaning of that end. Pure.
 using CommandEndReader = std::function<ChannelEnd(const CommandEnd&)>;
 // Gets the stderr of the program as it comes: each time the last part of all so far.
 using CommandWordsReader = std::function<void(const std::string& said)>;

@@ -10,8 +10,8 @@ namespace hvd {
 
 // The last lines that are no chatter, safe to print.
 std::string LastWords(const std::string& said);
-// What an agent's own end looks like through a program that passes exit codes on; empty: it ended
-// well.
+// The words for an agent's own end as seen through a program that passes exit codes on; empty: it
+// ended well.
 std::string EndOfAgent(const CommandEnd& end);
 // The same as the end of a channel in `stage`.
 ChannelEnd EndOfAgentIn(ChannelStage stage, const CommandEnd& end);

@@ -42,7 +42,8 @@ class ChannelObserver {
   virtual void OnBytes(std::string_view bytes) = 0;
   // After a Write that did not take everything.
   virtual void OnWritable() = 0;
-  // What stopped a try that is made again; it is the end when the owner has no more patience.
+  // The reason that stopped a try that is made again; it is the end when the owner has no more
+  // patience.
   virtual void OnTrouble(const ChannelEnd&) {}
   // The text that --verbose shows, without the host's name.
   virtual void OnNote(const std::string&) {}

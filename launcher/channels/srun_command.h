@@ -33,10 +33,10 @@ std::vector<std::optional<uint32_t>> ShareSteps(const std::vector<std::optional<
 std::vector<std::string> SrunStepCommand(const std::vector<SrunNode>& nodes,
                                          const std::vector<std::string>& left_out,
                                          const std::string& remote_command);
-// What srun has said so far of the end of this node or of its task; nothing as long as they live,
+// The end of this node or of its task by the words of srun so far; nothing as long as they live,
 // and where Slurm may say more in a moment.
 std::optional<ChannelEnd> ReadSrunWords(const std::string& said, const std::string& node);
-// What the end of the whole step means for this node. No reason: its task ended well.
+// The meaning of the end of the whole step for this node. No reason: its task ended well.
 ChannelEnd ReadSrunStepEnd(const CommandEnd& end, const std::string& node);
 
 }  // namespace hvd

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kSshFailed = 255;
 
-// What is typed after ssh.
+// The login that is typed after ssh.
 std::string LoginText(const SshHost& host) {
   return (host.port == 0 ? "" : Format("-p {} ", host.port)) +
          (host.user.empty() ? "" : host.user + "@") + host.name;

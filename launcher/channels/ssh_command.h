@@ -1,5 +1,5 @@
-// What is typed here for an agent on another host: the ssh or --rsh-agent command, and what the end
-// of such a command means. Pure; remote_script.h has what is typed over there.
+// The command that starts an agent on another host, by ssh or --rsh-agent, and the meaning of the
+// end of such a command. Pure; remote_script.h has what is typed over there.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_COMMAND_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_COMMAND_H_
 

@@ -96,7 +96,7 @@ class Doctor final : public AgentConnectionObserver {
   }
 
  private:
-  // What was decided is done; what comes of that at once is decided in the same call.
+  // Decisions are carried out; whatever follows from them at once is decided in the same call.
   void GoOn() {
     if (std::exchange(going_on_, true)) return;
     for (auto actions = examination_.TakeActions(); !actions.empty();

@@ -136,7 +136,7 @@ std::string DoctorJson(const DoctorReport& report, const std::vector<Finding>& f
                      {"hosts", ListOf(report.hosts, HostJson)},
                      {"pairs", ListOf(report.pairs, pair_json)},
                      {"findings", ListOf(findings, FindingJson)}};
-  // What hosts say may be no UTF-8.
+  // The words of hosts may not be valid UTF-8.
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

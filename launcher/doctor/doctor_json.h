@@ -11,7 +11,8 @@
 
 namespace hvd {
 
-// What was not found out is null or left out of its object, never a guess. Ends with a line break.
+// A fact that was not found out is null or left out of its object, never a guess. Ends with a line
+// break.
 std::string DoctorJson(const DoctorReport& report, const std::vector<Finding>& findings,
                        int exit_code);
 

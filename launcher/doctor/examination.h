@@ -39,7 +39,7 @@ struct ExaminationOptions {
   int64_t wall_minus_steady_ns = 0;      // our clock since 1970 minus the one that is passed in
 };
 
-// What is to be done with a host.
+// The actions on a host.
 struct SendToHost {
   uint32_t host = 0;
   ToAgent message;
@@ -74,7 +74,7 @@ class Examination {
   // Nothing of it is left on any host.
   bool over() const { return phase_ == Phase::kOver; }
   const DoctorReport& report() const { return report_; }
-  // What is being waited for, in words, for people who wait; empty: nothing.
+  // The things being waited for, in words, for people who wait; empty: nothing.
   std::string Progress() const;
   // Hosts that have been slow since the last call, in words; empty: none.
   std::string TakeSlow(TimePoint now);

@@ -20,7 +20,7 @@ class ConnectivityRound {
   // Writes the addresses into `options.hosts`. Both arguments outlive this object.
   ConnectivityRound(DriverOptions& options, TreeRouter& tree) : options_(options), tree_(tree) {}
 
-  // What the agent of a host with a rank is asked, once the tree is formed.
+  // The question to the agent of a host with a rank, once the tree is formed.
   ProbeConnectivity QuestionFor(uint32_t host) const;
 
   struct Answer {

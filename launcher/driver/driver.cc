@@ -46,7 +46,7 @@ JobCounts CountsOf(const JobState& state) {
   return counts;
 }
 
-// What the command has to do with the failure of a rank.
+// The hint about how the command explains the failure of a rank.
 std::string Hint(const JobState& state, const std::vector<std::string>& command) {
   if (!state.failure || state.failure->kind != JobFailure::Kind::kRank) return "";
   const std::optional<uint32_t> cause = FirstFailedRank(state);

@@ -176,7 +176,7 @@ void JobActions::On(const StartMembers& start) {
   for (const auto& [host, members] : ByHost(start.members)) StartOn(host, members, start, common);
 }
 
-// What scripts of torch.distributed are told: rank 0 listens there.
+// The address that scripts of torch.distributed are told: rank 0 listens there.
 void JobActions::SetMasterAt(uint32_t host) {
   DriverOptions& options = parts_.options;
   const bool remote_hosts =

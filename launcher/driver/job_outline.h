@@ -1,4 +1,4 @@
-// What the driver itself knows about the ranks of its job, for a JobView. Pure.
+// The facts that the driver itself knows about the ranks of its job, for a JobView. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_JOB_OUTLINE_H_
 #define HVD_LAUNCHER_DRIVER_JOB_OUTLINE_H_
 

@@ -1,4 +1,4 @@
-// What the settings say about the network between the hosts of a job. Pure.
+// The settings about the network between the hosts of a job. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_NETWORK_SETTINGS_H_
 #define HVD_LAUNCHER_DRIVER_NETWORK_SETTINGS_H_
 

@@ -74,7 +74,7 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
   return start;
 }
 
-// What the first rank is started with. The hosts of an elastic job are not known yet.
+// The message with which the first rank is started. The hosts of an elastic job are not known yet.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   if (options.elastic.elastic) {
     StartJob start = CommonStart(options);

@@ -62,7 +62,7 @@ std::string StockWorlds::AddressFor(uint32_t host) const {
   return found == addresses_.end() ? "" : found->second;
 }
 
-// What leads to the host: an address that was proven to others, else its name.
+// The target that leads to the host: an address that was proven to others, else its name.
 std::string StockWorlds::TargetOn(uint32_t host) const {
   for (const std::string& address : options_.hosts[host].addresses) {
     if (IsIPv4(address) && address != kLoopbackAddress) return address;

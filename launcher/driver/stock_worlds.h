@@ -39,7 +39,7 @@ class StockWorlds {
   void Break() { server_.rendezvous().Break(); }
   // Where the workers of a host that has a place find the rendezvous: "10.0.0.1:4711".
   std::string AddressFor(uint32_t host) const;
-  // What the user has to know, once.
+  // The notice that the user has to see, once.
   std::string TakeNotice();
 
  private:

@@ -1,4 +1,4 @@
-// What `hvdrun env` prints: the exports that let a shell find this installation. Pure.
+// The output of `hvdrun env`: the exports that let a shell find this installation. Pure.
 #ifndef HVD_LAUNCHER_ENVIRONMENT_SHELL_EXPORTS_H_
 #define HVD_LAUNCHER_ENVIRONMENT_SHELL_EXPORTS_H_
 

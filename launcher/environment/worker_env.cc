@@ -69,9 +69,9 @@ void Set(Variables& variables, std::string_view entry, const char* why) {
   variables[std::string(entry.substr(0, equals))] = {std::string(entry.substr(equals + 1)), why};
 }
 
-// What scripts of torchrun read beside the rank. Never TORCHELASTIC_USE_AGENT_STORE: with it rank 0
-// would expect the store of torchrun's agent at MASTER_ADDR and host none itself, and every script
-// would hang.
+// The variables that scripts of torchrun read beside the rank. Never TORCHELASTIC_USE_AGENT_STORE:
+// with it rank 0 would expect the store of torchrun's agent at MASTER_ADDR and host none itself,
+// and every script would hang.
 void SetTorchrun(Variables& v, const StartJob& start, const Placement& p) {
   // Every host has a local rank 0, so its place among those is the host's number.
   const Placement& first = start.elastic == 0 ? start.slots[0] : p;
@@ -148,7 +148,8 @@ std::string OnOneLine(std::string_view value) {
   return line;
 }
 
-// What workers of stock Horovod read beside their slot. Gloo listens at one interface.
+// The variables that workers of stock Horovod read beside their slot. Gloo listens at one
+// interface.
 void SetStock(Variables& v, const std::string& rendezvous, const std::string& interface) {
   const size_t colon = rendezvous.rfind(':');
   v["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = {rendezvous.substr(0, colon), kStock};

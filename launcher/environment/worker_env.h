@@ -50,7 +50,7 @@ std::vector<std::string> WorkerEnvironment(const StartJob& start, uint32_t slot,
                                            const WorkerLink& link, const InstallPaths& paths,
                                            const WorkerCores& cores);
 
-// What --print-env shows: the variables with their reasons, one a line, then the rules.
+// The output of --print-env: the variables with their reasons, one a line, then the rules.
 std::string PrintEnvText(const ExplainedEnvironment& environment);
 
 }  // namespace hvd

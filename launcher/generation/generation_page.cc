@@ -9,7 +9,7 @@
 namespace hvd {
 namespace {
 
-// What the agent writes once, before anybody else looks.
+// The bytes that the agent writes once, before anybody else looks.
 constexpr size_t kFactBytes = offsetof(PageHeader, broken);
 
 }  // namespace

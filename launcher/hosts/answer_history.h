@@ -19,7 +19,7 @@ struct SourceTrouble {
 
 class AnswerHistory {
  public:
-  // What on_answer is to be told; nothing if it knows already.
+  // The answer that on_answer is to be told; nothing if it knows already.
   std::optional<HostAnswer> Good(std::vector<HostSlots> hosts);
   std::optional<HostAnswer> Bad(const SourceTrouble& trouble);
 

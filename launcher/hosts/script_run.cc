@@ -18,7 +18,7 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMostSaid = 4096;
-// What the script left in the background may hold its pipes for ever.
+// Processes that the script left in the background may hold its pipes for ever.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 
 // In the script's process group is a guardian that ends the group when it reads the end of its

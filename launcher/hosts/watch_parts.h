@@ -1,4 +1,4 @@
-// What all sources of hosts need from the rest of hvdrun.
+// The parts that all sources of hosts need from the rest of hvdrun.
 #ifndef HVD_LAUNCHER_HOSTS_WATCH_PARTS_H_
 #define HVD_LAUNCHER_HOSTS_WATCH_PARTS_H_
 

@@ -49,7 +49,7 @@ HttpRequest ParseRequestLine(std::string_view line) {
   return request;
 }
 
-// What the fields of a head say about its body.
+// The facts about the body in the fields of a head.
 struct BodyFacts {
   int code = kHttpOk;                 // otherwise: the fields are wrong
   std::optional<size_t> length = {};  // none is said

@@ -63,7 +63,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     if (!answered_) Watch();
   }
 
-  // Until the answer is there: whether the client still is. What it sends is not kept.
+  // Until the answer is there: whether the client still is. Bytes that it sends are not kept.
   void Watch() {
     socket_.async_read_some(asio::buffer(room_),
                             [self = shared_from_this()](const asio::error_code& error, size_t) {
@@ -84,7 +84,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
                       });
   }
 
-  // What the client may still send is read, so that closing does not take the answer back.
+  // Bytes that the client may still send are read, so that closing does not take the answer back.
   void Linger() {
     asio::error_code ignored;
     (void)socket_.shutdown(tcp::socket::shutdown_send, ignored);

@@ -86,8 +86,8 @@ void RankTransition::Take(const RankLeft& event) {
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
 }
 
-// Had the job asked it to end by then? What happened on a host that is far away, or was away, may
-// be heard of later.
+// Had the job asked it to end by then? An event on a host that is far away, or was away, may be
+// heard of later.
 bool RankTransition::WasAsked(uint32_t rank, int64_t stamp_ns) const {
   if (!state_.asked_at) return false;
   const std::optional<HostClock::Moment> moment =
@@ -115,7 +115,8 @@ void RankTransition::Take(const RankLost& event) {
   rank.doing = event.doing;
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
   change_.Do(BreakGeneration{event.generation, event.reason});
-  // What it means is decided when it has ended; until then it may touch the memory of others.
+  // The meaning of that is decided when the rank has ended; until then it may touch the memory of
+  // others.
   if (change_.IsElastic()) return change_.Do(SignalWorker{event.rank, SIGKILL});
   JobFailure failure;
   failure.rank = event.rank;

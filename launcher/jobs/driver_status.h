@@ -57,7 +57,7 @@ std::vector<DriverSeen> AskDrivers(Duration limit);
 // The ids of the jobs whose drivers listen, by the text of /proc/net/unix; each once. Pure.
 std::vector<std::string> DriversIn(std::string_view unix_sockets);
 
-// What the driver writes, and how it is read. Pure.
+// The text that the driver writes, and its reader. Pure.
 std::string JobCountsText(const JobCounts& counts);
 std::optional<JobCounts> ParseJobCounts(std::string_view text);
 

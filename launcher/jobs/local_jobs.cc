@@ -82,8 +82,8 @@ const ProcessInfo* Find(const std::vector<ProcessInfo>& all, pid_t pid) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// What a driver on this machine starts bears this name. One whose driver is gone is about to end by
-// itself.
+// A process that a driver on this machine starts bears this name. One whose driver is gone is about
+// to end by itself.
 bool StartedHere(pid_t warden) {
   const std::vector<std::string> words = Words(ReadProcFile(ProcName(warden, "cmdline")));
   return !words.empty() && words[0] == "/proc/self/exe";

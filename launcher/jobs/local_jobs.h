@@ -50,7 +50,7 @@ Result<const JobHere*> JobToLookAt(const std::vector<JobHere>& jobs, std::string
 // Where the hvdrun of a part runs, in words: "10.0.0.1" or "another machine". Pure.
 std::string Origin(const JobHere& part);
 
-// What `hvdrun ps` prints. Pure.
+// The table that `hvdrun ps` prints. Pure.
 std::string JobsTable(const std::vector<JobHere>& jobs);
 
 }  // namespace hvd

@@ -14,8 +14,8 @@ namespace hvd {
 // Pure.
 class HostOffset {
  public:
-  // What to add to a stamp of the host that was made at about this time; nothing while the host's
-  // clock is not known.
+  // The number to add to a stamp of the host that was made at about this time; nothing while the
+  // host's clock is not known.
   std::optional<int64_t> At(const HostClock& clock, int64_t stamp_ns);
   int64_t uncertainty_ns() const { return uncertainty_ns_; }
 

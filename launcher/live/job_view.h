@@ -48,7 +48,7 @@ struct JobView {
 // "computing"
 const char* ActivityText(RankActivity activity);
 
-// What an agent told about a rank, into its view.
+// Puts the facts that an agent told about a rank into its view.
 void Fill(RankView* view, const WorkerCounts& counts);
 
 // Nothing where the two are not `elapsed_ns` > 0 apart or a count went backwards: another

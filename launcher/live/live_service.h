@@ -50,13 +50,13 @@ class LiveService {
   // Ends all connections.
   void Close();
 
-  // What agents answer. Not ok: the answer breaks the rules.
+  // Takes the answers of agents. Not ok: the answer breaks the rules.
   Status Take(uint32_t host, const CountsTold& told);
   void Take(uint32_t host, const RingTold& told);
   void Take(uint32_t host, const RingsOver& over);
 
  private:
-  // What an agent told last, and before that, of one worker.
+  // The last facts that an agent told of one worker, and those before.
   struct Looks {
     uint32_t host = 0;
     uint64_t generation = 0;

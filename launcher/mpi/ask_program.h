@@ -1,4 +1,4 @@
-// What a program says, such as `mpirun --version`: runs it to its end, within a limit.
+// The output of a program, such as `mpirun --version`, which is run to its end, within a limit.
 #ifndef HVD_LAUNCHER_MPI_ASK_PROGRAM_H_
 #define HVD_LAUNCHER_MPI_ASK_PROGRAM_H_
 

@@ -167,7 +167,7 @@ void LinePrefixer::Put(const Label& label, std::string_view bytes) {
     const bool bar = piece.ends_with('\r') || (line_.returned && length == 0);
     if (line_.returned && style_.terminal) out += kErase;
     if (fresh) out += label.prefix;
-    // What continues a line is not cut: it is not known how much of it stands there.
+    // A piece that continues a line is not cut: it is not known how much of it stands there.
     if (fresh && bar) {
       PutUpdate(label, piece);
     } else {

@@ -23,7 +23,7 @@ class LineBuffer {
  public:
   static constexpr size_t kMaxHeld = 16 * 1024;
 
-  // What may go on, one after the other; the second is a part of the argument.
+  // The bytes that may go on, one part after the other; the second is a part of the argument.
   struct Ready {
     std::string held;
     std::string_view bytes;

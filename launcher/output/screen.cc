@@ -109,7 +109,7 @@ void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message
   ScheduleHeld();
 }
 
-// What is held back counts as shown: it is bounded by itself.
+// Output that is held back counts as shown: it is bounded by itself.
 void Screen::Flush() {
   for (Outlet& outlet : outlets_)
     writer_of(outlet).Take(line_of(outlet).text, std::exchange(outlet.receipt, {}));

@@ -77,7 +77,7 @@ class Screen {
   // may be called after it.
   void Finish(const std::string& last, std::chrono::milliseconds limit);
 
-  // What hvdrun ends with when the job succeeded: 0 only if all that the workers printed could be
+  // The exit code of hvdrun when the job succeeded: 0 only if all that the workers printed could be
   // written. 141, as of a program that dies of SIGPIPE, when the reader has left; else 1.
   int exit_code() const;
 

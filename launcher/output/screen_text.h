@@ -1,7 +1,7 @@
 // ScreenText: what the ranks write to one stream becomes the text of the screen: updates of
 // progress bars are thinned out, equal lines folded when asked (Python's tracebacks always: an
-// error on all ranks is one error), and every line gets its prefix. What is held back meanwhile is
-// bounded. Pure: time is passed in.
+// error on all ranks is one error), and every line gets its prefix. The output held back meanwhile
+// is bounded. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_SCREEN_TEXT_H_
 #define HVD_LAUNCHER_OUTPUT_SCREEN_TEXT_H_
 

@@ -33,8 +33,9 @@ std::optional<PlaceNumber> PlaceNumberOf(
 std::string PlaceText(PlaceNumber number);
 std::optional<PlaceNumber> ParsePlace(const std::string& text);
 
-// What the launcher added to the environment of `place`, or changed: without what the driver has,
-// what every login on this host has, and what belongs to the process alone. `own`: of the agent.
+// The variables that the launcher added to the environment of `place`, or changed: without those of
+// the driver, those of every login on this host, and those of the process alone. `own`: of the
+// agent.
 std::vector<std::string> VariablesOfLauncher(const std::vector<std::string>& place,
                                              const std::vector<std::string>& driver,
                                              const std::vector<std::string>& own);

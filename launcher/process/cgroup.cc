@@ -40,7 +40,7 @@ const std::string& LibraryDir() {
   return own;
 }
 
-// What follows the job's id in the name of its folder: the pid namespace of its agent. A container
+// The suffix of the job's id in the name of its folder: the pid namespace of its agent. A container
 // may share our groups and not show us its processes.
 std::string Suffix() {
   struct stat space {};

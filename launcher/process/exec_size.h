@@ -1,5 +1,5 @@
-// What the kernel takes of a program's arguments and variables, and a sentence when it is too much.
-// Pure but for LimitsHere.
+// The limits of the kernel on a program's arguments and variables, and a sentence when they are
+// exceeded. Pure but for LimitsHere.
 #ifndef HVD_LAUNCHER_PROCESS_EXEC_SIZE_H_
 #define HVD_LAUNCHER_PROCESS_EXEC_SIZE_H_
 

@@ -24,7 +24,7 @@ class LocalFamily {
   bool Reap();
   // Nothing while it runs.
   std::optional<int> StatusOf(pid_t child) const;
-  // What a part that ends this child, and all that it left, may not end.
+  // The processes to be spared by a part that ends this child, and all that it left.
   Spared NotOf(pid_t child) const;
 
  private:

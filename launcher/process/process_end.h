@@ -14,7 +14,7 @@ struct ProcessEnd {
   int32_t value = 0;  // the exit code, or the signal
 
   bool ok() const { return !by_signal && value == 0; }
-  // What a shell would show: the exit code, or 128 + signal.
+  // The number that a shell would show: the exit code, or 128 + signal.
   int exit_code() const { return by_signal ? 128 + value : value; }
   bool operator==(const ProcessEnd&) const = default;
 };

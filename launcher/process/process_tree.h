@@ -20,7 +20,7 @@
 
 namespace hvd {
 
-// What /proc shows now. The first reads one folder alone.
+// The processes that /proc shows now. The first reads one folder alone.
 std::vector<pid_t> ListPids();
 std::vector<ProcessInfo> ListProcesses();
 
@@ -47,7 +47,7 @@ bool ReapAndCheckNoChildren(const std::function<void(pid_t, int status)>& on_rea
 // (`tensorboard & exec hvdrun ...`).
 bool HasChildren();
 
-// What KillEverything leaves alone.
+// The processes that KillEverything leaves alone.
 struct Spared {
   std::vector<pid_t> processes = {};
   std::vector<pid_t> trees = {};  // with all that is below them

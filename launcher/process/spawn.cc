@@ -47,7 +47,7 @@ int CheckProgram(const std::string& path) {
   return MayRun(path.c_str());
 }
 
-// What exec needs, as C arrays; the strings live in the request.
+// The pointers that exec needs, as C arrays; the strings live in the request.
 std::vector<char*> Pointers(const std::vector<std::string>& strings, size_t reserve_front = 0) {
   std::vector<char*> pointers(reserve_front, nullptr);
   for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
@@ -93,7 +93,7 @@ void ResetSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// What the kernel writes for getdents64.
+// The record that the kernel writes for getdents64.
 struct KvEntry {
   uint64_t inode;
   int64_t offset;

@@ -31,7 +31,7 @@ std::string CannotStart(const SpawnRequest& request, int error);
 // Closes every descriptor of this process but 0 to 2.
 void CloseOtherDescriptors();
 
-// What the child gets and no other descriptor.
+// The descriptors that the child gets; it gets no other.
 struct SpawnDescriptors {
   int stdin_fd = -1;  // -1: /dev/null
   int stdout_fd = 1;

@@ -1,5 +1,5 @@
-// What the kernel shows about a process and its main thread in /proc. The texts are parsed by pure
-// functions.
+// The facts that the kernel shows about a process and its main thread in /proc. The texts are
+// parsed by pure functions.
 #ifndef HVD_LAUNCHER_PROCESS_THREAD_STATE_H_
 #define HVD_LAUNCHER_PROCESS_THREAD_STATE_H_
 

@@ -1,4 +1,4 @@
-// What an exception that ends hvdrun or an agent means, as a part of a sentence.
+// The meaning of an exception that ends hvdrun or an agent, as a part of a sentence.
 #ifndef HVD_LAUNCHER_PROCESS_UNCAUGHT_H_
 #define HVD_LAUNCHER_PROCESS_UNCAUGHT_H_
 

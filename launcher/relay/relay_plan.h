@@ -1,5 +1,5 @@
-// What becomes of ways between hosts on which no address works: relayed through hvdrun's own
-// machine, or the end of the job before it starts; and what the user is told. Pure.
+// The treatment of ways between hosts on which no address works: a relay through hvdrun's own
+// machine, or the end of the job before it starts; and the words for the user. Pure.
 #ifndef HVD_LAUNCHER_RELAY_RELAY_PLAN_H_
 #define HVD_LAUNCHER_RELAY_RELAY_PLAN_H_
 

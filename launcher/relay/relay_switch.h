@@ -31,7 +31,7 @@ class RelaySwitch {
   // Ranks of `from` may connect to ranks of `to`.
   void Allow(uint32_t from, uint32_t to) { routes_.emplace(from, to); }
 
-  // What the agent of `host` says. Not ok: it does what no agent does, in a sentence for
+  // Takes a message from the agent of `host`. Not ok: it does what no agent does, in a sentence for
   // AgentConnection::Break. Of a connection that is over nothing more is passed on.
   Status Take(uint32_t host, const RelayOpen& open);
   Status Take(uint32_t host, const RelayData& data);

@@ -29,8 +29,7 @@ class StallRounds {
   // An answer. kInvalidArgument when the host speaks of ranks that it does not have.
   Status Take(const Plan& plan, uint32_t host, const RanksExamined& answer);
 
-  // What follows, once all have answered or have had their time. Call it after Take and at the
-  // tick.
+  // The result, once all have answered or have had their time. Call it after Take and at the tick.
   std::optional<StallExplained> Result(const Plan& plan, TimePoint now);
   // When Result may return something though no answer comes; TimePoint::max(): never.
   TimePoint NextTick() const { return open_ ? deadline_ : TimePoint::max(); }

@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-// What an entry costs beside its texts.
+// The bytes that an entry costs beside its texts.
 constexpr size_t kPerEntry = 128;
 
 size_t CostOf(std::string_view key, std::string_view value) {

@@ -16,9 +16,9 @@ const TreeBlock* BlockOf(const std::vector<TreeBlock>& blocks, uint32_t host) {
 
 uint32_t EndOf(const RankSpan& span) { return span.first + span.count; }
 
-// What a host says for those in `block`, which are below it. Ranks that join are gathered on the
-// way: a message about them may be about all of these hosts, any other is about the host for which
-// it speaks.
+// Opens the messages of a host for those in `block`, which are below it. Ranks that join are
+// gathered on the way: a message about them may be about all of these hosts, any other is about the
+// host for which it speaks.
 Result<std::vector<std::pair<uint32_t, ToDriver>>> OpenBatch(const TreeBlock& block,
                                                              const TreeUp& batch,
                                                              const HostOfRank& host_of_rank) {
@@ -39,7 +39,7 @@ Result<std::vector<std::pair<uint32_t, ToDriver>>> OpenBatch(const TreeBlock& bl
   return messages;
 }
 
-// What hosts of `block` are told over the tree.
+// Opens a message to hosts of `block` over the tree.
 Result<ToAgent> OpenEntry(const TreeBlock& block, const TreeDownEntry& entry) {
   if (entry.first >= entry.end || entry.first < block.root || entry.end > block.end)
     return InvalidArgument(

@@ -40,14 +40,14 @@ TreePlace PlaceInTree(uint32_t host, uint32_t hosts, uint32_t radix);
 // Parent and children, without the driver.
 std::vector<uint32_t> TreeNeighbours(const TreePlace& place);
 
-// What waits to be sent to those right below, each child's in order.
+// The messages that wait to be sent to those right below, each child's in order.
 class TreeOutbox {
  public:
   explicit TreeOutbox(std::vector<TreeBlock> blocks) : blocks_(std::move(blocks)) {}
 
   // Each child gets the part of the entry that concerns its block.
   void Add(const TreeDownEntry& entry);
-  // What has gathered since the last call, with the children that it goes to.
+  // The messages gathered since the last call, with the children that they go to.
   std::vector<std::pair<uint32_t, TreeDown>> Take();
 
  private:
@@ -64,7 +64,7 @@ void ForEachRank(const RanksJoined& message, uint32_t ranks, Joined joined) {
   }
 }
 
-// What one agent does with what goes up and down. It answers for the directory where it knows the
+// One agent's part in passing messages up and down. It answers for the directory where it knows the
 // answer, and asks for each key once. A batch or message with anything in it that its sender may
 // not say is refused as a whole.
 class TreeNode {
@@ -93,7 +93,7 @@ class TreeNode {
   void Up(uint32_t host, std::string bytes);
   void Joined(uint32_t first, uint32_t count);
   void FlushJoined();
-  // What can be dealt with here need not go further.
+  // A message that can be dealt with here need not go further.
   bool Settle(uint32_t host, const ToDriver& message);
   Status AdmitKey(const TreeBlock& child, const ToDriver& message);
   void Down(const TreeDownEntry& entry, ToAgent inner);

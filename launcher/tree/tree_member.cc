@@ -104,7 +104,8 @@ Status TreeMember::OnFromAbove(const TreeDown& message) {
   return status;
 }
 
-// What the node has to send, in all directions. A message for this host may bring forth others.
+// Sends the messages that the node has ready, in all directions. A message for this host may bring
+// forth others.
 void TreeMember::Deliver() {
   for (const auto& [child, part] : node_->TakeDown()) links_->SendDown(child, part);
   if (node_->has_up()) GatherUp();

@@ -1,5 +1,5 @@
-// TreeMember: an agent's part in the tree (agent_tree.h). What it and those below it say is
-// gathered for a moment and goes up together; what comes from above goes on to those whom it
+// TreeMember: an agent's part in the tree (agent_tree.h). Its messages and those of the hosts below
+// it are gathered for a moment and go up together; a message from above goes on to those whom it
 // concerns.
 //
 // An agent that loses its parent speaks straight to the driver, for itself and for those below it,

@@ -1,5 +1,6 @@
-// What kind of links lead from this host to the other hosts of a job: a part of what a result of
-// tuning holds for. Coarse on purpose: the same cluster has to give the same text in each run.
+// The kind of the links that lead from this host to the other hosts of a job: a part of the
+// conditions under which a result of tuning holds. Coarse on purpose: the same cluster has to give
+// the same text in each run.
 #ifndef HVD_LAUNCHER_TUNING_LINK_KIND_H_
 #define HVD_LAUNCHER_TUNING_LINK_KIND_H_
 

@@ -12,7 +12,7 @@
 namespace hvd {
 
 // `flags`: the choice, as FlagsOf says it; `now_ns`: the end of the window, by the host's steady
-// clock. What the choice was called comes before the record that uses it.
+// clock. The name of the choice comes before the record that uses it.
 std::vector<TraceRecord> TrialRecords(const TuningRow& row, std::string_view flags, int64_t now_ns);
 
 }  // namespace hvd

@@ -13,7 +13,7 @@
 
 namespace hvd {
 
-// What a missing rank does. docs/hangs.md explains each.
+// The activity of a missing rank. docs/hangs.md explains each.
 enum class RankClass {
   kDead,         // its process has ended
   kStopped,      // by a signal or a debugger
@@ -52,7 +52,7 @@ struct StallExplained {
   Verdict verdict;
 };
 
-// What the user reads while the job goes on: several lines, without the last newline.
+// The text that the user reads while the job goes on: several lines, without the last newline.
 std::string StallText(const Verdict& verdict);
 // Why a world ends whose wait can never end.
 std::string EndlessText(const Verdict& verdict);

@@ -1,4 +1,4 @@
-// What a host has under the name of the command: a plain value, which its agent fills in
+// The file that a host has under the name of the command: a plain value, which its agent fills in
 // (find_command.h) and the driver compares between hosts (command_trouble.h).
 #ifndef HVD_LAUNCHER_WIRE_COMMAND_FACTS_H_
 #define HVD_LAUNCHER_WIRE_COMMAND_FACTS_H_

@@ -1,6 +1,6 @@
-// What a message between hosts may say, by the way on which it came: which kinds the tree of agents
-// carries, which ranks a host may speak of, and how long an entry of the directory is. Each host
-// proves only that it belongs to the job; it speaks for itself and, in the tree, for the hosts
+// The rights of a message between hosts, by the way on which it came: which kinds the tree of
+// agents carries, which ranks a host may speak of, and how long an entry of the directory is. Each
+// host proves only that it belongs to the job; it speaks for itself and, in the tree, for the hosts
 // below it, and for no other.
 //
 // Pure. Every refusal is a sentence about "its agent", to follow the name of a host.
@@ -51,10 +51,10 @@ HostOfRank HostsOf(const std::vector<RankRun>& layout, uint32_t size);
 // The worker that a message is about, by its number; nothing for other messages.
 std::optional<uint32_t> WorkerIn(const ToDriver& message);
 
-// What goes up the tree while all is well. The rest, and everything that ends something, goes
-// straight.
+// Whether the message goes up the tree while all is well. The rest, and everything that ends
+// something, goes straight.
 bool GoesByTree(const ToDriver& message);
-// What goes down the tree, from the driver or from an agent that lost its way up.
+// Whether the message goes down the tree, from the driver or from an agent that lost its way up.
 bool GoesByTree(const ToAgent& message);
 
 // Is a message that speaks for `hosts` about their ranks alone, and no longer than it may be?
@@ -66,8 +66,8 @@ Status CheckEntry(const KeyValue& entry);
 // not.
 Status CheckWorker(uint32_t worker, uint32_t host, const std::vector<Placement>& workers);
 // So many keys may these hosts bring into the directory of a generation: more than they ever have
-// use for, and a bound for what a broken one costs. What agents let pass adds up to no more than
-// the next one does.
+// use for, and a bound for what a broken one costs. The keys that agents let pass add up to no more
+// than the next one lets pass.
 uint64_t MostKeys(TreeBlock hosts, const HostOfRank& host_of_rank);
 
 }  // namespace hvd

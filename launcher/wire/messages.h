@@ -1,5 +1,5 @@
-// What driver and agent say to each other over their stream: the payloads of its control and log
-// frames. PROTOCOL.md (runtime/net) has the conversation. Pure.
+// The messages that driver and agent send to each other over their stream: the payloads of its
+// control and log frames. PROTOCOL.md (runtime/net) has the conversation. Pure.
 #ifndef HVD_LAUNCHER_WIRE_MESSAGES_H_
 #define HVD_LAUNCHER_WIRE_MESSAGES_H_
 
@@ -146,7 +146,7 @@ struct ActAtCommit {
 // All workers have ended: kill what they left behind, send the rest of their output, then say
 // AgentGone.
 struct FinishJob {};
-// What hvdrun read on its stdin; empty: there is no more.
+// Bytes that hvdrun read on its stdin; empty: there is no more.
 struct WorkerInput {
   std::string bytes;
 };
@@ -171,7 +171,7 @@ struct KeyValue {
   std::string key, value;
 };
 
-// What agents pass down the tree: each an encoded ToAgent for the hosts first..end-1.
+// A message that agents pass down the tree: an encoded ToAgent for the hosts first..end-1.
 struct TreeDownEntry {
   uint32_t first = 0, end = 0;
   std::string message;
@@ -429,7 +429,7 @@ struct RankSpan {
 struct RanksJoined {
   std::vector<RankSpan> spans;
 };
-// What several hosts say, gathered on the way up the tree; of each host in its order.
+// A message of one of several hosts, gathered on the way up the tree; those of each host in order.
 struct TreeUpEntry {
   uint32_t host = 0;
   std::string message;  // an encoded ToDriver
@@ -451,7 +451,7 @@ struct TraceBegun {
   uint64_t generation = 0;
   int64_t at_ns = 0;  // by the host's steady clock
 };
-// What a worker has recorded (timeline/FORMAT.md), its stamps in nanoseconds of the host's steady
+// The records of a worker (timeline/FORMAT.md), its stamps in nanoseconds of the host's steady
 // clock.
 struct TraceRecords {
   uint32_t rank = 0;  // the worker
@@ -461,9 +461,9 @@ struct TraceRecords {
   std::string records;
 };
 
-// What a worker does just now, as seen from outside.
+// The activity of a worker just now, as seen from outside.
 enum class RankActivity : uint8_t { kOutside = 0, kComputing, kWaiting, kStopped, kLeft };
-// What a worker has done since its generation began.
+// The counts of a worker's work since its generation began.
 struct WorkerCounts {
   uint32_t worker = 0, rank = 0;
   RankActivity activity = RankActivity::kOutside;

@@ -53,7 +53,8 @@ Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slo
 // ranks are in the order of ranks.
 Plan PlanOfPlaces(std::vector<std::string> hosts, const std::vector<uint32_t>& host_of_rank);
 
-// What hosts are called: their names; with the port of ssh where one name stands for two.
+// The names by which hosts are shown: their own; with the port of ssh where one name stands for
+// two.
 std::vector<std::string> NamesOf(const std::vector<HostSlots>& hosts);
 
 // For hosts whose slots are known. Two entries of one host are merged; hosts that get no rank are

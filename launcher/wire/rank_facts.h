@@ -1,5 +1,5 @@
-// What an agent found out about one of its ranks, from outside the process: what it waits for, and
-// what the kernel says it does. Plain values.
+// The facts that an agent found out about one of its ranks, from outside the process: what the rank
+// waits for, and what the kernel says it does. Plain values.
 #ifndef HVD_LAUNCHER_WIRE_RANK_FACTS_H_
 #define HVD_LAUNCHER_WIRE_RANK_FACTS_H_
 

@@ -53,7 +53,7 @@ ConnectivityProbed ConnectivityProbe::Prove() {
   if (!mesh.ok()) return {mesh.status().message(), {}, {}};
   mesh_ = std::move(*mesh);
 
-  // What is proven is the way from here. The way back is another connection, and the other host's
+  // This proves the way from here alone. The way back is another connection, and the other host's
   // to prove.
   std::array<std::byte, 1> word{};
   std::vector<MeshHandle> words;

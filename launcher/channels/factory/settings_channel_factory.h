@@ -34,8 +34,8 @@ RemoteClient RemoteClientOf(const Settings& settings);
 std::string RshAgentOf(const Settings& settings);
 // How ssh is to reach this host: what the host list says goes before the settings. Pure.
 SshHost SshHostOf(const HostSlots& host, const Settings& settings);
-// What remote hosts are to run. `build`: the build id of this hvdrun, or why it has none; without
-// one any build of the same version will do there, and none can be sent. Pure.
+// The agent that remote hosts are to run. `build`: the build id of this hvdrun, or why it has none;
+// without one any build of the same version will do there, and none can be sent. Pure.
 RemoteAgent RemoteAgentOf(const Settings& settings, const std::string& executable,
                           const std::string& machine, const Result<std::string>& build);
 

@@ -88,7 +88,7 @@ class AnySshChannel::Choice final : public ChannelObserver,
   void OpenInner(std::unique_ptr<HostChannel> channel) {
     inner_ = std::move(channel);
     inner_->Open(*this);
-    // What was held back until now is tried again, and then waits inside.
+    // A write that was held back until now is tried again, and then waits inside.
     if (std::exchange(want_writable_, false)) OnWritable();
   }
   void EndLater(const ChannelEnd& end) {

@@ -59,7 +59,7 @@ LookupResult Ask(const Question& question) {
 
 }  // namespace
 
-// What the threads may touch, which outlives the rest.
+// The state that the threads may touch, which outlives the rest.
 struct NameLookup::Shared {
   Mutex mutex;
   std::deque<Question> questions HVD_GUARDED_BY(mutex);

@@ -36,7 +36,7 @@ class SshChannel final : public HostChannel {
   void Open(ChannelObserver& observer) override;
   size_t Write(std::string_view bytes) override;
   void Close() override;
-  // Cuts the connection. What runs at the other side notices by the end of its stdin.
+  // Cuts the connection. The command at the other side notices by the end of its stdin.
   void Kill() override;
 
   // After the end: what the ssh program might do that this cannot, in words; "" when it would fare

@@ -1,4 +1,4 @@
-// What this machine's files say that the choice of the way to a host depends on.
+// The facts from this machine's files on which the choice of the way to a host depends.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_FACTS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_FACTS_H_
 

@@ -13,7 +13,7 @@ namespace hvd {
 
 enum class SshMethod { kLibssh2, kSshProgram };
 
-// What was looked up beside the configuration.
+// The facts that were looked up beside the configuration.
 struct SshFacts {
   std::vector<std::string> known_types;  // of the host's keys in known_hosts
   bool authority_only = false;           // only @cert-authority lines speak of the host
@@ -31,7 +31,7 @@ struct SshChoice {
 
 SshChoice ChooseSshMethod(const SshConfig& config, const SshFacts& facts);
 
-// What becomes of the key of a host that nothing is known about. It is accepted by being noted in
+// The treatment of the key of a host that nothing is known about. It is accepted by being noted in
 // known_hosts.
 enum class UnknownHostKeys { kAsConfigured, kRefuse, kAccept };
 // Nobody is asked, so "ask" refuses. "no" goes no further than "accept-new": a key that changed is

@@ -167,7 +167,7 @@ void SshProgram::ReportIfOver() {
 
 namespace {
 
-// Runs `ssh -G`. What the hub keeps must not keep the hub.
+// Runs `ssh -G`. The callbacks that the hub keeps must not keep the hub.
 void AskProgram(SshHub* hub, const SshHost& host, ConfigAnswers::OnAnswer done) {
   auto ticket = std::make_shared<HandshakeGate::Ticket>(0);
   auto answer = [hub, ticket, done = std::move(done)](Result<std::string> text) {

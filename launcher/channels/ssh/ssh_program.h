@@ -20,7 +20,7 @@ namespace hvd {
 
 // `ssh -G ... -- name`. Pure.
 std::vector<std::string> AskConfigCommand(const SshHost& host);
-// What ssh is to be run as for config.proxy_jump or proxy_command, with a connection to the host on
+// The command line of ssh for config.proxy_jump or proxy_command, with a connection to the host on
 // its stdin and stdout; empty when there is no proxy. Pure.
 std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string& config_file);
 

@@ -45,7 +45,7 @@ class SshSession {
   bool Offer(const SshAlgorithms& algorithms);
   // `fd` is only looked at, never read or written.
   Step Handshake(int fd);
-  // What a server said that did not begin with "SSH-"; at most a line.
+  // The words of a server that did not begin with "SSH-"; at most a line.
   const std::string& opening() const { return opening_; }
   bool is_ssh_server() const { return opening_.starts_with("SSH-"); }
   // The blob that the server showed and proved to own.

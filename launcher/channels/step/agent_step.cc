@@ -100,7 +100,7 @@ class AgentStep::Member final : public HostChannel {
     ReportIfMay();
   }
 
-  // What the step says about this host, and its end.
+  // Handles the step's words about this host, and its end.
   void OnStepWords(const std::string& said) {
     if (end_ || !pump_) return;
     if (auto end = step_->options_.program.read_words(said, host_.name)) EndOfLine(std::move(end));

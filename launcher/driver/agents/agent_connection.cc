@@ -33,7 +33,7 @@ StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
 
 }  // namespace
 
-// One channel of the line's life. What a former one still delivers goes nowhere.
+// One channel of the line's life. Messages that a former one still delivers go nowhere.
 struct AgentConnection::Connection final : ChannelObserver {
   Connection(AgentConnection& the_line, std::unique_ptr<HostChannel> the_channel, std::string words)
       : line(the_line),

@@ -43,7 +43,7 @@ class ReconnectPolicy {
   int failures_ = 0;
 };
 
-// What the user hears. `reason` as above.
+// The sentence for the user. `reason` as above.
 std::string AwayText(const std::string& host, const std::string& reason, Duration grace);
 std::string BackText(const std::string& host, Duration away);
 // Of a host that is away when its agent is given up: the agent waits for `grace` at most, which may

@@ -2,8 +2,8 @@
 // their addresses. Takes entries and requests of hosts and sends an entry to every host that asked
 // for it. Pure: the router is the only way out.
 //
-// A refusal is a sentence about "its agent", for AgentConnection::Break. What belongs to another
-// generation, or comes from a host without a rank, is dropped.
+// A refusal is a sentence about "its agent", for AgentConnection::Break. A message that belongs to
+// another generation, or comes from a host without a rank, is dropped.
 #ifndef HVD_LAUNCHER_DRIVER_SERVICES_KV_SERVICE_H_
 #define HVD_LAUNCHER_DRIVER_SERVICES_KV_SERVICE_H_
 

@@ -1,4 +1,4 @@
-// What the ranks of a running generation are told, so that all of them act at the same commit:
+// The notice to the ranks of a running generation, so that all of them act at the same commit:
 // there are ranks to let in or out, or the job is to end after this step. Pure.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_NOTICE_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_NOTICE_H_

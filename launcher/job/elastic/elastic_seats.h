@@ -17,7 +17,7 @@ void FillSeats(ElasticChange& change);
 // A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
 // and workers that wait to become one. So one that is still starting does not replace any yet.
 void MarkLeaving(ElasticChange& change);
-// What there is for the workers of a job.
+// The seats that there are for the workers of a job.
 struct SeatCount {
   size_t taken = 0;     // by workers that stay
   size_t unlisted = 0;  // workers whose slot is no longer there

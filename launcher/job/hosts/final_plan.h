@@ -17,7 +17,7 @@
 
 namespace hvd {
 
-// What an agent reports about its host.
+// The facts that an agent reports about its host.
 struct AgentFacts {
   std::string identity;  // equal: the same host (host_identity.h); empty: not known
   uint32_t slots = 0;    // of a host without a number; 0: not reported

@@ -69,7 +69,7 @@ class HostStages {
   std::string Counts() const;
   // All hosts, those with the same trouble on one line. Ends with a line break.
   std::string Report(const std::vector<std::string>& names) const;
-  // What is wrong with a host that has failed: the stage and the sentence.
+  // The trouble of a host that has failed: the stage and the sentence.
   std::string TroubleOf(uint32_t host) const { return hosts_[host].progress.StateText(); }
   HostStage failed_in(uint32_t host) const { return hosts_[host].progress.failed_in(); }
   // A try was in vain, and no other one has come further.

@@ -36,8 +36,8 @@ struct WorkerEndFacts {
   std::string_view last_stderr = {};
 };
 
-// What tells the exception that ended a Python program from others: the last line of its last
-// traceback, with every number as 0; empty: there is none. "ValueError: rank 0 has no data".
+// The text that tells the exception that ended a Python program from others: the last line of its
+// last traceback, with every number as 0; empty: there is none. "ValueError: rank 0 has no data".
 std::string ExceptionSignature(std::string_view last_stderr);
 
 // Whether such an exception says that others were lost, and nothing about the script.

@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-// What a signal usually means, for those whose name does not say it.
+// The usual meaning of a signal, for those whose name does not say it.
 std::string Meaning(int signal) {
   switch (signal) {
     case SIGSEGV: return ": invalid memory access (segmentation fault)";

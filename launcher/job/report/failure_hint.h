@@ -1,4 +1,4 @@
-// What to try when a rank failed in a way that its command explains.
+// Advice for when a rank failed in a way that its command explains.
 #ifndef HVD_LAUNCHER_JOB_REPORT_FAILURE_HINT_H_
 #define HVD_LAUNCHER_JOB_REPORT_FAILURE_HINT_H_
 

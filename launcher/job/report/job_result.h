@@ -1,4 +1,4 @@
-// What became of a job. Pure.
+// The result of a job. Pure.
 #ifndef HVD_LAUNCHER_JOB_REPORT_JOB_RESULT_H_
 #define HVD_LAUNCHER_JOB_REPORT_JOB_RESULT_H_
 

@@ -24,7 +24,7 @@
 
 namespace hvd {
 
-// What hvdrun and its ranks end with when they were asked to stop after a step: run me again
+// The exit code of hvdrun and its ranks when they were asked to stop after a step: run me again
 // (EX_TEMPFAIL of sysexits.h).
 inline constexpr int kStoppedExitCode = 75;
 // A collective took too long, or could never end. No shell and no signal gives it.

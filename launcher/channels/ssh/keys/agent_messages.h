@@ -1,4 +1,4 @@
-// What is said to an ssh-agent and what it answers. Pure.
+// The messages to an ssh-agent and its answers. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_MESSAGES_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_MESSAGES_H_
 

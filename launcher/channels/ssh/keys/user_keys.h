@@ -13,7 +13,7 @@
 
 namespace hvd {
 
-// What was found where the configuration names an identity.
+// The file that was found where the configuration names an identity.
 struct IdentityFile {
   std::string path;
   std::string blob;                 // of the public key, where it is known
