@@ -73,7 +73,7 @@ Rest LongestRest(const std::vector<SeenOperation>& operations, double period_us)
   return longest;
 }
 
-// What is under way between hosts: one exchange after the other, and those given out before.
+// The exchanges under way between hosts: one exchange after the other, and those given out before.
 class ExchangeQueue {
  public:
   bool MayIssue() const { return done_at_.size() < kMostInFlight; }

@@ -1,7 +1,7 @@
 // StepModel: how long a step of training takes for each threshold of fusion between hosts, known
-// before any other threshold is tried. What the exchange between hosts costs and when tensors
-// become ready is taken from steps that have run; the rest is a simulation of the queue in which
-// tensors wait for each other.
+// before any other threshold is tried. The cost of the exchange between hosts and the moments when
+// tensors become ready are taken from steps that have run; the rest is a simulation of the queue in
+// which tensors wait for each other.
 //
 // Pure: no clock, thread or rank. Times are microseconds, sizes are bytes.
 #ifndef HVD_AUTOTUNE_STEP_MODEL_H_

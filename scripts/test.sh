@@ -224,8 +224,8 @@ newest_torch_suites() {
   wait "$torch_install" || rc=$?
   cat "$torch_log"
   if [[ $rc == 0 ]]; then
-    # What the runtime does with ranks is the same under every PyTorch; the matrix has the types of the newest one.
-    # As if it were crowded: a release of PyTorch that came out today may have races of its own.
+    # The runtime's work with ranks is the same under every PyTorch; the matrix has the types of the newest one. As
+    # if it were crowded: a release of PyTorch that came out today may have races of its own.
     crowded_pytest "test/python without test_collectives.py and test_jobs.py, newest PyTorch" "$scratch/newest" \
       "$TORCH_VENV/bin/python" "${PYTEST[@]}" -o cache_dir="$scratch/newest" \
       --ignore test/python/test_collectives.py --ignore test/python/test_jobs.py test/python

@@ -41,7 +41,7 @@ class Recorder {
   explicit Recorder(std::span<std::byte> memory, TraceClock clock = BestTraceClock());
 
   bool on() const { return ring_.capacity != 0; }
-  // What is wanted beyond one event per operation.
+  // The TraceWanted bits: all that is wanted beyond one event per operation.
   uint32_t wanted() const {
     return on() ? ring_.header->wanted.load(std::memory_order_relaxed) : 0;
   }

@@ -62,7 +62,7 @@ static_assert(sizeof(TraceRecord) == 32);
 
 enum class TraceClock : uint32_t { kSteadyNs = 0, kTsc = 1 };
 
-// What somebody who reads asks the recorder for. Bits of TraceRingHeader::wanted.
+// The data that a reader asks the recorder for. Bits of TraceRingHeader::wanted.
 enum TraceWanted : uint32_t {
   kTraceForLauncher = 1,  // every event: the launcher collects them
   kTraceForProcess = 2,   // every event: a process of the job collects them
@@ -72,8 +72,8 @@ enum TraceWanted : uint32_t {
 };
 inline constexpr uint32_t kTraceAll = kTraceForLauncher | kTraceForProcess | kTraceForTuner;
 
-// What the rank has done since its ring began; written by the recorder only, read by anybody. The
-// last three stand still while nobody wants kTraceCounts.
+// The counts of the rank's work since its ring began; written by the recorder only, read by
+// anybody. The last three stand still while nobody wants kTraceCounts.
 struct TraceCounts {
   std::atomic<uint64_t> operations;  // that are over, without an error
   std::atomic<uint64_t> bytes;       // of them

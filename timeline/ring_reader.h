@@ -31,13 +31,13 @@ class RingReader {
   // overwritten before them. A ring whose count went backwards (damage) is read from there.
   uint64_t Read(std::vector<TraceRecord>* records, size_t most);
 
-  // What was recorded so far is not read.
+  // Records made so far are not read.
   void SkipToNow();
   // The ring has something that was not read.
   bool HasMore() const;
   TraceClock clock() const;
-  // What the rank has done so far, as it says. `now`: a stamp of its clock; a wait that has not
-  // ended counts up to there.
+  // The counts of the rank's work so far, as it tells them. `now`: a stamp of its clock; a wait
+  // that has not ended counts up to there.
   RankCounts Counts(uint64_t now) const;
   // Asks the recorder for these events, or for none of them any more (TraceWanted).
   void Want(uint32_t bits) const;

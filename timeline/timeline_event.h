@@ -1,4 +1,4 @@
-// What the records of a rank mean: events of a timeline, and submissions. Plain values.
+// The meaning of the records of a rank: events of a timeline, and submissions. Plain values.
 #ifndef HVD_TIMELINE_TIMELINE_EVENT_H_
 #define HVD_TIMELINE_TIMELINE_EVENT_H_
 

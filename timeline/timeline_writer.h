@@ -43,7 +43,8 @@ class TimelineWriter {
   static Result<std::unique_ptr<TimelineWriter>> Create(const TimelineOptions& options);
   ~TimelineWriter() { Finish(); }
 
-  // The rank takes part in this generation from now on. What it had open before is over.
+  // The rank takes part in this generation from now on. The events that it had open before are
+  // over.
   void BeginRank(uint32_t rank, std::string_view host, uint64_t generation, int64_t now_ns);
   // Stamps of the rank are off from the clock of the file by this much at most.
   void NoteClock(uint32_t rank, std::string_view host, int64_t offset_ns, int64_t uncertainty_ns);

@@ -1,4 +1,5 @@
-// What hosts want of one operation, compared as the members of one host are by their engines.
+// The requests of hosts for one operation, compared as the members of one host are by their
+// engines.
 #ifndef HVD_RUNTIME_API_COMPARE_HOSTS_H_
 #define HVD_RUNTIME_API_COMPARE_HOSTS_H_
 

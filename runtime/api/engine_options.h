@@ -1,4 +1,4 @@
-// What the environment says about the engine.
+// The settings of the engine from the environment.
 #ifndef HVD_RUNTIME_API_ENGINE_OPTIONS_H_
 #define HVD_RUNTIME_API_ENGINE_OPTIONS_H_
 
@@ -30,7 +30,7 @@ struct OneHostSettings {
 };
 Result<OneHostSettings> OneHostSettingsFromEnv();
 
-// What the environment says about tensors on GPUs: HOROVOD_GPU_STAGED (1: they go through the
+// The settings for tensors on GPUs from the environment: HOROVOD_GPU_STAGED (1: they go through the
 // memory of the host), HOROVOD_ENABLE_ASYNC_COMPLETION (0: an operation by NCCL is done only when
 // the GPU is), and NCCL's own NCCL_HOSTID, by which processes that share a GPU pass for ranks of
 // different hosts.

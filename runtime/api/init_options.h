@@ -1,4 +1,4 @@
-// What hvd_init was asked for.
+// The options that hvd_init was given.
 #ifndef HVD_RUNTIME_API_INIT_OPTIONS_H_
 #define HVD_RUNTIME_API_INIT_OPTIONS_H_
 

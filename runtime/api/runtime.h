@@ -59,8 +59,8 @@ class Runtime {
   WorldJoiner joiner_;
   SharedHeap heap_;
   Mutex mutex_;  // Init and Shutdown, one at a time
-  // What changes owned_ holds this as well, and so does a fork. Init waits for others without it:
-  // MPI_Init may fork.
+  // A call that changes owned_ holds this as well, and so does a fork. Init waits for others
+  // without it: MPI_Init may fork.
   Mutex state_;
   // Changed with state_ held as well.
   std::unique_ptr<Session> owned_ HVD_GUARDED_BY(mutex_);

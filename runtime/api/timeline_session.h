@@ -21,7 +21,7 @@
 
 namespace hvd {
 
-// What the environment says about timelines when the world begins.
+// The choice about timelines in the environment when the world begins.
 struct TimelineChoice {
   std::string path;  // HOROVOD_TIMELINE names this file; empty: none
   bool mark_cycles = false;

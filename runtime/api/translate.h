@@ -16,7 +16,7 @@
 
 namespace hvd {
 
-// What a RequestSpec views and the caller does not hold.
+// The memory that a RequestSpec views and the caller does not hold.
 struct RequestMemory {
   std::vector<TensorSpec> group;
 };

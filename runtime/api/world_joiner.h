@@ -31,7 +31,7 @@ struct Membership {
   std::unique_ptr<MpiWorld> mpi;
 };
 
-// What the process has to do when MPI comes to its end.
+// The calls that the process has to make when MPI comes to its end.
 struct MpiHooks {
   void (*before_finalize)() = nullptr;         // the application finalises MPI: leaves the world
   void (*at_exit)(int code, void*) = nullptr;  // for on_exit: leaves the world, and calls Finish

@@ -34,8 +34,8 @@ Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions&
 // True if the library is there and can be loaded.
 bool CanOpenInterHostComm();
 
-// What libhvd_gloo.so exports as "hvd_cross_create"; `status` gets the reason when the answer is
-// null. Both sides are built together, so C++ types pass.
+// The function that libhvd_gloo.so exports as "hvd_cross_create"; `status` gets the reason when the
+// answer is null. Both sides are built together, so C++ types pass.
 using InterHostCreate = InterHostComm* (*)(const InterHostOptions* options, KvStore* directory,
                                            Status* status);
 inline constexpr char kInterHostCreateName[] = "hvd_cross_create";

@@ -13,7 +13,7 @@ namespace hvd {
 // A name for the headers and the compiler of whatever this is linked into. Made while building.
 const char* PluginInterface();
 
-// What a plug-in exports: const char* hvd_plugin_interface().
+// The name of the function that a plug-in exports: const char* hvd_plugin_interface().
 inline constexpr char kPluginInterfaceName[] = "hvd_plugin_interface";
 
 // kUnsupported: the library that was loaded from `path` is of another build.

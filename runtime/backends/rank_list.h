@@ -27,8 +27,8 @@ inline std::string RankList(std::span<const uint32_t> ranks) {
   return RankList(ranks, ranks.size());
 }
 
-// What an operation waits for while these ranks are in the middle of something; empty where there
-// are none.
+// The text for an operation that waits while these ranks are in the middle of something; empty
+// where there are none.
 inline std::string AwaitedParts(std::span<const uint32_t> ranks) {
   if (ranks.empty()) return "";
   return "for " + RankList(ranks) + " to finish " +

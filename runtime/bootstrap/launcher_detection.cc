@@ -49,7 +49,7 @@ constexpr LauncherEnv kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID
 constexpr const char* kStoreAddress = "HOROVOD_GLOO_RENDEZVOUS_ADDR";
 constexpr const char* kStorePort = "HOROVOD_GLOO_RENDEZVOUS_PORT";
 
-// What the user wants to carry the world.
+// The carrier that the user wants for the world.
 enum class Carrier { kAny, kGloo, kMpi };
 
 class Chooser {

@@ -25,7 +25,7 @@ struct DeviceTicket {
   uint64_t number = 0;
 };
 
-// What a stream of the caller's had been given at some time; 0 is none.
+// A mark of the work that a stream of the caller's had been given at some time; 0 is none.
 struct DeviceMark {
   uint64_t handle = 0;
 };
@@ -37,7 +37,7 @@ struct BatchItem {
   uint64_t elements = 0;
 };
 
-// What becomes of the elements on their way.
+// The changes to the elements on their way.
 struct BatchSpec {
   DType from = DType::kFloat32;
   DType to = DType::kFloat32;
@@ -51,15 +51,15 @@ class Device {
   // "CUDA device 1 (NVIDIA H200, sm_90)"
   virtual const std::string& name() const = 0;
 
-  // What is given from now on begins after everything that `stream` has been given so far.
+  // Work given from now on begins after everything that `stream` has been given so far.
   virtual Status BeginAfter(void* stream) = 0;
   // The same in two steps: what `stream` has been given when it is marked. A mark serves every
   // device object of the same device, and is dropped by the one that made it.
   virtual Result<DeviceMark> Mark(void* stream) = 0;
   virtual Status BeginAfterMark(DeviceMark mark) = 0;
   virtual void DropMark(DeviceMark mark) = 0;
-  // What `stream` is given from now on begins after everything that the queue has been given so
-  // far.
+  // Work that `stream` is given from now on begins after everything that the queue has been given
+  // so far.
   virtual Status LetFollow(void* stream) = 0;
   virtual Result<DeviceTicket> Record() = 0;
   // True once everything before the ticket is done.

@@ -104,7 +104,7 @@ struct LinkSegment {
 struct LinkRefused {
   std::string reason;
 };
-// What LinkGet asked for.
+// The value that LinkGet asked for.
 struct LinkValue {
   uint64_t generation = 0;
   std::string key, value;

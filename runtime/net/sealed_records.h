@@ -26,7 +26,7 @@ namespace hvd {
 
 // Of the bytes in one record, at most.
 inline constexpr size_t kMostRecordBytes = 16 * 1024;
-// What a record adds to its bytes.
+// The bytes that a record adds to its own.
 inline constexpr size_t kRecordOverhead = 4 + 16;
 // Of a key.
 inline constexpr size_t kRecordKeyBytes = 32;

@@ -65,8 +65,8 @@ class Stream {
   // pipes.
   bool LogsHeld() const { return queue_.holds_logs(); }
 
-  // What to write to the connection next; empty when there is nothing. Consume says how much was
-  // written.
+  // The bytes to write to the connection next; empty when there is nothing. Consume says how much
+  // was written.
   std::string_view Outgoing();
   void Consume(size_t count);
 

@@ -1,4 +1,4 @@
-// What every TCP connection of ours is set to.
+// The options of every TCP connection of ours.
 #ifndef HVD_RUNTIME_NET_TCP_SOCKET_H_
 #define HVD_RUNTIME_NET_TCP_SOCKET_H_
 

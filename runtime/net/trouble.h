@@ -1,5 +1,6 @@
-// What ranks tell the launcher about a generation that is in trouble: entries of its directory
-// (kv_store.h) that the driver reads and that no rank asks for. PROTOCOL.md, section 2. Pure.
+// The reports of ranks to the launcher about a generation that is in trouble: entries of its
+// directory (kv_store.h) that the driver reads and that no rank asks for. PROTOCOL.md, section 2.
+// Pure.
 #ifndef HVD_RUNTIME_NET_TROUBLE_H_
 #define HVD_RUNTIME_NET_TROUBLE_H_
 

@@ -41,7 +41,7 @@ class AliveMark {
 // True when the holder of the word ended without releasing it.
 bool HolderDied(uint32_t alive_word);
 
-// What a word says; kDamaged: neither a holder nor the kernel has written it. Pure.
+// The meaning of a word; kDamaged: neither a holder nor the kernel has written it. Pure.
 enum class AliveWord { kFree, kHeld, kDied, kDamaged };
 AliveWord ReadAliveWord(uint32_t word);
 

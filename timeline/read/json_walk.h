@@ -55,8 +55,8 @@ class JsonWalk {
   const char* end_;
 };
 
-// The text of a JSON string as it is written between its quotes, with its escapes resolved. What is
-// no UTF-8 stays as it is.
+// The text of a JSON string as it is written between its quotes, with its escapes resolved. Bytes
+// that are no UTF-8 stay as they are.
 std::string Unescaped(std::string_view raw);
 // The same of a value: "" unless it is a string.
 std::string StringOf(std::string_view value);

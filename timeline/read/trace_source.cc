@@ -239,7 +239,7 @@ bool TraceSource::BeforeEventOrComma() {
   return false;
 }
 
-// What follows the events. Nothing may follow an array.
+// Reads the text after the events. Nothing may follow an array.
 bool TraceSource::ReadRest() {
   place_ = Place::kOver;
   if (!origin_.object) {

@@ -36,8 +36,8 @@ class TraceSource {
   // The same of a text, which is called `name`.
   static Result<std::unique_ptr<TraceSource>> OfText(const std::string& name, std::string text);
 
-  // The next event; nullptr: there is none, or status() says why it cannot be read. What it returns
-  // is valid until the next call.
+  // The next event; nullptr: there is none, or status() says why it cannot be read. The event is
+  // valid until the next call.
   const TraceEvent* Next();
   // From now on Next returns only events of this process: in a timeline, of this rank.
   void KeepProcess(const std::string& pid) { kept_pid_ = pid; }

@@ -1,4 +1,4 @@
-// What limits a job, in sentences, worst first. Pure.
+// The limits of a job, in sentences, worst first. Pure.
 #ifndef HVD_TIMELINE_REPORT_FINDINGS_H_
 #define HVD_TIMELINE_REPORT_FINDINGS_H_
 

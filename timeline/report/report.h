@@ -49,14 +49,14 @@ struct HostSpeed {
   double bytes_per_second = 0;  // of large tensors, once every host had announced them
 };
 
-// What one host sent to another one.
+// The bytes that one host sent to another one.
 struct LinkReport {
   size_t from = 0, to = 0;  // places in Report::hosts
   uint64_t bytes = 0;
   double bytes_per_second = 0;  // while bytes were under way
 };
 
-// What was done with data inside of operations.
+// The work on data inside of operations.
 struct ActivityReport {
   std::string name;
   uint64_t times = 0, bytes = 0;  // of all ranks

@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// What limits the job first, then tables. Ends with a newline.
+// The limits of the job first, then tables. Ends with a newline.
 std::string ReportText(const Report& report);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// What a trace says about each rank, without judgement; report.h has that. Plain values.
+// The facts that a trace gives about each rank, without judgement; report.h has that. Plain values.
 #ifndef HVD_TIMELINE_REPORT_TRACE_FACTS_H_
 #define HVD_TIMELINE_REPORT_TRACE_FACTS_H_
 
@@ -58,7 +58,7 @@ struct LateMark {
   uint32_t tensor = 0;
 };
 
-// What was done with data inside of operations, over all ranks.
+// The work on data inside of operations, over all ranks.
 struct ActivityFacts {
   std::string name;  // "GLOO_ALLREDUCE"
   uint64_t times = 0, bytes = 0;

@@ -163,7 +163,7 @@ Status CudaBackend::StartWay(const CollectiveCall& call, CudaOp& op, const Membe
   return op.staged->CopyOut(op.mark);
 }
 
-// What is known of the members is kept beyond the call.
+// Knowledge about the members is kept beyond the call.
 Status CudaBackend::Attach(CudaOp& op, const MemberInputs& parts,
                            std::span<const MemberFacts> facts) {
   op.controls.assign(op.members, nullptr);
@@ -286,7 +286,7 @@ Result<bool> CudaBackend::AdvanceStaged(CudaOp& op) {
   return true;
 }
 
-// What the backend below would have announced goes into the cell of this member.
+// The announcement that the backend below would have made goes into the cell of this member.
 Status CudaBackend::PostDescriptor(CudaOp& op, const BufferDescriptor& own) {
   op.stage = Stage::kPosted;
   if (op.members == 1) return Status::Ok();

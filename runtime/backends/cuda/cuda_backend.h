@@ -22,7 +22,7 @@
 
 namespace hvd {
 
-// What a process has of CUDA.
+// The parts of CUDA that a process has.
 struct CudaParts {
   CudaDriver driver;  // started
   Result<NcclLibrary> nccl;

@@ -1,5 +1,5 @@
-// What a backend for the memory of GPUs is given, and what it can do beyond a Backend: the seam
-// between libhvd.so and libhvd_cuda.so.
+// The options of a backend for the memory of GPUs, and its abilities beyond those of a Backend: the
+// seam between libhvd.so and libhvd_cuda.so.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_OPTIONS_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_OPTIONS_H_
 

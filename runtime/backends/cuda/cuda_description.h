@@ -1,4 +1,4 @@
-// What hvdrun --check-build says of CUDA.
+// The lines of hvdrun --check-build about CUDA.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_DESCRIPTION_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_CUDA_DESCRIPTION_H_
 

@@ -1,5 +1,5 @@
-// What libhvd_cuda.so exports, and how it is loaded: only when somebody asks about CUDA, or submits
-// a tensor that is on a GPU. The library is never unloaded.
+// The functions that libhvd_cuda.so exports, and how it is loaded: only when somebody asks about
+// CUDA, or submits a tensor that is on a GPU. The library is never unloaded.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_PLUGIN_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_CUDA_PLUGIN_H_
 
@@ -33,7 +33,7 @@ inline constexpr char kCudaOpenBackendName[] = "hvd_cuda_open_backend";
 inline constexpr char kCudaCanLoadName[] = "hvd_cuda_can_load";
 
 // In plain C, also for programs of another build: lines about kernels, driver and NCCL, cut after
-// `bytes`. What it says is the truth of this machine, so driver and NCCL are loaded.
+// `bytes`. The text is the truth of this machine, so driver and NCCL are loaded.
 using CudaDescribe = void (*)(char* text, size_t bytes);
 inline constexpr char kCudaDescribeName[] = "hvd_cuda_describe";
 

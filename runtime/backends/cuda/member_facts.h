@@ -1,5 +1,6 @@
-// What each member of a process set tells the others about its GPU with every operation, and the
-// way that follows from it: the same on all members, since all have the same facts. Pure functions.
+// The facts that each member of a process set tells the others about its GPU with every operation,
+// and the way that follows from them: the same on all members, since all have the same facts. Pure
+// functions.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_MEMBER_FACTS_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_MEMBER_FACTS_H_
 

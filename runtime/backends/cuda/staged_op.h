@@ -15,7 +15,7 @@
 
 namespace hvd {
 
-// What the operations of one backend use in common.
+// The parts that the operations of one backend share.
 struct CudaRoom {
   Backend& host;
   SharedHeap& heap;

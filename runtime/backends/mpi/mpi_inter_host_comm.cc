@@ -107,7 +107,7 @@ void MpiInterHostComm::Abort(const Status& why) {
   library_.GiveUpOn(nullptr);
 }
 
-// What it sent before it left may still be on its way.
+// Messages that it sent before it left may still be on their way.
 bool MpiInterHostComm::HasLeft(uint32_t rank) {
   std::optional<TimePoint> since = mailbox_.LeftSince(rank);
   return since && SteadyNow() - *since > kGraceAfterLeave;

@@ -62,7 +62,7 @@ Status MpiError(std::string_view what, int code) {
   return Internal(std::string(what) + ": " + std::string(text, static_cast<size_t>(length)));
 }
 
-// What one turn of an activity made of it.
+// An activity with its state after its last turn.
 struct MpiLibrary::Task {
   Activity* activity = nullptr;
   TimePoint deadline = TimePoint::max();

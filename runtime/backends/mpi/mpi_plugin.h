@@ -1,5 +1,5 @@
-// What libhvd_mpi.so gives to libhvd.so, and how it is loaded. No header of MPI is needed to use
-// it.
+// The functions that libhvd_mpi.so gives to libhvd.so, and how the library is loaded. No header of
+// MPI is needed to use it.
 //
 // Both sides are built together, so C++ types pass. The library is never unloaded.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_PLUGIN_H_

@@ -184,8 +184,8 @@ Result<Turn> InStream::Step() {
   return got_ == before ? Turn::kIdle : Turn::kMoved;
 }
 
-// What has not been matched is taken back. What has been may still be written by MPI, into memory
-// that is kept.
+// A receive that has not been matched is taken back. MPI may still write one that has been, into
+// memory that is kept.
 InStream::~InStream() {
   for (Chunk& chunk : posted_) {
     MPI_Status status;

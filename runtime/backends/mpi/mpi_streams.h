@@ -67,7 +67,7 @@ class ChunkPool {
   std::atomic<size_t> stray_count_{0};
 };
 
-// What all streams of one phase of an operation have in common.
+// The properties that all streams of one phase of an operation share.
 struct StreamKind {
   ChunkPool* pool = nullptr;
   MPI_Comm comm = MPI_COMM_NULL;

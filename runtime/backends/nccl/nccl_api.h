@@ -1,5 +1,5 @@
-// What this folder uses of NCCL, as a table of entry points, with declarations of our own: a test
-// compares them with nccl.h where there is one. README.md has the table of versions.
+// The part of NCCL that this folder uses, as a table of entry points, with declarations of our own:
+// a test compares them with nccl.h where there is one. README.md has the table of versions.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_API_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_API_H_
 

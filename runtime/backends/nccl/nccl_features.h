@@ -1,5 +1,5 @@
-// What an NCCL can do beyond the oldest version that is taken: decided by its version and by the
-// symbols that it really has. Pure functions.
+// The abilities of an NCCL beyond the oldest version that is taken: decided by its version and by
+// the symbols that it really has. Pure functions.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_FEATURES_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_FEATURES_H_
 

@@ -14,8 +14,8 @@
 
 namespace hvd {
 
-// What is put into the store, and what came out of it. kAborted with the sentence of the member
-// that put a failure; kInternal for what is neither.
+// Encodes the value that is put into the store, and decodes the one that came out of it. kAborted
+// with the sentence of the member that put a failure; kInternal for what is neither.
 std::string EncodeNcclId(const NcclUniqueId& id);
 std::string EncodeNcclIdFailure(const Status& why);
 Result<NcclUniqueId> DecodeNcclId(const std::string& value);

@@ -28,8 +28,8 @@ struct NcclLibrary {
 };
 
 // Version first: a library that is too old says so, and not which symbols it lacks. kUnsupported
-// names every symbol that is missing. What only newer versions have (HVD_NCCL_OPTIONAL_CALLS) is
-// left null where it is missing.
+// names every symbol that is missing. A call that only newer versions have
+// (HVD_NCCL_OPTIONAL_CALLS) is left null where it is missing.
 Result<NcclLibrary> FillNccl(const std::string& path, const FindSymbol& find);
 
 // `name`: what the loader looks for; a library of that name is never unloaded.

@@ -49,7 +49,7 @@ struct NcclPreMultiply {
   double factor = 1.0;
 };
 
-// Done from top to bottom. What is empty is left out.
+// Done from top to bottom. Empty steps are left out.
 struct NcclPlan {
   BatchSpec before_spec;
   std::vector<BatchItem> before;

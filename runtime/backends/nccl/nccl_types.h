@@ -15,7 +15,7 @@
 
 namespace hvd {
 
-// What decides about types: the version of NCCL (22809 for 2.28.9), and the least compute
+// The facts that decide about types: the version of NCCL (22809 for 2.28.9), and the least compute
 // capability of the members (90 for sm_90), so that all members decide alike.
 struct NcclAbilities {
   int version = 0;

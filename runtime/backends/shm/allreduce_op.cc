@@ -242,7 +242,7 @@ Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescript
   return Status::Ok();
 }
 
-// What is combined for a lane is kept in the copy of its owner or, if that has none, of the next
+// The combined values of a lane are kept in the copy of its owner or, if that has none, of the next
 // one that has. (Not for two.)
 void AllreduceOp::FindHomes() {
   for (uint32_t p = 0; p < count(); ++p) {

@@ -44,7 +44,7 @@ void WarnWithoutSharedMemory(size_t bytes) {
              bytes));
 }
 
-// What is still in use by a peer stays allocated: the group is over, and only the beginning of
+// Memory that a peer still uses stays allocated: the group is over, and only the beginning of
 // another world says that the peer is done (SharedHeap::ReclaimWorld).
 BufferLeases::~BufferLeases() {
   Collect();

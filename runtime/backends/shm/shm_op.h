@@ -10,7 +10,7 @@
 
 namespace hvd {
 
-// What the operations of one backend use in common.
+// The parts that the operations of one backend share.
 struct ShmRoom {
   BufferLeases& leases;
   SharedMemoryMap& peer_memory;

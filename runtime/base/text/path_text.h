@@ -7,7 +7,7 @@
 
 namespace hvd {
 
-// What `path` means to a process in `folder`; an absolute path is itself.
+// The meaning of `path` to a process in `folder`; an absolute path is itself.
 inline std::string PathIn(std::string_view folder, std::string_view path) {
   if (path.starts_with('/')) return std::string(path);
   return std::string(folder).append("/").append(path);

@@ -222,7 +222,7 @@ HVD_BATCH_FUNCTION Word32 SegmentOf(const BatchSegment* segment, Word32 segments
 
 }  // namespace batch
 
-// What thread number `thread` of `threads` does in block number `tile`.
+// The work of thread number `thread` of `threads` in block number `tile`.
 HVD_BATCH_FUNCTION void RunBatch(const BatchHead& head, const BatchSegment* segments, Word32 tile,
                                  Word32 thread, Word32 threads) {
   using batch::Brain;

@@ -2,7 +2,7 @@
 
 namespace hvd {
 
-// What fails here leaves the memory to the end of the process.
+// A call that fails here leaves the memory to the end of the process.
 void FreeDeviceMemory(const CudaDriver& driver, int ordinal, DeviceAddress address) {
   CuDevice device = 0;
   CuContext context = nullptr;

@@ -1,6 +1,6 @@
-// What this folder uses of the CUDA driver, as a table of entry points. The declarations are our
-// own, so that all but the kernels is compiled and tested where there is no CUDA; a test compares
-// them with cuda.h where there is one.
+// The part of the CUDA driver that this folder uses, as a table of entry points. The declarations
+// are our own, so that all but the kernels is compiled and tested where there is no CUDA; a test
+// compares them with cuda.h where there is one.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_DRIVER_API_H_
 #define HVD_RUNTIME_DEVICE_CUDA_DRIVER_API_H_
 

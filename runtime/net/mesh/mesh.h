@@ -95,7 +95,7 @@ class Mesh final : private ForkParticipant {
   // Where we reached the peer last, without a port; empty: nowhere yet.
   std::string AddressOf(uint32_t rank);
 
-  // What was put into the directory, for messages and tests.
+  // The record that was put into the directory, for messages and tests.
   const MeshRecord& record() const { return record_; }
 
  private:

@@ -34,7 +34,7 @@ Result<MeshAddress> ParseMeshAddress(const std::string& numeric, uint16_t port);
 // From the text that MeshAddress::Text gives.
 Result<MeshAddress> ParseMeshEndpoint(std::string_view text);
 
-// What stands in the directory.
+// The record of a process in the directory.
 struct MeshRecord {
   std::string machine;  // boot and network namespace: loopback addresses mean something to the same
                         // machine only

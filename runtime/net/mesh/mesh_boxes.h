@@ -1,5 +1,5 @@
-// What one process has to send to one peer (MeshOutbox) and what it got from it (MeshInbox):
-// matching of messages with sends and receives. Pure: no descriptors, no threads; the
+// The messages that one process has to send to one peer (MeshOutbox) and those that it got from it
+// (MeshInbox): matching of messages with sends and receives. Pure: no descriptors, no threads; the
 // mesh's lock guards both.
 //
 // A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has
@@ -57,7 +57,7 @@ class MeshOutbox {
   void PutBye(std::string why);
 
   bool empty() const { return queue_.empty(); }
-  // What to write next, at most room.size() pieces; Sent says how many bytes went out.
+  // The bytes to write next, at most room.size() pieces; Sent says how many bytes went out.
   size_t Pieces(std::span<iovec> room) const;
   void Sent(size_t count);
   // False when part of it is on the wire already: then only giving up the connection frees the

@@ -21,7 +21,7 @@
 
 namespace hvd {
 
-// What an event of the mesh's epoll belongs to: the kind in the highest byte, a number below.
+// The source of an event of the mesh's epoll: the kind in the highest byte, a number below.
 enum class MeshSource : uint8_t { kKick, kListener, kNascent, kIncoming, kOutgoing };
 constexpr uint64_t MeshEventKey(MeshSource source, uint64_t number) {
   return (static_cast<uint64_t>(source) << 56) | number;

@@ -143,7 +143,7 @@ void MeshDriver::LetOthersIn() {
   mutex.lock();
 }
 
-// What is awaited comes from this peer, most likely: no need to ask the epoll.
+// The awaited message comes from this peer, most likely: no need to ask the epoll.
 void MeshDriver::ReadAwaited(MeshWaiter& waiter) {
   if (const MeshTransfer* awaited = waiter.Awaited()) reactor_.ReadFor(*awaited);
 }

@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// What a fork has to hold still and close. Called by the forking thread, in this order:
+// A part that a fork has to hold still and close. Called by the forking thread, in this order:
 // LockForFork, then UnlockAfterFork in the parent, and CloseInForkedChild and UnlockAfterFork in
 // the child.
 class ForkParticipant {

@@ -15,7 +15,7 @@
 
 namespace hvd {
 
-// What a Send and a Receive are matched by, within one pair of processes.
+// The tag by which a Send and a Receive are matched, within one pair of processes.
 struct MeshTag {
   uint64_t channel = 0, slot = 0;
   bool operator==(const MeshTag&) const = default;

@@ -76,7 +76,7 @@ class MeshResponder {
   explicit MeshResponder(const MeshIdentity& identity) : identity_(identity) {}
 
   size_t Wanted() const;
-  // What is to be sent now, perhaps nothing. Not ok: close without a word.
+  // Returns the bytes to be sent now, perhaps none. Not ok: close without a word.
   Result<std::string> Receive(std::string_view bytes);
   // The peer: named in a hello with the job's key, and proven to be no old one once Wanted() is 0.
   bool greeted() const { return !nonce_.empty(); }

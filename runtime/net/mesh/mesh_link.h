@@ -1,4 +1,4 @@
-// What the kernel knows of how fast bytes went from this process to a peer.
+// The kernel's knowledge of how fast bytes went from this process to a peer.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_LINK_H_
 #define HVD_RUNTIME_NET_MESH_MESH_LINK_H_
 

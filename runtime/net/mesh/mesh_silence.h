@@ -20,7 +20,7 @@ inline constexpr Duration kSilenceLost = std::chrono::seconds(30);
 // How often to look.
 inline constexpr Duration kSilenceLook = std::chrono::seconds(1);
 
-// What the kernel knows of one connection.
+// The kernel's knowledge of one connection.
 struct ConnectionSigns {
   Duration quiet{};         // since anything came from the other side: data or an acknowledgement
   uint32_t unanswered = 0;  // segments sent again, keep-alives and window probes since then

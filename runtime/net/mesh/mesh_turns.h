@@ -17,7 +17,7 @@ namespace hvd {
 
 // A thread that waits.
 struct MeshWaiter {
-  // What is still to come, or what failed; nullptr when all is well.
+  // The transfer that is still to come, or the one that failed; nullptr when all is well.
   const MeshTransfer* Awaited();
 
   std::span<MeshHandle> handles;  // without those at the front that are done

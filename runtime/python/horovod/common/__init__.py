@@ -1,1 +1,1 @@
-"""What every framework adapter shares: the runtime's C ABI, the world, process sets, exceptions."""
+"""The parts that every framework adapter shares: the runtime's C ABI, the world, process sets, exceptions."""

@@ -300,7 +300,7 @@ def remove_process_set(process_set_id):
 
 
 def _all_numbers(function):
-    """What function(array, capacity) writes, which gives how many there are."""
+    """The numbers that function(array, capacity) writes; it gives how many there are."""
     capacity = 64
     while True:
         array = (_int32 * capacity)()
@@ -479,7 +479,7 @@ _rooms = {}
 
 
 class Outcome(object):
-    """What a finished collective gave beside the bytes in the caller's memory."""
+    """The results that a finished collective gave beside the bytes in the caller's memory."""
 
     __slots__ = ('error', 'outputs', 'received_splits', 'last_joined_rank')
 

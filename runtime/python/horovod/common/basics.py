@@ -1,7 +1,7 @@
 """The world as Python sees it: init, shutdown, ranks and sizes, what is built in.
 
 One runtime serves all frameworks of the process: init() is idempotent, and whoever calls it first joins for all.
-What a plain init() does not need is imported where it is used, since every worker of a job pays for it at its start.
+A module that a plain init() does not need is imported where it is used, since all workers pay for it at their start.
 """
 
 import atexit

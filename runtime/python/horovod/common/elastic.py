@@ -344,7 +344,7 @@ class _Synchronizer(object):
                 self._state.sync()
         elif not self._all_skip(skip):
             self._state.sync()
-            # What a rank brings back after a failure must not be its own beginning.
+            # The state that a rank brings back after a failure must not be its own beginning.
             self._state.save()
         self._synchronized = True
 

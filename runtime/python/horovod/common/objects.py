@@ -1,6 +1,6 @@
 """Any Python object from one rank to all, and from all to all: pickled, by cloudpickle where that is installed.
 
-What is unpickled here comes from a process of the same job, which had to show the job's secret to join.
+Bytes that are unpickled here come from a process of the same job, which had to show the job's secret to join.
 """
 
 import ctypes

@@ -13,7 +13,7 @@ _REDUCE_OPS = (_library.AVERAGE, _library.SUM, _library.ADASUM, _library.MIN, _l
 
 
 class Framework(object):
-    """What Operations has to know about the tensors of a framework."""
+    """The facts that Operations has to know about the tensors of a framework."""
 
     def check(self, operation, tensor, writable):
         """(tensor to use, the runtime's code of its type); for a tensor on a device, the latter is a pair of that code and
@@ -50,7 +50,7 @@ class Framework(object):
         raise NotImplementedError()
 
     def splits_from(self, splits):
-        """What a caller gave as splits, as a list of integers; raises ValueError."""
+        """The splits that a caller gave, as a list of integers; raises ValueError."""
         raise NotImplementedError()
 
     def splits_to(self, numbers):

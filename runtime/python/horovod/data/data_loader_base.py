@@ -20,7 +20,7 @@ class BaseDataLoader(object):
             yield self._process_batch(batch)
 
     def _process_batch(self, batch):
-        """What is done to each batch on its way out."""
+        """The change to each batch on its way out."""
         return batch
 
 

@@ -5,7 +5,7 @@ from horovod import run  # noqa: F401 (part of the interface)
 
 
 class _HorovodArgs(object):
-    """What horovodrun's command line says, as attributes: None where it says nothing."""
+    """The settings of horovodrun's command line, as attributes: None where it says nothing."""
 
     def __init__(self):
         self.num_proc = 1

@@ -16,7 +16,7 @@ from horovod.torch.parameters import after_gradient, names_of, travel_name
 
 
 class _DistributedAdasumOptimizer(object):
-    """What DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
+    """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step):
         self.backward_passes_per_step = backward_passes_per_step

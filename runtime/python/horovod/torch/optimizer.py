@@ -52,7 +52,7 @@ class _Gradient(object):
 
 
 class _DistributedOptimizer(object):
-    """What DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
+    """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
                    groups, sparse_as_dense, process_set):
@@ -210,8 +210,8 @@ class _DistributedOptimizer(object):
         self._begin(_Exchange(parts, handle))
 
     def _travelling(self, p, grad):
-        """What the runtime gets of a gradient that is not at home: a tensor that it may write to, the context of the
-        compression, and the tensor's description."""
+        """The data that the runtime gets for a gradient that is not at home: a tensor that it may write to, the context of
+        the compression, and the tensor's description."""
         grad = grad.detach()
         if grad.layout != torch.strided:
             grad = grad.to_dense()
@@ -386,7 +386,7 @@ class _DistributedOptimizer(object):
         self._reset_counters()
 
     def load_state_dict(self, *args, **kwargs):
-        # What is in flight belongs to the state that is being replaced.
+        # A gradient in flight belongs to the state that is being replaced.
         self._finish_all(None, write=False)
         self._synchronized = False
         self._reset_counters()

@@ -1,4 +1,4 @@
-"""What an optimizer wrapper has to know about its parameters: their names, their groups, when a gradient is there."""
+"""The facts that an optimizer wrapper needs about its parameters: their names, their groups, when a gradient is there."""
 
 import weakref
 

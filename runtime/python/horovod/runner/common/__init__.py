@@ -1,1 +1,1 @@
-"""What the launcher and its workers share."""
+"""The code that the launcher and its workers share."""

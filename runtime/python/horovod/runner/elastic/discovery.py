@@ -49,7 +49,7 @@ class HostDiscoveryScript(HostDiscovery):
         return hosts
 
     def _run(self):
-        """What the script prints; RuntimeError when it fails or takes too long."""
+        """The hosts that the script prints; RuntimeError when it fails or takes too long."""
         process = subprocess.Popen(self._discovery_script, shell=True, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True)
         try:

@@ -155,7 +155,7 @@ class OptimizerPlan(_Plan):
             self._add_all(group, kept)
             params += group['params']
         states = [(param, saved['state'][index]) for index, param in enumerate(params) if param in optimizer.state]
-        # What belongs to no parameter, or to one of two groups, is for state_dict().
+        # State that belongs to no parameter, or to one of two groups, is for state_dict().
         self.plain = self.plain and len(states) == len(optimizer.state) == len(saved['state'])
         for param, kept in states:
             held = optimizer.state[param]

@@ -1,4 +1,4 @@
-"""What the environment says about this process."""
+"""The facts about this process in the environment."""
 
 import os
 
