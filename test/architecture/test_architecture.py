@@ -23,8 +23,8 @@ ROWS = [
     ["runtime/api"],
     ["cmd"],
 ]
-# What the order alone would allow but the design forbids: hvdrun builds without CUDA, MPI or Gloo, and core sees the
-# interfaces of the backends, never one of them.
+# Includes that the order alone would allow but the design forbids: hvdrun builds without CUDA, MPI or Gloo, and core
+# sees the interfaces of the backends, never one of them.
 FORBIDDEN = [
     ("launcher", "runtime/device"), ("launcher", "runtime/backends"), ("launcher", "runtime/core"),
     ("launcher", "runtime/bootstrap"), ("cmd/hvdrun", "runtime/bootstrap"), ("runtime/bootstrap", "runtime/backends"),

@@ -50,7 +50,7 @@ FOLDERS = ["autotune", "cmd", "configs", "discovery", "examples", "launcher", "r
 
 
 def lost_files(page, text, files):
-    """What a page names as a file of the project and is none: `x/y.h`, from the page's folder, from the root, or the end of a path."""
+    """Names of files in a page that the project has not: `x/y.h`, from the page's folder, from the root, or the end of a path."""
     names = set(re.findall(r"`([\w./-]+\.(?:h|cc|cu|md|py|sh|pml))`", text)) - OTHERS
     known = lambda name: (page.parent / name).exists() or any(("/" + file).endswith("/" + name) for file in files)
     return sorted(name for name in names if not known(name))

@@ -1,4 +1,4 @@
-"""What the pages quote as output of hvdrun is what the sources print: each piece between two names or numbers of a
+"""The output of hvdrun that the pages quote is in the sources: each piece between two names or numbers of a
 quoted message is in a string of the sources, so a sample that nothing prints any more fails."""
 import re
 from pathlib import Path

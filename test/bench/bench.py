@@ -83,7 +83,7 @@ def machine():
 
 
 class Calibration:
-    """What the machine can do: every figure the median of all calibrations of this run."""
+    """The limits of the machine: every figure the median of all calibrations of this run."""
 
     def __init__(self, bench_dir):
         self.program = os.path.join(bench_dir, "calibrate")

@@ -1,4 +1,4 @@
-// What this machine can do at best, measured in the same run as the collectives beside which it is
+// The best figures of this machine, measured in the same run as the collectives beside which it is
 // printed: JSON on stdout. bench.py derives the limits of an allreduce from it (allreduce_limit_us
 // there).
 //   calibrate            everything

@@ -78,7 +78,7 @@ class Job:
         raise Failed(f"{self.name}: {why}: {self.errors.read().decode(errors='replace')[-2000:]}")
 
     def wait_for(self, what, find):
-        """What `find` finds in all that was said."""
+        """The result of `find` on all that was said."""
         until = time.monotonic() + DEADLINE
         with self.news:
             while True:

@@ -1,4 +1,4 @@
-// What an allreduce of float16 and bfloat16 takes beside one of float32 at equal elements, through
+// The time of an allreduce of float16 and bfloat16 beside one of float32 at equal elements, through
 // the C interface: the three types take turns in every round. For hvdrun -np 2 half_perf [ROUNDS].
 // Every rank writes its whole input before each operation and reads the whole result, outside of
 // the clock; the figure is the best round, and the ratio that of the best rounds.

@@ -1,4 +1,4 @@
-"""What the launcher itself costs: Python workers beside bare interpreters, time and memory of hvdrun's own processes,
+"""The costs of the launcher itself: Python workers beside bare interpreters, time and memory of hvdrun's own processes,
 and how fast the workers' output gets through."""
 import json
 import os
@@ -185,7 +185,7 @@ class Footprint:
         raise Failed(f"hvdrun: {workers} workers did not run within 60 s, or it ended with {process.returncode}")
 
     def _follow(self, process, own, writer):
-        """Opens the gate and reads the clocks until hvdrun has ended. What a process used after its last reading is missing: 1 ms or so."""
+        """Opens the gate and reads the clocks until hvdrun has ended. The time after a process's last reading is missing: 1 ms or so."""
         last = {pid: cpu_ms(pid) for pid in own}
         os.close(writer)
         fd = os.pidfd_open(process.pid)

@@ -1,4 +1,4 @@
-// What the sums of float16 and bfloat16 cost beside those of float32 at equal elements, in one
+// The cost of sums of float16 and bfloat16 beside those of float32 at equal elements, in one
 // thread, for every variant of the kernels that this processor has. All rows of a table take turns
 // in every round; a figure is the best round, a ratio that of the best rounds.
 //   reduce_perf [ROUNDS]     (15)

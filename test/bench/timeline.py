@@ -1,5 +1,5 @@
-"""What the recorder costs: a lone allreduce of 4 bytes and a set of tensors like the gradients of a ResNet-50, without a
-recorder, with it, while somebody looks (hvdrun top), and with a timeline. The settings take turns, so that all of them
+"""The costs of the recorder: a lone allreduce of 4 bytes and a set of tensors like the gradients of a ResNet-50, without
+a recorder, with it, while somebody looks (hvdrun top), and with a timeline. The settings take turns, so that all of them
 meet the same machine; ratios are of neighbours, with an interval of 95 % of their median."""
 import json
 import os

@@ -49,7 +49,7 @@ class Job:
         self.steps, self.rounds = (8, 1) if args.quick else (25, 3)  # the fewest rounds
 
     def run(self, flags, steps, deadline=DEADLINE):
-        """What rank 0 says of its steps, and what hvdrun says."""
+        """The words of rank 0 about its steps, and those of hvdrun."""
         command = [self.hvdrun, *self.layout, "--prefix", "", *flags, self.python, RANK]
         job = subprocess.Popen(command, env=dict(os.environ, BENCH_STEPS=str(steps)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, start_new_session=True)

@@ -1,4 +1,4 @@
-"""What searches lose while they search, on the twelve surfaces of test/sim/tuning_surfaces.cc under the same noise: that of --autotune
+"""The losses of searches under way, on the twelve surfaces of test/sim/tuning_surfaces.cc under the same noise: that of --autotune
 with a prediction that is right, 20 % and 50 % off, and with none; a random search; Optuna's TPE and plain expected improvement over a
 Gaussian process (scikit-optimize), where the Python that runs this has optuna and skopt.
 

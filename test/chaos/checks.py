@@ -1,4 +1,4 @@
-"""What must hold after a round. `faults` is pure; `Leftovers` looks at the machine."""
+"""The rules that must hold after a round. `faults` is pure; `Leftovers` looks at the machine."""
 
 import dataclasses
 import pathlib
@@ -30,7 +30,7 @@ class Seen:
 
 
 def faults(seen, expected):
-    """What is wrong, as sentences; nothing when all is well."""
+    """The faults, as sentences; nothing when all is well."""
     if seen.code is None:
         return [f"it did not end within {END_LIMIT} s", *seen.left]
     found = list(seen.left)
@@ -44,7 +44,7 @@ def faults(seen, expected):
 
 
 class Leftovers:
-    """What is there of a job that must not be there after it. `files`: folders that were empty before it. `inits`: a
+    """The remains of a job that must not be there after it. `files`: folders that were empty before it. `inits`: a
     process in each network and mount namespace that it could use; `processes`: says which of its processes run."""
 
     def __init__(self, job_id, files, inits, processes):

@@ -134,7 +134,7 @@ class Run:
         return sorted({*self.job.processes(), *self.place.processes_elsewhere()} - self.leave_alone)
 
     def finish(self, limit=END_LIMIT):
-        """What came of it. Whatever is left after that is ended by force, for the next round."""
+        """The result of the job. Whatever is left after that is ended by force, for the next round."""
         end = time.monotonic() + limit
         while not self.ended() and time.monotonic() < end:
             self.read_terminal()
@@ -215,7 +215,7 @@ class Machine:
         return [os.getpid()]
 
     def clear_up(self):
-        """What the next hvdrun would do: removes what hvdrun, warden and agent could not, all being dead."""
+        """Does the work of the next hvdrun: removes what hvdrun, warden and agent could not, all being dead."""
         subprocess.run([hvdrun_path(), "ps"], stdin=subprocess.DEVNULL, capture_output=True, timeout=END_LIMIT)
 
     def heal(self):

@@ -21,7 +21,8 @@ class ScriptedHostWatch final : public HostWatch {
   void Stop() override { on_answer_ = nullptr; }
   bool watched() const { return on_answer_ != nullptr; }
 
-  // What the source says; passed on like an answer of a real one, so not if it is known already.
+  // Plays an answer of the source; passed on like an answer of a real one, so not if it is known
+  // already.
   void Say(std::vector<HostSlots> hosts) { Tell(history_.Good(std::move(hosts))); }
   void Fail(const std::string& kind, const std::string& sentence) {
     Tell(history_.Bad({kind, sentence}));

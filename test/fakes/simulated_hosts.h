@@ -84,7 +84,7 @@ class SimulatedHosts {
     ranks_[rank]->backend.reset();
     ranks_[rank]->comm.reset();
   }
-  // What the launcher does on every host when something died.
+  // The launcher's work on every host when something died.
   void Break(const std::string& why) {
     for (uint32_t host : host_of_) BreakOn(host, why);
     for (auto& rank : ranks_) {

@@ -22,7 +22,7 @@ enum class Transport { kShm, kInproc };
 
 class WorldOfThreads {
  public:
-  // What an engine is to be made with but for the wait policy, by rank.
+  // The options that an engine is to be made with but for the wait policy, by rank.
   using OptionsOf = std::function<EngineOptions(uint32_t rank)>;
 
   WorldOfThreads(Transport transport, uint32_t size, const OptionsOf& options_of = nullptr)
@@ -49,12 +49,12 @@ class WorldOfThreads {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // What the agent does when a rank is gone.
+  // The agent's work when a rank is gone.
   void Break(const std::string& text) {
     page_.Break(text);
     group_.Break(text);
   }
-  // What a rank does when it shuts down.
+  // A rank's work when it shuts down.
   void Leave(uint32_t rank) {
     ranks_[rank]->engine->Close("left");
     page_.rank(rank).state.store(static_cast<uint32_t>(RankState::kLeft));

@@ -11,7 +11,7 @@ bool IsOneSentence(const Status& status) {
   return !status.message().empty() && status.message().find('\n') == std::string::npos;
 }
 
-// What begins a word of ssh's command line.
+// Whether the word may begin a word of ssh's command line.
 bool IsSafe(const std::string& word) {
   return word.find_first_of(" \t\n\r;|&$`'\"\\<>()*?[]{}#!~") == std::string::npos &&
          word.find('\0') == std::string::npos && (word.empty() || word.front() != '-');

@@ -1,6 +1,6 @@
 // Any bytes as what the processes of another launcher and an agent tell each other: a place, an
-// environment, an end. What is read is written and read again as the same. And as what mpirun says
-// of itself.
+// environment, an end. A place that is read is written and read again as the same. And as what
+// mpirun says of itself.
 #include <algorithm>
 
 #include "launcher/mpi/mpi_flavor.h"

@@ -14,7 +14,7 @@ constexpr const char* kEnd = "\n-----END OPENSSH PRIVATE KEY-----\n";
 
 std::string Armoured(const std::string& body) { return kBegin + EncodeBase64(body) + kEnd; }
 
-// What ssh-keygen writes for a key without a passphrase.
+// The file that ssh-keygen writes for a key without a passphrase.
 std::string Envelope(const std::string& type, const std::string& public_part,
                      const std::string& private_part) {
   std::string blob = SshWriter().String(type).String(public_part).Take();

@@ -1,5 +1,5 @@
-// Any bytes as a trace file: events or one sentence. What nlohmann/json takes as a list of objects
-// is read whole, what is merged is JSON again, and a report is made of whatever was read.
+// Any bytes as a trace file: events or one sentence. A text that nlohmann/json takes as a list of
+// objects is read whole, a merged text is JSON again, and a report is made of whatever was read.
 #include <nlohmann/json.hpp>
 
 #include "test/fuzz/seeds.h"

@@ -11,7 +11,7 @@
 namespace hvd::test {
 namespace {
 
-// What the grid of a launch would do, by the processor.
+// The work of the grid of a launch, done by the processor.
 void RunOnHost(const BatchSpec& spec, const std::vector<BatchItem>& items) {
   const Result<std::vector<BatchLaunch>> launches = PlanBatch(spec, items);
   for (const BatchLaunch& launch : *launches) {

@@ -1,5 +1,5 @@
-// What scripts/test_gpu.sh runs on a GPU: each check moves data by a Device and compares them with
-// what the processor makes of them; the figures are bytes per second. Unit tests run the same over
+// The checks that scripts/test_gpu.sh runs on a GPU: each check moves data by a Device and compares
+// them with the processor's results; the figures are bytes per second. Unit tests run the same over
 // the fake driver.
 #ifndef HVD_TEST_GPU_GPU_CHECKS_H_
 #define HVD_TEST_GPU_GPU_CHECKS_H_

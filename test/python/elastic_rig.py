@@ -82,7 +82,7 @@ class Rig(object):
 
     Args:
         folder: A folder for the output of the workers.
-        script: What each of them runs, with the arguments.
+        script: The script that each of them runs, with the arguments.
     """
 
     def __init__(self, folder, script, *arguments):
@@ -129,7 +129,7 @@ class Rig(object):
         self._workers[slot] = _Worker(process, path)
 
     def output(self, slot):
-        """What the worker has said so far."""
+        """The words of the worker so far."""
         with open(self._workers[slot].output, errors='replace') as file:
             return file.read()
 

@@ -63,7 +63,7 @@ def test_R16_groups_are_all_or_nothing(processes):
 
 @pytest.fixture(params=['all', 'active'])
 def join_average(request):
-    """What an average is divided by once ranks have joined; all: the default."""
+    """The divisor of an average once ranks have joined; all: the default."""
     return {'HOROVOD_JOIN_AVERAGE': None if request.param == 'all' else request.param}
 
 

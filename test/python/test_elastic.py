@@ -416,7 +416,7 @@ def test_saved_tensors_stay_where_they_are_and_are_nobody_elses(torch):
 
 
 def _changes(torch, model, optimizer):
-    """What a script may do to its model and optimizer between two commits, by name."""
+    """The changes that a script may make to its model and optimizer between two commits, by name."""
     def shrink():
         model[0].weight.data = torch.zeros(1, 2)
 

@@ -41,7 +41,7 @@ def run_without_horovod(processes, name, rounds=6):
 
 
 def numbers(pattern, output):
-    """What the pattern's group matched, as numbers."""
+    """The texts that the pattern's group matched, as numbers."""
     return [float(text) for text in re.findall(pattern, output)]
 
 

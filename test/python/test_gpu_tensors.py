@@ -61,7 +61,7 @@ def test_tensors_on_gpus_of_several_hosts(gpus, gloo, hosts, processes):
     assert result.output.count('ok') == processes, str(result)
 
 
-# What holds for the tensors of a processor holds for these.
+# Rules for the tensors of a processor hold for these, too.
 @pytest.mark.parametrize('setting', [SLOW, STAGED], ids=['nccl', 'staged'])
 @pytest.mark.parametrize('processes, script', [
     (2, 'collectives.py'), (4, 'groups.py'), (2, 'autograd.py'), (3, 'process_sets.py'), (2, 'names.py'),

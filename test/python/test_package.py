@@ -73,7 +73,7 @@ def test_sources_parse_as_python_3_8():
         ast.parse(text, path, feature_version=(3, 8))
 
 
-# What Python 3.9 and later have and 3.8 has not, as far as this package could want it.
+# Names that Python 3.9 and later have and 3.8 has not, as far as this package could want them.
 NEWER = {'functools.cache', 'math.lcm', 'random.randbytes', 'itertools.pairwise', 'contextlib.aclosing',
          'types.NoneType', 'enum.StrEnum', 'itertools.batched', 'os.process_cpu_count', 'contextlib.chdir', 'sys.exception'}
 NEWER_METHODS = {'removeprefix', 'removesuffix', 'bit_count', 'is_relative_to', 'cancel_join_thread', 'exc_add_note'}
@@ -191,7 +191,7 @@ def test_average_backwards_compatibility():
         convert(1, True)
 
 
-# What scripts pass by position or by name, with the defaults they rely on.
+# The parameters that scripts pass by position or by name, with the defaults they rely on.
 SIGNATURES = {
     'init': '(comm=None, process_sets=None)',
     'start_timeline': '(file_path, mark_cycles=False)',

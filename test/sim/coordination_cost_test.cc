@@ -1,6 +1,6 @@
-// What agreeing costs between hosts: messages and bytes of one training step, for each rank and for
-// the process of rank 0, where the coordinator is. The coordinator and the encoding are the real
-// ones; leaders answer at once. What the exchange of the data itself costs is not in it.
+// The costs of agreeing between hosts: messages and bytes of one training step, for each rank and
+// for the process of rank 0, where the coordinator is. The coordinator and the encoding are the
+// real ones; leaders answer at once. The cost of the exchange of the data itself is not in it.
 #include <gtest/gtest.h>
 
 #include <cstdio>

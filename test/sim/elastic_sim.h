@@ -10,7 +10,7 @@
 
 namespace hvd::test {
 
-// What a run came to.
+// The result of a run.
 struct ElasticSimResult {
   std::string trouble;   // the rule that was broken, and when; empty: none
   std::string schedule;  // what happened and what was decided, if it was asked for

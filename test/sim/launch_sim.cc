@@ -116,7 +116,7 @@ struct LaunchSim::World {
     directory.Begin(begin.generation);
     tree.ToAll(begin);
   }
-  // What ends something goes straight to everybody.
+  // A message that ends something goes straight to everybody.
   void Do(const SignalWorkers& signal) {
     for (uint32_t host = 0; host < options.hosts; ++host)
       Send(kDriver, host, {EncodeToAgent(signal).size()},

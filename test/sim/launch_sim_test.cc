@@ -1,4 +1,4 @@
-// What a job of 64, 1,024 and 10,000 hosts costs the driver and the agents, with the tree and
+// The costs of a job of 64, 1,024 and 10,000 hosts for the driver and the agents, with the tree and
 // without.
 #include "test/sim/launch_sim.h"
 
@@ -80,7 +80,7 @@ TEST(LaunchSim, MessagesAndTimeGrowWithTheLogarithmOfTheNumberOfHosts) {
   const Row& some = tree[1];
   const Row& many = tree[2];
   const double log = std::log2(many.hosts) / std::log2(some.hosts);
-  // What one agent handles: as many partners as the logarithm says.
+  // The messages that one agent handles: as many partners as the logarithm says.
   EXPECT_LT(many.generation.mean_messages, some.generation.mean_messages * log * 1.25);
   // Ten times the hosts are far from ten times the work of the driver.
   EXPECT_LT(static_cast<double>(many.generation.driver_messages),

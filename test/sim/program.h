@@ -57,7 +57,7 @@ SimProgram MakeProgram(const SimShape& shape, std::mt19937_64& random);
 
 // Element i of a rank's tensor.
 int64_t ValueOf(uint32_t rank, size_t tensor, size_t i);
-// What a rank has to get for one tensor; an average counts all members of the set.
+// The output that a rank has to get for one tensor; an average counts all members of the set.
 std::vector<int64_t> ExpectedOutput(const SimOp& op, uint32_t rank, size_t tensor);
 
 }  // namespace hvd::test

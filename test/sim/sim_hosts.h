@@ -33,7 +33,7 @@ class SimHosts {
 
   // Everything given outlives the hosts.
   Backend& Open(uint32_t rank, Backend& one_host, SharedHeap& heap, SegmentSource& segments);
-  // What the launcher says on every host; each rank notices when it is told.
+  // The launcher's message on every host; each rank notices when it is told it.
   void Break(const std::string& why);
   void Notify(uint32_t rank);
   // The rank says goodbye to the other hosts.

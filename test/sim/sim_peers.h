@@ -14,8 +14,8 @@
 
 namespace hvd::test {
 
-// What the ranks share. Counts everything that happens, so that a world that stands still is
-// noticed.
+// The state that the ranks share. Counts everything that happens, so that a world that stands still
+// is noticed.
 class SimNet {
  public:
   // A rank may be at most `capacity` records ahead of its slowest reader.

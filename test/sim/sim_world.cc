@@ -411,7 +411,8 @@ void SimWorld::CheckVerdict(uint32_t number, const Flight& flight, const Status&
   if (first) return;
   const Verdict& before = entry->second;
   if (before.rank == victim_) return;
-  // What hosts are at work on when a rank leaves may be over on one and not on the other.
+  // An operation that hosts are at work on when a rank leaves may be over on one and not on the
+  // other.
   const bool spans = hosts_.Span(flight.op->members);
   const bool aborted = before.status.code() == Code::kAborted || status.code() == Code::kAborted;
   if (spans && aborted && MayBeCutShort(*flight.op)) return;

@@ -19,7 +19,7 @@
 
 namespace hvd::test {
 
-// What may happen to the world, at a moment that the seed decides.
+// An event that may happen to the world, at a moment that the seed decides.
 enum class Fault { kNone, kLeave, kBreak };
 
 class SimWorld {

@@ -135,7 +135,7 @@ Result<StepModel> OverHosts(const ExchangeCosts& costs) {
   return StepModel::Make(costs, std::move(operations), 200'000);
 }
 
-// What a search of 16 windows loses where the costs that were measured are off by so much, each in
+// The loss of a search of 16 windows where the costs that were measured are off by so much, each in
 // its own direction.
 double RegretWithCostsOff(double error, uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -86,7 +86,7 @@ def wait_until(what, condition, limit=DEADLINE, told=lambda: ""):
 
 
 def read_some(stream, size=65536, limit=DEADLINE):
-    """What comes next out of a pipe or terminal; b"" at its end."""
+    """The next bytes out of a pipe or terminal; b"" at its end."""
     fd = stream if isinstance(stream, int) else stream.fileno()
     if not select.select([fd], [], [], limit)[0]:
         pytest.fail(f"waited {limit} s in vain for output")
@@ -228,7 +228,7 @@ def worker(name, *args):
 
 @pytest.fixture(params=["auto", "program"])
 def client(request):
-    """What speaks SSH: hvdrun itself by libssh2, or the ssh program."""
+    """The speaker of SSH: hvdrun itself by libssh2, or the ssh program."""
     return request.param
 
 

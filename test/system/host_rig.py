@@ -105,7 +105,7 @@ class Host:
         self.rig.ip(f"link set vh{self.number} up")
 
     def slow_down(self, rate):
-        """What comes to this host and goes from it passes at so much ("20mbit"); as it was with None."""
+        """Data to this host and from it passes at so much ("20mbit"); as it was with None."""
         for device, namespace in ((f"vh{self.number}", self.rig.head.pid), ("eth0", self.init)):
             tc = ["nsenter", "-t", namespace, "-n", "tc", "qdisc"]
             if rate is None:

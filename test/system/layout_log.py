@@ -1,4 +1,4 @@
-"""What the ranks of workers/layout_training.py wrote: which world made each step, with which samples and which result."""
+"""The log of the ranks of workers/layout_training.py: which world made each step, with which samples and result."""
 
 import collections
 

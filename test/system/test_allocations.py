@@ -7,7 +7,7 @@ import pytest
 from conftest import REPO, hvdrun_path
 
 THIS = "localhost"
-# What each scheduler sets; FILE is a file with the text beside it.
+# The variables that each scheduler sets; FILE is a file with the text beside it.
 RECORDED = {
     "slurm": ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": THIS, "SLURM_NTASKS": "2", "SLURM_TASKS_PER_NODE": "2"}, "",
               "Slurm job 7 gives 2 slots (one per task) on 1 host: localhost"),
@@ -78,7 +78,7 @@ def test_P42_blaunch_is_the_way_to_the_hosts_of_LSF(run, tmp_path):
 
 
 def test_the_compute_nodes_of_CSM_are_the_hosts(run, tmp_path):
-    """What its programs print is recorded from the manual; the launch node is not among it."""
+    """The output of its programs is recorded from the manual; the launch node is not among it."""
     said = {"nodes": "---\nlaunch_node_name: batch1\ncompute_nodes:\n - node-2.invalid\n - node-1.invalid\n...\n",
             "node": "---\nRecord_1:\n  discovered_cores: 44\n  discovered_gpus: 3\n...\n"}
     for name, text in said.items():

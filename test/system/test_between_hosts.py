@@ -64,7 +64,7 @@ def bytes_from(rig, victim):
 
 
 def last_block(job):
-    """What hvdrun says in the end: its last line that begins with its name, and the indented ones below."""
+    """The final words of hvdrun: its last line that begins with its name, and the indented ones below."""
     return re.findall(r"^hvdrun: .*\n(?:  .*\n)*", job.err, re.M)[-1]
 
 

@@ -34,12 +34,12 @@ def test_bash_offers_flags_and_choices():
     assert "--json" in shell("bash", "-c", script, "bash", "doctor", "--js")
 
 
-# What readline does: words are split at COMP_WORDBREAKS, `=` among them.
+# The behaviour of readline: words are split at COMP_WORDBREAKS, `=` among them.
 BASH_WORDS = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hvdrun "$1"; printf "%s\\n" "${COMPREPLY[@]}"'
 
 
 def bash_offers(*words):
-    """What bash offers for the last of the words of a line."""
+    """The completions that bash offers for the last of the words of a line."""
     return [line for line in shell("bash", "-c", BASH_WORDS, BASH, *words) if line]
 
 

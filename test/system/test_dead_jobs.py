@@ -40,8 +40,8 @@ def hvdrun(*words, without="", prefix=()):
 
 
 def ended_by(command, start, folder, without):
-    """What `command(job id)` says of a job whose processes are gone after it. Any hvdrun of this user that happens to run
-    ends them, too, and may be faster: then there is nothing to say, and it is done once more."""
+    """The output of `command(job id)` about a job whose processes are gone after it. Any hvdrun of this user that happens to
+    run ends them, too, and may be faster: then there is nothing to say, and it is done once more."""
     for attempt in range(5):
         place = folder / str(attempt)
         place.mkdir()

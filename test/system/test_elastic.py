@@ -1,4 +1,4 @@
-"""What an elastic job promises when a part of it fails: weak points and pains of test/issues/README.md."""
+"""The promises of an elastic job for when a part of it fails: weak points and pains of test/issues/README.md."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What workers find in their environment, and where it comes from."""
+"""The variables that workers find in their environment, and where they come from."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import textwrap
 import pytest
 from conftest import read_proc, read_some, wait_until
 
-# What the machine's own Python brings, to test with an unchanged script of another library.
+# The Python that the machine itself has, to test with an unchanged script of another library.
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 

@@ -60,7 +60,7 @@ def test_check_build_and_the_flags_agree_about_controllers(run, path):
 
 
 def test_every_flag_of_horovodrun_is_here():
-    """What its help and its parser have, but for those whose own suites name them (test_hvdrun_mpi.py, test_autotune.py)."""
+    """The flags of its help and parser, but for those that suites of their own name (test_hvdrun_mpi.py, test_autotune.py)."""
     flags = set("""-h --help -v --version -np --num-proc -cb --check-build --disable-cache --start-timeout --network-interfaces
         --network-interface --output-filename --verbose --config-file -p --ssh-port -i --ssh-identity-file --fusion-threshold-mb
         --cycle-time-ms --cache-capacity --hierarchical-allreduce --no-hierarchical-allreduce --hierarchical-allgather

@@ -24,7 +24,7 @@ BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
 needs_mpirun = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun")
 
-# What a launcher or an outer job may have left in our own environment.
+# Variables that a launcher or an outer job may have left in our own environment.
 FOREIGN = re.compile("^(HOROVOD_|HVD_AGENT|HVD_SLOT|HVD_JOB|OMPI_|PMIX_|PMI_|SLURM_|MPI_LOCAL)")
 
 
@@ -479,7 +479,7 @@ def spread_over_hosts(command):
 
 
 def answer_to_a_hello(values):
-    """What rank 0 says to one who has read the server, and says that it is rank 1: 64 bytes if it believes that."""
+    """The answer of rank 0 to one who has read the server and says that it is rank 1: 64 bytes if it is believed."""
     (world,) = [value.split() for path, value in values.items() if "/world." in path]
     (record,) = [value.decode() for path, value in values.items() if path.endswith(".mesh.0")]
     host, port = re.search(r" 127\.0\.0\.1:\d+", record)[0].strip().split(":")

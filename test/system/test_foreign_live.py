@@ -28,7 +28,7 @@ def ranks(start, tmp_path, job_name):  # noqa: F811
 
 
 def world_of(name):
-    """What the agent of these ranks calls their world."""
+    """The name that the agent of these ranks gives to their world."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         words = read_proc(pid, "cmdline").decode(errors="replace").split("\0")
         if "--adopt" in words and f"HVD_JOB={name}".encode() in read_proc(pid, "environ").split(b"\0"):

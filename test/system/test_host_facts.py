@@ -1,4 +1,4 @@
-"""What hosts are and have, by what their agents say: identity, slots, the command and its Python, the working directory."""
+"""The facts about hosts, as agents report them: identity, slots, the command and its Python, the working directory."""
 
 import os
 import pty

@@ -114,7 +114,7 @@ class Trap:
 
 
 def hostile_bodies(witness):
-    """What made Horovod's servers and helpers run the code of anybody who reached them."""
+    """The bodies that made Horovod's servers and helpers run the code of anybody who reached them."""
     trap = pickle.dumps(Trap(witness))
     bodies = []
     for path in ("/worker_addresses/0", "/runfunc/func", "/runfunc/result_0", "/"):
@@ -244,7 +244,7 @@ def test_S6_a_recorded_handshake_opens_nothing(recorded, rig):
 
 
 def test_S7_nobody_in_the_middle_gets_into_a_connection(recorded, rig):
-    """What one who hears every packet can say: a hello with any field changed, or to another port than the one it was made
+    """Messages by one who hears every packet: a hello with any field changed, or to another port than the one it was made
     for (that of its maker among them); after a true one the other side's own proof, the hello's, an old one, or none."""
     _, address, port, hello, proof = recorded
     changed = [hello[:at] + bytes([hello[at] ^ 1]) + hello[at + 1:] for at in (0, 4, 8, 16, 20, 24, 55, 56, HELLO - 1)]

@@ -18,7 +18,8 @@ def over_two_hosts(rig, *more):
 
 
 def test_two_hosts_are_in_one_world(hosts_run, rig):
-    # What reaches the hosts for hvdrun's agents reaches them for mpirun's daemons, too.
+    # The ssh command that reaches the hosts for hvdrun's agents reaches them for mpirun's daemons,
+    # too.
     job = hosts_run(*over_two_hosts(rig, f"ssh -F {rig.folder}/ssh_config"))
     assert job.code == 0, job.err
     assert sorted(job.out.splitlines()) == [f"[{i}]<stdout>:rank {i} of 4" for i in range(4)]

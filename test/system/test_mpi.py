@@ -137,7 +137,7 @@ def test_mpi_of_the_application_with_too_little_for_threads_is_refused(mpirun):
 
 
 def test_singletons_of_a_mixed_installation_are_refused():
-    # What an mpirun of another MPI makes of the ranks: each sees itself alone.
+    # The view of ranks under an mpirun of another MPI: each sees itself alone.
     env = dict(os.environ, OMPI_COMM_WORLD_SIZE="4", ASAN_OPTIONS="detect_leaks=0")
     done = subprocess.run([PROGRAM], env=env, capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode != 0

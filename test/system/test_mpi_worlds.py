@@ -25,10 +25,11 @@ needs_mpi4py = pytest.mark.skipif(mpi4py_file is None, reason="mpi4py is not ins
 
 THREADS = pytest.mark.parametrize("one_thread", [0, 1], ids=["multiple", "funneled"])
 HOSTS = pytest.mark.parametrize("hosts", [1, 2])
-# What a launcher or an outer job may have left in our own environment.
+# Variables that a launcher or an outer job may have left in our own environment.
 FOREIGN = re.compile("^(HOROVOD_|HVD_AGENT|HVD_SLOT|HVD_JOB|OMPI_|PMIX_|PMI_|SLURM_|MPI_LOCAL)")
 
-# What mpirun starts in place of ssh: a daemon here, with files of its own, as another host would have.
+# The program that mpirun starts in place of ssh: a daemon here, with files of its own, as another host
+# would have.
 PLAYED_HOST = """#!/bin/sh
 TMPDIR={folder}/$1
 export TMPDIR
@@ -86,7 +87,7 @@ def mpirun(start, tmp_path):
 
 
 def world_lines(hosts):
-    """What four ranks say, in turns of 4 / hosts."""
+    """The words of four ranks, in turns of 4 / hosts."""
     here = 4 // hosts
     return ["world %d of 4 local %d of %d cross %d of %d" % (rank, rank % here, here, rank // here, hosts)
             for rank in range(4)]
@@ -130,7 +131,7 @@ def test_one_host_needs_no_mpi(mpirun):
 
 
 def test_many_worlds_one_after_the_other(mpirun):
-    """What a world said last never reaches the next one."""
+    """The last words of a world never reach the next one."""
     job = mpirun(4, *["init", "sum", "shutdown"] * 10, hosts=2)
     assert job.code == 0, job.out + job.err
     assert job.said == ["sum 10"] * 40
@@ -322,7 +323,7 @@ def test_a_host_without_an_agent_is_named_on_all_hosts(mpirun):
 
 
 def test_singletons_of_another_mpi_are_refused(run):
-    """What an mpirun of another MPI makes of its ranks: each sees itself alone."""
+    """The view of ranks under an mpirun of another MPI: each sees itself alone."""
     command = worker("init")
     env = dict(MPI, PMI_RANK="0", PMI_SIZE="4", MPI_LOCALRANKID="0", MPI_LOCALNRANKS="4")
     job = run(*command[1:], program=command[:1], env=env)

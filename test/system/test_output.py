@@ -1,4 +1,4 @@
-"""What workers print: on the screen, folded, with times and colours, and in files."""
+"""The output of workers: on the screen, folded, with times and colours, and in files."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ def test_colors_only_where_wanted(run):
 
 
 def on_a_terminal(start, *args, env=None, when=None):
-    """What a terminal shows on which hvdrun runs. `when`: a text, and what to do as soon as it is shown."""
+    """The picture of a terminal on which hvdrun runs. `when`: a text, and what to do as soon as it is shown."""
     master, slave = pty.openpty()
     job = start(*args, env=dict({"TERM": "xterm", "NO_COLOR": ""}, **(env or {})), stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)

@@ -1,4 +1,4 @@
-"""What a person types and sees: usage errors, exit codes, output."""
+"""The dialogue of a person with hvdrun: usage errors, exit codes, output."""
 
 import os
 import re

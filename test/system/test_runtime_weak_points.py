@@ -65,8 +65,8 @@ def connections(pid):
 
 @pytest.mark.parametrize("hosts", [1, pytest.param(2, marks=needs_gloo)])
 def test_R5_a_world_with_nothing_to_do_does_nothing(worker, hosts):
-    """A cycle of 1 ms would go to sleep 1,000 times a second. What is left wakes for watching others, and scripts' own
-    waiting (100 times a second here)."""
+    """A cycle of 1 ms would go to sleep 1,000 times a second. The wake-ups that are left are for watching others, and
+    for scripts' own waiting (100 times a second here)."""
     job, go = worker(2, "idle", "--hosts-per-machine", hosts)
     begin = time.monotonic()
     before = {pid: switches(pid) for pid in pids_of(job, 2)}

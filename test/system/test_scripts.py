@@ -1,4 +1,4 @@
-"""What the scripts install and build, seen by the commands that they give: a copy of them, with programs of ours on PATH."""
+"""The commands by which the scripts install and build, seen in a copy of them with programs of ours on PATH."""
 
 import json
 import os

@@ -55,7 +55,7 @@ class CommandLines:
 
 
 def test_S3_the_test_itself_sees_a_process_of_some_milliseconds():
-    """What could not be seen would prove nothing."""
+    """A secret that could not be seen anywhere would prove nothing."""
     number = 0
     end = time.monotonic() + DEADLINE
     with CommandLines() as lines:

@@ -39,7 +39,7 @@ def hosts_start(start, rig, client):
 
 @pytest.fixture(scope="module")
 def stuck(rig):
-    """What is wrong with port 2222 of each host: 1 asks for a password, 2 shows a key that nobody knows, 3 accepts and is
+    """The fault of port 2222 of each host: 1 asks for a password, 2 shows a key that nobody knows, 3 accepts and is
     silent, 4 drops packets, 5 sleeps before it runs anything, 6 thinks for ever about a key."""
     folder = rig.folder
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "other_key"], check=True)

@@ -1,4 +1,4 @@
-"""What is typed or piped into hvdrun reaches the workers that are to read it."""
+"""Input that is typed or piped into hvdrun reaches the workers that are to read it."""
 
 import hashlib
 import os

@@ -49,7 +49,7 @@ def on_terminal(*args, **kwargs):
 
 
 def lines_of(text):
-    """What is left on a terminal: "\\r" goes back to the beginning of a line, and "\\x1b[K" erases from there."""
+    """The text left on a terminal: "\\r" goes back to the beginning of a line, and "\\x1b[K" erases from there."""
     shown = []
     for line in text.replace("\r\n", "\n").split("\n"):
         cells, at = [], 0
@@ -137,7 +137,7 @@ sys.stderr.write("done %d\\n" % rank)
 
 
 def screen_of(text, columns):
-    """What is left on a terminal so narrow that longer lines wrap: "\\r" leads to the beginning of the last row alone."""
+    """The text left on a terminal so narrow that longer lines wrap: "\\r" leads to the beginning of the last row alone."""
     rows, row, at = [[]], 0, 0
     for piece in re.findall(r"\x1b\[K|\x1b\[\d*m|\r\n|[\r\n]|[^\r\n\x1b]", text):
         if piece in ("\r\n", "\n"):

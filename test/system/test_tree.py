@@ -132,7 +132,7 @@ with open({path!r}, "wb", buffering=0) as file:
 
 
 def test_V13_nobody_on_the_way_reads_what_agents_tell_each_other(tree_run, rig, tmp_path):
-    """What a rank wrote last goes up the tree with its end; the way from hvd3 is hvd2, hvd1, hvdrun."""
+    """The last output of a rank goes up the tree with its end; the way from hvd3 is hvd2, hvd1, hvdrun."""
     heard = tmp_path / "heard"
     listener = rig.spawn(sys.executable, "-S", "-c", LISTENER.format(path=str(heard)), stdout=subprocess.PIPE)
     assert listener.stdout.readline() == b"up\n"

@@ -47,7 +47,7 @@ class AgentStepTest : public ::testing::Test {
  protected:
   void SetUp() override { ::signal(SIGPIPE, SIG_IGN); }
 
-  // What the task on each host does; the line of the invitation is its $line.
+  // The script that the task on each host runs; the line of the invitation is its $line.
   void Open(const std::vector<std::string>& tasks) {
     AgentStepOptions options;
     options.job_id = job_id;

@@ -1,4 +1,4 @@
-// What every HostChannel promises, checked on the real ones and on the scripted one.
+// The promises of every HostChannel, checked on the real ones and on the scripted one.
 #include "launcher/channels/host_channel.h"
 
 #include <gmock/gmock.h>

@@ -137,7 +137,7 @@ TEST_F(HostGenerationsLinks, ARankThatDoesNotReadIsLostWhereverItIs) {
   EXPECT_THAT(observer_.reasons[0], HasSubstr("died in the middle of the job"));
 }
 
-// What a worker says last is heard although its link is closed.
+// The last message of a worker is heard although its link is closed.
 TEST_F(HostGenerationsLinks, AGoodbyeBeforeTheEndOfALinkIsHeard) {
   EXPECT_TRUE(generations_.Begin(1, {0, 1}).ok());
   Turn();

@@ -1,4 +1,4 @@
-// What every HostWatch promises, with real scripts and files.
+// The promises of every HostWatch, checked with real scripts and files.
 #include "launcher/hosts/host_watch.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What an agent does for its workers' links, over real sockets.
+// The work of an agent for its workers' links, over real sockets.
 #include "launcher/generation/link_server.h"
 
 #include <gtest/gtest.h>

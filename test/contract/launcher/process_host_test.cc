@@ -1,4 +1,4 @@
-// What every ProcessHost promises, checked on the real one and on the scripted one.
+// The promises of every ProcessHost, checked on the real one and on the scripted one.
 #include "launcher/process/process_host.h"
 
 #include <gmock/gmock.h>

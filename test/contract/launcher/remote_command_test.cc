@@ -1,4 +1,4 @@
-// What is typed on another host, given to real shells, and the bundle, given to a real tar.
+// The command line for another host, given to real shells, and the bundle, given to a real tar.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -118,7 +118,7 @@ std::vector<std::string> Shells() {
   return shells;
 }
 
-// What becomes of a hvdrun at this path, in each shell: "run", or why not.
+// The fate of a hvdrun at this path, in each shell: "run", or why not.
 std::string FateOf(const std::string& path, const std::string& search = "/bin:/usr/bin") {
   RemoteAgent agent{path, "7", "1.0", "beef", "here", BundleUse::kNever};
   std::string fate;

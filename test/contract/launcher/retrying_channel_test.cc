@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 
 const ChannelEnd kNoName{ChannelStage::kResolve, "it has no name yet", true};
 
-// What one try does.
+// The course of one try.
 struct Script {
   std::vector<ChannelStage> stages;
   std::optional<ChannelEnd> end;  // none: it runs, and says what it is told

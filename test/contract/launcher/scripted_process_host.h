@@ -60,7 +60,7 @@ class ScriptedProcessHost final : public ProcessHost {
     }
     return true;
   }
-  // What a daemon does later.
+  // Writes the late output of a daemon.
   void WriteLate(uint32_t worker) { Output(worker, OutputStream::kStdout, "late\n"); }
 
  private:
@@ -93,7 +93,7 @@ class ScriptedProcessHost final : public ProcessHost {
     observer_.OnExit(worker, end, SteadyNow());
   }
   void ClosePipes(uint32_t worker) {
-    // What was not read yet comes before the end.
+    // Output that was not read yet comes before the end.
     if (hold_ || std::exchange(workers_[worker].pipes_closed, true)) return;
     observer_.OnOutputEnd(worker, OutputStream::kStdout);
     observer_.OnOutputEnd(worker, OutputStream::kStderr);

@@ -1,4 +1,4 @@
-// What only the channel by SSH can show, over a real sshd on loopback.
+// Tests of behaviour that only the channel by SSH can show, over a real sshd on loopback.
 #include "launcher/channels/ssh/ssh_channel.h"
 
 #include <gmock/gmock.h>

@@ -70,7 +70,8 @@ class SshdRig {
   uint16_t port() const { return port_; }
   std::string Name() const { return "[127.0.0.1]:" + std::to_string(port_); }
 
-  // What `ssh -G` would say: this host, the given key, this rig's known_hosts and no agent.
+  // The configuration that `ssh -G` would give: this host, the given key, this rig's known_hosts
+  // and no agent.
   SshConfig Config(const std::vector<std::string>& keys = {"id_ed25519"}) const {
     SshConfig config;
     config.host = config.hostname = "127.0.0.1";

@@ -49,7 +49,7 @@ struct Call {
   InterHostCall call;
 };
 
-// What a rank brings: known to all, so that each can compute the result.
+// The values that a rank brings: known to all, so that each can compute the result.
 Bytes Values(uint32_t rank, DType dtype, size_t count) {
   Bytes bytes(count * SizeOf(dtype));
   std::mt19937 random(rank * 1000 + static_cast<uint32_t>(dtype));

@@ -1,5 +1,5 @@
-// What goes wrong, one per run, for test/system/test_mpi.py: each rank prints the sentence it got,
-// and stays until the test ends mpirun.
+// The failures, one per run, for test/system/test_mpi.py: each rank prints the sentence it got, and
+// stays until the test ends mpirun.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>

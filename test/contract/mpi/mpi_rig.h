@@ -52,10 +52,9 @@ struct Rig {
 // The rig of this process, opened by main.
 Rig& TheRig();
 
-// What happens when something goes wrong: prints what the calls said and leaves without
-// MPI_Finalize.
+// Runs one failure: prints the sentences that the calls gave and leaves without MPI_Finalize.
 int RunEnd(const std::string& name);
-// What becomes of MPI when the application initialised it, at a level of this name.
+// Checks the fate of MPI when the application initialised it, at a level of this name.
 int RunInApplication(const std::string& level);
 // Rank 1 comes only once rank 0 has said that it waits for it.
 int RunLate();

@@ -1,5 +1,5 @@
-// What every Backend owes the engine, for one host: the right result for every collective, type,
-// size, group and kind of memory, whatever the order in which the members go on.
+// The duties of every Backend to the engine, for one host: the right result for every collective,
+// type, size, group and kind of memory, whatever the order in which the members go on.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// What CudaBackend owes the engine, over a fake driver and a fake NCCL: the right result of every
-// collective by NCCL and by the host, in whatever order members and GPUs go on; the processor never
-// waits; errors are told to all; nothing is left.
+// The duties of CudaBackend to the engine, over a fake driver and a fake NCCL: the right result of
+// every collective by NCCL and by the host, in whatever order members and GPUs go on; the processor
+// never waits; errors are told to all; nothing is left.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// What every transport (Peers + Backend) owes the engine, and the engine its caller. Runs on shared
-// memory and on the inproc model, with 1 to 5 ranks.
+// The duties of every transport (Peers + Backend) to the engine, and of the engine to its caller.
+// Runs on shared memory and on the inproc model, with 1 to 5 ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// What the engine owes its caller beyond a plain allreduce: every collective, groups, process sets,
-// joins, and errors that leave the world usable. Runs on shared memory and on the inproc model,
-// with threads.
+// The duties of the engine to its caller beyond a plain allreduce: every collective, groups,
+// process sets, joins, and errors that leave the world usable. Runs on shared memory and on the
+// inproc model, with threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -312,7 +312,7 @@ TEST_P(Operations, RanksThatJoinAreLeftOutOfAveragesWhereThatIsSet) {
   JoinOneByOne(/*of_active=*/true);
 }
 
-// What a timeline shows of the operations of each rank, where somebody wants it.
+// The events that a timeline shows of the operations of each rank, where somebody wants it.
 TEST(Activities, CopiesAndTheWayOfTheDataAreRecordedWhereTheyAreWanted) {
   constexpr uint32_t kSize = 2;
   for (const bool wanted : {true, false}) {
@@ -495,7 +495,7 @@ TEST_P(Operations, ALeaverFailsItsSetsAndNoOther) {
     Result<Engine::Handle> set = engine.SubmitAddProcessSet(std::vector<uint32_t>{0});
     ASSERT_TRUE(set.ok());
     EXPECT_EQ(engine.Wait(*set, Duration(-1)).code(), Code::kAborted);
-    // What the runtime thread of a worker does: reads on, so that the others are not held up.
+    // Does the work of a worker's runtime thread: reads on, so that the others are not held up.
     if (rank < 2) finished.fetch_add(1);
     while (finished.load() != 2) engine.TryProgress(), std::this_thread::yield();
   });

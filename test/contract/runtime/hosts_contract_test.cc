@@ -1,4 +1,4 @@
-// What a group that is spread over several hosts gets: every collective against a reference,
+// The results of a group that is spread over several hosts: every collective against a reference,
 // bit-equal on all ranks, for many layouts of ranks on hosts; and a clear end in every phase when
 // something breaks.
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// What every InterHostComm promises (inter_host_comm.h), asked of the model and of Gloo over a mesh
-// on loopback. The leaders are threads.
+// The promises of every InterHostComm (inter_host_comm.h), asked of the model and of Gloo over a
+// mesh on loopback. The leaders are threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

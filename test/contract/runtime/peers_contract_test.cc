@@ -1,5 +1,6 @@
-// What every Peers owes the engine: records in order, whatever their sizes; no room while a reader
-// is behind; no wake-up lost. Runs on the request rings of a job page and on the inproc model.
+// The duties of every Peers to the engine: records in order, whatever their sizes; no room while a
+// reader is behind; no wake-up lost. Runs on the request rings of a job page and on the inproc
+// model.
 #include <gtest/gtest.h>
 
 #include <cstring>

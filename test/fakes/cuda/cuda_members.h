@@ -161,7 +161,7 @@ class CudaMembers {
     }
   }
 
-  // What the members of the operation found, once the GPUs have done all.
+  // Frees the results of the members of the operation, once the GPUs have done all.
   void Free(std::vector<CudaOperation>& operations) {
     for (CudaOperation& operation : operations) {
       for (uint32_t m = 0; m < size(); ++m) {

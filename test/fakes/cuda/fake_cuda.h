@@ -79,7 +79,7 @@ class FakeCuda {
   // Calls that made the processor wait.
   int Waits() const { return Count("cuStreamSynchronize") + Count("cuCtxSynchronize"); }
   const std::vector<std::string>& Complaints() const { return complaints_; }
-  // What was made by the driver's calls and is still there.
+  // The objects that were made by the driver's calls and are still there.
   std::vector<std::string> Leaks() const;
   size_t CurrentContexts() const { return current.size(); }
 

@@ -1,7 +1,7 @@
 // A libnccl.so.2 whose members are processes of one host; see README.md.
 //
-// Each member sends to each other one through a channel in shared memory. What a group calls
-// travels together, in the thread that plays the stream.
+// Each member sends to each other one through a channel in shared memory. The calls of a group
+// travel together, in the thread that plays the stream.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ thread_local std::vector<Given> group;
 
 char* At(uint64_t address) { return reinterpret_cast<char*>(address); }
 
-// What one stream does of one group for one communicator.
+// The work of one stream for one group for one communicator.
 class Work {
  public:
   explicit Work(Comm* comm) : comm_(comm), out_(comm->ranks), in_(comm->ranks) {}

@@ -11,7 +11,7 @@ namespace {
 
 using Input = std::span<const std::byte>;
 
-// What the ranks that take part brought.
+// The inputs that the ranks that take part brought.
 std::vector<Input> InputsOf(const MemberInputs& parts) {
   std::vector<Input> inputs;
   for (size_t i = 0; i < parts.descriptors.size(); ++i) {

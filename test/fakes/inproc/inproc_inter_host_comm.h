@@ -20,7 +20,7 @@
 
 namespace hvd {
 
-// What all leaders of one job share. Outlives their InterHostComm objects.
+// The state that all leaders of one job share. Outlives their InterHostComm objects.
 class InprocInterHostHub {
  public:
   // Called before a message goes out, in the thread of its sender: tests count here, and make

@@ -14,7 +14,7 @@
 
 namespace hvd {
 
-// What the ranks of one group share.
+// The state that the ranks of one group share.
 class InprocGroup {
  public:
   // A rank may be at most `capacity` records ahead of the slowest reader.

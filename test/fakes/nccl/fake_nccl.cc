@@ -534,7 +534,7 @@ void FakeNccl::End(NcclCommHandle comm, bool abort) {
   if (!abort) return;
   comm->waiting.clear();
   for (auto& [meeting, key] : comm->meetings) meeting->released[key].done = 1;
-  // What the split made and nobody has seen.
+  // The communicator that the split made and nobody has seen.
   if (comm->split.has_value() && comm->split->child != nullptr) comm->split->child->aborted = true;
 }
 

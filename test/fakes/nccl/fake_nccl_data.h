@@ -1,4 +1,4 @@
-// What a meeting of FakeNccl does with the bytes.
+// The work of a meeting of FakeNccl on the bytes.
 #ifndef HVD_TEST_FAKES_NCCL_FAKE_NCCL_DATA_H_
 #define HVD_TEST_FAKES_NCCL_FAKE_NCCL_DATA_H_
 

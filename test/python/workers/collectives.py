@@ -12,7 +12,7 @@ DTYPES = ['uint8', 'int8', 'int16', 'int32', 'int64', 'float16', 'bfloat16', 'fl
 
 
 def value_of(rank, size, dtype, seed):
-    """What a rank contributes, as float64; whole numbers, so that every type holds sums of them exactly."""
+    """The values that a rank contributes, as float64; whole numbers, so that every type holds sums of them exactly."""
     low = 0 if dtype == 'uint8' else -15
     return np.random.RandomState(1000 * seed + rank).randint(low, 16, size=size).astype(np.float64)
 

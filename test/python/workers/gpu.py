@@ -1,4 +1,4 @@
-"""What a program sees of tensors on GPUs; run by on_fake_gpus.py, or as it is where there are GPUs.
+"""A program's view of tensors on GPUs; run by on_fake_gpus.py, or as it is where there are GPUs.
 
     gpu.py WAY WORLDS
 

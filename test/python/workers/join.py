@@ -14,7 +14,7 @@ import horovod.torch as hvd
 hvd.init()
 size, rank = hvd.size(), hvd.rank()
 torch.set_num_threads(1)
-# What an average is divided by once ranks have joined.
+# The divisor of an average once ranks have joined.
 of_active = os.environ.get('HOROVOD_JOIN_AVERAGE') == 'active'
 
 
@@ -50,7 +50,7 @@ def neutral_elements():
 
 
 def other_collectives_fail():
-    """What a joined rank cannot take part in fails on the ranks that ask for it, and names who has joined."""
+    """An operation that a joined rank cannot join fails on the ranks that ask for it, and names who has joined."""
     if rank != 0:
         hvd.allreduce(torch.ones(1), name='before')  # rank 0 has joined by then
         for what, call in (('allgather', lambda: hvd.allgather(torch.ones(2), name='g')),

@@ -35,7 +35,7 @@ def type_of(tensor):
 
 
 def follow(self, index, stream):
-    # What torch does next is done by the processor, so that has to wait where a stream of a GPU would.
+    # The next work of torch is done by the processor, so it has to wait where a stream of a GPU would.
     assert driver.cuCtxPushCurrent_v2(context) == 0
     assert driver.cuStreamSynchronize(ctypes.c_void_p(stream)) == 0
     driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))

@@ -1,4 +1,4 @@
-"""What needs no framework and no NumPy, in a world of one; run with every Python there is."""
+"""Checks that need no framework and no NumPy, in a world of one; run with every Python there is."""
 
 import queue
 import sys

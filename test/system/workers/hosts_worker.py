@@ -1,4 +1,4 @@
-"""A rank of a world on several hosts. What it does is the first argument; needs NumPy."""
+"""A rank of a world on several hosts. Its task is the first argument; needs NumPy."""
 
 import os
 import sys

@@ -56,7 +56,7 @@ TEST(SearchSpace, AxesThatMakeNoSenseAreRefused) {
               HasSubstr("no range"));
   EXPECT_THAT(refused({.kind = Kind::kCategory, .low = 1, .high = 2, .initial = 1}),
               HasSubstr("from 0"));
-  // What the user fixed may be anything.
+  // A value that the user fixed may be anything.
   EXPECT_EQ(refused({.low = 1, .high = 2, .initial = 3, .pinned = true}), "");
 }
 

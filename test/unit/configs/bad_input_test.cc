@@ -107,7 +107,7 @@ TEST(BadInput, IsOneShortPrintableSentenceThatNamesIt) {
   }
 }
 
-// What is odd, but fine.
+// Input that is odd, but fine.
 TEST(BadInput, WhatOnlyLooksBadIsAccepted) {
   const Input fine[] = {
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", ""},

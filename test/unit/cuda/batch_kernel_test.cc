@@ -15,7 +15,7 @@
 namespace hvd {
 namespace {
 
-// What a grid does, thread after thread.
+// The work of a grid, thread after thread.
 void Play(const BatchLaunch& launch, unsigned threads) {
   for (unsigned tile = 0; tile < launch.tiles; ++tile) {
     for (unsigned thread = 0; thread < threads; ++thread) {

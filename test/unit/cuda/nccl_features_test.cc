@@ -61,7 +61,7 @@ TEST_F(NcclFeatures, AMissingSymbolIsAFeatureThatIsOff) {
   }
 }
 
-// What an older library happens to export under a newer name is left alone.
+// A symbol that an older library happens to export under a newer name is left alone.
 TEST_F(NcclFeatures, TheVersionDecidesBeforeTheSymbol) {
   NcclLibrary library = Library(21403);
   ForEachOptionalEntry(library.api, [](auto& entry, int) { EXPECT_FALSE(entry) << entry.symbol; });

@@ -81,7 +81,7 @@ class NcclOperationTest : public testing::TestWithParam<int> {
     }
     ASSERT_TRUE(world_.cuda.Run());
   }
-  // What the processor makes of the inputs of all ranks.
+  // The processor's result for the inputs of all ranks.
   std::vector<std::byte> Expected(const ReduceSpec& spec, const std::vector<DeviceAddress>& inputs,
                                   uint64_t elements) {
     std::vector<const void*> pointers;

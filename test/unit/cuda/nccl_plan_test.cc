@@ -46,7 +46,7 @@ TEST(NcclReductionWay, PlacesEachFactor) {
       {{kSum, kFloat16, kThird, 1, 4, 4}, kNcclFloat16, kNcclSum, 0, kThird, 1},
       {{kAverage, kBfloat16, 2, 1, 4, 4}, kNcclBfloat16, kNcclSum, 0.5, 1, 1},
       {{kActiveAverage, kBfloat16, 1, 1, 4, 3}, kNcclBfloat16, kNcclSum, 0, kThird, 1},
-      // What is no sum is scaled by the batched kernel.
+      // A result that is no sum is scaled by the batched kernel.
       {{kMin, kFloat32, 2, 3, 4, 4}, kNcclFloat32, kNcclMin, 0, 2, 3},
       {{kMax, kFloat64}, kNcclFloat64, kNcclMax, 0, 1, 1},
       {{kProduct, kFloat16}, kNcclFloat16, kNcclProduct, 0, 1, 1},

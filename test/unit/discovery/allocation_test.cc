@@ -1,4 +1,4 @@
-// What each scheduler says of its allocation, by tables.
+// The words of each scheduler about its allocation, by tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

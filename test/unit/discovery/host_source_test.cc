@@ -1,4 +1,4 @@
-// What every HostSource promises, checked for the real one and the fake one.
+// The promises of every HostSource, checked for the real one and the fake one.
 #include "discovery/host_source.h"
 
 #include <gtest/gtest.h>

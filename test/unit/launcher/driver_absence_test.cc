@@ -1,4 +1,4 @@
-// What an agent decides while its driver is away or silent.
+// The decisions of an agent while its driver is away or silent.
 #include "launcher/agent/driver_absence.h"
 
 #include <gtest/gtest.h>

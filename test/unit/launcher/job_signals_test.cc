@@ -1,4 +1,4 @@
-// What hvdrun does about a signal.
+// The reaction of hvdrun to a signal.
 #include "launcher/driver/job_signals.h"
 
 #include <gtest/gtest.h>

@@ -131,7 +131,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();
 
-// What every message is on the wire, in the order of the lists above.
+// The bytes of every message on the wire, in the order of the lists above.
 constexpr const char* kToAgentBytes[] = {
     "1c010000000300000000000000020000000200000005000000",
     "00020000006964030000006b65790100000068020000000102000000000000000000000000000000020000000000"

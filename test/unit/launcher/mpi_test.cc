@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What each said of itself, as recorded; the last five by its manuals.
+// The words of each mpirun about itself, as recorded; the last five by its manuals.
 TEST(MpiFlavor, IsToldByTheWordsOfItsMpirun) {
   struct Case {
     const char* said;

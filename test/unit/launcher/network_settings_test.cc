@@ -1,4 +1,4 @@
-// What the settings say about the network between hosts.
+// The settings about the network between hosts.
 #include "launcher/driver/network_settings.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What becomes of the troubles that ranks report.
+// The handling of the troubles that ranks report.
 #include "launcher/driver/services/rank_troubles.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What agents send of the recorders of their ranks, and where it goes.
+// The records that agents send from the recorders of their ranks, and where they go.
 #include "launcher/driver/recorder_messages.h"
 
 #include <gmock/gmock.h>

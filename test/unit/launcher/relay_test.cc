@@ -230,7 +230,8 @@ struct World {
     there.NoteEntry(3, "mesh.1", record);
   }
 
-  // What host `from` says goes through the switch, after the call it was said in, as over a stream.
+  // A message of host `from` goes through the switch, after the call it was said in, as over a
+  // stream.
   RelayEnd::Teller From(uint32_t from) {
     return [this, from](const ToDriver& message) {
       asio::post(io, [this, from, message] {

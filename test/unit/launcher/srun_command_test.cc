@@ -1,4 +1,4 @@
-// What is typed for a node of Slurm's allocation, and what the end of srun means.
+// The command line for a node of Slurm's allocation, and the meaning of the end of srun.
 #include "launcher/channels/srun_command.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a step of many agents prints, and the invitation that it is given.
+// The output of a step of many agents, and the invitation that it is given.
 #include "launcher/channels/step/step_lines.h"
 
 #include <gmock/gmock.h>

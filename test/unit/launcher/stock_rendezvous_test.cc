@@ -1,4 +1,4 @@
-// What workers of stock Horovod are answered.
+// The answers to workers of stock Horovod.
 #include "launcher/stock/stock_rendezvous.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What /proc shows about a process, by texts of it.
+// The state of a process as /proc shows it, by texts of it.
 #include "launcher/process/thread_state.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What the driver sends over a host's own stream and what down the tree, and what it takes from
-// whom.
+// The messages that the driver sends over a host's own stream and those down the tree, and the ones
+// that it takes from each host.
 #include "launcher/tree/tree_router.h"
 
 #include <gmock/gmock.h>

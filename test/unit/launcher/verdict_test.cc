@@ -1,4 +1,4 @@
-// What is said about a collective that takes too long, by what the agents found out.
+// The text about a collective that takes too long, by what the agents found out.
 #include "launcher/verdict/verdict.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What the driver's messages make of the generations of a host, and what the driver hears.
+// The effects of the driver's messages on the generations of a host, and the news to the driver.
 #include "launcher/agent/worker_generations.h"
 
 #include <gmock/gmock.h>

@@ -31,7 +31,7 @@ std::vector<LinkMessage> OneOfEach() {
       LinkDismissed{"host b left the list"}};
 }
 
-// What they are on the wire, in the order above.
+// Their bytes on the wire, in the order above.
 constexpr const char* kBytes[] = {
     "0005000000030000004d000000060000007365637265740100000004000000",
     "01",

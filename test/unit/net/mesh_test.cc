@@ -75,7 +75,7 @@ class Stranger {
   void Send(const std::string& bytes) {
     [[maybe_unused]] ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // What was heard until the other side closed.
+  // The bytes heard until the other side closed.
   std::string ReadOut() {
     std::string heard;
     char buffer[256];

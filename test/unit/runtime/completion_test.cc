@@ -1,4 +1,4 @@
-// What follows from the end of an operation.
+// The consequences of the end of an operation.
 #include "runtime/core/completion.h"
 
 #include <gtest/gtest.h>

@@ -306,7 +306,7 @@ TEST_F(CoordinatorTest, NamesTheRanksThatStall) {
       << "once a minute";
 }
 
-// What a host has reported it takes part in, also where its ranks have joined since.
+// A host takes part in an operation that it has reported, also where its ranks have joined since.
 TEST_F(CoordinatorTest, WhoJoinsAfterItsHostWasReadyTakesPart) {
   for (Collective collective : {Collective::kAllgather, Collective::kBroadcast}) {
     Make({0, 1, 1});

@@ -1,4 +1,4 @@
-// What the environment says about the engine: each variable read, refused or without effect.
+// The settings of the engine from the environment: each variable read, refused or without effect.
 #include "runtime/api/engine_options.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What the engine decides by itself; the rest of it is in test/contract/runtime.
+// The decisions of the engine by itself; the rest of it is in test/contract/runtime.
 #include "runtime/core/engine.h"
 
 #include <gtest/gtest.h>
@@ -150,8 +150,8 @@ TEST(Names, AreKeptByWhatTheRuntimeThreadFinished) {
   EXPECT_TRUE(*world.engine(0).Poll(*first));
 }
 
-// What a waiting thread finishes for another one is none of its own: the next call of the other
-// looks first.
+// An operation that a waiting thread finishes for another one is none of its own: the next call of
+// the other looks first.
 TEST(Names, AreKeptByWhatAnotherThreadFinishedInAWaitFromBefore) {
   WorldOfThreads world(Transport::kShm, 2);
   std::vector<float> x(3, 2), theirs(3, 2), late(3, 2);
@@ -196,7 +196,7 @@ TEST(Engine, WhatWasAnnouncedAndIsClosedIsNotUsedAgain) {
   std::vector<float> mine(kCount, 1), theirs(kCount, 2);
   ASSERT_TRUE(world.engine(0).Submit(AllreduceOf("x", mine, mine, DType::kFloat32, {kCount})).ok());
   world.engine(0).Close("shutdown was called");
-  // What the closed operation held may come out here, if it was given back.
+  // The memory that the closed operation held may come out here, if it was given back.
   constexpr size_t kBytes = kCount * sizeof(float);
   auto* next = static_cast<std::byte*>(world.heap(0).Allocate(kBytes, /*zeroed=*/true));
   ASSERT_NE(next, nullptr);

@@ -1,4 +1,4 @@
-// What the leader service does when the others do not answer. Everything else of it is in
+// The behaviour of the leader service when the others do not answer. Everything else of it is in
 // contract/runtime/hosts_contract_test.cc.
 #include "runtime/backends/hosts/host_leader_service.h"
 

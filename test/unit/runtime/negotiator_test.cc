@@ -1,4 +1,4 @@
-// What the negotiation thread of rank 1 makes of the coordinator's messages, and how it ends.
+// The work of the negotiation thread of rank 1 on the coordinator's messages, and how it ends.
 #include "runtime/backends/hosts/negotiator.h"
 
 #include <gmock/gmock.h>

@@ -223,7 +223,7 @@ TEST(Details, DescribeTheirRequest) {
   EXPECT_FALSE(Describes(detail, other, 4));
 }
 
-// What a detail does not say may be wrong in a request that it describes.
+// A field that a detail does not carry may be wrong in a request that it describes.
 TEST(CheckRepeated, SaysWhatCheckRequestSaysOfARequestThatIsDescribed) {
   const std::vector<int64_t> nine{9}, eight{8}, twos{2, 2, 2, 2}, three{2, 2, 2};
   for (auto collective : {Collective::kAllreduce, Collective::kAllgather, Collective::kAlltoall}) {

@@ -1,4 +1,4 @@
-// What ShmPeers and BufferLeases do when an index or the memory of a ring is damaged.
+// The behaviour of ShmPeers and BufferLeases when an index or the memory of a ring is damaged.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// What each look at the operation finds, by the second of the look.
+// The findings of each look at the operation, by the second of the look.
 std::vector<Stall> Looks(const StallLimits& limits, std::initializer_list<int> at) {
   Operation op;
   std::vector<Stall> found;

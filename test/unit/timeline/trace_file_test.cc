@@ -45,7 +45,7 @@ TEST_F(TraceFileTest, IsWholeAfterEachFlushAndExactAtTheEnd) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);  // no .part
 }
 
-// What a kill leaves: of a write that crossed a page, the first page alone.
+// The bytes that a kill leaves: of a write that crossed a page, the first page alone.
 TEST_F(TraceFileTest, NoWriteCrossesAPage) {
   auto file = TraceFile::Create(path_);
   ASSERT_TRUE(file.ok());
