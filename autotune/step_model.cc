@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kFewestSamples = 8;
 constexpr double kLeastSpan = 4;  // of the sizes
-// As in the runtime: so many exchanges are given out, what becomes ready meanwhile is fused.
+// As in the runtime: so many exchanges are given out, tensors that become ready meanwhile are
+// fused.
 constexpr size_t kMostInFlight = 2;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 

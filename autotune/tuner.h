@@ -71,8 +71,8 @@ class Tuner {
   // over.
   void Verify(const TunePoint& known);
 
-  // Replaces the prediction, for the points that were measured, too: what the steps before the
-  // search have shown. Early is better: a prediction changes what is tried next.
+  // Replaces the prediction, for the points that were measured, too, by the results of the steps
+  // before the search. Early is better: a prediction changes what is tried next.
   void Predict(Prediction predicted);
 
   // The search is over.

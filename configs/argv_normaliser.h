@@ -26,7 +26,7 @@ struct NormalisedArgv {
       command;  // everything from the first token that is not an option, or after "--"
 };
 
-// --help and --version end the reading: what follows them is not looked at.
+// --help and --version end the reading: words after them are not looked at.
 Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows);
 
 }  // namespace hvd

@@ -212,7 +212,7 @@ constexpr std::string_view kBashWord =
   fi
 )";
 
-// "case $previous in" of the bash completion: what may follow the flag.
+// "case $previous in" of the bash completion: the words that may follow the flag.
 std::string BashCase(const Row& row) {
   if (TakesNoValue(row)) return "";
   std::string then = ":";

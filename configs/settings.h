@@ -1,4 +1,4 @@
-// Settings: what the settings table resolves to, typed. A plain value; copy it freely.
+// Settings: the values that the settings table resolves to, typed. A plain value; copy it freely.
 #ifndef HVD_CONFIGS_SETTINGS_H_
 #define HVD_CONFIGS_SETTINGS_H_
 

@@ -21,8 +21,8 @@ std::span<const VerbRow> VerbRows();
 // "doctor env ps stop trace"
 std::string VerbNames();
 
-// Prints nothing itself: what `hvdrun VERB --help` prints. Empty for a verb that prints its own, or
-// none.
+// The text that `hvdrun VERB --help` prints; prints nothing itself. Empty for a verb that prints
+// its own, or none.
 std::string VerbHelpText(std::string_view name);
 
 }  // namespace hvd

@@ -19,7 +19,7 @@ struct MachineFacts {
 };
 
 // Adds one more place of a host to it; `host.slots` is 0 before the first. The first place that
-// says how the host is reached counts; what the host can take is the sum of all. Pure but for
+// says how the host is reached counts; the slots of the host are the sum of all. Pure but for
 // `facts`.
 void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host);
 

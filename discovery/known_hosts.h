@@ -67,7 +67,7 @@ HostKeyCheck CheckHostKey(const KnownHosts& known, std::string_view host, uint16
                           std::string_view key);
 
 // The types of the keys by which this host is known ("ssh-ed25519"), each once, in the order of the
-// lines: what a client offers first. Revoked keys and authorities do not count.
+// lines: the ones that a client offers first. Revoked keys and authorities do not count.
 std::vector<std::string> KnownTypes(const KnownHosts& known, std::string_view host, uint16_t port);
 
 // The line, with its newline, that makes this key known: "[host]:2222 ssh-ed25519 AAAA...\n". The

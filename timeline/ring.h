@@ -1,5 +1,5 @@
-// The trace ring: what a recorder writes and a reader reads, in memory that both map. FORMAT.md
-// describes it.
+// The trace ring: records that a recorder writes and a reader reads, in memory that both map.
+// FORMAT.md describes it.
 #ifndef HVD_TIMELINE_RING_H_
 #define HVD_TIMELINE_RING_H_
 

@@ -54,7 +54,7 @@ class TimelineWriter {
   // Everything that was taken is in the file when this returns. Not ok: nothing more will be
   // written, and why; said once. Later events are counted only.
   Status Flush();
-  // The file is complete; the count of what is not in it is.
+  // The file is complete; the count of the events that are not in it is.
   void Finish();
 
   const std::string& path() const { return file_->path(); }

@@ -1,4 +1,4 @@
-// hvdrun dump: what the recorders of a running job have, as a timeline.
+// hvdrun dump: the records of a running job's recorders, as a timeline.
 #include <algorithm>
 #include <cstring>
 #include <limits>

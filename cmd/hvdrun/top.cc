@@ -128,7 +128,7 @@ int ShowTables(ViewClient& client) {
       }
     }
   }
-  // The job has ended: what it was like stays on the screen.
+  // The job has ended: its last picture stays on the screen.
   if (end.code() == Code::kAborted) return PrintText(last + "the job has ended\n");
   return Ended(end);
 }

@@ -1,4 +1,4 @@
-// hvdrun trace merge|report|export|tail: what a timeline says, and timelines in other forms.
+// hvdrun trace merge|report|export|tail: the findings in a timeline, and timelines in other forms.
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -24,7 +24,7 @@ struct CsmAllocation {
   std::vector<HostSpec> hosts;
   std::string_view slots_are;  // "one per GPU"
 };
-// `node`: what csm_node_attributes_query says of the first. kInvalidArgument: one sentence.
+// `node`: the answer of csm_node_attributes_query about the first. kInvalidArgument: one sentence.
 Result<CsmAllocation> ReadCsmAllocation(CsmNodes nodes, const std::string& node);
 
 }  // namespace hvd

@@ -38,7 +38,7 @@ class HttpStore {
   HttpStore(asio::io_context& io, std::string server, std::string scope);
 
   // Handlers run from the io_context. A value of more than `most_bytes` is kInvalidArgument, and no
-  // more than about that is read; what else may go wrong is kAborted.
+  // more than about that is read; any other failure is kAborted.
   void Get(const std::string& key, size_t most_bytes, OnGet done);
   void Put(const std::string& key, std::string_view value, OnPut done);
 

@@ -1,7 +1,7 @@
-// Seals on what adopting agents write into a key-value server, where their job has a secret
-// (world_secret.h): a reader knows that an agent of the job wrote this record under this name, and
-// the key of the world is none of what the server has. Pure. Without a secret ("") texts stay as
-// they are.
+// Seals on the records that adopting agents write into a key-value server, where their job has a
+// secret (world_secret.h): a reader knows that an agent of the job wrote this record under this
+// name, and the key of the world is none of what the server has. Pure. Without a secret ("") texts
+// stay as they are.
 #ifndef HVD_LAUNCHER_ADOPT_RECORD_SEAL_H_
 #define HVD_LAUNCHER_ADOPT_RECORD_SEAL_H_
 

@@ -40,7 +40,7 @@ struct WorldRecord {
   bool operator==(const WorldRecord&) const = default;
 };
 
-// No world counts further: what comes after it stays a number.
+// No world counts further: a count after it stays a number.
 inline constexpr uint64_t kLastMetGeneration = uint64_t{1} << 62;
 
 std::string EncodeRecord(const RankEntry& note);

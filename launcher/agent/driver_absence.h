@@ -1,5 +1,5 @@
-// DriverAbsence: what an agent decides while it has no connection to its driver, or hears nothing
-// over it: how long the driver may stay away, how much output of the workers is kept for it
+// DriverAbsence: the decisions of an agent while it has no connection to its driver, or hears
+// nothing over it: how long the driver may stay away, how much output of the workers is kept for it
 // meanwhile, and when its silence means that it is lost. Pure: the time is passed in.
 #ifndef HVD_LAUNCHER_AGENT_DRIVER_ABSENCE_H_
 #define HVD_LAUNCHER_AGENT_DRIVER_ABSENCE_H_

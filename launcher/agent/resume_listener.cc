@@ -96,7 +96,7 @@ void ResumeListener::WaitForKey(const ClientPtr& client) {
                              });
 }
 
-// Not a byte more than the key: what follows is the stream's.
+// Not a byte more than the key: those that follow are the stream's.
 void ResumeListener::ReadKey(const ClientPtr& client) {
   std::string bytes(key_.size() - client->said.size(), '\0');
   ssize_t got = ::read(client->stream.input.get(), bytes.data(), bytes.size());

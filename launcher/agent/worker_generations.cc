@@ -24,8 +24,8 @@ HostWorld WorldOf(const StartJob& start) {
   return world;
 }
 
-// Where the workers of an elastic job listen for those of other hosts: what reaches them is found
-// out when they connect, since hosts come and go.
+// Where the workers of an elastic job listen for those of other hosts: the addresses that reach
+// them are found out when they connect, since hosts come and go.
 std::vector<std::string> ListenAddresses(const StartJob& start, bool one_machine) {
   if (one_machine) return {kLoopbackAddress};
   Result<std::vector<std::string>> addresses = AddressesOfInterfaces(start.interfaces);

@@ -1,6 +1,6 @@
-// The bundle: what another host needs of this installation (hvdrun, the runtime with its plug-ins,
-// the Python package), as one archive, and the id that tells one build from another. Reads files;
-// nothing is kept between calls; any thread.
+// The bundle: the part of this installation that another host needs (hvdrun, the runtime with its
+// plug-ins, the Python package), as one archive, and the id that tells one build from another.
+// Reads files; nothing is kept between calls; any thread.
 #ifndef HVD_LAUNCHER_BUNDLE_BUNDLE_H_
 #define HVD_LAUNCHER_BUNDLE_BUNDLE_H_
 

@@ -51,7 +51,7 @@ std::string RemoteAgentCommand(const RemoteAgent& agent);
 // The last line before the agent's own bytes, with its line break.
 std::string AgentGreeting(const std::string& job_id);
 
-// Of a line of the script: what follows its greeting.
+// The rest of a line of the script, after its greeting.
 struct ScriptWants {
   Packing packing;
 };
@@ -59,7 +59,7 @@ std::optional<ScriptWants> ParseScriptWants(std::string_view words);
 // The sentence.
 std::optional<std::string> ParseScriptCannot(std::string_view words);
 
-// "hvdrun does not run PATH, because REASON"; what to do about it is always the same.
+// "hvdrun does not run PATH, because REASON"; the advice is always the same.
 std::optional<std::string> ParseScriptSkips(std::string_view words);
 inline constexpr const char* kSkipAdvice =
     "only the user and root may own that and write there: use chown or chmod go-w, or install "

@@ -18,7 +18,7 @@ namespace hvd {
 
 enum class SideCommand { kResume, kClear };
 
-// For the login shell over there, whichever it is; `there` is what the agent has said. Pure.
+// For the login shell over there, whichever it is; `there` is the agent's answer. Pure.
 std::string SideCommandLine(SideCommand side_command, const AgentPath& there,
                             const std::string& job_id);
 // A resuming side command prints this instead of the greeting when no agent waits. Pure.

@@ -1,6 +1,6 @@
 // CommandChannel: an agent on another host behind a program of this one: the ssh binary, or what
-// --rsh-agent names. The program's stdin and stdout are the stream; what it says on stderr explains
-// its end. Main thread only.
+// --rsh-agent names. The program's stdin and stdout are the stream; its words on stderr explain its
+// end. Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_COMMAND_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_COMMAND_CHANNEL_H_
 

@@ -1,4 +1,5 @@
-// How a program behind which an agent ran has ended: what all such programs have in common. Pure.
+// How a program behind which an agent ran has ended: the part that all such programs have in
+// common. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_COMMAND_END_H_
 #define HVD_LAUNCHER_CHANNELS_COMMAND_END_H_
 

@@ -1,4 +1,4 @@
-// Preamble: what a login shell says (start-up files, messages of the day) before the agent's own
+// Preamble: the words of a login shell (start-up files, messages of the day) before the agent's own
 // bytes begin, told apart by a greeting. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_PREAMBLE_H_
 #define HVD_LAUNCHER_CHANNELS_PREAMBLE_H_

@@ -124,8 +124,8 @@ std::vector<std::string> SrunCommand(const SrunNode& node, const std::vector<std
   return command;
 }
 
-// A node that fails, and an agent that ends, leave the others alone: what that means for the job is
-// not for Slurm to decide.
+// A node that fails, and an agent that ends, leave the others alone: Slurm is not to decide what
+// that means for the job.
 std::vector<std::optional<uint32_t>> ShareSteps(const std::vector<std::optional<SrunNode>>& nodes,
                                                 uint32_t most) {
   std::map<std::optional<uint32_t>, std::vector<size_t>> components;

@@ -1,7 +1,7 @@
-// Examination: what hvdrun doctor asks whom, and when: the stages of a run up to the proof, on all
-// hosts at once, then the clock and what each host has, then each pair of hosts, in rounds. A host
-// that fails keeps nobody waiting: every question has a deadline. Pure: what agents say and the
-// time come in, messages for agents and a report go out.
+// Examination: the questions of hvdrun doctor, for whom and when: the stages of a run up to the
+// proof, on all hosts at once, then the clock and what each host has, then each pair of hosts, in
+// rounds. A host that fails keeps nobody waiting: every question has a deadline. Pure: what agents
+// say and the time come in, messages for agents and a report go out.
 #ifndef HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 #define HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 
@@ -66,7 +66,7 @@ class Examination {
   void Skipped(uint32_t host, const std::string& what) { report_.hosts[host].skipped = what; }
   // At NextTick(), or whenever.
   void Tick(TimePoint now);
-  // Ctrl-C: what is known now is the report. The second time, agents are not waited for.
+  // Ctrl-C: the facts known now are the report. The second time, agents are not waited for.
   void Stop(TimePoint now);
 
   std::vector<ExaminationAction> TakeActions();

@@ -1,5 +1,5 @@
-// AgentMessages: what the agents of a job send, checked and turned into events of the job, or into
-// messages to other agents.
+// AgentMessages: the messages that the agents of a job send, checked and turned into events of the
+// job, or into messages to other agents.
 //
 // A host may send what concerns its own ranks; one that breaks the rules is given up, with a
 // sentence about it. One thread, that of the io_context.

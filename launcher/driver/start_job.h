@@ -1,4 +1,4 @@
-// StartJob messages: what the agent of a host starts.
+// StartJob messages: they tell the agent of a host what it starts.
 #ifndef HVD_LAUNCHER_DRIVER_START_JOB_H_
 #define HVD_LAUNCHER_DRIVER_START_JOB_H_
 

@@ -1,5 +1,5 @@
-// The environment of a worker: what it inherits, what it needs to find its agent, and what scripts
-// look for. Pure.
+// The environment of a worker: the variables that it inherits, those by which it finds its agent,
+// and those that scripts look for. Pure.
 #ifndef HVD_LAUNCHER_ENVIRONMENT_WORKER_ENV_H_
 #define HVD_LAUNCHER_ENVIRONMENT_WORKER_ENV_H_
 

@@ -29,7 +29,7 @@ class GenerationPage {
                                                       std::function<void(uint32_t)> on_damage = {});
 
   uint64_t generation() const { return generation_; }
-  // As JobPage's, by this process's own memory: what the page says may have been overwritten.
+  // As JobPage's, by this process's own memory: the content of the page may have been overwritten.
   bool broken() const { return broken_; }
   void Break(std::string_view sentence);
   // True when nobody but this process has written into the header of the page.

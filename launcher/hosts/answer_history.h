@@ -1,4 +1,4 @@
-// AnswerHistory: what there is to say about a source of hosts after each of its answers. Pure.
+// AnswerHistory: the news about a source of hosts after each of its answers. Pure.
 #ifndef HVD_LAUNCHER_HOSTS_ANSWER_HISTORY_H_
 #define HVD_LAUNCHER_HOSTS_ANSWER_HISTORY_H_
 

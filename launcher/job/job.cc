@@ -81,7 +81,7 @@ class JobTransition {
     if (change_.IsElastic()) TakeMemory(*members_, event);
   }
 
-  // After every event: what follows from all that is known.
+  // After every event: the consequences of all that is known.
   void Review();
   Decision Take() { return std::move(change_.decision); }
 

@@ -48,7 +48,7 @@ void Terminate(JobChange& change) {
   WaitForGrace(change);
 }
 
-// As a terminal does to a program that it started itself: what the user wrote for Ctrl-C runs.
+// As a terminal does to a program that it started itself: the user's handler of Ctrl-C runs.
 void Interrupt(JobChange& change) {
   change.state.phase = JobPhase::kStopping;
   if (AllEnded(change)) return;

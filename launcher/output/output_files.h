@@ -1,4 +1,4 @@
-// OutputFiles: what each rank prints, byte for byte, in <directory>/rank.<number>/stdout and
+// OutputFiles: the output of each rank, byte for byte, in <directory>/rank.<number>/stdout and
 // stderr. Written by a thread of its own, so that a slow disk stops no heartbeat. A file that
 // cannot be written any more is given up, and the job and the screen go on. With a limit, a file
 // that reaches it becomes stdout.1 (the one before goes away) at a line end.

@@ -123,7 +123,7 @@ ScreenLine& Screen::line_of(const Outlet& outlet) {
   return lines_[one_place_ || &outlet == &out() ? 0 : 1];
 }
 
-// Its echo has ended the line; what is printed next begins one.
+// Its echo has ended the line; the next output begins one.
 void Screen::Typed(std::string_view bytes) {
   EndProgress();
   if (!bytes.ends_with('\n')) return;

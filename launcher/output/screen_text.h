@@ -1,4 +1,4 @@
-// ScreenText: what the ranks write to one stream becomes the text of the screen: updates of
+// ScreenText: the output of the ranks on one stream becomes the text of the screen: updates of
 // progress bars are thinned out, equal lines folded when asked (Python's tracebacks always: an
 // error on all ranks is one error), and every line gets its prefix. The output held back meanwhile
 // is bounded. Pure: time is passed in.

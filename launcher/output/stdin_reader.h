@@ -1,6 +1,6 @@
-// StdinReader: what is typed or piped into hvdrun, read by a thread of its own: the descriptor is
-// shared with the shell, so it is never made non-blocking. Reads only as much as the owner allows,
-// and from a terminal only while hvdrun is in its foreground.
+// StdinReader: the input that is typed or piped into hvdrun, read by a thread of its own: the
+// descriptor is shared with the shell, so it is never made non-blocking. Reads only as much as the
+// owner allows, and from a terminal only while hvdrun is in its foreground.
 #ifndef HVD_LAUNCHER_OUTPUT_STDIN_READER_H_
 #define HVD_LAUNCHER_OUTPUT_STDIN_READER_H_
 

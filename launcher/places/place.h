@@ -1,5 +1,5 @@
-// A place in the world of another launcher (mpirun, jsrun): what a process that it started tells an
-// agent about it.
+// A place in the world of another launcher (mpirun, jsrun): the facts that a process that it
+// started tells an agent about it.
 #ifndef HVD_LAUNCHER_PLACES_PLACE_H_
 #define HVD_LAUNCHER_PLACES_PLACE_H_
 

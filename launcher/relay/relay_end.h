@@ -1,7 +1,7 @@
 // RelayEnd: the agent's part of connections between ranks whose hosts do not reach each other
 // (relay_switch.h has the driver's). Where a rank of this host asks for the address of one that
-// cannot be reached, it is told a port on 127.0.0.1; what is said there goes through the driver to
-// the agent of the other host, which connects to the listener that its own rank has put into the
+// cannot be reached, it is told a port on 127.0.0.1; bytes sent there go through the driver to the
+// agent of the other host, which connects to the listener that its own rank has put into the
 // directory. Handshake and frames of the mesh pass as they are: the relay knows no more than who
 // may be connected to whom.
 //

@@ -1,6 +1,6 @@
-// StockRendezvous: what the HTTP server of a launcher of stock Horovod answers to its workers. They
-// leave addresses for each other, and in an elastic job ask for their place. Nothing that they send
-// is unpickled, or looked at in another way.
+// StockRendezvous: the answers of the HTTP server of a launcher of stock Horovod to its workers.
+// They leave addresses for each other, and in an elastic job ask for their place. Nothing that they
+// send is unpickled, or looked at in another way.
 //
 // One thread.
 #ifndef HVD_LAUNCHER_STOCK_STOCK_RENDEZVOUS_H_

@@ -1,4 +1,5 @@
-// StockStore: what workers of stock Horovod leave for each other, by scope and key. Pure.
+// StockStore: the values that workers of stock Horovod leave for each other, by scope and key.
+// Pure.
 #ifndef HVD_LAUNCHER_STOCK_STOCK_STORE_H_
 #define HVD_LAUNCHER_STOCK_STOCK_STORE_H_
 

@@ -1,4 +1,4 @@
-// PrefixTemplate: what stands in front of each line on the screen, as --prefix says it: text with
+// PrefixTemplate: the text in front of each line on the screen, as --prefix says it: text with
 // {rank}, {local_rank}, {host}, {stream} and {time}. Pure.
 #ifndef HVD_LAUNCHER_TEXT_PREFIX_H_
 #define HVD_LAUNCHER_TEXT_PREFIX_H_

@@ -228,7 +228,8 @@ Status TreeNode::FromAbove(const TreeDown& message) {
 void TreeNode::Down(const TreeDownEntry& entry, ToAgent inner) {
   if (const auto* begin = std::get_if<BeginGeneration>(&inner)) directory_.Begin(begin->generation);
   if (const auto* value = std::get_if<KeyValue>(&inner)) {
-    // Asked for by this node, on behalf of those that wait; what nobody asked for is not kept.
+    // Asked for by this node, on behalf of those that wait; an answer that nobody asked for is not
+    // kept.
     if (value->generation != directory_.generation() || !directory_.Awaited(value->key)) return;
     for (uint32_t reader : directory_.Put(value->key, value->value)) Give(reader, *value);
     return;

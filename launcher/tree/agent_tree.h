@@ -4,7 +4,7 @@
 // host of a block is the child and has the rest of it below itself. Neighbours talk most, so most
 // of what hosts ask of each other is answered inside a block.
 //
-// Pure: what is to be sent where is returned, in order.
+// Pure: the messages to be sent, and where, are returned in order.
 #ifndef HVD_LAUNCHER_TREE_AGENT_TREE_H_
 #define HVD_LAUNCHER_TREE_AGENT_TREE_H_
 

@@ -210,7 +210,7 @@ struct MeasurePair {
   uint32_t peer = 0;
   uint8_t leads = 0;  // one of the two
 };
-// Connections from ranks here to ranks on these hosts do not work: what they say goes through the
+// Connections from ranks here to ranks on these hosts do not work: their bytes go through the
 // driver. Answered by RelayMeasured, one for each.
 struct UseRelay {
   uint32_t host = 0;  // the number of this one
@@ -376,7 +376,7 @@ struct TimeTold {
   int64_t wall_ns = 0;    // since 1970
   int64_t steady_ns = 0;  // since the boot of the host, or since anything else
 };
-// "key=value" (host_facts.h of launcher/doctor); what is missing was not found out in time.
+// "key=value" (host_facts.h of launcher/doctor); a key that is missing was not found out in time.
 struct HostExam {
   std::vector<std::string> facts;
 };
@@ -521,7 +521,7 @@ std::string EncodeToDriver(const ToDriver& message);
 Result<ToAgent> DecodeToAgent(std::string_view bytes);
 Result<ToDriver> DecodeToDriver(std::string_view bytes);
 
-// Goes behind control, in its own order: what may be much.
+// Goes behind control, in its own order: data that may be much.
 bool IsBulk(const ToAgent& message);
 bool IsBulk(const ToDriver& message);
 

@@ -1,5 +1,5 @@
-// HostsSession: what a world of several hosts has beside that of one: the connections between
-// hosts, and the backend that uses them.
+// HostsSession: the parts that a world of several hosts has beside those of one: the connections
+// between hosts, and the backend that uses them.
 #ifndef HVD_RUNTIME_API_HOSTS_SESSION_H_
 #define HVD_RUNTIME_API_HOSTS_SESSION_H_
 

@@ -1,5 +1,5 @@
 // Structs of hvd.h into the runtime's own types and back. A caller built against an older hvd.h has
-// smaller structs; what it does not know is read as 0.
+// smaller structs; a field that it does not know is read as 0.
 #ifndef HVD_RUNTIME_API_TRANSLATE_H_
 #define HVD_RUNTIME_API_TRANSLATE_H_
 

@@ -24,9 +24,9 @@ class IdleLimit {
   // When to ask Over; never for kNoLimit.
   TimePoint next_look() const { return next_look_; }
 
-  // True when nothing has moved since the last look, which was `limit` ago. So what stands still is
-  // over after `limit` at the earliest and twice that at the latest, and what moves at all never
-  // is.
+  // True when nothing has moved since the last look, which was `limit` ago. So work that stands
+  // still is over after `limit` at the earliest and twice that at the latest, and work that moves
+  // at all never is.
   bool Over(uint64_t moved, TimePoint now) {
     if (now < next_look_) return false;
     if (moved == moved_) return true;

@@ -20,7 +20,7 @@ namespace hvd {
 // In the memory of a device; 0 is none.
 using DeviceAddress = uint64_t;
 
-// A place in the queue: what was given before it.
+// A place in the queue: it stands for the work given before it.
 struct DeviceTicket {
   uint64_t number = 0;
 };
@@ -53,8 +53,8 @@ class Device {
 
   // Work given from now on begins after everything that `stream` has been given so far.
   virtual Status BeginAfter(void* stream) = 0;
-  // The same in two steps: what `stream` has been given when it is marked. A mark serves every
-  // device object of the same device, and is dropped by the one that made it.
+  // The same in two steps, for the work that `stream` has been given when it is marked. A mark
+  // serves every device object of the same device, and is dropped by the one that made it.
   virtual Result<DeviceMark> Mark(void* stream) = 0;
   virtual Status BeginAfterMark(DeviceMark mark) = 0;
   virtual void DropMark(DeviceMark mark) = 0;

@@ -9,8 +9,8 @@
 
 namespace hvd {
 
-// The user and the process namespace of this process, "user:[1] pid:[2]"; what cannot be told is
-// empty. Any thread.
+// The user and the process namespace of this process, "user:[1] pid:[2]"; one that cannot be told
+// is empty. Any thread.
 std::string OurNamespaces();
 // Whether the process is in both; `pid` as SO_PEERCRED says it, 0 for a process that is not seen
 // from here. False where that cannot be told, unless nothing can be told of our own ones either.

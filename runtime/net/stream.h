@@ -1,11 +1,11 @@
 // Stream: the conversation between the driver and the agent of one host, over any byte stream that
 // can break and come back. Numbered frames arrive exactly once and in order, whatever happens to
 // the connection; control overtakes logs and bulk that were not sent yet; logs are sent only as far
-// as the receiver granted credit. Bulk is what is passed on for others (relayed data): it takes
-// turns with logs.
+// as the receiver granted credit. Bulk is data passed on for others (relayed data): it takes turns
+// with logs.
 //
-// Pure: no descriptors, no threads, no clock. The owner moves bytes: what the connection delivers
-// goes into Receive, what Outgoing shows goes out. One thread at a time.
+// Pure: no descriptors, no threads, no clock. The owner moves bytes: those that the connection
+// delivers go into Receive, those that Outgoing shows go out. One thread at a time.
 #ifndef HVD_RUNTIME_NET_STREAM_H_
 #define HVD_RUNTIME_NET_STREAM_H_
 

@@ -1,5 +1,5 @@
-// The secret of a job that hvdrun did not start: what all of its ranks have and nobody else, if its
-// launcher or its user gave them such a thing. The first of these that is there:
+// The secret of a job that hvdrun did not start: a value that all of its ranks have and nobody
+// else, if its launcher or its user gave them such a thing. The first of these that is there:
 //
 //   HVD_WORLD_SECRET_FILE                  a file of the user's, the same on all hosts
 //   HVD_WORLD_SECRET                       a variable of the user's

@@ -1,4 +1,5 @@
-// CommitPoint: a rank's commits, and what all ranks of the world do together at one of them.
+// CommitPoint: a rank's commits, and the work that all ranks of the world do together at one of
+// them.
 //
 // Each rank counts its commits in the page. As long as nothing has happened, a commit costs one
 // atomic addition and one load, and no message. When something has (hosts came or went, the job is

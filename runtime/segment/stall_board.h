@@ -1,6 +1,6 @@
-// StallBoard: what a rank lets its agent know about its waits, so that a stall can be explained
-// from outside. A part of the rank's block in the job page: written by the rank's threads, one at a
-// time, and read by the agent. SEGMENT.md has the rules.
+// StallBoard: the facts that a rank lets its agent know about its waits, so that a stall can be
+// explained from outside. A part of the rank's block in the job page: written by the rank's
+// threads, one at a time, and read by the agent. SEGMENT.md has the rules.
 //
 // A wait is noted once it has lasted as long as a sleep of the engine, so a collective that ends in
 // time costs nothing here.

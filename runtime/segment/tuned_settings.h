@@ -1,7 +1,8 @@
 // TunedSettings: settings of the engine that change while a job runs. A part of the job page.
 //
 // The agent writes them, the ranks of the host read them whenever they need one. No two ranks have
-// to have the same: what ranks must agree about in one operation travels in its announcement.
+// to have the same: a value that ranks must agree about in one operation travels in its
+// announcement.
 #ifndef HVD_RUNTIME_SEGMENT_TUNED_SETTINGS_H_
 #define HVD_RUNTIME_SEGMENT_TUNED_SETTINGS_H_
 

@@ -15,7 +15,8 @@ constexpr size_t kBlock = size_t{1} << 20U;
 
 }  // namespace
 
-// The writer replaces the file by a longer copy now and then: what was read is the same in both.
+// The writer replaces the file by a longer copy now and then: the part that was read is the same in
+// both.
 Status TraceFollower::Open() {
   struct stat here = {}, open = {};
   const bool same = fd_.get() >= 0 && ::stat(path_.c_str(), &here) == 0 &&

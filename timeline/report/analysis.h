@@ -1,4 +1,4 @@
-// MakeReport: what limits a job, from the facts of its trace. A pure function.
+// MakeReport: the limits of a job, from the facts of its trace. A pure function.
 #ifndef HVD_TIMELINE_REPORT_ANALYSIS_H_
 #define HVD_TIMELINE_REPORT_ANALYSIS_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd {
 
-// `path` is what the report calls the trace.
+// `path` is the name of the trace in the report.
 Report MakeReport(const TraceFacts& facts, const std::string& path);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// IntervalLines: what happened in each second of a timeline, as a line of text. Pure.
+// IntervalLines: the events of each second of a timeline, as a line of text. Pure.
 #ifndef HVD_TIMELINE_REPORT_INTERVAL_LINES_H_
 #define HVD_TIMELINE_REPORT_INTERVAL_LINES_H_
 

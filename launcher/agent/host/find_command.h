@@ -15,7 +15,7 @@ namespace hvd {
 CommandFacts LookForCommand(const std::string& program, const std::string& path,
                             const std::string& directory);
 
-// "python", "/opt/bin/python3.11", "pypy3"; what a script's first line names is not seen.
+// "python", "/opt/bin/python3.11", "pypy3"; the program in a script's first line is not seen.
 bool LooksLikePython(std::string_view program);
 
 // "3.11" of "/usr/bin/python3.11"; else by `pyvenv`, the text of a virtual environment's pyvenv.cfg

@@ -43,7 +43,7 @@ namespace fs = std::filesystem;
 constexpr Duration kProgramLimit = std::chrono::seconds(8);
 constexpr size_t kMostSaid = 64 * 1024;
 
-// Imports nothing of the user's: what is installed is read from the metadata.
+// Imports nothing of the user's: the installed packages are read from the metadata.
 constexpr const char* kScript = R"(
 import sys
 del sys.path[:1]

@@ -1,5 +1,6 @@
-// HostQuestions: what a driver, or hvdrun doctor, asks an agent about its host before a job starts:
-// its time, the command, which hosts it reaches, what it has, how fast it reaches others.
+// HostQuestions: the questions that a driver, or hvdrun doctor, asks an agent about its host before
+// a job starts: its time, the command, which hosts it reaches, what it has, how fast it reaches
+// others.
 //
 // One thread, that of the io_context; the probes have threads of their own, which end with
 // StopProbes.

@@ -29,7 +29,7 @@ std::vector<Cpu> DescribeCpus(const std::vector<int>& numbers, const std::string
 // than CPUs some get the same one. Pure.
 std::vector<Cpu> PartOfCpus(const std::vector<Cpu>& cpus, uint32_t part, uint32_t parts);
 
-// "0-3,8,10-11" as the kernel writes it; what is no list is empty.
+// "0-3,8,10-11" as the kernel writes it; a text that is no list is empty.
 std::vector<int> ParseCpuList(const std::string& text);
 std::string CpuListText(std::vector<int> cpus);
 

@@ -32,7 +32,7 @@ enum class RemoteClient { kRshAgent, kSrun, kSshProgram, kSshLibrary };
 RemoteClient RemoteClientOf(const Settings& settings);
 // The program of kRshAgent: blaunch is used as any such program. Pure.
 std::string RshAgentOf(const Settings& settings);
-// How ssh is to reach this host: what the host list says goes before the settings. Pure.
+// How ssh is to reach this host: the host list goes before the settings. Pure.
 SshHost SshHostOf(const HostSlots& host, const Settings& settings);
 // The agent that remote hosts are to run. `build`: the build id of this hvdrun, or why it has none;
 // without one any build of the same version will do there, and none can be sent. Pure.

@@ -1,5 +1,5 @@
-// ConfigAnswers: what `ssh -G` says about hosts, asked once for all hosts that the same lines of
-// the user's configuration are for. Reads the configuration files when first asked. Main thread
+// ConfigAnswers: the answers of `ssh -G` about hosts, asked once for all hosts that the same lines
+// of the user's configuration are for. Reads the configuration files when first asked. Main thread
 // only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_CONFIG_ANSWERS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_CONFIG_ANSWERS_H_

@@ -1,6 +1,6 @@
-// Which algorithms our own SSH client offers a server: what the user's ssh configuration allows, in
-// the user's order, less what OpenSSH has dropped from its defaults and what libssh2 does not know.
-// Pure.
+// Which algorithms our own SSH client offers a server: those that the user's ssh configuration
+// allows, in the user's order, less those that OpenSSH has dropped from its defaults and those that
+// libssh2 does not know. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_ALGORITHMS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_ALGORITHMS_H_
 

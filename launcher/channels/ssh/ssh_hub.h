@@ -1,6 +1,6 @@
-// SshHub: what the ssh channels of one process share: the gate before each server, the lookups of
-// names, the user's configuration, the files of known hosts, and the watch over the programs that
-// the channels start (ssh -G, proxies). Main thread only.
+// SshHub: the parts that the ssh channels of one process share: the gate before each server, the
+// lookups of names, the user's configuration, the files of known hosts, and the watch over the
+// programs that the channels start (ssh -G, proxies). Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_HUB_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_HUB_H_
 
@@ -23,7 +23,8 @@ namespace hvd {
 
 class SshHub : public std::enable_shared_from_this<SshHub> {
  public:
-  // `family` is shared with the local channels, so that neither reaps or kills what is the other's.
+  // `family` is shared with the local channels, so that neither reaps or kills a child of the
+  // other.
   explicit SshHub(asio::io_context& io,
                   std::shared_ptr<LocalFamily> family = std::make_shared<LocalFamily>());
 

@@ -17,7 +17,7 @@ namespace hvd {
 std::string CannotResolve(const SshConfig& config, const std::string& why);
 
 // One address that was tried, and the errno value that came of it.
-// `ssh -G` failed; `errors`: what it wrote.
+// `ssh -G` failed; `errors`: its output on stderr.
 std::string CannotReadConfig(std::string_view errors);
 // There is no ssh program that could be asked; `files`: the configuration files that there are; ""
 // without one.

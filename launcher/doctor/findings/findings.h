@@ -1,5 +1,5 @@
-// Findings: what is wrong with hosts and the network between them, and what to do about each. Pure:
-// a report in, findings out.
+// Findings: the faults of hosts and of the network between them, with advice about each. Pure: a
+// report in, findings out.
 #ifndef HVD_LAUNCHER_DOCTOR_FINDINGS_FINDINGS_H_
 #define HVD_LAUNCHER_DOCTOR_FINDINGS_FINDINGS_H_
 

@@ -1,4 +1,4 @@
-// HostFacts: what the examination of a host found (launcher/examine_here.h), as values. Pure.
+// HostFacts: the findings of the examination of a host (launcher/examine_here.h), as values. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_REPORT_HOST_FACTS_H_
 #define HVD_LAUNCHER_DOCTOR_REPORT_HOST_FACTS_H_
 

@@ -58,7 +58,7 @@ class AgentConnectionObserver {
   virtual void OnMessage(uint32_t host, ToDriver message) = 0;
   // After the messages that came at once.
   virtual void OnReadOver(uint32_t host) = 0;
-  // The connection to its agent is lost, and tried again; what is sent meanwhile arrives later.
+  // The connection to its agent is lost, and tried again; messages sent meanwhile arrive later.
   // `reason` as below.
   virtual void OnHostAway(uint32_t host, const std::string& reason) = 0;
   virtual void OnHostBack(uint32_t host, Duration away) = 0;

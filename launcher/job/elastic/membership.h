@@ -12,8 +12,8 @@
 //   elastic_shortage     too few ranks
 //   elastic_spares       workers that wait for a place
 //
-// Events change the state only; what follows is decided here, after each of them, from the state
-// alone, so that it does not matter in which order things become known.
+// Events change the state only; the consequences are decided here, after each of them, from the
+// state alone, so that it does not matter in which order things become known.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_MEMBERSHIP_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_MEMBERSHIP_H_
 

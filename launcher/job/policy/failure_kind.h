@@ -1,4 +1,4 @@
-// Why a worker of an elastic job ended: what a failure costs depends on it. Pure.
+// Why a worker of an elastic job ended: the cost of a failure depends on it. Pure.
 #ifndef HVD_LAUNCHER_JOB_POLICY_FAILURE_KIND_H_
 #define HVD_LAUNCHER_JOB_POLICY_FAILURE_KIND_H_
 

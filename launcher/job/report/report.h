@@ -1,4 +1,4 @@
-// The last block on the screen: what ended the job, who, where, and its last words. Pure.
+// The last block on the screen: why the job ended, by which rank, where, and its last words. Pure.
 #ifndef HVD_LAUNCHER_JOB_REPORT_REPORT_H_
 #define HVD_LAUNCHER_JOB_REPORT_REPORT_H_
 

@@ -1,4 +1,4 @@
-// NcclLane: what the members of a process set do by NCCL: one communicator, one queue of the
+// NcclLane: the work of the members of a process set by NCCL: one communicator, one queue of the
 // device, and one order of the operations, which member 0 decides and tells the others in its
 // CudaCells.
 //

@@ -43,8 +43,8 @@ class JoinedWorld final : public MpiWorld {
   MpiLibrary& library_;
   const Duration remind_;
   uint32_t rank_ = 0, size_ = 1;
-  // Never freed: what others sent last may still be on its way, and Open MPI would give it to a
-  // later communicator.
+  // Never freed: the last messages of others may still be on their way, and Open MPI would give it
+  // to a later communicator.
   MPI_Comm data_ = MPI_COMM_NULL, mail_ = MPI_COMM_NULL;
   std::vector<RankPlace> places_;
   std::string id_;

@@ -32,7 +32,7 @@ struct NcclLibrary {
 // (HVD_NCCL_OPTIONAL_CALLS) is left null where it is missing.
 Result<NcclLibrary> FillNccl(const std::string& path, const FindSymbol& find);
 
-// `name`: what the loader looks for; a library of that name is never unloaded.
+// `name`: the file name for the loader; a library of that name is never unloaded.
 Result<NcclLibrary> LoadNccl(const std::string& name = "libnccl.so.2");
 
 }  // namespace hvd

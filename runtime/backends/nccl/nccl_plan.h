@@ -1,7 +1,7 @@
 // A collective as a sequence of NCCL's calls, as plain values: moves of the batched kernel, calls
 // in one group, moves again. Pure functions; nccl_operation.h does what they say.
 //
-// Every member must come to the same calls, so what is given here (sizes, limits, abilities) is the
+// Every member must come to the same calls, so the input here (sizes, limits, abilities) is the
 // same on all members but for addresses and the own index. Parts are in elements; an empty part is
 // neither sent nor received.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_PLAN_H_
@@ -85,12 +85,13 @@ Result<NcclPlan> PlanAllreduce(const NcclReduction& reduction, const NcclAbiliti
 // `root`: its index. On other members `from` has no meaning.
 NcclPlan PlanBroadcast(DType dtype, const NcclTensor& tensor, uint32_t root);
 
-// parts[i]: what member i gives; `to` has room for all of them in order.
+// parts[i]: the part that member i gives; `to` has room for all of them in order.
 NcclPlan PlanAllgather(DType dtype, DeviceAddress from, DeviceAddress to,
                        std::span<const uint64_t> parts, uint32_t index);
 
-// parts[i]: what member i gets; `from` has all of them in order, and is not `to`. The buffer has
-// room for all where inputs are scaled by the batched kernel; kOutOfMemory with the size if not.
+// parts[i]: the part that member i gets; `from` has all of them in order, and is not `to`. The
+// buffer has room for all where inputs are scaled by the batched kernel; kOutOfMemory with the size
+// if not.
 Result<NcclPlan> PlanReducescatter(const NcclReduction& reduction, const NcclAbilities& abilities,
                                    DeviceAddress from, DeviceAddress to,
                                    std::span<const uint64_t> parts, uint32_t index,

@@ -1,5 +1,6 @@
-// Gather: what one member takes out of the others' inputs in an allgather, alltoall, broadcast or
-// reducescatter, and where it puts that. The inputs may be payloads, memory of peers or its own.
+// Gather: the bytes that one member takes out of the others' inputs in an allgather, alltoall,
+// broadcast or reducescatter, and where it puts them. The inputs may be payloads, memory of peers
+// or its own.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_GATHER_PLAN_H_
 #define HVD_RUNTIME_BACKENDS_SHM_GATHER_PLAN_H_
 

@@ -10,8 +10,8 @@ namespace hvd {
 inline constexpr size_t kMaxShown = 60;
 inline constexpr size_t kMaxShownPath = 200;  // of a file: its end says which one it is
 
-// Control characters and bytes that are no UTF-8 as \n, \t or \x1b; what exceeds `most` bytes is
-// cut and counted. Never splits a UTF-8 character.
+// Control characters and bytes that are no UTF-8 as \n, \t or \x1b; text beyond `most` bytes is cut
+// and counted. Never splits a UTF-8 character.
 std::string Printable(std::string_view text, size_t most = kMaxShown);
 // The same in single quotes: 'text'.
 std::string Quoted(std::string_view text, size_t most = kMaxShown);

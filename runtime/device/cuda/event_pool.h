@@ -20,7 +20,7 @@ class EventPool {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
-  // `later` goes on when what `earlier` has been given so far is done.
+  // `later` goes on when the work that `earlier` has been given so far is done.
   Status Order(CuStream earlier, CuStream later);
   // Recorded in `stream`; lent until TakeBack, or DestroyAll.
   Result<CuEvent> Lend(CuStream stream);

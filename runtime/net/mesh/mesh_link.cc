@@ -1,6 +1,6 @@
 #include "runtime/net/mesh/mesh_link.h"
 
-#include <linux/tcp.h>  // the tcp_info of <netinet/tcp.h> ends before what is needed
+#include <linux/tcp.h>  // the tcp_info of <netinet/tcp.h> ends before the needed fields
 #include <netinet/in.h>
 #include <sys/socket.h>
 

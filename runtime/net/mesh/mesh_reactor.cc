@@ -41,7 +41,7 @@ void MeshReactor::ReadFor(const MeshTransfer& transfer) {
 // ---- events
 
 void MeshReactor::Handle(std::span<epoll_event> events, TimePoint now) {
-  // The end of an outgoing connection last: what the peer said before it may be in another event.
+  // The end of an outgoing connection last: the peer's words before it may be in another event.
   std::stable_partition(events.begin(), events.end(), [](const epoll_event& event) {
     return SourceOf(event.data.u64) != MeshSource::kOutgoing;
   });

@@ -1,6 +1,6 @@
-// MeshSigns: what a mesh found out about its peers when it looked last: which ones are silent, and
-// how fast the links to them are. Any thread, so that asking waits for no thread that drives the
-// mesh.
+// MeshSigns: the facts that a mesh found out about its peers when it looked last: which ones are
+// silent, and how fast the links to them are. Any thread, so that asking waits for no thread that
+// drives the mesh.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_SIGNS_H_
 #define HVD_RUNTIME_NET_MESH_MESH_SIGNS_H_
 

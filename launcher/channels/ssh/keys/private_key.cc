@@ -95,7 +95,7 @@ KeyPointer FromDer(int kind, const std::string& der) {
   return KeyPointer(::d2i_PrivateKey(kind, nullptr, &at, static_cast<long>(der.size())));
 }
 
-// d modulo (prime - 1): what RSA keeps for speed and OpenSSH's format leaves out.
+// d modulo (prime - 1): the value that RSA keeps for speed and OpenSSH's format leaves out.
 std::string Exponent(const BIGNUM* d, const BIGNUM* prime) {
   std::unique_ptr<BN_CTX, FreeBy<::BN_CTX_free>> context(::BN_CTX_new());
   Number less(::BN_dup(prime)), result(::BN_new());

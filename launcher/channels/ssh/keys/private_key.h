@@ -1,5 +1,5 @@
-// The user's private keys: what ssh-keygen and openssl write (OpenSSH's own format and PEM), for
-// ed25519, ECDSA and RSA. Pure.
+// The user's private keys: the files that ssh-keygen and openssl write (OpenSSH's own format and
+// PEM), for ed25519, ECDSA and RSA. Pure.
 //
 // It signs by itself, because libssh2 1.10 signs with RSA by SHA-1 only: RFC 8332 came with 1.11,
 // which Debian 12 and Ubuntu 22.04 do not have. Tried against OpenSSH 9.2:
