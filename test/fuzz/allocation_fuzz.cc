@@ -1,5 +1,5 @@
 // Any environment and files of a scheduler: hosts within their limits, or one sentence; never a
-// crash. The input is lines "NAME=value"; what follows an empty line is every file.
+// crash. The input is lines "NAME=value"; the text after an empty line is every file.
 #include <map>
 
 #include "discovery/allocations/find_allocation.h"

@@ -1,5 +1,5 @@
 // Any bytes, in any pieces: the frame reader and the stream above it take them or refuse them,
-// never crash; what the reader takes it writes back byte for byte.
+// never crash; bytes that the reader takes it writes back as they are.
 #include "runtime/net/frame.h"
 #include "runtime/net/stream.h"
 #include "test/fuzz/seeds.h"

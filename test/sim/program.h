@@ -1,5 +1,5 @@
-// A random program for a world of ranks: what each rank submits, and what has to come out of it. A
-// pure function of the seed. Tests only.
+// A random program for a world of ranks: the tensors that each rank submits, and the results that
+// have to come out of it. A pure function of the seed. Tests only.
 #ifndef HVD_TEST_SIM_PROGRAM_H_
 #define HVD_TEST_SIM_PROGRAM_H_
 

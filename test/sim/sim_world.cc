@@ -351,8 +351,8 @@ Code SimWorld::ExpectedCode(const SimOp& op) const {
 void SimWorld::CheckOp(uint32_t number, const Flight& flight, const Status& status,
                        const OperationResult& result) {
   const SimOp& op = *flight.op;
-  // A known limit: what one host has given up because its set was removed another may see ended by
-  // a join behind it.
+  // A known limit: an operation that one host has given up because its set was removed may be seen
+  // by another as ended by a join behind it.
   if (op.never && op.set != 0 && hosts_.Span(op.members)) return;
   CheckVerdict(number, flight, status);
   // Members on other hosts may be seen to come too late.

@@ -1,4 +1,4 @@
-// Surfaces that a tuner can be let loose on: what a job would gain by each choice of settings.
+// Surfaces that a tuner can be let loose on: a job's gain by each choice of settings.
 #ifndef HVD_TEST_SIM_TUNING_SURFACES_H_
 #define HVD_TEST_SIM_TUNING_SURFACES_H_
 

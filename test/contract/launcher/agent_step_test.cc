@@ -1,5 +1,5 @@
-// One step of a scheduler for the agents of several hosts. A shell script plays srun: what it reads
-// goes to all agents, what they print comes out of it.
+// One step of a scheduler for the agents of several hosts. A shell script plays srun: the commands
+// that it reads go to all agents, and their output comes out of it.
 #include "launcher/channels/step/agent_step.h"
 
 #include <gmock/gmock.h>

@@ -114,7 +114,7 @@ struct Rig {
   }
 };
 
-// As srun does it: what it prints is not the stream, and its agent connects to hvdrun.
+// As srun does it: its output is not the stream, and its agent connects to hvdrun.
 std::unique_ptr<HostChannel> StepChannel(asio::io_context& io, const std::string& job_id,
                                          const std::string& command) {
   static const SteadyClock clock;

@@ -1,5 +1,5 @@
-// The ranks of one host and their worlds, over real links: what happens to a generation when links
-// end while it is handed out.
+// The ranks of one host and their worlds, over real links: the fate of a generation when links end
+// while it is handed out.
 #include "launcher/generation/host_generations.h"
 
 #include <gmock/gmock.h>

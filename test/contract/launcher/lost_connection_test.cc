@@ -1,6 +1,6 @@
-// AgentConnection over scripted channels that are lost in the middle: what both sides sent arrives
-// once and in order, and a host is lost when, and only when, it cannot come back. And the agent's
-// listener for drivers that come back, with real sockets.
+// AgentConnection over scripted channels that are lost in the middle: the bytes that both sides
+// sent arrive once and in order, and a host is lost when, and only when, it cannot come back. And
+// the agent's listener for drivers that come back, with real sockets.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -117,7 +117,7 @@ TEST_P(HostsContract, ReducesEverySizeAndOperation) {
   });
 }
 
-// The small types cross in float32: what is rounded once on one host is rounded once on several.
+// The small types cross in float32: a value rounded once on one host is rounded once on several.
 TEST_P(HostsContract, RoundsTheSmallTypesOnce) {
   for (DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat8E4m3, DType::kFloat8E5m2}) {
     SimulatedHosts hosts(host_of());
@@ -802,7 +802,7 @@ TEST(HostsStall, NamesWhoStoppedInTheMiddleOfAChunk) {
   for (uint32_t r = 0; r < 2; ++r) EXPECT_TRUE(hosts.Wait(r, &tasks[r]).ok());
 }
 
-// Only leaders speak with other hosts: what crosses does not grow with the ranks of a host.
+// Only leaders speak with other hosts: the bytes that cross do not grow with the ranks of a host.
 TEST(HostsTraffic, GrowsWithHostsNotWithRanks) {
   auto crossed = [](std::vector<uint32_t> host_of) {
     SimulatedHosts hosts(std::move(host_of));

@@ -262,7 +262,7 @@ CuResult LaunchKernel(CuFunction function, unsigned blocks, unsigned, unsigned, 
                       unsigned, unsigned, unsigned, CuStream stream, void** parameters, void**) {
   HVD_FAKE_ENTER("cuLaunchKernel");
   const auto most = reinterpret_cast<uintptr_t>(function);
-  // As the driver does: what the kernel declares is copied now.
+  // As the driver does: the parameters that the kernel declares are copied now.
   auto batch = std::make_shared<BatchArguments<kLargeBatch>>();
   std::memcpy(batch.get(), parameters[0], sizeof(BatchHead) + most * sizeof(BatchSegment));
   if (batch->head.segments > most) fake.Complain("a launch has more segments than its argument");

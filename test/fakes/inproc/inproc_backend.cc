@@ -60,7 +60,7 @@ void Combine(const CollectiveCall& call, const std::vector<Input>& inputs, size_
   }
 }
 
-// a (1 - ab / 2aa) + b (1 - ab / 2bb): what a and b have in common once, the rest of both.
+// a (1 - ab / 2aa) + b (1 - ab / 2bb): the common part of a and b once, the rest of both.
 std::vector<double> AdasumOf(const std::vector<double>& a, const std::vector<double>& b) {
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < a.size(); ++i) {

@@ -1,6 +1,6 @@
 // FakeNccl: an NCCL that records its calls, for all members of a communicator in one process. It
-// stands on FakeCuda: what it is given becomes work in the streams, which waits there for the other
-// members and then really moves and reduces the bytes.
+// stands on FakeCuda: its calls become work in the streams, which waits there for the other members
+// and then really moves and reduces the bytes.
 //
 // It notes broken rules (Complaints): a communicator used before it is ready, while it is at work
 // or after its end, groups that are not balanced, members that call different things, memory that

@@ -143,7 +143,7 @@ TEST(StepModel, NothingIsPredictedOfNothing) {
   }
 }
 
-// Small tensors over a slow link: what saves exchanges is better, whatever the costs are.
+// Small tensors over a slow link: a setting that saves exchanges is better, whatever the costs are.
 TEST(StepModel, MoreTogetherIsNeverSlowerWhereCopiesCostNothing) {
   std::vector<SeenOperation> operations;
   for (int i = 0; i < 200; ++i) operations.push_back({i * 5.0, 20'000.0, 1000.0 * (1 + i % 7)});

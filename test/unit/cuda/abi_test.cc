@@ -1,4 +1,4 @@
-// The declarations of our own beside those of NVIDIA: what differs does not compile.
+// The declarations of our own beside those of NVIDIA: one that differs does not compile.
 #include <gtest/gtest.h>
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// The bundle, as far as it is pure: what is read of programs, what the script is told and says.
+// The bundle, as far as it is pure: the ids read from programs, the script's input and its words.
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

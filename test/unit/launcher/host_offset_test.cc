@@ -1,4 +1,4 @@
-// The clocks of hosts run at rates of their own: what a timeline makes of their stamps.
+// The clocks of hosts run at rates of their own: the stamps as a timeline has them.
 #include "launcher/live/host_offset.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Requests of HTTP: what is read, and what the port for metrics answers.
+// Requests of HTTP: the parts that are read, and the answers of the port for metrics.
 #include "launcher/http/http_request.h"
 
 #include <gmock/gmock.h>

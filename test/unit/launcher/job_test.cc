@@ -1,4 +1,4 @@
-// The life of a job, told as scripts: what happens, and what the machine says to do about it.
+// The life of a job, told as scripts: the events, and the actions by which the machine answers.
 #include "launcher/job/job.h"
 
 #include <gmock/gmock.h>
@@ -574,7 +574,7 @@ TEST(Job, V1_WhatHappenedBeforeTheOthersWereAskedToEndIsNotTheirDoing) {
     Duration killed;  // after the peer's exit
     uint32_t named;
   };
-  // The way to h0 was lost for a while: what happened there is heard after SIGTERM was sent.
+  // The way to h0 was lost for a while: an event there is heard after SIGTERM was sent.
   for (const Row& row : {Row{milliseconds(-20), 0}, Row{milliseconds(3000), 1}}) {
     Script job(2, 2);
     job.StartAll();
