@@ -59,7 +59,7 @@ struct Rest {
 };
 
 // The longest time in which nothing is under way. Operations as they become ready; the step comes
-// back: what is later in this one was earlier in the one before.
+// back: an operation that is later in this one was earlier in the one before.
 Rest LongestRest(const std::vector<SeenOperation>& operations, double period_us) {
   std::vector<double> later(operations.size() + 1, -kNever);
   for (size_t i = operations.size(); i-- > 0;)

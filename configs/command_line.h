@@ -49,7 +49,7 @@ Result<std::string> ReadConfigFile(const std::string& path);
 
 // `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a
 // command. Precedence: default < configuration file < environment < flag. A usage error is
-// kInvalidArgument with one sentence that names the value and what would work (exit code 2).
+// kInvalidArgument with one sentence that names the value and one that would work (exit code 2).
 // `read_allocation` is asked where nothing names the hosts.
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env,

@@ -30,7 +30,7 @@ enum class Type {
   kList
 };
 
-// Where the value of a row goes; for kAction, what the flag asks for; nowhere for
+// Where the value of a row goes; for kAction, the action that the flag asks for; nowhere for
 // horovod_settings.h.
 using Target = std::variant<std::monostate, Action, int Settings::*, IntRange Settings::*,
                             double Settings::*, int64_t Settings::*, bool Settings::*,

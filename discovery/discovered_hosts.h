@@ -14,7 +14,7 @@
 namespace hvd {
 
 // One host or range a line as in a host file: "name:slots", "name", "[address]:slots",
-// "name slots=N"; blank lines and what follows "#" are ignored. In the order of the lines, none
+// "name slots=N"; blank lines and text after "#" are ignored. In the order of the lines, none
 // twice: a host that is printed again counts once, by its last line; where the two differ, `notes`
 // gets a sentence for the user. "name:0" is a host without a free slot and is left out. No host at
 // all is fine. kInvalidArgument: one sentence with the number of the bad line and its text.

@@ -50,7 +50,7 @@ Result<uint32_t> ParseNumber(std::string_view text, uint32_t most, const std::st
                                 Quoted(whole), what, Quoted(text), most, example));
 }
 
-// Why `whole` is no host, and what its writer may have meant.
+// Why `whole` is no host, and its writer's probable meaning.
 Status NoHost(std::string_view whole) {
   auto because = [&](const std::string& hint) {
     return InvalidArgument(Quoted(whole) + " is no host: " + hint);

@@ -77,7 +77,7 @@ def main():
     sampler = hvd.elastic.ElasticSampler(train_set, seed=args.seed)
     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler, epoch=0, steps=0, loss=0.0)
 
-    # Elastic: what depends on the number of processes follows it.
+    # Elastic: each value that depends on the number of processes follows it.
     def scale_learning_rate():
         for group in optimizer.param_groups:
             group['lr'] = args.lr * hvd.size()

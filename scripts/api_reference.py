@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'runtime' / 'python' / 'horovod'
 PAGE = ROOT / 'docs' / 'api.md'
 
-# Not for scripts: what the adapters are made of.
+# Not for scripts: the parts of the adapters.
 INTERNAL = {
     'common/objects.py', 'common/operations.py', 'common/registered.py', 'torch/adasum_optimizer.py',
     'torch/autograd.py', 'torch/framework.py', 'torch/gradient_memory.py', 'torch/parameters.py',

@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-// Of an exchange, what comes before the name of its collective.
+// The prefix of an exchange, before the name of its collective.
 constexpr std::array<std::string_view, 10> kActivities = {"",
                                                           "MEMCPY_IN_FUSION_BUFFER",
                                                           "MEMCPY_OUT_FUSION_BUFFER",

@@ -21,7 +21,7 @@ namespace hvd {
 class TraceFile {
  public:
   // Makes or empties the file. A sentence about the path where it cannot be written. `most_bytes`:
-  // what is beyond is refused; 0: no limit.
+  // bytes beyond are refused; 0: no limit.
   static Result<std::unique_ptr<TraceFile>> Create(const std::string& path,
                                                    uint64_t most_bytes = 0);
   // As Create, but leaves nothing behind that was not there: may this path be written?

@@ -59,8 +59,8 @@ int PrintEnvironment(const DriverOptions& options) {
   return PrintText(PrintEnvText(environment));
 }
 
-// Ends what dead jobs of this user left, beside the start of the job, which does not wait for it.
-// Without a thread, hvdrun ps does the same.
+// Ends the processes that dead jobs of this user left, beside the start of the job, which does not
+// wait for it. Without a thread, hvdrun ps does the same.
 class DeadJobsSweep {
  public:
   DeadJobsSweep() {

@@ -1,5 +1,5 @@
-// The hosts and slots that a scheduler gave to the job in which this process runs, and what the
-// readers of its allocation ask of the world.
+// The hosts and slots that a scheduler gave to the job in which this process runs, and the
+// questions of the readers of its allocation to the world.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_ALLOCATION_H_
 #define HVD_DISCOVERY_ALLOCATIONS_ALLOCATION_H_
 
@@ -50,8 +50,8 @@ struct Allocation {
   uint64_t slots = 0;          // of all hosts
   std::string_view slots_are;  // what a slot stands for: "one per task"
   WayIn way_in;
-  // The scheduler's number of the job, and what tells its hosts as they are now (slurm_job.h);
-  // empty: nothing does.
+  // The scheduler's number of the job, and the command that tells its hosts as they are now
+  // (slurm_job.h); empty: nothing does.
   std::string id, command;
 };
 

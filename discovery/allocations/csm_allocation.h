@@ -1,5 +1,5 @@
 // Reads the answers of the programs of IBM's CSM about an allocation, as YAML: its compute nodes,
-// and what the first of them has; all are taken to be alike. Pure.
+// and the resources of the first of them; all are taken to be alike. Pure.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_CSM_ALLOCATION_H_
 #define HVD_DISCOVERY_ALLOCATIONS_CSM_ALLOCATION_H_
 

@@ -56,7 +56,7 @@ WayIn WayToHosts(const AllocationFacts& facts) {
   return way;
 }
 
-// CSM knows its compute nodes, and what they have, by its own programs.
+// CSM knows its compute nodes, and their resources, by its own programs.
 Result<std::optional<CsmAllocation>> AskCsm(const AllocationFacts& facts) {
   const auto id = facts.Text("CSM_ALLOCATION_ID");
   const std::string query = facts.Text("CSM_ALLOCATION_QUERY").value_or(kCsmAllocationQuery);

@@ -21,8 +21,8 @@ std::string SealRecord(const std::string& secret, std::string_view key, std::str
 // without a secret for one that has a proof.
 Result<std::string> OpenRecord(const std::string& secret, std::string_view key,
                                std::string_view sealed);
-// The key of a world, of 64 hexadecimal digits: from the secret and what the server has (`nonce`,
-// which is not secret). The nonce itself without a secret.
+// The key of a world, of 64 hexadecimal digits: from the secret and the server's `nonce`, which is
+// not secret. The nonce itself without a secret.
 std::string KeyOfWorld(const std::string& secret, const std::string& nonce);
 
 }  // namespace hvd

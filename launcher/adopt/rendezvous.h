@@ -7,7 +7,7 @@
 //                   that names them
 //
 // A record that an earlier job or an ended agent left in the server has another N, or none of
-// today's tokens, and is passed over. The server asks nobody for a password, so what it has is
+// today's tokens, and is passed over. The server asks nobody for a password, so its records are
 // checked (rendezvous_records.h). An impossible record ends the rendezvous, or the world, with a
 // sentence that names the server and the record; the other hosts are told. One thread, that of the
 // io_context.

@@ -44,7 +44,7 @@ Status WorkerGenerations::Listen(const std::string& address) {
   return host_->links().Listen(address);
 }
 
-// ---- what the driver says
+// ---- messages from the driver
 
 void WorkerGenerations::Take(const BeginGeneration& message) {
   parts_.relay.BeginGeneration(message.generation);
@@ -149,7 +149,7 @@ void WorkerGenerations::DropPage() {
   if (host_) host_->page().Drop();
 }
 
-// ---- what the ranks do
+// ---- actions of the ranks
 
 void WorkerGenerations::OnJoined(uint32_t slot) {
   send_(RankJoined{parts_.workers.NumberOf(slot)});

@@ -1,6 +1,6 @@
 // The commands for agents on the nodes of Slurm's allocation, a step for one node or one for all of
-// them, so that the agents and their workers are in the job's accounting and end with it; and what
-// srun's words mean. Pure.
+// them, so that the agents and their workers are in the job's accounting and end with it; and the
+// meaning of srun's words. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SRUN_COMMAND_H_
 #define HVD_LAUNCHER_CHANNELS_SRUN_COMMAND_H_
 

@@ -11,7 +11,7 @@
 
 namespace hvd {
 
-// A host as the user of hvdrun named it, and what was said on the command line.
+// A host as the user of hvdrun named it, and the options of the command line.
 struct SshHost {
   std::string name;
   std::string user;           // "": what the configuration says

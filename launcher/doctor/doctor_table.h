@@ -1,5 +1,5 @@
-// The doctor's report for people: hosts, what they have (equal values once), pairs, findings. Reads
-// well for two hosts and for many. Pure.
+// The doctor's report for people: hosts, their resources (equal values once), pairs, findings.
+// Reads well for two hosts and for many. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_TABLE_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_TABLE_H_
 

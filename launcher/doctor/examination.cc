@@ -168,7 +168,7 @@ void Examination::Stop(TimePoint now) {
   GoOn();
 }
 
-// ---- what comes after what
+// ---- the order of the stages
 
 void Examination::GoOn() {
   if (phase_ == Phase::kReaching) {

@@ -1,7 +1,7 @@
 // Examination: the questions of hvdrun doctor, for whom and when: the stages of a run up to the
-// proof, on all hosts at once, then the clock and what each host has, then each pair of hosts, in
-// rounds. A host that fails keeps nobody waiting: every question has a deadline. Pure: what agents
-// say and the time come in, messages for agents and a report go out.
+// proof, on all hosts at once, then the clock and the resources of each host, then each pair of
+// hosts, in rounds. A host that fails keeps nobody waiting: every question has a deadline. Pure:
+// agents' messages and the time come in, messages for agents and a report go out.
 #ifndef HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 #define HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 

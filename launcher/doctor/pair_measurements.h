@@ -1,4 +1,4 @@
-// PairMeasurements: the rounds in which pairs of hosts are measured, and what became of each pair.
+// PairMeasurements: the rounds in which pairs of hosts are measured, and the result of each pair.
 // Pure: answers and the time in, questions and PairReports out.
 #ifndef HVD_LAUNCHER_DOCTOR_PAIR_MEASUREMENTS_H_
 #define HVD_LAUNCHER_DOCTOR_PAIR_MEASUREMENTS_H_

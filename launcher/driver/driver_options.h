@@ -1,4 +1,4 @@
-// All that a job is started with: the plan, the settings and what belongs to its hosts. A plain
+// All that a job is started with: the plan, the settings and all that belongs to its hosts. A plain
 // value.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_

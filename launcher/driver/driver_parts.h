@@ -81,7 +81,7 @@ struct DriverParts {
   StallRounds stalls;
   ClockSchedule clock_schedule;
   RemoteCleanups cleanups;
-  // By host: the port for MASTER_PORT that its agent holds, and what it reported.
+  // By host: the port for MASTER_PORT that its agent holds, and the facts that it reported.
   std::vector<uint32_t> free_ports;
   std::vector<AgentFacts> facts;
   // Nothing of the job is left, but cleanups may still run.

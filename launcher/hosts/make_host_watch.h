@@ -17,7 +17,7 @@
 
 namespace hvd {
 
-// Which source, and what it watches. A plain value.
+// Which source, and the script or file that it watches. A plain value.
 struct HostWatchPlan {
   enum class Source { kScript, kFile, kNames, kAllocation };
   Source source = Source::kNames;

@@ -41,7 +41,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
 
   // `address`: numeric. Port 0: any free one. kInvalidArgument: the address is not numeric.
-  // kAborted: what the system says.
+  // kAborted: the system's sentence.
   Status Open(const std::string& address, uint16_t port);
   // "127.0.0.1:9400"; "" before Open.
   std::string address() const;

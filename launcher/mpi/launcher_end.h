@@ -1,4 +1,4 @@
-// How mpirun or jsrun ended, and what it said of it. Pure.
+// How mpirun or jsrun ended, and its words about that. Pure.
 #ifndef HVD_LAUNCHER_MPI_LAUNCHER_END_H_
 #define HVD_LAUNCHER_MPI_LAUNCHER_END_H_
 

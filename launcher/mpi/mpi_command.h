@@ -16,8 +16,9 @@ namespace hvd {
 // `said`: the flag, for the sentence.
 Result<std::vector<std::string>> MpiWords(const std::string& said, const std::string& text);
 
-// `program`: mpirun; `process`: what it is to start for each rank. The plan's ranks go host by
-// host, with as many on each host as the plan says. An error where this MPI has no words for it.
+// `program`: mpirun; `process`: the command that it is to start for each rank. The plan's ranks go
+// host by host, with as many on each host as the plan says. An error where this MPI has no words
+// for it.
 Result<std::vector<std::string>> MpiCommand(const std::string& program, const MpiVersion& version,
                                             const Plan& plan, const Settings& settings,
                                             const std::vector<std::string>& process);

@@ -94,8 +94,8 @@ class LineFolder {
   std::vector<std::string> partial_;  // by rank
   std::map<uint32_t, TimePoint> partial_since_;
   std::vector<uint64_t> last_group_;  // by rank: it may join later ones only
-  // By rank: what it joined last, so that a text which comes again and again is not looked for from
-  // its last line back.
+  // By rank: the text that it joined last, so that a text which comes again and again is not looked
+  // for from its last line back.
   std::vector<std::array<Recent, kRecent>> recent_;
   std::vector<uint32_t> shown_ranks_;
 };

@@ -47,7 +47,7 @@ class LastLines {
   static constexpr size_t kMaxTracebackBytes = 32 * 1024;
 
   void Add(std::string_view bytes);
-  // The last Python traceback with all that led to it, whole, and what follows it; else the last
+  // The last Python traceback with all that led to it, whole, and the lines after it; else the last
   // lines.
   std::string Text() const;
 
@@ -65,7 +65,7 @@ struct PrefixPlace {
   uint32_t local_rank = 0;
 };
 
-// The last line of a screen as it stands, and what is to be shown next. Stdout and stderr share it
+// The last line of a screen as it stands, and the text to be shown next. Stdout and stderr share it
 // where both lead to one place (a terminal, `2>&1`), so that they never share a line.
 struct ScreenLine {
   std::string text;  // to be taken out by the owner of the screen

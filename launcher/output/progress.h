@@ -34,7 +34,7 @@ class Progress {
   // The line as it is now, ready for the terminal; `hosts` is how far they are, in words, while
   // some must get ready. With the last rank in init it is over.
   std::string Show(TimePoint now, const std::string& hosts = "");
-  // Something else is about to be shown: what wipes the line. There will be no other one.
+  // Something else is about to be shown: the bytes that wipe the line. There will be no other one.
   std::string Wipe();
 
  private:

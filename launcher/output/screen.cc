@@ -170,7 +170,7 @@ void Screen::OnWritten(Sink sink, const std::vector<OutputReceipt>& receipts) {
   ReportScreenFailure(/*at_end=*/false);
 }
 
-// ---- what hvdrun says
+// ---- hvdrun's own lines
 
 void Screen::UsePlan(const Plan& plan) {
   for (Outlet& outlet : outlets_) outlet.text.set_places(PlacesOf(plan));

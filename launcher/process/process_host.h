@@ -1,6 +1,6 @@
 // ProcessHost: starts, feeds on and ends the workers of one host. Its exits are reported exactly
 // once, after the worker's output or 200 ms after the exit, whichever is first: a grandchild may
-// hold the pipe, and what it writes later still arrives. Killing takes the whole tree.
+// hold the pipe, and its later output still arrives. Killing takes the whole tree.
 #ifndef HVD_LAUNCHER_PROCESS_PROCESS_HOST_H_
 #define HVD_LAUNCHER_PROCESS_PROCESS_HOST_H_
 

@@ -25,7 +25,7 @@ struct FoundProgram {
 FoundProgram FindProgram(const std::string& program, const std::string& path,
                          const std::string& directory);
 
-// One sentence that names the command and what would work.
+// One sentence that names the command and one that would work.
 std::string CannotStart(const SpawnRequest& request, int error);
 
 // Closes every descriptor of this process but 0 to 2.

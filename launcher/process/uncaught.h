@@ -7,7 +7,7 @@
 
 namespace hvd {
 
-// Its own words, and what they leave out. Pure.
+// Its own words, and the facts that they leave out. Pure.
 std::string MeaningOf(const std::exception& failure);
 
 }  // namespace hvd

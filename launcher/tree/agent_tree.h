@@ -22,8 +22,8 @@
 
 namespace hvd {
 
-// How many are right below the driver or an agent at most: what passes the driver when a generation
-// begins grows with it, and the depth hardly shrinks. The README has the figures.
+// How many are right below the driver or an agent at most: the traffic of the driver when a
+// generation begins grows with it, and the depth hardly shrinks. The README has the figures.
 inline constexpr uint32_t kWidestTree = 4;
 
 // `radix` 0: a block per host, which is no tree at all. In order; sizes differ by one at most.

@@ -35,8 +35,7 @@ class TreeLinksObserver {
   virtual Status OnFromAbove(const TreeDown& message) = 0;
   virtual Status OnFromBelow(uint32_t child, TreeUp batch) = 0;
   // The parent cannot be reached, or not any more. Once; nothing can be sent up afterwards.
-  // kInvalidArgument: what came from there was changed on the way, or is nothing that a parent
-  // says.
+  // kInvalidArgument: a record from there was changed on the way, or is nothing that a parent says.
   virtual void OnAboveLost(const Status& why) = 0;
   // A child is gone, or its connection was closed; `why` as above.
   virtual void OnBelowLost(uint32_t child, const Status& why) = 0;

@@ -31,8 +31,8 @@ std::string TreeMember::Listen(const ProbeConnectivity& question) {
 
 void TreeMember::Join(const StartJob& start) {
   if (node_ != nullptr || start.tree_host >= start.tree_hosts) return;
-  // One that the driver speaks to and that has nobody below it is in the tree, too: what the driver
-  // says to all comes to it as a part of the tree.
+  // One that the driver speaks to and that has nobody below it is in the tree, too: the driver's
+  // messages to all come to it as a part of the tree.
   TreePlace place = PlaceInTree(start.tree_host, start.tree_hosts, start.tree_radix);
   straight_ = !place.parent;
   node_ = std::make_unique<TreeNode>(start.tree_host, place, HostsOf(start.layout, start.size));

@@ -1,5 +1,5 @@
-// ExchangeMeter: the inputs of a step model, from the records of a trace ring: what exchanges
-// between hosts cost, and when the tensors of a step become ready. Pure; one thread at a time.
+// ExchangeMeter: the inputs of a step model, from the records of a trace ring: the costs of
+// exchanges between hosts, and when the tensors of a step become ready. Pure; one thread at a time.
 //
 // It needs the activities of operations, which a rank records only where they are wanted.
 #ifndef HVD_LAUNCHER_TUNING_EXCHANGE_METER_H_

@@ -155,7 +155,7 @@ TuningCase JobTuner::Case() const {
 }
 
 // Where a setting has an effect that can be predicted, rank 0 records every event until the search
-// begins: what an exchange costs, and when tensors are ready.
+// begins: they show the cost of an exchange, and when tensors are ready.
 void JobTuner::BeginModel() {
   if (axes_[kFusionMb].pinned || settings_->warmup_windows == 0) return;
   exchanges_.emplace();

@@ -1,5 +1,5 @@
 // The verdict about a collective that takes too long: which ranks are missing, what each of them
-// does, and whether the wait can ever end. Pure: what the agents found out is an argument.
+// does, and whether the wait can ever end. Pure: the findings of the agents are an argument.
 #ifndef HVD_LAUNCHER_VERDICT_VERDICT_H_
 #define HVD_LAUNCHER_VERDICT_VERDICT_H_
 

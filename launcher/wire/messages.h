@@ -344,8 +344,7 @@ struct WantKey {
   uint64_t generation = 0;
   std::string key;
 };
-// The answer to ProbeConnectivity: what is in the way, or at which address each of the others
-// answered.
+// The answer to ProbeConnectivity: the obstacle, or at which address each of the others answered.
 struct ConnectivityProbed {
   std::string trouble;
   std::vector<std::string> addresses;  // numeric, without a port; empty: none

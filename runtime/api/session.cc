@@ -48,7 +48,7 @@ const TunedSettings* TunedSettingsOf(const World& world) {
 EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap,
                       Backend& devices) {
   options.devices = &devices;
-  // Without one, what it costs can be measured.
+  // Without one, its cost can be measured.
   if (!GetTestEnv("HVD_TEST_NO_RECORDER"))
     options.recorder = Recorder(world.page.trace(world.local_rank));
   options.stall_board = &world.page.rank(world.local_rank).stalls;

@@ -181,7 +181,7 @@ Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& o
   join.before_finalize = hooks_.before_finalize;
   Status status;
   std::unique_ptr<MpiWorld> world(plugin_->join(&join, &status));
-  // Only now, so that it comes before what MPI itself has for the end.
+  // Only now, so that it comes before MPI's own work at the end.
   static const int registered = ::on_exit(hooks_.at_exit, nullptr);
   (void)registered;
   if (world == nullptr) return status;

@@ -6,7 +6,7 @@
 // host, an adopting agent on each host does the rest. The agent, and with it the memory that is
 // shared through it, stays while the ranks of the worlds stay the same.
 //
-// Not thread-safe but for segments() and what is there for fork(); its owner serialises.
+// Not thread-safe but for segments() and the calls for fork(); its owner serialises.
 #ifndef HVD_RUNTIME_API_WORLD_JOINER_H_
 #define HVD_RUNTIME_API_WORLD_JOINER_H_
 
@@ -25,7 +25,7 @@
 
 namespace hvd {
 
-// A world, and what it was found by; `mpi` is null where that was not MPI.
+// A world, and the means by which it was found; `mpi` is null where that was not MPI.
 struct Membership {
   World world;
   std::unique_ptr<MpiWorld> mpi;

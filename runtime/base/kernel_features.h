@@ -1,5 +1,5 @@
-// Means of the kernel that tests switch off one by one, so that what stands in for them is tested
-// on every kernel.
+// Means of the kernel that tests switch off one by one, so that their substitutes are tested on
+// every kernel.
 #ifndef HVD_RUNTIME_BASE_KERNEL_FEATURES_H_
 #define HVD_RUNTIME_BASE_KERNEL_FEATURES_H_
 

@@ -27,7 +27,7 @@ class KvStore {
   virtual Result<std::string> Get(const std::string& key, Duration timeout) = 0;
 };
 
-// Ok, or kInvalidArgument: what every Put and Get checks first.
+// Ok, or kInvalidArgument: every Put and Get checks this first.
 Status CheckKvKey(const std::string& key);
 
 }  // namespace hvd

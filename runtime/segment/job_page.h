@@ -71,7 +71,7 @@ enum class RankState : uint32_t { kAbsent = 0, kIn = 1, kLeft = 2 };
 struct LastCollective {
   std::atomic<uint64_t>
       sequence;  // grows by 2 with each submission; odd while the name is being changed
-  // Not 0: a collective failed because of other ranks, so what the rank does from now on is a
+  // Not 0: a collective failed because of other ranks, so all that the rank does from now on is a
   // consequence.
   std::atomic<uint64_t> failed;
   std::atomic<uint64_t>

@@ -3,7 +3,7 @@ import time
 
 
 class Budget:
-    """Each part gets its share of the time that is left; what it does not use goes to those after it. A part looks at
+    """Each part gets its share of the time that is left; unused time goes to those after it. A part looks at
     its deadline between rounds and does one in any case, so on a busy machine the whole takes somewhat longer."""
 
     def __init__(self, weights, minutes, now=time.monotonic):

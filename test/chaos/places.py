@@ -55,7 +55,7 @@ def worker_of(pid, host):
 
 
 class Run:
-    """One job of a round: what it prints goes to files, so that nobody has to read it."""
+    """One job of a round: its output goes to files, so that nobody has to read it."""
 
     def __init__(self, place, command, options, program, hosts_words=(), terminal=False, reader=False):
         self.place = place

@@ -1,5 +1,5 @@
-// Any text as known_hosts, its first line as a host: every line is an entry or left out, what is
-// asked about one host has one answer, and a line that we write is read back.
+// Any text as known_hosts, its first line as a host: every line is an entry or left out, a question
+// about one host has one answer, and a line that we write is read back.
 #include <algorithm>
 
 #include "discovery/known_hosts.h"

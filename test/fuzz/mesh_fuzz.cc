@@ -1,7 +1,7 @@
 // Any bytes, in any pieces: both sides of the mesh's handshake, its frames into an inbox with
 // receives of several kinds, and the record of the directory take them or refuse them. Nobody
-// without the key gets through, no byte lands outside the memory that was given, and what is kept
-// stays within its bound.
+// without the key gets through, no byte lands outside the memory that was given, and the bytes kept
+// stay within their bound.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -90,7 +90,7 @@ void ReadRecord(std::string_view bytes) {
   }
 }
 
-// Nothing opens that was not sealed, and what was sealed opens until the first foreign byte.
+// Nothing opens that was not sealed, and a sealed record opens until the first foreign byte.
 void OpenRecords(std::string_view bytes, size_t piece) {
   const std::string key(kRecordKeyBytes, 'k');
   std::string genuine, plain;

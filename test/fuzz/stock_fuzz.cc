@@ -1,5 +1,5 @@
 // Any bytes as requests to the rendezvous of stock Horovod, one after another: each is answered,
-// and what is kept stays within its limit.
+// and the values kept stay within their limit.
 #include "launcher/http/http_request.h"
 #include "launcher/stock/stock_rendezvous.h"
 #include "test/fuzz/seeds.h"

@@ -1,4 +1,4 @@
-"""Deadlines, and what the tests need to find: the package, the runtime, hvdrun, torch."""
+"""Deadlines, and the things that the tests need to find: the package, the runtime, hvdrun, torch."""
 
 import faulthandler
 import os

@@ -363,7 +363,7 @@ def test_accumulation(hvd, torch, either, set_to_none):
 
 
 def test_step_before_all_passes(hvd, torch, active):
-    """The last batches of an epoch may be fewer: what is there is exchanged."""
+    """The last batches of an epoch may be fewer: those that are there are exchanged."""
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model, backward_passes_per_step=3)
     loss_of(model, batch(torch)).backward()

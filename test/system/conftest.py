@@ -18,7 +18,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children w
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 WORKERS = pathlib.Path(__file__).resolve().parent / "workers"
-DEADLINE = 60  # generous: what a test waits for has happened long before, or never will
+DEADLINE = 60  # generous: the event that a test waits for has happened long before, or never will
 MARK = "HVDRUN_TEST_MARK"
 
 

@@ -1,4 +1,4 @@
-"""An elastic job that trains (test/python/workers/elastic_training.py), and what its ranks say."""
+"""An elastic job that trains (test/python/workers/elastic_training.py), and the words of its ranks."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ SCRIPT = REPO / "test" / "python" / "workers" / "elastic_training.py"
 
 
 class Training:
-    """A job whose output is in a file, and what its ranks have said there."""
+    """A job whose output is in a file, and the words of its ranks there."""
 
     def __init__(self, start, folder, *flags, options=(), **more):
         self.folder = folder

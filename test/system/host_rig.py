@@ -194,7 +194,7 @@ class HostRig:
             " KexAlgorithms curve25519-sha256"]) + "\n")
 
     def write(self, name, text):
-        # In place: what is mounted from it shows the new text.
+        # In place: a mount of it shows the new text.
         with open(self.folder / name, "w") as file:
             file.write(text)
 

@@ -31,7 +31,7 @@ def rows(log):
 
 
 def train(start, tmp_path, *flags, windows):
-    """A job that trains until the log has so many windows; what it printed, and its log."""
+    """A job that trains until the log has so many windows; its output, and its log."""
     log, stop = tmp_path / "tuning.csv", tmp_path / "stop"  # relative to the folder in which hvdrun was started
     for earlier in (log, stop):
         earlier.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ def doctor(run, rig):
 
 @pytest.fixture
 def examined(doctor):
-    """examined(*args): the finished run, and what its JSON says."""
+    """examined(*args): the finished run, and the facts of its JSON."""
     def examine(*args, **kwargs):
         job = doctor("--json", *args, **kwargs)
         job.report = json.loads(job.out)

@@ -252,7 +252,7 @@ def test_the_death_of_the_agent_ends_the_world_and_leaves_nothing(start, job_nam
 
 
 def test_R13_operations_that_are_asked_for_are_obeyed_or_refused(start, job_name):
-    """There is no default of the build that could be ignored: what the environment says counts, and it is read."""
+    """There is no default of the build that could be ignored: the environment counts, and it is read."""
     for asked, says in (("ccl", "is 'ccl', which is neither"), ("gloo", "sum 3")):
         ranks = Ranks(start, 2, "init", "sum", "shutdown", job=job_name + asked, env={"HOROVOD_CPU_OPERATIONS": asked})
         lines, codes = ranks.finish()

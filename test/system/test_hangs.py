@@ -1,4 +1,4 @@
-"""Collectives that take too long: what is said about the ranks that are missing, and how the job ends. One machine."""
+"""Collectives that take too long: the text about the ranks that are missing, and how the job ends. One machine."""
 
 import json
 import os

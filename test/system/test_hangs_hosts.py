@@ -1,4 +1,4 @@
-"""Collectives that take too long, with 4 ranks on 3 hosts: what is said about the ranks that are missing."""
+"""Collectives that take too long, with 4 ranks on 3 hosts: the text about the ranks that are missing."""
 
 import os
 import re

@@ -140,7 +140,7 @@ def test_S1_S2_a_pickle_from_the_network_is_never_loaded(hosts_start, rig):
 
 
 def test_S1_S2_nor_while_the_hosts_look_for_each_other(hosts_start, rig):
-    """The agents listen only then: what goes to hvd2 is dropped, so that they have to wait."""
+    """The agents listen only then: packets to hvd2 are dropped, so that they have to wait."""
     witness = rig.folder / "witness"
     one, other = rig.hosts
     other.run("nft", "-f", "-", input="table inet f {\n chain i {\n type filter hook input priority 0;\n"

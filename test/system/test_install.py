@@ -45,7 +45,8 @@ def test_F1_cmake_installs_everything(installed):
     check(installed, sys.executable)
 
 
-# Of libc alone; what is missing on a machine without a GPU is looked for when somebody asks.
+# Of libc alone; a library that is missing on a machine without a GPU is looked for when somebody
+# asks.
 LIBRARIES_OF_CUDA = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libdl.so.2", "libpthread.so.0"}
 
 

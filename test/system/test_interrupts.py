@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signals that others send to hvdrun: what ranks hear, in which order, and what the end is."""
+"""Ctrl-C, and the signals that others send to hvdrun: the signals that ranks get, their order, and the end."""
 
 import json
 import os

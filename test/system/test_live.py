@@ -1,4 +1,4 @@
-"""`hvdrun top`, `hvdrun dump` and the metrics: what a job does while it runs, seen from outside."""
+"""`hvdrun top`, `hvdrun dump` and the metrics: a job's work while it runs, seen from outside."""
 
 import json
 import os

@@ -47,7 +47,7 @@ def test_every_operation_works_across_hosts(run, ranks, hosts):
 
 
 class Busy:
-    """A job whose ranks are in the middle of collectives, and what it says while it is watched."""
+    """A job whose ranks are in the middle of collectives, and its words while it is watched."""
 
     def __init__(self, job, ranks):
         self.job, self.out, self.err = job, "", ""

@@ -1,4 +1,4 @@
-"""Hosts that ssh reaches and that do not reach each other: what their ranks say goes through hvdrun."""
+"""Hosts that ssh reaches and that do not reach each other: the bytes of their ranks go through hvdrun."""
 
 import os
 import re
@@ -20,7 +20,7 @@ rig = rig_of(4)
 
 @pytest.fixture
 def firewall(rig):
-    """firewall(host, rule): what comes to the host and begins a connection, to any port but 22, is handled so."""
+    """firewall(host, rule): packets to the host that begin a connection, to any port but 22, are handled so."""
     closed = []
 
     def close(host, rule="reject with tcp reset", sources=""):

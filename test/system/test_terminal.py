@@ -1,4 +1,4 @@
-"""hvdrun on a terminal: prompts and answers, what is typed ahead, progress bars, both streams on one line, narrow windows."""
+"""hvdrun on a terminal: prompts and answers, input typed ahead, progress bars, both streams on one line, narrow windows."""
 
 import fcntl
 import os

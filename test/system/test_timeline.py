@@ -216,7 +216,7 @@ def begin(start, tmp_path, ranks=2, hosts=()):
 def test_P29_R11_a_file_survives_the_kill_of_anything(start, tmp_path, victim):
     job = begin(start, tmp_path)
     path = tmp_path / "out.json"
-    # Read while it is written: what comes in between two pages that are read may be missing, so nothing is said about nesting.
+    # Read while it is written: events in between two pages that are read may be missing, so nothing is said about nesting.
     steps = '{"ph":"B","name":"ALLREDUCE"'
     wait_until("many steps in the file", lambda: path.read_text().count(steps) >= 100)
     pid = {"worker": lambda: job.workers[-1], "agent": lambda: job.agent, "hvdrun": lambda: job.pid}[victim]()

@@ -1,6 +1,7 @@
 // The resources of this host, as a worker would see them: limits, memory, GPUs, disks, network,
-// Python and its libraries. Says it line by line, "key=value", what may be slow last: whoever reads
-// may stop at any line. Runs as `hvdrun agent --examine`, a process that may block and be killed.
+// Python and its libraries. Says it line by line, "key=value", the facts that may be slow last:
+// whoever reads may stop at any line. Runs as `hvdrun agent --examine`, a process that may block
+// and be killed.
 #ifndef HVD_LAUNCHER_AGENT_HOST_HOST_INSPECTION_H_
 #define HVD_LAUNCHER_AGENT_HOST_HOST_INSPECTION_H_
 

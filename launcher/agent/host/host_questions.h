@@ -1,5 +1,5 @@
 // HostQuestions: the questions that a driver, or hvdrun doctor, asks an agent about its host before
-// a job starts: its time, the command, which hosts it reaches, what it has, how fast it reaches
+// a job starts: its time, the command, the hosts that it reaches, its resources, its speed to
 // others.
 //
 // One thread, that of the io_context; the probes have threads of their own, which end with

@@ -29,7 +29,7 @@ class MasterPort {
   // From now on servers may listen, of any user: the kernel makes no difference. The port is
   // watched if rank 0 is here and the user's environment names no other one.
   void Open(const StartJob& start, TimePoint now);
-  // Call now and then; what to report when another user has the port.
+  // Call now and then; returns the text to report when another user has the port.
   std::optional<WorkerNotStarted> Look(const StartJob& start, TimePoint now);
 
  private:

@@ -1,5 +1,5 @@
-// How the driver (or the doctor) reaches the agent of a host: the channel, and what else may travel
-// to that host. ChannelFactory is the interface that makes it.
+// How the driver (or the doctor) reaches the agent of a host: the channel, and the other things
+// that may travel to that host. ChannelFactory is the interface that makes it.
 #ifndef HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
 #define HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
 

@@ -122,7 +122,7 @@ StageWait::Hooks SshChannel::Connection::WaitHooks() {
           }};
 }
 
-// ---- what others call
+// ---- calls by others
 
 void SshChannel::Connection::Open(ChannelObserver& observer) {
   observer_ = &observer;

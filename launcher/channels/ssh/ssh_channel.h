@@ -39,8 +39,8 @@ class SshChannel final : public HostChannel {
   // Cuts the connection. The command at the other side notices by the end of its stdin.
   void Kill() override;
 
-  // After the end: what the ssh program might do that this cannot, in words; "" when it would fare
-  // no better.
+  // After the end: the things that the ssh program might do and this cannot, in words; "" when it
+  // would fare no better.
   const std::string& ssh_might() const;
 
  private:

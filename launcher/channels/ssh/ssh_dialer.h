@@ -41,8 +41,8 @@ class SshDialer {
   const SshPlace& place() const { return place_; }
   // A name server may know the host later.
   bool may_pass() const { return may_pass_; }
-  // Takes what the proxy has said into place(). `over`: the stream has ended, and what the proxy
-  // says about that may come a little later.
+  // Takes what the proxy has said into place(). `over`: the stream has ended, and the proxy's words
+  // about that may come a little later.
   asio::awaitable<void> ReceiveProxy(bool over);
   bool proxy_running() const { return proxy_ && proxy_->running(); }
 

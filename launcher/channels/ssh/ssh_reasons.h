@@ -60,7 +60,7 @@ struct LoginTrial {
 std::string LoginRefused(const SshConfig& config, const LoginTrial& trial);
 
 // How the command ended; "" when it ended well. `signal` as SSH names it, without SIG; `errors`:
-// what it last wrote.
+// its last output.
 std::string CommandEnded(int code, std::string_view signal, std::string_view errors);
 // A shell's way to say that there was no such program.
 bool NeverStarted(int code, std::string_view signal, bool wrote_something);

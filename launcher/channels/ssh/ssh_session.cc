@@ -12,7 +12,7 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMaxOpening = 255;
-// Ours: what waits to be sent at most before Write takes no more.
+// Ours: so many bytes wait to be sent at most before Write takes no more.
 constexpr size_t kMaxOutgoing = 512 * 1024;
 constexpr int kKeepAliveSeconds = 2;  // the least libssh2 knows; the caller has its own timer
 constexpr int kMostFreeTries = 100;

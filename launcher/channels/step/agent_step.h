@@ -29,7 +29,7 @@ struct StepHost {
   std::string name;     // as the scheduler knows it
 };
 
-// How the scheduler starts a step, and what its words mean. Pure functions.
+// How the scheduler starts a step, and the meaning of its words. Pure functions.
 struct StepProgram {
   std::function<std::vector<std::string>(const std::vector<StepHost>&)> command;
   // Of one host or its task, from its words so far; nothing as long as they live.

@@ -1,4 +1,4 @@
-// Finding: one thing that is wrong with hosts or with the network between them, and what to do
+// Finding: one thing that is wrong with hosts or with the network between them, and the advice
 // about it.
 #ifndef HVD_LAUNCHER_DOCTOR_FINDINGS_FINDING_H_
 #define HVD_LAUNCHER_DOCTOR_FINDINGS_FINDING_H_

@@ -154,8 +154,8 @@ void AgentConnection::Tick() {
   LookForSilence();
 }
 
-// Silence is counted in our own looks: when hvdrun itself was stopped for a while, what came
-// meanwhile is read first.
+// Silence is counted in our own looks: when hvdrun itself was stopped for a while, messages that
+// came meanwhile are read first.
 void AgentConnection::LookForSilence() {
   if (ended_ || !started_ || reconnect_) return;  // before that the stages have their limits
   const Duration limit = std::chrono::seconds(heartbeat_.limit_seconds);

@@ -1,8 +1,8 @@
-// AgentConnection: the driver's connection to the agent of one host: the channel, what a login
-// shell prints in it first, the stream, and the heartbeat. Turns the channel's bytes into messages
-// for an observer, which knows what they mean for a job. With a grace, a channel that is lost while
-// the job runs is made anew and the stream goes on over it (reconnect_policy.h, side_command.h);
-// the observer learns that the host is away and that it is back.
+// AgentConnection: the driver's connection to the agent of one host: the channel, a login shell's
+// output in it first, the stream, and the heartbeat. Turns the channel's bytes into messages for an
+// observer, which knows what they mean for a job. With a grace, a channel that is lost while the
+// job runs is made anew and the stream goes on over it (reconnect_policy.h, side_command.h); the
+// observer learns that the host is away and that it is back.
 //
 // Owns the channels; the observer outlives it. One thread, the channel's: the observer is called on
 // it, perhaps from inside Open, and may call back from there.

@@ -1,5 +1,5 @@
-// ReconnectPolicy: for how long and how often a lost connection to a host is tried again, and what
-// the user hears of it. Pure: the owner brings the time and the jitter.
+// ReconnectPolicy: for how long and how often a lost connection to a host is tried again, and the
+// sentences for the user. Pure: the owner brings the time and the jitter.
 #ifndef HVD_LAUNCHER_DRIVER_AGENTS_RECONNECT_POLICY_H_
 #define HVD_LAUNCHER_DRIVER_AGENTS_RECONNECT_POLICY_H_
 

@@ -43,8 +43,8 @@ class DeviceBackend : public Backend {
   // Looks for errors that no call has told yet, such as the end of another member, and aborts what
   // has one: for the runtime thread, again and again.
   virtual void Watch() = 0;
-  // This rank leaves the world, and nothing is in flight: what the devices were given is done, and
-  // the communicators are closed, each within its limit. After an Abort: at once.
+  // This rank leaves the world, and nothing is in flight: the devices' work is done, and the
+  // communicators are closed, each within its limit. After an Abort: at once.
   virtual void Leave() = 0;
   // Some communicator of NCCL was made.
   virtual bool UsesNccl() const = 0;

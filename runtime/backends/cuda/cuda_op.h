@@ -24,7 +24,7 @@ class NcclLane;
 struct alignas(kCacheLine) CudaCell {
   // By NCCL, of member 0: the place of the operation among those of the lane; 0: it has none yet.
   std::atomic<uint64_t> order;
-  // Staged: 1 once the rest is there: what the backend below announces.
+  // Staged: 1 once the rest is there, the announcement of the backend below.
   std::atomic<uint32_t> posted;
   uint32_t payload_bytes;
   uint64_t words[4];

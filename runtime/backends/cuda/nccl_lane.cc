@@ -287,9 +287,9 @@ Result<DeviceAddress> NcclLane::InputBeside(const CudaOp& op, DeviceAddress outp
   return copy->address;
 }
 
-// The same for one batch after the other, since the queue does them in turn. Cleared, because what
-// is between packed tensors is reduced, too. One that is too small stays until the end, since to
-// free it would make the processor wait; each is at least twice as large as the one before.
+// The same for one batch after the other, since the queue does them in turn. Cleared, because the
+// bytes between packed tensors are reduced, too. One that is too small stays until the end, since
+// to free it would make the processor wait; each is at least twice as large as the one before.
 Result<NcclBuffer> NcclLane::Scratch(size_t bytes) {
   if (bytes <= scratch_.bytes) return scratch_;
   bytes = std::max(bytes, 2 * scratch_.bytes);

@@ -1,5 +1,4 @@
-// Exchange: streams to and from several peers, and what is done with the chunks that arrive. An
-// Activity.
+// Exchange: streams to and from several peers, and the work on the chunks that arrive. An Activity.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_EXCHANGE_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_EXCHANGE_H_
 

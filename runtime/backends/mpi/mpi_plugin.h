@@ -18,9 +18,9 @@
 
 namespace hvd {
 
-// The ranks of one communicator, and what they can do together before there is anything else. The
-// calls are collective: every rank of the world makes them in the same order. Any thread, one at a
-// time.
+// The ranks of one communicator, and the calls that they can make together before there is anything
+// else. The calls are collective: every rank of the world makes them in the same order. Any thread,
+// one at a time.
 class MpiWorld {
  public:
   virtual ~MpiWorld() = default;

@@ -1,5 +1,5 @@
 // From an answer of NCCL to a Status: its code and its sentence, which names the rank, the device,
-// the call, NCCL's words and what to try. Pure but for the words that NCCL is asked for.
+// the call, NCCL's words and a remedy. Pure but for the words that NCCL is asked for.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_CALLS_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_CALLS_H_
 

@@ -79,7 +79,8 @@ Result<bool> NcclOperation::Advance() {
     }
   }
   if (stage_ == Stage::kCalls) {
-    // Until then NCCL's kernels may be missing in the stream, and what follows would be first.
+    // Until then NCCL's kernels may be missing in the stream, and the work after them would be
+    // first.
     const Result<bool> settled = comm_.Settled();
     if (!settled.ok() || !*settled) return settled;
     HVD_RETURN_IF_ERROR(DropPreMultiply());

@@ -18,7 +18,7 @@ bool AllAlike(std::span<const uint64_t> parts) {
   return std::adjacent_find(parts.begin(), parts.end(), std::not_equal_to<>()) == parts.end();
 }
 
-// The plan without calls, and what each call has of the reduction.
+// The plan without calls, and each call's part of the reduction.
 struct ReductionPlan {
   NcclPlan plan;
   NcclCall call;

@@ -1,4 +1,4 @@
-// How NCCL does a reduction of the contract: its type, its operation, and what is left to the
+// How NCCL does a reduction of the contract: its type, its operation, and the work left to the
 // batched kernel before and after. Pure functions.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_TYPES_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_TYPES_H_

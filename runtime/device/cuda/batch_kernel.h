@@ -108,7 +108,7 @@ HVD_BATCH_FUNCTION float Load(Half x) {
 #endif
 }
 
-// Rounded to nearest even; a NaN stays a NaN, and what is too large becomes infinite.
+// Rounded to nearest even; a NaN stays a NaN, and a value that is too large becomes infinite.
 template <typename T>
 struct Storer;
 template <>

@@ -14,7 +14,7 @@
 
 namespace hvd {
 
-// "cuMemAlloc_v2 answered CUDA_ERROR_OUT_OF_MEMORY (out of memory)", and what to try where that is
+// "cuMemAlloc_v2 answered CUDA_ERROR_OUT_OF_MEMORY (out of memory)", and a remedy where one is
 // known.
 std::string CudaFailureText(const CudaDriver& driver, std::string_view call, CuResult result);
 

@@ -23,7 +23,7 @@ Result<CudaDriver> FindCudaDriver(const std::string& library = "libcuda.so.1");
 // Loads `library` and starts it; it is never unloaded.
 Result<CudaDriver> LoadCudaDriver(const std::string& library = "libcuda.so.1");
 
-// "CUDA 13.0"; what the driver is able to, not what is installed.
+// "CUDA 13.0"; the newest that the driver can run, not the installed one.
 std::string CudaDriverVersion(const CudaDriver& driver);
 
 }  // namespace hvd

@@ -56,8 +56,8 @@ Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::st
 // for none.
 std::string InterfaceOf(const std::string& numeric_address);
 
-// Non-blocking listening sockets (one per given address, or one for all interfaces), and what to
-// tell the others.
+// Non-blocking listening sockets (one per given address, or one for all interfaces), and the record
+// for the others.
 struct MeshListener {
   std::vector<UniqueFd> sockets;
   MeshRecord record;

@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostRounds = 6;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(50);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-// An idle connection asks each second whether the other side is there; what silence means is
+// An idle connection asks each second whether the other side is there; the meaning of silence is
 // decided in mesh_silence.h.
 constexpr SilenceLimits kSilence{.idle_s = 1, .interval_s = 1, .probes = 120, .sending_ms = 0};
 

@@ -1,5 +1,5 @@
-// MeshPeers: the peers of a mesh, what is to be sent to each and what came from it, and the
-// connections over which that goes. No thread and no clock: every call needs the mesh's lock.
+// MeshPeers: the peers of a mesh, the messages to and from each, and the connections over which
+// they go. No thread and no clock: every call needs the mesh's lock.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_PEERS_H_
 #define HVD_RUNTIME_NET_MESH_MESH_PEERS_H_
 

@@ -46,7 +46,7 @@ struct Observer final : TreeLinksObserver {
   std::vector<Status> lost;
 };
 
-// A record of one direction, and what goes on instead of it.
+// A record of one direction, and the bytes that go on instead of it.
 using Meddle = std::function<std::vector<std::string>(size_t number, const std::string& record)>;
 
 struct Meddling {

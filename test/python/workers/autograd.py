@@ -58,7 +58,7 @@ for process_set in [hvd.global_process_set] + ([even] if even is not None else [
     close(gradient(lambda x: hvd.alltoall(x, splits=splits, **s)[0], sum(splits)), rows)
     close(gradient(lambda x: hvd.alltoall(x, splits=splits, **s)[0], sum(splits) + 2), rows + [0.0, 0.0])
 
-    # reducescatter: what the receivers of the rows weigh.
+    # reducescatter: the weights of the receivers of the rows.
     each = torch.tensor([w for i, w in enumerate(weights) for _ in range(2 if i == 0 else 1)], dtype=torch.float64)
     close(gradient(lambda x: hvd.reducescatter(x, **s), n + 1), each)
     close(gradient(lambda x: hvd.reducescatter(x, op=hvd.Sum, **s), n + 1), each * n)

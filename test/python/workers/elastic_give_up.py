@@ -1,4 +1,4 @@
-"""A rank that gives up its world: what it waits for fails, queries go on, and the next world is as good as the first.
+"""A rank that gives up its world: its pending operations fail, queries go on, and the next world is as good as the first.
 
     elastic_give_up.py FILE    rank 0 makes the file when it has given up; until then rank 1 does not leave
 """

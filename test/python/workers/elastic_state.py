@@ -16,7 +16,7 @@ state = hvd.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler
 resets = []
 state.register_reset_callbacks([lambda: resets.append(hvd.size())])
 
-# The sampler: every index once, padded to equal shares; what is processed does not come again.
+# The sampler: every index once, padded to equal shares; a processed one does not come again.
 everything = sum(hvd.allgather_object(list(sampler)), [])
 assert set(everything) == set(range(10)) and len(everything) == len(sampler) * size == -(-10 // size) * size
 sampler.record_batch(0, 1)

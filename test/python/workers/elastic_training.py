@@ -110,7 +110,7 @@ def train(state):
     while True:
         before = float(state.model.weight)
         assert before == state.step, (before, state.step)
-        # Every rank has the same share of the data, and what was processed does not come again.
+        # Every rank has the same share of the data, and a processed sample does not come again.
         assert state.sampler.num_replicas == hvd.size() and state.sampler.processed_num >= 0
         state.optimizer.zero_grad()
         (-state.model(torch.ones(1, 1))).sum().backward()

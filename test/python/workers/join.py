@@ -24,7 +24,7 @@ def same_on_all(value):
 
 
 def neutral_elements():
-    """Rank r takes part in r + 1 rounds: what is combined is what those that are left bring, and zeros in an average."""
+    """Rank r takes part in r + 1 rounds: combined are the inputs of those that are left, and zeros in an average."""
     for dtype in (torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.float16):
         for round_ in range(rank + 1):
             left = range(round_, size)  # the ranks that take part

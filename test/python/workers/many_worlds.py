@@ -121,7 +121,7 @@ class World(object):
     # ---- the end
 
     def leave(self):
-        """Gives handles that are pending then: what the others never submit, and what nobody waited for."""
+        """Gives handles that are pending then: those that the others never submit, and those that nobody waited for."""
         handles = [hvd.allreduce_async(torch.ones(5), name='only.{}'.format(self.rank))] if self.size > 1 else []
         if self.rank == self.number % self.size:
             time.sleep(0.003)  # the others are in the next world by then, or on their way

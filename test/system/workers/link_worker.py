@@ -38,7 +38,7 @@ def text(data):
 
 
 def take_text(data):
-    """The text at the front, and what follows it."""
+    """The text at the front, and the rest after it."""
     end = 4 + struct.unpack("<I", data[:4])[0]
     return data[4:end].decode(), data[end:]
 

@@ -1,4 +1,4 @@
-"""A rank of a world that is looked at from outside: what it does is the first argument; needs NumPy.
+"""A rank of a world that is looked at from outside: its task is the first argument; needs NumPy.
 
 It says "ready" and waits for a line on stdin's file (the second argument: a path that appears) before it goes on.
 """

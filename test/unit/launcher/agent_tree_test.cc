@@ -1,4 +1,5 @@
-// Parents and children in the tree, and what a host of the tree does with what passes through it.
+// Parents and children in the tree, and the work of a host of the tree on messages that pass
+// through it.
 #include "launcher/tree/agent_tree.h"
 
 #include <gtest/gtest.h>

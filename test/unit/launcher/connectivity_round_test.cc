@@ -1,4 +1,4 @@
-// Which hosts probe each other before a job starts, and what their answers make of it.
+// Which hosts probe each other before a job starts, and the effect of their answers.
 #include "launcher/driver/connectivity_round.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// mpirun for hvdrun --mpi: which MPI it is, its command, and what its end means.
+// mpirun for hvdrun --mpi: which MPI it is, its command, and the meaning of its end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The order in which keys are tried, what is said to an agent, and what is no key.
+// The order in which keys are tried, the messages to an agent, and texts that are no key.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

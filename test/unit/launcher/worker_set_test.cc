@@ -1,4 +1,4 @@
-// The workers of an agent: what is started, forwarded, recorded and reported again.
+// The workers of an agent: they are started, forwarded to, recorded and reported again.
 #include "launcher/agent/workers/worker_set.h"
 
 #include <gmock/gmock.h>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostKept = 1 << 20;
 
-// The peers of one process, and what they ask of their mesh.
+// The peers of one process, and their requests to their mesh.
 struct Process final : MeshPeersOwner {
   void Dial(uint32_t peer) override { dialled.push_back(peer); }
   bool Expects(uint32_t peer) const override { return expected.contains(peer); }

@@ -1,4 +1,4 @@
-// Which frame goes next, and what is kept until the other side has it.
+// Which frame goes next, and the frames kept until the other side has them.
 #include "runtime/net/send_queue.h"
 
 #include <gmock/gmock.h>

@@ -467,8 +467,8 @@ TEST(HostReduce, EveryVariantGivesTheSameBits) {
   });
 }
 
-// Each half by itself, and each float32 near one: what the conversions of a variant make of them.
-// More elements than the vectors of any variant hold, and a rest.
+// Each half by itself, and each float32 near one: the results of a variant's conversions. More
+// elements than the vectors of any variant hold, and a rest.
 template <const SmallFormat& kFormat>
 void ExpectConvertedLikeTheReference(const ReduceVariantKernels& variant, DType dtype) {
   constexpr size_t kSize = (1 << 16) + 7;

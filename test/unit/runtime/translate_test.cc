@@ -129,7 +129,7 @@ TEST_F(TranslateTest, SplitsAreOfAnAlltoall) {
   ExpectRefused("2 splits and no place of them");
 }
 
-// A caller of the first hvd.h: what it does not know is read as 0, and never looked at.
+// A caller of the first hvd.h: a field that it does not know is read as 0, and never looked at.
 TEST_F(TranslateTest, ACallerOfTheFirstVersionIsServed) {
   request_.struct_size = offsetof(hvd_request, tensor_count);
   request_.tensor_count = -9;

@@ -9,7 +9,7 @@ import pickle
 from horovod.common import _library, _native, registered
 from horovod.common.operations import process_set_id
 
-# handle -> memory the runtime works on; what a wait that Ctrl-C ended leaves behind stays alive.
+# handle -> memory the runtime works on; memory that a wait ended by Ctrl-C leaves behind stays alive.
 _in_use = {}
 
 
