@@ -56,7 +56,7 @@ def test_tensors_on_gpus_without_a_goodbye(gpus):
 
 
 @pytest.mark.parametrize('hosts, processes', [(2, 2), (2, 4), (3, 5)])
-def test_tensors_on_gpus_of_several_hosts(gpus, gloo, hosts, processes):
+def test_tensors_on_gpus_of_several_hosts(gpus, hosts, processes):
     result = gpus(processes, 'gpu.py', 'staged', 2, hosts=hosts, HOROVOD_DYNAMIC_PROCESS_SETS='1')
     assert result.output.count('ok') == processes, str(result)
 

@@ -12,7 +12,7 @@ import sys
 import torch
 
 from horovod.common import registered
-from horovod.torch import framework
+from horovod.torch import framework, gradient_memory
 
 driver = ctypes.CDLL('libcuda.so.1')
 context = ctypes.c_void_p(1)
@@ -41,6 +41,7 @@ def follow(self, index, stream):
     driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
+gradient_memory.GradientHome.fits = lambda self, tensor: False  # registered memory is for tensors of the processor
 framework.Torch.check = check
 framework.Torch.type_of = staticmethod(type_of)
 framework.Torch.stream = lambda self, index: 0
