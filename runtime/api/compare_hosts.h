@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/backends/hosts/coordination/coordinator.h"
 #include "runtime/base/status.h"
 
 namespace hvd {

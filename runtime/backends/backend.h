@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/backends/attendance.h"
 #include "runtime/backends/collective.h"
 #include "runtime/base/status.h"
 
@@ -108,6 +109,9 @@ class Backend {
   // Does what can be done now, after Start returned false. True when the output is complete and the
   // input may change; after false the caller waits and calls again.
   virtual Result<bool> Advance(const CollectiveCall& call, OpState* state) = 0;
+
+  // Null: this rank has nothing to do with other hosts now. Lives as long as the backend.
+  virtual Attendance* attendance() { return nullptr; }
 
   // True while a started operation cannot end without something from this peer (a number in Peers),
   // which it is known not to send any more.

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +72,33 @@ inline constexpr uint32_t kAnyLeader = UINT32_MAX;
 // The longest small message.
 inline constexpr size_t kMaxInterHostMessage = 64 * 1024;
 
+// A sum between leaders that is made step by step, by any thread, one at a time. Gone before the
+// memory it uses; once begun it is continued to its end, or until Abort has ended it.
+class InterHostSum {
+ public:
+  virtual ~InterHostSum() = default;
+  // Goes on until it is over or the deadline has passed: then kInProgress. A deadline in the past
+  // means one look that waits for nothing. Not called any more once it has returned anything else.
+  virtual Status Continue(TimePoint deadline) = 0;
+};
+
+// For a thread that must not wait. Thread-safe.
+class InterHostSteps {
+ public:
+  virtual ~InterHostSteps() = default;
+  // Like InterHostComm::Send, in one order with it, but the bytes are kept until they have gone.
+  // Fails where the peer is known to be lost, or where an earlier message could not be sent.
+  virtual Status Post(uint32_t rank, uint64_t tag, std::string bytes) = 0;
+  // Returns when all that was posted has gone, or at the deadline with kInProgress; fails where
+  // some of it could not be sent.
+  virtual Status Flush(TimePoint deadline) = 0;
+  // Sums of more bytes are made by InterHostComm::Allreduce alone.
+  virtual size_t MostSumBytes(size_t leaders) const = 0;
+  // InterHostComm::Allreduce, begun. Other leaders may use either.
+  virtual std::unique_ptr<InterHostSum> BeginSum(const InterHostCall& call, const ReduceSpec& spec,
+                                                 const void* input, void* output, size_t count) = 0;
+};
+
 class InterHostComm {
  public:
   virtual ~InterHostComm() = default;
@@ -110,6 +138,9 @@ class InterHostComm {
   virtual Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) = 0;
   // Ends the Receive that waits now, or the next one, with kInProgress.
   virtual void Wake() = 0;
+
+  // Null: all calls may wait.
+  virtual InterHostSteps* steps() { return nullptr; }
 
   // Leaders whose hosts do not answer probes, and for how long. The host of an idle or stopped
   // leader answers. For the launcher, which knows whether the hosts are there.

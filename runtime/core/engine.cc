@@ -24,6 +24,7 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
       admission_(state_.sets, state_.names, state_.operations, state_.joins,
                  options_.average_of_active, options_.devices != nullptr),
       progress_(peers, state_, executor_, trace_, options_.tell_ending),
+      hosts_(backend, progress_, state_),
       waits_(options_.stall_board, options_.stall_warning, options_.stall_shutdown) {}
 
 Engine::~Engine() {

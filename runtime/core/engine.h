@@ -32,6 +32,7 @@
 #include "runtime/base/status.h"
 #include "runtime/core/admission.h"
 #include "runtime/core/executor.h"
+#include "runtime/core/host_attendance.h"
 #include "runtime/core/progress_engine.h"
 #include "runtime/core/request/request.h"
 #include "runtime/core/state/engine_state.h"
@@ -134,8 +135,8 @@ class Engine {
   bool SpinFor(Operation* op) HVD_REQUIRES(mutex_);
   void Idle(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   bool Look(Operation* op) HVD_REQUIRES(mutex_);
+  bool WaitForHosts(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   void NoteStall(Operation* op, TimePoint now) HVD_REQUIRES(mutex_);
-  AwaitedRanks AwaitedBy(const Operation& op) const HVD_REQUIRES(mutex_);
 
   Peers& peers_;
   const EngineOptions options_;
@@ -147,6 +148,7 @@ class Engine {
   Executor executor_ HVD_GUARDED_BY(mutex_);
   Admission admission_ HVD_GUARDED_BY(mutex_);
   ProgressEngine progress_ HVD_GUARDED_BY(mutex_);
+  HostAttendance hosts_ HVD_GUARDED_BY(mutex_);
   WaitNotes waits_ HVD_GUARDED_BY(mutex_);
   uint64_t calls_ HVD_GUARDED_BY(mutex_) = 0;  // of the application so far: Submit, Run, Poll, Wait
 };

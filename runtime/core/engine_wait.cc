@@ -19,10 +19,14 @@ namespace {
 constexpr int64_t kSleepNs = 100'000'000;
 // A device that is done rings no bell.
 constexpr int64_t kDeviceSleepNs = 100'000;
+// For other hosts: a shutdown by another thread may have to wait as long.
+constexpr Duration kHostsSleep = std::chrono::milliseconds(20);
 // A wait that is shorter is no news.
 constexpr Duration kNotedAfter = std::chrono::milliseconds(100);
 // A pause can take longer than a peer that is about to answer, so the first turns have none.
 constexpr uint32_t kEagerSpins = 50;
+// A look at other hosts is a system call or two.
+constexpr uint32_t kCostOfHosts = 32;
 
 }  // namespace
 
@@ -55,6 +59,7 @@ Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* resu
   trace_.WaitEnded(noted);
   // This thread also works for the other operations that have started: peers may wait for them.
   if (!progress_.idle()) progress_.AdvanceOthers(nullptr);
+  if (!progress_.idle()) hosts_.Rest();
   state_.finished.RetireUpTo(call);
   // A wait that goes on in another call is still the same one.
   if (waited.ok() || waited.status().code() != Code::kInProgress) waits_.EndWait();
@@ -91,6 +96,7 @@ Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout) {
       deadline_set = true;
     }
     if (now >= deadline) return Status(Code::kInProgress, "still waiting");
+    if (WaitForHosts(op, deadline)) continue;
     Idle(op, deadline);
   }
 }
@@ -112,13 +118,32 @@ WaitPolicy Engine::Policy() const {
 
 // True when the operation was done while this thread spun.
 bool Engine::SpinFor(Operation* op) {
-  const uint32_t spins = Policy().spins;
+  uint32_t spins = Policy().spins;
+  if (HostAttendance::IsFor(*op)) spins /= kCostOfHosts;
   for (uint32_t spin = 0;; ++spin) {
-    if (Look(op)) return true;
+    if (Look(op) || hosts_.Attend(op)) return true;
     if (spin >= spins) return false;
     if (!progress_.idle() && !op->started) return false;  // there is other work to do
     if (spin >= kEagerSpins) Relax();
   }
+}
+
+// Where this rank waits for one operation and nothing else, and that for other hosts: sleeps until
+// something comes from them, since nothing of this host is awaited. False: it must wait otherwise.
+bool Engine::WaitForHosts(Operation* op, TimePoint deadline) {
+  Attendance* attendance = hosts_.AlonePending(*op);
+  if (attendance == nullptr) return false;
+  if (hosts_.Attend(op)) return true;
+  const TimePoint now = clock_.Now();
+  NoteStall(op, now);
+  if (op->done) return true;
+  peers_.NoteSleeping(op->waiting_since.time_since_epoch().count());
+  mutex_.unlock();
+  const bool waited = attendance->AttendUntil(std::min(deadline, now + kHostsSleep));
+  mutex_.lock();
+  peers_.NoteSleeping(0);
+  hosts_.HasAttended(attendance);
+  return waited;
 }
 
 // Gives the core away, and sleeps if that brought nothing.
@@ -130,10 +155,11 @@ void Engine::Idle(Operation* op, TimePoint deadline) {
     ::sched_yield();
     mutex_.lock();
     op = state_.operations.Find(handle);
-    if (op == nullptr || op->done || Look(op)) return;
+    if (op == nullptr || op->done || Look(op) || hosts_.Attend(op)) return;
   }
   TimePoint now = clock_.Now();
   NoteStall(op, now);
+  hosts_.Rest();
   uint32_t token = peers_.AnnounceSleep();
   progress_.BeginSleep();
   if (!Look(op)) progress_.FailWhatNeedsLeavers();
@@ -154,7 +180,10 @@ void Engine::NoteStall(Operation* op, TimePoint now) {
   const StallLimits limits{options_.stall_warning, options_.stall_shutdown};
   const Stall stall = limits.Check(op, now);
   if (waits_.on() && now - op->waiting_since >= kNotedAfter)
-    waits_.NoteWait(*op, AwaitedBy(*op), state_, now);
+    waits_.NoteWait(*op,
+                    op->started ? executor_.AwaitedBy(*op)
+                                : AwaitedRanks{state_.rounds.MissingRanks(*op->name), false},
+                    state_, now);
   if (stall == Stall::kNone) return;
   trace_.Stalled(*op, now - op->waiting_since);
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - op->waiting_since);
@@ -166,11 +195,6 @@ void Engine::NoteStall(Operation* op, TimePoint now) {
   if (stall == Stall::kWarn) return LogWarning(sentence);
   progress_.EndWorld(EndCause::kStall,
                      sentence + ", longer than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows");
-}
-
-AwaitedRanks Engine::AwaitedBy(const Operation& op) const {
-  if (!op.started) return {state_.rounds.MissingRanks(*op.name), false};
-  return executor_.AwaitedBy(op);
 }
 
 bool Engine::TryProgress() {

@@ -103,7 +103,7 @@ CLOCK_READERS = {
     "launcher/output/screen.cc", "launcher/process/cgroup.cc",
     "launcher/process/local_process_host.cc", "launcher/process/process_tree.cc", "launcher/relay/relay_end.cc",
     "launcher/tree/tree_links.cc", "runtime/api/session.cc", "runtime/api/world_joiner.cc",
-    "runtime/backends/hosts/coordination_link.cc", "runtime/backends/hosts/host_leader_service.cc",
+    "runtime/backends/hosts/coordination/coordination_link.cc", "runtime/backends/hosts/host_leader_service.cc",
     "runtime/backends/hosts/negotiator.cc",
     "runtime/backends/hosts/result_publisher.cc",
     "runtime/backends/mpi/mpi_inter_host_comm.cc",

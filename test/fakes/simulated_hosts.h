@@ -50,6 +50,9 @@ class SimulatedHosts {
   struct Settings {
     uint64_t fusion_bytes = 64 << 20;
     uint32_t seed = 0;  // of delays; 0: none
+    // How threads that wait attend to other hosts: never, always, or now and then with rests in
+    // between.
+    enum class Attends { kNever, kAlways, kNowAndThen } attends = Attends::kNowAndThen;
     Duration chunk_limit = std::chrono::seconds(60);
     Duration stall_warning{0}, tell_awaited{0};
     // How long a launcher may take to say why, and rank 0 to answer who leaves.
@@ -59,6 +62,7 @@ class SimulatedHosts {
 
   SimulatedHosts(std::vector<uint32_t> host_of, Settings settings)
       : host_of_(std::move(host_of)),
+        attends_(settings.attends),
         random_(settings.seed),
         hub_([this, late = settings.seed != 0](uint32_t from, size_t bytes) {
           sent_bytes_[from] += bytes;
@@ -159,6 +163,7 @@ class SimulatedHosts {
     if (task->done) return true;
     if (std::optional<std::string> why = broken(rank)) return Complete(rank, task, Aborted(*why));
     if (!task->started && !Start(rank, task)) return task->done;
+    Attend(rank);
     bool all = true;
     for (SimulatedPart& part : task->parts) {
       if (part.done) continue;
@@ -223,6 +228,7 @@ class SimulatedHosts {
     ShmBackend one_host;
     std::unique_ptr<InprocInterHostComm> comm;
     std::unique_ptr<HostsBackend> backend;
+    uint32_t turns = 0;
   };
 
   Key KeyOf(uint32_t rank, const SimulatedTask& task) const {
@@ -270,6 +276,14 @@ class SimulatedHosts {
     return true;
   }
 
+  void Attend(uint32_t rank) {
+    const uint32_t turn = ranks_[rank]->turns++ % 8;
+    hvd::Attendance* attendance = backend(rank).attendance();
+    if (attends_ == Settings::Attends::kNever || attendance == nullptr) return;
+    if (attends_ == Settings::Attends::kAlways || turn < 4) attendance->Attend();
+    if (attends_ == Settings::Attends::kNowAndThen && turn == 4) attendance->Rest();
+  }
+
   bool Complete(uint32_t rank, SimulatedTask* task, Status status) {
     for (SimulatedPart& part : task->parts) {
       if (!status.ok()) backend(rank).Abandon(std::move(part.state), task->started);
@@ -289,6 +303,7 @@ class SimulatedHosts {
   }
 
   const std::vector<uint32_t> host_of_;
+  const Settings::Attends attends_;
   LocalSegmentSource segments_;
   std::mutex random_mutex_;
   std::mt19937 random_;

@@ -1,6 +1,6 @@
 // Any bytes as words between leaders and coordinator: refused, or words that encode to the same
 // bytes.
-#include "runtime/backends/hosts/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

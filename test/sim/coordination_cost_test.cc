@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/backends/hosts/coordination/coordinator.h"
 
 namespace hvd {
 namespace {

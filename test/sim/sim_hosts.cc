@@ -95,6 +95,19 @@ void SimHosts::Notify(uint32_t rank) {
   if (why && ranks_[rank] != nullptr) ranks_[rank]->backend->Abort(Aborted(*why));
 }
 
+void SimHosts::Attend(uint32_t rank) {
+  if (ranks_[rank] == nullptr || left_[rank]) return;
+  uint64_t choice = 0;
+  {
+    std::lock_guard lock(mutex_);
+    choice = random_() % 8;
+  }
+  Attendance* attendance = ranks_[rank]->backend->attendance();
+  if (attendance == nullptr) return;
+  if (choice < 4) attendance->Attend();
+  if (choice == 4) attendance->Rest();
+}
+
 void SimHosts::Leave(uint32_t rank) {
   if (ranks_[rank] == nullptr || left_[rank].exchange(true)) return;
   ranks_[rank]->backend->Leave();

@@ -36,6 +36,8 @@ class SimHosts {
   // The launcher's message on every host; each rank notices when it is told it.
   void Break(const std::string& why);
   void Notify(uint32_t rank);
+  // The rank waits, and does for other hosts what it can; or it rests.
+  void Attend(uint32_t rank);
   // The rank says goodbye to the other hosts.
   void Leave(uint32_t rank);
   // Messages between hosts so far: while they go on, the world does not stand still.

@@ -301,6 +301,7 @@ void SimWorld::LookAtFlight(uint32_t number) {
   Rank& rank = ranks_[number];
   const size_t chosen = random_() % rank.flights.size();
   Flight& flight = *rank.flights[chosen];
+  if (hosts_.several()) hosts_.Attend(number);
   Result<bool> done = rank.engine->Poll(flight.handle);
   if (!done.ok()) return Fail("a handle was lost: " + done.status().message());
   if (!*done) return;

@@ -10,6 +10,8 @@ namespace {
 // Apart from the slots of Gloo, which has less than 16 in the highest byte.
 constexpr uint64_t kScatterSlot = uint64_t{0x40} << 56;
 constexpr uint64_t kGatherSlot = uint64_t{0x41} << 56;
+// The most that a leader receives in one step; measured on loopback with 2, 3 and 4 leaders.
+constexpr size_t kReceivedBytes = 256 * 1024;
 // Data reduced in one go: a part of it per leader is on the wire while another is added up.
 constexpr size_t kPieceBytes = 4 << 20;
 
@@ -26,6 +28,10 @@ class Transfers {
     if (bytes == 0) return;
     handles_.push_back(
         mesh_.Receive(call_.group.leaders[leader], {call_.tag, slot}, {data, bytes}));
+  }
+  // kInProgress at the deadline.
+  Status WaitUntil(TimePoint deadline) {
+    return mesh_.WaitAll(handles_, deadline, call_.group.leaders);
   }
   Status WaitAll() {
     Status done = mesh_.WaitWhileMoving(handles_, call_.idle_limit, call_.group.leaders);
@@ -74,23 +80,68 @@ void AddUp(const ReduceSpec& spec, const std::vector<const void*>& parts, void* 
   ReduceRange(spec, parts, {&output, 1}, 0, count);
 }
 
+// Everybody gets everything and adds it up.
+class DirectSum final : public InterHostSum {
+ public:
+  DirectSum(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
+            const void* input, void* output, size_t count)
+      : call_(call),
+        spec_(spec),
+        input_(static_cast<const std::byte*>(input)),
+        output_(output),
+        count_(count),
+        bytes_(count * SizeOf(spec.dtype)),
+        scratch_(pool.Take((LeadersOf(call) - 1) * bytes_)),
+        transfers_(mesh, call_) {
+    ForOthers(call_,
+              [&](uint32_t leader) { transfers_.Send(leader, kScatterSlot, input_, bytes_); });
+    ForOthers(call_, [&](uint32_t leader) {
+      transfers_.Receive(leader, kScatterSlot, scratch_.get() + ScratchPlace(call_, leader, bytes_),
+                         bytes_);
+    });
+  }
+
+  Status Continue(TimePoint deadline) override {
+    HVD_RETURN_IF_ERROR(transfers_.WaitUntil(deadline));
+    return Finish();
+  }
+  // As long as anything moves.
+  Status Run() {
+    HVD_RETURN_IF_ERROR(transfers_.WaitAll());
+    return Finish();
+  }
+
+ private:
+  Status Finish() {
+    AddUp(spec_, PartsInOrder(call_, input_, scratch_.get(), bytes_), output_, count_);
+    return Status::Ok();
+  }
+
+  const InterHostCall call_;
+  const ReduceSpec spec_;
+  const std::byte* const input_;
+  void* const output_;
+  const size_t count_, bytes_;
+  ScratchPool::Lease scratch_;
+  Transfers transfers_;
+};
+
 }  // namespace
+
+size_t MostDirectBytes(size_t leaders) {
+  return leaders > kMostDirectLeaders ? 0 : kReceivedBytes / std::max<size_t>(leaders - 1, 1);
+}
 
 Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                        const ReduceSpec& spec, const void* input, void* output, size_t count) {
-  size_t bytes = count * SizeOf(spec.dtype);
-  ScratchPool::Lease scratch = pool.Take((LeadersOf(call) - 1) * bytes);
-  Transfers transfers(mesh, call);
-  ForOthers(call, [&](uint32_t leader) {
-    transfers.Send(leader, kScatterSlot, static_cast<const std::byte*>(input), bytes);
-  });
-  ForOthers(call, [&](uint32_t leader) {
-    transfers.Receive(leader, kScatterSlot, scratch.get() + ScratchPlace(call, leader, bytes),
-                      bytes);
-  });
-  HVD_RETURN_IF_ERROR(transfers.WaitAll());
-  AddUp(spec, PartsInOrder(call, input, scratch.get(), bytes), output, count);
-  return Status::Ok();
+  return DirectSum(mesh, pool, call, spec, input, output, count).Run();
+}
+
+std::unique_ptr<InterHostSum> BeginDirectAllreduce(Mesh& mesh, ScratchPool& pool,
+                                                   const InterHostCall& call,
+                                                   const ReduceSpec& spec, const void* input,
+                                                   void* output, size_t count) {
+  return std::make_unique<DirectSum>(mesh, pool, call, spec, input, output, count);
 }
 
 Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,

@@ -4,19 +4,14 @@
 #include <numeric>
 
 #include "runtime/backends/gloo/direct.h"
+#include "runtime/backends/gloo/small_messages.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-// Apart from the slots of the collectives.
-constexpr uint64_t kMessageSlot = uint64_t{0x50} << 56;
 // Groups are cheap to make again; dynamic process sets may come and go for ever.
 constexpr size_t kMostGroups = 256;
-// Beyond so many leaders everybody's adding everything costs more than the second exchange.
-constexpr size_t kFewLeaders = 16;
-// What a leader may receive in one step; measured on loopback with 2, 3 and 4 leaders.
-constexpr size_t kDirectBytes = 256 * 1024;
 
 Status CheckCall(const InterHostCall& call, size_t counts) {
   if (call.group.index < call.group.leaders.size() && counts == call.group.leaders.size()) {
@@ -61,7 +56,7 @@ std::shared_ptr<GlooCollectives> GlooInterHostComm::Group(const LeaderGroup& gro
 }
 
 AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders) {
-  const bool direct = leaders <= kFewLeaders && bytes * (leaders - 1) <= kDirectBytes;
+  const bool direct = leaders <= kMostDirectLeaders && bytes <= MostDirectBytes(leaders);
   return direct ? AllreduceAlgorithm::kDirect : AllreduceAlgorithm::kSliced;
 }
 
@@ -130,10 +125,7 @@ Status GlooInterHostComm::Reducescatterv(const InterHostCall& call, const Reduce
 
 Status GlooInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
                                TimePoint deadline) {
-  if (bytes.size() > kMaxInterHostMessage) {
-    return InvalidArgument(Format("a small message of {} bytes; at most {} are allowed",
-                                  bytes.size(), kMaxInterHostMessage));
-  }
+  HVD_RETURN_IF_ERROR(CheckMessage(bytes.size()));
   MeshHandle handle = mesh_->Send(rank, {tag, kMessageSlot}, bytes);
   return mesh_->Wait(handle, deadline);
 }

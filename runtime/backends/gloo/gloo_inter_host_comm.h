@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/backends/gloo/gloo_collectives.h"
+#include "runtime/backends/gloo/gloo_steps.h"
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/inter_host_loader.h"
@@ -39,6 +40,7 @@ class GlooInterHostComm final : public InterHostComm {
               TimePoint deadline) override;
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override { mesh_->Wake(); }
+  InterHostSteps* steps() override { return &steps_; }
   std::vector<InterHostSilence> Silences() const override;
   std::vector<InterHostLink> Links() const override;
   void Abort(const Status& why) override { mesh_->Abort(why); }
@@ -48,11 +50,13 @@ class GlooInterHostComm final : public InterHostComm {
                      const void* input, void* output, size_t count);
 
  private:
-  explicit GlooInterHostComm(std::unique_ptr<Mesh> mesh) : mesh_(std::move(mesh)) {}
+  explicit GlooInterHostComm(std::unique_ptr<Mesh> mesh)
+      : mesh_(std::move(mesh)), steps_(*mesh_, scratch_) {}
   std::shared_ptr<GlooCollectives> Group(const LeaderGroup& group);
 
   std::unique_ptr<Mesh> mesh_;
   ScratchPool scratch_;
+  GlooSteps steps_;
   Mutex mutex_;
   std::map<std::vector<uint32_t>, std::shared_ptr<GlooCollectives>> groups_ HVD_GUARDED_BY(mutex_);
 };

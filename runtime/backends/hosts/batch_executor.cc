@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/backends/hosts/leader_sum.h"
 #include "runtime/backends/shm/chunking.h"
 #include "runtime/backends/shm/gather_plan.h"
 #include "runtime/base/align.h"
@@ -14,29 +15,6 @@
 
 namespace hvd {
 namespace {
-
-// Calls of one batch, at most.
-constexpr int kCallBits = 24;
-
-bool TravelTogether(const CollectiveCall& a, const CollectiveCall& b) {
-  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&
-         a.op != ReduceOp::kAdasum && a.op == b.op && a.dtype == b.dtype &&
-         a.prescale == b.prescale && a.postscale == b.postscale;
-}
-
-TraceActivity ExchangeOf(std::string_view comm) {
-  if (comm == "gloo") return TraceActivity::kGloo;
-  return comm == "mpi" ? TraceActivity::kMpi : TraceActivity::kExchange;
-}
-
-// The items of one operation lie one behind the other.
-template <typename Items, typename Body>
-void ForEachOp(const Items& items, Body&& body) {
-  const LeaderOp* last = nullptr;
-  for (const auto& item : items) {
-    if (std::exchange(last, item.op) != item.op) body(*item.op);
-  }
-}
 
 size_t SumBytes(const CollectiveCall& call) {
   return call.count * SizeOf(InterHostType(call.dtype));
@@ -50,12 +28,7 @@ Status BatchExecutor::Run(std::span<const std::shared_ptr<LeaderOp>> ops) {
     return Internal("the coordinator gave out work that is not for this rank");
   }
   group_ = {msg_.leaders, static_cast<uint32_t>(self - msg_.leaders.begin())};
-  std::vector<Item> items;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    for (size_t p = 0; p < ops[i]->parts.size(); ++p) {
-      items.push_back({ops[i].get(), ops[i]->parts[p].get(), &msg_.entries[i], p});
-    }
-  }
+  const std::vector<LeaderItem> items = ItemsOf(msg_, ops);
   for (size_t first = 0; first < items.size();) {
     size_t end = first + 1;
     while (end < items.size() && TravelTogether(items[first].part->call, items[end].part->call)) {
@@ -63,8 +36,7 @@ Status BatchExecutor::Run(std::span<const std::shared_ptr<LeaderOp>> ops) {
     }
     const Items together(items.data() + first, end - first);
     const CollectiveCall& call = items[first].part->call;
-    const bool sums = call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum;
-    Status done = sums ? Allreduce(together) : RunOne(items[first]);
+    Status done = IsSum(call) ? Allreduce(together) : RunOne(items[first]);
     if (!done.ok()) return done;
     first = end;
   }
@@ -72,7 +44,7 @@ Status BatchExecutor::Run(std::span<const std::shared_ptr<LeaderOp>> ops) {
   return Status::Ok();
 }
 
-Status BatchExecutor::RunOne(const Item& item) {
+Status BatchExecutor::RunOne(const LeaderItem& item) {
   switch (item.part->call.collective) {
     case Collective::kAllreduce: return Adasum(item);
     case Collective::kAllgather: return Allgather(item);
@@ -84,27 +56,21 @@ Status BatchExecutor::RunOne(const Item& item) {
 }
 
 InterHostCall BatchExecutor::NextCall() {
-  return {group_, (msg_.number << kCallBits) | calls_++, around_.idle_limit};
+  return {group_, TagOf(msg_.number, calls_++), around_.idle_limit};
 }
 
 void BatchExecutor::Note(Items items, TraceActivity activity, size_t bytes) {
-  ForEachOp(items, [&](LeaderOp& op) { op.Begin({.bytes = bytes, .activity = activity}); });
+  NoteActivity(items, {.bytes = bytes, .activity = activity});
 }
 
 Status BatchExecutor::Exchange(Items items, Collective collective, size_t bytes,
                                const std::function<Status(const InterHostCall&)>& run) {
-  const ActivityNote note{.bytes = bytes,
-                          .activity = ExchangeOf(around_.comm.name()),
-                          .collective = static_cast<uint8_t>(collective),
-                          .tensors = static_cast<uint32_t>(items.size())};
-  ForEachOp(items, [&](LeaderOp& op) { op.Begin(note); });
+  NoteActivity(items, ExchangeNote(around_.comm.name(), items, collective, bytes));
   TraceWay way = TraceWay::kUnsaid;
   InterHostCall call = NextCall();
   call.way = &way;
   Status done = run(call);
-  ForEachOp(items, [way](LeaderOp& op) {
-    if (op.activities) op.activities->SetWay(way);
-  });
+  NoteWay(items, way);
   return done;
 }
 
@@ -128,56 +94,26 @@ Status BatchExecutor::FinishLocalSum(LeaderTensor& part) {
 
 // ---- sums
 
-uint32_t BatchExecutor::DivisorFor(const CollectiveCall& call, const Item& item) {
-  return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
-}
-
-// One sum of all items. The rank that takes the result applies the scales (FinishSum), except where
-// there is one rank a host: then the sum goes from input to output, as it shall be.
 Status BatchExecutor::Allreduce(Items items) {
-  const CollectiveCall& call = items[0].part->call;
-  const bool straight = items[0].part->straight;
-  ReduceSpec spec{InterHostType(call.dtype), ArithmeticOf(call.op)};
-  if (straight) spec = SpecOf(call, DivisorFor(call, items[0]));
-  size_t count = 0;
-  for (const Item& item : items) count += item.part->call.count;
-  const size_t all_bytes = count * SizeOf(spec.dtype);
-  if (!straight) Note(items, TraceActivity::kHostReduce, all_bytes);
-  for (const Item& item : items) {
-    HVD_RETURN_IF_ERROR(FinishLocalSum(*item.part));
-    item.part->result_status->participants = item.entry->participants;
+  LeaderSum sum(items);
+  if (!items[0].part->straight) Note(items, TraceActivity::kHostReduce, sum.bytes());
+  while (!sum.Help()) {
+    if (around_.given_up()) return Aborted("the world broke while a sum was made");
+    ::sched_yield();
   }
-  if (count == 0) return Status::Ok();
-  if (items.size() == 1) {
-    const LeaderTensor& part = *items[0].part;
-    return Exchange(items, Collective::kAllreduce, all_bytes, [&](const InterHostCall& with) {
-      return around_.comm.Allreduce(with, spec, part.From(), part.To(), count);
-    });
-  }
-  Note(items, TraceActivity::kCopyIn, all_bytes);
-  std::byte* packed = Scratch(all_bytes);
-  std::byte* at = packed;
-  for (const Item& item : items) {
-    const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
-    if (bytes != 0) std::memcpy(std::exchange(at, at + bytes), item.part->From(), bytes);
-  }
+  if (sum.count() == 0) return Status::Ok();
+  sum.Pack([this](size_t bytes) { return Scratch(bytes); });
   Status combined =
-      Exchange(items, Collective::kAllreduce, all_bytes, [&](const InterHostCall& with) {
-        return around_.comm.Allreduce(with, spec, packed, packed, count);
+      Exchange(items, Collective::kAllreduce, sum.bytes(), [&](const InterHostCall& with) {
+        return around_.comm.Allreduce(with, sum.spec(), sum.input(), sum.output(), sum.count());
       });
-  if (!combined.ok()) return combined;
-  Note(items, TraceActivity::kCopyOut, all_bytes);
-  at = packed;
-  for (const Item& item : items) {
-    const size_t bytes = item.part->call.count * SizeOf(spec.dtype);
-    if (bytes != 0) std::memcpy(item.part->To(), std::exchange(at, at + bytes), bytes);
-  }
-  return Status::Ok();
+  if (combined.ok()) sum.HandOut();
+  return combined;
 }
 
 // Every leader gets every input and combines the same tree over all ranks: the dot products need
 // whole vectors.
-Status BatchExecutor::Adasum(const Item& item) {
+Status BatchExecutor::Adasum(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
   if (call.count == 0) return Status::Ok();
@@ -213,7 +149,7 @@ Status BatchExecutor::Adasum(const Item& item) {
 }
 
 // Like the first half of an allreduce, with the members' rows for slices.
-Status BatchExecutor::Reducescatter(const Item& item) {
+Status BatchExecutor::Reducescatter(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
   const Items one(&item, 1);
@@ -258,7 +194,7 @@ Status BatchExecutor::Reducescatter(const Item& item) {
 
 // ---- copies
 
-Status BatchExecutor::Broadcast(const Item& item) {
+Status BatchExecutor::Broadcast(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
   if (call.bytes() == 0) return Status::Ok();
@@ -294,7 +230,7 @@ Status BatchExecutor::MakeResult(LeaderTensor& part, size_t table_words, size_t 
 }
 
 // The result lies in order of hosts, and of members within a host.
-Status BatchExecutor::Allgather(const Item& item) {
+Status BatchExecutor::Allgather(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const std::vector<int64_t>& rows = item.entry->extents[item.number];
   std::vector<size_t> bytes(leaders(), 0);
@@ -325,7 +261,7 @@ Status BatchExecutor::Allgather(const Item& item) {
 
 // For each host, for each receiver there: what the members here send it. So what comes in lies by
 // sender's host, then by receiver here, then by sender.
-Status BatchExecutor::Alltoall(const Item& item) {
+Status BatchExecutor::Alltoall(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const size_t row_bytes = part.call.row_bytes(), size = item.op->set_size;
   const std::vector<int64_t>& receive_rows = item.entry->extents[item.number];

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/batch_items.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/device/shared_heap.h"
 
@@ -33,13 +33,7 @@ class BatchExecutor {
   Status Run(std::span<const std::shared_ptr<LeaderOp>> ops);
 
  private:
-  struct Item {
-    LeaderOp* op;
-    LeaderTensor* part;
-    const RunEntry* entry;
-    size_t number;  // of the part
-  };
-  using Items = std::span<const Item>;
+  using Items = LeaderItems;
 
   InterHostCall NextCall();
   // For the timeline: from here on the operations of these items do this.
@@ -50,14 +44,13 @@ class BatchExecutor {
   uint32_t leaders() const { return static_cast<uint32_t>(msg_.leaders.size()); }
   std::byte* Scratch(size_t bytes);
   Status FinishLocalSum(LeaderTensor& part);
-  static uint32_t DivisorFor(const CollectiveCall& call, const Item& item);
-  Status RunOne(const Item& item);
+  Status RunOne(const LeaderItem& item);
   Status Allreduce(Items items);
-  Status Adasum(const Item& item);
-  Status Reducescatter(const Item& item);
-  Status Broadcast(const Item& item);
-  Status Allgather(const Item& item);
-  Status Alltoall(const Item& item);
+  Status Adasum(const LeaderItem& item);
+  Status Reducescatter(const LeaderItem& item);
+  Status Broadcast(const LeaderItem& item);
+  Status Allgather(const LeaderItem& item);
+  Status Alltoall(const LeaderItem& item);
   Status MakeResult(LeaderTensor& part, size_t table_words, size_t data_bytes, std::byte** data);
 
   Surroundings around_;

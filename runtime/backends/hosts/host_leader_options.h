@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/backends/hosts/coordinator.h"
-#include "runtime/backends/hosts/host_map.h"
+#include "runtime/backends/hosts/coordination/coordinator.h"
+#include "runtime/backends/hosts/coordination/host_map.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/idle_limit.h"
 
@@ -37,6 +37,9 @@ struct HostLeaderOptions {
   // `end_process` with the reason, which does not return.
   Duration let_go_limit = std::chrono::seconds(10);
   std::function<void(const std::string& why)> end_process = EndProcess;
+  // A thread that attends is gone when it has not come for so long. It comes every few
+  // microseconds; between two of its waits the other hosts may have to wait as long.
+  Duration stand_back = std::chrono::microseconds(250);
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
   // Wakes every rank on this host that sleeps. From any thread.

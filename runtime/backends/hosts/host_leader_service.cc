@@ -1,5 +1,7 @@
 #include "runtime/backends/hosts/host_leader_service.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,9 @@ namespace hvd {
 namespace {
 
 constexpr Duration kCauseLook = std::chrono::milliseconds(20);
+// Between looks at a thread that waits for a message in place of the negotiation thread.
+constexpr Duration kHeldStandBack = std::chrono::milliseconds(2);
+constexpr int kTries = 50;
 
 }  // namespace
 
@@ -26,10 +31,17 @@ HostLeaderService::HostLeaderService(InterHostComm& comm, SharedHeap& heap,
     : comm_(comm),
       heap_(heap),
       options_(std::move(options)),
-      publisher_(heap, {options_.chunk_limit, options_.wake_host,
+      sleep_(comm),
+      publisher_(heap, {options_.chunk_limit,
+                        [this] {
+                          sleep_.NotePublished();
+                          options_.wake_host();
+                        },
                         [this] { return options_.broken().has_value(); },
                         [this] { return !failure().ok(); }}),
+      turns_(comm, options_.map.rank),
       negotiator_(comm, options_, publisher_, *this) {
+  MutexLock negotiating(negotiating_);
   MutexLock lock(mutex_);
   if (negotiator_.watches_neighbours()) StartThreads();
 }
@@ -40,7 +52,9 @@ void HostLeaderService::Leave() {
     MutexLock lock(mutex_);
     if (leaving_) return;
     leaving_ = true;
+    turns_.EndAttending();
     changed_.notify_all();
+    summoned_.notify_all();
     if (!negotiation_.joinable() && closed_.ok()) closed_ = Aborted("the world was shut down");
   }
   comm_.Wake();
@@ -55,7 +69,7 @@ void HostLeaderService::Leave() {
 
 void HostLeaderService::StartThreads() {
   if (negotiation_.joinable()) return;
-  negotiation_ = std::thread([this] { negotiator_.Run(); });
+  negotiation_ = std::thread([this] { Negotiate(); });
   work_ = std::thread([this] { Work(); });
 }
 
@@ -76,7 +90,7 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
     }
   }
   if (closed.ok()) {
-    comm_.Wake();
+    sleep_.Interrupt();
   } else {
     publisher_.PublishFailure(*op, closed);
   }
@@ -90,7 +104,7 @@ void HostLeaderService::Withdraw(uint64_t ticket, std::string why) {
     if (!closed_.ok() || !negotiation_.joinable()) return;
     outbox_.push_back(WithdrawMessage{ticket, std::move(why)});
   }
-  comm_.Wake();
+  sleep_.Interrupt();
 }
 
 void HostLeaderService::LetGo(LeaderOp& op, LeaderTensor& part) {
@@ -102,12 +116,14 @@ void HostLeaderService::LetGo(LeaderOp& op, LeaderTensor& part) {
     if (bytes != 0) std::memcpy(part.copy.get(), part.input, bytes);
     part.input = part.output = part.copy.get();
   } else if (op.use == LeaderOp::Use::kInFlight) {
+    turns_.EndAttending();
     lock.unlock();
+    changed_.notify_all();
     comm_.Abort(Aborted(Format("rank {} gave up '{}' on its way to other hosts", options_.map.rank,
                                op.ready.name)));
     lock.lock();
     const auto over = [&op] { return op.use == LeaderOp::Use::kOver; };
-    if (changed_.wait_for(lock, options_.let_go_limit, over)) return;
+    if (released_.wait_for(lock, options_.let_go_limit, over)) return;
     lock.unlock();
     options_.end_process(
         Format("rank {} cannot have the memory of '{}' back: the work with other hosts was aborted "
@@ -134,11 +150,6 @@ bool HostLeaderService::AbortIfBroken() {
   return why.has_value();
 }
 
-Status HostLeaderService::closed() {
-  MutexLock lock(mutex_);
-  return closed_;
-}
-
 Status HostLeaderService::failure() {
   MutexLock lock(mutex_);
   return failure_;
@@ -149,24 +160,156 @@ void HostLeaderService::NoteFailure(const Status& why) {
   if (failure_.ok()) failure_ = why;
 }
 
-// ---- what the negotiation thread needs and finds out
+// ---- threads that wait for an operation
 
-NegotiatorOrders HostLeaderService::TakeOrders() {
+bool HostLeaderService::BeginAttending() {
+  MutexLock lock(mutex_);
+  const bool at_work = closed_.ok() && !leaving_ && negotiation_.joinable();
+  return comm_.steps() != nullptr && at_work && turns_.BeginAttending();
+}
+
+bool HostLeaderService::TakeNegotiation(bool patiently) {
+  for (int tries = 0;; ++tries) {
+    if (negotiating_.try_lock()) return true;
+    sleep_.Interrupt();  // the negotiation thread stands back
+    if (!patiently || tries == kTries) return false;
+    ::sched_yield();
+  }
+}
+
+void HostLeaderService::Attend() {
+  if (!BeginAttending()) return;
+  sleep_.NoteLook();
+  bool well = true;
+  if (TakeNegotiation(/*patiently=*/false)) {
+    MutexLock negotiating(negotiating_, std::adopt_lock);
+    well = negotiator_.Look(TimePoint{});
+  }
+  StepBatches(TimePoint{});
+  if (!well) Rest();
+}
+
+bool HostLeaderService::AttendUntil(TimePoint deadline) {
+  if (!BeginAttending()) return false;
+  bool begun = false;
+  {
+    MutexLock lock(mutex_);
+    begun = turns_.has_begun();
+  }
+  if (begun) {
+    StepBatches(deadline);
+    return true;
+  }
+  if (!TakeNegotiation(/*patiently=*/true)) return false;
+  bool well = true;
+  {
+    MutexLock negotiating(negotiating_, std::adopt_lock);
+    if (sleep_.BeginHold()) {
+      well = negotiator_.Look(deadline);
+      MutexLock lock(mutex_);
+      turns_.Come();
+    }
+    sleep_.EndHold();
+  }
+  if (well) {
+    StepBatches(TimePoint{});
+  } else {
+    Rest();
+  }
+  return well;
+}
+
+void HostLeaderService::Rest() {
+  bool work = false;
+  {
+    MutexLock lock(mutex_);
+    if (!turns_.EndAttending()) return;
+    work = turns_.has_work();
+  }
+  summoned_.notify_all();
+  if (work) changed_.notify_all();
+}
+
+void HostLeaderService::StepBatches(TimePoint deadline) {
+  while (std::unique_ptr<SteppedBatch> batch = TakeStep()) {
+    Status done = batch->Continue(deadline);
+    if (!done.ok()) return PutBack(std::move(batch));
+    Conclude(batch->batch(), done);
+    PutBack(nullptr);
+  }
+}
+
+// Null: there is nothing that may be done here.
+std::unique_ptr<SteppedBatch> HostLeaderService::TakeStep() {
+  std::unique_ptr<SteppedBatch> batch;
+  bool for_thread = false;
+  {
+    MutexLock lock(mutex_);
+    batch = turns_.TakeStep();
+    for_thread = !turns_.working() && turns_.has_work();
+  }
+  if (for_thread) changed_.notify_all();
+  return batch;
+}
+
+// `batch`: null when it is over.
+void HostLeaderService::PutBack(std::unique_ptr<SteppedBatch> batch) {
+  bool for_thread = false;
+  {
+    MutexLock lock(mutex_);
+    turns_.PutBack(std::move(batch));
+    for_thread = turns_.MayWork() || stopping_;
+  }
+  if (for_thread) changed_.notify_all();
+}
+
+// ---- what the negotiation thread does, needs and finds out
+
+void HostLeaderService::Negotiate() {
+  for (bool serves = true; serves;) {
+    StandBack();
+    MutexLock negotiating(negotiating_);
+    serves = negotiator_.Serve();
+    if (!serves) negotiator_.Finish();
+  }
+  Rest();
+}
+
+// Returns when no thread attends.
+void HostLeaderService::StandBack() {
+  sleep_.End();
+  MutexLock lock(mutex_);
+  if (!turns_.attended()) return;
+  while (turns_.attended()) {
+    turns_.Expect();
+    summoned_.wait_for(lock, sleep_.held() ? kHeldStandBack : options_.stand_back,
+                       [this]() HVD_REQUIRES(mutex_) { return !turns_.attended(); });
+    if (!sleep_.held() && !turns_.came()) turns_.EndAttending();
+  }
+  if (turns_.has_work()) changed_.notify_all();
+}
+
+NegotiatorOrders HostLeaderService::TakeOrders(bool sleeps) {
+  if (sleeps) sleep_.Begin();  // before the look at the orders
   NegotiatorOrders orders;
   MutexLock lock(mutex_);
   orders.posted.swap(posted_);
   orders.outbox.swap(outbox_);
   orders.leaving = leaving_;
+  const bool alone = sleeps && !sleep_.held_by_caller();
+  if (alone && turns_.EndAttending() && turns_.has_work()) changed_.notify_all();
   return orders;
 }
 
 void HostLeaderService::OnBatch(LeaderBatch batch) {
   for (const LeaderOpPointer& op : batch.ops) op->Begin({.activity = TraceActivity::kQueue});
+  bool for_thread = false;
   {
     MutexLock lock(mutex_);
-    batches_.push_back(std::move(batch));
+    turns_.Add(std::move(batch));
+    for_thread = turns_.MayWork();
   }
-  changed_.notify_all();
+  if (for_thread) changed_.notify_all();
 }
 
 Status HostLeaderService::OnClosed(const Status& why) {
@@ -179,37 +322,38 @@ Status HostLeaderService::OnClosed(const Status& why) {
 
 void HostLeaderService::Work() {
   for (;;) {
-    LeaderBatch batch;
+    BatchTurn turn;
     {
       MutexLock lock(mutex_);
-      changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return stopping_ || !batches_.empty(); });
-      if (batches_.empty()) return;
-      batch = std::move(batches_.front());
-      batches_.pop_front();
+      changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) {
+        return turns_.MayWork() || (stopping_ && !turns_.working() && !turns_.has_work());
+      });
+      if (!turns_.has_work()) return;
+      turn = turns_.TakeTurn();
     }
-    Carry(batch);
+    Conclude(turn.whole(), Execute(turn));
+    MutexLock lock(mutex_);
+    turns_.EndTurn();
   }
 }
 
-bool HostLeaderService::GivenUp() { return options_.broken().has_value() || !failure().ok(); }
+Status HostLeaderService::Execute(const BatchTurn& turn) {
+  const auto given_up = [this] { return options_.broken().has_value() || !failure().ok(); };
+  if (turn.begun != nullptr) return turn.begun->Finish(given_up);
+  BatchExecutor executor({comm_, heap_, options_.idle_limit, given_up}, turn.batch.msg,
+                         options_.map.rank);
+  return executor.Run(turn.batch.ops);
+}
 
-void HostLeaderService::Note(const LeaderBatch& batch, LeaderOp::Use use) {
+// No thread uses the memory of the callers any more.
+void HostLeaderService::Conclude(const LeaderBatch& batch, const Status& status) {
   {
     MutexLock lock(mutex_);
-    for (const LeaderOpPointer& op : batch.ops) op->use = use;
+    for (const LeaderOpPointer& op : batch.ops) op->use = LeaderOp::Use::kOver;
   }
-  changed_.notify_all();
-}
-
-void HostLeaderService::Carry(const LeaderBatch& batch) {
-  BatchExecutor executor({comm_, heap_, options_.idle_limit, [this] { return GivenUp(); }},
-                         batch.msg, options_.map.rank);
-  Note(batch, LeaderOp::Use::kInFlight);
-  Status carried = executor.Run(batch.ops);
-  Note(batch, LeaderOp::Use::kOver);
-  if (!carried.ok()) {
-    Die(carried);
-    const Status why = closed();
+  released_.notify_all();
+  if (!status.ok()) {
+    const Status why = OnFailed(status);
     for (const LeaderOpPointer& op : batch.ops) publisher_.PublishFailure(*op, why);
     return;
   }
@@ -219,7 +363,7 @@ void HostLeaderService::Carry(const LeaderBatch& batch) {
     MutexLock lock(mutex_);
     outbox_.push_back(DoneMessage{batch.msg.number});
   }
-  comm_.Wake();
+  sleep_.Interrupt();
 }
 
 // ---- ends
@@ -238,16 +382,16 @@ Status HostLeaderService::FirstCause(const Status& status) {
   return Aborted("the work with the other hosts failed: " + status.message());
 }
 
-void HostLeaderService::Die(const Status& status) {
-  Status why = closed();
-  if (why.ok()) {
-    why = FirstCause(status);
+Status HostLeaderService::OnFailed(const Status& status) {
+  Status why;
+  {
     MutexLock lock(mutex_);
-    if (closed_.ok()) closed_ = why;
     why = closed_;
   }
+  if (why.ok()) why = OnClosed(FirstCause(status));
   NoteFailure(why);
   comm_.Abort(why);
+  return why;
 }
 
 }  // namespace hvd

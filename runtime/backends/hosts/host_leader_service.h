@@ -6,6 +6,10 @@
 // thread runs the collectives with the other leaders. Both start when this process first leads an
 // operation or receives a message. Post, Withdraw and Abort may come from any thread and never
 // block.
+//
+// A thread that waits for an operation does the work of both meanwhile, as far as that waits for
+// nothing (Attend): a change of threads costs more than a small message. The two stand back then,
+// and go on when that thread rests or has not come back for a moment.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 
@@ -18,18 +22,22 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/hosts/coordination_messages.h"
+#include "runtime/backends/attendance.h"
+#include "runtime/backends/hosts/batch_turns.h"
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "runtime/backends/hosts/host_leader_options.h"
 #include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/message_sleep.h"
 #include "runtime/backends/hosts/negotiator.h"
 #include "runtime/backends/hosts/result_publisher.h"
+#include "runtime/backends/hosts/stepped_batch.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/shared_heap.h"
 
 namespace hvd {
 
-class HostLeaderService final : private NegotiatorOwner {
+class HostLeaderService final : public Attendance, private NegotiatorOwner {
  public:
   // Both outlive the service.
   HostLeaderService(InterHostComm& comm, SharedHeap& heap, HostLeaderOptions options);
@@ -45,6 +53,10 @@ class HostLeaderService final : private NegotiatorOwner {
   // part that has not begun will run with a copy. One that has begun ends the work with other
   // hosts, and this call waits for it: as long as a piece takes, and no longer than let_go_limit.
   void LetGo(LeaderOp& op, LeaderTensor& part);
+  // Attendance, for an operation led here. Does nothing where the InterHostComm has no steps.
+  void Attend() override;
+  bool AttendUntil(TimePoint deadline) override;
+  void Rest() override;
   // Ends the work with other hosts; the first reason stays.
   void Abort(const Status& why);
   // Why the work with other hosts broke off. Ok while it goes on, and after either side has left.
@@ -59,26 +71,37 @@ class HostLeaderService final : private NegotiatorOwner {
   void StartThreads() HVD_REQUIRES(mutex_);
   bool AbortIfBroken();
 
-  // NegotiatorOwner, called in the negotiation thread.
-  NegotiatorOrders TakeOrders() override;
+  // NegotiatorOwner; OnFailed also where a batch failed.
+  NegotiatorOrders TakeOrders(bool sleeps) override;
   void OnBatch(LeaderBatch batch) override;
   Status OnClosed(const Status& why) override;
-  void OnFailed(const Status& status) override { Die(status); }
+  Status OnFailed(const Status& status) override;
+
+  // In the negotiation thread.
+  void Negotiate();
+  void StandBack();
+
+  // In a thread that attends.
+  bool BeginAttending();
+  bool TakeNegotiation(bool patiently) HVD_TRY_ACQUIRE(true, negotiating_);
+  void StepBatches(TimePoint deadline);
+  std::unique_ptr<SteppedBatch> TakeStep();
+  void PutBack(std::unique_ptr<SteppedBatch> batch);
 
   // In the inter-host thread.
   void Work();
-  void Carry(const LeaderBatch& batch);
-  bool GivenUp();
-  void Note(const LeaderBatch& batch, LeaderOp::Use use);
+  Status Execute(const BatchTurn& turn);
+
+  // In either.
+  void Conclude(const LeaderBatch& batch, const Status& status);
 
   Status FirstCause(const Status& status);
-  void Die(const Status& status);
-  Status closed();
 
   InterHostComm& comm_;
   SharedHeap& heap_;
   const HostLeaderOptions options_;
 
+  MessageSleep sleep_;
   ResultPublisher publisher_;
 
   Mutex mutex_;
@@ -86,7 +109,9 @@ class HostLeaderService final : private NegotiatorOwner {
   std::deque<LeaderOpPointer> posted_ HVD_GUARDED_BY(mutex_);
   // To the coordinator, in the order of what happened.
   std::deque<Coordination> outbox_ HVD_GUARDED_BY(mutex_);
-  std::deque<LeaderBatch> batches_ HVD_GUARDED_BY(mutex_);
+  BatchTurns turns_ HVD_GUARDED_BY(mutex_);
+  std::condition_variable summoned_;  // for the negotiation thread
+  std::condition_variable released_;  // for LetGo
   uint64_t next_ticket_ HVD_GUARDED_BY(mutex_) = 1;
   Status closed_ HVD_GUARDED_BY(mutex_);   // not ok: no operation goes to other hosts any more
   Status failure_ HVD_GUARDED_BY(mutex_);  // the first
@@ -94,7 +119,8 @@ class HostLeaderService final : private NegotiatorOwner {
   // The inter-host thread ends when no batch is left.
   bool stopping_ HVD_GUARDED_BY(mutex_) = false;
 
-  Negotiator negotiator_;  // used by the negotiation thread only
+  Mutex negotiating_;  // taken before mutex_
+  Negotiator negotiator_ HVD_GUARDED_BY(negotiating_);
 
   std::thread negotiation_, work_;
 };

@@ -201,6 +201,7 @@ Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
   op.leader = op.taking_part[0];
   op.leads = op.leader == op.self;
   if (op.leads) {
+    ++led_;
     Lead(call, op, parts);
     return false;
   }
@@ -466,6 +467,7 @@ void HostsBackend::Finish(MemberOp& op) {
   op.settled = true;
   if (op.staging != nullptr) leases_.heap().Free(std::exchange(op.staging, nullptr));
   if (op.leads) {
+    --led_;
     op.lease.staging = op.part->memory;
     leases_.TakeBackWhenReleased(&op.lease, op.self);
     return;
@@ -525,6 +527,7 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
   auto& op = static_cast<MemberOp&>(*state);
   if (op.settled) return;
   if (op.started) {
+    if (op.leads) --led_;
     if (op.straight) leader_service_.LetGo(*op.op, *op.part);
     // The leader's service, or a peer, may be at work on this memory: it is never used again.
     if (op.leads && op.op != assembling_) {

@@ -42,6 +42,7 @@ class HostsBackend final : public Backend {
   bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
   std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
   AwaitedRanks AwaitedBy(const CollectiveCall& call, const OpState* state) const override;
+  Attendance* attendance() override { return led_ == 0 ? nullptr : &leader_service_; }
   void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) override;
   void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
   void Abort(const Status& why) override { leader_service_.Abort(why); }
@@ -75,6 +76,7 @@ class HostsBackend final : public Backend {
   SharedMemoryMap& peer_memory_;
   const HostMap map_;
   const std::function<void()> nudge_host_;
+  uint32_t led_ = 0;                      // operations led here and under way
   std::shared_ptr<LeaderOp> assembling_;  // its parts are being started
   HostLeaderService leader_service_;
 };

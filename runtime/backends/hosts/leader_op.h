@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/backends/collective.h"
-#include "runtime/backends/hosts/coordination_messages.h"
-#include "runtime/backends/hosts/host_map.h"
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/host_map.h"
 #include "runtime/backends/hosts/local_sum.h"
 #include "runtime/backends/hosts/result_status.h"
 

@@ -36,42 +36,90 @@ Negotiator::Negotiator(InterHostComm& comm, const HostLeaderOptions& options,
   watches_neighbours_ = neighbours_.empty() || neighbours_[0] > map.rank;
 }
 
-void Negotiator::Run() {
-  while (!over_) {
-    if (Status talked = NegotiateOnce(); !talked.ok()) {
-      owner_.OnFailed(talked);
-      over_ = true;
-    }
+bool Negotiator::Serve() {
+  if (over_) return false;
+  if (Status talked = NegotiateOnce(); !talked.ok()) {
+    (void)owner_.OnFailed(talked);
+    over_ = true;
   }
-  GiveUpTickets();
+  return !over_;
 }
 
 Status Negotiator::NegotiateOnce() {
+  for (const EndMessage& end : std::exchange(failures_, {})) OnEnd(end);
+  if (Status lost = std::exchange(lost_, Status::Ok()); !lost.ok()) {
+    if (Status ended = LoseCoordinator(lost); !ended.ok() || over_) return ended;
+  }
+  if (!trouble_.ok()) return std::exchange(trouble_, Status::Ok());
   if (!TakeOrders()) return Status::Ok();
   if (Status heard = ReceiveLocal(); !heard.ok() || over_) return heard;
-  // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
-  // is.
-  const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
-  Result<InterHostMessage> message = link_.Receive(speaker, SteadyNow() + kLookAgain);
-  Status status = message.status();
-  if (message.ok()) {
-    status = ReceiveMessage(*message);
-  } else if (status.code() == Code::kInProgress) {
-    status = Status::Ok();
-  } else if (!coordinates()) {
-    status = LoseCoordinator(status);
-  }
+  bool received = false;
+  Status status = ReceiveNext(SteadyNow() + kLookAgain, &received);
   if (status.ok()) status = ReceiveLocal();
+  if (status.ok()) status = CheckSent();
   return status.ok() ? LookAround() : status;
+}
+
+// Learns of messages that went out earlier and did not arrive.
+Status Negotiator::CheckSent() {
+  Status sent = link_.Flush(TimePoint{});
+  if (sent.ok() || sent.code() == Code::kInProgress) return Status::Ok();
+  return coordinates() ? sent : LoseCoordinator(sent);
+}
+
+bool Negotiator::Look(TimePoint deadline) {
+  if (NeedsServing()) return false;
+  looking_ = true;
+  Status looked = LookOnce(deadline);
+  looking_ = false;
+  if (lost_.ok()) trouble_ = std::move(looked);
+  return !NeedsServing();
+}
+
+bool Negotiator::NeedsServing() const {
+  return over_ || !lost_.ok() || !trouble_.ok() || !failures_.empty();
+}
+
+Status Negotiator::LookOnce(TimePoint deadline) {
+  const bool waits = deadline > TimePoint{};
+  NegotiatorOrders orders = owner_.TakeOrders(waits);
+  Keep(&orders);
+  for (Coordination& msg : orders.outbox) {
+    HVD_RETURN_IF_ERROR(SendToCoordinator(std::move(msg)));
+  }
+  const bool quiet = orders.outbox.empty() && !link_.has_local();
+  HVD_RETURN_IF_ERROR(ReceiveLocal());
+  bool received = false;
+  HVD_RETURN_IF_ERROR(ReceiveNext(quiet ? deadline : TimePoint{}, &received));
+  while (received && !over_) HVD_RETURN_IF_ERROR(ReceiveNext(TimePoint{}, &received));
+  return LookAround();
+}
+
+void Negotiator::Keep(NegotiatorOrders* orders) {
+  for (LeaderOpPointer& op : orders->posted) tickets_[op->ready.ticket] = std::move(op);
+}
+
+// The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
+// is.
+Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
+  const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
+  Result<InterHostMessage> message = link_.Receive(speaker, deadline);
+  *received = message.ok();
+  if (message.ok()) {
+    HVD_RETURN_IF_ERROR(ReceiveMessage(*message));
+    return ReceiveLocal();
+  }
+  if (message.status().code() == Code::kInProgress) return Status::Ok();
+  return coordinates() ? message.status() : LoseCoordinator(message.status());
 }
 
 // Sends what other threads want sent. False when this thread is to end.
 bool Negotiator::TakeOrders() {
-  NegotiatorOrders orders = owner_.TakeOrders();
-  for (LeaderOpPointer& op : orders.posted) tickets_[op->ready.ticket] = std::move(op);
+  NegotiatorOrders orders = owner_.TakeOrders(/*sleeps=*/true);
+  Keep(&orders);
   for (Coordination& msg : orders.outbox) {
     if (Status said = SendToCoordinator(std::move(msg)); !said.ok()) {
-      owner_.OnFailed(said);
+      (void)owner_.OnFailed(said);
       over_ = true;
       return false;
     }
@@ -111,6 +159,7 @@ Status Negotiator::SendToCoordinator(Coordination msg) {
 
 // It may have sent an abort notice before it went. A rank that leaves as well misses nothing.
 Status Negotiator::LoseCoordinator(const Status& why) {
+  if (looking_) return lost_ = why;  // Serve goes on here
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
   while (!over_) {
     Result<InterHostMessage> message = link_.Receive(kCoordinator, deadline);
@@ -192,6 +241,8 @@ Status Negotiator::OnRun(RunMessage msg) {
 void Negotiator::OnEnd(const EndMessage& msg) {
   auto ticket = tickets_.find(msg.ticket);
   if (ticket == tickets_.end()) return;
+  if (looking_ && !msg.status.ok())
+    return failures_.push_back(msg);  // a sum may have to be stopped
   LeaderOpPointer op = std::move(ticket->second);
   tickets_.erase(ticket);
   if (!msg.status.ok()) return publisher_.PublishFailure(*op, msg.status);
@@ -239,10 +290,11 @@ Status Negotiator::ReportLeavers() {
   return Status::Ok();
 }
 
-// The end of the negotiation thread: no decision about these comes any more.
-void Negotiator::GiveUpTickets() {
+void Negotiator::Finish() {
+  (void)link_.Flush(SteadyNow() + options_.goodbye);
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
-  for (const LeaderOpPointer& op : owner_.TakeOrders().posted) publisher_.PublishFailure(*op, why);
+  for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false).posted)
+    publisher_.PublishFailure(*op, why);
   for (const auto& [ticket, op] : tickets_) publisher_.PublishFailure(*op, why);
   tickets_.clear();
 }

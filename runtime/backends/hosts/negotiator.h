@@ -2,8 +2,8 @@
 // reports to the coordinator, takes the coordinator's messages, and is the coordinator in the
 // process of world rank 0.
 //
-// Used by one thread, the negotiation thread of the HostLeaderService; only the constructor runs
-// elsewhere.
+// Used by one thread at a time: the negotiation thread of the HostLeaderService, or a thread that
+// waits for an operation and must not wait here (Look).
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_NEGOTIATOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_NEGOTIATOR_H_
 
@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/backends/hosts/coordination_link.h"
-#include "runtime/backends/hosts/coordination_messages.h"
-#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/backends/hosts/coordination/coordination_link.h"
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/coordinator.h"
 #include "runtime/backends/hosts/host_leader_options.h"
 #include "runtime/backends/hosts/leader_op.h"
 #include "runtime/backends/hosts/result_publisher.h"
@@ -43,13 +43,14 @@ struct NegotiatorOrders {
 class NegotiatorOwner {
  public:
   virtual ~NegotiatorOwner() = default;
-  virtual NegotiatorOrders TakeOrders() = 0;
+  // `sleeps`: this thread is going to sleep until a message comes, or until it is woken.
+  virtual NegotiatorOrders TakeOrders(bool sleeps) = 0;
   // To be executed after all earlier ones.
   virtual void OnBatch(LeaderBatch batch) = 0;
   // No operation goes to other hosts any more. Returns the first reason, which stays.
   virtual Status OnClosed(const Status& why) = 0;
-  // The work with other hosts broke off.
-  virtual void OnFailed(const Status& status) = 0;
+  // The work with other hosts broke off. Returns the first reason, too.
+  virtual Status OnFailed(const Status& status) = 0;
 };
 
 class Negotiator {
@@ -58,8 +59,14 @@ class Negotiator {
   Negotiator(InterHostComm& comm, const HostLeaderOptions& options, ResultPublisher& publisher,
              NegotiatorOwner& owner);
 
-  // Until this rank has left, or the work with other hosts broke off.
-  void Run();
+  // Waits for a message, but not for long, and does what is to be done. False when this rank has
+  // left, or the work with other hosts broke off: then Finish is to be called.
+  bool Serve();
+  // Does what is to be done now, and waits until the deadline for a message when that is nothing
+  // (one in the past: waits for nothing). False when Serve has to go on, soon.
+  bool Look(TimePoint deadline);
+  // No decision about what is pending comes any more.
+  void Finish();
   // The first rank of each host sees its neighbours leave, whether it leads anything or not.
   bool watches_neighbours() const { return watches_neighbours_; }
 
@@ -67,7 +74,12 @@ class Negotiator {
   bool coordinates() const { return options_.map.rank == 0; }
 
   Status NegotiateOnce();
+  Status ReceiveNext(TimePoint deadline, bool* received);
   bool TakeOrders();
+  Status CheckSent();
+  Status LookOnce(TimePoint deadline);
+  void Keep(NegotiatorOrders* orders);
+  bool NeedsServing() const;
   void SendGoodbye();
   Status SendToCoordinator(Coordination msg);
   Status LoseCoordinator(const Status& why);
@@ -81,7 +93,6 @@ class Negotiator {
   void OnAbortNotice(const AbortNotice& msg);
   Status LookAround();
   Status ReportLeavers();
-  void GiveUpTickets();
 
   const HostLeaderOptions& options_;
   ResultPublisher& publisher_;
@@ -91,6 +102,11 @@ class Negotiator {
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
   bool watches_neighbours_ = false;
+  // Found by Look, which must not do it itself: it may take time.
+  Status lost_;     // the coordinator
+  Status trouble_;  // any other
+  std::vector<EndMessage> failures_;
+  bool looking_ = false;
   bool over_ = false;  // no message is left to send or to receive
   bool said_goodbye_ = false;
   TimePoint goodbye_deadline_{}, look_again_{};

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/backends/collective.h"
-#include "runtime/backends/hosts/host_map.h"
+#include "runtime/backends/hosts/coordination/host_map.h"
 
 namespace hvd {
 

@@ -145,6 +145,11 @@ Status Mesh::Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32
   return WaitAll({&handle, 1}, deadline, group);
 }
 
+bool Mesh::IsOver(const MeshHandle& handle) {
+  MutexLock lock(driver_.mutex);
+  return handle.transfer_ == nullptr || handle.transfer_->done;
+}
+
 Status Mesh::WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
                      std::span<const uint32_t> group) {
   MeshWaiter waiter{.handles = handles, .deadline = deadline, .group = group};

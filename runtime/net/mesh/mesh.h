@@ -69,6 +69,8 @@ class Mesh final : private ForkParticipant {
   // other than by leaving in peace, the wait ends with that: the peer may itself be waiting for the
   // lost one.
   Status Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group = {});
+  // It is done or has failed, so that Wait returns at once.
+  bool IsOver(const MeshHandle& handle);
   // The same for all of them, up to the first that fails.
   Status WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
                  std::span<const uint32_t> group = {});

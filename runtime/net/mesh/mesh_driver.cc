@@ -116,8 +116,10 @@ void MeshDriver::NotifyAll() {
 // ---- driving
 
 void MeshDriver::Drive(MeshWaiter& waiter) {
-  const Duration spin = waiter.patient ? Duration::zero() : spin_;
-  TimePoint now = SteadyNow(), spin_until = now + spin;
+  TimePoint now = SteadyNow();
+  const bool only_looks = waiter.deadline <= now;
+  const Duration spin = waiter.patient || only_looks ? Duration::zero() : spin_;
+  TimePoint spin_until = now + spin;
   ReadAwaited(waiter);
   while (!MustReturn(waiter)) {
     const uint64_t moved = reactor_.moved();

@@ -109,6 +109,61 @@ Status InprocInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpe
   return Status::Ok();
 }
 
+// This leader's part is on its way when it begins; the others' parts come one after the other.
+class InprocInterHostComm::Sum final : public InterHostSum {
+ public:
+  Sum(InprocInterHostComm& comm, const InterHostCall& call, const ReduceSpec& spec,
+      const void* input, void* output, size_t count)
+      : comm_(comm),
+        call_(call),
+        spec_(spec),
+        output_(output),
+        count_(count),
+        parts_(call.group.leaders.size()) {
+    const std::string own = BytesAt(input, count * SizeOf(spec.dtype));
+    parts_[call.group.index] = own;
+    for (size_t i = 0; i < parts_.size() && put_.ok(); ++i) {
+      if (i != call.group.index) put_ = comm.Put(call.group.leaders[i], call.tag, true, own);
+    }
+  }
+  Status Continue(TimePoint deadline) override {
+    if (!put_.ok()) return put_;
+    for (; next_ < parts_.size(); ++next_) {
+      if (next_ == call_.group.index) continue;
+      Result<InterHostMessage> message =
+          comm_.Take(call_.group.leaders[next_], call_.tag, true, deadline);
+      if (!message.ok()) return message.status();
+      const size_t own = parts_[call_.group.index].size();
+      if (message->bytes.size() != own) return Unlike(message->from, message->bytes.size(), own);
+      parts_[next_] = std::move(message->bytes);
+    }
+    AddUp(spec_, parts_, output_, count_);
+    return Status::Ok();
+  }
+
+ private:
+  InprocInterHostComm& comm_;
+  const InterHostCall call_;
+  const ReduceSpec spec_;
+  void* const output_;
+  const size_t count_;
+  std::vector<std::string> parts_;
+  size_t next_ = 0;
+  Status put_;
+};
+
+std::unique_ptr<InterHostSum> InprocInterHostComm::BeginSum(const InterHostCall& call,
+                                                            const ReduceSpec& spec,
+                                                            const void* input, void* output,
+                                                            size_t count) {
+  return std::make_unique<Sum>(*this, call, spec, input, output, count);
+}
+
+Status InprocInterHostComm::Post(uint32_t rank, uint64_t tag, std::string bytes) {
+  if (bytes.size() > kMaxInterHostMessage) return InvalidArgument("a message that is too long");
+  return Put(rank, tag, false, std::move(bytes));
+}
+
 Status InprocInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,
                                       size_t bytes) {
   std::vector<std::string> pieces(call.group.leaders.size());

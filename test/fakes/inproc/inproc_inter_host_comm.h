@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -41,7 +42,7 @@ class InprocInterHostHub {
   Status aborted_;  // not ok: by whoever was first
 };
 
-class InprocInterHostComm final : public InterHostComm {
+class InprocInterHostComm final : public InterHostComm, private InterHostSteps {
  public:
   InprocInterHostComm(InprocInterHostHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
   ~InprocInterHostComm() override;
@@ -60,10 +61,20 @@ class InprocInterHostComm final : public InterHostComm {
               TimePoint deadline) override;
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override;
+  InterHostSteps* steps() override { return this; }
   std::vector<InterHostSilence> Silences() const override { return {}; }
   void Abort(const Status& why) override;
 
  private:
+  class Sum;
+
+  // InterHostSteps
+  Status Post(uint32_t rank, uint64_t tag, std::string bytes) override;
+  Status Flush(TimePoint) override { return Status::Ok(); }
+  size_t MostSumBytes(size_t) const override { return 4096; }
+  std::unique_ptr<InterHostSum> BeginSum(const InterHostCall& call, const ReduceSpec& spec,
+                                         const void* input, void* output, size_t count) override;
+
   Status Put(uint32_t rank, uint64_t tag, bool collective, std::string bytes);
   Result<InterHostMessage> Take(uint32_t rank, uint64_t tag, bool collective, TimePoint deadline);
   // Gives pieces[i] to leader i and gets what each leader gave this one.

@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/coordination_link.h"
+#include "runtime/backends/hosts/coordination/coordination_link.h"
 
 #include <gtest/gtest.h>
 

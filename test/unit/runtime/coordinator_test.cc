@@ -1,5 +1,5 @@
 // The coordinator as a table of words in and words out, and as a world of seeded disorder.
-#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/backends/hosts/coordination/coordinator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

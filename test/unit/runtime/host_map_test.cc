@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/host_map.h"
+#include "runtime/backends/hosts/coordination/host_map.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

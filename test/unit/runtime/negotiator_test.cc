@@ -46,15 +46,15 @@ class NegotiatorTest : public testing::Test, public NegotiatorOwner {
     options_.cause_grace = options_.goodbye = Duration::zero();
   }
 
-  NegotiatorOrders TakeOrders() override { return std::exchange(orders_, {}); }
+  NegotiatorOrders TakeOrders(bool) override { return std::exchange(orders_, {}); }
   void OnBatch(LeaderBatch batch) override { batches_.push_back(std::move(batch)); }
   Status OnClosed(const Status& why) override {
     if (closed_.ok()) closed_ = why;
     return closed_;
   }
-  void OnFailed(const Status& status) override {
+  Status OnFailed(const Status& status) override {
     failed_ = status;
-    (void)OnClosed(status);
+    return OnClosed(status);
   }
 
   LeaderOpPointer Post(uint64_t ticket, ResultStatus* status) {
@@ -65,7 +65,12 @@ class NegotiatorTest : public testing::Test, public NegotiatorOwner {
     orders_.posted.push_back(op);
     return op;
   }
-  void Run() { Negotiator(comm_, options_, publisher_, *this).Run(); }
+  void Run() {
+    Negotiator negotiator(comm_, options_, publisher_, *this);
+    while (negotiator.Serve()) {
+    }
+    negotiator.Finish();
+  }
 
   LocalSegmentSource segments_;
   SharedHeap heap_{segments_};

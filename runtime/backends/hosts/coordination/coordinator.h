@@ -2,8 +2,8 @@
 // every host the same order of work. One per world, in the process of world rank 0.
 //
 // A pure state machine: messages in, messages out; the time is an argument. One thread at a time.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATOR_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATOR_H_
 
 #include <cstdint>
 #include <deque>
@@ -17,8 +17,8 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/backends/hosts/coordination_messages.h"
-#include "runtime/backends/hosts/host_map.h"
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/host_map.h"
 #include "runtime/base/clock.h"
 #include "runtime/segment/tuned_settings.h"
 
@@ -130,4 +130,4 @@ class Coordinator {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATOR_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATOR_H_

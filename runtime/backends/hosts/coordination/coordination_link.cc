@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/coordination_link.h"
+#include "runtime/backends/hosts/coordination/coordination_link.h"
 
 #include <cstddef>
 #include <span>
@@ -25,12 +25,22 @@ Status CoordinationLink::Transmit(uint32_t to, const Coordination& msg) {
   constexpr size_t kRoom = kMaxInterHostMessage - 1;
   for (size_t at = 0;; at += kRoom) {
     const bool last = bytes.size() - at <= kRoom;
-    const std::string piece =
-        std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom);
-    Status sent = comm_.Send(to, kNegotiationTag, std::as_bytes(std::span(piece)),
-                             After(SteadyNow(), idle_limit_));
+    Status sent = TransmitPiece(
+        to, std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom));
     if (!sent.ok() || last) return sent;
   }
+}
+
+Status CoordinationLink::TransmitPiece(uint32_t to, std::string piece) {
+  if (InterHostSteps* steps = comm_.steps())
+    return steps->Post(to, kNegotiationTag, std::move(piece));
+  return comm_.Send(to, kNegotiationTag, std::as_bytes(std::span(piece)),
+                    After(SteadyNow(), idle_limit_));
+}
+
+Status CoordinationLink::Flush(TimePoint deadline) {
+  InterHostSteps* steps = comm_.steps();
+  return steps == nullptr ? Status::Ok() : steps->Flush(deadline);
 }
 
 Result<InterHostMessage> CoordinationLink::Receive(uint32_t from, TimePoint deadline) {

@@ -1,6 +1,6 @@
 // HostMap: which ranks of the world are on which host, as every rank knows it.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_HOST_MAP_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_HOST_MAP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -57,4 +57,4 @@ inline std::vector<uint32_t> FirstMembers(const HostMap& map, std::span<const ui
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_HOST_MAP_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_HOST_MAP_H_

@@ -1,8 +1,8 @@
 // CoordinationLink: coordination messages to and from other processes, over an InterHostComm, and
 // to this process itself. A message that is longer than the InterHostComm allows travels in pieces.
 // Used by one thread.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_LINK_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_LINK_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATION_LINK_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATION_LINK_H_
 
 #include <cstdint>
 #include <deque>
@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/backends/hosts/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
@@ -26,17 +26,22 @@ class CoordinationLink {
   CoordinationLink(InterHostComm& comm, uint32_t rank, Duration idle_limit)
       : comm_(comm), rank_(rank), idle_limit_(idle_limit) {}
 
-  // A message to this process itself waits for TakeLocal.
+  // A message to this process itself waits for TakeLocal. Waits for nothing where the InterHostComm
+  // has steps.
   Status Send(uint32_t to, Coordination msg);
+  // What was sent has gone, or the deadline has passed.
+  Status Flush(TimePoint deadline);
   // What InterHostComm::Receive returns for the tag of these messages.
   Result<InterHostMessage> Receive(uint32_t from, TimePoint deadline);
   // The message that this was the last piece of; nothing when pieces are missing.
   Result<std::optional<Received>> Assemble(const InterHostMessage& piece);
+  bool has_local() const { return !local_.empty(); }
   // The next message of this process to itself.
   std::optional<Received> TakeLocal();
 
  private:
   Status Transmit(uint32_t to, const Coordination& msg);
+  Status TransmitPiece(uint32_t to, std::string piece);
 
   InterHostComm& comm_;
   const uint32_t rank_;
@@ -47,4 +52,4 @@ class CoordinationLink {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_LINK_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATION_LINK_H_

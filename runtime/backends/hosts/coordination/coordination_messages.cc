@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/coordinator.h"
+#include "runtime/backends/hosts/coordination/coordinator.h"
 
 #include <algorithm>
 #include <utility>

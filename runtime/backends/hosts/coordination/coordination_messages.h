@@ -1,7 +1,7 @@
 // Coordination: the messages between leaders of hosts and the coordinator, and their encoding.
 // README.md describes the exchange.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATION_MESSAGES_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATION_MESSAGES_H_
 
 #include <cstdint>
 #include <string>
@@ -112,4 +112,4 @@ Result<Coordination> DecodeCoordination(std::string_view bytes);
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_MESSAGES_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_COORDINATION_MESSAGES_H_

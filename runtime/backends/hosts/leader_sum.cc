@@ -1,0 +1,56 @@
+#include "runtime/backends/hosts/leader_sum.h"
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/backends/shm/gather_plan.h"
+
+namespace hvd {
+
+uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item) {
+  return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
+}
+
+// The rank that takes the result applies the scales (FinishSum), except where there is one rank a
+// host: then the sum goes from input to output, as it shall be.
+LeaderSum::LeaderSum(LeaderItems items) : items_(items) {
+  const CollectiveCall& call = items[0].part->call;
+  spec_ = ReduceSpec{InterHostType(call.dtype), ArithmeticOf(call.op)};
+  if (items[0].part->straight) spec_ = SpecOf(call, DivisorFor(call, items[0]));
+  for (const LeaderItem& item : items) count_ += item.part->call.count;
+}
+
+bool LeaderSum::Help() {
+  for (const LeaderItem& item : items_) {
+    if (!item.part->local_sum.Help()) return false;
+    item.part->result_status->participants = item.entry->participants;
+  }
+  return true;
+}
+
+void LeaderSum::Pack(const Room& room) {
+  if (items_.size() == 1) {
+    input_ = items_[0].part->From();
+    output_ = items_[0].part->To();
+    return;
+  }
+  NoteActivity(items_, {.bytes = bytes(), .activity = TraceActivity::kCopyIn});
+  std::byte* packed = room(bytes());
+  input_ = output_ = packed;
+  for (const LeaderItem& item : items_) {
+    const size_t size = item.part->call.count * SizeOf(spec_.dtype);
+    if (size != 0) std::memcpy(std::exchange(packed, packed + size), item.part->From(), size);
+  }
+}
+
+void LeaderSum::HandOut() {
+  if (items_.size() == 1) return;
+  NoteActivity(items_, {.bytes = bytes(), .activity = TraceActivity::kCopyOut});
+  const auto* packed = static_cast<const std::byte*>(output_);
+  for (const LeaderItem& item : items_) {
+    const size_t size = item.part->call.count * SizeOf(spec_.dtype);
+    if (size != 0) std::memcpy(item.part->To(), std::exchange(packed, packed + size), size);
+  }
+}
+
+}  // namespace hvd

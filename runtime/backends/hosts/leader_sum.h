@@ -1,0 +1,49 @@
+// LeaderSum: one sum between hosts, of one tensor or of several that travel together: the work of
+// its leader before and after the exchange. Used by one thread at a time.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_SUM_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_SUM_H_
+
+#include <cstddef>
+#include <functional>
+
+#include "runtime/backends/hosts/batch_items.h"
+#include "runtime/device/host_reduce.h"
+
+namespace hvd {
+
+// The divisor of an average.
+uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item);
+
+class LeaderSum {
+ public:
+  // Makes room for so many bytes, until the next call or the end of the sum.
+  using Room = std::function<std::byte*(size_t bytes)>;
+
+  // The items outlive it, and are sums that travel together.
+  explicit LeaderSum(LeaderItems items);
+
+  const ReduceSpec& spec() const { return spec_; }
+  size_t count() const { return count_; }
+  size_t bytes() const { return count_ * SizeOf(spec_.dtype); }
+
+  // Does what the members of this host have not taken of their sums. False while a member is in the
+  // middle of a chunk.
+  bool Help();
+  // Every host has its part now; puts that of this one where the exchange finds it.
+  void Pack(const Room& room);
+  const void* input() const { return input_; }
+  void* output() const { return output_; }
+  // The exchange is over.
+  void HandOut();
+
+ private:
+  const LeaderItems items_;
+  ReduceSpec spec_;
+  size_t count_ = 0;
+  const void* input_ = nullptr;
+  void* output_ = nullptr;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_LEADER_SUM_H_

@@ -1,0 +1,51 @@
+// SteppedBatch: a batch that is one small sum, executed step by step, so that a thread which waits
+// for its result can do that and still look around between the steps. The inter-host thread goes on
+// with it where that thread stopped. One thread at a time.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_STEPPED_BATCH_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_STEPPED_BATCH_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/backends/hosts/batch_items.h"
+#include "runtime/backends/hosts/leader_sum.h"
+#include "runtime/backends/hosts/negotiator.h"
+#include "runtime/backends/inter_host_comm.h"
+
+namespace hvd {
+
+class SteppedBatch {
+ public:
+  // False: only a BatchExecutor can do it.
+  static bool Fits(const LeaderBatch& batch, InterHostComm& comm);
+
+  // A batch that fits. The InterHostComm outlives it.
+  SteppedBatch(LeaderBatch batch, InterHostComm& comm, uint32_t rank);
+
+  // kInProgress: not over at the deadline (one in the past: looks once). The outcome stays.
+  Status Continue(TimePoint deadline);
+  // To its end. `given_up`: the world is broken, nothing is waited for any more.
+  Status Finish(const std::function<bool()>& given_up);
+  bool failed() const { return over_ && !outcome_.ok(); }
+  const LeaderBatch& batch() const { return batch_; }
+
+ private:
+  Status Step(TimePoint deadline);
+  Status Begin();
+
+  const LeaderBatch batch_;
+  InterHostComm& comm_;
+  const uint32_t rank_;
+  const std::vector<LeaderItem> items_;
+  LeaderSum sum_;
+  std::unique_ptr<std::byte[]> packed_;
+  TraceWay way_ = TraceWay::kUnsaid;
+  std::unique_ptr<InterHostSum> exchange_;  // gone before the memory it uses
+  bool over_ = false;
+  Status outcome_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_STEPPED_BATCH_H_
