@@ -56,7 +56,8 @@ def test_the_library_for_gpus_needs_no_cuda(installed):
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", installed / "lib/libhvd_cuda.so"))
     assert needed and set(needed) <= LIBRARIES_OF_CUDA
     shown = re.findall(r" (?:GLOBAL|WEAK) +DEFAULT +\d+ (\S+)", run("readelf", "--dyn-syms", "-W", installed / "lib/libhvd_cuda.so"))
-    assert sorted(shown) == ["hvd_cuda_describe", "hvd_cuda_open_device", "hvd_plugin_interface"]
+    assert sorted(shown) == ["hvd_cuda_can_load", "hvd_cuda_describe", "hvd_cuda_open_backend", "hvd_cuda_open_device",
+                             "hvd_plugin_interface"]
 
 
 WORLD_C = "#include <hvd/hvd.h>\nint main(void) { return hvd_abi_version() == HVD_ABI_VERSION ? 0 : 1; }\n"
