@@ -20,8 +20,6 @@ constexpr Duration kLookAgain = std::chrono::microseconds(200);
 CudaOp& OpOf(OpState* state) { return static_cast<CudaOp&>(*state); }
 const CudaOp& OpOf(const OpState* state) { return static_cast<const CudaOp&>(*state); }
 
-DeviceAddress AddressOf(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
-
 std::string SetName(const Group& group) {
   return group.id == 0 ? "world" : Format("process set {}", group.id);
 }

@@ -25,8 +25,6 @@ constexpr uint64_t BatchIn(uint64_t order) { return order >> 20; }
 constexpr size_t PlaceIn(uint64_t order) { return order >> 1 & 0x7ffff; }
 constexpr bool IsLast(uint64_t order) { return (order & 1) != 0; }
 
-DeviceAddress AddressOf(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
-
 // Can go together in one group of reductions.
 bool Alike(const CollectiveCall& a, const CollectiveCall& b) {
   return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&

@@ -18,8 +18,6 @@ bool SendsData(const CollectiveCall& call) {
   return call.collective != Collective::kBroadcast || call.root == call.group->index;
 }
 
-DeviceAddress AddressOf(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
-
 }  // namespace
 
 Result<DeviceAddress> OutputOf(CudaRoom& room, CudaDevice& device, int ordinal,

@@ -6,6 +6,7 @@
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_STAGED_OP_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_STAGED_OP_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,9 @@ struct CudaRoom {
   SharedHeap& heap;
   CudaDriver driver;
 };
+
+// Memory of a device as the caller names it.
+inline DeviceAddress AddressOf(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
 
 // Where the result of a call goes: the caller's memory, or new memory of the device that the
 // caller will own, if there are bytes at all.
