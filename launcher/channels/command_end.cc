@@ -13,7 +13,6 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMostQuoted = 300;
-constexpr int kSignalBase = 128;  // as a shell, and the agent's warden, tell of a signal
 
 int CodeOf(const CommandEnd& end) {
   return WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status)

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "launcher/channels/command_end.h"
 #include "launcher/process/cgroup.h"
 #include "launcher/process/process_tree.h"
 #include "launcher/process/spawn.h"
@@ -20,7 +21,6 @@ namespace hvd {
 namespace {
 
 constexpr Duration kSweepLimit = std::chrono::seconds(3);
-constexpr int kSignalBase = 128;
 
 std::vector<std::string> AgentEnvironment(const std::string& job_id) {
   std::vector<std::string> environment;
