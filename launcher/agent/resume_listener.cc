@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <optional>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "launcher/jobs/job_id.h"
-#include "launcher/process/pass_descriptors.h"
+#include "launcher/links/pass_descriptors.h"
 #include "runtime/net/link.h"
 
 namespace hvd {
@@ -33,41 +34,25 @@ struct ResumeListener::Client {
 };
 
 ResumeListener::ResumeListener(asio::io_context& io, std::string key, OnReturn on_return)
-    : io_(io), key_(std::move(key)), on_return_(std::move(on_return)), listener_(io) {}
+    : io_(io),
+      key_(std::move(key)),
+      on_return_(std::move(on_return)),
+      listener_(io, [this](LinkClient visitor) { Accept(std::move(visitor)); }) {}
 
 ResumeListener::~ResumeListener() {
   while (!clients_.empty()) Dismiss(clients_.front());
 }
 
-Status ResumeListener::Open(const std::string& abstract_name) {
-  Result<UniqueFd> fd = ListenLink(abstract_name);
-  if (!fd.ok()) return fd.status();
-  listener_.assign(fd->Release());
-  WaitToAccept();
-  return Status::Ok();
-}
-
-void ResumeListener::WaitToAccept() {
-  listener_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [this](const asio::error_code& error) {
-                         if (error) return;
-                         AcceptAll();
-                         WaitToAccept();
-                       });
-}
-
-void ResumeListener::AcceptAll() {
-  while (std::optional<LinkClient> accepted = AcceptLink(listener_.native_handle())) {
-    if (clients_.size() >= kMostClients) Dismiss(clients_.front());
-    auto client = std::make_shared<Client>(io_);
-    client->socket.assign(accepted->socket.Release());
-    clients_.push_back(client);
-    client->limit.expires_after(kPatience);
-    client->limit.async_wait([this, client](const asio::error_code& error) {
-      if (!error && !client->over) Dismiss(client);
-    });
-    WaitForEnds(client);
-  }
+void ResumeListener::Accept(LinkClient visitor) {
+  if (clients_.size() >= kMostClients) Dismiss(clients_.front());
+  auto client = std::make_shared<Client>(io_);
+  client->socket.assign(visitor.socket.Release());
+  clients_.push_back(client);
+  client->limit.expires_after(kPatience);
+  client->limit.async_wait([this, client](const asio::error_code& error) {
+    if (!error && !client->over) Dismiss(client);
+  });
+  WaitForEnds(client);
 }
 
 void ResumeListener::WaitForEnds(const ClientPtr& client) {

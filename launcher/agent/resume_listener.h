@@ -10,12 +10,12 @@
 #define HVD_LAUNCHER_AGENT_RESUME_LISTENER_H_
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <list>
 #include <memory>
 #include <string>
 
+#include "launcher/links/link_listener.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 
@@ -35,14 +35,13 @@ class ResumeListener {
   ResumeListener(asio::io_context& io, std::string key, OnReturn on_return);
   ~ResumeListener();
 
-  Status Open(const std::string& abstract_name);
+  Status Open(const std::string& abstract_name) { return listener_.Listen(abstract_name); }
 
  private:
   struct Client;
   using ClientPtr = std::shared_ptr<Client>;
 
-  void WaitToAccept();
-  void AcceptAll();
+  void Accept(LinkClient visitor);
   void WaitForEnds(const ClientPtr& client);
   void WaitForKey(const ClientPtr& client);
   void ReadKey(const ClientPtr& client);
@@ -51,7 +50,7 @@ class ResumeListener {
   asio::io_context& io_;
   const std::string key_;
   OnReturn on_return_;
-  asio::posix::stream_descriptor listener_;
+  LinkListener listener_;
   std::list<ClientPtr> clients_;
 };
 

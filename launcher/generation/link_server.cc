@@ -26,49 +26,30 @@ struct LinkServer::Link {
 
 LinkServer::LinkServer(asio::io_context& io, LinkObserver& observer, uint32_t slots,
                        std::string job_key)
-    : io_(io), observer_(observer), job_key_(std::move(job_key)), listener_(io), slots_(slots) {}
+    : io_(io),
+      observer_(observer),
+      job_key_(std::move(job_key)),
+      listener_(io, [this](LinkClient client) { Accept(std::move(client)); }),
+      slots_(slots) {}
 
 LinkServer::~LinkServer() = default;
-
-Status LinkServer::Listen(const std::string& abstract_name) {
-  Result<UniqueFd> fd = ListenLink(abstract_name);
-  if (!fd.ok()) return fd.status();
-  Serve(std::move(*fd));
-  return Status::Ok();
-}
-
-void LinkServer::Serve(UniqueFd listener) {
-  listener_.assign(listener.Release());
-  WaitToAccept();
-}
 
 size_t LinkServer::queued(uint32_t slot) const {
   return slots_[slot].link ? slots_[slot].link->queued.size() : 0;
 }
 
 size_t LinkServer::CountLinks() {
-  AcceptAll();
+  listener_.AcceptAll();
   return open_links_;
 }
 
-void LinkServer::WaitToAccept() {
-  listener_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [this](const asio::error_code& error) {
-                         if (error) return;
-                         AcceptAll();
-                         WaitToAccept();
-                       });
-}
-
-void LinkServer::AcceptAll() {
-  while (std::optional<LinkClient> client = AcceptLink(listener_.native_handle())) {
-    if (same_namespaces_ && !InOurNamespaces(client->pid)) continue;
-    auto link = std::make_shared<Link>(io_);
-    link->pid = client->pid;
-    link->socket.assign(client->socket.Release());
-    ++open_links_;
-    WaitToRead(link);
-  }
+void LinkServer::Accept(LinkClient client) {
+  if (same_namespaces_ && !InOurNamespaces(client.pid)) return;
+  auto link = std::make_shared<Link>(io_);
+  link->pid = client.pid;
+  link->socket.assign(client.socket.Release());
+  ++open_links_;
+  WaitToRead(link);
 }
 
 void LinkServer::WaitToRead(const LinkPtr& link) {

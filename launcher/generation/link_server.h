@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/links/link_listener.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/link.h"
@@ -50,9 +51,9 @@ class LinkServer {
 
   // From now on processes in other user or process namespaces than ours are sent away.
   void RequireSameNamespaces() { same_namespaces_ = true; }
-  Status Listen(const std::string& abstract_name);
+  Status Listen(const std::string& abstract_name) { return listener_.Listen(abstract_name); }
   // The same with a listening socket that somebody else has made.
-  void Serve(UniqueFd listener);
+  void Serve(UniqueFd listener) { listener_.Serve(std::move(listener)); }
 
   // More slots, behind those that are there.
   void AddSlots(uint32_t count) { slots_.resize(slots_.size() + count); }
@@ -87,8 +88,7 @@ class LinkServer {
     bool ownerless = false;  // the owner's link has ended
   };
 
-  void WaitToAccept();
-  void AcceptAll();
+  void Accept(LinkClient client);
   void WaitToRead(const LinkPtr& link);
   void WaitToWrite(const LinkPtr& link);
   void ReadAll(const LinkPtr& link);
@@ -106,7 +106,7 @@ class LinkServer {
   asio::io_context& io_;
   LinkObserver& observer_;
   std::string job_key_;
-  asio::posix::stream_descriptor listener_;
+  LinkListener listener_;
   std::vector<Slot> slots_;
   size_t open_links_ = 0;
   bool same_namespaces_ = false;

@@ -47,32 +47,17 @@ std::optional<JobCounts> ReadCounts(int socket, TimePoint deadline) {
 }  // namespace
 
 DriverStatusListener::DriverStatusListener(asio::io_context& io, std::function<JobCounts()> counts)
-    : counts_(std::move(counts)), listener_(io), pause_(io) {}
+    : counts_(std::move(counts)),
+      listener_(
+          io, [this](const LinkClient& client) { Answer(client); }, kPause) {}
 
 Status DriverStatusListener::Open(const std::string& job_id) {
-  Result<UniqueFd> fd = ListenLink(std::string(kName) + job_id);
-  if (!fd.ok()) return fd.status();
-  listener_.assign(fd->Release());
-  WaitToAccept();
-  return Status::Ok();
+  return listener_.Listen(std::string(kName) + job_id);
 }
 
-void DriverStatusListener::WaitToAccept() {
-  listener_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [this](const asio::error_code& error) {
-                         if (!error) AnswerAll();
-                       });
-}
-
-void DriverStatusListener::AnswerAll() {
-  while (std::optional<LinkClient> client = AcceptLink(listener_.native_handle())) {
-    const std::string text = JobCountsText(counts_());
-    (void)::send(client->socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-  pause_.expires_after(kPause);
-  pause_.async_wait([this](const asio::error_code& error) {
-    if (!error) WaitToAccept();
-  });
+void DriverStatusListener::Answer(const LinkClient& client) {
+  const std::string text = JobCountsText(counts_());
+  (void)::send(client.socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 std::vector<DriverSeen> AskDrivers(Duration limit) {

@@ -8,8 +8,6 @@
 #include <sys/types.h>
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/links/link_listener.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
@@ -36,12 +35,10 @@ class DriverStatusListener {
   Status Open(const std::string& job_id);
 
  private:
-  void WaitToAccept();
-  void AnswerAll();
+  void Answer(const LinkClient& client);
 
   std::function<JobCounts()> counts_;
-  asio::posix::stream_descriptor listener_;
-  asio::steady_timer pause_;
+  LinkListener listener_;
 };
 
 // A driver of this user in this network namespace.

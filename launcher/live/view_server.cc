@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -37,22 +39,20 @@ struct ViewServer::Client {
 };
 
 ViewServer::ViewServer(asio::io_context& io, Callbacks callbacks)
-    : io_(io), callbacks_(std::move(callbacks)), listener_(io), pause_(io) {}
+    : io_(io),
+      callbacks_(std::move(callbacks)),
+      listener_(
+          io, [this](LinkClient visitor) { Add(std::move(visitor)); }, kPause) {}
 
 ViewServer::~ViewServer() { Close(); }
 
 Status ViewServer::Open(const std::string& job_id) {
-  Result<UniqueFd> fd = ListenLink(std::string(kViewAddress) + job_id);
-  if (!fd.ok()) return fd.status();
-  listener_.assign(fd->Release());
-  Accept();
-  return Status::Ok();
+  return listener_.Listen(std::string(kViewAddress) + job_id);
 }
 
 void ViewServer::Close() {
+  listener_.Close();
   asio::error_code ignored;
-  (void)listener_.close(ignored);
-  pause_.cancel();
   for (auto& [id, client] : clients_) {
     (void)client->socket.close(ignored);
     client->limit.cancel();
@@ -70,22 +70,10 @@ bool ViewServer::IsDrained(uint64_t id) const {
   return found == clients_.end() || found->second->out.empty();
 }
 
-void ViewServer::Accept() {
-  listener_.async_wait(Descriptor::wait_read, [this](const asio::error_code& error) {
-    if (error) return;
-    while (std::optional<LinkClient> client = AcceptLink(listener_.native_handle())) {
-      if (clients_.size() < kMostClients) Add(std::move(client->socket));
-    }
-    pause_.expires_after(kPause);
-    pause_.async_wait([this](const asio::error_code& ended) {
-      if (!ended) Accept();
-    });
-  });
-}
-
-void ViewServer::Add(UniqueFd socket) {
+void ViewServer::Add(LinkClient visitor) {
+  if (clients_.size() >= kMostClients) return;
   auto client = std::make_shared<Client>(io_, next_++);
-  client->socket.assign(socket.Release());
+  client->socket.assign(visitor.socket.Release());
   clients_.emplace(client->id, client);
   StartLimit(client);
   Read(client);

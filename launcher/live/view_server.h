@@ -10,8 +10,6 @@
 #define HVD_LAUNCHER_LIVE_VIEW_SERVER_H_
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,8 +17,8 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/links/link_listener.h"
 #include "runtime/base/status.h"
-#include "runtime/base/unique_fd.h"
 
 namespace hvd {
 
@@ -59,8 +57,7 @@ class ViewServer {
  private:
   struct Client;
 
-  void Accept();
-  void Add(UniqueFd socket);
+  void Add(LinkClient visitor);
   void Read(const std::shared_ptr<Client>& client);
   void TakeWish(const std::shared_ptr<Client>& client);
   void Write(const std::shared_ptr<Client>& client);
@@ -70,8 +67,7 @@ class ViewServer {
 
   asio::io_context& io_;
   const Callbacks callbacks_;
-  asio::posix::stream_descriptor listener_;
-  asio::steady_timer pause_;
+  LinkListener listener_;
   std::map<uint64_t, std::shared_ptr<Client>> clients_;
   uint64_t next_ = 1;
 };

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "launcher/jobs/job_id.h"
+#include "launcher/links/pass_descriptors.h"
 #include "launcher/output/output.h"
 #include "launcher/places/place.h"
 #include "launcher/places/place_end.h"
-#include "launcher/process/pass_descriptors.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/text/number_text.h"

@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "launcher/links/pass_descriptors.h"
 #include "launcher/places/place_end.h"
-#include "launcher/process/pass_descriptors.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
@@ -67,18 +68,16 @@ struct PlaceServer::Holder {
 };
 
 PlaceServer::PlaceServer(asio::io_context& io, OnTaken on_taken)
-    : io_(io), on_taken_(std::move(on_taken)), listener_(io) {
+    : io_(io),
+      on_taken_(std::move(on_taken)),
+      listener_(io, [this](LinkClient client) { Accept(std::move(client)); }) {
   for (const auto& [name, value] : AllEnv()) own_environment_.push_back(name + "=" + value);
 }
 
 PlaceServer::~PlaceServer() = default;
 
 Status PlaceServer::Listen(const std::string& agent_job_id) {
-  Result<UniqueFd> fd = ListenLink(PlaceAddress(agent_job_id));
-  if (!fd.ok()) return fd.status();
-  listener_.assign(fd->Release());
-  WaitToAccept();
-  return Status::Ok();
+  return listener_.Listen(PlaceAddress(agent_job_id));
 }
 
 Place* PlaceServer::Find(uint32_t place) {
@@ -93,22 +92,11 @@ void PlaceServer::End(uint32_t place, const ProcessEnd& end) {
   (void)PassDescriptors(found->second->socket.native_handle(), PlaceEndText(end), {});
 }
 
-void PlaceServer::WaitToAccept() {
-  listener_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [this](const asio::error_code& error) {
-                         if (error) return;
-                         AcceptAll();
-                         WaitToAccept();
-                       });
-}
-
-void PlaceServer::AcceptAll() {
-  while (std::optional<LinkClient> accepted = AcceptLink(listener_.native_handle())) {
-    auto holder = std::make_shared<Holder>(io_);
-    holder->pid = accepted->pid;
-    holder->socket.assign(accepted->socket.Release());
-    WaitToRead(holder);
-  }
+void PlaceServer::Accept(LinkClient client) {
+  auto holder = std::make_shared<Holder>(io_);
+  holder->pid = client.pid;
+  holder->socket.assign(client.socket.Release());
+  WaitToRead(holder);
 }
 
 // Until the process closes: who holds a place keeps the connection.

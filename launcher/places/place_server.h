@@ -7,7 +7,6 @@
 #define HVD_LAUNCHER_PLACES_PLACE_SERVER_H_
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/links/link_listener.h"
 #include "launcher/places/place.h"
 #include "launcher/process/process_end.h"
 #include "runtime/base/status.h"
@@ -38,15 +38,14 @@ class PlaceServer {
   struct Holder;
   using HolderPtr = std::shared_ptr<Holder>;
 
-  void WaitToAccept();
-  void AcceptAll();
+  void Accept(LinkClient client);
   void WaitToRead(const HolderPtr& holder);
   void Read(const HolderPtr& holder);
 
   asio::io_context& io_;
   OnTaken on_taken_;
   std::vector<std::string> own_environment_;  // of the agent
-  asio::posix::stream_descriptor listener_;
+  LinkListener listener_;
   std::map<uint32_t, HolderPtr> holders_;  // by place
 };
 

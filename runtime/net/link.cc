@@ -164,10 +164,14 @@ Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name) {
   return fd;
 }
 
-std::optional<LinkClient> AcceptLink(int listener) {
+Result<LinkClient> AcceptLink(int listener) {
   for (;;) {
     UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) return std::nullopt;
+    if (!socket.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN) return Status(Code::kInProgress, "nobody connects");
+      return SystemError("accepting a process of this host", errno);
+    }
     const std::optional<ucred> peer = PeerOf(socket.get());
     if (peer && IsTrusted(*peer)) return LinkClient{std::move(socket), peer->pid};
   }

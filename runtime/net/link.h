@@ -144,9 +144,10 @@ Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
 // For a listening socket that another process made: who connects from now on sees this process as
 // its peer.
 Status ListenInOwnName(int listener);
-// The next process of this user (or root) that connects; nothing when there is none. Others are
-// sent away.
-std::optional<LinkClient> AcceptLink(int listener);
+// The next process of this user (or root) that connects; others are sent away. kInProgress when
+// there is none. With any other error one may wait and cannot be had now, as where this process has
+// no descriptor left.
+Result<LinkClient> AcceptLink(int listener);
 // A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or
 // root).
 Result<UniqueFd> ConnectLink(const std::string& abstract_name);

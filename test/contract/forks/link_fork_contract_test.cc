@@ -23,7 +23,7 @@ TEST(LinkFork, TheDoorIsShutForOtherUsers) {
     Result<UniqueFd> stranger = ConnectLink(name);
     if (::seteuid(0) != 0 || ::seteuid(kHost) != 0) ::_exit(4);
     // It sees that the host is none of its own; the host sees the same of it.
-    ::_exit(stranger.ok() || AcceptLink(listener->get()) ? 5 : 0);
+    ::_exit(stranger.ok() || AcceptLink(listener->get()).ok() ? 5 : 0);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

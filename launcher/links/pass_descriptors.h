@@ -1,6 +1,6 @@
 // Descriptors that one process hands to another over a unix socket.
-#ifndef HVD_LAUNCHER_PROCESS_PASS_DESCRIPTORS_H_
-#define HVD_LAUNCHER_PROCESS_PASS_DESCRIPTORS_H_
+#ifndef HVD_LAUNCHER_LINKS_PASS_DESCRIPTORS_H_
+#define HVD_LAUNCHER_LINKS_PASS_DESCRIPTORS_H_
 
 #include <optional>
 #include <string>
@@ -26,4 +26,4 @@ std::optional<PassedDescriptors> TakeDescriptors(int socket);
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_PROCESS_PASS_DESCRIPTORS_H_
+#endif  // HVD_LAUNCHER_LINKS_PASS_DESCRIPTORS_H_

@@ -1,4 +1,4 @@
-#include "launcher/process/pass_descriptors.h"
+#include "launcher/links/pass_descriptors.h"
 
 #include <sys/socket.h>
 
