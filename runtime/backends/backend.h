@@ -44,6 +44,8 @@ struct Extent {
 // joined, after everything else that became ready by it; call.root is then the index in the group
 // of the member of this host that came last, and the result's `rows` becomes the world rank that
 // came last of all.
+// One that cannot succeed any more, because a member of the host left without joining, is started
+// after everything else that this member has announced, and has to fail.
 struct CrossHostRequest {
   int32_t domain = 0;  // equal names of different domains do not meet; never that of a removed set
   std::string_view name;    // of the operation

@@ -17,7 +17,7 @@ void Completion::Complete(Operation* op, Status status, bool peers_may_work) {
   if (name->domain == NameTable::kSetsDomain) ChangeSets(op, name->own_detail, status.ok());
   if (op->collective == Collective::kJoin && op->started && !op->set->group.on_one_host()) {
     op->answer = static_cast<int32_t>(op->parts[0].result.rows);
-    state_.joins.Clear();
+    if (status.ok()) state_.joins.Clear();  // otherwise this rank stays joined
   }
   if (status.code() == Code::kAborted && closed_.ok()) peers_.NoteFailed();
   op->status = std::move(status);

@@ -230,13 +230,31 @@ void ProgressEngine::FailWhatNeedsLeavers() {
     if (!inbox_.empty(peer)) continue;
     state_.rounds.NoteGone(peer);
     state_.operations.ForEachPending([&](Operation& op) {
-      const bool unsent_join = op.collective == Collective::kJoin && !op.sent;
-      if (unsent_join || !WaitsInVainFor(peer, op)) return;
+      const bool join = op.collective == Collective::kJoin;
+      if (join && (!op.sent || !op.set->group.on_one_host())) return;
+      if (!WaitsInVainFor(peer, op)) return;
       outbox_.Withdraw(&op);
       std::erase(running_, &op);
       FailUnsatisfiable(&op);
     });
   }
+  if (state_.rounds.any_gone() && state_.joins.self()) StartJoinInVain();
+}
+
+// Other hosts have to learn that this rank has joined, although its host never joins as a whole:
+// they go on without it. So such a join is started like any other, and fails by their word. Not
+// before all that this rank has announced: they would settle that without it.
+void ProgressEngine::StartJoinInVain() {
+  TensorName* join = state_.names.Find(NameTable::kJoinDomain, NameTable::kJoinName);
+  if (join == nullptr || join->operation == nullptr) return;
+  const Operation& op = *join->operation;
+  if (op.done || op.started || !op.sent || op.set->group.on_one_host()) return;
+  if (!state_.rounds.Unsatisfiable(*join)) return;
+  bool announced_more = false;
+  state_.operations.ForEachPending([&](const Operation& other) {
+    announced_more = announced_more || (&other != &op && !other.started);
+  });
+  if (!announced_more) Start(join);
 }
 
 bool ProgressEngine::WaitsInVainFor(uint32_t peer, const Operation& op) const {

@@ -83,6 +83,7 @@ class ProgressEngine {
   void NoteJoined(uint32_t peer);
   void SettleRounds();
   void FinishJoin(Operation* op);
+  void StartJoinInVain();
 
   void FailHere(Operation* op, const Status& status);
   void FailAll(const Status& status);
