@@ -80,7 +80,8 @@ struct Settings {
   bool print_env = false;
   std::string stdin_to;        // rank0, all or none
   bool stock_horovod = false;  // workers do not use our runtime
-  std::string bind_to;         // none, core or numa
+  std::string bind_to;         // none, core, numa or gpu
+  std::string gpus;            // all or one
   int omp_threads = 0;         // 0: the share of cores, -1: left alone
 
   std::string timeline_filename;  // a file; "DYNAMIC": begun by hvd.start_timeline(); empty: none

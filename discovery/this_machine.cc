@@ -74,20 +74,6 @@ bool IsGpuNode(std::string_view name) {
   return name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// "0,1", "GPU-8f2..,MIG-7a..": the entries before the first that is empty or negative.
-uint32_t CountVisible(std::string_view list) {
-  uint32_t count = 0;
-  while (true) {
-    size_t comma = std::min(list.find(','), list.size());
-    std::string_view entry = list.substr(0, comma);
-    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
-    if (entry.empty() || entry.front() == '-') return count;
-    ++count;
-    if (comma == list.size()) return count;
-    list.remove_prefix(comma + 1);
-  }
-}
-
 uint32_t CountCores() {
   cpu_set_t allowed;
   if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
@@ -120,7 +106,22 @@ uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& 
   while (const dirent* entry = ::readdir(nodes.get())) {
     if (IsGpuNode(entry->d_name)) ++count;
   }
-  return visible ? std::min(count, CountVisible(*visible)) : count;
+  return visible ? std::min(count, static_cast<uint32_t>(ListedGpus(*visible).size())) : count;
+}
+
+// "0,1", "GPU-8f2..,MIG-7a..".
+std::vector<std::string> ListedGpus(std::string_view visible) {
+  std::vector<std::string> listed;
+  while (true) {
+    const size_t comma = std::min(visible.find(','), visible.size());
+    std::string_view entry = visible.substr(0, comma);
+    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
+    entry = entry.substr(0, entry.find_last_not_of(' ') + 1);
+    if (entry.empty() || entry.front() == '-') return listed;
+    listed.emplace_back(entry);
+    if (comma == visible.size()) return listed;
+    visible.remove_prefix(comma + 1);
+  }
 }
 
 uint32_t OnlineCpus() {

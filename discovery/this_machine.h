@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace hvd {
 
@@ -16,6 +18,10 @@ bool IsThisMachine(const std::string& name);
 // The GPUs whose device nodes (nvidia0, nvidia1, ...) are in this folder, of those that
 // CUDA_VISIBLE_DEVICES leaves: a list that ends at its first entry below 0; not set: all of them.
 uint32_t CountGpus(const std::string& folder, const std::optional<std::string>& visible);
+
+// The entries of a CUDA_VISIBLE_DEVICES, numbers and identifiers, up to the first that is empty or
+// negative, as CUDA reads it. Pure.
+std::vector<std::string> ListedGpus(std::string_view visible);
 
 // All that run, also those that this process may not use; at least 1.
 uint32_t OnlineCpus();

@@ -150,6 +150,10 @@ int AgentVerb(const std::vector<std::string>& args) {
     ExamineHere(args[1], args[2]);
     return 0;
   }
+  if (args.size() == 1 && args[0] == "--examine-gpus") {
+    ExamineGpusHere();
+    return 0;
+  }
   if (args.size() == 1 && args[0] == "--build") return PrintBuild();
   if (args.size() == 3 && args[0] == "--resume" && ParseJobId(args[1]))
     return RunResume(args[1], args[2]);

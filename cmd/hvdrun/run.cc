@@ -9,12 +9,14 @@
 #include "discovery/host_selection.h"
 #include "launcher/agent/workers/binding.h"
 #include "launcher/agent/workers/held_port.h"
+#include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/driver.h"
 #include "launcher/driver/network_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/environment/env_file.h"
 #include "launcher/environment/worker_env.h"
+#include "launcher/gpu/gpu_assignment.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/hosts/final_plan.h"
 #include "launcher/job/policy/elastic_limits.h"
@@ -52,10 +54,14 @@ int PrintEnvironment(const DriverOptions& options) {
   if (options.settings.stock_horovod) start.rendezvous = "...:...";  // known when it starts
   std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
   auto local_size = static_cast<uint32_t>(start.slots.size());
-  std::vector<uint32_t> shares = CoreShares(BindRanks(start.bind_to, cpus, local_size));
-  WorkerCores cores{static_cast<uint32_t>(cpus.size()), shares[0]};
+  const std::vector<GpuDevice> devices = GpusFor(start);
+  const std::vector<std::string> gpus = SharedGpus(start, devices);
+  std::vector<uint32_t> shares =
+      CoreShares(BindRanks(start.bind_to, cpus, local_size, NodesOfGpus(gpus, devices)));
+  WorkerShare share{static_cast<uint32_t>(cpus.size()), shares[0]};
+  if (start.gpus == SeenGpus::kOne) share.gpu = GpuAssignment(gpus).Take(0, 0);
   ExplainedEnvironment environment =
-      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), cores);
+      ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), share);
   return PrintText(PrintEnvText(environment));
 }
 

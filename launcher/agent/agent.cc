@@ -22,6 +22,7 @@
 #include "launcher/agent/worker_generations.h"
 #include "launcher/agent/workers/binding.h"
 #include "launcher/agent/workers/master_port.h"
+#include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/agent/workers/worker_set.h"
 #include "launcher/agent/workers/worker_signals.h"
 #include "launcher/bundle/side_command.h"
@@ -299,7 +300,8 @@ void Agent::Start(StartJob start) {
   tree_.Join(start);
   driver_.SetSilenceLimit(std::chrono::milliseconds(start.silence_limit_ms));
   if (start.elastic != 0) stop_signals_.Open();
-  workers_.Prepare(std::move(start), std::move(cpus));
+  const std::vector<GpuDevice> gpus = GpusFor(start);
+  workers_.Prepare(std::move(start), std::move(cpus), gpus);
   StartWorkers();
 }
 

@@ -48,6 +48,20 @@ Json PythonJson(const HostFacts& facts) {
           {"libraries", libraries}};
 }
 
+Json GpuFaultsJson(const HostFacts& facts) {
+  Json list = Json::array();
+  for (const auto& [number, faults] : facts.gpu_faults) {
+    list.push_back({{"gpu", number},
+                    {"ecc_errors", faults.ecc_errors},
+                    {"memory", TextIf(faults.memory)},
+                    {"slowed_by", TextIf(faults.slowed)},
+                    {"mode", TextIf(faults.mode)},
+                    {"divided", faults.divided},
+                    {"processes", faults.processes}});
+  }
+  return list;
+}
+
 Json FactsJson(const HostFacts& facts) {
   return {{"complete", facts.complete},
           {"system", TextIf(facts.system)},
@@ -67,6 +81,9 @@ Json FactsJson(const HostFacts& facts) {
            {{"count", facts.gpu_count()},
             {"names", facts.gpus},
             {"driver", TextIf(facts.gpu_driver)},
+            {"cuda", TextIf(facts.gpu_cuda)},
+            {"links", facts.gpu_links},
+            {"faults", GpuFaultsJson(facts)},
             {"trouble", TextIf(facts.gpu_trouble)}}},
           {"rdma", facts.rdma},
           {"directory", TextIf(facts.directory)},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launcher/doctor/report/doctor_text.h"
+#include "launcher/text/counted.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -144,7 +145,17 @@ std::string GpuText(const HostFacts& facts) {
   std::string text = std::to_string(facts.gpu_count());
   if (!kinds.empty()) text += " x " + Joined({kinds.begin(), kinds.end()}, " / ");
   if (!facts.gpu_driver.empty()) text += ", driver " + facts.gpu_driver;
+  if (!facts.gpu_cuda.empty()) text += " (CUDA " + facts.gpu_cuda + ")";
   return text;
+}
+
+// "NVLink", or, where pairs differ, "NVLink 4 pairs, between sockets 2 pairs"
+std::string GpuLinksText(const HostFacts& facts) {
+  if (facts.gpu_links.size() == 1) return facts.gpu_links.begin()->first;
+  std::vector<std::string> words;
+  for (const auto& [kind, pairs] : facts.gpu_links)
+    words.push_back(kind + " " + Counted(pairs, "pair", "pairs"));
+  return Joined(words, ", ");
 }
 
 std::string LibrariesText(const HostFacts& facts) {
@@ -202,6 +213,7 @@ std::string WhatTheyHave(const DoctorReport& report) {
   });
   text += line("libraries", LibrariesText);
   text += line("GPUs", GpuText);
+  text += line("  connected by", GpuLinksText);
   text += line("RDMA", [](const HostFacts& f) { return Joined(f.rdma, ", "); });
   text += line("cores", [](const HostFacts& f) { return f.cores ? std::to_string(*f.cores) : ""; });
   text += RangeLine(report, "memory", [](const HostFacts& f) { return f.memory_total; });

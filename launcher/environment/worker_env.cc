@@ -121,13 +121,14 @@ void SetInterface(Variables& v, const std::string& interface) {
 
 // Many ranks that each start a thread per core make the machine crawl.
 void SetThreads(Variables& v, const StartJob& start, uint32_t local_size,
-                const WorkerCores& cores) {
+                const WorkerShare& share) {
   constexpr std::string_view kThreads = "OMP_NUM_THREADS";
   if (start.omp_threads > 0) {
     v[std::string(kThreads)] = {std::to_string(start.omp_threads), "--omp-threads"};
-  } else if (start.omp_threads == 0 && cores.host > 0 && !v.contains(kThreads)) {
-    uint32_t share = cores.own > 0 ? cores.own : std::max(1U, cores.host / local_size);
-    v[std::string(kThreads)] = {std::to_string(share), "its share of the cores (--omp-threads)"};
+  } else if (start.omp_threads == 0 && share.host_cores > 0 && !v.contains(kThreads)) {
+    const uint32_t cores =
+        share.own_cores > 0 ? share.own_cores : std::max(1U, share.host_cores / local_size);
+    v[std::string(kThreads)] = {std::to_string(cores), "its share of the cores (--omp-threads)"};
   }
 }
 
@@ -159,6 +160,15 @@ void SetStock(Variables& v, const std::string& rendezvous, const std::string& in
     v.try_emplace(name, Variable{interface, "the interface at which ranks reach each other"});
 }
 
+// CUDA numbers GPUs by their speed unless it is told to do it as nvidia-smi does.
+void SetGpu(Variables& v, const StartJob& start, const std::string& gpu) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
+  if (!gpu.empty()) v[std::string(kVisible)] = {gpu, "its GPU (--gpus one)"};
+  if (!gpu.empty() || start.bind_to == BindTo::kGpu)
+    v.try_emplace("CUDA_DEVICE_ORDER",
+                  Variable{"PCI_BUS_ID", "so that GPUs have the numbers of nvidia-smi"});
+}
+
 // How a worker with our runtime finds its agent.
 void SetAgent(Variables& v, const StartJob& start, uint32_t slot, const WorkerLink& link,
               const InstallPaths& paths) {
@@ -178,7 +188,7 @@ void SetAgent(Variables& v, const StartJob& start, uint32_t slot, const WorkerLi
 
 ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
                                               const WorkerLink& link, const InstallPaths& paths,
-                                              const WorkerCores& cores) {
+                                              const WorkerShare& share) {
   ExplainedEnvironment explained;
   const Placement& placement = start.slots[slot];
   Variables v;
@@ -193,12 +203,13 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   for (const std::string& entry : link.launcher_environment) {
     if (!WhyLeftOut(std::string_view(entry).substr(0, entry.find('=')))) Set(v, entry, kLauncher);
   }
-  SetThreads(v, start, placement.local_size, cores);
+  SetThreads(v, start, placement.local_size, share);
   SetMaster(v, start);
   SetInterface(v, link.interface);
   v["PYTHONUNBUFFERED"] = {"1", "so that output comes at once"};
   for (const std::string& entry : start.worker_environment) Set(v, entry, kSetting);
   for (const std::string& entry : start.given_environment) Set(v, entry, kGiven);
+  SetGpu(v, start, share.gpu);
   SetSlot(v, start, placement);
   if (!link.launcher_environment.empty()) v["HOROVOD_CONTROLLER"] = {"mpi", kSlot};
   v["HVD_JOB_ID"] = {link.job_id, kAgent};
@@ -211,8 +222,9 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   }
   // Only where its mask does not tell: a command such as taskset may still narrow that of an
   // unbound worker.
-  if (cores.own > 0)
-    v["HVD_HOST_CORES"] = {std::to_string(cores.host), "the cores that its host's ranks share"};
+  if (share.own_cores > 0)
+    v["HVD_HOST_CORES"] = {std::to_string(share.host_cores),
+                           "the cores that its host's ranks share"};
   for (auto& [name, variable] : v) {
     explained.variables.push_back({name, std::move(variable.value), variable.why});
   }
@@ -221,9 +233,9 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
 
 std::vector<std::string> WorkerEnvironment(const StartJob& start, uint32_t slot,
                                            const WorkerLink& link, const InstallPaths& paths,
-                                           const WorkerCores& cores) {
+                                           const WorkerShare& share) {
   std::vector<std::string> environment;
-  for (auto& variable : ExplainWorkerEnvironment(start, slot, link, paths, cores).variables) {
+  for (auto& variable : ExplainWorkerEnvironment(start, slot, link, paths, share).variables) {
     environment.push_back(variable.name + "=" + variable.value);
   }
   return environment;

@@ -23,10 +23,11 @@ struct WorkerLink {
   std::vector<std::string> launcher_environment = {};
 };
 
-// The cores that it may use.
-struct WorkerCores {
-  uint32_t host = 0;  // together with the other workers of its agent; 0: not known
-  uint32_t own = 0;   // its share of those it is bound to; 0: not bound
+// The cores that it may use, and its GPU.
+struct WorkerShare {
+  uint32_t host_cores = 0;  // together with the other workers of its agent; 0: not known
+  uint32_t own_cores = 0;   // its share of those it is bound to; 0: not bound
+  std::string gpu = {};     // an entry of CUDA_VISIBLE_DEVICES; empty: it sees all
 };
 
 struct ExplainedVariable {
@@ -43,12 +44,12 @@ struct ExplainedEnvironment {
 // inheritance.
 ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
                                               const WorkerLink& link, const InstallPaths& paths,
-                                              const WorkerCores& cores);
+                                              const WorkerShare& share);
 
 // "NAME=value" for the worker in slot `slot` of the agent.
 std::vector<std::string> WorkerEnvironment(const StartJob& start, uint32_t slot,
                                            const WorkerLink& link, const InstallPaths& paths,
-                                           const WorkerCores& cores);
+                                           const WorkerShare& share);
 
 // The output of --print-env: the variables with their reasons, one a line, then the rules.
 std::string PrintEnvText(const ExplainedEnvironment& environment);

@@ -36,7 +36,7 @@ void Fields(auto& f, MaybeConst<StartJob> auto& m) {
   f(m.job_id, m.job_key, m.host, m.size, m.homogeneous, m.slots, m.argv, m.directory, m.environment,
     m.worker_environment, m.terminate_grace_ms, m.driver_grace_ms, m.given_environment,
     m.master_address, m.master_port, m.omp_threads, m.machine_part, m.machine_parts, m.bind_to,
-    m.stdin_to, m.layout, m.stdin_terminal, m.listen_addresses, m.first_port, m.last_port,
+    m.gpus, m.stdin_to, m.layout, m.stdin_terminal, m.listen_addresses, m.first_port, m.last_port,
     m.silence_limit_ms, m.tree_host, m.tree_hosts, m.tree_radix, m.tree_above, m.elastic, m.workers,
     m.interfaces, m.restarts, m.max_restarts, m.trace, m.rendezvous);
 }

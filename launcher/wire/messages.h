@@ -26,7 +26,10 @@ enum class StdinTo : uint8_t { kNone = 0, kRank0 = 1, kAll = 2 };
 enum class TraceMode : uint8_t { kOff = 0, kOn = 1, kWithCycles = 2 };
 
 // Which cores a worker may use.
-enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2 };
+enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2, kGpu = 3 };
+
+// Which GPUs of its host a worker sees.
+enum class SeenGpus : uint8_t { kAll = 0, kOne = 1 };
 
 // ---- driver to agent
 
@@ -54,6 +57,7 @@ struct StartJob {
   // Of so many equal parts of this machine's cores, that of this agent.
   uint32_t machine_part = 0, machine_parts = 1;
   BindTo bind_to = BindTo::kNone;
+  SeenGpus gpus = SeenGpus::kAll;
   StdinTo stdin_to = StdinTo::kNone;
   uint8_t stdin_terminal =
       0;  // a person types it, and must see a prompt though its line has no end yet

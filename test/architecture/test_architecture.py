@@ -40,7 +40,7 @@ PARTS = {
     "launcher/channels/ssh/keys": ["launcher/process"],
     "launcher/doctor/findings": ["launcher/bundle", "launcher/doctor/report", "launcher/text"],
     "launcher/doctor/report": ["launcher/job/hosts"],
-    "launcher/agent/host": ["launcher/agent/workers", "launcher/output", "launcher/process", "launcher/text", "launcher/wire"],
+    "launcher/agent/host": ["launcher/agent/workers", "launcher/gpu", "launcher/output", "launcher/process", "launcher/text", "launcher/wire"],
     "launcher/driver/agents": ["launcher/bundle", "launcher/channels", "launcher/channels/factory", "launcher/job/hosts",
                                "launcher/jobs", "launcher/text", "launcher/wire"],
     "launcher/driver/services": ["launcher/job/hosts", "launcher/job/state", "launcher/live", "launcher/tree", "launcher/wire"],
@@ -51,8 +51,8 @@ PARTS = {
     "launcher/job/report": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/state", "launcher/text"],
     "launcher/job/state": ["launcher/job/hosts", "launcher/job/policy", "launcher/relay", "launcher/text", "launcher/verdict",
                            "launcher/wire"],
-    "launcher/agent/workers": ["launcher/bundle", "launcher/environment", "launcher/output", "launcher/places", "launcher/process",
-                               "launcher/stock", "launcher/wire"],
+    "launcher/agent/workers": ["launcher/bundle", "launcher/environment", "launcher/gpu", "launcher/output", "launcher/places",
+                               "launcher/process", "launcher/stock", "launcher/text", "launcher/wire"],
 }
 # No folder has more source files than this, but for those that had more already: a ratchet, whose numbers only go down.
 MOST_FILES = 30

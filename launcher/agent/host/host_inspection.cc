@@ -27,11 +27,13 @@
 
 #include "configs/message_text.h"
 #include "launcher/agent/workers/binding.h"
+#include "launcher/gpu/nvml.h"
 #include "launcher/output/output.h"
 #include "launcher/process/proc_file.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
+#include "runtime/base/test_env.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/unique_fd.h"
 
@@ -52,12 +54,22 @@ print("python.version=" + ".".join(map(str, sys.version_info[:3])))
 try:
     from importlib import metadata
     for name in ("numpy", "torch", "tensorflow", "tensorflow-cpu", "keras", "jax", "jaxlib",
-                 "mxnet", "lightning", "pytorch-lightning", "transformers", "horovod", "mpi4py"):
+                 "mxnet", "lightning", "pytorch-lightning", "transformers", "horovod", "mpi4py",
+                 "nvidia-nccl-cu12", "nvidia-nccl-cu13"):
         try:
             print("library=" + name + " " + metadata.version(name))
         except Exception:
             pass
 except ImportError:
+    pass
+try:  # torch itself is not imported: that takes seconds, and may ask the GPUs
+    import importlib.util, os.path, re
+    folder = os.path.dirname(importlib.util.find_spec("torch").origin)
+    with open(os.path.join(folder, "version.py")) as file:
+        cuda = re.search(r"^cuda\b[^=]*=\s*'([0-9.]+)'", file.read(), re.M)
+    if cuda:
+        print("torch.cuda=" + cuda.group(1))
+except Exception:
     pass
 )";
 
@@ -210,18 +222,27 @@ void ReportNetwork() {
   }
 }
 
+// /dev/nvidia0, /dev/nvidia1, ...
+size_t CountGpuFiles() {
+  const std::string root = GetTestEnv("HVD_TEST_GPU_HOST").value_or("");
+  std::error_code error;
+  size_t files = 0;
+  while (fs::exists(Format("{}/dev/nvidia{}", root, files), error)) ++files;
+  return files;
+}
+
 void ReportDevices() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/sys/class/infiniband", error))
     PrintFact("rdma", entry.path().filename().string());
-  size_t nodes = 0;
-  while (fs::exists(Format("/dev/nvidia{}", nodes), error)) ++nodes;
+  const size_t nodes = CountGpuFiles();
   if (nodes == 0) return;
   PrintFact("gpu.nodes", std::to_string(nodes));
-  Answer answer = Ask(
-      {"nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"}, "/");
-  if (answer.in_time) return ReportAll(GpuFacts(answer.text));
-  PrintFact("gpu.trouble", answer.started ? "nvidia-smi did not answer within 8 s" : answer.text);
+  Answer answer = Ask({"/proc/self/exe", "agent", "--examine-gpus"}, "/");
+  if (answer.in_time) return ReportAll(GpuFactsSaid(answer.text));
+  PrintFact("gpu.trouble", answer.started ? "NVIDIA's driver did not answer within 8 s; a GPU "
+                                            "may hang"
+                                          : answer.text);
 }
 
 void ReportPython(const std::string& interpreter, const std::string& directory) {
@@ -232,6 +253,13 @@ void ReportPython(const std::string& interpreter, const std::string& directory) 
 }
 
 }  // namespace
+
+void ExamineGpusHere() {
+  for (const std::string& fact : GpuFacts(AskNvml())) {
+    const size_t equals = fact.find('=');
+    PrintFact(fact.substr(0, equals), fact.substr(equals + 1));
+  }
+}
 
 void ExamineHere(const std::string& directory, const std::string& interpreter) {
   ReportMachine();
@@ -274,20 +302,14 @@ uint64_t MeminfoBytes(std::string_view meminfo, std::string_view field) {
   return 0;
 }
 
-std::vector<std::string> GpuFacts(std::string_view csv) {
+std::vector<std::string> GpuFactsSaid(std::string_view said) {
   std::vector<std::string> facts;
-  std::string driver;
-  for (const std::string& line : LinesOf(csv)) {
-    size_t first = line.find(", "), second = line.rfind(", ");
-    if (first == std::string::npos || second == first) {
-      if (facts.empty()) return {"gpu.trouble=nvidia-smi says: " + Trimmed(line)};
-      continue;
-    }
-    facts.push_back("gpu=" + line.substr(0, first) + " " +
-                    line.substr(first + 2, second - first - 2));
-    driver = line.substr(second + 2);
+  bool whole = false;
+  for (const std::string& line : LinesOf(said)) {
+    whole = whole || line == "gpu.said=1";
+    if (line.starts_with("gpu") && line.find('=') != std::string::npos) facts.push_back(line);
   }
-  if (!driver.empty()) facts.push_back("gpu.driver=" + driver);
+  if (!whole) facts.emplace_back("gpu.trouble=the process that asked NVIDIA's driver has died");
   return facts;
 }
 
@@ -297,7 +319,9 @@ std::vector<std::string> PythonFacts(std::string_view said) {
   const std::vector<std::string> lines = LinesOf(said);
   for (const std::string& line : lines) {
     version = version || line.starts_with("python.version=");
-    if (line.starts_with("python.") || line.starts_with("library=")) facts.push_back(line);
+    if (line.starts_with("python.") || line.starts_with("library=") ||
+        line.starts_with("torch.cuda="))
+      facts.push_back(line);
   }
   if (version) return facts;
   return {"python.trouble=" + (lines.empty() ? "it said nothing" : "it said: " + lines.back())};

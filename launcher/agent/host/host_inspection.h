@@ -11,9 +11,12 @@
 
 namespace hvd {
 
-// Writes to stdout; returns when everything is said. Programs that are asked (python, nvidia-smi)
-// have 8 s each.
+// Writes to stdout; returns when everything is said. Processes that are asked (python, and one for
+// the GPUs) have 8 s each.
 void ExamineHere(const std::string& directory, const std::string& interpreter);
+// The facts of GPUs alone, by NVIDIA's library, which may hang or die: `hvdrun agent
+// --examine-gpus`.
+void ExamineGpusHere();
 
 // ---- pure parts
 
@@ -22,9 +25,8 @@ void ExamineHere(const std::string& directory, const std::string& interpreter);
 std::string KillUserProcessesIn(const std::vector<std::string>& files);
 // "8192 kB" of a field of /proc/meminfo in bytes; 0: it is not there.
 uint64_t MeminfoBytes(std::string_view meminfo, std::string_view field);
-// Lines of `nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader` as
-// facts.
-std::vector<std::string> GpuFacts(std::string_view csv);
+// The facts that `hvdrun agent --examine-gpus` said, else with a "gpu.trouble".
+std::vector<std::string> GpuFactsSaid(std::string_view said);
 // The lines that the Python script of the examination said, else a "python.trouble" with the last
 // thing that was said.
 std::vector<std::string> PythonFacts(std::string_view said);

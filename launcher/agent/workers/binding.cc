@@ -64,6 +64,18 @@ std::vector<std::vector<int>> Groups(const std::vector<Cpu>& cpus, Key key) {
   return list;
 }
 
+std::vector<std::vector<int>> BesideGpus(const std::vector<Cpu>& cpus,
+                                         const std::vector<int>& gpu_nodes, uint32_t local_size) {
+  std::vector<std::vector<int>> bound(local_size);
+  for (size_t rank = 0; rank < local_size && !gpu_nodes.empty(); ++rank) {
+    const int node = gpu_nodes[rank % gpu_nodes.size()];
+    for (const Cpu& cpu : cpus) {
+      if (cpu.node == node) bound[rank].push_back(cpu.number);
+    }
+  }
+  return bound;
+}
+
 }  // namespace
 
 std::vector<Cpu> AllowedCpus() { return DescribeCpus(AllowedNumbers(), "/sys"); }
@@ -126,10 +138,11 @@ std::string CpuListText(std::vector<int> cpus) {
   return text;
 }
 
-std::vector<std::vector<int>> BindRanks(BindTo bind_to, std::vector<Cpu> cpus,
-                                        uint32_t local_size) {
+std::vector<std::vector<int>> BindRanks(BindTo bind_to, std::vector<Cpu> cpus, uint32_t local_size,
+                                        const std::vector<int>& gpu_nodes) {
   std::vector<std::vector<int>> bound(local_size);
   if (bind_to == BindTo::kNone || cpus.empty()) return bound;
+  if (bind_to == BindTo::kGpu) return BesideGpus(cpus, gpu_nodes, local_size);
   auto by_node = [](const Cpu& cpu) { return cpu.node; };
   auto by_core = [](const Cpu& cpu) { return std::tuple(cpu.node, cpu.package, cpu.core); };
   std::vector<std::vector<int>> parts =

@@ -35,8 +35,10 @@ std::string CpuListText(std::vector<int> cpus);
 
 // For each local rank the CPUs it is kept on; empty lists for kNone. kCore: neighbours share out
 // the cores evenly, and a core is split or shared only when there are more ranks than cores. kNuma:
-// ranks are dealt out to the nodes in blocks.
-std::vector<std::vector<int>> BindRanks(BindTo bind_to, std::vector<Cpu> cpus, uint32_t local_size);
+// ranks are dealt out to the nodes in blocks. kGpu: local rank r is kept on the node gpu_nodes[r],
+// round and round where there are fewer, and nowhere if that has none of `cpus`.
+std::vector<std::vector<int>> BindRanks(BindTo bind_to, std::vector<Cpu> cpus, uint32_t local_size,
+                                        const std::vector<int>& gpu_nodes = {});
 
 // For each rank its share of the CPUs that it is bound to together with others; 0 for an unbound
 // rank.

@@ -4,14 +4,16 @@
 
 namespace hvd {
 
-CpuAssignment::CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots)
+CpuAssignment::CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots,
+                             std::vector<int> gpu_nodes)
     : bind_to_(bind_to),
       cpus_(std::move(cpus)),
-      bound_(BindRanks(bind_to_, cpus_, slots)),
+      gpu_nodes_(std::move(gpu_nodes)),
+      bound_(BindRanks(bind_to_, cpus_, slots, gpu_nodes_)),
       shares_(CoreShares(bound_)) {}
 
 void CpuAssignment::Add(const Placement& place) {
-  const auto bound = BindRanks(bind_to_, cpus_, std::max(1U, place.local_size));
+  const auto bound = BindRanks(bind_to_, cpus_, std::max(1U, place.local_size), gpu_nodes_);
   const size_t part = place.local_rank % bound.size();
   bound_.push_back(bound[part]);
   shares_.push_back(CoreShares(bound)[part]);

@@ -16,8 +16,10 @@ namespace hvd {
 class CpuAssignment {
  public:
   CpuAssignment() = default;
-  // Shares out `cpus` among so many slots.
-  CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots);
+  // Shares out `cpus` among so many slots. `gpu_nodes`: the NUMA nodes of the host's GPUs, as
+  // BindRanks takes them.
+  CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots,
+                std::vector<int> gpu_nodes = {});
 
   // One more slot, behind the others. The CPUs are shared out among all local ranks of `place`'s
   // world, so it may share its CPUs with an earlier slot.
@@ -28,13 +30,14 @@ class CpuAssignment {
 
   // Empty: the worker is not bound.
   const std::vector<int>& Of(uint32_t slot) const { return bound_[slot]; }
-  WorkerCores CoresOf(uint32_t slot) const { return {host_cores(), shares_.at(slot)}; }
+  WorkerShare ShareOf(uint32_t slot) const { return {host_cores(), shares_.at(slot)}; }
   // All CPUs, which the workers share.
   uint32_t host_cores() const { return static_cast<uint32_t>(cpus_.size()); }
 
  private:
   BindTo bind_to_{};
   std::vector<Cpu> cpus_;
+  std::vector<int> gpu_nodes_;
   std::vector<std::vector<int>> bound_;  // by slot
   std::vector<uint32_t> shares_;         // by slot
 };

@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/stock/own_address.h"
+#include "launcher/text/counted.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/time_numbers.h"
 
@@ -32,15 +34,28 @@ WorkerSet::WorkerSet(asio::io_context& io, ProcessHost& host, WorkerSetOwner& ow
         owner_.SendOutput(NumberOf(slot), stream, first, second);
       }) {}
 
-void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus) {
+void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector<GpuDevice>& gpus) {
   start_ = std::move(start);
   const auto slots = static_cast<uint32_t>(start_.slots.size());
-  cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots);
+  const std::vector<std::string> shared = SharedGpus(start_, gpus);
+  cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots, NodesOfGpus(shared, gpus));
+  if (start_.gpus == SeenGpus::kOne) ShareOutGpus(shared);
   while (slots_.size() < slots) AddSlot();
-  for (const std::string& entry : WorkerEnvironment(start_, 0, {}, {}, cpus_.CoresOf(0))) {
+  for (const std::string& entry : WorkerEnvironment(start_, 0, {}, {}, cpus_.ShareOf(0))) {
     if (entry.starts_with("OMP_NUM_THREADS="))
       owner_.Send(AgentNote{Format("workers share {} cores; {}", host_cores(), entry)});
   }
+}
+
+void WorkerSet::ShareOutGpus(const std::vector<std::string>& gpus) {
+  gpus_ = GpuAssignment(gpus);
+  if (gpus.empty())
+    owner_.Send(AgentWarning{
+        Format("--gpus one: there is no GPU on host {}; its ranks get none", start_.host)});
+  else if (gpus.size() < start_.slots.size())
+    owner_.Send(AgentWarning{Format("--gpus one: host {} has {} for {} ranks, which share them",
+                                    start_.host, Counted(gpus.size(), "GPU", "GPUs"),
+                                    start_.slots.size())});
 }
 
 // The next one of `start_`.
@@ -105,8 +120,11 @@ void WorkerSet::StartWorker(uint32_t slot) {
   if (place != nullptr) cpus_.UseIfUnbound(slot, place->cpus);
   const std::vector<int>& cpus = cpus_.Of(slot);
   const WorkerLink link = LinkFrom(link_, place, start_.environment);
-  SpawnRequest request{start_.argv,
-                       WorkerEnvironment(start_, slot, link, paths_, cpus_.CoresOf(slot)),
+  WorkerShare share = cpus_.ShareOf(slot);
+  // A launcher that gave its process a GPU knows better.
+  if (!ChosenGpus(link.launcher_environment))
+    share.gpu = gpus_.Take(slot, start_.slots[slot].local_rank);
+  SpawnRequest request{start_.argv, WorkerEnvironment(start_, slot, link, paths_, share),
                        start_.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();
   UniqueFd input;
@@ -190,6 +208,7 @@ void WorkerSet::OnOutputEnd(uint32_t slot, OutputStream stream) {
 void WorkerSet::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   Slot& s = slots_[slot];
   s.running = false;
+  gpus_.GiveBack(slot);
   const uint64_t commits = owner_.CommitsOf(slot);
   const bool killed = end.by_signal && end.value == SIGKILL && !killing_;
   const bool out_of_memory = owner_.OnWorkerExit(slot, s.pid, killed);

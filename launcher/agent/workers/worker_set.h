@@ -20,6 +20,8 @@
 #include "launcher/agent/workers/stdin_feeder.h"
 #include "launcher/bundle/install_paths.h"
 #include "launcher/environment/worker_env.h"
+#include "launcher/gpu/gpu_assignment.h"
+#include "launcher/gpu/gpu_devices.h"
 #include "launcher/places/place_server.h"
 #include "launcher/process/one_process.h"
 #include "launcher/process/process_host.h"
@@ -48,7 +50,7 @@ class WorkerSet final : public ProcessObserver {
   WorkerSet(asio::io_context& io, ProcessHost& host, WorkerSetOwner& owner);
 
   // Takes the agent's part of the job; `cpus` are shared out among the workers. Once.
-  void Prepare(StartJob start, std::vector<Cpu> cpus);
+  void Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector<GpuDevice>& gpus);
   const StartJob& start() const { return start_; }
   // Each worker takes the place of its rank there, which is held.
   void UsePlaces(PlaceServer& places) { places_ = &places; }
@@ -98,6 +100,7 @@ class WorkerSet final : public ProcessObserver {
   };
 
   void FindInterface();
+  void ShareOutGpus(const std::vector<std::string>& gpus);
   void AddSlot();
   void StartWorker(uint32_t slot);
   Place* PlaceOf(uint32_t slot) const;
@@ -111,6 +114,7 @@ class WorkerSet final : public ProcessObserver {
   WorkerLink link_;
   InstallPaths paths_;
   CpuAssignment cpus_;
+  GpuAssignment gpus_;  // none where all workers see all
   std::vector<Slot> slots_;
   bool killing_ = false;
   PlaceServer* places_ = nullptr;

@@ -7,7 +7,10 @@
 #include "launcher/bundle/remote_script.h"
 #include "launcher/doctor/findings/finding_groups.h"
 #include "launcher/doctor/report/doctor_text.h"
+#include "launcher/text/counted.h"
 #include "launcher/text/seconds_text.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -92,13 +95,84 @@ void FindClocks(const DoctorLimits& limits, FindingGroups& groups) {
       "shared file systems suffer");
 }
 
+// "GPU 3 has 2 ...; GPU 5 has 1 ...", of those for which `says` says something.
+std::string OfEachGpu(const HostFacts& facts, std::string (*says)(const GpuFaults&)) {
+  std::string text;
+  for (const auto& [number, faults] : facts.gpu_faults) {
+    const std::string said = says(faults);
+    if (!said.empty()) text += Format("{}GPU {} {}", text.empty() ? "" : "; ", number, said);
+  }
+  return text;
+}
+
+void FindFaultsOfGpus(FindingGroups& groups) {
+  const auto add = [&](Severity severity, std::string (*says)(const GpuFaults&), const char* cure) {
+    groups.AddFacts(
+        "gpu", [says](const HostFacts& facts) { return OfEachGpu(facts, says); }, cure, severity);
+  };
+  add(
+      Severity::kError,
+      [](const GpuFaults& gpu) -> std::string {
+        if (gpu.memory == "broken") return "has broken memory that could not be replaced";
+        return gpu.mode == "prohibited" ? "lets nobody compute (compute mode Prohibited)" : "";
+      },
+      "leave the GPU out with CUDA_VISIBLE_DEVICES; an administrator has to look at it");
+  add(
+      Severity::kWarning,
+      [](const GpuFaults& gpu) -> std::string {
+        if (gpu.ecc_errors == 0 && gpu.memory != "reset") return "";
+        std::string text = gpu.ecc_errors == 0
+                               ? "has bad memory"
+                               : "has had " + Counted(gpu.ecc_errors, "uncorrected memory error",
+                                                      "uncorrected memory errors");
+        return gpu.memory == "reset" ? text + " and replaces the bad rows at its next reset" : text;
+      },
+      "results may be wrong and programs may die there: have the GPU reset (nvidia-smi "
+      "--gpu-reset)");
+  add(
+      Severity::kWarning,
+      [](const GpuFaults& gpu) -> std::string {
+        return gpu.slowed.empty() ? "" : "is slowed down by " + gpu.slowed;
+      },
+      "the slowest GPU sets the pace of all: look at fans, air and power supply");
+  add(
+      Severity::kWarning,
+      [](const GpuFaults& gpu) -> std::string {
+        if (gpu.processes.empty()) return "";
+        std::string pids;
+        for (const uint32_t pid : gpu.processes)
+          pids += (pids.empty() ? "" : ", ") + std::to_string(pid);
+        return "is in use by " +
+               std::string(gpu.processes.size() == 1 ? "process " : "processes ") + pids;
+      },
+      "wait for them, end them, or leave the GPU out with CUDA_VISIBLE_DEVICES");
+}
+
+// CUDA 12 runs on each driver that knows CUDA 12, whichever minor version it is of.
+void FindOldDriver(FindingGroups& groups) {
+  groups.AddFacts(
+      "gpu",
+      [](const HostFacts& facts) -> std::string {
+        const auto driver = ParseWhole<int>(facts.gpu_cuda.substr(0, facts.gpu_cuda.find('.')));
+        const auto torch = ParseWhole<int>(facts.torch_cuda.substr(0, facts.torch_cuda.find('.')));
+        if (!driver || !torch || *torch <= *driver) return "";
+        return Format(
+            "its GPU driver {} is too old for PyTorch there: it runs CUDA up to {}, and "
+            "PyTorch was built for CUDA {}",
+            facts.gpu_driver, facts.gpu_cuda, facts.torch_cuda);
+      },
+      "install a newer driver, or a PyTorch for an older CUDA", Severity::kError);
+}
+
 void FindGpus(FindingGroups& groups) {
   groups.AddFacts(
       "gpu",
       [](const HostFacts& facts) {
         return facts.gpu_trouble.empty() ? "" : "its GPUs do not answer: " + facts.gpu_trouble;
       },
-      "is the driver loaded and nvidia-smi on PATH? dmesg may say more");
+      "does nvidia-smi work there? dmesg may say more");
+  FindFaultsOfGpus(groups);
+  FindOldDriver(groups);
   groups.AddDifferences(
       "gpu", "number of GPUs is",
       [](const HostFacts& facts) { return std::to_string(facts.gpu_count()); },

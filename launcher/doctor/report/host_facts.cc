@@ -41,6 +41,23 @@ Reader DiskInto(DiskFacts HostFacts::*disk, std::optional<uint64_t> DiskFacts::*
   return [=](HostFacts& facts, const std::string& value) { facts.*disk.*field = Number(value); };
 }
 
+// "3 heat": a fact about GPU 3.
+Reader OfGpu(void (*note)(GpuFaults&, const std::string& value)) {
+  return [note](HostFacts& facts, const std::string& text) {
+    const size_t blank = text.find(' ');
+    const auto gpu = ParseWhole<uint32_t>(std::string_view(text).substr(0, blank));
+    if (gpu && blank != std::string::npos) note(facts.gpu_faults[*gpu], text.substr(blank + 1));
+  };
+}
+
+// "0 1 NVLink"
+void NoteLink(HostFacts& facts, const std::string& text) {
+  std::istringstream words(text);
+  uint32_t from = 0, to = 0;
+  std::string kind;
+  if (words >> from >> to >> std::ws && std::getline(words, kind)) ++facts.gpu_links[kind];
+}
+
 const std::map<std::string, Reader, std::less<>>& Readers() {
   using F = HostFacts;
   static const auto* const readers = new std::map<std::string, Reader, std::less<>>{
@@ -72,6 +89,19 @@ const std::map<std::string, Reader, std::less<>>& Readers() {
       {"gpu", [](F& f, const std::string& v) { f.gpus.push_back(v); }},
       {"gpu.nodes", [](F& f, const std::string& v) { f.gpu_nodes = Number(v).value_or(0); }},
       {"gpu.driver", TextInto(&F::gpu_driver)},
+      {"gpu.cuda", TextInto(&F::gpu_cuda)},
+      {"torch.cuda", TextInto(&F::torch_cuda)},
+      {"gpu.ecc", OfGpu([](GpuFaults& g, const std::string& v) {
+         g.ecc_errors = Number(v).value_or(0);
+       })},
+      {"gpu.memory", OfGpu([](GpuFaults& g, const std::string& v) { g.memory = v; })},
+      {"gpu.slowed", OfGpu([](GpuFaults& g, const std::string& v) { g.slowed = v; })},
+      {"gpu.mode", OfGpu([](GpuFaults& g, const std::string& v) { g.mode = v; })},
+      {"gpu.divided", OfGpu([](GpuFaults& g, const std::string&) { g.divided = true; })},
+      {"gpu.process", OfGpu([](GpuFaults& g, const std::string& v) {
+         if (const auto pid = ParseWhole<uint32_t>(v)) g.processes.push_back(*pid);
+       })},
+      {"gpu.link", [](F& f, const std::string& v) { NoteLink(f, v); }},
       {"gpu.trouble", TextInto(&F::gpu_trouble)},
       {"python.path", TextInto(&F::python_path)},
       {"python.version", TextInto(&F::python_version)},

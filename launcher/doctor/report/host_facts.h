@@ -23,6 +23,16 @@ struct InterfaceFacts {
   std::vector<std::string> addresses;  // numeric
 };
 
+// The faults of a GPU. Empty texts: there are none.
+struct GpuFaults {
+  uint64_t ecc_errors = 0;  // uncorrected, since the driver was loaded
+  std::string memory;       // "broken", or "reset": rows are replaced then
+  std::string slowed;       // by what
+  std::string mode;         // "prohibited" or "exclusive"
+  bool divided = false;
+  std::vector<uint32_t> processes;  // that compute on it
+};
+
 // Nothing and empty texts: not found out.
 struct HostFacts {
   bool complete = false;  // the host had said everything within the limit
@@ -34,10 +44,14 @@ struct HostFacts {
   DiskFacts shm, tmp, home, directory_disk;
   std::string directory;  // "ok", or why the working directory cannot be used
   std::vector<InterfaceFacts> interfaces;
-  std::vector<std::string> rdma;  // names of devices
-  std::vector<std::string> gpus;  // "NVIDIA H200 143771 MiB"
-  uint64_t gpu_nodes = 0;         // /dev/nvidia0, ...
+  std::vector<std::string> rdma;              // names of devices
+  std::vector<std::string> gpus;              // "NVIDIA H200 143771 MiB"
+  uint64_t gpu_nodes = 0;                     // /dev/nvidia0, ...
+  std::map<uint32_t, GpuFaults> gpu_faults;   // by number
+  std::map<std::string, uint32_t> gpu_links;  // how many pairs are connected so
   std::string gpu_driver, gpu_trouble;
+  std::string gpu_cuda;    // the newest CUDA that the driver runs: "13.0"
+  std::string torch_cuda;  // that of PyTorch
   std::string python_path, python_version, python_trouble;
   std::map<std::string, std::string> libraries;  // name, version
 

@@ -36,6 +36,13 @@ TEST(BindRanks, NodesTakeBlocksOfRanks) {
   EXPECT_EQ(BindRanks(BindTo::kNuma, kTwoNodes, 1), (Lists{{0, 1, 4, 5}}));
 }
 
+TEST(BindRanks, ARankIsBesideItsGpu) {
+  EXPECT_EQ(BindRanks(BindTo::kGpu, kTwoNodes, 3, {1, 0}),
+            (Lists{{2, 3, 6, 7}, {0, 1, 4, 5}, {2, 3, 6, 7}}));
+  EXPECT_EQ(BindRanks(BindTo::kGpu, kTwoNodes, 2, {-1, 0}), (Lists{{}, {0, 1, 4, 5}}));
+  EXPECT_EQ(BindRanks(BindTo::kGpu, kTwoNodes, 2, {}), (Lists{{}, {}})) << "there is no GPU";
+}
+
 TEST(BindRanks, NoneAndNothingKnownBindNobody) {
   EXPECT_EQ(BindRanks(BindTo::kNone, kTwoNodes, 2), (Lists{{}, {}}));
   EXPECT_EQ(BindRanks(BindTo::kCore, {}, 2), (Lists{{}, {}}));

@@ -20,15 +20,15 @@ TEST(CpuAssignment, SharesTheCoresOutAmongTheSlots) {
   const CpuAssignment cpus(BindTo::kCore, kFourCores, 2);
   EXPECT_THAT(cpus.Of(0), ElementsAre(0, 1));
   EXPECT_THAT(cpus.Of(1), ElementsAre(2, 3));
-  EXPECT_EQ(cpus.CoresOf(1).own, 2U);
-  EXPECT_EQ(cpus.CoresOf(1).host, 4U);
+  EXPECT_EQ(cpus.ShareOf(1).own_cores, 2U);
+  EXPECT_EQ(cpus.ShareOf(1).host_cores, 4U);
 }
 
 TEST(CpuAssignment, ASlotThatIsAddedGetsThePartOfItsLocalRank) {
   CpuAssignment cpus(BindTo::kCore, kFourCores, 2);
   cpus.Add(LocalRank(3, 4));
   EXPECT_THAT(cpus.Of(2), ElementsAre(3));
-  EXPECT_EQ(cpus.CoresOf(2).own, 1U);
+  EXPECT_EQ(cpus.ShareOf(2).own_cores, 1U);
   EXPECT_THAT(cpus.Of(1), ElementsAre(2, 3)) << "those of running workers do not change";
 }
 
@@ -43,10 +43,10 @@ TEST(CpuAssignment, APlaceOutsideOfTheWorldStillGetsAPart) {
 TEST(CpuAssignment, ChoicesOfAnotherLauncherCountWhereHvdrunBindsNothing) {
   CpuAssignment unbound(BindTo::kNone, kFourCores, 2);
   EXPECT_THAT(unbound.Of(0), IsEmpty());
-  EXPECT_EQ(unbound.CoresOf(0).own, 0U);
+  EXPECT_EQ(unbound.ShareOf(0).own_cores, 0U);
   unbound.UseIfUnbound(0, {7, 8, 9});
   EXPECT_THAT(unbound.Of(0), ElementsAre(7, 8, 9));
-  EXPECT_EQ(unbound.CoresOf(0).own, 3U);
+  EXPECT_EQ(unbound.ShareOf(0).own_cores, 3U);
   unbound.UseIfUnbound(1, {});
   EXPECT_THAT(unbound.Of(1), IsEmpty());
 

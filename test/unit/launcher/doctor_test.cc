@@ -70,6 +70,22 @@ TEST(HostFacts, AreReadAndWhatIsNotUnderstoodIsLeftOut) {
   EXPECT_TRUE(ReadHostFacts({"done=1"}).complete);
 }
 
+TEST(HostFacts, OfGpusAreKeptByTheirNumber) {
+  const HostFacts facts = ReadHostFacts(
+      {"gpu.cuda=13.0", "torch.cuda=12.8", "gpu.ecc=1 4", "gpu.memory=1 reset", "gpu.slowed=0 heat",
+       "gpu.process=2 77", "gpu.process=2 78", "gpu.mode=3 prohibited", "gpu.ecc=x 4", "gpu.ecc=4",
+       "gpu.link=0 1 NVLink", "gpu.link=0 2 NVLink", "gpu.link=1 2 PCI switch", "gpu.link=1"});
+  EXPECT_EQ(facts.gpu_cuda, "13.0");
+  EXPECT_EQ(facts.torch_cuda, "12.8");
+  ASSERT_EQ(facts.gpu_faults.size(), 4u);
+  EXPECT_EQ(facts.gpu_faults.at(1).ecc_errors, 4u);
+  EXPECT_EQ(facts.gpu_faults.at(1).memory, "reset");
+  EXPECT_EQ(facts.gpu_faults.at(0).slowed, "heat");
+  EXPECT_EQ(facts.gpu_faults.at(2).processes, (std::vector<uint32_t>{77, 78}));
+  EXPECT_EQ(facts.gpu_faults.at(3).mode, "prohibited");
+  EXPECT_EQ(facts.gpu_links, (std::map<std::string, uint32_t>{{"NVLink", 2}, {"PCI switch", 1}}));
+}
+
 TEST(HostFacts, TheInterpreterIsTheFirstPythonOfTheCommand) {
   EXPECT_EQ(InterpreterOf({}), "python3");
   EXPECT_EQ(InterpreterOf({"python", "train.py"}), "python");
@@ -90,12 +106,11 @@ TEST(ExamineHere, LogindsLastWordCounts) {
 TEST(ExamineHere, ReadsMeminfoGpusAndPython) {
   EXPECT_EQ(MeminfoBytes("MemTotal:  16 kB\nMemFree: 1 kB\n", "MemTotal"), 16384u);
   EXPECT_EQ(MeminfoBytes("MemTotalX: 16 kB\n", "MemTotal"), 0u);
-  EXPECT_EQ(
-      GpuFacts("NVIDIA A100, big, 40960 MiB, 550.54\nNVIDIA A100, 40960 MiB, 550.54\n").size(), 3u);
-  EXPECT_EQ(GpuFacts("NVIDIA H200, 143771 MiB, 550.54.15\n"),
-            (std::vector<std::string>{"gpu=NVIDIA H200 143771 MiB", "gpu.driver=550.54.15"}));
-  EXPECT_EQ(GpuFacts("NVIDIA-SMI has failed\n"),
-            (std::vector<std::string>{"gpu.trouble=nvidia-smi says: NVIDIA-SMI has failed"}));
+  EXPECT_EQ(GpuFactsSaid("a warning\ngpu=NVIDIA H200 1 MiB\ngpu.said=1\n"),
+            (std::vector<std::string>{"gpu=NVIDIA H200 1 MiB", "gpu.said=1"}));
+  EXPECT_EQ(GpuFactsSaid("gpu.driver=580\n"),
+            (std::vector<std::string>{
+                "gpu.driver=580", "gpu.trouble=the process that asked NVIDIA's driver has died"}));
   EXPECT_EQ(PythonFacts("a warning\npython.path=/p\npython.version=3.11.2\nlibrary=a 1\ncores=9\n"),
             (std::vector<std::string>{"python.path=/p", "python.version=3.11.2", "library=a 1"}));
   EXPECT_EQ(PythonFacts("Traceback\nImportError: x\n"),
@@ -184,6 +199,21 @@ TEST(Findings, OneBadHostOfFourIsNamedWithWhatToDo) {
       {"gpu", [](HostReport& h) { h.facts.gpus.pop_back(); }, "number of GPUs is 1"},
       {"gpu", [](HostReport& h) { h.facts.gpu_driver = "535"; }, "GPU driver 535"},
       {"gpu", [](HostReport& h) { h.facts.gpu_trouble = "no driver"; }, "do not answer: no driver"},
+      {"gpu", [](HostReport& h) { h.facts.gpu_faults[1].memory = "broken"; },
+       "GPU 1 has broken memory"},
+      {"gpu", [](HostReport& h) { h.facts.gpu_faults[0].mode = "prohibited"; },
+       "GPU 0 lets nobody compute"},
+      {"gpu", [](HostReport& h) { h.facts.gpu_faults[1] = {2, "reset", "", "", false, {}}; },
+       "GPU 1 has had 2 uncorrected memory errors and replaces the bad rows"},
+      {"gpu", [](HostReport& h) { h.facts.gpu_faults[0].slowed = "heat"; },
+       "GPU 0 is slowed down by heat"},
+      {"gpu",
+       [](HostReport& h) {
+         h.facts.gpu_faults[1].processes = {77, 78};
+       },
+       "GPU 1 is in use by processes 77, 78"},
+      {"gpu", [](HostReport& h) { h.facts.gpu_cuda = "12.4", h.facts.torch_cuda = "13.0"; },
+       "runs CUDA up to 12.4, and PyTorch was built for CUDA 13.0"},
       {"memlock", fact("limit.memlock=65536"), "only 64 KiB of memory"},
       {"nofile", fact("limit.nofile=1024"), "only 1024 files"},
       {"nproc", fact("limit.nproc=100"), "only 100 processes"},

@@ -12,7 +12,7 @@ using ::testing::Not;
 std::vector<std::string> EnvironmentOf(std::vector<std::string> inherited,
                                        std::vector<std::string> settings = {},
                                        std::vector<std::string> given = {}, int omp_threads = -1,
-                                       WorkerCores cores = {}) {
+                                       WorkerShare share = {}) {
   StartJob start;
   start.job_id = "job";  // of which "id" is this host's part
   start.job_key = "key";
@@ -26,7 +26,7 @@ std::vector<std::string> EnvironmentOf(std::vector<std::string> inherited,
   start.master_address = "127.0.0.1";
   start.master_port = 1234;
   return WorkerEnvironment(start, 1, {"hvd-x", "id"}, {"/p/lib/libhvd.so", "/p/lib/hvdrun/python"},
-                           cores);
+                           share);
 }
 
 TEST(WorkerEnvironment, TellsTheSlot) {
@@ -39,6 +39,19 @@ TEST(WorkerEnvironment, TellsTheSlot) {
         "PYTHONPATH=/p/lib/hvdrun/python", "PYTHONUNBUFFERED=1"}) {
     EXPECT_THAT(environment, Contains(entry));
   }
+}
+
+TEST(WorkerEnvironment, ShowsAWorkerItsGpuAlone) {
+  const WorkerShare share{0, 0, "GPU-7"};
+  std::vector<std::string> environment =
+      EnvironmentOf({"CUDA_VISIBLE_DEVICES=GPU-6,GPU-7"}, {}, {}, -1, share);
+  EXPECT_THAT(environment, Contains("CUDA_VISIBLE_DEVICES=GPU-7"));
+  EXPECT_THAT(environment, Contains("CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+  environment = EnvironmentOf({"CUDA_DEVICE_ORDER=FASTEST_FIRST"}, {}, {}, -1, share);
+  EXPECT_THAT(environment, Contains("CUDA_DEVICE_ORDER=FASTEST_FIRST")) << "the user's";
+  environment = EnvironmentOf({"CUDA_VISIBLE_DEVICES=0,1"});
+  EXPECT_THAT(environment, Contains("CUDA_VISIBLE_DEVICES=0,1"));
+  EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("CUDA_DEVICE_ORDER="))));
 }
 
 TEST(WorkerEnvironment, TellsWhatTorchrunTells) {

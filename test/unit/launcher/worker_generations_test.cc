@@ -23,7 +23,7 @@ class WorkerGenerationsTest : public testing::Test {
     start.workers = {4, 5};
     start.elastic = 1;
     start.job_key = "key";
-    workers_.Prepare(std::move(start), {});
+    workers_.Prepare(std::move(start), {}, {});
     host_ = &generations_.Open();
   }
   // A generation of one machine with these workers, whose ranks are their places in the list.

@@ -45,7 +45,7 @@ class WorkerSetTest : public testing::Test, public WorkerSetOwner {
     StartJob start = StartOfRanks4And5();
     start.job_id = "0123456789abcdef";
     start.host = "h";
-    workers_.Prepare(std::move(start), {});
+    workers_.Prepare(std::move(start), {}, {});
     workers_.Start({}, {});
   }
 
@@ -138,7 +138,7 @@ TEST_F(WorkerSetTest, FindsTheRanksThatAreStoppedOrDying) {
 TEST_F(WorkerSetTest, ReportsThatNothingCouldBeStarted) {
   StartJob start;
   start.slots = {{4, 0, 0, 2, 0, 1}, {5, 0, 1, 2, 0, 1}};
-  workers_.Prepare(std::move(start), {});
+  workers_.Prepare(std::move(start), {}, {});
   workers_.ReportNotStarted(EIO, "no socket");
   EXPECT_THAT(sent_, ElementsAre("not started 4: no socket", "not started 5: no socket"));
 }

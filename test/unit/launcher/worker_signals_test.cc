@@ -17,7 +17,7 @@ using testing::Pair;
 class WorkerSignalsTest : public testing::Test {
  protected:
   WorkerSignalsTest() {
-    workers_.Prepare(StartOfRanks4And5(), {});
+    workers_.Prepare(StartOfRanks4And5(), {}, {});
     workers_.Start({}, {});
   }
 

@@ -1,0 +1,36 @@
+#include "launcher/agent/workers/worker_gpus.h"
+
+#include <string_view>
+
+#include "launcher/environment/worker_env.h"
+#include "launcher/gpu/gpu_assignment.h"
+
+namespace hvd {
+
+namespace {
+
+bool AskedFor(const StartJob& start) {
+  return start.gpus == SeenGpus::kOne || start.bind_to == BindTo::kGpu;
+}
+
+}  // namespace
+
+std::vector<GpuDevice> GpusFor(const StartJob& start) {
+  return AskedFor(start) ? GpusOfThisHost() : std::vector<GpuDevice>();
+}
+
+std::vector<std::string> SharedGpus(const StartJob& start, const std::vector<GpuDevice>& devices) {
+  if (!AskedFor(start)) return {};
+  const std::optional<std::string> chosen = ChosenGpus(WorkerEnvironment(start, 0, {}, {}, {}));
+  return PartOfGpus(VisibleGpus(chosen, devices), start.machine_part, start.machine_parts);
+}
+
+std::optional<std::string> ChosenGpus(const std::vector<std::string>& environment) {
+  constexpr std::string_view kEntry = "CUDA_VISIBLE_DEVICES=";
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(kEntry)) return entry.substr(kEntry.size());
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd

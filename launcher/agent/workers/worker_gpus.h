@@ -1,0 +1,27 @@
+// The GPUs that the workers of an agent may use, by what they are started with.
+#ifndef HVD_LAUNCHER_AGENT_WORKERS_WORKER_GPUS_H_
+#define HVD_LAUNCHER_AGENT_WORKERS_WORKER_GPUS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/gpu/gpu_devices.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+// Looks at the host, but only where --gpus or --bind-to asks for it.
+std::vector<GpuDevice> GpusFor(const StartJob& start);
+
+// The entries of CUDA_VISIBLE_DEVICES that the agent's workers share: those of the list that they
+// inherit or that the user gave, else all; of the agent's part of its machine. None where
+// neither --gpus nor --bind-to asks for them. Pure.
+std::vector<std::string> SharedGpus(const StartJob& start, const std::vector<GpuDevice>& devices);
+
+// Whether an environment of "NAME=value" chooses GPUs. Pure.
+std::optional<std::string> ChosenGpus(const std::vector<std::string>& environment);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_WORKERS_WORKER_GPUS_H_

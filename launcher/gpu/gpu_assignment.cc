@@ -1,0 +1,60 @@
+#include "launcher/gpu/gpu_assignment.h"
+
+#include <algorithm>
+
+#include "discovery/this_machine.h"
+#include "runtime/base/text/number_text.h"
+
+namespace hvd {
+
+std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible,
+                                     const std::vector<GpuDevice>& devices) {
+  if (visible) return ListedGpus(*visible);
+  std::vector<std::string> all;
+  for (size_t i = 0; i < devices.size(); ++i) all.push_back(std::to_string(i));
+  return all;
+}
+
+std::vector<std::string> PartOfGpus(const std::vector<std::string>& gpus, uint32_t part,
+                                    uint32_t parts) {
+  const size_t count = gpus.size();
+  if (parts <= 1 || count == 0) return gpus;
+  if (count < parts) return {gpus[part % count]};
+  const auto at = [&](size_t i) {
+    return gpus.begin() + static_cast<ptrdiff_t>(count * i / parts);
+  };
+  return {at(part), at(part + size_t{1})};
+}
+
+std::vector<int> NodesOfGpus(const std::vector<std::string>& gpus,
+                             const std::vector<GpuDevice>& devices) {
+  std::vector<int> nodes;
+  for (const std::string& gpu : gpus) {
+    const std::optional<size_t> number = ParseWhole<size_t>(gpu);
+    const auto device =
+        number ? devices.begin() + static_cast<ptrdiff_t>(std::min(*number, devices.size()))
+               // CUDA takes the beginning of an identifier for it.
+               : std::ranges::find_if(devices, [&](const GpuDevice& one) {
+                   return !gpu.empty() && one.uuid.starts_with(gpu);
+                 });
+    nodes.push_back(device == devices.end() ? -1 : device->node);
+  }
+  return nodes;
+}
+
+size_t GpuAssignment::WorkersOn(size_t gpu) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(taken_, [&](const auto& entry) { return entry.second == gpu; }));
+}
+
+std::string GpuAssignment::Take(uint32_t slot, uint32_t local_rank) {
+  if (gpus_.empty()) return "";
+  size_t chosen = local_rank % gpus_.size();
+  for (size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+    if (WorkersOn(gpu) < WorkersOn(chosen)) chosen = gpu;
+  }
+  taken_[slot] = chosen;
+  return gpus_[chosen];
+}
+
+}  // namespace hvd

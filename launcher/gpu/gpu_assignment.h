@@ -1,0 +1,53 @@
+// Which GPU belongs to which rank of a host. Pure.
+#ifndef HVD_LAUNCHER_GPU_GPU_ASSIGNMENT_H_
+#define HVD_LAUNCHER_GPU_GPU_ASSIGNMENT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/gpu/gpu_devices.h"
+
+namespace hvd {
+
+// The GPUs that a program with this CUDA_VISIBLE_DEVICES sees, as entries of such a list and in its
+// order; without the variable all of them, by number.
+std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible,
+                                     const std::vector<GpuDevice>& devices);
+
+// One of `parts` equal parts of them, for agents that share a machine; where there are fewer than
+// parts, some get the same one.
+std::vector<std::string> PartOfGpus(const std::vector<std::string>& gpus, uint32_t part,
+                                    uint32_t parts);
+
+// The NUMA node of each entry; -1: not known, as for an instance of a divided GPU (MIG).
+std::vector<int> NodesOfGpus(const std::vector<std::string>& gpus,
+                             const std::vector<GpuDevice>& devices);
+
+// Gives each worker of an agent one GPU, and takes it back.
+class GpuAssignment {
+ public:
+  GpuAssignment() = default;
+  explicit GpuAssignment(std::vector<std::string> gpus) : gpus_(std::move(gpus)) {}
+
+  // That of its local rank, or, where others have it already and there are GPUs that fewer have,
+  // the first of those: a worker that replaces another gets the GPU that is free, whichever local
+  // rank it has. Empty: there are none.
+  std::string Take(uint32_t slot, uint32_t local_rank);
+  // The slot's worker has ended.
+  void GiveBack(uint32_t slot) { taken_.erase(slot); }
+
+  size_t count() const { return gpus_.size(); }
+
+ private:
+  size_t WorkersOn(size_t gpu) const;
+
+  std::vector<std::string> gpus_;
+  std::map<uint32_t, size_t> taken_;  // slot -> its place in gpus_
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_GPU_GPU_ASSIGNMENT_H_

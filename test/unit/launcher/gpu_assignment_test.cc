@@ -1,0 +1,95 @@
+// Which GPU each rank of a host has.
+#include "launcher/gpu/gpu_assignment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/agent/workers/worker_gpus.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const std::vector<GpuDevice> kFour = {{"0000:17:00.0", "GPU-aa11", 0},
+                                      {"0000:65:00.0", "GPU-ab22", 0},
+                                      {"0000:b3:00.0", "GPU-cc33", 1},
+                                      {"0000:e3:00.0", "GPU-dd44", -1}};
+
+TEST(VisibleGpus, AreAllUnlessTheVariableLeavesSome) {
+  EXPECT_THAT(VisibleGpus(std::nullopt, kFour), ElementsAre("0", "1", "2", "3"));
+  EXPECT_THAT(VisibleGpus("2, 0", kFour), ElementsAre("2", "0"));
+  EXPECT_THAT(VisibleGpus("1,-1,2", kFour), ElementsAre("1")) << "as CUDA reads it";
+  EXPECT_THAT(VisibleGpus("", kFour), IsEmpty());
+  EXPECT_THAT(VisibleGpus("MIG-7,GPU-aa", {}), ElementsAre("MIG-7", "GPU-aa"));
+}
+
+TEST(NodesOfGpus, FollowNumbersAndIdentifiers) {
+  EXPECT_THAT(NodesOfGpus({"2", "GPU-ab", "3"}, kFour), ElementsAre(1, 0, -1));
+  EXPECT_THAT(NodesOfGpus({"9", "MIG-7", "GPU-zz"}, kFour), ElementsAre(-1, -1, -1));
+}
+
+TEST(PartOfGpus, GivesAgentsThatShareAMachineDifferentOnes) {
+  EXPECT_THAT(PartOfGpus({"a", "b", "c", "d"}, 0, 2), ElementsAre("a", "b"));
+  EXPECT_THAT(PartOfGpus({"a", "b", "c", "d"}, 1, 2), ElementsAre("c", "d"));
+  EXPECT_THAT(PartOfGpus({"a"}, 1, 2), ElementsAre("a")) << "there is one for both";
+  EXPECT_THAT(PartOfGpus({}, 1, 2), IsEmpty());
+}
+
+TEST(GpuAssignment, GivesEachLocalRankItsOwn) {
+  GpuAssignment gpus({"4", "5"});
+  EXPECT_EQ(gpus.Take(0, 0), "4");
+  EXPECT_EQ(gpus.Take(1, 1), "5");
+}
+
+TEST(GpuAssignment, SharesThemEvenlyWhereRanksAreMore) {
+  GpuAssignment gpus({"4", "5"});
+  std::vector<std::string> taken;
+  for (uint32_t rank = 0; rank < 4; ++rank) taken.push_back(gpus.Take(rank, rank));
+  EXPECT_THAT(taken, ElementsAre("4", "5", "4", "5"));
+}
+
+TEST(GpuAssignment, AWorkerThatReplacesAnotherGetsTheOneThatIsFree) {
+  GpuAssignment gpus({"4", "5", "6"});
+  for (uint32_t rank = 0; rank < 3; ++rank) gpus.Take(rank, rank);
+  gpus.GiveBack(1);
+  // Those that are left have moved up: the new worker has local rank 2, whose GPU is in use.
+  EXPECT_EQ(gpus.Take(3, 2), "5");
+}
+
+TEST(GpuAssignment, GivesNothingWhereThereIsNone) {
+  GpuAssignment gpus;
+  EXPECT_EQ(gpus.Take(0, 0), "");
+}
+
+StartJob Start(SeenGpus gpus, std::vector<std::string> inherited,
+               std::vector<std::string> given = {}) {
+  StartJob start;
+  start.slots = {{0, 0, 0, 1, 0, 1}};
+  start.gpus = gpus;
+  start.environment = std::move(inherited);
+  start.given_environment = std::move(given);
+  return start;
+}
+
+TEST(SharedGpus, AreThoseOfTheListThatTheWorkersGet) {
+  EXPECT_THAT(SharedGpus(Start(SeenGpus::kOne, {}), kFour), ElementsAre("0", "1", "2", "3"));
+  EXPECT_THAT(SharedGpus(Start(SeenGpus::kOne, {"CUDA_VISIBLE_DEVICES=1,3"}), kFour),
+              ElementsAre("1", "3"));
+  EXPECT_THAT(
+      SharedGpus(Start(SeenGpus::kOne, {"CUDA_VISIBLE_DEVICES=1,3"}, {"CUDA_VISIBLE_DEVICES=2"}),
+                 kFour),
+      ElementsAre("2"))
+      << "-x wins";
+}
+
+TEST(SharedGpus, AreLookedForOnlyWhenSomethingIsDoneWithThem) {
+  StartJob start = Start(SeenGpus::kAll, {});
+  EXPECT_THAT(SharedGpus(start, kFour), IsEmpty());
+  start.bind_to = BindTo::kGpu;
+  EXPECT_THAT(SharedGpus(start, kFour), ElementsAre("0", "1", "2", "3"));
+}
+
+}  // namespace
+}  // namespace hvd
