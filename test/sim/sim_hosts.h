@@ -1,6 +1,6 @@
 // Several hosts in a simulated world: the backends that reach over them, joined by
-// InprocInterHostComm. Their leader services have threads of their own, so a seed steers what ranks
-// do and how late messages are, but not every step. Tests only.
+// InprocInterHostComm. The threads of their leader services take turns as SeededThreads says. Tests
+// only.
 #ifndef HVD_TEST_SIM_SIM_HOSTS_H_
 #define HVD_TEST_SIM_SIM_HOSTS_H_
 

@@ -14,6 +14,7 @@
 #include "runtime/core/engine.h"
 #include "test/sim/late_backend.h"
 #include "test/sim/program.h"
+#include "test/sim/seeded_threads.h"
 #include "test/sim/sim_hosts.h"
 #include "test/sim/sim_peers.h"
 
@@ -29,6 +30,8 @@ class SimWorld {
 
   // Runs until every rank is through; "" or what went wrong.
   std::string Run();
+  // Equal for equal runs.
+  uint64_t fingerprint() const { return threads_ ? threads_->fingerprint() : 0; }
 
  private:
   // One submission of a rank. The buffers of its tensors live here.
@@ -81,6 +84,8 @@ class SimWorld {
   std::string WhereAll() const;
   void Fail(std::string what);
 
+  // Of the backends between hosts. Outlives them.
+  std::unique_ptr<SeededThreads> threads_;
   SimProgram program_;
   const Fault fault_;
   std::mt19937_64 random_;
