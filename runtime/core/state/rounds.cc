@@ -67,7 +67,10 @@ void Rounds::DiscardIfOver(TensorName* name) {
 
 bool Rounds::SetsAreChanging(uint32_t peer) const {
   const TensorName* name = names_.Find(NameTable::kSetsDomain, NameTable::kSetsName);
-  return name != nullptr && name->here[name->member_of(peer)] != 0 && !Unsatisfiable(*name);
+  if (name == nullptr) return false;
+  // With other hosts a change takes a while after the last announcement of this one.
+  if (name->operation != nullptr && name->operation->started && !name->operation->done) return true;
+  return name->here[name->member_of(peer)] != 0 && !Unsatisfiable(*name);
 }
 
 void Rounds::NoteGone(uint32_t peer) {

@@ -160,5 +160,20 @@ TEST_F(RoundsTest, SetsAreChangingFromTheAnnouncementOfAPeerOn) {
   EXPECT_FALSE(rounds_.SetsAreChanging(1)) << "it will never be complete";
 }
 
+// With other hosts a change goes on after the announcements of this host. A peer that learned of its
+// end earlier may join by then.
+TEST_F(RoundsTest, SetsAreChangingUntilTheChangeIsOverOnThisRank) {
+  RequestSpec spec;
+  spec.collective = Collective::kRemoveProcessSet;
+  spec.name = NameTable::kSetsName;
+  Operation* op = rank_.Submit(spec);
+  for (uint32_t peer : {1, 2}) rank_.Announce(op->name, peer);
+  op->started = true;
+  op->name->ClearRound();
+  EXPECT_TRUE(rounds_.SetsAreChanging(1));
+  op->done = true;
+  EXPECT_FALSE(rounds_.SetsAreChanging(1));
+}
+
 }  // namespace
 }  // namespace hvd::test
