@@ -32,6 +32,9 @@ struct HostLeaderOptions {
   // How long the leader waits for a rank of its host that is in the middle of a chunk of a failed
   // operation. Afterwards it never uses the memory of that sum again, and reports the failure.
   Duration chunk_limit = std::chrono::seconds(2);
+  // How long a caller that takes its memory back lets the work with other hosts go on that uses it,
+  // since they count on it. Afterwards all of it is aborted.
+  Duration last_exchange = std::chrono::seconds(2);
   // How long the work with other hosts may keep a caller's memory after all of it was aborted.
   // Afterwards the caller cannot get its memory back and must not go on: the service calls
   // `end_process` with the reason, which does not return.

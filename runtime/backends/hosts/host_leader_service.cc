@@ -117,12 +117,13 @@ void HostLeaderService::LetGo(LeaderOp& op, LeaderTensor& part) {
     part.input = part.output = part.copy.get();
   } else if (op.use == LeaderOp::Use::kInFlight) {
     turns_.EndAttending();
-    lock.unlock();
     changed_.notify_all();
+    const auto over = [&op] { return op.use == LeaderOp::Use::kOver; };
+    if (failure_.ok() && released_.wait_for(lock, options_.last_exchange, over)) return;
+    lock.unlock();
     comm_.Abort(Aborted(Format("rank {} gave up '{}' on its way to other hosts", options_.map.rank,
                                op.ready.name)));
     lock.lock();
-    const auto over = [&op] { return op.use == LeaderOp::Use::kOver; };
     if (released_.wait_for(lock, options_.let_go_limit, over)) return;
     lock.unlock();
     options_.end_process(

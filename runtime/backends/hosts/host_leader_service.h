@@ -50,8 +50,9 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   // The operation failed here. Work that others have begun with it still runs to its end.
   void Withdraw(uint64_t ticket, std::string why);
   // The caller of a `straight` part takes its memory back; no thread uses it after this call. A
-  // part that has not begun will run with a copy. One that has begun ends the work with other
-  // hosts, and this call waits for it: as long as a piece takes, and no longer than let_go_limit.
+  // part that has not begun will run with a copy. For one that has begun this call waits, no longer
+  // than last_exchange. Then it ends the work with other hosts, and waits as long as a piece takes,
+  // no longer than let_go_limit.
   void LetGo(LeaderOp& op, LeaderTensor& part);
   // Attendance, for an operation led here. Does nothing where the InterHostComm has no steps.
   void Attend() override;

@@ -207,8 +207,9 @@ constexpr int kSums = 1000;
 
 class AttendedService : public testing::Test {
  protected:
-  AttendedService() {
+  explicit AttendedService(Duration last_exchange = std::chrono::milliseconds(1)) {
     HostLeaderOptions options = OptionsOfRank1();
+    options.last_exchange = last_exchange;
     options.stand_back = std::chrono::hours(1);
     options.end_process = [this](const std::string& sentence) { end_ = sentence; };
     service_.emplace(comm_, heap_, std::move(options));
@@ -309,13 +310,42 @@ TEST_F(AttendedService, GivesBackTheMemoryOfASumThatAThreadThatAttendsHasBegun) 
   FAIL() << "none of the sums";
 }
 
+class PatientService : public AttendedService {
+ protected:
+  PatientService() : AttendedService(/*last_exchange=*/std::chrono::hours(1)) {}
+};
+
+// An abort would end the work of all hosts, also that without this rank.
+TEST_F(PatientService, LetsASumThatOtherHostsCountOnComeToItsEnd) {
+  for (int i = 0; i < kSums; ++i) {
+    LoneSum sum;
+    if (!BeginsHere(sum)) {
+      Finish(sum);
+      continue;
+    }
+    std::thread other([this] {
+      comm_.AwaitOther();
+      comm_.Release();
+    });
+    service_->LetGo(*sum.op, *sum.part);
+    other.join();
+    EXPECT_EQ(sum.op->use, LeaderOp::Use::kOver);
+    sum.Await();
+    EXPECT_EQ(sum.result_status.now(), Phase::kDone);
+    EXPECT_EQ(sum.values, kSummed);
+    EXPECT_TRUE(service_->failure().ok());
+    return;
+  }
+  FAIL() << "none of the sums";
+}
+
 TEST(HostLeaderService, EndsTheProcessRatherThanGiveBackMemoryThatIsStillInUse) {
   LocalSegmentSource segments;
   SharedHeap heap(segments);
   StuckInterHostComm comm;
   std::string why;
   HostLeaderOptions options = OptionsOfRank1();
-  options.let_go_limit = std::chrono::milliseconds(1);
+  options.last_exchange = options.let_go_limit = std::chrono::milliseconds(1);
   options.end_process = [&](const std::string& sentence) { why = sentence; };
   LoneSum sum;
   HostLeaderService leader_service(comm, heap, std::move(options));
