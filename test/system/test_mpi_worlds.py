@@ -125,6 +125,17 @@ def test_mpirun_over_several_hosts_needs_no_server(mpirun):
     job.nothing_left()
 
 
+@THREADS
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_hvd_perf_verifies_every_element_over_mpi(mpirun, ranks, one_thread):
+    program = [str(BUILD / "bin" / "hvd_perf"), "--verify", "--loops", "1", "--registered", "--sizes", "8,262144"]
+    job = mpirun(ranks, hosts=2, env=dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread)), program=program)
+    assert job.code == 0, job.out + job.err
+    figures = [line for line in job.said if line.startswith("allreduce")]
+    assert len(figures) == 4 and all(line.endswith(" verified") for line in figures), job.out + job.err
+    job.nothing_left()
+
+
 def test_one_host_needs_no_mpi(mpirun):
     job = mpirun(2, "init", "facts", "sum")
     assert job.said == ["mpi False gloo False threads None"] * 2 + ["sum 3"] * 2, job.out + job.err
