@@ -120,8 +120,9 @@ TEST(HostsSim, WhoJoinedBesideOneThatLeftIsNotAwaited) {
   }
 }
 
-// Ranks joined after the removal of a set that was not over on another rank of their host. There, an
-// operation of the set was complete without them, and read memory of a leader that had given it up.
+// Ranks joined after the removal of a set that was not over on another rank of their host. There,
+// an operation of the set was complete without them, and read memory of a leader that had given it
+// up.
 TEST(HostsSim, AJoinComesAfterTheChangeOfSetsBeforeIt) {
   for (uint64_t seed : {16040, 19757}) {
     ASSERT_EQ(RunOnSeveralHosts(seed), "") << "with " << seed;

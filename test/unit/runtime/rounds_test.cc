@@ -160,8 +160,8 @@ TEST_F(RoundsTest, SetsAreChangingFromTheAnnouncementOfAPeerOn) {
   EXPECT_FALSE(rounds_.SetsAreChanging(1)) << "it will never be complete";
 }
 
-// With other hosts a change goes on after the announcements of this host. A peer that learned of its
-// end earlier may join by then.
+// With other hosts a change goes on after the announcements of this host. A peer that learned of
+// its end earlier may join by then.
 TEST_F(RoundsTest, SetsAreChangingUntilTheChangeIsOverOnThisRank) {
   RequestSpec spec;
   spec.collective = Collective::kRemoveProcessSet;
