@@ -37,6 +37,7 @@ struct Options {
   bool cuda = false;    // see cuda_perf.h
   bool verify = false;  // every element of every round, in a loop of its own that is not timed
   int loops = 5;        // the median of so many
+  int most_rounds = 1 << 30;  // of a loop; by size it may be fewer
 };
 
 inline bool IsCollective(const std::string& name) {
@@ -136,7 +137,7 @@ class Loop {
   Loop(const Loop&) = delete;
 
   Figure Measure() {
-    const int rounds = RoundsFor(count_ * sizeof(float));
+    const int rounds = std::min(options_.most_rounds, RoundsFor(count_ * sizeof(float)));
     Time(std::max(1, rounds / 10), true);  // warm-up
     std::vector<double> figures;
     Figure figure;
@@ -305,7 +306,7 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
     std::fprintf(stderr,
                  "%s: %s; usage: %s [--collective allreduce|allgather|alltoall|barrier|broadcast|"
                  "reducescatter] [--sizes BYTES,...] [--registered] [--private] [--pin] [--verify] "
-                 "[--json] [--loops N] [--device cpu|cuda]\n",
+                 "[--json] [--loops N] [--most-rounds N] [--device cpu|cuda]\n",
                  program, what.c_str(), program);
     std::exit(2);
   };
@@ -323,6 +324,7 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
           "  --pin              put each rank on the allowed core of its number\n"
           "  --verify           also check every element, in a loop that is not timed\n"
           "  --loops N          the median is that of N loops (default 5)\n"
+          "  --most-rounds N    at most N calls in a loop (3 to 10000 by size)\n"
           "  --json             one JSON object per line\n"
           "  --device cuda      allreduces on GPUs, with raw NCCL beside them (default cpu)\n"
           "  -h, --help         print this text, then exit\n\n"
@@ -354,6 +356,9 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
     } else if (flag == "--loops") {
       options.loops = hvd::ParseWhole<int>(value()).value_or(0);
       if (options.loops < 1 || options.loops > 1000) fail("--loops takes 1 to 1000");
+    } else if (flag == "--most-rounds") {
+      options.most_rounds = hvd::ParseWhole<int>(value()).value_or(0);
+      if (options.most_rounds < 1) fail("--most-rounds takes a positive number");
     } else if (flag == "--device") {
       const std::string device = value();
       if (device != "cpu" && device != "cuda") fail("unknown device '" + device + "'");

@@ -6,18 +6,24 @@ import math
 import os
 import platform
 import re
+import shutil
 import statistics
 import sys
 import time
 
 import collectives
 import elastic
+import hosts
 import inter_host_comm
 import launcher
 import openmpi
+import page
 import processes
+import python_calls
 import timeline
+import torch_step
 from budget import Budget, there_and_back
+from page import size_name, us as us_name
 from processes import Failed
 
 MEASURES = {  # name -> (our memory, read back); the peer knows only malloc
@@ -30,26 +36,14 @@ SIZES = [8, 64, 1024, 8192, 65536, 1 << 20, 16 << 20, 64 << 20]
 SIZES_4 = [64, 8192, 65536, 1 << 20, 16 << 20]
 GROUPS = {"8 B-8 KiB": (8, 8192), "64 KiB-64 MiB": (65536, 64 << 20)}
 PARTS = {  # name -> its share of the time
-    "allreduce": 0.4, "collectives": 0.18, "inter_host_comm": 0.09, "start": 0.09, "python": 0.05, "footprint": 0.04,
-    "log": 0.05, "elastic": 0.07, "timeline": 0.03}
+    "allreduce": 0.3, "collectives": 0.17, "inter_host_comm": 0.06, "hosts": 0.1, "start": 0.07, "python": 0.04, "python_calls": 0.06,
+    "torch_step": 0.1, "footprint": 0.03, "log": 0.04, "elastic": 0.05, "timeline": 0.03}
 MOVED = 0.10  # a round is thrown away when the fixed loop moved by more
-SCOUT_MARGIN = 1.5  # a setting of the peer goes on for the sizes at which it came so near to the best
 GIVE_UP_AFTER_HANGS = 6
-
-
-def size_name(size):
-    for unit, shift in (("MiB", 20), ("KiB", 10)):
-        if size >= 1 << shift:
-            return f"{size >> shift} {unit}"
-    return f"{size} B"
 
 
 def geometric_mean(values):
     return math.exp(statistics.fmean(math.log(v) for v in values)) if values else float("nan")
-
-
-def time_name(us):
-    return f"{us:.2f} us" if us < 100 else f"{us:.0f} us" if us < 10000 else f"{us / 1000:.1f} ms"
 
 
 # ---- the machine
@@ -80,6 +74,28 @@ def machine():
         "huge_pages_of_shared_memory": first_line(pages + "shmem_enabled"),
         "load_at_start": os.getloadavg()[0],
     }
+
+
+def source():
+    """The commit, and whether something was changed since."""
+    found = processes.run(["git", "-C", ROOT, "describe", "--always", "--dirty=, changed"], 20)
+    return found.stdout.strip() if found.ok else "no repository"
+
+
+def peers(args, results):
+    """Name -> version of those that this run measured."""
+    found = {"Open MPI": results["machine"]["open_mpi"]} if "open_mpi" in results["machine"] else {}
+    for table in results.get("torch_step", []):
+        if "torch" in table:
+            found["PyTorch"] = table["torch"]
+    for table in results.get("python_calls", []):
+        for name in table["names"].values():
+            if name.startswith("mpi4py"):
+                found["mpi4py"] = name.partition(" ")[2]
+    package = processes.run(["dpkg-query", "-W", "-f", "${Version}", "libgloo-dev"], 20) if shutil.which("dpkg-query") else None
+    if package and package.ok and any(map(results.get, ("hosts", "inter_host_comm"))):
+        found["Gloo"] = package.stdout
+    return found
 
 
 class Calibration:
@@ -187,12 +203,10 @@ class Allreduce:
             f"{bin_dir}/hvdrun", "-np", str(ranks), f"{bin_dir}/hvd_perf", "--registered", "--private",
             *flags, *sized(s)])
         self.peers = []
-        self.left_out = []
-        for setting in openmpi.SETTINGS if args.peer else []:
-            progress.say(f"{ranks} ranks: is Open MPI's '{setting.name}' in force?")
-            if not openmpi.in_force(setting, ranks, bench_dir):
-                self.left_out.append(setting.name)
-                continue
+        if args.peer:
+            progress.say(f"{ranks} ranks: which settings of Open MPI are in force?")
+        settings, self.left_out = openmpi.settings_in_force(ranks, bench_dir) if args.peer else ([], [])
+        for setting in settings:
             self.peers.append(Side(
                 setting.name, lambda s, loops=3, flags_of=setting.flags: openmpi.command(
                     ranks, [f"{bench_dir}/mpi_perf", "--private", *flags, *sized(s, loops)], flags_of, binding),
@@ -200,7 +214,7 @@ class Allreduce:
         self.thrown = 0
         self.filled = 0
         self.short = False
-        self.sizes_of = {peer.name: sizes for peer in self.peers}
+        self.sizes_of = {peer.name: [] for peer in self.peers}
 
     def scout(self):
         """Which settings of the peer are worth all rounds, per size: those near the best of one run before."""
@@ -208,13 +222,11 @@ class Allreduce:
         for peer in self.peers:
             self.progress.say(f"{self.ranks} ranks: looking at Open MPI '{peer.name}'")
             found[peer.name] = peer.run(self.sizes, loops=1)
-        for peer in self.peers:
-            self.sizes_of[peer.name] = [
-                size for size in self.sizes
-                if peer.name == "default" or any(
-                    found[peer.name][size, False, read] <=
-                    SCOUT_MARGIN * min(f[size, False, read] for f in found.values())
-                    for read in (True, False))]
+        for read_back in (True, False):  # a size goes on when it does for either
+            worth = openmpi.worth_all_rounds({name: {size: times[size, False, read_back] for size in self.sizes}
+                                              for name, times in found.items()})
+            for name, sizes in worth.items():
+                self.sizes_of[name] = [size for size in self.sizes if size in sizes or size in self.sizes_of[name]]
 
     def round(self):
         """A B B A: ours, every setting of the peer, the same backwards, ours. Means of the two. Also how far the
@@ -299,12 +311,12 @@ class Allreduce:
                   f"{'limit':>10}  {'% of limit':>10}  best setting of Open MPI")
             for row in mine:
                 compared = "ratio" in row
-                peer = time_name(row["peer_us"]) if compared else "-"
+                peer = us_name(row["peer_us"]) if compared else "-"
                 ratio = f"{row['ratio']:.2f}" if compared else "-"
                 span = f"{row['ratio_low']:.2f}-{row['ratio_high']:.2f}" if compared else "-"
-                limit = time_name(row["limit_us"]) if "limit_us" in row else "-"
+                limit = us_name(row["limit_us"]) if "limit_us" in row else "-"
                 percent = f"{row['percent_of_limit']:.0f} %" if "limit_us" in row else "-"
-                print(f"  {size_name(row['bytes']):>8}  {time_name(row['us']):>10}  {peer:>10}  {ratio:>6}  "
+                print(f"  {size_name(row['bytes']):>8}  {us_name(row['us']):>10}  {peer:>10}  {ratio:>6}  "
                       f"{span:>13}  {limit:>10}  {percent:>10}  {row.get('peer_setting', '-')}")
             for group, (low, high) in GROUPS.items():
                 ratios = [r["ratio"] for r in mine if "ratio" in r and low <= r["bytes"] <= high]
@@ -405,8 +417,8 @@ def parse(argv):
     parser.add_argument("--rounds", type=int, default=7, help="rounds A B B A of the allreduce (7)")
     parser.add_argument("--starts", type=int, default=15, help="runs of each start (15)")
     parser.add_argument("--quick", action="store_true", help="few runs of each: is it alive, not how fast")
-    parser.add_argument("--minutes", type=float, default=5.5,
-                        help="how long all of it may take; each part stops in time, with fewer rounds if need be (5.5)")
+    parser.add_argument("--minutes", type=float, default=8,
+                        help="how long all of it may take; each part stops in time, with fewer rounds if need be (8)")
     parser.add_argument("--footprints", type=int, default=5, help="runs of hvdrun's own time and memory (5)")
     parser.add_argument("--logs", type=int, default=7, help="runs of the log throughput (7)")
     parser.add_argument("--log-lines", type=int, default=100000, metavar="N",
@@ -418,6 +430,7 @@ def parse(argv):
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"), metavar="DIR",
                         help="the build to measure (build)")
     parser.add_argument("--json", metavar="FILE", help="also write everything as JSON")
+    parser.add_argument("--page", metavar="FILE", help="also write the figures into this page (docs/benchmarks.md)")
     parser.add_argument("--no-peer", action="store_true", help="leave Open MPI out")
     parser.add_argument("--start-deadline", type=float, default=5.0, metavar="SECONDS",
                         help="a start that takes longer has hung (5); of Python workers, four times that")
@@ -451,7 +464,8 @@ def tables_of(part, args, calibration, progress, until):
         yield Start(args, calibration, progress, until)
     else:
         make = {"collectives": collectives.Collectives, "inter_host_comm": inter_host_comm.InterHostComm,
-                "python": launcher.PythonStart, "footprint": launcher.Footprint, "log": launcher.LogThroughput,
+                "hosts": hosts.Hosts, "python": launcher.PythonStart, "python_calls": python_calls.PythonCalls,
+                "torch_step": torch_step.TorchStep, "footprint": launcher.Footprint, "log": launcher.LogThroughput,
                 "elastic": elastic.Elastic, "timeline": timeline.Timeline}[part]
         yield make(args, progress, until)
 
@@ -472,6 +486,19 @@ def side_by_side(results):
     for table in filter(None, results.get("inter_host_comm", [])):
         for peer, by_size in table["ratios"].items():
             lines.append((f"allreduce between leaders, {peer}", geometric_mean(by_size.values())))
+    for table in results.get("hosts", []):
+        for layout in dict.fromkeys((row["hosts"], row["ranks_of_a_host"]) for row in table.get("rows", [])):
+            rows = [row for row in table["rows"] if (row["hosts"], row["ranks_of_a_host"]) == layout]
+            for peer in rows[0]["peers"]:
+                ratios = [row["peers"][peer]["ratio"] for row in rows if peer in row["peers"]]
+                lines.append(("allreduce over {} hosts, {} rank(s) each, {}".format(*layout, peer), geometric_mean(ratios)))
+    for table in results.get("python_calls", []):
+        for peer in dict.fromkeys(peer for row in table["rows"] for peer in row["peers"]):
+            ratios = [row["peers"][peer]["ratio"] for row in table["rows"] if peer in row["peers"]]
+            lines.append((f"allreduce through Python, {peer}", geometric_mean(ratios)))
+    for table in results.get("torch_step", []):
+        lines += [(f"PyTorch step, {row['set']}, set_to_none={row['set_to_none']}, DistributedDataParallel", row["ratio"]["median"])
+                  for row in table.get("rows", [])]
     for rows in results.get("start", []):
         lines += [(f"start and end, {row['what']} x {row['ranks']}", row["ratio"]) for row in rows if "ratio" in row]
     for rows in results.get("python", []):
@@ -504,7 +531,8 @@ def main(argv):
         print("NOTE: the machine is busy with something else; ratios below are worth little")
 
     calibration = Calibration(args.bench_dir)
-    results = {"machine": facts, "rounds": args.rounds, "starts": args.starts}
+    results = {"machine": facts, "rounds": args.rounds, "starts": args.starts, "date": time.strftime("%d %B %Y").lstrip("0"),
+               "source": source(), "command": " ".join(["scripts/bench.sh", *(word.replace(os.path.expanduser("~"), "~") for word in argv)])}
     failures = []
     tables = []
     try:
@@ -539,6 +567,8 @@ def main(argv):
         for what, ratio in results["side_by_side"]:
             print(f"  {ratio:6.2f}  {what}")
     results["seconds"] = time.monotonic() - started
+    results["load_at_end"] = os.getloadavg()[0]
+    results["peers"] = peers(args, results)
     results["failures"] = failures
     print(f"\nTook {results['seconds']:.0f} s")
     for failure in failures:
@@ -547,6 +577,9 @@ def main(argv):
         with open(args.json, "w") as file:
             json.dump(results, file, indent=1)
             file.write("\n")
+    if args.page:
+        # As figures that --json has kept: numbers that are keys are text there.
+        page.write(args.page, json.loads(json.dumps(results)))
     return 1 if failures else 0
 
 

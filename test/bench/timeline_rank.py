@@ -8,26 +8,14 @@ import time
 STEPS = int(os.environ.get("BENCH_STEPS", "25"))
 
 
-def sizes():
-    """The parameters of a ResNet-50, in order."""
-    found = [64 * 3 * 49, 64, 64]
-    channels = 64
-    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
-        for block in range(blocks):
-            found += [channels * width, width, width, width * width * 9, width, width, width * 4 * width, 4 * width, 4 * width]
-            if block == 0:
-                found += [channels * 4 * width, 4 * width, 4 * width]
-            channels = 4 * width
-    return found + [2048 * 1000, 1000]
-
-
 def main():
     import numpy as np
 
     import horovod.numpy as hvd  # only the workers have it
+    from gradient_sets import resnet50
 
     hvd.init()
-    tensors = [np.ones(size, np.float32) for size in sizes()]
+    tensors = [np.ones(size, np.float32) for size in resnet50()]
     times = []
     for _ in range(STEPS):
         hvd.barrier()

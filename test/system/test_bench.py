@@ -1,0 +1,137 @@
+"""The parts of test/bench that start ranks of their own are alive: a round of the smallest sizes of each, and wrong results fail."""
+
+import importlib.util
+import json
+import pathlib
+import shutil
+import sys
+import time
+import types
+
+import pytest
+
+from conftest import REPO, hvdrun_path
+
+sys.path.append(str(REPO / "test" / "bench"))
+
+import collectives  # noqa: E402
+import openmpi  # noqa: E402
+import page  # noqa: E402
+import processes  # noqa: E402
+import python_calls  # noqa: E402
+import torch_step  # noqa: E402
+
+BUILD = pathlib.Path(hvdrun_path()).resolve().parents[1]
+HAS_MPI = shutil.which("mpirun") and (BUILD / "bench" / "mpi_perf").exists()
+needs_numpy = pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="the ranks need NumPy")
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the ranks need PyTorch")
+
+
+@pytest.fixture(name="args")
+def args_fixture(monkeypatch):
+    monkeypatch.setattr(openmpi, "SETTINGS", openmpi.SETTINGS[:1])
+    monkeypatch.setattr(openmpi, "SETTINGS_OF", {name: known[:1] for name, known in openmpi.SETTINGS_OF.items()})
+    return types.SimpleNamespace(bin_dir=str(BUILD / "bin"), bench_dir=str(BUILD / "bench"), rounds=1, python=sys.executable, peer=bool(HAS_MPI))
+
+
+def measured(part, args):
+    table = part(args, processes.Progress(), time.monotonic() + 120)
+    table.measure()
+    return table.report()
+
+
+def in_page(name, result):
+    """The lines of the page for figures as --json keeps them."""
+    return "\n".join(page.PARTS[name](json.loads(json.dumps([result]))))
+
+
+@needs_torch
+def test_a_step_of_pytorch_is_measured_beside_its_peers(args, monkeypatch):
+    monkeypatch.setattr(torch_step, "SETS", {"small": None})
+    monkeypatch.setitem(torch_step.STEPS, "small", 2)
+    result = measured(torch_step.TorchStep, args)
+    assert [row["set_to_none"] for row in result["rows"]] == [True, False]
+    assert all(row["seconds"][way]["median"] > 0 for row in result["rows"] for way in ("alone", "ours", "ddp"))
+    assert in_page("torch_step", result).count("| small |") == 2
+
+
+@needs_torch
+def test_a_wrong_gradient_fails_the_step(run):
+    code = ("import sys, torch; import torch_step_rank as rank; rank.hvd.init(); side = rank.Side('alone', [16], torch.ones(16)); "
+            "side.step(True); side.check(); print('right'); side.model.tensors[0].grad[3] = 9; side.check()")
+    job = run("-np", 1, "-x", f"PYTHONPATH={REPO / 'test' / 'bench'}:{REPO / 'runtime' / 'python'}", sys.executable, "-c", code)
+    assert "right" in job.out and job.code == 1 and "WRONG: alone, gradient 0" in job.err, job.out + job.err
+
+
+def test_a_python_without_pytorch_leaves_the_step_out_in_one_line(args, capsys):
+    args.python = "false"
+    assert measured(torch_step.TorchStep, args) == {"left_out": "false has no PyTorch; name one that has by --python"}
+    assert "PyTorch step: left out, false has no PyTorch" in capsys.readouterr().out
+
+
+@needs_numpy
+def test_calls_through_python_are_measured_beside_their_peers(args, monkeypatch):
+    monkeypatch.setattr(python_calls, "SIZES", (4, 8192))
+    monkeypatch.setattr(python_calls, "MOST_ROUNDS", 20)
+    result = measured(python_calls.PythonCalls, args)
+    assert [row["bytes"] for row in result["rows"]] == [4, 8192] and all(row["us"] > 0 for row in result["rows"])
+    peers = {peer for row in result["rows"] for peer in row["peers"]}
+    left_out = {words.partition(":")[0] for words in result["left_out"]}
+    assert peers | left_out == {"mpi4py", "torch.distributed"} and not peers & left_out
+    assert "| 8 KiB |" in in_page("python_calls", result)
+
+
+@needs_numpy
+@pytest.mark.parametrize("rank_adds, right", [(3.0, True), (2.0, False)])
+def test_a_wrong_sum_fails_a_call_through_python(rank_adds, right):
+    import python_calls_rank
+
+    class Fake:
+        """A library of two ranks whose second one has `rank_adds` times what this one has at its first call."""
+        rank, size, name = 0, 2, "fake"
+
+        def barrier(self):
+            pass
+
+        def call_on(self, array):
+            def call():
+                array[:] += array[0] + rank_adds - 2
+            return call
+
+    if right:
+        assert python_calls_rank.measure(Fake(), 1 << 20, 1) > 0
+    else:
+        with pytest.raises(SystemExit, match="WRONG: fake of 1048576 B"):
+            python_calls_rank.measure(Fake(), 1 << 20, 1)
+
+
+def test_the_other_collectives_are_measured_in_private_memory_too(args, monkeypatch):
+    monkeypatch.setattr(collectives, "NAMES", ("allgather", "alltoall"))
+    monkeypatch.setattr(collectives, "SIZES", (64, 8192))
+    monkeypatch.setattr(collectives, "MOST_ROUNDS", 50)
+    rows = measured(collectives.Collectives, args)
+    assert {(row["collective"], row["bytes"], row["registered"]) for row in rows} == {
+        (name, size, registered) for name in ("allgather", "alltoall") for size in (64, 8192) for registered in (True, False)}
+    assert all(("ratio" in row) == bool(HAS_MPI) for row in rows)
+    assert in_page("collectives", rows).count("| private |") == 4
+
+
+def test_a_wrong_result_fails_a_collective():
+    line = json.dumps({"correct": False, "bytes": 64, "registered": False, "read_back": True, "us": 1})
+    with pytest.raises(processes.Failed, match="wrong result"):
+        collectives.figures_of("echo", ["echo", line], (64,))
+
+
+def test_settings_of_the_peer_go_on_where_they_are_near_the_best():
+    found = {"default": {8: 10.0, 64: 10.0}, "good": {8: 1.0, 64: 9.0}, "bad": {8: 1.6, 64: 100.0}}
+    assert openmpi.worth_all_rounds(found, margin=1.5) == {"default": [8, 64], "good": [8, 64], "bad": []}
+    assert openmpi.worth_all_rounds({}) == {}
+
+
+@pytest.mark.parametrize("size", [4, 65536, 65540, 1 << 20])
+def test_raw_sockets_add_up_right(run, size, tmp_path):
+    told = [f"RAW_PERF_FOLDER={tmp_path}", "RAW_PERF_INTERFACE=lo"]
+    job = run("-np", 3, "env", *told, BUILD / "bench" / "raw_perf", "--private", "--json", "--loops", 1, "--most-rounds", 3, "--verify", "--sizes", size)
+    assert job.code == 0, job.err
+    rows = [json.loads(line[line.index("{"):]) for line in job.out.splitlines() if "{" in line]
+    assert len(rows) == 2 and all(row["correct"] and row["bytes"] == size for row in rows)
