@@ -79,3 +79,31 @@ def test_the_page_of_the_guide_has_its_marks_and_each_part_its_table():
     assert text.count(page().BEGIN) == 1 and text.count(page().END) == 1
     code = "import bench, page; assert set(bench.PARTS) == set(page.PARTS)"
     assert subprocess.run([sys.executable, "-B", "-c", code], cwd=BENCH, capture_output=True, timeout=60).returncode == 0
+
+
+def test_a_part_that_fails_does_not_take_the_others_along():
+    code = """if True:
+        import types, bench
+        from processes import Failed
+
+        class Part:
+            def __init__(self, name):
+                self.name = name
+
+            def measure(self):
+                if self.name == "elastic":
+                    raise Failed("it hung")
+
+            def report(self):
+                print("measured", self.name)
+                return {"rows": []} if self.name != "log" else {"ratio": None}
+
+        bench.Calibration = lambda folder: types.SimpleNamespace(measure=lambda: None, samples=[])
+        bench.parse = lambda argv: types.SimpleNamespace(no_peer=True, bench_dir="b", minutes=1, only=["elastic", "log"], json=None, page=None,
+                                                         rounds=1, starts=1)
+        bench.tables_of = lambda part, *_: [Part(part)]
+        assert bench.main([]) == 1
+    """
+    done = subprocess.run([sys.executable, "-B", "-c", code], cwd=BENCH, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "measured log" in done.stdout and "measured elastic" not in done.stdout and "FAILED: elastic: it hung" in done.stdout

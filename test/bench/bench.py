@@ -106,7 +106,7 @@ class Calibration:
         self.samples = []
 
     def _run(self, *flags):
-        outcome = processes.run([self.program, *flags], 60)
+        outcome = processes.run([self.program, *flags], 180)
         if not outcome.ok:
             raise Failed(f"calibrate ended with {outcome.code}: {outcome.stderr.strip()}")
         return json.loads(outcome.stdout)
@@ -534,20 +534,24 @@ def main(argv):
     results = {"machine": facts, "rounds": args.rounds, "starts": args.starts, "date": time.strftime("%d %B %Y").lstrip("0"),
                "source": source(), "command": " ".join(["scripts/bench.sh", *(word.replace(os.path.expanduser("~"), "~") for word in argv)])}
     failures = []
-    tables = []
+    tables = []  # those that were measured
     try:
         progress.say("calibrating")
         calibration.measure()
+    except Failed as failure:
+        failures.append(str(failure))
+    else:
         budget = Budget({part: share for part, share in PARTS.items() if part in args.only}, args.minutes)
         for part in budget.parts():
-            if tables and budget.over():
+            if (tables or failures) and budget.over():
                 print(f"SHORT: no time was left for the part {part}; give more --minutes, or name it with --only")
                 continue
             for table in tables_of(part, args, calibration, progress, budget.until(part)):
-                tables.append((part, table))
-                table.measure()
-    except Failed as failure:
-        failures.append(str(failure))
+                try:
+                    table.measure()
+                    tables.append((part, table))
+                except Failed as failure:  # the other parts go on
+                    failures.append(f"{part}: {failure}")
     progress.clear()
 
     if calibration.samples:
