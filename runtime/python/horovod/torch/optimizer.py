@@ -27,19 +27,20 @@ from horovod.torch.parameters import after_gradient, check_groups, default_name,
 class _Exchange(object):
     """Gradients that were submitted together."""
 
-    __slots__ = ('parts', 'handle', 'wait')
+    __slots__ = ('group', 'handle', 'wait')
 
-    def __init__(self, parts, handle, wait=None):
-        self.parts = parts  # of each: its _Gradient, the tensor the runtime works on (None for a sparse one), its context
+    def __init__(self, group, handle, wait=None):
+        self.group = group
         self.handle = handle  # None for a sparse one
         self.wait = wait  # gives the combined gradient of a sparse one
 
 
 class _Gradient(object):
     """The gradient of one parameter, from autograd to step(). The parameter's hooks own it, so it holds the parameter
-    weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors."""
+    weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors, and each object that
+    a step makes for a gradient brings the next run of the garbage collector nearer."""
 
-    __slots__ = ('parameter', 'name', 'delay', 'home', 'group', 'exchange', 'sparse_dim')
+    __slots__ = ('parameter', 'name', 'delay', 'home', 'group', 'request', 'exchange', 'tensor', 'context', 'sparse_dim')
 
     def __init__(self, p, name, delay):
         self.parameter = weakref.ref(p)
@@ -47,7 +48,10 @@ class _Gradient(object):
         self.delay = delay  # backward passes until it is exchanged
         self.home = None  # its registered memory
         self.group = (self,)  # those that are exchanged together
+        self.request = None  # of a group's first one: (what describes their tensors, number of the set, prepared request)
         self.exchange = None  # under way
+        self.tensor = None  # that the runtime works on meanwhile; None for a sparse one
+        self.context = None  # of its compression
         self.sparse_dim = None  # of its gradients, where they are sparse
 
 
@@ -64,8 +68,7 @@ class _DistributedOptimizer(object):
         self._sparse_as_dense = sparse_as_dense
         self._parameter_names = names_of(self.param_groups, named_parameters)
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
-        self._under_way = {}  # _Gradient -> None: those with an exchange, in the order in which they were submitted
-        self._requests = {}  # _Gradients -> (what describes their tensors, prepared request)
+        self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
@@ -97,7 +100,7 @@ class _DistributedOptimizer(object):
 
     @property
     def _handles(self):
-        return {gradient.parameter(): gradient.exchange for gradient in self._under_way}
+        return {gradient.parameter(): exchange for exchange in self._under_way for gradient in exchange.group}
 
     # ---- hooks
 
@@ -189,25 +192,23 @@ class _DistributedOptimizer(object):
             p.grad = self._zeros(gradient)  # torch gives a gradient that it sets to zero other sparse dimensions
         wait = mpi_ops.sparse_allreduce_async(p.grad, 'allreduce.{}'.format(self._travel_name(gradient)), self.op,
                                               self.process_set)
-        self._begin(_Exchange([(gradient, None, None)], None, wait))
+        self._begin(_Exchange((gradient,), None, wait))
 
     def _submit_dense(self, group):
-        parts, described, addresses, tensors = [], [], [], []
+        described, addresses = [], []
         for gradient in group:
             p = gradient.parameter()
             grad, home = p.grad, gradient.home
             if home is not None and home.holds(grad):
-                tensor, ctx, description = grad, None, home.description
+                gradient.tensor, description = grad, home.description
             else:
-                tensor, ctx, description = self._travelling(p, grad)
-            address = tensor.data_ptr()
-            parts.append((gradient, tensor, ctx))
+                gradient.tensor, gradient.context, description = self._travelling(p, grad)
+            address = gradient.tensor.data_ptr()
             described.append(description)
             addresses += (address, address)
-            tensors.append(tensor)
         handle = self._request(group, described).submit(*addresses)
-        mpi_ops._handle_map[handle] = (tensors, tensors)
-        self._begin(_Exchange(parts, handle))
+        mpi_ops._handle_map[handle] = (group, group)  # which keep their tensors alive
+        self._begin(_Exchange(group, handle))
 
     def _travelling(self, p, grad):
         """The data that the runtime gets for a gradient that is not at home: a tensor that it may write to, the context of
@@ -224,19 +225,19 @@ class _DistributedOptimizer(object):
         return tensor, ctx, (dtype, gradient_memory.memory_shape(tensor.shape, order))
 
     def _begin(self, exchange):
-        for gradient, _, _ in exchange.parts:
+        for gradient in exchange.group:
             gradient.exchange = exchange
-            self._under_way[gradient] = None
+        self._under_way[exchange] = None
 
     def _request(self, group, described):
-        prepared = self._requests.get(group)
+        prepared = group[0].request
         number = self.process_set.process_set_id  # a new world may have another for the set
         if prepared is None or prepared[0] != described or prepared[1] != number:
             prescale, postscale = self._scaling()
             name = 'allreduce.{}'.format(self._travel_name(group[0]))
             if len(group) > 1:
                 name = 'grouped_{}+{}'.format(name, len(group) - 1)
-            prepared = self._requests[group] = (described, number, mpi_ops._operations.describe(
+            prepared = group[0].request = (described, number, mpi_ops._operations.describe(
                 _library.ALLREDUCE, name, described, self.op, 0, number, prescale, postscale))
         return prepared[2]
 
@@ -270,14 +271,14 @@ class _DistributedOptimizer(object):
         result = exchange.wait() if exchange.handle is None else synchronize(exchange.handle)
         if not write:
             return
-        for gradient, tensor, ctx in exchange.parts:
+        for gradient in exchange.group:
             p = gradient.parameter()
             if p is None:
                 continue
-            if tensor is None:
+            if gradient.tensor is None:
                 p.grad = result
             else:
-                self._write_back(p, tensor, ctx)
+                self._write_back(p, gradient.tensor, gradient.context)
 
     def _write_back(self, p, tensor, ctx):
         grad = p.grad
@@ -313,7 +314,7 @@ class _DistributedOptimizer(object):
     def _finish_all(self, first_error, write=True):
         """Waits for all exchanges, writes back until one has failed, and gives the first error."""
         while self._under_way:
-            exchange = next(iter(self._under_way)).exchange
+            exchange = next(iter(self._under_way))
             try:
                 self._finish(exchange, write and first_error is None)
             except mpi_ops.HorovodInternalError as error:
@@ -322,9 +323,9 @@ class _DistributedOptimizer(object):
         return first_error
 
     def _forget(self, exchange):
-        for gradient, _, _ in exchange.parts:
-            gradient.exchange = None
-            self._under_way.pop(gradient, None)
+        for gradient in exchange.group:
+            gradient.exchange = gradient.tensor = gradient.context = None
+        self._under_way.pop(exchange, None)
 
     def _reset_counters(self):
         for gradient in self._gradients.values():
