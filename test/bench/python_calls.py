@@ -1,4 +1,4 @@
-"""What an allreduce costs through Python, for a lone call and for large ones: hvd.allreduce_ beside mpi4py, at the best setting of
+"""The cost of an allreduce through Python, for a lone call and for large ones: hvd.allreduce_ beside mpi4py, at the best setting of
 Open MPI for each size, and beside torch.distributed over Gloo. Two ranks with a core each, interleaved A B C C B A."""
 import json
 import os

@@ -1,8 +1,9 @@
-// The floor between hosts: the loops of hvd_perf around sockets alone. Every rank has a connection to
-// every other one; up to 64 KiB each sends all it has to all, above each sums up its slice and
-// sends the sum. Waits by spinning, which no library can afford; only where there are more ranks than
-// cores it sleeps until a socket is ready. Started by hvdrun with one rank on each host, with the folder
-// RAW_PERF_FOLDER in which the ranks meet, and RAW_PERF_INTERFACE. Allreduce and barrier only.
+// The floor between hosts: the loops of hvd_perf around sockets alone. Every rank has a connection
+// to every other one; up to 64 KiB each sends all it has to all, above that each sums up its slice
+// and sends the sum. It waits by spinning, which no library can afford; only where there are more
+// ranks than cores it sleeps until a socket is ready. Started by hvdrun with one rank on each host,
+// with the folder RAW_PERF_FOLDER in which the ranks meet, and RAW_PERF_INTERFACE. Allreduce and
+// barrier only.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -52,7 +53,7 @@ sockaddr_in AddressOf(const std::string& interface) {
   return found;
 }
 
-// What crosses one connection in one exchange. Received numbers are added to `sum` as they come, or
+// The bytes that cross one connection in one exchange. Received numbers are added to `sum` as they come, or
 // stored where `in` points.
 struct Traffic {
   const char* out = nullptr;
