@@ -53,8 +53,8 @@ sockaddr_in AddressOf(const std::string& interface) {
   return found;
 }
 
-// The bytes that cross one connection in one exchange. Received numbers are added to `sum` as they come, or
-// stored where `in` points.
+// The bytes that cross one connection in one exchange. Received numbers are added to `sum` as they
+// come, or stored where `in` points.
 struct Traffic {
   const char* out = nullptr;
   size_t to_send = 0;
