@@ -65,6 +65,11 @@ def test_the_page_says_that_the_machine_was_busy():
     assert "**The machine was busy with something else**" in page().figures(busy)
 
 
+def test_the_page_names_the_parts_that_were_not_measured():
+    said = [line for line in page().figures(RESULTS).splitlines() if line.startswith("**Not in this run**")]
+    assert len(said) == 1 and "`hosts`" in said[0] and "`torch_step`" in said[0] and "`collectives`" not in said[0]
+
+
 def test_figures_replace_those_before_and_nothing_else():
     text = f"before\n\n{page().BEGIN}\nold\n{page().END}\n\nafter\n"
     once = page().written(text, RESULTS)

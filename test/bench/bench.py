@@ -76,6 +76,15 @@ def machine():
     }
 
 
+def command_of(argv):
+    """The command that repeats this run, without the files that it wrote besides."""
+    words = list(argv)
+    if "--json" in words[:-1]:
+        place = words.index("--json")
+        del words[place:place + 2]
+    return " ".join(["scripts/bench.sh", *(word.replace(os.path.expanduser("~"), "~") for word in words)])
+
+
 def source():
     """The commit, and whether something was changed since."""
     found = processes.run(["git", "-C", ROOT, "describe", "--always", "--dirty=, changed"], 20)
@@ -532,7 +541,7 @@ def main(argv):
 
     calibration = Calibration(args.bench_dir)
     results = {"machine": facts, "rounds": args.rounds, "starts": args.starts, "date": time.strftime("%d %B %Y").lstrip("0"),
-               "source": source(), "command": " ".join(["scripts/bench.sh", *(word.replace(os.path.expanduser("~"), "~") for word in argv)])}
+               "source": source(), "command": command_of(argv)}
     failures = []
     tables = []  # those that were measured
     try:

@@ -252,6 +252,9 @@ def machine(results):
         ("command", f"`{results['command']}`"), ("took", f"{results['seconds'] / 60:.0f} minutes")])
     if facts["load_at_start"] > 0.5 * facts["cores"] or results["load_at_end"] > 2 * facts["cores"]:
         yield ("**The machine was busy with something else**: these figures are provisional, and say little about which side is faster.\n")
+    missing = [part for part in PARTS if not results.get(part)]
+    if missing:
+        yield f"**Not in this run**, so neither faster nor slower here: {', '.join(f'`{part}`' for part in missing)}.\n"
     for failure in results["failures"]:
         yield "**FAILED**: " + " ".join(failure.split())[:300] + "\n"
 
