@@ -7,11 +7,16 @@
 #                  that $PYTHON names (python3), which has PyTorch, the rest is run, too
 #   --part PART    kernels, suite or perf alone, so that each takes less than ten minutes; adds to an earlier summary
 #   --json FILE    where the summary goes (default: build/gpu.json)
+#   --pack FILE    runs nothing: packs this script and what it needs of a build into a .tar.gz for such a machine, where
+#                  `tar xzf FILE && hvd-gpu/scripts/test_gpu.sh --build hvd-gpu/build` runs it
+# Exit codes: 0 all passed, or left out because there is no GPU or no CUDA in the build ("device" is null in the summary);
+# 1 something failed; 2 an option is wrong.
 caller="$PWD"
 source "$(dirname "$0")/common.sh"
 
 build="$HVD_ROOT/build"
 json=""
+pack=""
 given=0
 part=all
 # A path as it was meant where the script was called.
@@ -20,13 +25,14 @@ from_caller() {
 }
 while [[ $# -gt 0 ]]; do
   case "$1" in
-    --build | --json | --part) [[ $# -ge 2 ]] || { say "$1 needs a value" && exit 2; } ;;
-    *) say "unknown option '$1': --build DIR, --json FILE or --part kernels|suite|perf" && exit 2 ;;
+    --build | --json | --part | --pack) [[ $# -ge 2 ]] || { say "$1 needs a value" && exit 2; } ;;
+    *) say "unknown option '$1': --build DIR, --json FILE, --pack FILE or --part kernels|suite|perf" && exit 2 ;;
   esac
   case "$1" in
     --build) build="$(from_caller "$2")" && given=1 ;;
     --json) json="$(from_caller "$2")" ;;
     --part) part="$2" ;;
+    --pack) pack="$(from_caller "$2")" ;;
   esac
   shift 2
 done
@@ -44,10 +50,35 @@ left_out() {
   exit 0
 }
 
+# Of the build: the programs, the libraries and the check, all stripped; of the tree: the suite, its workers and the package.
+pack_build() {
+  local most=$((60 * 1024 * 1024)) folder size file
+  folder="$(mktemp -d)"
+  trap 'rm -rf "$folder"' EXIT
+  local to="$folder/hvd-gpu"
+  mkdir -p "$to/build/bin" "$to/build/lib" "$to/build/test" "$to/runtime" "$to/test/python"
+  for file in bin/hvdrun bin/hvd_perf lib/libhvd.so lib/libhvd_cuda.so test/hvd_gpu_check; do
+    [[ -f "$build/$file" ]] || { say "there is no $build/$file: build with HVD_WITH_CUDA=ON first" && exit 1; }
+    cp "$build/$file" "$to/build/$file"
+    strip --strip-unneeded "$to/build/$file"
+  done
+  cp -r runtime/python "$to/runtime/python"
+  cp -r test/gpu "$to/test/gpu"
+  cp -r test/python/workers "$to/test/python/workers"
+  mkdir "$to/scripts" && cp scripts/test_gpu.sh scripts/common.sh "$to/scripts"
+  find "$to" -name __pycache__ -prune -exec rm -rf {} +
+  size="$(du -sb "$to" | cut -f 1)"
+  ((size < most)) || { say "FAILED: it has $((size >> 20)) MiB, and 60 MiB is the limit" && exit 1; }
+  tar -C "$folder" -czf "$pack" hvd-gpu
+  say "packed $((size >> 20)) MiB into $pack"
+  exit 0
+}
+
 if [[ $given == 0 ]]; then
   scripts/install_deps.sh
   HVD_WITH_CUDA=AUTO scripts/build.sh release
 fi
+[[ -z "$pack" ]] || pack_build
 check="$build/test/hvd_gpu_check"
 mkdir -p "$(dirname "$json")"
 [[ -x "$check" ]] || left_out "there is no $check: this build has no CUDA"

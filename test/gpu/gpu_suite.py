@@ -2,7 +2,8 @@
 
     gpu_suite.py --build DIR --json FILE [--part suite|perf] [--fakes]
 
-Needs a Python with PyTorch that sees a GPU, and no pytest. Adds "suite", "perf" and what was left out to the JSON of FILE. --fakes
+Needs a Python with PyTorch that sees a GPU, and no pytest. A part that takes longer than --limit-s (570) has failed, and says
+what it did not come to. Adds "suite", "perf" and what was left out to the JSON of FILE. --fakes
 plays the GPUs by test/fakes/gpu_libraries: a test of this script, whose figures say nothing.
 """
 
@@ -40,6 +41,7 @@ class Machine(object):
             env['LD_LIBRARY_PATH'] = os.pathsep.join([libraries, env.get('LD_LIBRARY_PATH', '')])
         self.env = env
         self.gpus = self.count_gpus()
+        self.end = time.monotonic() + options.limit_s
 
     def count_gpus(self):
         if self.options.fakes:
@@ -55,6 +57,9 @@ class Machine(object):
         self.left_out.append({'what': what, 'why': why})
 
     def job(self, ranks, command, timeout_s, **extra):
+        timeout_s = min(timeout_s, self.end - time.monotonic())
+        if timeout_s <= 0:
+            return -1, 'NOT BEGUN: the time of this part is up'
         full = [os.path.join(self.options.build, 'bin', 'hvdrun'), '-np', str(ranks)] + command
         try:
             done = subprocess.run(full, env=dict(self.env, **extra), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -172,6 +177,7 @@ def main():
     parser.add_argument('--json', required=True)
     parser.add_argument('--part', choices=['suite', 'perf'])
     parser.add_argument('--fakes', action='store_true')
+    parser.add_argument('--limit-s', type=float, default=570)
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
     machine = Machine(options)

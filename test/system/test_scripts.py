@@ -86,6 +86,54 @@ def test_a_build_is_taken_to_a_machine_with_a_gpu(tree, end, code, says, summary
     assert noted(tree, str(tree / "carried/lib")) == [str(tree / "carried/lib")]
 
 
+CARRIED = ("bin/hvdrun", "bin/hvd_perf", "lib/libhvd.so", "lib/libhvd_cuda.so", "test/hvd_gpu_check")
+
+
+@pytest.fixture
+def built(tree):
+    """A build whose programs are notes, in a tree with what a packed suite needs."""
+    for name in CARRIED:
+        path = tree / "built" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(GPU_CHECK.replace("{end}", 'echo "{\\"device\\": \\"a GPU\\"}"') if "check" in name else NOTE)
+        path.chmod(0o755)
+    for folder in ("runtime/python", "test/gpu", "test/python/workers"):
+        shutil.copytree(REPO / folder, tree / "tree" / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    strip = tree / "path/strip"
+    strip.write_text(NOTE)
+    strip.chmod(0o755)
+    return tree
+
+
+def test_a_packed_build_runs_where_it_is_unpacked(built):
+    run(built, "test_gpu.sh", "--build", str(built / "built"), "--pack", str(built / "gpu.tar.gz"))
+    assert len(noted(built, "strip")) == len(CARRIED)
+    subprocess.run(["tar", "xzf", built / "gpu.tar.gz", "-C", built], check=True)
+    carried = built / "hvd-gpu"
+    assert (carried / "test/python/workers/gpu.py").exists() and (carried / "runtime/python/horovod/torch").is_dir()
+    done = subprocess.run([carried / "scripts/test_gpu.sh", "--build", carried / "build", "--part", "kernels"],
+                          env=environment(built), capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0 and "all passed" in done.stdout, done.stdout + done.stderr
+    assert json.loads((carried / "build/gpu.json").read_text()) == {"device": "a GPU"}
+
+
+@pytest.mark.parametrize("spoil, says", [
+    (lambda path: path.unlink(), "there is no"),
+    (lambda path: os.truncate(path, 61 << 20), "FAILED: it has 61 MiB, and 60 MiB is the limit"),
+], ids=["missing", "large"])
+def test_a_build_that_cannot_be_carried_is_not_packed(built, spoil, says):
+    spoil(built / "built/lib/libhvd_cuda.so")
+    done = subprocess.run([built / "tree/scripts/test_gpu.sh", "--build", built / "built", "--pack", built / "gpu.tar.gz"],
+                          env=environment(built), capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 1 and says in done.stdout and not (built / "gpu.tar.gz").exists(), done.stdout + done.stderr
+
+
+def test_a_wrong_option_of_the_gpu_test_ends_with_2(tree):
+    for words in (["--what"], ["--part", "all of it"], ["--json"]):
+        done = subprocess.run([tree / "tree/scripts/test_gpu.sh", *words], env=environment(tree), capture_output=True, timeout=DEADLINE)
+        assert done.returncode == 2, words
+
+
 def test_a_build_without_cuda_is_left_out_in_one_line(tree):
     (tree / "empty").mkdir()
     out = run(tree, "test_gpu.sh", "--build", str(tree / "empty"))
