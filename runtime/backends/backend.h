@@ -102,6 +102,10 @@ class Backend {
   virtual Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                          BufferDescriptor* descriptor) = 0;
 
+  // True when Prepare of such a call takes no state and puts all of its input into the payload, and
+  // Start completes it at once. The answer needs no memory, and is the same for the same fields.
+  virtual bool IsExchange(const CollectiveCall&) const { return false; }
+
   // Every member of this host has announced the operation or has joined. True when the operation is
   // complete. An error that is not the same on every rank (any but kUnsupported and
   // kInvalidArgument) ends the world: the others cannot know of it.

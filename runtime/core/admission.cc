@@ -75,10 +75,14 @@ Result<Operation*> Admission::AdmitOn(ProcessSet* set, const RequestSpec& spec, 
   if (name == nullptr) name = names_.Add(domain, set, spec.name);
   if (name->operation != nullptr || name->kept) return AlreadyInFlight(*name);
   if (!repeated) Describe(name, spec);
+  return Adopt(name, spec, call);
+}
+
+Operation* Admission::Adopt(TensorName* name, const RequestSpec& spec, uint64_t call) {
   Operation* op = operations_.Add();
   op->collective = spec.collective;
   op->name = name;
-  op->set = set;
+  op->set = name->set;
   op->call = call;
   return op;
 }
@@ -107,6 +111,7 @@ void Admission::Describe(TensorName* name, const RequestSpec& spec) const {
   if (!IsControl(spec.collective))
     name->refusal = CheckAgreed(name->text, name->own_detail, devices_);
   name->calls = CallsOf(name->own_detail, group);
+  name->express = TensorName::Express::kUnknown;
   if (!name->refusal.ok()) name->calls.assign(name->calls.size(), {.group = &group});
 }
 

@@ -31,6 +31,8 @@ class Admission {
   // `call`: the call of the application, by number. An error means that nothing has changed:
   // kInvalidArgument, kUnsupported, or kDuplicateName while the name is in flight.
   Result<Operation*> Admit(const RequestSpec& spec, uint64_t call);
+  // The same for a request that its name describes, and that was announced already.
+  Operation* Adopt(TensorName* name, const RequestSpec& spec, uint64_t call);
   void Commit(Operation* op, const RequestSpec& spec);
   void Cancel(Operation* op);
 

@@ -24,6 +24,7 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
       admission_(state_.sets, state_.names, state_.operations, state_.joins,
                  options_.average_of_active, options_.devices != nullptr),
       progress_(peers, state_, executor_, trace_, options_.tell_ending),
+      express_(peers, backend, state_, executor_, admission_, progress_, trace_),
       hosts_(backend, progress_, state_),
       waits_(options_.stall_board, options_.stall_warning, options_.stall_shutdown) {}
 
@@ -38,6 +39,7 @@ Engine::~Engine() {
 
 Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
   MutexLock lock(mutex_);
+  express_.Settle();
   const uint64_t call = ++calls_;
   Result<Operation*> op = SubmitLocked(spec, call);
   state_.finished.RetireUpTo(call - 1);
@@ -55,12 +57,26 @@ uint32_t Engine::handles_given() {
 Status Engine::Run(const RequestSpec& spec, Duration timeout, Handle* handle) {
   if (handle != nullptr) *handle = 0;
   MutexLock lock(mutex_);
+  express_.Settle();
   const uint64_t call = ++calls_;
-  Result<Operation*> op = SubmitLocked(spec, call);
-  state_.finished.RetireUpTo(call - 1);
-  if (!op.ok()) return op.status();
-  const Handle submitted = (*op)->handle();
-  Status status = WaitLocked(submitted, timeout, nullptr, call);
+  Handle submitted = 0;
+  bool looked = false;
+  if (timeout.count() != 0 && waiting_ == 0 && express_.Begin(spec, call)) {
+    waits_.NoteSubmitter();
+    state_.finished.RetireUpTo(call - 1);
+    submitted = express_.Wait(mutex_, Policy(), &looked);
+    if (submitted == 0) {
+      state_.finished.RetireUpTo(call);
+      return Status::Ok();
+    }
+    express_.Settle();  // that of a thread that came in meanwhile
+  } else {
+    Result<Operation*> op = SubmitLocked(spec, call);
+    state_.finished.RetireUpTo(call - 1);
+    if (!op.ok()) return op.status();
+    submitted = (*op)->handle();
+  }
+  Status status = WaitLocked(submitted, timeout, nullptr, call, looked);
   if (handle != nullptr && status.code() == Code::kInProgress) *handle = submitted;
   return status;
 }

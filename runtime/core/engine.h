@@ -32,6 +32,7 @@
 #include "runtime/base/status.h"
 #include "runtime/core/admission.h"
 #include "runtime/core/executor.h"
+#include "runtime/core/express.h"
 #include "runtime/core/host_attendance.h"
 #include "runtime/core/progress_engine.h"
 #include "runtime/core/request/request.h"
@@ -126,14 +127,15 @@ class Engine {
 
   // engine_wait.cc. Those that wait let go of the mutex meanwhile, and hold it again when they
   // return.
-  Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call)
-      HVD_REQUIRES(mutex_);
-  Result<Operation*> WaitDone(Handle handle, Duration timeout) HVD_REQUIRES(mutex_);
+  // `looked`: the thread has spun and given its core away as often as the policy says.
+  Status WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,
+                    bool looked = false) HVD_REQUIRES(mutex_);
+  Result<Operation*> WaitDone(Handle handle, Duration timeout, bool looked) HVD_REQUIRES(mutex_);
   TraceLog::Wait NoteWait(Handle handle) HVD_REQUIRES(mutex_);
   void CountIfLast(const Operation& op) HVD_REQUIRES(mutex_);
   WaitPolicy Policy() const;
   bool SpinFor(Operation* op) HVD_REQUIRES(mutex_);
-  void Idle(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
+  void Idle(Operation* op, TimePoint deadline, uint32_t yields) HVD_REQUIRES(mutex_);
   bool Look(Operation* op) HVD_REQUIRES(mutex_);
   bool WaitForHosts(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   void NoteStall(Operation* op, TimePoint now) HVD_REQUIRES(mutex_);
@@ -148,6 +150,8 @@ class Engine {
   Executor executor_ HVD_GUARDED_BY(mutex_);
   Admission admission_ HVD_GUARDED_BY(mutex_);
   ProgressEngine progress_ HVD_GUARDED_BY(mutex_);
+  Express express_ HVD_GUARDED_BY(mutex_);
+  uint32_t waiting_ HVD_GUARDED_BY(mutex_) = 0;  // threads inside WaitLocked
   HostAttendance hosts_ HVD_GUARDED_BY(mutex_);
   WaitNotes waits_ HVD_GUARDED_BY(mutex_);
   uint64_t calls_ HVD_GUARDED_BY(mutex_) = 0;  // of the application so far: Submit, Run, Poll, Wait

@@ -32,6 +32,7 @@ constexpr uint32_t kCostOfHosts = 32;
 
 Result<bool> Engine::Poll(Handle handle) {
   MutexLock lock(mutex_);
+  express_.Settle();
   const uint64_t call = ++calls_;
   Operation* op = state_.operations.Find(handle);
   if (op == nullptr) {
@@ -48,14 +49,18 @@ Result<bool> Engine::Poll(Handle handle) {
 
 Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
   MutexLock lock(mutex_);
+  express_.Settle();
   const uint64_t call = ++calls_;
   state_.finished.RetireUpTo(call);
   return WaitLocked(handle, timeout, result, call);
 }
 
-Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call) {
+Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* result, uint64_t call,
+                          bool looked) {
   const TraceLog::Wait noted = trace_.wants_waits() ? NoteWait(handle) : TraceLog::Wait{};
-  Result<Operation*> waited = WaitDone(handle, timeout);
+  ++waiting_;
+  Result<Operation*> waited = WaitDone(handle, timeout, looked);
+  --waiting_;
   trace_.WaitEnded(noted);
   // This thread also works for the other operations that have started: peers may wait for them.
   if (!progress_.idle()) progress_.AdvanceOthers(nullptr);
@@ -81,13 +86,13 @@ TraceLog::Wait Engine::NoteWait(Handle handle) {
 }
 
 // The operation once it is done, with any result.
-Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout) {
+Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout, bool looked) {
   TimePoint deadline = TimePoint::max();
   bool deadline_set = timeout.count() < 0;
   for (;;) {
     Operation* op = state_.operations.Find(handle);
     if (op == nullptr) return state_.operations.WhyUnknown(handle);
-    if (op->done || SpinFor(op)) return op;
+    if (op->done || (!looked && SpinFor(op))) return op;
     progress_.AdvanceOthers(op);
     if (op->done) return op;
     TimePoint now = clock_.Now();
@@ -97,7 +102,8 @@ Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout) {
     }
     if (now >= deadline) return Status(Code::kInProgress, "still waiting");
     if (WaitForHosts(op, deadline)) continue;
-    Idle(op, deadline);
+    Idle(op, deadline, looked ? 0 : Policy().yields);
+    looked = false;
   }
 }
 
@@ -147,9 +153,8 @@ bool Engine::WaitForHosts(Operation* op, TimePoint deadline) {
 }
 
 // Gives the core away, and sleeps if that brought nothing.
-void Engine::Idle(Operation* op, TimePoint deadline) {
+void Engine::Idle(Operation* op, TimePoint deadline, uint32_t yields) {
   const Handle handle = op->handle();
-  const uint32_t yields = Policy().yields;
   for (uint32_t i = 0; i < yields; ++i) {
     mutex_.unlock();
     ::sched_yield();
@@ -200,6 +205,7 @@ void Engine::NoteStall(Operation* op, TimePoint now) {
 bool Engine::TryProgress() {
   if (!mutex_.try_lock()) return false;
   MutexLock lock(mutex_, std::adopt_lock);
+  if (express_.open()) return false;  // its thread comes back at once
   progress_.Communicate();
   // Devices work while the application computes, so what is ready is given to them meanwhile.
   const bool at_work = options_.devices != nullptr && progress_.AdvanceDevices();
@@ -208,6 +214,7 @@ bool Engine::TryProgress() {
 
 void Engine::Close(std::string reason) {
   MutexLock lock(mutex_);
+  express_.Settle();
   // Peers may be at work on the memory of this rank: let them finish before it goes away.
   const TimePoint deadline = clock_.Now() + options_.last_work;
   while (!progress_.idle() && progress_.closed().ok() && clock_.Now() < deadline) {

@@ -46,6 +46,16 @@ void Inbox::Consume(uint32_t peer) {
   }
 }
 
+Inbox::Sight Inbox::LookFor(uint32_t peer, const TensorName& name, size_t payload_bytes,
+                            std::span<const std::byte>* payload) {
+  if (assemblies_[peer].complete()) return Sight::kOther;
+  const std::span<const std::byte> record = peers_.Peek(peer);
+  if (record.empty()) return Sight::kNothing;
+  const bool expected = IsPayloadOnly(record, payload_bytes, payload) &&
+                        names_.IsOfPeer(peer, NumberIn(record), name);
+  return expected ? Sight::kExpected : Sight::kOther;
+}
+
 void Inbox::Drain(uint32_t peer) {
   while (!empty(peer)) Consume(peer);
 }

@@ -51,6 +51,16 @@ class Inbox {
   // Copies the payloads that the member announced last, so that they outlive the message.
   static void KeepPayloads(TensorName* name, uint32_t member);
 
+  // The next message of the peer, which stays where it is.
+  enum class Sight : uint8_t {
+    kNothing,   // there is none
+    kExpected,  // announces a round of the name by nothing but a payload of so many bytes
+    kOther,
+  };
+  // *payload is valid until Consume.
+  Sight LookFor(uint32_t peer, const TensorName& name, size_t payload_bytes,
+                std::span<const std::byte>* payload);
+
   // Consumes everything that the peer has sent, unread.
   void Drain(uint32_t peer);
   // True when no message of the peer is left, not even one that waits.

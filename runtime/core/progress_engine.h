@@ -43,6 +43,8 @@ class ProgressEngine {
   }
   // No operation has started without being complete.
   bool idle() const { return running_.empty(); }
+  // For those who read and write announcements themselves.
+  Inbox& inbox() { return inbox_; }
   // Something found no room in the stream to the peers.
   bool has_unsent() const { return !outbox_.empty(); }
 

@@ -49,6 +49,13 @@ class TraceLog {
     Write(TraceKind::kDone, *op, static_cast<uint32_t>(status.code()), way);
     if (status.ok()) recorder_.CountOperation(op->name->bytes);
   }
+  // A whole operation that nobody has watched: not while wants_waits().
+  void Passed(TensorName* name) {
+    if (!recorder_.on()) return;
+    const Collective collective = name->own_detail.collective;
+    Write(TraceKind::kDone, name, collective, name->set->group.size(), 0);
+    recorder_.CountOperation(name->bytes);
+  }
   // Somebody wants to know how often this rank was the last one of its host.
   bool CountsLast(const Operation& op) const {
     return recorder_.wants_waits() && op.set->group.local_to_group.size() > 1;
@@ -81,16 +88,19 @@ class TraceLog {
 
  private:
   void Write(TraceKind kind, const Operation& op, uint32_t status, uint16_t part = 0) {
-    TensorName& name = *op.name;
-    if (!recorder_.Knows(name.trace)) Tell(&name, op.collective);
+    Write(kind, op.name, op.collective, op.set->group.size(), status, part);
+  }
+  void Write(TraceKind kind, TensorName* name, Collective collective, uint32_t members,
+             uint32_t status, uint16_t part = 0) {
+    if (!recorder_.Knows(name->trace)) Tell(name, collective);
     TraceRecord record;
     record.stamp = recorder_.Now();
     record.kind = kind;
-    record.collective = static_cast<uint8_t>(op.collective);
+    record.collective = static_cast<uint8_t>(collective);
     record.part = part;
-    record.id = name.trace.id;
-    record.bytes = name.bytes;
-    record.rank = static_cast<uint32_t>(op.set->group.size());
+    record.id = name->trace.id;
+    record.bytes = name->bytes;
+    record.rank = members;
     record.status = status;
     recorder_.Write(record);
   }

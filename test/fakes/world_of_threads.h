@@ -25,7 +25,11 @@ class WorldOfThreads {
   // The options that an engine is to be made with but for the wait policy, by rank.
   using OptionsOf = std::function<EngineOptions(uint32_t rank)>;
 
-  WorldOfThreads(Transport transport, uint32_t size, const OptionsOf& options_of = nullptr)
+  // A backend that is used in place of the given one, which outlives it.
+  using Wrap = std::function<std::unique_ptr<Backend>(Backend&)>;
+
+  WorldOfThreads(Transport transport, uint32_t size, const OptionsOf& options_of = nullptr,
+                 const Wrap& wrap = nullptr)
       : transport_(transport), size_(size), group_(size, 64) {
     auto fd = CreateSharedMemory("hvd-test", JobPage::BytesFor(size));
     auto memory = Mapping::Map(fd->get(), JobPage::BytesFor(size));
@@ -33,7 +37,7 @@ class WorldOfThreads {
     page_ = JobPage::Format(memory_.data(), size, 1);
     for (uint32_t r = 0; r < size; ++r) {
       const EngineOptions options = options_of ? options_of(r) : EngineOptions{};
-      ranks_.push_back(std::make_unique<Rank>(*this, r, options));
+      ranks_.push_back(std::make_unique<Rank>(*this, r, options, wrap));
     }
   }
 
@@ -63,7 +67,7 @@ class WorldOfThreads {
 
  private:
   struct Rank {
-    Rank(WorldOfThreads& world, uint32_t rank, EngineOptions options)
+    Rank(WorldOfThreads& world, uint32_t rank, EngineOptions options, const Wrap& wrap)
         : heap(world.segments_), peer_memory(world.segments_) {
       if (world.transport_ == Transport::kShm) {
         peers = std::make_unique<ShmPeers>(world.page_, rank);
@@ -75,13 +79,14 @@ class WorldOfThreads {
       }
       options.tuned = &world.page_.header().tuned;
       options.wait = ChooseWaitPolicy(world.size_, std::thread::hardware_concurrency());
-      engine = std::make_unique<Engine>(*peers, *backend, heap, WorldOnOneHost(rank, world.size_),
-                                        options);
+      if (wrap) wrapped = wrap(*backend);
+      engine = std::make_unique<Engine>(*peers, wrapped ? *wrapped : *backend, heap,
+                                        WorldOnOneHost(rank, world.size_), options);
     }
     SharedHeap heap;
     SharedMemoryMap peer_memory;
     std::unique_ptr<Peers> peers;
-    std::unique_ptr<Backend> backend;
+    std::unique_ptr<Backend> backend, wrapped;
     std::unique_ptr<Engine> engine;
   };
 

@@ -36,6 +36,9 @@ class HostsBackend final : public Backend {
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;
+  bool IsExchange(const CollectiveCall& call) const override {
+    return call.group->on_one_host() && one_host_.IsExchange(call);
+  }
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;

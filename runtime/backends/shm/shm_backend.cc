@@ -11,18 +11,6 @@
 namespace hvd {
 namespace {
 
-// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no
-// state.
-bool IsExchange(const CollectiveCall& call) {
-  switch (call.collective) {
-    case Collective::kBarrier: return true;
-    case Collective::kAllreduce:
-    case Collective::kBroadcast:
-      return call.group->local_size() == 1 || FitsRequest(call.bytes(), call.group->local_size());
-    default: return false;
-  }
-}
-
 void OfferPayload(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const Group& group = *call.group;
   *descriptor = {};
@@ -64,6 +52,18 @@ ShmOp& OpOf(OpState* state) { return static_cast<ShmOp&>(*state); }
 uint32_t ShmBackend::ChunkKib() const {
   const uint32_t tuned = tuned_ == nullptr ? 0 : tuned_->chunk_kib.load(std::memory_order_relaxed);
   return tuned != 0 ? tuned : chunk_kib_;
+}
+
+// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no
+// state.
+bool ShmBackend::IsExchange(const CollectiveCall& call) const {
+  switch (call.collective) {
+    case Collective::kBarrier: return true;
+    case Collective::kAllreduce:
+    case Collective::kBroadcast:
+      return call.group->local_size() == 1 || FitsRequest(call.bytes(), call.group->local_size());
+    default: return false;
+  }
 }
 
 Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,

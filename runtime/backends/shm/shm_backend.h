@@ -29,6 +29,7 @@ class ShmBackend final : public Backend {
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;
+  bool IsExchange(const CollectiveCall& call) const override;
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;

@@ -90,6 +90,26 @@ Status Read(std::span<const std::byte> message, IncomingRequest* request) {
   return payload == request->payloads.size() ? Status::Ok() : Damaged();
 }
 
+bool IsPayloadOnly(std::span<const std::byte> message, size_t payload_bytes,
+                   std::span<const std::byte>* payload) {
+  const bool tiny = payload_bytes <= sizeof MessageHead::words;
+  const size_t behind = tiny ? 0 : payload_bytes;
+  if (message.size() != sizeof(MessageHead) + behind) return false;
+  struct {
+    uint32_t name_id, detail_bytes, payload_bytes;
+    MessageKind kind;
+    uint8_t tiny_bytes;
+    uint16_t more_descriptors;
+  } head;
+  static_assert(sizeof head == offsetof(MessageHead, words));
+  std::memcpy(&head, message.data(), sizeof head);
+  *payload = tiny ? message.subspan(offsetof(MessageHead, words), payload_bytes)
+                  : message.subspan(sizeof(MessageHead));
+  return head.kind == MessageKind::kRequest && head.detail_bytes == 0 &&
+         head.more_descriptors == 0 && head.payload_bytes == behind &&
+         head.tiny_bytes == (tiny ? payload_bytes : 0);
+}
+
 void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
                      std::vector<BufferDescriptor>* more) {
   const MessageHead& head = request.head;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,17 @@ struct IncomingRequest {
 
 // kInvalidArgument for anything Write does not write.
 Status Read(std::span<const std::byte> message, IncomingRequest* request);
+
+// True for a request without a detail and of one tensor, whose payload has so many bytes; then
+// *payload is a view of it in the message.
+bool IsPayloadOnly(std::span<const std::byte> message, size_t payload_bytes,
+                   std::span<const std::byte>* payload);
+// Of a request.
+inline uint32_t NumberIn(std::span<const std::byte> message) {
+  uint32_t number;
+  std::memcpy(&number, message.data() + offsetof(MessageHead, name_id), sizeof number);
+  return number;
+}
 
 // Stores the first tensor's descriptor in *first, the others in *more. Payloads are views into the
 // message, except a tiny one, which is a view into *first itself.

@@ -51,8 +51,8 @@ TensorName* NameTable::Find(int32_t domain, std::string_view text) const {
 }
 
 TensorName* NameTable::FindOwn(int32_t domain, std::string_view text) {
-  TensorName* next = last_own_ == nullptr ? nullptr : last_own_->after;
-  if (next == nullptr || next->domain != domain || next->text != text) {
+  TensorName* next = NextOwn(domain, text);
+  if (next == nullptr) {
     next = Find(domain, text);
     if (next != nullptr) Link(next);
   }

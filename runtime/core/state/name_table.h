@@ -37,7 +37,10 @@ struct TensorName {
   Detail own_detail;
   Status refusal;                     // not ok: every rank will refuse own_detail
   std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers if that is refused
-  bool own_detail_known = false;      // to the peers, under own_number
+  // Whether rounds of own_detail may take the short way (Express).
+  enum class Express : uint8_t { kUnknown, kNo, kYes };
+  Express express = Express::kUnknown;
+  bool own_detail_known = false;  // to the peers, under own_number
   uint32_t own_number = kNoNumber;
   // For the recorder.
   TraceName trace;
@@ -78,6 +81,13 @@ class NameTable {
   // For requests of this rank. Scripts use the same names in the same order, step by step, so the
   // name that followed the last one in the step before is compared first.
   TensorName* FindOwn(int32_t domain, std::string_view text);
+  // The name that FindOwn finds without a look into the table; else null.
+  TensorName* NextOwn(int32_t domain, std::string_view text) const {
+    TensorName* next = last_own_ == nullptr ? nullptr : last_own_->after;
+    return next != nullptr && next->domain == domain && next->text == text ? next : nullptr;
+  }
+  // The last request of this rank was for this name, which NextOwn has found.
+  void Follow(TensorName* name) { last_own_ = name; }
   // A name that Find does not find.
   TensorName* Add(int32_t domain, ProcessSet* set, std::string_view text);
 
@@ -91,6 +101,12 @@ class NameTable {
   // *name is null for a name of a set that this rank is no member of. False when the peer has not
   // defined the number.
   bool OfPeer(uint32_t peer, uint32_t number, TensorName** name) const;
+
+  // The number stands for this name.
+  bool IsOfPeer(uint32_t peer, uint32_t number, const TensorName& name) const {
+    const std::vector<Number>& numbers = peer_numbers_[peer];
+    return number < numbers.size() && numbers[number].name == &name;
+  }
 
   // Forgets the name if nothing refers to it. Call it when a name may have become unused.
   void ForgetIfUnused(TensorName* name);

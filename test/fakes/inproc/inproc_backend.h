@@ -22,6 +22,10 @@ class InprocBackend final : public Backend {
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;
+  bool IsExchange(const CollectiveCall& call) const override {
+    return call.collective == Collective::kAllreduce || call.collective == Collective::kBroadcast ||
+           call.collective == Collective::kBarrier;
+  }
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;

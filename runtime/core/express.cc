@@ -1,0 +1,167 @@
+#include "runtime/core/express.h"
+
+#include <sched.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "runtime/base/relax.h"
+#include "runtime/core/request/message.h"
+
+namespace hvd {
+namespace {
+
+// As many looks without a pause as in other waits.
+constexpr uint32_t kEagerLooks = 50;
+
+// Bytes that a member puts into its announcement of an exchange.
+size_t PayloadOf(const CollectiveCall& call, uint32_t member) {
+  switch (call.collective) {
+    case Collective::kAllreduce: return call.bytes();
+    case Collective::kBroadcast: return member == call.root ? call.bytes() : 0;
+    default: return 0;
+  }
+}
+
+bool MayTakeExpress(const CollectiveCall& call, uint32_t peers, const Backend& backend) {
+  return call.group->on_one_host() && call.group->local_size() == peers && backend.IsExchange(call);
+}
+
+}  // namespace
+
+// ---- the beginning
+
+bool Express::Begin(const RequestSpec& spec, uint64_t call) {
+  if (spec.process_set != 0 || spec.unnamed || !spec.group.empty() || !IsQuiet()) return false;
+  TensorName* name = state_.names.NextOwn(/*domain=*/0, spec.name);
+  if (name == nullptr || !CanTake(name, spec) || !Announce(*name, spec)) return false;
+  state_.names.Follow(name);
+  name_ = name;
+  spec_ = &spec;
+  call_ = call;
+  seen_ = 0;
+  peers_.NoteSubmitted(static_cast<uint32_t>(spec.collective), name->text);
+  return true;
+}
+
+// Nothing is under way on this rank that a round has to take into account.
+bool Express::IsQuiet() const {
+  return progress_.closed().ok() && progress_.idle() && !progress_.has_unsent() &&
+         !state_.joins.any() && !state_.rounds.any_gone() && !trace_.wants_waits() &&
+         !peers_.broken();
+}
+
+// The name was agreed before, nobody has begun this round, and it needs one exchange only.
+bool Express::CanTake(TensorName* name, const RequestSpec& spec) {
+  using enum TensorName::Express;
+  if (!name->agreed || !name->own_detail_known || name->own_number == TensorName::kNoNumber)
+    return false;
+  if (name->operation != nullptr || name->kept || name->arrived != 0) return false;
+  if (name->express == kUnknown) {
+    const bool may =
+        name->calls.size() == 1 && MayTakeExpress(name->calls[0], peers_.size(), backend_);
+    name->express = may ? kYes : kNo;
+  }
+  const Group& group = name->set->group;
+  return name->express == kYes && Describes(name->own_detail, spec, group.size()) &&
+         CheckRepeated(spec, group).ok();
+}
+
+// False when there is no room in the stream.
+bool Express::Announce(const TensorName& name, const RequestSpec& spec) {
+  if (peers_.size() == 1) return true;
+  const CollectiveCall& call = name.calls[0];
+  const size_t bytes = PayloadOf(call, call.group->local_index);
+  BufferDescriptor descriptor;
+  descriptor.payload = {static_cast<const std::byte*>(spec.tensor.input), bytes};
+  const OutgoingRequest request{name.own_number, {}, &descriptor, {}};
+  const std::span<std::byte> record = peers_.Reserve(BytesOf(request));
+  if (record.empty()) return false;
+  Write(request, record);
+  peers_.Commit();
+  return true;
+}
+
+// ---- from there to the end
+
+Operation::Handle Express::Wait(Mutex& mutex, WaitPolicy policy, bool* looked) {
+  Operation::Handle settled = 0;
+  settled_ = &settled;
+  if (LookFor(policy.spins)) return settled;
+  for (uint32_t i = 0; i < policy.yields; ++i) {
+    mutex.unlock();
+    ::sched_yield();
+    mutex.lock();
+    if (settled != 0 || LookFor(0)) return settled;
+  }
+  Settle();
+  *looked = true;
+  return settled;
+}
+
+// True when the round is over or was settled.
+bool Express::LookFor(uint32_t spins) {
+  for (uint32_t spin = 0;; ++spin) {
+    const Sight sight = Look();
+    if (sight == Sight::kOther) BecomeOperation();
+    if (sight != Sight::kWaits) return true;
+    if (spin >= spins) return false;
+    if (spin >= kEagerLooks) Relax();
+  }
+}
+
+Express::Sight Express::Look() {
+  if (peers_.broken()) return Sight::kOther;
+  const CollectiveCall& call = name_->calls[0];
+  const Group& group = *call.group;
+  for (; seen_ < group.local_size(); ++seen_) {
+    BufferDescriptor& descriptor = name_->descriptors[seen_];
+    const size_t bytes = PayloadOf(call, seen_);
+    if (seen_ == group.local_index) {
+      descriptor.payload = {static_cast<const std::byte*>(spec_->tensor.input), bytes};
+      continue;
+    }
+    switch (progress_.inbox().LookFor(group.local[seen_], *name_, bytes, &descriptor.payload)) {
+      case Inbox::Sight::kNothing: return Sight::kWaits;
+      case Inbox::Sight::kOther: return Sight::kOther;
+      case Inbox::Sight::kExpected: break;
+    }
+  }
+  return Combine() ? Sight::kDone : Sight::kOther;
+}
+
+// All members have announced the round, and their payloads lie in the streams. False where the
+// backend refuses it, as it will do again on the common way.
+bool Express::Combine() {
+  CollectiveCall& call = name_->calls[0];
+  call.input = spec_->tensor.input;
+  call.output = spec_->tensor.output;
+  const Result<bool> complete = backend_.Start(call, nullptr, {name_->descriptors, {}, {}});
+  call.input = call.output = nullptr;
+  if (!complete.ok() || !*complete) return false;
+  const Group& group = *call.group;
+  for (uint32_t m = 0; m < group.local_size(); ++m) {
+    if (m != group.local_index) progress_.inbox().Consume(group.local[m]);
+  }
+  TensorName* name = std::exchange(name_, nullptr);
+  ++name->submissions;
+  trace_.Passed(name);
+  state_.last_finished.Note(name->text);
+  return true;
+}
+
+void Express::BecomeOperation() {
+  TensorName* name = std::exchange(name_, nullptr);
+  Operation* op = admission_.Adopt(name, *spec_, call_);
+  trace_.Admitted(op);
+  const Status prepared = executor_.Prepare(op, *spec_);
+  admission_.Commit(op, *spec_);
+  trace_.Submitted(op, op->set->in_flight == 1);
+  op->sent = true;
+  *settled_ = op->handle();
+  // Not to be expected of an exchange; but the peers know of this round.
+  if (!prepared.ok()) progress_.EndWorld(EndCause::kFailure, prepared.message());
+}
+
+}  // namespace hvd

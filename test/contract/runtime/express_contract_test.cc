@@ -1,0 +1,387 @@
+// The short way of repeated small operations (Express) against the common one: each rank takes one
+// of them in each round, by itself, and the program sees no difference. Runs on shared memory and
+// on the inproc model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/fakes/counting_backend.h"
+#include "test/fakes/world_of_threads.h"
+
+namespace hvd::test {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+class ExpressContract : public ::testing::TestWithParam<std::tuple<Transport, uint32_t>> {
+ protected:
+  Transport transport() const { return std::get<0>(GetParam()); }
+  uint32_t size() const { return std::get<1>(GetParam()); }
+};
+
+// A world in which the common way is counted.
+class CountedWorld {
+ public:
+  CountedWorld(Transport transport, uint32_t size,
+               const WorldOfThreads::OptionsOf& options_of = nullptr)
+      : prepared_(size, 0), world_(transport, size, options_of, [this](Backend& inner) {
+          return std::make_unique<CountingBackend>(inner, &prepared_[made_++]);
+        }) {}
+  WorldOfThreads* operator->() { return &world_; }
+  // Operations of the rank that took the common way so far.
+  int common(uint32_t rank) const { return prepared_[rank]; }
+
+ private:
+  std::vector<int> prepared_;
+  size_t made_ = 0;
+  WorldOfThreads world_;
+};
+
+// Numbers whose sum in float32 depends on the order; the model computes in double, so there they
+// are small integers.
+std::vector<float> NoiseOf(Transport transport, size_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = static_cast<float>(random() % 2001) - 1000;
+    if (transport == Transport::kShm) value = std::ldexp(value, static_cast<int>(random() % 40));
+  }
+  return values;
+}
+
+std::vector<float> SumInRankOrder(const std::vector<std::vector<float>>& inputs) {
+  std::vector<float> sum = inputs[0];
+  for (size_t r = 1; r < inputs.size(); ++r) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += inputs[r][i];
+  }
+  return sum;
+}
+
+TEST_P(ExpressContract, RepeatedSmallOperationsTakeIt) {
+  constexpr int kRounds = 300;
+  CountedWorld world(transport(), size());
+  std::vector<int> before(size()), after(size());
+  std::atomic<uint32_t> ready{0};
+  world->Run([&](uint32_t rank) {
+    Engine& engine = world->engine(rank);
+    std::vector<float> values{1, 2};
+    const std::vector<int64_t> shape{2};
+    const auto sum = [&] {
+      values = {1, 2};
+      ASSERT_TRUE(engine.Run(AllreduceOf("x", values, values, DType::kFloat32, shape)).ok());
+      ASSERT_EQ(values[1], 2 * size());
+    };
+    for (int i = 0; i < 3; ++i) sum();  // agreed, and known to follow itself
+    ++ready;
+    while (ready < size()) std::this_thread::yield();
+    before[rank] = world.common(rank);
+    for (int i = 0; i < kRounds; ++i) sum();
+    after[rank] = world.common(rank);
+  });
+  // Under load a rank may have to sleep in some rounds.
+  for (uint32_t rank = 0; rank < size(); ++rank)
+    EXPECT_LT(after[rank] - before[rank], kRounds) << "rank " << rank;
+  if (size() == 1) {
+    EXPECT_EQ(after[0], before[0]);
+  }
+}
+
+TEST_P(ExpressContract, EveryCollectiveAndSizeAndBitIsAsOnTheCommonWay) {
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    for (int round = 0; round < 12; ++round) {
+      for (size_t count : {0, 1, 2, 7, 8, 9, 14, 64, 128, 130}) {
+        std::vector<std::vector<float>> inputs;
+        for (uint32_t r = 0; r < size(); ++r)
+          inputs.push_back(NoiseOf(transport(), count, round * 1000 + count * 10 + r));
+        std::vector<float> out(count);
+        const std::vector<int64_t> shape{static_cast<int64_t>(count)};
+        const std::string name = std::to_string(count);
+        ASSERT_TRUE(
+            engine.Run(AllreduceOf("sum" + name, inputs[rank], out, DType::kFloat32, shape)).ok());
+        const std::vector<float> sum = SumInRankOrder(inputs);
+        ASSERT_EQ(count == 0 ? 0 : std::memcmp(out.data(), sum.data(), count * sizeof(float)), 0);
+        const std::string from = "from" + name;
+        RequestSpec broadcast = AllreduceOf(from, inputs[rank], out, DType::kFloat32, shape);
+        broadcast.collective = Collective::kBroadcast;
+        broadcast.root = size() - 1;
+        ASSERT_TRUE(engine.Run(broadcast).ok());
+        ASSERT_EQ(out, inputs.back());
+      }
+      RequestSpec barrier;
+      barrier.name = "barrier";
+      ASSERT_TRUE(engine.Run(barrier).ok());
+    }
+  });
+}
+
+// One step of a rank's program: the same operations on all ranks, each by a way of the rank's own.
+class Steps {
+ public:
+  Steps(WorldOfThreads& world, Transport transport, uint32_t rank)
+      : engine_(world.engine(rank)),
+        transport_(transport),
+        size_(world.size()),
+        rank_(rank),
+        own_(rank + 77) {}
+
+  void Take(int step) {
+    std::mt19937_64 same(step);  // the same on all ranks
+    const uint64_t which = same() % 8;
+    const bool behind = same() % 4 == 0;
+    std::vector<float> other(3, static_cast<float>(step)), other_out(3);
+    const std::vector<int64_t> three{3};
+    Result<Engine::Handle> pending = Engine::Handle{0};
+    if (behind) {
+      pending = engine_.Submit(AllreduceOf("behind", other, other_out, DType::kFloat32, three));
+      ASSERT_TRUE(pending.ok());
+    }
+    if (which == 0) {
+      Barrier();
+    } else {
+      // Mostly one size; now and then another one, which is agreed anew.
+      Sum(step, which == 1 ? 1 + same() % 200 : 4, which < 5 ? "a" : "b");
+    }
+    if (!behind) return;
+    ASSERT_TRUE(engine_.Wait(*pending, Duration(-1)).ok());
+    ASSERT_EQ(other_out[2], static_cast<float>(step * size_));
+  }
+
+ private:
+  void Barrier() {
+    RequestSpec spec;
+    spec.name = "barrier";
+    Go(spec);
+  }
+
+  void Sum(int step, size_t count, const std::string& name) {
+    std::vector<std::vector<float>> inputs;
+    for (uint32_t r = 0; r < size_; ++r)
+      inputs.push_back(NoiseOf(transport_, count, step * 10 + r));
+    std::vector<float> out(count);
+    const std::vector<int64_t> shape{static_cast<int64_t>(count)};
+    Go(AllreduceOf(name, inputs[rank_], out, DType::kFloat32, shape));
+    ASSERT_EQ(out, SumInRankOrder(inputs)) << "rank " << rank_ << ", step " << step;
+  }
+
+  void Go(const RequestSpec& spec) {
+    const uint64_t chance = own_() % 16;
+    if (chance == 0) std::this_thread::sleep_for(std::chrono::microseconds(own_() % 300));
+    if (chance == 1) std::this_thread::yield();
+    const Status status = chance < 4 ? RunOne(engine_, spec) : engine_.Run(spec);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(chance != 5 || !engine_.TryProgress());
+  }
+
+  Engine& engine_;
+  const Transport transport_;
+  const uint32_t size_, rank_;
+  std::mt19937_64 own_;
+};
+
+TEST_P(ExpressContract, EachRankTakesItOrNotInEachRound) {
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Steps steps(world, transport(), rank);
+    for (int step = 0; step < 2000 && !HasFatalFailure(); ++step) steps.Take(step);
+  });
+}
+
+// With the runtime thread, and with threads that come while another one has given its core away.
+TEST_P(ExpressContract, SeveralThreadsOfARankAndItsRuntimeThread) {
+  constexpr int kThreads = 3, kRounds = 300;
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    std::atomic<bool> over{false};
+    std::thread runtime([&] {
+      while (!over) {
+        engine.TryProgress();
+        std::this_thread::yield();
+      }
+    });
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        const std::string name = "thread" + std::to_string(t);
+        const std::vector<int64_t> shape{2};
+        for (int i = 0; i < kRounds; ++i) {
+          std::vector<float> values{static_cast<float>(t), static_cast<float>(i)};
+          const Status status =
+              engine.Run(AllreduceOf(name, values, values, DType::kFloat32, shape));
+          ASSERT_TRUE(status.ok()) << status.message();
+          ASSERT_EQ(values[0], t * size());
+          ASSERT_EQ(values[1], i * size());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    over = true;
+    runtime.join();
+  });
+}
+
+// Two threads of a rank, one name, and no round can end before the other ranks come: one of the two
+// is refused.
+TEST_P(ExpressContract, ANameInFlightIsRefusedToAnotherThread) {
+  if (size() == 1) return;  // nobody to wait for
+  WorldOfThreads world(transport(), size());
+  std::atomic<bool> one_refused{false};
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    std::vector<float> values{1};
+    const std::vector<int64_t> shape{1};
+    const RequestSpec spec = AllreduceOf("x", values, values, DType::kFloat32, shape);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(engine.Run(spec).ok());
+    if (rank != 0) {
+      while (!one_refused) std::this_thread::yield();
+      ASSERT_TRUE(engine.Run(spec).ok());
+      return;
+    }
+    std::atomic<bool> begins{false};
+    Status ran;
+    std::thread runs([&] {
+      begins = true;
+      ran = engine.Run(spec);
+    });
+    while (!begins) std::this_thread::yield();
+    std::this_thread::sleep_for(milliseconds(5));  // so that `runs` is mostly the first
+    std::vector<float> more{1};
+    Result<Engine::Handle> submitted =
+        engine.Submit(AllreduceOf("x", more, more, DType::kFloat32, shape));
+    if (submitted.ok()) runs.join();
+    one_refused = true;
+    if (!submitted.ok()) runs.join();
+    const Status& refusal = submitted.ok() ? ran : submitted.status();
+    EXPECT_EQ(refusal.code(), Code::kDuplicateName) << refusal.message();
+    EXPECT_EQ((submitted.ok() ? engine.Wait(*submitted, Duration(-1)) : ran).code(), Code::kOk);
+  });
+}
+
+TEST_P(ExpressContract, RanksThatDisagreeAreToldAndGoOn) {
+  if (size() == 1) return;  // nobody to disagree with
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    std::vector<float> values(8, 1);
+    for (int turn = 0; turn < 20; ++turn) {
+      for (int i = 0; i < 10; ++i) {
+        std::fill(values.begin(), values.end(), 1);
+        ASSERT_TRUE(engine.Run(AllreduceOf("x", values, values, DType::kFloat32, {4})).ok());
+        ASSERT_EQ(values[0], size());
+      }
+      const bool differs = rank == turn % size();
+      const Status status = engine.Run(
+          AllreduceOf("x", values, values, DType::kFloat32, {differs ? int64_t{8} : int64_t{4}}));
+      ASSERT_EQ(status.code(), Code::kMismatch);
+      ASSERT_THAT(status.message(), HasSubstr("[8]"));
+    }
+  });
+}
+
+// Each rank has one round more than the rank before it, and joins then.
+TEST_P(ExpressContract, RanksThatJoinBringZeros) {
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    for (int turn = 0; turn < 10; ++turn) {
+      for (uint32_t i = 0; i < 20 + rank; ++i) {
+        std::vector<float> value{1};
+        ASSERT_TRUE(engine.Run(AllreduceOf("x", value, value, DType::kFloat32, {1})).ok());
+        ASSERT_EQ(value[0], i < 20 ? size() : size() - (i - 20) - 1);
+      }
+      RequestSpec join;
+      join.collective = Collective::kJoin;
+      join.name = "join";
+      ASSERT_TRUE(engine.Run(join).ok());
+    }
+  });
+}
+
+TEST_P(ExpressContract, ABrokenWorldEndsTheWait) {
+  if (size() == 1) return;  // nobody to wait for
+  WorldOfThreads world(transport(), size());
+  std::atomic<uint32_t> inside{0};
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    std::vector<float> value{1};
+    const RequestSpec spec = AllreduceOf("x", value, value, DType::kFloat32, {});
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(engine.Run(spec).ok());
+    ++inside;
+    if (rank == 0) {
+      while (inside < size()) std::this_thread::yield();
+      return world.Break("rank 0 died");
+    }
+    const Status status = engine.Run(spec);
+    EXPECT_EQ(status.code(), Code::kAborted);
+    EXPECT_THAT(status.message(), HasSubstr("rank 0 died"));
+  });
+}
+
+TEST_P(ExpressContract, ALeaverEndsTheWait) {
+  if (size() == 1) return;  // nobody to wait for
+  WorldOfThreads world(transport(), size());
+  std::atomic<uint32_t> inside{0};
+  world.Run([&](uint32_t rank) {
+    std::vector<float> value{1};
+    const RequestSpec spec = AllreduceOf("x", value, value, DType::kFloat32, {});
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(world.engine(rank).Run(spec).ok());
+    ++inside;
+    if (rank == 0) {
+      while (inside < size()) std::this_thread::yield();
+      return world.Leave(0);
+    }
+    const Status status = world.engine(rank).Run(spec);
+    EXPECT_EQ(status.code(), Code::kAborted);
+    EXPECT_THAT(status.message(), HasSubstr("rank 0 left the world"));
+  });
+}
+
+// The stall check sees the round like any other wait.
+TEST_P(ExpressContract, AStallEndsTheWorldWithItsSentence) {
+  if (size() == 1) return;  // nobody to wait for
+  WorldOfThreads world(transport(), size(), [](uint32_t) {
+    EngineOptions options;
+    options.stall_shutdown = milliseconds(150);
+    return options;
+  });
+  std::atomic<bool> over{false};
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    std::vector<float> value{1};
+    const RequestSpec spec = AllreduceOf("x", value, value, DType::kFloat32, {});
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(engine.Run(spec).ok());
+    if (rank == 0) {
+      while (!over) std::this_thread::yield();
+      return;
+    }
+    const Status status = engine.Run(spec);
+    over = true;
+    EXPECT_EQ(status.code(), Code::kAborted);
+    EXPECT_THAT(status.message(), HasSubstr("in 'x' for rank 0 to submit it"));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, ExpressContract,
+                         ::testing::Combine(::testing::Values(Transport::kShm, Transport::kInproc),
+                                            ::testing::Values(1u, 2u, 3u, 5u)),
+                         [](const auto& tested) {
+                           return std::string(std::get<0>(tested.param) == Transport::kShm
+                                                  ? "Shm"
+                                                  : "Inproc") +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+}  // namespace
+}  // namespace hvd::test
