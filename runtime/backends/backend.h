@@ -102,8 +102,11 @@ class Backend {
   virtual Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                          BufferDescriptor* descriptor) = 0;
 
-  // True when Prepare of such a call takes no state and puts all of its input into the payload, and
-  // Start completes it at once. The answer needs no memory, and is the same for the same fields.
+  // True when the members may skip Prepare of such a call: where all inputs are equally large, each
+  // announces its whole input as payload (of a broadcast, the root; in a barrier, nobody anything),
+  // and Start without a state and without extents completes the call at once. A gathering call
+  // then has an output, and no result. The answer needs no memory, and is the same for the same
+  // fields.
   virtual bool IsExchange(const CollectiveCall&) const { return false; }
 
   // Every member of this host has announced the operation or has joined. True when the operation is

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -17,15 +18,25 @@ constexpr uint32_t kEagerLooks = 50;
 
 // Bytes that a member puts into its announcement of an exchange.
 size_t PayloadOf(const CollectiveCall& call, uint32_t member) {
-  switch (call.collective) {
-    case Collective::kAllreduce: return call.bytes();
-    case Collective::kBroadcast: return member == call.root ? call.bytes() : 0;
-    default: return 0;
-  }
+  const bool silent = call.collective == Collective::kBroadcast && member != call.root;
+  return silent ? 0 : call.bytes();
 }
 
-bool MayTakeExpress(const CollectiveCall& call, uint32_t peers, const Backend& backend) {
-  return call.group->on_one_host() && call.group->local_size() == peers && backend.IsExchange(call);
+// Every member brings as much as this rank, and gives as much to each.
+bool AreEqual(const TensorName& name) {
+  if (name.own_detail.parts.empty()) return true;
+  const TensorDetail& own = name.own_detail.parts[0];
+  const uint32_t self = name.set->group.local_index;
+  for (uint32_t m = 0; m < name.details.size(); ++m) {
+    if (m != self && name.details[m].parts[0] != own) return false;
+  }
+  return std::ranges::all_of(own.splits, [&](int64_t rows) { return rows == own.splits[0]; });
+}
+
+bool MayTakeExpress(const TensorName& name, uint32_t peers, const Backend& backend) {
+  const Group& group = name.set->group;
+  return group.on_one_host() && group.local_size() == peers && name.calls.size() == 1 &&
+         AreEqual(name) && backend.IsExchange(name.calls[0]);
 }
 
 }  // namespace
@@ -53,19 +64,19 @@ bool Express::IsQuiet() const {
 }
 
 // The name was agreed before, nobody has begun this round, and it needs one exchange only.
-bool Express::CanTake(TensorName* name, const RequestSpec& spec) {
+bool Express::CanTake(TensorName* name, const RequestSpec& spec) const {
   using enum TensorName::Express;
   if (!name->agreed || !name->own_detail_known || name->own_number == TensorName::kNoNumber)
     return false;
   if (name->operation != nullptr || name->kept || name->arrived != 0) return false;
   if (name->express == kUnknown) {
-    const bool may =
-        name->calls.size() == 1 && MayTakeExpress(name->calls[0], peers_.size(), backend_);
+    const bool may = MayTakeExpress(*name, peers_.size(), backend_);
     name->express = may ? kYes : kNo;
   }
   const Group& group = name->set->group;
   return name->express == kYes && Describes(name->own_detail, spec, group.size()) &&
-         CheckRepeated(spec, group).ok();
+         CheckRepeated(spec, group).ok() &&
+         (spec.tensor.output != nullptr || name->calls[0].count == 0);
 }
 
 // False when there is no room in the stream.

@@ -63,7 +63,7 @@ class Express {
   };
 
   bool IsQuiet() const;
-  bool CanTake(TensorName* name, const RequestSpec& spec);
+  bool CanTake(TensorName* name, const RequestSpec& spec) const;
   bool Announce(const TensorName& name, const RequestSpec& spec);
   bool LookFor(uint32_t spins);
   Sight Look();

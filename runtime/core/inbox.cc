@@ -138,6 +138,7 @@ Inbox::Reading Inbox::Define(uint32_t peer, const IncomingRequest& request) {
   }
   name->details[member] = std::move(detail);
   name->agreed = false;
+  name->express = TensorName::Express::kUnknown;
   return Reading::kAnnounced;
 }
 

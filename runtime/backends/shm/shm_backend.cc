@@ -11,6 +11,18 @@
 namespace hvd {
 namespace {
 
+// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no
+// state.
+bool IsStateless(const CollectiveCall& call) {
+  switch (call.collective) {
+    case Collective::kBarrier: return true;
+    case Collective::kAllreduce:
+    case Collective::kBroadcast:
+      return call.group->local_size() == 1 || FitsRequest(call.bytes(), call.group->local_size());
+    default: return false;
+  }
+}
+
 void OfferPayload(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const Group& group = *call.group;
   *descriptor = {};
@@ -36,9 +48,28 @@ void ReducePayloads(const CollectiveCall& call, const MemberInputs& parts) {
   CombineAll(call, {inputs, count}, call.output);
 }
 
+// Takes its piece out of each member's input, all of the same size. The own piece goes first, since
+// the output may overlap the input.
+void GatherPayloads(const CollectiveCall& call, const MemberInputs& parts) {
+  const uint32_t members = call.group->local_size(), self = call.group->local_index;
+  const bool all_to_all = call.collective == Collective::kAlltoall;
+  const size_t bytes = all_to_all ? call.bytes() / members : call.bytes();
+  const size_t skipped = all_to_all ? self * bytes : 0;
+  auto* output = static_cast<std::byte*>(call.output);
+  auto take = [&](uint32_t member, const void* input) {
+    const std::byte* from = static_cast<const std::byte*>(input) + skipped;
+    if (from != output + member * bytes) std::memmove(output + member * bytes, from, bytes);
+  };
+  take(self, call.input);
+  for (uint32_t m = 0; m < members; ++m) {
+    if (m != self) take(m, parts.descriptors[m].payload.data());
+  }
+}
+
 void FinishExchange(const CollectiveCall& call, const MemberInputs& parts) {
   if (call.collective == Collective::kBarrier || call.count == 0) return;
   if (call.collective == Collective::kAllreduce) return ReducePayloads(call, parts);
+  if (call.collective != Collective::kBroadcast) return GatherPayloads(call, parts);
   const void* source = call.root == call.group->local_index
                            ? call.input
                            : parts.descriptors[call.root].payload.data();
@@ -54,22 +85,18 @@ uint32_t ShmBackend::ChunkKib() const {
   return tuned != 0 ? tuned : chunk_kib_;
 }
 
-// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no
-// state.
 bool ShmBackend::IsExchange(const CollectiveCall& call) const {
   switch (call.collective) {
-    case Collective::kBarrier: return true;
-    case Collective::kAllreduce:
-    case Collective::kBroadcast:
-      return call.group->local_size() == 1 || FitsRequest(call.bytes(), call.group->local_size());
-    default: return false;
+    case Collective::kAllgather:
+    case Collective::kAlltoall: return FitsRequest(call.bytes(), call.group->local_size());
+    default: return IsStateless(call);
   }
 }
 
 Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                            BufferDescriptor* descriptor) {
   leases_.Collect();
-  if (IsExchange(call)) {
+  if (IsStateless(call)) {
     OfferPayload(call, descriptor);
     return Status::Ok();
   }

@@ -37,7 +37,7 @@ struct TensorName {
   Detail own_detail;
   Status refusal;                     // not ok: every rank will refuse own_detail
   std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers if that is refused
-  // Whether rounds of own_detail may take the short way (Express).
+  // Whether rounds of these details may take the short way (Express); asked once they are agreed.
   enum class Express : uint8_t { kUnknown, kNo, kYes };
   Express express = Express::kUnknown;
   bool own_detail_known = false;  // to the peers, under own_number

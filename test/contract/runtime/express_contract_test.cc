@@ -126,6 +126,61 @@ TEST_P(ExpressContract, EveryCollectiveAndSizeAndBitIsAsOnTheCommonWay) {
   });
 }
 
+// Values that tell where they come from and where they go.
+int64_t ValueOf(uint32_t from, uint32_t to, int64_t row, int round) {
+  return ((round * 10 + from) * 10 + to) * 1000 + row;
+}
+
+// Gathering calls, equal rows and others, into an output of the caller or none, in place too.
+TEST_P(ExpressContract, GathersAreAsOnTheCommonWay) {
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    const int64_t members = size();
+    const auto spec_of = [](Collective collective, const std::string& name,
+                            const std::vector<int64_t>& in, std::vector<int64_t>& out,
+                            const std::vector<int64_t>& shape) {
+      RequestSpec spec;
+      spec.collective = collective;
+      spec.name = name;
+      spec.tensor = {DType::kInt64, in.data(), out.empty() ? nullptr : out.data(), shape};
+      return spec;
+    };
+    for (int round = 0; round < 40; ++round) {
+      for (int64_t rows : {1, 2, 7, 40}) {
+        const std::string name = std::to_string(rows);
+        // Now and then one rank brings a row more, and all rows are asked of it again later.
+        const auto rows_of = [&](uint32_t r) { return round % 8 == 7 && r == 0 ? rows + 1 : rows; };
+        std::vector<int64_t> in, out, expected;
+        for (int64_t i = 0; i < rows_of(rank); ++i) in.push_back(ValueOf(rank, 0, i, round));
+        for (uint32_t r = 0; r < members; ++r) {
+          for (int64_t i = 0; i < rows_of(r); ++i) expected.push_back(ValueOf(r, 0, i, round));
+        }
+        out.assign(expected.size(), -1);
+        std::vector<int64_t> shape{rows_of(rank)}, none;
+        ASSERT_TRUE(engine.Run(spec_of(Collective::kAllgather, "g" + name, in, out, shape)).ok());
+        ASSERT_EQ(out, expected) << "rank " << rank << ", round " << round;
+        ASSERT_TRUE(engine.Run(spec_of(Collective::kAllgather, "g" + name, in, none, shape)).ok());
+
+        in.clear(), expected.clear();
+        for (uint32_t to = 0; to < members; ++to) {
+          for (int64_t i = 0; i < rows; ++i) in.push_back(ValueOf(rank, to, i, round));
+        }
+        for (uint32_t from = 0; from < members; ++from) {
+          for (int64_t i = 0; i < rows; ++i) expected.push_back(ValueOf(from, rank, i, round));
+        }
+        out.assign(expected.size(), -1);
+        shape = {rows * members};
+        ASSERT_TRUE(engine.Run(spec_of(Collective::kAlltoall, "a" + name, in, out, shape)).ok());
+        ASSERT_EQ(out, expected) << "rank " << rank << ", round " << round;
+        if (transport() != Transport::kShm) continue;  // the model takes no output over an input
+        ASSERT_TRUE(engine.Run(spec_of(Collective::kAlltoall, "p" + name, in, in, shape)).ok());
+        ASSERT_EQ(in, expected) << "in place, rank " << rank << ", round " << round;
+      }
+    }
+  });
+}
+
 // One step of a rank's program: the same operations on all ranks, each by a way of the rank's own.
 class Steps {
  public:
