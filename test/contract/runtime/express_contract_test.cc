@@ -324,6 +324,121 @@ TEST_P(ExpressContract, ANameInFlightIsRefusedToAnotherThread) {
   });
 }
 
+// Rounds that stay open for as long as the test wants: threads look once and give their core away.
+void KeepRoundsOpen(WorldOfThreads& world) {
+  world.page().header().tuned.spins = 1;             // none
+  world.page().header().tuned.yields = 100'000'001;  // a hundred million
+}
+
+TEST_P(ExpressContract, AnOpenRoundIsInFlightForEveryOtherThread) {
+  if (size() == 1) return;  // nobody to wait for
+  WorldOfThreads world(transport(), size());
+  KeepRoundsOpen(world);
+  std::atomic<bool> seen{false};
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    std::vector<float> values{1}, more{1};
+    const std::vector<int64_t> shape{1};
+    const RequestSpec spec = AllreduceOf("x", values, values, DType::kFloat32, shape);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(engine.Run(spec).ok());
+    if (rank != 0) {
+      while (!seen) std::this_thread::yield();
+      ASSERT_TRUE(engine.Run(spec).ok());
+      return;
+    }
+    std::thread runs([&] { EXPECT_TRUE(engine.Run(spec).ok()); });
+    std::this_thread::sleep_for(milliseconds(50));  // later than that the refusal proves less
+    EXPECT_EQ(engine.Submit(AllreduceOf("x", more, more, DType::kFloat32, shape)).status().code(),
+              Code::kDuplicateName);
+    seen = true;
+    runs.join();
+  });
+}
+
+// A thread waits all the time for an operation that comes last, two others take turns.
+TEST_P(ExpressContract, ThreadsThatWaitDisturbNoRound) {
+  if (size() == 1) return;  // nobody to wait for
+  WorldOfThreads world(transport(), size());
+  KeepRoundsOpen(world);
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    const auto run = [&](const std::string& name) {
+      std::vector<float> value{1};
+      ASSERT_TRUE(engine.Run(AllreduceOf(name, value, value, DType::kFloat32, {1})).ok());
+      ASSERT_EQ(value[0], size());
+    };
+    std::thread waits;
+    if (rank == 0) waits = std::thread([&] { run("last"); });
+    const auto rounds = [&](const std::string& name) {
+      for (int i = 0; i < 100; ++i) run(name);
+    };
+    std::thread other([&] { rounds("a"); });
+    rounds("b");
+    other.join();
+    if (rank != 0) run("last");
+    if (rank == 0) waits.join();
+  });
+}
+
+// One comes in while the other has given its core away, and would begin a round of its own.
+TEST_P(ExpressContract, TwoThreadsInsideAtOnceBothComeToTheirEnd) {
+  if (size() == 1) return;  // nobody to wait for
+  WorldOfThreads world(transport(), size());
+  KeepRoundsOpen(world);
+  std::atomic<bool> inside{false};
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    const auto run = [&](const std::string& name) {
+      std::vector<float> value{1};
+      ASSERT_TRUE(engine.Run(AllreduceOf(name, value, value, DType::kFloat32, {1})).ok());
+      ASSERT_EQ(value[0], size());
+    };
+    for (int i = 0; i < 3; ++i) run("p"), run("q");
+    if (rank != 0) {
+      while (!inside) std::this_thread::yield();
+      std::this_thread::sleep_for(milliseconds(20));  // so that both are, mostly
+      run("q");
+      run("p");
+      return;
+    }
+    std::thread first([&] { run("p"); });
+    std::this_thread::sleep_for(milliseconds(20));
+    std::thread second([&] { run("q"); });
+    inside = true;
+    first.join();
+    second.join();
+  });
+}
+
+TEST_P(ExpressContract, ARankThatHasJoinedSubmitsNothingMore) {
+  WorldOfThreads world(transport(), size());
+  std::atomic<int> asked{0};
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    std::vector<float> value{1};
+    const RequestSpec spec = AllreduceOf("x", value, value, DType::kFloat32, {});
+    RequestSpec join;
+    join.collective = Collective::kJoin;
+    join.name = "join";
+    const RequestSpec other = AllreduceOf("y", value, value, DType::kFloat32, {});
+    ASSERT_TRUE(engine.Run(spec).ok());
+    for (int turn = 0; turn < 4; ++turn) {  // y, join, x: from the second turn on one that follows
+      ASSERT_TRUE(engine.Run(other).ok());
+      if (rank != 0) {
+        while (asked <= turn) std::this_thread::yield();  // so that the join is not over before
+      }
+      const auto joined = engine.Submit(join);
+      ASSERT_TRUE(joined.ok());
+      if (rank == 0 && size() > 1) {
+        const Status refused = engine.Run(spec);
+        EXPECT_EQ(refused.code(), Code::kInvalidArgument) << refused.message();
+      }
+      if (rank == 0) ++asked;
+      ASSERT_TRUE(engine.Wait(*joined, Duration(-1)).ok());
+    }
+  });
+}
+
 TEST_P(ExpressContract, RanksThatDisagreeAreToldAndGoOn) {
   if (size() == 1) return;  // nobody to disagree with
   WorldOfThreads world(transport(), size());
