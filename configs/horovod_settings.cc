@@ -9,9 +9,10 @@ constexpr std::string_view kNoCache =
     "ranks match tensors in shared memory, and hosts by their leaders' messages, so there is no "
     "response cache to size";
 constexpr std::string_view kHierarchical =
-    "collectives between hosts always go through one leader per host";
+    "collectives between hosts go through one leader per host, and those of GPUs as NCCL chooses";
 constexpr std::string_view kLearntNoise = "--autotune learns the noise from what it measures";
-constexpr std::string_view kNoNccl = "collectives run on the CPU; NCCL is still to come";
+constexpr std::string_view kNoNccl =
+    "each process set has one stream on a GPU; NCCL divides its work among channels by itself";
 constexpr std::string_view kNoMpiRanks = "what ranks say to each other does not go over MPI";
 constexpr std::string_view kNoNodes =
     "said by naming the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py";

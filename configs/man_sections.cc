@@ -31,6 +31,9 @@ std::span<const ManRow> EnvironmentRows() {
        "out."},
       {"HOROVOD_ENABLE_ASYNC_COMPLETION",
        "0 in the workers: a collective of tensors on GPUs is done only when the GPU is."},
+      {"HOROVOD_GPU_REGISTERED_BUFFERS",
+       "1 in all workers: small tensors on GPUs are packed into memory of NCCL's own that is "
+       "registered with it, where its version has such things (2.19.1). Not tried on a GPU yet."},
       {"HOROVOD_GPU_STAGED",
        "1 in the workers: tensors on GPUs travel through the memory of the host, not by NCCL."},
       {"NO_COLOR", "When set, --color auto does not colour the labels."},

@@ -54,6 +54,10 @@ struct CrossHostRequest {
   // Not null: the members of this host disagree, with this sentence. Then part 0 of 1 is started,
   // whatever the operation has, so that it fails on all hosts alike.
   const Status* disagreement = nullptr;
+  // With CollectiveCall::agreement: what this host tells the others; never empty then.
+  std::string_view note;
+  // Not 0: members that take part, as an Agreement told: one that has joined since is waited for.
+  uint32_t participants = 0;
 };
 
 // Ranks of the world that an operation waits for.

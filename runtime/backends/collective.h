@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/backends/activity_notes.h"
+#include "runtime/backends/agreement.h"
 #include "runtime/device/dtype.h"
 
 namespace hvd {
@@ -88,11 +89,14 @@ struct CollectiveCall {
   DeviceKind device = DeviceKind::kHost;
   int32_t device_index = 0;
   void* stream = nullptr;
-  const Group* group = nullptr;         // never null once the engine has made the call
-  CollectiveResult* result = nullptr;   // never null for allgather, alltoall, reducescatter
-  int64_t rows = 0;                     // extent of dimension 0 of the input; 0 for a scalar
-  size_t row_count = 0;                 // elements of one row: the product of the other extents
-  const int64_t* splits = nullptr;      // alltoall: rows for each member of the group
+  const Group* group = nullptr;        // never null once the engine has made the call
+  CollectiveResult* result = nullptr;  // never null for allgather, alltoall, reducescatter
+  int64_t rows = 0;                    // extent of dimension 0 of the input; 0 for a scalar
+  size_t row_count = 0;                // elements of one row: the product of the other extents
+  const int64_t* splits = nullptr;     // alltoall: rows for each member of the group
+  // Not null, over several hosts only: no data move, the members only agree; this is the answer.
+  // Then `input` is memory of the heap that the other members of the host may read.
+  Agreement* agreement = nullptr;
   ActivityNotes* activities = nullptr;  // for the timeline; null: nobody wants to know
 
   size_t bytes() const { return count * SizeOf(dtype); }

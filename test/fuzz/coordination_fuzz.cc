@@ -8,7 +8,8 @@ using namespace hvd;
 
 // A status says its code and text, and an ok one or an unknown code says less than it read.
 bool HasStatus(const Coordination& words) {
-  return std::holds_alternative<ReadyMessage>(words) || std::holds_alternative<EndMessage>(words);
+  return std::holds_alternative<ReadyMessage>(words) || std::holds_alternative<EndMessage>(words) ||
+         std::holds_alternative<AgreeMessage>(words);
 }
 }  // namespace
 
@@ -24,13 +25,18 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   ready.fusion_key = 5;
   ready.parts = {{100, {1, 2}}, {0, {}}};
   ready.failure = Mismatch("they differ");
+  ReadyMessage agree = ready;
+  agree.note = "note";
+  agree.participants = 3;
   WriteSeeds(*argc, *argv,
              {EncodeCoordination(ready), EncodeCoordination(ReadyMessage{}),
               EncodeCoordination(WithdrawMessage{1, "why"}), EncodeCoordination(JoinMessage{1, 2}),
               EncodeCoordination(LeaveMessage{1}), EncodeCoordination(DoneMessage{1}),
               EncodeCoordination(RunMessage{1, {0, 2}, {{1, 4, {{1, 2}, {}}}, {2, 4, {}}}}),
               EncodeCoordination(EndMessage{1, Aborted("the end"), 2}),
-              EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}})});
+              EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}}),
+              EncodeCoordination(AgreeMessage{agree}),
+              EncodeCoordination(TurnMessage{{1, {}, {{1, 4, {}}}, {2, 3}, {"note"}}})});
   return 0;
 }
 

@@ -58,9 +58,25 @@ def test_tensors_on_gpus_without_a_goodbye(gpus):
 
 
 @pytest.mark.parametrize('hosts, processes', [(2, 2), (2, 4), (3, 5)])
-def test_tensors_on_gpus_of_several_hosts(gpus, hosts, processes):
-    result = gpus(processes, 'gpu.py', 'staged', 2, hosts=hosts, HOROVOD_DYNAMIC_PROCESS_SETS='1')
+@pytest.mark.parametrize('setting', [NCCL, SLOW, STAGED, OLD], ids=['nccl', 'slow', 'staged', 'old'])
+def test_tensors_on_gpus_of_several_hosts(gpus, hosts, processes, setting):
+    way = 'nccl' if setting in (NCCL, SLOW) else 'staged'
+    result = gpus(processes, 'gpu.py', way, 2, hosts=hosts, HOROVOD_DYNAMIC_PROCESS_SETS='1', **setting)
     assert result.output.count('ok') == processes, str(result)
+    said = result.output.count('of the world travel through the memory of the host, the slow way')
+    assert said == (2 if way == 'staged' else 0), str(result)
+    assert not glob.glob('/dev/shm/fake-nccl-*')
+
+
+@pytest.mark.parametrize('setting', [SLOW, STAGED], ids=['nccl', 'staged'])
+@pytest.mark.parametrize('processes, script', [
+    (2, 'collectives.py'), (4, 'groups.py'), (3, 'process_sets.py'), (2, 'names.py'), (4, 'disagree.py'), (4, 'optimizer.py'),
+    (3, 'dynamic_sets.py'), (3, ('join.py', 'neutral')), (3, ('join.py', 'others')), (3, ('join.py', 'last')),
+    (2, ('join.py', 'training')), (2, ('duplicate.py', 'everywhere')),
+], ids=str)
+def test_the_suite_of_torch_on_gpus_of_several_hosts(gpus, processes, script, setting):
+    script = (script,) if isinstance(script, str) else script
+    gpus(processes, *script, hosts=2, **setting)
 
 
 # Rules for the tensors of a processor hold for these, too.
@@ -82,10 +98,10 @@ def test_a_hundred_worlds_on_gpus(gpus):
 
 
 @pytest.mark.parametrize('setting', [NCCL, STAGED], ids=['nccl', 'staged'])
-@pytest.mark.parametrize('mode', ['small', 'large', 'waiting', 'peer'])
-def test_a_rank_that_is_killed_leaves_no_gpu_waiting(gpus, tmp_path, mode, setting):
+@pytest.mark.parametrize('mode, hosts', [('small', 1), ('large', 1), ('waiting', 1), ('peer', 1), ('small', 3), ('large', 2)])
+def test_a_rank_that_is_killed_leaves_no_gpu_waiting(gpus, tmp_path, mode, hosts, setting):
     """The survivors' processors wait for their GPUs, and these for the dead rank: its death has to abort NCCL first."""
-    gpus(3, 'killed.py', tmp_path / 'answer', mode, 'token', timeout_s=40, expect_success=False, **setting)
+    gpus(3, 'killed.py', tmp_path / 'answer', mode, 'token', timeout_s=40, expect_success=False, hosts=hosts, **setting)
     for rank in range(2):
         seconds, error, again = (tmp_path / 'answer.{}'.format(rank)).read_text().splitlines()[:3]
         assert error.startswith('HorovodInternalError: rank 2 (pid '), error
@@ -93,9 +109,10 @@ def test_a_rank_that_is_killed_leaves_no_gpu_waiting(gpus, tmp_path, mode, setti
         assert float(seconds) < 1.0, (seconds, error)
 
 
+@pytest.mark.parametrize('hosts', [1, 2])
 @pytest.mark.parametrize('setting', [NCCL, {'HOROVOD_ENABLE_ASYNC_COMPLETION': '0'}, STAGED], ids=['nccl', 'waits', 'staged'])
-def test_survivors_train_on_their_gpus_within_a_second(gpus, tmp_path, setting):
-    result = gpus(3, 'gpu_elastic.py', tmp_path, flags=['--min-np', '2'], timeout_s=90, **setting)
+def test_survivors_train_on_their_gpus_within_a_second(gpus, tmp_path, hosts, setting):
+    result = gpus(3, 'gpu_elastic.py', tmp_path, flags=['--min-np', '2'], timeout_s=90, hosts=hosts, **setting)
     assert result.output.count('ok') >= 2, str(result)
     seconds = [float(file.read_text()) for file in tmp_path.glob('went_on.*')]
     assert len(seconds) == 2 and max(seconds) < 1.0, (seconds, str(result))

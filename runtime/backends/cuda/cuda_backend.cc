@@ -16,6 +16,9 @@ namespace {
 using Stage = CudaOp::Stage;
 
 constexpr Duration kLookAgain = std::chrono::microseconds(200);
+// Added to the domain of an operation whose hosts have agreed to move its data themselves, so that
+// its second announcement meets no first one.
+constexpr int32_t kStagedDomains = 1 << 30;
 
 CudaOp& OpOf(OpState* state) { return static_cast<CudaOp&>(*state); }
 const CudaOp& OpOf(const OpState* state) { return static_cast<const CudaOp&>(*state); }
@@ -31,13 +34,25 @@ std::string KeyOf(const std::vector<uint64_t>& lane) {
   return Format("nccl/{}", HashOf(bytes));
 }
 
+bool AllPosted(const CudaOp& op) {
+  if (op.members == 1) return true;
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (op.controls[m] == nullptr) continue;  // has joined
+    if (op.cell(m).posted.load(std::memory_order_acquire) == 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       room_{*options_.host, *options_.heap, parts_.driver},
-      leases_(*options_.heap) {}
+      leases_(*options_.heap),
+      across_hosts_({*options_.host, *options_.peer_memory, leases_, *options_.clock,
+                     [this](CudaOp& op, const auto& places) { return LaneOf(op, places); },
+                     [this](CudaOp& op) { return BeginStaged(op); }}) {}
 
 CudaBackend::~CudaBackend() = default;
 
@@ -79,7 +94,7 @@ Status CudaBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>
   return Status::Ok();
 }
 
-Status CudaBackend::Describe(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor) {
+Result<MemberFacts> CudaBackend::MarkAndFacts(const CollectiveCall& call, CudaOp& op) {
   const Result<CudaDevice*> device = DeviceOf(call);
   if (!device.ok()) return device.status();
   op.device = *device;
@@ -90,36 +105,28 @@ Status CudaBackend::Describe(const CollectiveCall& call, CudaOp& op, BufferDescr
                     .place = op.device->place() ^ options_.place_salt};
   const bool nccl = parts_.nccl.ok() && options_.without_nccl.empty();
   if (nccl) facts.nccl_version = parts_.nccl->version;
+  return facts;
+}
+
+Status CudaBackend::Describe(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor) {
+  Result<MemberFacts> facts = MarkAndFacts(call, op);
+  if (!facts.ok()) return facts.status();
   if (op.members > 1) {
     Result<Lease> lease = leases_.Open(op.members, CudaCell::BytesFor(op.members));
     if (!lease.ok()) return lease.status();
     op.lease = *lease;
-    facts.control = op.lease.control_at;
+    facts->control = op.lease.control_at;
   }
-  *descriptor = DescriptorOf(facts);
+  *descriptor = DescriptorOf(*facts);
   return Status::Ok();
 }
 
-// The other hosts hear of the operation by the backend below, which reads the input now or soon: so
-// this rank waits for its GPU here.
+// A rank that cannot take part says so to its host, which tells the others.
 Status CudaBackend::PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op,
                                        BufferDescriptor* descriptor) {
-  SayOnce(call, "NCCL between hosts is not there yet");
-  const Result<CudaDevice*> device = DeviceOf(call);
-  if (!device.ok()) return device.status();
-  op.device = *device;
-  const Result<DeviceMark> mark = op.device->Mark(call.stream);
-  if (!mark.ok()) return mark.status();
-  op.mark = *mark;
-  op.staged = std::make_unique<StagedOp>(room_, *op.device, op.call);
-  HVD_RETURN_IF_ERROR(op.staged->CopyOut(op.mark));
-  for (;;) {
-    const Result<bool> copied = op.staged->CopiedOut();
-    if (!copied.ok()) return copied.status();
-    if (*copied) break;
-    std::this_thread::yield();
-  }
-  return op.staged->Prepare(descriptor);
+  const Result<MemberFacts> facts = MarkAndFacts(call, op);
+  if (!facts.ok()) op.refusal = Refusal(options_.rank, facts.status());
+  return across_hosts_.Prepare(op, facts.ok() ? *facts : MemberFacts{}, descriptor);
 }
 
 // ---- when they have
@@ -127,12 +134,8 @@ Status CudaBackend::PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op,
 Result<bool> CudaBackend::Start(const CollectiveCall&, OpState* state, const MemberInputs& parts) {
   CudaOp& op = OpOf(state);
   if (op.across_hosts) {
-    op.stage = Stage::kHost;
-    const Result<bool> done = op.staged->Start(parts);
-    if (!done.ok() || !*done) return done;
-    op.stage = Stage::kDone;
-    HVD_RETURN_IF_ERROR(op.staged->CopyIn());
-    return true;
+    HVD_RETURN_IF_ERROR(across_hosts_.Start(op, parts));
+    return false;
   }
   if (Status refused = FirstRefusal(parts.descriptors); !refused.ok()) return refused;
   std::vector<MemberFacts> facts;
@@ -147,31 +150,36 @@ Status CudaBackend::StartWay(const CollectiveCall& call, CudaOp& op, const Membe
   if (op.choice.way == CudaWay::kAlone) return DoAlone(call, op, parts);
   HVD_RETURN_IF_ERROR(Attach(op, parts, facts));
   if (op.choice.way == CudaWay::kNccl) {
-    const Result<NcclLane*> lane = LaneOf(call, op, facts);
+    std::vector<uint64_t> places;
+    for (const MemberFacts& each : facts) places.push_back(each.place);
+    const Result<NcclLane*> lane = LaneOf(op, places);
     if (!lane.ok()) return lane.status();
     (*lane)->Add(op);
     return Status::Ok();
   }
+  return BeginStaged(op);
+}
+
+Status CudaBackend::BeginStaged(CudaOp& op) {
   std::string why = op.choice.why;
   if (!parts_.nccl.ok()) why += "; here, " + parts_.nccl.status().message();
   if (parts_.nccl.ok() && !options_.without_nccl.empty()) why += "; " + options_.without_nccl;
-  if (op.members > 1) SayOnce(call, why);
+  if (op.call.group->size() > 1) SayOnce(op.call, why);
   op.staged = std::make_unique<StagedOp>(room_, *op.device, op.call);
   op.stage = Stage::kCopied;
   return op.staged->CopyOut(op.mark);
 }
 
-// Knowledge about the members is kept beyond the call.
 Status CudaBackend::Attach(CudaOp& op, const MemberInputs& parts,
                            std::span<const MemberFacts> facts) {
-  op.controls.assign(op.members, nullptr);
-  op.joined.assign(parts.joined.begin(), parts.joined.end());
-  for (const Extent& extent : parts.extents) {
-    op.rows.push_back(extent.rows);
-    op.splits.emplace_back(extent.splits.begin(), extent.splits.end());
+  op.KeepParts(parts);
+  op.received = op.rows;
+  if (op.call.collective == Collective::kAlltoall) {
+    op.sent = op.splits[op.self];
+    for (uint32_t m = 0; m < op.members; ++m) op.received[m] = op.splits[m][op.self];
   }
   for (uint32_t m = 0; m < op.members; ++m) {
-    if (!op.joined.empty() && op.joined[m] != 0) {
+    if (op.HasJoined(m)) {
       ReleaseFlagOf(op.lease.control, m)->store(1, std::memory_order_relaxed);
       continue;
     }
@@ -217,24 +225,25 @@ Status CudaBackend::DoAlone(const CollectiveCall& call, CudaOp& op, const Member
 }
 
 // Sets of the same members share a lane, for as long as their GPUs are the same.
-Result<NcclLane*> CudaBackend::LaneOf(const CollectiveCall& call, CudaOp& op,
-                                      std::span<const MemberFacts> facts) {
-  std::vector<uint64_t> key(call.group->ranks.begin(), call.group->ranks.end());
-  for (const MemberFacts& each : facts) key.push_back(each.place);
+Result<NcclLane*> CudaBackend::LaneOf(CudaOp& op, const std::vector<uint64_t>& places) {
+  const Group& group = *op.call.group;
+  std::vector<uint64_t> key(group.ranks.begin(), group.ranks.end());
+  key.insert(key.end(), places.begin(), places.end());
   const auto found = lanes_.find(key);
   if (found != lanes_.end()) return found->second.get();
   Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(
       parts_.driver, {.rank = options_.rank, .ordinal = op.ordinal, .kernels = parts_.kernels});
   if (!device.ok()) return device.status();
-  NcclCommOptions options{.member = {options_.rank, call.group->index, call.group->size(),
-                                     SetName(*call.group), (*device)->name()},
-                          .key = KeyOf(key),
-                          .start_limit = options_.start_limit,
-                          .close_limit = options_.close_limit,
-                          .store_wait = std::chrono::milliseconds(1)};
-  auto lane = std::make_unique<NcclLane>(room_, std::move(*device), *parts_.nccl, *options_.store,
-                                         std::move(options), options_.wake_peers,
-                                         options_.waits_for_gpu, options_.clock->Now());
+  NcclCommOptions options{
+      .member = {options_.rank, group.index, group.size(), SetName(group), (*device)->name()},
+      .key = KeyOf(key),
+      .start_limit = options_.start_limit,
+      .close_limit = options_.close_limit,
+      .store_wait = std::chrono::milliseconds(1)};
+  auto lane = std::make_unique<NcclLane>(
+      room_, std::move(*device), *parts_.nccl, *options_.store, std::move(options),
+      options_.wake_peers, NcclLaneOptions{options_.waits_for_gpu, options_.registers_buffers},
+      options_.clock->Now());
   MutexLock lock(mutex_);
   if (!aborted_.ok()) return aborted_;
   return (lanes_[key] = std::move(lane)).get();
@@ -245,6 +254,11 @@ Result<NcclLane*> CudaBackend::LaneOf(const CollectiveCall& call, CudaOp& op,
 Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
   CudaOp& op = OpOf(state);
   if (op.stage == Stage::kDone) return true;
+  if (!op.failure.ok()) return op.failure;
+  if (op.across_hosts && op.staged == nullptr && op.stage != Stage::kGiven) {
+    const Result<bool> begun = across_hosts_.Advance(op);
+    if (!begun.ok() || !*begun) return begun;
+  }
   if (op.staged != nullptr) return AdvanceStaged(op);
   if (op.stage == Stage::kLane) HVD_RETURN_IF_ERROR(op.lane->Pump(options_.clock->Now()));
   if (op.stage != Stage::kGiven) return false;
@@ -253,7 +267,9 @@ Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
     if (!ready.ok() || !*ready) return ready;
   }
   op.device->DropMark(std::exchange(op.mark, {}));
-  if (op.self == 0) {
+  if (op.across_hosts) {
+    across_hosts_.ReturnLease(op);
+  } else if (op.self == 0) {
     leases_.TakeBackWhenReleased(&op.lease, op.self);
   } else {
     leases_.TakeBack(&op.lease);  // nobody has looked into it
@@ -280,7 +296,9 @@ Result<bool> CudaBackend::AdvanceStaged(CudaOp& op) {
   }
   if (!done.ok() || !*done) return done;
   HVD_RETURN_IF_ERROR(op.staged->CopyIn());
-  FinishStaged(op);
+  if (op.mark.handle != 0) op.device->DropMark(std::exchange(op.mark, {}));
+  op.stage = Stage::kDone;
+  if (op.members > 1 || op.across_hosts) across_hosts_.ReturnLease(op);
   return true;
 }
 
@@ -301,15 +319,6 @@ Status CudaBackend::PostDescriptor(CudaOp& op, const BufferDescriptor& own) {
   return Status::Ok();
 }
 
-bool CudaBackend::AllPosted(const CudaOp& op) const {
-  if (op.members == 1) return true;
-  for (uint32_t m = 0; m < op.members; ++m) {
-    if (op.controls[m] == nullptr) continue;  // has joined
-    if (op.cell(m).posted.load(std::memory_order_acquire) == 0) return false;
-  }
-  return true;
-}
-
 Result<bool> CudaBackend::StartPosted(CudaOp& op) {
   std::vector<BufferDescriptor> descriptors(op.members);
   std::vector<Extent> extents;
@@ -324,17 +333,14 @@ Result<bool> CudaBackend::StartPosted(CudaOp& op) {
     descriptors[m].payload = {*payload, cell.payload_bytes};
   }
   for (size_t m = 0; m < op.rows.size(); ++m) extents.push_back({op.rows[m], op.splits[m]});
-  return op.staged->Start({descriptors, extents, op.joined});
-}
-
-void CudaBackend::FinishStaged(CudaOp& op) {
-  if (op.mark.handle != 0) op.device->DropMark(std::exchange(op.mark, {}));
-  op.stage = Stage::kDone;
-  if (op.across_hosts || op.members == 1) return;
-  for (uint32_t m = 0; m < op.members; ++m) {
-    if (m != op.self && op.controls[m] != nullptr) op.Release(m);
-  }
-  leases_.TakeBackWhenReleased(&op.lease, op.self);
+  if (!op.across_hosts) return op.staged->Start({descriptors, extents, op.joined});
+  const HostsRequest& asked = op.request;
+  const std::string name = Format("{} #{}/{}", asked.name, asked.part + 1, asked.part_count);
+  const CrossHostRequest cross_host{.domain = asked.domain + kStagedDomains,
+                                    .name = name,
+                                    .detail = asked.detail,
+                                    .participants = op.agreement->agreed().participants};
+  return op.staged->Start({descriptors, extents, op.joined, &cross_host});
 }
 
 void CudaBackend::SayOnce(const CollectiveCall& call, const std::string& why) {
@@ -354,6 +360,7 @@ bool CudaBackend::Needs(const CollectiveCall& call, const OpState* state, uint32
   if (found == local.end() || *found != peer) return false;
   const auto member = static_cast<uint32_t>(found - local.begin());
   if (member == op.self) return false;
+  if (op.stage == Stage::kAgreeing) return op.agreement->Needs(peer);
   if (op.stage == Stage::kLane) return op.lane->Awaits(op, member);
   if (op.stage == Stage::kHost) return op.staged->Needs(peer);
   const bool posts = op.stage == Stage::kCopied || op.stage == Stage::kPosted;
@@ -364,6 +371,7 @@ bool CudaBackend::Needs(const CollectiveCall& call, const OpState* state, uint32
 AwaitedRanks CudaBackend::AwaitedBy(const CollectiveCall& call, const OpState* state) const {
   const CudaOp& op = OpOf(state);
   if (op.stage == Stage::kHost) return op.staged->AwaitedBy();
+  if (op.stage == Stage::kAgreeing) return op.agreement->AwaitedBy();
   AwaitedRanks awaited{{}, true};
   for (uint32_t m = 0; m < op.members; ++m) {
     if (Needs(call, state, call.group->local[m]))
@@ -375,12 +383,14 @@ AwaitedRanks CudaBackend::AwaitedBy(const CollectiveCall& call, const OpState* s
 std::string CudaBackend::Awaits(const CollectiveCall& call, const OpState* state) const {
   const CudaOp& op = OpOf(state);
   if (op.stage == Stage::kHost) return op.staged->Awaits();
+  if (op.stage == Stage::kAgreeing) return op.agreement->Awaits();
   return AwaitedParts(AwaitedBy(call, state).ranks);
 }
 
 void CudaBackend::Withdraw(const CollectiveCall&, const OpState* state, std::string why) {
   const CudaOp& op = OpOf(state);
-  if (op.across_hosts && op.staged != nullptr) op.staged->Withdraw(std::move(why));
+  if (op.stage == Stage::kAgreeing) return op.agreement->Withdraw(std::move(why));
+  if (op.across_hosts && op.stage == Stage::kHost) op.staged->Withdraw(std::move(why));
 }
 
 // ---- ends
@@ -388,6 +398,8 @@ void CudaBackend::Withdraw(const CollectiveCall&, const OpState* state, std::str
 void CudaBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
   if (state == nullptr) return;
   CudaOp& op = OpOf(state.get());
+  across_hosts_.Forget(op);
+  if (op.agreement != nullptr) op.agreement->Abandon(peers_may_work);
   if (op.lane != nullptr) op.lane->Forget(op);
   if (op.staged != nullptr) op.staged->Abandon(peers_may_work);
   if (op.mark.handle != 0) op.device->DropMark(op.mark);

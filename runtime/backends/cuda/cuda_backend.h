@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/backends/backend.h"
+#include "runtime/backends/cuda/across_hosts.h"
 #include "runtime/backends/cuda/cuda_backend_options.h"
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/nccl_lane.h"
@@ -57,24 +58,24 @@ class CudaBackend final : public DeviceBackend {
  private:
   Result<CudaDevice*> DeviceOf(const CollectiveCall& call);
   Status Describe(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor);
+  Result<MemberFacts> MarkAndFacts(const CollectiveCall& call, CudaOp& op);
   Status PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor);
   Status Attach(CudaOp& op, const MemberInputs& parts, std::span<const MemberFacts> facts);
+  Status BeginStaged(CudaOp& op);
   Status StartWay(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
                   std::span<const MemberFacts> facts);
   Status DoAlone(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts);
-  Result<NcclLane*> LaneOf(const CollectiveCall& call, CudaOp& op,
-                           std::span<const MemberFacts> facts);
+  Result<NcclLane*> LaneOf(CudaOp& op, const std::vector<uint64_t>& places);
   Result<bool> AdvanceStaged(CudaOp& op);
   Status PostDescriptor(CudaOp& op, const BufferDescriptor& own);
-  bool AllPosted(const CudaOp& op) const;
   Result<bool> StartPosted(CudaOp& op);
-  void FinishStaged(CudaOp& op);
   void SayOnce(const CollectiveCall& call, const std::string& why);
 
   const CudaParts parts_;
   const CudaBackendOptions options_;
   CudaRoom room_;
   BufferLeases leases_;
+  AcrossHosts across_hosts_;
   std::map<int, std::unique_ptr<CudaDevice>> devices_;  // by ordinal: staging, marks, results
   std::set<std::string> said_;
   mutable Mutex mutex_;

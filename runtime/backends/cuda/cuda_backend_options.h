@@ -32,6 +32,8 @@ struct CudaBackendOptions {
   Duration start_limit = std::chrono::seconds(60);
   // An operation by NCCL is done only when the GPU is, so that its error is that of a peer's death.
   bool waits_for_gpu = false;
+  // NCCL's own memory, registered, for tensors that are packed; the same on all ranks.
+  bool registers_buffers = false;
   // At the end of a world: of a communicator's close, and before that of what the GPU was given,
   // which other ranks may be waiting for.
   Duration close_limit = std::chrono::seconds(2);

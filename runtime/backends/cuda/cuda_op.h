@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/backends/backend.h"
+#include "runtime/backends/cuda/hosts_agreement.h"
 #include "runtime/backends/cuda/member_facts.h"
 #include "runtime/backends/cuda/staged_op.h"
 #include "runtime/backends/shm/buffer_leases.h"
@@ -38,11 +39,20 @@ struct alignas(kCacheLine) CudaCell {
   }
 };
 
+// A CrossHostRequest, kept.
+struct HostsRequest {
+  int32_t domain = 0;
+  std::string name, detail;
+  uint32_t part = 0, part_count = 1;
+};
+
 struct CudaOp final : OpState {
   enum class Stage {
-    kRefused,   // this rank cannot do it, for the reason in `refusal`
+    kRefused,   // this rank cannot do it, for the reason in `refusal`; or none can (`failure`)
     kPrepared,  // announced
     kAlone,     // given to the device, as it is
+    kAgreeing,  // over several hosts: they have not agreed yet
+    kAgreed,    // over several hosts: waits for its turn
     kLane,      // the lane has it
     kGiven,     // the lane has given it to the device
     kCopied,    // staged: the input is on its way to the host
@@ -58,7 +68,7 @@ struct CudaOp final : OpState {
   DeviceMark mark;
   Lease lease;
   uint32_t self = 0, members = 1;
-  bool across_hosts = false;
+  bool across_hosts = false;  // then `self` and `members` are those of this host
 
   // From Start on.
   CollectiveCall call;
@@ -67,10 +77,27 @@ struct CudaOp final : OpState {
   std::vector<uint8_t> joined;
   std::vector<int64_t> rows;                 // of each member's input: allgather
   std::vector<std::vector<int64_t>> splits;  // of each member: alltoall
+  // By NCCL. Rows that each member of the set gives this one, in an allgather and an alltoall, and
+  // those that this one gives, in an alltoall.
+  std::vector<int64_t> received, sent;
   NcclLane* lane = nullptr;
   DeviceTicket given;  // in the queue of the lane, where it is to be waited for
   std::unique_ptr<StagedOp> staged;
+  // Over several hosts.
+  std::unique_ptr<HostsAgreement> agreement;
+  HostsRequest request;
+  Status failure;
 
+  // Keeps the parts of the members beyond the call.
+  void KeepParts(const MemberInputs& parts) {
+    controls.assign(members, nullptr);
+    joined.assign(parts.joined.begin(), parts.joined.end());
+    for (const Extent& extent : parts.extents) {
+      rows.push_back(extent.rows);
+      splits.emplace_back(extent.splits.begin(), extent.splits.end());
+    }
+  }
+  bool HasJoined(uint32_t member) const { return !joined.empty() && joined[member] != 0; }
   CudaCell& cell(uint32_t member) const { return CudaCell::In(controls[member], members); }
   // This rank reads that member's lease no more.
   void Release(uint32_t member) const {

@@ -10,7 +10,12 @@ namespace {
 
 struct RefusedOp final : OpState {
   std::string refusal;
+  std::unique_ptr<HostsAgreement> agreement;  // over several hosts
 };
+
+HostsAgreement* AgreementOf(const OpState* state) {
+  return state == nullptr ? nullptr : static_cast<const RefusedOp*>(state)->agreement.get();
+}
 
 }  // namespace
 
@@ -29,42 +34,75 @@ Status CudaRouter::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
                            BufferDescriptor* descriptor) {
   Load();
   if (loaded()) return backend()->Prepare(call, state, descriptor);
-  if (!call.group->on_one_host()) return failure_;
   auto op = std::make_unique<RefusedOp>();
   op->refusal = Refusal(options_.rank, failure_);
+  if (!call.group->on_one_host()) {
+    HVD_RETURN_IF_ERROR(PrepareAcrossHosts(call, op->refusal, &op->agreement, descriptor));
+    *state = std::move(op);
+    return Status::Ok();
+  }
   *descriptor = DescriptorOfRefusal(op->refusal);
   *state = std::move(op);
   return Status::Ok();
 }
 
+// The other members look at the facts as long as the world lasts.
+Status CudaRouter::PrepareAcrossHosts(const CollectiveCall& call, const std::string& refusal,
+                                      std::unique_ptr<HostsAgreement>* agreement,
+                                      BufferDescriptor* descriptor) {
+  Status why;
+  void* memory =
+      options_.heap->Allocate(sizeof(HostsFacts), /*zeroed=*/true, &why, Until::kWorldEnds);
+  if (memory == nullptr) return why;
+  auto* facts = static_cast<HostsFacts*>(memory);
+  facts->Refuse(refusal);
+  *agreement = std::make_unique<HostsAgreement>(*options_.host, call, facts);
+  return (*agreement)->Prepare(descriptor);
+}
+
 Result<bool> CudaRouter::Start(const CollectiveCall& call, OpState* state,
                                const MemberInputs& parts) {
   if (loaded()) return backend()->Start(call, state, parts);
-  return FirstRefusal(parts.descriptors);  // this rank's own, if no other
+  HostsAgreement* agreement = AgreementOf(state);
+  if (agreement == nullptr) return FirstRefusal(parts.descriptors);  // this rank's own, if no other
+  const HostNote note{.refuses = true, .why = static_cast<const RefusedOp*>(state)->refusal};
+  HVD_RETURN_IF_ERROR(agreement->Start(parts, EncodeHostNote(note)));
+  return false;
 }
 
 Result<bool> CudaRouter::Advance(const CollectiveCall& call, OpState* state) {
-  return backend()->Advance(call, state);
+  if (loaded()) return backend()->Advance(call, state);
+  const Result<bool> agreed = AgreementOf(state)->Advance();
+  if (!agreed.ok() || !*agreed) return agreed;
+  return Unsupported(static_cast<const RefusedOp*>(state)->refusal);
 }
 
 bool CudaRouter::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {
-  return loaded() && backend()->Needs(call, state, peer);
+  if (loaded()) return backend()->Needs(call, state, peer);
+  const HostsAgreement* agreement = AgreementOf(state);
+  return agreement != nullptr && agreement->Needs(peer);
 }
 
 std::string CudaRouter::Awaits(const CollectiveCall& call, const OpState* state) const {
-  return loaded() ? backend()->Awaits(call, state) : "";
+  if (loaded()) return backend()->Awaits(call, state);
+  const HostsAgreement* agreement = AgreementOf(state);
+  return agreement == nullptr ? "" : agreement->Awaits();
 }
 
 AwaitedRanks CudaRouter::AwaitedBy(const CollectiveCall& call, const OpState* state) const {
-  return loaded() ? backend()->AwaitedBy(call, state) : AwaitedRanks{};
+  if (loaded()) return backend()->AwaitedBy(call, state);
+  const HostsAgreement* agreement = AgreementOf(state);
+  return agreement == nullptr ? AwaitedRanks{} : agreement->AwaitedBy();
 }
 
 void CudaRouter::Withdraw(const CollectiveCall& call, const OpState* state, std::string why) {
-  if (loaded()) backend()->Withdraw(call, state, std::move(why));
+  if (loaded()) return backend()->Withdraw(call, state, std::move(why));
+  if (HostsAgreement* agreement = AgreementOf(state)) agreement->Withdraw(std::move(why));
 }
 
 void CudaRouter::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
-  if (loaded()) backend()->Abandon(std::move(state), peers_may_work);
+  if (loaded()) return backend()->Abandon(std::move(state), peers_may_work);
+  if (HostsAgreement* agreement = AgreementOf(state.get())) agreement->Abandon(peers_may_work);
 }
 
 void CudaRouter::Abort(const Status& why) {

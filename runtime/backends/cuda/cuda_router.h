@@ -11,6 +11,7 @@
 #include <string>
 
 #include "runtime/backends/cuda/cuda_backend_options.h"
+#include "runtime/backends/cuda/hosts_agreement.h"
 
 namespace hvd {
 
@@ -44,6 +45,9 @@ class CudaRouter final : public DeviceBackend {
  private:
   DeviceBackend* backend() const { return published_.load(std::memory_order_acquire); }
   void Load();
+  Status PrepareAcrossHosts(const CollectiveCall& call, const std::string& refusal,
+                            std::unique_ptr<HostsAgreement>* agreement,
+                            BufferDescriptor* descriptor);
 
   const CudaBackendOptions options_;
   const std::string folder_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/backends/nccl/nccl_loader.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/text/format.h"
 #include "runtime/device/cuda/batch_plan.h"
 
@@ -13,25 +14,32 @@ bool Reduces(const CollectiveCall& call) {
   return call.collective == Collective::kAllreduce || call.collective == Collective::kReducescatter;
 }
 
-// Why NCCL does not serve the members; "" if it does.
-std::string WhyNotNccl(const CollectiveCall& call, std::span<const MemberFacts> facts,
-                       const NcclAbilities& abilities) {
-  const Group& group = *call.group;
+// Why NCCL does not serve these members of one host, whatever they do; "" if it does.
+std::string WhyNotNccl(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks) {
   for (uint32_t m = 0; m < facts.size(); ++m) {
-    const uint32_t rank = group.ranks[m];
-    if (facts[m].nccl_version == 0) return Format("rank {} has no usable NCCL", rank);
+    if (facts[m].nccl_version == 0) return Format("rank {} has no usable NCCL", ranks[m]);
     if (facts[m].nccl_version != facts[0].nccl_version) {
-      return Format("rank {} has NCCL {}, rank {} NCCL {}", group.ranks[0],
-                    NcclVersionText(facts[0].nccl_version), rank,
+      return Format("rank {} has NCCL {}, rank {} NCCL {}", ranks[0],
+                    NcclVersionText(facts[0].nccl_version), ranks[m],
                     NcclVersionText(facts[m].nccl_version));
     }
     for (uint32_t other = 0; other < m; ++other) {
       if (facts[other].place != facts[m].place) continue;
-      return Format("ranks {} and {} are on one GPU, which NCCL refuses", group.ranks[other], rank);
+      return Format("ranks {} and {} are on one GPU, which NCCL refuses", ranks[other], ranks[m]);
     }
   }
-  if (!Reduces(call)) return "";
-  return WayOfReduction(ReductionOf(call), abilities).status().message();
+  return "";
+}
+
+// Why NCCL does not do the operation; "" if it does.
+std::string WhyNotByNccl(const CollectiveCall& call, const NcclAbilities& abilities) {
+  return Reduces(call) ? WayOfReduction(ReductionOf(call), abilities).status().message() : "";
+}
+
+int LeastCapability(std::span<const MemberFacts> facts) {
+  int least = facts.empty() ? 0 : facts[0].compute_capability;
+  for (const MemberFacts& each : facts) least = std::min(least, each.compute_capability);
+  return least;
 }
 
 }  // namespace
@@ -68,12 +76,44 @@ CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> fa
                         call.group->ranks[static_cast<size_t>(first)]);
     return choice;
   }
-  choice.abilities = {facts[0].nccl_version, facts[0].compute_capability};
+  choice.abilities = {facts[0].nccl_version, LeastCapability(facts)};
+  choice.why = WhyNotNccl(facts, call.group->ranks);
+  if (choice.why.empty()) choice.why = WhyNotByNccl(call, choice.abilities);
+  if (choice.why.empty()) choice.way = CudaWay::kNccl;
+  return choice;
+}
+
+HostNote NoteOfHost(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks) {
+  HostNote note;
+  if (facts.empty()) return note;
+  note.nccl_version = facts[0].nccl_version;
+  note.compute_capability = LeastCapability(facts);
+  uint64_t places = kHashStart;
   for (const MemberFacts& each : facts) {
-    choice.abilities.compute_capability =
-        std::min(choice.abilities.compute_capability, each.compute_capability);
+    places = HashOf({reinterpret_cast<const char*>(&each.place), sizeof each.place}, places);
   }
-  choice.why = WhyNotNccl(call, facts, choice.abilities);
+  note.places = places;
+  note.why = WhyNotNccl(facts, ranks);
+  return note;
+}
+
+Result<CudaChoice> ChooseWayAcrossHosts(const CollectiveCall& call, std::span<const HostNote> notes,
+                                        uint32_t participants) {
+  CudaChoice choice;
+  choice.abilities = {notes[0].nccl_version, notes[0].compute_capability};
+  for (const HostNote& note : notes) {
+    if (note.refuses) return Unsupported(note.why);
+    if (choice.why.empty()) choice.why = note.why;
+    choice.abilities.compute_capability =
+        std::min(choice.abilities.compute_capability, note.compute_capability);
+  }
+  for (const HostNote& note : notes) {
+    if (!choice.why.empty() || note.nccl_version == notes[0].nccl_version) continue;
+    choice.why = Format("a host has NCCL {}, another NCCL {}",
+                        NcclVersionText(notes[0].nccl_version), NcclVersionText(note.nccl_version));
+  }
+  if (participants < call.group->size()) choice.why = "a rank has joined, and NCCL needs all ranks";
+  if (choice.why.empty()) choice.why = WhyNotByNccl(call, choice.abilities);
   if (choice.why.empty()) choice.way = CudaWay::kNccl;
   return choice;
 }

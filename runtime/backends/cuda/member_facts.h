@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/backends/backend.h"
+#include "runtime/backends/cuda/host_note.h"
 #include "runtime/backends/nccl/nccl_types.h"
 #include "runtime/base/status.h"
 #include "runtime/device/shared_heap.h"
@@ -41,6 +42,12 @@ struct CudaChoice {
 // `facts` by member; those of members that have joined have no meaning.
 CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> facts,
                      std::span<const uint8_t> joined);
+
+// Over several hosts: the note of one, whose members that take part have these facts and ranks.
+HostNote NoteOfHost(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks);
+// `notes` in order of hosts. kUnsupported, with its sentence, where a host refuses.
+Result<CudaChoice> ChooseWayAcrossHosts(const CollectiveCall& call, std::span<const HostNote> notes,
+                                        uint32_t participants);
 
 // How a call of NCCL reduces, for WayOfReduction.
 NcclReduction ReductionOf(const CollectiveCall& call);

@@ -1,7 +1,6 @@
 #include "runtime/backends/cuda/nccl_lane.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -39,13 +38,14 @@ NcclTensor TensorOf(const CollectiveCall& call) {
 }  // namespace
 
 NcclLane::NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
-                   KvStore& store, NcclCommOptions options, std::function<void()> wake_peers,
-                   bool tickets, TimePoint now)
+                   KvStore& store, NcclCommOptions comm_options, std::function<void()> wake_peers,
+                   const NcclLaneOptions& options, TimePoint now)
     : room_(room),
       device_(std::move(device)),
-      comm_(NcclComm::Begin(library, store, std::move(options), now)),
+      comm_(NcclComm::Begin(library, store, std::move(comm_options), now)),
       wake_peers_(std::move(wake_peers)),
-      tickets_(tickets) {}
+      options_(options),
+      packing_(*comm_, *device_, kPackingBytes, options.registers) {}
 
 NcclLane::~NcclLane() {
   comm_.reset();  // aborted where it is not closed, so that the device comes to an end
@@ -56,6 +56,14 @@ void NcclLane::Add(CudaOp& op) {
   op.stage = CudaOp::Stage::kLane;
   op.lane = this;
   waiting_.push_back(&op);
+}
+
+void NcclLane::AddBatch(std::vector<CudaOp*> ops) {
+  for (CudaOp* op : ops) {
+    op->stage = CudaOp::Stage::kLane;
+    op->lane = this;
+  }
+  batches_[next_number_++] = {std::move(ops), true};
 }
 
 void NcclLane::Forget(CudaOp& op) {
@@ -82,6 +90,7 @@ Status NcclLane::Watch() {
 bool NcclLane::Awaits(const CudaOp& op, uint32_t member) const {
   if (op.stage != CudaOp::Stage::kLane) return false;
   if (!ready_) return true;
+  if (op.across_hosts) return false;
   return member == 0 && !leads() && op.cell(0).order.load(std::memory_order_acquire) == 0;
 }
 
@@ -182,7 +191,7 @@ Result<bool> NcclLane::Ready(DeviceTicket ticket) {
 Status NcclLane::FinishBatch(const Batch& batch) {
   operation_.reset();
   DeviceTicket given;
-  if (tickets_) {
+  if (options_.tickets) {
     const Result<DeviceTicket> ticket = device_->Record();
     if (!ticket.ok()) return ticket.status();
     given = *ticket;
@@ -215,9 +224,9 @@ Result<NcclPlan> NcclLane::PlanReductions(const Batch& batch) {
   }
   NcclPacking packing{.pack_below_bytes = 0};
   if (small > 1) {
-    const Result<NcclBuffer> buffer = Scratch(kPackingBytes);
+    const Result<NcclBuffer> buffer = packing_.Get();
     if (!buffer.ok()) return buffer.status();
-    packing = {{buffer->address, kPackingBytes}, kPackBelowBytes};
+    packing = {*buffer, kPackBelowBytes};
   }
   const CudaOp& first = *batch.ops.front();
   return PlanAllreduce(ReductionOf(first.call), first.choice.abilities, tensors, packing);
@@ -252,25 +261,19 @@ Result<NcclPlan> NcclLane::PlanScatter(CudaOp& op) {
 // Allgather and alltoall.
 Result<NcclPlan> NcclLane::PlanExchange(CudaOp& op) {
   const CollectiveCall& call = op.call;
-  const uint32_t size = call.group->size(), self = call.group->index;
   const bool gathers = call.collective == Collective::kAllgather;
   std::vector<uint64_t> sent, received;
-  int64_t rows = 0;
-  for (uint32_t m = 0; m < size; ++m) {
-    const int64_t from = gathers ? op.rows[m] : op.splits[m][self];
-    rows += from;
-    received.push_back(static_cast<uint64_t>(from) * call.row_count);
-    if (gathers) continue;
-    sent.push_back(static_cast<uint64_t>(op.splits[self][m]) * call.row_count);
-    call.result->received_splits.push_back(from);
-  }
+  for (int64_t rows : op.received) received.push_back(static_cast<uint64_t>(rows) * call.row_count);
+  for (int64_t rows : op.sent) sent.push_back(static_cast<uint64_t>(rows) * call.row_count);
+  const int64_t rows = std::accumulate(op.received.begin(), op.received.end(), int64_t{0});
+  if (!gathers) call.result->received_splits = op.received;
   call.result->rows = rows;
   const size_t bytes = static_cast<size_t>(rows) * call.row_bytes();
   const Result<DeviceAddress> output = OutputOf(room_, *device_, op.ordinal, call, bytes);
   if (!output.ok()) return output.status();
   const Result<DeviceAddress> input = InputBeside(op, *output);
   if (!input.ok()) return input.status();
-  return gathers ? PlanAllgather(call.dtype, *input, *output, received, self)
+  return gathers ? PlanAllgather(call.dtype, *input, *output, received, call.group->index)
                  : PlanAlltoall(call.dtype, *input, *output, sent, received);
 }
 
@@ -285,9 +288,9 @@ Result<DeviceAddress> NcclLane::InputBeside(const CudaOp& op, DeviceAddress outp
   return copy->address;
 }
 
-// The same for one batch after the other, since the queue does them in turn. Cleared, because the
-// bytes between packed tensors are reduced, too. One that is too small stays until the end, since
-// to free it would make the processor wait; each is at least twice as large as the one before.
+// The same for one batch after the other, since the queue does them in turn. One that is too small
+// stays until the end, since to free it would make the processor wait; each is at least twice as
+// large as the one before.
 Result<NcclBuffer> NcclLane::Scratch(size_t bytes) {
   if (bytes <= scratch_.bytes) return scratch_;
   bytes = std::max(bytes, 2 * scratch_.bytes);
@@ -295,12 +298,6 @@ Result<NcclBuffer> NcclLane::Scratch(size_t bytes) {
   if (!address.ok()) return address.status();
   scratches_.push_back(*address);
   scratch_ = {*address, bytes};
-  const Result<std::byte*> zeros = device_->BorrowStaging(bytes);
-  if (!zeros.ok()) return zeros.status();
-  std::memset(*zeros, 0, bytes);
-  Status cleared = device_->CopyIn(*address, *zeros, bytes);
-  HVD_RETURN_IF_ERROR(device_->ReturnStaging(*zeros));
-  if (!cleared.ok()) return cleared;
   return scratch_;
 }
 

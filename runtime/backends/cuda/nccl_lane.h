@@ -22,24 +22,34 @@
 
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/staged_op.h"
+#include "runtime/backends/nccl/fusion_buffer.h"
 #include "runtime/backends/nccl/nccl_comm.h"
 #include "runtime/backends/nccl/nccl_operation.h"
 #include "runtime/device/cuda/cuda_device.h"
 
 namespace hvd {
 
+struct NcclLaneOptions {
+  bool tickets = false;    // operations get CudaOp::given
+  bool registers = false;  // memory for packing is registered with NCCL, where that is possible
+};
+
 class NcclLane {
  public:
-  // `device`: of this lane alone. All else outlives it. `tickets`: operations get CudaOp::given.
+  // `device`: of this lane alone. All else outlives it.
   NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
-           KvStore& store, NcclCommOptions options, std::function<void()> wake_peers, bool tickets,
-           TimePoint now);
+           KvStore& store, NcclCommOptions comm_options, std::function<void()> wake_peers,
+           const NcclLaneOptions& options, TimePoint now);
   ~NcclLane();
   NcclLane(const NcclLane&) = delete;
   NcclLane& operator=(const NcclLane&) = delete;
 
   // An operation that every member has announced; the lane's until it is kGiven or forgotten.
   void Add(CudaOp& op);
+  // The same for a batch whose order all members know, instead of Add.
+  void AddBatch(std::vector<CudaOp*> ops);
+  // All that it was given is given to the device.
+  bool idle() const { return waiting_.empty() && batches_.empty(); }
   // Its rank gives the operation up: nothing of the lane is of use any more, unless the operation
   // is given.
   void Forget(CudaOp& op);
@@ -85,9 +95,10 @@ class NcclLane {
 
   CudaRoom& room_;
   std::unique_ptr<CudaDevice> device_;
-  std::unique_ptr<NcclComm> comm_;
+  std::unique_ptr<NcclComm> comm_;  // never null but at the end
   const std::function<void()> wake_peers_;
-  const bool tickets_;
+  const NcclLaneOptions options_;
+  NcclFusionBuffer packing_;
   std::atomic<bool> ready_{false};
   Status failure_;
   std::vector<CudaOp*> waiting_;       // without a place in the order

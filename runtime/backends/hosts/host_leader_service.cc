@@ -84,8 +84,13 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
       StartThreads();
       op->Begin({.activity = TraceActivity::kWaitForHosts});
       const bool joins = op->ready.collective == Collective::kJoin && op->ready.failure.ok();
-      outbox_.push_back(joins ? Coordination(JoinMessage{ticket, op->last_here})
-                              : Coordination(op->ready));
+      if (joins) {
+        outbox_.emplace_back(JoinMessage{ticket, op->last_here});
+      } else if (!op->ready.note.empty() || op->ready.participants != 0) {
+        outbox_.emplace_back(AgreeMessage{op->ready});
+      } else {
+        outbox_.emplace_back(op->ready);
+      }
       posted_.push_back(op);
     }
   }

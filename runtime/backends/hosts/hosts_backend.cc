@@ -25,10 +25,12 @@ bool SendsData(const CollectiveCall& call) {
 
 // Its result is the plain sum in InterHostType: each member scales and rounds its own copy.
 bool LeavesSum(const CollectiveCall& call) {
-  return call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum;
+  return call.collective == Collective::kAllreduce && call.op != ReduceOp::kAdasum &&
+         call.agreement == nullptr;
 }
 
 bool MakesSum(const CollectiveCall& call) {
+  if (call.agreement != nullptr) return false;
   return call.collective == Collective::kReducescatter || LeavesSum(call);
 }
 
@@ -53,12 +55,14 @@ uint64_t FusionKey(const CollectiveCall& call) {
   if (call.collective != Collective::kAllreduce || call.op == ReduceOp::kAdasum) return 0;
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
   auto scale = std::bit_cast<uint64_t>(call.postscale) * kOdd;
+  if (call.agreement != nullptr) scale = (scale ^ std::bit_cast<uint64_t>(call.prescale)) * kOdd;
   if (call.op == ReduceOp::kAverage) scale = (scale ^ call.group->size()) * kOdd;
   return (scale << 16) | uint64_t{static_cast<uint8_t>(call.op)} << 8 |
          (uint64_t{static_cast<uint8_t>(call.dtype)} + 1);
 }
 
 size_t InputBytes(const CollectiveCall& call, const MemberInputs& parts, uint32_t member) {
+  if (call.agreement != nullptr) return 0;
   if (!HasExtents(call)) return call.bytes();
   return static_cast<size_t>(parts.extents[member].rows) * call.row_bytes();
 }
@@ -74,6 +78,16 @@ ResultStatus* ResultStatusIn(std::byte* control, uint32_t members) {
 WorkMark* WorkMarkIn(std::byte* control, uint32_t members, uint32_t member) {
   return reinterpret_cast<WorkMark*>(control + ReleaseFlagBytes(members) + sizeof(ResultStatus)) +
          member;
+}
+
+// `self`: the member, among those on this host.
+Status TakeAgreement(std::string_view bytes, uint32_t self, Agreement* agreement) {
+  Result<AgreedPart> agreed = DecodeAgreed(bytes);
+  if (!agreed.ok()) return agreed.status();
+  if (self >= agreed->turns.size()) return Internal("an agreement that leaves this rank out");
+  *agreement = std::move(agreed->agreement);
+  agreement->turn = agreed->turns[self];
+  return Status::Ok();
 }
 
 }  // namespace
@@ -159,7 +173,9 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
   op.lease = *lease;
   op.straight = GoesStraight(call, map_);
   Location data;
-  if (!op.straight && SendsData(call) && call.bytes() != 0) {
+  if (call.agreement != nullptr) {
+    data = leases_.heap().Locate(call.input, 1).value_or(Location{});
+  } else if (!op.straight && SendsData(call) && call.bytes() != 0) {
     SharedHeap& heap = leases_.heap();
     std::optional<Location> place = heap.Locate(call.input, call.bytes());
     op.input = static_cast<std::byte*>(const_cast<void*>(call.input));
@@ -284,6 +300,8 @@ ReadyMessage HostsBackend::WordsFor(const CollectiveCall& call, const MemberInpu
   msg.name = parts.cross_host->name;
   msg.detail = parts.cross_host->detail;
   msg.fusion_key = FusionKey(call);
+  msg.note = parts.cross_host->note;
+  msg.participants = parts.cross_host->participants;
   for (uint32_t m = 0; m < parts.joined.size(); ++m) {
     if (parts.joined[m] == 0) continue;
     msg.joined.push_back(call.group->ranks[call.group->local_to_group[m]]);
@@ -335,7 +353,8 @@ size_t HostsBackend::ResultBytes(const CollectiveCall& call, const MemberOp& op)
 
 // Where the size is known already; otherwise BatchExecutor takes the memory.
 Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
-  if (HasExtents(call) || op.straight || call.bytes() == 0) return Status::Ok();
+  if (call.agreement != nullptr || HasExtents(call) || op.straight || call.bytes() == 0)
+    return Status::Ok();
   op.result_status->result_bytes = ResultBytes(call, op);
   const bool sums = MakesSum(call);
   const size_t bytes = sums ? call.count * SizeOf(InterHostType(call.dtype)) : call.bytes();
@@ -418,12 +437,12 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
     return Status::Ok();
   }
   const ResultStatus& result_status = *op.result_status;
-  const std::byte* memory = op.leads ? op.part->memory : nullptr;
-  if (!op.leads && result_status.result.segment != 0) {
-    Result<std::byte*> resolved =
-        peer_memory_.Resolve(result_status.result, result_status.result_bytes);
-    if (!resolved.ok()) return resolved.status();
-    memory = *resolved;
+  const Result<const std::byte*> of_leader = ResultMemory(op);
+  if (!of_leader.ok()) return of_leader.status();
+  const std::byte* memory = *of_leader;
+  if (call.agreement != nullptr) {
+    const size_t bytes = memory == nullptr ? 0 : result_status.result_bytes;
+    return TakeAgreement({reinterpret_cast<const char*>(memory), bytes}, op.self, call.agreement);
   }
   const HostParts hosts(map_, call.group->ranks);
   size_t here = 0;
@@ -459,6 +478,17 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
                 memory + result_status.table_bytes + piece.source, piece.bytes);
   }
   return Status::Ok();
+}
+
+// Null where there is no data.
+Result<const std::byte*> HostsBackend::ResultMemory(const MemberOp& op) {
+  if (op.leads) return op.part->memory;
+  const ResultStatus& result_status = *op.result_status;
+  if (result_status.result.segment == 0) return nullptr;
+  const Result<std::byte*> resolved =
+      peer_memory_.Resolve(result_status.result, result_status.result_bytes);
+  if (!resolved.ok()) return resolved.status();
+  return *resolved;
 }
 
 // No member reads inputs any more, as the result status says; this one stops reading the leader's

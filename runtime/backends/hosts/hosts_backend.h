@@ -72,6 +72,7 @@ class HostsBackend final : public Backend {
   void Help(const CollectiveCall& call, MemberOp& op);
   Status ReadFailure(const MemberOp& op);
   Status TakeResult(const CollectiveCall& call, const MemberOp& op);
+  Result<const std::byte*> ResultMemory(const MemberOp& op);
   void Finish(MemberOp& op);
 
   Backend& one_host_;

@@ -203,7 +203,8 @@ Status Negotiator::ReceiveLocal() {
 Status Negotiator::Receive(uint32_t from, Coordination msg) {
   const bool order =
       std::holds_alternative<RunMessage>(msg) || std::holds_alternative<EndMessage>(msg) ||
-      std::holds_alternative<WaitMessage>(msg) || std::holds_alternative<AbortNotice>(msg);
+      std::holds_alternative<WaitMessage>(msg) || std::holds_alternative<AbortNotice>(msg) ||
+      std::holds_alternative<TurnMessage>(msg);
   if (!order) {
     if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
     Coordinator::Answers answers;
@@ -215,6 +216,7 @@ Status Negotiator::Receive(uint32_t from, Coordination msg) {
         Format("rank {} sent a message that only the coordinator, rank 0, may send", from));
   }
   if (auto* run = std::get_if<RunMessage>(&msg)) return OnRun(std::move(*run));
+  if (auto* turn = std::get_if<TurnMessage>(&msg)) return OnTurn(std::move(turn->run));
   if (auto* end = std::get_if<EndMessage>(&msg)) OnEnd(*end);
   if (auto* wait = std::get_if<WaitMessage>(&msg)) OnWait(*wait);
   if (auto* abort_notice = std::get_if<AbortNotice>(&msg)) OnAbortNotice(*abort_notice);
@@ -236,6 +238,34 @@ Status Negotiator::OnRun(RunMessage msg) {
   batch.msg = std::move(msg);
   owner_.OnBatch(std::move(batch));
   return Status::Ok();
+}
+
+// Nothing is to be moved, so the batch is done when the members here know of it.
+Status Negotiator::OnTurn(RunMessage msg) {
+  std::vector<LeaderOpPointer> ops;
+  uint32_t parts = 0;
+  for (const RunEntry& entry : msg.entries) {
+    auto ticket = tickets_.find(entry.ticket);
+    if (ticket == tickets_.end()) return Internal("the coordinator knows a ticket that never was");
+    if (msg.leaders.empty()) msg.leaders = FirstMembers(options_.map, ticket->second->ready.ranks);
+    parts += static_cast<uint32_t>(ticket->second->parts.size());
+    ops.push_back(std::move(ticket->second));
+    tickets_.erase(ticket);
+  }
+  uint32_t place = 0;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const RunEntry& entry = msg.entries[i];
+    for (size_t p = 0; p < ops[i]->parts.size(); ++p) {
+      AgreedPart agreed{{.place = place++, .batch_size = parts, .participants = entry.participants},
+                        msg.turns};
+      if (p < entry.extents.size()) agreed.agreement.extents = entry.extents[p];
+      agreed.agreement.notes = msg.notes;
+      publisher_.PublishAgreement(*ops[i]->parts[p], agreed);
+    }
+  }
+  publisher_.WakeHost();
+  if (msg.leaders[0] != options_.map.rank) return Status::Ok();
+  return SendToCoordinator(DoneMessage{msg.number});
 }
 
 void Negotiator::OnEnd(const EndMessage& msg) {
@@ -292,6 +322,8 @@ Status Negotiator::ReportLeavers() {
 
 void Negotiator::Finish() {
   (void)link_.Flush(SteadyNow() + options_.goodbye);
+  // A look may have received both these and the end.
+  for (const EndMessage& end : std::exchange(failures_, {})) OnEnd(end);
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
   for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false).posted)
     publisher_.PublishFailure(*op, why);

@@ -88,6 +88,7 @@ class Negotiator {
   Status Receive(uint32_t from, Coordination msg);
   Status ReceiveLocal();
   Status OnRun(RunMessage msg);
+  Status OnTurn(RunMessage msg);
   void OnEnd(const EndMessage& msg);
   void OnWait(const WaitMessage& msg);
   void OnAbortNotice(const AbortNotice& msg);

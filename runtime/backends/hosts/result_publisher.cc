@@ -24,6 +24,17 @@ void ResultPublisher::PublishResult(LeaderTensor& part) {
   result_status.Enter(Phase::kDone);
 }
 
+void ResultPublisher::PublishAgreement(LeaderTensor& part, const AgreedPart& agreed) {
+  const std::string bytes = EncodeAgreed(agreed);
+  Status why;
+  void* memory = heap_.Allocate(bytes.size(), /*zeroed=*/false, &why, Until::kWorldEnds);
+  if (memory == nullptr) return Fail(part, why, SteadyNow());
+  std::memcpy(memory, bytes.data(), bytes.size());
+  part.memory = static_cast<std::byte*>(memory);
+  part.result_status->result_bytes = bytes.size();
+  PublishResult(part);
+}
+
 void ResultPublisher::PublishFailure(const LeaderOp& op, const Status& status) {
   const TimePoint deadline = After(SteadyNow(), options_.chunk_limit);
   for (const auto& part : op.parts) Fail(*part, status, deadline);

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "runtime/backends/hosts/leader_op.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
@@ -34,6 +35,9 @@ class ResultPublisher {
   // Any thread that owns the operations.
   void PublishResults(std::span<const std::shared_ptr<LeaderOp>> ops);
   void PublishFailure(const LeaderOp& op, const Status& status);
+  // Without memory the part fails. After the last of several, WakeHost.
+  void PublishAgreement(LeaderTensor& part, const AgreedPart& agreed);
+  void WakeHost() const { options_.wake_host(); }
 
  private:
   // True when no thread works on the tensor's sum any more.

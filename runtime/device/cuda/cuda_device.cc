@@ -120,11 +120,17 @@ Result<DeviceAddress> CudaDevice::Allocate(size_t bytes) {
   return DeviceAddress{address};
 }
 
-Status CudaDevice::Free(DeviceAddress address) {
+Status CudaDevice::Drain() {
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
+  return calls_.Do(calls_.driver().stream_synchronize, stream_);
+}
+
+Status CudaDevice::Free(DeviceAddress address) {
   // The queue is not in the default stream's order, so freeing alone would not wait for it.
-  HVD_RETURN_IF_ERROR(calls_.Do(calls_.driver().stream_synchronize, stream_));
+  HVD_RETURN_IF_ERROR(Drain());
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
   return calls_.Do(calls_.driver().mem_free, address);
 }
 

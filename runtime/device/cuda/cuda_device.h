@@ -51,6 +51,8 @@ class CudaDevice final : public Device {
   Result<bool> Ready(DeviceTicket ticket) override;
   Result<DeviceAddress> Allocate(size_t bytes) override;
   Status Free(DeviceAddress address) override;
+  // Waits until the device has done all that it was given: for ends.
+  Status Drain();
   Result<std::byte*> BorrowStaging(size_t bytes) override;
   Status ReturnStaging(std::byte* staging) override;
   Status CopyIn(DeviceAddress to, const std::byte* staging, size_t bytes) override;

@@ -3,13 +3,9 @@
 // never waits; errors are told to all; nothing is left.
 #include <gmock/gmock.h>
 
-#include <cmath>
-#include <numeric>
 #include <thread>
 
-#include "runtime/device/host_reduce.h"
-#include "test/fakes/cuda/cuda_members.h"
-#include "test/fakes/element_values.h"
+#include "test/fakes/cuda/cuda_cases.h"
 
 namespace hvd::test {
 namespace {
@@ -17,148 +13,6 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-struct Case {
-  Collective collective = Collective::kAllreduce;
-  ReduceOp op = ReduceOp::kSum;
-  DType dtype = DType::kFloat32;
-  std::vector<int64_t> rows;
-  size_t row_count = 3;
-  uint32_t root = 0;
-  std::vector<std::vector<int64_t>> splits;
-  double prescale = 1, postscale = 1;
-  bool in_place = false, made = false;
-  std::vector<uint8_t> joined;
-};
-
-double InputAt(const Case& c, uint32_t m, size_t i) {
-  if (c.dtype == DType::kBool) return (i * 7 + m * 3) % 3 == 0 ? 1 : 0;
-  const bool multiplies = c.op == ReduceOp::kProduct;  // small enough for the small types
-  return static_cast<double>((i * 7 + m * 3 + i / 251) % (multiplies ? 2 : 3)) +
-         (multiplies ? 1 : 0);
-}
-
-double Reduced(const Case& c, size_t i) {
-  double total = 0;
-  uint32_t taking_part = 0;
-  for (uint32_t m = 0; m < c.rows.size(); ++m) {
-    if (!c.joined.empty() && c.joined[m] != 0) continue;
-    const double value = InputAt(c, m, i) * c.prescale;
-    const bool first = taking_part++ == 0;
-    if (c.op == ReduceOp::kMin && !first) {
-      total = std::min(total, value);
-    } else if (c.op == ReduceOp::kMax && !first) {
-      total = std::max(total, value);
-    } else if (c.op == ReduceOp::kProduct && !first) {
-      total *= value;
-    } else {
-      total = first ? value : total + value;
-    }
-  }
-  if (c.dtype == DType::kBool) return total != 0 ? 1 : 0;
-  total *= c.postscale;
-  total /= DivisorOf(c.op, static_cast<uint32_t>(c.rows.size()), taking_part);
-  return IsInteger(c.dtype) ? std::trunc(total) : total;
-}
-
-// RowsOf, written down once more.
-std::pair<int64_t, int64_t> RowsOfMember(int64_t rows, uint32_t m, uint32_t members) {
-  const int64_t each = rows / members, more = rows % members;
-  return {each * m + std::min<int64_t>(m, more), each + (m < more ? 1 : 0)};
-}
-
-std::vector<double> ExpectedOf(const Case& c, uint32_t self) {
-  std::vector<double> values;
-  const auto members = static_cast<uint32_t>(c.rows.size());
-  const auto add = [&](uint32_t m, int64_t first, int64_t rows) {
-    for (size_t i = 0; i < static_cast<size_t>(rows) * c.row_count; ++i)
-      values.push_back(InputAt(c, m, static_cast<size_t>(first) * c.row_count + i));
-  };
-  const auto reduce = [&](int64_t first, int64_t rows) {
-    for (size_t i = 0; i < static_cast<size_t>(rows) * c.row_count; ++i)
-      values.push_back(Reduced(c, static_cast<size_t>(first) * c.row_count + i));
-  };
-  switch (c.collective) {
-    case Collective::kAllreduce: reduce(0, c.rows[self]); break;
-    case Collective::kBroadcast: add(c.root, 0, c.rows[c.root]); break;
-    case Collective::kAllgather:
-      for (uint32_t m = 0; m < members; ++m) add(m, 0, c.rows[m]);
-      break;
-    case Collective::kAlltoall:
-      for (uint32_t m = 0; m < members; ++m) {
-        const auto& splits = c.splits[m];
-        add(m, std::accumulate(splits.begin(), splits.begin() + self, int64_t{0}), splits[self]);
-      }
-      break;
-    default: {
-      const auto [first, rows] = RowsOfMember(c.rows[0], self, members);
-      reduce(first, rows);
-    }
-  }
-  return values;
-}
-
-Bytes InputOf(const Case& c, uint32_t m) {
-  Bytes input(static_cast<size_t>(c.rows[m]) * c.row_count * SizeOf(c.dtype));
-  for (size_t i = 0; i < input.size() / SizeOf(c.dtype); ++i)
-    Write(c.dtype, InputAt(c, m, i), input.data() + i * SizeOf(c.dtype));
-  return input;
-}
-
-CudaOperation Make(CudaMembers& members, const Case& c) {
-  CudaOperation operation;
-  operation.parts.resize(members.size());
-  operation.joined = c.joined;
-  for (uint32_t m = 0; m < members.size(); ++m) {
-    CudaPart& part = operation.parts[m];
-    part.call = {.collective = c.collective,
-                 .op = c.op,
-                 .dtype = c.dtype,
-                 .root = c.root,
-                 .count = static_cast<size_t>(c.rows[m]) * c.row_count,
-                 .prescale = c.prescale,
-                 .postscale = c.postscale,
-                 .rows = c.rows[m],
-                 .row_count = c.row_count};
-    if (!c.splits.empty()) part.splits = c.splits[m];
-    const size_t output_bytes = ExpectedOf(c, m).size() * SizeOf(c.dtype);
-    if (operation.Takes(m)) members.Give(m, &part, InputOf(c, m), output_bytes, c.in_place, c.made);
-  }
-  return operation;
-}
-
-void Compare(const Case& c, uint32_t m, const CudaPart& part) {
-  ASSERT_TRUE(part.status.ok()) << part.status.message();
-  const std::vector<double> expected = ExpectedOf(c, m);
-  ASSERT_EQ(part.output.size(), expected.size() * SizeOf(c.dtype)) << "member " << m;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double value = Read(c.dtype, part.output.data() + i * SizeOf(c.dtype));
-    const double allowed = std::fabs(expected[i]) * Precision(c.dtype);
-    if (std::fabs(value - expected[i]) <= allowed) continue;
-    FAIL() << "member " << m << ", element " << i << " is " << value << ", expected "
-           << expected[i];
-  }
-  if (c.collective != Collective::kAlltoall) return;
-  for (uint32_t from = 0; from < c.rows.size(); ++from)
-    EXPECT_EQ(part.result.received_splits[from], c.splits[from][m]);
-}
-
-void Check(CudaMembers& members, const std::vector<Case>& cases, uint32_t seed) {
-  std::vector<CudaOperation> operations;
-  operations.reserve(cases.size());
-  for (const Case& c : cases) operations.push_back(Make(members, c));
-  members.Run(operations, seed);
-  for (size_t k = 0; k < cases.size(); ++k) {
-    SCOPED_TRACE("seed " + std::to_string(seed) + ", operation " + std::to_string(k) +
-                 ", collective " + std::to_string(static_cast<int>(cases[k].collective)) + ", op " +
-                 std::to_string(static_cast<int>(cases[k].op)) + ", " +
-                 std::string(NameOf(cases[k].dtype)));
-    for (uint32_t m = 0; m < members.size(); ++m) {
-      if (operations[k].Takes(m)) Compare(cases[k], m, operations[k].parts[m]);
-    }
-  }
-  members.Free(operations);
-}
 
 enum class Way { kNccl, kSlowNccl, kWithoutNccl, kOneGpu };
 
@@ -347,6 +201,42 @@ TEST(CudaBatches, AreOneGroupOfWhatIsReady) {
   EXPECT_EQ(members.nccl.Count("ncclGroupStart"), 2);
   for (uint32_t m = 0; m < 2; ++m) members.Drop(m);
   members.ExpectClean();
+}
+
+// NCCL's own memory, registered once, and freed when NCCL knows it no more.
+TEST(CudaBatches, ArePackedInRegisteredMemoryWhereThatIsWanted) {
+  for (int version : {21403, 22809}) {
+    CudaMembers members({.members = 2, .registers_buffers = true});
+    members.nccl.version = version;
+    for (uint32_t m = 0; m < 2; ++m) members.Open(m);
+    auto operations = Operations(members, 30, 20);
+    for (int round = 0; round < 3; ++round) {
+      Check(members, std::vector<Case>(30, Case{.rows = {20, 20}}), 1);
+      for (int step = 0; step < 30; ++step) StepAll(members, operations);
+      EXPECT_TRUE(members.cuda.Run());
+      operations = Operations(members, 30, 20);
+    }
+    const int registered = version == 21403 ? 0 : 2;
+    EXPECT_EQ(members.nccl.Count("ncclCommRegister"), registered) << "once on each member";
+    EXPECT_EQ(members.nccl.Count("ncclMemAlloc"), registered);
+    for (uint32_t m = 0; m < 2; ++m) members.Drop(m);
+    EXPECT_EQ(members.nccl.Count("ncclMemFree"), registered);
+    members.ExpectClean();
+  }
+}
+
+TEST(CudaBatches, NameTheCallThatRegisters) {
+  for (const char* symbol : {"ncclMemAlloc", "ncclCommRegister"}) {
+    CudaMembers members({.members = 2, .registers_buffers = true});
+    members.nccl.Fail(symbol, kNcclSystemError);
+    auto operations = Operations(members, 3, 20);
+    for (int step = 0; step < 30; ++step) StepAll(members, operations);
+    EXPECT_THAT(operations[0].parts[0].status.message(), HasSubstr(symbol));
+    for (uint32_t m = 0; m < 2; ++m) members.backend(m).Abort(Aborted("the world has ended"));
+    members.cuda.Run();
+    for (uint32_t m = 0; m < 2; ++m) members.Drop(m);
+    members.ExpectClean();
+  }
 }
 
 // ---- ends and failures

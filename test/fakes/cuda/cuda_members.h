@@ -1,10 +1,13 @@
-// Members of one group with a CudaBackend each, over FakeCuda and FakeNccl, in one thread: a seeded
-// scheduler moves one member of one operation at a time, or the GPUs, so that every order can
-// happen and every run can be repeated.
+// Members of one group, or of several on several hosts, with a CudaBackend each, over FakeCuda and
+// FakeNccl, in one thread: a seeded scheduler moves one member of one operation at a time, or the
+// GPUs, so that every order can happen and every run can be repeated.
 //
 // It is as unkind as a program may be: an input is there only once the caller's stream has come to
 // it, and is overwritten by that stream as soon as the operation is done for its owner, and so is
 // the output, after it was read.
+//
+// Over several hosts the members stand on a HostsBackend each, whose threads agree in their own
+// time.
 #ifndef HVD_TEST_FAKES_CUDA_CUDA_MEMBERS_H_
 #define HVD_TEST_FAKES_CUDA_CUDA_MEMBERS_H_
 
@@ -19,8 +22,10 @@
 #include <vector>
 
 #include "runtime/backends/cuda/cuda_backend.h"
+#include "runtime/backends/hosts/hosts_backend.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "test/fakes/cuda/fake_cuda.h"
+#include "test/fakes/inproc/inproc_inter_host_comm.h"
 #include "test/fakes/memory_kv_store.h"
 #include "test/fakes/nccl/fake_nccl.h"
 
@@ -31,6 +36,7 @@ using Bytes = std::vector<std::byte>;
 // One member's part of one operation.
 struct CudaPart {
   enum class Stage { kNew, kPrepared, kStarted, kDone };
+  Group group;
   CollectiveCall call;
   CollectiveResult result;
   std::unique_ptr<OpState> state;
@@ -47,8 +53,13 @@ struct CudaPart {
 struct CudaOperation {
   std::vector<CudaPart> parts;  // by member
   std::vector<uint8_t> joined;
+  // Over several hosts: its name, and the members of its process set; empty: all of them.
+  std::string name = "x";
+  std::vector<std::string> detail_of;  // by member, where they disagree
+  std::vector<uint32_t> set;
 
-  bool Takes(size_t m) const { return joined.empty() || joined[m] == 0; }
+  bool Has(size_t m) const { return set.empty() || std::ranges::find(set, m) != set.end(); }
+  bool Takes(size_t m) const { return Has(m) && (joined.empty() || joined[m] == 0); }
   bool Done() const {
     for (size_t m = 0; m < parts.size(); ++m) {
       if (Takes(m) && parts[m].stage != CudaPart::Stage::kDone) return false;
@@ -65,6 +76,9 @@ class CudaMembers {
     bool one_gpu = false;  // all are on one
     int slowness = 0;      // of NCCL
     bool waits_for_gpu = false;
+    bool registers_buffers = false;
+    std::vector<uint32_t> host_of;       // by member; empty: one host
+    std::vector<uint32_t> without_nccl;  // members that have none
     Duration start_limit = std::chrono::seconds(30);
   };
 
@@ -75,23 +89,28 @@ class CudaMembers {
     for (uint32_t m = 0; m < options.members; ++m) {
       members_.push_back(std::make_unique<Member>(segments_));
       streams_.push_back(cuda.MakeStream());
-      Group& group = members_[m]->group;
-      group.id = 1;
-      group.index = group.local_index = m;
-      for (uint32_t k = 0; k < options.members; ++k) {
-        group.ranks.push_back(2 * k + 1);
-        group.local.push_back(2 * k + 1);
-        group.local_to_group.push_back(k);
-      }
+      if (over_hosts()) OpenHost(m);
       Open(m);
     }
   }
+  // Rank 0 arranges the work of all hosts, so it goes last.
+  ~CudaMembers() {
+    for (uint32_t m = size(); m-- > 0;) {
+      members_[m]->backend.reset();
+      members_[m]->hosts.reset();
+    }
+  }
+
+  bool over_hosts() const { return !options_.host_of.empty(); }
+  // On several hosts, a member's rank in the world is its number.
+  uint32_t RankOf(uint32_t m) const { return over_hosts() ? m : 2 * m + 1; }
 
   // As a rank does in a world, and again in the next one.
   void Open(uint32_t m) {
     CudaBackendOptions options;
-    options.rank = 2 * m + 1;
+    options.rank = RankOf(m);
     options.host = &members_[m]->host;
+    if (over_hosts()) options.host = members_[m]->hosts.get();
     options.heap = &members_[m]->heap;
     options.peer_memory = &members_[m]->peer_memory;
     options.store = store.get();
@@ -100,15 +119,16 @@ class CudaMembers {
     options.say = [this](const std::string& sentence) { said.push_back(sentence); };
     options.start_limit = options_.start_limit;
     options.waits_for_gpu = options_.waits_for_gpu;
+    options.registers_buffers = options_.registers_buffers;
     Result<NcclLibrary> library = Unsupported("NCCL cannot be used because there is none");
-    if (options_.nccl) library = nccl.Library();
+    const bool without = std::ranges::find(options_.without_nccl, m) != options_.without_nccl.end();
+    if (options_.nccl && !without) library = nccl.Library();
     members_[m]->backend = std::make_unique<CudaBackend>(
         CudaParts{cuda.Driver(), std::move(library), &kKernels}, std::move(options));
   }
 
   uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
   CudaBackend& backend(uint32_t m) { return *members_[m]->backend; }
-  Group& group(uint32_t m) { return members_[m]->group; }
   SharedHeap& heap(uint32_t m) { return members_[m]->heap; }
   void Drop(uint32_t m) { members_[m]->backend.reset(); }
 
@@ -130,7 +150,8 @@ class CudaMembers {
   void Run(std::vector<CudaOperation>& operations, uint32_t seed) {
     std::mt19937 random(seed);
     for (int step = 0; !AllDone(operations); ++step) {
-      ASSERT_LT(step, 2'000'000) << "no end, seed " << seed;
+      ASSERT_LT(step, over_hosts() ? 100'000'000 : 2'000'000) << "no end, seed " << seed;
+      if (over_hosts()) std::this_thread::yield();
       if (random() % 4 == 0) {
         RunSome(random);
         continue;
@@ -147,7 +168,7 @@ class CudaMembers {
     CudaPart& part = operation.parts[m];
     Result<bool> done = false;
     switch (part.stage) {
-      case CudaPart::Stage::kNew: done = Prepare(part, m); break;
+      case CudaPart::Stage::kNew: done = Prepare(operation, m); break;
       case CudaPart::Stage::kPrepared: done = Start(operation, m); break;
       case CudaPart::Stage::kStarted: done = backend(m).Advance(part.call, part.state.get()); break;
       case CudaPart::Stage::kDone: return;
@@ -194,9 +215,45 @@ class CudaMembers {
     SharedHeap heap;
     SharedMemoryMap peer_memory;
     ShmBackend host;
-    Group group;
+    std::unique_ptr<InprocInterHostComm> comm;
+    std::unique_ptr<HostsBackend> hosts;
     std::unique_ptr<CudaBackend> backend;
   };
+
+  void OpenHost(uint32_t m) {
+    HostLeaderOptions options;
+    options.map = {options_.host_of, m};
+    options.cause_grace = std::chrono::milliseconds(1);
+    options.compare = [](std::string_view name, std::span<const HostDetail> details) {
+      for (const HostDetail& d : details) {
+        if (d.detail != details[0].detail) return Mismatch(std::string(name) + " differs");
+      }
+      return Status::Ok();
+    };
+    options.wake_host = [] {};
+    options.broken = [] { return std::nullopt; };
+    members_[m]->comm = std::make_unique<InprocInterHostComm>(hub_, m);
+    members_[m]->hosts = std::make_unique<HostsBackend>(
+        members_[m]->host, members_[m]->heap, members_[m]->peer_memory, *members_[m]->comm,
+        HostsBackend::Options{std::move(options), [] {}});
+  }
+
+  // As member m sees it.
+  Group GroupOf(const CudaOperation& operation, uint32_t m) const {
+    Group group;
+    group.id = over_hosts() && operation.set.empty() ? 0 : 1;
+    for (uint32_t k = 0; k < size(); ++k) {
+      if (!operation.Has(k)) continue;
+      const auto index = static_cast<uint32_t>(group.ranks.size());
+      if (k == m) group.index = index;
+      group.ranks.push_back(RankOf(k));
+      if (over_hosts() && options_.host_of[k] != options_.host_of[m]) continue;
+      if (k == m) group.local_index = group.local_size();
+      group.local.push_back(RankOf(k));
+      group.local_to_group.push_back(index);
+    }
+    return group;
+  }
 
   static bool AllDone(const std::vector<CudaOperation>& operations) {
     return std::ranges::all_of(operations, [](const CudaOperation& op) { return op.Done(); });
@@ -216,8 +273,10 @@ class CudaMembers {
     }
   }
 
-  Result<bool> Prepare(CudaPart& part, uint32_t m) {
-    part.call.group = &group(m);
+  Result<bool> Prepare(CudaOperation& operation, uint32_t m) {
+    CudaPart& part = operation.parts[m];
+    part.group = GroupOf(operation, m);
+    part.call.group = &part.group;
     part.call.result = &part.result;
     part.call.splits = part.splits.empty() ? nullptr : part.splits.data();
     FakeCuda::Give(streams_[m], [&part] {
@@ -232,22 +291,33 @@ class CudaMembers {
   }
 
   Result<bool> Start(CudaOperation& operation, uint32_t m) {
-    std::vector<BufferDescriptor> descriptors(size());
-    std::vector<Extent> extents;
-    for (uint32_t k = 0; k < size(); ++k) {
-      CudaPart& other = operation.parts[k];
-      if (operation.Takes(k) && other.stage == CudaPart::Stage::kNew) return false;
-      if (!operation.Takes(k)) continue;
-      descriptors[k].words = other.descriptor.words;
-      if (!other.payload.empty()) descriptors[k].payload = other.payload;
-    }
     CudaPart& part = operation.parts[m];
     const Collective collective = part.call.collective;
-    if (collective == Collective::kAllgather || collective == Collective::kAlltoall) {
-      for (CudaPart& other : operation.parts) extents.push_back({other.call.rows, other.splits});
+    const bool uneven = collective == Collective::kAllgather || collective == Collective::kAlltoall;
+    std::vector<BufferDescriptor> descriptors;
+    std::vector<Extent> extents;
+    std::vector<uint8_t> joined;
+    for (uint32_t k = 0; k < size(); ++k) {
+      const bool here = !over_hosts() || options_.host_of[k] == options_.host_of[m];
+      if (!here || !operation.Has(k)) continue;
+      CudaPart& other = operation.parts[k];
+      const bool takes = operation.Takes(k);
+      if (takes && other.stage == CudaPart::Stage::kNew) return false;
+      BufferDescriptor& descriptor = descriptors.emplace_back();
+      if (uneven) extents.push_back({other.call.rows, other.splits});
+      if (!operation.joined.empty()) joined.push_back(takes ? 0 : 1);
+      if (!takes) continue;
+      descriptor.words = other.descriptor.words;
+      if (!other.payload.empty()) descriptor.payload = other.payload;
     }
+    if (std::ranges::find(joined, 1) == joined.end()) joined.clear();
     part.stage = CudaPart::Stage::kStarted;
-    return backend(m).Start(part.call, part.state.get(), {descriptors, extents, operation.joined});
+    const std::string detail = operation.detail_of.empty() ? "" : operation.detail_of[m];
+    const CrossHostRequest cross_host{
+        .domain = part.group.id, .name = operation.name, .detail = detail};
+    MemberInputs inputs{descriptors, extents, joined};
+    if (!part.group.on_one_host()) inputs.cross_host = &cross_host;
+    return backend(m).Start(part.call, part.state.get(), inputs);
   }
 
   // The caller's stream reads the output at once, and then has other things in both.
@@ -274,6 +344,7 @@ class CudaMembers {
   static constexpr int kKernels = 0;  // stands for the fat binary
   const Options options_;
   LocalSegmentSource segments_;
+  InprocInterHostHub hub_{[](uint32_t, size_t) {}};
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<CuStream> streams_;  // of the members' programs
 };

@@ -170,7 +170,7 @@ CuResult EventRecord(CuEvent event, CuStream stream) {
 CuResult EventQuery(CuEvent event) {
   HVD_FAKE_ENTER("cuEventQuery");
   if (event->destroyed) fake.Complain("an event is asked for that is destroyed");
-  return event->done == event->recorded ? 0 : kCudaNotReady;
+  return event->Done(event->recorded) ? 0 : kCudaNotReady;
 }
 CuResult MemAlloc(CuAddress* address, size_t bytes) {
   HVD_FAKE_ENTER("cuMemAlloc_v2");
@@ -390,11 +390,11 @@ void FakeCuda::Run(CuStream stream) {
 bool FakeCuda::RunFront(CuStreamObject& stream) {
   if (stream.work.empty()) return false;
   const FakeWork& front = stream.work.front();
-  if (front.awaits != nullptr && front.awaits->done < front.round) return false;
+  if (front.awaits != nullptr && !front.awaits->Done(front.round)) return false;
   const FakeWork work = std::move(stream.work.front());
   stream.work.pop_front();
   if (work.run) work.run();
-  if (work.signals != nullptr) work.signals->done = std::max(work.signals->done, work.round);
+  if (work.signals != nullptr) work.signals->Signal(work.round);
   return true;
 }
 

@@ -28,8 +28,15 @@ struct FakeRange {
 };
 
 struct CuEventObject {
-  uint64_t recorded = 0, done = 0;  // how often
+  uint64_t recorded = 0, done = 0;  // how often; all rounds until `done`, and those in `early`,
+  std::set<uint64_t> early;         // which another stream came to first
   bool destroyed = false;
+
+  bool Done(uint64_t round) const { return round <= done || early.contains(round); }
+  void Signal(uint64_t round) {
+    early.insert(round);
+    while (early.erase(done + 1) != 0) ++done;
+  }
 };
 
 struct FakeWork {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <thread>
 
@@ -16,7 +17,14 @@
 namespace hvd {
 
 struct CuEventObject {
-  uint64_t recorded = 0, done = 0;  // how often
+  uint64_t recorded = 0, done = 0;  // how often; all rounds until `done`, and those in `early`,
+  std::set<uint64_t> early;         // which another stream came to first
+
+  bool Done(uint64_t round) const { return round <= done || early.contains(round); }
+  void Signal(uint64_t round) {
+    early.insert(round);
+    while (early.erase(done + 1) != 0) ++done;
+  }
 };
 
 struct CuStreamObject {
@@ -215,7 +223,7 @@ FAKE_CUDA cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   lock.unlock();
   hvd::Submit(stream, [event, round] {
     std::unique_lock waiting(TheMachine().mutex);
-    TheMachine().changed.wait(waiting, [&] { return event->done >= round; });
+    TheMachine().changed.wait(waiting, [&] { return event->Done(round); });
   });
   return 0;
 }
@@ -241,7 +249,7 @@ FAKE_CUDA cuEventRecord(CuEvent event, CuStream stream) {
   lock.unlock();
   hvd::Submit(stream, [event, round] {
     std::lock_guard done(TheMachine().mutex);
-    event->done = std::max(event->done, round);
+    event->Signal(round);
     TheMachine().changed.notify_all();
   });
   return 0;
@@ -249,7 +257,7 @@ FAKE_CUDA cuEventRecord(CuEvent event, CuStream stream) {
 FAKE_CUDA cuEventQuery(CuEvent event) {
   FAKE_NEEDS_CONTEXT
   std::lock_guard lock(TheMachine().mutex);
-  return event->done >= event->recorded ? 0 : hvd::kCudaNotReady;
+  return event->Done(event->recorded) ? 0 : hvd::kCudaNotReady;
 }
 FAKE_CUDA cuMemAlloc_v2(CuAddress* address, size_t bytes) {
   FAKE_NEEDS_CONTEXT

@@ -125,6 +125,7 @@ class FakeNccl {
   std::vector<std::unique_ptr<NcclCommObject>>
       comms;  // in the order they were made; ended ones too
   std::map<std::thread::id, int> group_depth;
+  std::set<void*> own_memory;  // of ncclMemAlloc
 
  private:
   struct Given {

@@ -478,6 +478,84 @@ TEST_F(CoordinatorTest, WhoHasJoinedIsNotAwaitedThoughTheJoinHasFailed) {
   EXPECT_EQ(RunIn(answers).leaders, (std::vector<uint32_t>{0}));
 }
 
+// ---- calls whose data travel by another way
+
+ReadyMessage Noted(uint64_t ticket, std::string name, std::string note) {
+  ReadyMessage msg = Ready(ticket, std::move(name));
+  msg.note = std::move(note);
+  return msg;
+}
+
+const RunMessage& TurnIn(const Answers& answers, size_t at = 0) {
+  return std::get<TurnMessage>(answers.at(at).msg).run;
+}
+
+// Each rank counts its own turns, over all sets, without a gap.
+TEST_F(CoordinatorTest, GivesEveryRankItsTurnsInOneOrder) {
+  Make({0, 0, 1});
+  Send(0, AgreeMessage{Noted(1, "x", "a")});
+  Answers answers = Send(2, AgreeMessage{Noted(1, "x", "b")});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(TurnIn(answers).turns, (std::vector<uint64_t>{1, 1}));
+  EXPECT_EQ(TurnIn(answers, 1).turns, (std::vector<uint64_t>{1}));
+  EXPECT_EQ(TurnIn(answers, 1).notes, (std::vector<std::string>{"a", "b"}));
+  ReadyMessage pair = Noted(2, "y", "c");
+  pair.domain = 1;
+  pair.ranks = {1, 2};
+  Send(1, AgreeMessage{pair});
+  answers = Send(2, AgreeMessage{pair});
+  EXPECT_EQ(TurnIn(answers).turns, (std::vector<uint64_t>{2})) << "of rank 1";
+  EXPECT_EQ(TurnIn(answers, 1).turns, (std::vector<uint64_t>{2})) << "of rank 2";
+  Send(0, DoneMessage{1});
+  Send(0, AgreeMessage{Noted(3, "x", "a")});
+  answers = Send(2, AgreeMessage{Noted(3, "x", "b")});
+  EXPECT_EQ(TurnIn(answers).turns, (std::vector<uint64_t>{2, 3})) << "of ranks 0 and 1";
+  EXPECT_TRUE(TurnIn(answers).notes.empty()) << "as before";
+}
+
+TEST_F(CoordinatorTest, TellsNotesAgainToWhoMayHaveMissedThem) {
+  Make({0, 0, 1});
+  const auto both = [&](uint64_t ticket, std::string note, std::vector<uint32_t> joined) {
+    ReadyMessage first = Noted(ticket, "x", std::move(note));
+    first.joined = std::move(joined);
+    Send(0, AgreeMessage{first});
+    Answers answers = Send(2, AgreeMessage{Noted(ticket, "x", "b")});
+    Send(0, DoneMessage{ticket});
+    return answers;
+  };
+  both(1, "a", {});
+  Answers answers = both(2, "c", {1});
+  EXPECT_EQ(TurnIn(answers).turns, (std::vector<uint64_t>{2, 0})) << "rank 1 has joined";
+  EXPECT_EQ(TurnIn(answers).entries[0].participants, 2u);
+  answers = both(3, "c", {});
+  EXPECT_EQ(TurnIn(answers).turns, (std::vector<uint64_t>{3, 2}));
+  EXPECT_EQ(TurnIn(answers).notes, (std::vector<std::string>{"c", "b"}));
+}
+
+TEST_F(CoordinatorTest, PutsIntoOneTurnOnlyWhatOneSetSaysAlike) {
+  Make({0, 1, 1});
+  std::map<uint64_t, ReadyMessage> given;
+  for (uint64_t t = 1; t <= 7; ++t) {
+    ReadyMessage msg = Noted(t, "t" + std::to_string(t), t == 5 ? "other" : "note");
+    if (t >= 6) msg.domain = 1, msg.ranks = t == 6 ? std::vector<uint32_t>{0, 1} : msg.ranks;
+    Send(0, AgreeMessage{msg});
+    Send(1, AgreeMessage{msg});
+  }
+  EXPECT_EQ(TurnIn(Send(0, DoneMessage{1})).entries.size(), 2u) << "3 and 4";
+  EXPECT_EQ(TurnIn(Send(0, DoneMessage{2})).entries.size(), 1u) << "5 has another note";
+  EXPECT_EQ(TurnIn(Send(0, DoneMessage{3})).entries.size(), 1u) << "6 is of another set";
+}
+
+// It has announced the operation, or is about to, whatever it says of a join meanwhile.
+TEST_F(CoordinatorTest, WaitsForThoseWhoWereCounted) {
+  Make({0, 1});
+  ReadyMessage counted = Ready(5, "x");
+  counted.participants = 2;
+  Send(1, JoinMessage{4, 1});
+  EXPECT_TRUE(Send(0, AgreeMessage{counted}).empty());
+  EXPECT_EQ(RunIn(Send(1, AgreeMessage{counted})).entries[0].participants, 2u);
+}
+
 // One of each, with what it is on the wire.
 TEST(Coordination, EveryMessageHasItsBytes) {
   ReadyMessage ready;
@@ -492,6 +570,10 @@ TEST(Coordination, EveryMessageHasItsBytes) {
   ready.parts = {{4, {1, -2}}, {8, {}}};
   ready.failure = Mismatch("no");
   const RunMessage run{3, {0, 4}, {{7, 5, {{1, 2}, {}}}, {8, 5, {}}}};
+  ReadyMessage agree = Ready(1, "x");
+  agree.note = "th";
+  agree.participants = 3;
+  const RunMessage turn{3, {}, {{7, 2, {}}}, {5, 0}, {"n"}};
   const std::vector<std::pair<Coordination, const char*>> all = {
       {ready,
        "004d00000000000000feffffff02000000010000000500000003070000006c617965722f310300000064006401"
@@ -507,6 +589,15 @@ TEST(Coordination, EveryMessageHasItsBytes) {
       {EndMessage{9, Aborted("x left"), 12}, "0609000000000000000c000000060600000078206c656674"},
       {AbortNotice{"bye"}, "0703000000627965"},
       {WaitMessage{1, {2, 3}}, "080100000000000000020000000200000003000000"},
+      {AgreeMessage{agree},
+       "0901000000000000000000000000000000000100000078000000000000000007000000000000000100000064000"
+       "000"
+       "000000000000000000000000000200000074680300"
+       "0000"},
+      {TurnMessage{turn},
+       "0a0300000000000000000000000100000007000000000000000200000000000000020000000500000000000000"
+       "00000000000000000100000001000000"
+       "6e"},
   };
   EXPECT_EQ(all.size(), std::variant_size_v<Coordination>);
   for (const auto& [message, bytes] : all)

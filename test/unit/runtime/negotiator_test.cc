@@ -128,6 +128,45 @@ TEST_F(NegotiatorTest, AnAbortNoticeFailsWhatIsPosted) {
   EXPECT_TRUE(failed_.ok());
 }
 
+// The failure has its own reason, though the same look received the end of all.
+TEST_F(NegotiatorTest, AFailureBeforeAnAbortNoticeKeepsItsReason) {
+  ResultStatus status{};
+  LeaderOpPointer op = Post(4, &status);
+  comm_.coming = {{0, EndMessage{4, Mismatch("ranks disagree"), 0}},
+                  {0, AbortNotice{"rank 0 left the world"}}};
+  Negotiator negotiator(comm_, options_, publisher_, *this);
+  EXPECT_FALSE(negotiator.Look(TimePoint{}));
+  while (negotiator.Serve()) {
+  }
+  negotiator.Finish();
+  EXPECT_EQ(static_cast<Code>(status.code), Code::kMismatch);
+}
+
+// Nothing is to be moved: the members are told, and the first leader says that it is done.
+TEST_F(NegotiatorTest, WhatHostsOnlyAgreeAboutIsDoneAtOnce) {
+  ResultStatus first{}, second{};
+  LeaderOpPointer op = Post(4, &first);
+  op->parts.push_back(std::make_shared<LeaderTensor>());
+  op->parts.back()->result_status = &second;
+  RunMessage run{9, {1}, {{4, 2, {{1, 2}, {3, 4}}}}, {7}, {"note"}};
+  comm_.coming = {{0, TurnMessage{run}}, {0, AbortNotice{}}};
+  Run();
+  EXPECT_THAT(batches_, IsEmpty());
+  ASSERT_EQ(first.now(), Phase::kDone);
+  ASSERT_EQ(second.now(), Phase::kDone);
+  const LeaderTensor& part = *op->parts[1];
+  const Result<AgreedPart> agreed =
+      DecodeAgreed({reinterpret_cast<const char*>(part.memory), second.result_bytes});
+  ASSERT_TRUE(agreed.ok()) << agreed.status().message();
+  EXPECT_EQ(agreed->turns, (std::vector<uint64_t>{7}));
+  EXPECT_EQ(agreed->agreement.place, 1u);
+  EXPECT_EQ(agreed->agreement.batch_size, 2u);
+  EXPECT_EQ(agreed->agreement.participants, 2u);
+  EXPECT_EQ(agreed->agreement.extents, (std::vector<int64_t>{3, 4}));
+  ASSERT_EQ(comm_.sent.size(), 1u);
+  EXPECT_EQ(std::get<DoneMessage>(comm_.sent[0]).number, 9u);
+}
+
 TEST_F(NegotiatorTest, TheLossOfTheCoordinatorEndsAllWork) {
   Post(7, &status_);
   comm_.after = Internal("the connection was reset");

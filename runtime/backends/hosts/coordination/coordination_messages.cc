@@ -32,11 +32,33 @@ void Fields(auto& f, MaybeConst<RunMessage> auto& m) { f(m.number, m.leaders, m.
 void Fields(auto& f, MaybeConst<EndMessage> auto& m) { f(m.ticket, m.last_joined, m.status); }
 void Fields(auto& f, MaybeConst<AbortNotice> auto& m) { f(m.why); }
 void Fields(auto& f, MaybeConst<WaitMessage> auto& m) { f(m.ticket, m.ranks); }
+void Fields(auto& f, MaybeConst<AgreeMessage> auto& m) {
+  f(m.ready, m.ready.note, m.ready.participants);
+}
+void Fields(auto& f, MaybeConst<TurnMessage> auto& m) { f(m.run, m.run.turns, m.run.notes); }
+void Fields(auto& f, MaybeConst<AgreedPart> auto& p) {
+  auto& a = p.agreement;
+  f(a.place, a.batch_size, a.participants, a.extents, a.notes, p.turns);
+}
 
 std::string EncodeCoordination(const Coordination& msg) { return EncodeMessage(msg); }
 
 Result<Coordination> DecodeCoordination(std::string_view bytes) {
   return DecodeMessage<Coordination>(bytes, "coordination message");
+}
+
+std::string EncodeAgreed(const AgreedPart& part) {
+  FieldWriter writer;
+  Fields(writer, part);
+  return writer.Take();
+}
+
+Result<AgreedPart> DecodeAgreed(std::string_view bytes) {
+  FieldReader reader(bytes);
+  AgreedPart part;
+  Fields(reader, part);
+  if (!reader.AtEnd()) return Internal("an agreement of a wrong length");
+  return part;
 }
 
 }  // namespace hvd

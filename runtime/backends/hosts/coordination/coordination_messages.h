@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/backends/agreement.h"
 #include "runtime/backends/collective.h"
 #include "runtime/base/status.h"
 
@@ -37,6 +38,15 @@ struct ReadyMessage {
   uint64_t fusion_key = 0;       // operations of one key may travel together; 0: it travels alone
   std::vector<PartInfo> parts;
   Status failure;  // not ok: why it cannot be done here
+  // The two travel in an AgreeMessage. `note`: CrossHostRequest::note; not empty: the hosts only
+  // agree. `participants`: as there.
+  std::string note;
+  uint32_t participants = 0;
+};
+
+// "Ready", with more to say than most.
+struct AgreeMessage {
+  ReadyMessage ready;
 };
 
 // "Forget my ticket: it has failed here."
@@ -79,7 +89,16 @@ struct RunMessage {
   // would make the bytes of a step grow with the square of the number of hosts.
   std::vector<uint32_t> leaders;
   std::vector<RunEntry> entries;
+  // The two travel in a TurnMessage. Agreement::turn of each member on this host, 0 for those that
+  // have joined, and Agreement::notes. No turns: the data are to be moved.
+  std::vector<uint64_t> turns;
+  std::vector<std::string> notes;
   bool operator==(const RunMessage&) const = default;
+};
+
+// "You agree about these": there is nothing to move.
+struct TurnMessage {
+  RunMessage run;
 };
 
 // "This ticket has come to its end without any data": a failure, a barrier, or the rank that joined
@@ -103,12 +122,22 @@ struct WaitMessage {
   bool operator==(const WaitMessage&) const = default;
 };
 
-using Coordination = std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage,
-                                  DoneMessage, RunMessage, EndMessage, AbortNotice, WaitMessage>;
+using Coordination =
+    std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage, DoneMessage, RunMessage,
+                 EndMessage, AbortNotice, WaitMessage, AgreeMessage, TurnMessage>;
 
 std::string EncodeCoordination(const Coordination& msg);
 // kInvalidArgument for anything EncodeCoordination does not write.
 Result<Coordination> DecodeCoordination(std::string_view bytes);
+
+// What a leader tells the members on its host in memory that they share: an Agreement but for the
+// turn, and the turn of each of them.
+struct AgreedPart {
+  Agreement agreement;
+  std::vector<uint64_t> turns;
+};
+std::string EncodeAgreed(const AgreedPart& part);
+Result<AgreedPart> DecodeAgreed(std::string_view bytes);
 
 }  // namespace hvd
 

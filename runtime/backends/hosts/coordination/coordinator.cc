@@ -33,6 +33,8 @@ Status Coordinator::Receive(uint32_t from, Coordination msg, TimePoint now, Answ
   heard_of_.insert(from);
   if (auto* ready = std::get_if<ReadyMessage>(&msg)) {
     OnReady(from, std::move(*ready), now, answers);
+  } else if (auto* agree = std::get_if<AgreeMessage>(&msg)) {
+    OnReady(from, std::move(agree->ready), now, answers);
   } else if (auto* withdraw = std::get_if<WithdrawMessage>(&msg)) {
     OnWithdraw(from, *withdraw, answers);
   } else if (auto* join = std::get_if<JoinMessage>(&msg)) {
@@ -96,6 +98,8 @@ std::vector<uint32_t> Coordinator::MissingRanks(const Entry& entry) const {
 void Coordinator::SettleIfComplete(std::map<Key, std::list<Entry>>::iterator at,
                                    std::list<Entry>::iterator entry, Answers* answers) {
   if (!MissingRanks(*entry).empty()) return;
+  // A rank that has joined since they were counted has announced it before, or is about to.
+  if (ParticipantsIn(*entry) < entry->reports[0].msg.participants) return;
   Entry complete = std::move(*entry);
   const std::string name = std::get<std::string>(at->first);
   at->second.erase(entry);
@@ -162,16 +166,22 @@ void Coordinator::Fail(const Entry& entry, const Status& status, Answers* answer
   }
 }
 
-Coordinator::Ready Coordinator::MakeReady(Entry entry) const {
-  Ready ready;
+// Members that take part on the hosts that have reported.
+uint32_t Coordinator::ParticipantsIn(const Entry& entry) const {
+  uint32_t participants = 0;
   const HostParts hosts(map_, entry.ranks);
   for (const Report& report : entry.reports) {
     for (const HostParts::Part& part : hosts.parts) {
       if (part.host != report.host) continue;
-      ready.run.participants +=
-          static_cast<uint32_t>(part.members.size() - report.msg.joined.size());
+      participants += static_cast<uint32_t>(part.members.size() - report.msg.joined.size());
     }
   }
+  return participants;
+}
+
+Coordinator::Ready Coordinator::MakeReady(Entry entry) const {
+  Ready ready;
+  ready.run.participants = ParticipantsIn(entry);
   const ReadyMessage& first = entry.reports[0].msg;
   for (const PartInfo& part : first.parts) ready.bytes += part.bytes;
   const auto same_key = [&](const Report& r) { return r.msg.fusion_key == first.fusion_key; };
@@ -245,6 +255,7 @@ void Coordinator::IssueHeld(Lane& lane, Answers* answers) {
     while (!held.empty() && batch[0].fusion_key != 0 &&
            held.front().fusion_key == batch[0].fusion_key &&
            held.front().run.participants == batch[0].run.participants &&
+           AgreeAlike(held.front().entry, batch[0].entry) &&
            bytes + held.front().bytes <= fusion_bytes) {
       bytes += held.front().bytes;
       batch.push_back(std::move(held.front()));
@@ -262,6 +273,8 @@ void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answe
   const std::vector<Report>& reports = batch[0].entry.reports;
   for (const Report& report : reports) msg.leaders.push_back(report.leader);
   if (msg.leaders == FirstMembers(map_, batch[0].entry.ranks)) msg.leaders.clear();
+  const bool agrees = !reports[0].msg.note.empty();
+  if (agrees) AddNotes(batch[0].entry, &msg);
   for (size_t h = 0; h < reports.size(); ++h) {
     msg.entries.clear();
     for (const Ready& ready : batch) {
@@ -270,8 +283,45 @@ void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answe
       entry.extents = ExtentsFor(ready, reports[h].host);
       msg.entries.push_back(std::move(entry));
     }
-    answers->push_back({reports[h].leader, msg});
+    if (agrees) {
+      msg.turns = TakeTurns(batch[0].entry, reports[h]);
+      answers->push_back({reports[h].leader, TurnMessage{msg}});
+    } else {
+      answers->push_back({reports[h].leader, msg});
+    }
   }
+}
+
+// May be in one batch, as far as that depends on what the hosts agree about.
+bool Coordinator::AgreeAlike(const Entry& a, const Entry& b) {
+  const bool moves = a.reports[0].msg.note.empty();
+  return NotesIn(a) == NotesIn(b) && (moves || a.ranks == b.ranks);
+}
+
+std::vector<std::string> Coordinator::NotesIn(const Entry& entry) {
+  std::vector<std::string> notes;
+  for (const Report& report : entry.reports) notes.push_back(report.msg.note);
+  return notes;
+}
+
+// Those that all members have are not told again. A rank that has joined misses some.
+void Coordinator::AddNotes(const Entry& entry, RunMessage* msg) {
+  std::vector<std::string> notes = NotesIn(entry);
+  std::vector<std::string>& last = notes_[entry.ranks];
+  if (last != notes) msg->notes = notes;
+  const bool all = ParticipantsIn(entry) == entry.ranks.size();
+  last = all ? std::move(notes) : std::vector<std::string>{};
+}
+
+// Of the members on the host of the report.
+std::vector<uint64_t> Coordinator::TakeTurns(const Entry& entry, const Report& report) {
+  std::vector<uint64_t> turns;
+  for (uint32_t rank : entry.ranks) {
+    if (map_.host_of[rank] != report.host) continue;
+    const bool joined = std::ranges::find(report.msg.joined, rank) != report.msg.joined.end();
+    turns.push_back(joined ? 0 : ++turns_[rank]);
+  }
+  return turns;
 }
 
 void Coordinator::OnDone(uint64_t number, Answers* answers) {

@@ -108,12 +108,17 @@ class Coordinator {
   Status VerdictOf(const Entry& entry, const std::string& name) const;
   Status JoinedVerdict(const Entry& entry, const std::string& name) const;
   void Fail(const Entry& entry, const Status& status, Answers* answers);
+  uint32_t ParticipantsIn(const Entry& entry) const;
   Ready MakeReady(Entry entry) const;
   std::vector<std::vector<int64_t>> ParticipantsOf(const Ready& ready) const;
   std::vector<std::vector<int64_t>> ExtentsFor(const Ready& ready, uint32_t host) const;
   uint64_t FusionBytes() const;
   void IssueHeld(Lane& lane, Answers* answers);
   void Issue(Lane& lane, std::span<const Ready> batch, Answers* answers);
+  static bool AgreeAlike(const Entry& a, const Entry& b);
+  static std::vector<std::string> NotesIn(const Entry& entry);
+  void AddNotes(const Entry& entry, RunMessage* msg);
+  std::vector<uint64_t> TakeTurns(const Entry& entry, const Report& report);
 
   const HostMap map_;
   const CompareDetailsOf compare_;
@@ -122,6 +127,8 @@ class Coordinator {
   std::map<std::vector<uint32_t>, Lane> lanes_;  // by leaders
   std::map<uint64_t, Lane*> running_;            // by number of the batch
   uint64_t next_number_ = 1;
+  std::map<uint32_t, uint64_t> turns_;                               // the last of each rank
+  std::map<std::vector<uint32_t>, std::vector<std::string>> notes_;  // the last, by ranks of a set
   std::map<uint32_t, uint64_t> joined_;  // world rank -> ticket of its join
   std::set<uint32_t> joined_in_vain_;    // their join has failed
   std::set<uint32_t> left_;

@@ -1,0 +1,200 @@
+#include "runtime/backends/cuda/across_hosts.h"
+
+#include <utility>
+
+namespace hvd {
+namespace {
+
+using Stage = CudaOp::Stage;
+
+constexpr size_t FactsAt(uint32_t members) {
+  return RoundUp(CudaCell::BytesFor(members), kCacheLine);
+}
+
+HostsFacts& FactsIn(const Lease& lease) {
+  return *reinterpret_cast<HostsFacts*>(lease.control + FactsAt(lease.members));
+}
+
+// The rows that each member sends to this one and gets from it: allgather and alltoall.
+void NoteExchange(CudaOp& op) {
+  const std::vector<int64_t>& extents = op.agreement->agreed().extents;
+  const uint32_t size = op.call.group->size();
+  if (op.call.collective == Collective::kAllgather) op.received = extents;
+  if (op.call.collective != Collective::kAlltoall) return;
+  const auto row = extents.begin() + static_cast<ptrdiff_t>(op.self) * size;
+  op.received.assign(row, row + size);
+  op.sent = op.splits[op.self];
+}
+
+// As many extents as the members need.
+bool HasExtents(CudaOp& op) {
+  const size_t size = op.call.group->size(), count = op.agreement->agreed().extents.size();
+  if (op.call.collective == Collective::kAllgather) return count == size;
+  return op.call.collective != Collective::kAlltoall || count == size * op.members;
+}
+
+}  // namespace
+
+Status AcrossHosts::Prepare(CudaOp& op, const MemberFacts& facts, BufferDescriptor* descriptor) {
+  Result<Lease> lease = around_.leases.Open(op.members, FactsAt(op.members) + sizeof(HostsFacts));
+  if (!lease.ok()) return lease.status();
+  op.lease = *lease;
+  HostsFacts& told = FactsIn(op.lease);
+  told.nccl_version = facts.nccl_version;
+  told.compute_capability = facts.compute_capability;
+  told.place = facts.place;
+  told.control = op.lease.control_at;
+  told.refusal_bytes = 0;
+  if (!op.refusal.empty()) told.Refuse(op.refusal);
+  op.agreement = std::make_unique<HostsAgreement>(around_.host, op.call, &told);
+  return op.agreement->Prepare(descriptor);
+}
+
+Status AcrossHosts::Start(CudaOp& op, const MemberInputs& parts) {
+  op.stage = Stage::kAgreeing;
+  const CrossHostRequest& asked = *parts.cross_host;
+  op.request = {asked.domain, std::string(asked.name), std::string(asked.detail), asked.part,
+                asked.part_count};
+  std::string note;
+  if (asked.disagreement == nullptr) {
+    const Result<HostNote> own = ReadFacts(op, parts);
+    if (!own.ok()) return own.status();
+    note = EncodeHostNote(*own);
+  }
+  return op.agreement->Start(parts, note);
+}
+
+Result<HostNote> AcrossHosts::ReadFacts(CudaOp& op, const MemberInputs& parts) {
+  op.KeepParts(parts);
+  std::vector<MemberFacts> facts;
+  std::vector<uint32_t> ranks;
+  HostNote note;
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (op.HasJoined(m)) {
+      ReleaseFlagOf(op.lease.control, m)->store(1, std::memory_order_relaxed);
+      continue;
+    }
+    const HostsFacts* told = &FactsIn(op.lease);
+    if (m != op.self) {
+      const Location at = LeaseDescriptor::In(parts.descriptors[m]).data;
+      const Result<std::byte*> memory = around_.peer_memory.Resolve(at, sizeof(HostsFacts));
+      if (!memory.ok()) return memory.status();
+      told = reinterpret_cast<const HostsFacts*>(*memory);
+    }
+    if (told->refusal_bytes != 0) {
+      if (!note.refuses) note.why = told->Refused();
+      note.refuses = true;
+      continue;
+    }
+    const Result<std::byte*> control =
+        m == op.self ? op.lease.control
+                     : around_.peer_memory.Resolve(told->control, CudaCell::BytesFor(op.members));
+    if (!control.ok()) return control.status();
+    op.controls[m] = *control;
+    facts.push_back({told->nccl_version, told->compute_capability, told->place, told->control});
+    ranks.push_back(op.call.group->ranks[op.call.group->local_to_group[m]]);
+  }
+  return note.refuses ? note : NoteOfHost(facts, ranks);
+}
+
+Result<bool> AcrossHosts::Advance(CudaOp& op) {
+  if (op.stage == Stage::kAgreeing) {
+    const Result<bool> agreed = op.agreement->Advance();
+    if (!agreed.ok()) {
+      op.stage = Stage::kRefused;
+      ReturnLease(op);
+      return agreed;
+    }
+    if (!*agreed) return false;
+    op.stage = Stage::kAgreed;
+    HVD_RETURN_IF_ERROR(turns_.Add(op.agreement->agreed(), &op));
+  }
+  TakeTurns();
+  if (op.stage == Stage::kRefused) {
+    ReturnLease(op);
+    return op.failure;
+  }
+  const bool waits = op.stage == Stage::kAgreed || op.stage == Stage::kLane;
+  if (waits && !turns_.failure().ok()) return turns_.failure();
+  return op.stage != Stage::kAgreed;
+}
+
+void AcrossHosts::TakeTurns() {
+  while (AgreedTurns::Batch* batch = turns_.Next()) {
+    if (!batch->begun) Begin(*batch);
+    if (lane_ != nullptr) {
+      if (Status pumped = lane_->Pump(around_.clock.Now()); !pumped.ok())
+        return turns_.Fail(std::move(pumped));
+      if (!lane_->idle()) return;
+    }
+    turns_.Pass();
+  }
+}
+
+// A failure here is one on all members, or ends the world.
+void AcrossHosts::Begin(AgreedTurns::Batch& batch) {
+  batch.begun = true;
+  lane_ = nullptr;
+  const std::vector<CudaOp*> ops = std::exchange(batch.ops, {});
+  const Status begun = BeginWay(ops);
+  if (begun.ok()) return;
+  for (CudaOp* op : ops) {
+    op->failure = begun;
+    op->stage = Stage::kRefused;
+  }
+}
+
+Status AcrossHosts::BeginWay(const std::vector<CudaOp*>& ops) {
+  CudaOp& first = *ops.front();
+  const Result<std::vector<HostNote>> notes = NotesFor(first);
+  if (!notes.ok()) return notes.status();
+  const Result<CudaChoice> choice =
+      ChooseWayAcrossHosts(first.call, *notes, first.agreement->agreed().participants);
+  if (!choice.ok()) return choice.status();
+  for (CudaOp* op : ops) {
+    op->choice = *choice;
+    if (!HasExtents(*op)) return Internal("an agreement has not the extents of all members");
+    if (choice->way == CudaWay::kStaged) HVD_RETURN_IF_ERROR(around_.stage(*op));
+  }
+  if (choice->way == CudaWay::kStaged) return Status::Ok();
+  std::vector<uint64_t> places;
+  for (const HostNote& note : *notes) places.push_back(note.places);
+  const Result<NcclLane*> lane = around_.lane(first, places);
+  if (!lane.ok()) return lane.status();
+  for (CudaOp* op : ops) NoteExchange(*op);
+  (*lane)->AddBatch(ops);
+  lane_ = *lane;
+  return Status::Ok();
+}
+
+Result<std::vector<HostNote>> AcrossHosts::NotesFor(CudaOp& op) {
+  std::vector<HostNote>& last = notes_[op.call.group->ranks];
+  const std::vector<std::string>& told = op.agreement->agreed().notes;
+  if (!told.empty()) last.clear();
+  for (const std::string& bytes : told) {
+    Result<HostNote> note = DecodeHostNote(bytes);
+    if (!note.ok()) return note.status();
+    last.push_back(std::move(*note));
+  }
+  if (last.empty()) return Internal("the hosts have told nothing of their GPUs");
+  return last;
+}
+
+void AcrossHosts::Forget(CudaOp& op) {
+  if (op.stage == Stage::kRefused) return ReturnLease(op);
+  // A part of a group that has failed on all hosts may not have been told yet: it has no turn.
+  if (op.stage == Stage::kAgreeing && !op.agreement->Advance().ok()) return ReturnLease(op);
+  const bool waits = op.stage == Stage::kAgreeing || op.stage == Stage::kAgreed;
+  if (waits) turns_.Fail(Aborted("an operation that other hosts count on was given up"));
+}
+
+void AcrossHosts::ReturnLease(CudaOp& op) {
+  if (op.lease.control == nullptr) return;
+  if (op.controls.empty()) return around_.leases.TakeBack(&op.lease);  // nobody has looked into it
+  for (uint32_t m = 0; m < op.members; ++m) {
+    if (m != op.self && op.controls[m] != nullptr) op.Release(m);
+  }
+  around_.leases.TakeBackWhenReleased(&op.lease, op.self);
+}
+
+}  // namespace hvd

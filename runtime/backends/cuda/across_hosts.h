@@ -1,0 +1,61 @@
+// AcrossHosts: operations on GPUs whose members are on several hosts, until the way of their data
+// has begun. The hosts agree about an operation by the backend below, with notes about their GPUs;
+// when its turn has come (agreed_turns.h), the way follows from the notes: one communicator of NCCL
+// over all members, or through the memory of the hosts.
+//
+// One thread at a time (the engine's lock).
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_ACROSS_HOSTS_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_ACROSS_HOSTS_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/cuda/agreed_turns.h"
+#include "runtime/backends/cuda/cuda_op.h"
+#include "runtime/backends/cuda/nccl_lane.h"
+
+namespace hvd {
+
+class AcrossHosts {
+ public:
+  // All outlives it.
+  struct Around {
+    Backend& host;
+    SharedMemoryMap& peer_memory;
+    BufferLeases& leases;
+    const Clock& clock;
+    // The lane of the operation's members, whose GPUs are at these places.
+    std::function<Result<NcclLane*>(CudaOp& op, const std::vector<uint64_t>& places)> lane;
+    // Sets the operation out on the staged way, for the reason in its choice.
+    std::function<Status(CudaOp& op)> stage;
+  };
+  explicit AcrossHosts(Around around) : around_(std::move(around)) {}
+
+  // `facts` without their control; where op.refusal is set they have no meaning.
+  Status Prepare(CudaOp& op, const MemberFacts& facts, BufferDescriptor* descriptor);
+  Status Start(CudaOp& op, const MemberInputs& parts);
+  // True once the way of the operation has begun, which its stage tells.
+  Result<bool> Advance(CudaOp& op);
+  // Its rank gives the operation up.
+  void Forget(CudaOp& op);
+  // This rank reads no memory of the other members on the host any more.
+  void ReturnLease(CudaOp& op);
+
+ private:
+  Result<HostNote> ReadFacts(CudaOp& op, const MemberInputs& parts);
+  void TakeTurns();
+  void Begin(AgreedTurns::Batch& batch);
+  Status BeginWay(const std::vector<CudaOp*>& ops);
+  Result<std::vector<HostNote>> NotesFor(CudaOp& op);
+
+  const Around around_;
+  AgreedTurns turns_;
+  NcclLane* lane_ = nullptr;                                      // has the batch whose turn it is
+  std::map<std::vector<uint32_t>, std::vector<HostNote>> notes_;  // the last, by ranks of the set
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_ACROSS_HOSTS_H_
