@@ -210,7 +210,7 @@ NcclResult CommDeregister(NcclCommHandle comm, void* handle) {
   if (comm->registered.erase(handle) == 0) fake.Complain("ncclCommDeregister of nothing");
   return kNcclSuccess;
 }
-NcclResult MemAlloc(void** memory, size_t bytes) {
+NcclResult NcclMemAlloc(void** memory, size_t bytes) {
   HVD_FAKE_NCCL_ENTER("ncclMemAlloc");
   if (FakeCuda::It().CurrentContexts() == 0) fake.Complain("ncclMemAlloc without a context");
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -220,7 +220,7 @@ NcclResult MemAlloc(void** memory, size_t bytes) {
   return kNcclSuccess;
 }
 // Nobody works on it any more, and no communicator that lives knows it.
-NcclResult MemFree(void* memory) {
+NcclResult NcclMemFree(void* memory) {
   HVD_FAKE_NCCL_ENTER("ncclMemFree");
   if (fake.own_memory.erase(memory) == 0) {
     fake.Complain("ncclMemFree of memory that is not NCCL's");
@@ -274,8 +274,8 @@ std::vector<NamedNcclEntry> NcclEntries() {
       {names.comm_split.symbol, reinterpret_cast<void*>(&CommSplit)},
       {names.comm_register.symbol, reinterpret_cast<void*>(&CommRegister)},
       {names.comm_deregister.symbol, reinterpret_cast<void*>(&CommDeregister)},
-      {names.mem_alloc.symbol, reinterpret_cast<void*>(&MemAlloc)},
-      {names.mem_free.symbol, reinterpret_cast<void*>(&MemFree)},
+      {names.mem_alloc.symbol, reinterpret_cast<void*>(&NcclMemAlloc)},
+      {names.mem_free.symbol, reinterpret_cast<void*>(&NcclMemFree)},
       {names.comm_shrink.symbol, reinterpret_cast<void*>(&NotCalledYet)},
       {names.comm_revoke.symbol, reinterpret_cast<void*>(&NotCalledYet)},
       {names.comm_get_unique_id.symbol, reinterpret_cast<void*>(&NotCalledYet)},
