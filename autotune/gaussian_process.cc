@@ -23,13 +23,15 @@ using Factor = Eigen::LLT<MatrixXd>;
 constexpr int kMostSteps = 40;
 constexpr size_t kDraws = 16;
 constexpr double kJitter = 1e-6;
+// How far the differences that are expected may be from the true ones, as a part of them.
+constexpr double kDistrust = 0.3;
 
 // The prior of a logarithm: a normal distribution.
 struct Belief {
   double centre, width;
 };
 const Belief kScale{std::log(0.5), 0.7};
-const Belief kAmplitude{std::log(0.15), 0.7};
+const Belief kAmplitude{std::log(0.2), 0.4};
 const Belief kNoise{std::log(0.03), 0.8};
 constexpr double kFarthest = 5;  // widths from the centre
 
@@ -89,7 +91,14 @@ struct GaussianProcess::Fitted {
     noise = std::exp(theta[dimensions + 1]);
   }
 
-  MatrixXd Covariance() const {
+  // Of the corrections at points with these offsets, the part by which all expected differences are
+  // too large or too small.
+  double Shared(double a, double b) const {
+    const double from = observed.front().offset;
+    return kDistrust * kDistrust * (a - from) * (b - from);
+  }
+
+  MatrixXd Correlated() const {
     const auto size = static_cast<Eigen::Index>(observed.size());
     MatrixXd covariance(size, size);
     for (Eigen::Index i = 0; i < size; ++i) {
@@ -102,12 +111,28 @@ struct GaussianProcess::Fitted {
     return covariance;
   }
 
-  VectorXd CovarianceWith(const std::vector<double>& x) const {
+  MatrixXd Covariance() const {
+    MatrixXd covariance = Correlated();
+    for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
+      for (Eigen::Index j = 0; j < covariance.rows(); ++j) {
+        covariance(i, j) += Shared(observed[static_cast<size_t>(i)].offset,
+                                   observed[static_cast<size_t>(j)].offset);
+      }
+    }
+    return covariance;
+  }
+
+  VectorXd CovarianceWith(const std::vector<double>& x, double offset) const {
     VectorXd with(static_cast<Eigen::Index>(observed.size()));
-    for (Eigen::Index i = 0; i < with.size(); ++i)
-      with[i] = amplitude * amplitude * Matern(Squared(observed[static_cast<size_t>(i)].x, x));
+    for (Eigen::Index i = 0; i < with.size(); ++i) {
+      const Observation& seen = observed[static_cast<size_t>(i)];
+      with[i] = amplitude * amplitude * Matern(Squared(seen.x, x)) + Shared(seen.offset, offset);
+    }
     return with;
   }
+
+  // Of a point before anything was measured.
+  double Variance(double offset) const { return amplitude * amplitude + Shared(offset, offset); }
 
   VectorXd Corrections() const {
     VectorXd corrections(static_cast<Eigen::Index>(observed.size()));
@@ -168,7 +193,7 @@ double GaussianProcess::Fitted::Unlikelihood(const std::vector<double>& theta,
   const MatrixXd outer = inverse - weights * weights.transpose();
   sum += residual.dot(weights) / 2;
   for (Eigen::Index i = 0; i < size; ++i) sum += std::log(factor.matrixLLT()(i, i));
-  (*gradient)[dimensions] += (outer.array() * covariance.array()).sum();
+  (*gradient)[dimensions] += (outer.array() * Correlated().array()).sum();
   for (Eigen::Index i = 0; i < size; ++i) {
     const Observation& a = observed[static_cast<size_t>(i)];
     // The likelihood of the spread of repeated measurements, which depends on the noise alone.
@@ -247,9 +272,8 @@ void GaussianProcess::Fit(std::vector<Observation> observations, std::mt19937_64
 }
 
 GaussianProcess::Estimate GaussianProcess::At(const std::vector<double>& x, double offset) const {
-  const VectorXd with = fitted_->CovarianceWith(x);
-  const double variance =
-      fitted_->amplitude * fitted_->amplitude - with.dot(fitted_->factor.solve(with));
+  const VectorXd with = fitted_->CovarianceWith(x, offset);
+  const double variance = fitted_->Variance(offset) - with.dot(fitted_->factor.solve(with));
   return {offset + fitted_->centre + with.dot(fitted_->weights),
           std::sqrt(std::max(variance, 0.0))};
 }
@@ -257,9 +281,8 @@ GaussianProcess::Estimate GaussianProcess::At(const std::vector<double>& x, doub
 double GaussianProcess::noise() const { return fitted_->noise; }
 
 double GaussianProcess::Improvement(const std::vector<double>& x, double offset) const {
-  const VectorXd with = fitted_->CovarianceWith(x);
-  const double variance =
-      fitted_->amplitude * fitted_->amplitude - with.dot(fitted_->noiseless.solve(with));
+  const VectorXd with = fitted_->CovarianceWith(x, offset);
+  const double variance = fitted_->Variance(offset) - with.dot(fitted_->noiseless.solve(with));
   const double deviation = std::sqrt(std::max(variance, 1e-16));
   const VectorXd means = fitted_->draw_weights.transpose() * with;
   double sum = 0;

@@ -20,7 +20,7 @@ constexpr size_t kLeastWindows = 6;
 constexpr double kVerified = 3;      // windows of the default and of a known point
 constexpr size_t kMostMissing = 10;  // in a row
 constexpr size_t kPoolSize = 200, kNearby = 60, kRefined = 3;
-constexpr double kStopPart = 0.02;    // of the noise
+constexpr double kStopPart = 0.04;    // of the noise
 constexpr double kStopGain = 0.0006;  // an expected gain that is not worth a window
 // Standard deviations: to go on with a point while searching, to choose it in the end; any will do.
 constexpr double kProof = 3, kTrust = 0.5, kAny = -1e9;

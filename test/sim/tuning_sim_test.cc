@@ -1,5 +1,8 @@
 // A tuner on twelve surfaces under seeded noise, with predictions that are right and wrong.
 //
+// The seeds count from 10,000. Thresholds of the tuner are chosen on others (0 to 99), never on these: a
+// bound that fails here is a goal that is missed, and not one to fit.
+//
 // HVD_SIM_SEED=... runs one seed alone; HVD_SOAK=1 runs 100 of each, and prints a table.
 #include <gtest/gtest.h>
 
@@ -20,6 +23,8 @@
 namespace hvd {
 namespace {
 
+constexpr uint64_t kFirstSeed = 10'000;
+
 bool Soak() {
   const char* soak = std::getenv("HVD_SOAK");
   return soak != nullptr && soak[0] == '1';
@@ -32,7 +37,7 @@ struct Outcome {
 template <typename Run>
 Outcome OverSeeds(TuningTask task, size_t seeds, Run& run) {
   const char* one = std::getenv("HVD_SIM_SEED");
-  const uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
+  const uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : kFirstSeed;
   if (one != nullptr) seeds = 1;
   std::vector<double> regrets;
   Outcome outcome;
@@ -81,13 +86,8 @@ void Print(const TuningTask& task, const Outcome& ours, const Outcome& random) {
 // after 200 where windows are that noisy.
 double MostRegret(const TuningTask& task) {
   const double most = task.noise < 0.1 ? 0.03 : 0.05;
-  // The missed goals: with a prediction that is off by a half, the better of two optima is often
-  // predicted to be worse than the default and not tried, and a better category is found late.
-  const bool far = task.prediction_error >= 0.5;
-  if (task.surface->name == "two optima" &&
-      (far || (task.noise >= 0.1 && task.prediction_error > 0)))
-    return 0.16;
-  if (task.surface->name == "category trap" && far) return 1.5 * (Soak() ? most : 1.5 * most);
+  // The missed goal: the better of two optima, where the prediction is off by a half (README).
+  if (task.surface->name == "two optima" && task.prediction_error >= 0.5) return 0.16;
   return Soak() ? most : 1.5 * most;  // else a median of few
 }
 
@@ -163,7 +163,7 @@ double RegretWithCostsOff(double error, uint64_t seed) {
 TEST(TuningSim, APredictionOfStepsMayBeOff) {
   for (const double error : {0.0, 0.2, 0.5}) {
     std::vector<double> regrets;
-    for (uint64_t seed = 1; seed <= (Soak() ? 100 : 25); ++seed)
+    for (uint64_t seed = kFirstSeed; seed < kFirstSeed + (Soak() ? 100 : 25); ++seed)
       regrets.push_back(RegretWithCostsOff(error, seed));
     std::sort(regrets.begin(), regrets.end());
     EXPECT_LE(regrets[regrets.size() / 2], 0.03) << error;

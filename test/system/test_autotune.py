@@ -140,6 +140,30 @@ def test_between_hosts_the_threshold_of_fusion_is_tuned(start, tmp_path):
     assert {row["chunk_kib"] for row in tried} == {"128"}
 
 
+def bits(run, tmp_path, *flags):
+    """The bits of the sums of a job without --autotune, which takes 20 steps."""
+    (tmp_path / "stop").touch()
+    job = run(*flags, PYTHON, str(WORKERS / "tuned_worker.py"), tmp_path / "stop")
+    assert job.code == 0, job.err
+    (found,) = set(re.findall(r"bits (\w+)", job.out))
+    return found
+
+
+def test_P48_no_setting_that_is_tuned_changes_the_order_of_sums(run, tmp_path):
+    """Sums have the same bits at both ends of each range as with the defaults: the search may choose any of them."""
+    job = ("-np", 3)
+    ends = [("--chunk-kib", 16), ("--chunk-kib", 2048), ("--wait-spins", 1), ("--wait-spins", 20000), ("--wait-yields", 1), ("--wait-yields", 2000)]
+    assert {bits(run, tmp_path, *job, *flags) for flags in ends} == {bits(run, tmp_path, *job)}
+
+
+@pytest.mark.skipif(not GLOO.exists(), reason="this build has no libhvd_gloo.so")
+def test_P48_no_threshold_of_fusion_changes_the_order_of_sums(run, tmp_path):
+    """The same between three hosts."""
+    job = ("-np", 3, "--hosts-per-machine", 3)
+    ends = [("--fusion-threshold-mb", mb) for mb in (0, 1, 256)]
+    assert {bits(run, tmp_path, *job, *flags) for flags in ends} == {bits(run, tmp_path, *job)}
+
+
 SEARCH = ("-np", 2, "--autotune-bayes-opt-max-samples", 6)
 
 

@@ -64,6 +64,21 @@ TEST(GaussianProcess, LearnsWhichDimensionMatters) {
   EXPECT_NEAR(process.At({0.3, 0.1}, 0).mean, process.At({0.3, 0.9}, 0).mean, 0.03);
 }
 
+// Expected differences that were twice as large as the measured ones are so elsewhere.
+TEST(GaussianProcess, LearnsHowFarExpectationsAreToBeBelieved) {
+  GaussianProcess process({false});
+  std::mt19937_64 random(3);
+  std::vector<Observation> observed;
+  for (const double x : {0.0, 0.1, 0.2, 0.3}) {
+    const double expected = 2 * x;
+    observed.push_back(At({x}, {expected / 2, expected / 2 + 0.001}, expected));
+  }
+  process.Fit(observed, random);
+  const double far = process.At({1.0}, -0.6).mean;
+  EXPECT_GT(far, -0.6 + 0.1);
+  EXPECT_LT(far, 0.0);
+}
+
 TEST(GaussianProcess, CategoriesAreEquallyFarApart) {
   GaussianProcess process({true});
   std::mt19937_64 random(2);
