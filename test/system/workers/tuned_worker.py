@@ -1,5 +1,5 @@
-"""Trains until the file argv[1] exists: the same gradients in each step, whose sums have to be the same bits each time, on
-all ranks, whatever the settings are by then. With the argument "dies", rank 1 is killed then."""
+"""Trains until the file argv[1] exists: the same gradients in each step, all under way at once, whose sums have to be the same
+bits each time, on all ranks, whatever the settings are by then. With the argument "dies", rank 1 is killed then."""
 
 import hashlib
 import os
@@ -15,7 +15,8 @@ gradients = [random.standard_normal(count, dtype=np.float32) for count in (300_0
 
 
 def step():
-    sums = [hvd.allreduce(gradient, name=f"gradient.{i}", op=hvd.Sum) for i, gradient in enumerate(gradients)]
+    handles = [hvd.allreduce_async(gradient, name=f"gradient.{i}", op=hvd.Sum) for i, gradient in enumerate(gradients)]
+    sums = [hvd.synchronize(handle) for handle in handles]
     return hashlib.sha256(b"".join(total.tobytes() for total in sums)).hexdigest()
 
 
