@@ -15,7 +15,8 @@ PROGRAMS = sorted(path.name for path in BENCH.glob("*.py"))
 def test_every_module_can_be_imported(program):
     command = [sys.executable, "-B", "-c", f"import {program.removesuffix('.py')}"]
     # As a rank that hvdrun starts.
-    environment = dict(os.environ, PYTHONPATH=str(BENCH.parents[1] / "runtime" / "python"))
+    environment = dict(os.environ, PYTHONPATH=str(BENCH.parents[1] / "runtime" / "python"),
+                       HVD_RUNTIME=str(BENCH.parents[1] / "build" / "lib" / "libhvd.so"))
     done = subprocess.run(command, cwd=BENCH, capture_output=True, text=True, timeout=60, env=environment)
     missing = re.search(r"ImportError: .*libhvd.*|No module named '(?:torch|numpy)'", done.stderr)
     if program.endswith("_rank.py") and missing:

@@ -90,6 +90,15 @@ Status TakeAgreement(std::string_view bytes, uint32_t self, Agreement* agreement
   return Status::Ok();
 }
 
+// Of the memory in which the members of the host `here` find the result.
+size_t ResultBytes(const CollectiveCall& call, const std::shared_ptr<const HostParts>& hosts,
+                   uint32_t here) {
+  if (LeavesSum(call)) return call.count * SizeOf(InterHostType(call.dtype));
+  if (call.collective != Collective::kReducescatter) return call.bytes();
+  const auto part = std::ranges::find(hosts->parts, here, &HostParts::Part::host);
+  return ScatteredBytes(call, *part, call.group->size());
+}
+
 }  // namespace
 
 // An operation of a group that is on several hosts.
@@ -342,20 +351,11 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const M
   return Status::Ok();
 }
 
-size_t HostsBackend::ResultBytes(const CollectiveCall& call, const MemberOp& op) const {
-  if (LeavesSum(call)) return call.count * SizeOf(InterHostType(call.dtype));
-  if (call.collective != Collective::kReducescatter) return call.bytes();
-  const auto& hosts = op.op->hosts->parts;
-  const auto here = std::find_if(hosts.begin(), hosts.end(),
-                                 [&](const HostParts::Part& p) { return p.host == map_.here(); });
-  return ScatteredBytes(call, *here, call.group->size());
-}
-
 // Where the size is known already; otherwise BatchExecutor takes the memory.
 Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
   if (call.agreement != nullptr || HasExtents(call) || op.straight || call.bytes() == 0)
     return Status::Ok();
-  op.result_status->result_bytes = ResultBytes(call, op);
+  op.result_status->result_bytes = ResultBytes(call, op.op->hosts, map_.here());
   const bool sums = MakesSum(call);
   const size_t bytes = sums ? call.count * SizeOf(InterHostType(call.dtype)) : call.bytes();
   SharedHeap& heap = leases_.heap();

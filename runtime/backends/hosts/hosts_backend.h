@@ -64,7 +64,6 @@ class HostsBackend final : public Backend {
   void Lead(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts);
   Status BuildPart(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts,
                    LeaderTensor& part);
-  size_t ResultBytes(const CollectiveCall& call, const MemberOp& op) const;
   Status TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part);
   Result<std::vector<const void*>> InputsOf(const CollectiveCall& call, const MemberOp& op,
                                             const MemberInputs& parts);

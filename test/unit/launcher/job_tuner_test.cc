@@ -162,8 +162,8 @@ TEST_F(JobTunerTest, APageThatIsNoneIsNotTuned) {
   EXPECT_EQ(settings().chunk_kib.load(), 0U);
 }
 
-// What a search costs its ranks, counted: a rank is not woken, sends nothing and records nothing
-// more than without; it reads settings from a page that is there anyway.
+// The cost of a search for its ranks, counted: a rank is not woken, sends nothing and records
+// nothing more than without; it reads settings from a page that is there anyway.
 TEST_F(JobTunerTest, P45_ASearchWakesNoRankAndAsksForNoMoreRecords) {
   Begin(kOneHost);
   for (int w = 0; w < kMostWindows && !Said("tuning found "); ++w) {
