@@ -36,7 +36,8 @@ bool AreEqual(const TensorName& name) {
 bool MayTakeExpress(const TensorName& name, uint32_t peers, const Backend& backend) {
   const Group& group = name.set->group;
   return group.on_one_host() && group.local_size() == peers && name.calls.size() == 1 &&
-         AreEqual(name) && backend.IsExchange(name.calls[0]);
+         name.calls[0].device == DeviceKind::kHost && AreEqual(name) &&
+         backend.IsExchange(name.calls[0]);
 }
 
 }  // namespace

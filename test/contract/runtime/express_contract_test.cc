@@ -96,6 +96,39 @@ TEST_P(ExpressContract, RepeatedSmallOperationsTakeIt) {
   }
 }
 
+// Only the backend of the devices may touch their memory.
+TEST_P(ExpressContract, TensorsOnDevicesNeverTakeIt) {
+  constexpr int kRounds = 20;
+  LocalSegmentSource segments;
+  SharedHeap heap(segments);
+  std::vector<int> by_devices(size(), 0);
+  std::vector<std::unique_ptr<InprocBackend>> devices;
+  std::vector<std::unique_ptr<CountingBackend>> counted;
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    devices.push_back(std::make_unique<InprocBackend>(heap));
+    counted.push_back(std::make_unique<CountingBackend>(*devices.back(), &by_devices[rank]));
+  }
+  CountedWorld world(transport(), size(), [&](uint32_t rank) {
+    EngineOptions options;
+    options.devices = counted[rank].get();
+    return options;
+  });
+  world->Run([&](uint32_t rank) {
+    for (int i = 0; i < kRounds; ++i) {
+      std::vector<float> values{1, 2};
+      const std::vector<int64_t> shape{2};
+      RequestSpec sum = AllreduceOf("on the GPU", values, values, DType::kFloat32, shape);
+      sum.device = DeviceKind::kCuda;
+      ASSERT_TRUE(world->engine(rank).Run(sum).ok());
+      ASSERT_EQ(values[1], 2 * size());
+    }
+  });
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    EXPECT_EQ(by_devices[rank], kRounds);
+    EXPECT_EQ(world.common(rank), 0) << "the backend for memory of the host was asked";
+  }
+}
+
 TEST_P(ExpressContract, EveryCollectiveAndSizeAndBitIsAsOnTheCommonWay) {
   WorldOfThreads world(transport(), size());
   world.Run([&](uint32_t rank) {
