@@ -220,6 +220,7 @@ void ReportNetwork() {
   for (const auto& [name, list] : addresses) {
     PrintFact("interface", Format("{} {}{}", name, MtuOf(name), list));
   }
+  if (const auto wanted = GetEnv("NCCL_SOCKET_IFNAME")) PrintFact("nccl.interface", *wanted);
 }
 
 // /dev/nvidia0, /dev/nvidia1, ...

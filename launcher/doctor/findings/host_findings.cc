@@ -1,7 +1,9 @@
 #include "launcher/doctor/findings/host_findings.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "launcher/bundle/remote_script.h"
@@ -148,6 +150,37 @@ void FindFaultsOfGpus(FindingGroups& groups) {
       "wait for them, end them, or leave the GPU out with CUDA_VISIBLE_DEVICES");
 }
 
+// "eth,ib0" are beginnings of names, "=eth0" is a whole one, "^docker" leaves some out.
+bool NamesAnInterface(std::string_view wanted, const std::vector<InterfaceFacts>& interfaces) {
+  const bool whole = wanted.starts_with('=');
+  wanted.remove_prefix(whole ? 1 : 0);
+  while (!wanted.empty()) {
+    const size_t end = std::min(wanted.find(','), wanted.size());
+    const std::string_view name = wanted.substr(0, end);
+    const auto meant = [&](std::string_view one) {
+      return whole ? one == name : one.starts_with(name);
+    };
+    // The loopback is not among them.
+    if (meant("lo") || std::ranges::any_of(interfaces, meant, &InterfaceFacts::name)) return true;
+    wanted.remove_prefix(std::min(end + 1, wanted.size()));
+  }
+  return false;
+}
+
+void FindNcclInterface(FindingGroups& groups) {
+  groups.AddFacts(
+      "gpu",
+      [](const HostFacts& facts) -> std::string {
+        const std::string& wanted = facts.nccl_interface;
+        if (facts.gpu_count() == 0 || wanted.empty() || wanted.starts_with('^') ||
+            NamesAnInterface(wanted, facts.interfaces))
+          return "";
+        return "NCCL_SOCKET_IFNAME=" + wanted + " names none of its network interfaces";
+      },
+      "NCCL cannot start there: unset it, or name an interface that all hosts have",
+      Severity::kError);
+}
+
 // CUDA 12 runs on each driver that knows CUDA 12, whichever minor version it is of.
 void FindOldDriver(FindingGroups& groups) {
   groups.AddFacts(
@@ -173,6 +206,7 @@ void FindGpus(FindingGroups& groups) {
       "does nvidia-smi work there? dmesg may say more");
   FindFaultsOfGpus(groups);
   FindOldDriver(groups);
+  FindNcclInterface(groups);
   groups.AddDifferences(
       "gpu", "number of GPUs is",
       [](const HostFacts& facts) { return std::to_string(facts.gpu_count()); },

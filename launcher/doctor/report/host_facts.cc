@@ -91,6 +91,7 @@ const std::map<std::string, Reader, std::less<>>& Readers() {
       {"gpu.driver", TextInto(&F::gpu_driver)},
       {"gpu.cuda", TextInto(&F::gpu_cuda)},
       {"torch.cuda", TextInto(&F::torch_cuda)},
+      {"nccl.interface", TextInto(&F::nccl_interface)},
       {"gpu.ecc", OfGpu([](GpuFaults& g, const std::string& v) {
          g.ecc_errors = Number(v).value_or(0);
        })},

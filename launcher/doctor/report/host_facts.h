@@ -50,8 +50,9 @@ struct HostFacts {
   std::map<uint32_t, GpuFaults> gpu_faults;   // by number
   std::map<std::string, uint32_t> gpu_links;  // how many pairs are connected so
   std::string gpu_driver, gpu_trouble;
-  std::string gpu_cuda;    // the newest CUDA that the driver runs: "13.0"
-  std::string torch_cuda;  // that of PyTorch
+  std::string gpu_cuda;        // the newest CUDA that the driver runs: "13.0"
+  std::string torch_cuda;      // that of PyTorch
+  std::string nccl_interface;  // NCCL_SOCKET_IFNAME
   std::string python_path, python_version, python_trouble;
   std::map<std::string, std::string> libraries;  // name, version
 

@@ -168,6 +168,14 @@ struct BadHost {
   const char* said;
 };
 
+TEST(Findings, AnInterfaceForNcclIsLookedForAsNcclDoes) {
+  for (const char* right : {"", "eth", "ib0,eth0", "=eth0", "^docker", "lo"}) {
+    DoctorReport report = GoodReport(2);
+    for (HostReport& host : report.hosts) host.facts.nccl_interface = right;
+    EXPECT_TRUE(FindingsOf(report).empty()) << right;
+  }
+}
+
 TEST(Findings, OneBadHostOfFourIsNamedWithWhatToDo) {
   auto fact = [](const char* line) {
     return [line](HostReport& host) {
@@ -212,6 +220,9 @@ TEST(Findings, OneBadHostOfFourIsNamedWithWhatToDo) {
          h.facts.gpu_faults[1].processes = {77, 78};
        },
        "GPU 1 is in use by processes 77, 78"},
+      {"gpu", [](HostReport& h) { h.facts.nccl_interface = "ib0,eth1"; },
+       "NCCL_SOCKET_IFNAME=ib0,eth1 names none"},
+      {"gpu", [](HostReport& h) { h.facts.nccl_interface = "=eth"; }, "=eth names none"},
       {"gpu", [](HostReport& h) { h.facts.gpu_cuda = "12.4", h.facts.torch_cuda = "13.0"; },
        "runs CUDA up to 12.4, and PyTorch was built for CUDA 13.0"},
       {"memlock", fact("limit.memlock=65536"), "only 64 KiB of memory"},
