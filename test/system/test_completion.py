@@ -58,7 +58,7 @@ def test_two_words_follow_a_range():
 
 def test_F23_bash_completes_a_value_behind_an_equals_sign():
     assert bash_offers("hvdrun", "--bind-to", "=", "c") == ["core"]
-    assert set(bash_offers("hvdrun", "--bind-to", "=")) == {"none", "core", "numa"}
+    assert set(bash_offers("hvdrun", "--bind-to", "=")) == {"none", "core", "numa", "gpu"}
     assert bash_offers("hvdrun", "--bind-to", "c") == ["core"]
     assert bash_offers("hvdrun", "--bind-to", "=", "core", "--color", "=", "al") == ["always"]
     assert "--verbose" in bash_offers("hvdrun", "--bind-to", "=", "core", "--verb")
