@@ -10,9 +10,9 @@
 namespace hvd {
 namespace {
 
-using nvml::Code;
 using nvml::Device;
 using nvml::kSuccess;
+using nvml::Return;
 
 constexpr size_t kText = 96;
 
@@ -22,13 +22,13 @@ class Library {
   explicit Library(void* handle) : handle_(handle) {}
 
   template <typename... Args>
-  Code operator()(const char* name, Args... args) const {
-    auto* function = reinterpret_cast<Code (*)(Args...)>(::dlsym(handle_, name));
+  Return operator()(const char* name, Args... args) const {
+    auto* function = reinterpret_cast<Return (*)(Args...)>(::dlsym(handle_, name));
     return function == nullptr ? nvml::kUnsupported : function(args...);
   }
 
-  std::string Words(Code code) const {
-    auto* words = reinterpret_cast<const char* (*)(Code)>(::dlsym(handle_, "nvmlErrorString"));
+  std::string Words(Return code) const {
+    auto* words = reinterpret_cast<const char* (*)(Return)>(::dlsym(handle_, "nvmlErrorString"));
     return words == nullptr ? Format("error {}", code) : words(code);
   }
 
@@ -128,14 +128,14 @@ void AskDriver(const Library& nvml, GpuReport* report) {
 
 void AskDevices(const Library& nvml, GpuReport* report) {
   unsigned count = 0;
-  if (const Code code = nvml("nvmlDeviceGetCount_v2", &count); code != kSuccess) {
+  if (const Return code = nvml("nvmlDeviceGetCount_v2", &count); code != kSuccess) {
     report->trouble = "the driver does not count its GPUs: " + nvml.Words(code);
     return;
   }
   std::vector<Device> devices;
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
-    if (const Code code = nvml("nvmlDeviceGetHandleByIndex_v2", i, &device); code != kSuccess) {
+    if (const Return code = nvml("nvmlDeviceGetHandleByIndex_v2", i, &device); code != kSuccess) {
       report->trouble = Format("GPU {} does not answer: {}", i, nvml.Words(code));
       continue;
     }
@@ -162,7 +162,7 @@ GpuReport AskNvml(const char* library) {
     return report;
   }
   const Library nvml(handle);
-  if (const Code code = nvml("nvmlInit_v2"); code != kSuccess) {
+  if (const Return code = nvml("nvmlInit_v2"); code != kSuccess) {
     report.trouble = "the driver does not answer: " + nvml.Words(code);
     return report;
   }

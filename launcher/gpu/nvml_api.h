@@ -7,10 +7,10 @@
 
 namespace hvd::nvml {
 
-using Code = int;      // nvmlReturn_t
+using Return = int;    // nvmlReturn_t
 using Device = void*;  // nvmlDevice_t
 
-inline constexpr Code kSuccess = 0, kUnsupported = 3, kUnknown = 999;
+inline constexpr Return kSuccess = 0, kUnsupported = 3, kUnknown = 999;
 
 struct Memory {  // nvmlMemory_t, bytes
   unsigned long long total, free, used;

@@ -14,9 +14,9 @@
 
 namespace {
 
-using hvd::nvml::Code;
 using hvd::nvml::Device;
 using hvd::nvml::kSuccess;
+using hvd::nvml::Return;
 
 const char* Played() {
   const char* played = std::getenv("HVD_FAKE_NVML");
@@ -48,79 +48,80 @@ unsigned long long Of(Device device, const char* name) {
 #pragma GCC visibility push(default)
 extern "C" {
 
-Code nvmlInit_v2() {
+Return nvmlInit_v2() {
   while (!Word("hang").empty()) ::sleep(1);
   if (!Word("die").empty()) std::abort();
   return Word("refuse").empty() ? kSuccess : hvd::nvml::kUnknown;
 }
-Code nvmlShutdown() { return kSuccess; }
-const char* nvmlErrorString(Code) { return "Unknown Error"; }
-Code nvmlSystemGetDriverVersion(char* text, unsigned size) {
+Return nvmlShutdown() { return kSuccess; }
+const char* nvmlErrorString(Return) { return "Unknown Error"; }
+Return nvmlSystemGetDriverVersion(char* text, unsigned size) {
   std::snprintf(text, size, "%s", Word("driver").c_str());
   return kSuccess;
 }
-Code nvmlSystemGetCudaDriverVersion_v2(int* version) {
+Return nvmlSystemGetCudaDriverVersion_v2(int* version) {
   *version = static_cast<int>(Number("cuda"));
   return kSuccess;
 }
-Code nvmlDeviceGetCount_v2(unsigned* count) {
+Return nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(Number("gpus"));
   return kSuccess;
 }
-Code nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
+Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
   if (!Word("lost" + std::to_string(index)).empty()) return hvd::nvml::kUnknown;
   *device = reinterpret_cast<Device>(size_t{index} + 1);
   return kSuccess;
 }
-Code nvmlDeviceGetName(Device, char* text, unsigned size) {
+Return nvmlDeviceGetName(Device, char* text, unsigned size) {
   std::snprintf(text, size, "NVIDIA H100 80GB HBM3");
   return kSuccess;
 }
-Code nvmlDeviceGetMemoryInfo(Device, hvd::nvml::Memory* memory) {
+Return nvmlDeviceGetMemoryInfo(Device, hvd::nvml::Memory* memory) {
   *memory = {81559ULL << 20, 81000ULL << 20, 559ULL << 20};
   return kSuccess;
 }
-Code nvmlDeviceGetPciInfo_v3(Device device, hvd::nvml::Pci* pci) {
+Return nvmlDeviceGetPciInfo_v3(Device device, hvd::nvml::Pci* pci) {
   std::snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%02zX:00.0", IndexOf(device) + 16);
   return kSuccess;
 }
-Code nvmlDeviceGetTotalEccErrors(Device device, int type, int counter, unsigned long long* errors) {
+Return nvmlDeviceGetTotalEccErrors(Device device, int type, int counter,
+                                   unsigned long long* errors) {
   if (type != hvd::nvml::kUncorrected || counter != hvd::nvml::kSinceLoad)
     return hvd::nvml::kUnsupported;
   *errors = Of(device, "ecc");
   return kSuccess;
 }
-Code nvmlDeviceGetRemappedRows(Device device, unsigned* corrected, unsigned* uncorrected,
-                               unsigned* pending, unsigned* failed) {
+Return nvmlDeviceGetRemappedRows(Device device, unsigned* corrected, unsigned* uncorrected,
+                                 unsigned* pending, unsigned* failed) {
   *corrected = *uncorrected = 0;
   *pending = static_cast<unsigned>(Of(device, "reset"));
   *failed = static_cast<unsigned>(Of(device, "broken"));
   return kSuccess;
 }
-Code nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* reasons) {
+Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* reasons) {
   *reasons = Of(device, "slowed");
   return kSuccess;
 }
-Code nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count,
-                                             hvd::nvml::Process* processes) {
+Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count,
+                                               hvd::nvml::Process* processes) {
   const auto pid = static_cast<unsigned>(Of(device, "process"));
   *count = pid == 0 ? 0 : 1;
   if (pid != 0) processes[0] = {pid, 1ULL << 30, ~0U, ~0U};
   return kSuccess;
 }
-Code nvmlDeviceGetComputeMode(Device device, int* mode) {
+Return nvmlDeviceGetComputeMode(Device device, int* mode) {
   *mode = static_cast<int>(Of(device, "mode"));
   return kSuccess;
 }
-Code nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
+Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
   *current = *pending = static_cast<unsigned>(Of(device, "divided"));
   return kSuccess;
 }
-Code nvmlDeviceGetP2PStatus(Device, Device, int capability, int* status) {
+Return nvmlDeviceGetP2PStatus(Device, Device, int capability, int* status) {
   *status = capability == hvd::nvml::kNvlink && !Word("nvlink").empty() ? hvd::nvml::kLinkOk : 1;
   return kSuccess;
 }
-Code nvmlDeviceGetTopologyCommonAncestor(Device, Device, int* level) {
+Return nvmlDeviceGetTopologyCommonAncestor(Device, Device, int* level) {
   *level = 50;  // nothing nearer than the links between sockets
   return kSuccess;
 }
