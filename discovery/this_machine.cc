@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "discovery/words.h"
 #include "runtime/base/env.h"
 #include "runtime/base/test_env.h"
 
@@ -114,9 +115,7 @@ std::vector<std::string> ListedGpus(std::string_view visible) {
   std::vector<std::string> listed;
   while (true) {
     const size_t comma = std::min(visible.find(','), visible.size());
-    std::string_view entry = visible.substr(0, comma);
-    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
-    entry = entry.substr(0, entry.find_last_not_of(' ') + 1);
+    const std::string_view entry = Trimmed(visible.substr(0, comma));
     if (entry.empty() || entry.front() == '-') return listed;
     listed.emplace_back(entry);
     if (comma == visible.size()) return listed;

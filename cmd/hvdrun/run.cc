@@ -9,6 +9,7 @@
 #include "discovery/host_selection.h"
 #include "launcher/agent/workers/binding.h"
 #include "launcher/agent/workers/held_port.h"
+#include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/driver.h"
@@ -52,7 +53,7 @@ Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
 int PrintEnvironment(const DriverOptions& options) {
   StartJob start = StartJobFor(options, 0);
   if (options.settings.stock_horovod) start.rendezvous = "...:...";  // known when it starts
-  std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
+  std::vector<Cpu> cpus = PartOfMachine(AllowedCpus(), start.machine_part, start.machine_parts);
   auto local_size = static_cast<uint32_t>(start.slots.size());
   const std::vector<GpuDevice> devices = GpusFor(start);
   const std::vector<std::string> gpus = SharedGpus(start, devices);

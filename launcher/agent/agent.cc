@@ -21,6 +21,7 @@
 #include "launcher/agent/trace_collector.h"
 #include "launcher/agent/worker_generations.h"
 #include "launcher/agent/workers/binding.h"
+#include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/master_port.h"
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/agent/workers/worker_set.h"
@@ -294,7 +295,7 @@ void Agent::Start(StartJob start) {
   if (started_ || start.argv.empty()) return;
   started_ = true;
   questions_.StopProbes();  // workers are spawned by a process of one thread
-  std::vector<Cpu> cpus = PartOfCpus(AllowedCpus(), start.machine_part, start.machine_parts);
+  std::vector<Cpu> cpus = PartOfMachine(AllowedCpus(), start.machine_part, start.machine_parts);
   master_port_.Open(start, SteadyNow());
   driver_.set_generation(0);
   tree_.Join(start);

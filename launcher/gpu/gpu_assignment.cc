@@ -15,17 +15,6 @@ std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible,
   return all;
 }
 
-std::vector<std::string> PartOfGpus(const std::vector<std::string>& gpus, uint32_t part,
-                                    uint32_t parts) {
-  const size_t count = gpus.size();
-  if (parts <= 1 || count == 0) return gpus;
-  if (count < parts) return {gpus[part % count]};
-  const auto at = [&](size_t i) {
-    return gpus.begin() + static_cast<ptrdiff_t>(count * i / parts);
-  };
-  return {at(part), at(part + size_t{1})};
-}
-
 std::vector<int> NodesOfGpus(const std::vector<std::string>& gpus,
                              const std::vector<GpuDevice>& devices) {
   std::vector<int> nodes;

@@ -17,11 +17,6 @@ namespace hvd {
 std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible,
                                      const std::vector<GpuDevice>& devices);
 
-// One of `parts` equal parts of them, for agents that share a machine; where there are fewer than
-// parts, some get the same one.
-std::vector<std::string> PartOfGpus(const std::vector<std::string>& gpus, uint32_t part,
-                                    uint32_t parts);
-
 // The NUMA node of each entry; -1: not known, as for an instance of a divided GPU (MIG).
 std::vector<int> NodesOfGpus(const std::vector<std::string>& gpus,
                              const std::vector<GpuDevice>& devices);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "discovery/words.h"
 #include "launcher/process/proc_file.h"
 #include "runtime/base/test_env.h"
 #include "runtime/base/text/number_text.h"
@@ -11,12 +12,6 @@ namespace hvd {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string_view TrimmedLine(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 // In a container the driver may list GPUs of which it has no device file.
 bool CanBeOpened(const std::string& root, const std::string& information) {
@@ -32,7 +27,7 @@ std::string InformationOf(std::string_view information, std::string_view key) {
     const size_t end = std::min(information.find('\n'), information.size());
     const std::string_view line = information.substr(0, end);
     if (line.starts_with(key) && line.substr(key.size()).starts_with(':'))
-      return std::string(TrimmedLine(line.substr(key.size() + 1)));
+      return std::string(Trimmed(line.substr(key.size() + 1)));
     information.remove_prefix(std::min(end + 1, information.size()));
   }
   return "";
@@ -51,7 +46,8 @@ std::vector<GpuDevice> GpusBelow(const std::string& root) {
     GpuDevice device{entry.path().filename(), InformationOf(information, "GPU UUID"), -1};
     const std::string node =
         ReadSmallFile(root + "/sys/bus/pci/devices/" + device.bus + "/numa_node");
-    device.node = ParseWhole<int>(TrimmedLine(node)).value_or(-1);
+    device.node =
+        ParseWhole<int>(Trimmed(std::string_view(node).substr(0, node.find('\n')))).value_or(-1);
     devices.push_back(std::move(device));
   }
   std::ranges::sort(devices, {}, &GpuDevice::bus);

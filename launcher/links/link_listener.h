@@ -1,5 +1,5 @@
 // LinkListener: an abstract unix address at which processes of this host connect. Each client is
-// handed to the owner as it comes; what is said on its socket is the owner's business.
+// handed to the owner as it comes; the owner alone reads and writes its socket.
 //
 // One thread, that of the io_context. The owner is called from there, and from AcceptAll(); it may
 // close the listener in that call, and not destroy it.

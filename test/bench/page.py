@@ -34,7 +34,7 @@ def table(head, rows):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
-# ---- the parts: each yields lines for its results, and (words, ratio, low, high) of each comparison for the list of what is slower
+# ---- the parts: each yields lines for its results, and (words, ratio, low, high) of each comparison for the list of those that are lost
 
 
 def allreduce(tables):
@@ -180,7 +180,7 @@ PARTS = {"allreduce": allreduce, "collectives": collectives, "inter_host_comm": 
          "torch_step": torch_step, "start": start, "python": python, "footprint": footprint, "log": log, "elastic": elastic, "timeline": timeline}
 
 
-# ---- every comparison with a peer, for the list of what is not faster
+# ---- every comparison with a peer, for the list of those that are lost
 
 
 def compared(row):

@@ -202,7 +202,7 @@ class Sockets {
     }
   }
 
-  // Until a socket can take or give what is left.
+  // Until a socket can take or give some of the rest.
   void Sleep(const std::vector<Traffic>& traffic) {
     std::vector<pollfd> waiting;
     for (size_t peer = 0; peer < peers_.size(); ++peer) {

@@ -255,12 +255,7 @@ void ReportPython(const std::string& interpreter, const std::string& directory) 
 
 }  // namespace
 
-void ExamineGpusHere() {
-  for (const std::string& fact : GpuFacts(AskNvml())) {
-    const size_t equals = fact.find('=');
-    PrintFact(fact.substr(0, equals), fact.substr(equals + 1));
-  }
-}
+void ExamineGpusHere() { ReportAll(GpuFacts(AskNvml())); }
 
 void ExamineHere(const std::string& directory, const std::string& interpreter) {
   ReportMachine();

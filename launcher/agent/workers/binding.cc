@@ -95,14 +95,6 @@ std::vector<Cpu> DescribeCpus(const std::vector<int>& numbers, const std::string
   return cpus;
 }
 
-std::vector<Cpu> PartOfCpus(const std::vector<Cpu>& cpus, uint32_t part, uint32_t parts) {
-  size_t count = cpus.size();
-  if (parts <= 1 || count == 0) return cpus;
-  if (count < parts) return {cpus[part % count]};
-  auto at = [&](size_t i) { return cpus.begin() + static_cast<ptrdiff_t>(count * i / parts); };
-  return {at(part), at(part + 1)};
-}
-
 std::vector<int> ParseCpuList(const std::string& text) {
   std::vector<int> cpus;
   const char* at = text.data();

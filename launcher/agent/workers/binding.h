@@ -25,9 +25,6 @@ struct Cpu {
 std::vector<Cpu> AllowedCpus();
 // Where CPUs of these numbers are, by a folder that is as the kernel's /sys.
 std::vector<Cpu> DescribeCpus(const std::vector<int>& numbers, const std::string& sys);
-// One of so many equal parts of them, for agents that share a machine; where there are more agents
-// than CPUs some get the same one. Pure.
-std::vector<Cpu> PartOfCpus(const std::vector<Cpu>& cpus, uint32_t part, uint32_t parts);
 
 // "0-3,8,10-11" as the kernel writes it; a text that is no list is empty.
 std::vector<int> ParseCpuList(const std::string& text);

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "launcher/agent/workers/machine_part.h"
 #include "launcher/environment/worker_env.h"
 #include "launcher/gpu/gpu_assignment.h"
 
@@ -22,7 +23,7 @@ std::vector<GpuDevice> GpusFor(const StartJob& start) {
 std::vector<std::string> SharedGpus(const StartJob& start, const std::vector<GpuDevice>& devices) {
   if (!AskedFor(start)) return {};
   const std::optional<std::string> chosen = ChosenGpus(WorkerEnvironment(start, 0, {}, {}, {}));
-  return PartOfGpus(VisibleGpus(chosen, devices), start.machine_part, start.machine_parts);
+  return PartOfMachine(VisibleGpus(chosen, devices), start.machine_part, start.machine_parts);
 }
 
 std::optional<std::string> ChosenGpus(const std::vector<std::string>& environment) {

@@ -25,7 +25,7 @@ class AgreedTurns {
     bool begun = false;  // and its operations need not be there any more
   };
 
-  // Not ok, once: what was agreed makes no sense.
+  // Not ok, once: the agreement makes no sense.
   Status Add(const Agreement& agreed, CudaOp* op);
   // The batch whose turn it is, once this rank knows all of it; null after a failure.
   Batch* Next();

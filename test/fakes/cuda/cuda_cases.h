@@ -170,6 +170,19 @@ inline void Check(CudaMembers& members, const std::vector<Case>& cases, uint32_t
   members.Free(operations);
 }
 
+// Adasum is not for NCCL: all members get the same 600 bytes by way of the host.
+inline void CheckAdasum(CudaMembers& members, std::vector<int64_t> rows) {
+  std::vector<CudaOperation> operations;
+  operations.push_back(Make(members, {.op = ReduceOp::kAdasum, .rows = std::move(rows)}));
+  members.Run(operations, 5);
+  for (const CudaPart& part : operations[0].parts) {
+    EXPECT_TRUE(part.status.ok()) << part.status.message();
+    EXPECT_EQ(part.output, operations[0].parts[0].output);
+    EXPECT_EQ(part.output.size(), 600U);
+  }
+  EXPECT_EQ(members.nccl.Count("ncclAllReduce"), 0);
+}
+
 }  // namespace hvd::test
 
 #endif  // HVD_TEST_FAKES_CUDA_CUDA_CASES_H_

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "launcher/agent/workers/machine_part.h"
+
 namespace hvd {
 namespace {
 
@@ -61,12 +63,12 @@ TEST(CpuList, ReadsAndWritesWhatTheKernelDoes) {
     EXPECT_TRUE(ParseCpuList(wrong).empty()) << wrong;
 }
 
-TEST(PartOfCpus, AgentsOfOneMachineShareThem) {
+TEST(PartOfMachine, AgentsOfOneMachineShareThem) {
   std::vector<Cpu> cpus;
   for (int i = 0; i < 5; ++i) cpus.push_back({i, 0, 0, i});
   auto numbers = [&](uint32_t part, uint32_t parts) {
     std::vector<int> list;
-    for (const Cpu& cpu : PartOfCpus(cpus, part, parts)) list.push_back(cpu.number);
+    for (const Cpu& cpu : PartOfMachine(cpus, part, parts)) list.push_back(cpu.number);
     return list;
   };
   using List = std::vector<int>;

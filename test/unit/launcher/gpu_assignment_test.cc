@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/worker_gpus.h"
 
 namespace hvd {
@@ -30,11 +31,13 @@ TEST(NodesOfGpus, FollowNumbersAndIdentifiers) {
   EXPECT_THAT(NodesOfGpus({"9", "MIG-7", "GPU-zz"}, kFour), ElementsAre(-1, -1, -1));
 }
 
-TEST(PartOfGpus, GivesAgentsThatShareAMachineDifferentOnes) {
-  EXPECT_THAT(PartOfGpus({"a", "b", "c", "d"}, 0, 2), ElementsAre("a", "b"));
-  EXPECT_THAT(PartOfGpus({"a", "b", "c", "d"}, 1, 2), ElementsAre("c", "d"));
-  EXPECT_THAT(PartOfGpus({"a"}, 1, 2), ElementsAre("a")) << "there is one for both";
-  EXPECT_THAT(PartOfGpus({}, 1, 2), IsEmpty());
+const std::vector<std::string> kLetters = {"a", "b", "c", "d"};
+
+TEST(PartOfMachine, GivesAgentsThatShareAMachineDifferentOnes) {
+  EXPECT_THAT(PartOfMachine(kLetters, 0, 2), ElementsAre("a", "b"));
+  EXPECT_THAT(PartOfMachine(kLetters, 1, 2), ElementsAre("c", "d"));
+  EXPECT_THAT(PartOfMachine<std::string>({"a"}, 1, 2), ElementsAre("a")) << "there is one for both";
+  EXPECT_THAT(PartOfMachine<std::string>({}, 1, 2), IsEmpty());
 }
 
 TEST(GpuAssignment, GivesEachLocalRankItsOwn) {

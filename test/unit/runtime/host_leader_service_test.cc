@@ -274,10 +274,13 @@ TEST_F(AttendedService, WaitsForTheEndOfASumInTheThreadThatAttends) {
       comm_.AwaitOther();
       comm_.Release();
     });
-    while (!sum.over()) service_->AttendUntil(TimePoint::max());
+    while (!service_->AttendUntil(TimePoint::max())) {
+    }
     other.join();
+    EXPECT_TRUE(sum.over());
     EXPECT_EQ(sum.values, kSummed);
-    if (comm_.finisher() == std::this_thread::get_id()) return;
+    EXPECT_EQ(comm_.finisher(), std::this_thread::get_id());
+    return;
   }
   FAIL() << "none of the sums";
 }

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Notes the names of what is started. The other hosts let every operation end well, but a join.
+// Notes the names of the operations that are started. The other hosts let every operation end well, but a join.
 class OtherHosts final : public Backend {
  public:
   std::string_view name() const override { return "other hosts"; }
@@ -76,7 +76,7 @@ class JoinsOverHosts : public ::testing::Test {
     return handle.ok() ? *handle : 0;
   }
   Engine::Handle Join(uint32_t rank) { return Submit(rank, Collective::kJoin, "join"); }
-  // All read what was sent; a rank sees that another has left when it looks for the third time.
+  // All read their messages; a rank sees that another has left when it looks for the third time.
   bool Done(uint32_t rank, Engine::Handle handle) {
     bool done = false;
     for (int look = 0; look < 3 && !done; ++look) {
