@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -148,6 +149,23 @@ class FieldReader {
   ByteReader bytes_;
 };
 
+// A struct by itself, without a byte before it.
+template <typename T>
+std::string EncodeFields(const T& value) {
+  FieldWriter writer;
+  Fields(writer, value);
+  return writer.Take();
+}
+
+// Nothing for bytes that are not exactly one.
+template <typename T>
+std::optional<T> DecodeFields(std::string_view bytes) {
+  FieldReader reader(bytes);
+  T value;
+  Fields(reader, value);
+  return reader.AtEnd() ? std::optional<T>(std::move(value)) : std::nullopt;
+}
+
 template <typename Variant>
 std::string EncodeMessage(const Variant& message) {
   FieldWriter writer;
@@ -162,11 +180,9 @@ Result<Variant> DecodeType(size_t type, std::string_view fields, const std::stri
     return InvalidArgument(Format("a {} of the unknown type {}", kind, type));
   } else {
     if (type != I) return DecodeType<Variant, I + 1>(type, fields, kind);
-    FieldReader reader(fields);
-    std::variant_alternative_t<I, Variant> message;
-    Fields(reader, message);
-    if (!reader.AtEnd()) return InvalidArgument("a " + kind + " of a wrong length");
-    return Variant(std::move(message));
+    auto message = DecodeFields<std::variant_alternative_t<I, Variant>>(fields);
+    if (!message) return InvalidArgument("a " + kind + " of a wrong length");
+    return Variant(std::move(*message));
   }
 }
 

@@ -8,18 +8,12 @@ void Fields(auto& f, MaybeConst<HostNote> auto& note) {
   f(note.refuses, note.nccl_version, note.compute_capability, note.places, note.why);
 }
 
-std::string EncodeHostNote(const HostNote& note) {
-  FieldWriter writer;
-  Fields(writer, note);
-  return writer.Take();
-}
+std::string EncodeHostNote(const HostNote& note) { return EncodeFields(note); }
 
 Result<HostNote> DecodeHostNote(std::string_view bytes) {
-  FieldReader reader(bytes);
-  HostNote note;
-  Fields(reader, note);
-  if (!reader.AtEnd()) return Internal("what another host says of its GPUs has a wrong length");
-  return note;
+  std::optional<HostNote> note = DecodeFields<HostNote>(bytes);
+  if (!note) return Internal("what another host says of its GPUs has a wrong length");
+  return std::move(*note);
 }
 
 }  // namespace hvd

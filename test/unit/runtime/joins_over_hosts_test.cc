@@ -19,7 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Notes the names of the operations that are started. The other hosts let every operation end well, but a join.
+// Notes the names of the operations that are started. The other hosts let every operation end
+// well, but a join.
 class OtherHosts final : public Backend {
  public:
   std::string_view name() const override { return "other hosts"; }

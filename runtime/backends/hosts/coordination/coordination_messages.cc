@@ -47,18 +47,12 @@ Result<Coordination> DecodeCoordination(std::string_view bytes) {
   return DecodeMessage<Coordination>(bytes, "coordination message");
 }
 
-std::string EncodeAgreed(const AgreedPart& part) {
-  FieldWriter writer;
-  Fields(writer, part);
-  return writer.Take();
-}
+std::string EncodeAgreed(const AgreedPart& part) { return EncodeFields(part); }
 
 Result<AgreedPart> DecodeAgreed(std::string_view bytes) {
-  FieldReader reader(bytes);
-  AgreedPart part;
-  Fields(reader, part);
-  if (!reader.AtEnd()) return Internal("an agreement of a wrong length");
-  return part;
+  std::optional<AgreedPart> part = DecodeFields<AgreedPart>(bytes);
+  if (!part) return Internal("an agreement of a wrong length");
+  return std::move(*part);
 }
 
 }  // namespace hvd
