@@ -12,8 +12,18 @@ import pytest
 
 
 @pytest.fixture
-def active(monkeypatch):
+def at_home(monkeypatch):
+    """Gradients of any size have registered memory."""
+    from horovod.torch import gradient_memory
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+    monkeypatch.setattr(gradient_memory, 'HOME_ABOVE', 0)
+
+
+@pytest.fixture(params=['at home', 'where they are'])
+def active(request, monkeypatch):
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+    if request.param == 'at home':
+        request.getfixturevalue('at_home')
 
 
 @pytest.fixture(params=['exchanging', 'alone'])
@@ -96,7 +106,7 @@ def test_same_steps_as_plain(hvd, torch, either, set_to_none):
     assert equal(torch, values(model), plain_training(torch, 5, set_to_none=set_to_none))
 
 
-def test_gradients_live_in_registered_memory(hvd, torch, active):
+def test_gradients_live_in_registered_memory(hvd, torch, at_home):
     from horovod.common import _library
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)
@@ -109,6 +119,29 @@ def test_gradients_live_in_registered_memory(hvd, torch, active):
         addresses.append([p.grad.data_ptr() for p in model.parameters()])
         optimizer.step()
     assert all(a == addresses[0] for a in addresses)
+
+
+def test_only_large_gradients_get_registered_memory(hvd, torch, active, monkeypatch):
+    from horovod.common import _library
+    from horovod.torch import gradient_memory
+    monkeypatch.setattr(gradient_memory, 'HOME_ABOVE', 60)
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    loss_of(model, batch(torch)).backward()
+    for p in model.parameters():
+        registered = _library.lib().hvd_is_registered(p.grad.data_ptr(), p.numel() * 4) == 1
+        assert registered == (p.numel() * 4 > 60)
+    optimizer.step()
+
+
+def test_a_gradient_whose_form_changes_travels_in_its_new_one(hvd, torch):
+    from horovod.torch import gradient_memory
+    gradient = torch.ones(2, 3)
+    form = gradient_memory.GradientForm(gradient, 'described')
+    assert form.fits(torch.zeros(2, 3)) and form.description == 'described'
+    for other in (torch.ones(3, 2), torch.ones(3, 2).t(), torch.ones(2, 3).double(), torch.empty(2, 3, device='meta'),
+                  torch.ones(2, 3).to_sparse(), torch.ones(2, 3, requires_grad=True)):
+        assert not form.fits(other)
 
 
 def test_old_gradients_keep_their_values(hvd, torch, active):
@@ -521,7 +554,7 @@ def test_groups(hvd, torch, active, groups):
     assert equal(torch, values(model), plain_training(torch, 5))
 
 
-def test_strides_of_gradients_are_kept(hvd, torch, active):
+def test_strides_of_gradients_are_kept(hvd, torch, at_home):
     from horovod.common import _library
     model = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
     strides = model.weight.stride()

@@ -39,7 +39,7 @@ class _DistributedAdasumOptimizer(object):
 
     @staticmethod
     def _hook(this, p_ref):
-        def gradient_is_ready():
+        def gradient_is_ready(*unused):
             optimizer, p = this(), p_ref()
             if optimizer is not None and p is not None:
                 optimizer._gradient_is_ready(p)

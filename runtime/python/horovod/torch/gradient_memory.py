@@ -8,6 +8,9 @@ from horovod.common import registered
 from horovod.torch import mpi_ops
 
 CONTIGUOUS = 0
+# Bytes. Up to here reducing a gradient where it is takes hardly longer than reducing it at home (docs/benchmarks.md,
+# private and registered memory), and neither hook nor copy is needed.
+HOME_ABOVE = 64 * 1024
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -50,6 +53,28 @@ def zeros(p):
         if tensor is not None:
             return tensor
     return torch.zeros_like(p, requires_grad=False)
+
+
+def pays_for_a_home(p):
+    """Whether gradients of p are worth copying to registered memory, which the processor's tensors have."""
+    return p.device.type == 'cpu' and p.numel() * p.element_size() > HOME_ABOVE
+
+
+class GradientForm(object):
+    """All that decides how a gradient is described, and that description."""
+
+    __slots__ = ('_dtype', '_device', '_shape', '_strides', 'description')
+
+    def __init__(self, tensor, description):
+        self._dtype = tensor.dtype
+        self._device = tensor.device
+        self._shape = tensor.shape
+        self._strides = tensor.stride()
+        self.description = description
+
+    def fits(self, tensor):
+        return (tensor.layout is torch.strided and tensor.dtype == self._dtype and tensor.device == self._device
+                and tensor.shape == self._shape and tensor.stride() == self._strides and not tensor.requires_grad)
 
 
 class GradientHome(object):

@@ -1,9 +1,9 @@
 """DistributedOptimizer: an optimizer whose gradients are combined over all ranks while backward() still runs.
 
-Each gradient has a home in registered memory, where the ranks of a host reduce it in place. A hook on the parameter
+Each large gradient has a home in registered memory, where the ranks of a host reduce it in place. A hook on the parameter
 copies the incoming gradient there and hands autograd the copy, which becomes p.grad, so that the framework's own
-buffer is free at once (GradientHome). Whatever stands in the way of that, such as a p.grad that is set already,
-create_graph, compression, or odd strides, is done without it, at the price of a copy in the runtime.
+buffer is free at once (GradientHome). Small ones, and whatever stands in the way of that, such as a p.grad that is set
+already, create_graph, compression, or odd strides, are reduced where they are, at the price of a copy in the runtime.
 """
 
 import contextlib
@@ -40,13 +40,15 @@ class _Gradient(object):
     weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors, and each object that
     a step makes for a gradient brings the next run of the garbage collector nearer."""
 
-    __slots__ = ('parameter', 'name', 'delay', 'home', 'group', 'request', 'exchange', 'tensor', 'context', 'sparse_dim')
+    __slots__ = ('parameter', 'name', 'delay', 'home', 'form', 'group', 'request', 'exchange', 'tensor', 'context',
+                 'sparse_dim')
 
     def __init__(self, p, name, delay):
         self.parameter = weakref.ref(p)
         self.name = name
         self.delay = delay  # backward passes until it is exchanged
         self.home = None  # its registered memory
+        self.form = None  # of the last one that travelled where it was
         self.group = (self,)  # those that are exchanged together
         self.request = None  # of a group's first one: (what describes their tensors, number of the set, prepared request)
         self.exchange = None  # under way
@@ -122,12 +124,12 @@ class _DistributedOptimizer(object):
             optimizer = this()
             return None if optimizer is None else optimizer._bring_home(gradient, grad)
 
-        def after_accumulation():
+        def after_accumulation(*unused):
             optimizer = this()
             if optimizer is not None:
                 optimizer._gradient_is_ready(gradient)
 
-        if self._compression is NoneCompressor and p.is_leaf:
+        if self._compression is NoneCompressor and p.is_leaf and gradient_memory.pays_for_a_home(p):
             before_accumulation.__torch_unserializable__ = True  # silences a warning when p is pickled
             gradient.home = gradient_memory.GradientHome(p)
             self._hooks.append(p.register_hook(before_accumulation))
@@ -201,8 +203,11 @@ class _DistributedOptimizer(object):
             grad, home = p.grad, gradient.home
             if home is not None and home.holds(grad):
                 gradient.tensor, description = grad, home.description
+            elif gradient.form is not None and gradient.form.fits(grad):
+                gradient.tensor, description = grad, gradient.form.description
             else:
                 gradient.tensor, gradient.context, description = self._travelling(p, grad)
+                gradient.form = self._form_of(grad, gradient.tensor, description)
             address = gradient.tensor.data_ptr()
             described.append(description)
             addresses += (address, address)
@@ -223,6 +228,14 @@ class _DistributedOptimizer(object):
         if dtype is None:
             mpi_ops._Torch._refuse('DistributedOptimizer', tensor, mpi_ops._DTYPES.get(tensor.dtype))
         return tensor, ctx, (dtype, gradient_memory.memory_shape(tensor.shape, order))
+
+    def _form_of(self, grad, travelling, description):
+        """The form of gradients that travel as they are, which need not be examined again; None for any other."""
+        if self._compression is not NoneCompressor or grad.layout != torch.strided or grad.requires_grad:
+            return None
+        if travelling.data_ptr() != grad.data_ptr():
+            return None
+        return gradient_memory.GradientForm(grad, description)
 
     def _begin(self, exchange):
         for gradient in exchange.group:

@@ -103,10 +103,11 @@ def groups_of(parameters, groups):
 
 
 def after_gradient(p, call):
-    """Runs call() whenever autograd has added to p.grad; gives what has to be kept for it."""
+    """Runs call() whenever autograd has added to p.grad, with arguments that depend on the release of PyTorch; gives
+    what has to be kept for it."""
     if _HAS_POST_HOOK:
-        return p.register_post_accumulate_grad_hook(lambda *unused: call())
+        return p.register_post_accumulate_grad_hook(call)
     # The node that adds to p.grad. It lives only as long as somebody holds it.
     with torch.enable_grad():
         accumulate_grad = p.expand_as(p).grad_fn.next_functions[0][0]
-    return accumulate_grad, accumulate_grad.register_hook(lambda *unused: call())
+    return accumulate_grad, accumulate_grad.register_hook(call)
