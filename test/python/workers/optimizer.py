@@ -3,6 +3,7 @@
 import torch
 
 import horovod.torch as hvd
+from horovod.torch import gradient_memory
 
 
 def make_model():
@@ -178,9 +179,11 @@ def large():
 
 hvd.init()
 torch.set_num_threads(1)
-for part in (averages, sums_and_predivide, passes, fp16, other_layers_on_other_ranks, frozen_on_the_way, closure,
-             old_gradients, sparse_as_dense, large):
-    part()
-    hvd.barrier()
-    assert not hvd.mpi_ops._handle_map, part
+for home_above in (gradient_memory.HOME_ABOVE, 0):  # small gradients where they are, and all in registered memory
+    gradient_memory.HOME_ABOVE = home_above
+    for part in (averages, sums_and_predivide, passes, fp16, other_layers_on_other_ranks, frozen_on_the_way, closure,
+                 old_gradients, sparse_as_dense, large):
+        part()
+        hvd.barrier()
+        assert not hvd.mpi_ops._handle_map, part
 print('ok', flush=True)
