@@ -55,7 +55,6 @@ inline constexpr NcclReduceOp kNcclMin = 3;
 inline constexpr NcclReduceOp kNcclAverage = 4;
 
 inline constexpr int kNcclScalarOfHost = 1;  // is read before the call returns
-inline constexpr int kNcclSplitNoColor = -1;
 
 // CALL(field, symbol, arguments) of the oldest version that is taken.
 #define HVD_NCCL_CALLS(CALL)                                                                       \
@@ -96,22 +95,12 @@ inline constexpr int kNcclSplitNoColor = -1;
 
 // CALL(field, symbol, version that has it first, arguments): null in NcclApi where the library is
 // older, or lacks the symbol all the same (NcclFeatures tells which).
-#define HVD_NCCL_OPTIONAL_CALLS(CALL)                                                              \
-  CALL(comm_split, "ncclCommSplit", 21801,                                                         \
-       (NcclCommHandle comm, int color, int key, NcclCommHandle* made, NcclConfig* config))        \
-  CALL(mem_alloc, "ncclMemAlloc", 21901, (void** memory, size_t bytes))                            \
-  CALL(mem_free, "ncclMemFree", 21901, (void* memory))                                             \
-  CALL(comm_register, "ncclCommRegister", 21901,                                                   \
-       (NcclCommHandle comm, void* memory, size_t bytes, void** handle))                           \
-  CALL(comm_deregister, "ncclCommDeregister", 21901, (NcclCommHandle comm, void* handle))          \
-  CALL(comm_shrink, "ncclCommShrink", 22703,                                                       \
-       (NcclCommHandle comm, int* excluded, int excluded_count, NcclCommHandle* made,              \
-        NcclConfig* config, int flags))                                                            \
-  CALL(comm_revoke, "ncclCommRevoke", 22807, (NcclCommHandle comm, int flags))                     \
-  CALL(comm_get_unique_id, "ncclCommGetUniqueId", 22902, (NcclCommHandle comm, NcclUniqueId * id)) \
-  CALL(comm_grow, "ncclCommGrow", 22902,                                                           \
-       (NcclCommHandle comm, int ranks, const NcclUniqueId* id, int rank, NcclCommHandle* made,    \
-        NcclConfig* config))
+#define HVD_NCCL_OPTIONAL_CALLS(CALL)                                    \
+  CALL(mem_alloc, "ncclMemAlloc", 21901, (void** memory, size_t bytes))  \
+  CALL(mem_free, "ncclMemFree", 21901, (void* memory))                   \
+  CALL(comm_register, "ncclCommRegister", 21901,                         \
+       (NcclCommHandle comm, void* memory, size_t bytes, void** handle)) \
+  CALL(comm_deregister, "ncclCommDeregister", 21901, (NcclCommHandle comm, void* handle))
 
 struct NcclApi {
 #define HVD_ENTRY(field, symbol, arguments) EntryPoint<NcclResult arguments> field{symbol};

@@ -17,44 +17,16 @@ std::string Seconds(Duration duration) {
 
 }  // namespace
 
-NcclComm::NcclComm(const NcclLibrary& library, KvStore* store, NcclCommOptions options,
-                   TimePoint now, Stage stage)
+NcclComm::NcclComm(const NcclLibrary& library, KvStore& store, NcclCommOptions options,
+                   TimePoint now)
     : library_(library),
       options_(std::move(options)),
       store_(store),
-      stage_(stage),
       deadline_(now + options_.start_limit) {}
 
 std::unique_ptr<NcclComm> NcclComm::Begin(const NcclLibrary& library, KvStore& store,
                                           NcclCommOptions options, TimePoint now) {
-  return std::unique_ptr<NcclComm>(
-      new NcclComm(library, &store, std::move(options), now, Stage::kId));
-}
-
-Result<std::unique_ptr<NcclComm>> NcclComm::BeginSplit(NcclComm& parent, NcclCommOptions options,
-                                                       bool joins, TimePoint now) {
-  HVD_RETURN_IF_ERROR(CheckNcclFeature(parent.library_, NcclFeature::kSplit));
-  std::unique_ptr<NcclComm> comm(
-      new NcclComm(parent.library_, nullptr, std::move(options), now, Stage::kSplit));
-  Status status;
-  {
-    MutexLock lock(comm->mutex_);
-    comm->joins_ = joins;
-    // NCCL writes the handle when the parent has settled.
-    status = parent.Use([&](const NcclApi& api, NcclCommHandle handle) {
-      const int color = joins ? 0 : kNcclSplitNoColor;
-      const int key = static_cast<int>(comm->options_.member.index);
-      return NcclAnswer{api.comm_split.symbol,
-                        api.comm_split(handle, color, key, &comm->handle_, nullptr)};
-    });
-    if (status.ok()) {
-      comm->parent_ = &parent;
-    } else {
-      comm->stage_ = Stage::kClosed;
-    }
-  }
-  if (!status.ok()) return status;
-  return comm;
+  return std::unique_ptr<NcclComm>(new NcclComm(library, store, std::move(options), now));
 }
 
 NcclComm::~NcclComm() {
@@ -77,7 +49,7 @@ Status NcclComm::AdvanceId() {
     if (stage_ != Stage::kId || !failure_.ok()) return failure_;
   }
   const Result<std::optional<NcclUniqueId>> id =
-      ObtainNcclId(library_.api, options_.member, *store_, options_.key, options_.store_wait);
+      ObtainNcclId(library_.api, options_.member, store_, options_.key, options_.store_wait);
   MutexLock lock(mutex_);
   if (!failure_.ok()) return failure_;
   if (!id.ok()) return Fail(id.status());
@@ -93,7 +65,6 @@ Status NcclComm::AdvanceId() {
 Result<bool> NcclComm::AdvanceStage() {
   switch (stage_) {
     case Stage::kId: return false;
-    case Stage::kSplit: return AdvanceSplit();
     case Stage::kInit: {
       const Result<bool> done = AskForErrors();
       if (done.ok() && *done) stage_ = Stage::kReady;
@@ -112,18 +83,6 @@ Result<bool> NcclComm::AdvanceStage() {
     case Stage::kClosed: return true;
   }
   return false;
-}
-
-Result<bool> NcclComm::AdvanceSplit() {
-  const Result<bool> settled = parent_->Settled();
-  if (!settled.ok()) return Fail(settled.status());
-  if (!*settled) return false;
-  parent_ = nullptr;
-  stage_ = joins_ ? Stage::kInit : Stage::kClosed;
-  if (joins_ && handle_ == nullptr) {
-    return Fail(Internal(NameOf(options_.member) + ": ncclCommSplit made no communicator"));
-  }
-  return !joins_;  // the new communicator may have something to do yet
 }
 
 Result<bool> NcclComm::AskForErrors() {
@@ -177,13 +136,9 @@ Status NcclComm::Close(TimePoint now) {
 Status NcclComm::Abort(const Status& why) {
   MutexLock lock(mutex_);
   if (stage_ == Stage::kClosed) return Status::Ok();
-  // The handle is not known before the parent has settled, and a split cannot be left half-way.
-  Status parent;
-  if (parent_ != nullptr) parent = std::exchange(parent_, nullptr)->Abort(why);
   if (failure_.ok()) failure_ = why;
   stage_ = Stage::kClosed;
-  Status own = AbortHandle();
-  return own.ok() ? parent : own;
+  return AbortHandle();
 }
 
 Status NcclComm::AbortHandle() {
@@ -223,9 +178,6 @@ std::string NcclComm::Late() const {
           "ncclCommInitRankConfig has not ended within {}: some of the {} members have not come or "
           "cannot reach each other; look at the others, and at NCCL_SOCKET_IFNAME",
           Seconds(options_.start_limit), options_.member.size);
-    case Stage::kSplit:
-      return "ncclCommSplit has not ended within " + Seconds(options_.start_limit) +
-             ": some ranks of the larger communicator have not called it; look at the others";
     default:
       return "ncclCommFinalize has not ended within " + Seconds(options_.close_limit) +
              ": a member has not closed the communicator or has work under way; look at the others";

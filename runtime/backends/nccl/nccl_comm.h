@@ -1,7 +1,7 @@
 // NcclComm: a communicator of NCCL for the members of a process set, from its start to its end.
 //
-// Nothing blocks: Begin or BeginSplit, then Advance until it gives true; Close, then Advance until
-// it gives true again. One that is dropped before it is closed is aborted.
+// Nothing blocks: Begin, then Advance until it gives true; Close, then Advance until it gives true
+// again. One that is dropped before it is closed is aborted.
 //
 // Threads: Abort from any. All else from one thread at a time, in which the context of the device
 // is current (CudaDevice::With); Settled and Abort do without. Each communicator has a mutex, which
@@ -43,12 +43,6 @@ class NcclComm {
   // All members call this. `library` and `store` outlive the communicator.
   static std::unique_ptr<NcclComm> Begin(const NcclLibrary& library, KvStore& store,
                                          NcclCommOptions options, TimePoint now);
-  // All members of `parent`, which is ready and has no work under way, call this: also those that
-  // are not in the new communicator (`joins` false), which get one that is closed at once. The
-  // parent must live until Advance gave true; an error before that ends the parent, too.
-  // kUnsupported where NCCL has no split: then Begin does it.
-  static Result<std::unique_ptr<NcclComm>> BeginSplit(NcclComm& parent, NcclCommOptions options,
-                                                      bool joins, TimePoint now);
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
@@ -76,14 +70,12 @@ class NcclComm {
   Status Abort(const Status& why);
 
  private:
-  enum class Stage { kId, kInit, kSplit, kReady, kFinalize, kClosed };
+  enum class Stage { kId, kInit, kReady, kFinalize, kClosed };
 
-  NcclComm(const NcclLibrary& library, KvStore* store, NcclCommOptions options, TimePoint now,
-           Stage stage);
+  NcclComm(const NcclLibrary& library, KvStore& store, NcclCommOptions options, TimePoint now);
 
   Status AdvanceId() HVD_EXCLUDES(mutex_);
   Result<bool> AdvanceStage() HVD_REQUIRES(mutex_);
-  Result<bool> AdvanceSplit() HVD_REQUIRES(mutex_);
   Result<bool> AskForErrors() HVD_REQUIRES(mutex_);
   Status Check(const NcclAnswer& answer) HVD_REQUIRES(mutex_);
   Status Fail(Status failure) HVD_REQUIRES(mutex_);
@@ -93,13 +85,11 @@ class NcclComm {
 
   const NcclLibrary& library_;
   const NcclCommOptions options_;
-  KvStore* const store_;  // null for one that is split off
+  KvStore& store_;
   Mutex mutex_;
-  Stage stage_ HVD_GUARDED_BY(mutex_);
+  Stage stage_ HVD_GUARDED_BY(mutex_) = Stage::kId;
   TimePoint deadline_ HVD_GUARDED_BY(mutex_);  // of a start or an end
   NcclCommHandle handle_ HVD_GUARDED_BY(mutex_) = nullptr;
-  NcclComm* parent_ HVD_GUARDED_BY(mutex_) = nullptr;  // while it is split
-  bool joins_ HVD_GUARDED_BY(mutex_) = true;
   std::vector<void*> registered_ HVD_GUARDED_BY(mutex_);
   Status failure_ HVD_GUARDED_BY(mutex_);  // the first
 };

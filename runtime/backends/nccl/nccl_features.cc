@@ -10,7 +10,6 @@ void NoteIfMissing(const auto& entry, std::string& missing) {
 std::string MissingSymbols(const NcclApi& api, NcclFeature feature) {
   std::string missing;
   switch (feature) {
-    case NcclFeature::kSplit: NoteIfMissing(api.comm_split, missing); break;
     case NcclFeature::kRegister:
       NoteIfMissing(api.comm_register, missing);
       NoteIfMissing(api.comm_deregister, missing);
@@ -20,12 +19,6 @@ std::string MissingSymbols(const NcclApi& api, NcclFeature feature) {
       NoteIfMissing(api.mem_free, missing);
       break;
     case NcclFeature::kFloat8: break;
-    case NcclFeature::kShrink: NoteIfMissing(api.comm_shrink, missing); break;
-    case NcclFeature::kRevoke: NoteIfMissing(api.comm_revoke, missing); break;
-    case NcclFeature::kGrow:
-      NoteIfMissing(api.comm_grow, missing);
-      NoteIfMissing(api.comm_get_unique_id, missing);
-      break;
   }
   return missing;
 }
@@ -34,26 +27,18 @@ std::string MissingSymbols(const NcclApi& api, NcclFeature feature) {
 
 std::string_view NameOf(NcclFeature feature) {
   switch (feature) {
-    case NcclFeature::kSplit: return "splits of a communicator";
     case NcclFeature::kRegister: return "registered buffers";
     case NcclFeature::kAllocate: return "memory of its own";
     case NcclFeature::kFloat8: return "reductions of float8";
-    case NcclFeature::kShrink: return "communicators that shrink";
-    case NcclFeature::kRevoke: return "communicators that are revoked";
-    case NcclFeature::kGrow: return "communicators that grow";
   }
   return "";
 }
 
 int FirstVersionWith(NcclFeature feature) {
   switch (feature) {
-    case NcclFeature::kSplit: return 21801;
     case NcclFeature::kRegister:
     case NcclFeature::kAllocate: return 21901;
     case NcclFeature::kFloat8: return 22403;
-    case NcclFeature::kShrink: return 22703;
-    case NcclFeature::kRevoke: return 22807;
-    case NcclFeature::kGrow: return 22902;
   }
   return kNcclOfAnotherKind;
 }

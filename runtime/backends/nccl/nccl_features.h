@@ -12,19 +12,15 @@
 namespace hvd {
 
 enum class NcclFeature {
-  kSplit,     // a communicator of some of the ranks, made from one of all
   kRegister,  // buffers that NCCL moves without copies of its own
   kAllocate,  // memory that is best for that
   kFloat8,    // as a type of reductions
-  kShrink,    // a communicator without ranks that are gone
-  kRevoke,    // ends what is under way, and keeps the communicator for a split or a shrink
-  kGrow,      // a communicator with further ranks
 };
-inline constexpr int kNcclFeatureCount = 7;
+inline constexpr int kNcclFeatureCount = 3;
 
-// "splits of a communicator"
+// "registered buffers"
 std::string_view NameOf(NcclFeature feature);
-// As ncclGetVersion has them: 21801 for 2.18.1.
+// As ncclGetVersion has them: 21901 for 2.19.1.
 int FirstVersionWith(NcclFeature feature);
 
 // Ok, or kUnsupported: the version is older than the feature, or lacks the named symbols.

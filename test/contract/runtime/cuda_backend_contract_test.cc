@@ -228,6 +228,18 @@ TEST(CudaBatches, NameTheCallThatRegisters) {
   }
 }
 
+// A set's communicator is made without the other ranks, which have one of the world, too, and do
+// nothing meanwhile.
+TEST(CudaSets, ASetNeedsItsMembersOnly) {
+  CudaMembers members({.members = 4});
+  Check(members, {{.rows = {3, 3, 3, 3}}}, 1);
+  for (const std::vector<uint32_t>& set : {std::vector<uint32_t>{1, 3}, {0, 2}, {1, 2, 3}}) {
+    Check(members, {{.rows = std::vector<int64_t>(set.size(), 3), .set = set}}, 2);
+  }
+  EXPECT_EQ(members.nccl.Count("ncclCommInitRankConfig"), 4 + 2 + 2 + 3);
+  members.ExpectClean();
+}
+
 // ---- ends and failures
 
 // An operation that only the GPU is missing for is not done, and fails when the communicator does.

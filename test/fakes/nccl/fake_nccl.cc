@@ -192,11 +192,6 @@ const char* GetNcclLastError(NcclCommHandle comm) {
 
 // ---- those that only newer versions have
 
-NcclResult CommSplit(NcclCommHandle comm, int color, int key, NcclCommHandle* made, NcclConfig*) {
-  HVD_FAKE_NCCL_ENTER("ncclCommSplit");
-  if (!fake.Ready("ncclCommSplit", comm)) return kNcclInvalidUsage;
-  return fake.Split(comm, {.color = color, .key = key, .made = made});
-}
 NcclResult CommRegister(NcclCommHandle comm, void* memory, size_t bytes, void** handle) {
   HVD_FAKE_NCCL_ENTER("ncclCommRegister");
   if (!fake.Ready("ncclCommRegister", comm)) return kNcclInvalidUsage;
@@ -238,11 +233,6 @@ NcclResult NcclMemFree(void* memory) {
   std::free(memory);
   return kNcclSuccess;
 }
-NcclResult NotCalledYet() {
-  FakeNccl::It().Complain("a call that nothing is known to make");
-  return kNcclInternalError;
-}
-
 struct NamedNcclEntry {
   const char* symbol;
   void* function;
@@ -271,15 +261,10 @@ std::vector<NamedNcclEntry> NcclEntries() {
       {names.red_op_destroy.symbol, reinterpret_cast<void*>(&RedOpDestroy)},
       {names.get_error_string.symbol, reinterpret_cast<void*>(&GetNcclErrorString)},
       {names.get_last_error.symbol, reinterpret_cast<void*>(&GetNcclLastError)},
-      {names.comm_split.symbol, reinterpret_cast<void*>(&CommSplit)},
       {names.comm_register.symbol, reinterpret_cast<void*>(&CommRegister)},
       {names.comm_deregister.symbol, reinterpret_cast<void*>(&CommDeregister)},
       {names.mem_alloc.symbol, reinterpret_cast<void*>(&NcclMemAlloc)},
       {names.mem_free.symbol, reinterpret_cast<void*>(&NcclMemFree)},
-      {names.comm_shrink.symbol, reinterpret_cast<void*>(&NotCalledYet)},
-      {names.comm_revoke.symbol, reinterpret_cast<void*>(&NotCalledYet)},
-      {names.comm_get_unique_id.symbol, reinterpret_cast<void*>(&NotCalledYet)},
-      {names.comm_grow.symbol, reinterpret_cast<void*>(&NotCalledYet)},
   };
 }
 
@@ -358,7 +343,7 @@ bool FakeNccl::Ready(const char* symbol, NcclCommHandle comm) {
   if (!Alive(symbol, comm)) return false;
   const auto& members = comm->world->members;
   const bool started = std::count(members.begin(), members.end(), nullptr) == 0;
-  if (!started || comm->finalized || comm->polls_left > 0 || comm->split.has_value()) {
+  if (!started || comm->finalized || comm->polls_left > 0) {
     Complain(std::string(symbol) + " of a communicator that is not ready");
     return false;
   }
@@ -399,43 +384,12 @@ NcclResult FakeNccl::Ask(NcclCommHandle comm) {
                ? kNcclSuccess
                : kNcclInProgress;
   }
-  if (comm->split.has_value()) {
-    if (!comm->split->complete) return kNcclInProgress;
-    *comm->split->made = comm->split->child;
-    comm->split.reset();
-  }
   if (comm->polls_left > 0) {
     comm->polls_left -= 1;
     if (comm->polls_left == 0) GiveToStream(comm);
     return kNcclInProgress;
   }
   return kNcclSuccess;
-}
-
-NcclResult FakeNccl::Split(NcclCommHandle comm, const FakeSplit& split) {
-  comm->split = split;
-  const auto& members = comm->world->members;
-  if (std::all_of(members.begin(), members.end(), [](auto* one) { return one->split.has_value(); }))
-    CompleteSplit(*comm->world);
-  return kNcclInProgress;
-}
-
-void FakeNccl::CompleteSplit(FakeNcclWorld& world) {
-  std::map<int, std::vector<NcclCommHandle>> by_color;
-  for (NcclCommHandle one : world.members) {
-    one->split->complete = true;
-    if (one->split->color >= 0) by_color[one->split->color].push_back(one);
-  }
-  for (auto& [color, parents] : by_color) {
-    std::stable_sort(parents.begin(), parents.end(),
-                     [](auto* a, auto* b) { return a->split->key < b->split->key; });
-    auto& made = worlds_["split " + std::to_string(worlds_.size())];
-    made = std::make_unique<FakeNcclWorld>();
-    made->members.resize(parents.size());
-    for (size_t i = 0; i < parents.size(); ++i) {
-      parents[i]->split->child = MakeComm(made.get(), static_cast<int>(i));
-    }
-  }
 }
 
 NcclResult FakeNccl::Call(const char* symbol, const NcclCall& call, NcclCommHandle comm,
@@ -562,8 +516,6 @@ void FakeNccl::End(NcclCommHandle comm, bool abort) {
   if (!abort) return;
   comm->waiting.clear();
   for (auto& [meeting, key] : comm->meetings) meeting->released[key].done = 1;
-  // The communicator that the split made and nobody has seen.
-  if (comm->split.has_value() && comm->split->child != nullptr) comm->split->child->aborted = true;
 }
 
 }  // namespace hvd::test

@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -42,13 +41,6 @@ struct FakeMeeting {
   size_t needed = 0, arrived = 0;
 };
 
-struct FakeSplit {
-  int color = 0, key = 0;
-  NcclCommHandle* made = nullptr;
-  NcclCommHandle child = nullptr;  // null: of no color
-  bool complete = false;           // all members have called it
-};
-
 struct FakePreMultiply {
   DType dtype;
   double factor;
@@ -64,7 +56,6 @@ struct NcclCommObject {
   int polls_left = 0;
   std::vector<std::pair<NcclCall, CuStream>> waiting;
   NcclResult async_error = kNcclSuccess;  // the test sets it
-  std::optional<test::FakeSplit> split;
   std::map<NcclReduceOp, test::FakePreMultiply> operations;
   std::set<void*> registered;
   uint64_t collectives = 0;                       // given so far
@@ -116,7 +107,6 @@ class FakeNccl {
   bool Ready(const char* symbol, NcclCommHandle comm);
   NcclResult Init(NcclCommHandle* comm, int ranks, const NcclUniqueId& id, int rank);
   NcclResult Ask(NcclCommHandle comm);
-  NcclResult Split(NcclCommHandle comm, const FakeSplit& split);
   NcclResult GroupEnd();
   NcclResult Call(const char* symbol, const NcclCall& call, NcclCommHandle comm, CuStream stream);
   void End(NcclCommHandle comm, bool abort);
@@ -141,7 +131,6 @@ class FakeNccl {
   static void Arrive(FakeMeeting& meeting, NcclCommHandle comm);
   void CheckAlike(const NcclCall& first, const NcclCall& second);
   void CheckRanges(const char* symbol, const NcclCall& call, NcclCommHandle comm);
-  void CompleteSplit(FakeNcclWorld& world);
 
   static inline FakeNccl* it_ = nullptr;
   FakeCuda& cuda_;

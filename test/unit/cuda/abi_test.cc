@@ -155,10 +155,6 @@ HVD_SAME(red_op_create_pre_mul_sum, ncclRedOpCreatePreMulSum)
 HVD_SAME(red_op_destroy, ncclRedOpDestroy)
 HVD_SAME(get_error_string, ncclGetErrorString)
 HVD_SAME(get_last_error, ncclGetLastError)
-#if NCCL_VERSION_CODE >= 21801
-HVD_SAME(comm_split, ncclCommSplit)
-static_assert(kNcclSplitNoColor == NCCL_SPLIT_NOCOLOR);
-#endif
 #if NCCL_VERSION_CODE >= 21901
 HVD_SAME(mem_alloc, ncclMemAlloc)
 HVD_SAME(mem_free, ncclMemFree)
@@ -168,16 +164,6 @@ HVD_SAME(comm_deregister, ncclCommDeregister)
 #if NCCL_VERSION_CODE >= 22403
 static_assert(kNcclFloat8E4m3 == ncclFloat8e4m3);
 static_assert(kNcclFloat8E5m2 == ncclFloat8e5m2);
-#endif
-#if NCCL_VERSION_CODE >= 22703
-HVD_SAME(comm_shrink, ncclCommShrink)
-#endif
-#if NCCL_VERSION_CODE >= 22807
-HVD_SAME(comm_revoke, ncclCommRevoke)
-#endif
-#if NCCL_VERSION_CODE >= 22902
-HVD_SAME(comm_get_unique_id, ncclCommGetUniqueId)
-HVD_SAME(comm_grow, ncclCommGrow)
 #endif
 #undef HVD_SAME
 static_assert(kNcclCudaError == ncclUnhandledCudaError);

@@ -240,87 +240,9 @@ TEST(NcclComm, SaysWhatAnOlderVersionHasNot) {
   world.Start();
   EXPECT_EQ(world.comms[0]->Register(nullptr, 1).message(),
             "NCCL 2.14.3 (the fake) has no registered buffers: they came with 2.19.1");
-  const Status split =
-      NcclComm::BeginSplit(*world.comms[0], world.Options(0, 0, 1, "set 1"), true, world.now)
-          .status();
-  EXPECT_EQ(split.code(), Code::kUnsupported);
   EXPECT_TRUE(world.comms[0]->Settled().ok());  // it can still be used
   world.Close();
   world.ExpectClean();
-}
-
-// ---- split
-
-class NcclSplit : public testing::Test {
- protected:
-  void SetUp() override { world_.Start(); }
-  // The odd ranks come into the new one.
-  Status BeginSplit(uint32_t rank) {
-    const bool joins = rank % 2 == 1;
-    return world_.devices[rank]->With([&](CuStream) {
-      auto made = NcclComm::BeginSplit(*world_.comms[rank],
-                                       world_.Options(rank, rank / 2, 2, "process set 1"), joins,
-                                       world_.now);
-      if (made.ok()) children_[rank] = std::move(*made);
-      return made.status();
-    });
-  }
-
-  NcclWorld world_{4, 23007, 1};
-  std::vector<std::unique_ptr<NcclComm>> children_{4};
-};
-
-TEST_F(NcclSplit, MakesACommunicatorOfSome) {
-  for (uint32_t rank = 0; rank < 4; ++rank) ASSERT_TRUE(BeginSplit(rank).ok());
-  ASSERT_TRUE(world_.AdvanceAll(children_));
-  EXPECT_EQ(world_.nccl.comms.size(), 6U);
-  EXPECT_EQ(world_.nccl.Count("ncclGetUniqueId"), 1);
-  EXPECT_TRUE(children_[1]->Settled().ok());
-  EXPECT_FALSE(children_[0]->Settled().ok());
-  for (uint32_t rank : {1, 3}) EXPECT_TRUE(children_[rank]->Close(world_.now).ok());
-  EXPECT_TRUE(world_.AdvanceAll(children_));
-  EXPECT_TRUE(world_.comms[1]->Settled().ok());  // the parent goes on
-  children_.clear();
-  world_.Close();
-  world_.ExpectClean();
-}
-
-TEST_F(NcclSplit, ThatIsLateEndsBoth) {
-  for (uint32_t rank = 0; rank < 3; ++rank) ASSERT_TRUE(BeginSplit(rank).ok());
-  EXPECT_FALSE(world_.AdvanceAll(children_));
-  world_.now += std::chrono::seconds(30);
-  EXPECT_THAT(world_.Advance(*children_[1], 1).status().message(),
-              HasSubstr("ncclCommSplit has not ended within 30.0 s"));
-  children_.clear();
-  EXPECT_THAT(world_.comms[1]->Settled().status().message(), HasSubstr("dropped before its end"));
-  EXPECT_TRUE(world_.comms[3]->Settled().ok());
-  world_.ExpectClean();
-}
-
-TEST_F(NcclSplit, IsAbortedHalfWay) {
-  for (uint32_t rank = 0; rank < 4; ++rank) ASSERT_TRUE(BeginSplit(rank).ok());
-  for (auto& child : children_) EXPECT_TRUE(child->Abort(Aborted("the world ends")).ok());
-  EXPECT_EQ(world_.comms[2]->Settled().status().message(), "the world ends");
-  children_.clear();
-  world_.ExpectClean();
-}
-
-TEST_F(NcclSplit, EachErrorEndsTheParentToo) {
-  world_.nccl.Fail("ncclCommSplit", kNcclInternalError);
-  const Status status = BeginSplit(1);
-  EXPECT_THAT(status.message(), HasSubstr(Answered("ncclCommSplit", kNcclInternalError)));
-  EXPECT_EQ(world_.comms[1]->Settled().status().message(), status.message());
-  world_.ExpectClean();
-}
-
-TEST_F(NcclSplit, AnErrorThatComesLaterIsTheChildsToo) {
-  for (uint32_t rank = 0; rank < 4; ++rank) ASSERT_TRUE(BeginSplit(rank).ok());
-  world_.nccl.comms[1]->async_error = kNcclRemoteError;
-  for (int round = 0; round < 3; ++round) (void)world_.Advance(*children_[1], 1);
-  EXPECT_THAT(world_.Advance(*children_[1], 1).status().message(),
-              HasSubstr(Answered("ncclCommGetAsyncError", kNcclRemoteError)));
-  children_.clear();
-  world_.ExpectClean();
 }
 
 }  // namespace

@@ -41,14 +41,10 @@ TEST_F(NcclFeatures, AMissingSymbolIsAFeatureThatIsOff) {
     std::set<std::string> lacking;
     const char* words;
   } table[] = {
-      {NcclFeature::kSplit, {"ncclCommSplit"}, "because it lacks ncclCommSplit"},
       {NcclFeature::kRegister, {"ncclCommDeregister"}, "because it lacks ncclCommDeregister"},
       {NcclFeature::kAllocate,
        {"ncclMemAlloc", "ncclMemFree"},
        "because it lacks ncclMemAlloc, ncclMemFree"},
-      {NcclFeature::kShrink, {"ncclCommShrink"}, "because it lacks ncclCommShrink"},
-      {NcclFeature::kRevoke, {"ncclCommRevoke"}, "because it lacks ncclCommRevoke"},
-      {NcclFeature::kGrow, {"ncclCommGrow"}, "because it lacks ncclCommGrow"},
   };
   for (const auto& row : table) {
     const NcclLibrary library = Library(23007, row.lacking);
@@ -65,9 +61,10 @@ TEST_F(NcclFeatures, AMissingSymbolIsAFeatureThatIsOff) {
 TEST_F(NcclFeatures, TheVersionDecidesBeforeTheSymbol) {
   NcclLibrary library = Library(21403);
   ForEachOptionalEntry(library.api, [](auto& entry, int) { EXPECT_FALSE(entry) << entry.symbol; });
-  library = Library(21801);
-  EXPECT_TRUE(static_cast<bool>(library.api.comm_split));
+  library = Library(21900);
   EXPECT_FALSE(static_cast<bool>(library.api.comm_register));
+  library = Library(21901);
+  EXPECT_TRUE(static_cast<bool>(library.api.comm_register));
 }
 
 TEST_F(NcclFeatures, EachSymbolThatEveryVersionHasIsRequired) {
