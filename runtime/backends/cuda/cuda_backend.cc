@@ -54,7 +54,7 @@ CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
                      [this](CudaOp& op, const auto& places) { return LaneOf(op, places); },
                      [this](CudaOp& op) { return BeginStaged(op); }}) {}
 
-CudaBackend::~CudaBackend() = default;
+CudaBackend::~CudaBackend() { Abort(Aborted("this rank has left the world")); }
 
 Result<CudaDevice*> CudaBackend::DeviceOf(const CollectiveCall& call) {
   std::unique_ptr<CudaDevice>& device = devices_[call.device_index];
@@ -242,7 +242,9 @@ Result<NcclLane*> CudaBackend::LaneOf(CudaOp& op, const std::vector<uint64_t>& p
       .store_wait = std::chrono::milliseconds(1)};
   auto lane = std::make_unique<NcclLane>(
       room_, std::move(*device), *parts_.nccl, *options_.store, std::move(options),
-      options_.wake_peers, NcclLaneOptions{options_.waits_for_gpu, options_.registers_buffers},
+      options_.wake_peers,
+      NcclLaneOptions{options_.waits_for_gpu, options_.registers_buffers,
+                      [this](const Status& why) { Abort(why); }},
       options_.clock->Now());
   MutexLock lock(mutex_);
   if (!aborted_.ok()) return aborted_;
@@ -406,20 +408,33 @@ void CudaBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
   if (op.lease.control != nullptr && !peers_may_work) leases_.TakeBack(&op.lease);
 }
 
+// An abort frees memory, for which it waits until the device is idle, and so for the kernels of
+// every communicator of this process: one after the other, none would come to its end.
 void CudaBackend::Abort(const Status& why) {
   MutexLock lock(mutex_);
-  if (aborted_.ok()) aborted_ = why;
-  for (auto& [key, lane] : lanes_) (void)lane->Abort(why);
+  if (!aborted_.ok()) return;
+  aborted_ = why;
+  std::vector<std::thread> others;
+  for (auto& [key, lane] : lanes_) {
+    if (lane == lanes_.begin()->second) continue;
+    others.emplace_back([&why, one = lane.get()] { one->Abort(why); });
+  }
+  if (!lanes_.empty()) lanes_.begin()->second->Abort(why);
+  for (std::thread& other : others) other.join();
 }
 
 void CudaBackend::Watch() {
-  MutexLock lock(mutex_);
-  if (!aborted_.ok()) return;
-  for (auto& [key, lane] : lanes_) {
-    const Status error = lane->Watch();
-    if (!error.ok() && options_.say && said_watching_.insert(error.message()).second)
-      options_.say(error.message());
+  Status error;
+  {
+    MutexLock lock(mutex_);
+    if (!aborted_.ok()) return;
+    for (auto& [key, lane] : lanes_) {
+      if (error.ok()) error = lane->Watch();
+    }
   }
+  if (error.ok()) return;
+  if (options_.say) options_.say(error.message());
+  Abort(error);
 }
 
 bool CudaBackend::UsesNccl() const {

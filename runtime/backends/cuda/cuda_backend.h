@@ -82,7 +82,6 @@ class CudaBackend final : public DeviceBackend {
   // Changed by the engine's thread with the mutex held; read by it without.
   std::map<std::vector<uint64_t>, std::unique_ptr<NcclLane>> lanes_;
   Status aborted_ HVD_GUARDED_BY(mutex_);
-  std::set<std::string> said_watching_ HVD_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

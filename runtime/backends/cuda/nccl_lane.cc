@@ -73,18 +73,23 @@ void NcclLane::Forget(CudaOp& op) {
   (void)Fail(Aborted(NameOf(comm_->member()) + ": an operation was given up"));
 }
 
+// The world ends with the first error of a communicator.
 Status NcclLane::Fail(Status why) {
   if (failure_.ok()) failure_ = std::move(why);
-  (void)comm_->Abort(failure_);
+  options_.abort_all(failure_);
+  return failure_;
+}
+
+// The others may still be closed.
+Status NcclLane::FailToClose(Status why) {
+  if (failure_.ok()) failure_ = std::move(why);
+  Abort(failure_);
   return failure_;
 }
 
 Status NcclLane::Watch() {
   if (!ready_) return Status::Ok();  // Pump finds out
-  const Result<bool> settled = comm_->Settled();
-  if (settled.ok()) return Status::Ok();
-  (void)comm_->Abort(settled.status());
-  return settled.status();
+  return comm_->Settled().status();
 }
 
 bool NcclLane::Awaits(const CudaOp& op, uint32_t member) const {
@@ -305,14 +310,14 @@ Result<NcclBuffer> NcclLane::Scratch(size_t bytes) {
 
 Result<bool> NcclLane::AdvanceClose(TimePoint now) {
   if (!failure_.ok()) return failure_;
-  if (!ready_) return Fail(Aborted(NameOf(comm_->member()) + ": it is not ready and not needed"));
+  if (!ready_) return FailToClose(Aborted(NameOf(comm_->member()) + ": it is not ready and not needed"));
   if (!last_) {
     const Result<DeviceTicket> ticket = device_->Record();
-    if (!ticket.ok()) return Fail(ticket.status());
+    if (!ticket.ok()) return FailToClose(ticket.status());
     last_ = *ticket;
   }
   const Result<bool> idle = device_->Ready(*last_);
-  if (!idle.ok()) return Fail(idle.status());
+  if (!idle.ok()) return FailToClose(idle.status());
   if (!*idle) return false;
   Result<bool> done = false;
   Status status = device_->With([&](CuStream) {
@@ -320,7 +325,7 @@ Result<bool> NcclLane::AdvanceClose(TimePoint now) {
     done = comm_->Advance(now);
     return done.status();
   });
-  if (!status.ok()) return Fail(std::move(status));
+  if (!status.ok()) return FailToClose(std::move(status));
   return done;
 }
 

@@ -32,6 +32,8 @@ namespace hvd {
 struct NcclLaneOptions {
   bool tickets = false;    // operations get CudaOp::given
   bool registers = false;  // memory for packing is registered with NCCL, where that is possible
+  // Aborts all lanes of this rank, this one too.
+  std::function<void(const Status& why)> abort_all;
 };
 
 class NcclLane {
@@ -64,9 +66,10 @@ class NcclLane {
   // The communicator is ready.
   bool ready() const { return ready_; }
 
-  // Any thread.
-  Status Abort(const Status& why) { return comm_->Abort(why); }
-  // Ok, or the error that has come up since; then the communicator is aborted.
+  // Any thread. Waits until the device has left all kernels, so the lanes of a rank are aborted
+  // together.
+  void Abort(const Status& why) { (void)comm_->Abort(why); }
+  // Ok, or the error that has come up since.
   Status Watch();
 
   // Nothing is in flight any more. Asks until true, or calls Abort: the end of the work that the
@@ -81,6 +84,7 @@ class NcclLane {
 
   bool leads() const { return comm_->member().index == 0; }
   Status Fail(Status why);
+  Status FailToClose(Status why);
   void MakeBatches();
   void ReadOrder();
   Result<bool> MakeReady(TimePoint now);

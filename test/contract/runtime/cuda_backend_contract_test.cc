@@ -299,6 +299,77 @@ TEST(CudaBackendEnds, FailsWhatWaitsForADeadRank) {
   members.ExpectClean();
 }
 
+// The world, and a set of its first two members, have kernels on the GPU of member 0 that wait for
+// a rank that is dead.
+std::vector<CudaOperation> StuckOnTwoCommunicators(CudaMembers& members) {
+  members.nccl.aborts_wait = true;
+  Check(members, {{.rows = {3, 3, 3}}, {.rows = {3, 3}, .set = {0, 1}}}, 1);
+  std::vector<CudaOperation> operations;
+  operations.push_back(Make(members, {.rows = {3, 3, 3}}));
+  operations.push_back(Make(members, {.rows = {3, 3}, .set = {0, 1}}));
+  for (CudaOperation& operation : operations) {
+    for (uint32_t m = 0; m < 3; ++m) {
+      if (operation.Has(m)) members.Step(operation, m);
+    }
+    for (int step = 0; step < 2; ++step) members.Step(operation, 0);
+    EXPECT_EQ(operation.parts[0].stage, CudaPart::Stage::kDone) << "given to the GPU";
+  }
+  return operations;
+}
+
+void AbortAll(CudaMembers& members, std::vector<CudaOperation>& operations) {
+  for (uint32_t m = 0; m < members.size(); ++m) {
+    members.backend(m).Abort(Aborted("rank 5 died on host a"));
+    for (CudaOperation& operation : operations) {
+      if (operation.parts[m].state != nullptr)
+        members.backend(m).Abandon(std::move(operation.parts[m].state), true);
+    }
+  }
+  members.cuda.Run();
+  members.ExpectClean();
+}
+
+TEST(CudaBackendEnds, AbortsAllCommunicatorsTogether) {
+  CudaMembers members({.members = 3});
+  auto operations = StuckOnTwoCommunicators(members);
+  members.backend(0).Abort(Aborted("rank 5 died on host a"));
+  EXPECT_EQ(members.nccl.Count("ncclCommAbort"), 2);
+  members.backend(0).Abort(Aborted("again"));
+  EXPECT_EQ(members.nccl.Count("ncclCommAbort"), 2);
+  AbortAll(members, operations);
+}
+
+// NCCL tells of the death first, by one of the communicators.
+TEST(CudaBackendEnds, AnErrorOfOneCommunicatorEndsAll) {
+  for (size_t which : {0, 3}) {
+    CudaMembers members({.members = 3});
+    auto operations = StuckOnTwoCommunicators(members);
+    ASSERT_EQ(members.nccl.comms.size(), 5U) << "of the world, then of the set";
+    members.nccl.comms[which]->async_error = kNcclRemoteError;
+    members.backend(0).Watch();
+    EXPECT_EQ(members.nccl.Count("ncclCommAbort"), 2);
+    ASSERT_EQ(members.said.size(), 1U);
+    EXPECT_THAT(members.said[0], HasSubstr("ncclCommGetAsyncError"));
+    AbortAll(members, operations);
+  }
+}
+
+// Nobody says goodbye.
+TEST(CudaBackendEnds, DropsAllCommunicatorsTogether) {
+  CudaMembers members({.members = 3});
+  auto operations = StuckOnTwoCommunicators(members);
+  members.Drop(0);
+  EXPECT_EQ(members.nccl.Count("ncclCommAbort"), 2);
+  for (CudaOperation& operation : operations) {
+    for (uint32_t m = 1; m < 3; ++m) {
+      if (operation.parts[m].state != nullptr)
+        members.backend(m).Abandon(std::move(operation.parts[m].state), true);
+    }
+  }
+  members.cuda.Run();
+  members.ExpectClean();
+}
+
 TEST(CudaBackendEnds, TellsErrorsThatComeLater) {
   CudaMembers members({.members = 2});
   Check(members, {{.rows = {300, 300}}}, 1);

@@ -1,6 +1,7 @@
 #include "test/fakes/nccl/fake_nccl.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -72,9 +73,10 @@ NcclResult CommDestroy(NcclCommHandle comm) {
 }
 NcclResult CommAbort(NcclCommHandle comm) {
   FakeNccl& fake = FakeNccl::It();
-  std::lock_guard<std::recursive_mutex> lock(fake.mutex);
+  std::unique_lock<std::recursive_mutex> lock(fake.mutex);
   const bool alive = fake.Alive("ncclCommAbort", comm);
   if (alive) fake.End(comm, true);  // also where an error is ordered: NCCL frees what it can
+  if (alive && fake.aborts_wait) fake.AwaitIdle(comm, lock);
   if (NcclResult ordered = fake.Enter("ncclCommAbort"); ordered != 0) return ordered;
   return alive ? kNcclSuccess : kNcclInvalidArgument;
 }
@@ -357,6 +359,7 @@ NcclCommHandle FakeNccl::MakeComm(FakeNcclWorld* world, int rank) {
   comms.push_back(std::make_unique<NcclCommObject>());
   comms.back()->world = world;
   comms.back()->rank = rank;
+  comms.back()->context = cuda_.current.empty() ? nullptr : cuda_.current.back();
   comms.back()->polls_left = slowness;
   world->members[static_cast<size_t>(rank)] = comms.back().get();
   return comms.back().get();
@@ -516,6 +519,25 @@ void FakeNccl::End(NcclCommHandle comm, bool abort) {
   if (!abort) return;
   comm->waiting.clear();
   for (auto& [meeting, key] : comm->meetings) meeting->released[key].done = 1;
+  aborted.notify_all();
+}
+
+// Kernels that wait for another member.
+bool FakeNccl::HasKernels(const NcclCommObject& comm) {
+  return std::ranges::any_of(comm.meetings, [](const auto& met) {
+    return met.first->released.at(met.second).done == 0;
+  });
+}
+
+void FakeNccl::AwaitIdle(NcclCommHandle comm, std::unique_lock<std::recursive_mutex>& lock) {
+  const auto idle = [&] {
+    return std::ranges::none_of(comms, [&](const auto& other) {
+      const bool here = other->context == comm->context && !other->destroyed;
+      return here && !other->aborted && HasKernels(*other);
+    });
+  };
+  if (!aborted.wait_for(lock, std::chrono::seconds(5), idle))
+    Complain("ncclCommAbort waits for ever for a communicator that nobody aborts");
 }
 
 }  // namespace hvd::test

@@ -12,6 +12,7 @@
 #ifndef HVD_TEST_FAKES_NCCL_FAKE_NCCL_H_
 #define HVD_TEST_FAKES_NCCL_FAKE_NCCL_H_
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,7 @@ struct FakePreMultiply {
 struct NcclCommObject {
   test::FakeNcclWorld* world = nullptr;
   int rank = 0;
+  CuContext context = nullptr;  // of its device
   bool finalized = false, destroyed = false, aborted = false;
   // Answers to ncclCommGetAsyncError that are kNcclInProgress before what is waiting is given.
   int polls_left = 0;
@@ -89,6 +91,9 @@ class FakeNccl {
   std::string last_error;
   // How many questions a call is in progress for before it is in its stream.
   int slowness = 0;
+  // As NCCL does: an abort frees memory, and returns when the device has left the kernels of all
+  // communicators, also of those that nobody has aborted.
+  bool aborts_wait = false;
   // From its `after`-th call on (0: the first) the call answers `result` and does nothing.
   void Fail(const std::string& symbol, NcclResult result, int after = 0);
 
@@ -110,8 +115,10 @@ class FakeNccl {
   NcclResult GroupEnd();
   NcclResult Call(const char* symbol, const NcclCall& call, NcclCommHandle comm, CuStream stream);
   void End(NcclCommHandle comm, bool abort);
+  void AwaitIdle(NcclCommHandle aborted, std::unique_lock<std::recursive_mutex>& lock);
 
   std::recursive_mutex mutex;
+  std::condition_variable_any aborted;  // some communicator was
   std::vector<std::unique_ptr<NcclCommObject>>
       comms;  // in the order they were made; ended ones too
   std::map<std::thread::id, int> group_depth;
@@ -129,6 +136,7 @@ class FakeNccl {
   void GiveToStream(NcclCommHandle comm);
   void Meet(const NcclCall& call, NcclCommHandle comm);
   static void Arrive(FakeMeeting& meeting, NcclCommHandle comm);
+  static bool HasKernels(const NcclCommObject& comm);
   void CheckAlike(const NcclCall& first, const NcclCall& second);
   void CheckRanges(const char* symbol, const NcclCall& call, NcclCommHandle comm);
 
