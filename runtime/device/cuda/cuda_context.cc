@@ -48,9 +48,19 @@ Result<std::unique_ptr<CudaContext>> CudaContext::Retain(CudaCalls& calls, int o
 // Also of a broken context: it counts who retained it.
 CudaContext::~CudaContext() { calls_.driver().primary_ctx_release(device_); }
 
+Status ContextScope::Enter(const CudaContext& context) {
+  const CudaDriver& driver = calls_.driver();
+  HVD_RETURN_IF_ERROR(calls_.Do(driver.ctx_push_current, context.handle()));
+  Status relaxed = calls_.Do(driver.exchange_capture_mode, &capture_mode_);
+  CuContext before = nullptr;
+  if (!relaxed.ok()) driver.ctx_pop_current(&before);
+  return relaxed;
+}
+
 ContextScope::~ContextScope() {
   if (!status_.ok()) return;
   CuContext before = nullptr;
+  calls_.driver().exchange_capture_mode(&capture_mode_);
   calls_.driver().ctx_pop_current(&before);
 }
 

@@ -1,6 +1,7 @@
 // CudaContext: the primary context of a device, which all of a process shares: the framework's
 // tensors live in it. Retained while this lives. ContextScope makes it current for a few calls and
-// leaves what was current before.
+// leaves what was current before. Its calls are of no concern to a capture of the program's for a
+// CUDA graph, so they do not break it, whatever thread makes them.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
 
@@ -45,7 +46,7 @@ class CudaContext {
 class ContextScope {
  public:
   ContextScope(CudaCalls& calls, const CudaContext& context)
-      : calls_(calls), status_(calls.Do(calls.driver().ctx_push_current, context.handle())) {}
+      : calls_(calls), status_(Enter(context)) {}
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
@@ -54,7 +55,10 @@ class ContextScope {
   const Status& status() const { return status_; }
 
  private:
+  Status Enter(const CudaContext& context);
+
   CudaCalls& calls_;
+  int capture_mode_ = kCudaCaptureRelaxed;  // of this thread, before
   const Status status_;
 };
 

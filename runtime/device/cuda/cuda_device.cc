@@ -78,6 +78,7 @@ Status CudaDevice::BeginAfter(void* stream) {
 Result<DeviceMark> CudaDevice::Mark(void* stream) {
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
+  HVD_RETURN_IF_ERROR(RefuseCapture(stream));
   const Result<CuEvent> event = events_.Lend(static_cast<CuStream>(stream));
   if (!event.ok()) return event.status();
   return DeviceMark{reinterpret_cast<uintptr_t>(*event)};
@@ -97,6 +98,7 @@ void CudaDevice::DropMark(DeviceMark mark) {
 Status CudaDevice::LetFollow(void* stream) {
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
+  HVD_RETURN_IF_ERROR(RefuseCapture(stream));
   return events_.Order(stream_, static_cast<CuStream>(stream));
 }
 
@@ -180,6 +182,21 @@ Status CudaDevice::Launch(const BatchLaunch& launch) {
   const CuFunction kernel = launch.segments.size() <= kSmallBatch ? small_ : large_;
   return calls_.Do(calls_.driver().launch_kernel, kernel, launch.tiles, 1U, 1U, kBatchThreads, 1U,
                    1U, 0U, stream_, parameters.data(), static_cast<void**>(nullptr));
+}
+
+// Our queue would become a part of the capture, and each replay would repeat the work without the
+// other ranks.
+Status CudaDevice::RefuseCapture(void* stream) {
+  if (!calls_.broken().ok()) return calls_.broken();
+  const CudaDriver& driver = calls_.driver();
+  int status = kCudaCaptureNone;
+  const CuResult answer = driver.stream_is_capturing(static_cast<CuStream>(stream), &status);
+  if (answer == kCudaSuccess && status == kCudaCaptureNone) return Status::Ok();
+  if (answer != kCudaSuccess && answer != kCudaCaptureImplicit)
+    return calls_.Checked(driver.stream_is_capturing.symbol, answer);
+  return Unsupported(calls_.device() +
+                     ": the stream is being captured for a CUDA graph (torch.cuda.graph), and ranks "
+                     "agree about each collective when it is called: call it outside of the graph");
 }
 
 // With other memory of the host a copy would wait for the device, or be made by the processor.

@@ -64,6 +64,7 @@ class CudaDevice final : public Device {
 
   Status Start(const CudaDeviceOptions& options);
   Status Launch(const BatchLaunch& launch);
+  Status RefuseCapture(void* stream);
   Status RefuseForeign(const std::byte* staging, size_t bytes) const;
 
   CudaCalls calls_;

@@ -9,8 +9,11 @@ void FreeDeviceMemory(const CudaDriver& driver, int ordinal, DeviceAddress addre
   if (driver.device_get(&device, ordinal) != kCudaSuccess) return;
   if (driver.primary_ctx_retain(&context, device) != kCudaSuccess) return;
   if (driver.ctx_push_current(context) == kCudaSuccess) {
+    int capture_mode = kCudaCaptureRelaxed;
+    driver.exchange_capture_mode(&capture_mode);
     driver.ctx_synchronize();
     driver.mem_free(address);
+    driver.exchange_capture_mode(&capture_mode);
     driver.ctx_pop_current(&context);
   }
   driver.primary_ctx_release(device);

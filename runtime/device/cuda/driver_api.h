@@ -37,6 +37,7 @@ inline constexpr CuResult kCudaHardwareStackError = 714;
 inline constexpr CuResult kCudaLaunchFailed = 719;
 inline constexpr CuResult kCudaSystemNotReady = 802;
 inline constexpr CuResult kCudaSystemDriverMismatch = 803;
+inline constexpr CuResult kCudaCaptureImplicit = 906;
 inline constexpr CuResult kCudaUnknown = 999;
 
 inline constexpr int kCudaComputeCapabilityMajor = 75;  // attributes of a device
@@ -45,6 +46,8 @@ inline constexpr int kCudaPciBus = 33;
 inline constexpr int kCudaPciSlot = 34;
 inline constexpr int kCudaPciDomain = 50;
 inline constexpr unsigned kCudaStreamNonBlocking = 1;  // does not wait for the default stream
+inline constexpr int kCudaCaptureNone = 0;             // status of a stream
+inline constexpr int kCudaCaptureRelaxed = 2;          // mode of a thread
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
 
@@ -70,6 +73,8 @@ inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
   CALL(stream_destroy, "cuStreamDestroy_v2", (CuStream stream))                                    \
   CALL(stream_wait_event, "cuStreamWaitEvent", (CuStream stream, CuEvent event, unsigned flags))   \
   CALL(stream_synchronize, "cuStreamSynchronize", (CuStream stream))                               \
+  CALL(stream_is_capturing, "cuStreamIsCapturing", (CuStream stream, int* status))                 \
+  CALL(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int* mode))                    \
   CALL(event_create, "cuEventCreate", (CuEvent * event, unsigned flags))                           \
   CALL(event_destroy, "cuEventDestroy_v2", (CuEvent event))                                        \
   CALL(event_record, "cuEventRecord", (CuEvent event, CuStream stream))                            \

@@ -402,6 +402,24 @@ TEST(CudaBackendFailures, AreToldToAllMembers) {
   members.ExpectClean();
 }
 
+// A replay of the graph would do the work of one rank alone.
+TEST(CudaBackendFailures, ACaptureOfTheProgramIsRefusedOnAllMembers) {
+  CudaMembers members({.members = 3});
+  auto operations = Operations(members, 1, 5);
+  auto* stream = static_cast<CuStream>(operations[0].parts[1].call.stream);
+  stream->captured = true;
+  for (int step = 0; step < 2; ++step) StepAll(members, operations);
+  for (CudaPart& part : operations[0].parts) {
+    EXPECT_EQ(part.status.code(), Code::kUnsupported);
+    EXPECT_THAT(part.status.message(), HasSubstr("rank 3 cannot take part with a tensor on a GPU"));
+    EXPECT_THAT(part.status.message(), HasSubstr("is being captured for a CUDA graph"));
+  }
+  stream->captured = false;
+  members.cuda.Run();
+  Check(members, {{.rows = {5, 5, 5}}}, 3);  // outside of the graph
+  members.ExpectClean();
+}
+
 // For each call of NCCL: its error ends the operation with a sentence that names it, and nothing is
 // left behind.
 TEST(CudaBackendFailures, NameTheCallOfNccl) {

@@ -30,6 +30,16 @@ uint64_t Address(const void* memory) { return reinterpret_cast<uint64_t>(memory)
 
 void* Allocate(size_t bytes) { return std::aligned_alloc(256, (bytes + 255) / 256 * 256); }
 
+// In a thread of the usual mode.
+bool BreaksCaptures(const std::string& symbol) {
+  for (const char* unsafe :
+       {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuModuleLoadData",
+        "cuModuleUnload", "cuEventQuery", "cuStreamSynchronize"}) {
+    if (symbol == unsafe) return true;
+  }
+  return false;
+}
+
 // ---- the driver's functions, in the order of HVD_CUDA_DRIVER_CALLS
 
 #define HVD_FAKE_ENTER(symbol)     \
@@ -138,6 +148,7 @@ CuResult StreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   HVD_FAKE_ENTER("cuStreamWaitEvent");
   if (event->destroyed) fake.Complain("a stream waits for an event that is destroyed");
   if (event->recorded == 0) fake.Complain("a stream waits for an event that was never recorded");
+  fake.CheckNotCaptured(stream);
   fake.Submit(stream, {.awaits = event, .round = event->recorded});
   return 0;
 }
@@ -145,6 +156,17 @@ CuResult StreamSynchronize(CuStream stream) {
   HVD_FAKE_ENTER("cuStreamSynchronize");
   fake.Run();
   if (!stream->work.empty()) fake.Complain("the processor waits for a stream that waits for ever");
+  return 0;
+}
+CuResult StreamIsCapturing(CuStream stream, int* status) {
+  HVD_FAKE_ENTER("cuStreamIsCapturing");
+  if (stream == nullptr && fake.default_stream.captured) return kCudaCaptureImplicit;
+  *status = stream != nullptr && stream->captured ? 1 : kCudaCaptureNone;
+  return 0;
+}
+CuResult ExchangeCaptureMode(int* mode) {
+  HVD_FAKE_ENTER("cuThreadExchangeStreamCaptureMode");
+  std::swap(*mode, FakeCuda::capture_mode);
   return 0;
 }
 CuResult EventCreate(CuEvent* event, unsigned flags) {
@@ -163,6 +185,7 @@ CuResult EventDestroy(CuEvent event) {
 CuResult EventRecord(CuEvent event, CuStream stream) {
   HVD_FAKE_ENTER("cuEventRecord");
   if (event->destroyed) fake.Complain("an event is recorded that is destroyed");
+  fake.CheckNotCaptured(stream);
   event->recorded += 1;
   fake.Submit(stream, {.signals = event, .round = event->recorded});
   return 0;
@@ -308,6 +331,8 @@ std::vector<NamedEntry> Entries() {
       {names.stream_destroy.symbol, reinterpret_cast<void*>(&StreamDestroy)},
       {names.stream_wait_event.symbol, reinterpret_cast<void*>(&StreamWaitEvent)},
       {names.stream_synchronize.symbol, reinterpret_cast<void*>(&StreamSynchronize)},
+      {names.stream_is_capturing.symbol, reinterpret_cast<void*>(&StreamIsCapturing)},
+      {names.exchange_capture_mode.symbol, reinterpret_cast<void*>(&ExchangeCaptureMode)},
       {names.event_create.symbol, reinterpret_cast<void*>(&EventCreate)},
       {names.event_destroy.symbol, reinterpret_cast<void*>(&EventDestroy)},
       {names.event_record.symbol, reinterpret_cast<void*>(&EventRecord)},
@@ -425,6 +450,7 @@ std::vector<std::string> FakeCuda::Leaks() const {
   note(static_cast<size_t>(modules), "modules");
   note(static_cast<size_t>(retained), "retained contexts");
   note(current.size(), "current contexts");
+  note(capture_mode == 0 ? 0 : 1, "threads in another mode of capture");
   return leaks;
 }
 
@@ -432,7 +458,10 @@ CuResult FakeCuda::Enter(const char* symbol, bool needs_context) {
   const std::string name = symbol;
   if (!started && name != "cuInit") Complain(name + " before cuInit");
   if (needs_context && current.empty()) Complain(name + " without a current context");
-  const bool harmless = name == "cuDevicePrimaryCtxRelease_v2" || name == "cuCtxPopCurrent_v2";
+  const bool harmless = name == "cuDevicePrimaryCtxRelease_v2" || name == "cuCtxPopCurrent_v2" ||
+                        name == "cuThreadExchangeStreamCaptureMode";
+  if (program_captures && capture_mode != kCudaCaptureRelaxed && BreaksCaptures(name))
+    Complain(name + " breaks a capture of the program");
   if (unusable_ && !harmless) Complain(name + " in a context that is unusable");
   auto found = failures_.find(name);
   if (found != failures_.end() && found->second != 0) {
@@ -447,6 +476,11 @@ void FakeCuda::Submit(CuStream stream, FakeWork work) {
   CuStreamObject& target = stream == nullptr ? default_stream : *stream;
   if (target.destroyed) Complain("work is given to a stream that is destroyed");
   target.work.push_back(std::move(work));
+}
+
+void FakeCuda::CheckNotCaptured(CuStream stream) {
+  const CuStreamObject& target = stream == nullptr ? default_stream : *stream;
+  if (target.captured) Complain("a call becomes a part of a capture of the program");
 }
 
 void FakeCuda::CheckDeviceRange(const char* symbol, uint64_t address, uint64_t bytes) {

@@ -49,6 +49,7 @@ struct FakeWork {
 struct CuStreamObject {
   std::deque<FakeWork> work;
   bool destroyed = false;
+  bool captured = false;  // by the program
 };
 
 namespace test {
@@ -71,6 +72,8 @@ class FakeCuda {
   bool same_place = false;  // all of them are one GPU
   // From now on the call answers `result`, and does nothing unless that is 0.
   void Fail(const std::string& symbol, CuResult result) { failures_[symbol] = result; }
+  // Another thread captures in the usual mode, which some calls of ours would break.
+  bool program_captures = false;
   // A stream of the framework's, and work in it.
   CuStream MakeStream();
   static void Give(CuStream stream, std::function<void()> work);
@@ -96,6 +99,7 @@ class FakeCuda {
   CuResult Enter(const char* symbol, bool needs_context = true);
   void Complain(const std::string& what) { complaints_.push_back(what); }
   void Submit(CuStream stream, FakeWork work);
+  void CheckNotCaptured(CuStream stream);
   void CheckDeviceRange(const char* symbol, uint64_t address, uint64_t bytes);
   void CheckIdle(const char* symbol, uint64_t begin, uint64_t bytes);
 
@@ -106,6 +110,7 @@ class FakeCuda {
   std::vector<std::unique_ptr<CuEventObject>> events;
   std::map<uint64_t, size_t> device_memory, framework_memory, pinned;
   CuStreamObject default_stream;
+  static inline thread_local int capture_mode = 0;
 
  private:
   bool RunFront(CuStreamObject& stream);

@@ -232,6 +232,13 @@ FAKE_CUDA cuStreamSynchronize(CuStream stream) {
   hvd::WaitFor(stream);
   return 0;
 }
+// FAKE_GPU_CAPTURED=1: the streams of the program are.
+FAKE_CUDA cuStreamIsCapturing(CuStream, int* status) {
+  FAKE_NEEDS_CONTEXT
+  *status = hvd::Number("FAKE_GPU_CAPTURED", 0);
+  return 0;
+}
+FAKE_CUDA cuThreadExchangeStreamCaptureMode(int*) { return 0; }
 FAKE_CUDA cuEventCreate(CuEvent* event, unsigned) {
   FAKE_NEEDS_CONTEXT
   *event = new hvd::CuEventObject;

@@ -63,6 +63,8 @@ HVD_SAME(stream_create, cuStreamCreateWithPriority)
 HVD_SAME(stream_destroy, cuStreamDestroy)
 HVD_SAME(stream_wait_event, cuStreamWaitEvent)
 HVD_SAME(stream_synchronize, cuStreamSynchronize)
+HVD_SAME(stream_is_capturing, cuStreamIsCapturing)
+HVD_SAME(exchange_capture_mode, cuThreadExchangeStreamCaptureMode)
 HVD_SAME(event_create, cuEventCreate)
 HVD_SAME(event_destroy, cuEventDestroy)
 HVD_SAME(event_record, cuEventRecord)
@@ -91,6 +93,8 @@ TEST(CudaAbi, EachSymbolIsOfTheRevisionInTheHeader) {
   HVD_SYMBOL(driver.stream_destroy, cuStreamDestroy);
   HVD_SYMBOL(driver.stream_wait_event, cuStreamWaitEvent);
   HVD_SYMBOL(driver.stream_synchronize, cuStreamSynchronize);
+  HVD_SYMBOL(driver.stream_is_capturing, cuStreamIsCapturing);
+  HVD_SYMBOL(driver.exchange_capture_mode, cuThreadExchangeStreamCaptureMode);
   HVD_SYMBOL(driver.event_create, cuEventCreate);
   HVD_SYMBOL(driver.event_destroy, cuEventDestroy);
   HVD_SYMBOL(driver.event_record, cuEventRecord);
@@ -122,6 +126,9 @@ static_assert(kCudaLaunchFailed == CUDA_ERROR_LAUNCH_FAILED);
 static_assert(kCudaSystemNotReady == CUDA_ERROR_SYSTEM_NOT_READY);
 static_assert(kCudaSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 static_assert(kCudaUnknown == CUDA_ERROR_UNKNOWN);
+static_assert(kCudaCaptureImplicit == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+static_assert(kCudaCaptureNone == CU_STREAM_CAPTURE_STATUS_NONE);
+static_assert(kCudaCaptureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(kCudaComputeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(kCudaComputeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(kCudaStreamNonBlocking == CU_STREAM_NON_BLOCKING);

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "runtime/device/cuda/device_memory.h"
 #include "test/fakes/cuda/fake_cuda.h"
 
 namespace hvd {
@@ -226,13 +227,32 @@ TEST_F(CudaDeviceTest, WhatAGpuCannotDoIsNotLaunched) {
   EXPECT_EQ(fake_.Count("cuLaunchKernel"), 0);
 }
 
+// ---- captures of the program
+
+TEST_F(CudaDeviceTest, IsNoPartOfACaptureOfTheProgram) {
+  const CuStream stream = fake_.MakeStream();
+  for (CuStream captured : {stream, CuStream{nullptr}}) {
+    (captured == nullptr ? fake_.default_stream : *captured).captured = true;
+    for (const Status& refused : {device_->Mark(captured).status(), device_->LetFollow(captured)}) {
+      EXPECT_EQ(refused.code(), Code::kUnsupported);
+      EXPECT_THAT(refused.message(), HasSubstr("is being captured for a CUDA graph"));
+    }
+    (captured == nullptr ? fake_.default_stream : *captured).captured = false;
+    const Result<DeviceMark> mark = device_->Mark(captured);
+    ASSERT_TRUE(mark.ok());
+    device_->DropMark(*mark);
+    EXPECT_TRUE(device_->LetFollow(captured).ok());
+  }
+  EXPECT_TRUE(fake_.Run());
+}
+
 // ---- each call fails
 
 TEST_F(CudaDeviceTest, AFailureWhileOpeningNamesTheCallAndLeavesNothing) {
   device_.reset();
   for (const char* symbol :
        {"cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
-        "cuCtxPushCurrent_v2", "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority",
+        "cuCtxPushCurrent_v2", "cuThreadExchangeStreamCaptureMode", "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority",
         "cuModuleLoadData", "cuModuleGetFunction"}) {
     for (CuResult result : {1, kCudaOutOfMemory, kCudaNoBinaryForGpu, kCudaUnknown}) {
       FakeCuda* before = &fake_;
@@ -258,6 +278,8 @@ TEST_F(CudaDeviceTest, AFailureLaterNamesTheCallAndTheDeviceWorksOn) {
       {"cuEventRecord", [&] { return device_->Record().status(); }},
       {"cuEventRecord", [&] { return device_->BeginAfter(nullptr); }},
       {"cuStreamWaitEvent", [&] { return device_->LetFollow(nullptr); }},
+      {"cuStreamIsCapturing", [&] { return device_->LetFollow(nullptr); }},
+      {"cuThreadExchangeStreamCaptureMode", [&] { return device_->Record().status(); }},
       {"cuMemAlloc_v2", [&] { return device_->Allocate(100).status(); }},
       {"cuMemHostAlloc", [&] { return device_->BorrowStaging(1 << 20).status(); }},
       {"cuMemcpyHtoDAsync_v2", [&] { return device_->CopyIn(memory, *staging, 64); }},
@@ -275,6 +297,28 @@ TEST_F(CudaDeviceTest, AFailureLaterNamesTheCallAndTheDeviceWorksOn) {
   }
   EXPECT_TRUE(device_->Move({}, items).ok());
   EXPECT_TRUE(fake_.Run());
+}
+
+// A thread of the program captures, and the fake complains of calls that would break that.
+TEST(CudaDevice, BreaksNoCaptureOfTheProgram) {
+  FakeCuda fake;
+  fake.program_captures = true;
+  auto device = CudaDevice::Open(fake.Driver(), {.rank = 3, .ordinal = 1, .kernels = &kKernels});
+  ASSERT_TRUE(device.ok());
+  const Result<DeviceAddress> memory = (*device)->Allocate(100), left = (*device)->Allocate(10);
+  const Result<std::byte*> staging = (*device)->BorrowStaging(100);
+  ASSERT_TRUE(memory.ok() && left.ok() && staging.ok());
+  EXPECT_TRUE((*device)->CopyIn(*memory, *staging, 100).ok());
+  const Result<DeviceTicket> ticket = (*device)->Record();
+  EXPECT_FALSE(*(*device)->Ready(*ticket));
+  EXPECT_TRUE((*device)->Free(*memory).ok());
+  device->reset();
+  FreeDeviceMemory(fake.Driver(), 1, *left);
+  EXPECT_THAT(fake.Leaks(), IsEmpty());
+  EXPECT_THAT(fake.Complaints(), IsEmpty());
+  CuAddress more = 0;
+  (void)fake.Driver().mem_alloc(&more, 10);
+  EXPECT_THAT(fake.Complaints(), testing::Contains("cuMemAlloc_v2 breaks a capture of the program"));
 }
 
 // An error of an earlier kernel shows at any later call, and the fake complains of each call after
