@@ -82,7 +82,8 @@ struct Settings {
   bool stock_horovod = false;  // workers do not use our runtime
   std::string bind_to;         // none, core, numa or gpu
   std::string gpus;            // all or one
-  int omp_threads = 0;         // 0: the share of cores, -1: left alone
+  bool gpu_graphs = false;
+  int omp_threads = 0;  // 0: the share of cores, -1: left alone
 
   std::string timeline_filename;  // a file; "DYNAMIC": begun by hvd.start_timeline(); empty: none
   bool timeline_mark_cycles = false;

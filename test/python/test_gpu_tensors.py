@@ -38,12 +38,14 @@ SLOW = {'FAKE_GPU_DELAY_US': '300'}
 STAGED = {'HOROVOD_GPU_STAGED': '1'}
 ONE_GPU = {'FAKE_GPU_SHARED': '1'}
 OLD = {'FAKE_NCCL_VERSION': '21200'}
+GRAPHS = {'HOROVOD_GPU_GRAPHS': '1'}  # the driver that is played has no graphs
 
 
-@pytest.mark.parametrize('processes', [1, 2, 3, 4])
-@pytest.mark.parametrize('setting', [NCCL, SLOW, STAGED, ONE_GPU, OLD], ids=['nccl', 'slow', 'staged', 'one-gpu', 'old'])
+@pytest.mark.parametrize('processes, setting', [
+    (1, NCCL), (2, NCCL), (3, NCCL), (4, SLOW), (1, STAGED), (4, STAGED), (2, ONE_GPU), (3, ONE_GPU), (2, OLD), (3, GRAPHS),
+], ids=str)
 def test_tensors_on_gpus(gpus, processes, setting):
-    way = 'nccl' if setting in (NCCL, SLOW) and processes > 1 else 'staged'
+    way = 'nccl' if setting in (NCCL, SLOW, GRAPHS) and processes > 1 else 'staged'
     result = gpus(processes, 'gpu.py', way, 3, HOROVOD_DYNAMIC_PROCESS_SETS='1', **setting)
     assert result.output.count('ok') == processes, str(result)
     # Rank 0 says it once in each world.
@@ -57,8 +59,9 @@ def test_tensors_on_gpus_without_a_goodbye(gpus):
     assert result.output.count('ok') == 2, str(result)
 
 
-@pytest.mark.parametrize('hosts, processes', [(2, 2), (2, 4), (3, 5)])
-@pytest.mark.parametrize('setting', [NCCL, SLOW, STAGED, OLD], ids=['nccl', 'slow', 'staged', 'old'])
+@pytest.mark.parametrize('hosts, processes, setting', [
+    (2, 2, NCCL), (2, 4, SLOW), (3, 5, NCCL), (3, 5, SLOW), (2, 4, STAGED), (3, 5, OLD),
+], ids=str)
 def test_tensors_on_gpus_of_several_hosts(gpus, hosts, processes, setting):
     way = 'nccl' if setting in (NCCL, SLOW) else 'staged'
     result = gpus(processes, 'gpu.py', way, 2, hosts=hosts, HOROVOD_DYNAMIC_PROCESS_SETS='1', **setting)
@@ -68,11 +71,12 @@ def test_tensors_on_gpus_of_several_hosts(gpus, hosts, processes, setting):
     assert not glob.glob('/dev/shm/fake-nccl-*')
 
 
-@pytest.mark.parametrize('setting', [SLOW, STAGED], ids=['nccl', 'staged'])
-@pytest.mark.parametrize('processes, script', [
-    (2, 'collectives.py'), (4, 'groups.py'), (3, 'process_sets.py'), (2, 'names.py'), (4, 'disagree.py'), (4, 'optimizer.py'),
-    (3, 'dynamic_sets.py'), (3, ('join.py', 'neutral')), (3, ('join.py', 'others')), (3, ('join.py', 'last')),
-    (2, ('join.py', 'training')), (2, ('duplicate.py', 'everywhere')),
+# The staged way has one path for all that is above it, so a few of the scripts take it.
+@pytest.mark.parametrize('setting, processes, script', [
+    (SLOW, 2, 'collectives.py'), (SLOW, 4, 'groups.py'), (SLOW, 3, 'process_sets.py'), (SLOW, 2, 'names.py'), (SLOW, 4, 'disagree.py'),
+    (SLOW, 4, 'optimizer.py'), (SLOW, 3, 'dynamic_sets.py'), (SLOW, 3, ('join.py', 'neutral')), (SLOW, 3, ('join.py', 'others')),
+    (SLOW, 3, ('join.py', 'last')), (SLOW, 2, ('join.py', 'training')), (SLOW, 2, ('duplicate.py', 'everywhere')),
+    (STAGED, 2, 'collectives.py'), (STAGED, 4, 'groups.py'), (STAGED, 3, 'dynamic_sets.py'), (STAGED, 3, ('join.py', 'others')),
 ], ids=str)
 def test_the_suite_of_torch_on_gpus_of_several_hosts(gpus, processes, script, setting):
     script = (script,) if isinstance(script, str) else script
@@ -80,14 +84,16 @@ def test_the_suite_of_torch_on_gpus_of_several_hosts(gpus, processes, script, se
 
 
 # Rules for the tensors of a processor hold for these, too.
-@pytest.mark.parametrize('setting', [SLOW, STAGED], ids=['nccl', 'staged'])
-@pytest.mark.parametrize('processes, script', [
+@pytest.mark.parametrize('setting, processes, script', [(SLOW, *row) for row in [
     (2, 'collectives.py'), (4, 'groups.py'), (2, 'autograd.py'), (3, 'process_sets.py'), (2, 'names.py'),
     (4, 'disagree.py'), (3, 'not_scattered.py'), (4, 'optimizer.py'), (3, 'adasum_optimizer.py'), (2, 'sparse.py'),
     (3, 'sync_batch_norm.py'), (3, 'dynamic_sets.py'), (2, 'elastic_state.py'),
     (3, ('join.py', 'neutral')), (3, ('join.py', 'others')), (3, ('join.py', 'last')), (2, ('join.py', 'training')),
     (2, ('duplicate.py', 'everywhere')), (2, ('duplicate.py', 'poll')), (2, ('duplicate.py', 'threads')),
-], ids=str)
+]] + [(STAGED, *row) for row in [
+    (2, 'collectives.py'), (4, 'groups.py'), (4, 'disagree.py'), (2, 'sparse.py'), (3, 'sync_batch_norm.py'), (3, 'dynamic_sets.py'),
+    (3, ('join.py', 'others')), (2, ('duplicate.py', 'threads')),
+]], ids=str)
 def test_the_suite_of_torch_on_gpus(gpus, processes, script, setting):
     script = (script,) if isinstance(script, str) else script
     gpus(processes, *script, **setting)
@@ -97,8 +103,10 @@ def test_a_hundred_worlds_on_gpus(gpus):
     gpus(2, 'many_worlds.py', 100, timeout_s=100, HOROVOD_DYNAMIC_PROCESS_SETS='1')
 
 
-@pytest.mark.parametrize('setting', [NCCL, STAGED], ids=['nccl', 'staged'])
-@pytest.mark.parametrize('mode, hosts', [('small', 1), ('large', 1), ('waiting', 1), ('peer', 1), ('small', 3), ('large', 2)])
+@pytest.mark.parametrize('setting, mode, hosts', [
+    (NCCL, 'small', 1), (NCCL, 'large', 1), (NCCL, 'waiting', 1), (NCCL, 'peer', 1), (NCCL, 'small', 3), (NCCL, 'large', 2),
+    (STAGED, 'waiting', 1), (STAGED, 'large', 2),
+], ids=str)
 def test_a_rank_that_is_killed_leaves_no_gpu_waiting(gpus, tmp_path, mode, hosts, setting):
     """The survivors' processors wait for their GPUs, and these for the dead rank: its death has to abort NCCL first."""
     gpus(3, 'killed.py', tmp_path / 'answer', mode, 'token', timeout_s=40, expect_success=False, hosts=hosts, **setting)
@@ -132,6 +140,24 @@ def test_without_a_gpu_it_is_one_sentence_on_all_ranks(gpus, tmp_path):
     assert result.output.count('said: ') == 2, str(result)
     assert 'CUDA cannot be used because the driver sees no GPU' in result.output, str(result)
     assert result.output.count('[0, 1]') == 2, str(result)
+
+
+def test_a_stream_that_is_captured_is_refused_on_all_ranks(gpus, tmp_path):
+    script = tmp_path / 'captured.py'
+    script.write_text(
+        'import os, torch, horovod.torch as hvd\n'
+        'hvd.init()\n'
+        'if hvd.rank() == 1:\n'
+        '    os.environ["FAKE_GPU_CAPTURED"] = "1"\n'
+        'try:\n'
+        '    hvd.allreduce(torch.ones(3), name="x")\n'
+        'except NotImplementedError as error:\n'
+        '    print("said: {}".format(error), flush=True)\n'
+        'os.environ.pop("FAKE_GPU_CAPTURED", None)\n'
+        'print("then", hvd.allreduce(torch.ones(3), op=hvd.Sum, name="x").tolist(), flush=True)\n')
+    result = gpus(2, str(script))
+    assert result.output.count('said: ') == 2 and result.output.count('is being captured for a CUDA graph') == 2, str(result)
+    assert result.output.count('then [2.0, 2.0, 2.0]') == 2, str(result)
 
 
 @pytest.mark.deadline(300)

@@ -9,6 +9,8 @@
 #include "runtime/backends/rank_list.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/text/format.h"
+#include "runtime/device/cuda/capture_gate.h"
+#include "runtime/device/cuda/driver_loader.h"
 
 namespace hvd {
 namespace {
@@ -43,6 +45,24 @@ bool AllPosted(const CudaOp& op) {
   return true;
 }
 
+// Says why not.
+bool CanKeepGraphs(const CudaDriver& driver, const CudaBackendOptions& options) {
+  const std::string missing = MissingGraphCalls(driver);
+  if (missing.empty()) return true;
+  if (options.say) options.say("there are no CUDA graphs because libcuda.so.1 has no " + missing);
+  return false;
+}
+
+// Empty where some member has none.
+std::vector<uint32_t> CallNumbersIn(std::span<const MemberFacts> facts) {
+  std::vector<uint32_t> numbers;
+  for (const MemberFacts& each : facts) {
+    if (each.call_number == 0) return {};
+    numbers.push_back(each.call_number);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
@@ -52,9 +72,13 @@ CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
       leases_(*options_.heap),
       across_hosts_({*options_.host, *options_.peer_memory, leases_, *options_.clock,
                      [this](CudaOp& op, const auto& places) { return LaneOf(op, places); },
-                     [this](CudaOp& op) { return BeginStaged(op); }}) {}
+                     [this](CudaOp& op) { return BeginStaged(op); }}),
+      keeps_graphs_(options_.keeps_graphs && CanKeepGraphs(parts_.driver, options_)) {}
 
-CudaBackend::~CudaBackend() { Abort(Aborted("this rank has left the world")); }
+CudaBackend::~CudaBackend() {
+  Abort(Aborted("this rank has left the world"));
+  CaptureGate::OfProcess().RunLate();  // there is no capture of this backend's any more
+}
 
 Result<CudaDevice*> CudaBackend::DeviceOf(const CollectiveCall& call) {
   std::unique_ptr<CudaDevice>& device = devices_[call.device_index];
@@ -117,6 +141,7 @@ Status CudaBackend::Describe(const CollectiveCall& call, CudaOp& op, BufferDescr
     op.lease = *lease;
     facts->control = op.lease.control_at;
   }
+  if (keeps_graphs_) facts->call_number = call_numbers_.NumberOf(call);
   *descriptor = DescriptorOf(*facts);
   return Status::Ok();
 }
@@ -152,6 +177,7 @@ Status CudaBackend::StartWay(const CollectiveCall& call, CudaOp& op, const Membe
   if (op.choice.way == CudaWay::kNccl) {
     std::vector<uint64_t> places;
     for (const MemberFacts& each : facts) places.push_back(each.place);
+    op.call_numbers = CallNumbersIn(facts);
     const Result<NcclLane*> lane = LaneOf(op, places);
     if (!lane.ok()) return lane.status();
     (*lane)->Add(op);
@@ -240,12 +266,12 @@ Result<NcclLane*> CudaBackend::LaneOf(CudaOp& op, const std::vector<uint64_t>& p
       .start_limit = options_.start_limit,
       .close_limit = options_.close_limit,
       .store_wait = std::chrono::milliseconds(1)};
-  auto lane = std::make_unique<NcclLane>(
-      room_, std::move(*device), *parts_.nccl, *options_.store, std::move(options),
-      options_.wake_peers,
-      NcclLaneOptions{options_.waits_for_gpu, options_.registers_buffers,
-                      [this](const Status& why) { Abort(why); }},
-      options_.clock->Now());
+  auto lane =
+      std::make_unique<NcclLane>(room_, std::move(*device), *parts_.nccl, *options_.store,
+                                 std::move(options), options_.wake_peers,
+                                 NcclLaneOptions{options_.waits_for_gpu, options_.registers_buffers,
+                                                 [this](const Status& why) { Abort(why); }},
+                                 options_.clock->Now());
   MutexLock lock(mutex_);
   if (!aborted_.ok()) return aborted_;
   return (lanes_[key] = std::move(lane)).get();

@@ -13,6 +13,7 @@
 
 #include "runtime/backends/backend.h"
 #include "runtime/backends/cuda/across_hosts.h"
+#include "runtime/backends/cuda/call_numbers.h"
 #include "runtime/backends/cuda/cuda_backend_options.h"
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/nccl_lane.h"
@@ -76,6 +77,8 @@ class CudaBackend final : public DeviceBackend {
   CudaRoom room_;
   BufferLeases leases_;
   AcrossHosts across_hosts_;
+  const bool keeps_graphs_;
+  CallNumbers call_numbers_;
   std::map<int, std::unique_ptr<CudaDevice>> devices_;  // by ordinal: staging, marks, results
   std::set<std::string> said_;
   mutable Mutex mutex_;

@@ -34,6 +34,8 @@ struct CudaBackendOptions {
   bool waits_for_gpu = false;
   // NCCL's own memory, registered, for tensors that are packed; the same on all ranks.
   bool registers_buffers = false;
+  // Batches of small tensors that come again are launched as CUDA graphs, where all ranks want it.
+  bool keeps_graphs = false;
   // At the end of a world: of a communicator's close, and before that of what the GPU was given,
   // which other ranks may be waiting for.
   Duration close_limit = std::chrono::seconds(2);

@@ -80,6 +80,7 @@ struct CudaOp final : OpState {
   // By NCCL. Rows that each member of the set gives this one, in an allgather and an alltoall, and
   // those that this one gives, in an alltoall.
   std::vector<int64_t> received, sent;
+  std::vector<uint32_t> call_numbers;  // of all members; empty: some has none
   NcclLane* lane = nullptr;
   DeviceTicket given;  // in the queue of the lane, where it is to be waited for
   std::unique_ptr<StagedOp> staged;

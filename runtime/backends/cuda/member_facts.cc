@@ -48,7 +48,9 @@ BufferDescriptor DescriptorOf(const MemberFacts& facts) {
   BufferDescriptor descriptor;
   descriptor.words = {static_cast<uint64_t>(facts.nccl_version) << 32 |
                           static_cast<uint32_t>(facts.compute_capability),
-                      facts.place, facts.control.segment, facts.control.offset};
+                      facts.place,
+                      static_cast<uint64_t>(facts.call_number) << 32 | facts.control.segment,
+                      facts.control.offset};
   return descriptor;
 }
 
@@ -57,7 +59,8 @@ MemberFacts FactsIn(const BufferDescriptor& descriptor) {
   return {.nccl_version = static_cast<int>(words[0] >> 32),
           .compute_capability = static_cast<int>(words[0] & 0xffffffff),
           .place = words[1],
-          .control = {static_cast<uint32_t>(words[2]), words[3]}};
+          .control = {static_cast<uint32_t>(words[2]), words[3]},
+          .call_number = static_cast<uint32_t>(words[2] >> 32)};
 }
 
 CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> facts,

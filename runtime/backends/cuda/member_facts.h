@@ -21,6 +21,7 @@ struct MemberFacts {
   int compute_capability = 0;  // 90 for sm_90
   uint64_t place = 0;          // equal for members that are on one GPU
   Location control;            // of its lease, with a CudaCell
+  uint32_t call_number = 0;    // CallNumbers; 0: it has none, or no CUDA graphs
 };
 
 // In the words of a descriptor, which has no payload.

@@ -16,6 +16,8 @@ constexpr size_t kPackBelowBytes = size_t{64} << 10;
 // Of a batch: more are given in the next one.
 constexpr size_t kMostOps = 512;
 
+using Way = CapturedBatches::Way;
+
 // CudaCell::order: the number of the batch, the place in it, and whether it is the last one.
 constexpr uint64_t OrderOf(uint64_t batch, uint64_t place, bool last) {
   return batch << 20 | place << 1 | (last ? 1 : 0);
@@ -35,6 +37,19 @@ NcclTensor TensorOf(const CollectiveCall& call) {
   return {AddressOf(call.input), AddressOf(call.output), call.count};
 }
 
+// Only batches that NCCL finds whole in memory of the lane's are kept: for other memory a graph has
+// NCCL tell the other members where it is, and the program may free it.
+CapturedBatches::Key KeyOf(const std::vector<CudaOp*>& ops, const NcclPlan& plan,
+                           const NcclFusionBuffer& packing) {
+  CapturedBatches::Key key;
+  if (plan.calls.size() != 1 || !packing.BeginsAt(plan.calls[0].from)) return key;
+  for (const CudaOp* op : ops) {
+    if (op->call_numbers.empty()) return {};
+    key.insert(key.end(), op->call_numbers.begin(), op->call_numbers.end());
+  }
+  return key;
+}
+
 }  // namespace
 
 NcclLane::NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
@@ -45,9 +60,11 @@ NcclLane::NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const Ncc
       comm_(NcclComm::Begin(library, store, std::move(comm_options), now)),
       wake_peers_(std::move(wake_peers)),
       options_(options),
-      packing_(*comm_, *device_, kPackingBytes, options.registers) {}
+      packing_(*comm_, *device_, kPackingBytes, options.registers),
+      captured_(*device_) {}
 
 NcclLane::~NcclLane() {
+  captured_.Drop(Aborted("the lane has ended"));
   comm_.reset();  // aborted where it is not closed, so that the device comes to an end
   for (DeviceAddress address : scratches_) (void)device_->Free(address);
 }
@@ -78,6 +95,12 @@ Status NcclLane::Fail(Status why) {
   if (failure_.ok()) failure_ = std::move(why);
   options_.abort_all(failure_);
   return failure_;
+}
+
+// NCCL waits for the end of every graph that has calls of the communicator.
+void NcclLane::Abort(const Status& why) {
+  captured_.Drop(why);
+  (void)comm_->Abort(why);
 }
 
 // The others may still be closed.
@@ -153,7 +176,7 @@ Status NcclLane::Pump(TimePoint now) {
     if (!operation_) {
       if (Status begun = BeginBatch(batch); !begun.ok()) return Fail(std::move(begun));
     }
-    const Result<bool> given = operation_->Advance();
+    const Result<bool> given = GiveBatch();
     if (!given.ok()) return Fail(given.status());
     if (!*given) return Status::Ok();
     if (Status finished = FinishBatch(batch); !finished.ok()) return Fail(std::move(finished));
@@ -182,8 +205,25 @@ Status NcclLane::BeginBatch(const Batch& batch) {
   }
   Result<NcclPlan> plan = PlanOf(batch);
   if (!plan.ok()) return plan.status();
+  way_ = captured_.Choose(KeyOf(batch.ops, *plan, packing_));
   operation_.emplace(std::move(*plan), *comm_, *device_);
   return Status::Ok();
+}
+
+// True once the queue has all of it.
+Result<bool> NcclLane::GiveBatch() {
+  if (way_ == Way::kLaunch) {
+    HVD_RETURN_IF_ERROR(captured_.Launch());
+    return true;
+  }
+  if (way_ == Way::kCapture) {
+    const Result<bool> begun = captured_.Begin();
+    if (!begun.ok() || !*begun) return begun;
+  }
+  const Result<bool> given = operation_->Advance();
+  if (given.ok() && *given && way_ == Way::kCapture)
+    HVD_RETURN_IF_ERROR(captured_.LaunchCaptured());
+  return given;
 }
 
 Result<bool> NcclLane::Ready(DeviceTicket ticket) {
@@ -310,7 +350,8 @@ Result<NcclBuffer> NcclLane::Scratch(size_t bytes) {
 
 Result<bool> NcclLane::AdvanceClose(TimePoint now) {
   if (!failure_.ok()) return failure_;
-  if (!ready_) return FailToClose(Aborted(NameOf(comm_->member()) + ": it is not ready and not needed"));
+  if (!ready_)
+    return FailToClose(Aborted(NameOf(comm_->member()) + ": it is not ready and not needed"));
   if (!last_) {
     const Result<DeviceTicket> ticket = device_->Record();
     if (!ticket.ok()) return FailToClose(ticket.status());
@@ -321,7 +362,10 @@ Result<bool> NcclLane::AdvanceClose(TimePoint now) {
   if (!*idle) return false;
   Result<bool> done = false;
   Status status = device_->With([&](CuStream) {
-    if (!std::exchange(closing_, true)) HVD_RETURN_IF_ERROR(comm_->Close(now));
+    if (!std::exchange(closing_, true)) {
+      captured_.Drop(Aborted("the communicator is closed"));
+      HVD_RETURN_IF_ERROR(comm_->Close(now));
+    }
     done = comm_->Advance(now);
     return done.status();
   });

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/backends/cuda/captured_batches.h"
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/staged_op.h"
 #include "runtime/backends/nccl/fusion_buffer.h"
@@ -68,7 +69,7 @@ class NcclLane {
 
   // Any thread. Waits until the device has left all kernels, so the lanes of a rank are aborted
   // together.
-  void Abort(const Status& why) { (void)comm_->Abort(why); }
+  void Abort(const Status& why);
   // Ok, or the error that has come up since.
   Status Watch();
 
@@ -89,6 +90,7 @@ class NcclLane {
   void ReadOrder();
   Result<bool> MakeReady(TimePoint now);
   Status BeginBatch(const Batch& batch);
+  Result<bool> GiveBatch();
   Result<NcclPlan> PlanOf(const Batch& batch);
   Result<NcclPlan> PlanReductions(const Batch& batch);
   Result<NcclPlan> PlanScatter(CudaOp& op);
@@ -103,14 +105,16 @@ class NcclLane {
   const std::function<void()> wake_peers_;
   const NcclLaneOptions options_;
   NcclFusionBuffer packing_;
+  CapturedBatches captured_;
   std::atomic<bool> ready_{false};
   Status failure_;
   std::vector<CudaOp*> waiting_;       // without a place in the order
   std::map<uint64_t, Batch> batches_;  // with one, not given; by number
   uint64_t next_number_ = 1;           // of the batch that member 0 makes next
   uint64_t next_given_ = 1;
-  std::optional<NcclOperation> operation_;  // the batch at next_given_, once begun
-  NcclBuffer scratch_;                      // the last of:
+  std::optional<NcclOperation> operation_;                  // the batch at next_given_, once begun
+  CapturedBatches::Way way_ = CapturedBatches::Way::kGive;  // of that batch
+  NcclBuffer scratch_;                                      // the last of:
   std::vector<DeviceAddress> scratches_;
   std::optional<DeviceTicket> last_;  // while it closes
   bool closing_ = false;

@@ -32,6 +32,7 @@ class NcclFusionBuffer {
   // The communicator is ready. The first call makes it, and has the device clear it: bytes between
   // packed tensors are reduced, too.
   Result<NcclBuffer> Get();
+  bool BeginsAt(DeviceAddress address) const { return address != 0 && address == address_; }
 
  private:
   Status Make();

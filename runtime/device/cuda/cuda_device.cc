@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "runtime/base/text/format.h"
+#include "runtime/device/cuda/capture_gate.h"
 
 namespace hvd {
 namespace {
@@ -67,6 +68,46 @@ Status CudaDevice::With(const std::function<Status(CuStream stream)>& use) {
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
   return use(stream_);
+}
+
+// In the relaxed mode, since another thread may end it, and since nobody else is to be kept from
+// anything.
+Result<bool> CudaDevice::BeginCapture() {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  if (!CaptureGate::OfProcess().TryCapture()) return false;
+  Status begun = calls_.Do(calls_.driver().stream_begin_capture, stream_, kCudaCaptureRelaxed);
+  if (begun.ok()) return true;
+  CaptureGate::OfProcess().EndCapture();
+  return begun;
+}
+
+Result<std::unique_ptr<CudaGraph>> CudaDevice::EndCapture() {
+  const ContextScope scope(calls_, *context_);
+  CuGraph captured = nullptr;
+  Status ended = scope.status();
+  if (ended.ok()) ended = calls_.Do(calls_.driver().stream_end_capture, stream_, &captured);
+  CaptureGate::OfProcess().EndCapture();
+  if (!ended.ok()) return ended;
+  return CudaGraph::Make(calls_, context_->handle(), captured);
+}
+
+void CudaDevice::DropCapture() {
+  const CudaDriver& driver = calls_.driver();
+  if (driver.ctx_push_current(context_->handle()) == kCudaSuccess) {
+    CuGraph captured = nullptr;
+    driver.stream_end_capture(stream_, &captured);
+    if (captured != nullptr) driver.graph_destroy(captured);
+    CuContext before = nullptr;
+    driver.ctx_pop_current(&before);
+  }
+  CaptureGate::OfProcess().EndCapture();
+}
+
+Status CudaDevice::Launch(const CudaGraph& graph) {
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  return calls_.Do(calls_.driver().graph_launch, graph.handle(), stream_);
 }
 
 Status CudaDevice::BeginAfter(void* stream) {
@@ -194,9 +235,10 @@ Status CudaDevice::RefuseCapture(void* stream) {
   if (answer == kCudaSuccess && status == kCudaCaptureNone) return Status::Ok();
   if (answer != kCudaSuccess && answer != kCudaCaptureImplicit)
     return calls_.Checked(driver.stream_is_capturing.symbol, answer);
-  return Unsupported(calls_.device() +
-                     ": the stream is being captured for a CUDA graph (torch.cuda.graph), and ranks "
-                     "agree about each collective when it is called: call it outside of the graph");
+  return Unsupported(
+      calls_.device() +
+      ": the stream is being captured for a CUDA graph (torch.cuda.graph), and ranks "
+      "agree about each collective when it is called: call it outside of the graph");
 }
 
 // With other memory of the host a copy would wait for the device, or be made by the processor.

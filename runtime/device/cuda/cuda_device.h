@@ -11,6 +11,7 @@
 #include "runtime/device/cuda/batch_plan.h"
 #include "runtime/device/cuda/cuda_calls.h"
 #include "runtime/device/cuda/cuda_context.h"
+#include "runtime/device/cuda/cuda_graph.h"
 #include "runtime/device/cuda/event_pool.h"
 #include "runtime/device/cuda/staging_pool.h"
 #include "runtime/device/device.h"
@@ -40,6 +41,14 @@ class CudaDevice final : public Device {
   // Calls `use` with the native handle of the queue while the context is current: for libraries
   // that give work to a stream, as NCCL does.
   Status With(const std::function<Status(CuStream stream)>& use);
+
+  // Until EndCapture, work that the queue is given is kept, and not done. Only Move and With may be
+  // called meanwhile. False: not now, the caller asks again. The driver has the calls for graphs.
+  Result<bool> BeginCapture();
+  Result<std::unique_ptr<CudaGraph>> EndCapture();
+  // Instead of EndCapture, from any thread: the work is forgotten.
+  void DropCapture();
+  Status Launch(const CudaGraph& graph);
 
   const std::string& name() const override { return calls_.device(); }
   Status BeginAfter(void* stream) override;

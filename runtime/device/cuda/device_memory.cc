@@ -1,9 +1,12 @@
 #include "runtime/device/cuda/device_memory.h"
 
+#include "runtime/device/cuda/capture_gate.h"
+
 namespace hvd {
+namespace {
 
 // A call that fails here leaves the memory to the end of the process.
-void FreeDeviceMemory(const CudaDriver& driver, int ordinal, DeviceAddress address) {
+void FreeOnIdleDevice(const CudaDriver& driver, int ordinal, DeviceAddress address) {
   CuDevice device = 0;
   CuContext context = nullptr;
   if (driver.device_get(&device, ordinal) != kCudaSuccess) return;
@@ -17,6 +20,13 @@ void FreeDeviceMemory(const CudaDriver& driver, int ordinal, DeviceAddress addre
     driver.ctx_pop_current(&context);
   }
   driver.primary_ctx_release(device);
+}
+
+}  // namespace
+
+void FreeDeviceMemory(const CudaDriver& driver, int ordinal, DeviceAddress address) {
+  CaptureGate::OfProcess().Run(
+      [driver, ordinal, address] { FreeOnIdleDevice(driver, ordinal, address); });
 }
 
 }  // namespace hvd

@@ -18,6 +18,8 @@ using CuStream = struct CuStreamObject*;
 using CuEvent = struct CuEventObject*;
 using CuModule = struct CuModuleObject*;
 using CuFunction = struct CuFunctionObject*;
+using CuGraph = struct CuGraphObject*;
+using CuGraphExec = struct CuGraphExecObject*;
 
 inline constexpr CuResult kCudaSuccess = 0;
 inline constexpr CuResult kCudaOutOfMemory = 2;
@@ -96,9 +98,20 @@ inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
         unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,         \
         CuStream stream, void** parameters, void** extra))
 
+// The same for CUDA graphs, without which all else works: null where the driver lacks one.
+#define HVD_CUDA_GRAPH_CALLS(CALL)                                                               \
+  CALL(stream_begin_capture, "cuStreamBeginCapture_v2", (CuStream stream, int mode))             \
+  CALL(stream_end_capture, "cuStreamEndCapture", (CuStream stream, CuGraph * graph))             \
+  CALL(graph_instantiate, "cuGraphInstantiateWithFlags",                                         \
+       (CuGraphExec * made, CuGraph graph, unsigned long long flags)) /* NOLINT: as in cuda.h */ \
+  CALL(graph_destroy, "cuGraphDestroy", (CuGraph graph))                                         \
+  CALL(graph_launch, "cuGraphLaunch", (CuGraphExec graph, CuStream stream))                      \
+  CALL(graph_exec_destroy, "cuGraphExecDestroy", (CuGraphExec graph))
+
 struct CudaDriver {
 #define HVD_ENTRY(field, symbol, arguments) EntryPoint<CuResult arguments> field{symbol};
   HVD_CUDA_DRIVER_CALLS(HVD_ENTRY)
+  HVD_CUDA_GRAPH_CALLS(HVD_ENTRY)
 #undef HVD_ENTRY
 };
 
@@ -106,6 +119,13 @@ template <typename Visitor>
 void ForEachEntry(CudaDriver& driver, Visitor&& visit) {
 #define HVD_VISIT(field, symbol, arguments) visit(driver.field);
   HVD_CUDA_DRIVER_CALLS(HVD_VISIT)
+#undef HVD_VISIT
+}
+
+template <typename Visitor>
+void ForEachGraphEntry(CudaDriver& driver, Visitor&& visit) {
+#define HVD_VISIT(field, symbol, arguments) visit(driver.field);
+  HVD_CUDA_GRAPH_CALLS(HVD_VISIT)
 #undef HVD_VISIT
 }
 

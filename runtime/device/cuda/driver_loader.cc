@@ -17,9 +17,19 @@ Result<CudaDriver> FillCudaDriver(const std::string& library, const FindSymbol& 
   CudaDriver driver;
   EntryFiller fill(find);
   ForEachEntry(driver, fill);
+  EntryFiller fill_graphs(find);
+  ForEachGraphEntry(driver, fill_graphs);
   if (fill.missing().empty()) return driver;
   return Unsupported(kUnusable + library + " has no " + fill.missing() +
                      ": the driver is too old; install one for CUDA 12 or newer");
+}
+
+std::string MissingGraphCalls(CudaDriver driver) {
+  std::string missing;
+  ForEachGraphEntry(driver, [&](const auto& entry) {
+    if (!entry) missing += (missing.empty() ? "" : ", ") + std::string(entry.symbol);
+  });
+  return missing;
 }
 
 Status StartCudaDriver(const CudaDriver& driver) {

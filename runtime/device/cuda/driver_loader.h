@@ -13,6 +13,9 @@ namespace hvd {
 // All entries by name. kUnsupported names every symbol that `library` lacks.
 Result<CudaDriver> FillCudaDriver(const std::string& library, const FindSymbol& find);
 
+// The calls for CUDA graphs that the driver lacks: "cuGraphLaunch"; "" when all are there.
+std::string MissingGraphCalls(CudaDriver driver);
+
 // Initialises the driver and asks for its devices. Nothing is left to undo. kUnsupported with the
 // reason, which is that there is no GPU in most cases.
 Status StartCudaDriver(const CudaDriver& driver);

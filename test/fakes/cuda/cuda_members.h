@@ -77,6 +77,8 @@ class CudaMembers {
     int slowness = 0;      // of NCCL
     bool waits_for_gpu = false;
     bool registers_buffers = false;
+    bool is_world = false;               // the members are all ranks, on one host
+    std::vector<uint32_t> keeps_graphs;  // members that do
     std::vector<uint32_t> host_of;       // by member; empty: one host
     std::vector<uint32_t> without_nccl;  // members that have none
     Duration start_limit = std::chrono::seconds(30);
@@ -102,8 +104,9 @@ class CudaMembers {
   }
 
   bool over_hosts() const { return !options_.host_of.empty(); }
-  // On several hosts, a member's rank in the world is its number.
-  uint32_t RankOf(uint32_t m) const { return over_hosts() ? m : 2 * m + 1; }
+  bool is_world() const { return over_hosts() || options_.is_world; }
+  // In the world, which has ranks that are no members where these are not all of it.
+  uint32_t RankOf(uint32_t m) const { return is_world() ? m : 2 * m + 1; }
 
   // As a rank does in a world, and again in the next one.
   void Open(uint32_t m) {
@@ -114,12 +117,14 @@ class CudaMembers {
     options.heap = &members_[m]->heap;
     options.peer_memory = &members_[m]->peer_memory;
     options.store = store.get();
-    options.clock = &clock;
+    options.clock = time;
     options.wake_peers = [this] { ++wakes; };
     options.say = [this](const std::string& sentence) { said.push_back(sentence); };
     options.start_limit = options_.start_limit;
     options.waits_for_gpu = options_.waits_for_gpu;
     options.registers_buffers = options_.registers_buffers;
+    options.keeps_graphs =
+        std::ranges::find(options_.keeps_graphs, m) != options_.keeps_graphs.end();
     Result<NcclLibrary> library = Unsupported("NCCL cannot be used because there is none");
     const bool without = std::ranges::find(options_.without_nccl, m) != options_.without_nccl.end();
     if (options_.nccl && !without) library = nccl.Library();
@@ -204,6 +209,7 @@ class CudaMembers {
   FakeCuda cuda;
   FakeNccl nccl{cuda};
   ManualClock clock;
+  const Clock* time = &clock;  // of members that are opened from now on
   std::unique_ptr<MemoryKvStore> store = std::make_unique<MemoryKvStore>();
   std::vector<std::string> said;
   int wakes = 0;
@@ -241,7 +247,7 @@ class CudaMembers {
   // As member m sees it.
   Group GroupOf(const CudaOperation& operation, uint32_t m) const {
     Group group;
-    group.id = over_hosts() && operation.set.empty() ? 0 : 1;
+    group.id = is_world() && operation.set.empty() ? 0 : 1;
     for (uint32_t k = 0; k < size(); ++k) {
       if (!operation.Has(k)) continue;
       const auto index = static_cast<uint32_t>(group.ranks.size());

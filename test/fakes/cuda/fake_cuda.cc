@@ -121,6 +121,7 @@ CuResult CtxPopCurrent(CuContext* context) {
 }
 CuResult CtxSynchronize() {
   HVD_FAKE_ENTER("cuCtxSynchronize");
+  if (fake.Captures()) fake.Complain("the processor waits for a context that has a capture");
   if (!fake.Run()) fake.Complain("the processor waits for a stream that waits for ever");
   return 0;
 }
@@ -140,6 +141,7 @@ CuResult StreamCreate(CuStream* stream, unsigned flags, int priority) {
 CuResult StreamDestroy(CuStream stream) {
   HVD_FAKE_ENTER("cuStreamDestroy_v2");
   if (stream->destroyed) fake.Complain("a stream is destroyed twice");
+  if (stream->capturing != nullptr) fake.Complain("a stream is destroyed that captures");
   if (!stream->work.empty()) fake.Complain("a stream is destroyed that has work");
   stream->destroyed = true;
   return 0;
@@ -154,6 +156,7 @@ CuResult StreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
 }
 CuResult StreamSynchronize(CuStream stream) {
   HVD_FAKE_ENTER("cuStreamSynchronize");
+  if (stream->capturing != nullptr) fake.Complain("the processor waits for a capture");
   fake.Run();
   if (!stream->work.empty()) fake.Complain("the processor waits for a stream that waits for ever");
   return 0;
@@ -304,6 +307,48 @@ CuResult LaunchKernel(CuFunction function, unsigned blocks, unsigned, unsigned, 
   return 0;
 }
 
+CuResult StreamBeginCapture(CuStream stream, int mode) {
+  HVD_FAKE_ENTER("cuStreamBeginCapture_v2");
+  if (mode != kCudaCaptureRelaxed) fake.Complain("a capture keeps other threads from their calls");
+  if (stream->capturing != nullptr) fake.Complain("a stream captures twice");
+  fake.graphs.push_back(std::make_unique<CuGraphObject>());
+  stream->capturing = fake.graphs.back().get();
+  return 0;
+}
+CuResult StreamEndCapture(CuStream stream, CuGraph* graph) {
+  FakeCuda& fake = FakeCuda::It();
+  if (stream->capturing == nullptr) fake.Complain("the end of a capture that nobody has begun");
+  *graph = std::exchange(stream->capturing, nullptr);
+  const CuResult ordered = fake.Enter("cuStreamEndCapture");
+  if (ordered != 0) std::exchange(*graph, nullptr)->destroyed = true;  // it was invalid
+  return ordered;
+}
+CuResult GraphInstantiate(CuGraphExec* made, CuGraph graph, unsigned long long flags) {
+  HVD_FAKE_ENTER("cuGraphInstantiateWithFlags");
+  if (graph->destroyed || flags != 0) fake.Complain("no graph, or one with flags");
+  fake.execs.push_back(std::make_unique<CuGraphExecObject>());
+  fake.execs.back()->nodes = graph->nodes;
+  *made = fake.execs.back().get();
+  return 0;
+}
+CuResult GraphDestroy(CuGraph graph) {
+  HVD_FAKE_ENTER("cuGraphDestroy");
+  if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
+  return 0;
+}
+CuResult GraphLaunch(CuGraphExec graph, CuStream stream) {
+  HVD_FAKE_ENTER("cuGraphLaunch");
+  if (graph->destroyed) fake.Complain("a graph is launched that is destroyed");
+  if (stream->capturing != nullptr) fake.Complain("a graph is launched into a capture");
+  for (const FakeNode& node : graph->nodes) node.give(stream);
+  return 0;
+}
+CuResult GraphExecDestroy(CuGraphExec graph) {
+  HVD_FAKE_ENTER("cuGraphExecDestroy");
+  if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
+  return 0;
+}
+
 struct NamedEntry {
   const char* symbol;
   void* function;
@@ -347,6 +392,12 @@ std::vector<NamedEntry> Entries() {
       {names.module_unload.symbol, reinterpret_cast<void*>(&ModuleUnload)},
       {names.module_get_function.symbol, reinterpret_cast<void*>(&ModuleGetFunction)},
       {names.launch_kernel.symbol, reinterpret_cast<void*>(&LaunchKernel)},
+      {names.stream_begin_capture.symbol, reinterpret_cast<void*>(&StreamBeginCapture)},
+      {names.stream_end_capture.symbol, reinterpret_cast<void*>(&StreamEndCapture)},
+      {names.graph_instantiate.symbol, reinterpret_cast<void*>(&GraphInstantiate)},
+      {names.graph_destroy.symbol, reinterpret_cast<void*>(&GraphDestroy)},
+      {names.graph_launch.symbol, reinterpret_cast<void*>(&GraphLaunch)},
+      {names.graph_exec_destroy.symbol, reinterpret_cast<void*>(&GraphExecDestroy)},
   };
 }
 
@@ -445,6 +496,10 @@ std::vector<std::string> FakeCuda::Leaks() const {
        "events");
   const int made = Count("cuStreamCreateWithPriority") - Count("cuStreamDestroy_v2");
   note(static_cast<size_t>(std::max(made, 0)), "streams");
+  const auto alive = [](const auto& graph) { return !graph->destroyed; };
+  note(static_cast<size_t>(std::ranges::count_if(graphs, alive) +
+                           std::ranges::count_if(execs, alive)),
+       "graphs");
   note(device_memory.size(), "pieces of device memory");
   note(pinned.size(), "pieces of pinned memory");
   note(static_cast<size_t>(modules), "modules");
@@ -475,7 +530,34 @@ CuResult FakeCuda::Enter(const char* symbol, bool needs_context) {
 void FakeCuda::Submit(CuStream stream, FakeWork work) {
   CuStreamObject& target = stream == nullptr ? default_stream : *stream;
   if (target.destroyed) Complain("work is given to a stream that is destroyed");
-  target.work.push_back(std::move(work));
+  if (target.capturing == nullptr) {
+    target.work.push_back(std::move(work));
+    return;
+  }
+  if (work.signals != nullptr || work.awaits != nullptr)
+    Complain("an event of outside becomes a part of a capture");
+  Keep(stream, {[this, work](CuStream launched) {
+         for (const FakeRange& range : work.touches)
+           CheckDeviceRange("cuGraphLaunch", range.begin, range.bytes);
+         Submit(launched, work);
+       }});
+}
+
+void FakeCuda::Keep(CuStream stream, FakeNode node) {
+  stream->capturing->nodes.push_back(std::move(node));
+}
+
+bool FakeCuda::HasGraphOf(const void* owner) const {
+  const auto has = [owner](const auto& graph) {
+    return !graph->destroyed && std::ranges::any_of(graph->nodes, [owner](const FakeNode& node) {
+      return node.owner == owner;
+    });
+  };
+  return std::ranges::any_of(graphs, has) || std::ranges::any_of(execs, has);
+}
+
+bool FakeCuda::Captures() const {
+  return std::ranges::any_of(streams, [](const auto& s) { return s->capturing != nullptr; });
 }
 
 void FakeCuda::CheckNotCaptured(CuStream stream) {

@@ -46,10 +46,23 @@ struct FakeWork {
   std::vector<FakeRange> touches;
 };
 
+// A piece of captured work: gives itself to a stream, anew with each launch.
+struct FakeNode {
+  std::function<void(CuStream stream)> give;
+  const void* owner = nullptr;  // a communicator of NCCL, which waits for the end of the graph
+};
+
+struct CuGraphObject {
+  std::vector<FakeNode> nodes;
+  bool destroyed = false;
+};
+struct CuGraphExecObject : CuGraphObject {};
+
 struct CuStreamObject {
   std::deque<FakeWork> work;
   bool destroyed = false;
-  bool captured = false;  // by the program
+  bool captured = false;        // by the program
+  CuGraph capturing = nullptr;  // by us
 };
 
 namespace test {
@@ -99,6 +112,10 @@ class FakeCuda {
   CuResult Enter(const char* symbol, bool needs_context = true);
   void Complain(const std::string& what) { complaints_.push_back(what); }
   void Submit(CuStream stream, FakeWork work);
+  // Work of a stream that captures.
+  void Keep(CuStream stream, FakeNode node);
+  bool HasGraphOf(const void* owner) const;
+  bool Captures() const;
   void CheckNotCaptured(CuStream stream);
   void CheckDeviceRange(const char* symbol, uint64_t address, uint64_t bytes);
   void CheckIdle(const char* symbol, uint64_t begin, uint64_t bytes);
@@ -108,6 +125,8 @@ class FakeCuda {
   bool started = false;
   std::vector<std::unique_ptr<CuStreamObject>> streams;  // destroyed ones, too
   std::vector<std::unique_ptr<CuEventObject>> events;
+  std::vector<std::unique_ptr<CuGraphObject>> graphs;
+  std::vector<std::unique_ptr<CuGraphExecObject>> execs;
   std::map<uint64_t, size_t> device_memory, framework_memory, pinned;
   CuStreamObject default_stream;
   static inline thread_local int capture_mode = 0;

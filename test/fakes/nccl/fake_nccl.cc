@@ -60,6 +60,7 @@ NcclResult CommFinalize(NcclCommHandle comm) {
   if (!fake.Ready("ncclCommFinalize", comm)) return kNcclInvalidUsage;
   if (!comm->operations.empty()) fake.Complain("ncclCommFinalize with operations left");
   if (!comm->registered.empty()) fake.Complain("ncclCommFinalize with registered memory");
+  fake.CheckNoGraph("ncclCommFinalize", comm);
   comm->finalized = true;
   return kNcclInProgress;
 }
@@ -75,6 +76,7 @@ NcclResult CommAbort(NcclCommHandle comm) {
   FakeNccl& fake = FakeNccl::It();
   std::unique_lock<std::recursive_mutex> lock(fake.mutex);
   const bool alive = fake.Alive("ncclCommAbort", comm);
+  if (alive) fake.CheckNoGraph("ncclCommAbort", comm);
   if (alive) fake.End(comm, true);  // also where an error is ordered: NCCL frees what it can
   if (alive && fake.aborts_wait) fake.AwaitIdle(comm, lock);
   if (NcclResult ordered = fake.Enter("ncclCommAbort"); ordered != 0) return ordered;
@@ -431,29 +433,62 @@ NcclResult FakeNccl::Give(const std::vector<Given>& calls) {
   return slowness == 0 ? kNcclSuccess : kNcclInProgress;
 }
 
-// All of a group arrive before one of them waits for the others.
+// A stream that captures gets them with each launch.
 void FakeNccl::GiveToStream(NcclCommHandle comm) {
   const auto waiting = std::exchange(comm->waiting, {});
-  std::vector<std::pair<std::shared_ptr<FakeMeeting>, int>> met;
-  for (const auto& [call, stream] : waiting) {
-    Meet(call, comm);
-    met.push_back(comm->meetings.back());
-  }
-  for (size_t i = 0; i < met.size(); ++i) {
-    const auto& meeting = met[i].first;
-    cuda_.Submit(waiting[i].second,
-                 {.run = [meeting, comm] { Arrive(*meeting, comm); },
-                  .touches = RangesOf(waiting[i].first, comm->rank, comm->world->members.size())});
-  }
-  for (size_t i = 0; i < met.size(); ++i) {
-    cuda_.Submit(waiting[i].second,
-                 {.awaits = &met[i].first->released[met[i].second],
-                  .round = 1,
-                  .touches = RangesOf(waiting[i].first, comm->rank, comm->world->members.size())});
+  std::map<CuStream, std::vector<FakeGiven>> by_stream;
+  for (const auto& [call, stream] : waiting) by_stream[stream].push_back(MakeGiven(call, comm));
+  for (auto& [stream, calls] : by_stream) {
+    if (stream->capturing == nullptr) {
+      GiveToStream(comm, stream, calls);
+      continue;
+    }
+    for (FakeGiven& given : calls) given.capture = comm->captures + 1;
+    comm->captures += 1;
+    cuda_.Keep(stream, {[this, comm, calls](CuStream launched) {
+                          std::lock_guard<std::recursive_mutex> lock(mutex);
+                          if (Alive("cuGraphLaunch", comm)) GiveToStream(comm, launched, calls);
+                        },
+                        comm});
   }
 }
 
-void FakeNccl::Meet(const NcclCall& call, NcclCommHandle comm) {
+// All of a group arrive before one of them waits for the others.
+void FakeNccl::GiveToStream(NcclCommHandle comm, CuStream stream,
+                            const std::vector<FakeGiven>& calls) {
+  std::vector<std::pair<std::shared_ptr<FakeMeeting>, int>> met;
+  for (const FakeGiven& given : calls) {
+    Meet(given, comm);
+    met.push_back(comm->meetings.back());
+  }
+  const size_t size = comm->world->members.size();
+  for (size_t i = 0; i < met.size(); ++i) {
+    const auto& meeting = met[i].first;
+    cuda_.Submit(stream, {.run = [meeting, comm] { Arrive(*meeting, comm); },
+                          .touches = RangesOf(calls[i].call, comm->rank, size)});
+  }
+  for (size_t i = 0; i < met.size(); ++i) {
+    cuda_.Submit(stream, {.awaits = &met[i].first->released[met[i].second],
+                          .round = 1,
+                          .touches = RangesOf(calls[i].call, comm->rank, size)});
+  }
+}
+
+FakeGiven FakeNccl::MakeGiven(const NcclCall& call, NcclCommHandle comm) {
+  FakeGiven given{call, std::nullopt, 0};
+  if (call.op < kFirstOwnOperation) return given;
+  const auto found = comm->operations.find(call.op);
+  if (found == comm->operations.end()) {
+    Complain("a reduction by an operation that its communicator has not");
+    return given;
+  }
+  if (found->second.dtype != DTypeOfNccl(call.type)) Complain("a factor of another type");
+  given.factor = found->second;
+  return given;
+}
+
+void FakeNccl::Meet(const FakeGiven& given, NcclCommHandle comm) {
+  const NcclCall& call = given.call;
   FakeNcclWorld& world = *comm->world;
   std::tuple<int, int, uint64_t> name;
   int key = comm->rank;
@@ -471,21 +506,21 @@ void FakeNccl::Meet(const NcclCall& call, NcclCommHandle comm) {
   if (meeting == nullptr) {
     meeting = std::make_shared<FakeMeeting>();
     meeting->needed = IsPairCall(call) ? 2 : world.members.size();
+    meeting->capture = given.capture;
   } else {
     CheckAlike(meeting->calls.begin()->second, call);
+    if (meeting->capture != given.capture)
+      Complain("members launch different graphs, or one of them no graph");
   }
   meeting->calls[key] = call;
   meeting->released[key].recorded = 1;
-  if (call.op >= kFirstOwnOperation) {
-    auto found = comm->operations.find(call.op);
-    if (found == comm->operations.end()) {
-      Complain("a reduction by an operation that its communicator has not");
-    } else {
-      if (found->second.dtype != DTypeOfNccl(call.type)) Complain("a factor of another type");
-      meeting->factors[key] = found->second.factor;
-    }
-  }
+  if (given.factor.has_value()) meeting->factors[key] = given.factor->factor;
   comm->meetings.emplace_back(meeting, key);
+}
+
+void FakeNccl::CheckNoGraph(const char* symbol, NcclCommHandle comm) {
+  if (cuda_.HasGraphOf(comm))
+    Complain(std::string(symbol) + " waits for ever for the end of a graph of the communicator");
 }
 
 void FakeNccl::Arrive(FakeMeeting& meeting, NcclCommHandle comm) {
@@ -524,9 +559,8 @@ void FakeNccl::End(NcclCommHandle comm, bool abort) {
 
 // Kernels that wait for another member.
 bool FakeNccl::HasKernels(const NcclCommObject& comm) {
-  return std::ranges::any_of(comm.meetings, [](const auto& met) {
-    return met.first->released.at(met.second).done == 0;
-  });
+  return std::ranges::any_of(
+      comm.meetings, [](const auto& met) { return met.first->released.at(met.second).done == 0; });
 }
 
 void FakeNccl::AwaitIdle(NcclCommHandle comm, std::unique_lock<std::recursive_mutex>& lock) {

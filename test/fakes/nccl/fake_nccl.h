@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -40,11 +41,19 @@ struct FakeMeeting {
   std::map<int, double> factors;          // of pre-multiplied sums
   std::map<int, CuEventObject> released;  // tells the rank's stream that its part is done
   size_t needed = 0, arrived = 0;
+  uint64_t capture = 0;  // see NcclCommObject::captures
 };
 
 struct FakePreMultiply {
   DType dtype;
   double factor;
+};
+
+// A call on its way into a stream.
+struct FakeGiven {
+  NcclCall call;
+  std::optional<FakePreMultiply> factor;  // of its operation, which may be gone when it is launched
+  uint64_t capture = 0;                   // 0: it is not of a graph
 };
 
 }  // namespace test
@@ -60,7 +69,8 @@ struct NcclCommObject {
   NcclResult async_error = kNcclSuccess;  // the test sets it
   std::map<NcclReduceOp, test::FakePreMultiply> operations;
   std::set<void*> registered;
-  uint64_t collectives = 0;                       // given so far
+  uint64_t captures = 0;     // calls of it in CUDA graphs so far: the same one is launched by all
+  uint64_t collectives = 0;  // given so far
   std::map<std::pair<int, int>, uint64_t> pairs;  // sends and receives so far, by source and target
   std::vector<std::pair<std::shared_ptr<test::FakeMeeting>, int>> meetings;  // and the key there
 };
@@ -114,6 +124,7 @@ class FakeNccl {
   NcclResult Ask(NcclCommHandle comm);
   NcclResult GroupEnd();
   NcclResult Call(const char* symbol, const NcclCall& call, NcclCommHandle comm, CuStream stream);
+  void CheckNoGraph(const char* symbol, NcclCommHandle comm);
   void End(NcclCommHandle comm, bool abort);
   void AwaitIdle(NcclCommHandle aborted, std::unique_lock<std::recursive_mutex>& lock);
 
@@ -134,7 +145,9 @@ class FakeNccl {
   NcclCommHandle MakeComm(FakeNcclWorld* world, int rank);
   NcclResult Give(const std::vector<Given>& calls);
   void GiveToStream(NcclCommHandle comm);
-  void Meet(const NcclCall& call, NcclCommHandle comm);
+  FakeGiven MakeGiven(const NcclCall& call, NcclCommHandle comm);
+  void GiveToStream(NcclCommHandle comm, CuStream stream, const std::vector<FakeGiven>& calls);
+  void Meet(const FakeGiven& given, NcclCommHandle comm);
   static void Arrive(FakeMeeting& meeting, NcclCommHandle comm);
   static bool HasKernels(const NcclCommObject& comm);
   void CheckAlike(const NcclCall& first, const NcclCall& second);

@@ -79,6 +79,12 @@ HVD_SAME(module_load_data, cuModuleLoadData)
 HVD_SAME(module_unload, cuModuleUnload)
 HVD_SAME(module_get_function, cuModuleGetFunction)
 HVD_SAME(launch_kernel, cuLaunchKernel)
+HVD_SAME(stream_begin_capture, cuStreamBeginCapture)
+HVD_SAME(stream_end_capture, cuStreamEndCapture)
+HVD_SAME(graph_instantiate, cuGraphInstantiateWithFlags)
+HVD_SAME(graph_destroy, cuGraphDestroy)
+HVD_SAME(graph_launch, cuGraphLaunch)
+HVD_SAME(graph_exec_destroy, cuGraphExecDestroy)
 #undef HVD_SAME
 
 // The symbol of each entry is the one that cuda.h makes of the plain name.
@@ -105,6 +111,10 @@ TEST(CudaAbi, EachSymbolIsOfTheRevisionInTheHeader) {
   HVD_SYMBOL(driver.memcpy_to_device, cuMemcpyHtoDAsync);
   HVD_SYMBOL(driver.memcpy_to_host, cuMemcpyDtoHAsync);
   HVD_SYMBOL(driver.launch_kernel, cuLaunchKernel);
+  HVD_SYMBOL(driver.stream_begin_capture, cuStreamBeginCapture);
+  HVD_SYMBOL(driver.stream_end_capture, cuStreamEndCapture);
+  HVD_SYMBOL(driver.graph_instantiate, cuGraphInstantiateWithFlags);
+  HVD_SYMBOL(driver.graph_launch, cuGraphLaunch);
 #undef HVD_SYMBOL
 #undef HVD_TEXT
 }

@@ -252,8 +252,8 @@ TEST_F(CudaDeviceTest, AFailureWhileOpeningNamesTheCallAndLeavesNothing) {
   device_.reset();
   for (const char* symbol :
        {"cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
-        "cuCtxPushCurrent_v2", "cuThreadExchangeStreamCaptureMode", "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority",
-        "cuModuleLoadData", "cuModuleGetFunction"}) {
+        "cuCtxPushCurrent_v2", "cuThreadExchangeStreamCaptureMode", "cuCtxGetStreamPriorityRange",
+        "cuStreamCreateWithPriority", "cuModuleLoadData", "cuModuleGetFunction"}) {
     for (CuResult result : {1, kCudaOutOfMemory, kCudaNoBinaryForGpu, kCudaUnknown}) {
       FakeCuda* before = &fake_;
       fake_.Fail(symbol, result);
@@ -318,7 +318,8 @@ TEST(CudaDevice, BreaksNoCaptureOfTheProgram) {
   EXPECT_THAT(fake.Complaints(), IsEmpty());
   CuAddress more = 0;
   (void)fake.Driver().mem_alloc(&more, 10);
-  EXPECT_THAT(fake.Complaints(), testing::Contains("cuMemAlloc_v2 breaks a capture of the program"));
+  EXPECT_THAT(fake.Complaints(),
+              testing::Contains("cuMemAlloc_v2 breaks a capture of the program"));
 }
 
 // An error of an earlier kernel shows at any later call, and the fake complains of each call after

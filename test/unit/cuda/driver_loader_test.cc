@@ -47,6 +47,14 @@ TEST(CudaDriverLoader, NamesEachSymbolThatIsMissing) {
   EXPECT_THAT(Fill(fake).status().message(), HasSubstr("has no cuInit, cuLaunchKernel:"));
 }
 
+TEST(CudaDriverLoader, ADriverWithoutGraphsIsTaken) {
+  FakeCuda fake;
+  EXPECT_EQ(MissingGraphCalls(*Fill(fake)), "");
+  fake.lacking = {"cuStreamBeginCapture_v2", "cuGraphLaunch"};
+  ASSERT_TRUE(Fill(fake).ok());
+  EXPECT_EQ(MissingGraphCalls(*Fill(fake)), "cuStreamBeginCapture_v2, cuGraphLaunch");
+}
+
 TEST(CudaDriverLoader, AMissingLibraryIsASentence) {
   const Status status = LoadCudaDriver("libhvd_no_such_driver.so.1").status();
   EXPECT_EQ(status.code(), Code::kUnsupported);

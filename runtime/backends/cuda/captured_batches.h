@@ -1,0 +1,73 @@
+// CapturedBatches: batches of a lane that come again, each kept as a CUDA graph that one call
+// launches. The first time a batch is given as it is, the second time captured and launched, then
+// only launched. All members come to the same batches, with the same keys, in the same order, so
+// they choose alike, as NCCL demands.
+//
+// Drop from any thread: NCCL ends no communicator of which a graph has calls. All else from the
+// lane's thread.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_CAPTURED_BATCHES_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_CAPTURED_BATCHES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_device.h"
+
+namespace hvd {
+
+class CapturedBatches {
+ public:
+  enum class Way { kGive, kCapture, kLaunch };
+  // The numbers of a batch's calls on all members: equal keys are equal work. Empty: it is not to
+  // be kept.
+  using Key = std::vector<uint32_t>;
+
+  static constexpr size_t kMostKeys = 1024, kMostGraphs = 64;
+
+  explicit CapturedBatches(CudaDevice& device) : device_(device) {}
+  ~CapturedBatches();
+  CapturedBatches(const CapturedBatches&) = delete;
+  CapturedBatches& operator=(const CapturedBatches&) = delete;
+
+  // The way of the next batch; Begin and Launch are about this one.
+  Way Choose(const Key& key);
+  // kCapture: between these two, the queue is given the batch. LaunchCaptured really does it.
+  // Begin until it gives true.
+  Result<bool> Begin();
+  Status LaunchCaptured();
+  // kLaunch.
+  Status Launch();
+
+  // Nothing is kept any more, and every later call answers with the first `why`. Launched work goes
+  // on.
+  void Drop(const Status& why);
+
+ private:
+  struct Entry {
+    uint64_t used = 0;  // by Choose, the last time
+    bool kept = false;
+    std::unique_ptr<CudaGraph> graph;  // null until it is captured
+  };
+
+  // Forgets the entry that has not been used for longest: of all, or of those that are kept.
+  void MakeRoom(bool kept) HVD_REQUIRES(mutex_);
+  Status LaunchCurrent() HVD_REQUIRES(mutex_);
+
+  CudaDevice& device_;
+  Mutex mutex_;
+  std::map<Key, Entry> entries_ HVD_GUARDED_BY(mutex_);
+  Entry* current_ HVD_GUARDED_BY(mutex_) = nullptr;
+  uint64_t choices_ HVD_GUARDED_BY(mutex_) = 0;
+  size_t kept_ HVD_GUARDED_BY(mutex_) = 0;
+  bool capturing_ HVD_GUARDED_BY(mutex_) = false;
+  Status dropped_ HVD_GUARDED_BY(mutex_);  // why
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_CAPTURED_BATCHES_H_

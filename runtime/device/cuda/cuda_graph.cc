@@ -1,0 +1,22 @@
+#include "runtime/device/cuda/cuda_graph.h"
+
+namespace hvd {
+
+Result<std::unique_ptr<CudaGraph>> CudaGraph::Make(CudaCalls& calls, CuContext context,
+                                                   CuGraph captured) {
+  const CudaDriver& driver = calls.driver();
+  CuGraphExec made = nullptr;
+  Status status = calls.Do(driver.graph_instantiate, &made, captured, 0ULL);
+  driver.graph_destroy(captured);
+  if (!status.ok()) return status;
+  return std::unique_ptr<CudaGraph>(new CudaGraph(driver, context, made));
+}
+
+CudaGraph::~CudaGraph() {
+  if (driver_.ctx_push_current(context_) != kCudaSuccess) return;
+  driver_.graph_exec_destroy(handle_);
+  CuContext before = nullptr;
+  driver_.ctx_pop_current(&before);
+}
+
+}  // namespace hvd
