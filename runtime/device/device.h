@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <variant>
 
 #include "runtime/base/status.h"
 #include "runtime/device/dtype.h"
@@ -43,6 +44,43 @@ struct BatchSpec {
   DType to = DType::kFloat32;
   double scale = 1.0;
 };
+
+// Vectors of one type and length: number i begins `stride` bytes after number i - 1.
+struct DeviceVectors {
+  DType dtype = DType::kFloat32;
+  DeviceAddress first = 0;
+  uint64_t stride = 0;
+  uint32_t count = 0;
+  uint64_t elements = 0;
+};
+
+// The parts of Adasum (adasum.h, host_reduce.h) in the memory of a device, in float64; numbers are
+// doubles there. With the same vectors every device stores the same bits.
+
+// Stores the dot products of all pairs, in the order of AddDotProducts.
+struct AdasumDots {
+  DeviceVectors vectors;
+  DeviceAddress scratch = 0;  // AdasumScratchBytes
+  DeviceAddress products = 0;
+};
+// Adds up the dot products of parts of `vectors` vectors, in their order, and stores the weights
+// that follow from the sums, each times `scale`.
+struct AdasumWeighing {
+  DeviceAddress parts = 0;   // the first
+  uint64_t part_stride = 0;  // bytes from one to the next
+  uint32_t part_count = 0;
+  uint32_t vectors = 0;
+  double scale = 1.0;
+  DeviceAddress products = 0;  // their sums; may be the first part
+  DeviceAddress weights = 0;
+};
+// Stores the weighted sum, rounded to the type at the end. No vector overlaps the output.
+struct AdasumSum {
+  DeviceVectors vectors;
+  DeviceAddress weights = 0;
+  DeviceAddress output = 0;
+};
+using AdasumStep = std::variant<AdasumDots, AdasumWeighing, AdasumSum>;
 
 class Device {
  public:
@@ -79,6 +117,8 @@ class Device {
   // Many pieces at once: packs, unpacks, scales, converts. No piece overlaps another one, but each
   // may be moved onto itself when the types have one size.
   virtual Status Move(const BatchSpec& spec, std::span<const BatchItem> items) = 0;
+  // For the types of CanAdasum.
+  virtual Status Adasum(const AdasumStep& step) = 0;
 };
 
 }  // namespace hvd

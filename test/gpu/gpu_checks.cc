@@ -7,68 +7,19 @@
 #include <utility>
 
 #include "runtime/device/cuda/batch_plan.h"
+#include "test/fakes/cuda/play_kernels.h"
+#include "test/gpu/adasum_checks.h"
+#include "test/gpu/two_sides.h"
 
 namespace hvd::test {
 namespace {
 
-// The work of the grid of a launch, done by the processor.
+// The work of the grids of a move, done by the processor.
 void RunOnHost(const BatchSpec& spec, const std::vector<BatchItem>& items) {
   const Result<std::vector<BatchLaunch>> launches = PlanBatch(spec, items);
-  for (const BatchLaunch& launch : *launches) {
-    for (uint32_t tile = 0; tile < launch.tiles; ++tile) {
-      RunBatch(launch.head, launch.segments.data(), tile, 0, 1);
-    }
-  }
+  for (const BatchLaunch& launch : *launches)
+    PlayBatch(launch.head, launch.segments.data(), launch.tiles, 1);
 }
-
-Status AwaitAll(Device& device, const GpuCheckOptions& options) {
-  const Result<DeviceTicket> ticket = device.Record();
-  if (!ticket.ok()) return ticket.status();
-  for (;;) {
-    const Result<bool> ready = device.Ready(*ticket);
-    if (!ready.ok()) return ready.status();
-    if (*ready) return Status::Ok();
-    options.idle();
-  }
-}
-
-// Device memory and staging of one size, given back at the end.
-class TwoSides {
- public:
-  TwoSides(Device& device, size_t bytes) : device_(device), bytes_(bytes) {
-    const Result<DeviceAddress> address = device.Allocate(bytes);
-    if (!address.ok()) {
-      status_ = address.status();
-      return;
-    }
-    address_ = *address;
-    const Result<std::byte*> staging = device.BorrowStaging(bytes);
-    if (staging.ok()) {
-      staging_ = *staging;
-    } else {
-      status_ = staging.status();
-    }
-  }
-  ~TwoSides() {
-    if (staging_ != nullptr) (void)device_.ReturnStaging(staging_);
-    if (address_ != 0) (void)device_.Free(address_);
-  }
-  TwoSides(const TwoSides&) = delete;
-  TwoSides& operator=(const TwoSides&) = delete;
-
-  const Status& status() const { return status_; }
-  DeviceAddress address() const { return address_; }
-  std::byte* staging() const { return staging_; }
-  Status CopyIn() { return device_.CopyIn(address_, staging_, bytes_); }
-  Status CopyOut() { return device_.CopyOut(staging_, address_, bytes_); }
-
- private:
-  Device& device_;
-  const size_t bytes_;
-  Status status_;
-  DeviceAddress address_ = 0;
-  std::byte* staging_ = nullptr;
-};
 
 // Hundreds of pieces at odd places of one half of a buffer, to the other half.
 struct Scatter {
@@ -99,15 +50,6 @@ std::vector<BatchItem> At(const std::vector<BatchItem>& offsets, uint64_t base, 
   return items;
 }
 
-// A finite value of any of the types, so that a NaN, whose bits may differ, does not occur.
-void FillFinite(std::byte* memory, size_t bytes, std::mt19937& random) {
-  for (size_t i = 0; i + 4 <= bytes; i += 4) {
-    // The highest bit of the exponent is cleared, in both halves for types of 16 bits.
-    const auto word = static_cast<uint32_t>(random()) & 0xbfffbfffU;
-    std::memcpy(memory + i, &word, 4);
-  }
-}
-
 // The device and the processor do the same with the same data.
 Status CompareMove(Device& device, const BatchSpec& spec, bool aligned, size_t pieces,
                    const GpuCheckOptions& options) {
@@ -116,11 +58,9 @@ Status CompareMove(Device& device, const BatchSpec& spec, bool aligned, size_t p
   const size_t bytes = 2 * scatter.half_bytes;
   TwoSides sides(device, bytes);
   if (!sides.status().ok()) return sides.status();
-  FillFinite(sides.staging(), bytes, random);
-  std::vector<std::byte> storage(bytes + 256);  // aligned as the device's memory is
-  std::byte* expected =
-      storage.data() + (256 - reinterpret_cast<uintptr_t>(storage.data()) % 256) % 256;
-  std::memcpy(expected, sides.staging(), bytes);
+  FillFinite(sides.staging(), bytes, SizeOf(spec.from) == 1, random);
+  HostCopy copy(sides);
+  std::byte* expected = copy.memory();
   RunOnHost(spec, At(scatter.offsets, reinterpret_cast<uint64_t>(expected), scatter.half_bytes));
   Status status = sides.CopyIn();
   if (status.ok()) {
@@ -129,11 +69,7 @@ Status CompareMove(Device& device, const BatchSpec& spec, bool aligned, size_t p
   if (status.ok()) status = sides.CopyOut();
   if (status.ok()) status = AwaitAll(device, options);
   if (!status.ok()) return status;
-  const auto [found, wanted] = std::mismatch(sides.staging(), sides.staging() + bytes, expected);
-  if (found == sides.staging() + bytes) return Status::Ok();
-  return Mismatch("byte " + std::to_string(found - sides.staging()) + " of " +
-                  std::to_string(bytes) + " is " + std::to_string(static_cast<int>(*found)) +
-                  " instead of " + std::to_string(static_cast<int>(*wanted)));
+  return copy.Compare();
 }
 
 std::string NameOfMove(const BatchSpec& spec, bool aligned, size_t pieces) {
@@ -193,7 +129,8 @@ std::string Quoted(const std::string& text) {
 }  // namespace
 
 std::vector<GpuCheck> RunGpuChecks(Device& device, const GpuCheckOptions& options) {
-  const std::vector<DType> floats = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+  const std::vector<DType> floats = {DType::kFloat32, DType::kFloat16, DType::kBfloat16,
+                                     DType::kFloat8E4m3, DType::kFloat8E5m2};
   std::vector<BatchSpec> specs = {{DType::kUint8, DType::kUint8, 1.0},
                                   {DType::kInt64, DType::kInt64, 1.0},
                                   {DType::kFloat64, DType::kFloat64, 0.3}};
@@ -209,6 +146,7 @@ std::vector<GpuCheck> RunGpuChecks(Device& device, const GpuCheckOptions& option
       }
     }
   }
+  for (GpuCheck& check : RunAdasumChecks(device, options)) checks.push_back(std::move(check));
   checks.push_back(
       {"the default stream and the queue take turns", TakeTurns(device, options).message()});
   return checks;
@@ -224,6 +162,7 @@ Result<std::vector<GpuFigure>> MeasureGpu(Device& device, const GpuCheckOptions&
       {"copy of 300 pieces", {DType::kInt64, DType::kInt64, 1.0}, 300},
       {"float32 to float16, 300 pieces", {DType::kFloat32, DType::kFloat16, 1.0}, 300},
       {"bfloat16 to float32, scaled, 300 pieces", {DType::kBfloat16, DType::kFloat32, 0.5}, 300},
+      {"float32 to float8_e4m3, 300 pieces", {DType::kFloat32, DType::kFloat8E4m3, 1.0}, 300},
   };
   std::vector<GpuFigure> figures;
   for (const auto& move : moves) {

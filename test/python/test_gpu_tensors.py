@@ -158,6 +158,24 @@ def test_a_stream_that_is_captured_is_refused_on_all_ranks(gpus, tmp_path):
     result = gpus(2, str(script))
     assert result.output.count('said: ') == 2 and result.output.count('is being captured for a CUDA graph') == 2, str(result)
     assert result.output.count('then [2.0, 2.0, 2.0]') == 2, str(result)
+def test_kernels_that_the_driver_refuses_are_compiled_on_the_spot(gpus):
+    result = gpus(2, 'gpu.py', 'nccl', 1, HOROVOD_DYNAMIC_PROCESS_SETS='1', FAKE_GPU_REFUSES_KERNELS='1')
+    assert result.output.count('ok') == 2, str(result)
+
+
+def test_kernels_that_nothing_compiles_are_one_sentence(gpus, tmp_path):
+    script = tmp_path / 'no_kernels.py'
+    script.write_text(
+        'import torch, horovod.torch as hvd\n'
+        'hvd.init()\n'
+        'try:\n'
+        '    hvd.allreduce(torch.ones(3), name="x")\n'
+        'except (NotImplementedError, hvd.HorovodInternalError) as error:\n'
+        '    print("said: {}".format(error), flush=True)\n')
+    result = gpus(2, str(script), FAKE_GPU_REFUSES_KERNELS='1', FAKE_NVRTC_FAILS='1')
+    assert result.output.count('said: ') == 2, str(result)
+    assert 'cuModuleLoadData answered' in result.output, str(result)
+    assert 'NVRTC_ERROR_COMPILATION (6): kernels.cu(7): error: the fake compiles nothing' in result.output, str(result)
 
 
 @pytest.mark.deadline(300)

@@ -28,7 +28,7 @@ namespace hvd {
 struct CudaParts {
   CudaDriver driver;  // started
   Result<NcclLibrary> nccl;
-  const void* kernels = nullptr;  // see CudaDeviceOptions
+  CudaKernels kernels;
 };
 
 class CudaBackend final : public DeviceBackend {

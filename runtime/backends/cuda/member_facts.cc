@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/backends/nccl/nccl_adasum.h"
 #include "runtime/backends/nccl/nccl_loader.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/text/format.h"
@@ -33,7 +34,10 @@ std::string WhyNotNccl(std::span<const MemberFacts> facts, std::span<const uint3
 
 // Why NCCL does not do the operation; "" if it does.
 std::string WhyNotByNccl(const CollectiveCall& call, const NcclAbilities& abilities) {
-  return Reduces(call) ? WayOfReduction(ReductionOf(call), abilities).status().message() : "";
+  if (!Reduces(call)) return "";
+  if (call.collective == Collective::kAllreduce && call.op == ReduceOp::kAdasum)
+    return CheckAdasum(call.dtype, call.group->size()).message();
+  return WayOfReduction(ReductionOf(call), abilities).status().message();
 }
 
 int LeastCapability(std::span<const MemberFacts> facts) {
@@ -68,9 +72,10 @@ CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> fa
   CudaChoice choice;
   if (call.group->size() == 1) {
     const double scale = Reduces(call) ? call.prescale * call.postscale : 1.0;
-    const bool adds = !Reduces(call) || call.op != ReduceOp::kAdasum;
-    const Result<BatchKind> kind = BatchKindOf({call.dtype, call.dtype, scale});
-    if (adds && kind.ok()) choice.way = CudaWay::kAlone;
+    // Adasum scales in float64.
+    const bool adds = call.op != ReduceOp::kAdasum || scale == 1.0;
+    const bool moves = BatchElementsOf({call.dtype, call.dtype, scale}).ok();
+    if (adds && moves) choice.way = CudaWay::kAlone;
     return choice;
   }
   if (!joined.empty()) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/backends/nccl/nccl_adasum.h"
 #include "runtime/backends/shm/chunking.h"
 
 namespace hvd {
@@ -252,7 +253,8 @@ Status NcclLane::FinishBatch(const Batch& batch) {
 Result<NcclPlan> NcclLane::PlanOf(const Batch& batch) {
   CudaOp& op = *batch.ops.front();
   switch (op.call.collective) {
-    case Collective::kAllreduce: return PlanReductions(batch);
+    case Collective::kAllreduce:
+      return op.call.op == ReduceOp::kAdasum ? PlanAdasums(batch) : PlanReductions(batch);
     case Collective::kBroadcast:
       return PlanBroadcast(op.call.dtype, TensorOf(op.call), op.call.root);
     case Collective::kReducescatter: return PlanScatter(op);
@@ -275,6 +277,17 @@ Result<NcclPlan> NcclLane::PlanReductions(const Batch& batch) {
   }
   const CudaOp& first = *batch.ops.front();
   return PlanAllreduce(ReductionOf(first.call), first.choice.abilities, tensors, packing);
+}
+
+Result<NcclPlan> NcclLane::PlanAdasums(const Batch& batch) {
+  const CollectiveCall& first = batch.ops.front()->call;
+  const NcclAdasum adasum{first.dtype, first.prescale * first.postscale, first.group->size(),
+                          first.group->index};
+  std::vector<NcclTensor> tensors;
+  for (const CudaOp* op : batch.ops) tensors.push_back(TensorOf(op->call));
+  const Result<NcclBuffer> buffer = Scratch(AdasumBytes(adasum, tensors));
+  if (!buffer.ok()) return buffer.status();
+  return PlanAdasum(adasum, tensors, *buffer);
 }
 
 Result<NcclPlan> NcclLane::PlanScatter(CudaOp& op) {

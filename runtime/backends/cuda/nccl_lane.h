@@ -93,6 +93,7 @@ class NcclLane {
   Result<bool> GiveBatch();
   Result<NcclPlan> PlanOf(const Batch& batch);
   Result<NcclPlan> PlanReductions(const Batch& batch);
+  Result<NcclPlan> PlanAdasums(const Batch& batch);
   Result<NcclPlan> PlanScatter(CudaOp& op);
   Result<NcclPlan> PlanExchange(CudaOp& op);
   Result<DeviceAddress> InputBeside(const CudaOp& op, DeviceAddress output);

@@ -12,8 +12,15 @@
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver_loader.h"
 #include "runtime/device/cuda/kernels_image.h"
+#include "runtime/device/cuda/nvrtc/kernel_compiler.h"
 
 #define HVD_CUDA_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+hvd::CudaKernels KernelsOfThisBuild() { return {hvd_kernels_image, hvd::KernelsForCapability}; }
+
+}  // namespace
 
 HVD_CUDA_EXPORT const char* hvd_plugin_interface() { return hvd::PluginInterface(); }
 
@@ -30,7 +37,7 @@ HVD_CUDA_EXPORT hvd::Device* hvd_cuda_open_device(uint32_t rank, int ordinal, hv
     return nullptr;
   }
   hvd::Result<std::unique_ptr<hvd::CudaDevice>> device = hvd::CudaDevice::Open(
-      *driver, {.rank = rank, .ordinal = ordinal, .kernels = hvd_kernels_image});
+      *driver, {.rank = rank, .ordinal = ordinal, .kernels = KernelsOfThisBuild()});
   if (device.ok()) return (*device).release();
   *status = device.status();
   return nullptr;
@@ -43,7 +50,7 @@ HVD_CUDA_EXPORT hvd::DeviceBackend* hvd_cuda_open_backend(const hvd::CudaBackend
     *status = driver.status();
     return nullptr;
   }
-  hvd::CudaParts parts{*driver, hvd::LoadNccl(), hvd_kernels_image};
+  hvd::CudaParts parts{*driver, hvd::LoadNccl(), KernelsOfThisBuild()};
   return new hvd::CudaBackend(std::move(parts), *options);
 }
 

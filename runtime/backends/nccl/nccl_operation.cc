@@ -69,14 +69,20 @@ NcclAnswer MakePreMultiply(const NcclApi& api, const NcclPreMultiply& wanted, Nc
 }  // namespace
 
 Result<bool> NcclOperation::Advance() {
+  for (;;) {
+    const Result<bool> given = AdvanceOne();
+    if (!given.ok() || !*given || next_ == plan_.then.size()) return given;
+    ++next_;
+    stage_ = Stage::kBefore;
+  }
+}
+
+Result<bool> NcclOperation::AdvanceOne() {
   if (stage_ == Stage::kBefore) {
-    if (!plan_.before.empty()) {
-      if (Status moved = device_.Move(plan_.before_spec, plan_.before); !moved.ok()) return moved;
-    }
-    stage_ = plan_.calls.empty() ? Stage::kAfter : Stage::kCalls;
-    if (!plan_.calls.empty()) {
-      if (Status given = GiveCalls(); !given.ok()) return given;
-    }
+    if (!plan().before.empty())
+      HVD_RETURN_IF_ERROR(device_.Move(plan().before_spec, plan().before));
+    stage_ = plan().calls.empty() ? Stage::kAfter : Stage::kCalls;
+    if (!plan().calls.empty()) HVD_RETURN_IF_ERROR(GiveCalls());
   }
   if (stage_ == Stage::kCalls) {
     // Until then NCCL's kernels may be missing in the stream, and the work after them would be
@@ -87,23 +93,27 @@ Result<bool> NcclOperation::Advance() {
     stage_ = Stage::kAfter;
   }
   if (stage_ == Stage::kAfter) {
-    if (!plan_.after.empty()) {
-      if (Status moved = device_.Move(plan_.after_spec, plan_.after); !moved.ok()) return moved;
-    }
+    HVD_RETURN_IF_ERROR(GiveRest());
     stage_ = Stage::kGiven;
   }
   return true;
 }
 
+Status NcclOperation::GiveRest() {
+  if (!plan().after.empty()) HVD_RETURN_IF_ERROR(device_.Move(plan().after_spec, plan().after));
+  for (const AdasumStep& step : plan().adasum) HVD_RETURN_IF_ERROR(device_.Adasum(step));
+  return Status::Ok();
+}
+
 Status NcclOperation::GiveCalls() {
   return device_.With([&](CuStream stream) {
     return comm_.Use([&](const NcclApi& api, NcclCommHandle comm) {
-      if (plan_.pre_multiply.has_value()) {
-        const NcclAnswer made = MakePreMultiply(api, *plan_.pre_multiply, comm, &pre_multiplied_);
+      if (plan().pre_multiply.has_value()) {
+        const NcclAnswer made = MakePreMultiply(api, *plan().pre_multiply, comm, &pre_multiplied_);
         if (made.failed()) return made;
       }
-      if (NeedsGroup(plan_)) return MakeGroup(api, plan_, pre_multiplied_, comm, stream);
-      const NcclCall& call = plan_.calls.front();
+      if (NeedsGroup(plan())) return MakeGroup(api, plan(), pre_multiplied_, comm, stream);
+      const NcclCall& call = plan().calls.front();
       const NcclReduceOp op = call.op == kNcclPreMultiplied ? pre_multiplied_ : call.op;
       return MakeCall(api, call, op, comm, stream);
     });
@@ -111,7 +121,7 @@ Status NcclOperation::GiveCalls() {
 }
 
 Status NcclOperation::DropPreMultiply() {
-  if (!plan_.pre_multiply.has_value()) return Status::Ok();
+  if (!plan().pre_multiply.has_value()) return Status::Ok();
   return comm_.Use([&](const NcclApi& api, NcclCommHandle comm) {
     return NcclAnswer{api.red_op_destroy.symbol, api.red_op_destroy(pre_multiplied_, comm)};
   });

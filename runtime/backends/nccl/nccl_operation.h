@@ -3,6 +3,7 @@
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_OPERATION_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_OPERATION_H_
 
+#include <cstddef>
 #include <utility>
 
 #include "runtime/backends/nccl/nccl_comm.h"
@@ -26,13 +27,17 @@ class NcclOperation {
  private:
   enum class Stage { kBefore, kCalls, kAfter, kGiven };
 
+  const NcclPlan& plan() const { return next_ == 0 ? plan_ : plan_.then[next_ - 1]; }
+  Result<bool> AdvanceOne();
   Status GiveCalls();
+  Status GiveRest();
   Status DropPreMultiply();
 
   const NcclPlan plan_;
   NcclComm& comm_;
   CudaDevice& device_;
-  Stage stage_ = Stage::kBefore;
+  size_t next_ = 0;               // of plan_ and its `then`
+  Stage stage_ = Stage::kBefore;  // of that one
   NcclReduceOp pre_multiplied_ = kNcclPreMultiplied;
 };
 

@@ -1,5 +1,6 @@
 // A collective as a sequence of NCCL's calls, as plain values: moves of the batched kernel, calls
-// in one group, moves again. Pure functions; nccl_operation.h does what they say.
+// in one group, moves again, steps of an Adasum; and more of these. Pure functions;
+// nccl_operation.h does what they say.
 //
 // Every member must come to the same calls, so the input here (sizes, limits, abilities) is the
 // same on all members but for addresses and the own index. Parts are in elements; an empty part is
@@ -57,6 +58,8 @@ struct NcclPlan {
   std::vector<NcclCall> calls;  // in one group
   BatchSpec after_spec;
   std::vector<BatchItem> after;
+  std::vector<AdasumStep> adasum;
+  std::vector<NcclPlan> then;  // each without a `then` of its own
 };
 
 // Memory of the device for what has to lie together. Bytes between packed tensors are reduced too,

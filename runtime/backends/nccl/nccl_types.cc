@@ -62,6 +62,7 @@ double DivisorFor(const NcclReduction& reduction) {
 
 Status CheckFactors(const NcclReduction& reduction) {
   if (IsWide(reduction.dtype) || IsHalf(reduction.dtype)) return Status::Ok();
+  if (IsFloat8(reduction.dtype)) return Status::Ok();
   const std::string name(NameOf(reduction.dtype));
   if (reduction.prescale != 1.0 || reduction.postscale != 1.0) {
     return Unsupported("a GPU does not scale " + name +
@@ -93,13 +94,13 @@ void PlaceFactorsOfWideSum(const NcclReduction& reduction, NcclReductionWay& way
   }
 }
 
-void PlaceFactorsOfHalfSum(const NcclReduction& reduction, NcclReductionWay& way) {
+void PlaceFactorsOfNarrowSum(const NcclReduction& reduction, NcclReductionWay& way) {
   const double divisor = DivisorFor(reduction);
   way.after = reduction.postscale;
   if (reduction.prescale == 1.0 && divisor == 1.0) return;
   if (reduction.prescale == 1.0 && divisor == reduction.size) {
     way.op = kNcclAverage;
-  } else if (HasExactly(reduction.dtype, reduction.prescale / divisor)) {
+  } else if (IsHalf(reduction.dtype) && HasExactly(reduction.dtype, reduction.prescale / divisor)) {
     way.pre_multiply = reduction.prescale / divisor;
   } else {
     way.before = reduction.prescale / divisor;
@@ -111,7 +112,7 @@ void PlaceFactorsOfHalfSum(const NcclReduction& reduction, NcclReductionWay& way
 Result<NcclReductionWay> WayOfReduction(const NcclReduction& reduction,
                                         const NcclAbilities& abilities) {
   if (reduction.op == ReduceOp::kAdasum) {
-    return Unsupported("NCCL does no Adasum: reduce on the CPU, or choose another operation");
+    return Unsupported("NCCL has no reduction for Adasum, which is an allreduce of its own");
   }
   HVD_RETURN_IF_ERROR(CheckType(reduction.dtype, abilities));
   HVD_RETURN_IF_ERROR(CheckFactors(reduction));
@@ -125,7 +126,7 @@ Result<NcclReductionWay> WayOfReduction(const NcclReduction& reduction,
   if (sum && IsWide(reduction.dtype)) {
     PlaceFactorsOfWideSum(reduction, way);
   } else if (sum) {
-    PlaceFactorsOfHalfSum(reduction, way);  // those of integers and float8 are 1, or an average
+    PlaceFactorsOfNarrowSum(reduction, way);  // those of integers are 1, or an average
   } else {
     way.op = reduction.op == ReduceOp::kMin   ? kNcclMin
              : reduction.op == ReduceOp::kMax ? kNcclMax

@@ -41,7 +41,8 @@ struct NcclReductionWay {
 
 // A sum or average of float32 and float64 takes every factor into NCCL's own kernel. float16 and
 // bfloat16 do so where the factor loses nothing in their type; otherwise the batched kernel scales
-// in float32. A postscale of theirs stays behind the sum, since the caller may need its range.
+// in float32, and so it does for float8. A postscale of theirs stays behind the sum, since the
+// caller may need its range.
 // kUnsupported with the reason: Adasum, a type that NCCL does not reduce, a scale of integers.
 Result<NcclReductionWay> WayOfReduction(const NcclReduction& reduction,
                                         const NcclAbilities& abilities);

@@ -13,16 +13,19 @@ namespace {
 
 constexpr uint64_t kBufferAlignment = 16;
 
-// Each of kBatchThreads threads has four words of 16 bytes, or two times eight elements.
-constexpr uint32_t TileElements(BatchKind kind) {
-  return kBatchThreads * (kind == BatchKind::kBytes ? 64 : 16);
+// Each of kKernelThreads threads has four words of 16 bytes, or two times eight elements.
+constexpr uint32_t TileElements(KernelElement element) {
+  return kKernelThreads * (element == KernelElement::kBytes ? 64 : 16);
 }
 
-std::optional<uint32_t> PlaceAmongFloats(DType dtype) {
+// Those that are converted into each other.
+std::optional<KernelElement> FloatOf(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return 0;
-    case DType::kFloat16: return 1;
-    case DType::kBfloat16: return 2;
+    case DType::kFloat32: return KernelElement::kFloat32;
+    case DType::kFloat16: return KernelElement::kFloat16;
+    case DType::kBfloat16: return KernelElement::kBfloat16;
+    case DType::kFloat8E4m3: return KernelElement::kFloat8E4m3;
+    case DType::kFloat8E5m2: return KernelElement::kFloat8E5m2;
     default: return std::nullopt;
   }
 }
@@ -63,25 +66,31 @@ class BatchWriter {
 
 }  // namespace
 
-Result<BatchKind> BatchKindOf(const BatchSpec& spec) {
-  if (spec.from == spec.to && spec.scale == 1.0) return BatchKind::kBytes;
-  if (spec.from == DType::kFloat64 && spec.to == DType::kFloat64) return BatchKind::kFloat64;
-  const std::optional<uint32_t> from = PlaceAmongFloats(spec.from);
-  const std::optional<uint32_t> to = PlaceAmongFloats(spec.to);
-  if (from.has_value() && to.has_value()) return static_cast<BatchKind>(3 * *from + *to);
+Result<BatchElements> BatchElementsOf(const BatchSpec& spec) {
+  if (spec.from == spec.to && spec.scale == 1.0) {
+    return BatchElements{KernelElement::kBytes, KernelElement::kBytes};
+  }
+  if (spec.from == DType::kFloat64 && spec.to == DType::kFloat64) {
+    return BatchElements{KernelElement::kFloat64, KernelElement::kFloat64};
+  }
+  const std::optional<KernelElement> from = FloatOf(spec.from), to = FloatOf(spec.to);
+  if (from.has_value() && to.has_value()) return BatchElements{*from, *to};
   return Unsupported(
-      Format("a GPU does not turn {} into {} with a scale of {} yet: float32, float16 and bfloat16 "
-             "are scaled and converted, float64 is scaled, every type is copied",
+      Format("a GPU does not turn {} into {} with a scale of {}: float32, float16, bfloat16 and "
+             "float8 are scaled and converted, float64 is scaled, every type is copied",
              NameOf(spec.from), NameOf(spec.to), spec.scale));
 }
 
 Result<std::vector<BatchLaunch>> PlanBatch(const BatchSpec& spec, std::span<const BatchItem> items,
                                            const BatchLimits& limits) {
-  const Result<BatchKind> kind = BatchKindOf(spec);
-  if (!kind.ok()) return kind.status();
-  const bool bytes = *kind == BatchKind::kBytes;
+  const Result<BatchElements> elements = BatchElementsOf(spec);
+  if (!elements.ok()) return elements.status();
+  const bool bytes = elements->from == KernelElement::kBytes;
   const uint64_t from_bytes = SizeOf(spec.from), to_bytes = SizeOf(spec.to);
-  BatchWriter writer({.scale = spec.scale, .tile_elements = TileElements(*kind), .kind = *kind},
+  BatchWriter writer({.scale = spec.scale,
+                      .tile_elements = TileElements(elements->from),
+                      .from = elements->from,
+                      .to = elements->to},
                      limits);
   for (const BatchItem& item : items) {
     if (bytes) {

@@ -24,9 +24,16 @@ struct BatchLimits {
   uint32_t tiles = 0x7fffffff;  // blocks that a grid may have in x
 };
 
+// As in BatchHead.
+struct BatchElements {
+  KernelElement from = KernelElement::kBytes, to = KernelElement::kBytes;
+
+  bool operator==(const BatchElements&) const = default;
+};
+
 // kBytes where nothing changes, whatever the type. kUnsupported: integers are not scaled here, and
-// only float32, float16 and bfloat16 are converted into each other.
-Result<BatchKind> BatchKindOf(const BatchSpec& spec);
+// only float32 and narrower floats are converted into each other.
+Result<BatchElements> BatchElementsOf(const BatchSpec& spec);
 
 // Every element of every item is in one tile of one launch, in the order of the items; empty items
 // are left out.

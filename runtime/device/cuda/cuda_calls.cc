@@ -12,8 +12,13 @@ std::string_view AdviceFor(CuResult result) {
       return "a libcuda.so for linking was found instead of the driver's: take it off the "
              "library path";
     case kCudaNoDevice: return "look at nvidia-smi and at CUDA_VISIBLE_DEVICES";
+    case kCudaInvalidImage:
+    case kCudaInvalidPtx:
     case kCudaNoBinaryForGpu:
     case kCudaUnsupportedPtx: return "the driver is older than these kernels: install a newer one";
+    case kCudaNoJitCompiler:
+    case kCudaJitDisabled:
+      return "the kernels have no code for this GPU, and the driver does not compile them";
     case kCudaEccUncorrectable:
     case kCudaNvlinkUncorrectable:
     case kCudaContained: return "the GPU reports a fault of its hardware: look at nvidia-smi -q";
@@ -50,8 +55,12 @@ Code CodeOfCudaError(CuResult result) {
     case kCudaOutOfMemory: return Code::kOutOfMemory;
     case kCudaStubLibrary:
     case kCudaNoDevice:
+    case kCudaInvalidImage:
+    case kCudaInvalidPtx:
     case kCudaNoBinaryForGpu:
     case kCudaUnsupportedPtx:
+    case kCudaNoJitCompiler:
+    case kCudaJitDisabled:
     case kCudaSystemNotReady:
     case kCudaSystemDriverMismatch: return Code::kUnsupported;
     default: return LeavesContextUnusable(result) ? Code::kAborted : Code::kInternal;

@@ -42,14 +42,26 @@ Status CudaDevice::Start(const CudaDeviceOptions& options) {
   if (status.ok()) {
     status = calls_.Do(driver.stream_create, &stream_, kCudaStreamNonBlocking, greatest);
   }
-  if (status.ok()) status = calls_.Do(driver.module_load_data, &module_, options.kernels);
-  if (status.ok()) {
-    status = calls_.Do(driver.module_get_function, &small_, module_, "hvd_batch_small");
-  }
-  if (status.ok()) {
-    status = calls_.Do(driver.module_get_function, &large_, module_, "hvd_batch_large");
-  }
-  return status;
+  if (status.ok()) status = LoadKernels(options.kernels);
+  return status.ok() ? FindKernels() : status;
+}
+
+Status CudaDevice::LoadKernels(const CudaKernels& kernels) {
+  const auto& load = calls_.driver().module_load_data;
+  Status refused = calls_.Do(load, &module_, kernels.image);
+  if (refused.code() != Code::kUnsupported || kernels.compile == nullptr) return refused;
+  const Result<const void*> compiled = kernels.compile(context_->compute_capability());
+  if (!compiled.ok()) return Unsupported(refused.message() + "; " + compiled.status().message());
+  return calls_.Do(load, &module_, *compiled);
+}
+
+Status CudaDevice::FindKernels() {
+  const auto& find = calls_.driver().module_get_function;
+  HVD_RETURN_IF_ERROR(calls_.Do(find, &small_, module_, "hvd_batch_small"));
+  HVD_RETURN_IF_ERROR(calls_.Do(find, &large_, module_, "hvd_batch_large"));
+  for (size_t i = 0; i < kAdasumKernels; ++i)
+    HVD_RETURN_IF_ERROR(calls_.Do(find, &adasum_[i], module_, kAdasumKernelNames[i]));
+  return Status::Ok();
 }
 
 CudaDevice::~CudaDevice() {
@@ -216,13 +228,34 @@ Status CudaDevice::Move(const BatchSpec& spec, std::span<const BatchItem> items)
   return Status::Ok();
 }
 
+Status CudaDevice::Adasum(const AdasumStep& step) {
+  const Result<std::vector<AdasumLaunch>> launches = PlanAdasumStep(step);
+  if (!launches.ok()) return launches.status();
+  const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) return scope.status();
+  for (const AdasumLaunch& launch : *launches) {
+    if (Status status = Launch(launch); !status.ok()) return status;
+  }
+  return Status::Ok();
+}
+
 Status CudaDevice::Launch(const BatchLaunch& launch) {
   arguments_->head = launch.head;
   std::copy(launch.segments.begin(), launch.segments.end(), arguments_->segment);
-  std::array<void*, 1> parameters = {arguments_.get()};
   const CuFunction kernel = launch.segments.size() <= kSmallBatch ? small_ : large_;
-  return calls_.Do(calls_.driver().launch_kernel, kernel, launch.tiles, 1U, 1U, kBatchThreads, 1U,
-                   1U, 0U, stream_, parameters.data(), static_cast<void**>(nullptr));
+  return Launch(kernel, launch.tiles, 1, arguments_.get());
+}
+
+Status CudaDevice::Launch(const AdasumLaunch& launch) {
+  AdasumArguments arguments = launch.arguments;
+  return Launch(adasum_[static_cast<size_t>(launch.kernel)], launch.blocks_x, launch.blocks_y,
+                &arguments);
+}
+
+Status CudaDevice::Launch(CuFunction kernel, uint32_t blocks_x, uint32_t blocks_y, void* argument) {
+  std::array<void*, 1> parameters = {argument};
+  return calls_.Do(calls_.driver().launch_kernel, kernel, blocks_x, blocks_y, 1U, kKernelThreads,
+                   1U, 1U, 0U, stream_, parameters.data(), static_cast<void**>(nullptr));
 }
 
 // Our queue would become a part of the capture, and each replay would repeat the work without the

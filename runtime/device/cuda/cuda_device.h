@@ -3,11 +3,14 @@
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "runtime/device/cuda/adasum_plan.h"
 #include "runtime/device/cuda/batch_plan.h"
 #include "runtime/device/cuda/cuda_calls.h"
 #include "runtime/device/cuda/cuda_context.h"
@@ -18,11 +21,23 @@
 
 namespace hvd {
 
+// kernels.cu as the driver takes it.
+struct CudaKernels {
+  using Compile = std::function<Result<const void*>(int compute_capability)>;
+
+  CudaKernels(const void* made = nullptr,  // NOLINT(google-explicit-constructor)
+              Compile otherwise = nullptr)
+      : image(made), compile(std::move(otherwise)) {}
+
+  const void* image;  // a fat binary
+  // Where the driver refuses it: code for one kind of device, which stays for ever. Null: none.
+  Compile compile;
+};
+
 struct CudaDeviceOptions {
   uint32_t rank = 0;  // for sentences
   int ordinal = 0;    // among those that the process sees
-  // kernels.cu as the driver takes it: a fat binary.
-  const void* kernels = nullptr;
+  CudaKernels kernels;
 };
 
 class CudaDevice final : public Device {
@@ -67,13 +82,18 @@ class CudaDevice final : public Device {
   Status CopyIn(DeviceAddress to, const std::byte* staging, size_t bytes) override;
   Status CopyOut(std::byte* staging, DeviceAddress from, size_t bytes) override;
   Status Move(const BatchSpec& spec, std::span<const BatchItem> items) override;
+  Status Adasum(const AdasumStep& step) override;
 
  private:
   CudaDevice(const CudaDriver& driver, const CudaDeviceOptions& options);
 
   Status Start(const CudaDeviceOptions& options);
+  Status LoadKernels(const CudaKernels& kernels);
+  Status FindKernels();
   Status Launch(const BatchLaunch& launch);
   Status RefuseCapture(void* stream);
+  Status Launch(const AdasumLaunch& launch);
+  Status Launch(CuFunction kernel, uint32_t blocks_x, uint32_t blocks_y, void* argument);
   Status RefuseForeign(const std::byte* staging, size_t bytes) const;
 
   CudaCalls calls_;
@@ -81,6 +101,7 @@ class CudaDevice final : public Device {
   CuStream stream_ = nullptr;
   CuModule module_ = nullptr;
   CuFunction small_ = nullptr, large_ = nullptr;
+  std::array<CuFunction, kAdasumKernels> adasum_{};
   EventPool events_{calls_};
   StagingPool staging_{calls_, events_};
   // The argument of the launch that is being made; the driver copies it.

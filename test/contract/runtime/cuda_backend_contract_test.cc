@@ -129,7 +129,11 @@ TEST_P(CudaBackendContract, LeavesOutWhoHasJoined) {
   Check(members_, cases, 300);
 }
 
-TEST_P(CudaBackendContract, DoesAdasumOnTheHost) { CheckAdasum(members_, Rows(50)); }
+TEST_P(CudaBackendContract, DoesAdasum) {
+  CheckAdasum(members_);
+  EXPECT_EQ(members_.nccl.Count("ncclSend") > 0, by_nccl() && size() > 1) << "on the GPU";
+  EXPECT_EQ(members_.cuda.Waits(), 0) << "the processor never waits";
+}
 
 TEST_P(CudaBackendContract, NeverMakesTheProcessorWait) {
   Check(members_, std::vector<Case>(20, Case{.rows = Rows(300)}), 6);

@@ -6,11 +6,13 @@
 
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/device/host_reduce.h"
+#include "test/fakes/adasum_definition.h"
 #include "test/fakes/cuda/cuda_members.h"
 #include "test/fakes/element_values.h"
 
@@ -170,17 +172,73 @@ inline void Check(CudaMembers& members, const std::vector<Case>& cases, uint32_t
   members.Free(operations);
 }
 
-// Adasum is not for NCCL: all members get the same 600 bytes by way of the host.
-inline void CheckAdasum(CudaMembers& members, std::vector<int64_t> rows) {
-  std::vector<CudaOperation> operations;
-  operations.push_back(Make(members, {.op = ReduceOp::kAdasum, .rows = std::move(rows)}));
-  members.Run(operations, 5);
-  for (const CudaPart& part : operations[0].parts) {
-    EXPECT_TRUE(part.status.ok()) << part.status.message();
-    EXPECT_EQ(part.output, operations[0].parts[0].output);
-    EXPECT_EQ(part.output.size(), 600U);
+// Adasum of random values, the first member's all 0 in one of them.
+struct AdasumCase {
+  Case c;
+  std::vector<std::vector<double>> inputs;  // by member
+};
+
+inline AdasumCase MakeAdasumCase(uint32_t members, DType dtype, int64_t rows,
+                                 std::mt19937& random) {
+  std::normal_distribution<double> normal;
+  AdasumCase made{{.op = ReduceOp::kAdasum,
+                   .dtype = dtype,
+                   .rows = std::vector<int64_t>(members, rows),
+                   .prescale = 0.5,
+                   .postscale = 4,
+                   .in_place = rows == 50},
+                  {}};
+  for (uint32_t m = 0; m < members; ++m) {
+    std::vector<double>& input = made.inputs.emplace_back(static_cast<size_t>(rows) * 3);
+    // Values that each of the types has.
+    if (rows != 50 || m != 0)
+      for (double& value : input) value = std::ldexp(std::round(normal(random) * 32), -5);
   }
-  EXPECT_EQ(members.nccl.Count("ncclAllReduce"), 0);
+  return made;
+}
+
+// `order`: that of the members in the tree.
+inline void CompareAdasum(const AdasumCase& made, const CudaOperation& operation,
+                          const std::vector<uint32_t>& order) {
+  std::vector<std::vector<double>> ordered;
+  for (uint32_t m : order) ordered.push_back(made.inputs[m]);
+  const std::vector<double> expected = AdasumOf(ordered);
+  const DType dtype = made.c.dtype;
+  for (const CudaPart& part : operation.parts) {
+    ASSERT_TRUE(part.status.ok()) << part.status.message();
+    ASSERT_EQ(part.output, operation.parts[0].output) << "the same bits everywhere";
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const double value = Read(dtype, part.output.data() + i * SizeOf(dtype));
+      const double allowed = std::fabs(expected[i]) * 2 * Precision(dtype);
+      ASSERT_NEAR(value, 2 * expected[i], allowed + (dtype == DType::kFloat16 ? 0x1p-24 : 1e-11))
+          << NameOf(dtype) << " of " << expected.size() << ", element " << i;
+    }
+  }
+}
+
+// All members get the same bits, as the definition has them, in whatever order they come. `order`:
+// that of the members in the tree; empty: their own.
+inline void CheckAdasum(CudaMembers& members, std::vector<uint32_t> order = {}) {
+  for (uint32_t m = 0; order.size() < members.size(); ++m) order.push_back(m);
+  std::mt19937 random(5);
+  std::vector<AdasumCase> cases;
+  std::vector<CudaOperation> operations;
+  for (DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32, DType::kFloat64}) {
+    for (int64_t rows : {1, 50, 1280})
+      cases.push_back(MakeAdasumCase(members.size(), dtype, rows, random));
+  }
+  for (const AdasumCase& made : cases) {
+    CudaOperation& operation = operations.emplace_back(Make(members, made.c));
+    operation.name = "operation " + std::to_string(operations.size());
+    for (uint32_t m = 0; m < members.size(); ++m) {
+      for (size_t i = 0; i < made.inputs[m].size(); ++i)
+        Write(made.c.dtype, made.inputs[m][i],
+              operation.parts[m].input.data() + i * SizeOf(made.c.dtype));
+    }
+  }
+  members.Run(operations, 5);
+  for (size_t k = 0; k < cases.size(); ++k) CompareAdasum(cases[k], operations[k], order);
+  members.Free(operations);
 }
 
 }  // namespace hvd::test

@@ -7,9 +7,9 @@
 #include <iterator>
 #include <utility>
 
-#include "runtime/device/cuda/batch_kernel.h"
 #include "runtime/device/cuda/cuda_calls.h"
 #include "runtime/device/cuda/driver_loader.h"
+#include "test/fakes/cuda/play_kernels.h"
 
 namespace hvd::test {
 namespace {
@@ -250,6 +250,8 @@ CuResult MemcpyToHost(void* to, CuAddress from, size_t bytes, CuStream stream) {
 CuResult ModuleLoadData(CuModule* module, const void* image) {
   HVD_FAKE_ENTER("cuModuleLoadData");
   if (image == nullptr) fake.Complain("a module is loaded from nowhere");
+  const std::string& taken = fake.taken_image;
+  if (std::memcmp(image, taken.data(), taken.size()) != 0) return kCudaNoBinaryForGpu;
   fake.modules += 1;
   *module = reinterpret_cast<CuModule>(uintptr_t{1});
   return 0;
@@ -261,20 +263,24 @@ CuResult ModuleUnload(CuModule) {
 }
 CuResult ModuleGetFunction(CuFunction* function, CuModule, const char* name) {
   HVD_FAKE_ENTER("cuModuleGetFunction");
-  const bool small = std::string_view(name) == "hvd_batch_small";
-  if (!small && std::string_view(name) != "hvd_batch_large") return 500;
-  *function =
-      reinterpret_cast<CuFunction>(static_cast<uintptr_t>(small ? kSmallBatch : kLargeBatch));
-  return 0;
+  const uintptr_t handle = HandleOfKernel(name);
+  *function = reinterpret_cast<CuFunction>(handle);
+  return handle == 0 ? 500 : 0;  // CUDA_ERROR_NOT_FOUND
+}
+
+uint64_t BytesOf(KernelElement element) {
+  switch (element) {
+    case KernelElement::kFloat64: return 8;
+    case KernelElement::kFloat32: return 4;
+    case KernelElement::kFloat16:
+    case KernelElement::kBfloat16: return 2;
+    default: return 1;
+  }
 }
 
 // The bytes that a batch reads or writes.
 std::vector<FakeRange> Touched(const BatchArguments<kLargeBatch>& batch) {
-  const bool bytes = batch.head.kind == BatchKind::kBytes;
-  const bool wide = batch.head.kind == BatchKind::kFloat64;
-  const auto kind = static_cast<Word32>(batch.head.kind);
-  const uint64_t from_bytes = bytes ? 1 : wide ? 8 : kind / 3 == 0 ? 4 : 2;
-  const uint64_t to_bytes = bytes ? 1 : wide ? 8 : kind % 3 == 0 ? 4 : 2;
+  const uint64_t from_bytes = BytesOf(batch.head.from), to_bytes = BytesOf(batch.head.to);
   std::vector<FakeRange> ranges;
   for (Word32 i = 0; i < batch.head.segments; ++i) {
     const BatchSegment& segment = batch.segment[i];
@@ -284,10 +290,60 @@ std::vector<FakeRange> Touched(const BatchArguments<kLargeBatch>& batch) {
   return ranges;
 }
 
-CuResult LaunchKernel(CuFunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
-                      unsigned, unsigned, unsigned, CuStream stream, void** parameters, void**) {
+// The bytes that a kernel of Adasum reads or writes.
+std::vector<FakeRange> Touched(const AdasumLaunch& launch) {
+  const AdasumArguments& a = launch.arguments;
+  const uint64_t triangle = adasum::PairsOf(a.count) * sizeof(double);
+  const auto vectors = [&] {
+    std::vector<FakeRange> ranges;
+    for (Word32 i = 0; i < a.count; ++i)
+      ranges.push_back({a.first + i * a.stride, a.elements * BytesOf(a.element)});
+    return ranges;
+  };
+  std::vector<FakeRange> ranges;
+  switch (launch.kernel) {
+    case AdasumKernel::kDots:
+      ranges = vectors();
+      ranges.push_back({a.partials, a.chunks * triangle});
+      break;
+    case AdasumKernel::kFold:
+      ranges = {{a.partials, a.chunks * triangle}, {a.products, triangle}};
+      break;
+    case AdasumKernel::kWeigh:
+      for (Word64 i = 0; i < a.triangle_count; ++i)
+        ranges.push_back({a.triangles + i * a.triangle_stride, triangle});
+      ranges.push_back({a.products, triangle});
+      ranges.push_back({a.weights, a.count * sizeof(double)});
+      break;
+    case AdasumKernel::kSum:
+      ranges = vectors();
+      ranges.push_back({a.weights, a.count * sizeof(double)});
+      ranges.push_back({a.output, a.elements * BytesOf(a.element)});
+      break;
+  }
+  return ranges;
+}
+
+CuResult LaunchAdasum(const AdasumLaunch& launch, unsigned threads, CuStream stream) {
+  FakeCuda& fake = FakeCuda::It();
+  std::vector<FakeRange> touches = Touched(launch);
+  for (const FakeRange& range : touches)
+    fake.CheckDeviceRange("cuLaunchKernel", range.begin, range.bytes);
+  fake.Submit(stream, {.run = [launch, threads] { PlayAdasum(launch, threads); },
+                       .touches = std::move(touches)});
+  return 0;
+}
+
+CuResult LaunchKernel(CuFunction function, unsigned blocks, unsigned blocks_y, unsigned,
+                      unsigned threads, unsigned, unsigned, unsigned, CuStream stream,
+                      void** parameters, void**) {
   HVD_FAKE_ENTER("cuLaunchKernel");
   const auto most = reinterpret_cast<uintptr_t>(function);
+  if (IsAdasumHandle(most)) {
+    return LaunchAdasum({AdasumOfHandle(most), blocks, blocks_y,
+                         *static_cast<const AdasumArguments*>(parameters[0])},
+                        threads, stream);
+  }
   // As the driver does: the parameters that the kernel declares are copied now.
   auto batch = std::make_shared<BatchArguments<kLargeBatch>>();
   std::memcpy(batch.get(), parameters[0], sizeof(BatchHead) + most * sizeof(BatchSegment));
@@ -296,13 +352,7 @@ CuResult LaunchKernel(CuFunction function, unsigned blocks, unsigned, unsigned, 
   for (const FakeRange& range : touches) {
     fake.CheckDeviceRange("cuLaunchKernel", range.begin, range.bytes);
   }
-  auto run = [batch, blocks, threads] {
-    for (unsigned block = 0; block < blocks; ++block) {
-      for (unsigned thread = 0; thread < threads; ++thread) {
-        RunBatch(batch->head, batch->segment, block, thread, threads);
-      }
-    }
-  };
+  auto run = [batch, blocks, threads] { PlayBatch(batch->head, batch->segment, blocks, threads); };
   fake.Submit(stream, {.run = std::move(run), .touches = std::move(touches)});
   return 0;
 }

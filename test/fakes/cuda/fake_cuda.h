@@ -83,6 +83,8 @@ class FakeCuda {
   std::set<std::string> lacking;
   int devices = 2;
   bool same_place = false;  // all of them are one GPU
+  // The only kernels that are taken, by how they begin; empty: all are.
+  std::string taken_image;
   // From now on the call answers `result`, and does nothing unless that is 0.
   void Fail(const std::string& symbol, CuResult result) { failures_[symbol] = result; }
   // Another thread captures in the usual mode, which some calls of ours would break.

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "runtime/device/cuda/batch_kernel.h"
+#include "test/fakes/cuda/play_kernels.h"
 #include "test/fakes/gpu_libraries/stream_work.h"
 
 namespace hvd {
@@ -98,11 +98,12 @@ void Launch(CuStream stream, unsigned blocks, unsigned threads, void* argument) 
   std::memcpy(batch->segment, static_cast<BatchArguments<kSegments>*>(argument)->segment,
               batch->head.segments * sizeof(BatchSegment));
   Submit(stream, [batch, blocks, threads] {
-    for (unsigned block = 0; block < blocks; ++block) {
-      for (unsigned thread = 0; thread < threads; ++thread)
-        RunBatch(batch->head, batch->segment, block, thread, threads);
-    }
+    test::PlayBatch(batch->head, batch->segment, blocks, threads);
   });
+}
+
+void LaunchAdasum(CuStream stream, const AdasumLaunch& launch, unsigned threads) {
+  Submit(stream, [launch, threads] { test::PlayAdasum(launch, threads); });
 }
 
 void* At(CuAddress address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
@@ -297,8 +298,10 @@ FAKE_CUDA cuMemcpyDtoHAsync_v2(void* to, CuAddress from, size_t bytes, CuStream 
   hvd::Submit(stream, [=] { std::memcpy(to, hvd::At(from), bytes); });
   return 0;
 }
-FAKE_CUDA cuModuleLoadData(CuModule* module, const void*) {
+FAKE_CUDA cuModuleLoadData(CuModule* module, const void* image) {
   FAKE_NEEDS_CONTEXT
+  const bool refuses = hvd::Number("FAKE_GPU_REFUSES_KERNELS", 0) != 0;
+  if (refuses && std::memcmp(image, "FAKE CUBIN", 10) != 0) return hvd::kCudaUnsupportedPtx;
   *module = reinterpret_cast<CuModule>(uintptr_t{1});
   return 0;
 }
@@ -308,15 +311,21 @@ FAKE_CUDA cuModuleUnload(CuModule) {
 }
 FAKE_CUDA cuModuleGetFunction(CuFunction* function, CuModule, const char* name) {
   FAKE_NEEDS_CONTEXT
-  const bool small = std::string_view(name) == "hvd_batch_small";
-  *function = reinterpret_cast<CuFunction>(
-      static_cast<uintptr_t>(small ? hvd::kSmallBatch : hvd::kLargeBatch));
-  return 0;
+  const uintptr_t handle = hvd::test::HandleOfKernel(name);
+  *function = reinterpret_cast<CuFunction>(handle);
+  return handle == 0 ? 500 : 0;  // CUDA_ERROR_NOT_FOUND
 }
-FAKE_CUDA cuLaunchKernel(CuFunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
-                         unsigned, unsigned, unsigned, CuStream stream, void** parameters, void**) {
+FAKE_CUDA cuLaunchKernel(CuFunction function, unsigned blocks, unsigned blocks_y, unsigned,
+                         unsigned threads, unsigned, unsigned, unsigned, CuStream stream,
+                         void** parameters, void**) {
   FAKE_NEEDS_CONTEXT
-  if (reinterpret_cast<uintptr_t>(function) == hvd::kSmallBatch) {
+  const auto handle = reinterpret_cast<uintptr_t>(function);
+  if (hvd::test::IsAdasumHandle(handle)) {
+    hvd::LaunchAdasum(stream,
+                      {hvd::test::AdasumOfHandle(handle), blocks, blocks_y,
+                       *static_cast<hvd::AdasumArguments*>(parameters[0])},
+                      threads);
+  } else if (handle == hvd::kSmallBatch) {
     hvd::Launch<hvd::kSmallBatch>(stream, blocks, threads, parameters[0]);
   } else {
     hvd::Launch<hvd::kLargeBatch>(stream, blocks, threads, parameters[0]);

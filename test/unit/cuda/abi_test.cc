@@ -5,9 +5,11 @@
 
 #include "runtime/backends/nccl/nccl_api.h"
 #include "runtime/device/cuda/driver_api.h"
+#include "runtime/device/cuda/nvrtc/nvrtc_api.h"
 
 #ifdef HVD_CUDA_HEADER
 #include <cuda.h>
+#include <nvrtc.h>
 #endif
 #ifdef HVD_NCCL_HEADER
 #include <nccl.h>
@@ -45,6 +47,8 @@ using TypeOfEntry = std::remove_pointer_t<decltype(TypeOf(std::declval<Entry>())
 // cuda.h gives a call its symbol with the revision by a macro of the plain name.
 #define HVD_SAME(field, name) \
   static_assert(SameCall<TypeOfEntry<decltype(CudaDriver::field)>, decltype(name)>::value, #name);
+#define HVD_SAME_NVRTC(field, name) \
+  static_assert(SameCall<TypeOfEntry<decltype(NvrtcApi::field)>, decltype(name)>::value, #name);
 HVD_SAME(init, cuInit)
 HVD_SAME(driver_get_version, cuDriverGetVersion)
 HVD_SAME(get_error_name, cuGetErrorName)
@@ -85,7 +89,19 @@ HVD_SAME(graph_instantiate, cuGraphInstantiateWithFlags)
 HVD_SAME(graph_destroy, cuGraphDestroy)
 HVD_SAME(graph_launch, cuGraphLaunch)
 HVD_SAME(graph_exec_destroy, cuGraphExecDestroy)
+HVD_SAME_NVRTC(version, nvrtcVersion)
+HVD_SAME_NVRTC(create_program, nvrtcCreateProgram)
+HVD_SAME_NVRTC(destroy_program, nvrtcDestroyProgram)
+HVD_SAME_NVRTC(compile_program, nvrtcCompileProgram)
+HVD_SAME_NVRTC(get_program_log_size, nvrtcGetProgramLogSize)
+HVD_SAME_NVRTC(get_program_log, nvrtcGetProgramLog)
+HVD_SAME_NVRTC(get_cubin_size, nvrtcGetCUBINSize)
+HVD_SAME_NVRTC(get_cubin, nvrtcGetCUBIN)
+HVD_SAME_NVRTC(get_error_string, nvrtcGetErrorString)
+static_assert(kNvrtcSuccess == NVRTC_SUCCESS && kNvrtcCompilation == NVRTC_ERROR_COMPILATION);
+static_assert(kNvrtcInvalidOption == NVRTC_ERROR_INVALID_OPTION);
 #undef HVD_SAME
+#undef HVD_SAME_NVRTC
 
 // The symbol of each entry is the one that cuda.h makes of the plain name.
 TEST(CudaAbi, EachSymbolIsOfTheRevisionInTheHeader) {
@@ -122,6 +138,10 @@ TEST(CudaAbi, EachSymbolIsOfTheRevisionInTheHeader) {
 static_assert(kCudaOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(kCudaStubLibrary == CUDA_ERROR_STUB_LIBRARY);
 static_assert(kCudaNoDevice == CUDA_ERROR_NO_DEVICE);
+static_assert(kCudaInvalidImage == CUDA_ERROR_INVALID_IMAGE);
+static_assert(kCudaInvalidPtx == CUDA_ERROR_INVALID_PTX);
+static_assert(kCudaNoJitCompiler == CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+static_assert(kCudaJitDisabled == CUDA_ERROR_JIT_COMPILATION_DISABLED);
 static_assert(kCudaNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
 static_assert(kCudaEccUncorrectable == CUDA_ERROR_ECC_UNCORRECTABLE);
 static_assert(kCudaNvlinkUncorrectable == CUDA_ERROR_NVLINK_UNCORRECTABLE);

@@ -25,7 +25,7 @@ void Play(const BatchLaunch& launch, unsigned threads) {
 }
 
 void Move(const BatchSpec& spec, const void* from, void* to, uint64_t elements,
-          unsigned threads = kBatchThreads) {
+          unsigned threads = kKernelThreads) {
   const std::vector<BatchItem> items = {
       {reinterpret_cast<uint64_t>(from), reinterpret_cast<uint64_t>(to), elements}};
   const auto launches = PlanBatch(spec, items);
@@ -38,11 +38,11 @@ bool SameFloat(float a, float b) {
          (std::isnan(a) && std::isnan(b));
 }
 
-// Every float16 and bfloat16 that there is.
-template <DType kType>
+// Every value of a narrow type that there is.
+template <typename T, DType kType>
 void WidensEveryValue() {
-  std::vector<uint16_t> values(65536);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint16_t>(i);
+  std::vector<T> values(size_t{1} << 8 * sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(i);
   std::vector<float> expected(values.size()), found(values.size());
   const void* input = values.data();
   WideReduceRange({.dtype = kType}, {&input, 1}, expected.data(), 0, values.size());
@@ -52,14 +52,24 @@ void WidensEveryValue() {
   }
 }
 
-TEST(BatchKernel, WidensEveryFloat16) { WidensEveryValue<DType::kFloat16>(); }
-TEST(BatchKernel, WidensEveryBfloat16) { WidensEveryValue<DType::kBfloat16>(); }
+TEST(BatchKernel, WidensEveryFloat16) { WidensEveryValue<uint16_t, DType::kFloat16>(); }
+TEST(BatchKernel, WidensEveryBfloat16) { WidensEveryValue<uint16_t, DType::kBfloat16>(); }
+TEST(BatchKernel, WidensEveryFloat8E4m3) { WidensEveryValue<uint8_t, DType::kFloat8E4m3>(); }
+TEST(BatchKernel, WidensEveryFloat8E5m2) { WidensEveryValue<uint8_t, DType::kFloat8E5m2>(); }
 
 // Floats of every exponent, those around the middle between two narrow ones, and special ones.
 std::vector<float> ManyFloats() {
   std::vector<float> floats = {0.0F,          -0.0F,        INFINITY,     -INFINITY, NAN,
                                -NAN,          65504.0F,     65519.99F,    65520.0F,  5.9604645e-8F,
                                2.9802322e-8F, 2.980233e-8F, 6.1035156e-5F};
+  // Around the middle between neighbours of float8, and around what is too large for them.
+  for (const float exact : {464.0F, 480.0F, 61440.0F, 65536.0F, 17.0F, 19.0F, 0x1p-9F, 0x1p-10F,
+                            0x3p-10F, 0x1p-16F, 0x1p-17F, 0x3p-17F}) {
+    for (const uint32_t step : {0U, 1U, 2U}) {
+      floats.push_back(std::bit_cast<float>(std::bit_cast<uint32_t>(exact) - 1 + step));
+      floats.push_back(-floats.back());
+    }
+  }
   std::mt19937 random(18);
   for (uint32_t high = 0; high < 0x10000; ++high) {
     for (uint32_t low : {0x0000U, 0x0fffU, 0x1000U, 0x1001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
@@ -72,25 +82,31 @@ std::vector<float> ManyFloats() {
 
 // Whether two narrow values are the same, or both are NaN.
 template <DType kType>
-bool SameNarrow(uint16_t a, uint16_t b) {
-  constexpr uint16_t kInfinity = kType == DType::kFloat16 ? 0x7c00 : 0x7f80;
-  return a == b || ((a & 0x7fff) > kInfinity && (b & 0x7fff) > kInfinity);
+bool SameNarrow(uint32_t a, uint32_t b) {
+  const uint32_t sign = SizeOf(kType) == 2 ? 0x8000 : 0x80;
+  const uint32_t most = kType == DType::kFloat16      ? 0x7c00
+                        : kType == DType::kBfloat16   ? 0x7f80
+                        : kType == DType::kFloat8E4m3 ? 0x7e
+                                                      : 0x7c;
+  return a == b || ((a & ~sign) > most && (b & ~sign) > most);
 }
 
-template <DType kType>
+template <typename T, DType kType>
 void Narrows() {
   const std::vector<float> floats = ManyFloats();
-  std::vector<uint16_t> expected(floats.size()), found(floats.size());
+  std::vector<T> expected(floats.size()), found(floats.size());
   NarrowRange(kType, floats.data(), expected.data(), floats.size());
   Move({DType::kFloat32, kType, 1.0}, floats.data(), found.data(), floats.size());
   for (size_t i = 0; i < floats.size(); ++i) {
     ASSERT_TRUE(SameNarrow<kType>(found[i], expected[i]))
-        << floats[i] << ": " << found[i] << ", " << expected[i];
+        << floats[i] << ": " << uint32_t{found[i]} << ", " << uint32_t{expected[i]};
   }
 }
 
-TEST(BatchKernel, RoundsToFloat16AsTheHostDoes) { Narrows<DType::kFloat16>(); }
-TEST(BatchKernel, RoundsToBfloat16AsTheHostDoes) { Narrows<DType::kBfloat16>(); }
+TEST(BatchKernel, RoundsToFloat16AsTheHostDoes) { Narrows<uint16_t, DType::kFloat16>(); }
+TEST(BatchKernel, RoundsToBfloat16AsTheHostDoes) { Narrows<uint16_t, DType::kBfloat16>(); }
+TEST(BatchKernel, RoundsToFloat8E4m3AsTheHostDoes) { Narrows<uint8_t, DType::kFloat8E4m3>(); }
+TEST(BatchKernel, RoundsToFloat8E5m2AsTheHostDoes) { Narrows<uint8_t, DType::kFloat8E5m2>(); }
 
 // A scaled copy is what a reduction of one input with a prescale makes.
 template <typename T, DType kType>
@@ -101,7 +117,7 @@ void ScalesAsTheHostDoes() {
       std::vector<T> input(elements + offset + 1), found(elements + offset + 1), expected(input);
       for (T& value : input) {
         // Without NaN, of which the bits may differ: the exponent is cut.
-        const uint64_t bits = random() & 0xbfffbfffbfffbfffU;
+        const uint64_t bits = random() & (sizeof(T) == 1 ? 0xbfU : 0xbfffbfffbfffbfffU);
         std::memcpy(&value, &bits, sizeof(T));
       }
       found = expected = input;
@@ -120,6 +136,28 @@ TEST(BatchKernel, ScalesFloat64AsTheHostDoes) { ScalesAsTheHostDoes<double, DTyp
 TEST(BatchKernel, ScalesFloat16AsTheHostDoes) { ScalesAsTheHostDoes<uint16_t, DType::kFloat16>(); }
 TEST(BatchKernel, ScalesBfloat16AsTheHostDoes) {
   ScalesAsTheHostDoes<uint16_t, DType::kBfloat16>();
+}
+TEST(BatchKernel, ScalesFloat8E4m3AsTheHostDoes) {
+  ScalesAsTheHostDoes<uint8_t, DType::kFloat8E4m3>();
+}
+TEST(BatchKernel, ScalesFloat8E5m2AsTheHostDoes) {
+  ScalesAsTheHostDoes<uint8_t, DType::kFloat8E5m2>();
+}
+
+// Between two narrow types: once widened and once rounded.
+TEST(BatchKernel, ConvertsFloat8ToFloat16AndBack) {
+  for (const DType small : {DType::kFloat8E4m3, DType::kFloat8E5m2}) {
+    std::vector<uint8_t> values(256), back(256);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(i);
+    std::vector<uint16_t> halves(256);
+    Move({small, DType::kFloat16, 1.0}, values.data(), halves.data(), 256);
+    Move({DType::kFloat16, small, 1.0}, halves.data(), back.data(), 256);
+    for (uint32_t i = 0; i < 256; ++i) {
+      const bool nan = (i & 0x7f) > (small == DType::kFloat8E4m3 ? 0x7eU : 0x7cU);
+      const bool same = back[i] == i || (nan && (back[i] & 0x7f) == 0x7f);
+      ASSERT_TRUE(same) << NameOf(small) << " " << i << ": " << uint32_t{back[i]};
+    }
+  }
 }
 
 TEST(BatchKernel, ScalesInPlace) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 namespace hvd {
 namespace {
@@ -12,44 +13,41 @@ using testing::HasSubstr;
 
 BatchSpec Spec(DType from, DType to, double scale = 1.0) { return {from, to, scale}; }
 
-TEST(BatchKindOf, IsBytesWhereNothingChanges) {
+TEST(BatchElementsOf, AreBytesWhereNothingChanges) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    const Result<BatchKind> kind = BatchKindOf(Spec(dtype, dtype));
-    ASSERT_TRUE(kind.ok()) << NameOf(dtype);
-    EXPECT_EQ(*kind, BatchKind::kBytes);
+    const Result<BatchElements> elements = BatchElementsOf(Spec(dtype, dtype));
+    ASSERT_TRUE(elements.ok()) << NameOf(dtype);
+    EXPECT_EQ(*elements, BatchElements{});
   }
 }
 
-TEST(BatchKindOf, KnowsEveryPairOfFloats) {
-  const struct {
-    DType from, to;
-    BatchKind kind;
-  } table[] = {
-      {DType::kFloat32, DType::kFloat32, BatchKind::kFloat32},
-      {DType::kFloat32, DType::kFloat16, BatchKind::kFloat32ToFloat16},
-      {DType::kFloat32, DType::kBfloat16, BatchKind::kFloat32ToBfloat16},
-      {DType::kFloat16, DType::kFloat32, BatchKind::kFloat16ToFloat32},
-      {DType::kFloat16, DType::kFloat16, BatchKind::kFloat16},
-      {DType::kFloat16, DType::kBfloat16, BatchKind::kFloat16ToBfloat16},
-      {DType::kBfloat16, DType::kFloat32, BatchKind::kBfloat16ToFloat32},
-      {DType::kBfloat16, DType::kFloat16, BatchKind::kBfloat16ToFloat16},
-      {DType::kBfloat16, DType::kBfloat16, BatchKind::kBfloat16},
-      {DType::kFloat64, DType::kFloat64, BatchKind::kFloat64},
+TEST(BatchElementsOf, KnowEveryPairOfFloats) {
+  const std::pair<DType, KernelElement> floats[] = {
+      {DType::kFloat32, KernelElement::kFloat32},
+      {DType::kFloat16, KernelElement::kFloat16},
+      {DType::kBfloat16, KernelElement::kBfloat16},
+      {DType::kFloat8E4m3, KernelElement::kFloat8E4m3},
+      {DType::kFloat8E5m2, KernelElement::kFloat8E5m2},
   };
-  for (const auto& row : table) {
-    const Result<BatchKind> kind = BatchKindOf(Spec(row.from, row.to, 0.5));
-    ASSERT_TRUE(kind.ok()) << NameOf(row.from) << " to " << NameOf(row.to);
-    EXPECT_EQ(*kind, row.kind) << NameOf(row.from) << " to " << NameOf(row.to);
+  for (const auto& [from, from_element] : floats) {
+    for (const auto& [to, to_element] : floats) {
+      const Result<BatchElements> elements = BatchElementsOf(Spec(from, to, 0.5));
+      ASSERT_TRUE(elements.ok()) << NameOf(from) << " to " << NameOf(to);
+      EXPECT_EQ(*elements, (BatchElements{from_element, to_element})) << NameOf(from);
+    }
   }
+  const Result<BatchElements> wide = BatchElementsOf(Spec(DType::kFloat64, DType::kFloat64, 0.5));
+  ASSERT_TRUE(wide.ok());
+  EXPECT_EQ(*wide, (BatchElements{KernelElement::kFloat64, KernelElement::kFloat64}));
 }
 
-TEST(BatchKindOf, SaysWhatAGpuDoesNotDo) {
-  const Status scaled = BatchKindOf(Spec(DType::kInt32, DType::kInt32, 0.5)).status();
+TEST(BatchElementsOf, SayWhatAGpuDoesNotDo) {
+  const Status scaled = BatchElementsOf(Spec(DType::kInt32, DType::kInt32, 0.5)).status();
   EXPECT_EQ(scaled.code(), Code::kUnsupported);
   EXPECT_THAT(scaled.message(), HasSubstr("int32 into int32 with a scale of 0.5"));
-  EXPECT_FALSE(BatchKindOf(Spec(DType::kFloat64, DType::kFloat32)).ok());
-  EXPECT_FALSE(BatchKindOf(Spec(DType::kFloat8E4m3, DType::kFloat32)).ok());
+  EXPECT_FALSE(BatchElementsOf(Spec(DType::kFloat64, DType::kFloat32)).ok());
+  EXPECT_FALSE(BatchElementsOf(Spec(DType::kFloat8E4m3, DType::kFloat64)).ok());
   EXPECT_FALSE(PlanBatch(Spec(DType::kBool, DType::kUint8), {}).ok());
 }
 

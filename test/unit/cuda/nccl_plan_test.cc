@@ -61,6 +61,10 @@ TEST(NcclReductionWay, PlacesEachFactor) {
       {{kProduct, kBool}, kNcclUint8, kNcclMin, 0, 1, 1},
       {{kSum, kFloat8E4m3}, kNcclFloat8E4m3, kNcclSum, 0, 1, 1},
       {{kAverage, kFloat8E5m2, 1, 1, 4, 4}, kNcclFloat8E5m2, kNcclAverage, 0, 1, 1},
+      // The batched kernel scales float8.
+      {{kSum, kFloat8E4m3, 2, 3, 4, 4}, kNcclFloat8E4m3, kNcclSum, 0, 2, 3},
+      {{kAverage, kFloat8E5m2, 2, 1, 4, 4}, kNcclFloat8E5m2, kNcclSum, 0, 0.5, 1},
+      {{kActiveAverage, kFloat8E5m2, 1, 1, 4, 2}, kNcclFloat8E5m2, kNcclSum, 0, 0.5, 1},
   };
   for (const WayRow& row : table) {
     const Result<NcclReductionWay> way = WayOfReduction(row.reduction, kNewest);
@@ -82,12 +86,11 @@ TEST(NcclReductionWay, RefusesInOneSentence) {
     NcclAbilities abilities;
     const char* words;
   } table[] = {
-      {{kAdasum, kFloat32}, kNewest, "NCCL does no Adasum"},
+      {{kAdasum, kFloat32}, kNewest, "NCCL has no reduction for Adasum"},
       {{kSum, kInt16}, kNewest, "NCCL does not reduce int16: convert it to int32"},
       {{kMax, kUint16}, kNewest, "NCCL does not reduce uint16"},
       {{kSum, kInt32, 2}, kNewest, "a GPU does not scale int32"},
       {{kSum, kBool, 1, 2}, kNewest, "a GPU does not scale bool"},
-      {{kSum, kFloat8E4m3, 2}, kNewest, "a GPU does not scale float8_e4m3"},
       {{kAverage, kBool, 1, 1, 2, 2}, kNewest, "there is no average of bool"},
       {{kActiveAverage, kInt64, 1, 1, 3, 2}, kNewest, "does not average int64 over the ranks"},
       {{kSum, kFloat8E5m2}, {22402, 90}, "NCCL 2.24.2 does not reduce float8_e5m2: install 2.24.3"},

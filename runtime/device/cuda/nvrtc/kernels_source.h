@@ -1,0 +1,24 @@
+// kernels.cu and all that it includes, as text: built into libhvd_cuda.so for NVRTC.
+#ifndef HVD_RUNTIME_DEVICE_CUDA_NVRTC_KERNELS_SOURCE_H_
+#define HVD_RUNTIME_DEVICE_CUDA_NVRTC_KERNELS_SOURCE_H_
+
+#include <string>
+#include <vector>
+
+namespace hvd {
+
+struct KernelsHeader {
+  std::string name;  // as #include has it
+  std::string text;
+};
+
+struct KernelsSource {
+  std::string name, text;
+  std::vector<KernelsHeader> headers;
+};
+
+KernelsSource SourceOfKernels();
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_DEVICE_CUDA_NVRTC_KERNELS_SOURCE_H_
