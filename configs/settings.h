@@ -87,6 +87,7 @@ struct Settings {
 
   std::string timeline_filename;  // a file; "DYNAMIC": begun by hvd.start_timeline(); empty: none
   bool timeline_mark_cycles = false;
+  bool nvtx_ranges = false;
   int64_t timeline_max_bytes = 0;  // of the file; 0: no limit
   int timeline_steps = 0;          // of the job; 0: no limit
   std::string timeline_keep;       // first or last: which events, where a limit does not hold all

@@ -112,6 +112,7 @@ void AddDeviceSettingsFromEnv(CudaBackendOptions* options) {
     options->without_nccl = "HOROVOD_GPU_STAGED is 1";
   options->registers_buffers = GetEnv("HOROVOD_GPU_REGISTERED_BUFFERS").value_or("") == "1";
   options->keeps_graphs = GetEnv("HOROVOD_GPU_GRAPHS").value_or("") == "1";
+  options->ranges = GetEnv("HOROVOD_NVTX_RANGES").value_or("") == "1";
   options->waits_for_gpu = GetEnv("HOROVOD_ENABLE_ASYNC_COMPLETION").value_or("") == "0";
   const std::string host = GetEnv("NCCL_HOSTID").value_or("");
   if (!host.empty()) options->place_salt = HashOf(host);

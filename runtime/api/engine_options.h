@@ -33,9 +33,9 @@ Result<OneHostSettings> OneHostSettingsFromEnv();
 // The settings for tensors on GPUs from the environment: HOROVOD_GPU_STAGED (1: they go through the
 // memory of the host), HOROVOD_GPU_REGISTERED_BUFFERS (1: small ones are packed in memory that is
 // registered with NCCL), HOROVOD_GPU_GRAPHS (1: batches of these that come again are launched as
-// CUDA graphs), HOROVOD_ENABLE_ASYNC_COMPLETION (0: an operation by NCCL is done only when
-// the GPU is), and NCCL's own NCCL_HOSTID, by which processes that share a GPU pass for ranks of
-// different hosts.
+// CUDA graphs), HOROVOD_NVTX_RANGES (1: a profiler sees operations as ranges),
+// HOROVOD_ENABLE_ASYNC_COMPLETION (0: an operation by NCCL is done only when the GPU is), and
+// NCCL's own NCCL_HOSTID, by which processes that share a GPU pass for ranks of different hosts.
 void AddDeviceSettingsFromEnv(CudaBackendOptions* options);
 
 // HOROVOD_MPI_THREADS_DISABLE: one thread makes all calls to MPI.

@@ -178,6 +178,22 @@ def test_kernels_that_nothing_compiles_are_one_sentence(gpus, tmp_path):
     assert 'NVRTC_ERROR_COMPILATION (6): kernels.cu(7): error: the fake compiles nothing' in result.output, str(result)
 
 
+def test_a_profiler_sees_collectives_as_ranges(gpus, tmp_path):
+    profiler = os.path.join(FAKES, 'libfake_nvtx.so')
+    lines = tmp_path / 'ranges'
+    result = gpus(2, 'gpu.py', 'nccl', 1, flags=['--nvtx-ranges'], HOROVOD_DYNAMIC_PROCESS_SETS='1', FAKE_NVTX_FILE=str(lines),
+                  NVTX_INJECTION64_PATH=profiler)
+    assert result.output.count('ok') == 2, str(result)
+    ranges = lines.read_text().splitlines()
+    assert ranges.count('hvdrun allreduce 4') == 2 and ranges.count('hvdrun alltoall 16') == 2, ranges
+    assert all(line.startswith('hvdrun ') for line in ranges), ranges
+
+
+def test_without_a_profiler_it_is_said_once(gpus):
+    result = gpus(2, 'gpu.py', 'nccl', 1, flags=['--nvtx-ranges'], HOROVOD_DYNAMIC_PROCESS_SETS='1')
+    assert result.output.count('no NVTX ranges are shown because there is no profiler') == 1, str(result)
+
+
 @pytest.mark.deadline(300)
 def test_the_script_for_machines_with_gpus(hvdrun, gpus, tmp_path):
     """test/gpu/gpu_suite.py, which scripts/test_gpu.sh runs there, over GPUs that are played."""

@@ -36,6 +36,8 @@ struct CudaBackendOptions {
   bool registers_buffers = false;
   // Batches of small tensors that come again are launched as CUDA graphs, where all ranks want it.
   bool keeps_graphs = false;
+  // A profiler sees operations as ranges (NVTX).
+  bool ranges = false;
   // At the end of a world: of a communicator's close, and before that of what the GPU was given,
   // which other ranks may be waiting for.
   Duration close_limit = std::chrono::seconds(2);

@@ -7,6 +7,7 @@
 #include "runtime/backends/cuda/cuda_backend.h"
 #include "runtime/backends/cuda/cuda_description.h"
 #include "runtime/backends/cuda/cuda_plugin.h"
+#include "runtime/backends/cuda/ranged_backend.h"
 #include "runtime/backends/nccl/nccl_loader.h"
 #include "runtime/backends/plugin_interface.h"
 #include "runtime/device/cuda/cuda_device.h"
@@ -51,7 +52,9 @@ HVD_CUDA_EXPORT hvd::DeviceBackend* hvd_cuda_open_backend(const hvd::CudaBackend
     return nullptr;
   }
   hvd::CudaParts parts{*driver, hvd::LoadNccl(), KernelsOfThisBuild()};
-  return new hvd::CudaBackend(std::move(parts), *options);
+  auto backend = std::make_unique<hvd::CudaBackend>(std::move(parts), *options);
+  return options->ranges ? hvd::WithRanges(std::move(backend), *options).release()
+                         : backend.release();
 }
 
 HVD_CUDA_EXPORT bool hvd_cuda_can_load(const char* what) {

@@ -1,0 +1,53 @@
+// RangedBackend: a backend of devices whose operations a profiler sees as ranges, each from its
+// announcement to its end on this rank. Without it nothing of ranges is on the way of an operation.
+//
+// Threads as in Backend.
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_RANGED_BACKEND_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_RANGED_BACKEND_H_
+
+#include <memory>
+#include <string>
+
+#include "runtime/backends/cuda/cuda_backend_options.h"
+#include "runtime/backends/cuda/nvtx/nvtx_ranges.h"
+
+namespace hvd {
+
+class RangedBackend final : public DeviceBackend {
+ public:
+  RangedBackend(std::unique_ptr<DeviceBackend> inner, const NvtxRanges& ranges)
+      : inner_(std::move(inner)), ranges_(ranges) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  Status Viable() const override { return inner_->Viable(); }
+  Abilities abilities() const override { return inner_->abilities(); }
+
+  Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
+                 BufferDescriptor* descriptor) override;
+  Result<bool> Start(const CollectiveCall& call, OpState* state,
+                     const MemberInputs& parts) override;
+  Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
+  bool Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const override;
+  std::string Awaits(const CollectiveCall& call, const OpState* state) const override;
+  AwaitedRanks AwaitedBy(const CollectiveCall& call, const OpState* state) const override;
+  void Withdraw(const CollectiveCall& call, const OpState* state, std::string why) override;
+  void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
+  void Abort(const Status& why) override { inner_->Abort(why); }
+
+  void Watch() override { inner_->Watch(); }
+  void Leave() override { inner_->Leave(); }
+  bool UsesNccl() const override { return inner_->UsesNccl(); }
+
+ private:
+  const std::unique_ptr<DeviceBackend> inner_;
+  const NvtxRanges& ranges_;
+};
+
+// The backend with ranges, by the profiler that the environment names; without one the backend as
+// it is, and rank 0 says why.
+std::unique_ptr<DeviceBackend> WithRanges(std::unique_ptr<DeviceBackend> backend,
+                                          const CudaBackendOptions& options);
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_RANGED_BACKEND_H_
