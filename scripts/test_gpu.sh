@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# On a machine with a GPU: checks the kernels of libhvd_cuda.so against the processor and measures them, runs the suite of
-# horovod.torch with tensors on GPUs, kills ranks, and measures allreduces beside raw NCCL. Writes one JSON summary.
+# On a machine with a GPU: checks the kernels of libhvd_cuda.so against the processor and measures their share of the memory's
+# bandwidth, checks them by compute-sanitizer where it is installed, runs the suite of horovod.torch with tensors on GPUs, kills
+# ranks and looks for memory that they leave, and measures allreduces and steps of training beside raw NCCL. Writes one JSON summary.
 # Without a GPU it says in one line what it leaves out, and that is no failure.
 #   --build DIR    takes this build instead of making one; nothing is installed then. DIR needs lib/libhvd_cuda.so and
 #                  test/hvd_gpu_check alone, and the machine neither packages nor network; with bin, lib and the Python
@@ -83,6 +84,30 @@ check="$build/test/hvd_gpu_check"
 mkdir -p "$(dirname "$json")"
 [[ -x "$check" ]] || left_out "there is no $check: this build has no CUDA"
 
+# run_sanitizer: the checks again, under each tool of compute-sanitizer; sets `sanitized` to its part of the summary. 1: one complains.
+sanitized=""
+run_sanitizer() {
+  local program tool rc=0 results=""
+  program="$(PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v compute-sanitizer || true)"
+  if [[ -z "$program" ]]; then
+    say "left out: compute-sanitizer on the kernels, because it is not installed (it comes with CUDA's toolkit)"
+    sanitized='"sanitizer": {"left_out": "compute-sanitizer is not installed"}'
+    return 0
+  fi
+  for tool in memcheck racecheck synccheck; do
+    say "compute-sanitizer --tool $tool ..."
+    if timeout 150 "$program" --tool "$tool" --error-exitcode 9 "$check" "$build/lib" --only-checks >"$summary.err" 2>&1; then
+      results+="${results:+, }\"$tool\": \"ok\""
+    else
+      tail -n 30 "$summary.err"
+      results+="${results:+, }\"$tool\": \"FAILED\""
+      rc=1
+    fi
+  done
+  sanitized="\"sanitizer\": {$results}"
+  return $rc
+}
+
 # run_suite: what needs PyTorch; adds to the summary, and ends the script.
 run_suite() {
   local parts=()
@@ -105,7 +130,10 @@ trap 'rm -f "$summary" "$summary.err"' EXIT
 "$check" "$build/lib" >"$summary" 2>"$summary.err" || rc=$?
 case $rc in
   0)
-    mv "$summary" "$json"
+    run_sanitizer || rc=1
+    text="$(cat "$summary")"
+    printf '%s, %s}\n' "${text%\}}" "$sanitized" >"$json"
+    [[ $rc == 0 ]] || { say "FAILED: compute-sanitizer complains" && exit 1; }
     [[ "$part" == kernels ]] || run_suite
     say "all passed; the summary is in $json"
     ;;

@@ -34,7 +34,8 @@ struct Options {
   bool private_memory = false;  // neither given: both
   bool pin = false;             // this rank to the allowed core of its number
   bool json = false;
-  bool cuda = false;    // see cuda_perf.h
+  bool cuda = false;               // see cuda_perf.h
+  std::vector<std::string> steps;  // see cuda_steps.h
   bool verify = false;  // every element of every round, in a loop of its own that is not timed
   int loops = 5;        // the median of so many
   int most_rounds = 1 << 30;  // of a loop; by size it may be fewer
@@ -307,7 +308,8 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
     std::fprintf(stderr,
                  "%s: %s; usage: %s [--collective allreduce|allgather|alltoall|barrier|broadcast|"
                  "reducescatter] [--sizes BYTES,...] [--registered] [--private] [--pin] [--verify] "
-                 "[--json] [--loops N] [--most-rounds N] [--device cpu|cuda]\n",
+                 "[--json] [--loops N] [--most-rounds N] [--device cpu|cuda] "
+                 "[--steps SET,...]\n",
                  program, what.c_str(), program);
     std::exit(2);
   };
@@ -328,6 +330,7 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
           "  --most-rounds N    at most N calls in a loop (3 to 10000 by size)\n"
           "  --json             one JSON object per line\n"
           "  --device cuda      allreduces on GPUs, with raw NCCL beside them (default cpu)\n"
+          "  --steps SET,...    with it: steps of ResNet-50, GPT-2, small, as JSON\n"
           "  -h, --help         print this text, then exit\n\n"
           "Exit code: 1 when a result was wrong, 2 for a wrong argument.\n",
           program);
@@ -364,6 +367,10 @@ inline Options ParseArguments(int argc, char** argv, const char* program) {
       const std::string device = value();
       if (device != "cpu" && device != "cuda") fail("unknown device '" + device + "'");
       options.cuda = device == "cuda";
+    } else if (flag == "--steps") {
+      const std::string list = value() + ",";
+      for (size_t at = 0; at < list.size(); at = list.find(',', at) + 1)
+        options.steps.push_back(list.substr(at, list.find(',', at) - at));
     } else if (flag == "--registered") {
       options.registered = true;
     } else if (flag == "--private") {

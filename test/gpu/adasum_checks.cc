@@ -1,5 +1,7 @@
 #include "test/gpu/adasum_checks.h"
 
+#include <algorithm>
+#include <limits>
 #include <random>
 #include <string>
 
@@ -80,6 +82,28 @@ std::vector<GpuCheck> RunAdasumChecks(Device& device, const GpuCheckOptions& opt
     }
   }
   return checks;
+}
+
+Result<GpuFigure> MeasureAdasum(Device& device, const GpuCheckOptions& options) {
+  constexpr uint32_t kVectors = 4;
+  const AdasumShape shape{DType::kFloat32, kVectors,
+                          options.figure_bytes / kVectors / sizeof(float)};
+  TwoSides sides(device, AdasumPlaces(shape).end);
+  if (!sides.status().ok()) return sides.status();
+  std::mt19937 random(options.seed);
+  FillFinite(sides.staging(), sides.bytes(), false, random);
+  HVD_RETURN_IF_ERROR(sides.CopyIn());
+  HVD_RETURN_IF_ERROR(AwaitAll(device, options));
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < options.figure_rounds; ++round) {
+    const double begin = options.now();
+    for (const AdasumStep& step : StepsAt(shape, sides.address()))
+      HVD_RETURN_IF_ERROR(device.Adasum(step));
+    HVD_RETURN_IF_ERROR(AwaitAll(device, options));
+    best = std::min(best, options.now() - begin);
+  }
+  const double bytes = static_cast<double>(shape.elements) * sizeof(float) * (2 * kVectors + 1);
+  return GpuFigure{"Adasum of 4 vectors of float32", bytes / best / 1e9};
 }
 
 }  // namespace hvd::test

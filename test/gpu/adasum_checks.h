@@ -11,6 +11,8 @@
 namespace hvd::test {
 
 std::vector<GpuCheck> RunAdasumChecks(Device& device, const GpuCheckOptions& options);
+// All steps over four vectors of float32: each is read twice, and the result written.
+Result<GpuFigure> MeasureAdasum(Device& device, const GpuCheckOptions& options);
 
 }  // namespace hvd::test
 

@@ -126,6 +126,15 @@ std::string Quoted(const std::string& text) {
   return quoted + "\"";
 }
 
+std::string FiguresText(const std::vector<GpuFigure>& figures, double unit) {
+  std::string text;
+  for (const GpuFigure& figure : figures) {
+    text += (text.empty() ? "" : ", ") + Quoted(figure.name) + ": " +
+            std::to_string(figure.gigabytes_per_second / unit);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<GpuCheck> RunGpuChecks(Device& device, const GpuCheckOptions& options) {
@@ -170,22 +179,25 @@ Result<std::vector<GpuFigure>> MeasureGpu(Device& device, const GpuCheckOptions&
     if (!figure.ok()) return figure.status();
     figures.push_back(std::move(*figure));
   }
+  Result<GpuFigure> adasum = MeasureAdasum(device, options);
+  if (!adasum.ok()) return adasum.status();
+  figures.push_back(std::move(*adasum));
   return figures;
 }
 
 std::string GpuSummary(const std::string& device, const std::vector<GpuCheck>& checks,
-                       const std::vector<GpuFigure>& figures) {
+                       const std::vector<GpuFigure>& figures, double most) {
   std::string json = "{\"device\": " + Quoted(device) + ", \"checks\": {";
   for (size_t i = 0; i < checks.size(); ++i) {
     json += (i == 0 ? "" : ", ") + Quoted(checks[i].name) + ": " +
             (checks[i].failure.empty() ? "\"ok\"" : Quoted(checks[i].failure));
   }
-  json += "}, \"gigabytes_per_second\": {";
-  for (size_t i = 0; i < figures.size(); ++i) {
-    json += (i == 0 ? "" : ", ") + Quoted(figures[i].name) + ": " +
-            std::to_string(figures[i].gigabytes_per_second);
+  json += "}, \"gigabytes_per_second\": {" + FiguresText(figures, 1) + "}";
+  if (most > 0) {
+    json += ", \"memory_gigabytes_per_second\": " + std::to_string(most) +
+            ", \"share_of_memory_bandwidth\": {" + FiguresText(figures, most) + "}";
   }
-  return json + "}}";
+  return json + "}";
 }
 
 }  // namespace hvd::test

@@ -37,9 +37,10 @@ std::vector<GpuCheck> RunGpuChecks(Device& device, const GpuCheckOptions& option
 // Ends with the first failure, which the result then has.
 Result<std::vector<GpuFigure>> MeasureGpu(Device& device, const GpuCheckOptions& options);
 
-// One object of JSON.
+// One object of JSON. `most`: the bandwidth of the memory as the driver tells it, of which each
+// figure is a share; 0: it does not tell.
 std::string GpuSummary(const std::string& device, const std::vector<GpuCheck>& checks,
-                       const std::vector<GpuFigure>& figures);
+                       const std::vector<GpuFigure>& figures, double most = 0);
 
 }  // namespace hvd::test
 

@@ -3,8 +3,8 @@
     gpu_suite.py --build DIR --json FILE [--part suite|perf] [--fakes]
 
 Needs a Python with PyTorch that sees a GPU, and no pytest. A part that takes longer than --limit-s (570) has failed, and says
-what it did not come to. Adds "suite", "perf" and what was left out to the JSON of FILE. --fakes
-plays the GPUs by test/fakes/gpu_libraries: a test of this script, whose figures say nothing.
+what it did not come to. Adds "suite", "perf", "steps", "goals" and what was left out to the JSON of FILE; a goal of speed that
+is missed is no failure. --smi PROGRAM is asked for the memory in use (nvidia-smi). --fakes plays the GPUs by test/fakes/gpu_libraries: a test of this script, whose figures say nothing.
 """
 
 import argparse
@@ -26,6 +26,7 @@ SUITE = [
     (('duplicate.py', 'everywhere'), 2), (('duplicate.py', 'threads'), 2),
 ]
 KILLED = ('small', 'large', 'peer')
+MOST_LEFT_MIB = 16  # other programs, as a desktop, take and give back a little
 
 
 class Machine(object):
@@ -54,7 +55,32 @@ class Machine(object):
 
     def leave_out(self, what, why):
         print('left out: {}, because {}'.format(what, why), flush=True)
-        self.left_out.append({'what': what, 'why': why})
+        if {'what': what, 'why': why} not in self.left_out:
+            self.left_out.append({'what': what, 'why': why})
+
+    def used_mib(self):
+        """Memory in use on all GPUs; None where nobody tells it."""
+        try:
+            text = subprocess.run([self.options.smi, '--query-gpu=memory.used', '--format=csv,noheader,nounits'],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, universal_newlines=True).stdout
+            return sum(int(line) for line in text.splitlines())
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            return None
+
+    def note_memory(self, before):
+        """That the job of the last result has left none; the driver takes back what a killed process had within seconds."""
+        if before is None:
+            return self.leave_out('GPU memory that killed ranks leave', '{} does not tell it'.format(self.options.smi))
+        for _ in range(20):
+            left = (self.used_mib() or 0) - before
+            if left <= MOST_LEFT_MIB:
+                break
+            time.sleep(0.5)
+        result = self.results[-1]
+        result['memory_left_mib'] = max(left, 0)
+        if left > MOST_LEFT_MIB:
+            result['ok'] = False
+            print('FAILED {}: {} MiB of GPU memory are left'.format(result['name'], left), flush=True)
 
     def job(self, ranks, command, timeout_s, **extra):
         timeout_s = min(timeout_s, self.end - time.monotonic())
@@ -96,7 +122,8 @@ class Machine(object):
         self.note(' '.join(script), ranks, way, good, time.monotonic() - started, output)
 
     def kill(self, mode, ranks, way, **extra):
-        """kill -9 of a rank inside of a collective: the others have an error within a second of it."""
+        """kill -9 of a rank inside of a collective: the others have an error within a second of it, and no memory is left."""
+        before = self.used_mib()
         with tempfile.TemporaryDirectory() as folder:
             started = time.monotonic()
             path = os.path.join(folder, 'answer')
@@ -114,7 +141,7 @@ class Machine(object):
                 output += '\n' + error
             self.note('killed.py ' + mode, ranks, way, good, time.monotonic() - started, output)
             self.results[-1]['seconds_to_the_error'] = slowest
-
+        self.note_memory(before)
 
     def elastic(self, ranks, way, **extra):
         """kill -9 of a rank to the first collective of the world without it."""
@@ -155,7 +182,8 @@ def run_suite(machine):
 
 
 def run_perf(machine):
-    rows = []
+    """Rows of single allreduces, and of steps."""
+    rows, steps = [], []
     ranks = [1] + ([2] if machine.gpus > 1 else []) + ([machine.gpus] if machine.gpus > 2 else [])
     perf = os.path.join(machine.options.build, 'bin', 'hvd_perf')
     for count in ranks:
@@ -166,9 +194,36 @@ def run_perf(machine):
                 rows.append(json.loads(line[line.index('{'):]))
         if code != 0:
             machine.note('hvd_perf', count, 'perf', False, 0, output)
-    for row in rows:
+        sets = ['small', '--loops', '1', '--most-rounds', '1'] if machine.options.fakes else ['ResNet-50,GPT-2,small']
+        code, output = machine.job(count, [perf, '--device', 'cuda', '--steps'] + sets, 300)
+        steps += [json.loads(line[line.index('{'):]) for line in output.splitlines() if '{"step"' in line]
+        if code != 0:
+            machine.note('hvd_perf --steps', count, 'perf', False, 0, output)
+    for row in rows + steps:
         print(row, flush=True)
-    return rows
+    return rows, steps
+
+
+def goals(summary):
+    """The goals of speed that this machine can show: the limit, the value, whether it is met."""
+    found = []
+
+    def add(goal, limit, value, met):
+        found.append({'goal': goal, 'limit': limit, 'value': round(value, 3), 'met': met})
+    shares = summary.get('share_of_memory_bandwidth', {})
+    for name in sorted(shares):
+        add('share of the memory\'s bandwidth: ' + name, 0.85, shares[name], shares[name] >= 0.85)
+    for row in summary.get('perf', []):
+        if row['by_nccl'] and 'nccl_us' in row and row['bytes'] <= 65536:
+            value = row['host_us'] - row['nccl_host_us']
+            add('us of the host over raw NCCL, {ranks} ranks, {bytes} bytes'.format(**row), 2, value, value <= 2)
+    for row in summary.get('steps', []):
+        if row['by_nccl'] and 'nccl_us' in row:
+            add('step of {step}, {ranks} ranks, over raw NCCL'.format(**row), 1.02, row['us'] / row['nccl_us'],
+                row['us'] <= 1.02 * row['nccl_us'])
+            add('{step}, {ranks} ranks: pack + call + unpack over un-packed'.format(**row), 1.2,
+                row['nccl_packed_us'] / row['nccl_us'], row['nccl_packed_us'] >= 1.2 * row['nccl_us'])
+    return found
 
 
 def main():
@@ -177,11 +232,12 @@ def main():
     parser.add_argument('--json', required=True)
     parser.add_argument('--part', choices=['suite', 'perf'])
     parser.add_argument('--fakes', action='store_true')
+    parser.add_argument('--smi', default='nvidia-smi')
     parser.add_argument('--limit-s', type=float, default=570)
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
     machine = Machine(options)
-    perf = []
+    perf, steps = [], []
     if machine.gpus == 0:
         machine.leave_out('tensors of PyTorch on GPUs', 'the PyTorch of {} sees none'.format(sys.executable))
     elif not os.path.exists(os.path.join(options.build, 'bin', 'hvdrun')):
@@ -190,18 +246,20 @@ def main():
         if options.part != 'perf':
             run_suite(machine)
         if options.part != 'suite':
-            perf = run_perf(machine)
+            perf, steps = run_perf(machine)
     summary = {}
     if os.path.exists(options.json):
         with open(options.json) as file:
             summary = json.load(file)
     summary['suite'] = summary.get('suite', []) + machine.results
     summary['perf'] = perf or summary.get('perf', [])
+    summary['steps'] = steps or summary.get('steps', [])
+    summary['goals'] = goals(summary)
     summary['suite_left_out'] = machine.left_out
     with open(options.json, 'w') as file:
         json.dump(summary, file, indent=1)
     failed = [r for r in machine.results if not r['ok']]
-    failed += [r for r in perf if not r['correct']]
+    failed += [r for r in perf + steps if not r['correct']]
     sys.exit(1 if failed else 0)
 
 

@@ -203,13 +203,43 @@ def test_the_script_for_machines_with_gpus(hvdrun, gpus, tmp_path):
     summary = tmp_path / 'gpu.json'
     summary.write_text('{"device": "of an earlier part"}')
     script = os.path.join(jobs.ROOT, 'test', 'gpu', 'gpu_suite.py')
+    smi = tmp_path / 'smi'
+    smi.write_text('#!/bin/sh\necho 100\necho 20\n')
+    smi.chmod(0o755)
     for part in ('suite', 'perf'):
-        result = jobs.run([sys.executable, script, '--fakes', '--build', build, '--json', str(summary), '--part', part], 200)
+        result = jobs.run([sys.executable, script, '--fakes', '--build', build, '--json', str(summary), '--part', part,
+                           '--smi', str(smi)], 200)
         assert result.returncode == 0, str(result)
     said = json.loads(summary.read_text())
     assert said['device'] == 'of an earlier part' and all(row['ok'] for row in said['suite'])
     assert {row['way'] for row in said['suite']} == {'alone', 'staged', 'nccl'}
+    killed = [row for row in said['suite'] if row['name'].startswith('killed.py')]
+    assert killed and all(row['memory_left_mib'] == 0 for row in killed), killed
+    assert [(row['step'], row['ranks'], row['tensors']) for row in said['steps']] == [('small', 1, 161), ('small', 2, 161)]
+    assert all(row['correct'] and 'nccl_us' in row and 'nccl_packed_us' in row for row in said['steps'])
+    # With played GPUs none of them means anything, and a missed one is no failure.
+    assert {'step of small, 2 ranks, over raw NCCL', 'small, 2 ranks: pack + call + unpack over un-packed',
+            'us of the host over raw NCCL, 2 ranks, 8 bytes'} <= {goal['goal'] for goal in said['goals']}
     assert {row['ranks'] for row in said['perf']} == {1, 2} and all('nccl_us' in row for row in said['perf'])
+
+
+def test_the_script_finds_memory_that_a_killed_rank_has_left(tmp_path):
+    """Machine.note_memory of gpu_suite.py, beside a GPU whose memory is not given back."""
+    smi = tmp_path / 'smi'
+    smi.write_text('#!/bin/sh\necho 150\n')
+    smi.chmod(0o755)
+    code = ('import sys, types, time; sys.path.insert(0, sys.argv[1]); import gpu_suite\n'
+            'time.sleep = lambda seconds: None\n'
+            'm = gpu_suite.Machine.__new__(gpu_suite.Machine)\n'
+            'm.options = types.SimpleNamespace(smi=sys.argv[2]); m.left_out = []\n'
+            'm.results = [{"name": "killed", "ok": True}]\n'
+            'm.note_memory(100); print(m.results)\n'
+            'm.results = [{"name": "killed", "ok": True}]; m.note_memory(140); print(m.results)\n'
+            'm.note_memory(None); m.note_memory(None); print(len(m.left_out))\n')
+    result = jobs.run([sys.executable, '-c', code, os.path.join(jobs.ROOT, 'test', 'gpu'), str(smi)], 30)
+    assert "FAILED killed: 50 MiB of GPU memory are left" in result.output, str(result)
+    assert "'ok': False, 'memory_left_mib': 50" in result.output and "'ok': True, 'memory_left_mib': 10" in result.output
+    assert result.output.splitlines()[-1] == '1', str(result)
 
 
 def test_the_script_says_what_it_leaves_out(hvdrun, tmp_path):

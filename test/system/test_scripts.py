@@ -29,6 +29,7 @@ def tree(tmp_path):
 
 def environment(tree):
     env = {**os.environ, "PATH": f"{tree}/path:{os.environ['PATH']}", "NOTES": f"{tree}/notes"}
+    env["CUDA_HOME"] = f"{tree}/no-toolkit"  # so that programs of a toolkit are those of `path`
     env.pop("HVD_VERBOSE", None)
     return env
 
@@ -59,6 +60,7 @@ def test_the_quickstart_builds_no_kernels_unless_it_is_asked(tree, monkeypatch):
     assert any(line.endswith(" -DHVD_WITH_CUDA=ON") for line in noted(tree, "cmake"))
 
 
+UNSANITIZED = {"sanitizer": {"left_out": "compute-sanitizer is not installed"}}
 GPU_CHECK = """#!/bin/sh
 echo "$@" >>"$NOTES"
 {end}
@@ -66,7 +68,7 @@ echo "$@" >>"$NOTES"
 
 
 @pytest.mark.parametrize("end, code, says, summary", [
-    ('echo "{\\"device\\": \\"a GPU\\"}"', 0, "all passed", {"device": "a GPU"}),
+    ('echo "{\\"device\\": \\"a GPU\\"}"', 0, "left out: compute-sanitizer.*all passed", {"device": "a GPU", **UNSANITIZED}),
     ('echo "there is \\"no\\" driver" >&2; exit 3', 0, 'left out: .* because: there is "no" driver\n',
      {"device": None, "left_out": 'there is "no" driver'}),
     ('echo "{\\"device\\": \\"bad\\"}"; echo "one: bad" >&2; exit 1', 1, "one: bad\n.*FAILED", {"device": "bad"}),
@@ -114,7 +116,23 @@ def test_a_packed_build_runs_where_it_is_unpacked(built):
     done = subprocess.run([carried / "scripts/test_gpu.sh", "--build", carried / "build", "--part", "kernels"],
                           env=environment(built), capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 0 and "all passed" in done.stdout, done.stdout + done.stderr
-    assert json.loads((carried / "build/gpu.json").read_text()) == {"device": "a GPU"}
+    assert json.loads((carried / "build/gpu.json").read_text()) == {"device": "a GPU", **UNSANITIZED}
+
+
+@pytest.mark.parametrize("fails", [None, "racecheck"])
+def test_the_kernels_are_checked_by_compute_sanitizer_where_it_is(built, fails):
+    program = built / "path/compute-sanitizer"
+    program.write_text(f'#!/bin/sh\necho "compute-sanitizer $@" >>"$NOTES"\n[ "$2" != {fails} ] || {{ echo a race; exit 9; }}\n')
+    program.chmod(0o755)
+    done = subprocess.run([built / "tree/scripts/test_gpu.sh", "--build", built / "built", "--part", "kernels"],
+                          env=environment(built), capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == (1 if fails else 0), done.stdout + done.stderr
+    assert ("a race" in done.stdout and "FAILED" in done.stdout) == bool(fails), done.stdout
+    said = json.loads((built / "built/gpu.json").read_text())
+    assert said == {"device": "a GPU", "sanitizer": {tool: "FAILED" if tool == fails else "ok"
+                                                     for tool in ("memcheck", "racecheck", "synccheck")}}
+    assert len(noted(built, "compute-sanitizer")) == 3 and all(
+        line.endswith(f"{built}/built/test/hvd_gpu_check {built}/built/lib --only-checks") for line in noted(built, "compute-sanitizer"))
 
 
 @pytest.mark.parametrize("spoil, says", [

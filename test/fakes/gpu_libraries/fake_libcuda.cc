@@ -298,6 +298,11 @@ FAKE_CUDA cuMemcpyDtoHAsync_v2(void* to, CuAddress from, size_t bytes, CuStream 
   hvd::Submit(stream, [=] { std::memcpy(to, hvd::At(from), bytes); });
   return 0;
 }
+FAKE_CUDA cuMemcpyDtoDAsync_v2(CuAddress to, CuAddress from, size_t bytes, CuStream stream) {
+  FAKE_NEEDS_CONTEXT
+  hvd::Submit(stream, [=] { std::memcpy(hvd::At(to), hvd::At(from), bytes); });
+  return 0;
+}
 FAKE_CUDA cuModuleLoadData(CuModule* module, const void* image) {
   FAKE_NEEDS_CONTEXT
   const bool refuses = hvd::Number("FAKE_GPU_REFUSES_KERNELS", 0) != 0;

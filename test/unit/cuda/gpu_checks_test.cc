@@ -96,7 +96,7 @@ TEST_F(GpuChecks, SayWhichCallFailed) {
 TEST_F(GpuChecks, MeasureBytesReadAndWritten) {
   const Result<std::vector<GpuFigure>> figures = MeasureGpu(*device_, options_);
   ASSERT_TRUE(figures.ok()) << figures.status().message();
-  ASSERT_EQ(figures->size(), 5U);
+  ASSERT_EQ(figures->size(), 6U);
   EXPECT_NEAR(figures->front().gigabytes_per_second, 2 * 65536 / 0.5 / 1e9, 1e-9);
 }
 
@@ -104,6 +104,9 @@ TEST(GpuSummary, IsJson) {
   EXPECT_EQ(GpuSummary("a \"GPU\"", {{"one", ""}, {"two", "bad\nly"}}, {{"copy", 1.5}}),
             "{\"device\": \"a \\\"GPU\\\"\", \"checks\": {\"one\": \"ok\", \"two\": \"bad ly\"}, "
             "\"gigabytes_per_second\": {\"copy\": 1.500000}}");
+  EXPECT_THAT(GpuSummary("GPU", {}, {{"copy", 1.5}}, 2),
+              HasSubstr(", \"memory_gigabytes_per_second\": 2.000000, "
+                        "\"share_of_memory_bandwidth\": {\"copy\": 0.750000}}"));
 }
 
 }  // namespace
