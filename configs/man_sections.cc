@@ -27,8 +27,8 @@ std::span<const ManRow> ExitStatusRows() {
 std::span<const ManRow> EnvironmentRows() {
   static constexpr ManRow kRows[] = {
       {"CUDA_VISIBLE_DEVICES",
-       "Slots of this host, where no number of slots is given; the GPUs that --gpus one shares "
-       "out."},
+       "Slots of this host, where no number of slots is given; the GPUs that --gpus one and "
+       "near share out."},
       {"HOROVOD_ENABLE_ASYNC_COMPLETION",
        "0 in the workers: a collective of tensors on GPUs is done only when the GPU is."},
       {"HOROVOD_GPU_REGISTERED_BUFFERS",

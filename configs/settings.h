@@ -81,7 +81,7 @@ struct Settings {
   std::string stdin_to;        // rank0, all or none
   bool stock_horovod = false;  // workers do not use our runtime
   std::string bind_to;         // none, core, numa or gpu
-  std::string gpus;            // all or one
+  std::string gpus;            // all, one or near
   bool gpu_graphs = false;
   int omp_threads = 0;  // 0: the share of cores, -1: left alone
 

@@ -8,6 +8,7 @@
 #include "configs/command_line.h"
 #include "discovery/host_selection.h"
 #include "launcher/agent/workers/binding.h"
+#include "launcher/agent/workers/cpu_assignment.h"
 #include "launcher/agent/workers/held_port.h"
 #include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/worker_gpus.h"
@@ -57,10 +58,9 @@ int PrintEnvironment(const DriverOptions& options) {
   auto local_size = static_cast<uint32_t>(start.slots.size());
   const std::vector<GpuDevice> devices = GpusFor(start);
   const std::vector<std::string> gpus = SharedGpus(start, devices);
-  std::vector<uint32_t> shares =
-      CoreShares(BindRanks(start.bind_to, cpus, local_size, NodesOfGpus(gpus, devices)));
-  WorkerShare share{static_cast<uint32_t>(cpus.size()), shares[0]};
-  if (start.gpus == SeenGpus::kOne) share.gpu = GpuAssignment(gpus).Take(0, 0);
+  const CpuAssignment kept(start.bind_to, cpus, local_size, NodesOfGpus(gpus, devices));
+  WorkerShare share = kept.ShareOf(0);
+  share.gpu = AssignGpus(start, gpus, devices).Take(0, 0, kept.NodesOf(0));
   ExplainedEnvironment environment =
       ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), share);
   return PrintText(PrintEnvText(environment));

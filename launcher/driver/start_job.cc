@@ -50,7 +50,9 @@ StartJob CommonStart(const DriverOptions& options) {
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
   start.bind_to = ParseBindTo(options.settings.bind_to);
-  start.gpus = options.settings.gpus == "one" ? SeenGpus::kOne : SeenGpus::kAll;
+  start.gpus = options.settings.gpus == "one"    ? SeenGpus::kOne
+               : options.settings.gpus == "near" ? SeenGpus::kNear
+                                                 : SeenGpus::kAll;
   start.trace = TraceModeOf(options.settings);
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
   start.stdin_terminal = options.stdin_terminal ? 1 : 0;

@@ -163,7 +163,9 @@ void SetStock(Variables& v, const std::string& rendezvous, const std::string& in
 // CUDA numbers GPUs by their speed unless it is told to do it as nvidia-smi does.
 void SetGpu(Variables& v, const StartJob& start, const std::string& gpu) {
   constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
-  if (!gpu.empty()) v[std::string(kVisible)] = {gpu, "its GPU (--gpus one)"};
+  const char* why =
+      start.gpus == SeenGpus::kNear ? "its GPU (--gpus near)" : "its GPU (--gpus one)";
+  if (!gpu.empty()) v[std::string(kVisible)] = {gpu, why};
   if (!gpu.empty() || start.bind_to == BindTo::kGpu)
     v.try_emplace("CUDA_DEVICE_ORDER",
                   Variable{"PCI_BUS_ID", "so that GPUs have the numbers of nvidia-smi"});

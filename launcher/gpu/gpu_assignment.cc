@@ -1,6 +1,7 @@
 #include "launcher/gpu/gpu_assignment.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "discovery/this_machine.h"
 #include "runtime/base/text/number_text.h"
@@ -36,11 +37,21 @@ size_t GpuAssignment::WorkersOn(size_t gpu) const {
       std::ranges::count_if(taken_, [&](const auto& entry) { return entry.second == gpu; }));
 }
 
-std::string GpuAssignment::Take(uint32_t slot, uint32_t local_rank) {
+// A GPU whose node is not known is far from nothing.
+bool GpuAssignment::IsFar(size_t gpu, const std::vector<int>& near) const {
+  if (nodes_.empty() || near.empty() || nodes_[gpu] < 0) return false;
+  return std::ranges::find(near, nodes_[gpu]) == near.end();
+}
+
+std::string GpuAssignment::Take(uint32_t slot, uint32_t local_rank, const std::vector<int>& near) {
   if (gpus_.empty()) return "";
-  size_t chosen = local_rank % gpus_.size();
-  for (size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-    if (WorkersOn(gpu) < WorkersOn(chosen)) chosen = gpu;
+  const size_t own = local_rank % gpus_.size();
+  const auto cost = [&](size_t gpu) {
+    return std::tuple(WorkersOn(gpu), IsFar(gpu, near), gpu != own, gpu);
+  };
+  size_t chosen = 0;
+  for (size_t gpu = 1; gpu < gpus_.size(); ++gpu) {
+    if (cost(gpu) < cost(chosen)) chosen = gpu;
   }
   taken_[slot] = chosen;
   return gpus_[chosen];

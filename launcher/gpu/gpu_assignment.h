@@ -25,12 +25,14 @@ std::vector<int> NodesOfGpus(const std::vector<std::string>& gpus,
 class GpuAssignment {
  public:
   GpuAssignment() = default;
-  explicit GpuAssignment(std::vector<std::string> gpus) : gpus_(std::move(gpus)) {}
+  // `nodes`: of NUMA, for each of them, where workers are to have GPUs near their cores.
+  explicit GpuAssignment(std::vector<std::string> gpus, std::vector<int> nodes = {})
+      : gpus_(std::move(gpus)), nodes_(std::move(nodes)) {}
 
-  // That of its local rank, or, where others have it already and there are GPUs that fewer have,
-  // the first of those: a worker that replaces another gets the GPU that is free, whichever local
-  // rank it has. Empty: there are none.
-  std::string Take(uint32_t slot, uint32_t local_rank);
+  // Of those that the fewest have, one at a node of `near` (those of the worker's cores; empty: it
+  // is not kept on any), then that of its local rank, then the first: so a worker that replaces
+  // another gets the GPU that is free, whichever local rank it has. Empty: there are none.
+  std::string Take(uint32_t slot, uint32_t local_rank, const std::vector<int>& near = {});
   // The slot's worker has ended.
   void GiveBack(uint32_t slot) { taken_.erase(slot); }
 
@@ -38,8 +40,10 @@ class GpuAssignment {
 
  private:
   size_t WorkersOn(size_t gpu) const;
+  bool IsFar(size_t gpu, const std::vector<int>& near) const;
 
   std::vector<std::string> gpus_;
+  std::vector<int> nodes_;            // of them; or empty
   std::map<uint32_t, size_t> taken_;  // slot -> its place in gpus_
 };
 

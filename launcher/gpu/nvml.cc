@@ -78,8 +78,6 @@ GpuState StateOf(const Library& nvml, Device device) {
   std::array<char, kText> name{};
   if (nvml("nvmlDeviceGetName", device, name.data(), unsigned{kText}) == kSuccess)
     state.name = TextOf(name);
-  nvml::Pci pci{};
-  if (nvml("nvmlDeviceGetPciInfo_v3", device, &pci) == kSuccess) state.bus = pci.bus_id;
   AskMemory(nvml, device, &state);
   unsigned long long reasons = 0;
   if (nvml("nvmlDeviceGetCurrentClocksThrottleReasons", device, &reasons) == kSuccess)

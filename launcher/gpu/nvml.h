@@ -13,7 +13,7 @@ namespace hvd {
 
 // Nothing: the GPU or the library does not say it.
 struct GpuState {
-  std::string name, bus;  // "NVIDIA H200", "00000000:3B:00.0"
+  std::string name;  // "NVIDIA H200"
   uint64_t memory_mib = 0;
   // Uncorrected errors of its memory since the driver was loaded.
   std::optional<uint64_t> ecc_errors;

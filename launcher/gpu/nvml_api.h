@@ -16,12 +16,6 @@ struct Memory {  // nvmlMemory_t, bytes
   unsigned long long total, free, used;
 };
 
-struct Pci {  // nvmlPciInfo_t
-  char bus_legacy[16];
-  unsigned domain, bus, device, device_id, subsystem_id;
-  char bus_id[32];
-};
-
 struct Process {  // nvmlProcessInfo_t since version 2
   unsigned pid;
   unsigned long long memory;

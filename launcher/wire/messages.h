@@ -29,7 +29,7 @@ enum class TraceMode : uint8_t { kOff = 0, kOn = 1, kWithCycles = 2 };
 enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2, kGpu = 3 };
 
 // Which GPUs of its host a worker sees.
-enum class SeenGpus : uint8_t { kAll = 0, kOne = 1 };
+enum class SeenGpus : uint8_t { kAll = 0, kOne = 1, kNear = 2 };
 
 // ---- driver to agent
 

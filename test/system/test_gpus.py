@@ -81,6 +81,18 @@ def test_ranks_are_kept_beside_their_gpus(run, host):
     assert job.err.count("is kept on CPUs") == 2, job.err
 
 
+def test_a_rank_gets_a_gpu_near_its_cores(run, host, tmp_path):
+    far = host(3)
+    for number in (0, 1):  # of a node that this machine has not
+        (tmp_path / f"sys/bus/pci/devices/0000:{number + 16:02x}:00.0/numa_node").write_text("77\n")
+    gpus, _ = seen(run, "-np", 1, "--gpus", "near", "--bind-to", "core", env=far)
+    assert gpus == {0: "2 by PCI_BUS_ID"}
+    gpus, _ = seen(run, "-np", 1, "--gpus", "near", env=far)
+    assert gpus == {0: "0 by PCI_BUS_ID"}, "kept on no core, it has the first"
+    job = run("-np", 1, "--gpus", "near", "--bind-to", "core", "--print-env", "true", env=far)
+    assert "CUDA_VISIBLE_DEVICES=2  # its GPU (--gpus near)" in job.out
+
+
 def test_without_gpus_nobody_is_bound_beside_one(run, host):
     job = run("-np", 2, "--bind-to", "gpu", "--verbose", "true", env=host(0))
     assert job.code == 0 and "is kept on CPUs" not in job.err
@@ -110,6 +122,14 @@ def test_the_doctor_names_each_gpu_that_is_not_well(run, host):
     for words in ("GPU 0 has had 3 uncorrected memory errors and replaces the bad rows", "GPU 1 has broken memory",
                   "GPU 2 is slowed down by heat", "GPU 3 is in use by process 4711"):
         assert words in said, said
+
+
+def test_the_doctor_counts_the_gpus_of_a_container_that_has_the_last_one_alone(run, host, tmp_path):
+    env = {**host(4), "HVD_FAKE_NVML": "gpus=1 driver=580.65.06 cuda=13000"}
+    for number in range(3):
+        (tmp_path / f"dev/nvidia{number}").unlink()
+    gpus, _ = examined(run, env)
+    assert gpus["count"] == 1 and gpus["driver"] == "580.65.06"
 
 
 @pytest.mark.parametrize("plays, says", [

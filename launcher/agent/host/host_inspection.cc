@@ -26,6 +26,7 @@
 #include <sstream>
 
 #include "configs/message_text.h"
+#include "discovery/this_machine.h"
 #include "launcher/agent/workers/binding.h"
 #include "launcher/gpu/nvml.h"
 #include "launcher/output/output.h"
@@ -223,20 +224,12 @@ void ReportNetwork() {
   if (const auto wanted = GetEnv("NCCL_SOCKET_IFNAME")) PrintFact("nccl.interface", *wanted);
 }
 
-// /dev/nvidia0, /dev/nvidia1, ...
-size_t CountGpuFiles() {
-  const std::string root = GetTestEnv("HVD_TEST_GPU_HOST").value_or("");
-  std::error_code error;
-  size_t files = 0;
-  while (fs::exists(Format("{}/dev/nvidia{}", root, files), error)) ++files;
-  return files;
-}
-
 void ReportDevices() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/sys/class/infiniband", error))
     PrintFact("rdma", entry.path().filename().string());
-  const size_t nodes = CountGpuFiles();
+  const std::string root = GetTestEnv("HVD_TEST_GPU_HOST").value_or("");
+  const uint32_t nodes = CountGpus(root + "/dev", std::nullopt);
   if (nodes == 0) return;
   PrintFact("gpu.nodes", std::to_string(nodes));
   Answer answer = Ask({"/proc/self/exe", "agent", "--examine-gpus"}, "/");

@@ -1,6 +1,7 @@
 #include "launcher/agent/workers/cpu_assignment.h"
 
 #include <algorithm>
+#include <set>
 
 namespace hvd {
 
@@ -17,6 +18,14 @@ void CpuAssignment::Add(const Placement& place) {
   const size_t part = place.local_rank % bound.size();
   bound_.push_back(bound[part]);
   shares_.push_back(CoreShares(bound)[part]);
+}
+
+std::vector<int> CpuAssignment::NodesOf(uint32_t slot) const {
+  std::set<int> nodes;
+  for (const Cpu& cpu : cpus_) {
+    if (std::ranges::find(bound_[slot], cpu.number) != bound_[slot].end()) nodes.insert(cpu.node);
+  }
+  return {nodes.begin(), nodes.end()};
 }
 
 void CpuAssignment::UseIfUnbound(uint32_t slot, const std::vector<int>& cpus) {

@@ -30,6 +30,8 @@ class CpuAssignment {
 
   // Empty: the worker is not bound.
   const std::vector<int>& Of(uint32_t slot) const { return bound_[slot]; }
+  // The NUMA nodes of these, ascending.
+  std::vector<int> NodesOf(uint32_t slot) const;
   WorkerShare ShareOf(uint32_t slot) const { return {host_cores(), shares_.at(slot)}; }
   // All CPUs, which the workers share.
   uint32_t host_cores() const { return static_cast<uint32_t>(cpus_.size()); }

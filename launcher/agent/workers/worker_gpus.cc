@@ -4,14 +4,13 @@
 
 #include "launcher/agent/workers/machine_part.h"
 #include "launcher/environment/worker_env.h"
-#include "launcher/gpu/gpu_assignment.h"
 
 namespace hvd {
 
 namespace {
 
 bool AskedFor(const StartJob& start) {
-  return start.gpus == SeenGpus::kOne || start.bind_to == BindTo::kGpu;
+  return start.gpus != SeenGpus::kAll || start.bind_to == BindTo::kGpu;
 }
 
 }  // namespace
@@ -24,6 +23,13 @@ std::vector<std::string> SharedGpus(const StartJob& start, const std::vector<Gpu
   if (!AskedFor(start)) return {};
   const std::optional<std::string> chosen = ChosenGpus(WorkerEnvironment(start, 0, {}, {}, {}));
   return PartOfMachine(VisibleGpus(chosen, devices), start.machine_part, start.machine_parts);
+}
+
+GpuAssignment AssignGpus(const StartJob& start, const std::vector<std::string>& shared,
+                         const std::vector<GpuDevice>& devices) {
+  if (start.gpus == SeenGpus::kAll) return {};
+  if (start.gpus == SeenGpus::kOne) return GpuAssignment(shared);
+  return GpuAssignment(shared, NodesOfGpus(shared, devices));
 }
 
 std::optional<std::string> ChosenGpus(const std::vector<std::string>& environment) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/gpu/gpu_assignment.h"
 #include "launcher/gpu/gpu_devices.h"
 #include "launcher/wire/messages.h"
 
@@ -18,6 +19,10 @@ std::vector<GpuDevice> GpusFor(const StartJob& start);
 // inherit or that the user gave, else all; of the agent's part of its machine. None where
 // neither --gpus nor --bind-to asks for them. Pure.
 std::vector<std::string> SharedGpus(const StartJob& start, const std::vector<GpuDevice>& devices);
+
+// Of these, by --gpus: nothing where all workers see all. Pure.
+GpuAssignment AssignGpus(const StartJob& start, const std::vector<std::string>& shared,
+                         const std::vector<GpuDevice>& devices);
 
 // Whether an environment of "NAME=value" chooses GPUs. Pure.
 std::optional<std::string> ChosenGpus(const std::vector<std::string>& environment);

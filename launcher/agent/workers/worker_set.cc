@@ -39,7 +39,8 @@ void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector
   const auto slots = static_cast<uint32_t>(start_.slots.size());
   const std::vector<std::string> shared = SharedGpus(start_, gpus);
   cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots, NodesOfGpus(shared, gpus));
-  if (start_.gpus == SeenGpus::kOne) ShareOutGpus(shared);
+  gpus_ = AssignGpus(start_, shared, gpus);
+  if (start_.gpus != SeenGpus::kAll) WarnOfGpus(shared.size());
   while (slots_.size() < slots) AddSlot();
   for (const std::string& entry : WorkerEnvironment(start_, 0, {}, {}, cpus_.ShareOf(0))) {
     if (entry.starts_with("OMP_NUM_THREADS="))
@@ -47,15 +48,15 @@ void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector
   }
 }
 
-void WorkerSet::ShareOutGpus(const std::vector<std::string>& gpus) {
-  gpus_ = GpuAssignment(gpus);
-  if (gpus.empty())
+void WorkerSet::WarnOfGpus(size_t count) {
+  const char* setting = start_.gpus == SeenGpus::kOne ? "--gpus one" : "--gpus near";
+  if (count == 0)
     owner_.Send(AgentWarning{
-        Format("--gpus one: there is no GPU on host {}; its ranks get none", start_.host)});
-  else if (gpus.size() < start_.slots.size())
-    owner_.Send(AgentWarning{Format("--gpus one: host {} has {} for {} ranks, which share them",
-                                    start_.host, Counted(gpus.size(), "GPU", "GPUs"),
-                                    start_.slots.size())});
+        Format("{}: there is no GPU on host {}; its ranks get none", setting, start_.host)});
+  else if (count < start_.slots.size())
+    owner_.Send(
+        AgentWarning{Format("{}: host {} has {} for {} ranks, which share them", setting,
+                            start_.host, Counted(count, "GPU", "GPUs"), start_.slots.size())});
 }
 
 // The next one of `start_`.
@@ -123,7 +124,7 @@ void WorkerSet::StartWorker(uint32_t slot) {
   WorkerShare share = cpus_.ShareOf(slot);
   // A launcher that gave its process a GPU knows better.
   if (!ChosenGpus(link.launcher_environment))
-    share.gpu = gpus_.Take(slot, start_.slots[slot].local_rank);
+    share.gpu = gpus_.Take(slot, start_.slots[slot].local_rank, cpus_.NodesOf(slot));
   SpawnRequest request{start_.argv, WorkerEnvironment(start_, slot, link, paths_, share),
                        start_.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();

@@ -100,7 +100,7 @@ class WorkerSet final : public ProcessObserver {
   };
 
   void FindInterface();
-  void ShareOutGpus(const std::vector<std::string>& gpus);
+  void WarnOfGpus(size_t count);
   void AddSlot();
   void StartWorker(uint32_t slot);
   Place* PlaceOf(uint32_t slot) const;

@@ -80,10 +80,6 @@ Return nvmlDeviceGetMemoryInfo(Device, hvd::nvml::Memory* memory) {
   *memory = {81559ULL << 20, 81000ULL << 20, 559ULL << 20};
   return kSuccess;
 }
-Return nvmlDeviceGetPciInfo_v3(Device device, hvd::nvml::Pci* pci) {
-  std::snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%02zX:00.0", IndexOf(device) + 16);
-  return kSuccess;
-}
 Return nvmlDeviceGetTotalEccErrors(Device device, int type, int counter,
                                    unsigned long long* errors) {
   if (type != hvd::nvml::kUncorrected || counter != hvd::nvml::kSinceLoad)

@@ -61,6 +61,37 @@ TEST(GpuAssignment, AWorkerThatReplacesAnotherGetsTheOneThatIsFree) {
   EXPECT_EQ(gpus.Take(3, 2), "5");
 }
 
+TEST(GpuAssignment, GivesOneNearTheCoresOfAWorker) {
+  GpuAssignment gpus({"a", "b", "c", "d"}, {1, 1, 0, 0});
+  EXPECT_EQ(gpus.Take(0, 0, {0}), "c");
+  EXPECT_EQ(gpus.Take(1, 1, {1}), "b") << "that of its local rank, where it is near";
+  EXPECT_EQ(gpus.Take(2, 2, {0}), "d");
+  EXPECT_EQ(gpus.Take(3, 3, {0}), "a") << "one that is far rather than one that another has";
+  EXPECT_EQ(gpus.Take(4, 0, {0}), "c") << "shared where all are taken";
+  gpus.GiveBack(1);
+  EXPECT_EQ(gpus.Take(5, 0, {0}), "b");
+}
+
+TEST(GpuAssignment, FollowsTheOrderWhereNothingIsNear) {
+  GpuAssignment unbound({"a", "b"}, {1, 0}), unknown({"a", "b"}, {-1, -1}), by_order({"a", "b"});
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    const std::string own = rank == 0 ? "a" : "b";
+    EXPECT_EQ(unbound.Take(rank, rank), own) << "the worker is kept on no core";
+    EXPECT_EQ(unknown.Take(rank, rank, {0}), own) << "no node is known";
+    EXPECT_EQ(by_order.Take(rank, rank, {0}), own);
+  }
+}
+
+TEST(AssignGpus, IsByTheSetting) {
+  StartJob start;
+  for (const auto& [setting, taken] :
+       {std::pair(SeenGpus::kAll, ""), std::pair(SeenGpus::kOne, "0"),
+        std::pair(SeenGpus::kNear, "2")}) {
+    start.gpus = setting;
+    EXPECT_EQ(AssignGpus(start, {"0", "1", "2"}, kFour).Take(0, 0, {1}), taken);
+  }
+}
+
 TEST(GpuAssignment, GivesNothingWhereThereIsNone) {
   GpuAssignment gpus;
   EXPECT_EQ(gpus.Take(0, 0), "");

@@ -22,9 +22,8 @@ GpuReport Play(const char* words) {
 }
 
 // Sizes and places as the library has them on 64 bits: it fills memory of ours.
-static_assert(sizeof(nvml::Memory) == 24 && sizeof(nvml::Pci) == 68);
+static_assert(sizeof(nvml::Memory) == 24);
 static_assert(sizeof(nvml::Process) == 24 && offsetof(nvml::Process, gpu_instance) == 16);
-static_assert(offsetof(nvml::Pci, domain) == 16 && offsetof(nvml::Pci, bus_id) == 36);
 
 TEST(Nvml, TellsTheDriverAndEachGpu) {
   const GpuReport report = Play("gpus=2 driver=580.65.06 cuda=13010");
@@ -33,7 +32,6 @@ TEST(Nvml, TellsTheDriverAndEachGpu) {
   EXPECT_EQ(report.cuda, "13.1");
   ASSERT_THAT(report.gpus, SizeIs(2));
   EXPECT_EQ(report.gpus[1].name, "NVIDIA H100 80GB HBM3");
-  EXPECT_EQ(report.gpus[1].bus, "00000000:11:00.0");
   EXPECT_EQ(report.gpus[1].memory_mib, 81559U);
   EXPECT_EQ(report.gpus[1].ecc_errors, 0U);
   EXPECT_THAT(GpuFacts(report), ElementsAre("gpu.driver=580.65.06", "gpu.cuda=13.1",
