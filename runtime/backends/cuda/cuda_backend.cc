@@ -9,7 +9,7 @@
 #include "runtime/backends/rank_list.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/text/format.h"
-#include "runtime/device/cuda/capture_gate.h"
+#include "runtime/device/cuda/cuda_graph.h"
 #include "runtime/device/cuda/driver_loader.h"
 
 namespace hvd {

@@ -13,7 +13,7 @@
 
 #include "runtime/backends/backend.h"
 #include "runtime/backends/cuda/across_hosts.h"
-#include "runtime/backends/cuda/call_numbers.h"
+#include "runtime/backends/cuda/captured_batches.h"
 #include "runtime/backends/cuda/cuda_backend_options.h"
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/nccl_lane.h"

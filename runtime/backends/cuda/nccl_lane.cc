@@ -59,6 +59,7 @@ NcclLane::NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const Ncc
     : room_(room),
       device_(std::move(device)),
       comm_(NcclComm::Begin(library, store, std::move(comm_options), now)),
+      leads_(comm_->member().index == 0),
       wake_peers_(std::move(wake_peers)),
       options_(options),
       packing_(*comm_, *device_, kPackingBytes, options.registers),
@@ -120,7 +121,7 @@ bool NcclLane::Awaits(const CudaOp& op, uint32_t member) const {
   if (op.stage != CudaOp::Stage::kLane) return false;
   if (!ready_) return true;
   if (op.across_hosts) return false;
-  return member == 0 && !leads() && op.cell(0).order.load(std::memory_order_acquire) == 0;
+  return member == 0 && !leads_ && op.cell(0).order.load(std::memory_order_acquire) == 0;
 }
 
 // ---- the order
@@ -164,7 +165,7 @@ void NcclLane::ReadOrder() {
 
 Status NcclLane::Pump(TimePoint now) {
   if (!failure_.ok()) return failure_;
-  if (!waiting_.empty()) leads() ? MakeBatches() : ReadOrder();
+  if (!waiting_.empty()) leads_ ? MakeBatches() : ReadOrder();
   while (!batches_.empty()) {
     const Result<bool> ready = MakeReady(now);
     if (!ready.ok()) return Fail(ready.status());

@@ -83,7 +83,6 @@ class NcclLane {
     bool complete = false;  // the last of it is known
   };
 
-  bool leads() const { return comm_->member().index == 0; }
   Status Fail(Status why);
   Status FailToClose(Status why);
   void MakeBatches();
@@ -103,6 +102,7 @@ class NcclLane {
   CudaRoom& room_;
   std::unique_ptr<CudaDevice> device_;
   std::unique_ptr<NcclComm> comm_;  // never null but at the end
+  const bool leads_;                // member 0, which orders batches
   const std::function<void()> wake_peers_;
   const NcclLaneOptions options_;
   NcclFusionBuffer packing_;

@@ -1,22 +1,8 @@
 #include "runtime/device/cuda/cuda_device.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-
 #include "runtime/base/text/format.h"
-#include "runtime/device/cuda/capture_gate.h"
 
 namespace hvd {
-namespace {
-
-static_assert(sizeof(BatchArguments<kSmallBatch>) <= 4096);
-static_assert(sizeof(BatchArguments<kLargeBatch>) <= 32764);
-// The driver copies as many bytes as the kernel declares, so one buffer serves both.
-static_assert(offsetof(BatchArguments<kSmallBatch>, segment) ==
-              offsetof(BatchArguments<kLargeBatch>, segment));
-
-}  // namespace
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(const CudaDriver& driver,
                                                      const CudaDeviceOptions& options) {
@@ -30,8 +16,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(const CudaDriver& driver,
 }
 
 CudaDevice::CudaDevice(const CudaDriver& driver, const CudaDeviceOptions& options)
-    : calls_(driver, options.rank, Format("CUDA device {}", options.ordinal)),
-      arguments_(std::make_unique<BatchArguments<kLargeBatch>>()) {}
+    : calls_(driver, options.rank, Format("CUDA device {}", options.ordinal)) {}
 
 Status CudaDevice::Start(const CudaDeviceOptions& options) {
   const ContextScope scope(calls_, *context_);
@@ -42,26 +27,7 @@ Status CudaDevice::Start(const CudaDeviceOptions& options) {
   if (status.ok()) {
     status = calls_.Do(driver.stream_create, &stream_, kCudaStreamNonBlocking, greatest);
   }
-  if (status.ok()) status = LoadKernels(options.kernels);
-  return status.ok() ? FindKernels() : status;
-}
-
-Status CudaDevice::LoadKernels(const CudaKernels& kernels) {
-  const auto& load = calls_.driver().module_load_data;
-  Status refused = calls_.Do(load, &module_, kernels.image);
-  if (refused.code() != Code::kUnsupported || kernels.compile == nullptr) return refused;
-  const Result<const void*> compiled = kernels.compile(context_->compute_capability());
-  if (!compiled.ok()) return Unsupported(refused.message() + "; " + compiled.status().message());
-  return calls_.Do(load, &module_, *compiled);
-}
-
-Status CudaDevice::FindKernels() {
-  const auto& find = calls_.driver().module_get_function;
-  HVD_RETURN_IF_ERROR(calls_.Do(find, &small_, module_, "hvd_batch_small"));
-  HVD_RETURN_IF_ERROR(calls_.Do(find, &large_, module_, "hvd_batch_large"));
-  for (size_t i = 0; i < kAdasumKernels; ++i)
-    HVD_RETURN_IF_ERROR(calls_.Do(find, &adasum_[i], module_, kAdasumKernelNames[i]));
-  return Status::Ok();
+  return status.ok() ? kernels_.Load(options.kernels, compute_capability()) : status;
 }
 
 CudaDevice::~CudaDevice() {
@@ -72,7 +38,7 @@ CudaDevice::~CudaDevice() {
   if (stream_ != nullptr) driver.stream_synchronize(stream_);
   events_.DestroyAll();
   staging_.FreeAll();
-  if (module_ != nullptr) driver.module_unload(module_);
+  kernels_.Unload();
   if (stream_ != nullptr) driver.stream_destroy(stream_);
 }
 
@@ -223,7 +189,7 @@ Status CudaDevice::Move(const BatchSpec& spec, std::span<const BatchItem> items)
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
   for (const BatchLaunch& launch : *launches) {
-    if (Status status = Launch(launch); !status.ok()) return status;
+    HVD_RETURN_IF_ERROR(kernels_.Launch(launch, stream_));
   }
   return Status::Ok();
 }
@@ -234,28 +200,9 @@ Status CudaDevice::Adasum(const AdasumStep& step) {
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
   for (const AdasumLaunch& launch : *launches) {
-    if (Status status = Launch(launch); !status.ok()) return status;
+    HVD_RETURN_IF_ERROR(kernels_.Launch(launch, stream_));
   }
   return Status::Ok();
-}
-
-Status CudaDevice::Launch(const BatchLaunch& launch) {
-  arguments_->head = launch.head;
-  std::copy(launch.segments.begin(), launch.segments.end(), arguments_->segment);
-  const CuFunction kernel = launch.segments.size() <= kSmallBatch ? small_ : large_;
-  return Launch(kernel, launch.tiles, 1, arguments_.get());
-}
-
-Status CudaDevice::Launch(const AdasumLaunch& launch) {
-  AdasumArguments arguments = launch.arguments;
-  return Launch(adasum_[static_cast<size_t>(launch.kernel)], launch.blocks_x, launch.blocks_y,
-                &arguments);
-}
-
-Status CudaDevice::Launch(CuFunction kernel, uint32_t blocks_x, uint32_t blocks_y, void* argument) {
-  std::array<void*, 1> parameters = {argument};
-  return calls_.Do(calls_.driver().launch_kernel, kernel, blocks_x, blocks_y, 1U, kKernelThreads,
-                   1U, 1U, 0U, stream_, parameters.data(), static_cast<void**>(nullptr));
 }
 
 // Our queue would become a part of the capture, and each replay would repeat the work without the

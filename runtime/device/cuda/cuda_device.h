@@ -3,36 +3,20 @@
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 
-#include "runtime/device/cuda/adasum_plan.h"
-#include "runtime/device/cuda/batch_plan.h"
 #include "runtime/device/cuda/cuda_calls.h"
 #include "runtime/device/cuda/cuda_context.h"
 #include "runtime/device/cuda/cuda_graph.h"
+#include "runtime/device/cuda/device_kernels.h"
 #include "runtime/device/cuda/event_pool.h"
 #include "runtime/device/cuda/staging_pool.h"
 #include "runtime/device/device.h"
 
 namespace hvd {
-
-// kernels.cu as the driver takes it.
-struct CudaKernels {
-  using Compile = std::function<Result<const void*>(int compute_capability)>;
-
-  CudaKernels(const void* made = nullptr,  // NOLINT(google-explicit-constructor)
-              Compile otherwise = nullptr)
-      : image(made), compile(std::move(otherwise)) {}
-
-  const void* image;  // a fat binary
-  // Where the driver refuses it: code for one kind of device, which stays for ever. Null: none.
-  Compile compile;
-};
 
 struct CudaDeviceOptions {
   uint32_t rank = 0;  // for sentences
@@ -88,24 +72,15 @@ class CudaDevice final : public Device {
   CudaDevice(const CudaDriver& driver, const CudaDeviceOptions& options);
 
   Status Start(const CudaDeviceOptions& options);
-  Status LoadKernels(const CudaKernels& kernels);
-  Status FindKernels();
-  Status Launch(const BatchLaunch& launch);
   Status RefuseCapture(void* stream);
-  Status Launch(const AdasumLaunch& launch);
-  Status Launch(CuFunction kernel, uint32_t blocks_x, uint32_t blocks_y, void* argument);
   Status RefuseForeign(const std::byte* staging, size_t bytes) const;
 
   CudaCalls calls_;
   std::unique_ptr<CudaContext> context_;
   CuStream stream_ = nullptr;
-  CuModule module_ = nullptr;
-  CuFunction small_ = nullptr, large_ = nullptr;
-  std::array<CuFunction, kAdasumKernels> adasum_{};
+  DeviceKernels kernels_{calls_};
   EventPool events_{calls_};
   StagingPool staging_{calls_, events_};
-  // The argument of the launch that is being made; the driver copies it.
-  std::unique_ptr<BatchArguments<kLargeBatch>> arguments_;
 };
 
 }  // namespace hvd

@@ -3,8 +3,12 @@
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_GRAPH_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_GRAPH_H_
 
+#include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/cuda_calls.h"
 
@@ -29,6 +33,56 @@ class CudaGraph {
   const CudaDriver driver_;
   const CuContext context_;
   const CuGraphExec handle_;
+};
+
+// Keeps captures of ours and waits for a whole context apart, of which the driver
+// refuses the wait and ends the capture. A wait that comes during a capture is made later, and a
+// capture begins when no wait is under way. One for the process; any thread.
+class CaptureGate {
+ public:
+  static CaptureGate& OfProcess() {
+    static auto* gate = new CaptureGate;  // memory may be freed after static objects are gone
+    return *gate;
+  }
+
+  // False: somebody waits just now; the caller asks again.
+  bool TryCapture() {
+    MutexLock lock(mutex_);
+    if (waiting_ > 0) return false;
+    ++capturing_;
+    return true;
+  }
+  void EndCapture() {
+    MutexLock lock(mutex_);
+    --capturing_;
+  }
+
+  // Calls `wait`, which waits for a context: now, or during a capture with a later call of this or
+  // of RunLate.
+  void Run(std::function<void()> wait) {
+    {
+      MutexLock lock(mutex_);
+      late_.push_back(std::move(wait));
+    }
+    RunLate();
+  }
+  void RunLate() {
+    std::vector<std::function<void()>> due;
+    {
+      MutexLock lock(mutex_);
+      if (capturing_ > 0) return;
+      due = std::exchange(late_, {});
+      ++waiting_;
+    }
+    for (const auto& wait : due) wait();
+    MutexLock lock(mutex_);
+    --waiting_;
+  }
+
+ private:
+  Mutex mutex_;
+  int capturing_ HVD_GUARDED_BY(mutex_) = 0, waiting_ HVD_GUARDED_BY(mutex_) = 0;
+  std::vector<std::function<void()>> late_ HVD_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/device_memory.h"
 
-#include "runtime/device/cuda/capture_gate.h"
+#include "runtime/device/cuda/cuda_graph.h"
 
 namespace hvd {
 namespace {

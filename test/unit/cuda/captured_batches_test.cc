@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "runtime/device/cuda/capture_gate.h"
+#include "runtime/device/cuda/cuda_graph.h"
 #include "runtime/device/cuda/device_memory.h"
 #include "test/fakes/cuda/fake_cuda.h"
 
