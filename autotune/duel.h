@@ -19,12 +19,13 @@ class Duel {
     ++rounds_;
     const double deviation = noise_ * std::sqrt(2 * static_cast<double>(rounds_));
     if (rounds_ < kMost && std::abs(ahead_) < kSure * deviation) return Verdict::kOpen;
-    return ahead_ >= 0 ? Verdict::kChoice : Verdict::kDefault;
+    return ahead_ >= kAhead * deviation ? Verdict::kChoice : Verdict::kDefault;
   }
 
  private:
-  static constexpr size_t kMost = 8;
-  static constexpr double kSure = 1.5;  // standard deviations
+  static constexpr size_t kMost = 12;
+  // Standard deviations. A choice that is hardly ahead in the end may be far behind soon.
+  static constexpr double kSure = 1.5, kAhead = 0.7;
 
   double noise_;
   size_t rounds_ = 0;

@@ -24,7 +24,7 @@ constexpr int kMostSteps = 40;
 constexpr size_t kDraws = 16;
 constexpr double kJitter = 1e-6;
 // How far the differences that are expected may be from the true ones, as a part of them.
-constexpr double kDistrust = 0.3;
+constexpr double kDistrust = 0.4;
 
 // The prior of a logarithm: a normal distribution.
 struct Belief {

@@ -20,6 +20,9 @@ constexpr size_t kLeastWindows = 6;
 constexpr double kVerified = 3;      // windows of the default and of a known point
 constexpr size_t kMostMissing = 10;  // in a row
 constexpr size_t kPoolSize = 200, kNearby = 60, kRefined = 3;
+// Explored points are so far from the ends of their axes, where a process knows least and settings
+// are seldom best. Only what lies near a good point may be nearer.
+constexpr double kMargin = 0.15;
 constexpr double kStopPart = 0.04;    // of the noise
 constexpr double kStopGain = 0.0006;  // an expected gain that is not worth a window
 // Standard deviations: to go on with a point while searching, to choose it in the end; any will do.
@@ -389,7 +392,13 @@ double Tuner::Worth(const std::vector<double>& unit, double least) const {
 
 std::vector<std::vector<double>> Tuner::Pool() {
   std::vector<std::vector<double>> pool;
-  for (size_t i = 0; i < kPoolSize; ++i) pool.push_back(space_.RandomUnit(random_));
+  for (size_t i = 0; i < kPoolSize; ++i) {
+    pool.push_back(space_.RandomUnit(random_));
+    for (size_t d = 0; d < pool.back().size(); ++d) {
+      double& x = pool.back()[d];
+      if (!space_.IsCategory(d)) x = kMargin + (1 - 2 * kMargin) * x;
+    }
+  }
   const std::vector<double> best = tried_[Best(0, kAny)].seen.x;
   for (size_t i = 0; i < kNearby; ++i)
     pool.push_back(space_.Nearby(best, i % 2 == 0 ? 0.15 : 0.05, random_));
@@ -397,12 +406,18 @@ std::vector<std::vector<double>> Tuner::Pool() {
   return pool;
 }
 
-// Uphill along the axes that have a slope.
+// Uphill along the axes that have a slope, and not into a margin unless it began there.
 std::vector<double> Tuner::Refined(std::vector<double> unit, double least) const {
   constexpr double kStep = 1e-4;
-  const auto value = [&](std::vector<double> x) {
-    for (size_t d = 0; d < x.size(); ++d)
-      x[d] = space_.IsCategory(d) ? unit[d] : std::clamp(x[d], 0.0, 1.0);
+  const auto allowed = [&](std::vector<double> x) {
+    for (size_t d = 0; d < x.size(); ++d) {
+      const double low = std::min(unit[d], kMargin), high = std::max(unit[d], 1 - kMargin);
+      x[d] = space_.IsCategory(d) ? unit[d] : std::clamp(x[d], low, high);
+    }
+    return x;
+  };
+  const auto value = [&](const std::vector<double>& anywhere) {
+    const std::vector<double> x = allowed(anywhere);
     const double worth = Worth(x, least);
     return worth > 0 ? -std::log(worth) : std::numeric_limits<double>::infinity();
   };
@@ -417,10 +432,7 @@ std::vector<double> Tuner::Refined(std::vector<double> unit, double least) const
     }
     return here;
   };
-  std::vector<double> best = Minimise(function, unit, 10).x;
-  for (size_t d = 0; d < best.size(); ++d)
-    best[d] = space_.IsCategory(d) ? unit[d] : std::clamp(best[d], 0.0, 1.0);
-  return best;
+  return allowed(Minimise(function, unit, 10).x);
 }
 
 // On the verified point; else on the one that looks best, if its gain is above the noise; else on
