@@ -100,7 +100,7 @@ struct Settings {
   std::string autotune_report;    // empty: none
   bool autotune_memory = true;
   int autotune_warmup_samples = 0, autotune_steps_per_sample = 0, autotune_most_samples = 0;
-  int chunk_kib = 0, wait_spins = 0,
+  int chunk_kib = 0, ring_from_kib = 0, wait_spins = 0,
       wait_yields = 0;  // of the runtime; without a row's value: its own
 
   double timeout_seconds = 0;  // 0: none

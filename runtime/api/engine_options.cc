@@ -94,14 +94,16 @@ Result<HostsSettings> HostsSettingsFromEnv() {
 }
 
 Result<OneHostSettings> OneHostSettingsFromEnv() {
-  constexpr int64_t kMostKib = 1 << 20, kMostTurns = 1'000'000;
-  int64_t chunk_kib = 0, spins = -1, yields = -1;
+  constexpr int64_t kMostKib = 1 << 20, kMostTurns = 1'000'000, kMostRingKib = 1 << 30;
+  int64_t chunk_kib = 0, spins = -1, yields = -1, ring_from_kib = -1;
   Status read = ReadWhole("HVD_CHUNK_KIB", kMostKib, &chunk_kib);
   if (read.ok()) read = ReadWhole("HVD_WAIT_SPINS", kMostTurns, &spins);
   if (read.ok()) read = ReadWhole("HVD_WAIT_YIELDS", kMostTurns, &yields);
+  if (read.ok()) read = ReadWhole("HVD_RING_FROM_KIB", kMostRingKib, &ring_from_kib);
   if (!read.ok()) return read;
-  OneHostSettings settings{
-      static_cast<uint32_t>(chunk_kib), {}, {}, GetEnv("HOROVOD_AUTOTUNE") == "1"};
+  OneHostSettings settings{.chunk_kib = static_cast<uint32_t>(chunk_kib),
+                           .tuned = GetEnv("HOROVOD_AUTOTUNE") == "1"};
+  if (ring_from_kib >= 0) settings.ring_from = static_cast<uint64_t>(ring_from_kib) << 10;
   if (spins >= 0) settings.spins = static_cast<uint32_t>(spins);
   if (yields >= 0) settings.yields = static_cast<uint32_t>(yields);
   return settings;

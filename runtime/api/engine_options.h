@@ -26,6 +26,7 @@ Result<HostsSettings> HostsSettingsFromEnv();
 struct OneHostSettings {
   uint32_t chunk_kib = 0;                 // HVD_CHUNK_KIB; 0: not given
   std::optional<uint32_t> spins, yields;  // HVD_WAIT_SPINS, HVD_WAIT_YIELDS
+  std::optional<uint64_t> ring_from;      // bytes: HVD_RING_FROM_KIB
   bool tuned = false;  // HOROVOD_AUTOTUNE: the agent may change them while the job runs
 };
 Result<OneHostSettings> OneHostSettingsFromEnv();

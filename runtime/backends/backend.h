@@ -113,6 +113,10 @@ class Backend {
   // fields.
   virtual bool IsExchange(const CollectiveCall&) const { return false; }
 
+  // Some member of this host has not announced the operation yet, and the caller of a call with
+  // `caller_waits` waits for it: may do a little of what Advance would do.
+  virtual void WorkAhead(const CollectiveCall&, OpState*) {}
+
   // Every member of this host has announced the operation or has joined. True when the operation is
   // complete. An error that is not the same on every rank (any but kUnsupported and
   // kInvalidArgument) ends the world: the others cannot know of it.

@@ -98,6 +98,9 @@ struct CollectiveCall {
   // Then `input` is memory of the heap that the other members of the host may read.
   Agreement* agreement = nullptr;
   ActivityNotes* activities = nullptr;  // for the timeline; null: nobody wants to know
+  // The thread that submits the call advances it until it is over, does nothing else before, and
+  // has a core for that.
+  bool caller_waits = false;
 
   size_t bytes() const { return count * SizeOf(dtype); }
   size_t row_bytes() const { return row_count * SizeOf(dtype); }

@@ -41,7 +41,7 @@ Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
   MutexLock lock(mutex_);
   express_.Settle();
   const uint64_t call = ++calls_;
-  Result<Operation*> op = SubmitLocked(spec, call);
+  Result<Operation*> op = SubmitLocked(spec, call, /*caller_waits=*/false);
   state_.finished.RetireUpTo(call - 1);
   if (!op.ok()) return op.status();
   const Handle handle = (*op)->handle();
@@ -61,7 +61,8 @@ Status Engine::Run(const RequestSpec& spec, Duration timeout, Handle* handle) {
   const uint64_t call = ++calls_;
   Handle submitted = 0;
   bool looked = false;
-  if (timeout.count() != 0 && waiting_ == 0 && express_.Begin(spec, call)) {
+  const bool waits = timeout.count() != 0;
+  if (waits && waiting_ == 0 && express_.Begin(spec, call)) {
     waits_.NoteSubmitter();
     state_.finished.RetireUpTo(call - 1);
     submitted = express_.Wait(mutex_, Policy(), &looked);
@@ -71,7 +72,7 @@ Status Engine::Run(const RequestSpec& spec, Duration timeout, Handle* handle) {
     }
     express_.Settle();  // that of a thread that came in meanwhile
   } else {
-    Result<Operation*> op = SubmitLocked(spec, call);
+    Result<Operation*> op = SubmitLocked(spec, call, waits);
     state_.finished.RetireUpTo(call - 1);
     if (!op.ok()) return op.status();
     submitted = (*op)->handle();
@@ -99,7 +100,7 @@ Result<Engine::Handle> Engine::SubmitRemoveProcessSet(int32_t id) {
   return Submit(spec);
 }
 
-Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call) {
+Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call, bool caller_waits) {
   if (const Status& open = progress_.CheckOpen(); !open.ok()) return open;
   Result<Operation*> admitted = admission_.Admit(spec, call);
   if (!admitted.ok()) return admitted;
@@ -107,7 +108,9 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call) 
   Operation* op = *admitted;
   peers_.NoteSubmitted(static_cast<uint32_t>(spec.collective), op->name->text);
   trace_.Admitted(op);
-  if (Status prepared = executor_.Prepare(op, spec); !prepared.ok()) {
+  // Where a waiting rank gives its core away at once, not every rank has one.
+  if (Status prepared = executor_.Prepare(op, spec, caller_waits && Policy().spins > 0);
+      !prepared.ok()) {
     admission_.Cancel(op);
     return prepared;
   }

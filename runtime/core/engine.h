@@ -123,7 +123,8 @@ class Engine {
   int32_t ProcessSetRank(int32_t id);
 
  private:
-  Result<Operation*> SubmitLocked(const RequestSpec& spec, uint64_t call) HVD_REQUIRES(mutex_);
+  Result<Operation*> SubmitLocked(const RequestSpec& spec, uint64_t call, bool caller_waits)
+      HVD_REQUIRES(mutex_);
 
   // engine_wait.cc. Those that wait let go of the mutex meanwhile, and hold it again when they
   // return.

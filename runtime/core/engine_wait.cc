@@ -110,7 +110,11 @@ Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout, bool looked
 // Receives, sends and advances the operation once; true when it is done.
 bool Engine::Look(Operation* op) {
   progress_.Communicate();
-  if (!op->done && op->started) progress_.Advance(op);
+  if (op->done) return true;
+  if (op->started)
+    progress_.Advance(op);
+  else
+    executor_.WorkAhead(op);
   return op->done;
 }
 

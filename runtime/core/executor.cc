@@ -8,13 +8,14 @@
 
 namespace hvd {
 
-Status Executor::Prepare(Operation* op, const RequestSpec& spec) {
+Status Executor::Prepare(Operation* op, const RequestSpec& spec, bool caller_waits) {
   const TensorName& name = *op->name;
   const std::span<const TensorSpec> tensors = spec.tensors();
   op->parts.resize(name.calls.size());
   for (size_t i = 0; i < op->parts.size(); ++i) {
-    Status prepared =
-        PreparePart(op, &op->parts[i], name.calls[i], tensors.empty() ? nullptr : &tensors[i]);
+    op->parts[i].call = name.calls[i];
+    op->parts[i].call.caller_waits = caller_waits;
+    Status prepared = PreparePart(op, &op->parts[i], tensors.empty() ? nullptr : &tensors[i]);
     if (prepared.ok()) continue;
     for (OperationTensor& part : op->parts) {
       if (part.state != nullptr) For(part.call).Abandon(std::move(part.state), false);
@@ -24,12 +25,11 @@ Status Executor::Prepare(Operation* op, const RequestSpec& spec) {
   return Status::Ok();
 }
 
-Status Executor::PreparePart(Operation* op, OperationTensor* part, const CollectiveCall& call,
-                             const TensorSpec* tensor) {
+// The call of the part is that of its name, without what only this rank knows.
+Status Executor::PreparePart(Operation* op, OperationTensor* part, const TensorSpec* tensor) {
   part->result.made_output = nullptr;
   part->result.received_splits.clear();
   part->done = false;
-  part->call = call;
   part->call.result = &part->result;
   part->call.activities = op->activities ? &*op->activities : nullptr;
   if (tensor != nullptr) {

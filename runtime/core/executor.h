@@ -23,9 +23,16 @@ class Executor {
   Executor(Peers& peers, Backend& backend, Backend* devices, SharedHeap& heap, Rounds& rounds)
       : peers_(peers), backend_(backend), devices_(devices), heap_(heap), rounds_(rounds) {}
 
-  // Fills op->parts from the calls of its name and the memory of the request. After an error
-  // nothing is left to abandon.
-  Status Prepare(Operation* op, const RequestSpec& spec);
+  // Fills op->parts from the calls of its name and the memory of the request. `caller_waits`: as in
+  // CollectiveCall. After an error nothing is left to abandon.
+  Status Prepare(Operation* op, const RequestSpec& spec, bool caller_waits);
+
+  // The thread that submitted it waits for members that have not announced it.
+  void WorkAhead(Operation* op) {
+    for (OperationTensor& part : op->parts) {
+      if (part.call.caller_waits) For(part.call).WorkAhead(part.call, part.state.get());
+    }
+  }
 
   // Every member has announced the round. `agreed` is the verdict of the members on this host; with
   // members on other hosts a disagreement is sent to them and comes back as a failure. An operation
@@ -61,8 +68,7 @@ class Executor {
   }
 
  private:
-  Status PreparePart(Operation* op, OperationTensor* part, const CollectiveCall& call,
-                     const TensorSpec* tensor);
+  Status PreparePart(Operation* op, OperationTensor* part, const TensorSpec* tensor);
   Status StartOnHost(Operation* op);
   Status StartCrossHost(Operation* op, const Status& agreed);
   void FreeOutput(OperationTensor* part);

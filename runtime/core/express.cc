@@ -167,7 +167,7 @@ void Express::BecomeOperation() {
   TensorName* name = std::exchange(name_, nullptr);
   Operation* op = admission_.Adopt(name, *spec_, call_);
   trace_.Admitted(op);
-  const Status prepared = executor_.Prepare(op, *spec_);
+  const Status prepared = executor_.Prepare(op, *spec_, /*caller_waits=*/false);  // no matter here
   admission_.Commit(op, *spec_);
   trace_.Submitted(op, op->set->in_flight == 1);
   op->sent = true;

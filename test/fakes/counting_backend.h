@@ -25,6 +25,9 @@ class CountingBackend final : public Backend {
     return inner_.Prepare(call, state, descriptor);
   }
   bool IsExchange(const CollectiveCall& call) const override { return inner_.IsExchange(call); }
+  void WorkAhead(const CollectiveCall& call, OpState* state) override {
+    inner_.WorkAhead(call, state);
+  }
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const MemberInputs& parts) override {
     return inner_.Start(call, state, parts);

@@ -2,8 +2,9 @@
 // operation at a time through Prepare, Start and Advance, so that every order can happen and every
 // run can be repeated.
 //
-// It is as unkind as an engine may be: payloads are gone after Start, inputs and outputs are
-// overwritten as soon as their owner is done.
+// A member looks many times while it waits for others to come. The scheduler is as unkind as an
+// engine may be: payloads are gone after Start, inputs and outputs are overwritten as soon as their
+// owner is done.
 #ifndef HVD_TEST_FAKES_SCHEDULED_MEMBERS_H_
 #define HVD_TEST_FAKES_SCHEDULED_MEMBERS_H_
 
@@ -46,7 +47,8 @@ class DoorToSegments final : public SegmentSource {
 struct Member {
   Member(Kind kind, SegmentSource& segments) : door(segments), heap(door), peer_memory(segments) {
     if (kind == Kind::kShm)
-      backend = std::make_unique<ShmBackend>(heap, peer_memory);
+      backend = std::make_unique<ShmBackend>(heap, peer_memory, /*chunk_kib=*/0, /*tuned=*/nullptr,
+                                             /*peers=*/nullptr, /*ring_from=*/0);
     else
       backend = std::make_unique<InprocBackend>(heap);
   }
@@ -163,7 +165,9 @@ class ScheduledMembers {
       }
       case Part::Stage::kPrepared: {
         for (size_t k = 0; k < operation.parts.size(); ++k) {
-          if (operation.Takes(k) && operation.parts[k].stage == Part::Stage::kNew) return true;
+          if (!operation.Takes(k) || operation.parts[k].stage != Part::Stage::kNew) continue;
+          for (int look = 0; look < 60; ++look) backend.WorkAhead(part.call, part.state.get());
+          return true;
         }
         done = Start(operation, m);
         part.stage = Part::Stage::kStarted;

@@ -22,7 +22,7 @@ enum class Transport { kShm, kInproc };
 
 class WorldOfThreads {
  public:
-  // The options that an engine is to be made with but for the wait policy, by rank.
+  // The options of an engine, by rank. Without a wait policy it gets this machine's.
   using OptionsOf = std::function<EngineOptions(uint32_t rank)>;
 
   // A backend that is used in place of the given one, which outlives it.
@@ -72,13 +72,16 @@ class WorldOfThreads {
       if (world.transport_ == Transport::kShm) {
         peers = std::make_unique<ShmPeers>(world.page_, rank);
         backend = std::make_unique<ShmBackend>(heap, peer_memory, /*chunk_kib=*/0,
-                                               &world.page_.header().tuned);
+                                               &world.page_.header().tuned, peers.get(),
+                                               /*ring_from=*/0);
       } else {
         peers = std::make_unique<InprocPeers>(world.group_, rank);
         backend = std::make_unique<InprocBackend>(heap);
       }
       options.tuned = &world.page_.header().tuned;
-      options.wait = ChooseWaitPolicy(world.size_, std::thread::hardware_concurrency());
+      if (options.wait.spins == 0 && options.wait.yields == 0) {
+        options.wait = ChooseWaitPolicy(world.size_, std::thread::hardware_concurrency());
+      }
       if (wrap) wrapped = wrap(*backend);
       engine = std::make_unique<Engine>(*peers, wrapped ? *wrapped : *backend, heap,
                                         WorldOnOneHost(rank, world.size_), options);

@@ -1,5 +1,6 @@
-// A large allreduce: combined where it lies, in chunks that any waiting member takes. Adasum
-// measures first, then combines.
+// A large allreduce: private buffers of members that wait go through a StagingRing; anything else
+// is combined where it lies, in chunks that any waiting member takes. Adasum measures first, then
+// combines.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "runtime/backends/shm/chunking.h"
 #include "runtime/backends/shm/gather_plan.h"
 #include "runtime/backends/shm/shm_op.h"
+#include "runtime/backends/shm/staging_ring.h"
 #include "runtime/device/adasum.h"
 
 namespace hvd {
@@ -35,42 +37,96 @@ constexpr size_t MeasuredChunks(uint32_t participants) {
   return std::min(participants, kMostMeasuredLanes) * Chunking::kChunksPerSlice;
 }
 
-// The control block of the leader: release flags, a lane per participant, dot products per measured
-// chunk.
+// The notice of a participant, beside its words of the ring.
+struct alignas(kCacheLine) Notice {
+  std::atomic<uint32_t> copied;  // 1: its late copy is complete; written by it only
+};
+
+// A control block: release flags, own notice, words of the ring; of the first participant, a
+// lane per participant and dot products per measured chunk; then the slots of the ring, if any.
 struct Layout {
   Layout(uint32_t members, bool adasum)
-      : lanes(ReleaseFlagBytes(members)),
+      : notice(ReleaseFlagBytes(members)),
+        ring(notice + sizeof(Notice)),
+        lanes(ring + sizeof(RingWords)),
         products(lanes + sizeof(Lane) * members),
-        bytes(products +
-              (adasum ? MeasuredChunks(members) * DotProductCount(members) * sizeof(double) : 0)) {}
-  size_t lanes, products, bytes;
+        slots(RoundUp(
+            products +
+                (adasum ? MeasuredChunks(members) * DotProductCount(members) * sizeof(double) : 0),
+            kCacheLine)) {}
+  size_t BytesWith(bool ring) const { return slots + (ring ? StagingRing::kWindowBytes : 0); }
+  size_t notice, ring, lanes, products, slots;
 };
+
+struct Participant {
+  uint32_t member = 0;
+  std::byte* data = nullptr;     // its part, in this process
+  std::byte* control = nullptr;  // of its lease
+  bool staged = false;           // its part is a copy; the result goes to its own memory
+  bool sent = false;             // its part is a payload, because it found no shared memory
+  bool late = false;             // its part may not be copied yet
+};
+
+bool IsCopied(const Participant& participant, uint32_t members) {
+  if (!participant.late) return true;
+  const Layout layout(members, /*adasum=*/false);
+  const auto* notice = reinterpret_cast<const Notice*>(participant.control + layout.notice);
+  return notice->copied.load(std::memory_order_acquire) != 0;
+}
+
+bool AllCopied(std::span<const Participant> participants, uint32_t members) {
+  return std::ranges::all_of(participants, [members](const Participant& participant) {
+    return IsCopied(participant, members);
+  });
+}
+
+const Participant* ParticipantOf(std::span<const Participant> participants, uint32_t member) {
+  for (const Participant& participant : participants) {
+    if (participant.member == member) return &participant;
+  }
+  return nullptr;
+}
+
+// Each has to go on chunk by chunk, so all must be there.
+bool MayUseRing(const CollectiveCall& call, size_t ring_from) {
+  return call.caller_waits && call.bytes() >= ring_from && call.op != ReduceOp::kAdasum &&
+         (call.output == call.input || !OutputOverlapsInput(call, call.bytes()));
+}
+
+// All ranks come to the same answer: they have the same descriptors.
+bool OthersHaveRings(const CollectiveCall& call, const MemberInputs& parts) {
+  uint32_t others = 0;
+  for (uint32_t m = 0; m < call.group->local_size(); ++m) {
+    if (m == call.group->local_index) continue;
+    if (!parts.joined.empty() && parts.joined[m] != 0) continue;
+    ++others;
+    const BufferDescriptor& descriptor = parts.descriptors[m];
+    if (!descriptor.payload.empty() || !LeaseDescriptor::In(descriptor).ring) return false;
+  }
+  return others > 0;
+}
 
 class AllreduceOp final : public ShmOp {
  public:
   explicit AllreduceOp(ShmRoom room) : room_(room) {}
 
   Result<BufferDescriptor> Prepare(const CollectiveCall& call) override;
+  void WorkAhead(const CollectiveCall& call) override {
+    if (has_ring_) ring_.PostAside(call);
+  }
   Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
-  // Chunks are done by whoever is there; only without shared memory an output waits for those who
-  // read what was in it.
-  bool Needs(uint32_t member) const override {
-    return !result_.empty() && member != self_ && !lease_.ReleasedBy(member);
-  }
+  bool TakeNews() override { return std::exchange(news_, false) || ring_.TakeNews(); }
+  bool Needs(uint32_t member) const override;
   bool AwaitsPartOf(uint32_t member) const override;
   void TakeBack() override { room_.leases.TakeBack(&lease_); }
 
  private:
-  struct Participant {
-    uint32_t member = 0;
-    std::byte* data = nullptr;     // its part, in this process
-    std::byte* control = nullptr;  // of its lease
-    bool staged = false;           // its part is a copy; the result goes to its own memory
-    bool sent = false;             // its part is a payload, because it found no shared memory
-  };
-
   Status Lend(const CollectiveCall& call, BufferDescriptor* descriptor);
+  Status LendRing(const CollectiveCall& call, BufferDescriptor* descriptor);
+  void JoinRing(const CollectiveCall& call);
+  void CopyLate(const CollectiveCall& call);
+  void KeepPayloads(const CollectiveCall& call);
   Status Attach(const CollectiveCall& call, const MemberInputs& parts);
   Status AttachLease(const CollectiveCall& call, const BufferDescriptor& descriptor,
                      Participant* participant);
@@ -103,6 +159,7 @@ class AllreduceOp final : public ShmOp {
   ShmRoom room_;
   Lease lease_;
   std::byte* own_data_ = nullptr;
+  uint32_t members_ = 0;
   uint32_t self_ = 0;                               // member
   uint32_t me_ = 0;                                 // participant
   size_t largest_chunk_ = Chunking::kLargestChunk;  // as the first participant says
@@ -111,22 +168,31 @@ class AllreduceOp final : public ShmOp {
   std::vector<void*> outputs_;             // parts that are outputs, and room for two more
   std::vector<std::byte*> homes_;  // by lane: where those with a copy find what others combined
   bool others_staged_ = false;
+  bool staged_ = false;     // the own part is a copy
+  bool has_ring_ = false;   // the own control block has slots
+  bool uses_ring_ = false;  // all participants have them, and nothing else is used
+  bool news_ = false;
+  StagingRing ring_;
   bool lends_ = false;                       // others read our lease until they release it
   std::vector<ReleaseFlag*> release_flags_;  // ours, in the leases that we read
   std::vector<uint8_t> combined_here_;       // chunks that are in our output already
   Lane* lanes_ = nullptr;
   double* products_ = nullptr;
   std::vector<double> weights_;  // Adasum; empty until all is measured
-  bool alone_ = false;  // somebody sent a payload, so each member combines everything for itself
+  bool alone_ = false;     // somebody sent a payload, so each member combines everything for itself
+  bool combined_ = false;  // then: that was done
+  std::vector<std::vector<std::byte>> payloads_;  // kept until all late copies are made
   std::vector<std::byte>
       result_;  // then: until nobody reads our part any more, which lies in the output
 };
 
 Result<BufferDescriptor> AllreduceOp::Prepare(const CollectiveCall& call) {
   self_ = call.group->local_index;
+  members_ = call.group->local_size();
   BufferDescriptor descriptor;
   if (!Lend(call, &descriptor).ok()) {
     TakeBack();
+    staged_ = has_ring_ = false;
     descriptor = {};
     descriptor.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
     WarnWithoutSharedMemory(call.bytes());
@@ -138,16 +204,19 @@ Result<BufferDescriptor> AllreduceOp::Prepare(const CollectiveCall& call) {
 // Every member offers lanes, because nobody knows yet who the first participant will be.
 Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const uint32_t members = call.group->local_size();
+  std::optional<Location> data = room_.leases.heap().Locate(call.output, call.bytes());
+  staged_ = !data;
+  has_ring_ = staged_ && MayUseRing(call, room_.ring_from);
+  const Layout layout(members, call.op == ReduceOp::kAdasum);
   Result<Lease> lease =
-      room_.leases.Open(members, Layout(members, call.op == ReduceOp::kAdasum).bytes);
+      room_.leases.Open(members, layout.BytesWith(has_ring_), /*zeroed=*/layout.slots);
   if (!lease.ok()) return lease.status();
   lease_ = *lease;
-  std::optional<Location> data = room_.leases.heap().Locate(call.output, call.bytes());
-  const bool staged = !data;
-  const bool copied = staged || call.output != call.input;
+  const bool copied = staged_ || call.output != call.input;
   const NotedActivity copying(copied ? call.activities : nullptr, TraceActivity::kCopyIn,
                               call.bytes());
-  if (staged) {
+  if (has_ring_) return LendRing(call, descriptor);
+  if (staged_) {
     Result<Location> copy = room_.leases.Stage(&lease_, call.input, call.bytes());
     if (!copy.ok()) return copy.status();
     data = *copy;
@@ -156,7 +225,24 @@ Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descripto
     own_data_ = static_cast<std::byte*>(call.output);
     if (copied) std::memcpy(call.output, call.input, call.bytes());
   }
-  LeaseDescriptor{*data, lease_.control_at, staged, room_.chunk_kib}.WriteTo(descriptor);
+  LeaseDescriptor{*data, lease_.control_at, staged_, room_.chunk_kib}.WriteTo(descriptor);
+  return Status::Ok();
+}
+
+// The first chunks go into the slots at once. There is space for a whole copy too, for chunks that
+// find no slot, and for all if somebody has no ring: nobody knows yet.
+Status AllreduceOp::LendRing(const CollectiveCall& call, BufferDescriptor* descriptor) {
+  const Layout layout(call.group->local_size(), /*adasum=*/false);
+  std::byte* slots = lease_.control + layout.slots;
+  Result<Location> copy = room_.leases.Reserve(&lease_, call.bytes());
+  if (!copy.ok()) return copy.status();
+  own_data_ = static_cast<std::byte*>(lease_.staging);
+  ring_ = StagingRing(
+      call, {reinterpret_cast<RingWords*>(lease_.control + layout.ring), slots, own_data_});
+  ring_.Post(call);
+  ring_.TakeNews();  // the offer itself wakes the others
+  LeaseDescriptor{*copy, lease_.control_at, staged_, room_.chunk_kib, /*ring=*/true}.WriteTo(
+      descriptor);
   return Status::Ok();
 }
 
@@ -166,9 +252,17 @@ Result<bool> AllreduceOp::Start(const CollectiveCall& call, const MemberInputs& 
     Leave();
     return attached;
   }
+  if (uses_ring_) {
+    NoteWay(call.activities, TraceWay::kCopied);
+    JoinRing(call);
+    return false;
+  }
+  if (has_ring_) CopyLate(call);
   if (alone_) {
     NoteWay(call.activities, TraceWay::kAlone);
-    return CombineAlone(call);
+    if (AllCopied(participants_, members_)) return CombineAlone(call);
+    KeepPayloads(call);
+    return false;
   }
   NoteWay(call.activities, participants_[me_].staged ? TraceWay::kCopied : TraceWay::kInPlace);
   FindHomes();
@@ -177,8 +271,37 @@ Result<bool> AllreduceOp::Start(const CollectiveCall& call, const MemberInputs& 
   return false;
 }
 
+void AllreduceOp::JoinRing(const CollectiveCall& call) {
+  const Layout layout(call.group->local_size(), /*adasum=*/false);
+  std::vector<StagingRing::Place> places;
+  for (const Participant& p : participants_) {
+    places.push_back(
+        {reinterpret_cast<RingWords*>(p.control + layout.ring), p.control + layout.slots, p.data});
+  }
+  ring_.Join(std::move(places), me_, SpecOf(call, DivisorOf(call.op, call.group->size(), count())));
+}
+
+void AllreduceOp::CopyLate(const CollectiveCall& call) {
+  const NotedActivity copying(call.activities, TraceActivity::kCopyIn, call.bytes());
+  std::memcpy(own_data_, call.input, call.bytes());
+  const Layout layout(call.group->local_size(), /*adasum=*/false);
+  auto* notice = reinterpret_cast<Notice*>(lease_.control + layout.notice);
+  notice->copied.store(1, std::memory_order_release);
+  news_ = true;
+}
+
+// They are there during Start only, and somebody else's copy is not there yet.
+void AllreduceOp::KeepPayloads(const CollectiveCall& call) {
+  for (uint32_t p = 0; p < count(); ++p) {
+    if (!participants_[p].sent || p == me_) continue;
+    const std::byte* payload = participants_[p].data;
+    inputs_[p] = payloads_.emplace_back(payload, payload + call.bytes()).data();
+  }
+}
+
 // Finds every participant's part in this process.
 Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
+  uses_ring_ = has_ring_ && OthersHaveRings(call, parts);
   for (uint32_t m = 0; m < call.group->local_size(); ++m) {
     if (!parts.joined.empty() && parts.joined[m] != 0) {
       if (lease_.control != nullptr) lease_.release_flags()[m].store(1, std::memory_order_relaxed);
@@ -194,8 +317,8 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts
     if (!participant.staged) outputs_.push_back(participant.data);
   }
   for (const Participant& other : participants_) {
-    const bool lends = other.control != nullptr &&
-                       (other.member == participants_[0].member || KeepsCopy(other) || alone_);
+    const bool lends = other.control != nullptr && (other.member == participants_[0].member ||
+                                                    KeepsCopy(other) || alone_ || uses_ring_);
     if (lends && other.member != self_)
       release_flags_.push_back(ReleaseFlagOf(other.control, self_));
   }
@@ -203,7 +326,7 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts
   const Layout layout(call.group->local_size(), call.op == ReduceOp::kAdasum);
   lanes_ = reinterpret_cast<Lane*>(participants_[0].control + layout.lanes);
   products_ = reinterpret_cast<double*>(participants_[0].control + layout.products);
-  lends_ = me_ == 0 || KeepsCopy(participants_[me_]);
+  lends_ = me_ == 0 || KeepsCopy(participants_[me_]) || uses_ring_;
   return Status::Ok();
 }
 
@@ -219,7 +342,8 @@ Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescript
                                 Participant* participant) {
   if (participant->member == self_) {
     participant->sent = lease_.control == nullptr;
-    participant->staged = lease_.staging != nullptr;
+    participant->staged = staged_;
+    participant->late = has_ring_;
     participant->data =
         participant->sent ? static_cast<std::byte*>(const_cast<void*>(call.input)) : own_data_;
     participant->control = lease_.control;
@@ -232,13 +356,15 @@ Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescript
   }
   const LeaseDescriptor lease = LeaseDescriptor::In(descriptor);
   participant->staged = lease.staged;
+  participant->late = lease.ring;
+  const Layout layout(call.group->local_size(), call.op == ReduceOp::kAdasum);
+  Result<std::byte*> control =
+      room_.peer_memory.Resolve(lease.control, layout.BytesWith(lease.ring));
+  if (!control.ok()) return control.status();
+  participant->control = *control;
   Result<std::byte*> data = room_.peer_memory.Resolve(lease.data, call.bytes());
   if (!data.ok()) return data.status();
   participant->data = *data;
-  Result<std::byte*> control = room_.peer_memory.Resolve(
-      lease.control, Layout(call.group->local_size(), call.op == ReduceOp::kAdasum).bytes);
-  if (!control.ok()) return control.status();
-  participant->control = *control;
   return Status::Ok();
 }
 
@@ -259,6 +385,14 @@ void AllreduceOp::FindHomes() {
 
 Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
   if (alone_) return AdvanceAlone(call);
+  if (uses_ring_) {
+    if (!ring_.Advance(call)) return false;
+    Leave();
+    if (!ring_.went_aside()) room_.leases.FreeCopy(&lease_);
+    room_.leases.TakeBackWhenReleased(&lease_, self_);
+    return true;
+  }
+  if (!AllCopied(participants_, members_)) return false;
   if (call.op == ReduceOp::kAdasum && weights_.empty() && !Measure(call)) return false;
   if (!Combine(call)) return false;
   if (participants_[me_].staged) FetchResults(call);
@@ -301,14 +435,24 @@ bool AllreduceOp::TakeChunks(const Chunking& chunking, uint32_t lanes, Progress 
   return done == all;
 }
 
+// Chunks are done by whoever is there. But the ring wants all participants, as does the copy that a
+// late one has still to make; and without shared memory an output waits for those who read what was
+// in it.
+bool AllreduceOp::Needs(uint32_t member) const {
+  const Participant* participant = ParticipantOf(participants_, member);
+  if (member == self_ || participant == nullptr) return false;
+  if (uses_ring_) return ring_.Needs(static_cast<uint32_t>(participant - participants_.data()));
+  return !IsCopied(*participant, members_) || (!result_.empty() && !lease_.ReleasedBy(member));
+}
+
 bool AllreduceOp::AwaitsPartOf(uint32_t member) const {
-  if (member == self_ || lanes_ == nullptr) return Needs(member);
-  for (uint32_t p = 0; p < count(); ++p) {
-    if (participants_[p].member != member) continue;
-    return (lanes_[p].measure.at_work.load(std::memory_order_relaxed) |
-            lanes_[p].combine.at_work.load(std::memory_order_relaxed)) != 0;
-  }
-  return false;
+  const Participant* participant = ParticipantOf(participants_, member);
+  if (member == self_ || participant == nullptr) return false;
+  const auto p = static_cast<uint32_t>(participant - participants_.data());
+  if (uses_ring_) return ring_.Awaits(p);
+  if (lanes_ == nullptr || !AllCopied(participants_, members_)) return Needs(member);
+  return (lanes_[p].measure.at_work.load(std::memory_order_relaxed) |
+          lanes_[p].combine.at_work.load(std::memory_order_relaxed)) != 0;
 }
 
 // The dot products of each chunk, by whoever takes it; then everybody adds them up in the same
@@ -380,6 +524,7 @@ bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
     output = result_.data();
   }
   CombineAll(call, inputs_, output);
+  combined_ = true;
   Leave();
   if (!result_.empty()) return false;
   room_.leases.TakeBackWhenReleased(&lease_, self_);
@@ -387,6 +532,10 @@ bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
 }
 
 Result<bool> AllreduceOp::AdvanceAlone(const CollectiveCall& call) {
+  if (!combined_) {
+    if (!AllCopied(participants_, members_)) return false;
+    if (CombineAlone(call)) return true;
+  }
   if (!lease_.ReleasedByAllBut(self_)) return false;
   std::memcpy(call.output, result_.data(), call.bytes());
   TakeBack();

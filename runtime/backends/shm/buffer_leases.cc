@@ -10,7 +10,9 @@
 namespace hvd {
 namespace {
 
+// Above the number of the data's segment.
 constexpr uint64_t kStagedBit = uint64_t{1} << 32;
+constexpr uint64_t kRingBit = uint64_t{1} << 33;
 
 }  // namespace
 
@@ -22,8 +24,9 @@ bool Lease::ReleasedByAllBut(uint32_t member) const {
 }
 
 void LeaseDescriptor::WriteTo(BufferDescriptor* descriptor) const {
-  descriptor->words = {data.segment | (staged ? kStagedBit : 0), data.offset,
-                       control.segment | uint64_t{chunk_kib} << 32, control.offset};
+  const uint64_t how = (staged ? kStagedBit : 0) | (ring ? kRingBit : 0);
+  descriptor->words = {data.segment | how, data.offset, control.segment | uint64_t{chunk_kib} << 32,
+                       control.offset};
 }
 
 LeaseDescriptor LeaseDescriptor::In(const BufferDescriptor& descriptor) {
@@ -31,7 +34,8 @@ LeaseDescriptor LeaseDescriptor::In(const BufferDescriptor& descriptor) {
   return {{static_cast<uint32_t>(words[0]), words[1]},
           {static_cast<uint32_t>(words[2]), words[3]},
           (words[0] & kStagedBit) != 0,
-          static_cast<uint32_t>(words[2] >> 32)};
+          static_cast<uint32_t>(words[2] >> 32),
+          (words[0] & kRingBit) != 0};
 }
 
 void WarnWithoutSharedMemory(size_t bytes) {
@@ -53,7 +57,7 @@ BufferLeases::~BufferLeases() {
   }
 }
 
-Result<Lease> BufferLeases::Open(uint32_t members, size_t bytes) {
+Result<Lease> BufferLeases::Open(uint32_t members, size_t bytes, size_t zeroed) {
   Lease lease;
   lease.control_bytes = RoundUp(bytes, kCacheLine);
   lease.members = members;
@@ -69,17 +73,22 @@ Result<Lease> BufferLeases::Open(uint32_t members, size_t bytes) {
     if (lease.control == nullptr) return why;
     lease.control_at = *heap_.Locate(lease.control, lease.control_bytes);
   }
-  std::memset(lease.control, 0, lease.control_bytes);
+  std::memset(lease.control, 0, zeroed);
   return lease;
 }
 
-Result<Location> BufferLeases::Stage(Lease* lease, const void* source, size_t bytes) {
+Result<Location> BufferLeases::Reserve(Lease* lease, size_t bytes) {
   Status why;
   void* copy = heap_.Allocate(bytes, /*zeroed=*/false, &why, Until::kWorldEnds);
   if (copy == nullptr) return why;
-  std::memcpy(copy, source, bytes);
   lease->staging = copy;
   return *heap_.Locate(copy, bytes);
+}
+
+Result<Location> BufferLeases::Stage(Lease* lease, const void* source, size_t bytes) {
+  Result<Location> copy = Reserve(lease, bytes);
+  if (copy.ok()) std::memcpy(lease->staging, source, bytes);
+  return copy;
 }
 
 void BufferLeases::FreeCopy(Lease* lease) {

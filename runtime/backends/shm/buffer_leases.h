@@ -50,6 +50,9 @@ struct LeaseDescriptor {
   Location data, control;
   bool staged = false;     // the data is a copy, which the owner's application does not read
   uint32_t chunk_kib = 0;  // of an allreduce: its largest chunk; 0: Chunking::kLargestChunk
+  // The control block has the slots of a StagingRing, and the data are copied only when those are
+  // not used.
+  bool ring = false;
 
   void WriteTo(BufferDescriptor* descriptor) const;
   static LeaseDescriptor In(const BufferDescriptor& descriptor);
@@ -64,10 +67,12 @@ class BufferLeases {
   ~BufferLeases();
   BufferLeases(const BufferLeases&) = delete;
 
-  // A zeroed control block of `bytes`, release flags included.
-  Result<Lease> Open(uint32_t members, size_t bytes);
-  // Adds a copy of `bytes` bytes to a lease.
+  // A control block of `bytes`, of which the first `zeroed` are 0, release flags included.
+  Result<Lease> Open(uint32_t members, size_t bytes, size_t zeroed);
+  Result<Lease> Open(uint32_t members, size_t bytes) { return Open(members, bytes, bytes); }
+  // Adds a copy of `bytes` bytes to a lease, or the space for one.
   Result<Location> Stage(Lease* lease, const void* source, size_t bytes);
+  Result<Location> Reserve(Lease* lease, size_t bytes);
 
   // No other rank reads the copy.
   void FreeCopy(Lease* lease);

@@ -23,6 +23,7 @@ class GatherOp final : public ShmOp {
   Result<BufferDescriptor> Prepare(const CollectiveCall& call) override;
   Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
+  bool TakeNews() override { return false; }
   bool Needs(uint32_t member) const override {
     return WaitsForReaders() && member != self_ && !lease_.ReleasedBy(member);
   }

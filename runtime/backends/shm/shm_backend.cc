@@ -100,7 +100,7 @@ Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
     OfferPayload(call, descriptor);
     return Status::Ok();
   }
-  ShmRoom room{leases_, peer_memory_, ChunkKib()};
+  ShmRoom room{leases_, peer_memory_, ChunkKib(), ring_from_};
   std::unique_ptr<ShmOp> op =
       call.collective == Collective::kAllreduce ? MakeAllreduceOp(room) : MakeGatherOp(room);
   Result<BufferDescriptor> made = op->Prepare(call);
@@ -110,16 +110,30 @@ Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
   return Status::Ok();
 }
 
+void ShmBackend::WorkAhead(const CollectiveCall& call, OpState* state) {
+  if (state != nullptr) OpOf(state).WorkAhead(call);
+}
+
 Result<bool> ShmBackend::Start(const CollectiveCall& call, OpState* state,
                                const MemberInputs& parts) {
-  if (state != nullptr) return OpOf(state).Start(call, parts);
+  if (state != nullptr) {
+    Result<bool> done = OpOf(state).Start(call, parts);
+    WakePeersFor(OpOf(state));
+    return done;
+  }
   NoteWay(call.activities, TraceWay::kAnnouncement);
   FinishExchange(call, parts);
   return true;
 }
 
 Result<bool> ShmBackend::Advance(const CollectiveCall& call, OpState* state) {
-  return OpOf(state).Advance(call);
+  Result<bool> done = OpOf(state).Advance(call);
+  WakePeersFor(OpOf(state));
+  return done;
+}
+
+void ShmBackend::WakePeersFor(ShmOp& op) {
+  if (op.TakeNews() && peers_ != nullptr) peers_->WakeAll();
 }
 
 bool ShmBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {

@@ -8,8 +8,10 @@
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 
 #include "runtime/backends/backend.h"
+#include "runtime/backends/peers.h"
 #include "runtime/backends/shm/buffer_leases.h"
 #include "runtime/backends/shm/shm_op.h"
+#include "runtime/backends/shm/staging_ring.h"
 #include "runtime/segment/tuned_settings.h"
 
 namespace hvd {
@@ -18,10 +20,18 @@ class ShmBackend final : public Backend {
  public:
   // `heap` is this rank's registered memory, `peer_memory` finds that of the others; both outlive
   // the backend. Groups lie on one host. `chunk_kib`: the largest chunk of an allreduce, 0 for the
-  // default; `tuned`, which may be null, counts more.
+  // default; `tuned`, which may be null, counts more. `peers` are woken when an operation has
+  // something new for them before its end; null: they look by themselves. `ring_from`: bytes of the
+  // smallest allreduce of private memory that goes through a StagingRing where all wait.
   ShmBackend(SharedHeap& heap, SharedMemoryMap& peer_memory, uint32_t chunk_kib = 0,
-             const TunedSettings* tuned = nullptr)
-      : leases_(heap), peer_memory_(peer_memory), chunk_kib_(chunk_kib), tuned_(tuned) {}
+             const TunedSettings* tuned = nullptr, Peers* peers = nullptr,
+             size_t ring_from = StagingRing::kFrom)
+      : leases_(heap),
+        peer_memory_(peer_memory),
+        chunk_kib_(chunk_kib),
+        tuned_(tuned),
+        peers_(peers),
+        ring_from_(ring_from) {}
 
   std::string_view name() const override { return "shm"; }
   Status Viable() const override { return Status::Ok(); }
@@ -30,6 +40,7 @@ class ShmBackend final : public Backend {
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;
   bool IsExchange(const CollectiveCall& call) const override;
+  void WorkAhead(const CollectiveCall& call, OpState* state) override;
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
@@ -42,11 +53,14 @@ class ShmBackend final : public Backend {
 
  private:
   uint32_t ChunkKib() const;
+  void WakePeersFor(ShmOp& op);
 
   BufferLeases leases_;
   SharedMemoryMap& peer_memory_;
   const uint32_t chunk_kib_;
   const TunedSettings* const tuned_;
+  Peers* const peers_;
+  const size_t ring_from_;
 };
 
 }  // namespace hvd

@@ -15,14 +15,18 @@ struct ShmRoom {
   BufferLeases& leases;
   SharedMemoryMap& peer_memory;
   uint32_t chunk_kib = 0;  // what this rank proposes: see LeaseDescriptor
+  size_t ring_from = 0;    // bytes of the smallest allreduce that goes through a StagingRing
 };
 
 // The calls are those of Backend; `member` is an index in Group::local.
 class ShmOp : public OpState {
  public:
   virtual Result<BufferDescriptor> Prepare(const CollectiveCall& call) = 0;
+  virtual void WorkAhead(const CollectiveCall&) {}
   virtual Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) = 0;
   virtual Result<bool> Advance(const CollectiveCall& call) = 0;
+  // True once after Start or Advance has stored something that other members wait for.
+  virtual bool TakeNews() = 0;
   virtual bool Needs(uint32_t member) const = 0;
   // True while this one, started, cannot end before that other member goes on with what it has
   // begun.

@@ -2,6 +2,8 @@
 // type, size, group and kind of memory, whatever the order in which the members go on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +15,7 @@
 
 #include "runtime/backends/shm/chunking.h"
 #include "runtime/backends/shm/gather_plan.h"
+#include "runtime/backends/shm/staging_ring.h"
 #include "test/fakes/adasum_definition.h"
 #include "test/fakes/element_values.h"
 #include "test/fakes/scheduled_members.h"
@@ -32,6 +35,8 @@ size_t AvailableMemory() {
 }
 
 enum class Memory { kPrivate, kRegistered, kInPlace, kRegisteredInPlace, kMade };
+// Whose threads stay with the operation: CollectiveCall::caller_waits.
+enum class Waiting { kNobody, kAll, kSome };
 
 // One operation as the test wants it.
 struct Case {
@@ -45,6 +50,8 @@ struct Case {
   double prescale = 1, postscale = 1;
   Memory memory = Memory::kPrivate;
   std::vector<uint8_t> joined;
+  Waiting waiting = Waiting::kNobody;
+  bool last_registered = false;  // the last member has registered memory, whatever the others have
 };
 
 bool MakesOutput(Collective collective) {
@@ -184,8 +191,10 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
     if (!c.splits.empty()) part->splits = c.splits[m];
     const size_t expected_bytes = ExpectedOf(c, m).values.size() * SizeOf(c.dtype);
     const bool in_place = c.memory == Memory::kInPlace || c.memory == Memory::kRegisteredInPlace;
-    const bool registered =
-        c.memory == Memory::kRegistered || c.memory == Memory::kRegisteredInPlace;
+    const bool registered = c.memory == Memory::kRegistered ||
+                            c.memory == Memory::kRegisteredInPlace ||
+                            (c.last_registered && m + 1 == size());
+    call.caller_waits = c.waiting == Waiting::kAll || (c.waiting == Waiting::kSome && m % 2 == 0);
     std::byte* input = Take(m, registered, std::max(call.bytes(), in_place ? expected_bytes : 0));
     for (size_t i = 0; i < call.count; ++i) {
       Write(c.dtype, InputAt(c, m, i), input + i * SizeOf(c.dtype));
@@ -233,7 +242,8 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
     return "collective " + std::to_string(static_cast<int>(c.collective)) + ", op " +
            std::to_string(static_cast<int>(c.op)) + ", " + std::string(NameOf(c.dtype)) +
            ", rows of the first " + std::to_string(c.rows[0]) + ", memory " +
-           std::to_string(static_cast<int>(c.memory));
+           std::to_string(static_cast<int>(c.memory)) + ", waiting " +
+           std::to_string(static_cast<int>(c.waiting));
   }
 
  private:
@@ -279,6 +289,87 @@ TEST_P(BackendContract, AllreducesEverySizeInEveryMemory) {
   }
 }
 
+// Rows of 3 float32, of members that wait: less than a slot, just not more than all slots and just
+// more, whole chunks, several rounds of the slots, an odd end.
+constexpr int64_t kRingRows[] = {1'400, 21'845, 21'846, 65'536, 70'003};
+
+TEST_P(BackendContract, AllreducesAmongThoseWhoWait) {
+  uint32_t seed = 1100;
+  for (int64_t rows : kRingRows) {
+    std::vector<Case> cases;
+    for (Waiting waiting : {Waiting::kAll, Waiting::kSome}) {
+      for (Memory memory : {Memory::kPrivate, Memory::kInPlace}) {
+        cases.push_back({.rows = Rows(rows), .memory = memory, .waiting = waiting});
+      }
+      cases.push_back({.op = ReduceOp::kAverage,
+                       .rows = Rows(rows),
+                       .prescale = 2,
+                       .postscale = 0.5,
+                       .waiting = waiting,
+                       .last_registered = true});
+    }
+    Check(cases, ++seed);
+  }
+}
+
+TEST_P(BackendContract, AllreducesEveryTypeAndOperationAmongThoseWhoWait) {
+  uint32_t seed = 1200;
+  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+    const auto type = static_cast<DType>(dtype);
+    if (!Reduces(type)) continue;
+    for (ReduceOp op : kElementwise) {
+      if (op == ReduceOp::kAverage && !CanAverage(type)) continue;
+      std::vector<Case> cases;
+      for (int64_t rows : {int64_t{3000}, int64_t{100'001} / static_cast<int64_t>(SizeOf(type))}) {
+        cases.push_back({.op = op, .dtype = type, .rows = Rows(rows), .waiting = Waiting::kAll});
+        if (op == ReduceOp::kProduct) continue;  // it would leave the small types
+        cases.push_back({.op = op,
+                         .dtype = type,
+                         .rows = Rows(rows),
+                         .prescale = 2,
+                         .postscale = 0.5,
+                         .memory = Memory::kInPlace,
+                         .waiting = Waiting::kAll});
+      }
+      Check(cases, ++seed);
+    }
+  }
+}
+
+// Values whose sum depends on the order in which they are added.
+TEST_P(BackendContract, HasTheSameBitsWhoeverWaits) {
+  if (kind() == Kind::kInproc) return;
+  constexpr size_t kCount = 200'003;
+  std::vector<Bytes> outputs;
+  for (Waiting waiting : {Waiting::kNobody, Waiting::kAll, Waiting::kSome}) {
+    Case c{.row_count = kCount, .waiting = waiting};
+    c.rows = Rows(1);
+    std::vector<Operation> operations;
+    operations.push_back(Make(c));
+    for (uint32_t m = 0; m < size(); ++m) {
+      std::mt19937 random(m + 1);
+      std::uniform_real_distribution<float> value(-1, 1);
+      auto* input = static_cast<float*>(const_cast<void*>(operations[0].parts[m].call.input));
+      for (size_t i = 0; i < kCount; ++i) input[i] = value(random);
+    }
+    members().Run(operations, 1300);
+    for (Part& part : operations[0].parts) outputs.push_back(std::move(part.output));
+    Free();
+  }
+  for (const Bytes& output : outputs) ASSERT_EQ(output, outputs[0]);
+}
+
+TEST_P(BackendContract, NeedsWhoIsLateWhereAllWait) {
+  if (size() == 1 || kind() == Kind::kInproc) return;
+  uint32_t seed = 1400;
+  for (uint32_t late = 0; late < size(); ++late) {
+    Check({{.rows = Rows(70'003), .waiting = Waiting::kAll},
+           {.rows = Rows(3'000), .waiting = Waiting::kAll},
+           {.rows = Rows(70'003), .waiting = Waiting::kAll, .last_registered = true}},
+          ++seed, late);
+  }
+}
+
 TEST_P(BackendContract, LeavesOutWhoHasJoined) {
   uint32_t seed = 200;
   for (int64_t rows : {5, 9'000}) {
@@ -286,6 +377,10 @@ TEST_P(BackendContract, LeavesOutWhoHasJoined) {
       std::vector<uint8_t> joined;
       for (uint32_t m = 0; m < size(); ++m) joined.push_back((mask >> m) & 1);
       std::vector<Case> cases;
+      cases.push_back({.op = ReduceOp::kAverage,
+                       .rows = Rows(rows * 6),
+                       .joined = joined,
+                       .waiting = Waiting::kAll});
       for (Memory memory : {Memory::kPrivate, Memory::kRegisteredInPlace}) {
         for (ReduceOp op : {ReduceOp::kAverage, ReduceOp::kActiveAverage, ReduceOp::kProduct}) {
           cases.push_back({.op = op, .rows = Rows(rows), .memory = memory, .joined = joined});
@@ -461,6 +556,10 @@ TEST_P(BackendContract, WorksWithoutSharedMemory) {
           {.collective = collective, .rows = Rows(4'000 * size()), .memory = Memory::kInPlace});
     }
     cases.push_back({.op = ReduceOp::kAverage, .rows = Rows(9'000)});
+    for (Waiting waiting : {Waiting::kAll, Waiting::kSome}) {
+      cases.push_back({.rows = Rows(200'003), .waiting = waiting});
+      cases.push_back({.rows = Rows(3'000), .waiting = waiting});
+    }
     if (size() > 1) {
       cases.push_back({.op = ReduceOp::kAverage,
                        .rows = Rows(9'000),
@@ -469,6 +568,206 @@ TEST_P(BackendContract, WorksWithoutSharedMemory) {
     }
     Check(cases, ++seed);
   }
+}
+
+// Members that wait together in one allreduce of private memory, a ring: `value` of member m is
+// m + 1 everywhere.
+class RingOfMembers {
+ public:
+  // `ahead`: how often member 0 looks for the others before they come.
+  RingOfMembers(uint32_t size, size_t count, int ahead = 0)
+      : members_(Kind::kShm, size), parts_(size) {
+    std::vector<BufferDescriptor> descriptors(size);
+    for (uint32_t m = 0; m < size; ++m) {
+      Part& part = parts_[m];
+      part.input.assign(count, static_cast<float>(m + 1));
+      part.output.assign(count, 0);
+      part.call.collective = Collective::kAllreduce;
+      part.call.dtype = DType::kFloat32;
+      part.call.count = part.call.row_count = count;
+      part.call.rows = 1;
+      part.call.group = &members_.member(m).group;
+      part.call.input = part.input.data();
+      part.call.output = part.output.data();
+      part.call.caller_waits = true;
+      EXPECT_TRUE(backend(m).Prepare(part.call, &part.state, &descriptors[m]).ok());
+      for (int look = 0; m == 0 && look < ahead; ++look) {
+        backend(0).WorkAhead(part.call, part.state.get());
+      }
+    }
+    for (uint32_t m = 0; m < size; ++m) {
+      Part& part = parts_[m];
+      EXPECT_FALSE(*backend(m).Start(part.call, part.state.get(), {descriptors, {}, {}}));
+    }
+  }
+
+  // As often as `turns` says, or until it is done.
+  bool Advance(uint32_t m, int turns = 1) {
+    Part& part = parts_[m];
+    for (int turn = 0; turn < turns && !part.done; ++turn) {
+      part.done = *backend(m).Advance(part.call, part.state.get());
+    }
+    return part.done;
+  }
+  std::string Awaits(uint32_t m) {
+    return backend(m).Awaits(parts_[m].call, parts_[m].state.get());
+  }
+  bool Needs(uint32_t m, uint32_t rank) {
+    return backend(m).Needs(parts_[m].call, parts_[m].state.get(), rank);
+  }
+  void Abandon(uint32_t m) { backend(m).Abandon(std::move(parts_[m].state), true); }
+  std::vector<float>& input(uint32_t m) { return parts_[m].input; }
+  std::vector<float>& output(uint32_t m) { return parts_[m].output; }
+  SharedHeap& heap(uint32_t m) { return members_.member(m).heap; }
+  bool IsAll(uint32_t m, float value) const {
+    return std::ranges::all_of(parts_[m].output, [value](float v) { return v == value; });
+  }
+
+ private:
+  struct Part {
+    CollectiveCall call;
+    std::unique_ptr<OpState> state;
+    std::vector<float> input, output;
+    bool done = false;
+  };
+  Backend& backend(uint32_t m) { return *members_.member(m).backend; }
+
+  ScheduledMembers members_;
+  std::vector<Part> parts_;
+};
+
+constexpr size_t kFloatsOfChunk = StagingRing::kChunkBytes / sizeof(float);
+
+// As on a core that two members share: each does all that it can before the other one comes. It
+// does not stop where the slots are full, but goes on for as long as it may.
+TEST(ShmBackendContract, ARingNeedsFewTurnsWithoutACoreForEach) {
+  struct {
+    size_t chunks;
+    int turns;
+  } const cases[] = {{20, 1}, {RingWords::kLead, 1}, {RingWords::kLead + 60, 2}};
+  for (const auto& [chunks, turns] : cases) {
+    RingOfMembers ring(2, chunks * kFloatsOfChunk - 3);
+    bool done = false;
+    for (int turn = 0; turn < turns; ++turn) {
+      ASSERT_FALSE(done) << "fewer turns are enough";
+      ring.Advance(0, 2000);
+      ring.Advance(1, 2000);
+      done = ring.Advance(0, 2000) && ring.Advance(1);
+    }
+    EXPECT_TRUE(done) << chunks << " chunks";
+    EXPECT_TRUE(ring.IsAll(0, 3) && ring.IsAll(1, 3));
+  }
+}
+
+// Chunks that a member put aside before the others came are theirs as soon as they come.
+TEST(ShmBackendContract, ARingFindsWhatWasDoneBefore) {
+  RingOfMembers ring(2, 30 * kFloatsOfChunk - 3, /*ahead=*/1000);
+  EXPECT_TRUE(ring.Advance(1, 2000)) << "without member 0";
+  EXPECT_TRUE(ring.Advance(0));
+  EXPECT_TRUE(ring.IsAll(0, 3) && ring.IsAll(1, 3));
+}
+
+// Some members do more than others, in an order that a seed gives, and none waits for ever.
+TEST(ShmBackendContract, ARingOfMembersThatRunInTurns) {
+  for (uint32_t size : {2u, 3u, 5u}) {
+    for (uint32_t seed = 1; seed <= 6; ++seed) {
+      std::mt19937 random(seed);
+      RingOfMembers ring(size, 40 * kFloatsOfChunk + seed);
+      const auto sum = static_cast<float>(size * (size + 1) / 2);
+      for (uint32_t done = 0, turn = 0; done != (1u << size) - 1; ++turn) {
+        ASSERT_LT(turn, 10'000u);
+        const uint32_t m = random() % size;
+        const int turns = random() % 2 == 0 ? 1 : 300;
+        if (ring.Advance(m, turns)) done |= 1u << m;
+      }
+      for (uint32_t m = 0; m < size; ++m) EXPECT_TRUE(ring.IsAll(m, sum)) << m << " of " << size;
+    }
+  }
+}
+
+// A ring that is left in every phase by member 0, because the world broke: nothing that the other
+// still does reaches memory that member 0 gets afterwards.
+TEST(ShmBackendContract, ARingThatIsLeftTouchesNothingLater) {
+  const int aside = static_cast<int>(StagingRing::kPatience) + 3;  // member 0 is just at that
+  for (int alone : {0, aside}) {
+    for (int advances = 0; advances < 12; ++advances) {
+      RingOfMembers ring(2, 1'000'003);
+      bool done = false;
+      for (int i = 0; i < advances; ++i) done = ring.Advance(static_cast<uint32_t>(i % 2));
+      ring.Advance(0, alone);
+      ASSERT_FALSE(done) << "the tensor is too small for this test";
+      ring.Abandon(0);
+      std::fill(ring.output(0).begin(), ring.output(0).end(), 7.0F);
+      std::vector<std::pair<std::byte*, size_t>> later;
+      for (size_t bytes = 64; bytes <= (8 << 20); bytes *= 2) {
+        auto* memory = static_cast<std::byte*>(ring.heap(0).Allocate(bytes, /*zeroed=*/false));
+        ASSERT_NE(memory, nullptr);
+        std::memset(memory, 0x3c, bytes);
+        later.emplace_back(memory, bytes);
+      }
+      ASSERT_FALSE(ring.Advance(1, 600)) << "member 0 is gone";
+      EXPECT_TRUE(ring.Needs(1, /*rank=*/1));
+      EXPECT_EQ(ring.Awaits(1), "for rank 1 to finish its part");
+      ring.Abandon(1);
+      for (auto [memory, bytes] : later) {
+        EXPECT_TRUE(std::all_of(memory, memory + bytes,
+                                [](std::byte byte) { return byte == std::byte{0x3c}; }));
+      }
+      EXPECT_TRUE(ring.IsAll(0, 7));
+    }
+  }
+}
+
+// The last member of a ring stops in the middle of a step, where `memory` of it begins: the others
+// say so as soon as they have nothing else to do, and all come to their ends when it goes on.
+void StopInARing(uint32_t size, bool at_output, size_t first) {
+  constexpr size_t kCount = 40 * kFloatsOfChunk;
+  SCOPED_TRACE(std::to_string(size) + " members, at " + (at_output ? "output " : "input ") +
+               std::to_string(first));
+  RingOfMembers ring(size, kCount);
+  const uint32_t last = size - 1;
+  {
+    float* data = (at_output ? ring.output(last) : ring.input(last)).data();
+    StoppingMemory memory(data + first, 8192);
+    std::atomic<bool> ended = false;
+    std::thread member([&] {
+      while (!ring.Advance(last)) std::this_thread::yield();
+      ended = true;
+    });
+    std::atomic<bool> stopped = false;
+    std::thread watch([&] {
+      memory.AwaitStop();
+      stopped = true;
+    });
+    bool early = false;
+    for (int after = 0; after < 2000; after += stopped ? 1 : 0) {
+      for (uint32_t m = 0; m < last; ++m) early = ring.Advance(m) || early;
+    }
+    watch.join();
+    EXPECT_FALSE(early);
+    for (uint32_t m = 0; m < last; ++m) {
+      EXPECT_EQ(ring.Awaits(m), "for rank " + std::to_string(2 * last + 1) + " to finish its part");
+    }
+    EXPECT_FALSE(ended);
+    memory.LetGo();
+    for (bool all = false; !all;) {
+      all = ended;
+      for (uint32_t m = 0; m < last; ++m) all = ring.Advance(m) && all;
+    }
+    member.join();
+  }
+  for (uint32_t m = 0; m < size; ++m) {
+    EXPECT_TRUE(ring.IsAll(m, static_cast<float>(size * (size + 1) / 2))) << m;
+  }
+}
+
+TEST(ShmBackendContract, NamesWhoStoppedInEachPhaseOfARing) {
+  constexpr size_t kChunk = 20 * kFloatsOfChunk;
+  StopInARing(2, /*at_output=*/false, kChunk);                          // as it copies
+  StopInARing(2, /*at_output=*/true, kChunk);                           // as it combines
+  StopInARing(3, /*at_output=*/false, kChunk);                          // as it copies
+  StopInARing(3, /*at_output=*/true, kChunk + kFloatsOfChunk * 3 / 4);  // as it combines its slice
+  StopInARing(3, /*at_output=*/true, kChunk + kFloatsOfChunk / 8);      // as it takes another slice
 }
 
 // An allreduce of two members, one of which stops in the middle of a chunk: of the sum, or of what

@@ -45,6 +45,70 @@ TEST_P(EngineContract, SumsEverySizeFromNothingToManyChunks) {
   });
 }
 
+// As if each rank had a core, whatever this machine has: then ranks that wait in the call that
+// submits move private memory together, chunk by chunk.
+EngineOptions AsWithACoreForEach(uint32_t) {
+  EngineOptions options;
+  options.wait = ChooseWaitPolicy(1, 1);
+  return options;
+}
+
+TEST_P(EngineContract, RunsPrivateTensorsOfEverySize) {
+  WorldOfThreads world(transport(), size(), AsWithACoreForEach);
+  world.Run([&](uint32_t rank) {
+    for (int round = 0; round < 2; ++round) {
+      for (size_t count : {1000, 100'000, 131'073, 1'000'003}) {
+        std::vector<float> in = Ramp(count, rank), out(count, -1);
+        std::string name = "t" + std::to_string(count);
+        std::vector<float>& into = round == 1 ? in : out;
+        ASSERT_TRUE(
+            world.engine(rank)
+                .Run(AllreduceOf(name, in, into, DType::kFloat32, {static_cast<int64_t>(count)}))
+                .ok());
+        for (size_t i = 0; i < count; ++i)
+          ASSERT_EQ(into[i], RampSum(i, size())) << count << " at " << i;
+      }
+    }
+  });
+}
+
+// Some wait in the call, others submit first and wait later.
+TEST_P(EngineContract, RunsBesideRanksThatSubmit) {
+  WorldOfThreads world(transport(), size(), AsWithACoreForEach);
+  world.Run([&](uint32_t rank) {
+    for (size_t count : {5000, 100'000, 400'001}) {
+      for (uint32_t turn = 0; turn < 4; ++turn) {
+        std::vector<float> in = Ramp(count, rank), out(count, -1);
+        const std::vector<int64_t> shape{static_cast<int64_t>(count)};
+        const RequestSpec spec = AllreduceOf("x", in, out, DType::kFloat32, shape);
+        const bool waits = (rank + turn) % 2 == 0;
+        ASSERT_TRUE((waits ? world.engine(rank).Run(spec) : RunOne(world.engine(rank), spec)).ok());
+        for (size_t i = 0; i < count; ++i)
+          ASSERT_EQ(out[i], RampSum(i, size())) << count << " at " << i;
+      }
+    }
+  });
+}
+
+// The world breaks while data moves: every rank leaves, whatever it waits for.
+TEST_P(EngineContract, LeavesARunWhenTheWorldBreaksInTheMiddle) {
+  if (size() == 1 || transport() == Transport::kInproc) return;  // nothing can be in flight
+  for (uint32_t turn : {0, 1, 3}) {
+    WorldOfThreads world(transport(), size(), AsWithACoreForEach);
+    world.Run([&](uint32_t rank) {
+      std::vector<float> values(1'000'003, 1);
+      for (uint32_t round = 0;; ++round) {
+        if (rank == 0 && round == turn) return world.Break("rank 0 (pid 4711 on host a) died");
+        Status status =
+            world.engine(rank).Run(AllreduceOf("x", values, values, DType::kFloat32, {1'000'003}));
+        if (status.ok()) continue;
+        EXPECT_EQ(status.code(), Code::kAborted);
+        return;
+      }
+    });
+  }
+}
+
 TEST_P(EngineContract, ReducesInPlace) {
   WorldOfThreads world(transport(), size());
   world.Run([&](uint32_t rank) {

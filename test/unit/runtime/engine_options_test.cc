@@ -28,6 +28,7 @@ class EngineOptionsTest : public ::testing::Test {
                                            "HOROVOD_CACHE_CAPACITY",
                                            "HOROVOD_CYCLE_TIME",
                                            "HOROVOD_GLOO_TIMEOUT_SECONDS",
+                                           "HVD_RING_FROM_KIB",
                                            "HVD_HOST_CORES"};
 };
 
@@ -40,6 +41,19 @@ TEST_F(EngineOptionsTest, DefaultsWhereNothingIsSet) {
   ASSERT_TRUE(hosts.ok());
   EXPECT_EQ(hosts->fusion_bytes, uint64_t{128} << 20);
   EXPECT_EQ(hosts->timeout, std::chrono::seconds(30));
+}
+
+TEST_F(EngineOptionsTest, ReadsWhereTheRingBegins) {
+  ASSERT_TRUE(OneHostSettingsFromEnv().ok());
+  EXPECT_FALSE(OneHostSettingsFromEnv()->ring_from.has_value());
+  ::setenv("HVD_RING_FROM_KIB", "1073741824", 1);
+  EXPECT_EQ(OneHostSettingsFromEnv()->ring_from, uint64_t{1} << 40);
+  ::setenv("HVD_RING_FROM_KIB", "0", 1);
+  EXPECT_EQ(OneHostSettingsFromEnv()->ring_from, 0U);
+  ::setenv("HVD_RING_FROM_KIB", "-1", 1);
+  const Status status = OneHostSettingsFromEnv().status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("HVD_RING_FROM_KIB"));
 }
 
 TEST_F(EngineOptionsTest, ReadsTheStallCheck) {

@@ -74,7 +74,7 @@ class ExecutorTest : public ::testing::Test {
     Operation* op = rank_.Submit(spec);
     rank_.Announce(op->name, 1);
     op->name->more_descriptors[1].resize(elements_.size() - 1);
-    const Status status = executor_.Prepare(op, spec);
+    const Status status = executor_.Prepare(op, spec, /*caller_waits=*/false);
     if (prepared != nullptr) *prepared = status;
     return op;
   }
@@ -130,7 +130,7 @@ TEST_F(ExecutorTest, AChangeOfProcessSetsMovesNoData) {
   spec.name = NameTable::kSetsName;
   spec.members = members;
   Operation* op = rank_.Submit(spec);
-  ASSERT_TRUE(executor_.Prepare(op, spec).ok());
+  ASSERT_TRUE(executor_.Prepare(op, spec, /*caller_waits=*/false).ok());
   ASSERT_TRUE(executor_.Start(op, Status::Ok()).ok());
   EXPECT_EQ(op->parts_left, 0u);
   EXPECT_EQ(backend_.started, 0);

@@ -1,0 +1,50 @@
+"""A rank that dies or stops while large private tensors go through the slots of a staging ring, whatever it is doing."""
+
+import contextlib
+import os
+import signal
+import time
+
+import pytest
+from conftest import is_alive, wait_until
+from test_express import PERF, STALLED, goes_on, rank_of, small
+
+__all__ = ["small"]
+SIZE = 16 << 20
+
+pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks that have no core each use no ring")
+
+
+@pytest.mark.parametrize("wait_s", [0, 0.0013, 0.0029, 0.0107])
+def test_kill_9_within_a_ring_ends_the_job(small, wait_s):
+    job = small(2, size=SIZE)
+    time.sleep(wait_s)
+    job_id = job.job_id()
+    os.kill(job.pids[1], signal.SIGKILL)
+    assert job.finish() == 137
+    assert "rank 1" in job.err and "signal 9" in job.err, job.err
+    job.nothing_left(job_id)
+
+
+def test_a_stopped_rank_is_a_stall_that_names_it(small):
+    job = small(2, "--stall-check-warning-time-seconds", 1, "--stall-check-shutdown-time-seconds", 3, size=SIZE)
+    os.kill(job.pids[1], signal.SIGSTOP)
+    assert job.finish() == STALLED, job.err
+    assert "perf.allreduce" in job.err and "rank 1" in job.err, job.err
+
+
+def test_a_rank_that_stops_again_and_again_changes_no_result(start):
+    """hvd_perf fails when a result is wrong."""
+    job = start("-np", 2, PERF, "--private", "--sizes", SIZE // 2, "--loops", 5)
+    wait_until("all ranks", lambda: {rank_of(pid) for pid in job.workers} == {0, 1})
+    pids = {rank_of(pid): pid for pid in job.workers}
+    for turn in range(12):
+        time.sleep(0.04)
+        if not all(is_alive(pid) for pid in pids.values()):
+            break  # it was faster than this test
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pids[turn % 2], signal.SIGSTOP)
+            time.sleep(0.03)  # longer than the other one looks before it sleeps
+            os.kill(pids[turn % 2], signal.SIGCONT)
+    assert turn > 2
+    assert job.finish() == 0, job.err
