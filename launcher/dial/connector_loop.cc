@@ -22,7 +22,7 @@ ConnectorLoop::ConnectorLoop(asio::io_context& io, const Clock& clock, MeshConne
 void ConnectorLoop::Dial(uint32_t peer, std::vector<MeshAddress> addresses) {
   // The connector may give its answer at once, and nobody is told from inside a call.
   asio::post(io_, [this, peer, addresses = std::move(addresses)] {
-    connector_.Dial(peer, addresses, clock_.Now());
+    connector_.Dial({peer}, addresses, clock_.Now());
     ScheduleTick();
   });
 }

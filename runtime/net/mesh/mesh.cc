@@ -99,19 +99,22 @@ std::string Mesh::AddressOf(uint32_t rank) {
 
 // ---- transfers
 
-MeshHandle Mesh::Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes) {
+MeshHandle Mesh::Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
+                      uint32_t stripe) {
   auto transfer = std::make_unique<MeshTransfer>();
   transfer->peer = peer;
+  transfer->stripe = stripe;
   transfer->tag = tag;
   transfer->from = bytes.data();
   transfer->bytes = bytes.size();
   return Begin(std::move(transfer));
 }
 
-MeshHandle Mesh::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes) {
+MeshHandle Mesh::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe) {
   auto transfer = std::make_unique<MeshTransfer>();
   transfer->kind = MeshTransfer::Kind::kReceive;
   transfer->peer = peer;
+  transfer->stripe = stripe;
   transfer->tag = tag;
   transfer->to = bytes.data();
   transfer->bytes = bytes.size();

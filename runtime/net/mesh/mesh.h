@@ -2,7 +2,8 @@
 // TCP; a pair connects when the first message is sent. PROTOCOL.md, section 3, has the bytes.
 //
 // Each direction of a pair has a connection of its own, made by the side that sends: two that begin
-// at once never meet. A thread that waits moves the bytes of all, because a thread of the mesh
+// at once never meet. Large messages may take further connections, stripes, where one does not fill
+// the link. A thread that waits moves the bytes of all, because a thread of the mesh
 // would cost two switches for each message; one that waits for data does so rather than one that
 // waits for any message (WaitSmall). A thread of the mesh does so while no other one waits.
 // Thread-safe; Abort and Wake from any thread.
@@ -56,11 +57,13 @@ class Mesh final : private ForkParticipant {
   ~Mesh();
   Mesh(const Mesh&) = delete;
 
-  // Both sides name the same tag; messages of one tag arrive in the order in which they were sent.
-  // The memory must stay until the handle is done or gone.
-  MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes);
+  // Both sides name the same tag and stripe, which is below kMostMeshStripes; messages of one tag
+  // and stripe arrive in the order in which they were sent. The memory must stay until the handle
+  // is done or gone.
+  MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
+                  uint32_t stripe = 0);
   // Exactly as many bytes as are sent; kMismatch otherwise.
-  MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes);
+  MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe = 0);
   // A message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer. The loss of a peer is no end
   // of the latter.
   MeshHandle ReceiveSmall(uint32_t peer, MeshTag tag);

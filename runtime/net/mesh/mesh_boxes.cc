@@ -48,6 +48,12 @@ void MeshOutbox::Put(MeshFrameType type, MeshTag tag, std::string payload) {
                     std::move(payload)});
 }
 
+void MeshOutbox::PutReady(MeshTag tag) {
+  const auto place = queue_.begin() + (sent_ > 0 ? 1 : 0);
+  queue_.insert(place,
+                {EncodeMeshHeader({MeshFrameType::kReady, 0, tag}), nullptr, 0, nullptr, {}});
+}
+
 void MeshOutbox::PutBye(std::string why) {
   why.resize(std::min(why.size(), kMaxByeBytes));
   Put(MeshFrameType::kBye, {}, std::move(why));

@@ -26,7 +26,8 @@ struct MeshTransfer {
   enum class Kind : uint8_t { kSend, kReceive, kReceiveSmall };
 
   Kind kind = Kind::kSend;
-  uint32_t peer = 0;  // kAnyMeshPeer: of the first to send
+  uint32_t peer = 0;    // kAnyMeshPeer: of the first to send
+  uint32_t stripe = 0;  // the connection that it goes over
   MeshTag tag;
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -52,8 +53,8 @@ class MeshOutbox {
   void Send(MeshTransfer* transfer);
   // The peer has room for one large message with this tag.
   void ReceiveReady(MeshTag tag);
-  // Tells the peer so.
-  void PutReady(MeshTag tag) { Put(MeshFrameType::kReady, tag, ""); }
+  // Tells the peer so, before anything that is not on the wire yet: it waits for that.
+  void PutReady(MeshTag tag);
   void PutBye(std::string why);
 
   bool empty() const { return queue_.empty(); }

@@ -59,15 +59,15 @@ void MeshConnector::Add(Nascent nascent, uint32_t events) {
 
 // ---- dialing
 
-void MeshConnector::Dial(uint32_t peer, std::vector<MeshAddress> addresses, TimePoint now) {
-  Dialing& dialing = dialings_[peer];
+void MeshConnector::Dial(MeshRoute to, std::vector<MeshAddress> addresses, TimePoint now) {
+  Dialing& dialing = dialings_[to];
   dialing.addresses = std::move(addresses);
   dialing.deadline = now + options_.connect_timeout;
-  StartRound(peer, now);
+  StartRound(to, now);
 }
 
-void MeshConnector::StartRound(uint32_t peer, TimePoint now) {
-  Dialing& dialing = dialings_.at(peer);
+void MeshConnector::StartRound(MeshRoute to, TimePoint now) {
+  Dialing& dialing = dialings_.at(to);
   dialing.retry_at = TimePoint::max();
   dialing.reasons.clear();
   dialing.all_refused = true;
@@ -77,32 +77,32 @@ void MeshConnector::StartRound(uint32_t peer, TimePoint now) {
     int error = socket.valid() ? 0 : errno;
     if (error == 0 && ::connect(socket.get(), address.get(), address.length) != 0) error = errno;
     if (error != 0 && error != EINPROGRESS) {
-      NoteFailure(peer, address.Text(), Coordination(error), error == ECONNREFUSED);
+      NoteFailure(to, address.Text(), Coordination(error), error == ECONNREFUSED);
       continue;
     }
     PrepareTcp(socket.get(), kSilence);
     Nascent nascent{std::move(socket), address.Text(), dialing.deadline, true};
-    nascent.initiator = std::make_unique<MeshInitiator>(options_.identity, peer);
+    nascent.initiator = std::make_unique<MeshInitiator>(options_.identity, to.rank, to.stripe);
     if (!nascent.initiator->status().ok()) {
-      NoteFailure(peer, address.Text(), nascent.initiator->status().message(), false);
+      NoteFailure(to, address.Text(), nascent.initiator->status().message(), false);
       continue;
     }
-    nascent.peer = peer;
+    nascent.to = to;
     ++dialing.open;
     Add(std::move(nascent), EPOLLOUT);
   }
-  EndRoundIfOver(peer, now);
+  EndRoundIfOver(to, now);
 }
 
-void MeshConnector::NoteFailure(uint32_t peer, const std::string& address, const std::string& why,
+void MeshConnector::NoteFailure(MeshRoute to, const std::string& address, const std::string& why,
                                 bool refused) {
-  Dialing& dialing = dialings_.at(peer);
+  Dialing& dialing = dialings_.at(to);
   dialing.reasons += (dialing.reasons.empty() ? "" : "; ") + address + ": " + why;
   dialing.all_refused = dialing.all_refused && refused;
 }
 
-void MeshConnector::EndRoundIfOver(uint32_t peer, TimePoint now) {
-  auto at = dialings_.find(peer);
+void MeshConnector::EndRoundIfOver(MeshRoute to, TimePoint now) {
+  auto at = dialings_.find(to);
   if (at == dialings_.end() || at->second.open > 0) return;
   Dialing& dialing = at->second;
   TimePoint retry = now + kFirstRetry * (1 << dialing.round);
@@ -114,8 +114,8 @@ void MeshConnector::EndRoundIfOver(uint32_t peer, TimePoint now) {
       dialing.reasons.empty() ? "it gave no address that this host can use" : dialing.reasons;
   dialings_.erase(at);
   owner_.Unreachable(
-      peer, Aborted(options_.name(options_.identity.rank) + " cannot reach " + options_.name(peer) +
-                    " (" + reasons + ")" + std::string(kReachAdvice)));
+      to.rank, Aborted(options_.name(options_.identity.rank) + " cannot reach " +
+                       options_.name(to.rank) + " (" + reasons + ")" + std::string(kReachAdvice)));
 }
 
 std::string MeshConnector::FinishConnect(NascentPlace at) {
@@ -203,17 +203,18 @@ void MeshConnector::Win(NascentPlace at) {
   nascents_.erase(at);
   if (won.responder) {
     --strangers_;
-    MeshGreeting greeting{won.address, true, {}};
+    const MeshRoute from = won.responder->from();
+    MeshGreeting greeting{won.address, true, from.stripe, {}};
     if (options_.session_keys) greeting.keys = won.responder->SessionKeys();
-    return owner_.Connected(won.responder->peer(), std::move(won.socket), greeting);
+    return owner_.Connected(from.rank, std::move(won.socket), greeting);
   }
   std::erase_if(nascents_, [&](const auto& n) {
-    return n.second.initiator != nullptr && n.second.peer == won.peer;
+    return n.second.initiator != nullptr && n.second.to == won.to;
   });
-  dialings_.erase(won.peer);
-  MeshGreeting greeting{won.address, false, {}};
+  dialings_.erase(won.to);
+  MeshGreeting greeting{won.address, false, won.to.stripe, {}};
   if (options_.session_keys) greeting.keys = won.initiator->SessionKeys();
-  owner_.Connected(won.peer, std::move(won.socket), greeting);
+  owner_.Connected(won.to.rank, std::move(won.socket), greeting);
 }
 
 void MeshConnector::Drop(NascentPlace at, const std::string& why, TimePoint now, bool refused) {
@@ -223,9 +224,9 @@ void MeshConnector::Drop(NascentPlace at, const std::string& why, TimePoint now,
     --strangers_;
     return;
   }
-  NoteFailure(dropped.peer, dropped.address, why, refused);
-  --dialings_.at(dropped.peer).open;
-  EndRoundIfOver(dropped.peer, now);
+  NoteFailure(dropped.to, dropped.address, why, refused);
+  --dialings_.at(dropped.to).open;
+  EndRoundIfOver(dropped.to, now);
 }
 
 void MeshConnector::Tick(TimePoint now) {
@@ -236,24 +237,24 @@ void MeshConnector::Tick(TimePoint now) {
     Drop(here, "no answer in time", now);
     at = nascents_.begin();  // Drop may have taken others away
   }
-  std::vector<uint32_t> due;
-  for (const auto& [peer, dialing] : dialings_) {
-    if (dialing.retry_at <= now) due.push_back(peer);
+  std::vector<MeshRoute> due;
+  for (const auto& [to, dialing] : dialings_) {
+    if (dialing.retry_at <= now) due.push_back(to);
   }
-  for (uint32_t peer : due) StartRound(peer, now);
+  for (MeshRoute to : due) StartRound(to, now);
 }
 
 TimePoint MeshConnector::NextTick() const {
   TimePoint next = accept_again_;
   for (const auto& [id, nascent] : nascents_) next = std::min(next, nascent.deadline);
-  for (const auto& [peer, dialing] : dialings_) next = std::min(next, dialing.retry_at);
+  for (const auto& [to, dialing] : dialings_) next = std::min(next, dialing.retry_at);
   return next;
 }
 
-bool MeshConnector::Expects(uint32_t peer) const {
-  return std::ranges::any_of(nascents_, [peer](const auto& entry) {
+bool MeshConnector::Expects(MeshRoute from) const {
+  return std::ranges::any_of(nascents_, [from](const auto& entry) {
     const MeshResponder* responder = entry.second.responder.get();
-    return responder != nullptr && responder->greeted() && responder->peer() == peer;
+    return responder != nullptr && responder->greeted() && responder->from() == from;
   });
 }
 

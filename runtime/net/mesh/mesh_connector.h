@@ -28,6 +28,13 @@ constexpr uint64_t MeshEventKey(MeshSource source, uint64_t number) {
 }
 constexpr MeshSource SourceOf(uint64_t key) { return static_cast<MeshSource>(key >> 56); }
 constexpr uint64_t NumberOf(uint64_t key) { return key & ((uint64_t{1} << 56) - 1); }
+// The number of a connection that is made.
+constexpr uint64_t NumberOfRoute(MeshRoute route) {
+  return (uint64_t{route.stripe} << 32) | route.rank;
+}
+constexpr MeshRoute RouteOf(uint64_t number) {
+  return {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
+}
 
 // The end of the sentence about a peer that cannot be reached.
 inline constexpr std::string_view kReachAdvice =
@@ -37,6 +44,7 @@ inline constexpr std::string_view kReachAdvice =
 struct MeshGreeting {
   std::string address;    // the peer's
   bool incoming = false;  // the peer connected to us
+  uint32_t stripe = 0;    // which connection of this direction
   MeshSessionKeys keys;   // empty unless MeshConnectorOptions asks for them
 };
 
@@ -63,15 +71,15 @@ class MeshConnector {
                 MeshConnectorOwner& owner);
 
   // Ends in Connected or Unreachable.
-  void Dial(uint32_t peer, std::vector<MeshAddress> addresses, TimePoint now);
+  void Dial(MeshRoute to, std::vector<MeshAddress> addresses, TimePoint now);
   void HandleListener(size_t index, TimePoint now);
   void HandleNascent(uint64_t id, TimePoint now);
   // Lets go of what took too long, tries again what is due.
   void Tick(TimePoint now);
   // When Tick has something to do; TimePoint::max() when there is nothing.
   TimePoint NextTick() const;
-  // This peer has said hello to us, and its handshake goes on.
-  bool Expects(uint32_t peer) const;
+  // This peer has said hello to us, for this stripe, and its handshake goes on.
+  bool Expects(MeshRoute from) const;
   // Closes everything that is not connected yet, and the listener.
   void Close();
 
@@ -83,7 +91,7 @@ class MeshConnector {
     bool connecting = false;
     std::unique_ptr<MeshInitiator> initiator;  // one of the two
     std::unique_ptr<MeshResponder> responder;
-    uint32_t peer = 0;  // of the initiator
+    MeshRoute to;  // of the initiator
   };
   struct Dialing {
     std::vector<MeshAddress> addresses;
@@ -95,9 +103,9 @@ class MeshConnector {
   };
   using NascentPlace = std::map<uint64_t, Nascent>::iterator;
 
-  void StartRound(uint32_t peer, TimePoint now);
-  void NoteFailure(uint32_t peer, const std::string& address, const std::string& why, bool refused);
-  void EndRoundIfOver(uint32_t peer, TimePoint now);
+  void StartRound(MeshRoute to, TimePoint now);
+  void NoteFailure(MeshRoute to, const std::string& address, const std::string& why, bool refused);
+  void EndRoundIfOver(MeshRoute to, TimePoint now);
   void Add(Nascent nascent, uint32_t events);
   void Accept(UniqueFd socket, TimePoint now);
   void PauseListeners(TimePoint until);
@@ -113,7 +121,7 @@ class MeshConnector {
   MeshListener listener_;
   MeshConnectorOwner& owner_;
   std::map<uint64_t, Nascent> nascents_;
-  std::map<uint32_t, Dialing> dialings_;
+  std::map<MeshRoute, Dialing> dialings_;
   uint64_t next_id_ = 1;
   size_t strangers_ = 0;
   TimePoint accept_again_ = TimePoint::max();

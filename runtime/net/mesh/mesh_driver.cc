@@ -15,6 +15,8 @@ namespace hvd {
 namespace {
 
 constexpr size_t kEventsAtOnce = 32;
+// Reads of the awaited connection that brought something, without a look at the others.
+constexpr int kMostUnpolled = 4;
 constexpr int kIdleLookMs = 500;
 constexpr int kLongestPollMs = 60'000;
 
@@ -121,13 +123,17 @@ void MeshDriver::Drive(MeshWaiter& waiter) {
   const Duration spin = waiter.patient || only_looks ? Duration::zero() : spin_;
   TimePoint spin_until = now + spin;
   ReadAwaited(waiter);
+  int unpolled = 0;
   while (!MustReturn(waiter)) {
     const uint64_t moved = reactor_.moved();
     const TimePoint until = std::min(waiter.deadline, reactor_.NextTick());
     const bool spins = now < spin_until;
     if (spins) ReadAwaited(waiter);
-    if (moved == reactor_.moved()) {
+    const bool came = moved != reactor_.moved();
+    // While one connection brings more and more, the others have their turn, too.
+    if (!came || ++unpolled >= kMostUnpolled) {
       PollOnce(spins ? 0 : MillisecondsUntil(until, now, kLongestPollMs));
+      unpolled = 0;
     }
     NotifyWaiters();
     now = SteadyNow();

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kHandshakeMagic = 0x684d7648;  // "HvMh"
 constexpr size_t kNonceBytes = 32;
 constexpr size_t kMacBytes = 32;
-constexpr size_t kFieldBytes = 4 + 4 + 8 + 4 + 4;
+constexpr size_t kFieldBytes = 4 + 4 + 8 + 4 + 4 + 4;
 constexpr size_t kHelloBytes = kFieldBytes + kNonceBytes + kMacBytes;
 constexpr size_t kAnswerBytes = kNonceBytes + kMacBytes;
 
@@ -75,13 +75,15 @@ std::string HkdfSha256(std::string_view salt, std::string_view key, std::string_
   return HmacSha256(HmacSha256(salt, key), std::string(info) + '\1');
 }
 
-MeshInitiator::MeshInitiator(const MeshIdentity& identity, uint32_t peer) : key_(identity.job_key) {
+MeshInitiator::MeshInitiator(const MeshIdentity& identity, uint32_t peer, uint32_t stripe)
+    : key_(identity.job_key) {
   ByteWriter writer;
   writer.Put(kHandshakeMagic)
       .Put(kMeshVersion)
       .Put(identity.generation)
       .Put(identity.rank)
-      .Put(peer);
+      .Put(peer)
+      .Put(stripe);
   Result<std::string> nonce = RandomNonce(identity.random_bytes);
   if (!nonce.ok()) {
     status_ = nonce.status();
@@ -131,8 +133,10 @@ Result<std::string> MeshResponder::CheckHello() {
   bool ours = reader.Get<uint32_t>() == kHandshakeMagic;
   ours = reader.Get<uint32_t>() == kMeshVersion && ours;
   ours = reader.Get<uint64_t>() == identity_.generation && ours;
-  peer_ = reader.Get<uint32_t>();
+  from_.rank = reader.Get<uint32_t>();
   ours = reader.Get<uint32_t>() == identity_.rank && ours;
+  from_.stripe = reader.Get<uint32_t>();
+  ours = from_.stripe < kMostMeshStripes && ours;
   std::string_view mac = std::string_view(hello_).substr(said.size());
   if (!ours || !SameMac(mac, Mac(identity_.job_key, kHelloLabel, said))) {
     return InvalidArgument("a hello that is none of this job and generation");

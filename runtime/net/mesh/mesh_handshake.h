@@ -2,7 +2,7 @@
 // is said. Neither the key nor anything that depends on it alone goes over the wire, and whoever
 // cannot prove the key is told nothing:
 //
-//   initiator: hello   magic, version, generation, both ranks, nonce, MAC over all of it
+//   initiator: hello   magic, version, generation, both ranks, stripe, nonce, MAC over all of it
 //   responder: (after checking it) nonce, MAC over the hello and both nonces
 //   initiator: (after checking it) another MAC over the same; frames follow at once
 //
@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,7 +24,16 @@
 
 namespace hvd {
 
-inline constexpr uint32_t kMeshVersion = 1;
+inline constexpr uint32_t kMeshVersion = 2;
+// The most connections of one direction of a pair.
+inline constexpr uint32_t kMostMeshStripes = 16;
+
+// One direction of a pair, and which of its connections.
+struct MeshRoute {
+  uint32_t rank = 0;  // of the other side
+  uint32_t stripe = 0;
+  auto operator<=>(const MeshRoute&) const = default;
+};
 
 // As getrandom(2): how many bytes were had, or -1 and errno.
 using RandomBytes = ssize_t (*)(void* to, size_t bytes);
@@ -49,7 +59,7 @@ std::string HkdfSha256(std::string_view salt, std::string_view key, std::string_
 // The side that connects.
 class MeshInitiator {
  public:
-  MeshInitiator(const MeshIdentity& identity, uint32_t peer);
+  MeshInitiator(const MeshIdentity& identity, uint32_t peer, uint32_t stripe = 0);
 
   // Not ok: there is no hello, because the system has no random numbers for it.
   const Status& status() const { return status_; }
@@ -80,7 +90,8 @@ class MeshResponder {
   Result<std::string> Receive(std::string_view bytes);
   // The peer: named in a hello with the job's key, and proven to be no old one once Wanted() is 0.
   bool greeted() const { return !nonce_.empty(); }
-  uint32_t peer() const { return peer_; }
+  uint32_t peer() const { return from_.rank; }
+  MeshRoute from() const { return from_; }
   // Once Wanted() is 0 and nothing was wrong.
   MeshSessionKeys SessionKeys() const;
 
@@ -90,7 +101,7 @@ class MeshResponder {
 
   const MeshIdentity identity_;
   std::string hello_, nonce_, proof_;
-  uint32_t peer_ = 0;
+  MeshRoute from_;
 };
 
 }  // namespace hvd

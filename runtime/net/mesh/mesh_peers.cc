@@ -4,10 +4,12 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
+#include <utility>
 
 #include "runtime/base/text/format.h"
 
@@ -37,15 +39,37 @@ size_t BytesOf(std::span<const iovec> pieces) {
 
 }  // namespace
 
-MeshPeer& MeshPeers::Of(uint32_t rank) {
-  std::unique_ptr<MeshPeer>& peer = peers_[rank];
-  if (peer == nullptr) peer = std::make_unique<MeshPeer>(rank, most_kept_, any_);
-  return *peer;
+MeshPeer& MeshPeers::Of(MeshRoute route) {
+  if (MeshPeer* known = Find(route)) return *known;
+  auto peer = std::make_unique<MeshPeer>(route, most_kept_, any_);
+  // Who is gone is gone on every stripe.
+  for (const MeshPeer* other : StripesOf(route.rank)) {
+    if (other->lost.ok()) continue;
+    peer->lost = other->lost;
+    if (other->LeftInPeace()) peer->inbox.NoteBye();
+  }
+  stripes_ = std::max(stripes_, route.stripe + 1);
+  return *(peers_[NumberOfRoute(route)] = std::move(peer));
 }
 
-MeshPeer* MeshPeers::Find(uint64_t rank) {
-  auto at = peers_.find(static_cast<uint32_t>(rank));
+MeshPeer* MeshPeers::Find(MeshRoute route) {
+  auto at = peers_.find(NumberOfRoute(route));
   return at == peers_.end() ? nullptr : at->second.get();
+}
+
+std::vector<MeshPeer*> MeshPeers::StripesOf(uint32_t rank) {
+  std::vector<MeshPeer*> found;
+  for (uint32_t stripe = 0; stripe < stripes_; ++stripe) {
+    if (MeshPeer* peer = Find({rank, stripe})) found.push_back(peer);
+  }
+  return found;
+}
+
+// The stripes of each rank.
+std::map<uint32_t, std::vector<MeshPeer*>> MeshPeers::Ranks() const {
+  std::map<uint32_t, std::vector<MeshPeer*>> ranks;
+  for (const auto& [number, peer] : peers_) ranks[peer->rank].push_back(peer.get());
+  return ranks;
 }
 
 std::string MeshPeer::Name() const {
@@ -61,14 +85,14 @@ void MeshPeers::Begin(MeshTransfer* transfer) {
 }
 
 void MeshPeers::BeginSend(MeshTransfer* transfer) {
-  MeshPeer& peer = Of(transfer->peer);
+  MeshPeer& peer = Of({transfer->peer, transfer->stripe});
   if (!peer.lost.ok()) return transfer->Finish(peer.lost);
   peer.outbox.Send(transfer);
   DialAndWrite(peer);
 }
 
 void MeshPeers::BeginReceive(MeshTransfer* transfer) {
-  MeshPeer& peer = Of(transfer->peer);
+  MeshPeer& peer = Of({transfer->peer, transfer->stripe});
   peer.inbox.Receive(transfer);
   if (!peer.lost.ok()) return peer.inbox.Fail(peer.lost);
   if (!peer.outbox.empty()) DialAndWrite(peer);  // a large message was given leave
@@ -76,11 +100,11 @@ void MeshPeers::BeginReceive(MeshTransfer* transfer) {
 }
 
 void MeshPeers::BeginReceiveOfAny(MeshTransfer* transfer) {
-  for (auto& [rank, peer] : peers_) {
+  for (auto& [number, peer] : peers_) {
     if (peer->inbox.TakeKept(transfer)) return;
   }
   any_[transfer->tag].push_back(transfer);
-  for (auto& [rank, peer] : peers_) {
+  for (auto& [number, peer] : peers_) {
     if (peer->reader.held()) Read(*peer, nullptr);
   }
 }
@@ -89,7 +113,8 @@ void MeshPeers::GiveUp(MeshTransfer* transfer) {
   if (transfer->done) {
     // It came after the last look of the thread that gives up: the next caller gets it.
     const bool unseen = transfer->kind == MeshTransfer::Kind::kReceiveSmall;
-    if (unseen && transfer->status.ok()) Of(transfer->peer).inbox.TakeBack(transfer);
+    if (unseen && transfer->status.ok())
+      Of({transfer->peer, transfer->stripe}).inbox.TakeBack(transfer);
     return;
   }
   if (transfer->peer == kAnyMeshPeer) {
@@ -98,7 +123,7 @@ void MeshPeers::GiveUp(MeshTransfer* transfer) {
     if (at->second.empty()) any_.erase(at);
     return;
   }
-  MeshPeer& peer = Of(transfer->peer);
+  MeshPeer& peer = Of({transfer->peer, transfer->stripe});
   bool clean = transfer->kind == MeshTransfer::Kind::kSend ? peer.outbox.Cancel(transfer)
                                                            : peer.inbox.Cancel(transfer);
   if (!clean) {
@@ -112,14 +137,14 @@ void MeshPeers::GiveUp(MeshTransfer* transfer) {
 void MeshPeers::DialAndWrite(MeshPeer& peer) {
   if (peer.dial == MeshPeer::Dial::kNone) {
     peer.dial = MeshPeer::Dial::kInFlight;
-    owner_.Dial(peer.rank);
+    owner_.Dial(peer.route());
   }
   Write(peer);
 }
 
 void MeshPeers::Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
   const bool incoming = greeting.incoming;
-  MeshPeer& peer = Of(rank);
+  MeshPeer& peer = Of({rank, greeting.stripe});
   UniqueFd& place = incoming ? peer.in : peer.out;
   if (!peer.lost.ok() || place.valid()) return;
   place = std::move(socket);
@@ -127,22 +152,22 @@ void MeshPeers::Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greet
   MeshSource source = incoming ? MeshSource::kIncoming : MeshSource::kOutgoing;
   uint32_t& events = incoming ? peer.in_events : peer.out_events;
   events = EPOLLIN | EPOLLRDHUP;
-  epoll_event event{events, {.u64 = MeshEventKey(source, rank)}};
+  epoll_event event{events, {.u64 = MeshEventKey(source, NumberOfRoute(peer.route()))}};
   ::epoll_ctl(epoll_, EPOLL_CTL_MOD, place.get(), &event);
   if (incoming) return Read(peer, nullptr);
   peer.dial = MeshPeer::Dial::kDone;
   Write(peer);
 }
 
-void MeshPeers::HandleIncoming(uint32_t rank, uint32_t events) {
-  MeshPeer& peer = Of(rank);
+void MeshPeers::HandleIncoming(MeshRoute route, uint32_t events) {
+  MeshPeer& peer = Of(route);
   const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
   if (peer.reader.held() && broken) return EndOfIncoming(peer, "it closed the connection");
   Read(peer, nullptr);
 }
 
-void MeshPeers::HandleOutgoing(uint32_t rank, uint32_t events) {
-  MeshPeer& peer = Of(rank);
+void MeshPeers::HandleOutgoing(MeshRoute route, uint32_t events) {
+  MeshPeer& peer = Of(route);
   if (!peer.out.valid()) return;
   // The other side never writes here: anything readable is the end.
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) == 0) return Write(peer);
@@ -156,14 +181,16 @@ void MeshPeers::HandleOutgoing(uint32_t rank, uint32_t events) {
 void MeshPeers::Arm(MeshPeer& peer) {
   uint32_t in = peer.reader.held() ? 0 : EPOLLIN | EPOLLRDHUP;
   if (peer.in.valid() && in != peer.in_events) {
-    epoll_event event{in, {.u64 = MeshEventKey(MeshSource::kIncoming, peer.rank)}};
+    epoll_event event{in,
+                      {.u64 = MeshEventKey(MeshSource::kIncoming, NumberOfRoute(peer.route()))}};
     ::epoll_ctl(epoll_, EPOLL_CTL_MOD, peer.in.get(), &event);
     peer.in_events = in;
   }
   uint32_t out = EPOLLIN | EPOLLRDHUP;
   if (!peer.outbox.empty()) out |= EPOLLOUT;
   if (peer.out.valid() && out != peer.out_events) {
-    epoll_event event{out, {.u64 = MeshEventKey(MeshSource::kOutgoing, peer.rank)}};
+    epoll_event event{out,
+                      {.u64 = MeshEventKey(MeshSource::kOutgoing, NumberOfRoute(peer.route()))}};
     ::epoll_ctl(epoll_, EPOLL_CTL_MOD, peer.out.get(), &event);
     peer.out_events = out;
   }
@@ -217,7 +244,7 @@ void MeshPeers::Write(MeshPeer& peer) {
 }
 
 void MeshPeers::CloseInForkedChild() {
-  for (auto& [rank, peer] : peers_) {
+  for (auto& [number, peer] : peers_) {
     peer->in.Reset();
     peer->out.Reset();
   }
@@ -225,7 +252,17 @@ void MeshPeers::CloseInForkedChild() {
 
 // ---- losing a peer
 
+// The last words of a peer may be on another stripe: those that have come are read first.
 void MeshPeers::EndOfIncoming(MeshPeer& peer, const std::string& why) {
+  peer.ending = true;
+  if (!peer.inbox.bye()) {
+    for (MeshPeer* other : StripesOf(peer.rank)) {
+      uint64_t before = other->moved - 1;
+      while (!other->ending && std::exchange(before, other->moved) != other->moved) {
+        Read(*other, nullptr);
+      }
+    }
+  }
   const std::string& bye = peer.inbox.bye_text();
   if (!peer.inbox.bye()) {
     Lose(peer, Aborted(peer.Name() + " is gone: " + why));
@@ -244,11 +281,11 @@ void MeshPeers::EndOfOutgoing(MeshPeer& peer, int error) {
   bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   if (ByeCameBack(peer.out)) peer.inbox.NoteBye();
   peer.out.Reset();
-  const bool late = !peer.in.valid() && owner_.Expects(peer.rank);
+  const bool late = !peer.in.valid() && owner_.Expects(peer.route());
   if (silent || (!peer.in.valid() && !late)) return EndOfIncoming(peer, why);
   peer.outbox.Fail(Aborted(peer.Name() + " is gone: " + why));
   if (late) {
-    late_.emplace_back(peer.rank, why);
+    late_.emplace_back(&peer, why);
   } else {
     Read(peer, nullptr);
   }
@@ -256,39 +293,61 @@ void MeshPeers::EndOfOutgoing(MeshPeer& peer, int error) {
 
 void MeshPeers::LoseLate() {
   std::erase_if(late_, [this](const auto& entry) {
-    const auto& [rank, why] = entry;
-    if (owner_.Expects(rank)) return false;
-    if (MeshPeer& peer = Of(rank); !peer.in.valid()) EndOfIncoming(peer, why);
+    const auto& [peer, why] = entry;
+    if (owner_.Expects(peer->route())) return false;
+    if (!peer->in.valid()) EndOfIncoming(*peer, why);
     return true;
   });
 }
 
 std::vector<MeshSilence> MeshPeers::LoseSilent() {
   std::vector<MeshSilence> silences;
-  for (auto& [rank, peer] : peers_) {
-    std::array<ConnectionSigns, 2> signs;
-    size_t known = 0;
-    for (const UniqueFd* socket : {&peer->in, &peer->out}) {
-      if (socket->valid()) signs[known++] = SignsOf(socket->get());
+  for (const auto& [rank, stripes] : Ranks()) {
+    std::vector<ConnectionSigns> signs;
+    for (const MeshPeer* peer : stripes) {
+      for (const UniqueFd* socket : {&peer->in, &peer->out}) {
+        if (socket->valid()) signs.push_back(SignsOf(socket->get()));
+      }
     }
-    const Duration silent = SilenceOf({signs.data(), known});
+    const Duration silent = SilenceOf(signs);
     if (silent >= kSilenceTold) silences.push_back({rank, silent});
     if (silent < kSilenceLost) continue;
-    Lose(*peer, Aborted(Format("{} is gone: nothing has been heard of its host for {} s",
-                               peer->Name(), kSilenceLost / std::chrono::seconds(1))));
+    Lose(*stripes[0], Aborted(Format("{} is gone: nothing has been heard of its host for {} s",
+                                     stripes[0]->Name(), kSilenceLost / std::chrono::seconds(1))));
   }
   return silences;
 }
 
 std::vector<MeshLink> MeshPeers::Links() const {
   std::vector<MeshLink> links;
-  for (const auto& [rank, peer] : peers_) {
-    if (peer->out.valid()) links.push_back(LinkOver(peer->out.get(), rank));
+  for (const auto& [rank, stripes] : Ranks()) {
+    MeshLink all{rank, 0, 0};
+    bool connected = false;
+    for (const MeshPeer* peer : stripes) {
+      if (!peer->out.valid()) continue;
+      connected = true;
+      const MeshLink one = LinkOver(peer->out.get(), rank);
+      all.bytes += one.bytes;
+      all.busy_us = std::max(all.busy_us, one.busy_us);  // they are busy together
+    }
+    if (connected) links.push_back(all);
   }
   return links;
 }
 
 void MeshPeers::Lose(MeshPeer& peer, const Status& why) {
+  LoseStripe(peer, why);
+  for (MeshPeer* other : StripesOf(peer.rank)) {
+    if (peer.LeftInPeace()) {
+      const bool connected = other->in.valid() || other->out.valid();
+      if (connected || owner_.Expects(other->route())) continue;
+      other->inbox.NoteBye();
+    }
+    LoseStripe(*other, why);
+  }
+}
+
+void MeshPeers::LoseStripe(MeshPeer& peer, const Status& why) {
   if (!peer.lost.ok()) return;
   peer.lost = why;
   if (!peer.LeftInPeace()) ++losses_;
@@ -299,7 +358,7 @@ void MeshPeers::Lose(MeshPeer& peer, const Status& why) {
 }
 
 void MeshPeers::LoseAll(const Status& why) {
-  for (auto& [rank, peer] : peers_) Lose(*peer, why);
+  for (auto& [number, peer] : peers_) LoseStripe(*peer, why);
   for (auto& [tag, receives] : any_) {
     for (MeshTransfer* transfer : receives) transfer->Finish(why);
   }
@@ -307,7 +366,7 @@ void MeshPeers::LoseAll(const Status& why) {
 }
 
 void MeshPeers::SendGoodbye(const std::string& why) {
-  for (auto& [rank, peer] : peers_) {
+  for (auto& [number, peer] : peers_) {
     if (peer->out.valid()) {
       peer->outbox.PutBye(why);
       Write(*peer);
@@ -323,9 +382,11 @@ void MeshPeers::SendGoodbye(const std::string& why) {
 // ---- how it goes
 
 Status MeshPeers::LossIn(std::span<const uint32_t> group) {
+  if (losses_ == 0) return Status::Ok();
   for (uint32_t rank : group) {
-    const MeshPeer* peer = losses_ > 0 ? Find(rank) : nullptr;
-    if (peer != nullptr && !peer->lost.ok() && !peer->LeftInPeace()) return peer->lost;
+    for (const MeshPeer* peer : StripesOf(rank)) {
+      if (!peer->lost.ok() && !peer->LeftInPeace()) return peer->lost;
+    }
   }
   return Status::Ok();
 }
@@ -333,7 +394,7 @@ Status MeshPeers::LossIn(std::span<const uint32_t> group) {
 uint64_t MeshPeers::MovedWith(std::span<const uint32_t> group) {
   uint64_t moved = 0;
   for (uint32_t rank : group) {
-    if (const MeshPeer* peer = Find(rank)) moved += peer->moved;
+    for (const MeshPeer* peer : StripesOf(rank)) moved += peer->moved;
   }
   return moved;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,16 +22,18 @@
 
 namespace hvd {
 
+// One stripe of a peer: its connection in each direction, and the messages that go over them.
 struct MeshPeer {
   enum class Dial : uint8_t { kNone, kInFlight, kDone };
 
-  MeshPeer(uint32_t r, size_t most_kept, MeshAnyReceives& any)
-      : rank(r), inbox(r, most_kept, outbox, any), reader(inbox) {}
+  MeshPeer(MeshRoute to, size_t most_kept, MeshAnyReceives& any)
+      : rank(to.rank), stripe(to.stripe), inbox(to.rank, most_kept, outbox, any), reader(inbox) {}
   bool LeftInPeace() const { return inbox.bye() && inbox.bye_text().empty(); }
   // "rank 3 at 10.0.0.7:4242".
   std::string Name() const;
+  MeshRoute route() const { return {rank, stripe}; }
 
-  const uint32_t rank;
+  const uint32_t rank, stripe;
   MeshOutbox outbox;
   MeshInbox inbox;
   MeshReader reader;
@@ -38,17 +41,18 @@ struct MeshPeer {
   std::string address;                     // the last one that we saw it at
   uint32_t in_events = 0, out_events = 0;  // what the epoll looks for
   Dial dial = Dial::kNone;
-  uint64_t moved = 0;  // bytes, in both directions
-  Status lost;         // not ok: nothing comes or goes any more
+  bool ending = false;  // its incoming connection has ended
+  uint64_t moved = 0;   // bytes, in both directions
+  Status lost;          // not ok: nothing comes or goes any more
 };
 
 class MeshPeersOwner {
  public:
   virtual ~MeshPeersOwner() = default;
   // Something is to be sent to a peer for the first time; ends in Attach or Lose.
-  virtual void Dial(uint32_t peer) = 0;
+  virtual void Dial(MeshRoute to) = 0;
   // This peer has said hello to us, and its handshake goes on.
-  virtual bool Expects(uint32_t peer) const = 0;
+  virtual bool Expects(MeshRoute from) const = 0;
   // A peer has ended the work of all, and says why.
   virtual void GaveUp(const std::string& why) = 0;
 };
@@ -60,9 +64,9 @@ class MeshPeers {
   MeshPeers(int epoll, size_t most_kept, MeshPeersOwner& owner)
       : epoll_(epoll), most_kept_(most_kept), owner_(owner) {}
 
-  MeshPeer& Of(uint32_t rank);
+  MeshPeer& Of(MeshRoute route);
   // nullptr: nothing was sent to it or came from it.
-  MeshPeer* Find(uint64_t rank);
+  MeshPeer* Find(MeshRoute route);
 
   // The transfer stays until it is done or given up.
   void Begin(MeshTransfer* transfer);
@@ -71,11 +75,13 @@ class MeshPeers {
 
   // A connection whose handshake is over; its socket is in the epoll already.
   void Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting);
-  void HandleIncoming(uint32_t rank, uint32_t events);
-  void HandleOutgoing(uint32_t rank, uint32_t events);
+  void HandleIncoming(MeshRoute route, uint32_t events);
+  void HandleOutgoing(MeshRoute route, uint32_t events);
   // Up to the end of this transfer; nullptr: whatever has come.
   void Read(MeshPeer& peer, const MeshTransfer* until);
 
+  // With all its stripes. Where it left in peace, each connection says so, and its last messages
+  // may be on any: then only this stripe and those without a connection are lost.
   void Lose(MeshPeer& peer, const Status& why);
   void LoseAll(const Status& why);
   // Peers that closed our connection to them before theirs to us was through its handshake, once
@@ -106,12 +112,16 @@ class MeshPeers {
   void Arm(MeshPeer& peer);
   void EndOfIncoming(MeshPeer& peer, const std::string& why);
   void EndOfOutgoing(MeshPeer& peer, int error);
+  void LoseStripe(MeshPeer& peer, const Status& why);
+  std::vector<MeshPeer*> StripesOf(uint32_t rank);
+  std::map<uint32_t, std::vector<MeshPeer*>> Ranks() const;
 
   const int epoll_;
   const size_t most_kept_;
   MeshPeersOwner& owner_;
-  std::unordered_map<uint32_t, std::unique_ptr<MeshPeer>> peers_;
-  std::vector<std::pair<uint32_t, std::string>> late_;  // as in LoseLate, and why
+  std::unordered_map<uint64_t, std::unique_ptr<MeshPeer>> peers_;  // by the number of the route
+  uint32_t stripes_ = 1;                                           // the most of any peer
+  std::vector<std::pair<MeshPeer*, std::string>> late_;            // as in LoseLate, and why
   MeshAnyReceives any_;
   uint64_t moved_ = 0;
   uint32_t losses_ = 0;  // peers lost, other than by leaving in peace

@@ -35,7 +35,7 @@ void MeshReactor::Begin(MeshTransfer* transfer) {
 
 void MeshReactor::ReadFor(const MeshTransfer& transfer) {
   if (transfer.kind == MeshTransfer::Kind::kSend) return;
-  if (MeshPeer* peer = peers_.Find(transfer.peer)) peers_.Read(*peer, &transfer);
+  if (MeshPeer* peer = peers_.Find({transfer.peer, transfer.stripe})) peers_.Read(*peer, &transfer);
 }
 
 // ---- events
@@ -55,7 +55,6 @@ void MeshReactor::Handle(std::span<epoll_event> events, TimePoint now) {
 
 void MeshReactor::HandleOne(const epoll_event& event, TimePoint now) {
   const uint64_t number = NumberOf(event.data.u64);
-  const auto rank = static_cast<uint32_t>(number);
   switch (SourceOf(event.data.u64)) {
     case MeshSource::kKick: {
       uint64_t kicks = 0;
@@ -64,8 +63,8 @@ void MeshReactor::HandleOne(const epoll_event& event, TimePoint now) {
     }
     case MeshSource::kListener: return connector_.HandleListener(number, now);
     case MeshSource::kNascent: return connector_.HandleNascent(number, now);
-    case MeshSource::kIncoming: return peers_.HandleIncoming(rank, event.events);
-    case MeshSource::kOutgoing: return peers_.HandleOutgoing(rank, event.events);
+    case MeshSource::kIncoming: return peers_.HandleIncoming(RouteOf(number), event.events);
+    case MeshSource::kOutgoing: return peers_.HandleOutgoing(RouteOf(number), event.events);
   }
 }
 
@@ -73,10 +72,20 @@ TimePoint MeshReactor::NextTick() const {
   return std::min(connector_.NextTick(), next_silence_look_);
 }
 
+// One question for all stripes that are dialled at once.
+void MeshReactor::Dial(MeshRoute to) {
+  std::vector<MeshRoute>& asked = asked_[to.rank];
+  asked.push_back(to);
+  if (asked.size() == 1) resolve_(to.rank);
+}
+
 void MeshReactor::Resolved(uint32_t rank, const Result<MeshRecord>& record, TimePoint now) {
-  if (!peers_.Of(rank).lost.ok() || !aborted_.ok()) return;
+  const std::vector<MeshRoute> routes = std::exchange(asked_[rank], {});
+  if (!aborted_.ok()) return;
   if (!record.ok()) return Unreachable(rank, record.status());
-  connector_.Dial(rank, Reachable(*record, record_.machine), now);
+  for (MeshRoute to : routes) {
+    if (peers_.Of(to).lost.ok()) connector_.Dial(to, Reachable(*record, record_.machine), now);
+  }
 }
 
 void MeshReactor::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
@@ -84,7 +93,7 @@ void MeshReactor::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& 
 }
 
 void MeshReactor::Unreachable(uint32_t rank, Status why) {
-  peers_.Lose(peers_.Of(rank), why.code() == Code::kAborted ? why : Aborted(why.message()));
+  peers_.Lose(peers_.Of({rank}), why.code() == Code::kAborted ? why : Aborted(why.message()));
 }
 
 // ---- the end
@@ -103,7 +112,7 @@ void MeshReactor::CloseInForkedChild() {
 }
 
 std::string MeshReactor::AddressOf(uint32_t rank) {
-  std::string address = peers_.Of(rank).address;
+  std::string address = peers_.Of({rank}).address;
   address = address.substr(0, address.rfind(':'));
   return address.starts_with('[') ? address.substr(1, address.size() - 2) : address;
 }

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
@@ -57,7 +59,7 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   uint64_t moved() const { return peers_.moved(); }
   uint64_t MovedWith(std::span<const uint32_t> group) { return peers_.MovedWith(group); }
   // "rank 3 at 10.0.0.7:4242".
-  std::string NameOf(uint32_t rank) { return peers_.Of(rank).Name(); }
+  std::string NameOf(uint32_t rank) { return peers_.Of({rank}).Name(); }
   // Where the peer was reached last, without a port; empty: nowhere yet.
   std::string AddressOf(uint32_t rank);
   // Where this process listens.
@@ -70,8 +72,8 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   void Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) override;
   void Unreachable(uint32_t rank, Status why) override;
   // MeshPeersOwner
-  void Dial(uint32_t rank) override { resolve_(rank); }
-  bool Expects(uint32_t rank) const override { return connector_.Expects(rank); }
+  void Dial(MeshRoute to) override;
+  bool Expects(MeshRoute from) const override { return connector_.Expects(from); }
   void GaveUp(const std::string& why) override { Abort(Aborted(why), why); }
 
   const uint32_t rank_;
@@ -81,6 +83,7 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   MeshSigns& signs_;
   MeshPeers peers_;
   MeshConnector connector_;
+  std::map<uint32_t, std::vector<MeshRoute>> asked_;  // those to be dialled, by rank
   Status aborted_;
   TimePoint next_silence_look_{};
 };

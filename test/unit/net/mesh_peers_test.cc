@@ -13,11 +13,11 @@ constexpr size_t kMostKept = 1 << 20;
 
 // The peers of one process, and their requests to their mesh.
 struct Process final : MeshPeersOwner {
-  void Dial(uint32_t peer) override { dialled.push_back(peer); }
-  bool Expects(uint32_t peer) const override { return expected.contains(peer); }
+  void Dial(MeshRoute to) override { dialled.push_back(to); }
+  bool Expects(MeshRoute from) const override { return expected.contains(from.rank); }
   void GaveUp(const std::string& why) override { gave_up = why; }
 
-  std::vector<uint32_t> dialled;
+  std::vector<MeshRoute> dialled;
   std::set<uint32_t> expected;
   std::string gave_up;
   UniqueFd epoll{::epoll_create1(EPOLL_CLOEXEC)};
@@ -27,10 +27,12 @@ struct Process final : MeshPeersOwner {
 class MeshPeersTest : public ::testing::Test {
  protected:
   // A connection over which rank 0 sends to rank 1, or the other way round.
-  void Connect(Process& from, uint32_t from_rank, Process& to, uint32_t to_rank) {
+  void Connect(Process& from, uint32_t from_rank, Process& to, uint32_t to_rank,
+               uint32_t stripe = 0) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     MeshGreeting greeting;
+    greeting.stripe = stripe;
     greeting.address = "10.0.0." + std::to_string(to_rank) + ":7";
     from.peers.Attach(to_rank, UniqueFd(ends[0]), greeting);
     greeting.address = "10.0.0." + std::to_string(from_rank) + ":7";
@@ -58,19 +60,19 @@ class MeshPeersTest : public ::testing::Test {
   }
 
   Process a_, b_;  // ranks 0 and 1
-  const std::string text_ = "hello";
+  const std::string text_ = "hello", other_ = "other";
 };
 
 TEST_F(MeshPeersTest, TheFirstMessageDialsAndGoesOutWhenThereIsAConnection) {
   MeshTransfer sent = Sending(1, text_), again = Sending(1, text_), received = Receiving(0);
   a_.peers.Begin(&sent);
   a_.peers.Begin(&again);
-  EXPECT_EQ(a_.dialled, std::vector<uint32_t>{1});
+  EXPECT_EQ(a_.dialled, std::vector<MeshRoute>{{1}});
   EXPECT_FALSE(sent.done);
   Connect(a_, 0, b_, 1);
   EXPECT_TRUE(sent.done);
   b_.peers.Begin(&received);
-  b_.peers.HandleIncoming(0, EPOLLIN);
+  b_.peers.HandleIncoming({0}, EPOLLIN);
   EXPECT_TRUE(received.done);
   EXPECT_EQ(received.small, text_);
   const uint32_t group[] = {0};
@@ -83,7 +85,7 @@ TEST_F(MeshPeersTest, AReceiveOfAnyTakesTheFirstMessage) {
   b_.peers.Begin(&received);
   a_.peers.Begin(&sent);
   Connect(a_, 0, b_, 1);
-  b_.peers.HandleIncoming(0, EPOLLIN);
+  b_.peers.HandleIncoming({0}, EPOLLIN);
   EXPECT_TRUE(received.done);
   EXPECT_EQ(received.peer, 0u);
   EXPECT_EQ(received.small, text_);
@@ -94,7 +96,7 @@ TEST_F(MeshPeersTest, AReceiveThatIsGivenUpLeavesItsMessageToTheNext) {
   b_.peers.Begin(&given_up);
   a_.peers.Begin(&sent);
   Connect(a_, 0, b_, 1);
-  b_.peers.HandleIncoming(0, EPOLLIN);
+  b_.peers.HandleIncoming({0}, EPOLLIN);
   ASSERT_TRUE(given_up.done);
   b_.peers.GiveUp(&given_up);
   b_.peers.Begin(&next);
@@ -106,7 +108,7 @@ TEST_F(MeshPeersTest, APeerWhoseConnectionEndsIsNamedAndLost) {
   MeshTransfer received = Receiving(1);
   a_.peers.Begin(&received);
   b_.peers.CloseInForkedChild();  // as the kernel does for a process that dies
-  a_.peers.HandleOutgoing(1, EPOLLIN | EPOLLHUP);
+  a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 is gone: it closed the connection");
   EXPECT_EQ(LossOf(a_, 1).message(), received.status.message());
   EXPECT_TRUE(LossOf(a_, 2).ok());
@@ -121,7 +123,7 @@ TEST_F(MeshPeersTest, APeerThatLeavesInPeaceIsNoLoss) {
   a_.peers.Begin(&received);
   b_.peers.SendGoodbye("");  // over the connection on which it never sent anything
   b_.peers.CloseInForkedChild();
-  a_.peers.HandleOutgoing(1, EPOLLIN | EPOLLHUP);
+  a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 has left");
   EXPECT_TRUE(LossOf(a_, 1).ok());
 }
@@ -131,7 +133,7 @@ TEST_F(MeshPeersTest, APeerThatGivesUpSaysWhy) {
   b_.peers.SendGoodbye("rank 1 gave up: no memory");
   b_.peers.CloseInForkedChild();
   // The epoll reports it until the end is read: the header, the text, the end.
-  for (int events = 0; events < 3; ++events) a_.peers.HandleIncoming(1, EPOLLIN | EPOLLHUP);
+  for (int events = 0; events < 3; ++events) a_.peers.HandleIncoming({1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(a_.gave_up, "rank 1 gave up: no memory");
 }
 
@@ -139,12 +141,87 @@ TEST_F(MeshPeersTest, APeerIsNotLostWhileItsOwnConnectionIsInItsHandshake) {
   Connect(a_, 0, b_, 1);
   a_.expected.insert(1);
   b_.peers.CloseInForkedChild();
-  a_.peers.HandleOutgoing(1, EPOLLIN | EPOLLHUP);
+  a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
   a_.peers.LoseLate();
   EXPECT_TRUE(LossOf(a_, 1).ok()) << "its last words may still come";
   a_.expected.clear();
   a_.peers.LoseLate();
   EXPECT_FALSE(LossOf(a_, 1).ok());
+}
+
+TEST_F(MeshPeersTest, StripesHaveConnectionsAndMessagesOfTheirOwn) {
+  MeshTransfer first = Sending(1, text_), second = Sending(1, other_);
+  second.stripe = 1;
+  a_.peers.Begin(&first);
+  a_.peers.Begin(&second);
+  EXPECT_EQ(a_.dialled, (std::vector<MeshRoute>{{1, 0}, {1, 1}}));
+  Connect(a_, 0, b_, 1, 1);
+  EXPECT_FALSE(first.done);
+  EXPECT_TRUE(second.done);
+  MeshTransfer received = Receiving(0);
+  received.stripe = 1;
+  b_.peers.Begin(&received);
+  b_.peers.HandleIncoming({0, 1}, EPOLLIN);
+  EXPECT_EQ(received.small, other_);
+  const uint32_t group[] = {0};
+  EXPECT_EQ(b_.peers.MovedWith(group), b_.peers.moved()) << "of all stripes";
+}
+
+TEST_F(MeshPeersTest, APeerThatIsGoneOnOneStripeIsGoneOnAll) {
+  for (uint32_t stripe : {0, 1}) Connect(b_, 1, a_, 0, stripe);
+  MeshTransfer received = Receiving(1);
+  a_.peers.Begin(&received);
+  b_.peers.CloseInForkedChild();
+  a_.peers.HandleIncoming({1, 1}, EPOLLIN | EPOLLHUP);
+  EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 is gone: it closed the connection");
+  EXPECT_FALSE(LossOf(a_, 1).ok());
+  MeshTransfer late = Receiving(1);
+  late.stripe = 2;
+  a_.peers.Begin(&late);
+  EXPECT_EQ(late.status.message(), received.status.message()) << "a stripe that begins later";
+}
+
+TEST_F(MeshPeersTest, TheLastWordsOfAPeerCountOnWhicheverStripeTheyCome) {
+  Connect(b_, 1, a_, 0, 0);
+  b_.peers.SendGoodbye("rank 1 gave up: no memory");
+  Connect(b_, 1, a_, 0, 1);  // nothing is said here
+  b_.peers.CloseInForkedChild();
+  for (int events = 0; events < 3; ++events) a_.peers.HandleIncoming({1, 1}, EPOLLIN | EPOLLHUP);
+  EXPECT_EQ(a_.gave_up, "rank 1 gave up: no memory");
+}
+
+TEST_F(MeshPeersTest, APeerLeavesInPeaceStripeByStripe) {
+  for (uint32_t stripe : {0, 1}) Connect(b_, 1, a_, 0, stripe);
+  b_.peers.SendGoodbye("");
+  b_.peers.CloseInForkedChild();
+  for (uint32_t stripe : {1, 0}) {
+    for (int events = 0; events < 3; ++events) {
+      a_.peers.HandleIncoming({1, stripe}, EPOLLIN | EPOLLHUP);
+    }
+    EXPECT_TRUE(LossOf(a_, 1).ok());
+  }
+  MeshTransfer late = Receiving(1);
+  late.stripe = 2;
+  a_.peers.Begin(&late);
+  EXPECT_EQ(late.status.message(), "rank 1 at 10.0.0.1:7 has left");
+  EXPECT_TRUE(LossOf(a_, 1).ok());
+}
+
+// It would wait for all that stands before it, and the other side for it.
+TEST_F(MeshPeersTest, LeaveToSendOvertakesWhatIsNotOnTheWireYet) {
+  MeshOutbox outbox;
+  const std::string large(kMeshEagerBytes, 'x');
+  MeshTransfer first = Sending(1, large), second = Sending(1, large);
+  outbox.Send(&first);
+  outbox.Send(&second);
+  outbox.Sent(10);  // of the first
+  outbox.PutReady({2, 2});
+  std::array<iovec, 8> room;
+  ASSERT_EQ(outbox.Pieces(room), 5u);
+  EXPECT_EQ(room[1].iov_len, large.size());
+  Result<MeshFrame> frame = DecodeMeshHeader(static_cast<const std::byte*>(room[2].iov_base));
+  ASSERT_TRUE(frame.ok());
+  EXPECT_EQ(frame->type, MeshFrameType::kReady);
 }
 
 TEST_F(MeshPeersTest, TheEndOfAllEndsEveryTransfer) {

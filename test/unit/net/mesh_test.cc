@@ -348,6 +348,30 @@ TEST(MeshTest, WhoLeavesWhileItsConnectionIsTakenIsHeardToTheEnd) {
   EXPECT_EQ(stays->Wait(more, Soon()).code(), Code::kAborted);
 }
 
+TEST_F(MeshPair, LargeMessagesGoOverSeveralStripesAtOnce) {
+  constexpr uint32_t kStripes = 4;
+  std::vector<std::string> sent, received;
+  std::vector<MeshHandle> from, to;
+  for (uint32_t stripe = 0; stripe < kStripes; ++stripe) {
+    sent.emplace_back(2'000'000 + stripe, static_cast<char>('a' + stripe));
+    received.emplace_back(sent.back().size(), '?');
+  }
+  for (uint32_t stripe = 0; stripe < kStripes; ++stripe) {
+    to.push_back(b_->Receive(0, {1, 1}, Room(received[stripe]), stripe));
+    from.push_back(a_->Send(1, {1, 1}, AsBytes(sent[stripe]), stripe));
+  }
+  std::thread sender([&] { ExpectOk(a_->WaitAll(from, Soon())); });
+  ExpectOk(b_->WaitAll(to, Soon()));
+  sender.join();
+  EXPECT_TRUE(received == sent);
+  b_.reset();  // leaves in peace
+  const uint32_t group[] = {1};
+  std::string nothing(1, '?');
+  MeshHandle late = a_->Receive(1, {1, 2}, Room(nothing), 2);
+  const Status left = a_->WaitAll({&late, 1}, Soon(), group);
+  EXPECT_NE(left.message().find("has left"), std::string::npos) << left.message();
+}
+
 TEST_F(MeshPair, NobodyTalksToHimself) {
   MeshHandle handle = a_->Send(0, {}, {});
   EXPECT_EQ(a_->Wait(handle, Soon()).code(), Code::kInvalidArgument);
@@ -686,6 +710,14 @@ TEST(MeshHandshakeTest, EachSideIsProven) {
   EXPECT_EQ(responder.peer(), 5u);
 }
 
+TEST(MeshHandshakeTest, TheHelloNamesTheStripe) {
+  MeshIdentity a{"key", 1, 5}, b{"key", 1, 6};
+  MeshResponder responder(b), refuses(b);
+  ASSERT_TRUE(responder.Receive(MeshInitiator(a, 6, 3).hello()).ok());
+  EXPECT_EQ(responder.from(), (MeshRoute{5, 3}));
+  EXPECT_FALSE(refuses.Receive(MeshInitiator(a, 6, kMostMeshStripes).hello()).ok());
+}
+
 TEST(MeshHandshakeTest, EveryBitCounts) {
   MeshIdentity a{"key", 1, 5}, b{"key", 1, 6};
   MeshInitiator initiator(a, 6);
@@ -746,9 +778,9 @@ TEST(MeshHandshakeTest, ASystemWithoutRandomNumbersIsASentenceAndNoWait) {
 TEST(MeshHandshakeTest, WhoHasNoKeyCannotAnswerWithTheHelloItself) {
   MeshIdentity a{"key", 1, 5};
   MeshInitiator one(a, 6), two({"key", 1, 6}, 5);
-  std::string reflected = one.hello().substr(24);  // nonce and MAC
+  std::string reflected = one.hello().substr(28);  // nonce and MAC
   EXPECT_FALSE(one.Receive(reflected).ok());
-  EXPECT_FALSE(two.Receive(one.hello().substr(24)).ok());
+  EXPECT_FALSE(two.Receive(one.hello().substr(28)).ok());
 }
 
 }  // namespace
