@@ -101,7 +101,8 @@ struct Settings {
   bool autotune_memory = true;
   int autotune_warmup_samples = 0, autotune_steps_per_sample = 0, autotune_most_samples = 0;
   int chunk_kib = 0, ring_from_kib = 0, wait_spins = 0,
-      wait_yields = 0;  // of the runtime; without a row's value: its own
+      wait_yields = 0,  // of the runtime; without a row's value: its own
+      inter_host_piece_kib = 0, inter_host_pieces = 0, inter_host_stripes = 0;
 
   double timeout_seconds = 0;  // 0: none
   std::string error_file;

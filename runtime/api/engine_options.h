@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/backends/cuda/cuda_backend_options.h"
+#include "runtime/backends/sum_cut.h"
 #include "runtime/base/status.h"
 #include "runtime/core/engine.h"
 
@@ -19,6 +20,7 @@ Result<EngineOptions> EngineOptionsFromEnv();
 struct HostsSettings {
   uint64_t fusion_bytes = 128 << 20;            // HOROVOD_FUSION_THRESHOLD
   Duration timeout = std::chrono::seconds(30);  // HOROVOD_GLOO_TIMEOUT_SECONDS
+  SumCut cut = {};                              // HVD_INTER_HOST_PIECE_KIB, _PIECES, ...
 };
 Result<HostsSettings> HostsSettingsFromEnv();
 

@@ -41,6 +41,7 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
     // A mesh is told of losses by the kernel and by the launcher; MPI tells nobody.
     if (over_mpi) leader_service.idle_limit = settings->timeout;
     leader_service.coordinator.fusion_bytes = settings->fusion_bytes;
+    leader_service.coordinator.cut = settings->cut;
   }
   const Result<OneHostSettings> one_host = OneHostSettingsFromEnv();
   if (one_host.ok() && one_host->tuned)

@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/backends/sum_copies.h"
+#include "runtime/backends/sum_cut.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/idle_limit.h"
 #include "runtime/base/status.h"
@@ -45,6 +47,9 @@ struct InterHostCall {
   Duration idle_limit = kNoLimit;
   // Is set to how it is done, where that is known; null: nobody wants to know.
   TraceWay* way = nullptr;
+  SumCut cut = {};  // the same for all leaders
+  // Of an Allreduce by an InterHostComm that CopiesByPart; null: nothing is to be copied.
+  SumCopies* copies = nullptr;
 
   void TellWay(TraceWay chosen) const {
     if (way != nullptr) *way = chosen;
@@ -138,6 +143,9 @@ class InterHostComm {
   virtual Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) = 0;
   // Ends the Receive that waits now, or the next one, with kInProgress.
   virtual void Wake() = 0;
+
+  // Allreduce calls InterHostCall::copies. Otherwise all of the input is there when it is called.
+  virtual bool CopiesByPart() const { return false; }
 
   // Null: all calls may wait.
   virtual InterHostSteps* steps() { return nullptr; }

@@ -15,8 +15,9 @@ namespace hvd {
 struct TunedSettings {
   std::atomic<uint32_t> chunk_kib;  // largest chunk of an allreduce in shared memory
   std::atomic<uint32_t> spins;      // looks of a wait before it gives the core away, and 1 added
-  std::atomic<uint32_t> yields;  // times a wait gives the core away before it sleeps, and 1 added
-  std::atomic<uint64_t> fusion;  // bytes that travel together between hosts, and 1 added
+  std::atomic<uint32_t> yields;   // times a wait gives the core away before it sleeps, and 1 added
+  std::atomic<uint64_t> fusion;   // bytes that travel together between hosts, and 1 added
+  std::atomic<uint32_t> stripes;  // connections to each other host, and 1 added
 };
 
 // A setting that is 0 where nothing was chosen, and otherwise has 1 added.

@@ -216,7 +216,9 @@ class SimulatedHosts {
         }
         return Status::Ok();
       };
-      options.coordinator = {settings.fusion_bytes, settings.stall_warning, settings.tell_awaited};
+      options.coordinator = {.fusion_bytes = settings.fusion_bytes,
+                             .stall_warning = settings.stall_warning,
+                             .tell_awaited = settings.tell_awaited};
       options.wake_host = [] {};
       options.broken = [&hosts, rank] { return hosts.broken(rank); };
       options.has_left = [&hosts](uint32_t r) { return hosts.left_[r].load(); };

@@ -32,7 +32,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
              {EncodeCoordination(ready), EncodeCoordination(ReadyMessage{}),
               EncodeCoordination(WithdrawMessage{1, "why"}), EncodeCoordination(JoinMessage{1, 2}),
               EncodeCoordination(LeaveMessage{1}), EncodeCoordination(DoneMessage{1}),
-              EncodeCoordination(RunMessage{1, {0, 2}, {{1, 4, {{1, 2}, {}}}, {2, 4, {}}}}),
+              EncodeCoordination(
+                  RunMessage{1, {0, 2}, {{1, 4, {{1, 2}, {}}}, {2, 4, {}}}, {}, {}, {512, 4, 2}}),
               EncodeCoordination(EndMessage{1, Aborted("the end"), 2}),
               EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}}),
               EncodeCoordination(AgreeMessage{agree}),

@@ -28,10 +28,6 @@ std::unique_ptr<InterHostSum> BeginDirectAllreduce(Mesh& mesh, ScratchPool& pool
                                                    const ReduceSpec& spec, const void* input,
                                                    void* output, size_t count);
 
-// Each leader adds up its part, then all parts are gathered; piece by piece, with bounded scratch.
-Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
-                       const ReduceSpec& spec, const void* input, void* output, size_t count);
-
 Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                             const ReduceSpec& spec, const void* input,
                             std::span<const size_t> counts, void* output);

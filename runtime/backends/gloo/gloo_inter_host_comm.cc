@@ -71,14 +71,20 @@ Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCal
                                       const ReduceSpec& spec, const void* input, void* output,
                                       size_t count) {
   HVD_RETURN_IF_ERROR(CheckCall(call, call.group.leaders.size()));
-  if (IsAlone(call) || count == 0) {
-    ReduceRange(spec, {&input, 1}, {&output, 1}, 0, count);
-    return Status::Ok();
+  const bool alone = IsAlone(call) || count == 0;
+  if (!alone && way == AllreduceAlgorithm::kSliced) {
+    call.TellWay(TraceWay::kSliced);
+    return SlicedAllreduce(*mesh_, scratch_, call, spec, input, output, count);
   }
-  const bool direct = way == AllreduceAlgorithm::kDirect;
-  call.TellWay(direct ? TraceWay::kDirect : TraceWay::kSliced);
-  auto* carry = direct ? DirectAllreduce : SlicedAllreduce;
-  return carry(*mesh_, scratch_, call, spec, input, output, count);
+  if (call.copies != nullptr) call.copies->Fill(0, count);
+  if (alone) {
+    ReduceRange(spec, {&input, 1}, {&output, 1}, 0, count);
+  } else {
+    call.TellWay(TraceWay::kDirect);
+    HVD_RETURN_IF_ERROR(DirectAllreduce(*mesh_, scratch_, call, spec, input, output, count));
+  }
+  if (call.copies != nullptr) call.copies->Take(0, count);
+  return Status::Ok();
 }
 
 Status GlooInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,

@@ -9,6 +9,7 @@
 
 #include "runtime/backends/gloo/gloo_collectives.h"
 #include "runtime/backends/gloo/gloo_steps.h"
+#include "runtime/backends/gloo/large_sum.h"
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/inter_host_loader.h"
@@ -40,6 +41,7 @@ class GlooInterHostComm final : public InterHostComm {
               TimePoint deadline) override;
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override { mesh_->Wake(); }
+  bool CopiesByPart() const override { return true; }
   InterHostSteps* steps() override { return &steps_; }
   std::vector<InterHostSilence> Silences() const override;
   std::vector<InterHostLink> Links() const override;

@@ -16,6 +16,9 @@
 namespace hvd {
 namespace {
 
+// From so many bytes on, tensors that travel together are copied while they travel.
+constexpr size_t kCopiedByPart = 256 << 10;
+
 size_t SumBytes(const CollectiveCall& call) {
   return call.count * SizeOf(InterHostType(call.dtype));
 }
@@ -56,7 +59,10 @@ Status BatchExecutor::RunOne(const LeaderItem& item) {
 }
 
 InterHostCall BatchExecutor::NextCall() {
-  return {group_, TagOf(msg_.number, calls_++), around_.idle_limit};
+  return {.group = group_,
+          .tag = TagOf(msg_.number, calls_++),
+          .idle_limit = around_.idle_limit,
+          .cut = msg_.cut};
 }
 
 void BatchExecutor::Note(Items items, TraceActivity activity, size_t bytes) {
@@ -102,12 +108,15 @@ Status BatchExecutor::Allreduce(Items items) {
     ::sched_yield();
   }
   if (sum.count() == 0) return Status::Ok();
-  sum.Pack([this](size_t bytes) { return Scratch(bytes); });
-  Status combined =
-      Exchange(items, Collective::kAllreduce, sum.bytes(), [&](const InterHostCall& with) {
-        return around_.comm.Allreduce(with, sum.spec(), sum.input(), sum.output(), sum.count());
-      });
-  if (combined.ok()) sum.HandOut();
+  const auto room = [this](size_t bytes) { return Scratch(bytes); };
+  const bool by_part = around_.comm.CopiesByPart() && sum.bytes() >= kCopiedByPart;
+  SumCopies* copies = by_part ? sum.PackByPart(room) : nullptr;
+  if (!by_part) sum.Pack(room);
+  Status combined = Exchange(items, Collective::kAllreduce, sum.bytes(), [&](InterHostCall with) {
+    with.copies = copies;
+    return around_.comm.Allreduce(with, sum.spec(), sum.input(), sum.output(), sum.count());
+  });
+  if (combined.ok() && !by_part) sum.HandOut();
   return combined;
 }
 

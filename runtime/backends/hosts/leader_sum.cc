@@ -1,5 +1,6 @@
 #include "runtime/backends/hosts/leader_sum.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -41,6 +42,48 @@ void LeaderSum::Pack(const Room& room) {
     const size_t size = item.part->call.count * SizeOf(spec_.dtype);
     if (size != 0) std::memcpy(std::exchange(packed, packed + size), item.part->From(), size);
   }
+}
+
+SumCopies* LeaderSum::PackByPart(const Room& room) {
+  if (items_.size() == 1) {
+    Pack(room);
+    return nullptr;
+  }
+  packed_ = room(bytes());
+  input_ = output_ = packed_;
+  for (size_t begin = 0; const LeaderItem& item : items_) {
+    begins_.push_back(begin);
+    begin += item.part->call.count;
+  }
+  return this;
+}
+
+// The bytes of each tensor among these elements: its number, where they begin in it and in all of
+// them together, and how many they are.
+template <typename Visitor>
+void LeaderSum::ForTensors(size_t first, size_t count, Visitor visit) const {
+  const size_t element = SizeOf(spec_.dtype), end = first + count;
+  auto at = std::upper_bound(begins_.begin(), begins_.end(), first);
+  for (auto n = static_cast<size_t>(at - begins_.begin()) - 1; first < end; ++n) {
+    const size_t next = std::min(end, begins_[n] + items_[n].part->call.count);
+    if (next > first) {
+      visit(*items_[n].part, (first - begins_[n]) * element, first * element,
+            (next - first) * element);
+      first = next;
+    }
+  }
+}
+
+void LeaderSum::Fill(size_t first, size_t count) {
+  ForTensors(first, count, [this](LeaderTensor& part, size_t from, size_t to, size_t bytes) {
+    std::memcpy(packed_ + to, static_cast<const std::byte*>(part.From()) + from, bytes);
+  });
+}
+
+void LeaderSum::Take(size_t first, size_t count) {
+  ForTensors(first, count, [this](LeaderTensor& part, size_t to, size_t from, size_t bytes) {
+    std::memcpy(static_cast<std::byte*>(part.To()) + to, packed_ + from, bytes);
+  });
 }
 
 void LeaderSum::HandOut() {

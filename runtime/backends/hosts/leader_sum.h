@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "runtime/backends/hosts/batch_items.h"
+#include "runtime/backends/sum_copies.h"
 #include "runtime/device/host_reduce.h"
 
 namespace hvd {
@@ -14,7 +16,7 @@ namespace hvd {
 // The divisor of an average.
 uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item);
 
-class LeaderSum {
+class LeaderSum final : private SumCopies {
  public:
   // Makes room for so many bytes, until the next call or the end of the sum.
   using Room = std::function<std::byte*(size_t bytes)>;
@@ -31,15 +33,27 @@ class LeaderSum {
   bool Help();
   // Every host has its part now; puts that of this one where the exchange finds it.
   void Pack(const Room& room);
+  // The same, but the exchange has the tensors copied part by part: it gets what this returns, null
+  // where nothing is to be copied. No HandOut afterwards.
+  SumCopies* PackByPart(const Room& room);
   const void* input() const { return input_; }
   void* output() const { return output_; }
   // The exchange is over.
   void HandOut();
 
  private:
+  // SumCopies
+  void Fill(size_t first, size_t count) override;
+  void Take(size_t first, size_t count) override;
+
+  template <typename Visitor>
+  void ForTensors(size_t first, size_t count, Visitor visit) const;
+
   const LeaderItems items_;
   ReduceSpec spec_;
   size_t count_ = 0;
+  std::byte* packed_ = nullptr;  // of several tensors, one behind the other
+  std::vector<size_t> begins_;   // element of each tensor; by PackByPart
   const void* input_ = nullptr;
   void* output_ = nullptr;
 };

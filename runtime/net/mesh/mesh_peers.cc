@@ -42,7 +42,7 @@ size_t BytesOf(std::span<const iovec> pieces) {
 MeshPeer& MeshPeers::Of(MeshRoute route) {
   if (MeshPeer* known = Find(route)) return *known;
   auto peer = std::make_unique<MeshPeer>(route, most_kept_, any_);
-  // Who is gone is gone on every stripe.
+  // A peer that is gone is gone on every stripe.
   for (const MeshPeer* other : StripesOf(route.rank)) {
     if (other->lost.ok()) continue;
     peer->lost = other->lost;

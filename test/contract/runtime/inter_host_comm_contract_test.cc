@@ -126,6 +126,104 @@ Bytes Noise(size_t bytes, uint32_t from, uint32_t to) {
 
 class InterHostCommContract : public ::testing::TestWithParam<Kind> {};
 
+// Floats of very different sizes, whose sum depends on the order in which they are added.
+Bytes OrderedFloats(size_t count, uint32_t seed) {
+  std::vector<float> values(count);
+  uint32_t state = seed * 7919 + 1;
+  for (float& value : values) {
+    state = state * 1664525 + 1013904223;
+    const float small = static_cast<float>(state >> 8) / 1e7F;
+    value = (state & 64) != 0 ? small * 1e6F : -small;
+  }
+  Bytes data(count * sizeof(float));
+  std::memcpy(data.data(), values.data(), data.size());
+  return data;
+}
+
+TEST_P(InterHostCommContract, NoBitDependsOnHowALargeSumIsCut) {
+  constexpr size_t kCount = 300'007;
+  const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
+  for (uint32_t size : {2u, 3u}) {
+    Leaders leaders(GetParam(), size);
+    std::vector<Bytes> parts;
+    for (uint32_t i = 0; i < size; ++i) parts.push_back(OrderedFloats(kCount, i));
+    const Bytes expected = Combined(spec, parts);
+    uint64_t tag = 0;
+    // Pieces of 1 KiB: more than 64 of them, and the last is not a whole one.
+    for (const SumCut& cut :
+         {SumCut{}, SumCut{.piece_kib = 1, .pieces = 64}, SumCut{.piece_kib = 64, .pieces = 1},
+          SumCut{.piece_kib = 64, .pieces = 5}, SumCut{.piece_kib = 300, .pieces = 64},
+          SumCut{.piece_kib = 1 << 20, .pieces = 64},
+          SumCut{.piece_kib = 512, .pieces = 3, .stripes = 3}, SumCut{.stripes = 16}}) {
+      for (bool in_place : {false, true}) {
+        ++tag;
+        leaders.Run([&](uint32_t i) {
+          InterHostCall call = leaders.Call(i, tag);
+          call.cut = cut;
+          Bytes input = parts[i], output(in_place ? 0 : input.size());
+          std::byte* result = in_place ? input.data() : output.data();
+          ExpectOk(leaders.at(i).Allreduce(call, spec, input.data(), result, kCount));
+          EXPECT_EQ(std::memcmp(result, expected.data(), expected.size()), 0)
+              << size << " leaders, pieces of " << cut.piece_kib << " KiB, stripes " << cut.stripes
+              << ", leader " << i;
+        });
+      }
+    }
+  }
+}
+
+// Copies between memory of its own and the place of the sum, and counts what it is asked for.
+class CountedCopies final : public SumCopies {
+ public:
+  CountedCopies(const Bytes& from, Bytes* place)
+      : from_(from), place_(place), result(from.size()), filled(Count()), taken(Count()) {}
+  void Fill(size_t first, size_t count) override {
+    std::memcpy(place_->data() + first * 4, from_.data() + first * 4, count * 4);
+    for (size_t i = first; i < first + count; ++i) ++filled[i];
+  }
+  void Take(size_t first, size_t count) override {
+    std::memcpy(result.data() + first * 4, place_->data() + first * 4, count * 4);
+    for (size_t i = first; i < first + count; ++i) taken[i] += filled[i];
+  }
+  size_t Count() const { return from_.size() / 4; }
+
+ private:
+  const Bytes& from_;
+  Bytes* place_;
+
+ public:
+  Bytes result;
+  std::vector<int> filled, taken;  // times, of each element
+};
+
+TEST_P(InterHostCommContract, EachPartIsCopiedInOnceBeforeItIsReadAndOutOnceWhenItIsDone) {
+  const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
+  for (uint32_t size : {1u, 2u, 3u}) {
+    Leaders leaders(GetParam(), size);
+    ASSERT_TRUE(leaders.at(0).CopiesByPart());
+    uint64_t tag = 0;
+    for (size_t count : {size_t{5}, size_t{300'007}}) {
+      std::vector<Bytes> parts;
+      for (uint32_t i = 0; i < size; ++i) parts.push_back(OrderedFloats(count, i));
+      const Bytes expected = Combined(spec, parts);
+      for (const SumCut& cut : {SumCut{}, SumCut{.piece_kib = 64, .pieces = 3, .stripes = 2}}) {
+        ++tag;
+        leaders.Run([&](uint32_t i) {
+          Bytes place(parts[i].size(), std::byte{0x77});
+          CountedCopies copies(parts[i], &place);
+          InterHostCall call = leaders.Call(i, tag);
+          call.cut = cut;
+          call.copies = &copies;
+          ExpectOk(leaders.at(i).Allreduce(call, spec, place.data(), place.data(), count));
+          EXPECT_TRUE(copies.result == expected) << size << " leaders, " << count;
+          EXPECT_EQ(copies.filled, std::vector<int>(count, 1));
+          EXPECT_EQ(copies.taken, std::vector<int>(count, 1));
+        });
+      }
+    }
+  }
+}
+
 TEST_P(InterHostCommContract, AllreduceOfEveryTypeSizeAndArithmetic) {
   for (uint32_t size : {1u, 2u, 3u, 5u}) {
     Leaders leaders(GetParam(), size);
@@ -526,6 +624,26 @@ TEST(GlooInterHostComm, HalfTypesAreRoundedOnce) {
       EXPECT_EQ(data, std::vector<uint16_t>(count, 0x6802));
     });
   }
+}
+
+// One leader makes it step by step, and does not know how large sums are cut.
+TEST(GlooInterHostComm, ASmallSumMadeInStepsMeetsAnyCut) {
+  Leaders leaders(Kind::kGloo, 2);
+  const size_t count = leaders.at(0).steps()->MostSumBytes(2) / sizeof(float);
+  const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
+  const std::vector<Bytes> parts = {OrderedFloats(count, 0), OrderedFloats(count, 1)};
+  const Bytes expected = Combined(spec, parts);
+  std::vector<Bytes> results(2, Bytes(expected.size()));
+  std::thread other([&] {
+    InterHostCall call = leaders.Call(0);
+    call.cut = {.piece_kib = 16, .pieces = 4, .stripes = 4};
+    ExpectOk(leaders.at(0).Allreduce(call, spec, parts[0].data(), results[0].data(), count));
+  });
+  std::unique_ptr<InterHostSum> sum = leaders.at(1).steps()->BeginSum(
+      leaders.Call(1), spec, parts[1].data(), results[1].data(), count);
+  ExpectOk(sum->Continue(Soon()));
+  other.join();
+  for (const Bytes& result : results) EXPECT_TRUE(result == expected);
 }
 
 TEST(GlooInterHostComm, TheWayDependsOnSizeAndLeaders) {

@@ -61,6 +61,7 @@ class InprocInterHostComm final : public InterHostComm, private InterHostSteps {
               TimePoint deadline) override;
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override;
+  bool CopiesByPart() const override { return true; }
   InterHostSteps* steps() override { return this; }
   std::vector<InterHostSilence> Silences() const override { return {}; }
   void Abort(const Status& why) override;

@@ -148,6 +148,20 @@ TEST_F(CoordinatorTest, FusesWhatBecomesReadyWhileEnoughIsInFlight) {
   EXPECT_EQ(RunIn(Send(0, DoneMessage{2})).entries.size(), 3u);
 }
 
+TEST_F(CoordinatorTest, TellsAllLeadersAlikeHowToCutSumsWhileThatChanges) {
+  TunedSettings tuned{};
+  Make({0, 1}, {.cut = {.piece_kib = 512, .pieces = 3}, .tuned = &tuned});
+  const auto expect = [&](uint64_t ticket, const SumCut& cut) {
+    Send(0, Ready(ticket, "t" + std::to_string(ticket)));
+    const Answers answers = Send(1, Ready(ticket, "t" + std::to_string(ticket)));
+    ASSERT_EQ(answers.size(), 2u);
+    for (size_t leader : {0, 1}) EXPECT_EQ(RunIn(answers, leader).cut, cut) << leader;
+  };
+  expect(1, {512, 3, 0});
+  tuned.stripes = 4 + 1;
+  expect(2, {512, 3, 4});
+}
+
 TEST_F(CoordinatorTest, NeverFusesWhatDiffers) {
   Make({0, 1});
   for (uint64_t t = 1; t <= 5; ++t) {
@@ -569,7 +583,7 @@ TEST(Coordination, EveryMessageHasItsBytes) {
   ready.fusion_key = 6;
   ready.parts = {{4, {1, -2}}, {8, {}}};
   ready.failure = Mismatch("no");
-  const RunMessage run{3, {0, 4}, {{7, 5, {{1, 2}, {}}}, {8, 5, {}}}};
+  const RunMessage run{3, {0, 4}, {{7, 5, {{1, 2}, {}}}, {8, 5, {}}}, {}, {}, {512, 4, 2}};
   ReadyMessage agree = Ready(1, "x");
   agree.note = "th";
   agree.participants = 3;
@@ -585,7 +599,8 @@ TEST(Coordination, EveryMessageHasItsBytes) {
       {DoneMessage{5}, "040500000000000000"},
       {run,
        "0503000000000000000200000000000000040000000200000007000000000000000500000002000000020000"
-       "00010000000000000002000000000000000000000008000000000000000500000000000000"},
+       "00010000000000000002000000000000000000000008000000000000000500000000000000"
+       "000200000400000002000000"},
       {EndMessage{9, Aborted("x left"), 12}, "0609000000000000000c000000060600000078206c656674"},
       {AbortNotice{"bye"}, "0703000000627965"},
       {WaitMessage{1, {2, 3}}, "080100000000000000020000000200000003000000"},
@@ -595,7 +610,8 @@ TEST(Coordination, EveryMessageHasItsBytes) {
        "000000000000000000000000000200000074680300"
        "0000"},
       {TurnMessage{turn},
-       "0a0300000000000000000000000100000007000000000000000200000000000000020000000500000000000000"
+       "0a0300000000000000000000000100000007000000000000000200000000000000"
+       "000000000000000000000000020000000500000000000000"
        "00000000000000000100000001000000"
        "6e"},
   };

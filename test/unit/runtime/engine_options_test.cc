@@ -29,6 +29,9 @@ class EngineOptionsTest : public ::testing::Test {
                                            "HOROVOD_CYCLE_TIME",
                                            "HOROVOD_GLOO_TIMEOUT_SECONDS",
                                            "HVD_RING_FROM_KIB",
+                                           "HVD_INTER_HOST_PIECE_KIB",
+                                           "HVD_INTER_HOST_PIECES",
+                                           "HVD_INTER_HOST_STRIPES",
                                            "HVD_HOST_CORES"};
 };
 
@@ -41,6 +44,7 @@ TEST_F(EngineOptionsTest, DefaultsWhereNothingIsSet) {
   ASSERT_TRUE(hosts.ok());
   EXPECT_EQ(hosts->fusion_bytes, uint64_t{128} << 20);
   EXPECT_EQ(hosts->timeout, std::chrono::seconds(30));
+  EXPECT_EQ(hosts->cut, SumCut{});
 }
 
 TEST_F(EngineOptionsTest, ReadsWhereTheRingBegins) {
@@ -81,10 +85,17 @@ TEST_F(EngineOptionsTest, ReadsWhatAnAverageIsDividedByAfterAJoin) {
 TEST_F(EngineOptionsTest, ReadsWhatSteersTheWorkBetweenHosts) {
   ::setenv("HOROVOD_FUSION_THRESHOLD", "0", 1);
   ::setenv("HOROVOD_GLOO_TIMEOUT_SECONDS", "5", 1);
+  ::setenv("HVD_INTER_HOST_PIECE_KIB", "1024", 1);
+  ::setenv("HVD_INTER_HOST_PIECES", "4", 1);
+  ::setenv("HVD_INTER_HOST_STRIPES", "2", 1);
   Result<HostsSettings> hosts = HostsSettingsFromEnv();
   ASSERT_TRUE(hosts.ok());
   EXPECT_EQ(hosts->fusion_bytes, 0u);
   EXPECT_EQ(hosts->timeout, std::chrono::seconds(5));
+  EXPECT_EQ(hosts->cut, (SumCut{1024, 4, 2}));
+  ::setenv("HVD_INTER_HOST_PIECES", "65", 1);
+  EXPECT_FALSE(HostsSettingsFromEnv().ok()) << "more than a call may have under way";
+  ::unsetenv("HVD_INTER_HOST_PIECES");
   ::setenv("HOROVOD_GLOO_TIMEOUT_SECONDS", "0", 1);
   EXPECT_GT(HostsSettingsFromEnv()->timeout, std::chrono::hours(24 * 365)) << "0: none";
 }

@@ -28,7 +28,8 @@ void Fields(auto& f, MaybeConst<WithdrawMessage> auto& m) { f(m.ticket, m.why); 
 void Fields(auto& f, MaybeConst<JoinMessage> auto& m) { f(m.ticket, m.last_here); }
 void Fields(auto& f, MaybeConst<LeaveMessage> auto& m) { f(m.rank); }
 void Fields(auto& f, MaybeConst<DoneMessage> auto& m) { f(m.number); }
-void Fields(auto& f, MaybeConst<RunMessage> auto& m) { f(m.number, m.leaders, m.entries); }
+void Fields(auto& f, MaybeConst<SumCut> auto& cut) { f(cut.piece_kib, cut.pieces, cut.stripes); }
+void Fields(auto& f, MaybeConst<RunMessage> auto& m) { f(m.number, m.leaders, m.entries, m.cut); }
 void Fields(auto& f, MaybeConst<EndMessage> auto& m) { f(m.ticket, m.last_joined, m.status); }
 void Fields(auto& f, MaybeConst<AbortNotice> auto& m) { f(m.why); }
 void Fields(auto& f, MaybeConst<WaitMessage> auto& m) { f(m.ticket, m.ranks); }

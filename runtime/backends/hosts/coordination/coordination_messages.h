@@ -11,6 +11,7 @@
 
 #include "runtime/backends/agreement.h"
 #include "runtime/backends/collective.h"
+#include "runtime/backends/sum_cut.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -93,6 +94,7 @@ struct RunMessage {
   // have joined, and Agreement::notes. No turns: the data are to be moved.
   std::vector<uint64_t> turns;
   std::vector<std::string> notes;
+  SumCut cut;  // of the sums
   bool operator==(const RunMessage&) const = default;
 };
 

@@ -23,6 +23,13 @@ bool MembersMayHaveJoined(Collective collective) {
   return collective == Collective::kAllreduce || collective == Collective::kBarrier;
 }
 
+// The leaders learn it with the operation, so that all of them cut alike while it changes.
+SumCut CutNow(const CoordinatorOptions& options) {
+  SumCut cut = options.cut;
+  if (options.tuned != nullptr) cut.stripes = ChosenOr(options.tuned->stripes, cut.stripes);
+  return cut;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options)
@@ -268,6 +275,7 @@ void Coordinator::IssueHeld(Lane& lane, Answers* answers) {
 void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answers) {
   RunMessage msg;
   msg.number = next_number_++;
+  msg.cut = CutNow(options_);
   ++lane.under_way;
   running_[msg.number] = &lane;
   const std::vector<Report>& reports = batch[0].entry.reports;

@@ -36,10 +36,11 @@ using CompareDetailsOf = std::function<Status(std::string_view name, std::span<c
 struct CoordinatorOptions {
   // Operations up to this size together travel as one. 0: none do.
   uint64_t fusion_bytes = 64 << 20;
+  SumCut cut;
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
   // After this time the leaders receive the ranks that they wait for. 0: never.
   Duration tell_awaited = std::chrono::seconds(30);
-  // What counts more than fusion_bytes in a job that is tuned; null in others. Outlives this.
+  // What counts more than the two above in a job that is tuned; null in others. Outlives this.
   const TunedSettings* tuned = nullptr;
 };
 

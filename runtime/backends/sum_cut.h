@@ -1,0 +1,20 @@
+// SumCut: how a large sum between hosts is cut and exchanged. The coordinator sends it with each
+// batch, so that all leaders have the same while it changes.
+#ifndef HVD_RUNTIME_BACKENDS_SUM_CUT_H_
+#define HVD_RUNTIME_BACKENDS_SUM_CUT_H_
+
+#include <cstdint>
+
+namespace hvd {
+
+// 0: as the InterHostComm chooses. No choice changes a bit of the result.
+struct SumCut {
+  uint32_t piece_kib = 0;  // the size of one piece
+  uint32_t pieces = 0;     // those under way at once
+  uint32_t stripes = 0;    // connections to each leader, over which a piece is spread
+  bool operator==(const SumCut&) const = default;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_SUM_CUT_H_
