@@ -14,12 +14,14 @@ struct AxisFacts {
   double low, high, initial;
 };
 
-// As the runtime chooses them without tuning: chunking.h, wait_policy.h, coordinator.h.
+// As the runtime chooses them without tuning: chunking.h, wait_policy.h, coordinator.h and
+// large_sum.cc.
 constexpr std::array<AxisFacts, kTunedAxes> kFacts{{
     {"chunk_kib", "HVD_CHUNK_KIB", "--chunk-kib", 16, 2048, 128},
     {"wait_spins", "HVD_WAIT_SPINS", "--wait-spins", 1, 20'000, 400},
     {"wait_yields", "HVD_WAIT_YIELDS", "--wait-yields", 1, 2000, 50},
     {"tensor_fusion_threshold", "HOROVOD_FUSION_THRESHOLD", "--fusion-threshold-mb", 1, 256, 128},
+    {"stripes", "HVD_INTER_HOST_STRIPES", "--inter-host-stripes", 1, 8, 1},
 }};
 
 bool HasEffect(size_t axis, const TunedWorld& world) {
@@ -78,6 +80,7 @@ void Apply(const TunePoint& point, const std::vector<TuneAxis>& axes, TunedSetti
   store(kWaitSpins, &settings->spins, point[kWaitSpins] + 1);
   store(kWaitYields, &settings->yields, point[kWaitYields] + 1);
   store(kFusionMb, &settings->fusion, point[kFusionMb] * (1 << 20) + 1);
+  store(kStripes, &settings->stripes, point[kStripes] + 1);
 }
 
 std::string_view FlagOf(std::string_view axis) {

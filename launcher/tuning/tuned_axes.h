@@ -23,7 +23,7 @@ struct TunedWorld {
 };
 
 // The order of the values of a point.
-enum TunedAxis : size_t { kChunkKib, kWaitSpins, kWaitYields, kFusionMb, kTunedAxes };
+enum TunedAxis : size_t { kChunkKib, kWaitSpins, kWaitYields, kFusionMb, kStripes, kTunedAxes };
 
 // All of them; those that have no effect in this world, and those that the user has set
 // (`variables`: "NAME=value"), are pinned.

@@ -24,14 +24,16 @@ Status Write(const std::string& path, int flags, std::string_view text) {
 // The first seven are Horovod's; one that does not exist here has one value. Fusion in MB.
 std::string TuningHeader() {
   return "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
-         "cycle_time_ms,tensor_fusion_threshold,score,chunk_kib,wait_spins,wait_yields,kind,steps,"
+         "cycle_time_ms,tensor_fusion_threshold,score,chunk_kib,wait_spins,wait_yields,stripes,"
+         "kind,steps,"
          "step_ms,predicted_ms\n";
 }
 
 std::string TextOf(const TuningRow& row) {
-  return Format("0,0,0,1,0,{:.6g},{:.6g},{:.0f},{:.0f},{:.0f},{},{},{:.4f},{:.4f}\n",
+  return Format("0,0,0,1,0,{:.6g},{:.6g},{:.0f},{:.0f},{:.0f},{:.0f},{},{},{:.4f},{:.4f}\n",
                 row.point[kFusionMb], row.score, row.point[kChunkKib], row.point[kWaitSpins],
-                row.point[kWaitYields], row.kind, row.steps, row.step_ms, row.predicted_ms);
+                row.point[kWaitYields], row.point[kStripes], row.kind, row.steps, row.step_ms,
+                row.predicted_ms);
 }
 
 Status BeginTuningLog(const std::string& path, std::string_view text) {

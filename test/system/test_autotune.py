@@ -132,9 +132,10 @@ def test_a_log_that_cannot_be_written_stops_nothing(start, tmp_path):
 
 
 @pytest.mark.skipif(not GLOO.exists(), reason="this build has no libhvd_gloo.so")
-def test_between_hosts_the_threshold_of_fusion_is_tuned(start, tmp_path):
-    _, tried = train(start, tmp_path, "-np", 2, "--hosts-per-machine", 2, "--autotune-bayes-opt-max-samples", 8, windows=6)
+def test_between_hosts_fusion_and_stripes_are_tuned(start, tmp_path):
+    _, tried = train(start, tmp_path, "-np", 2, "--hosts-per-machine", 2, "--autotune-bayes-opt-max-samples", 12, windows=10)
     assert len({row["tensor_fusion_threshold"] for row in tried}) > 1, tried
+    assert len({row["stripes"] for row in tried}) > 1, tried
     predicted = [float(row["predicted_ms"]) for row in tried]
     assert tried[0]["kind"] == "warm-up" and predicted[0] == 0 and min(predicted) >= 0, "what is predicted is made of the warm-up"
     assert {row["chunk_kib"] for row in tried} == {"128"}

@@ -29,13 +29,14 @@ TEST(TunedAxes, AreThoseWithAnEffectInThisWorld) {
   EXPECT_THAT(Tuned({1, 1, 4}), IsEmpty());
   EXPECT_THAT(Tuned({4, 4, 4}), ElementsAre("chunk_kib", "wait_spins"));
   EXPECT_THAT(Tuned({4, 4, 2}), ElementsAre("chunk_kib", "wait_yields"));
-  EXPECT_THAT(Tuned({4, 2, 2}), ElementsAre("tensor_fusion_threshold"));
+  EXPECT_THAT(Tuned({4, 2, 2}), ElementsAre("tensor_fusion_threshold", "stripes"));
 }
 
 // R12: a search that cannot choose the default can only lose.
 TEST(TunedAxes, R12_TheDefaultsAreWellInsideOfTheRanges) {
   for (const TuneAxis& axis : TunedAxes({4, 4, 4}, {})) {
-    EXPECT_LE(2 * axis.low, axis.initial) << axis.name;
+    const bool none_is_less = axis.name == "stripes";  // than one connection
+    EXPECT_LE(none_is_less ? axis.low : 2 * axis.low, axis.initial) << axis.name;
     EXPECT_LE(2 * axis.initial, axis.high) << axis.name;
   }
   const WaitPolicy alone = ChooseWaitPolicy(2, 2), crowded = ChooseWaitPolicy(4, 2);
@@ -57,14 +58,18 @@ TEST(TunedAxes, WhatTheUserSetIsPinnedThere) {
 TEST(TunedAxes, AChoiceIsWrittenWithOneAdded) {
   const std::vector<TuneAxis> axes = TunedAxes({4, 4, 4}, {});
   TunedSettings settings{};
-  Apply({256, 1000, 7, 32}, axes, &settings);
+  Apply({256, 1000, 7, 32, 4}, axes, &settings);
   EXPECT_EQ(settings.chunk_kib.load(), 256U);
   EXPECT_EQ(settings.spins.load(), 1001U);
   EXPECT_EQ(settings.yields.load(), 0U);  // without effect here: left alone
   EXPECT_EQ(settings.fusion.load(), 0U);
+  EXPECT_EQ(settings.stripes.load(), 0U);
   EXPECT_EQ(ChosenOr(settings.spins, 5U), 1000U);
   EXPECT_EQ(ChosenOr(settings.yields, 5U), 5U);
-  EXPECT_EQ(FlagsOf({256, 1000, 7, 32}, axes), "--chunk-kib 256 --wait-spins 1000");
+  EXPECT_EQ(FlagsOf({256, 1000, 7, 32, 4}, axes), "--chunk-kib 256 --wait-spins 1000");
+  Apply({256, 1000, 7, 32, 4}, TunedAxes({4, 2, 2}, {}), &settings);
+  EXPECT_EQ(ChosenOr(settings.fusion, uint64_t{1}), uint64_t{32} << 20);
+  EXPECT_EQ(ChosenOr(settings.stripes, 1U), 4U);
 }
 
 TEST(TuningSettingsOf, AreTheVariablesOfTheWorkers) {
@@ -86,8 +91,8 @@ TEST(TuningLog, HasTheColumnsOfHorovodFirst) {
   EXPECT_TRUE(TuningHeader().starts_with(
       "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,cycle_time_ms,"
       "tensor_fusion_threshold,score,"));
-  EXPECT_EQ(TextOf({{128, 400, 50, 128}, "default", 1234.5, 5, 2.25}),
-            "0,0,0,1,0,128,1234.5,128,400,50,default,5,2.2500,0.0000\n");
+  EXPECT_EQ(TextOf({{128, 400, 50, 128, 2}, "default", 1234.5, 5, 2.25}),
+            "0,0,0,1,0,128,1234.5,128,400,50,2,default,5,2.2500,0.0000\n");
 }
 
 }  // namespace
