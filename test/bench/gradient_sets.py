@@ -22,9 +22,17 @@ def gpt2():
     return [50257 * width, 1024 * width, *block * 12, width, width]
 
 
+def gpt2_scaled():
+    """GPT-2 at a third of its width and a quarter of its words: 148 tensors, 13.0 million numbers."""
+    width = 256
+    block = [width, width, width * 3 * width, 3 * width, width * width, width,
+             width, width, width * 4 * width, 4 * width, 4 * width * width, width]
+    return [12565 * width, 1024 * width, *block * 12, width, width]
+
+
 def small():
     """161 tensors of 64 bytes, of which only the cost of each tensor is left."""
     return [16] * 161
 
 
-SETS = {"ResNet-50": resnet50, "GPT-2": gpt2, "small": small}
+SETS = {"ResNet-50": resnet50, "GPT-2": gpt2, "GPT-2, scaled": gpt2_scaled, "small": small}

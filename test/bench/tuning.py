@@ -48,11 +48,13 @@ class Job:
         self.hvdrun, self.python, self.layout = f"{args.bin_dir}/hvdrun", args.python, layout
         self.steps, self.rounds = (8, 1) if args.quick else (25, 3)  # the fewest rounds
 
+    def command(self, flags, steps):
+        return [self.hvdrun, *self.layout, "--prefix", "", *flags, "env", f"BENCH_STEPS={steps}", self.python, RANK]
+
     def run(self, flags, steps, deadline=DEADLINE):
         """The words of rank 0 about its steps, and those of hvdrun."""
-        command = [self.hvdrun, *self.layout, "--prefix", "", *flags, self.python, RANK]
-        job = subprocess.Popen(command, env=dict(os.environ, BENCH_STEPS=str(steps)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, start_new_session=True)
+        job = subprocess.Popen(self.command(flags, steps), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
         try:
             out, err = job.communicate(timeout=deadline)
         except subprocess.TimeoutExpired:
