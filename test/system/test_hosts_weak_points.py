@@ -200,7 +200,7 @@ while True:
     if said and first <= port <= last:
         print(to, source, port, said[:256].hex(), flush=True)
 """
-HELLO, PROOF, CHALLENGE = 88, 32, 64  # PROTOCOL.md: the mesh
+HELLO, PROOF, CHALLENGE = 92, 32, 64  # PROTOCOL.md: the mesh
 
 
 def recorded_handshakes(lines):

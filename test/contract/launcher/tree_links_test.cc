@@ -18,7 +18,7 @@ namespace hvd {
 namespace {
 
 constexpr uint32_t kParent = 0, kChild = 1;
-constexpr size_t kHelloBytes = 88, kAnswerBytes = 64, kProofBytes = 32;
+constexpr size_t kHelloBytes = 92, kAnswerBytes = 64, kProofBytes = 32;
 const std::string kKey = "the key of this job";
 const std::string kCanary = "a word of the workers' that nobody else may read";
 

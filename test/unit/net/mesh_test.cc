@@ -406,9 +406,9 @@ std::string HelloOf(const std::string& key, uint64_t generation, uint32_t from, 
 
 TEST_F(MeshPair, StrangersHearNothing) {
   const std::string key = OptionsOf(0).job_key;
-  ExpectSilence(*a_, std::string(88, 'x'));
+  ExpectSilence(*a_, std::string(92, 'x'));
   ExpectSilence(*a_, "GET / HTTP/1.1\r\nHost: a host that has a name of a certain length\r\n\r\n" +
-                         std::string(88, ' '));
+                         std::string(92, ' '));
   ExpectSilence(*a_, HelloOf("another key", 7, 1, 0));
   ExpectSilence(*a_, HelloOf(key, 8, 1, 0));  // another generation
   ExpectSilence(*a_, HelloOf(key, 7, 0, 1));  // meant for another rank
