@@ -181,6 +181,7 @@ CudaBackendOptions Session::DeviceOptions(SharedHeap& heap) {
   options.clock = &clock;
   options.wake_peers = [this] { peers_.WakeAll(); };
   options.say = [](const std::string& sentence) { LogWarning(sentence); };
+  options.end_process = EndProcess;
   AddDeviceSettingsFromEnv(&options);
   return options;
 }

@@ -1,7 +1,9 @@
 #include "runtime/backends/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -21,6 +23,41 @@ constexpr Duration kLookAgain = std::chrono::microseconds(200);
 // Added to the domain of an operation whose hosts have agreed to move its data themselves, so that
 // its second announcement meets no first one.
 constexpr int32_t kStagedDomains = 1 << 30;
+
+// Calls `late` once, from a thread of its own, when it still lives after `limit`: for calls that
+// cannot be interrupted.
+class Watchdog {
+ public:
+  Watchdog(Duration limit, std::function<void()> late)
+      : late_(std::move(late)), thread_([this, limit] { Watch(limit); }) {}
+  // Waits for `late` when it was called.
+  ~Watchdog() {
+    {
+      MutexLock lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void Watch(Duration limit) {
+    {
+      MutexLock lock(mutex_);
+      const auto over = [this]() HVD_REQUIRES(mutex_) { return over_; };
+      if (changed_.wait_for(lock, limit, over)) return;
+    }
+    late_();
+  }
+
+  const std::function<void()> late_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ HVD_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
 
 CudaOp& OpOf(OpState* state) { return static_cast<CudaOp&>(*state); }
 const CudaOp& OpOf(const OpState* state) { return static_cast<const CudaOp&>(*state); }
@@ -440,12 +477,19 @@ void CudaBackend::Abort(const Status& why) {
   MutexLock lock(mutex_);
   if (!aborted_.ok()) return;
   aborted_ = why;
+  if (lanes_.empty()) return;
+  const Watchdog watchdog(options_.abort_limit, [this, &why] {
+    options_.end_process(Format(
+        "rank {}: NCCL has not come back from ncclCommAbort for {} s, after: {}", options_.rank,
+        std::chrono::duration_cast<std::chrono::seconds>(options_.abort_limit).count(),
+        why.message()));
+  });
   std::vector<std::thread> others;
   for (auto& [key, lane] : lanes_) {
     if (lane == lanes_.begin()->second) continue;
     others.emplace_back([&why, one = lane.get()] { one->Abort(why); });
   }
-  if (!lanes_.empty()) lanes_.begin()->second->Abort(why);
+  lanes_.begin()->second->Abort(why);
   for (std::thread& other : others) other.join();
 }
 

@@ -42,6 +42,10 @@ struct CudaBackendOptions {
   // which other ranks may be waiting for.
   Duration close_limit = std::chrono::seconds(2);
   Duration drain_limit = std::chrono::seconds(60);
+  // Of the aborts of all communicators. NCCL may never come back from one, and nothing can take its
+  // thread away: then `end_process` ends this process, so that the job goes on without it, or ends.
+  Duration abort_limit = std::chrono::seconds(30);
+  std::function<void(const std::string& why)> end_process;
 };
 
 class DeviceBackend : public Backend {

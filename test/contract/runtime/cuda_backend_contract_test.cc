@@ -10,7 +10,9 @@
 namespace hvd::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -342,6 +344,20 @@ TEST(CudaBackendEnds, AbortsAllCommunicatorsTogether) {
   members.backend(0).Abort(Aborted("again"));
   EXPECT_EQ(members.nccl.Count("ncclCommAbort"), 2);
   AbortAll(members, operations);
+}
+
+// No thread can be taken back from NCCL, so the process ends; here, the aborts return instead.
+TEST(CudaBackendEnds, AnAbortThatDoesNotReturnEndsTheProcess) {
+  CudaMembers members({.members = 2, .abort_limit = std::chrono::milliseconds(20)});
+  Check(members, {{.rows = {3, 3}}}, 1);
+  members.nccl.aborts_hang = true;
+  members.backend(1).Abort(Aborted("rank 0 died on host a"));
+  EXPECT_THAT(members.ended, ElementsAre(AllOf(HasSubstr("rank 3: NCCL has not come back"),
+                                               HasSubstr("rank 0 died on host a"))));
+  members.backend(0).Abort(Aborted("rank 1 died on host a"));
+  EXPECT_EQ(members.ended.size(), 1U) << "these returned";
+  members.cuda.Run();
+  members.ExpectClean();
 }
 
 // NCCL tells of the death first, by one of the communicators.

@@ -82,6 +82,7 @@ class CudaMembers {
     std::vector<uint32_t> host_of;       // by member; empty: one host
     std::vector<uint32_t> without_nccl;  // members that have none
     Duration start_limit = std::chrono::seconds(30);
+    Duration abort_limit = std::chrono::seconds(30);
   };
 
   explicit CudaMembers(const Options& options) : options_(options) {
@@ -121,6 +122,11 @@ class CudaMembers {
     options.wake_peers = [this] { ++wakes; };
     options.say = [this](const std::string& sentence) { said.push_back(sentence); };
     options.start_limit = options_.start_limit;
+    options.abort_limit = options_.abort_limit;
+    options.end_process = [this](const std::string& why) {
+      ended.push_back(why);
+      nccl.LetAbortsReturn();
+    };
     options.waits_for_gpu = options_.waits_for_gpu;
     options.registers_buffers = options_.registers_buffers;
     options.keeps_graphs =
@@ -212,6 +218,7 @@ class CudaMembers {
   const Clock* time = &clock;  // of members that are opened from now on
   std::unique_ptr<MemoryKvStore> store = std::make_unique<MemoryKvStore>();
   std::vector<std::string> said;
+  std::vector<std::string> ended;  // why a member's process would have ended itself
   int wakes = 0;
 
  private:

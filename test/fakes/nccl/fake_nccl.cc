@@ -79,6 +79,7 @@ NcclResult CommAbort(NcclCommHandle comm) {
   if (alive) fake.CheckNoGraph("ncclCommAbort", comm);
   if (alive) fake.End(comm, true);  // also where an error is ordered: NCCL frees what it can
   if (alive && fake.aborts_wait) fake.AwaitIdle(comm, lock);
+  fake.unhung.wait(lock, [&fake] { return !fake.aborts_hang; });
   if (NcclResult ordered = fake.Enter("ncclCommAbort"); ordered != 0) return ordered;
   return alive ? kNcclSuccess : kNcclInvalidArgument;
 }
@@ -555,6 +556,12 @@ void FakeNccl::End(NcclCommHandle comm, bool abort) {
   comm->waiting.clear();
   for (auto& [meeting, key] : comm->meetings) meeting->released[key].done = 1;
   aborted.notify_all();
+}
+
+void FakeNccl::LetAbortsReturn() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  aborts_hang = false;
+  unhung.notify_all();
 }
 
 // Kernels that wait for another member.

@@ -104,6 +104,9 @@ class FakeNccl {
   // As NCCL does: an abort frees memory, and returns when the device has left the kernels of all
   // communicators, also of those that nobody has aborted.
   bool aborts_wait = false;
+  // An abort returns only when LetAbortsReturn is called.
+  bool aborts_hang = false;
+  void LetAbortsReturn();
   // From its `after`-th call on (0: the first) the call answers `result` and does nothing.
   void Fail(const std::string& symbol, NcclResult result, int after = 0);
 
@@ -130,6 +133,7 @@ class FakeNccl {
 
   std::recursive_mutex mutex;
   std::condition_variable_any aborted;  // some communicator was
+  std::condition_variable_any unhung;   // aborts_hang changed
   std::vector<std::unique_ptr<NcclCommObject>>
       comms;  // in the order they were made; ended ones too
   std::map<std::thread::id, int> group_depth;
