@@ -41,11 +41,15 @@ torch.set_num_threads(1)
 x = fold(COUNT) if sys.argv[1] == 'folded' else torch.empty(COUNT, dtype=torch.uint8)
 x.fill_(1 + hvd.rank())
 x[2 ** 31:] = 10 + hvd.rank()
-assert hvd.allreduce_(x, op=hvd.Sum) is x
+if sys.argv[1] == 'whole':
+    y = hvd.allreduce_(x, op=hvd.Sum)
+    assert y is x
+else:  # not in place: parts of the sum would be read as input of the next ones
+    y = hvd.allreduce(x, op=hvd.Sum)
 total = sum(1 + r for r in range(hvd.size()))
 beyond = sum(10 + r for r in range(hvd.size()))
-assert int(x[:2 ** 31].min()) == int(x[:2 ** 31].max()) == total
-assert int(x[2 ** 31:].min()) == int(x[2 ** 31:].max()) == beyond
+assert int(y[:2 ** 31].min()) == int(y[:2 ** 31].max()) == total
+assert int(y[2 ** 31:].min()) == int(y[2 ** 31:].max()) == beyond
 x[-1] = 40 + hvd.rank()
 hvd.broadcast_(x, 1)
 assert x[-1] == 41
