@@ -20,6 +20,7 @@ from shaped_hosts import LINKS, ROOT, WHY_NOT, ShapedHosts
 VALUES = {"--fusion-threshold-mb": (1, 8, 32), "--inter-host-piece-kib": (256, 1024, 16384), "--inter-host-pieces": (1, 2, 8),
           "--inter-host-stripes": (2, 4, 8)}
 GRID = {"--fusion-threshold-mb": (8, 32, 128), "--inter-host-stripes": (1, 2, 4, 8)}  # the rows that --autotune changes
+WINDOWS = ("--autotune-bayes-opt-max-samples", "16")  # of five steps
 BASE_EACH = 3  # after so many choices the defaults are run again
 
 
@@ -81,24 +82,30 @@ def grid_and_search(job, args, say):
     ratios, base = beside_defaults(job, choices, args.rounds, say)
     print(f"\n{job.which}, defaults {base / 1e3:.0f} ms a step, {args.rounds} rounds of a grid, load {os.getloadavg()[0]:.1f}")
     show(ratios)
-    best = min(ratios, key=lambda name: statistics.median(ratios[name]))
+    search(job, args, say, {"the grid's best": min(ratios, key=lambda name: statistics.median(ratios[name]))})
+
+
+def search(job, args, say, beside=None):
+    """The choice of --autotune in 80 steps, and other choices by name, beside the defaults."""
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "log.csv")
-        err = job.run(["--autotune", "--no-autotune-memory", "--autotune-log-file", log], args.search_steps, deadline=900)[1]
+        err = job.run(["--autotune", "--no-autotune-memory", *WINDOWS, "--autotune-log-file", log], args.search_steps, deadline=900)[1]
         rows = pathlib.Path(log).read_text().splitlines()[1:]
     sentence = re.search(r"tuning found.*", err)
     if not sentence:
         raise Failed(f"the search was not over after {args.search_steps} steps")
     found = re.findall(r"--[a-z-]+|\b\d+\b", re.search(r"((?:--[a-z-]+ \d+ ?)+)", sentence[0])[1])
     say(sentence[0])
-    both = {}
+    choices = {**(beside or {}), "--autotune's choice": found}
+    ratios = {name: [] for name in choices}
     for _ in range(args.again):
         before = job.step([])
-        for name, flags in (("the grid's best", best), ("--autotune's choice", found)):
-            both.setdefault(name, []).append(job.step(list(flags)) / before)
-    for (name, seen), flags in zip(both.items(), (best, found)):
-        print(tuning.row([name + ":", *flags], seen))
-    print(tuning.verdict(*both.values()))
+        for name, flags in choices.items():
+            ratios[name].append(job.step(list(flags)) / before)
+    for name, seen in ratios.items():
+        print(tuning.row([name + ":", *choices[name]], seen))
+    if beside:
+        print(tuning.verdict(*ratios.values()))
     print(f"{sentence[0]}; {searched(rows)} steps of the search")
 
 
@@ -123,6 +130,7 @@ def main():
     parser.add_argument("--sets", nargs="+", default=["ResNet-50", "GPT-2, scaled"], help="of gradient_sets.py")
     parser.add_argument("--links", nargs="+", default=list(LINKS), choices=list(LINKS))
     parser.add_argument("--grid", action="store_true", help="all combinations of the tuned settings, then --autotune")
+    parser.add_argument("--search", action="store_true", help="--autotune, without a grid before it")
     parser.add_argument("--search-steps", type=int, default=120, help="of the job with --autotune (120)")
     parser.add_argument("--again", type=int, default=5, help="rounds that compare the grid's best and the choice of --autotune (5)")
     parser.add_argument("--quick", action="store_true", help="one round: shows that it works")
@@ -139,7 +147,7 @@ def main():
                 hosts.shape(link)
                 print(f"\n## {args.hosts} hosts, {link}", flush=True)
                 begin = time.monotonic()
-                (grid_and_search if args.grid else one_at_a_time)(HostsJob(args, hosts, which), args, say)
+                (grid_and_search if args.grid else search if args.search else one_at_a_time)(HostsJob(args, hosts, which), args, say)
                 say(f"{link}, {which}: {time.monotonic() - begin:.0f} s")
         finally:
             hosts.down()
