@@ -247,7 +247,7 @@ def test_S7_nobody_in_the_middle_gets_into_a_connection(recorded, rig):
     """Messages by one who hears every packet: a hello with any field changed, or to another port than the one it was made
     for (that of its maker among them); after a true one the other side's own proof, the hello's, an old one, or none."""
     _, address, port, hello, proof = recorded
-    changed = [hello[:at] + bytes([hello[at] ^ 1]) + hello[at + 1:] for at in (0, 4, 8, 16, 20, 24, 55, 56, HELLO - 1)]
+    changed = [hello[:at] + bytes([hello[at] ^ 1]) + hello[at + 1:] for at in (0, 4, 8, 16, 20, 24, 28, 59, 60, HELLO - 1)]
     assert talk(rig, (address, port), *[f"{other.hex()} {proof.hex()}" for other in changed]) == [0] * len(changed)
     elsewhere = [place for host in rig.hosts for place in on_host(host) if place[1] != port]
     assert any(place[0] != address for place in elsewhere), "the maker of the hello listens, too"
