@@ -55,6 +55,7 @@ class TestVectors {
 
  private:
   static void Put(DType dtype, const std::vector<float>& wide, std::byte* to) {
+    if (wide.empty()) return;  // memcpy takes no null pointer
     if (dtype == DType::kFloat64) {
       const std::vector<double> wider(wide.begin(), wide.end());
       std::memcpy(to, wider.data(), wider.size() * sizeof(double));
