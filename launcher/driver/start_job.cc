@@ -20,6 +20,11 @@ BindTo ParseBindTo(const std::string& word) {
   return word == "numa" ? BindTo::kNuma : BindTo::kNone;
 }
 
+SeenGpus ParseGpus(const std::string& word) {
+  if (word == "one") return SeenGpus::kOne;
+  return word == "near" ? SeenGpus::kNear : SeenGpus::kAll;
+}
+
 StdinTo ParseStdinTo(const std::string& word) {
   if (word == "all") return StdinTo::kAll;
   return word == "rank0" ? StdinTo::kRank0 : StdinTo::kNone;
@@ -50,9 +55,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
   start.bind_to = ParseBindTo(options.settings.bind_to);
-  start.gpus = options.settings.gpus == "one"    ? SeenGpus::kOne
-               : options.settings.gpus == "near" ? SeenGpus::kNear
-                                                 : SeenGpus::kAll;
+  start.gpus = ParseGpus(options.settings.gpus);
   start.trace = TraceModeOf(options.settings);
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
   start.stdin_terminal = options.stdin_terminal ? 1 : 0;

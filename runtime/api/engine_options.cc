@@ -13,6 +13,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
+#include "runtime/net/mesh/mesh_handshake.h"
 
 namespace hvd {
 namespace {
@@ -86,13 +87,13 @@ Result<EngineOptions> EngineOptionsFromEnv() {
 Result<HostsSettings> HostsSettingsFromEnv() {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max(), kMostSeconds = 1'000'000'000;
   int64_t fusion_bytes = HostsSettings{}.fusion_bytes, timeout_s = 30;
-  constexpr int64_t kMostKib = 1 << 20, kMostPieces = 64, kMostStripes = 16;
+  constexpr int64_t kMostKib = 1 << 20, kMostPieces = 64;
   int64_t piece_kib = 0, pieces = 0, stripes = 0;
   Status read = ReadWhole("HOROVOD_FUSION_THRESHOLD", kAny, &fusion_bytes);
   if (read.ok()) read = ReadWhole("HOROVOD_GLOO_TIMEOUT_SECONDS", kMostSeconds, &timeout_s);
   if (read.ok()) read = ReadWhole("HVD_INTER_HOST_PIECE_KIB", kMostKib, &piece_kib);
   if (read.ok()) read = ReadWhole("HVD_INTER_HOST_PIECES", kMostPieces, &pieces);
-  if (read.ok()) read = ReadWhole("HVD_INTER_HOST_STRIPES", kMostStripes, &stripes);
+  if (read.ok()) read = ReadWhole("HVD_INTER_HOST_STRIPES", kMostMeshStripes, &stripes);
   if (!read.ok()) return read;
   if (timeout_s == 0) timeout_s = kMostSeconds;
   return HostsSettings{static_cast<uint64_t>(fusion_bytes), std::chrono::seconds(timeout_s),

@@ -33,7 +33,7 @@ class CallNumbers {
   uint32_t NumberOf(const CollectiveCall& call) {
     if (call.collective != Collective::kAllreduce || call.group->id != 0) return 0;
     if (last_ == std::numeric_limits<uint32_t>::max()) return 0;
-    if (numbers_.size() >= kMost) numbers_.clear();  // what comes again is numbered anew
+    if (numbers_.size() >= kMost) numbers_.clear();  // calls that come again are numbered anew
     uint32_t& number = numbers_[{call.op, call.dtype, call.count, call.prescale, call.postscale,
                                  call.input, call.output, call.device_index}];
     if (number == 0) number = ++last_;

@@ -435,9 +435,9 @@ bool AllreduceOp::TakeChunks(const Chunking& chunking, uint32_t lanes, Progress 
   return done == all;
 }
 
-// Chunks are done by whoever is there. But the ring wants all participants, as does the copy that a
-// late one has still to make; and without shared memory an output waits for those who read what was
-// in it.
+// Any member that is there does chunks. But the ring needs all participants, and so does a late
+// copy that is still to be made; without shared memory an output waits for the members that read
+// the input that lies in it.
 bool AllreduceOp::Needs(uint32_t member) const {
   const Participant* participant = ParticipantOf(participants_, member);
   if (member == self_ || participant == nullptr) return false;

@@ -58,15 +58,15 @@ class StagingRing {
   StagingRing() = default;
   StagingRing(const CollectiveCall& call, Place own);
 
-  // Copies what has room into the own slots, before anybody else is there.
+  // Copies chunks into the own slots as long as there is room, before anybody else is there.
   void Post(const CollectiveCall& call);
   // To be called when there is nothing else to do, also before all others are there: after a while
   // puts chunks aside.
   void PostAside(const CollectiveCall& call);
   // All participants in order of rank, this one at `me`.
   void Join(std::vector<Place> places, uint32_t me, const ReduceSpec& spec);
-  // Does what can be done now; true when the output is complete. Then the others may still read the
-  // own slots and words.
+  // Does all steps that need no waiting; true when the output is complete. Then the others may
+  // still read the own slots and words.
   bool Advance(const CollectiveCall& call);
 
   // Something was stored for the others since the last call.

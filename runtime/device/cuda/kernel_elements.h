@@ -94,7 +94,7 @@ HVD_KERNEL_FUNCTION float Load(Small5m2 x) {
 }
 
 // |x|, given as bits, rounded to nearest even as a number of kMantissa bits of fraction. It must be
-// less than what is too large.
+// less than the least number that rounds to infinity.
 template <int kMantissa, int kBias>
 HVD_KERNEL_FUNCTION Word32 RoundTo(Word32 bits) {
   constexpr int kShift = 23 - kMantissa;

@@ -139,6 +139,9 @@ Expected ExpectedOf(const Case& c, uint32_t self) {
   return expected;
 }
 
+constexpr ReduceOp kElementwise[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
+                                     ReduceOp::kMax, ReduceOp::kProduct};
+
 class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_t>> {
  protected:
   Kind kind() const { return std::get<0>(GetParam()); }
@@ -149,6 +152,17 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
   bool Reduces(DType dtype) const {
     return kind() == Kind::kShm || dtype == DType::kUint8 || dtype == DType::kInt32 ||
            dtype == DType::kInt64 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  }
+  // Calls use(type, op) for each of these types and each elementwise operation that it has.
+  template <typename Use>
+  void ForEachReduction(const Use& use) {
+    for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+      const auto type = static_cast<DType>(dtype);
+      if (!Reduces(type)) continue;
+      for (ReduceOp op : kElementwise) {
+        if (op != ReduceOp::kAverage || CanAverage(type)) use(type, op);
+      }
+    }
   }
   std::vector<int64_t> Rows(int64_t rows) const { return std::vector<int64_t>(size(), rows); }
 
@@ -257,27 +271,20 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
 constexpr int64_t kRows[] = {0, 1, 7, 300, 2731, 24'001};
 constexpr Memory kAllMemory[] = {Memory::kPrivate, Memory::kRegistered, Memory::kInPlace,
                                  Memory::kRegisteredInPlace, Memory::kMade};
-constexpr ReduceOp kElementwise[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
-                                     ReduceOp::kMax, ReduceOp::kProduct};
 
 TEST_P(BackendContract, AllreducesEveryTypeAndOperation) {
   uint32_t seed = 1;
-  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
-    const auto type = static_cast<DType>(dtype);
-    if (!Reduces(type)) continue;
-    for (ReduceOp op : kElementwise) {
-      if (op == ReduceOp::kAverage && !CanAverage(type)) continue;
-      std::vector<Case> cases;
-      for (int64_t rows : {7, 3000}) {
-        cases.push_back({.op = op, .dtype = type, .rows = Rows(rows)});
-        cases.push_back({.op = op, .dtype = type, .rows = Rows(rows), .postscale = 0.5});
-        if (op == ReduceOp::kProduct) continue;  // it would leave the small types
-        cases.push_back(
-            {.op = op, .dtype = type, .rows = Rows(rows), .prescale = 2, .postscale = 0.5});
-      }
-      Check(cases, ++seed);
+  ForEachReduction([&](DType type, ReduceOp op) {
+    std::vector<Case> cases;
+    for (int64_t rows : {7, 3000}) {
+      cases.push_back({.op = op, .dtype = type, .rows = Rows(rows)});
+      cases.push_back({.op = op, .dtype = type, .rows = Rows(rows), .postscale = 0.5});
+      if (op == ReduceOp::kProduct) continue;  // it would leave the small types
+      cases.push_back(
+          {.op = op, .dtype = type, .rows = Rows(rows), .prescale = 2, .postscale = 0.5});
     }
-  }
+    Check(cases, ++seed);
+  });
 }
 
 TEST_P(BackendContract, AllreducesEverySizeInEveryMemory) {
@@ -314,26 +321,21 @@ TEST_P(BackendContract, AllreducesAmongThoseWhoWait) {
 
 TEST_P(BackendContract, AllreducesEveryTypeAndOperationAmongThoseWhoWait) {
   uint32_t seed = 1200;
-  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
-    const auto type = static_cast<DType>(dtype);
-    if (!Reduces(type)) continue;
-    for (ReduceOp op : kElementwise) {
-      if (op == ReduceOp::kAverage && !CanAverage(type)) continue;
-      std::vector<Case> cases;
-      for (int64_t rows : {int64_t{3000}, int64_t{100'001} / static_cast<int64_t>(SizeOf(type))}) {
-        cases.push_back({.op = op, .dtype = type, .rows = Rows(rows), .waiting = Waiting::kAll});
-        if (op == ReduceOp::kProduct) continue;  // it would leave the small types
-        cases.push_back({.op = op,
-                         .dtype = type,
-                         .rows = Rows(rows),
-                         .prescale = 2,
-                         .postscale = 0.5,
-                         .memory = Memory::kInPlace,
-                         .waiting = Waiting::kAll});
-      }
-      Check(cases, ++seed);
+  ForEachReduction([&](DType type, ReduceOp op) {
+    std::vector<Case> cases;
+    for (int64_t rows : {int64_t{3000}, int64_t{100'001} / static_cast<int64_t>(SizeOf(type))}) {
+      cases.push_back({.op = op, .dtype = type, .rows = Rows(rows), .waiting = Waiting::kAll});
+      if (op == ReduceOp::kProduct) continue;  // it would leave the small types
+      cases.push_back({.op = op,
+                       .dtype = type,
+                       .rows = Rows(rows),
+                       .prescale = 2,
+                       .postscale = 0.5,
+                       .memory = Memory::kInPlace,
+                       .waiting = Waiting::kAll});
     }
-  }
+    Check(cases, ++seed);
+  });
 }
 
 // Values whose sum depends on the order in which they are added.

@@ -62,7 +62,8 @@ std::vector<float> ManyFloats() {
   std::vector<float> floats = {0.0F,          -0.0F,        INFINITY,     -INFINITY, NAN,
                                -NAN,          65504.0F,     65519.99F,    65520.0F,  5.9604645e-8F,
                                2.9802322e-8F, 2.980233e-8F, 6.1035156e-5F};
-  // Around the middle between neighbours of float8, and around what is too large for them.
+  // Around the middle between neighbours of float8, and around the least numbers that are too
+  // large for them.
   for (const float exact : {464.0F, 480.0F, 61440.0F, 65536.0F, 17.0F, 19.0F, 0x1p-9F, 0x1p-10F,
                             0x3p-10F, 0x1p-16F, 0x1p-17F, 0x3p-17F}) {
     for (const uint32_t step : {0U, 1U, 2U}) {

@@ -14,7 +14,7 @@ namespace {
 // Of the compiler's log, in a sentence.
 constexpr size_t kMostLogBytes = 600;
 
-// Line ends become spaces, and what is too long is cut.
+// Line ends become spaces, and a long text is cut.
 std::string InOneLine(std::string log) {
   std::string line;
   for (const char letter : log) {
