@@ -87,7 +87,21 @@ def test_the_page_of_the_guide_has_its_marks_and_each_part_its_table():
     assert subprocess.run([sys.executable, "-B", "-c", code], cwd=BENCH, capture_output=True, timeout=60).returncode == 0
 
 
-def test_a_part_that_fails_does_not_take_the_others_along():
+def test_the_sets_of_a_pytorch_step_exist_and_share_all_of_its_time():
+    code = ("import torch_step, gradient_sets\n"
+            "assert set(torch_step.SHARE) == set(torch_step.STEPS) <= set(gradient_sets.SETS)\n"
+            "torch_step.has_torch = lambda python: True\n"
+            "ran = []\n"
+            "torch_step.TorchStep._run = lambda self, name, seconds: ran.append((name, round(seconds)))\n"
+            "import time, types\n"
+            "torch_step.TorchStep(types.SimpleNamespace(python='p'), types.SimpleNamespace(say=print), time.monotonic() + 100).measure()\n"
+            "assert [name for name, _ in ran] == list(torch_step.SHARE) and ran[-1][1] == 100, ran\n")
+    done = subprocess.run([sys.executable, "-B", "-c", code], cwd=BENCH, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("failure, told", [('Failed("it hung")', "it hung"), ('KeyError("a mistake")', "KeyError: 'a mistake'")])
+def test_a_part_that_fails_does_not_take_the_others_along(failure, told):
     code = """if True:
         import types, bench
         from processes import Failed
@@ -98,7 +112,7 @@ def test_a_part_that_fails_does_not_take_the_others_along():
 
             def measure(self):
                 if self.name == "elastic":
-                    raise Failed("it hung")
+                    raise FAILURE
 
             def report(self):
                 print("measured", self.name)
@@ -109,7 +123,8 @@ def test_a_part_that_fails_does_not_take_the_others_along():
                                                          rounds=1, starts=1)
         bench.tables_of = lambda part, *_: [Part(part)]
         assert bench.main([]) == 1
-    """
+    """.replace("FAILURE", failure)
     done = subprocess.run([sys.executable, "-B", "-c", code], cwd=BENCH, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "measured log" in done.stdout and "measured elastic" not in done.stdout and "FAILED: elastic: it hung" in done.stdout
+    assert "measured log" in done.stdout and "measured elastic" not in done.stdout and "FAILED: elastic: " in done.stdout
+    assert told in done.stdout

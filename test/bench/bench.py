@@ -10,6 +10,7 @@ import shutil
 import statistics
 import sys
 import time
+import traceback
 
 import collectives
 import elastic
@@ -561,6 +562,8 @@ def main(argv):
                     tables.append((part, table))
                 except Failed as failure:  # the other parts go on
                     failures.append(f"{part}: {failure}")
+                except Exception:  # a mistake in one part must not lose the figures of the others
+                    failures.append(f"{part}: {traceback.format_exc()}")
     progress.clear()
 
     if calibration.samples:

@@ -12,7 +12,6 @@ import time
 
 import processes
 from elastic import has_torch
-from gradient_sets import SETS
 from processes import Failed
 
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_step_rank.py")
@@ -43,7 +42,7 @@ class TorchStep:
         if not has_torch(self.args.python):
             self.left_out = f"{self.args.python} has no PyTorch; name one that has by --python"
             return
-        names = list(SETS)
+        names = list(SHARE)
         for place, name in enumerate(names):
             now = time.monotonic()
             seconds = max(0.0, self.until - now) * SHARE[name] / sum(SHARE[later] for later in names[place:])
