@@ -5,6 +5,7 @@ and of --autotune. All take turns with the defaults.
 Run by itself. Prints the time of each choice over that of the defaults beside it, with an interval of 95 % of the median: a
 setting gains where the whole interval is below 1."""
 import argparse
+import csv
 import itertools
 import json
 import math
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 
 import processes
 from processes import Failed
@@ -41,15 +43,44 @@ def grid(axes):
     return [[str(word) for pair in zip(axes, values) for word in pair] for values in itertools.product(*axes.values())]
 
 
+@dataclass
+class Search:
+    """A run with --autotune whose search came to its end."""
+    flags: list      # what it chose
+    sentence: str
+    rows: list       # of its log
+
+    def steps(self):
+        """Steps of the search, without those to warm up."""
+        return sum(int(row["steps"]) for row in itertools.takewhile(lambda row: row["kind"] not in ("best", "check"), self.rows)
+                   if row["kind"] != "warm-up")
+
+
+def log_rows(path):
+    """The windows of --autotune-log-file."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["step_ms"]]
+
+
+def flags_in(sentence):
+    """["--chunk-kib", "512", ...] of the sentence about a search."""
+    return re.findall(r"--[a-z-]+|\b\d+\b", re.search(r"((?:--[a-z-]+ \d+ ?)+)", sentence)[1])
+
+
 class Job:
     """Runs of one layout."""
 
-    def __init__(self, args, layout):
-        self.hvdrun, self.python, self.layout = f"{args.bin_dir}/hvdrun", args.python, layout
+    def __init__(self, args, layout, which="ResNet-50"):
+        self.hvdrun, self.python, self.layout, self.which = f"{args.bin_dir}/hvdrun", args.python, layout, which
         self.steps, self.rounds = (8, 1) if args.quick else (25, 3)  # the fewest rounds
 
     def command(self, flags, steps):
-        return [self.hvdrun, *self.layout, "--prefix", "", *flags, "env", f"BENCH_STEPS={steps}", self.python, RANK]
+        return [self.hvdrun, *self.layout, "--prefix", "", *flags, "env", f"BENCH_STEPS={steps}", f"BENCH_SET={self.which}",
+                self.python, RANK]
+
+    def step(self, flags):
+        """Microseconds of a step."""
+        return self.run(list(flags), self.steps)[0]["us"]
 
     def run(self, flags, steps, deadline=DEADLINE):
         """The words of rank 0 about its steps, and those of hvdrun."""
@@ -65,15 +96,17 @@ class Job:
             raise Failed(f"{' '.join(flags)}: exit code {job.returncode}: {err[-300:]}")
         return json.loads(out.split("\n")[0]), err
 
-    def tuned(self, steps):
-        """The flags that a search finds, and its sentence."""
+    def search(self, steps, flags=()):
+        """A search in a job of so many steps, without the results of others."""
         with tempfile.TemporaryDirectory() as folder:
-            os.environ["XDG_CACHE_HOME"] = folder
-            err = self.run(["--autotune"], steps, deadline=20 * DEADLINE)[1]
+            log = os.path.join(folder, "log.csv")
+            tuned = ["--autotune", "--no-autotune-memory", *flags, "--autotune-log-file", log]
+            err = self.run(tuned, steps, deadline=20 * DEADLINE)[1]
+            rows = log_rows(log)
         found = re.search(r"tuning found.*", err)
         if not found:
-            raise Failed("the search was not over after " + str(steps) + " steps; --steps gives it more")
-        return re.findall(r"--[a-z-]+|\b\d+\b", re.search(r"((?:--[a-z-]+ \d+ ?)+)", found[0])[1]), found[0]
+            raise Failed(f"the search was not over after {steps} steps; more of them may do")
+        return Search(flags_in(found[0]), found[0], rows)
 
     def ratio(self, flags, steps=None, beside=(), what="us"):
         """The time with these flags over that with the others, one after the other."""
@@ -155,7 +188,8 @@ def measure(job, axes, args, until, say):
         else:
             found[name], lost[name] = result
         say(name)
-    found["--autotune:"], sentence = job.tuned(args.steps)
+    searched = job.search(args.steps)
+    found["--autotune:"], sentence = searched.flags, searched.sentence
     say(sentence)
     chosen = compared(job, list(found.values()), time.monotonic() + (0 if args.quick else 60 * args.again), say)
     print(f"\n{len(choices)} choices of a grid, its best three and its worst; then what each search chose, compared anew\n\n"

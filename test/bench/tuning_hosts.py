@@ -7,7 +7,6 @@ import argparse
 import itertools
 import os
 import pathlib
-import re
 import statistics
 import sys
 import tempfile
@@ -28,17 +27,14 @@ class HostsJob(tuning.Job):
     """A set of gradients over hosts with one rank each."""
 
     def __init__(self, args, hosts, which):
-        super().__init__(args, [])
-        self.hosts, self.which, self.steps = hosts, which, args.steps
+        super().__init__(args, [], which)
+        self.hosts, self.steps, self.always = hosts, args.steps, args.always
         self.slots = ",".join(f"hvd{number}:1" for number in range(1, hosts.count + 1))
 
     def command(self, flags, steps):
         return self.hosts.rig.on_head(
-            self.hvdrun, "-np", self.hosts.count, "-H", self.slots, "--prefix", "", *flags, "env", f"BENCH_STEPS={steps}",
+            self.hvdrun, "-np", self.hosts.count, "-H", self.slots, "--prefix", "", *self.always, *flags, "env", f"BENCH_STEPS={steps}",
             f"BENCH_SET={self.which}", self.python, tuning.RANK)
-
-    def step(self, flags):
-        return self.run(flags, self.steps)[0]["us"]
 
 
 def words(choice):
@@ -70,9 +66,10 @@ def show(ratios):
 
 
 def one_at_a_time(job, args, say):
-    choices = [{flag: value} for flag, values in VALUES.items() for value in values]
+    choices = [{flag: value} for flag, values in VALUES.items() for value in values if flag not in job.always]
     ratios, base = beside_defaults(job, choices, args.rounds, say)
-    print(f"\n{job.which}, defaults {base / 1e3:.0f} ms a step, {args.rounds} rounds, load {os.getloadavg()[0]:.1f}")
+    given = f" with {' '.join(job.always)}" if job.always else ""
+    print(f"\n{job.which}, defaults{given} {base / 1e3:.0f} ms a step, {args.rounds} rounds, load {os.getloadavg()[0]:.1f}")
     show(ratios)
 
 
@@ -87,16 +84,9 @@ def grid_and_search(job, args, say):
 
 def search(job, args, say, beside=None):
     """The choice of --autotune in 80 steps, and other choices by name, beside the defaults."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = os.path.join(folder, "log.csv")
-        err = job.run(["--autotune", "--no-autotune-memory", *WINDOWS, "--autotune-log-file", log], args.search_steps, deadline=900)[1]
-        rows = pathlib.Path(log).read_text().splitlines()[1:]
-    sentence = re.search(r"tuning found.*", err)
-    if not sentence:
-        raise Failed(f"the search was not over after {args.search_steps} steps")
-    found = re.findall(r"--[a-z-]+|\b\d+\b", re.search(r"((?:--[a-z-]+ \d+ ?)+)", sentence[0])[1])
-    say(sentence[0])
-    choices = {**(beside or {}), "--autotune's choice": found}
+    found = job.search(args.search_steps, WINDOWS)
+    say(found.sentence)
+    choices = {**(beside or {}), "--autotune's choice": found.flags}
     ratios = {name: [] for name in choices}
     for _ in range(args.again):
         before = job.step([])
@@ -106,18 +96,7 @@ def search(job, args, say, beside=None):
         print(tuning.row([name + ":", *choices[name]], seen))
     if beside:
         print(tuning.verdict(*ratios.values()))
-    print(f"{sentence[0]}; {searched(rows)} steps of the search")
-
-
-def searched(rows):
-    """Steps until the search was over."""
-    steps = 0
-    for row in rows:
-        cells = row.split(",")
-        if cells[-4] in ("best", "check"):
-            break
-        steps += int(cells[-3])
-    return steps
+    print(f"{found.sentence}; {found.steps()} steps of the search")
 
 
 def main():
@@ -129,6 +108,7 @@ def main():
     parser.add_argument("--hosts", type=int, default=2)
     parser.add_argument("--sets", nargs="+", default=["ResNet-50", "GPT-2, scaled"], help="of gradient_sets.py")
     parser.add_argument("--links", nargs="+", default=list(LINKS), choices=list(LINKS))
+    parser.add_argument("--always", default=[], type=str.split, help="flags of all runs, those of the defaults, too: \"--inter-host-stripes 8\"")
     parser.add_argument("--grid", action="store_true", help="all combinations of the tuned settings, then --autotune")
     parser.add_argument("--search", action="store_true", help="--autotune, without a grid before it")
     parser.add_argument("--search-steps", type=int, default=120, help="of the job with --autotune (120)")

@@ -20,6 +20,8 @@ import page  # noqa: E402
 import processes  # noqa: E402
 import python_calls  # noqa: E402
 import torch_step  # noqa: E402
+import tuning  # noqa: E402
+import tuning_jobs  # noqa: E402
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parents[1]
 HAS_MPI = shutil.which("mpirun") and (BUILD / "bench" / "mpi_perf").exists()
@@ -135,3 +137,64 @@ def test_raw_sockets_add_up_right(run, size, tmp_path):
     assert job.code == 0, job.err
     rows = [json.loads(line[line.index("{"):]) for line in job.out.splitlines() if "{" in line]
     assert len(rows) == 2 and all(row["correct"] and row["bytes"] == size for row in rows)
+
+
+class PlayedJob:
+    """Steps of a known time, by the stripes: 8 are the best of the grid."""
+    steps = 5
+
+    def __init__(self):
+        self.order = []
+
+    def step(self, flags):
+        self.order.append(" ".join(flags))
+        return {"": 100, "--stripes 1": 101, "--stripes 2": 80, "--stripes 4": 70, "--stripes 8": 60}[" ".join(flags)] * 1e3
+
+
+def contest_of(choice, steps=80):
+    """A whole contest about a search that chose this, and its verdict."""
+    job = PlayedJob()
+    contest = tuning_jobs.Contest(job, [["--stripes", number] for number in "1248"], lambda text: None)
+    rows = [{"kind": "warm-up", "steps": "5"}, *[{"kind": "candidate", "steps": "5"}] * (steps // 5), {"kind": "best", "steps": "5"}]
+    found = contest.explore(2, lambda: job.order.append("search") or tuning.Search(choice.split(), "found", rows))
+    ratios = contest.final(found.flags, time.monotonic())
+    return job, contest, tuning_jobs.verdict(ratios, found.steps())
+
+
+def test_the_grid_and_the_search_take_turns_in_one_run():
+    job, contest, found = contest_of("--stripes 8")
+    searched = job.order.index("search")
+    assert set(job.order[:searched]) == {"", "--stripes 1", "--stripes 2", "--stripes 4"} and "--stripes 8" in job.order[searched:]
+    assert [" ".join(point) for point in contest.best()] == ["--stripes 8", "--stripes 4", "--stripes 2", "--stripes 1"]
+    assert all(len(ratios) == 2 for ratios in contest.ratios.values())
+    assert found["holds"] and found["best"] == "--stripes 8" and found["of_best"]["median"] == 0.6 and found["steps"] == 80
+
+
+@pytest.mark.parametrize("choice, steps, word", [("--stripes 2", 80, "WORSE"), ("--stripes 8", 85, "TOO LATE")])
+def test_a_search_that_misses_the_best_or_its_steps_fails(choice, steps, word):
+    _, _, found = contest_of(choice, steps)
+    assert not found["holds"] and word in found["words"], found
+
+
+def test_the_cost_of_a_search_is_that_of_its_own_windows():
+    rows = [{"kind": kind, "steps": "5", "step_ms": ms} for kind, ms in (("warm-up", "10"), ("default", "10"), ("candidate", "13"), ("best", "7"))]
+    assert tuning_jobs.cost_by_windows(rows, 15) == pytest.approx(1.1)
+    assert tuning_jobs.cost_by_windows(rows, 20) == pytest.approx(1.0) and tuning_jobs.cost_by_windows(rows, 4) is None
+
+
+@needs_numpy
+def test_a_job_has_a_grid_a_search_a_verdict_and_a_cost(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(tuning_jobs, "FINAL_ROUNDS", (1, 1))
+    monkeypatch.setattr(tuning_jobs, "COST_ROUNDS", (1, 1))
+    monkeypatch.setattr(tuning_jobs, "COST_STEPS", 20)
+    monkeypatch.setattr(tuning_jobs, "WINDOWS", ("--autotune-bayes-opt-max-samples", "5", "--autotune-warmup-samples", "1"))
+    monkeypatch.setattr(tuning_jobs, "ONE_HOST_GRID", {"--chunk-kib": (64,)})
+    monkeypatch.setattr(tuning_jobs, "BUSY_HOST_GRID", tuning_jobs.ONE_HOST_GRID)
+    figures = tmp_path / "figures.json"
+    code = tuning_jobs.main(["--bin-dir", str(BUILD / "bin"), "--python", sys.executable, "--minutes", "0", "--rounds", "1", "--steps", "2",
+                             "--search-steps", "60", "--json", str(figures)], [tuning_jobs.Work("GPT-2, scaled", 2)])
+    out = capsys.readouterr().out
+    assert code == 0 and "VERDICT: " in out and "COST of the first 20 steps" in out and "tuning found" in out, out
+    (job,) = json.loads(figures.read_text())["jobs"]
+    assert [row["flags"] for row in job["grid"]] == ["--chunk-kib 64"]
+    assert job["verdict"]["choice"]["runs"] == 1 and job["cost"]["beside"]["runs"] == 1 and job["verdict"]["steps"] > 0
