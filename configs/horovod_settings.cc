@@ -4,7 +4,8 @@ namespace hvd {
 namespace {
 
 constexpr std::string_view kNoCycle =
-    "a tensor is reduced as soon as every rank has announced it, so there is no cycle";
+    "a tensor is reduced as soon as every rank has announced it, between hosts with those that "
+    "became ready while earlier ones were on their way, so there is no cycle";
 constexpr std::string_view kNoCache =
     "ranks match tensors in shared memory, and hosts by their leaders' messages, so there is no "
     "response cache to size";

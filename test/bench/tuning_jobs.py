@@ -176,7 +176,7 @@ def measure(work, job, args, until, say):
     result = {"name": work.name, "set": work.which, "ranks": work.ranks, "link": work.link, "steps_of_a_run": job.steps,
               "load": [load, os.getloadavg()[0]], "defaults_ms": summary([us / 1e3 for us in contest.base]),
               "grid": [{"flags": " ".join(point), **summary(contest.ratios[point])} for point in contest.best()],
-              "search": {"flags": " ".join(found.flags), "sentence": found.sentence}, "verdict": verdict(ratios, found.steps())}
+              "search": {"flags": " ".join(found.flags), "sentence": found.sentence, "windows": found.rows}, "verdict": verdict(ratios, found.steps())}
     if not work.link:
         result["cost"] = costs(job, until, say, 60 if args.quick else COST_STEPS)
     result["load"][1] = os.getloadavg()[0]

@@ -269,8 +269,8 @@ TEST(CommandLine, SettingsOfHorovodrunHaveOneAnswerWhereverTheyAreSaid) {
     return line.ok() ? line->warnings : Args{"error: " + line.status().message()};
   };
   constexpr const char* kWhy =
-      " has no effect: a tensor is reduced as soon as every rank has announced it, so there is no "
-      "cycle";
+      " has no effect: a tensor is reduced as soon as every rank has announced it, between hosts "
+      "with those that became ready while earlier ones were on their way, so there is no cycle";
   EXPECT_THAT(warnings({"--cycle-time-ms", "5"}, {}),
               ElementsAre(std::string("--cycle-time-ms") + kWhy));
   EXPECT_THAT(warnings({}, {{"HOROVOD_CYCLE_TIME", "5"}}),
