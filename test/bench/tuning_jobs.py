@@ -126,10 +126,12 @@ def verdict(ratios, steps):
     top = summary(ratios[best])
     beside = summary([ours / theirs for ours, theirs in zip(ratios[CHOICE], ratios[best])])
     overlap, better = max(choice["low"], top["low"]) <= min(choice["high"], top["high"]), choice["high"] < top["low"]
-    words = "the intervals overlap" if overlap else "the choice is better" if better else "the choice is WORSE"
+    slower = beside["low"] > 1  # wide intervals overlap easily; the rounds themselves may tell
+    words = "the choice is better" if better else "the choice is WORSE" if not overlap else "the intervals overlap"
+    words += ", but in the same rounds the choice is SLOWER" if overlap and slower else ""
+    words += f", {steps} steps" if steps <= MOST_STEPS else f", but TOO LATE: {steps} steps"
     return {"best": best, "of_best": top, "choice": choice, "choice_over_best": beside, "steps": steps,
-            "holds": (overlap or better) and steps <= MOST_STEPS,
-            "words": words + (f", {steps} steps" if steps <= MOST_STEPS else f", but TOO LATE: {steps} steps")}
+            "holds": (better or (overlap and not slower)) and steps <= MOST_STEPS, "words": words}
 
 
 def cost_by_windows(rows, steps):

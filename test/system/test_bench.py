@@ -176,6 +176,14 @@ def test_a_search_that_misses_the_best_or_its_steps_fails(choice, steps, word):
     assert not found["holds"] and word in found["words"], found
 
 
+def test_a_choice_that_is_slower_in_every_round_fails_though_wide_intervals_overlap():
+    ratios = {tuning_jobs.CHOICE: [0.55, 0.7, 0.8], "--stripes 8": [0.45, 0.57, 0.66]}
+    found = tuning_jobs.verdict(ratios, 80)
+    assert found["choice"]["low"] < found["of_best"]["high"] and not found["holds"] and "SLOWER" in found["words"], found
+    undecided = tuning_jobs.verdict({**ratios, tuning_jobs.CHOICE: [0.44, 0.58, 0.8]}, 80)
+    assert undecided["holds"], undecided
+
+
 def test_the_cost_of_a_search_is_that_of_its_own_windows():
     rows = [{"kind": kind, "steps": "5", "step_ms": ms} for kind, ms in (("warm-up", "10"), ("default", "10"), ("candidate", "13"), ("best", "7"))]
     assert tuning_jobs.cost_by_windows(rows, 15) == pytest.approx(1.1)
