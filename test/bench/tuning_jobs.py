@@ -129,22 +129,29 @@ def verdict(ratios, steps):
     slower = beside["low"] > 1  # wide intervals overlap easily; the rounds themselves may tell
     words = "the choice is better" if better else "the choice is WORSE" if not overlap else "the intervals overlap"
     words += ", but in the same rounds the choice is SLOWER" if overlap and slower else ""
+    words += "" if better or slower else f" (they leave up to {100 * beside['high'] - 100:.0f} % open)"
     words += f", {steps} steps" if steps <= MOST_STEPS else f", but TOO LATE: {steps} steps"
     return {"best": best, "of_best": top, "choice": choice, "choice_over_best": beside, "steps": steps,
             "holds": (better or (overlap and not slower)) and steps <= MOST_STEPS, "words": words}
 
 
 def cost_by_windows(rows, steps):
-    """The time of the first steps of a tuned run over that of as many like its own windows with the defaults; None where it has none."""
-    taken, time_ms, base = 0, 0.0, []
-    for row in rows:
-        count = int(row["steps"])
+    """The time of the first steps of a tuned run over that of as many like its own windows with the defaults; None where it has none. The
+    warm-up counts as one with the defaults, which it has: its first steps are slow in any run."""
+    def settings(row):
+        return {name: value for name, value in row.items() if name not in ("score", "kind", "steps", "step_ms", "predicted_ms")}
+
+    windows = [(int(row["steps"]), float(row["step_ms"]), settings(row) == settings(rows[0])) for row in rows if row["kind"] != "warm-up"]
+    taken = sum(int(row["steps"]) for row in rows if row["kind"] == "warm-up")
+    base, others = [], []  # milliseconds of steps
+    for count, step_ms, has_defaults in windows:
         if taken + count > steps:
             break
-        taken, time_ms = taken + count, time_ms + count * float(row["step_ms"])
-        if row["kind"] in ("warm-up", "default"):
-            base.append(float(row["step_ms"]))
-    return time_ms / taken / statistics.mean(base) if base else None
+        taken += count
+        (base if has_defaults else others).extend([step_ms] * count)
+    if not base:
+        return None
+    return 1 + sum(step_ms / statistics.mean(base) - 1 for step_ms in others) / taken
 
 
 def costs(job, until, say, steps):

@@ -185,9 +185,12 @@ def test_a_choice_that_is_slower_in_every_round_fails_though_wide_intervals_over
 
 
 def test_the_cost_of_a_search_is_that_of_its_own_windows():
-    rows = [{"kind": kind, "steps": "5", "step_ms": ms} for kind, ms in (("warm-up", "10"), ("default", "10"), ("candidate", "13"), ("best", "7"))]
-    assert tuning_jobs.cost_by_windows(rows, 15) == pytest.approx(1.1)
-    assert tuning_jobs.cost_by_windows(rows, 20) == pytest.approx(1.0) and tuning_jobs.cost_by_windows(rows, 4) is None
+    """A slow warm-up is none of it, and windows that have the defaults again in the end are."""
+    rows = [{"kind": kind, "steps": "5", "step_ms": ms, "chunk_kib": chunk, "score": "1", "predicted_ms": "0"} for kind, ms, chunk in (
+        ("warm-up", "90", "128"), ("default", "10", "128"), ("candidate", "13", "64"), ("best", "10", "128"), ("candidate", "9", "512"))]
+    assert tuning_jobs.cost_by_windows(rows, 15) == pytest.approx(1 + 0.3 / 3)
+    assert tuning_jobs.cost_by_windows(rows, 20) == pytest.approx(1 + 0.3 / 4)
+    assert tuning_jobs.cost_by_windows(rows, 25) == pytest.approx(1 + 0.2 / 5) and tuning_jobs.cost_by_windows(rows, 9) is None
 
 
 @needs_numpy
