@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import tuning
 from budget import Budget
 from processes import Failed
-from shaped_hosts import LINKS, WHY_NOT, ShapedHosts
+from shaped_hosts import WHY_NOT, ShapedHosts
 from timeline import interval
 from tuning_hosts import GRID, WINDOWS, HostsJob
 
