@@ -141,7 +141,11 @@ class InterHostComm {
   // at the deadline (one in the past: looks once) or after Wake. With kAnyLeader a lost peer is no
   // error: only Abort ends the wait.
   virtual Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) = 0;
-  // Ends the Receive that waits now, or the next one, with kInProgress.
+  // The same by a thread that has nothing else to do: it may look for a while before it sleeps.
+  virtual Result<InterHostMessage> Await(uint32_t rank, uint64_t tag, TimePoint deadline) {
+    return Receive(rank, tag, deadline);
+  }
+  // Ends the Receive or Await that waits now, or the next one, with kInProgress.
   virtual void Wake() = 0;
 
   // Allreduce calls InterHostCall::copies. Otherwise all of the input is there when it is called.

@@ -168,7 +168,7 @@ void Engine::Idle(Operation* op, TimePoint deadline, uint32_t yields) {
   }
   TimePoint now = clock_.Now();
   NoteStall(op, now);
-  hosts_.Rest();
+  if (op->done || !hosts_.StaysFor(*op)) hosts_.Rest();
   uint32_t token = peers_.AnnounceSleep();
   progress_.BeginSleep();
   if (!Look(op)) progress_.FailWhatNeedsLeavers();

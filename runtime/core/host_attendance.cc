@@ -33,10 +33,17 @@ bool HostAttendance::Attend(Operation* op) {
 }
 
 Attendance* HostAttendance::AlonePending(const Operation& op) {
-  if (!op.started || !IsFor(op)) return nullptr;
+  return op.started && IsFor(op) && NothingElsePends() ? backend_.attendance() : nullptr;
+}
+
+bool HostAttendance::StaysFor(const Operation& op) const {
+  return !op.started && IsFor(op) && NothingElsePends();
+}
+
+bool HostAttendance::NothingElsePends() const {
   uint32_t pending = 0;
   state_.operations.ForEachPending([&](Operation&) { ++pending; });
-  return pending == 1 ? backend_.attendance() : nullptr;
+  return pending == 1;
 }
 
 void HostAttendance::Rest() {

@@ -27,12 +27,18 @@ class HostAttendance {
   // Where nothing else is pending here, so that the thread may wait for other hosts alone. Null: it
   // may not.
   Attendance* AlonePending(const Operation& op);
+  // The thread is going to sleep until its neighbours have submitted this operation: it will be
+  // back soon, and then there is something to do. Where they take longer, the other threads go on
+  // all the same.
+  bool StaysFor(const Operation& op) const;
   // A thread has waited there.
   void HasAttended(Attendance* attendance) { attended_ = attendance; }
   // The thread does not come back soon.
   void Rest();
 
  private:
+  bool NothingElsePends() const;
+
   Backend& backend_;
   ProgressEngine& progress_;
   EngineState& state_;

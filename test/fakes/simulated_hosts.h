@@ -66,6 +66,7 @@ class SimulatedHosts {
         random_(settings.seed),
         hub_([this, late = settings.seed != 0](uint32_t from, size_t bytes) {
           sent_bytes_[from] += bytes;
+          ++sent_messages_;
           if (late) Linger();
         }) {
     for (uint32_t r = 0; r < size(); ++r)
@@ -80,6 +81,7 @@ class SimulatedHosts {
 
   uint32_t size() const { return static_cast<uint32_t>(host_of_.size()); }
   size_t sent_bytes(uint32_t rank) const { return sent_bytes_[rank]; }
+  size_t sent_messages() const { return sent_messages_; }
   InterHostComm& comm(uint32_t rank) { return *ranks_[rank]->comm; }
   SharedHeap& heap(uint32_t rank) { return ranks_[rank]->heap; }
   HostsBackend& backend(uint32_t rank) { return *ranks_[rank]->backend; }
@@ -310,6 +312,7 @@ class SimulatedHosts {
   std::mutex random_mutex_;
   std::mt19937 random_;
   std::array<std::atomic<size_t>, 64> sent_bytes_{};
+  std::atomic<size_t> sent_messages_ = 0;
   InprocInterHostHub hub_;
   std::mutex mutex_;
   std::map<Key, Meeting> meetings_;

@@ -9,7 +9,7 @@ using namespace hvd;
 // A status says its code and text, and an ok one or an unknown code says less than it read.
 bool HasStatus(const Coordination& words) {
   return std::holds_alternative<ReadyMessage>(words) || std::holds_alternative<EndMessage>(words) ||
-         std::holds_alternative<AgreeMessage>(words);
+         std::holds_alternative<AgreeMessage>(words) || std::holds_alternative<OfferMessage>(words);
 }
 }  // namespace
 
@@ -28,6 +28,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   ReadyMessage agree = ready;
   agree.note = "note";
   agree.participants = 3;
+  ReadyMessage offer = ready;
+  offer.sum = "sum";
   WriteSeeds(*argc, *argv,
              {EncodeCoordination(ready), EncodeCoordination(ReadyMessage{}),
               EncodeCoordination(WithdrawMessage{1, "why"}), EncodeCoordination(JoinMessage{1, 2}),
@@ -37,7 +39,9 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
               EncodeCoordination(EndMessage{1, Aborted("the end"), 2}),
               EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}}),
               EncodeCoordination(AgreeMessage{agree}),
-              EncodeCoordination(TurnMessage{{1, {}, {{1, 4, {}}}, {2, 3}, {"note"}}})});
+              EncodeCoordination(TurnMessage{{1, {}, {{1, 4, {}}}, {2, 3}, {"note"}}}),
+              EncodeCoordination(OfferMessage{offer}),
+              EncodeCoordination(SumsMessage{{1, {}, {{1, 4, {}}}, {}, {}, {}, {"", "sum"}}})});
   return 0;
 }
 

@@ -139,8 +139,18 @@ Status GlooInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std:
 Result<InterHostMessage> GlooInterHostComm::Receive(uint32_t rank, uint64_t tag,
                                                     TimePoint deadline) {
   static_assert(kAnyLeader == kAnyMeshPeer && kMaxInterHostMessage <= kMeshEagerBytes);
+  return ReceiveMessage(rank, tag, deadline, MeshPatience::kSleeps);
+}
+
+Result<InterHostMessage> GlooInterHostComm::Await(uint32_t rank, uint64_t tag, TimePoint deadline) {
+  return ReceiveMessage(rank, tag, deadline, MeshPatience::kSpins);
+}
+
+Result<InterHostMessage> GlooInterHostComm::ReceiveMessage(uint32_t rank, uint64_t tag,
+                                                           TimePoint deadline,
+                                                           MeshPatience patience) {
   MeshHandle handle = mesh_->ReceiveSmall(rank, {tag, kMessageSlot});
-  Result<MeshMessage> message = mesh_->WaitSmall(handle, deadline);
+  Result<MeshMessage> message = mesh_->WaitSmall(handle, deadline, patience);
   if (!message.ok()) return message.status();
   return InterHostMessage{message->from, std::move(message->bytes)};
 }

@@ -40,6 +40,7 @@ class GlooInterHostComm final : public InterHostComm {
   Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
               TimePoint deadline) override;
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
+  Result<InterHostMessage> Await(uint32_t rank, uint64_t tag, TimePoint deadline) override;
   void Wake() override { mesh_->Wake(); }
   bool CopiesByPart() const override { return true; }
   InterHostSteps* steps() override { return &steps_; }
@@ -55,6 +56,8 @@ class GlooInterHostComm final : public InterHostComm {
   explicit GlooInterHostComm(std::unique_ptr<Mesh> mesh)
       : mesh_(std::move(mesh)), steps_(*mesh_, scratch_) {}
   std::shared_ptr<GlooCollectives> Group(const LeaderGroup& group);
+  Result<InterHostMessage> ReceiveMessage(uint32_t rank, uint64_t tag, TimePoint deadline,
+                                          MeshPatience patience);
 
   std::unique_ptr<Mesh> mesh_;
   ScratchPool scratch_;

@@ -109,6 +109,15 @@ Status BatchExecutor::Allreduce(Items items) {
   }
   if (sum.count() == 0) return Status::Ok();
   const auto room = [this](size_t bytes) { return Scratch(bytes); };
+  if (!msg_.sums.empty()) {
+    sum.Pack(room);
+    NoteActivity(items,
+                 ExchangeNote(around_.comm.name(), items, Collective::kAllreduce, sum.bytes()));
+    NoteWay(items, TraceWay::kAnnouncement);
+    HVD_RETURN_IF_ERROR(sum.AddOffered(msg_.sums, group_.index));
+    sum.HandOut();
+    return Status::Ok();
+  }
   const bool by_part = around_.comm.CopiesByPart() && sum.bytes() >= kCopiedByPart;
   SumCopies* copies = by_part ? sum.PackByPart(room) : nullptr;
   if (!by_part) sum.Pack(room);

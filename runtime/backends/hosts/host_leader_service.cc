@@ -88,6 +88,10 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
         outbox_.emplace_back(JoinMessage{ticket, op->last_here});
       } else if (!op->ready.note.empty() || op->ready.participants != 0) {
         outbox_.emplace_back(AgreeMessage{op->ready});
+      } else if (std::string sum = std::exchange(op->ready.sum, {}); !sum.empty()) {
+        OfferMessage offer{op->ready};
+        offer.ready.sum = std::move(sum);
+        outbox_.emplace_back(std::move(offer));
       } else {
         outbox_.emplace_back(op->ready);
       }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/backends/hosts/leader_sum.h"
 #include "runtime/backends/hosts/results.h"
 #include "runtime/backends/rank_list.h"
 #include "runtime/base/text/format.h"
@@ -298,6 +299,8 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   if (!built.ok() && ready.failure.ok()) ready.failure = built;
   if (ready.fusion_key != FusionKey(call)) ready.fusion_key = 0;
   if (!disagree && cross_host.part + 1 < cross_host.part_count) return;
+  // Several at once may travel together, which saves more.
+  if (led_ == assembling_->parts.size()) ready.sum = SumToOffer(*assembling_);
   leader_service_.Post(std::exchange(assembling_, nullptr));
 }
 

@@ -7,6 +7,31 @@
 #include "runtime/backends/shm/gather_plan.h"
 
 namespace hvd {
+namespace {
+
+// The most that the coordinator sends to a leader in one answer of this kind: more is copied too
+// often on its way.
+constexpr size_t kMostOffered = 4 << 10;
+
+}  // namespace
+
+std::string SumToOffer(const LeaderOp& op) {
+  const ReadyMessage& ready = op.ready;
+  const bool says_more = !ready.note.empty() || ready.participants != 0;
+  std::string sum;
+  if (!ready.failure.ok() || says_more || op.parts.empty()) return sum;
+  const size_t others = op.hosts->parts.size() - 1;
+  for (const auto& part : op.parts) {
+    const CollectiveCall& call = part->call;
+    if (!TravelTogether(op.parts[0]->call, call)) return {};
+    if (!part->straight && !part->local_sum.IsSmall()) return {};  // it may not be over
+    const DType dtype = part->straight ? call.dtype : InterHostType(call.dtype);
+    const size_t bytes = call.count * SizeOf(dtype);
+    if ((sum.size() + bytes) * others > kMostOffered) return {};
+    if (bytes != 0) sum.append(static_cast<const char*>(part->From()), bytes);
+  }
+  return sum;
+}
 
 uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item) {
   return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
@@ -42,6 +67,17 @@ void LeaderSum::Pack(const Room& room) {
     const size_t size = item.part->call.count * SizeOf(spec_.dtype);
     if (size != 0) std::memcpy(std::exchange(packed, packed + size), item.part->From(), size);
   }
+}
+
+Status LeaderSum::AddOffered(std::span<const std::string> sums, size_t own) {
+  std::vector<const void*> parts(sums.size(), input_);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (i == own) continue;
+    if (sums[i].size() != bytes()) return Internal("a part of a sum of a wrong length");
+    parts[i] = sums[i].data();
+  }
+  ReduceRange(spec_, parts, {&output_, 1}, 0, count_);
+  return Status::Ok();
 }
 
 SumCopies* LeaderSum::PackByPart(const Room& room) {

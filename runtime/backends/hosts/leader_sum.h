@@ -5,16 +5,24 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/backends/hosts/batch_items.h"
+#include "runtime/backends/hosts/leader_op.h"
 #include "runtime/backends/sum_copies.h"
+#include "runtime/base/status.h"
 #include "runtime/device/host_reduce.h"
 
 namespace hvd {
 
 // The divisor of an average.
 uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item);
+
+// What this host gives to a sum, to travel with the report that it is ready: then the leaders have
+// nothing to exchange. Empty where the operation is anything else, or too large for that.
+std::string SumToOffer(const LeaderOp& op);
 
 class LeaderSum final : private SumCopies {
  public:
@@ -36,6 +44,9 @@ class LeaderSum final : private SumCopies {
   // The same, but the exchange has the tensors copied part by part: it gets what this returns, null
   // where nothing is to be copied. No HandOut afterwards.
   SumCopies* PackByPart(const Room& room);
+  // In place of an exchange, after Pack: adds what the other leaders have offered. `own`: the place
+  // of this one among them.
+  Status AddOffered(std::span<const std::string> sums, size_t own);
   const void* input() const { return input_; }
   void* output() const { return output_; }
   // The exchange is over.

@@ -1,6 +1,7 @@
 #include "runtime/backends/hosts/local_sum.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace hvd {
@@ -76,6 +77,13 @@ void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const voi
                void* output, size_t count) {
   const ReduceSpec spec{InterHostType(call.dtype), ArithmeticOf(call.op), 1.0, call.postscale,
                         static_cast<double>(divisor)};
+  const bool as_it_is = inputs.size() == 1 && spec.dtype == call.dtype && spec.postscale == 1.0 &&
+                        spec.divisor == 1.0;
+  if (as_it_is) {  // quicker than the loops of arithmetic
+    if (count != 0 && output != inputs[0])
+      std::memcpy(output, inputs[0], count * SizeOf(spec.dtype));
+    return;
+  }
   if (spec.dtype == call.dtype) {
     ReduceRange(spec, inputs, {&output, 1}, 0, count);
     return;

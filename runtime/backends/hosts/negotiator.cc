@@ -103,7 +103,8 @@ void Negotiator::Keep(NegotiatorOrders* orders) {
 // is.
 Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
   const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
-  Result<InterHostMessage> message = link_.Receive(speaker, deadline);
+  Result<InterHostMessage> message =
+      looking_ ? link_.Await(speaker, deadline) : link_.Receive(speaker, deadline);
   *received = message.ok();
   if (message.ok()) {
     HVD_RETURN_IF_ERROR(ReceiveMessage(*message));
@@ -204,7 +205,7 @@ Status Negotiator::Receive(uint32_t from, Coordination msg) {
   const bool order =
       std::holds_alternative<RunMessage>(msg) || std::holds_alternative<EndMessage>(msg) ||
       std::holds_alternative<WaitMessage>(msg) || std::holds_alternative<AbortNotice>(msg) ||
-      std::holds_alternative<TurnMessage>(msg);
+      std::holds_alternative<TurnMessage>(msg) || std::holds_alternative<SumsMessage>(msg);
   if (!order) {
     if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
     Coordinator::Answers answers;
@@ -216,6 +217,7 @@ Status Negotiator::Receive(uint32_t from, Coordination msg) {
         Format("rank {} sent a message that only the coordinator, rank 0, may send", from));
   }
   if (auto* run = std::get_if<RunMessage>(&msg)) return OnRun(std::move(*run));
+  if (auto* sums = std::get_if<SumsMessage>(&msg)) return OnRun(std::move(sums->run));
   if (auto* turn = std::get_if<TurnMessage>(&msg)) return OnTurn(std::move(turn->run));
   if (auto* end = std::get_if<EndMessage>(&msg)) OnEnd(*end);
   if (auto* wait = std::get_if<WaitMessage>(&msg)) OnWait(*wait);
@@ -235,6 +237,8 @@ Status Negotiator::OnRun(RunMessage msg) {
     batch.ops.push_back(std::move(ticket->second));
     tickets_.erase(ticket);
   }
+  if (!msg.sums.empty() && msg.sums.size() != msg.leaders.size())
+    return Internal("the coordinator sent parts of a sum for other leaders");
   batch.msg = std::move(msg);
   owner_.OnBatch(std::move(batch));
   return Status::Ok();

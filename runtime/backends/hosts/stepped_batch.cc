@@ -10,6 +10,7 @@ namespace hvd {
 bool SteppedBatch::Fits(const LeaderBatch& batch, InterHostComm& comm) {
   InterHostSteps* steps = comm.steps();
   if (steps == nullptr || batch.ops.size() != batch.msg.entries.size()) return false;
+  if (!batch.msg.sums.empty()) return true;  // nothing is exchanged
   const size_t most = steps->MostSumBytes(batch.msg.leaders.size());
   const CollectiveCall* first = nullptr;
   size_t bytes = 0;
@@ -53,8 +54,8 @@ Status SteppedBatch::Step(TimePoint deadline) {
   if (exchange_ != nullptr) {
     HVD_RETURN_IF_ERROR(exchange_->Continue(deadline));
     NoteWay(items_, way_);
-    sum_.HandOut();
   }
+  if (sum_.count() != 0) sum_.HandOut();
   NoteActivity(items_, {.activity = TraceActivity::kNone});
   return Status::Ok();
 }
@@ -70,6 +71,10 @@ Status SteppedBatch::Begin() {
     return packed_.get();
   });
   NoteActivity(items_, ExchangeNote(comm_.name(), items_, Collective::kAllreduce, sum_.bytes()));
+  if (!batch_.msg.sums.empty()) {
+    NoteWay(items_, TraceWay::kAnnouncement);
+    return sum_.AddOffered(batch_.msg.sums, static_cast<size_t>(self - leaders.begin()));
+  }
   InterHostCall call{{leaders, static_cast<uint32_t>(self - leaders.begin())},
                      TagOf(batch_.msg.number, 0)};
   call.way = &way_;

@@ -174,8 +174,11 @@ uint64_t Mesh::MovedWith(std::span<const uint32_t> group) {
   return driver_.reactor().MovedWith(group);
 }
 
-Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline) {
-  MeshWaiter waiter{.handles = {&handle, 1}, .deadline = deadline, .patient = true};
+Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline, MeshPatience patience) {
+  MeshWaiter waiter{.handles = {&handle, 1},
+                    .deadline = deadline,
+                    .patient = true,
+                    .spins = patience == MeshPatience::kSpins};
   HVD_RETURN_IF_ERROR(driver_.WaitFor(waiter));
   MeshMessage message{handle.transfer_->peer, std::move(handle.transfer_->small)};
   handle.transfer_.reset();

@@ -44,6 +44,10 @@ struct MeshOptions {
   std::function<std::string(uint32_t)> name = {};  // of an unreachable peer; empty: "rank N"
 };
 
+// Of a thread that waits for a small message: it sleeps at once, or spins first as
+// MeshOptions::spin says.
+enum class MeshPatience : uint8_t { kSleeps, kSpins };
+
 struct MeshMessage {
   uint32_t from = 0;
   std::string bytes;
@@ -83,7 +87,8 @@ class Mesh final : private ForkParticipant {
                          std::span<const uint32_t> group);
   // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one
   // that is dropped without having seen its message leaves it to the next receive.
-  Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline);
+  Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline,
+                                MeshPatience patience = MeshPatience::kSleeps);
   // Ends the WaitSmall that is under way, or the next one.
   void Wake() { driver_.Wake(); }
 

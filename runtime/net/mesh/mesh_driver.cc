@@ -120,7 +120,7 @@ void MeshDriver::NotifyAll() {
 void MeshDriver::Drive(MeshWaiter& waiter) {
   TimePoint now = SteadyNow();
   const bool only_looks = waiter.deadline <= now;
-  const Duration spin = waiter.patient || only_looks ? Duration::zero() : spin_;
+  const Duration spin = waiter.spins && !only_looks ? spin_ : Duration::zero();
   TimePoint spin_until = now + spin;
   ReadAwaited(waiter);
   int unpolled = 0;

@@ -23,6 +23,7 @@ struct MeshWaiter {
   std::span<MeshHandle> handles;  // without those at the front that are done
   TimePoint deadline;
   bool patient = false;  // wakeable, and gladly lets others drive
+  bool spins = true;     // as MeshOptions::spin says
   std::span<const uint32_t> group = {};
   std::condition_variable turn = {};  // it drives now, or must return
 };

@@ -802,6 +802,22 @@ TEST(HostsStall, NamesWhoStoppedInTheMiddleOfAChunk) {
   for (uint32_t r = 0; r < 2; ++r) EXPECT_TRUE(hosts.Wait(r, &tasks[r]).ok());
 }
 
+// One message to the coordinator and one from it, with the data in both.
+TEST(HostsTraffic, ASmallSumThatIsAloneTakesTwoMessages) {
+  SimulatedHosts hosts({0, 0, 1, 1});
+  auto sum = [&](uint32_t rank) {
+    std::vector<float> values = Numbers<float>(100, rank);
+    SimulatedTask task = TaskOf(hosts, rank, "x", Collective::kAllreduce, DType::kFloat32,
+                                values.data(), values.data(), 100);
+    ASSERT_TRUE(hosts.Do(rank, &task).ok());
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(values[i], Reference<float>(ReduceOp::kSum, i, hosts.size()));
+  };
+  const size_t before = hosts.sent_messages();
+  hosts.Run(sum);
+  EXPECT_EQ(hosts.sent_messages(), before + 2);
+}
+
 // Only leaders speak with other hosts: the bytes that cross do not grow with the ranks of a host.
 TEST(HostsTraffic, GrowsWithHostsNotWithRanks) {
   auto crossed = [](std::vector<uint32_t> host_of) {

@@ -52,6 +52,13 @@ class CoordinatorTest : public ::testing::Test {
   static const RunMessage& RunIn(const Answers& answers, size_t at = 0) {
     return std::get<RunMessage>(answers.at(at).msg);
   }
+  static ReadyMessage With(ReadyMessage ready, std::string sum) {
+    ready.sum = std::move(sum);
+    return ready;
+  }
+  static const RunMessage& SumsIn(const Answers& answers, size_t at = 0) {
+    return std::get<SumsMessage>(answers.at(at).msg).run;
+  }
   static const EndMessage& EndIn(const Answers& answers, size_t at = 0) {
     return std::get<EndMessage>(answers.at(at).msg);
   }
@@ -160,6 +167,47 @@ TEST_F(CoordinatorTest, TellsAllLeadersAlikeHowToCutSumsWhileThatChanges) {
   expect(1, {512, 3, 0});
   tuned.stripes = 4 + 1;
   expect(2, {512, 3, 4});
+}
+
+TEST_F(CoordinatorTest, AnswersWithWhatTheOthersHaveOffered) {
+  Make({0, 1, 2});
+  EXPECT_TRUE(Send(2, OfferMessage{With(Ready(5, "x"), "two")}).empty());
+  EXPECT_TRUE(Send(0, OfferMessage{With(Ready(9, "x"), "nil")}).empty());
+  Answers answers = Send(1, OfferMessage{With(Ready(7, "x"), "one")});
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(SumsIn(answers).sums, (std::vector<std::string>{"", "one", "two"}));
+  EXPECT_EQ(SumsIn(answers, 1).sums, (std::vector<std::string>{"nil", "", "two"}));
+  EXPECT_EQ(SumsIn(answers, 2).sums, (std::vector<std::string>{"nil", "one", ""}));
+  EXPECT_EQ(SumsIn(answers, 2).entries[0].ticket, 5u);
+  EXPECT_EQ(SumsIn(answers, 2).entries[0].participants, 3u);
+}
+
+TEST_F(CoordinatorTest, LetsLeadersExchangeWhatNotAllHaveOffered) {
+  Make({0, 1});
+  Send(0, OfferMessage{With(Ready(1, "x"), "nil")});
+  EXPECT_THAT(RunIn(Send(1, Ready(1, "x"))).sums, ::testing::IsEmpty());
+  Send(0, OfferMessage{With(Ready(2, "y"), "nil")});
+  EXPECT_THAT(RunIn(Send(1, OfferMessage{With(Ready(2, "y"), "long")})).sums, ::testing::IsEmpty());
+}
+
+TEST_F(CoordinatorTest, LetsLeadersExchangeWhatTravelsTogether) {
+  Make({0, 1});
+  for (uint64_t t = 1; t <= 4; ++t) {
+    Send(0, OfferMessage{With(Ready(t, "t" + std::to_string(t)), "nil")});
+    Send(1, OfferMessage{With(Ready(t, "t" + std::to_string(t)), "one")});
+  }
+  Answers answers = Send(0, DoneMessage{1});
+  ASSERT_EQ(RunIn(answers).entries.size(), 2u);
+  EXPECT_THAT(RunIn(answers).sums, ::testing::IsEmpty());
+}
+
+TEST_F(CoordinatorTest, AnOfferThatIsWithdrawnFailsTheOthers) {
+  Make({0, 1});
+  Send(0, OfferMessage{With(Ready(1, "x"), "nil")});
+  Send(0, WithdrawMessage{1, "given up"});
+  Answers answers = Send(1, OfferMessage{With(Ready(1, "x"), "one")});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(EndIn(answers).status.message(), "given up");
 }
 
 TEST_F(CoordinatorTest, NeverFusesWhatDiffers) {
@@ -588,6 +636,9 @@ TEST(Coordination, EveryMessageHasItsBytes) {
   agree.note = "th";
   agree.participants = 3;
   const RunMessage turn{3, {}, {{7, 2, {}}}, {5, 0}, {"n"}};
+  ReadyMessage offer = Ready(1, "x");
+  offer.sum = "ab";
+  const RunMessage sums{3, {}, {{7, 2, {}}}, {}, {}, {}, {"", "ab"}};
   const std::vector<std::pair<Coordination, const char*>> all = {
       {ready,
        "004d00000000000000feffffff02000000010000000500000003070000006c617965722f310300000064006401"
@@ -614,6 +665,13 @@ TEST(Coordination, EveryMessageHasItsBytes) {
        "000000000000000000000000020000000500000000000000"
        "00000000000000000100000001000000"
        "6e"},
+      {OfferMessage{offer},
+       "0b0100000000000000000000000000000000010000007800000000000000000700000000000000"
+       "0100000064000000000000000000000000000000"
+       "00020000006162"},
+      {SumsMessage{sums},
+       "0c03000000000000000000000001000000070000000000000002000000000000000000000000000000"
+       "000000000200000000000000020000006162"},
   };
   EXPECT_EQ(all.size(), std::variant_size_v<Coordination>);
   for (const auto& [message, bytes] : all)

@@ -192,6 +192,29 @@ TEST_F(NegotiatorTest, AnUnknownTicketIsAnError) {
   EXPECT_THAT(failed_.message(), HasSubstr("a ticket that never was"));
 }
 
+TEST_F(NegotiatorTest, TheSumsOfOthersGoWithTheBatch) {
+  Post(7, &status_);
+  RunMessage run;
+  run.entries = {{7, 2, {{}}}};
+  run.sums = {"abcd", ""};
+  comm_.coming = {{0, SumsMessage{run}}, {0, AbortNotice{}}};
+  Run();
+  ASSERT_EQ(batches_.size(), 1U);
+  EXPECT_EQ(batches_[0].msg.sums, run.sums);
+  EXPECT_TRUE(failed_.ok()) << failed_.message();
+}
+
+TEST_F(NegotiatorTest, SumsOfOtherLeadersAreAnError) {
+  Post(7, &status_);
+  RunMessage run;
+  run.entries = {{7, 2, {{}}}};
+  run.sums = {"abcd"};
+  comm_.coming = {{0, SumsMessage{run}}};
+  Run();
+  EXPECT_THAT(failed_.message(), HasSubstr("for other leaders"));
+  EXPECT_THAT(batches_, IsEmpty());
+}
+
 TEST_F(NegotiatorTest, ARankThatLeavesSaysSoAndDoesNotWaitForEver) {
   orders_.leaving = true;
   orders_.outbox.emplace_back(WithdrawMessage{7, "it was given up"});

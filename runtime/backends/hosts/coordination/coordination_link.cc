@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "runtime/base/text/format.h"
 
@@ -11,6 +12,12 @@ namespace {
 constexpr uint64_t kNegotiationTag = uint64_t{1} << 63;
 // The first byte of every piece of a message.
 constexpr char kMorePieces = 1, kLastPiece = 0;
+
+Result<std::optional<CoordinationLink::Received>> Decode(uint32_t from, std::string_view bytes) {
+  Result<Coordination> msg = DecodeCoordination(bytes);
+  if (!msg.ok()) return Internal(Format("rank {} sent {}", from, msg.status().message()));
+  return std::optional<CoordinationLink::Received>({from, std::move(*msg)});
+}
 
 }  // namespace
 
@@ -47,18 +54,23 @@ Result<InterHostMessage> CoordinationLink::Receive(uint32_t from, TimePoint dead
   return comm_.Receive(from, kNegotiationTag, deadline);
 }
 
+Result<InterHostMessage> CoordinationLink::Await(uint32_t from, TimePoint deadline) {
+  return comm_.Await(from, kNegotiationTag, deadline);
+}
+
 Result<std::optional<CoordinationLink::Received>> CoordinationLink::Assemble(
     const InterHostMessage& piece) {
   if (piece.bytes.empty()) return Internal("an empty message between leaders");
-  std::string& whole = partial_[piece.from];
-  whole.append(piece.bytes, 1);
-  if (piece.bytes[0] == kMorePieces) return std::optional<Received>();
-  Result<Coordination> msg = DecodeCoordination(whole);
-  partial_.erase(piece.from);
-  if (!msg.ok()) {
-    return Internal(Format("rank {} sent {}", piece.from, msg.status().message()));
+  const std::string_view bytes = std::string_view(piece.bytes).substr(1);
+  const auto before = partial_.find(piece.from);
+  if (piece.bytes[0] == kMorePieces) {
+    partial_[piece.from].append(bytes);
+    return std::optional<Received>();
   }
-  return std::optional<Received>({piece.from, std::move(*msg)});
+  if (before == partial_.end()) return Decode(piece.from, bytes);
+  before->second.append(bytes);
+  auto whole = partial_.extract(before);
+  return Decode(piece.from, whole.mapped());
 }
 
 std::optional<CoordinationLink::Received> CoordinationLink::TakeLocal() {

@@ -33,6 +33,8 @@ class CoordinationLink {
   Status Flush(TimePoint deadline);
   // What InterHostComm::Receive returns for the tag of these messages.
   Result<InterHostMessage> Receive(uint32_t from, TimePoint deadline);
+  // What InterHostComm::Await returns.
+  Result<InterHostMessage> Await(uint32_t from, TimePoint deadline);
   // The message that this was the last piece of; nothing when pieces are missing.
   Result<std::optional<Received>> Assemble(const InterHostMessage& piece);
   bool has_local() const { return !local_.empty(); }

@@ -37,6 +37,8 @@ void Fields(auto& f, MaybeConst<AgreeMessage> auto& m) {
   f(m.ready, m.ready.note, m.ready.participants);
 }
 void Fields(auto& f, MaybeConst<TurnMessage> auto& m) { f(m.run, m.run.turns, m.run.notes); }
+void Fields(auto& f, MaybeConst<OfferMessage> auto& m) { f(m.ready, m.ready.sum); }
+void Fields(auto& f, MaybeConst<SumsMessage> auto& m) { f(m.run, m.run.sums); }
 void Fields(auto& f, MaybeConst<AgreedPart> auto& p) {
   auto& a = p.agreement;
   f(a.place, a.batch_size, a.participants, a.extents, a.notes, p.turns);

@@ -43,10 +43,17 @@ struct ReadyMessage {
   // agree. `participants`: as there.
   std::string note;
   uint32_t participants = 0;
+  // Travels in an OfferMessage: what this host gives to the sum, as the leaders exchange it.
+  std::string sum;
 };
 
 // "Ready", with more to say than most.
 struct AgreeMessage {
+  ReadyMessage ready;
+};
+
+// "Ready, and here is the part of this host."
+struct OfferMessage {
   ReadyMessage ready;
 };
 
@@ -95,7 +102,15 @@ struct RunMessage {
   std::vector<uint64_t> turns;
   std::vector<std::string> notes;
   SumCut cut;  // of the sums
+  // Travel in a SumsMessage: what the leaders have offered, in their order; that of the receiver is
+  // empty. None: the leaders exchange it.
+  std::vector<std::string> sums;
   bool operator==(const RunMessage&) const = default;
+};
+
+// "Do this one; the other hosts' parts of it are here."
+struct SumsMessage {
+  RunMessage run;
 };
 
 // "You agree about these": there is nothing to move.
@@ -124,9 +139,9 @@ struct WaitMessage {
   bool operator==(const WaitMessage&) const = default;
 };
 
-using Coordination =
-    std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage, DoneMessage, RunMessage,
-                 EndMessage, AbortNotice, WaitMessage, AgreeMessage, TurnMessage>;
+using Coordination = std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage,
+                                  DoneMessage, RunMessage, EndMessage, AbortNotice, WaitMessage,
+                                  AgreeMessage, TurnMessage, OfferMessage, SumsMessage>;
 
 std::string EncodeCoordination(const Coordination& msg);
 // kInvalidArgument for anything EncodeCoordination does not write.

@@ -30,6 +30,13 @@ SumCut CutNow(const CoordinatorOptions& options) {
   return cut;
 }
 
+// What each host gives to a sum is here, of one length, as hosts that agree have it.
+bool AllOffered(std::span<const std::string> sums) {
+  return !sums.empty() && std::ranges::all_of(sums, [&](const std::string& sum) {
+    return !sum.empty() && sum.size() == sums[0].size();
+  });
+}
+
 }  // namespace
 
 Coordinator::Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options)
@@ -42,6 +49,8 @@ Status Coordinator::Receive(uint32_t from, Coordination msg, TimePoint now, Answ
     OnReady(from, std::move(*ready), now, answers);
   } else if (auto* agree = std::get_if<AgreeMessage>(&msg)) {
     OnReady(from, std::move(agree->ready), now, answers);
+  } else if (auto* offer = std::get_if<OfferMessage>(&msg)) {
+    OnReady(from, std::move(offer->ready), now, answers);
   } else if (auto* withdraw = std::get_if<WithdrawMessage>(&msg)) {
     OnWithdraw(from, *withdraw, answers);
   } else if (auto* join = std::get_if<JoinMessage>(&msg)) {
@@ -283,6 +292,9 @@ void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answe
   if (msg.leaders == FirstMembers(map_, batch[0].entry.ranks)) msg.leaders.clear();
   const bool agrees = !reports[0].msg.note.empty();
   if (agrees) AddNotes(batch[0].entry, &msg);
+  std::vector<std::string> offers;
+  for (const Report& report : reports) offers.push_back(report.msg.sum);
+  const bool offered = batch.size() == 1 && AllOffered(offers);
   for (size_t h = 0; h < reports.size(); ++h) {
     msg.entries.clear();
     for (const Ready& ready : batch) {
@@ -294,6 +306,10 @@ void Coordinator::Issue(Lane& lane, std::span<const Ready> batch, Answers* answe
     if (agrees) {
       msg.turns = TakeTurns(batch[0].entry, reports[h]);
       answers->push_back({reports[h].leader, TurnMessage{msg}});
+    } else if (offered) {
+      msg.sums = offers;
+      msg.sums[h].clear();
+      answers->push_back({reports[h].leader, SumsMessage{msg}});
     } else {
       answers->push_back({reports[h].leader, msg});
     }
