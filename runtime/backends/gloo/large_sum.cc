@@ -8,12 +8,15 @@
 namespace hvd {
 namespace {
 
-// Where the call leaves it open.
-constexpr size_t kPieceBytes = 4 << 20;
-constexpr size_t kPiecesUnderWay = 4;
+// Where the call leaves it open: what one leader adds up of a piece, and what it receives for it,
+// stay in the cache of a core between their arrival and the addition.
+constexpr size_t kPartBytes = 512 << 10;
+constexpr size_t kMostPieceBytes = 4 << 20;
+constexpr size_t kPiecesUnderWay = 8;
 
 size_t PieceBytes(const InterHostCall& call) {
-  return call.cut.piece_kib != 0 ? size_t{call.cut.piece_kib} << 10 : kPieceBytes;
+  if (call.cut.piece_kib != 0) return size_t{call.cut.piece_kib} << 10;
+  return std::min(kMostPieceBytes, kPartBytes * LeadersOf(call));
 }
 
 // One allreduce. All receives of a piece are posted with its first sends, so that no other leader
