@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy"),
 ]
 SOAK = bool(os.environ.get("HVD_SOAK"))
+STRIPES = ("--inter-host-stripes", "4")
 CONNECT_S = 2  # HOROVOD_GLOO_TIMEOUT_SECONDS, where it must not matter how long data take
 
 rig = rig_of(3)
@@ -69,24 +70,32 @@ def last_block(job):
 
 
 @contextlib.contextmanager
-def stopped_in_mid_transfer(hosts_start, rig, ranks, victim, **env):
-    """A job of one rank a host whose data cross slowly, and whose rank `victim` is stopped while they do."""
+def hit_in_mid_transfer(hosts_start, rig, ranks, victim, by, flags=(), **env):
+    """A job of one rank a host whose data cross slowly, and whose rank `victim` gets a signal while they do."""
     hosts = ",".join(host.name for host in rig.hosts[:ranks])
     limits = {"HOROVOD_GLOO_TIMEOUT_SECONDS": str(CONNECT_S), "HOROVOD_STALL_CHECK_TIME_SECONDS": "1", **env}
     with slow(rig, "100mbit"):
-        start = hosts_start("-np", ranks, "-H", hosts, *hosts_worker("slowly", "allreduce", 25), env=limits)
+        start = hosts_start("-np", ranks, "-H", hosts, *flags, *hosts_worker("slowly", "allreduce", 25), env=limits)
         job = Busy(start, ranks)
         before = bytes_from(rig, victim)
         wait_until("some of its data to be on their way", lambda: bytes_from(rig, victim) > before + 2e6)
         pid = rank_on(rig.hosts[victim])
-        os.kill(pid, signal.SIGSTOP)
+        os.kill(pid, by)
         yield job, pid
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_V2_a_leader_that_is_stopped_in_mid_transfer_is_reported_and_goes_on(hosts_start, rig, victim):
+def test_V1_a_leader_that_is_killed_with_several_connections_is_named(hosts_start, rig, victim):
+    with hit_in_mid_transfer(hosts_start, rig, 2, victim, signal.SIGKILL, STRIPES) as (job, pid):
+        assert job.end() == 137, job.out + job.err
+    assert re.search(rf"^hvdrun: rank {victim} on host hvd{victim + 1} \(pid \d+\) failed: signal 9 \(SIGKILL\)", job.err, re.M), job.err
+    rig.nothing_left()
+
+
+@pytest.mark.parametrize("victim, flags", [(0, ()), (1, STRIPES)])
+def test_V2_a_leader_that_is_stopped_in_mid_transfer_is_reported_and_goes_on(hosts_start, rig, victim, flags):
     """However long: with HVD_SOAK=1 for longer than any time-out of the kernel's that we set, or set once."""
-    with stopped_in_mid_transfer(hosts_start, rig, 2, victim) as (job, pid):
+    with hit_in_mid_transfer(hosts_start, rig, 2, victim, signal.SIGSTOP, flags) as (job, pid):
         sentence = r"rank %d has waited \d+ s in '[a-z.]*gradient' .*rank %d\b" % (1 - victim, victim)
         wait_until("a sentence about rank %d" % victim, lambda: re.search(sentence, job.err) or job.read(),
                    told=lambda: job.err)
@@ -98,10 +107,10 @@ def test_V2_a_leader_that_is_stopped_in_mid_transfer_is_reported_and_goes_on(hos
     rig.nothing_left()
 
 
-@pytest.mark.parametrize("ranks, victim", [(2, 0), (2, 1), (3, 2)])
-def test_V2_P06_a_leader_that_stays_stopped_is_named_where_the_user_set_a_limit(hosts_start, rig, ranks, victim):
+@pytest.mark.parametrize("ranks, victim, flags", [(2, 0, ()), (2, 1, STRIPES), (3, 2, ())])
+def test_V2_P06_a_leader_that_stays_stopped_is_named_where_the_user_set_a_limit(hosts_start, rig, ranks, victim, flags):
     limit = {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}
-    with stopped_in_mid_transfer(hosts_start, rig, ranks, victim, **limit) as (job, pid):
+    with hit_in_mid_transfer(hosts_start, rig, ranks, victim, signal.SIGSTOP, flags, **limit) as (job, pid):
         assert job.end() != 0, job.out + job.err
     assert re.match(r"hvdrun: rank [012] has waited \d+ s in '[a-z.]*gradient' .*, longer than "
                     r"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS allows\.\n(?:  .*\n)*"
