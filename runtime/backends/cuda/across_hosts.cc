@@ -145,11 +145,23 @@ void AcrossHosts::Begin(AgreedTurns::Batch& batch) {
 }
 
 Status AcrossHosts::BeginWay(const std::vector<CudaOp*>& ops) {
-  CudaOp& first = *ops.front();
-  const Result<std::vector<HostNote>> notes = NotesFor(first);
+  const Result<std::vector<HostNote>> notes = NotesFor(*ops.front());
   if (!notes.ok()) return notes.status();
+  // The parts of a group need not be alike; those that are go together.
+  for (size_t first = 0, end = 1; first < ops.size(); first = end++) {
+    while (end < ops.size() && GoTogether(ops[first]->call, ops[end]->call)) ++end;
+    HVD_RETURN_IF_ERROR(BeginAlike(
+        {ops.begin() + static_cast<ptrdiff_t>(first), ops.begin() + static_cast<ptrdiff_t>(end)},
+        *notes));
+  }
+  return Status::Ok();
+}
+
+Status AcrossHosts::BeginAlike(const std::vector<CudaOp*>& ops,
+                               const std::vector<HostNote>& notes) {
+  CudaOp& first = *ops.front();
   const Result<CudaChoice> choice =
-      ChooseWayAcrossHosts(first.call, *notes, first.agreement->agreed().participants);
+      ChooseWayAcrossHosts(first.call, notes, first.agreement->agreed().participants);
   if (!choice.ok()) return choice.status();
   for (CudaOp* op : ops) {
     op->choice = *choice;
@@ -158,7 +170,7 @@ Status AcrossHosts::BeginWay(const std::vector<CudaOp*>& ops) {
   }
   if (choice->way == CudaWay::kStaged) return Status::Ok();
   std::vector<uint64_t> places;
-  for (const HostNote& note : *notes) places.push_back(note.places);
+  for (const HostNote& note : notes) places.push_back(note.places);
   const Result<NcclLane*> lane = around_.lane(first, places);
   if (!lane.ok()) return lane.status();
   for (CudaOp* op : ops) NoteExchange(*op);

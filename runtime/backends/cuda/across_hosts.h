@@ -48,6 +48,7 @@ class AcrossHosts {
   void TakeTurns();
   void Begin(AgreedTurns::Batch& batch);
   Status BeginWay(const std::vector<CudaOp*>& ops);
+  Status BeginAlike(const std::vector<CudaOp*>& ops, const std::vector<HostNote>& notes);
   Result<std::vector<HostNote>> NotesFor(CudaOp& op);
 
   const Around around_;

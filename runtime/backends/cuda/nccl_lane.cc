@@ -27,13 +27,6 @@ constexpr uint64_t BatchIn(uint64_t order) { return order >> 20; }
 constexpr size_t PlaceIn(uint64_t order) { return order >> 1 & 0x7ffff; }
 constexpr bool IsLast(uint64_t order) { return (order & 1) != 0; }
 
-// Can go together in one group of reductions.
-bool Alike(const CollectiveCall& a, const CollectiveCall& b) {
-  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&
-         a.op == b.op && a.dtype == b.dtype && a.prescale == b.prescale &&
-         a.postscale == b.postscale;
-}
-
 NcclTensor TensorOf(const CollectiveCall& call) {
   return {AddressOf(call.input), AddressOf(call.output), call.count};
 }
@@ -69,6 +62,12 @@ NcclLane::~NcclLane() {
   captured_.Drop(Aborted("the lane has ended"));
   comm_.reset();  // aborted where it is not closed, so that the device comes to an end
   for (DeviceAddress address : scratches_) (void)device_->Free(address);
+}
+
+bool GoTogether(const CollectiveCall& a, const CollectiveCall& b) {
+  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce &&
+         a.op == b.op && a.dtype == b.dtype && a.prescale == b.prescale &&
+         a.postscale == b.postscale;
 }
 
 void NcclLane::Add(CudaOp& op) {
@@ -131,7 +130,7 @@ void NcclLane::MakeBatches() {
   while (first < waiting_.size()) {
     size_t end = first + 1;
     while (end < waiting_.size() && end - first < kMostOps &&
-           Alike(waiting_[first]->call, waiting_[end]->call)) {
+           GoTogether(waiting_[first]->call, waiting_[end]->call)) {
       ++end;
     }
     Batch& batch = batches_[next_number_];

@@ -30,6 +30,9 @@
 
 namespace hvd {
 
+// Can be in one batch: reductions of one kind.
+bool GoTogether(const CollectiveCall& a, const CollectiveCall& b);
+
 struct NcclLaneOptions {
   bool tickets = false;    // operations get CudaOp::given
   bool registers = false;  // memory for packing is registered with NCCL, where that is possible
@@ -49,7 +52,7 @@ class NcclLane {
 
   // An operation that every member has announced; the lane's until it is kGiven or forgotten.
   void Add(CudaOp& op);
-  // The same for a batch whose order all members know, instead of Add.
+  // The same for a batch whose order all members know, instead of Add. All of it can go together.
   void AddBatch(std::vector<CudaOp*> ops);
   // All that it was given is given to the device.
   bool idle() const { return waiting_.empty() && batches_.empty(); }

@@ -41,6 +41,17 @@ for world in range(worlds):
     assert gathered.tolist() == [[r] * 3 for r in range(size) for _ in range(r + 1)], gathered
     swapped, splits = hvd.alltoall(torch.arange(size, device=device) + 100 * rank, [1] * size, name='a')
     assert swapped.tolist() == [100 * r + rank for r in range(size)] and splits.tolist() == [1] * size
+    # Groups whose parts are unlike, or of a kind that NCCL is given one by one.
+    types = (torch.float32, torch.int64, torch.float16, torch.int32, torch.float32, torch.float64)
+    group = [torch.full((7 * i + 2, 2), rank + i, dtype=dtype, device=device) for i, dtype in enumerate(types)]
+    for i, result in enumerate(hvd.grouped_allreduce(group, op=hvd.Sum, name='group')):
+        assert result.dtype == types[i] and (result == size * i + size * (size - 1) // 2).all(), (i, result)
+    group = [torch.full((rank + i, 3), rank + i, dtype=dtype, device=device) for i, dtype in enumerate(types)]
+    for i, result in enumerate(hvd.grouped_allgather(group, name='gathered')):
+        assert result.dtype == types[i] and result.tolist() == [[r + i] * 3 for r in range(size) for _ in range(r + i)], (i, result)
+    group = [torch.full((size + 1, i + 1), rank + i, dtype=torch.float32, device=device) for i in range(4)]
+    for i, result in enumerate(hvd.grouped_reducescatter(group, op=hvd.Sum, name='scattered')):
+        assert result.shape == ((2 if rank == 0 else 1), i + 1) and (result == size * i + size * (size - 1) // 2).all(), (i, result)
     # One tensor on the host, one on a device.
     if size > 1:
         there = torch.ones(4, device=device)
