@@ -118,7 +118,7 @@ TEST_F(CudaGraphs, EndBeforeTheirCommunicatorIsClosed) {
 TEST_F(CudaGraphs, AreOfTheSameBuffersOnAllMembers) {
   for (int round = 0; round < 3; ++round) RunAsOneBatch();
   CudaPart& part = operations_[1].parts[2];
-  members_.Give(2, &part, part.input, part.call.bytes(), false, false);
+  members_.Give(2, members_.OwnDevice(2), &part, part.input, part.call.bytes(), false, false);
   RunAsOneBatch();
   EXPECT_EQ(members_.nccl.Count("ncclAllReduce"), 3 * 3);
   EXPECT_EQ(Count("cuGraphLaunch"), 3 * 2);

@@ -31,6 +31,8 @@ struct Case {
   std::vector<uint8_t> joined;
   // Members of the process set, by which all else here is counted; empty: all.
   std::vector<uint32_t> set;
+  // The devices of its members, by their ordinals; empty: each member's own.
+  std::vector<int> devices;
 
   uint32_t IndexOf(uint32_t m) const {
     return set.empty() ? m : static_cast<uint32_t>(std::ranges::find(set, m) - set.begin());
@@ -131,7 +133,9 @@ inline CudaOperation Make(CudaMembers& members, const Case& c) {
                  .row_count = c.row_count};
     if (!c.splits.empty()) part.splits = c.splits[i];
     const size_t output_bytes = ExpectedOf(c, i).size() * SizeOf(c.dtype);
-    if (operation.Takes(m)) members.Give(m, &part, InputOf(c, i), output_bytes, c.in_place, c.made);
+    const int device = c.devices.empty() ? members.OwnDevice(m) : c.devices[i];
+    if (!operation.Takes(m)) continue;
+    members.Give(m, device, &part, InputOf(c, i), output_bytes, c.in_place, c.made);
   }
   return operation;
 }

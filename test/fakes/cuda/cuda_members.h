@@ -72,6 +72,7 @@ class CudaMembers {
  public:
   struct Options {
     uint32_t members = 2;
+    uint32_t devices_of_each = 1;
     bool nccl = true;      // the members have it
     bool one_gpu = false;  // all are on one
     int slowness = 0;      // of NCCL
@@ -86,12 +87,13 @@ class CudaMembers {
   };
 
   explicit CudaMembers(const Options& options) : options_(options) {
-    cuda.devices = static_cast<int>(options.members);
+    cuda.devices = static_cast<int>(options.members * options.devices_of_each);
     cuda.same_place = options.one_gpu;
     nccl.slowness = options.slowness;
     for (uint32_t m = 0; m < options.members; ++m) {
       members_.push_back(std::make_unique<Member>(segments_));
-      streams_.push_back(cuda.MakeStream());
+      for (int device = 0; device < cuda.devices; ++device)
+        members_[m]->streams.push_back(cuda.MakeStream(device));
       if (over_hosts()) OpenHost(m);
       Open(m);
     }
@@ -143,17 +145,22 @@ class CudaMembers {
   SharedHeap& heap(uint32_t m) { return members_[m]->heap; }
   void Drop(uint32_t m) { members_[m]->backend.reset(); }
 
-  // Gives the part its input and, unless `made`, its output.
-  void Give(uint32_t m, CudaPart* part, Bytes input, size_t output_bytes, bool in_place,
+  // The first of those that are meant for the member.
+  int OwnDevice(uint32_t m) const { return static_cast<int>(m * options_.devices_of_each); }
+
+  // Gives the part, on a device, its input and, unless `made`, its output.
+  void Give(uint32_t m, int device, CudaPart* part, Bytes input, size_t output_bytes, bool in_place,
             bool made) {
     CollectiveCall& call = part->call;
     call.device = DeviceKind::kCuda;
-    call.device_index = static_cast<int32_t>(m);
-    call.stream = streams_[m];
+    call.device_index = device;
+    call.stream = members_[m]->streams[static_cast<size_t>(device)];
     part->input = std::move(input);
     const size_t bytes = std::max(part->input.size(), in_place ? output_bytes : 0);
-    call.input = Memory(bytes);
-    call.output = made ? nullptr : in_place ? const_cast<void*>(call.input) : Memory(output_bytes);
+    call.input = Memory(bytes, device);
+    call.output = made       ? nullptr
+                  : in_place ? const_cast<void*>(call.input)
+                             : Memory(output_bytes, device);
     std::memset(const_cast<void*>(call.input), 0x77, bytes);
   }
 
@@ -189,7 +196,7 @@ class CudaMembers {
       backend(m).Abandon(std::move(part.state), part.status.code() != Code::kUnsupported);
       part.stage = CudaPart::Stage::kDone;
     } else if (*done) {
-      Finish(m, part);
+      Finish(part);
     }
   }
 
@@ -231,6 +238,7 @@ class CudaMembers {
     std::unique_ptr<InprocInterHostComm> comm;
     std::unique_ptr<HostsBackend> hosts;
     std::unique_ptr<CudaBackend> backend;
+    std::vector<CuStream> streams;  // of the member's program, one on each device
   };
 
   void OpenHost(uint32_t m) {
@@ -272,8 +280,10 @@ class CudaMembers {
     return std::ranges::all_of(operations, [](const CudaOperation& op) { return op.Done(); });
   }
 
-  void* Memory(size_t bytes) {
-    return reinterpret_cast<void*>(static_cast<uintptr_t>(cuda.MakeMemory(bytes + 1)));
+  static CuStream StreamOf(const CudaPart& part) { return static_cast<CuStream>(part.call.stream); }
+
+  void* Memory(size_t bytes, int device) {
+    return reinterpret_cast<void*>(static_cast<uintptr_t>(cuda.MakeMemory(bytes + 1, device)));
   }
 
   // One stream, or all.
@@ -292,7 +302,7 @@ class CudaMembers {
     part.call.group = &part.group;
     part.call.result = &part.result;
     part.call.splits = part.splits.empty() ? nullptr : part.splits.data();
-    FakeCuda::Give(streams_[m], [&part] {
+    FakeCuda::Give(StreamOf(part), [&part] {
       if (part.input.empty()) return;
       std::memcpy(const_cast<void*>(part.call.input), part.input.data(), part.input.size());
     });
@@ -334,7 +344,7 @@ class CudaMembers {
   }
 
   // The caller's stream reads the output at once, and then has other things in both.
-  void Finish(uint32_t m, CudaPart& part) {
+  static void Finish(CudaPart& part) {
     part.state.reset();
     part.stage = CudaPart::Stage::kDone;
     const CollectiveCall& call = part.call;
@@ -342,7 +352,7 @@ class CudaMembers {
         call.collective == Collective::kAllreduce || call.collective == Collective::kBroadcast;
     part.output_bytes =
         all ? call.bytes() : static_cast<size_t>(part.result.rows) * call.row_bytes();
-    FakeCuda::Give(streams_[m], [&part] {
+    FakeCuda::Give(StreamOf(part), [&part] {
       void* output = part.call.output != nullptr ? part.call.output : part.result.made_output;
       part.output.resize(part.output_bytes);
       if (part.output_bytes != 0) {
@@ -359,7 +369,6 @@ class CudaMembers {
   LocalSegmentSource segments_;
   InprocInterHostHub hub_{[](uint32_t, size_t) {}};
   std::vector<std::unique_ptr<Member>> members_;
-  std::vector<CuStream> streams_;  // of the members' programs
 };
 
 }  // namespace hvd::test

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "runtime/device/cuda/cuda_calls.h"
@@ -14,12 +15,24 @@
 namespace hvd::test {
 namespace {
 
-// Alone or not, a range that starts at `address` lies in one piece of `memory`.
-bool Holds(const std::map<uint64_t, size_t>& memory, uint64_t address, uint64_t bytes) {
+// The piece of `memory` in which the range lies.
+std::optional<uint64_t> PieceWith(const std::map<uint64_t, size_t>& memory, uint64_t address,
+                                  uint64_t bytes) {
   auto after = memory.upper_bound(address);
-  if (after == memory.begin()) return false;
+  if (after == memory.begin()) return std::nullopt;
   const auto& [begin, size] = *std::prev(after);
-  return address - begin <= size && bytes <= size - (address - begin);
+  const bool holds = address - begin <= size && bytes <= size - (address - begin);
+  return holds ? std::optional(begin) : std::nullopt;
+}
+
+constexpr int kFirstDevice = 100;  // no ordinal may be taken for a device
+
+CuContext ContextOf(CuDevice device) {
+  return reinterpret_cast<CuContext>(static_cast<uintptr_t>(device));
+}
+// Null below 0.
+CuContext ContextOfOrdinal(int ordinal) {
+  return ordinal < 0 ? nullptr : ContextOf(ordinal + kFirstDevice);
 }
 
 bool Overlap(const FakeRange& a, uint64_t begin, uint64_t bytes) {
@@ -79,18 +92,18 @@ CuResult DeviceGetCount(int* count) {
 CuResult DeviceGet(CuDevice* device, int ordinal) {
   HVD_FAKE_ENTER_ANYWHERE("cuDeviceGet");
   if (ordinal < 0 || ordinal >= fake.devices) return 101;
-  *device = ordinal + 100;  // no ordinal may be taken for it
+  *device = ordinal + kFirstDevice;
   return 0;
 }
 CuResult DeviceGetName(char* name, int bytes, CuDevice device) {
   HVD_FAKE_ENTER_ANYWHERE("cuDeviceGetName");
-  if (device < 100) return 101;
+  if (device < kFirstDevice) return 101;
   std::snprintf(name, static_cast<size_t>(bytes), "Fake GPU");
   return 0;
 }
 CuResult DeviceGetAttribute(int* value, int attribute, CuDevice device) {
   HVD_FAKE_ENTER_ANYWHERE("cuDeviceGetAttribute");
-  if (device < 100) return 101;
+  if (device < kFirstDevice) return 101;
   *value = attribute == kCudaComputeCapabilityMajor ? 9
            : attribute == kCudaPciBus               ? (fake.same_place ? 7 : device)
                                                     : 0;
@@ -99,7 +112,7 @@ CuResult DeviceGetAttribute(int* value, int attribute, CuDevice device) {
 CuResult PrimaryCtxRetain(CuContext* context, CuDevice device) {
   HVD_FAKE_ENTER_ANYWHERE("cuDevicePrimaryCtxRetain");
   fake.retained += 1;
-  *context = reinterpret_cast<CuContext>(static_cast<uintptr_t>(device));
+  *context = ContextOf(device);
   return 0;
 }
 CuResult PrimaryCtxRelease(CuDevice) {
@@ -135,7 +148,7 @@ CuResult StreamCreate(CuStream* stream, unsigned flags, int priority) {
   HVD_FAKE_ENTER("cuStreamCreateWithPriority");
   if (flags != kCudaStreamNonBlocking) fake.Complain("a stream waits for the default stream");
   if (priority != -5) fake.Complain("a stream has not the highest priority");
-  *stream = fake.MakeStream();
+  *stream = fake.AddStream(fake.Current());
   return 0;
 }
 CuResult StreamDestroy(CuStream stream) {
@@ -176,6 +189,7 @@ CuResult EventCreate(CuEvent* event, unsigned flags) {
   HVD_FAKE_ENTER("cuEventCreate");
   if (flags != kCudaEventDisableTiming) fake.Complain("an event takes times");
   fake.events.push_back(std::make_unique<CuEventObject>());
+  fake.events.back()->context = fake.Current();
   *event = fake.events.back().get();
   return 0;
 }
@@ -188,6 +202,7 @@ CuResult EventDestroy(CuEvent event) {
 CuResult EventRecord(CuEvent event, CuStream stream) {
   HVD_FAKE_ENTER("cuEventRecord");
   if (event->destroyed) fake.Complain("an event is recorded that is destroyed");
+  if (event->context != fake.Current()) fake.Complain("an event of another device is recorded");
   fake.CheckNotCaptured(stream);
   event->recorded += 1;
   fake.Submit(stream, {.signals = event, .round = event->recorded});
@@ -202,7 +217,7 @@ CuResult MemAlloc(CuAddress* address, size_t bytes) {
   HVD_FAKE_ENTER("cuMemAlloc_v2");
   if (bytes == 0) return 1;
   void* memory = Allocate(bytes);
-  fake.device_memory[Address(memory)] = bytes;
+  fake.AddMemory(Address(memory), bytes);
   *address = Address(memory);
   return 0;
 }
@@ -234,7 +249,8 @@ CuResult MemFreeHost(void* memory) {
 CuResult MemcpyToDevice(CuAddress to, const void* from, size_t bytes, CuStream stream) {
   HVD_FAKE_ENTER("cuMemcpyHtoDAsync_v2");
   fake.CheckDeviceRange("cuMemcpyHtoDAsync_v2", to, bytes);
-  if (!Holds(fake.pinned, Address(from), bytes)) fake.Complain("a copy is not of pinned memory");
+  if (!PieceWith(fake.pinned, Address(from), bytes))
+    fake.Complain("a copy is not of pinned memory");
   fake.Submit(stream, {.run = [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); },
                        .touches = {{to, bytes}, {Address(from), bytes}}});
   return 0;
@@ -242,7 +258,7 @@ CuResult MemcpyToDevice(CuAddress to, const void* from, size_t bytes, CuStream s
 CuResult MemcpyToHost(void* to, CuAddress from, size_t bytes, CuStream stream) {
   HVD_FAKE_ENTER("cuMemcpyDtoHAsync_v2");
   fake.CheckDeviceRange("cuMemcpyDtoHAsync_v2", from, bytes);
-  if (!Holds(fake.pinned, Address(to), bytes)) fake.Complain("a copy is not to pinned memory");
+  if (!PieceWith(fake.pinned, Address(to), bytes)) fake.Complain("a copy is not to pinned memory");
   fake.Submit(stream, {.run = [=] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); },
                        .touches = {{from, bytes}, {Address(to), bytes}}});
   return 0;
@@ -486,9 +502,17 @@ std::vector<std::string> FakeCuda::Symbols() {
   return symbols;
 }
 
-CuStream FakeCuda::MakeStream() {
+CuStream FakeCuda::MakeStream(int device) { return AddStream(ContextOfOrdinal(device)); }
+
+CuStream FakeCuda::AddStream(CuContext context) {
   streams.push_back(std::make_unique<CuStreamObject>());
+  streams.back()->context = context;
   return streams.back().get();
+}
+
+void FakeCuda::AddMemory(uint64_t address, size_t bytes) {
+  device_memory[address] = bytes;
+  homes_[address] = Current();
 }
 
 void FakeCuda::Give(CuStream stream, std::function<void()> work) {
@@ -524,10 +548,11 @@ bool FakeCuda::RunFront(CuStreamObject& stream) {
   return true;
 }
 
-uint64_t FakeCuda::MakeMemory(size_t bytes) {
+uint64_t FakeCuda::MakeMemory(size_t bytes, int device) {
   backing_.push_back(std::make_unique<std::byte[]>(bytes + 256));
   const uint64_t address = (Address(backing_.back().get()) + 255) / 256 * 256;
   framework_memory[address] = bytes;
+  homes_[address] = ContextOfOrdinal(device);
   return address;
 }
 
@@ -580,6 +605,8 @@ CuResult FakeCuda::Enter(const char* symbol, bool needs_context) {
 void FakeCuda::Submit(CuStream stream, FakeWork work) {
   CuStreamObject& target = stream == nullptr ? default_stream : *stream;
   if (target.destroyed) Complain("work is given to a stream that is destroyed");
+  if (target.context != nullptr && !current.empty() && target.context != Current())
+    Complain("work is given to a stream of another device");
   if (target.capturing == nullptr) {
     target.work.push_back(std::move(work));
     return;
@@ -616,9 +643,12 @@ void FakeCuda::CheckNotCaptured(CuStream stream) {
 }
 
 void FakeCuda::CheckDeviceRange(const char* symbol, uint64_t address, uint64_t bytes) {
-  if (!Holds(device_memory, address, bytes) && !Holds(framework_memory, address, bytes)) {
-    Complain(std::string(symbol) + " with memory that the device has not");
-  }
+  std::optional<uint64_t> piece = PieceWith(device_memory, address, bytes);
+  if (!piece) piece = PieceWith(framework_memory, address, bytes);
+  if (!piece) return Complain(std::string(symbol) + " with memory that the device has not");
+  const CuContext home = homes_[*piece];
+  if (bytes > 0 && home != nullptr && !current.empty() && home != Current())
+    Complain(std::string(symbol) + " with memory of another device");
 }
 
 void FakeCuda::CheckIdle(const char* symbol, uint64_t begin, uint64_t bytes) {

@@ -1,6 +1,7 @@
 // FakeCuda: a CUDA driver that records its calls. Streams are queues of work that nothing does
 // until the test says Run, so that whatever is used before it is ready is found wrong. It notes
-// broken rules (Complaints), lacks symbols and answers with errors on request. Kernels do what
+// broken rules (Complaints), such as memory or streams of one device in the context of another,
+// lacks symbols and answers with errors on request. Kernels do what
 // kernels.cu does.
 //
 // One at a time, since the driver's functions have no argument that could tell two apart; one
@@ -30,6 +31,7 @@ struct FakeRange {
 struct CuEventObject {
   uint64_t recorded = 0, done = 0;  // how often; all rounds until `done`, and those in `early`,
   std::set<uint64_t> early;         // which another stream came to first
+  CuContext context = nullptr;
   bool destroyed = false;
 
   bool Done(uint64_t round) const { return round <= done || early.contains(round); }
@@ -60,6 +62,7 @@ struct CuGraphExecObject : CuGraphObject {};
 
 struct CuStreamObject {
   std::deque<FakeWork> work;
+  CuContext context = nullptr;  // of its device; null: of any
   bool destroyed = false;
   bool captured = false;        // by the program
   CuGraph capturing = nullptr;  // by us
@@ -89,15 +92,15 @@ class FakeCuda {
   void Fail(const std::string& symbol, CuResult result) { failures_[symbol] = result; }
   // Another thread captures in the usual mode, which some calls of ours would break.
   bool program_captures = false;
-  // A stream of the framework's, and work in it.
-  CuStream MakeStream();
+  // A stream of the framework's on this device (below 0: on any), and work in it.
+  CuStream MakeStream(int device = -1);
   static void Give(CuStream stream, std::function<void()> work);
   // Does all work that waits for nothing; false if some is left.
   bool Run();
   // Does the work of one stream only, as far as it waits for nothing.
   void Run(CuStream stream);
-  // Memory of the device as the framework has it.
-  uint64_t MakeMemory(size_t bytes);
+  // Memory of this device (below 0: of any) as the framework has it.
+  uint64_t MakeMemory(size_t bytes, int device = -1);
 
   // ---- what happened
   int Count(const std::string& symbol) const;
@@ -113,6 +116,10 @@ class FakeCuda {
   // The answer that was ordered for this call, or 0.
   CuResult Enter(const char* symbol, bool needs_context = true);
   void Complain(const std::string& what) { complaints_.push_back(what); }
+  CuContext Current() const { return current.empty() ? nullptr : current.back(); }
+  CuStream AddStream(CuContext context);
+  // Of the device whose context is current.
+  void AddMemory(uint64_t address, size_t bytes);
   void Submit(CuStream stream, FakeWork work);
   // Work of a stream that captures.
   void Keep(CuStream stream, FakeNode node);
@@ -141,6 +148,7 @@ class FakeCuda {
   std::map<std::string, int> counts_;
   std::vector<std::string> complaints_;
   std::vector<std::unique_ptr<std::byte[]>> backing_;
+  std::map<uint64_t, CuContext> homes_;  // of pieces of memory; null: any device's
   bool unusable_ = false;
 };
 

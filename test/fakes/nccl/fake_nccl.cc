@@ -215,7 +215,7 @@ NcclResult NcclMemAlloc(void** memory, size_t bytes) {
   if (FakeCuda::It().CurrentContexts() == 0) fake.Complain("ncclMemAlloc without a context");
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0x6b, bytes);
-  FakeCuda::It().device_memory[AddressOf(*memory)] = bytes;
+  FakeCuda::It().AddMemory(AddressOf(*memory), bytes);
   fake.own_memory.insert(*memory);
   return kNcclSuccess;
 }
@@ -352,9 +352,10 @@ bool FakeNccl::Ready(const char* symbol, NcclCommHandle comm) {
     Complain(std::string(symbol) + " of a communicator that is not ready");
     return false;
   }
-  if (cuda_.CurrentContexts() == 0 && std::string_view(symbol) != "ncclCommFinalize") {
-    Complain(std::string(symbol) + " without a current context");
-  }
+  if (std::string_view(symbol) == "ncclCommFinalize") return true;
+  if (cuda_.CurrentContexts() == 0) Complain(std::string(symbol) + " without a current context");
+  if (comm->context != nullptr && cuda_.Current() != comm->context)
+    Complain(std::string(symbol) + " in the context of another device");
   return true;
 }
 
@@ -362,7 +363,7 @@ NcclCommHandle FakeNccl::MakeComm(FakeNcclWorld* world, int rank) {
   comms.push_back(std::make_unique<NcclCommObject>());
   comms.back()->world = world;
   comms.back()->rank = rank;
-  comms.back()->context = cuda_.current.empty() ? nullptr : cuda_.current.back();
+  comms.back()->context = cuda_.Current();
   comms.back()->polls_left = slowness;
   world->members[static_cast<size_t>(rank)] = comms.back().get();
   return comms.back().get();
