@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -49,8 +50,8 @@ bool HasNccl(const fs::path& library) {
   auto can_load =
       handle == nullptr
           ? nullptr
-          : reinterpret_cast<bool (*)(const char*)>(::dlsym(handle, "hvd_cuda_can_load"));
-  return can_load != nullptr && can_load("nccl");
+          : reinterpret_cast<int32_t (*)(const char*)>(::dlsym(handle, "hvd_cuda_can_load"));
+  return can_load != nullptr && can_load("nccl") != 0;
 }
 
 }  // namespace

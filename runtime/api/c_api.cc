@@ -170,7 +170,7 @@ int32_t hvd_built(const char* feature) {
   if (hvd::IsFeature(feature, "shm")) return 1;
   if (hvd::IsFeature(feature, "cuda") || hvd::IsFeature(feature, "nccl")) {
     const hvd::Result<hvd::CudaPlugin> plugin = hvd::LoadCudaPlugin();
-    return plugin.ok() && plugin->can_load(feature) ? 1 : 0;
+    return plugin.ok() ? plugin->can_load(feature) : 0;
   }
   if (hvd::IsFeature(feature, "mpi")) return hvd::LoadMpiPlugin().ok() ? 1 : 0;
   return hvd::IsFeature(feature, "gloo") && hvd::CanOpenInterHostComm() ? 1 : 0;

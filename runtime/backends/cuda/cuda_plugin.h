@@ -19,9 +19,9 @@ struct CudaPlugin {
   using OpenDevice = Device* (*)(uint32_t rank, int ordinal, Status* status);
   // Starts the driver, and looks for NCCL, without which the backend works, too.
   using OpenBackend = DeviceBackend* (*)(const CudaBackendOptions* options, Status* status);
-  // True if the driver can be loaded ("cuda"), and NCCL beside it ("nccl"). Neither is started: a
-  // process that is forked later could not use them.
-  using CanLoad = bool (*)(const char* what);
+  // Not 0 if the driver can be loaded ("cuda"), and NCCL beside it ("nccl": its version, as 22809
+  // for 2.28.9). Neither is started: a process that is forked later could not use them.
+  using CanLoad = int32_t (*)(const char* what);
 
   OpenDevice open_device = nullptr;
   OpenBackend open_backend = nullptr;

@@ -57,7 +57,9 @@ HVD_CUDA_EXPORT hvd::DeviceBackend* hvd_cuda_open_backend(const hvd::CudaBackend
                          : backend.release();
 }
 
-HVD_CUDA_EXPORT bool hvd_cuda_can_load(const char* what) {
-  if (!hvd::FindCudaDriver().ok()) return false;
-  return std::string_view(what) != "nccl" || hvd::LoadNccl().ok();
+HVD_CUDA_EXPORT int32_t hvd_cuda_can_load(const char* what) {
+  if (!hvd::FindCudaDriver().ok()) return 0;
+  if (std::string_view(what) != "nccl") return 1;
+  const hvd::Result<hvd::NcclLibrary> nccl = hvd::LoadNccl();
+  return nccl.ok() ? nccl->version : 0;
 }

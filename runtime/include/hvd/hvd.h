@@ -108,7 +108,7 @@ HVD_EXPORT const char* hvd_last_error(void);
 HVD_EXPORT const char* hvd_status_name(int32_t status);
 
 /* 1 if the feature is in this build and can be loaded, else 0. Features: "shm" "gloo" "mpi" "nccl"
- * "cuda" "rocm" "ccl" "ddl". */
+ * "cuda" "rocm" "ccl" "ddl". Of "nccl" its version instead of 1, as 22809 for NCCL 2.28.9. */
 HVD_EXPORT int32_t hvd_built(const char* feature);
 
 /* ---- world --------------------------------------------------------------------------------- */

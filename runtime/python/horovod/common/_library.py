@@ -229,7 +229,12 @@ def init_error(status):
 
 
 def built(feature):
-    return lib().hvd_built(feature.encode('ascii')) == 1
+    return built_version(feature) > 0
+
+
+def built_version(feature):
+    """Of 'nccl' its version; of others 1 where they are there. 0 where it is not."""
+    return lib().hvd_built(feature.encode('ascii'))
 
 
 def enabled(feature):

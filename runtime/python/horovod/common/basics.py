@@ -294,11 +294,12 @@ class HorovodBasics(object):
         return _built('gloo')
 
     def nccl_built(self):
-        """Tells whether this build of the runtime has NCCL.
+        """Tells which NCCL the tensors on GPUs of this process would use.
 
-        Returns: An int: 0 without NCCL. Horovod returns its version here, so scripts compare it.
+        Returns: Its version as an int, 22809 for 2.28.9; 0 where there is none, or none that can be used.
         """
-        return int(_built('nccl'))
+        from horovod.common import _library
+        return _library.built_version('nccl')
 
     def ddl_built(self):
         """Tells whether this build of the runtime has DDL.
@@ -315,7 +316,7 @@ class HorovodBasics(object):
         return _built('ccl')
 
     def cuda_built(self):
-        """Tells whether this build of the runtime has CUDA.
+        """Tells whether this build of the runtime has CUDA, and the driver of GPUs can be loaded.
 
         Returns: True or False.
         """

@@ -79,15 +79,19 @@ def gloo_built(verbose=False):
 
 
 def nccl_built(verbose=False):
-    """Tells whether this build of the runtime has NCCL.
+    """Tells which NCCL the tensors on GPUs of this process would use.
 
     Args:
         verbose: Ignored; there for scripts written for Horovod.
 
-    Returns: An int, 0 without NCCL. None when the runtime cannot be loaded.
+    Returns: Its version as an int, 22809 for 2.28.9; 0 where there is none, or none that can be used.
+    None when the runtime cannot be loaded.
     """
-    built = _built('nccl')
-    return built if built is None else int(built)
+    from horovod.common import _library
+    try:
+        return _library.built_version('nccl')
+    except ImportError:
+        return None
 
 
 def ddl_built(verbose=False):
