@@ -299,14 +299,14 @@ def test_allreduce_of_a_leaf_in_place(hvd, torch):
 
 def test_compression(hvd, torch):
     x = torch.tensor([1.0, 0.1], dtype=torch.float64)
-    compressed, ctx = hvd.Compression.fp16.compress(x)
-    assert compressed.dtype == torch.float16
-    assert hvd.Compression.fp16.decompress(compressed, ctx).dtype == torch.float64
     whole = torch.tensor([1, 2])
-    compressed, ctx = hvd.Compression.fp16.compress(whole)
-    assert compressed is whole and hvd.Compression.fp16.decompress(compressed, ctx) is whole
+    for compression, dtype in ((hvd.Compression.fp16, torch.float16), (hvd.Compression.bf16, torch.bfloat16)):
+        compressed, ctx = compression.compress(x)
+        assert compressed.dtype == dtype and compression.decompress(compressed, ctx).dtype == torch.float64
+        compressed, ctx = compression.compress(whole)
+        assert compressed is whole and compression.decompress(compressed, ctx) is whole
+        assert hvd.allreduce(x, compression=compression).dtype == torch.float64
     assert issubclass(hvd.Compression.none, hvd.compression.Compressor)
-    assert hvd.allreduce(x, compression=hvd.Compression.fp16).dtype == torch.float64
 
 
 def test_broadcast_parameters(hvd, torch):

@@ -60,9 +60,11 @@ class NoneCompressor(Compressor):
 class FP16Compressor(Compressor):
     """Sends floating point tensors as float16; sums are rounded to float16 as well."""
 
-    @staticmethod
-    def compress(tensor):
-        """Converts a floating point tensor to float16; leaves others as they are.
+    dtype = torch.float16
+
+    @classmethod
+    def compress(cls, tensor):
+        """Converts a floating point tensor to 16 bits, where it is; leaves others as they are.
 
         Args:
             tensor: A tensor.
@@ -70,7 +72,7 @@ class FP16Compressor(Compressor):
         Returns: A pair: the tensor to send and the original dtype, or None.
         """
         if tensor.dtype.is_floating_point:
-            return tensor.to(torch.float16), tensor.dtype
+            return tensor.to(cls.dtype), tensor.dtype
         return tensor, None
 
     @staticmethod
@@ -86,8 +88,15 @@ class FP16Compressor(Compressor):
         return tensor if ctx is None else tensor.to(ctx)
 
 
+class BF16Compressor(FP16Compressor):
+    """Sends floating point tensors as bfloat16, which has the range of float32 and fewer digits than float16."""
+
+    dtype = torch.bfloat16
+
+
 class Compression(object):
-    """The values for the argument `compression`: hvd.Compression.none and hvd.Compression.fp16."""
+    """The values for the argument `compression`: hvd.Compression.none, hvd.Compression.fp16 and hvd.Compression.bf16."""
 
     none = NoneCompressor
     fp16 = FP16Compressor
+    bf16 = BF16Compressor
