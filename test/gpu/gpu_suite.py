@@ -171,10 +171,12 @@ def run_suite(machine):
     for way, extra in ways:
         carrier = 'staged' if way == 'staged' else 'nccl'
         machine.run(('gpu.py', carrier, '3'), 2, way, moved=False, **extra)
-        for compression in ('none', 'fp16'):
-            machine.run(('gpu_training.py', compression), 2, way, moved=False, **extra)
+        for how in ('none', 'fp16', 'bf16', 'buckets'):
+            machine.run(('gpu_training.py', how), 2, way, moved=False, **extra)
         for script, ranks in SUITE:
             machine.run(script, ranks, way, **extra)
+        if machine.gpus > 3 and way == 'nccl':
+            machine.run(('gpu_devices.py', carrier), 2, way, moved=False, HOROVOD_DYNAMIC_PROCESS_SETS='1', **extra)
         if way != 'nccl on one GPU':
             for mode in KILLED:
                 machine.kill(mode, 2, way, **extra)

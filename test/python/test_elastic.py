@@ -99,8 +99,9 @@ def test_E8_process_sets_are_rebuilt_after_a_death(tmp_path):
         assert [world[1] for world in begins(job.rig.output(0))] == [3, 2, 1, 3]
 
 
-def test_E4_growth_stops_nobody_and_new_ranks_get_the_state(tmp_path):
-    with Training(tmp_path) as job:
+@pytest.mark.parametrize('options', [(), ('buckets',)], ids=['', 'buckets'])
+def test_E4_growth_stops_nobody_and_new_ranks_get_the_state(tmp_path, options):
+    with Training(tmp_path, *options) as job:
         job.begin(0, 1)
         job.await_steps()
         job.rig.start(2)

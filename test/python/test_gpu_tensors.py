@@ -1,6 +1,7 @@
 """Tensors on GPUs, from horovod.torch to NCCL, in jobs of several processes: on machines without a GPU with the driver and the
 NCCL of test/fakes/gpu_libraries, in whose memory torch's tensors of the host stand for those of a device."""
 
+import ctypes
 import glob
 import json
 import os
@@ -86,7 +87,8 @@ def test_the_suite_of_torch_on_gpus_of_several_hosts(gpus, processes, script, se
 # Rules for the tensors of a processor hold for these, too.
 @pytest.mark.parametrize('setting, processes, script', [(SLOW, *row) for row in [
     (2, 'collectives.py'), (4, 'groups.py'), (2, 'autograd.py'), (3, 'process_sets.py'), (2, 'names.py'),
-    (4, 'disagree.py'), (3, 'not_scattered.py'), (4, 'optimizer.py'), (3, 'adasum_optimizer.py'), (2, 'sparse.py'),
+    (4, 'disagree.py'), (3, 'not_scattered.py'), (4, 'optimizer.py'), (3, ('optimizer.py', 'buckets')), (3, 'adasum_optimizer.py'),
+    (2, 'sparse.py'), (3, 'buckets.py'),
     (3, 'sync_batch_norm.py'), (3, 'dynamic_sets.py'), (2, 'elastic_state.py'),
     (3, ('join.py', 'neutral')), (3, ('join.py', 'others')), (3, ('join.py', 'last')), (2, ('join.py', 'training')),
     (2, ('duplicate.py', 'everywhere')), (2, ('duplicate.py', 'poll')), (2, ('duplicate.py', 'threads')),
@@ -97,6 +99,40 @@ def test_the_suite_of_torch_on_gpus_of_several_hosts(gpus, processes, script, se
 def test_the_suite_of_torch_on_gpus(gpus, processes, script, setting):
     script = (script,) if isinstance(script, str) else script
     gpus(processes, *script, **setting)
+
+
+@pytest.mark.parametrize('processes, hosts, setting', [
+    (1, 1, NCCL), (3, 1, NCCL), (3, 1, SLOW), (3, 2, SLOW), (2, 1, STAGED),
+], ids=str)
+def test_a_process_with_tensors_on_several_gpus(gpus, processes, hosts, setting):
+    """Also a group of them, a model whose layers are on two, and a name whose tensor is on another GPU each time."""
+    way = 'staged' if setting is STAGED or processes == 1 else 'nccl'
+    result = gpus(processes, 'gpu_devices.py', way, hosts=hosts, HOROVOD_DYNAMIC_PROCESS_SETS='1', **setting)
+    assert result.output.count('ok') == processes, str(result)
+
+
+@pytest.mark.parametrize('setting, cuda, nccl', [
+    ({'LD_LIBRARY_PATH': FAKES, 'FAKE_NCCL_VERSION': '22809'}, True, 22809),
+    ({'LD_LIBRARY_PATH': FAKES, 'FAKE_NCCL_VERSION': '21200'}, True, 0),
+    ({'LD_LIBRARY_PATH': '{elsewhere}'}, False, 0), ({'LD_LIBRARY_PATH': '{only nccl}'}, False, 0),
+], ids=['all', 'old nccl', 'nothing', 'no driver'])
+def test_what_is_built_is_what_can_be_used(gpus, tmp_path, setting, cuda, nccl):
+    """nccl_built() and cuda_built(), before init() and in a world, and in a process that has asked for nothing else."""
+    try:
+        ctypes.CDLL('libcuda.so.1')
+        if not cuda:
+            pytest.skip('this machine has a driver of its own')
+    except OSError:
+        pass
+    (tmp_path / 'only nccl').mkdir()
+    (tmp_path / 'only nccl' / 'libnccl.so.2').symlink_to(os.path.join(FAKES, 'libnccl.so.2'))
+    setting = dict(setting, LD_LIBRARY_PATH=setting['LD_LIBRARY_PATH'].replace('{', str(tmp_path) + '/').replace('}', ''))
+    code = ('import horovod.torch as hvd\n'
+            'from horovod.common import util\n'
+            'def told(): return hvd.cuda_built(), hvd.nccl_built(), util.nccl_built(), hvd.rocm_built()\n'
+            'before = told(); hvd.init(); assert told() == before; print(*before)\n')
+    result = jobs.run([sys.executable, '-c', code], 60, **setting)
+    assert result.returncode == 0 and result.output == '{} {} {} False\n'.format(cuda, nccl, nccl), str(result)
 
 
 def test_a_hundred_worlds_on_gpus(gpus):

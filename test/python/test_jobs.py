@@ -44,6 +44,11 @@ def test_distributed_optimizer(processes):
     run_ok(processes, 'optimizer.py')
 
 
+def test_buckets_of_gradients(hvdrun, torch):
+    run_ok(3, 'optimizer.py', 'buckets')
+    run_ok(4, 'buckets.py')
+
+
 def test_data_loader_processes(processes):
     run_ok(processes, 'loader.py')
 

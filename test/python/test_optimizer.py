@@ -6,6 +6,8 @@ tested here without a job.
 
 import copy
 import inspect
+import sys
+import types
 import warnings
 
 import pytest
@@ -20,10 +22,30 @@ def at_home(monkeypatch):
 
 
 @pytest.fixture(params=['at home', 'where they are'])
+def private(request, monkeypatch):
+    """Gradients each by itself."""
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+    if request.param == 'at home':
+        request.getfixturevalue('at_home')
+
+
+in_buckets = False
+
+
+@pytest.fixture
+def buckets(monkeypatch):
+    """The optimizers of wrap() have gradients that are views of buckets."""
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+    monkeypatch.setattr(sys.modules[__name__], 'in_buckets', True)
+
+
+@pytest.fixture(params=['at home', 'where they are', 'in buckets'])
 def active(request, monkeypatch):
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
     if request.param == 'at home':
         request.getfixturevalue('at_home')
+    if request.param == 'in buckets':
+        request.getfixturevalue('buckets')
 
 
 @pytest.fixture(params=['exchanging', 'alone'])
@@ -47,6 +69,7 @@ def loss_of(model, x):
 
 
 def wrap(hvd, torch, model, **kwargs):
+    kwargs.setdefault('gradient_as_bucket_view', in_buckets)
     return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
                                     named_parameters=model.named_parameters(), **kwargs)
 
@@ -121,7 +144,7 @@ def test_gradients_live_in_registered_memory(hvd, torch, at_home):
     assert all(a == addresses[0] for a in addresses)
 
 
-def test_only_large_gradients_get_registered_memory(hvd, torch, active, monkeypatch):
+def test_only_large_gradients_get_registered_memory(hvd, torch, private, monkeypatch):
     from horovod.common import _library
     from horovod.torch import gradient_memory
     monkeypatch.setattr(gradient_memory, 'HOME_ABOVE', 60)
@@ -144,7 +167,7 @@ def test_a_gradient_whose_form_changes_travels_in_its_new_one(hvd, torch):
         assert not form.fits(other)
 
 
-def test_old_gradients_keep_their_values(hvd, torch, active):
+def test_old_gradients_keep_their_values(hvd, torch, private):
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)
     kept = []
@@ -234,7 +257,7 @@ def test_channels_last(hvd, torch, active):
     torch.manual_seed(0)
     reference = torch.nn.Conv2d(3, 4, 3)
     model = copy.deepcopy(reference).to(memory_format=torch.channels_last)
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    optimizer = wrap(hvd, torch, model)
     x = torch.randn(2, 3, 8, 8)
     reference(x).pow(2).sum().backward()
     model(x.to(memory_format=torch.channels_last)).pow(2).sum().backward()
@@ -317,7 +340,9 @@ def test_a_parameter_that_left_the_groups_is_exchanged_no_more(hvd, torch, activ
     optimizer = wrap(hvd, torch, model)
     removed = optimizer.param_groups[0]['params'].pop()
     optimizer.step()
-    assert removed.grad is None and all(p.grad is not None for p in optimizer.param_groups[0]['params'])
+    # Its place in a bucket travels with zeros.
+    assert removed.grad is None or in_buckets and not removed.grad.any()
+    assert all(p.grad is not None for p in optimizer.param_groups[0]['params'])
 
 
 def test_registered_memory_is_for_tensors_of_the_processor(hvd, torch):
@@ -416,14 +441,16 @@ def test_predivide(hvd, torch, active):
     assert all(torch.allclose(a, b) for a, b in zip(values(model), plain_training(torch, 1)))
 
 
-def test_fp16_compression(hvd, torch, active):
+@pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
+def test_compression(hvd, torch, private, dtype):
     model = make_model(torch)
-    optimizer = wrap(hvd, torch, model, compression=hvd.Compression.fp16)
+    compression = {'float16': hvd.Compression.fp16, 'bfloat16': hvd.Compression.bf16}[dtype]
+    optimizer = wrap(hvd, torch, model, compression=compression)
     loss_of(model, batch(torch)).backward()
     exact = [p.grad.clone() for p in model.parameters()]
     optimizer.synchronize()
     for p, grad in zip(model.parameters(), exact):
-        assert p.grad.dtype == torch.float32 and torch.equal(p.grad, grad.half().float())
+        assert p.grad.dtype == torch.float32 and torch.equal(p.grad, grad.to(getattr(torch, dtype)).float())
 
 
 def test_missing_gradients_become_zeros(hvd, torch, active):
@@ -529,7 +556,8 @@ def test_sparse_gradients(hvd, torch, active, as_dense):
     torch.manual_seed(0)
     embedding = torch.nn.Embedding(5, 2, sparse=True)
     reference = copy.deepcopy(embedding)
-    optimizer = hvd.DistributedOptimizer(torch.optim.SparseAdam(list(embedding.parameters())), sparse_as_dense=as_dense)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SparseAdam(list(embedding.parameters())), sparse_as_dense=as_dense,
+                                         gradient_as_bucket_view=in_buckets)
     plain = torch.optim.SparseAdam(list(reference.parameters()))
     for set_to_none in (True, False, True):
         for o, e in ((optimizer, embedding), (plain, reference)):
@@ -552,6 +580,206 @@ def test_groups(hvd, torch, active, groups):
             assert len(set(map(id, optimizer._handles.values()))) == 1 and len(optimizer._handles) == 4
         optimizer.step()
     assert equal(torch, values(model), plain_training(torch, 5))
+
+
+# ---- views of buckets
+
+
+def bucket_of(p, optimizer):
+    return optimizer._gradients[p].bucket
+
+
+def is_in_its_bucket(torch, p, optimizer):
+    bucket = bucket_of(p, optimizer)
+    view = bucket.views[optimizer._gradients[p].place]
+    begin, end = bucket._flats[0].data_ptr(), bucket._flats[-1].data_ptr() + bucket._flats[-1].numel() * 8
+    return p.grad is view and begin <= p.grad.data_ptr() < end
+
+
+@pytest.mark.parametrize('set_to_none', [True, False])
+def test_gradients_are_views_of_their_bucket(hvd, torch, buckets, set_to_none):
+    from horovod.common import _library
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    addresses = []
+    for _ in range(4):
+        optimizer.zero_grad(set_to_none=set_to_none)
+        loss_of(model, batch(torch)).backward()
+        assert all(is_in_its_bucket(torch, p, optimizer) for p in model.parameters())
+        addresses.append([p.grad.data_ptr() for p in model.parameters()])
+        optimizer.step()
+    assert all(a == addresses[0] for a in addresses) and all(address % 64 == 0 for address in addresses[0])
+    flat, = bucket_of(model[0].weight, optimizer)._flats
+    assert _library.lib().hvd_is_registered(flat.data_ptr(), flat.numel() * 4) == 1
+    assert equal(torch, values(model), plain_training(torch, 4, set_to_none=set_to_none))
+    model[0].weight.grad.detach_()  # as old scripts do
+    model[0].weight.grad.requires_grad_(False)
+
+
+def test_a_bucket_travels_as_a_whole_once_all_ranks_have_its_layout(hvd, torch, buckets):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    counts = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss_of(model, batch(torch)).backward()
+        assert len(set(map(id, optimizer._handles.values()))) == 1 and len(optimizer._handles) == 4
+        handle, = [exchange.handle for exchange in set(optimizer._handles.values())]
+        counts.append(len(hvd.mpi_ops._handle_map[handle][0]))
+        optimizer.step()
+    assert counts == [4, 1, 1]
+
+
+def test_buckets_have_the_last_parameters_first_and_a_limit(hvd, torch, buckets, monkeypatch):
+    from horovod.torch import gradient_buckets
+    monkeypatch.setattr(gradient_buckets, 'FIRST_BYTES', 40)
+    monkeypatch.setattr(gradient_buckets, 'BUCKET_BYTES', 200)
+    model = make_model(torch)  # weights of 140 and 84 bytes, biases of 28 and 12
+    optimizer = wrap(hvd, torch, model)
+    first, second, third, fourth = model.parameters()
+    assert gradient_buckets.plan([first, second, third, fourth]) == [[fourth], [third, second], [first]]
+    assert gradient_buckets.plan([]) == []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss_of(model, batch(torch)).backward()
+        optimizer.step()
+    assert equal(torch, values(model), plain_training(torch, 3))
+
+
+def test_groups_are_buckets(hvd, torch, buckets):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, groups=[[model[0].weight, model[2].bias]])
+    assert bucket_of(model[0].weight, optimizer) is bucket_of(model[2].bias, optimizer)
+    assert bucket_of(model[0].bias, optimizer) is None
+    for _ in range(3):
+        optimizer.zero_grad(set_to_none=False)
+        loss_of(model, batch(torch)).backward()
+        optimizer.step()
+    assert equal(torch, values(model), plain_training(torch, 3))
+
+
+@pytest.mark.parametrize('convert', ['module', 'data'])
+def test_a_bucket_is_made_anew_when_a_parameter_changes(hvd, torch, buckets, convert):
+    """The type of a layer, while its gradients are there and while they are not."""
+    reference, model = make_model(torch), make_model(torch)
+    plain = torch.optim.SGD(reference.parameters(), lr=0.1)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), gradient_as_bucket_view=True)
+    for step in range(5):
+        for each in (reference, model):
+            if step in (2, 4):  # the gradients of the last step are there in the former
+                if convert == 'module':
+                    each[2].to(torch.float64 if step == 2 else torch.float32)
+                else:
+                    for p in each[2].parameters():
+                        p.grad = None
+                        p.data = p.data.to(torch.float64 if step == 2 else torch.float32)
+        for each, o in ((reference, plain), (model, optimizer)):
+            o.zero_grad(set_to_none=step % 2 == 1)
+            hidden = each[1](each[0](batch(torch, seed=step)))
+            each[2](hidden.to(each[2].weight.dtype)).pow(2).mean().backward()
+            o.step()
+        assert equal(torch, values(model), values(reference)), step
+        assert all(is_in_its_bucket(torch, p, optimizer) for p in model.parameters())
+    assert len(bucket_of(model[0].weight, optimizer)._flats) == 1
+
+
+def test_a_gradient_of_the_script_is_exchanged_and_kept_up_to_date(hvd, torch, buckets):
+    """Set between backward() and step(), of a parameter that took part in neither."""
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    model[0](batch(torch)).sum().backward()
+    model[2].weight.grad = torch.full((3, 7), 2.0)
+    optimizer.synchronize()
+    assert (model[2].weight.grad == 2).all() and not model[2].bias.grad.any()
+    assert all(is_in_its_bucket(torch, p, optimizer) for p in model.parameters())
+    with optimizer.skip_synchronize():
+        optimizer.step()
+
+
+def test_buckets_leave_out_what_has_no_dense_gradient(hvd, torch, buckets):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Embedding(5, 3, sparse=True), torch.nn.Linear(3, 2))
+    reference = copy.deepcopy(model)
+    optimizer, plain = wrap(hvd, torch, model), torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9)
+    for step in range(4):
+        for o, m in ((optimizer, model), (plain, reference)):
+            o.zero_grad(set_to_none=step != 2)
+            m(torch.tensor([1, 1, 3])).pow(2).sum().backward()
+            o.step()
+        assert model[0].weight.grad.is_sparse and is_in_its_bucket(torch, model[1].weight, optimizer)
+    assert all(torch.allclose(p, q) for p, q in zip(values(model), values(reference)))
+
+
+@pytest.fixture
+def streams(torch, monkeypatch):
+    """As if tensors were on GPU 0, where the caller works in stream `now`; notes who waits for which stream, with results."""
+    from horovod.torch import framework
+    noted = types.SimpleNamespace(now=7, followed=[])
+    monkeypatch.setattr(framework, 'place_of_work', lambda tensor: (0, noted.now))
+    monkeypatch.setattr(framework.Torch, 'follow', lambda self, index, stream, results=():
+                        noted.followed.append((noted.now, (index, stream), len(results))))
+    return noted
+
+
+def test_each_stream_that_uses_a_bucket_waits_for_the_one_that_made_it(hvd, torch, buckets, streams):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    for streams.now in (7, 7, 9, 9, 7):
+        optimizer.zero_grad()
+        loss_of(model, batch(torch)).backward()
+        optimizer.step()
+    entered = [call for call in streams.followed if call[2]]
+    assert entered == [(9, (0, 7), 1)], 'once, and the allocator knows of it by the memory'
+
+
+@pytest.mark.parametrize('kwargs', [{'groups': 1}, {'gradient_as_bucket_view': True}], ids=str)
+def test_a_group_begins_after_the_streams_of_all_its_gradients(hvd, torch, private, streams, kwargs):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, **kwargs)
+    number = iter(range(10, 20))
+
+    def next_stream(gradient):
+        streams.now = next(number)
+
+    for p in model.parameters():
+        p.register_hook(next_stream)  # before it is ready
+    loss_of(model, batch(torch)).backward()
+    waited = {place for now, place, results in streams.followed if now == 13 and not results}
+    assert waited == {(0, 10), (0, 11), (0, 12), (0, 13)}
+    optimizer.step()
+
+
+def test_results_that_are_used_in_another_stream_stay_until_it_is_done(hvd, torch, monkeypatch):
+    from horovod.torch import framework
+    waits, recorded = [], []
+
+    class OnGpu(torch.Tensor):
+        def record_stream(self, stream):
+            recorded.append(stream.cuda_stream)
+
+    current = types.SimpleNamespace(cuda_stream=5, wait_stream=lambda stream: waits.append(stream))
+    monkeypatch.setattr(framework, 'current_stream', lambda index: current)
+    monkeypatch.setattr(framework, 'cuda_index', lambda tensor: 0 if isinstance(tensor, OnGpu) else None)
+    monkeypatch.setattr(torch.cuda, 'ExternalStream', lambda stream, index: ('stream', stream, index), raising=False)
+    tensor = torch.ones(2).as_subclass(OnGpu)
+    framework.adapter.follow(0, 5, [tensor])
+    assert not waits and not recorded, 'the same stream'
+    framework.adapter.follow(0, 6, [tensor, torch.ones(2), 'a gradient'])
+    assert waits == [('stream', 6, 0)] and recorded == [5]
+
+
+def test_buckets_are_refused_where_something_else_is_sent(hvd, torch, either):
+    model = make_model(torch)
+    for kwargs in ({'compression': hvd.Compression.fp16}, {'op': hvd.Adasum}):
+        with pytest.raises(ValueError, match='gradient_as_bucket_view'):
+            wrap(hvd, torch, model, gradient_as_bucket_view=True, **kwargs)
+    with pytest.raises(ValueError, match='complex'):
+        p = torch.nn.Parameter(torch.ones(3, dtype=torch.complex64))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p], lr=0.1), gradient_as_bucket_view=True)
+        (p * 2).abs().sum().backward()
+        optimizer.step()
+        assert either == 'alone'
+        raise ValueError('complex, and nothing is exchanged')
 
 
 def test_strides_of_gradients_are_kept(hvd, torch, at_home):
@@ -664,7 +892,7 @@ def decaying(torch, cls, seed):
 
 @pytest.mark.parametrize('cls', optimizer_classes(), ids=lambda c: c.__name__)
 @pytest.mark.parametrize('wrapped', [False, True], ids=['plain', 'wrapped'])
-def test_Cc_a_fresh_optimizer_gets_the_state_of_a_step_on_zero_gradients(hvd, torch, cls, wrapped, active):
+def test_Cc_a_fresh_optimizer_gets_the_state_of_a_step_on_zero_gradients(hvd, torch, cls, wrapped, private):
     if cls is torch.optim.LBFGS:
         pytest.skip('hvd.broadcast_optimizer_state refuses LBFGS')
     model, optimizer, run = decaying(torch, cls, seed=1)
@@ -706,7 +934,7 @@ def test_Cc_sparse_embeddings_get_sparse_gradients(hvd, torch):
 
 @pytest.mark.parametrize('cls', optimizer_classes(), ids=lambda c: c.__name__)
 @pytest.mark.parametrize('wrapped', [False, True], ids=['plain', 'wrapped'])
-def test_broadcast_optimizer_state(hvd, torch, cls, wrapped, active):
+def test_broadcast_optimizer_state(hvd, torch, cls, wrapped, private):
     model, optimizer, run = make_optimizer(torch, cls, seed=1)
     if cls is torch.optim.LBFGS:
         with pytest.raises(ValueError, match='LBFGS'):

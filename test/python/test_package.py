@@ -239,7 +239,7 @@ SIGNATURES = {
     'allgather_object': '(obj, name=None, process_set=gps)',
     'DistributedOptimizer': '(optimizer, named_parameters=None, compression=none, backward_passes_per_step=1, op=0, '
                             'gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False, '
-                            'process_set=gps)',
+                            'process_set=gps, gradient_as_bucket_view=False)',
     'SyncBatchNorm': '(num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)',
 }
 

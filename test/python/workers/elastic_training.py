@@ -5,7 +5,7 @@
 It ends once FOLDER/finish exists. Options: sets (process sets given to init), thread (a collective of one rank alone in
 another thread), stop (hvd.elastic.on_stop), update (FOLDER/update makes rank 0 tell of an update), pause (each rank stops itself
 before its next commit once FOLDER/pause exists, and slot 0 as soon as it trains in a world while FOLDER/hang exists),
-host (each says on which host it trains).
+host (each says on which host it trains), buckets (gradients are views of buckets).
 """
 
 import ctypes
@@ -43,7 +43,8 @@ model = torch.nn.Linear(1, 1, bias=False)
 if hvd.rank() == 0:
     with torch.no_grad():
         model.weight.zero_()
-optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), named_parameters=model.named_parameters())
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), named_parameters=model.named_parameters(),
+                                     gradient_as_bucket_view='buckets' in options)
 late_weight = torch.nn.Parameter(torch.ones(1))
 if 'sets' in options:
     late_optimizer = hvd.DistributedOptimizer(torch.optim.SGD([late_weight], lr=1.0), process_set=late)

@@ -1,4 +1,9 @@
-"""DistributedOptimizer in a job, against gradients computed here for every rank."""
+"""DistributedOptimizer in a job, against gradients computed here for every rank.
+
+    optimizer.py [buckets]      gradients as views of buckets
+"""
+
+import sys
 
 import torch
 
@@ -35,7 +40,11 @@ def check(model, expected, tolerance=1e-12):
         assert torch.allclose(p.grad, g, rtol=tolerance, atol=tolerance), (p.grad, g)
 
 
+BUCKETS = sys.argv[1:] == ['buckets']
+
+
 def wrap(model, **kwargs):
+    kwargs.setdefault('gradient_as_bucket_view', BUCKETS)
     return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
                                     named_parameters=model.named_parameters(), **kwargs)
 
@@ -158,7 +167,7 @@ def old_gradients():
 def sparse_as_dense():
     torch.manual_seed(0)
     embedding = torch.nn.Embedding(6, 2, sparse=True)
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(embedding.parameters(), lr=0.1), sparse_as_dense=True)
+    optimizer = wrap(embedding, sparse_as_dense=True)
     embedding(torch.tensor([hvd.rank()])).sum().backward()
     optimizer.step()
     grad = embedding.weight.grad.to_dense()
@@ -169,7 +178,7 @@ def sparse_as_dense():
 def large():
     """Gradients large enough to be reduced slice by slice."""
     p = torch.nn.Parameter(torch.zeros(3000001))
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p], lr=1.0))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p], lr=1.0), gradient_as_bucket_view=BUCKETS)
     for step in range(5):
         optimizer.zero_grad()
         (p * float(hvd.rank() + 1 + step)).sum().backward()
@@ -179,10 +188,13 @@ def large():
 
 hvd.init()
 torch.set_num_threads(1)
-for home_above in (gradient_memory.HOME_ABOVE, 0):  # small gradients where they are, and all in registered memory
+# Small gradients where they are, and all in registered memory. Buckets can be neither compressed nor kept.
+for home_above in (0,) if BUCKETS else (gradient_memory.HOME_ABOVE, 0):
     gradient_memory.HOME_ABOVE = home_above
     for part in (averages, sums_and_predivide, passes, fp16, other_layers_on_other_ranks, frozen_on_the_way, closure,
                  old_gradients, sparse_as_dense, large):
+        if BUCKETS and part in (fp16, old_gradients):
+            continue
         part()
         hvd.barrier()
         assert not hvd.mpi_ops._handle_map, part

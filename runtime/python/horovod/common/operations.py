@@ -45,8 +45,9 @@ class Framework(object):
         """The handle of the stream that the caller works in on this device. Only where check gives pairs."""
         raise NotImplementedError()
 
-    def follow(self, index, stream):
-        """The stream that the caller works in on this device waits for this one."""
+    def follow(self, index, stream, results=()):
+        """The stream that the caller works in on this device waits for this one, and will use the results, whose memory
+        was made for that one."""
         raise NotImplementedError()
 
     def splits_from(self, splits):
@@ -326,11 +327,11 @@ class Operations(object):
         error = _library.wait(handle)
         # Not before: if Ctrl-C ended the wait, the runtime still works on this memory.
         self.pending.pop(handle, None)
+        output = entry[0]
         if self._streams:
-            self._follow(handle)
+            self._follow(handle, output)
         if error is not None:
             raise error
-        output = entry[0]
         return tuple(output) if type(output) is list else output
 
     def _finish(self, handle, entry):
@@ -346,12 +347,12 @@ class Operations(object):
             return tensors[0], self._framework.splits_to(outcome.received_splits)
         return tuple(tensors) if entry.grouped else tensors[0]
 
-    def _follow(self, handle):
+    def _follow(self, handle, output=()):
         """The result is there for the stream in which the collective was started: another one that the caller works in
         now has to wait for it."""
         place = self._streams.pop(handle, None)
         if place is not None:
-            self._framework.follow(*place)
+            self._framework.follow(*place, results=output if type(output) in (list, tuple) else (output,))
 
     def _adopt(self, tensor, address, rows):
         """A tensor over memory that the runtime made."""

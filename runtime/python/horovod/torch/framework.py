@@ -36,6 +36,16 @@ def current_stream(index):
     return torch.cuda.current_stream(index)
 
 
+def device_of(tensor):
+    return tensor.device
+
+
+def place_of_work(tensor):
+    """(index, stream): the stream in which the caller works on the device of a tensor. None for the processor."""
+    index = tensor.device.index if tensor.is_cuda else None
+    return None if index is None else (index, current_stream(index).cuda_stream)
+
+
 class Torch(_common_operations.Framework):
     def check(self, operation, tensor, writable):
         dtype = DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
@@ -102,12 +112,15 @@ class Torch(_common_operations.Framework):
     def stream(self, index):
         return current_stream(index).cuda_stream
 
-    def follow(self, index, stream):
+    def follow(self, index, stream, results=()):
         # A handle of 0 is the default stream, which torch.cuda.ExternalStream does not take.
         current = current_stream(index)
         if current.cuda_stream != stream:
             earlier = torch.cuda.ExternalStream(stream, index) if stream else torch.cuda.default_stream(index)
             current.wait_stream(earlier)
+            for tensor in results:
+                if isinstance(tensor, torch.Tensor) and cuda_index(tensor) == index:
+                    tensor.record_stream(current)
 
     def splits_from(self, splits):
         if isinstance(splits, torch.Tensor):
@@ -121,7 +134,8 @@ class Torch(_common_operations.Framework):
         return torch.tensor(numbers, dtype=torch.int32)
 
 
-operations = _common_operations.Operations(Torch())
+adapter = Torch()
+operations = _common_operations.Operations(adapter)
 synchronize = operations.synchronize
 
 

@@ -45,6 +45,27 @@ def in_order(tensor, order):
     return tensor.contiguous() if order == CONTIGUOUS else tensor.contiguous(memory_format=order)
 
 
+def in_memory_order(flat, shape, order):
+    """Elements in a row as a tensor of this shape whose memory has this order."""
+    if order == CONTIGUOUS:
+        return flat if len(shape) == 1 else flat.view(shape)
+    last = len(shape) - 1
+    return flat.view((shape[0],) + tuple(shape[2:]) + (shape[1],)).permute(0, last, *range(1, last))
+
+
+def bytes_of(dtype):
+    return torch.empty((), dtype=dtype).element_size()
+
+
+def zeros_in_a_row(count, dtype, device):
+    """So many zeros: those of the processor in registered memory, where there is any."""
+    if device.type == 'cpu' and dtype in mpi_ops._DTYPES:
+        buffer = registered.allocate(count * bytes_of(dtype))
+        if buffer is not None:
+            return torch.frombuffer(buffer, dtype=dtype, count=count)
+    return torch.zeros(count, dtype=dtype, device=device)
+
+
 def zeros(p):
     """A gradient of zeros for p that is its own: in registered memory, where there is any, so that it is reduced where
     it is."""
@@ -128,9 +149,4 @@ class GradientHome(object):
         return tensor
 
     def _over_buffer(self, order):
-        flat = torch.frombuffer(self._buffer, dtype=self._dtype, count=self._count)
-        shape = self._shape
-        if order == CONTIGUOUS:
-            return flat if len(shape) == 1 else flat.view(shape)
-        last = len(shape) - 1
-        return flat.view((shape[0],) + tuple(shape[2:]) + (shape[1],)).permute(0, last, *range(1, last))
+        return in_memory_order(torch.frombuffer(self._buffer, dtype=self._dtype, count=self._count), self._shape, order)

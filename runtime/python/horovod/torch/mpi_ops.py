@@ -101,7 +101,7 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
     operation fails.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
@@ -116,7 +116,7 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
 
     Example:
 
@@ -136,7 +136,7 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
     operation fails.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank. It is
             overwritten with the result.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
@@ -152,7 +152,7 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.allreduce_async(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
@@ -165,13 +165,13 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     The result has the same bits on every rank.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
-            float16.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send floating point
+            data in 16 bits.
         op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -183,7 +183,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
 
     Example:
 
@@ -203,7 +203,7 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
     """Combines the tensors of all ranks in place.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank. It is
             overwritten with the result.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
@@ -220,7 +220,7 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.allreduce(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
@@ -234,7 +234,7 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
     operation fails.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             shape and dtype on every rank; the dtypes of the members may differ.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
@@ -251,7 +251,7 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.grouped_allreduce_async(tensors, False, name, op, prescale_factor, postscale_factor,
@@ -266,7 +266,7 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
     operation fails.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             shape and dtype on every rank; the dtypes of the members may differ. They are
             overwritten with the results.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
@@ -284,7 +284,7 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     op = handle_average_backwards_compatibility(op, average)
     return _operations.grouped_allreduce_async(tensors, True, name, op, prescale_factor, postscale_factor,
@@ -298,14 +298,14 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
     The ranks agree about all of them at once; all succeed or all fail.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             shape and dtype on every rank; the dtypes of the members may differ.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
-            float16.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send floating point
+            data in 16 bits.
         op: hvd.Average, Sum, Min, Max, Product or Adasum. None means hvd.Average.
         prescale_factor: Each input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
@@ -317,7 +317,7 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     op = handle_average_backwards_compatibility(op, average)
     compressed, contexts = zip(*[compression.compress(t) for t in tensors]) if len(tensors) else ((), ())
@@ -335,7 +335,7 @@ def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_facto
     """Combines several tensors of all ranks as one operation, in place.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             shape and dtype on every rank; the dtypes of the members may differ. They are
             overwritten with the results.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
@@ -353,7 +353,7 @@ def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_facto
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     return list(synchronize(grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor,
                                                      process_set)))
@@ -365,7 +365,7 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     The entries travel, not the zeros between them.
 
     Args:
-        tensor: A sparse COO tensor on the CPU; the same shape and dtype on every rank, with any
+        tensor: A sparse COO tensor on the CPU or a GPU; the same shape and dtype on every rank, with any
             number of entries.
         name: Matches the calls of the ranks; None as for allreduce().
         op: hvd.Average or hvd.Sum.
@@ -408,7 +408,7 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
     operation fails.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same dtype and dimensions on every rank,
             except for dimension 0.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -420,7 +420,7 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     return _operations.allgather_async(tensor, name, process_set)
 
@@ -429,7 +429,7 @@ def allgather(tensor, name=None, process_set=global_process_set):
     """Concatenates the tensors of all ranks along dimension 0. Differentiable.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same dtype and dimensions on every rank,
             except for dimension 0.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -442,7 +442,7 @@ def allgather(tensor, name=None, process_set=global_process_set):
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
 
     Example:
 
@@ -460,7 +460,7 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     operation fails.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             dtype and dimensions on every rank, except for dimension 0; the dtypes of the members
             may differ.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
@@ -473,7 +473,7 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     return _operations.grouped_allgather_async(tensors, name, process_set)
 
@@ -482,7 +482,7 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
     """Concatenates several tensors of all ranks as one operation. Differentiable.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has the same
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             dtype and dimensions on every rank, except for dimension 0; the dtypes of the members
             may differ.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
@@ -495,7 +495,7 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     if _wants_gradient(*tensors):
         return HorovodGroupedAllgather.apply(name, process_set, *tensors)
@@ -512,7 +512,7 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
     operation fails.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank.
         root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -523,7 +523,7 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     return _operations.broadcast_async(tensor, False, root_rank, name, process_set)
 
@@ -535,7 +535,7 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     operation fails.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank. It is
             overwritten with the root's on the other ranks.
         root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
@@ -547,7 +547,7 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     return _operations.broadcast_async(tensor, True, root_rank, name, process_set)
 
@@ -556,7 +556,7 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """Gives every rank a copy of the root's tensor. Differentiable.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank.
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank.
         root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -568,7 +568,7 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     if _wants_gradient(tensor):
         return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
@@ -579,7 +579,7 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     """Overwrites the tensor with the root's.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same shape and dtype on every rank. It is
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank. It is
             overwritten with the root's on the other ranks.
         root_rank: The rank whose tensor is sent: its rank in the world, also within a process set.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
@@ -592,7 +592,7 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     return _operations.broadcast(tensor, True, root_rank, name, process_set)
 
@@ -607,7 +607,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     operation fails.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same dtype and dimensions on every rank,
             except for dimension 0.
         splits: How many rows go to each member of the set, in order of rank: a list of integers, or
             an int32 tensor of one dimension. None: equal shares.
@@ -621,7 +621,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     return _operations.alltoall_async(tensor, splits, name, process_set)
 
@@ -630,7 +630,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     """Sends rows of the tensor to each rank and returns the rows that were sent to this one. Differentiable.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. The same dtype and dimensions on every rank,
+        tensor: A dense, contiguous tensor on the CPU or a GPU. The same dtype and dimensions on every rank,
             except for dimension 0.
         splits: How many rows go to each member of the set, in order of rank: a list of integers, or
             an int32 tensor of one dimension. None: equal shares.
@@ -645,7 +645,7 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
 
     Example:
 
@@ -669,7 +669,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
     operation fails.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. At least one dimension; the same shape and
+        tensor: A dense, contiguous tensor on the CPU or a GPU. At least one dimension; the same shape and
             dtype on every rank.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -684,7 +684,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     framework.check_scattered(tensor)
     return _operations.reducescatter_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
@@ -697,12 +697,12 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
     Dimension 0 is shared equally; where that is not possible the first ranks get one row more.
 
     Args:
-        tensor: A dense, contiguous tensor on the CPU. At least one dimension; the same shape and
+        tensor: A dense, contiguous tensor on the CPU or a GPU. At least one dimension; the same shape and
             dtype on every rank.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
-            float16.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send floating point
+            data in 16 bits.
         op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
@@ -714,7 +714,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     compressed, ctx = compression.compress(tensor)
     if _wants_gradient(compressed):
@@ -734,7 +734,7 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
     operation fails.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has at least one
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has at least one
             dimension and the same shape and dtype on every rank; the dtypes of the members may
             differ.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
@@ -750,7 +750,7 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
     Raises:
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     framework.check_scattered(*tensors)
     return _operations.grouped_reducescatter_async(tensors, name, op, prescale_factor, postscale_factor, process_set)
@@ -761,13 +761,13 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
     """A reducescatter() of several tensors as one operation. Differentiable.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU, at least one. Each has at least one
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has at least one
             dimension and the same shape and dtype on every rank; the dtypes of the members may
             differ.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
-        compression: hvd.Compression.none, or hvd.Compression.fp16 to send floating point data as
-            float16.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send floating point
+            data in 16 bits.
         op: hvd.Average or hvd.Sum; any other is a HorovodInternalError on every rank.
         process_set: The ranks that take part; this rank must be one of them.
         prescale_factor: Each input is multiplied by this number first.
@@ -779,7 +779,7 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
         ValueError: An argument is wrong, the name is in flight, hvd.init() has not been called, or
             this rank is not in the process set. Nothing was submitted.
         HorovodInternalError: The ranks disagree about the operation, or a rank left or died.
-        NotImplementedError: The tensor is not on the CPU.
+        NotImplementedError: A tensor is on another device, or on a GPU that cannot be used.
     """
     compressed, contexts = zip(*[compression.compress(t) for t in tensors]) if len(tensors) else ((), ())
     if _wants_gradient(*compressed):
@@ -803,7 +803,7 @@ def join(device=-1):
     HorovodInternalError.
 
     Args:
-        device: Ignored, since everything is on the CPU; there for scripts written for Horovod.
+        device: Ignored; there for scripts written for Horovod.
 
     Returns: The rank that joined last, the same number on every rank.
 

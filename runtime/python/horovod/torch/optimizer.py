@@ -17,22 +17,24 @@ import torch
 from horovod.common import _library, _native
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
-from horovod.torch import gradient_memory, mpi_ops
+from horovod.torch import framework, gradient_buckets, gradient_memory, mpi_ops
 from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
-from horovod.torch.parameters import after_gradient, check_groups, default_name, groups_of, names_of, travel_name
+from horovod.torch.parameters import (
+    after_gradient, apart_by_device, check_groups, default_name, groups_of, names_of, travel_name)
 
 
 class _Exchange(object):
     """Gradients that were submitted together."""
 
-    __slots__ = ('group', 'handle', 'wait')
+    __slots__ = ('group', 'handle', 'wait', 'bucket')
 
-    def __init__(self, group, handle, wait=None):
+    def __init__(self, group, handle, wait=None, bucket=None):
         self.group = group
         self.handle = handle  # None for a sparse one
         self.wait = wait  # gives the combined gradient of a sparse one
+        self.bucket = bucket  # of which they are views
 
 
 class _Gradient(object):
@@ -40,8 +42,8 @@ class _Gradient(object):
     weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors, and each object that
     a step makes for a gradient brings the next run of the garbage collector nearer."""
 
-    __slots__ = ('parameter', 'name', 'delay', 'home', 'form', 'group', 'request', 'exchange', 'tensor', 'context',
-                 'sparse_dim')
+    __slots__ = ('parameter', 'name', 'delay', 'home', 'form', 'group', 'bucket', 'place', 'stream', 'request', 'exchange',
+                 'tensor', 'context', 'sparse_dim')
 
     def __init__(self, p, name, delay):
         self.parameter = weakref.ref(p)
@@ -50,6 +52,9 @@ class _Gradient(object):
         self.home = None  # its registered memory
         self.form = None  # of the last one that travelled where it was
         self.group = (self,)  # those that are exchanged together
+        self.bucket = None  # of which they are views, and the place in it
+        self.place = 0
+        self.stream = None  # of a group on a device: where this one was ready
         self.request = None  # of a group's first one: (what describes their tensors, number of the set, prepared request)
         self.exchange = None  # under way
         self.tensor = None  # that the runtime works on meanwhile; None for a sparse one
@@ -61,13 +66,14 @@ class _DistributedOptimizer(object):
     """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
-                   groups, sparse_as_dense, process_set):
+                   groups, sparse_as_dense, process_set, gradient_as_bucket_view):
         self.backward_passes_per_step = backward_passes_per_step
         self.op = op
         self.gradient_predivide_factor = gradient_predivide_factor
         self.process_set = process_set
         self._compression = compression
         self._sparse_as_dense = sparse_as_dense
+        self._as_bucket_view = gradient_as_bucket_view
         self._parameter_names = names_of(self.param_groups, named_parameters)
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
         self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
@@ -79,10 +85,17 @@ class _DistributedOptimizer(object):
         self._hooked = self._elastic or (process_set.included() and size() > 1)
         if self._hooked:
             self._adopt_parameters()
-            for group in groups_of(list(self._gradients), groups):
-                together = tuple([self._gradients[p] for p in group])
-                for gradient in together:
-                    gradient.group = together
+            self._make_groups(groups)
+
+    def _make_groups(self, groups):
+        parameters = list(self._gradients)
+        by_size = self._as_bucket_view and groups is None
+        groups = gradient_buckets.plan(parameters) if by_size else groups_of(parameters, groups)
+        for number, group in enumerate(apart_by_device(groups)):
+            together = tuple([self._gradients[p] for p in group])
+            bucket = gradient_buckets.GradientBucket(number, together) if self._as_bucket_view else None
+            for place, gradient in enumerate(together):
+                gradient.group, gradient.bucket, gradient.place = together, bucket, place
 
     def _takes_part(self):
         """Whether this rank exchanges gradients in the present world."""
@@ -129,7 +142,8 @@ class _DistributedOptimizer(object):
             if optimizer is not None:
                 optimizer._gradient_is_ready(gradient)
 
-        if self._compression is NoneCompressor and p.is_leaf and gradient_memory.pays_for_a_home(p):
+        at_home = self._compression is NoneCompressor and p.is_leaf and not self._as_bucket_view
+        if at_home and gradient_memory.pays_for_a_home(p):
             before_accumulation.__torch_unserializable__ = True  # silences a warning when p is pickled
             gradient.home = gradient_memory.GradientHome(p)
             self._hooks.append(p.register_hook(before_accumulation))
@@ -154,13 +168,18 @@ class _DistributedOptimizer(object):
 
     def _gradient_is_ready(self, gradient):
         """Runs after autograd added to p.grad."""
-        if gradient.parameter() is None or not self._takes_part():
+        p = gradient.parameter()
+        if p is None or not self._takes_part():
             return
         if gradient.delay <= 0 or gradient.exchange is not None:
             raise AssertionError(
                 'Gradients were computed more than backward_passes_per_step times before step() was called; call '
                 'step(), or give DistributedOptimizer a larger backward_passes_per_step.')
         gradient.delay -= 1
+        if gradient.bucket is not None:
+            gradient.bucket.bring(gradient)
+        if len(gradient.group) > 1:
+            gradient.stream = framework.place_of_work(p)  # not always that of the last one, in which the group is submitted
         if gradient.delay == 0 and _all_ready(gradient.group):
             self._submit(gradient.group)
 
@@ -176,14 +195,18 @@ class _DistributedOptimizer(object):
 
     def _submit(self, group):
         """Starts the exchange of the gradients of a group of parameters, often of one."""
-        dense = group
+        dense, sparse = group, ()
         if not self._sparse_as_dense:
             sparse = [gradient for gradient in group if gradient.parameter().grad.layout != torch.strided]
             for gradient in sparse:
                 self._submit_sparse(gradient)
             if sparse:
                 dense = tuple([gradient for gradient in group if gradient not in sparse])
-        if dense:
+        for place in {gradient.stream for gradient in group} - {None}:
+            framework.adapter.follow(*place)
+        if group[0].bucket is not None:
+            self._submit_bucket(group[0].bucket, dense, sparse)
+        elif dense:
             self._submit_dense(dense)
 
     def _submit_sparse(self, gradient):
@@ -214,6 +237,19 @@ class _DistributedOptimizer(object):
         handle = self._request(group, described).submit(*addresses)
         mpi_ops._handle_map[handle] = (group, group)  # which keep their tensors alive
         self._begin(_Exchange(group, handle))
+
+    def _submit_bucket(self, bucket, dense, sparse):
+        """All of the bucket travels, whatever gradients this rank has, since others may have more."""
+        tensors, described = bucket.gather(sparse)
+        addresses = []
+        for tensor in tensors:
+            address = tensor.data_ptr()
+            addresses += (address, address)
+        handle = self._request(bucket.gradients, described).submit(*addresses)
+        mpi_ops._handle_map[handle] = (tensors, tensors)
+        for gradient in dense:
+            gradient.tensor = bucket.views[gradient.place]
+        self._begin(_Exchange(dense, handle, bucket=bucket))
 
     def _travelling(self, p, grad):
         """The data that the runtime gets for a gradient that is not at home: a tensor that it may write to, the context of
@@ -247,12 +283,16 @@ class _DistributedOptimizer(object):
         number = self.process_set.process_set_id  # a new world may have another for the set
         if prepared is None or prepared[0] != described or prepared[1] != number:
             prescale, postscale = self._scaling()
-            name = 'allreduce.{}'.format(self._travel_name(group[0]))
-            if len(group) > 1:
-                name = 'grouped_{}+{}'.format(name, len(group) - 1)
             prepared = group[0].request = (described, number, mpi_ops._operations.describe(
-                _library.ALLREDUCE, name, described, self.op, 0, number, prescale, postscale))
+                _library.ALLREDUCE, self._exchange_name(group), described, self.op, 0, number, prescale, postscale))
         return prepared[2]
+
+    def _exchange_name(self, group):
+        first = group[0]
+        if first.bucket is not None:
+            return 'allreduce.{}'.format(travel_name(first.parameter(), first.bucket.name, self.process_set))
+        name = 'allreduce.{}'.format(self._travel_name(first))
+        return 'grouped_{}+{}'.format(name, len(group) - 1) if len(group) > 1 else name
 
     def _submit_missing(self):
         """Starts what backward() did not: parameters that took no part in it send zeros, since others may have
@@ -275,6 +315,8 @@ class _DistributedOptimizer(object):
         p = gradient.parameter()
         if gradient.sparse_dim is not None:
             return mpi_ops.sparse_zeros(p, gradient.sparse_dim)
+        if gradient.bucket is not None:
+            return gradient.bucket.zeros(gradient)
         home = gradient.home
         zeros = home.tensor(p) if home is not None and home.fits(p) else None
         return torch.zeros_like(p) if zeros is None else zeros.zero_()
@@ -282,6 +324,8 @@ class _DistributedOptimizer(object):
     def _finish(self, exchange, write):
         """Waits for an exchange and, unless the step failed already, writes its gradients back."""
         result = exchange.wait() if exchange.handle is None else synchronize(exchange.handle)
+        if exchange.bucket is not None:
+            exchange.bucket.note_exchanged()
         if not write:
             return
         for gradient in exchange.group:
@@ -429,7 +473,7 @@ def _constructor_arguments(optimizer):
 
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
                          op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
-                         process_set=global_process_set):
+                         process_set=global_process_set, gradient_as_bucket_view=False):
     """Returns an optimizer of the same class and options that combines gradients over all ranks before each step.
 
     Gradients are exchanged while backward() runs. step() waits for them; synchronize() does so
@@ -440,7 +484,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
             afterwards.
         named_parameters: Pairs (name, parameter) of all its parameters, usually
             model.named_parameters(). The names appear in messages. None: parameters are numbered.
-        compression: hvd.Compression.none, or hvd.Compression.fp16 to send gradients as float16.
+        compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send gradients in 16 bits.
         backward_passes_per_step: The gradients of this many backward() calls are added up locally
             before they are exchanged.
         op: hvd.Average, hvd.Sum or hvd.Adasum. Adasum combines what each rank's own step would
@@ -450,10 +494,16 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
             size() / this number afterwards.
         num_groups: Deprecated: a number of groups, as groups.
         groups: A list of lists of parameters, or a number of groups. The gradients of a group are
-            exchanged as one operation, once all of them are there.
+            exchanged as one operation, once all of them are there; those on several devices as one
+            for each device.
         sparse_as_dense: Exchange sparse gradients as dense ones.
         process_set: The ranks that train together. On other ranks the optimizer is an ordinary one;
             in an elastic job each world decides anew.
+        gradient_as_bucket_view: As of PyTorch's DistributedDataParallel: gradients are views of
+            buckets that are exchanged as they are, up to 25 MiB of parameters each, or those of
+            `groups`. Best where gradients stay: with zero_grad(set_to_none=False), or several
+            backward passes a step. A gradient that a script keeps changes in the next step: clone
+            it. Not with compression or op=hvd.Adasum. The same on all ranks.
 
     Returns: An optimizer whose class is derived from that of the wrapped one.
 
@@ -482,6 +532,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
             groups = num_groups
     check_groups(groups)
     check_op(op)
+    if gradient_as_bucket_view and (compression is not NoneCompressor or op == Adasum):
+        raise ValueError('gradient_as_bucket_view goes neither with compression nor with op=hvd.Adasum, which send something '
+                         'else than the gradients.')
     if not _is_elastic():  # where a set may have no ranks for some time
         process_set_id(process_set)
     if op == Adasum and process_set is not global_process_set:
@@ -496,5 +549,5 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         distributed._hvd_setup(named_parameters, compression, backward_passes_per_step)
     else:
         distributed._hvd_setup(named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
-                               groups, sparse_as_dense, process_set)
+                               groups, sparse_as_dense, process_set, gradient_as_bucket_view)
     return distributed

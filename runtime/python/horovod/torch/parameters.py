@@ -6,6 +6,7 @@ import torch
 
 from horovod.common import _library
 from horovod.common.util import split_list
+from horovod.torch import framework
 
 _HAS_POST_HOOK = hasattr(torch.Tensor, 'register_post_accumulate_grad_hook')  # PyTorch 2.1
 
@@ -100,6 +101,17 @@ def groups_of(parameters, groups):
     mine = set(parameters)
     found = [[p for p in _members(group) if p in mine] for group in groups]
     return [group for group in found if group]
+
+
+def apart_by_device(groups):
+    """The same groups, but each with one device: what a request can have."""
+    apart = []
+    for group in groups:
+        by_device = {}
+        for p in group:
+            by_device.setdefault(framework.device_of(p), []).append(p)
+        apart += by_device.values()
+    return apart
 
 
 def after_gradient(p, call):
