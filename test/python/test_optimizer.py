@@ -6,11 +6,14 @@ tested here without a job.
 
 import copy
 import inspect
+import platform
 import sys
 import types
 import warnings
 
 import pytest
+
+import jobs
 
 
 @pytest.fixture
@@ -954,3 +957,26 @@ def test_broadcast_optimizer_state(hvd, torch, cls, wrapped, private):
     hvd.broadcast_optimizer_state(optimizer, root_rank=0, model=model)
     assert str(optimizer.state_dict()) == str(saved)
     assert not equal(torch, values(model), before)
+
+
+def faults_of_a_step(**variables):
+    """Page faults per page of the gradients."""
+    tuned = dict.fromkeys(('GLIBC_TUNABLES', 'MALLOC_TRIM_THRESHOLD_', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TOP_PAD_',
+                           'MALLOC_MMAP_MAX_'))
+    tuned.update(variables)
+    done = jobs.run_alone(jobs.worker('page_faults.py'), timeout_s=180, HOROVOD_ELASTIC='1', **tuned)
+    return float(done.output.split()[-1])
+
+
+def test_memory_of_gradients_stays_with_the_process(hvd, torch):
+    if platform.libc_ver()[0] != 'glibc':
+        pytest.skip('only of glibc\'s malloc is it known how to keep memory')
+    assert faults_of_a_step() < 0.1
+
+
+@pytest.mark.parametrize('variable, value', [('MALLOC_MMAP_THRESHOLD_', '1048576'),
+                                             ('GLIBC_TUNABLES', 'glibc.malloc.mmap_threshold=1048576')])
+def test_malloc_that_the_user_tuned_is_left_alone(hvd, torch, variable, value):
+    if platform.libc_ver()[0] != 'glibc':
+        pytest.skip('only glibc\'s malloc reads these variables')
+    assert faults_of_a_step(**{variable: value}) > 0.9

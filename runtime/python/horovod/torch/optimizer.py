@@ -17,7 +17,7 @@ import torch
 from horovod.common import _library, _native
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
-from horovod.torch import framework, gradient_buckets, gradient_memory, mpi_ops
+from horovod.torch import framework, freed_memory, gradient_buckets, gradient_memory, mpi_ops
 from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
@@ -122,12 +122,16 @@ class _DistributedOptimizer(object):
     def _adopt_parameters(self):
         """Hooks every parameter that wants gradients now and had none of our hooks so far: all at construction,
         later those that were unfrozen or added with add_param_group()."""
+        adopted = False
         for i, group in enumerate(self.param_groups):
             for j, p in enumerate(group['params']):
                 if p.requires_grad and p not in self._gradients:
                     name = self._parameter_names.setdefault(p, default_name(i, j))
                     self._gradients[p] = gradient = _Gradient(p, name, self.backward_passes_per_step)
                     self._register_hooks(p, gradient)
+                    adopted = True
+        if adopted:
+            freed_memory.keep([p.numel() * p.element_size() for p in self._gradients if p.device.type == 'cpu'])
 
     def _register_hooks(self, p, gradient):
         # Hooks outlive the optimizer, since the parameter owns them; they must not keep it alive.
