@@ -48,7 +48,7 @@ struct Member {
   Member(Kind kind, SegmentSource& segments) : door(segments), heap(door), peer_memory(segments) {
     if (kind == Kind::kShm)
       backend = std::make_unique<ShmBackend>(heap, peer_memory, /*chunk_kib=*/0, /*tuned=*/nullptr,
-                                             /*peers=*/nullptr, /*ring_from=*/0);
+                                             /*peers=*/nullptr, /*ring_from=*/0, /*stream_from=*/0);
     else
       backend = std::make_unique<InprocBackend>(heap);
   }

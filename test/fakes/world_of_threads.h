@@ -73,7 +73,7 @@ class WorldOfThreads {
         peers = std::make_unique<ShmPeers>(world.page_, rank);
         backend = std::make_unique<ShmBackend>(heap, peer_memory, /*chunk_kib=*/0,
                                                &world.page_.header().tuned, peers.get(),
-                                               /*ring_from=*/0);
+                                               /*ring_from=*/0, /*stream_from=*/0);
       } else {
         peers = std::make_unique<InprocPeers>(world.group_, rank);
         backend = std::make_unique<InprocBackend>(heap);

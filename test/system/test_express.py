@@ -31,10 +31,11 @@ def goes_on(pid):
 
 @pytest.fixture
 def small(start):
-    """small(ranks, *flags): a job inside its loop of allreduces that goes on for minutes, with the pid of each rank."""
+    """small(ranks, *flags): a job inside its loop of a collective that goes on for minutes, with the pid of each rank."""
 
-    def begin(ranks, *flags, size=8):
-        job = start("-np", ranks, *flags, PERF, "--private", "--sizes", ",".join([str(size)] * 20), "--loops", 1000)
+    def begin(ranks, *flags, size=8, collective="allreduce"):
+        sizes = ",".join([str(size)] * 20)
+        job = start("-np", ranks, *flags, PERF, "--private", "--collective", collective, "--sizes", sizes, "--loops", 1000)
         wait_until("all ranks", lambda: {rank_of(pid) for pid in job.workers} == set(range(ranks)))
         job.pids = {rank_of(pid): pid for pid in job.workers}
         for pid in job.pids.values():

@@ -1,4 +1,4 @@
-"""A rank that dies or stops while large private tensors go through the slots of a staging ring, whatever it is doing."""
+"""A rank that dies or stops while large private tensors go through the slots of a staging ring or a stream, whatever it is doing."""
 
 import contextlib
 import os
@@ -11,6 +11,7 @@ from test_express import PERF, STALLED, goes_on, rank_of, small
 
 __all__ = ["small"]
 SIZE = 16 << 20
+STREAMS = [("broadcast", SIZE), ("alltoall", SIZE), ("allgather", 1 << 20), ("reducescatter", 1 << 20)]
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks that have no core each use no ring")
 
@@ -47,16 +48,31 @@ def test_kill_9_within_a_ring_ends_the_job(small, wait_s):
     job.nothing_left(job_id)
 
 
-def test_a_stopped_rank_is_a_stall_that_names_it(small):
-    job = small(2, "--stall-check-warning-time-seconds", 1, "--stall-check-shutdown-time-seconds", 3, size=SIZE)
-    stop_within(job, 1, "perf.allreduce")
+@pytest.mark.parametrize("collective, size", STREAMS)
+def test_kill_9_within_a_stream_ends_the_job(small, collective, size):
+    rank = 0 if collective == "broadcast" else 1  # of a broadcast, the root
+    job = small(2, size=size, collective=collective)
+    time.sleep(0.0083)
+    job_id = job.job_id()
+    os.kill(job.pids[rank], signal.SIGKILL)
+    assert job.finish() == 137
+    assert f"rank {rank}" in job.err and "signal 9" in job.err, job.err
+    job.nothing_left(job_id)
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "alltoall"])
+def test_a_stopped_rank_is_a_stall_that_names_it(small, collective):
+    limits = ["--stall-check-warning-time-seconds", 1, "--stall-check-shutdown-time-seconds", 3]
+    job = small(2, *limits, size=SIZE, collective=collective)
+    stop_within(job, 1, f"perf.{collective}")
     assert job.finish() == STALLED, job.err
-    assert "perf.allreduce" in job.err and "rank 1" in job.err, job.err
+    assert f"perf.{collective}" in job.err and "rank 1" in job.err, job.err
 
 
-def test_a_rank_that_stops_again_and_again_changes_no_result(start):
+@pytest.mark.parametrize("collective", ["allreduce", "alltoall", "broadcast"])
+def test_a_rank_that_stops_again_and_again_changes_no_result(start, collective):
     """hvd_perf fails when a result is wrong."""
-    job = start("-np", 2, PERF, "--private", "--sizes", SIZE // 2, "--loops", 5)
+    job = start("-np", 2, PERF, "--private", "--collective", collective, "--sizes", SIZE // 2, "--loops", 7)
     wait_until("all ranks", lambda: {rank_of(pid) for pid in job.workers} == {0, 1})
     pids = {rank_of(pid): pid for pid in job.workers}
     for turn in range(12):

@@ -1,11 +1,12 @@
-// Allgather, alltoall, broadcast and reducescatter: each member lends its input, and takes what it
-// needs out of the others'.
+// Allgather, alltoall, broadcast and reducescatter: each member lends its input, or sends it as a
+// GatherStream, and takes what it needs out of the others'.
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "runtime/backends/shm/gather_plan.h"
+#include "runtime/backends/shm/gather_stream.h"
 #include "runtime/backends/shm/shm_op.h"
 
 namespace hvd {
@@ -15,40 +16,55 @@ namespace {
 // Below, a copy is cheaper than waiting. The root of a broadcast has nothing else to do, so it
 // always waits.
 constexpr size_t kReadInPlaceFrom = 256 << 10;
+// The same of a broadcast or an alltoall whose owner could send a stream: memory that a reader has
+// shared is slow to write anew, and larger inputs leave the cache anyway.
+constexpr size_t kReadInPlaceInsteadOfStreamFrom = 2 << 20;
+// The own piece is copied in such steps while others are awaited.
+constexpr size_t kOwnStep = 32 << 10;
 
 class GatherOp final : public ShmOp {
  public:
   explicit GatherOp(ShmRoom room) : room_(room) {}
 
   Result<BufferDescriptor> Prepare(const CollectiveCall& call) override;
+  void WorkAhead(const CollectiveCall& call) override;
   Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
-  bool TakeNews() override { return false; }
-  bool Needs(uint32_t member) const override {
-    return WaitsForReaders() && member != self_ && !lease_.ReleasedBy(member);
-  }
+  bool TakeNews() override { return std::exchange(news_, false) || (posts_ && posts_->TakeNews()); }
+  bool Needs(uint32_t member) const override;
   bool AwaitsPartOf(uint32_t member) const override { return Needs(member); }
   void TakeBack() override { room_.leases.TakeBack(&lease_); }
 
  private:
-  Status Lend(const CollectiveCall& call, BufferDescriptor* descriptor);
-  Status Attach(const CollectiveCall& call, const MemberInputs& parts);
-  Status AttachLease(const CollectiveCall& call, uint32_t member, const LeaseDescriptor& descriptor,
-                     size_t bytes);
-  Status FindOutput(const CollectiveCall& call);
-  void Copy(bool payloads);
-  void Reduce(const CollectiveCall& call);
-  void Gather(const CollectiveCall& call);
-  void Leave();
-  bool AnyPayload() const;
-  bool WaitsForReaders() const { return lease_.control != nullptr && lease_.staging == nullptr; }
-
   // Where a member's input is. A payload is gone after Start.
   struct Source {
     const std::byte* data = nullptr;
     bool payload = false;
     ReleaseFlag* flag = nullptr;  // ours in that member's lease, if it lent something
+    std::optional<StreamReader> stream;
+    std::byte* target = nullptr;  // of its piece, in our output
   };
+
+  Status Lend(const CollectiveCall& call, BufferDescriptor* descriptor);
+  Status OpenStream(const CollectiveCall& call, BufferDescriptor* descriptor);
+  Status Attach(const CollectiveCall& call, const MemberInputs& parts);
+  Status AttachLease(const CollectiveCall& call, uint32_t member, const LeaseDescriptor& descriptor,
+                     const Extent& extent);
+  Status FindOutput(const CollectiveCall& call);
+  void BeginCopy(const CollectiveCall& call);
+  void BeginReduce(const CollectiveCall& call);
+  void CopyOwn(size_t until);
+  void CopyWhole(bool payloads);
+  bool TakeOne();
+  bool Reduce(const CollectiveCall& call);
+  bool Step(const CollectiveCall& call);
+  void Pull();
+  void Release(Source& source);
+  void Leave();
+  bool taken() const;
+  bool WaitsForReaders() const {
+    return lease_.control != nullptr && lease_.staging == nullptr && !posts_;
+  }
 
   ShmRoom room_;
   Lease lease_;
@@ -56,12 +72,22 @@ class GatherOp final : public ShmOp {
   GatherPlan plan_;
   std::vector<Source> sources_;
   std::byte* output_ = nullptr;
-  bool pulled_ = false;
+  std::optional<StreamSource> posts_;  // the own input goes as a stream
+  bool reduces_ = false;
+  bool streamed_ = false;  // some input comes as a stream
+  bool pulled_ = false;    // inputs that lie somewhere as a whole have been copied
+  bool news_ = false;
+  Piece own_;                                 // of a copy, not yet copied; 0 bytes: none
+  size_t own_done_ = 0;                       // bytes of it
+  size_t reduced_ = 0;                        // bytes of the output
+  std::vector<std::vector<std::byte>> kept_;  // rows that a reducescatter needs after Start
+  std::vector<const void*> inputs_;           // of the step at hand
 };
 
 Result<BufferDescriptor> GatherOp::Prepare(const CollectiveCall& call) {
   const Group& group = *call.group;
   self_ = group.local_index;
+  reduces_ = call.collective == Collective::kReducescatter;
   BufferDescriptor descriptor;
   const bool sends = call.collective != Collective::kBroadcast || call.root == self_;
   if (!sends || group.local_size() == 1 || call.bytes() == 0) return descriptor;
@@ -71,6 +97,7 @@ Result<BufferDescriptor> GatherOp::Prepare(const CollectiveCall& call) {
   }
   if (!Lend(call, &descriptor).ok()) {
     TakeBack();
+    posts_.reset();
     descriptor = {};
     descriptor.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
     WarnWithoutSharedMemory(call.bytes());
@@ -79,15 +106,23 @@ Result<BufferDescriptor> GatherOp::Prepare(const CollectiveCall& call) {
 }
 
 Status GatherOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) {
+  const bool broadcast = call.collective == Collective::kBroadcast;
+  const bool pays = room_.stream_from ? call.bytes() >= *room_.stream_from
+                                      : StreamCut::Pays(call.collective, call.bytes());
+  const bool may_stream = call.caller_waits && pays && !StreamCut::TooManyMembers(call);
+  const bool rather_streams = broadcast || call.collective == Collective::kAlltoall;
+  const size_t from =
+      may_stream && rather_streams ? kReadInPlaceInsteadOfStreamFrom : kReadInPlaceFrom;
+  const bool in_place = broadcast ? !may_stream || call.bytes() >= from
+                                  : call.bytes() >= from && !OutputOverlapsInput(call, 1);
+  std::optional<Location> data;
+  if (in_place) data = room_.leases.heap().Locate(call.input, call.bytes());
+  const bool staged = !data;
+  if (staged && may_stream) return OpenStream(call, descriptor);
   const uint32_t members = call.group->local_size();
   Result<Lease> lease = room_.leases.Open(members, ReleaseFlagBytes(members));
   if (!lease.ok()) return lease.status();
   lease_ = *lease;
-  const bool in_place = call.collective == Collective::kBroadcast ||
-                        (call.bytes() >= kReadInPlaceFrom && !OutputOverlapsInput(call, 1));
-  std::optional<Location> data;
-  if (in_place) data = room_.leases.heap().Locate(call.input, call.bytes());
-  const bool staged = !data;
   if (staged) {
     const NotedActivity copying(call.activities, TraceActivity::kCopyIn, call.bytes());
     Result<Location> copy = room_.leases.Stage(&lease_, call.input, call.bytes());
@@ -98,61 +133,99 @@ Status GatherOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) 
   return Status::Ok();
 }
 
+// The first chunk goes at once, so that the readers have something to do as soon as they know.
+Status GatherOp::OpenStream(const CollectiveCall& call, BufferDescriptor* descriptor) {
+  const uint32_t members = call.group->local_size();
+  Result<Lease> lease =
+      room_.leases.Open(members, StreamPlace::BytesFor(members), StreamPlace::ZeroedFor(members));
+  if (!lease.ok()) return lease.status();
+  lease_ = *lease;
+  const NotedActivity copying(call.activities, TraceActivity::kCopyIn, call.bytes());
+  Result<Location> copy = room_.leases.Reserve(&lease_, call.bytes());
+  if (!copy.ok()) return copy.status();
+  Extent extent{call.rows, {}};
+  if (call.splits != nullptr) extent.splits = {call.splits, members};
+  const StreamPlace place(lease_.control, members, static_cast<std::byte*>(lease_.staging));
+  posts_.emplace(StreamCut(call, self_, extent), place, call.input, members, self_);
+  posts_->Post();
+  posts_->TakeNews();  // the offer itself wakes the others
+  LeaseDescriptor{*copy, lease_.control_at, /*staged=*/true, /*chunk_kib=*/0, /*ring=*/true}
+      .WriteTo(descriptor);
+  return Status::Ok();
+}
+
+void GatherOp::WorkAhead(const CollectiveCall&) {
+  if (!posts_) return;
+  while (posts_->Post()) {
+  }
+  posts_->PostAside();
+}
+
 Result<bool> GatherOp::Start(const CollectiveCall& call, const MemberInputs& parts) {
   plan_ = PlanGather(call, parts.extents);
   Status attached = Attach(call, parts);
   if (attached.ok()) attached = FindOutput(call);
   if (!attached.ok()) {
+    if (posts_) posts_->PostAll();
     Leave();  // the others go on without us
     return attached;
   }
-  if (call.collective != Collective::kReducescatter)
-    Copy(/*payloads=*/true);
-  else if (AnyPayload())
-    Gather(call);
   const bool lent = lease_.control != nullptr;
-  if (lent)
-    NoteWay(call.activities, lease_.staging != nullptr ? TraceWay::kCopied : TraceWay::kInPlace);
   const bool others_lent = std::any_of(sources_.begin(), sources_.end(),
                                        [](const Source& source) { return source.flag != nullptr; });
+  reduces_ ? BeginReduce(call) : BeginCopy(call);
+  if (lent)
+    NoteWay(call.activities, lease_.staging != nullptr ? TraceWay::kCopied : TraceWay::kInPlace);
   if (lent || others_lent) return false;
-  if (!pulled_) Gather(call);
+  while (Step(call)) {
+  }
   return true;
 }
 
 Status GatherOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
   sources_.resize(call.group->local_size());
-  sources_[self_].data = lease_.staging != nullptr ? static_cast<const std::byte*>(lease_.staging)
-                                                   : static_cast<const std::byte*>(call.input);
+  sources_[self_].data = lease_.staging != nullptr && !posts_
+                             ? static_cast<const std::byte*>(lease_.staging)
+                             : static_cast<const std::byte*>(call.input);
   Status first_failure;
   for (uint32_t m = 0; m < sources_.size(); ++m) {
     if (m == self_) continue;
     const BufferDescriptor& descriptor = parts.descriptors[m];
     if (!descriptor.payload.empty()) {
-      sources_[m] = {descriptor.payload.data(), true, nullptr};
+      sources_[m].data = descriptor.payload.data();
+      sources_[m].payload = true;
       continue;
     }
     const LeaseDescriptor lease = LeaseDescriptor::In(descriptor);
     if (lease.control.segment == 0) continue;  // it gives nothing
-    const size_t bytes =
-        call.collective == Collective::kAllgather || call.collective == Collective::kAlltoall
-            ? static_cast<size_t>(parts.extents[m].rows) * call.row_bytes()
-            : call.bytes();
-    Status attached = AttachLease(call, m, lease, bytes);
+    Status attached =
+        AttachLease(call, m, lease, parts.extents.empty() ? Extent{} : parts.extents[m]);
     if (first_failure.ok()) first_failure = attached;
   }
   return first_failure;
 }
 
 Status GatherOp::AttachLease(const CollectiveCall& call, uint32_t member,
-                             const LeaseDescriptor& descriptor, size_t bytes) {
+                             const LeaseDescriptor& descriptor, const Extent& extent) {
+  const uint32_t members = call.group->local_size();
   Result<std::byte*> control =
-      room_.peer_memory.Resolve(descriptor.control, ReleaseFlagBytes(call.group->local_size()));
+      room_.peer_memory.Resolve(descriptor.control, descriptor.ring ? StreamPlace::BytesFor(members)
+                                                                    : ReleaseFlagBytes(members));
   if (!control.ok()) return control.status();
-  sources_[member].flag = reinterpret_cast<ReleaseFlag*>(*control) + self_;
+  Source& source = sources_[member];
+  source.flag = ReleaseFlagOf(*control, self_);
+  const bool may_differ =
+      call.collective == Collective::kAllgather || call.collective == Collective::kAlltoall;
+  const size_t bytes =
+      may_differ ? static_cast<size_t>(extent.rows) * call.row_bytes() : call.bytes();
   Result<std::byte*> data = room_.peer_memory.Resolve(descriptor.data, bytes);
   if (!data.ok()) return data.status();
-  sources_[member].data = *data;
+  source.data = *data;
+  if (descriptor.ring) {
+    source.stream.emplace(StreamCut(call, member, extent), StreamPlace(*control, members, *data),
+                          self_);
+    streamed_ = true;
+  }
   return Status::Ok();
 }
 
@@ -169,65 +242,170 @@ Status GatherOp::FindOutput(const CollectiveCall& call) {
   return output_ != nullptr ? Status::Ok() : why;
 }
 
-// The own piece goes first, and from then on the input may be overwritten: the others have theirs
-// in a payload or a copy.
-void GatherOp::Copy(bool payloads) {
-  auto copy = [this](const Piece& piece) {
-    const std::byte* from = sources_[piece.from].data + piece.source;
-    if (piece.bytes != 0 && from != output_ + piece.target) {
-      std::memmove(output_ + piece.target, from, piece.bytes);
-    }
-  };
+// ---- allgather, alltoall, broadcast
+
+// The own piece goes first where the output lies in the input, and from then on the input may be
+// overwritten: the others have theirs in a payload, a copy or a stream.
+void GatherOp::BeginCopy(const CollectiveCall& call) {
   for (const Piece& piece : plan_.pieces) {
-    if (piece.from == self_ && payloads) copy(piece);
+    sources_[piece.from].target = output_ + piece.target;
+    if (piece.from == self_) own_ = piece;
   }
+  const std::byte* own = sources_[self_].data + own_.source;
+  const bool in_place = own_.bytes != 0 && own == output_ + own_.target;
+  if (posts_) {
+    posts_->ExpectReaders();
+    const bool keeps_input = in_place && own_.bytes == call.bytes();
+    if (!keeps_input && OutputOverlapsInput(call, plan_.bytes)) posts_->PostAll();
+  }
+  if (in_place) own_done_ = own_.bytes;
+  if (!posts_ || posts_->done()) CopyOwn(own_.bytes);
+  CopyWhole(/*payloads=*/true);
+}
+
+void GatherOp::CopyOwn(size_t until) {
+  until = std::min(until, own_.bytes);
+  if (until <= own_done_) return;
+  std::memmove(output_ + own_.target + own_done_, sources_[self_].data + own_.source + own_done_,
+               until - own_done_);
+  own_done_ = until;
+}
+
+// Out of the payloads, or out of the inputs that lie where they are.
+void GatherOp::CopyWhole(bool payloads) {
   for (const Piece& piece : plan_.pieces) {
-    if (piece.from != self_ && sources_[piece.from].payload == payloads) copy(piece);
+    Source& source = sources_[piece.from];
+    if (piece.from == self_ || source.stream || source.payload != payloads) continue;
+    const std::byte* from = source.data + piece.source;
+    if (piece.bytes != 0 && from != source.target) std::memmove(source.target, from, piece.bytes);
   }
 }
 
-void GatherOp::Reduce(const CollectiveCall& call) {
-  if (plan_.reduced.count == 0) return;
-  const size_t skipped = plan_.reduced.first * SizeOf(call.dtype);
-  std::vector<std::byte> own;
-  std::vector<const void*> inputs;
-  for (const Source& source : sources_) inputs.push_back(source.data + skipped);
-  if (skipped != 0 && lease_.staging == nullptr && OutputOverlapsInput(call, plan_.bytes)) {
-    const auto* rows = static_cast<const std::byte*>(call.input) + skipped;
-    own.assign(rows, rows + plan_.bytes);
-    inputs[self_] = own.data();
+// One chunk of each stream that has one.
+bool GatherOp::TakeOne() {
+  bool moved = false;
+  for (Source& source : sources_) {
+    if (!source.stream || !source.stream->ready()) continue;
+    const std::span<const std::byte> chunk = source.stream->Next();
+    std::memcpy(source.target + source.stream->taken_bytes(), chunk.data(), chunk.size());
+    source.stream->Take();
+    news_ = moved = true;
   }
-  void* output = output_;
-  const auto members = static_cast<uint32_t>(inputs.size());
-  ReduceRange(SpecOf(call, DivisorOf(call.op, members, members)), inputs, {&output, 1}, 0,
-              plan_.reduced.count);
+  return moved;
+}
+
+// ---- reducescatter
+
+void GatherOp::BeginReduce(const CollectiveCall& call) {
+  const bool overlaps = OutputOverlapsInput(call, plan_.bytes);
+  if (posts_) {
+    posts_->ExpectReaders();
+    if (overlaps) posts_->PostAll();
+  }
+  if (plan_.bytes == 0) return;
+  const size_t skipped = plan_.reduced.first * SizeOf(call.dtype);
+  bool payloads = false;
+  for (uint32_t m = 0; m < sources_.size(); ++m) {
+    Source& source = sources_[m];
+    if (source.stream) continue;
+    source.data += skipped;
+    payloads = payloads || source.payload;
+    const bool overwritten =
+        m == self_ && overlaps && source.data != output_ && (lease_.staging == nullptr || posts_);
+    if (overwritten || (source.payload && streamed_))
+      source.data = kept_.emplace_back(source.data, source.data + plan_.bytes).data();
+  }
+  if (payloads && !streamed_) Reduce(call);  // they are gone after Start
+}
+
+// The next step of all inputs, as far as all have it.
+bool GatherOp::Reduce(const CollectiveCall& call) {
+  if (reduced_ == plan_.bytes) return false;
+  size_t bytes = plan_.bytes - reduced_;
+  inputs_.clear();
+  for (Source& source : sources_) {
+    if (!source.stream) {
+      inputs_.push_back(source.data + reduced_);
+      continue;
+    }
+    if (!source.stream->ready()) return false;
+    const std::span<const std::byte> chunk = source.stream->Next();  // all are cut alike
+    inputs_.push_back(chunk.data());
+    bytes = chunk.size();
+  }
+  void* output = output_ + reduced_;
+  const auto members = static_cast<uint32_t>(inputs_.size());
+  ReduceRange(SpecOf(call, DivisorOf(call.op, members, members)), inputs_, {&output, 1}, 0,
+              bytes / SizeOf(call.dtype));
+  reduced_ += bytes;
+  for (Source& source : sources_) {
+    if (!source.stream) continue;
+    source.stream->Take();
+    news_ = true;
+  }
+  return true;
+}
+
+// ---- from Start to the end
+
+// Does a little of all that needs no waiting; false if there was nothing.
+bool GatherOp::Step(const CollectiveCall& call) {
+  bool moved = posts_ && posts_->Post();
+  // While it is in the cache.
+  if (moved && own_.bytes == call.bytes()) CopyOwn(posts_->posted_bytes());
+  moved = (reduces_ ? Reduce(call) : TakeOne()) || moved;
+  if (moved || own_done_ == own_.bytes) return moved;
+  CopyOwn(own_done_ + kOwnStep);
+  return true;
+}
+
+// The inputs that lie somewhere as a whole, whose owners may wait for us.
+void GatherOp::Pull() {
+  pulled_ = true;
+  if (reduces_) return;
+  CopyWhole(/*payloads=*/false);
+  for (Source& source : sources_) {
+    if (!source.stream) Release(source);
+  }
 }
 
 Result<bool> GatherOp::Advance(const CollectiveCall& call) {
-  if (!pulled_) Gather(call);
+  if (!pulled_) Pull();
+  while (Step(call)) {
+  }
+  if (posts_) posts_->PostAside();
+  if (taken()) Leave();
+  if (!taken() || (posts_ && !posts_->done())) return false;
   if (WaitsForReaders() && !lease_.ReleasedByAllBut(self_)) return false;
+  if (posts_ && !posts_->went_aside()) room_.leases.FreeCopy(&lease_);
   room_.leases.TakeBackWhenReleased(&lease_, self_);
   return true;
 }
 
-void GatherOp::Gather(const CollectiveCall& call) {
-  if (call.collective == Collective::kReducescatter)
-    Reduce(call);
-  else
-    Copy(/*payloads=*/false);
-  Leave();
-  pulled_ = true;
+// All that this member reads of the others has been read.
+bool GatherOp::taken() const {
+  const auto is_taken = [](const Source& source) {
+    return !source.stream || source.stream->done();
+  };
+  return (!reduces_ || reduced_ == plan_.bytes) &&
+         std::all_of(sources_.begin(), sources_.end(), is_taken);
 }
 
-bool GatherOp::AnyPayload() const {
-  return std::any_of(sources_.begin(), sources_.end(),
-                     [](const Source& source) { return source.payload; });
+bool GatherOp::Needs(uint32_t member) const {
+  if (member == self_) return false;
+  if (WaitsForReaders() && !lease_.ReleasedBy(member)) return true;
+  return member < sources_.size() && sources_[member].stream && sources_[member].stream->lacks();
+}
+
+// Once: from then on its owner may use the lease for something else.
+void GatherOp::Release(Source& source) {
+  if (source.flag == nullptr) return;
+  std::exchange(source.flag, nullptr)->store(1, std::memory_order_release);
+  news_ = news_ || streamed_;  // otherwise the end of this operation, which comes now, wakes them
 }
 
 void GatherOp::Leave() {
-  for (Source& source : sources_) {
-    if (source.flag != nullptr) source.flag->store(1, std::memory_order_release);
-  }
+  for (Source& source : sources_) Release(source);
 }
 
 }  // namespace

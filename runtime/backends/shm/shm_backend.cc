@@ -33,19 +33,31 @@ void OfferPayload(const CollectiveCall& call, BufferDescriptor* descriptor) {
   }
 }
 
+// The inputs of a reduction, in order of rank.
+class InputList {
+ public:
+  explicit InputList(uint32_t most)
+      : heap_(most > kOnStack ? most : 0), inputs_(most > kOnStack ? heap_.data() : stack_) {}
+  InputList(const InputList&) = delete;
+  void Add(const void* input) { inputs_[count_++] = input; }
+  std::span<const void* const> all() const { return {inputs_, count_}; }
+
+ private:
+  static constexpr uint32_t kOnStack = 64;
+  const void* stack_[kOnStack];
+  std::vector<const void*> heap_;
+  const void** inputs_;
+  uint32_t count_ = 0;
+};
+
 void ReducePayloads(const CollectiveCall& call, const MemberInputs& parts) {
   const uint32_t members = call.group->local_size();
-  constexpr uint32_t kOnStack = 64;
-  const void* stack[kOnStack];
-  std::vector<const void*> heap(members > kOnStack ? members : 0);
-  const void** inputs = members > kOnStack ? heap.data() : stack;
-  uint32_t count = 0;
+  InputList inputs(members);
   for (uint32_t m = 0; m < members; ++m) {
     if (!parts.joined.empty() && parts.joined[m] != 0) continue;
-    inputs[count++] =
-        m == call.group->local_index ? call.input : parts.descriptors[m].payload.data();
+    inputs.Add(m == call.group->local_index ? call.input : parts.descriptors[m].payload.data());
   }
-  CombineAll(call, {inputs, count}, call.output);
+  CombineAll(call, inputs.all(), call.output);
 }
 
 // Takes its piece out of each member's input, all of the same size. The own piece goes first, since
@@ -66,9 +78,29 @@ void GatherPayloads(const CollectiveCall& call, const MemberInputs& parts) {
   }
 }
 
+// The own rows of all inputs. The output may overlap the own input.
+void ReduceOwnRows(const CollectiveCall& call, const MemberInputs& parts) {
+  const uint32_t members = call.group->local_size(), self = call.group->local_index;
+  const RowRange rows = RowsOf(self, call.rows, members);
+  const size_t skipped = static_cast<size_t>(rows.first) * call.row_bytes();
+  const size_t count = static_cast<size_t>(rows.count) * call.row_count;
+  InputList inputs(members);
+  for (uint32_t m = 0; m < members; ++m) {
+    const void* input = m == self ? call.input : parts.descriptors[m].payload.data();
+    inputs.Add(static_cast<const std::byte*>(input) + skipped);
+  }
+  alignas(kCacheLine) std::byte beside[kLargestPayload];
+  const bool overlaps = OutputOverlapsInput(call, count * SizeOf(call.dtype));
+  void* output = overlaps ? beside : call.output;
+  ReduceRange(SpecOf(call, DivisorOf(call.op, members, members)), inputs.all(), {&output, 1}, 0,
+              count);
+  if (overlaps) std::memcpy(call.output, beside, count * SizeOf(call.dtype));
+}
+
 void FinishExchange(const CollectiveCall& call, const MemberInputs& parts) {
   if (call.collective == Collective::kBarrier || call.count == 0) return;
   if (call.collective == Collective::kAllreduce) return ReducePayloads(call, parts);
+  if (call.collective == Collective::kReducescatter) return ReduceOwnRows(call, parts);
   if (call.collective != Collective::kBroadcast) return GatherPayloads(call, parts);
   const void* source = call.root == call.group->local_index
                            ? call.input
@@ -88,7 +120,8 @@ uint32_t ShmBackend::ChunkKib() const {
 bool ShmBackend::IsExchange(const CollectiveCall& call) const {
   switch (call.collective) {
     case Collective::kAllgather:
-    case Collective::kAlltoall: return FitsRequest(call.bytes(), call.group->local_size());
+    case Collective::kAlltoall:
+    case Collective::kReducescatter: return FitsRequest(call.bytes(), call.group->local_size());
     default: return IsStateless(call);
   }
 }
@@ -100,7 +133,7 @@ Status ShmBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
     OfferPayload(call, descriptor);
     return Status::Ok();
   }
-  ShmRoom room{leases_, peer_memory_, ChunkKib(), ring_from_};
+  ShmRoom room{leases_, peer_memory_, ChunkKib(), ring_from_, stream_from_};
   std::unique_ptr<ShmOp> op =
       call.collective == Collective::kAllreduce ? MakeAllreduceOp(room) : MakeGatherOp(room);
   Result<BufferDescriptor> made = op->Prepare(call);

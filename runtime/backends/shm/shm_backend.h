@@ -10,6 +10,7 @@
 #include "runtime/backends/backend.h"
 #include "runtime/backends/peers.h"
 #include "runtime/backends/shm/buffer_leases.h"
+#include "runtime/backends/shm/gather_stream.h"
 #include "runtime/backends/shm/shm_op.h"
 #include "runtime/backends/shm/staging_ring.h"
 #include "runtime/segment/tuned_settings.h"
@@ -22,16 +23,19 @@ class ShmBackend final : public Backend {
   // the backend. Groups lie on one host. `chunk_kib`: the largest chunk of an allreduce, 0 for the
   // default; `tuned`, which may be null, counts more. `peers` are woken when an operation has
   // something new for them before its end; null: they look by themselves. `ring_from`: bytes of the
-  // smallest allreduce of private memory that goes through a StagingRing where all wait.
+  // smallest allreduce of private memory that goes through a StagingRing where all wait,
+  // `stream_from`: of the smallest input that goes as a GatherStream where its owner waits, without
+  // it as StreamCut::Pays says.
   ShmBackend(SharedHeap& heap, SharedMemoryMap& peer_memory, uint32_t chunk_kib = 0,
              const TunedSettings* tuned = nullptr, Peers* peers = nullptr,
-             size_t ring_from = StagingRing::kFrom)
+             size_t ring_from = StagingRing::kFrom, std::optional<size_t> stream_from = {})
       : leases_(heap),
         peer_memory_(peer_memory),
         chunk_kib_(chunk_kib),
         tuned_(tuned),
         peers_(peers),
-        ring_from_(ring_from) {}
+        ring_from_(ring_from),
+        stream_from_(stream_from) {}
 
   std::string_view name() const override { return "shm"; }
   Status Viable() const override { return Status::Ok(); }
@@ -61,6 +65,7 @@ class ShmBackend final : public Backend {
   const TunedSettings* const tuned_;
   Peers* const peers_;
   const size_t ring_from_;
+  const std::optional<size_t> stream_from_;
 };
 
 }  // namespace hvd

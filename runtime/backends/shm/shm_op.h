@@ -4,6 +4,7 @@
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
 
 #include <memory>
+#include <optional>
 
 #include "runtime/backends/backend.h"
 #include "runtime/backends/shm/buffer_leases.h"
@@ -16,6 +17,8 @@ struct ShmRoom {
   SharedMemoryMap& peer_memory;
   uint32_t chunk_kib = 0;  // what this rank proposes: see LeaseDescriptor
   size_t ring_from = 0;    // bytes of the smallest allreduce that goes through a StagingRing
+  // And of the smallest input that goes as a GatherStream; without it as StreamCut::Pays says.
+  std::optional<size_t> stream_from;
 };
 
 // The calls are those of Backend; `member` is an index in Group::local.
@@ -40,9 +43,10 @@ std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room);
 
 // A tensor of so many bytes travels in the request: every rank reads every payload, so the limit
 // shrinks with the number of members.
+inline constexpr size_t kLargestPayload = 8192;
 constexpr bool FitsRequest(size_t bytes, uint32_t members) {
-  constexpr size_t kAlways = 512, kNever = 8192;
-  return bytes <= kAlways || (bytes <= kNever && bytes <= 16384 / members);
+  constexpr size_t kAlways = 512;
+  return bytes <= kAlways || (bytes <= kLargestPayload && bytes <= 16384 / members);
 }
 
 }  // namespace hvd

@@ -469,6 +469,90 @@ TEST_P(BackendContract, ReducesAndScatters) {
   }
 }
 
+// Of members that wait: all that moves rows, equal and not, some of them none, in every memory.
+TEST_P(BackendContract, GathersAmongThoseWhoWait) {
+  uint32_t seed = 1500;
+  for (int64_t rows : {0, 1, 1'400, 9'001}) {
+    for (Waiting waiting : {Waiting::kAll, Waiting::kSome}) {
+      std::vector<int64_t> unequal, sent;
+      std::vector<std::vector<int64_t>> splits(size());
+      for (uint32_t m = 0; m < size(); ++m) {
+        unequal.push_back(m == 1 ? 0 : rows + m);
+        for (uint32_t k = 0; k < size(); ++k) splits[m].push_back((m + k) % 3 == 1 ? 0 : rows + k);
+        sent.push_back(std::accumulate(splits[m].begin(), splits[m].end(), int64_t{2}));
+      }
+      std::vector<Case> cases;
+      for (Memory memory : kAllMemory) {
+        const bool in_place = memory == Memory::kInPlace || memory == Memory::kRegisteredInPlace;
+        for (Collective collective : {Collective::kBroadcast, Collective::kReducescatter,
+                                      Collective::kAllgather, Collective::kAlltoall}) {
+          const bool gathers =
+              collective == Collective::kAllgather || collective == Collective::kAlltoall;
+          if (in_place && gathers && kind() == Kind::kInproc) continue;  // the model cannot
+          const int64_t each = collective == Collective::kAlltoall ? rows * size() : rows;
+          cases.push_back({.collective = collective,
+                           .dtype = seed % 2 == 0 ? DType::kInt32 : DType::kFloat64,
+                           .rows = Rows(each),
+                           .root = seed % size(),
+                           .memory = memory,
+                           .waiting = waiting,
+                           .last_registered = seed % 3 == 0});
+        }
+        if (in_place) continue;
+        cases.push_back({.collective = Collective::kAllgather,
+                         .rows = unequal,
+                         .memory = memory,
+                         .waiting = waiting});
+        cases.push_back({.collective = Collective::kAlltoall,
+                         .rows = sent,
+                         .splits = splits,
+                         .memory = memory,
+                         .waiting = waiting});
+      }
+      Check(cases, ++seed);
+    }
+  }
+}
+
+// Values whose sum depends on the order in which they are added, and rows that do not divide.
+TEST_P(BackendContract, ScattersTheSameBitsWhoeverWaits) {
+  if (kind() == Kind::kInproc) return;
+  constexpr int64_t kRows = 40'009;
+  std::vector<std::vector<Bytes>> outputs;
+  for (Waiting waiting : {Waiting::kNobody, Waiting::kAll, Waiting::kSome}) {
+    Case c{.collective = Collective::kReducescatter, .rows = Rows(kRows), .waiting = waiting};
+    std::vector<Operation> operations;
+    operations.push_back(Make(c));
+    for (uint32_t m = 0; m < size(); ++m) {
+      std::mt19937 random(m + 1);
+      std::uniform_real_distribution<float> value(-1, 1);
+      auto* input = static_cast<float*>(const_cast<void*>(operations[0].parts[m].call.input));
+      for (size_t i = 0; i < operations[0].parts[m].call.count; ++i) input[i] = value(random);
+    }
+    members().Run(operations, 1600);
+    outputs.emplace_back();
+    for (Part& part : operations[0].parts) outputs.back().push_back(std::move(part.output));
+    Free();
+  }
+  EXPECT_EQ(outputs[0], outputs[1]);
+  EXPECT_EQ(outputs[0], outputs[2]);
+}
+
+// The others come to their end as far as they do not read what the late one has.
+TEST_P(BackendContract, NeedsWhoIsLateToSendWhereAllWait) {
+  if (size() == 1 || kind() == Kind::kInproc) return;
+  uint32_t seed = 1700;
+  for (uint32_t late = 0; late < size(); ++late) {
+    std::vector<Case> cases;
+    for (Collective collective : {Collective::kAllgather, Collective::kBroadcast,
+                                  Collective::kAlltoall, Collective::kReducescatter}) {
+      cases.push_back(
+          {.collective = collective, .rows = Rows(20'000 * size()), .waiting = Waiting::kAll});
+    }
+    Check(cases, ++seed, late);
+  }
+}
+
 TEST_P(BackendContract, LetsEverybodyThroughABarrier) {
   Check({{.collective = Collective::kBarrier, .rows = Rows(0), .row_count = 0}}, 1);
 }
@@ -556,6 +640,11 @@ TEST_P(BackendContract, WorksWithoutSharedMemory) {
           {.collective = collective, .rows = Rows(4'000 * size()), .memory = Memory::kMade});
       cases.push_back(
           {.collective = collective, .rows = Rows(4'000 * size()), .memory = Memory::kInPlace});
+    }
+    for (Collective collective : {Collective::kAllgather, Collective::kBroadcast,
+                                  Collective::kAlltoall, Collective::kReducescatter}) {
+      cases.push_back(
+          {.collective = collective, .rows = Rows(9'000 * size()), .waiting = Waiting::kAll});
     }
     cases.push_back({.op = ReduceOp::kAverage, .rows = Rows(9'000)});
     for (Waiting waiting : {Waiting::kAll, Waiting::kSome}) {

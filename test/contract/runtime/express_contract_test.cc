@@ -214,6 +214,43 @@ TEST_P(ExpressContract, GathersAreAsOnTheCommonWay) {
   });
 }
 
+// Rows that divide among the ranks and others, into an output apart and over the input.
+TEST_P(ExpressContract, ScattersSumsAsOnTheCommonWay) {
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Engine& engine = world.engine(rank);
+    const int64_t members = size();
+    for (int round = 0; round < 40; ++round) {
+      for (int64_t rows : {int64_t{1}, members, 2 * members + 1, int64_t{50}}) {
+        std::vector<int64_t> expected;
+        const int64_t each = rows / members, more = rows % members;
+        const int64_t first = rank * each + std::min<int64_t>(rank, more);
+        for (int64_t i = first; i < first + each + (rank < more ? 1 : 0); ++i) {
+          int64_t sum = 0;
+          for (uint32_t r = 0; r < members; ++r) sum += ValueOf(r, 0, i, round);
+          expected.push_back(sum);
+        }
+        const std::vector<int64_t> shape{rows};
+        for (const bool in_place : {false, true}) {
+          if (in_place && transport() != Transport::kShm) continue;
+          std::vector<int64_t> in;
+          for (int64_t i = 0; i < rows; ++i) in.push_back(ValueOf(rank, 0, i, round));
+          std::vector<int64_t> out(expected.size() + 1, -1);  // never without memory
+          RequestSpec spec;
+          spec.collective = Collective::kReducescatter;
+          const std::string name = (in_place ? "p" : "r") + std::to_string(rows);
+          spec.name = name;
+          spec.tensor = {DType::kInt64, in.data(), in_place ? in.data() : out.data(), shape};
+          ASSERT_TRUE(engine.Run(spec).ok());
+          std::vector<int64_t>& result = in_place ? in : out;
+          result.resize(expected.size());
+          ASSERT_EQ(result, expected) << name << ", rank " << rank << ", round " << round;
+        }
+      }
+    }
+  });
+}
+
 // One step of a rank's program: the same operations on all ranks, each by a way of the rank's own.
 class Steps {
  public:
