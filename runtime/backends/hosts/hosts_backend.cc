@@ -120,6 +120,20 @@ struct HostsBackend::MemberOp final : OpState {
   std::shared_ptr<LeaderTensor> part;
 
   WorkMark* work_mark(uint32_t member) const { return WorkMarkIn(control, members, member); }
+  // Adds up a part of the sum of this host.
+  void Help(const CollectiveCall& call, SharedMemoryMap& peer_memory) {
+    if (inputs.empty() || result_status->sum.segment == 0) return;
+    if (!sum) {
+      const size_t bytes = call.count * SizeOf(InterHostType(call.dtype));
+      Result<std::byte*> place = peer_memory.Resolve(result_status->sum, bytes);
+      if (!place.ok()) {
+        inputs.clear();  // the leader does it
+        return;
+      }
+      sum.emplace(call, inputs, *place, result_status, work_mark(self));
+    }
+    sum->Help();
+  }
   // Until they are through, no rank of another host can go on either.
   std::vector<uint32_t> NeighboursAtWork(const Group& group) const {
     std::vector<uint32_t> at_work;
@@ -204,6 +218,11 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
   }
   LeaseDescriptor{data, op.lease.control_at, op.staging != nullptr}.WriteTo(descriptor);
   return Status::Ok();
+}
+
+void HostsBackend::WorkAhead(const CollectiveCall& call, OpState* state) {
+  if (state == nullptr || !call.group->on_one_host()) return;
+  one_host_.WorkAhead(call, static_cast<OneHostOp*>(state)->state.get());
 }
 
 // ---- when they have
@@ -384,7 +403,7 @@ Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
   auto& op = static_cast<MemberOp&>(*state);
   switch (op.result_status->now()) {
     case Phase::kSilent: return false;
-    case Phase::kStarted: Help(call, op); return false;
+    case Phase::kStarted: op.Help(call, peer_memory_); return false;
     case Phase::kFailed: {
       Status why = ReadFailure(op);
       Finish(op);
@@ -401,20 +420,6 @@ Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
   Finish(op);
   if (!taken.ok()) return taken;
   return true;
-}
-
-void HostsBackend::Help(const CollectiveCall& call, MemberOp& op) {
-  if (op.inputs.empty() || op.result_status->sum.segment == 0) return;
-  if (!op.sum) {
-    const size_t bytes = call.count * SizeOf(InterHostType(call.dtype));
-    Result<std::byte*> sum = peer_memory_.Resolve(op.result_status->sum, bytes);
-    if (!sum.ok()) {
-      op.inputs.clear();  // the leader does it
-      return;
-    }
-    op.sum.emplace(call, op.inputs, *sum, op.result_status, op.work_mark(op.self));
-  }
-  op.sum->Help();
 }
 
 Status HostsBackend::ReadFailure(const MemberOp& op) {

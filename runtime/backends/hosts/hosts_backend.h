@@ -39,6 +39,7 @@ class HostsBackend final : public Backend {
   bool IsExchange(const CollectiveCall& call) const override {
     return call.group->on_one_host() && one_host_.IsExchange(call);
   }
+  void WorkAhead(const CollectiveCall& call, OpState* state) override;
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override;
@@ -68,7 +69,6 @@ class HostsBackend final : public Backend {
   Result<std::vector<const void*>> InputsOf(const CollectiveCall& call, const MemberOp& op,
                                             const MemberInputs& parts);
   ReadyMessage WordsFor(const CollectiveCall& call, const MemberInputs& parts) const;
-  void Help(const CollectiveCall& call, MemberOp& op);
   Status ReadFailure(const MemberOp& op);
   Status TakeResult(const CollectiveCall& call, const MemberOp& op);
   Result<const std::byte*> ResultMemory(const MemberOp& op);

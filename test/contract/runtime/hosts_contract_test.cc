@@ -581,6 +581,36 @@ TEST_P(HostsContract, ServesManySetsAtOnce) {
   });
 }
 
+// A set of one host: while its other members are late, a rank that waits goes on as in a world of
+// one host.
+TEST(HostsContractOfOneHost, WorksAhead) {
+  SimulatedHosts hosts({0, 0, 1});
+  std::vector<uint8_t> values[2];
+  CollectiveCall calls[2];
+  Group groups[2];
+  std::unique_ptr<OpState> states[2];
+  BufferDescriptor descriptors[2];
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    groups[rank] = hosts.GroupOf(rank, 1, {0, 1});
+    values[rank].assign(1 << 20, static_cast<uint8_t>(7 + rank));
+    CollectiveCall& call = calls[rank];
+    call.collective = Collective::kBroadcast;
+    call.rows = 1;
+    call.count = call.row_count = values[rank].size();
+    call.input = call.output = values[rank].data();
+    call.group = &groups[rank];
+    call.caller_waits = true;
+    ASSERT_TRUE(hosts.backend(rank).Prepare(call, &states[rank], &descriptors[rank]).ok());
+    for (int look = 0; rank == 0 && look < 1000; ++look)
+      hosts.backend(0).WorkAhead(call, states[0].get());
+  }
+  ASSERT_FALSE(*hosts.backend(1).Start(calls[1], states[1].get(), {descriptors, {}, {}}));
+  EXPECT_TRUE(*hosts.backend(1).Advance(calls[1], states[1].get())) << "without rank 0";
+  EXPECT_EQ(values[1], std::vector<uint8_t>(1 << 20, 7));
+  ASSERT_FALSE(*hosts.backend(0).Start(calls[0], states[0].get(), {descriptors, {}, {}}));
+  EXPECT_TRUE(*hosts.backend(0).Advance(calls[0], states[0].get()));
+}
+
 // One host goes on to the next round of a name while another still takes the last one's result.
 TEST_P(HostsContract, KeepsRoundsOfOneNameApart) {
   SimulatedHosts hosts(host_of(), {.seed = 8});
