@@ -702,7 +702,7 @@ std::span<const Row> SettingRows() {
        .max = 1'048'576,
        .example = "1024",
        .what = "the size of a piece between hosts, in KiB",
-       .doc = "between hosts, KiB of a large sum that are exchanged in one go (512 for each host)",
+       .doc = "between hosts, KiB of a large sum exchanged in one go (512 a host)",
        .target = &Settings::inter_host_piece_kib},
       {.section = kTuning,
        .name = "inter-host-pieces",
