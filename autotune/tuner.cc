@@ -17,6 +17,9 @@ constexpr double kKnownNoise = 3;
 constexpr double kLeastUnknownNoise = 0.05;
 constexpr double kLeastNoise = 1e-4;
 constexpr size_t kLeastWindows = 6;
+// A search is over after so many windows, unless they are so noisy that more are needed.
+constexpr size_t kUsualWindows = 16;
+constexpr double kNoisy = 0.08;
 constexpr double kVerified = 3;      // windows of the default and of a known point
 constexpr size_t kMostMissing = 10;  // in a row
 constexpr size_t kPoolSize = 200, kNearby = 60, kRefined = 3;
@@ -59,6 +62,11 @@ double Repeats(const std::vector<Tried>& all) {
 // Half of the 95 % interval of the difference between two means of windows.
 double HalfInterval(double noise, const Observation& one, const Observation& other) {
   return kInterval * noise * std::sqrt(1 / one.count + 1 / other.count);
+}
+
+// The windows of a search that may have `most`.
+size_t Planned(size_t most, double noise) {
+  return noise > kNoisy ? most : std::min(most, kUsualWindows);
 }
 
 }  // namespace
@@ -279,7 +287,8 @@ void Tuner::Next() {
     if (At(i).mean > At(incumbent_).mean) incumbent_ = i;
   }
   if (!Proven(incumbent_, kProof)) incumbent_ = 0;
-  if (windows_ >= options_.most_windows) return Settle("because all windows were used");
+  if (windows_ >= Planned(options_.most_windows, Noise()))
+    return Settle("because all windows were used");
   if (!Proven(running_, kProof)) return RunSafe();
   if (RunKnown() || RunChallenger() || RunCandidate() || RunDoubtful()) return;
   if (windows_ >= kLeastWindows) return Settle("because no gain above the noise is expected");
@@ -366,7 +375,7 @@ bool Tuner::RunDoubtful() {
   if (best == 0) return false;
   const Observation &seen = tried_[best].seen, &reference = tried_[0].seen;
   const double gain = At(best).mean - At(0).mean;
-  const auto left = static_cast<double>(options_.most_windows - windows_);
+  const auto left = static_cast<double>(Planned(options_.most_windows, Noise()) - windows_);
   Observation equal = seen;
   equal.count = (seen.count + reference.count + left) / 2;
   const bool sure = gain > HalfInterval(Noise(), seen, reference);

@@ -32,7 +32,7 @@ using Prediction = std::function<double(const TunePoint&)>;
 struct TunerOptions {
   uint64_t seed = 1;
   size_t warmup_windows = 0;  // whose scores count for nothing
-  size_t most_windows = 40;   // of one search
+  size_t most_windows = 40;   // of one search, where they are noisy; else 16 at most
   Prediction predicted;
   // Points that were good elsewhere: tried first.
   std::vector<TunePoint> promising;

@@ -131,9 +131,13 @@ void JobTuner::Read() {
   if (exchanges_ && exchanges_->full()) EndModel();
   if (!recalled_ && meter_.signature() != 0) Recall();
   for (const TrainingStep& step : steps_) {
-    if (step.begun_ns < switched_ns_) continue;
+    if (step.begun_ns < switched_ns_) {
+      of_switch_ = 1;
+      continue;
+    }
     window_.push_back(step);
-    if (window_.size() >= settings_->steps && Total(window_) >= kShortestWindowNs) EndWindow();
+    const bool steps_are_run = window_.size() + of_switch_ >= settings_->steps;
+    if (steps_are_run && Total(window_) >= kShortestWindowNs) EndWindow();
   }
 }
 
@@ -191,11 +195,13 @@ void JobTuner::EndWindow() {
   if (tuner_->settled() && told_ < tuner_->searches()) EndSearch();
   if (tuner_->trial().point != trial.point) return StartWindow();
   window_.clear();
+  of_switch_ = 0;
 }
 
 void JobTuner::StartWindow() {
   Apply(tuner_->trial().point, axes_, &page_.page.header().tuned);
   window_.clear();
+  of_switch_ = 0;
   switched_ns_ = ReadTickPair().steady_ns;
 }
 

@@ -92,6 +92,9 @@ class JobTuner {
   std::vector<TrainingStep> modelled_;      // steps of the warm-up
   std::optional<StepModel> model_;          // between hosts
   int64_t switched_ns_ = 0;  // a step that began before that began with other settings
+  // Of the window: such steps are run like the others, but not measured. One counts as a step; more
+  // were too short to be met.
+  size_t of_switch_ = 0;
   TunedWorld world_;
   std::string links_;
   bool recalled_ = false;         // the memory was asked, or is not to be

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -188,6 +189,25 @@ TEST(Tuner, ExpectsThePartOfTheDefaultsSpeed) {
   EXPECT_NEAR(expected.mean, 1 + search.tuner.result().gain, 1e-9);
   EXPECT_GT(expected.deviation, 0);
   EXPECT_LT(expected.deviation, 0.1);
+}
+
+// R12: 80 steps, as a window has five. Noisy windows are worth less, and more of them are run.
+TEST(Tuner, R12_ASearchOfQuietWindowsIsOverAfterSixteen) {
+  size_t most = 0;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    for (const double noise : {0.01, 0.2}) {
+      Search search{Tuner(OneAxis(), {.seed = seed})};
+      search.noise.seed(seed);
+      while (!search.tuner.settled()) search.Windows(1, noise);
+      const size_t windows = search.tuner.result().windows;
+      if (noise < 0.1) {
+        EXPECT_LE(windows, 16U) << "seed " << seed;
+      }
+      most = std::max(most, windows);
+    }
+  }
+  EXPECT_GT(most, 16U);
+  EXPECT_LE(most, 40U);
 }
 
 TEST(Tuner, SameScoresSameTrials) {

@@ -4,14 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "autotune/search_space.h"
 #include "runtime/base/unique_fd.h"
 #include "test/fakes/temporary_folder.h"
 #include "timeline/recorder.h"
@@ -82,6 +85,14 @@ class JobTunerTest : public TemporaryFolderTest {
       io_.run_one();
     }
   }
+  // A step, read by an agent that is as late as it really is: when it changes the settings, the next
+  // step has begun. Of less than 20 ms, after which the tuner reads again.
+  void StepBesideTheAgent(double ms) {
+    Step(ms);
+    const int windows = notes_;
+    io_.run_one();
+    if (notes_ > windows) now_ = std::max(now_, static_cast<uint64_t>(ReadTickPair().steady_ns));
+  }
   void TrainUntilSaid(const StepTime& time, const std::string& word) {
     for (int w = 0; w < kMostWindows && !Said(word); ++w) Train(time, 1);
     ASSERT_TRUE(Said(word)) << word;
@@ -123,6 +134,22 @@ TEST_F(JobTunerTest, ANextRunVerifiesTheResultInAFewWindows) {
   EXPECT_TRUE(Said("tuning starts from --chunk-kib ")) << ::testing::PrintToString(said_);
   EXPECT_LE(notes_, 8);
   EXPECT_LT(notes_, first);
+}
+
+// The step in which settings change is not measured, but it is one of the window's. So a search of
+// 16 windows takes 80 steps, and the first few show what a step is.
+TEST_F(JobTunerTest, R12_ByDefaultASearchIsOverAfter80Steps) {
+  constexpr int kWarmUp = 5, kToKnowAStep = 4;
+  Begin(kOneHost);
+  std::mt19937_64 random(5);
+  int steps = 0;
+  for (; steps < 200 && !Said("tuning found "); ++steps) {
+    // Four of them are never shorter than the 50 ms of a window.
+    const double ms = 0.4 * LargeChunksAreFast(settings()) + 10;
+    StepBesideTheAgent(ms * std::exp(0.02 * NormalRandom(random)));
+  }
+  EXPECT_TRUE(Said("faster than with the defaults")) << ::testing::PrintToString(said_);
+  EXPECT_LE(steps, 80 + kWarmUp + kToKnowAStep);
 }
 
 TEST_F(JobTunerTest, SettingsOfTheUserAreLeftAlone) {
