@@ -85,8 +85,8 @@ class JobTunerTest : public TemporaryFolderTest {
       io_.run_one();
     }
   }
-  // A step, read by an agent that is as late as it really is: when it changes the settings, the next
-  // step has begun. Of less than 20 ms, after which the tuner reads again.
+  // A step, read by an agent that is as late as it really is: when it changes the settings, the
+  // next step has begun. Of less than 20 ms, after which the tuner reads again.
   void StepBesideTheAgent(double ms) {
     Step(ms);
     const int windows = notes_;
