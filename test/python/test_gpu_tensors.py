@@ -39,7 +39,7 @@ SLOW = {'FAKE_GPU_DELAY_US': '300'}
 STAGED = {'HOROVOD_GPU_STAGED': '1'}
 ONE_GPU = {'FAKE_GPU_SHARED': '1'}
 OLD = {'FAKE_NCCL_VERSION': '21200'}
-GRAPHS = {'HOROVOD_GPU_GRAPHS': '1'}  # the driver that is played has no graphs
+GRAPHS = {'HOROVOD_GPU_GRAPHS': '1'}
 
 
 @pytest.mark.parametrize('processes, setting', [
@@ -135,6 +135,14 @@ def test_what_is_built_is_what_can_be_used(gpus, tmp_path, setting, cuda, nccl):
     assert result.returncode == 0 and result.output == '{} {} {} False\n'.format(cuda, nccl, nccl), str(result)
 
 
+@pytest.mark.parametrize('setting', [NCCL, SLOW], ids=str)
+def test_batches_that_come_again_are_launched_as_graphs(gpus, tmp_path, setting):
+    launches = tmp_path / 'launches'
+    result = gpus(3, 'gpu_graphs.py', launches, FAKE_GPU_LAUNCHES=str(launches), **GRAPHS, **setting)
+    assert result.output.count('ok') == 3, str(result)
+    assert not glob.glob('/dev/shm/fake-nccl-*')
+
+
 def test_a_hundred_worlds_on_gpus(gpus):
     gpus(2, 'many_worlds.py', 100, timeout_s=100, HOROVOD_DYNAMIC_PROCESS_SETS='1')
 
@@ -160,6 +168,19 @@ def test_survivors_train_on_their_gpus_within_a_second(gpus, tmp_path, hosts, se
     assert result.output.count('ok') >= 2, str(result)
     seconds = [float(file.read_text()) for file in tmp_path.glob('went_on.*')]
     assert len(seconds) == 2 and max(seconds) < 1.0, (seconds, str(result))
+
+
+def test_P20_a_start_of_nccl_that_fails_names_rank_text_and_remedy(gpus, tmp_path):
+    script = tmp_path / 'start.py'
+    script.write_text(
+        'import torch, horovod.torch as hvd\n'
+        'hvd.init()\n'
+        'hvd.allreduce(torch.ones(3), name="x")\n')
+    text = 'Bootstrap : no socket interface found'
+    result = gpus(3, str(script), FAKE_NCCL_START_FAILS='2 ' + text, expect_success=False)
+    said = str(result)
+    assert 'rank 2 on CUDA device 2' in said and 'ncclCommInitRankConfig answered' in said, said
+    assert text in said and 'NCCL_SOCKET_IFNAME' in said, said
 
 
 def test_without_a_gpu_it_is_one_sentence_on_all_ranks(gpus, tmp_path):

@@ -10,6 +10,8 @@
 #include <set>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "test/fakes/cuda/play_kernels.h"
 #include "test/fakes/gpu_libraries/stream_work.h"
@@ -27,7 +29,14 @@ struct CuEventObject {
   }
 };
 
+// Captured work: each piece gives itself to a stream.
+struct CuGraphObject {
+  std::vector<std::function<void(CuStream stream)>> nodes;
+};
+struct CuGraphExecObject : CuGraphObject {};
+
 struct CuStreamObject {
+  CuGraphObject* capturing = nullptr;
   std::deque<std::function<void()>> work;
   bool busy = false, ending = false;
   std::thread thread;
@@ -75,6 +84,11 @@ void Submit(CuStream given, std::function<void()> work) {
   Machine& machine = TheMachine();
   std::lock_guard lock(machine.mutex);
   CuStreamObject* stream = given == nullptr ? &machine.default_stream : given;
+  if (stream->capturing != nullptr) {
+    stream->capturing->nodes.emplace_back(
+        [work = std::move(work)](CuStream launched) { Submit(launched, work); });
+    return;
+  }
   if (!stream->thread.joinable()) stream->thread = std::thread(RunStream, stream);
   stream->work.push_back(std::move(work));
   machine.changed.notify_all();
@@ -87,6 +101,15 @@ void WaitFor(CuStream given) {
   std::unique_lock lock(machine.mutex);
   const CuStreamObject* stream = given == nullptr ? &machine.default_stream : given;
   machine.changed.wait(lock, [&] { return IsIdle(*stream); });
+}
+
+// FAKE_GPU_LAUNCHES: a file that gets a line for each launch of a graph.
+void NoteLaunch(size_t nodes) {
+  const char* path = std::getenv("FAKE_GPU_LAUNCHES");
+  std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "a");
+  if (file == nullptr) return;
+  std::fprintf(file, "%zu\n", nodes);
+  std::fclose(file);
 }
 
 thread_local int current_contexts = 0;
@@ -116,6 +139,8 @@ using hvd::CuContext;
 using hvd::CuDevice;
 using hvd::CuEvent;
 using hvd::CuFunction;
+using hvd::CuGraph;
+using hvd::CuGraphExec;
 using hvd::CuModule;
 using hvd::CuResult;
 using hvd::CuStream;
@@ -131,6 +156,16 @@ extern "C" __attribute__((visibility("default"))) void fake_gpu_submit(CuStream 
                                                                        void (*run)(void* work),
                                                                        void* work) {
   hvd::Submit(stream, [run, work] { run(work); });
+}
+
+extern "C" __attribute__((visibility("default"))) bool fake_gpu_keep(
+    CuStream stream, void (*launch)(void* node, CuStream stream), void* node,
+    void (*drop)(void* node)) {
+  std::lock_guard lock(TheMachine().mutex);
+  if (stream == nullptr || stream->capturing == nullptr) return false;
+  stream->capturing->nodes.emplace_back([launch, kept = std::shared_ptr<void>(node, drop)](
+                                            CuStream launched) { launch(kept.get(), launched); });
+  return true;
 }
 
 FAKE_CUDA cuInit(unsigned) { return 0; }
@@ -335,5 +370,42 @@ FAKE_CUDA cuLaunchKernel(CuFunction function, unsigned blocks, unsigned blocks_y
   } else {
     hvd::Launch<hvd::kLargeBatch>(stream, blocks, threads, parameters[0]);
   }
+  return 0;
+}
+FAKE_CUDA cuStreamBeginCapture_v2(CuStream stream, int) {
+  FAKE_NEEDS_CONTEXT
+  std::lock_guard lock(TheMachine().mutex);
+  if (stream->capturing != nullptr) return 900;  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+  stream->capturing = new hvd::CuGraphObject;
+  return 0;
+}
+FAKE_CUDA cuStreamEndCapture(CuStream stream, CuGraph* graph) {
+  FAKE_NEEDS_CONTEXT
+  std::lock_guard lock(TheMachine().mutex);
+  *graph = std::exchange(stream->capturing, nullptr);
+  return *graph == nullptr ? 901 : 0;  // CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+}
+// NOLINTNEXTLINE(google-runtime-int): as in cuda.h
+FAKE_CUDA cuGraphInstantiateWithFlags(CuGraphExec* made, CuGraph graph, unsigned long long) {
+  FAKE_NEEDS_CONTEXT
+  *made = new hvd::CuGraphExecObject;
+  (*made)->nodes = graph->nodes;
+  return 0;
+}
+FAKE_CUDA cuGraphDestroy(CuGraph graph) {
+  FAKE_NEEDS_CONTEXT
+  delete graph;
+  return 0;
+}
+FAKE_CUDA cuGraphLaunch(CuGraphExec graph, CuStream stream) {
+  FAKE_NEEDS_CONTEXT
+  hvd::NoteLaunch(graph->nodes.size());
+  for (const auto& node : graph->nodes) node(stream);
+  return 0;
+}
+// Work that is in a stream goes on to its end.
+FAKE_CUDA cuGraphExecDestroy(CuGraphExec graph) {
+  FAKE_NEEDS_CONTEXT
+  delete graph;
   return 0;
 }

@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -64,11 +65,22 @@ struct Transfer {
   uint64_t bytes = 0, moved = 0;
 };
 
+// The factor is that of the call's operation, which may be gone when a graph is launched.
 struct Given {
   NcclCall call;
   Comm* comm;
   CuStream stream;
+  std::optional<double> factor;
 };
+
+// FAKE_NCCL_START_FAILS: "2 some text": the start of member 2 fails, and that is NCCL's last error.
+const char* WhyStartFails(int rank) {
+  const char* wanted = std::getenv("FAKE_NCCL_START_FAILS");
+  const char* text = wanted == nullptr ? nullptr : std::strchr(wanted, ' ');
+  return text != nullptr && std::atoi(wanted) == rank ? text + 1 : nullptr;
+}
+
+thread_local const char* last_error = "";
 
 thread_local int group_depth = 0;
 thread_local std::vector<Given> group;
@@ -80,7 +92,8 @@ class Work {
  public:
   explicit Work(Comm* comm) : comm_(comm), out_(comm->ranks), in_(comm->ranks) {}
 
-  void Add(const NcclCall& call) {
+  void Add(const Given& given) {
+    const NcclCall& call = given.call;
     const auto ranges = hvd::test::RangesOf(call, comm_->rank, static_cast<size_t>(comm_->ranks));
     const uint64_t bytes = ranges[0].bytes;
     if (call.kind == NcclCallKind::kSend) return Send(call.peer, ranges[0].begin, bytes);
@@ -100,8 +113,7 @@ class Work {
         auto& nowhere = step.outputs.emplace_back(bytes * static_cast<uint64_t>(comm_->ranks));
         part.to = reinterpret_cast<uint64_t>(nowhere.data());
       }
-      const auto factor = comm_->factors.find(call.op);
-      if (factor != comm_->factors.end()) step.meeting.factors[r] = factor->second;
+      if (given.factor.has_value()) step.meeting.factors[r] = *given.factor;
       step.meeting.calls[r] = part;
     }
   }
@@ -171,22 +183,36 @@ class Work {
   std::deque<Step> steps_;
 };
 
+using Calls = std::vector<Given>;  // of one communicator, for one stream
+
+void Launch(void* calls, CuStream stream) {
+  const auto& given = *static_cast<Calls*>(calls);
+  auto* work = new Work(given[0].comm);
+  for (const Given& one : given) work->Add(one);
+  ++given[0].comm->under_way;
+  fake_gpu_submit(stream, &Work::Run, work);
+}
+
+void DropCalls(void* calls) { delete static_cast<Calls*>(calls); }
+
 void GiveGroup() {
-  std::map<std::pair<Comm*, CuStream>, Work*> works;
-  for (const Given& given : group) {
-    Work*& work = works[{given.comm, given.stream}];
-    if (work == nullptr) work = new Work(given.comm);
-    work->Add(given.call);
-  }
+  std::map<std::pair<Comm*, CuStream>, Calls> works;
+  for (const Given& given : group) works[{given.comm, given.stream}].push_back(given);
   group.clear();
-  for (auto& [key, work] : works) {
-    ++key.first->under_way;
-    fake_gpu_submit(key.second, &Work::Run, work);
+  for (auto& [key, calls] : works) {
+    auto kept = std::make_unique<Calls>(calls);
+    if (fake_gpu_keep(key.second, &Launch, kept.get(), &DropCalls)) {
+      (void)kept.release();
+    } else {
+      Launch(&calls, key.second);
+    }
   }
 }
 
 NcclResult Give(const NcclCall& call, Comm* comm, CuStream stream) {
-  group.push_back({call, comm, stream});
+  const auto found = comm->factors.find(call.op);
+  const bool scales = found != comm->factors.end();
+  group.push_back({call, comm, stream, scales ? std::optional(found->second) : std::nullopt});
   if (group_depth == 0) GiveGroup();
   return hvd::kNcclSuccess;
 }
@@ -220,7 +246,9 @@ FAKE_NCCL ncclGetVersion(int* version) {
 extern "C" __attribute__((visibility("default"))) const char* ncclGetErrorString(NcclResult) {
   return "an error of the fake NCCL";
 }
-extern "C" __attribute__((visibility("default"))) const char* ncclGetLastError(Comm*) { return ""; }
+extern "C" __attribute__((visibility("default"))) const char* ncclGetLastError(Comm*) {
+  return last_error;
+}
 FAKE_NCCL ncclGetUniqueId(NcclUniqueId* id) {
   static std::atomic<int> made{0};
   std::memset(id, 0, sizeof *id);
@@ -230,6 +258,10 @@ FAKE_NCCL ncclGetUniqueId(NcclUniqueId* id) {
 FAKE_NCCL ncclCommInitRankConfig(Comm** made, int ranks, NcclUniqueId id, int rank,
                                  NcclConfig* config) {
   if (config == nullptr || config->blocking != 0) return hvd::kNcclInvalidArgument;
+  if (const char* why = WhyStartFails(rank)) {
+    last_error = why;
+    return hvd::kNcclSystemError;
+  }
   auto* comm = new Comm;
   comm->ranks = ranks;
   comm->rank = rank;
