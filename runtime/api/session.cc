@@ -174,6 +174,7 @@ CudaBackendOptions Session::DeviceOptions(SharedHeap& heap) {
   CudaBackendOptions options;
   options.rank = world_.rank;
   options.host = hosts_ == nullptr ? static_cast<Backend*>(&backend_) : &hosts_->backend();
+  options.several_hosts = hosts_ != nullptr;
   options.heap = &heap;
   options.peer_memory = &peer_memory_;
   options.store = &bootstrap_.directory();

@@ -52,11 +52,13 @@ Status AcrossHosts::Prepare(CudaOp& op, const MemberFacts& facts, BufferDescript
 
 Status AcrossHosts::Start(CudaOp& op, const MemberInputs& parts) {
   op.stage = Stage::kAgreeing;
-  const CrossHostRequest& asked = *parts.cross_host;
-  op.request = {asked.domain, std::string(asked.name), std::string(asked.detail), asked.part,
-                asked.part_count};
+  const CrossHostRequest* asked = parts.cross_host;
+  if (asked != nullptr) {
+    op.request = {asked->domain, std::string(asked->name), std::string(asked->detail), asked->part,
+                  asked->part_count};
+  }
   std::string note;
-  if (asked.disagreement == nullptr) {
+  if (asked == nullptr || asked->disagreement == nullptr) {
     const Result<HostNote> own = ReadFacts(op, parts);
     if (!own.ok()) return own.status();
     note = EncodeHostNote(*own);

@@ -1,5 +1,5 @@
-// AcrossHosts: operations on GPUs whose members are on several hosts, until the way of their data
-// has begun. The hosts agree about an operation by the backend below, with notes about their GPUs;
+// AcrossHosts: operations on GPUs in a world of several hosts, until the way of their data has
+// begun. The hosts agree about an operation by the backend below, with notes about their GPUs;
 // when its turn has come (agreed_turns.h), the way follows from the notes: one communicator of NCCL
 // over all members, or through the memory of the hosts.
 //
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/cuda/agreed_turns.h"
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/nccl_lane.h"
+#include "runtime/backends/cuda/order/agreed_turns.h"
 
 namespace hvd {
 

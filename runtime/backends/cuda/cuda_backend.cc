@@ -100,6 +100,35 @@ std::vector<uint32_t> CallNumbersIn(std::span<const MemberFacts> facts) {
   return numbers;
 }
 
+// Where the members' turn cells are, for member 0, to which the others have told them with the
+// operation.
+Result<std::vector<Location>> TurnCellsOf(const CudaOp& op, std::span<const MemberFacts> facts,
+                                          SharedMemoryMap& peer_memory) {
+  std::vector<Location> cells;
+  for (uint32_t m = 0; m < op.members && op.self == 0; ++m) {
+    const Result<std::byte*> control =
+        m == op.self ? op.lease.control
+                     : peer_memory.Resolve(facts[m].control, CudaCell::BytesFor(op.members));
+    if (!control.ok()) return control.status();
+    cells.push_back(CudaCell::In(*control, op.members).turn_cell);
+  }
+  return cells;
+}
+
+// A batch may have to wait for one of another lane, which nobody asks for just now.
+Status PumpFor(NcclLane& lane, const auto& lanes, const RankTurns& turns, TimePoint now) {
+  HVD_RETURN_IF_ERROR(lane.Pump(now));
+  while (lane.awaits_turn()) {
+    const uint64_t before = turns.next();
+    for (const auto& [key, other] : lanes) {
+      if (other.get() != &lane) (void)other->Pump(now);  // its own operations tell its error
+    }
+    if (turns.next() == before) return Status::Ok();
+    HVD_RETURN_IF_ERROR(lane.Pump(now));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
@@ -108,21 +137,29 @@ CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
       room_{*options_.host, *options_.heap, parts_.driver},
       leases_(*options_.heap),
       across_hosts_({*options_.host, *options_.peer_memory, leases_, *options_.clock,
-                     [this](CudaOp& op, const auto& places) { return LaneOf(op, places); },
+                     [this](CudaOp& op, const auto& places) {
+                       return LaneOf(op, places, [] { return std::vector<TurnCell*>(); });
+                     },
                      [this](CudaOp& op) { return BeginStaged(op); }}),
-      keeps_graphs_(options_.keeps_graphs && CanKeepGraphs(parts_.driver, options_)) {}
+      keeps_graphs_(options_.keeps_graphs && CanKeepGraphs(parts_.driver, options_)),
+      host_turns_(*options_.heap, *options_.peer_memory) {}
 
 CudaBackend::~CudaBackend() {
   Abort(Aborted("this rank has left the world"));
   CaptureGate::OfProcess().RunLate();  // there is no capture of this backend's any more
+  lanes_.clear();
+  for (void* result : left_behind_) room_.heap.Free(result);
 }
 
 Result<CudaDevice*> CudaBackend::DeviceOf(const CollectiveCall& call) {
+  const auto unusable = unusable_.find(call.device_index);
+  if (unusable != unusable_.end()) return unusable->second;
   std::unique_ptr<CudaDevice>& device = devices_[call.device_index];
   if (device == nullptr) {
     Result<std::unique_ptr<CudaDevice>> opened = CudaDevice::Open(
         parts_.driver,
         {.rank = options_.rank, .ordinal = call.device_index, .kernels = parts_.kernels});
+    if (opened.status().code() == Code::kAborted) unusable_[call.device_index] = opened.status();
     if (!opened.ok()) return opened.status();
     device = std::move(*opened);
   }
@@ -137,7 +174,7 @@ Status CudaBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>
   auto op = std::make_unique<CudaOp>();
   op->call = call;
   op->ordinal = call.device_index;
-  op->across_hosts = !call.group->on_one_host();
+  op->across_hosts = options_.NeedsAgreement(*call.group);
   op->self = call.group->local_index;
   op->members = call.group->local_size();
   Status prepared = op->across_hosts ? PrepareAcrossHosts(call, *op, descriptor)
@@ -177,6 +214,9 @@ Status CudaBackend::Describe(const CollectiveCall& call, CudaOp& op, BufferDescr
     if (!lease.ok()) return lease.status();
     op.lease = *lease;
     facts->control = op.lease.control_at;
+    const Result<Location> cell = host_turns_.OwnCell();
+    if (!cell.ok()) return cell.status();
+    CudaCell::In(op.lease.control, op.members).turn_cell = *cell;
   }
   if (keeps_graphs_) facts->call_number = call_numbers_.NumberOf(call);
   *descriptor = DescriptorOf(*facts);
@@ -212,10 +252,14 @@ Status CudaBackend::StartWay(const CollectiveCall& call, CudaOp& op, const Membe
   if (op.choice.way == CudaWay::kAlone) return DoAlone(call, op, parts);
   HVD_RETURN_IF_ERROR(Attach(op, parts, facts));
   if (op.choice.way == CudaWay::kNccl) {
+    op.call_numbers = CallNumbersIn(facts);
     std::vector<uint64_t> places;
     for (const MemberFacts& each : facts) places.push_back(each.place);
-    op.call_numbers = CallNumbersIn(facts);
-    const Result<NcclLane*> lane = LaneOf(op, places);
+    const auto turn_cells = [&]() -> Result<std::vector<TurnCell*>> {
+      const Result<std::vector<Location>> cells = TurnCellsOf(op, facts, *options_.peer_memory);
+      return cells.ok() ? host_turns_.Cells(*cells) : cells.status();
+    };
+    const Result<NcclLane*> lane = LaneOf(op, places, turn_cells);
     if (!lane.ok()) return lane.status();
     (*lane)->Add(op);
     return Status::Ok();
@@ -224,13 +268,10 @@ Status CudaBackend::StartWay(const CollectiveCall& call, CudaOp& op, const Membe
 }
 
 Status CudaBackend::BeginStaged(CudaOp& op) {
-  std::string why = op.choice.why;
-  if (!parts_.nccl.ok()) why += "; here, " + parts_.nccl.status().message();
-  if (parts_.nccl.ok() && !options_.without_nccl.empty()) why += "; " + options_.without_nccl;
-  if (op.call.group->size() > 1) SayOnce(op.call, why);
+  if (op.call.group->size() > 1) SayWhyStaged(op);
   op.staged = std::make_unique<StagedOp>(room_, *op.device, op.call);
   op.stage = Stage::kCopied;
-  return op.staged->CopyOut(op.mark);
+  return OfThisRank(op.staged->CopyOut(op.mark));
 }
 
 Status CudaBackend::Attach(CudaOp& op, const MemberInputs& parts,
@@ -288,27 +329,35 @@ Status CudaBackend::DoAlone(const CollectiveCall& call, CudaOp& op, const Member
 }
 
 // Sets of the same members share a lane, for as long as their GPUs are the same.
-Result<NcclLane*> CudaBackend::LaneOf(CudaOp& op, const std::vector<uint64_t>& places) {
+Result<NcclLane*> CudaBackend::LaneOf(
+    CudaOp& op, const std::vector<uint64_t>& places,
+    const std::function<Result<std::vector<TurnCell*>>()>& turn_cells) {
   const Group& group = *op.call.group;
   std::vector<uint64_t> key(group.ranks.begin(), group.ranks.end());
   key.insert(key.end(), places.begin(), places.end());
   const auto found = lanes_.find(key);
   if (found != lanes_.end()) return found->second.get();
-  Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(
-      parts_.driver, {.rank = options_.rank, .ordinal = op.ordinal, .kernels = parts_.kernels});
-  if (!device.ok()) return device.status();
+  Result<std::vector<TurnCell*>> cells = turn_cells();
+  if (!cells.ok()) return cells.status();
+  Result<std::unique_ptr<CudaDevice>> device =
+      CudaDevice::Open(parts_.driver, {.rank = options_.rank,
+                                       .ordinal = op.ordinal,
+                                       .kernels = parts_.kernels,
+                                       .beside = op.device});
+  if (!device.ok()) return OfThisRank(device.status());
   NcclCommOptions options{
       .member = {options_.rank, group.index, group.size(), SetName(group), (*device)->name()},
       .key = KeyOf(key),
       .start_limit = options_.start_limit,
       .close_limit = options_.close_limit,
       .store_wait = std::chrono::milliseconds(1)};
-  auto lane =
-      std::make_unique<NcclLane>(room_, std::move(*device), *parts_.nccl, *options_.store,
-                                 std::move(options), options_.wake_peers,
-                                 NcclLaneOptions{options_.waits_for_gpu, options_.registers_buffers,
-                                                 [this](const Status& why) { Abort(why); }},
-                                 options_.clock->Now());
+  auto lane = std::make_unique<NcclLane>(
+      room_, turns_, std::move(*device), *parts_.nccl, *options_.store, std::move(options),
+      options_.wake_peers,
+      NcclLaneOptions{options_.waits_for_gpu, options_.registers_buffers, options_.packing_bytes,
+                      options_.start_limit, std::move(*cells),
+                      [this](const Status& why) { Abort(why); }},
+      options_.clock->Now());
   MutexLock lock(mutex_);
   if (!aborted_.ok()) return aborted_;
   return (lanes_[key] = std::move(lane)).get();
@@ -325,7 +374,8 @@ Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
     if (!begun.ok() || !*begun) return begun;
   }
   if (op.staged != nullptr) return AdvanceStaged(op);
-  if (op.stage == Stage::kLane) HVD_RETURN_IF_ERROR(op.lane->Pump(options_.clock->Now()));
+  if (op.stage == Stage::kLane)
+    HVD_RETURN_IF_ERROR(PumpFor(*op.lane, lanes_, turns_, options_.clock->Now()));
   if (op.stage != Stage::kGiven) return false;
   if (options_.waits_for_gpu) {
     const Result<bool> ready = op.lane->Ready(op.given);
@@ -346,9 +396,10 @@ Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
 Result<bool> CudaBackend::AdvanceStaged(CudaOp& op) {
   if (op.stage == Stage::kCopied) {
     const Result<bool> copied = op.staged->CopiedOut();
-    if (!copied.ok() || !*copied) return copied;
+    if (!copied.ok()) return OfThisRank(copied.status());
+    if (!*copied) return false;
     BufferDescriptor own;
-    HVD_RETURN_IF_ERROR(op.staged->Prepare(&own));
+    HVD_RETURN_IF_ERROR(OfThisRank(op.staged->Prepare(&own)));
     HVD_RETURN_IF_ERROR(PostDescriptor(op, own));
   }
   Result<bool> done = false;
@@ -360,7 +411,7 @@ Result<bool> CudaBackend::AdvanceStaged(CudaOp& op) {
     done = op.staged->Advance();
   }
   if (!done.ok() || !*done) return done;
-  HVD_RETURN_IF_ERROR(op.staged->CopyIn());
+  HVD_RETURN_IF_ERROR(OfThisRank(op.staged->CopyIn()));
   if (op.mark.handle != 0) op.device->DropMark(std::exchange(op.mark, {}));
   op.stage = Stage::kDone;
   if (op.members > 1 || op.across_hosts) across_hosts_.ReturnLease(op);
@@ -408,12 +459,21 @@ Result<bool> CudaBackend::StartPosted(CudaOp& op) {
   return op.staged->Start({descriptors, extents, op.joined, &cross_host});
 }
 
-void CudaBackend::SayOnce(const CollectiveCall& call, const std::string& why) {
-  if (call.group->index != 0 || !options_.say || !said_.insert(why).second) return;
-  options_.say(
-      Format("CUDA tensors of {} travel through the memory of the host, the slow way, "
-             "because {}",
-             call.group->id == 0 ? "the world" : SetName(*call.group), why));
+// Member 0 says it for all; a member that is the reason says what it lacks.
+void CudaBackend::SayWhyStaged(const CudaOp& op) {
+  const Group& group = *op.call.group;
+  const bool usable = parts_.nccl.ok();
+  const std::string here = usable ? options_.without_nccl : parts_.nccl.status().message();
+  std::string sentence = Format("rank {}: {}", options_.rank, here);
+  if (group.index == 0) {
+    sentence = Format(
+        "CUDA tensors of {} travel through the memory of the host, the slow way, because {}{}{}",
+        group.id == 0 ? "the world" : SetName(group), op.choice.why,
+        here.empty() ? "" : (usable ? "; " : "; here, "), here);
+  } else if (op.choice.why != WhyWithoutNccl(options_.rank)) {
+    return;
+  }
+  if (options_.say && said_.insert(sentence).second) options_.say(sentence);
 }
 
 // ---- for those who wait
@@ -469,6 +529,10 @@ void CudaBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
   if (op.staged != nullptr) op.staged->Abandon(peers_may_work);
   if (op.mark.handle != 0) op.device->DropMark(op.mark);
   if (op.lease.control != nullptr && !peers_may_work) leases_.TakeBack(&op.lease);
+  // A kernel of NCCL may still write the result: until the communicators are gone.
+  CollectiveResult* result = op.call.result;
+  if (peers_may_work && result != nullptr && result->made_output != nullptr)
+    left_behind_.push_back(std::exchange(result->made_output, nullptr));
 }
 
 // An abort frees memory, for which it waits until the device is idle, and so for the kernels of

@@ -17,6 +17,7 @@
 #include "runtime/backends/cuda/cuda_backend_options.h"
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/nccl_lane.h"
+#include "runtime/backends/cuda/order/host_turns.h"
 #include "runtime/backends/nccl/nccl_loader.h"
 #include "runtime/backends/shm/buffer_leases.h"
 #include "runtime/base/mutex.h"
@@ -57,6 +58,8 @@ class CudaBackend final : public DeviceBackend {
   bool UsesNccl() const override;
 
  private:
+  using Lanes = std::map<std::vector<uint64_t>, std::unique_ptr<NcclLane>>;
+
   Result<CudaDevice*> DeviceOf(const CollectiveCall& call);
   Status Describe(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor);
   Result<MemberFacts> MarkAndFacts(const CollectiveCall& call, CudaOp& op);
@@ -66,11 +69,13 @@ class CudaBackend final : public DeviceBackend {
   Status StartWay(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
                   std::span<const MemberFacts> facts);
   Status DoAlone(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts);
-  Result<NcclLane*> LaneOf(CudaOp& op, const std::vector<uint64_t>& places);
+  // `turn_cells`: of the members; asked for where the lane is made.
+  Result<NcclLane*> LaneOf(CudaOp& op, const std::vector<uint64_t>& places,
+                           const std::function<Result<std::vector<TurnCell*>>()>& turn_cells);
   Result<bool> AdvanceStaged(CudaOp& op);
   Status PostDescriptor(CudaOp& op, const BufferDescriptor& own);
   Result<bool> StartPosted(CudaOp& op);
-  void SayOnce(const CollectiveCall& call, const std::string& why);
+  void SayWhyStaged(const CudaOp& op);
 
   const CudaParts parts_;
   const CudaBackendOptions options_;
@@ -79,11 +84,16 @@ class CudaBackend final : public DeviceBackend {
   AcrossHosts across_hosts_;
   const bool keeps_graphs_;
   CallNumbers call_numbers_;
+  HostTurns host_turns_;
+  RankTurns turns_;
   std::map<int, std::unique_ptr<CudaDevice>> devices_;  // by ordinal: staging, marks, results
+  std::map<int, Status>
+      unusable_;  // by ordinal: the error that left a GPU unusable as it was opened
   std::set<std::string> said_;
   mutable Mutex mutex_;
+  std::vector<void*> left_behind_;  // results of operations that were given up
   // Changed by the engine's thread with the mutex held; read by it without.
-  std::map<std::vector<uint64_t>, std::unique_ptr<NcclLane>> lanes_;
+  Lanes lanes_;
   Status aborted_ HVD_GUARDED_BY(mutex_);
 };
 

@@ -19,6 +19,8 @@ namespace hvd {
 struct CudaBackendOptions {
   uint32_t rank = 0;  // in the world
   Backend* host = nullptr;
+  // Ranks of the world are on several hosts, which agree about one order of all process sets.
+  bool several_hosts = false;
   SharedHeap* heap = nullptr;
   SharedMemoryMap* peer_memory = nullptr;
   KvStore* store = nullptr;  // of this generation
@@ -29,11 +31,14 @@ struct CudaBackendOptions {
   std::string without_nccl;
   // Added to where a GPU is: processes that NCCL is made to take for different hosts differ.
   uint64_t place_salt = 0;
+  // Of a communicator's start, and until NCCL has given a group of calls to the GPU.
   Duration start_limit = std::chrono::seconds(60);
   // An operation by NCCL is done only when the GPU is, so that its error is that of a peer's death.
   bool waits_for_gpu = false;
   // NCCL's own memory, registered, for tensors that are packed; the same on all ranks.
   bool registers_buffers = false;
+  // Of memory in which small tensors are packed, for each process set; the same on all ranks.
+  size_t packing_bytes = size_t{8} << 20;
   // Batches of small tensors that come again are launched as CUDA graphs, where all ranks want it.
   bool keeps_graphs = false;
   // A profiler sees operations as ranges (NVTX).
@@ -46,6 +51,11 @@ struct CudaBackendOptions {
   // thread away: then `end_process` ends this process, so that the job goes on without it, or ends.
   Duration abort_limit = std::chrono::seconds(30);
   std::function<void(const std::string& why)> end_process;
+
+  // An operation of this group needs an agreement of the hosts.
+  bool NeedsAgreement(const Group& group) const {
+    return !group.on_one_host() || (several_hosts && group.size() > 1);
+  }
 };
 
 class DeviceBackend : public Backend {

@@ -30,9 +30,14 @@ struct alignas(kCacheLine) CudaCell {
   uint32_t payload_bytes;
   uint64_t words[4];
   Location payload;
+  // By NCCL. Where this member's TurnCell is.
+  Location turn_cell;
+
+  // Followed by the turn of each member, of the first operation of a batch; before `order`.
+  uint64_t* turns() { return reinterpret_cast<uint64_t*>(this + 1); }
 
   static constexpr size_t BytesFor(uint32_t members) {
-    return ReleaseFlagBytes(members) + sizeof(CudaCell);
+    return ReleaseFlagBytes(members) + sizeof(CudaCell) + members * sizeof(uint64_t);
   }
   static CudaCell& In(std::byte* control, uint32_t members) {
     return *reinterpret_cast<CudaCell*>(control + ReleaseFlagBytes(members));

@@ -19,14 +19,18 @@ HostsAgreement* AgreementOf(const OpState* state) {
 
 }  // namespace
 
+CudaRouter::CudaRouter(CudaBackendOptions options, std::string folder)
+    : CudaRouter(std::move(options),
+                 [folder = std::move(folder)](const CudaBackendOptions& given, Status* why) {
+                   const Result<CudaPlugin> plugin = LoadCudaPlugin(folder);
+                   if (!plugin.ok()) *why = plugin.status();
+                   return std::unique_ptr<DeviceBackend>(
+                       plugin.ok() ? plugin->open_backend(&given, why) : nullptr);
+                 }) {}
+
 void CudaRouter::Load() {
   if (owned_ != nullptr || !failure_.ok()) return;
-  const Result<CudaPlugin> plugin = LoadCudaPlugin(folder_);
-  if (!plugin.ok()) {
-    failure_ = plugin.status();
-    return;
-  }
-  owned_.reset(plugin->open_backend(&options_, &failure_));
+  owned_ = open_(options_, &failure_);
   published_.store(owned_.get(), std::memory_order_release);
 }
 
@@ -36,7 +40,7 @@ Status CudaRouter::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
   if (loaded()) return backend()->Prepare(call, state, descriptor);
   auto op = std::make_unique<RefusedOp>();
   op->refusal = Refusal(options_.rank, failure_);
-  if (!call.group->on_one_host()) {
+  if (options_.NeedsAgreement(*call.group)) {
     HVD_RETURN_IF_ERROR(PrepareAcrossHosts(call, op->refusal, &op->agreement, descriptor));
     *state = std::move(op);
     return Status::Ok();
@@ -75,6 +79,10 @@ Result<bool> CudaRouter::Advance(const CollectiveCall& call, OpState* state) {
   const Result<bool> agreed = AgreementOf(state)->Advance();
   if (!agreed.ok() || !*agreed) return agreed;
   return Unsupported(static_cast<const RefusedOp*>(state)->refusal);
+}
+
+void CudaRouter::WorkAhead(const CollectiveCall& call, OpState* state) {
+  if (loaded()) backend()->WorkAhead(call, state);
 }
 
 bool CudaRouter::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {

@@ -7,6 +7,7 @@
 #define HVD_RUNTIME_BACKENDS_CUDA_CUDA_ROUTER_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,13 +18,22 @@ namespace hvd {
 
 class CudaRouter final : public DeviceBackend {
  public:
+  // Null: the status says why.
+  using Open = std::function<std::unique_ptr<DeviceBackend>(const CudaBackendOptions&, Status*)>;
+
   // `folder`: where to look for the library; "": where libhvd.so is.
-  explicit CudaRouter(CudaBackendOptions options, std::string folder = "")
-      : options_(std::move(options)), folder_(std::move(folder)) {}
+  explicit CudaRouter(CudaBackendOptions options, std::string folder = "");
+  // `open`, with the first tensor, instead of the library.
+  CudaRouter(CudaBackendOptions options, Open open)
+      : options_(std::move(options)), open_(std::move(open)) {}
 
   std::string_view name() const override { return "cuda"; }
   Status Viable() const override { return failure_; }
   Abilities abilities() const override { return {.abort = true, .reform = true}; }
+  // All members have to answer alike, and some may not have loaded the library yet.
+  bool IsExchange(const CollectiveCall&) const override { return false; }
+  void WorkAhead(const CollectiveCall& call, OpState* state) override;
+  Attendance* attendance() override { return loaded() ? backend()->attendance() : nullptr; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;
@@ -50,7 +60,7 @@ class CudaRouter final : public DeviceBackend {
                             BufferDescriptor* descriptor);
 
   const CudaBackendOptions options_;
-  const std::string folder_;
+  const Open open_;
   std::unique_ptr<DeviceBackend> owned_;
   std::atomic<DeviceBackend*> published_{nullptr};  // owned_, for other threads
   Status failure_;                                  // why it could not be loaded

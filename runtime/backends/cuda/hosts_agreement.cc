@@ -1,6 +1,19 @@
 #include "runtime/backends/cuda/hosts_agreement.h"
 
+#include <atomic>
+
+#include "runtime/base/text/format.h"
+
 namespace hvd {
+namespace {
+
+// Where no other host announces the operation, any name will do that is in use once.
+std::string NameHere(const Group& group) {
+  static std::atomic<uint64_t> last{0};
+  return Format("gpu {}.{}", group.ranks[group.index], ++last);
+}
+
+}  // namespace
 
 HostsAgreement::HostsAgreement(Backend& host, const CollectiveCall& call, const HostsFacts* facts)
     : host_(host), call_(call) {
@@ -13,7 +26,14 @@ HostsAgreement::HostsAgreement(Backend& host, const CollectiveCall& call, const 
 }
 
 Status HostsAgreement::Start(const MemberInputs& parts, const std::string& note) {
-  CrossHostRequest asked = *parts.cross_host;
+  CrossHostRequest asked{.domain = call_.group->id};
+  std::string name;
+  if (parts.cross_host != nullptr) {
+    asked = *parts.cross_host;
+  } else {
+    name = NameHere(*call_.group);
+    asked.name = name;
+  }
   asked.note = note;
   MemberInputs inputs = parts;
   inputs.cross_host = &asked;

@@ -20,7 +20,8 @@ class HostsAgreement {
   HostsAgreement& operator=(const HostsAgreement&) = delete;
 
   Status Prepare(BufferDescriptor* descriptor) { return host_.Prepare(call_, &state_, descriptor); }
-  // `parts` as the engine gave them; `note` has no meaning where they disagree.
+  // `parts` as the engine gave them, for members on one host without the words for other hosts;
+  // `note` has no meaning where they disagree.
   Status Start(const MemberInputs& parts, const std::string& note);
   Result<bool> Advance() { return host_.Advance(call_, state_.get()); }
   bool Needs(uint32_t peer) const { return host_.Needs(call_, state_.get(), peer); }

@@ -18,7 +18,7 @@ bool Reduces(const CollectiveCall& call) {
 // Why NCCL does not serve these members of one host, whatever they do; "" if it does.
 std::string WhyNotNccl(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks) {
   for (uint32_t m = 0; m < facts.size(); ++m) {
-    if (facts[m].nccl_version == 0) return Format("rank {} has no usable NCCL", ranks[m]);
+    if (facts[m].nccl_version == 0) return WhyWithoutNccl(ranks[m]);
     if (facts[m].nccl_version != facts[0].nccl_version) {
       return Format("rank {} has NCCL {}, rank {} NCCL {}", ranks[0],
                     NcclVersionText(facts[0].nccl_version), ranks[m],
@@ -125,6 +125,8 @@ Result<CudaChoice> ChooseWayAcrossHosts(const CollectiveCall& call, std::span<co
   if (choice.why.empty()) choice.way = CudaWay::kNccl;
   return choice;
 }
+
+std::string WhyWithoutNccl(uint32_t rank) { return Format("rank {} has no usable NCCL", rank); }
 
 NcclReduction ReductionOf(const CollectiveCall& call) {
   const uint32_t size = call.group->size();

@@ -50,6 +50,9 @@ HostNote NoteOfHost(std::span<const MemberFacts> facts, std::span<const uint32_t
 Result<CudaChoice> ChooseWayAcrossHosts(const CollectiveCall& call, std::span<const HostNote> notes,
                                         uint32_t participants);
 
+// The reason by which a member without a usable NCCL makes all go the staged way.
+std::string WhyWithoutNccl(uint32_t rank);
+
 // How a call of NCCL reduces, for WayOfReduction.
 NcclReduction ReductionOf(const CollectiveCall& call);
 

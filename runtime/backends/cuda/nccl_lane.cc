@@ -5,14 +5,14 @@
 #include <span>
 #include <utility>
 
+#include "runtime/backends/cuda/refusal.h"
 #include "runtime/backends/nccl/nccl_adasum.h"
 #include "runtime/backends/shm/chunking.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-// Tensors below PlanAllreduce's limit are packed into so much at most.
-constexpr size_t kPackingBytes = size_t{8} << 20;
 constexpr size_t kPackBelowBytes = size_t{64} << 10;
 // Of a batch: more are given in the next one.
 constexpr size_t kMostOps = 512;
@@ -44,18 +44,29 @@ CapturedBatches::Key KeyOf(const std::vector<CudaOp*>& ops, const NcclPlan& plan
   return key;
 }
 
+// A member that is slow to come holds NCCL up while it connects; the limit is that of a start.
+Status GivenTooLate(const NcclMember& member, Duration limit) {
+  return Aborted(Format(
+      "{}: NCCL has been at work on its calls for {} s, and they have not come to the GPU: some of "
+      "the {} members have stopped or cannot reach each other; look at the others, and at "
+      "NCCL_SOCKET_IFNAME",
+      NameOf(member), std::chrono::duration_cast<std::chrono::seconds>(limit).count(),
+      member.size));
+}
+
 }  // namespace
 
-NcclLane::NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
-                   KvStore& store, NcclCommOptions comm_options, std::function<void()> wake_peers,
-                   const NcclLaneOptions& options, TimePoint now)
+NcclLane::NcclLane(CudaRoom& room, RankTurns& turns, std::unique_ptr<CudaDevice> device,
+                   const NcclLibrary& library, KvStore& store, NcclCommOptions comm_options,
+                   std::function<void()> wake_peers, NcclLaneOptions options, TimePoint now)
     : room_(room),
+      turns_(turns),
       device_(std::move(device)),
       comm_(NcclComm::Begin(library, store, std::move(comm_options), now)),
       leads_(comm_->member().index == 0),
       wake_peers_(std::move(wake_peers)),
-      options_(options),
-      packing_(*comm_, *device_, kPackingBytes, options.registers),
+      options_(std::move(options)),
+      packing_(*comm_, *device_, options_.packing_bytes, options_.registers),
       captured_(*device_) {}
 
 NcclLane::~NcclLane() {
@@ -93,7 +104,7 @@ void NcclLane::Forget(CudaOp& op) {
 
 // The world ends with the first error of a communicator.
 Status NcclLane::Fail(Status why) {
-  if (failure_.ok()) failure_ = std::move(why);
+  if (failure_.ok()) failure_ = OfThisRank(why);
   options_.abort_all(failure_);
   return failure_;
 }
@@ -133,7 +144,11 @@ void NcclLane::MakeBatches() {
            GoTogether(waiting_[first]->call, waiting_[end]->call)) {
       ++end;
     }
+    std::vector<uint64_t> turns(options_.turn_cells.size());
+    if (!TakeTurns(options_.turn_cells, turns)) break;  // another leader is at it
     Batch& batch = batches_[next_number_];
+    batch.turn = turns[0];
+    std::ranges::copy(turns, waiting_[first]->cell(0).turns());
     batch.ops.assign(waiting_.begin() + static_cast<ptrdiff_t>(first),
                      waiting_.begin() + static_cast<ptrdiff_t>(end));
     batch.complete = true;
@@ -144,17 +159,19 @@ void NcclLane::MakeBatches() {
     ++next_number_;
     first = end;
   }
-  if (!waiting_.empty() && wake_peers_) wake_peers_();
-  waiting_.clear();
+  if (first > 0 && wake_peers_) wake_peers_();
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(first));
 }
 
 void NcclLane::ReadOrder() {
   std::erase_if(waiting_, [this](CudaOp* op) {
-    const uint64_t order = op->cell(0).order.load(std::memory_order_acquire);
+    CudaCell& cell = op->cell(0);
+    const uint64_t order = cell.order.load(std::memory_order_acquire);
     if (order == 0) return false;
-    op->Release(0);
     Batch& batch = batches_[BatchIn(order)];
     const size_t place = PlaceIn(order);
+    if (place == 0) batch.turn = cell.turns()[comm_->member().index];
+    op->Release(0);
     if (batch.ops.size() <= place) batch.ops.resize(place + 1, nullptr);
     batch.ops[place] = op;
     batch.complete = batch.complete || IsLast(order);
@@ -164,27 +181,44 @@ void NcclLane::ReadOrder() {
 
 Status NcclLane::Pump(TimePoint now) {
   if (!failure_.ok()) return failure_;
+  if (idle()) return Status::Ok();
+  const Result<bool> ready = MakeReady(now);
+  if (!ready.ok()) return Fail(ready.status());
+  if (!*ready) return Status::Ok();
   if (!waiting_.empty()) leads_ ? MakeBatches() : ReadOrder();
   while (!batches_.empty()) {
-    const Result<bool> ready = MakeReady(now);
-    if (!ready.ok()) return Fail(ready.status());
-    if (!*ready) return Status::Ok();
     const auto next = batches_.begin();
     const Batch& batch = next->second;
-    const bool known = next->first == next_given_ && batch.complete &&
-                       std::ranges::find(batch.ops, nullptr) == batch.ops.end();
-    if (!known) return Status::Ok();  // this rank has not heard of all of it yet
+    if (next->first != next_given_ || !batch.IsKnown()) return Status::Ok();
+    if (awaits_turn()) {  // which never comes after an abort
+      Status alive = Watch();
+      return alive.ok() ? alive : Fail(std::move(alive));
+    }
     if (!operation_) {
+      begun_at_ = now;
       if (Status begun = BeginBatch(batch); !begun.ok()) return Fail(std::move(begun));
     }
     const Result<bool> given = GiveBatch();
     if (!given.ok()) return Fail(given.status());
+    const bool late = now - begun_at_ >= options_.give_limit;
+    if (!*given && late) return Fail(GivenTooLate(comm_->member(), options_.give_limit));
     if (!*given) return Status::Ok();
     if (Status finished = FinishBatch(batch); !finished.ok()) return Fail(std::move(finished));
+    if (batch.turn != 0) turns_.Pass();
     batches_.erase(next);
     ++next_given_;
   }
   return Status::Ok();
+}
+
+bool NcclLane::Batch::IsKnown() const {
+  return complete && std::ranges::find(ops, nullptr) == ops.end();
+}
+
+bool NcclLane::awaits_turn() const {
+  if (batches_.empty() || batches_.begin()->first != next_given_) return false;
+  const Batch& batch = batches_.begin()->second;
+  return batch.IsKnown() && batch.turn != 0 && batch.turn != turns_.next();
 }
 
 Result<bool> NcclLane::MakeReady(TimePoint now) {
@@ -201,6 +235,7 @@ Result<bool> NcclLane::MakeReady(TimePoint now) {
 // ---- one batch
 
 Status NcclLane::BeginBatch(const Batch& batch) {
+  HVD_RETURN_IF_ERROR(turns_.Follow(*device_));
   for (CudaOp* op : batch.ops) {
     HVD_RETURN_IF_ERROR(device_->BeginAfterMark(op->mark));
   }

@@ -4,7 +4,8 @@
 //
 // Member 0 makes batches of whatever is ready on it: reductions of one kind together, all else by
 // itself. Every member gives the batches to NCCL in that order, whatever the order in which it
-// learned of the operations, so no two members can wait for each other. Nothing blocks.
+// learned of the operations, and in the order of turns with those of its other lanes, so no two
+// members can wait for each other. Nothing blocks.
 //
 // One thread at a time, but Abort and Watch, which any thread may call. After the first error each
 // call answers with it.
@@ -22,6 +23,8 @@
 
 #include "runtime/backends/cuda/captured_batches.h"
 #include "runtime/backends/cuda/cuda_op.h"
+#include "runtime/backends/cuda/order/rank_turns.h"
+#include "runtime/backends/cuda/order/turn_cells.h"
 #include "runtime/backends/cuda/staged_op.h"
 #include "runtime/backends/nccl/fusion_buffer.h"
 #include "runtime/backends/nccl/nccl_comm.h"
@@ -36,6 +39,10 @@ bool GoTogether(const CollectiveCall& a, const CollectiveCall& b);
 struct NcclLaneOptions {
   bool tickets = false;    // operations get CudaOp::given
   bool registers = false;  // memory for packing is registered with NCCL, where that is possible
+  size_t packing_bytes = 0;
+  Duration give_limit{};  // until NCCL has given the calls of a batch to the device
+  // Of the members, by index, where this one orders batches. Empty where agreements order them.
+  std::vector<TurnCell*> turn_cells;
   // Aborts all lanes of this rank, this one too.
   std::function<void(const Status& why)> abort_all;
 };
@@ -43,9 +50,9 @@ struct NcclLaneOptions {
 class NcclLane {
  public:
   // `device`: of this lane alone. All else outlives it.
-  NcclLane(CudaRoom& room, std::unique_ptr<CudaDevice> device, const NcclLibrary& library,
-           KvStore& store, NcclCommOptions comm_options, std::function<void()> wake_peers,
-           const NcclLaneOptions& options, TimePoint now);
+  NcclLane(CudaRoom& room, RankTurns& turns, std::unique_ptr<CudaDevice> device,
+           const NcclLibrary& library, KvStore& store, NcclCommOptions comm_options,
+           std::function<void()> wake_peers, NcclLaneOptions options, TimePoint now);
   ~NcclLane();
   NcclLane(const NcclLane&) = delete;
   NcclLane& operator=(const NcclLane&) = delete;
@@ -62,14 +69,14 @@ class NcclLane {
   // Orders, and gives to the device, whatever can be.
   Status Pump(TimePoint now);
 
+  // The next batch waits for those of other lanes.
+  bool awaits_turn() const;
+
   // Whether the device is done with what was given until the ticket.
   Result<bool> Ready(DeviceTicket ticket);
 
   // True while the operation waits for that member (an index in the set).
   bool Awaits(const CudaOp& op, uint32_t member) const;
-  // The communicator is ready.
-  bool ready() const { return ready_; }
-
   // Any thread. Waits until the device has left all kernels, so the lanes of a rank are aborted
   // together.
   void Abort(const Status& why);
@@ -84,6 +91,10 @@ class NcclLane {
   struct Batch {
     std::vector<CudaOp*> ops;
     bool complete = false;  // the last of it is known
+    uint64_t turn = 0;      // 0: that of an agreement, which has come
+
+    // This rank has heard of all of it.
+    bool IsKnown() const;
   };
 
   Status Fail(Status why);
@@ -103,6 +114,7 @@ class NcclLane {
   Status FinishBatch(const Batch& batch);
 
   CudaRoom& room_;
+  RankTurns& turns_;
   std::unique_ptr<CudaDevice> device_;
   std::unique_ptr<NcclComm> comm_;  // never null but at the end
   const bool leads_;                // member 0, which orders batches
@@ -117,6 +129,7 @@ class NcclLane {
   uint64_t next_number_ = 1;           // of the batch that member 0 makes next
   uint64_t next_given_ = 1;
   std::optional<NcclOperation> operation_;                  // the batch at next_given_, once begun
+  TimePoint begun_at_{};                                    // that one
   CapturedBatches::Way way_ = CapturedBatches::Way::kGive;  // of that batch
   NcclBuffer scratch_;                                      // the last of:
   std::vector<DeviceAddress> scratches_;

@@ -24,8 +24,9 @@ struct RangedOp final : OpState {
 };
 
 RangedOp& RangedOf(OpState* state) { return static_cast<RangedOp&>(*state); }
+// Null where Prepare was skipped.
 const OpState* InnerOf(const OpState* state) {
-  return static_cast<const RangedOp*>(state)->inner.get();
+  return state == nullptr ? nullptr : static_cast<const RangedOp*>(state)->inner.get();
 }
 
 const char* TextOf(Collective collective) {
@@ -56,6 +57,7 @@ Status RangedBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpStat
 
 Result<bool> RangedBackend::Start(const CollectiveCall& call, OpState* state,
                                   const MemberInputs& parts) {
+  if (state == nullptr) return inner_->Start(call, nullptr, parts);
   RangedOp& op = RangedOf(state);
   return EndWith(op, inner_->Start(call, op.inner.get(), parts));
 }
@@ -63,6 +65,10 @@ Result<bool> RangedBackend::Start(const CollectiveCall& call, OpState* state,
 Result<bool> RangedBackend::Advance(const CollectiveCall& call, OpState* state) {
   RangedOp& op = RangedOf(state);
   return EndWith(op, inner_->Advance(call, op.inner.get()));
+}
+
+void RangedBackend::WorkAhead(const CollectiveCall& call, OpState* state) {
+  inner_->WorkAhead(call, state == nullptr ? nullptr : RangedOf(state).inner.get());
 }
 
 bool RangedBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {

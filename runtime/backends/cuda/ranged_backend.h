@@ -21,6 +21,10 @@ class RangedBackend final : public DeviceBackend {
   std::string_view name() const override { return inner_->name(); }
   Status Viable() const override { return inner_->Viable(); }
   Abilities abilities() const override { return inner_->abilities(); }
+  // Of such a call there is no range where the engine skips Prepare.
+  bool IsExchange(const CollectiveCall& call) const override { return inner_->IsExchange(call); }
+  void WorkAhead(const CollectiveCall& call, OpState* state) override;
+  Attendance* attendance() override { return inner_->attendance(); }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;

@@ -1,5 +1,6 @@
 // How a member that cannot do an operation on a GPU announces it: by a descriptor with the sentence
-// as its payload, so that all members fail alike and none waits. Pure functions.
+// as its payload, so that all members fail alike and none waits; and how it fails later. Pure
+// functions.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_REFUSAL_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_REFUSAL_H_
 
@@ -16,6 +17,13 @@ namespace hvd {
 
 inline std::string Refusal(uint32_t rank, const Status& why) {
   return Format("rank {} cannot take part with a tensor on a GPU: {}", rank, why.message());
+}
+
+// An error that only this rank has, and of which the others cannot know: with a code by which the
+// engine ends the world.
+inline Status OfThisRank(const Status& why) {
+  const bool shared = why.code() == Code::kUnsupported || why.code() == Code::kInvalidArgument;
+  return shared ? Aborted(why.message()) : why;
 }
 
 // A view of `refusal`.

@@ -81,6 +81,11 @@ WorkMark* WorkMarkIn(std::byte* control, uint32_t members, uint32_t member) {
          member;
 }
 
+// An agreement is one with the other hosts, also where all members are here.
+bool StaysHere(const CollectiveCall& call) {
+  return call.group->on_one_host() && call.agreement == nullptr;
+}
+
 // `self`: the member, among those on this host.
 Status TakeAgreement(std::string_view bytes, uint32_t self, Agreement* agreement) {
   Result<AgreedPart> agreed = DecodeAgreed(bytes);
@@ -102,7 +107,7 @@ size_t ResultBytes(const CollectiveCall& call, const std::shared_ptr<const HostP
 
 }  // namespace
 
-// An operation of a group that is on several hosts.
+// An operation about which hosts agree.
 struct HostsBackend::MemberOp final : OpState {
   Lease lease;                     // with the board that is used if this rank leads
   std::byte* input = nullptr;      // where peers can read it
@@ -165,7 +170,7 @@ HostsBackend::~HostsBackend() = default;
 
 Status HostsBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                              BufferDescriptor* descriptor) {
-  if (call.group->on_one_host()) {
+  if (StaysHere(call)) {
     std::unique_ptr<OpState> inner;
     Status prepared = one_host_.Prepare(call, &inner, descriptor);
     if (!prepared.ok()) return prepared;
@@ -229,7 +234,7 @@ void HostsBackend::WorkAhead(const CollectiveCall& call, OpState* state) {
 
 Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
                                  const MemberInputs& parts) {
-  if (call.group->on_one_host()) {
+  if (StaysHere(call)) {
     auto* inner = static_cast<OneHostOp*>(state);
     return one_host_.Start(call, inner == nullptr ? nullptr : inner->state.get(), parts);
   }
@@ -396,7 +401,7 @@ Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, Leader
 // ---- on the way
 
 Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
-  if (call.group->on_one_host()) {
+  if (StaysHere(call)) {
     auto* inner = static_cast<OneHostOp*>(state);
     return one_host_.Advance(call, inner == nullptr ? nullptr : inner->state.get());
   }
@@ -517,7 +522,7 @@ void HostsBackend::Finish(MemberOp& op) {
 // ---- ends
 
 bool HostsBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {
-  if (call.group->on_one_host()) {
+  if (StaysHere(call)) {
     const auto* inner = static_cast<const OneHostOp*>(state);
     return one_host_.Needs(call, inner == nullptr ? nullptr : inner->state.get(), peer);
   }
@@ -528,7 +533,7 @@ bool HostsBackend::Needs(const CollectiveCall& call, const OpState* state, uint3
 }
 
 std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* state) const {
-  if (call.group->on_one_host()) {
+  if (StaysHere(call)) {
     const auto* inner = static_cast<const OneHostOp*>(state);
     return one_host_.Awaits(call, inner == nullptr ? nullptr : inner->state.get());
   }
@@ -539,7 +544,7 @@ std::string HostsBackend::Awaits(const CollectiveCall& call, const OpState* stat
 }
 
 AwaitedRanks HostsBackend::AwaitedBy(const CollectiveCall& call, const OpState* state) const {
-  if (call.group->on_one_host()) {
+  if (StaysHere(call)) {
     const auto* inner = static_cast<const OneHostOp*>(state);
     return one_host_.AwaitedBy(call, inner == nullptr ? nullptr : inner->state.get());
   }
@@ -551,7 +556,7 @@ AwaitedRanks HostsBackend::AwaitedBy(const CollectiveCall& call, const OpState* 
 }
 
 void HostsBackend::Withdraw(const CollectiveCall& call, const OpState* state, std::string why) {
-  if (call.group->on_one_host()) return;
+  if (StaysHere(call)) return;
   const auto& op = static_cast<const MemberOp&>(*state);
   if (op.started && op.leads) leader_service_.Withdraw(op.op->ready.ticket, std::move(why));
 }

@@ -84,7 +84,7 @@ Status CudaCalls::Checked(std::string_view call, CuResult result) {
   if (result == kCudaSuccess) return Status::Ok();
   Status status(CodeOfCudaError(result), Format("rank {} on {}: {}", rank_, device_,
                                                 CudaFailureText(driver_, call, result)));
-  if (LeavesContextUnusable(result)) broken_ = status;
+  if (LeavesContextUnusable(result)) *health_ = status;
   return status;
 }
 

@@ -1,10 +1,11 @@
 // CudaCalls: makes a call of the CUDA driver and turns its answer into a Status, whose sentence
 // names rank, device and call. After an error that leaves the context unusable, no further call is
-// made: each answers with the first error.
+// made: each answers with the first error, also those of other objects in the same context.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_CALLS_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_CALLS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,19 +25,26 @@ bool LeavesContextUnusable(CuResult result);
 
 class CudaCalls {
  public:
-  CudaCalls(const CudaDriver& driver, uint32_t rank, std::string device)
-      : driver_(driver), rank_(rank), device_(std::move(device)) {}
+  // The first error after which a context is unusable. Shared by those that make calls in it.
+  using Health = std::shared_ptr<Status>;
+
+  // `health`: null: nobody else makes calls in this context.
+  CudaCalls(const CudaDriver& driver, uint32_t rank, std::string device, Health health = nullptr)
+      : driver_(driver),
+        rank_(rank),
+        device_(std::move(device)),
+        health_(health != nullptr ? std::move(health) : std::make_shared<Status>()) {}
 
   const CudaDriver& driver() const { return driver_; }
   const std::string& device() const { return device_; }
   void set_device(std::string device) { device_ = std::move(device); }
-  // The first error after which the context is unusable.
-  const Status& broken() const { return broken_; }
+  const Status& broken() const { return *health_; }
+  const Health& health() const { return health_; }
 
   // Calls.Do(driver.event_record, event, stream)
   template <typename... Parameters, typename... Arguments>
   Status Do(const EntryPoint<CuResult(Parameters...)>& entry, Arguments... arguments) {
-    if (!broken_.ok()) return broken_;
+    if (!broken().ok()) return broken();
     return Checked(entry.symbol, entry(arguments...));
   }
   // The answer of a call that was made elsewhere.
@@ -46,7 +54,7 @@ class CudaCalls {
   const CudaDriver driver_;
   const uint32_t rank_;
   std::string device_;
-  Status broken_;
+  const Health health_;
 };
 
 }  // namespace hvd

@@ -16,7 +16,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(const CudaDriver& driver,
 }
 
 CudaDevice::CudaDevice(const CudaDriver& driver, const CudaDeviceOptions& options)
-    : calls_(driver, options.rank, Format("CUDA device {}", options.ordinal)) {}
+    : calls_(driver, options.rank, Format("CUDA device {}", options.ordinal),
+             options.beside == nullptr ? nullptr : options.beside->calls_.health()) {}
 
 Status CudaDevice::Start(const CudaDeviceOptions& options) {
   const ContextScope scope(calls_, *context_);

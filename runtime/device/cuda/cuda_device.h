@@ -18,10 +18,15 @@
 
 namespace hvd {
 
+class CudaDevice;
+
 struct CudaDeviceOptions {
   uint32_t rank = 0;  // for sentences
   int ordinal = 0;    // among those that the process sees
   CudaKernels kernels;
+  // Another object of the same device, if there is one: an error that leaves the context unusable
+  // is that of both.
+  const CudaDevice* beside = nullptr;
 };
 
 class CudaDevice final : public Device {

@@ -7,8 +7,13 @@ Result<std::unique_ptr<CudaGraph>> CudaGraph::Make(CudaCalls& calls, CuContext c
   const CudaDriver& driver = calls.driver();
   CuGraphExec made = nullptr;
   Status status = calls.Do(driver.graph_instantiate, &made, captured, 0ULL);
-  driver.graph_destroy(captured);
+  // NCCL waits for the end of a graph, so it is destroyed whatever has happened.
+  const CuResult dropped = driver.graph_destroy(captured);
   if (!status.ok()) return status;
+  if (dropped != kCudaSuccess) {
+    driver.graph_exec_destroy(made);
+    return calls.Checked(driver.graph_destroy.symbol, dropped);
+  }
   return std::unique_ptr<CudaGraph>(new CudaGraph(driver, context, made));
 }
 

@@ -22,8 +22,10 @@
 #include <vector>
 
 #include "runtime/backends/cuda/cuda_backend.h"
+#include "runtime/backends/cuda/cuda_router.h"
 #include "runtime/backends/hosts/hosts_backend.h"
 #include "runtime/backends/shm/shm_backend.h"
+#include "runtime/device/cuda/driver_loader.h"
 #include "test/fakes/cuda/fake_cuda.h"
 #include "test/fakes/inproc/inproc_inter_host_comm.h"
 #include "test/fakes/memory_kv_store.h"
@@ -82,6 +84,7 @@ class CudaMembers {
     std::vector<uint32_t> keeps_graphs;  // members that do
     std::vector<uint32_t> host_of;       // by member; empty: one host
     std::vector<uint32_t> without_nccl;  // members that have none
+    size_t packing_bytes = size_t{256} << 10;
     Duration start_limit = std::chrono::seconds(30);
     Duration abort_limit = std::chrono::seconds(30);
   };
@@ -117,6 +120,7 @@ class CudaMembers {
     options.rank = RankOf(m);
     options.host = &members_[m]->host;
     if (over_hosts()) options.host = members_[m]->hosts.get();
+    options.several_hosts = over_hosts();
     options.heap = &members_[m]->heap;
     options.peer_memory = &members_[m]->peer_memory;
     options.store = store.get();
@@ -131,17 +135,26 @@ class CudaMembers {
     };
     options.waits_for_gpu = options_.waits_for_gpu;
     options.registers_buffers = options_.registers_buffers;
+    options.packing_bytes = options_.packing_bytes;
     options.keeps_graphs =
         std::ranges::find(options_.keeps_graphs, m) != options_.keeps_graphs.end();
     Result<NcclLibrary> library = Unsupported("NCCL cannot be used because there is none");
     const bool without = std::ranges::find(options_.without_nccl, m) != options_.without_nccl.end();
-    if (options_.nccl && !without) library = nccl.Library();
-    members_[m]->backend = std::make_unique<CudaBackend>(
-        CudaParts{cuda.Driver(), std::move(library), &kKernels}, std::move(options));
+    if (options_.nccl && !without) library = nccl.TryLibrary();
+    const Result<CudaDriver> driver =
+        FillCudaDriver("libcuda.so.1", [this](const char* symbol) { return cuda.Find(symbol); });
+    const auto open = [driver, library](const CudaBackendOptions& given, Status* why) {
+      *why = driver.ok() ? StartCudaDriver(*driver) : driver.status();
+      return why->ok()
+                 ? std::make_unique<CudaBackend>(CudaParts{*driver, library, &kKernels}, given)
+                 : nullptr;
+    };
+    members_[m]->backend = std::make_unique<CudaRouter>(std::move(options), open);
   }
 
   uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
-  CudaBackend& backend(uint32_t m) { return *members_[m]->backend; }
+  CudaRouter& backend(uint32_t m) { return *members_[m]->backend; }
+  bool has_backend(uint32_t m) const { return members_[m]->backend != nullptr; }
   SharedHeap& heap(uint32_t m) { return members_[m]->heap; }
   void Drop(uint32_t m) { members_[m]->backend.reset(); }
 
@@ -184,6 +197,7 @@ class CudaMembers {
   // One step of one member's part; a failure is its end.
   void Step(CudaOperation& operation, uint32_t m) {
     CudaPart& part = operation.parts[m];
+    cuda.process = members_[m].get();
     Result<bool> done = false;
     switch (part.stage) {
       case CudaPart::Stage::kNew: done = Prepare(operation, m); break;
@@ -193,11 +207,22 @@ class CudaMembers {
     }
     if (!done.ok()) {
       part.status = done.status();
-      backend(m).Abandon(std::move(part.state), part.status.code() != Code::kUnsupported);
-      part.stage = CudaPart::Stage::kDone;
+      GiveUp(part, m);
     } else if (*done) {
       Finish(part);
     }
+  }
+
+  // As the engine does: an error that not all members have ends the world.
+  static bool IsOfAll(const Status& status) {
+    return status.code() == Code::kUnsupported || status.code() == Code::kInvalidArgument;
+  }
+  void GiveUp(CudaPart& part, uint32_t m) {
+    const bool peers_may_work = !IsOfAll(part.status);
+    backend(m).Abandon(std::move(part.state), peers_may_work);
+    void* made = std::exchange(part.result.made_output, nullptr);
+    if (made != nullptr && !peers_may_work) heap(m).Free(made);
+    part.stage = CudaPart::Stage::kDone;
   }
 
   // Frees the results of the members of the operation, once the GPUs have done all.
@@ -237,7 +262,7 @@ class CudaMembers {
     ShmBackend host;
     std::unique_ptr<InprocInterHostComm> comm;
     std::unique_ptr<HostsBackend> hosts;
-    std::unique_ptr<CudaBackend> backend;
+    std::unique_ptr<CudaRouter> backend;
     std::vector<CuStream> streams;  // of the member's program, one on each device
   };
 

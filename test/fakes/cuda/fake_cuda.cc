@@ -61,6 +61,10 @@ bool BreaksCaptures(const std::string& symbol) {
 #define HVD_FAKE_ENTER_ANYWHERE(symbol) \
   FakeCuda& fake = FakeCuda::It();      \
   if (CuResult ordered = fake.Enter(symbol, false); ordered != 0) return ordered
+// For calls that give something back, whatever they answer.
+#define HVD_FAKE_ENTER_END(symbol) \
+  FakeCuda& fake = FakeCuda::It(); \
+  const CuResult ordered = fake.Enter(symbol)
 
 CuResult Init(unsigned) {
   HVD_FAKE_ENTER_ANYWHERE("cuInit");
@@ -73,13 +77,13 @@ CuResult DriverGetVersion(int* version) {
   return 0;
 }
 CuResult GetErrorName(CuResult error, const char** name) {
-  static std::string text;
+  static thread_local std::string text;
   text = "CUDA_ERROR_NUMBER_" + std::to_string(error);
   *name = text.c_str();
   return 0;
 }
 CuResult GetErrorString(CuResult error, const char** words) {
-  static std::string text;
+  static thread_local std::string text;
   text = "the words of " + std::to_string(error);
   *words = text.c_str();
   return 0;
@@ -116,27 +120,31 @@ CuResult PrimaryCtxRetain(CuContext* context, CuDevice device) {
   return 0;
 }
 CuResult PrimaryCtxRelease(CuDevice) {
-  HVD_FAKE_ENTER_ANYWHERE("cuDevicePrimaryCtxRelease_v2");
+  FakeCuda& fake = FakeCuda::It();
+  const CuResult ordered = fake.Enter("cuDevicePrimaryCtxRelease_v2", false);
   fake.retained -= 1;
-  return 0;
+  return ordered;
 }
 CuResult CtxPushCurrent(CuContext context) {
-  HVD_FAKE_ENTER_ANYWHERE("cuCtxPushCurrent_v2");
+  FakeCuda& fake = FakeCuda::It();
+  const CuResult ordered = fake.Enter("cuCtxPushCurrent_v2", false);
+  if (LeavesContextUnusable(ordered)) fake.Break(context);
+  if (ordered != 0) return ordered;
   if (fake.retained == 0) fake.Complain("a context is made current that nobody retains");
   fake.current.push_back(context);
   return 0;
 }
 CuResult CtxPopCurrent(CuContext* context) {
-  HVD_FAKE_ENTER("cuCtxPopCurrent_v2");
+  HVD_FAKE_ENTER_END("cuCtxPopCurrent_v2");
   *context = fake.current.back();
   fake.current.pop_back();
-  return 0;
+  return ordered;
 }
 CuResult CtxSynchronize() {
-  HVD_FAKE_ENTER("cuCtxSynchronize");
+  HVD_FAKE_ENTER_END("cuCtxSynchronize");
   if (fake.Captures()) fake.Complain("the processor waits for a context that has a capture");
   if (!fake.Run()) fake.Complain("the processor waits for a stream that waits for ever");
-  return 0;
+  return ordered;
 }
 CuResult CtxGetStreamPriorityRange(int* least, int* greatest) {
   HVD_FAKE_ENTER("cuCtxGetStreamPriorityRange");
@@ -149,15 +157,17 @@ CuResult StreamCreate(CuStream* stream, unsigned flags, int priority) {
   if (flags != kCudaStreamNonBlocking) fake.Complain("a stream waits for the default stream");
   if (priority != -5) fake.Complain("a stream has not the highest priority");
   *stream = fake.AddStream(fake.Current());
+  (*stream)->ours = true;
+  fake.Own(Address(*stream));
   return 0;
 }
 CuResult StreamDestroy(CuStream stream) {
-  HVD_FAKE_ENTER("cuStreamDestroy_v2");
+  HVD_FAKE_ENTER_END("cuStreamDestroy_v2");
   if (stream->destroyed) fake.Complain("a stream is destroyed twice");
   if (stream->capturing != nullptr) fake.Complain("a stream is destroyed that captures");
   if (!stream->work.empty()) fake.Complain("a stream is destroyed that has work");
   stream->destroyed = true;
-  return 0;
+  return ordered;
 }
 CuResult StreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   HVD_FAKE_ENTER("cuStreamWaitEvent");
@@ -168,11 +178,11 @@ CuResult StreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   return 0;
 }
 CuResult StreamSynchronize(CuStream stream) {
-  HVD_FAKE_ENTER("cuStreamSynchronize");
+  HVD_FAKE_ENTER_END("cuStreamSynchronize");
   if (stream->capturing != nullptr) fake.Complain("the processor waits for a capture");
   fake.Run();
   if (!stream->work.empty()) fake.Complain("the processor waits for a stream that waits for ever");
-  return 0;
+  return ordered;
 }
 CuResult StreamIsCapturing(CuStream stream, int* status) {
   HVD_FAKE_ENTER("cuStreamIsCapturing");
@@ -191,13 +201,14 @@ CuResult EventCreate(CuEvent* event, unsigned flags) {
   fake.events.push_back(std::make_unique<CuEventObject>());
   fake.events.back()->context = fake.Current();
   *event = fake.events.back().get();
+  fake.Own(Address(*event));
   return 0;
 }
 CuResult EventDestroy(CuEvent event) {
-  HVD_FAKE_ENTER("cuEventDestroy_v2");
+  HVD_FAKE_ENTER_END("cuEventDestroy_v2");
   if (event->destroyed) fake.Complain("an event is destroyed twice");
   event->destroyed = true;
-  return 0;
+  return ordered;
 }
 CuResult EventRecord(CuEvent event, CuStream stream) {
   HVD_FAKE_ENTER("cuEventRecord");
@@ -218,33 +229,35 @@ CuResult MemAlloc(CuAddress* address, size_t bytes) {
   if (bytes == 0) return 1;
   void* memory = Allocate(bytes);
   fake.AddMemory(Address(memory), bytes);
+  fake.Own(Address(memory));
   *address = Address(memory);
   return 0;
 }
 CuResult MemFree(CuAddress address) {
-  HVD_FAKE_ENTER("cuMemFree_v2");
+  HVD_FAKE_ENTER_END("cuMemFree_v2");
   auto found = fake.device_memory.find(address);
   if (found == fake.device_memory.end()) return 1;
   fake.CheckIdle("cuMemFree_v2", address, found->second);
   fake.device_memory.erase(found);
   std::free(reinterpret_cast<void*>(static_cast<uintptr_t>(address)));
-  return 0;
+  return ordered;
 }
 CuResult MemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   HVD_FAKE_ENTER("cuMemHostAlloc");
   if (flags != kCudaHostPortable) fake.Complain("memory is pinned for one context only");
   *memory = Allocate(bytes);
   fake.pinned[Address(*memory)] = bytes;
+  fake.Own(Address(*memory));
   return 0;
 }
 CuResult MemFreeHost(void* memory) {
-  HVD_FAKE_ENTER("cuMemFreeHost");
+  HVD_FAKE_ENTER_END("cuMemFreeHost");
   auto found = fake.pinned.find(Address(memory));
   if (found == fake.pinned.end()) return 1;
   fake.CheckIdle("cuMemFreeHost", found->first, found->second);
   fake.pinned.erase(found);
   std::free(memory);
-  return 0;
+  return ordered;
 }
 CuResult MemcpyToDevice(CuAddress to, const void* from, size_t bytes, CuStream stream) {
   HVD_FAKE_ENTER("cuMemcpyHtoDAsync_v2");
@@ -268,14 +281,14 @@ CuResult ModuleLoadData(CuModule* module, const void* image) {
   if (image == nullptr) fake.Complain("a module is loaded from nowhere");
   const std::string& taken = fake.taken_image;
   if (std::memcmp(image, taken.data(), taken.size()) != 0) return kCudaNoBinaryForGpu;
-  fake.modules += 1;
+  fake.modules[fake.Current()] += 1;
   *module = reinterpret_cast<CuModule>(uintptr_t{1});
   return 0;
 }
 CuResult ModuleUnload(CuModule) {
-  HVD_FAKE_ENTER("cuModuleUnload");
-  fake.modules -= 1;
-  return 0;
+  HVD_FAKE_ENTER_END("cuModuleUnload");
+  fake.modules[fake.Current()] -= 1;
+  return ordered;
 }
 CuResult ModuleGetFunction(CuFunction* function, CuModule, const char* name) {
   HVD_FAKE_ENTER("cuModuleGetFunction");
@@ -379,6 +392,7 @@ CuResult StreamBeginCapture(CuStream stream, int mode) {
   if (stream->capturing != nullptr) fake.Complain("a stream captures twice");
   fake.graphs.push_back(std::make_unique<CuGraphObject>());
   stream->capturing = fake.graphs.back().get();
+  fake.Own(Address(stream->capturing));
   return 0;
 }
 CuResult StreamEndCapture(CuStream stream, CuGraph* graph) {
@@ -395,12 +409,13 @@ CuResult GraphInstantiate(CuGraphExec* made, CuGraph graph, unsigned long long f
   fake.execs.push_back(std::make_unique<CuGraphExecObject>());
   fake.execs.back()->nodes = graph->nodes;
   *made = fake.execs.back().get();
+  fake.Own(Address(*made));
   return 0;
 }
 CuResult GraphDestroy(CuGraph graph) {
-  HVD_FAKE_ENTER("cuGraphDestroy");
+  HVD_FAKE_ENTER_END("cuGraphDestroy");
   if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
-  return 0;
+  return ordered;
 }
 CuResult GraphLaunch(CuGraphExec graph, CuStream stream) {
   HVD_FAKE_ENTER("cuGraphLaunch");
@@ -410,9 +425,9 @@ CuResult GraphLaunch(CuGraphExec graph, CuStream stream) {
   return 0;
 }
 CuResult GraphExecDestroy(CuGraphExec graph) {
-  HVD_FAKE_ENTER("cuGraphExecDestroy");
+  HVD_FAKE_ENTER_END("cuGraphExecDestroy");
   if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
-  return 0;
+  return ordered;
 }
 
 struct NamedEntry {
@@ -420,9 +435,9 @@ struct NamedEntry {
   void* function;
 };
 
-std::vector<NamedEntry> Entries() {
+const std::vector<NamedEntry>& Entries() {
   const CudaDriver names;
-  return {
+  static const std::vector<NamedEntry> entries = {
       {names.init.symbol, reinterpret_cast<void*>(&Init)},
       {names.driver_get_version.symbol, reinterpret_cast<void*>(&DriverGetVersion)},
       {names.get_error_name.symbol, reinterpret_cast<void*>(&GetErrorName)},
@@ -465,6 +480,7 @@ std::vector<NamedEntry> Entries() {
       {names.graph_launch.symbol, reinterpret_cast<void*>(&GraphLaunch)},
       {names.graph_exec_destroy.symbol, reinterpret_cast<void*>(&GraphExecDestroy)},
   };
+  return entries;
 }
 
 }  // namespace
@@ -499,6 +515,20 @@ std::vector<std::string> FakeCuda::Symbols() {
   std::vector<std::string> symbols;
   CudaDriver driver;
   ForEachEntry(driver, [&](auto& entry) { symbols.emplace_back(entry.symbol); });
+  return symbols;
+}
+
+std::vector<std::string> FakeCuda::GraphSymbols() {
+  std::vector<std::string> symbols;
+  CudaDriver driver;
+  ForEachGraphEntry(driver, [&](auto& entry) { symbols.emplace_back(entry.symbol); });
+  return symbols;
+}
+
+std::vector<std::string> FakeCuda::AllSymbols() {
+  std::vector<std::string> symbols = Symbols();
+  const std::vector<std::string> of_graphs = GraphSymbols();
+  symbols.insert(symbols.end(), of_graphs.begin(), of_graphs.end());
   return symbols;
 }
 
@@ -541,6 +571,7 @@ bool FakeCuda::RunFront(CuStreamObject& stream) {
   if (stream.work.empty()) return false;
   const FakeWork& front = stream.work.front();
   if (front.awaits != nullptr && !front.awaits->Done(front.round)) return false;
+  if (front.may_run && !front.may_run()) return false;
   const FakeWork work = std::move(stream.work.front());
   stream.work.pop_front();
   if (work.run) work.run();
@@ -561,42 +592,83 @@ int FakeCuda::Count(const std::string& symbol) const {
   return found == counts_.end() ? 0 : found->second;
 }
 
+int FakeCuda::Entered(const std::string& symbol) const {
+  auto found = entered_.find(symbol);
+  return found == entered_.end() ? 0 : found->second;
+}
+
+bool FakeCuda::IsOfUsable(uint64_t address) const {
+  const auto owner = owners_.find(address);
+  return owner == owners_.end() || !unusable_.contains(owner->second);
+}
+
+size_t FakeCuda::Left(const std::map<uint64_t, size_t>& memory) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(memory, [this](const auto& piece) { return IsOfUsable(piece.first); }));
+}
+
 std::vector<std::string> FakeCuda::Leaks() const {
   std::vector<std::string> leaks;
   auto note = [&](size_t count, const char* what) {
     if (count > 0) leaks.push_back(std::to_string(count) + " " + what);
   };
-  note(static_cast<size_t>(std::count_if(events.begin(), events.end(),
-                                         [](const auto& event) { return !event->destroyed; })),
-       "events");
-  const int made = Count("cuStreamCreateWithPriority") - Count("cuStreamDestroy_v2");
-  note(static_cast<size_t>(std::max(made, 0)), "streams");
-  const auto alive = [](const auto& graph) { return !graph->destroyed; };
-  note(static_cast<size_t>(std::ranges::count_if(graphs, alive) +
-                           std::ranges::count_if(execs, alive)),
-       "graphs");
-  note(device_memory.size(), "pieces of device memory");
-  note(pinned.size(), "pieces of pinned memory");
-  note(static_cast<size_t>(modules), "modules");
+  const auto left = [this](const auto& objects) {
+    return static_cast<size_t>(std::ranges::count_if(objects, [this](const auto& object) {
+      return !object->destroyed && IsOfUsable(Address(object.get()));
+    }));
+  };
+  note(left(events), "events");
+  const auto ours = [this](const auto& stream) {
+    return stream->ours && !stream->destroyed && IsOfUsable(Address(stream.get()));
+  };
+  note(static_cast<size_t>(std::ranges::count_if(streams, ours)), "streams");
+  note(left(graphs) + left(execs), "graphs");
+  note(Left(device_memory), "pieces of device memory");
+  note(Left(pinned), "pieces of pinned memory");
+  size_t loaded = 0;
+  for (const auto& [context, count] : modules)
+    if (!unusable_.contains(context)) loaded += static_cast<size_t>(count);
+  note(loaded, "modules");
   note(static_cast<size_t>(retained), "retained contexts");
   note(current.size(), "current contexts");
   note(capture_mode == 0 ? 0 : 1, "threads in another mode of capture");
   return leaks;
 }
 
+CuResult FakeCuda::Ordered(const std::string& symbol) {
+  const int call = entered_[symbol]++;
+  if (once_.result != 0 && once_.symbol == symbol && once_.call == call)
+    return std::exchange(once_.result, 0);
+  const auto found = failures_.find(symbol);
+  return found == failures_.end() ? 0 : found->second;
+}
+
 CuResult FakeCuda::Enter(const char* symbol, bool needs_context) {
   const std::string name = symbol;
   if (!started && name != "cuInit") Complain(name + " before cuInit");
   if (needs_context && current.empty()) Complain(name + " without a current context");
-  const bool harmless = name == "cuDevicePrimaryCtxRelease_v2" || name == "cuCtxPopCurrent_v2" ||
-                        name == "cuThreadExchangeStreamCaptureMode";
+  // By these something ends; they answer with the error, too.
+  static const std::set<std::string> allowed = {"cuDevicePrimaryCtxRelease_v2",
+                                                "cuCtxPushCurrent_v2",
+                                                "cuCtxPopCurrent_v2",
+                                                "cuThreadExchangeStreamCaptureMode",
+                                                "cuCtxSynchronize",
+                                                "cuMemFree_v2",
+                                                "cuStreamEndCapture",
+                                                "cuGraphDestroy",
+                                                "cuGraphExecDestroy",
+                                                "cuStreamSynchronize",
+                                                "cuEventDestroy_v2",
+                                                "cuStreamDestroy_v2",
+                                                "cuModuleUnload",
+                                                "cuMemFreeHost"};
+  const bool harmless = allowed.contains(name);
   if (program_captures && capture_mode != kCudaCaptureRelaxed && BreaksCaptures(name))
     Complain(name + " breaks a capture of the program");
-  if (unusable_ && !harmless) Complain(name + " in a context that is unusable");
-  auto found = failures_.find(name);
-  if (found != failures_.end() && found->second != 0) {
-    unusable_ = unusable_ || LeavesContextUnusable(found->second);
-    return found->second;
+  if (unusable_.contains(Current()) && !harmless) Complain(name + " in a context that is unusable");
+  if (const CuResult ordered = Ordered(name); ordered != 0) {
+    if (LeavesContextUnusable(ordered) && !current.empty()) unusable_.insert(Current());
+    return ordered;
   }
   counts_[name] += 1;
   return 0;

@@ -46,6 +46,7 @@ struct FakeWork {
   CuEvent signals = nullptr, awaits = nullptr;
   uint64_t round = 0;  // of the event
   std::vector<FakeRange> touches;
+  std::function<bool()> may_run = nullptr;  // null: always
 };
 
 // A piece of captured work: gives itself to a stream, anew with each launch.
@@ -64,6 +65,7 @@ struct CuStreamObject {
   std::deque<FakeWork> work;
   CuContext context = nullptr;  // of its device; null: of any
   bool destroyed = false;
+  bool ours = false;            // made by the driver's call
   bool captured = false;        // by the program
   CuGraph capturing = nullptr;  // by us
 };
@@ -80,7 +82,9 @@ class FakeCuda {
   // ---- what a loader sees
   void* Find(const std::string& symbol) const;
   CudaDriver Driver() const;
-  static std::vector<std::string> Symbols();
+  static std::vector<std::string> Symbols();       // that a driver has to have
+  static std::vector<std::string> GraphSymbols();  // without which there are no CUDA graphs
+  static std::vector<std::string> AllSymbols();
 
   // ---- what the test decides
   std::set<std::string> lacking;
@@ -90,6 +94,14 @@ class FakeCuda {
   std::string taken_image;
   // From now on the call answers `result`, and does nothing unless that is 0.
   void Fail(const std::string& symbol, CuResult result) { failures_[symbol] = result; }
+  // The same for one call only: number `call` of those that are still to come, from 0 on. A call
+  // that gives something back does so even then, as the driver's do.
+  void FailOnce(const std::string& symbol, int call, CuResult result) {
+    once_ = {symbol, entered_[symbol] + call, result};
+  }
+  void Disarm() { once_.result = 0; }
+  // The call of FailOnce was made.
+  bool failed_once() const { return once_.result == 0; }
   // Another thread captures in the usual mode, which some calls of ours would break.
   bool program_captures = false;
   // A stream of the framework's on this device (below 0: on any), and work in it.
@@ -103,11 +115,13 @@ class FakeCuda {
   uint64_t MakeMemory(size_t bytes, int device = -1);
 
   // ---- what happened
-  int Count(const std::string& symbol) const;
+  int Count(const std::string& symbol) const;  // without those that failed
+  int Entered(const std::string& symbol) const;
   // Calls that made the processor wait.
   int Waits() const { return Count("cuStreamSynchronize") + Count("cuCtxSynchronize"); }
   const std::vector<std::string>& Complaints() const { return complaints_; }
-  // The objects that were made by the driver's calls and are still there.
+  // The objects that were made by the driver's calls and are still there. Those of a context that
+  // is unusable are the driver's, which takes them back when the process ends.
   std::vector<std::string> Leaks() const;
   size_t CurrentContexts() const { return current.size(); }
 
@@ -115,6 +129,10 @@ class FakeCuda {
   static FakeCuda& It() { return *it_; }
   // The answer that was ordered for this call, or 0.
   CuResult Enter(const char* symbol, bool needs_context = true);
+  // Belongs to the current context from now on.
+  void Own(uint64_t address) { owners_[address] = Current(); }
+  // No call in it does anything any more.
+  void Break(CuContext context) { unusable_.insert(context); }
   void Complain(const std::string& what) { complaints_.push_back(what); }
   CuContext Current() const { return current.empty() ? nullptr : current.back(); }
   CuStream AddStream(CuContext context);
@@ -130,7 +148,9 @@ class FakeCuda {
   void CheckIdle(const char* symbol, uint64_t begin, uint64_t bytes);
 
   std::vector<CuContext> current;
-  int retained = 0, modules = 0;
+  const void* process = nullptr;  // that makes the calls; as the test says
+  int retained = 0;
+  std::map<CuContext, int> modules;
   bool started = false;
   std::vector<std::unique_ptr<CuStreamObject>> streams;  // destroyed ones, too
   std::vector<std::unique_ptr<CuEventObject>> events;
@@ -141,15 +161,26 @@ class FakeCuda {
   static inline thread_local int capture_mode = 0;
 
  private:
+  struct Once {
+    std::string symbol;
+    int call = 0;
+    CuResult result = 0;  // 0: it has come, or there is none
+  };
+
+  CuResult Ordered(const std::string& symbol);
+  bool IsOfUsable(uint64_t address) const;
+  size_t Left(const std::map<uint64_t, size_t>& memory) const;
   bool RunFront(CuStreamObject& stream);
 
   static inline FakeCuda* it_ = nullptr;
   std::map<std::string, CuResult> failures_;
-  std::map<std::string, int> counts_;
+  std::map<std::string, int> counts_, entered_;
+  Once once_;
+  std::map<uint64_t, CuContext> owners_;  // of objects and memory
   std::vector<std::string> complaints_;
   std::vector<std::unique_ptr<std::byte[]>> backing_;
   std::map<uint64_t, CuContext> homes_;  // of pieces of memory; null: any device's
-  bool unusable_ = false;
+  std::set<CuContext> unusable_;
 };
 
 }  // namespace test

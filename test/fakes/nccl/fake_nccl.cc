@@ -26,8 +26,12 @@ bool IsPairCall(const NcclCall& call) {
   FakeNccl& fake = FakeNccl::It();                        \
   std::lock_guard<std::recursive_mutex> lock(fake.mutex); \
   if (NcclResult ordered = fake.Enter(symbol); ordered != 0) return ordered
+#define HVD_FAKE_NCCL_ENTER_FOR(symbol, comm)             \
+  FakeNccl& fake = FakeNccl::It();                        \
+  std::lock_guard<std::recursive_mutex> lock(fake.mutex); \
+  if (NcclResult ordered = fake.Enter(symbol, comm); ordered != 0) return ordered
 #define HVD_FAKE_NCCL_ENTER_WITH(symbol, comm) \
-  HVD_FAKE_NCCL_ENTER(symbol);                 \
+  HVD_FAKE_NCCL_ENTER_FOR(symbol, comm);       \
   if (!fake.Alive(symbol, comm)) return kNcclInvalidArgument
 
 NcclResult GetVersion(int* version) {
@@ -52,11 +56,12 @@ NcclResult CommInitRankConfig(NcclCommHandle* comm, int ranks, NcclUniqueId id, 
 }
 NcclResult CommGetAsyncError(NcclCommHandle comm, NcclResult* error) {
   HVD_FAKE_NCCL_ENTER_WITH("ncclCommGetAsyncError", comm);
-  *error = fake.Ask(comm);
+  const NcclResult later = fake.Enter(FakeNccl::kAsyncError, comm);
+  *error = later == kNcclSuccess ? fake.Ask(comm) : later;
   return kNcclSuccess;
 }
 NcclResult CommFinalize(NcclCommHandle comm) {
-  HVD_FAKE_NCCL_ENTER("ncclCommFinalize");
+  HVD_FAKE_NCCL_ENTER_FOR("ncclCommFinalize", comm);
   if (!fake.Ready("ncclCommFinalize", comm)) return kNcclInvalidUsage;
   if (!comm->operations.empty()) fake.Complain("ncclCommFinalize with operations left");
   if (!comm->registered.empty()) fake.Complain("ncclCommFinalize with registered memory");
@@ -65,12 +70,14 @@ NcclResult CommFinalize(NcclCommHandle comm) {
   return kNcclInProgress;
 }
 NcclResult CommDestroy(NcclCommHandle comm) {
-  HVD_FAKE_NCCL_ENTER_WITH("ncclCommDestroy", comm);
+  FakeNccl& fake = FakeNccl::It();
+  std::lock_guard<std::recursive_mutex> lock(fake.mutex);
+  if (!fake.Alive("ncclCommDestroy", comm)) return kNcclInvalidArgument;
   if (!comm->finalized || fake.Ask(comm) != kNcclSuccess) {
     fake.Complain("ncclCommDestroy before the end");
   }
-  fake.End(comm, false);
-  return kNcclSuccess;
+  fake.End(comm, false);  // also where an error is ordered: NCCL frees what it can
+  return fake.Enter("ncclCommDestroy");
 }
 NcclResult CommAbort(NcclCommHandle comm) {
   FakeNccl& fake = FakeNccl::It();
@@ -170,7 +177,7 @@ NcclResult Recv(void* to, size_t count, NcclDataType type, int peer, NcclCommHan
 }
 NcclResult RedOpCreatePreMulSum(NcclReduceOp* op, void* scalar, NcclDataType type, int residence,
                                 NcclCommHandle comm) {
-  HVD_FAKE_NCCL_ENTER("ncclRedOpCreatePreMulSum");
+  HVD_FAKE_NCCL_ENTER_FOR("ncclRedOpCreatePreMulSum", comm);
   if (!fake.Ready("ncclRedOpCreatePreMulSum", comm)) return kNcclInvalidUsage;
   if (residence != kNcclScalarOfHost) fake.Complain("a factor that is not the host's");
   const DType dtype = DTypeOfNccl(type);
@@ -198,7 +205,7 @@ const char* GetNcclLastError(NcclCommHandle comm) {
 // ---- those that only newer versions have
 
 NcclResult CommRegister(NcclCommHandle comm, void* memory, size_t bytes, void** handle) {
-  HVD_FAKE_NCCL_ENTER("ncclCommRegister");
+  HVD_FAKE_NCCL_ENTER_FOR("ncclCommRegister", comm);
   if (!fake.Ready("ncclCommRegister", comm)) return kNcclInvalidUsage;
   FakeCuda::It().CheckDeviceRange("ncclCommRegister", AddressOf(memory), bytes);
   comm->registered.insert(memory);
@@ -216,12 +223,15 @@ NcclResult NcclMemAlloc(void** memory, size_t bytes) {
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0x6b, bytes);
   FakeCuda::It().AddMemory(AddressOf(*memory), bytes);
+  FakeCuda::It().Own(AddressOf(*memory));
   fake.own_memory.insert(*memory);
   return kNcclSuccess;
 }
 // Nobody works on it any more, and no communicator that lives knows it.
 NcclResult NcclMemFree(void* memory) {
-  HVD_FAKE_NCCL_ENTER("ncclMemFree");
+  FakeNccl& fake = FakeNccl::It();
+  std::lock_guard<std::recursive_mutex> lock(fake.mutex);
+  const NcclResult ordered = fake.Enter("ncclMemFree");  // and it is freed, whatever that is
   if (fake.own_memory.erase(memory) == 0) {
     fake.Complain("ncclMemFree of memory that is not NCCL's");
     return kNcclInvalidArgument;
@@ -236,16 +246,16 @@ NcclResult NcclMemFree(void* memory) {
   }
   cuda.device_memory.erase(found);
   std::free(memory);
-  return kNcclSuccess;
+  return ordered;
 }
 struct NamedNcclEntry {
   const char* symbol;
   void* function;
 };
 
-std::vector<NamedNcclEntry> NcclEntries() {
+const std::vector<NamedNcclEntry>& NcclEntries() {
   const NcclApi names;
-  return {
+  static const std::vector<NamedNcclEntry> entries = {
       {names.get_version.symbol, reinterpret_cast<void*>(&GetVersion)},
       {names.get_unique_id.symbol, reinterpret_cast<void*>(&GetUniqueId)},
       {names.comm_init_rank_config.symbol, reinterpret_cast<void*>(&CommInitRankConfig)},
@@ -271,6 +281,7 @@ std::vector<NamedNcclEntry> NcclEntries() {
       {names.mem_alloc.symbol, reinterpret_cast<void*>(&NcclMemAlloc)},
       {names.mem_free.symbol, reinterpret_cast<void*>(&NcclMemFree)},
   };
+  return entries;
 }
 
 }  // namespace
@@ -291,9 +302,13 @@ void* FakeNccl::Find(const std::string& symbol) const {
 }
 
 NcclLibrary FakeNccl::Library() const {
-  Result<NcclLibrary> library = FillNccl("the fake", [this](const char* s) { return Find(s); });
+  Result<NcclLibrary> library = TryLibrary();
   if (!library.ok()) std::abort();
   return *library;
+}
+
+Result<NcclLibrary> FakeNccl::TryLibrary() const {
+  return FillNccl("the fake", [this](const char* s) { return Find(s); });
 }
 
 std::vector<std::string> FakeNccl::Symbols() {
@@ -304,8 +319,36 @@ std::vector<std::string> FakeNccl::Symbols() {
   return symbols;
 }
 
+std::vector<std::string> FakeNccl::OptionalSymbols() {
+  std::vector<std::string> symbols;
+#define HVD_SYMBOL(field, symbol, since, arguments) symbols.emplace_back(symbol);
+  HVD_NCCL_OPTIONAL_CALLS(HVD_SYMBOL)
+#undef HVD_SYMBOL
+  return symbols;
+}
+
+std::vector<std::string> FakeNccl::AllSymbols() {
+  std::vector<std::string> symbols = Symbols();
+  for (const std::string& symbol : OptionalSymbols()) symbols.push_back(symbol);
+  symbols.emplace_back(kAsyncError);
+  return symbols;
+}
+
 void FakeNccl::Fail(const std::string& symbol, NcclResult result, int after) {
   failures_[symbol] = {result, Count(symbol) + after};
+}
+
+void FakeNccl::FailOnce(const std::string& symbol, int call, NcclResult result) {
+  once_ = {symbol, entered_[symbol] + call, result, false, true};
+}
+
+void FakeNccl::HangOnce(const std::string& symbol, int call) {
+  once_ = {symbol, entered_[symbol] + call, kNcclSuccess, true, true};
+}
+
+int FakeNccl::Entered(const std::string& symbol) const {
+  auto found = entered_.find(symbol);
+  return found == entered_.end() ? 0 : found->second;
 }
 
 int FakeNccl::Count(const std::string& symbol) const {
@@ -327,11 +370,30 @@ std::vector<std::string> FakeNccl::Leaks() const {
   return leaks;
 }
 
+NcclResult FakeNccl::Ordered(const std::string& symbol) {
+  const int call = entered_[symbol]++;
+  if (once_.set && once_.symbol == symbol && once_.call == call) {
+    once_.set = false;
+    hangs_ = once_.hangs;
+    return once_.result;
+  }
+  const auto found = failures_.find(symbol);
+  const bool fails = found != failures_.end() && Count(symbol) >= found->second.second;
+  return fails ? found->second.first : kNcclSuccess;
+}
+
 NcclResult FakeNccl::Enter(const char* symbol) {
-  auto found = failures_.find(symbol);
-  if (found != failures_.end() && Count(symbol) >= found->second.second) return found->second.first;
-  counts_[symbol] += 1;
-  return kNcclSuccess;
+  const NcclResult ordered = Ordered(symbol);
+  if (ordered == kNcclSuccess) counts_[symbol] += 1;
+  return ordered;
+}
+
+NcclResult FakeNccl::Enter(const char* symbol, NcclCommHandle comm) {
+  const NcclResult ordered = Enter(symbol);
+  if (comm == nullptr) return ordered;
+  comm->failed = comm->failed || ordered != kNcclSuccess;
+  NoteHang(comm);
+  return ordered;
 }
 
 bool FakeNccl::Alive(const char* symbol, NcclCommHandle comm) {
@@ -341,6 +403,9 @@ bool FakeNccl::Alive(const char* symbol, NcclCommHandle comm) {
     Complain(std::string(symbol) + (known ? " after the end of" : " of no") + " communicator");
     return false;
   }
+  const std::string_view name = symbol;
+  if (comm->failed && name != "ncclCommAbort" && name != "ncclGetLastError")
+    Complain(std::string(symbol) + " after an error of the communicator");
   return true;
 }
 
@@ -364,6 +429,7 @@ NcclCommHandle FakeNccl::MakeComm(FakeNcclWorld* world, int rank) {
   comms.back()->world = world;
   comms.back()->rank = rank;
   comms.back()->context = cuda_.Current();
+  comms.back()->process = cuda_.process;
   comms.back()->polls_left = slowness;
   world->members[static_cast<size_t>(rank)] = comms.back().get();
   return comms.back().get();
@@ -379,11 +445,13 @@ NcclResult FakeNccl::Init(NcclCommHandle* comm, int ranks, const NcclUniqueId& i
     return kNcclInvalidArgument;
   }
   *comm = MakeComm(world.get(), rank);
+  NoteHang(*comm);
   return kNcclInProgress;
 }
 
 NcclResult FakeNccl::Ask(NcclCommHandle comm) {
   if (comm->async_error != kNcclSuccess) return comm->async_error;
+  if (comm->stuck) return kNcclInProgress;
   const auto& members = comm->world->members;
   if (std::count(members.begin(), members.end(), nullptr) > 0) return kNcclInProgress;
   if (comm->finalized) {
@@ -403,7 +471,7 @@ NcclResult FakeNccl::Call(const char* symbol, const NcclCall& call, NcclCommHand
                           CuStream stream) {
   std::lock_guard<std::recursive_mutex> lock(mutex);
   const bool grouped = group_depth[std::this_thread::get_id()] > 0;
-  NcclResult result = Enter(symbol);
+  NcclResult result = Enter(symbol, comm);
   if (result == kNcclSuccess && !Ready(symbol, comm)) result = kNcclInvalidUsage;
   if (result != kNcclSuccess) {
     if (grouped) group_failure_ = result;
@@ -422,17 +490,24 @@ NcclResult FakeNccl::GroupEnd() {
   depth = std::max(depth - 1, 0);
   const NcclResult failure = std::exchange(group_failure_, kNcclSuccess);
   const std::vector<Given> calls = std::exchange(group_, {});
-  if (NcclResult ordered = Enter("ncclGroupEnd"); ordered != kNcclSuccess) return ordered;
+  const NcclResult ordered = Enter("ncclGroupEnd");
+  for (const Given& given : calls) {
+    if (ordered != kNcclSuccess) given.comm->failed = true;
+    NoteHang(given.comm);
+  }
+  if (ordered != kNcclSuccess) return ordered;
   return failure == kNcclSuccess ? Give(calls) : failure;
 }
 
 NcclResult FakeNccl::Give(const std::vector<Given>& calls) {
   for (const Given& given : calls) given.comm->waiting.emplace_back(given.call, given.stream);
+  bool in_progress = slowness > 0;
   for (const Given& given : calls) {
+    in_progress = in_progress || given.comm->stuck;
     given.comm->polls_left = slowness;
-    if (slowness == 0) GiveToStream(given.comm);
+    if (slowness == 0 && !given.comm->stuck) GiveToStream(given.comm);
   }
-  return slowness == 0 ? kNcclSuccess : kNcclInProgress;
+  return in_progress ? kNcclInProgress : kNcclSuccess;
 }
 
 // A stream that captures gets them with each launch.
@@ -464,6 +539,10 @@ void FakeNccl::GiveToStream(NcclCommHandle comm, CuStream stream,
     met.push_back(comm->meetings.back());
   }
   const size_t size = comm->world->members.size();
+  const void*& on_gpu = kernel_on_gpu_[{comm->context, comm->process}];
+  const void* kernel = met.empty() ? nullptr : met.front().first.get();
+  cuda_.Submit(stream, {.run = [&on_gpu, kernel] { on_gpu = kernel; },
+                        .may_run = [&on_gpu, comm] { return comm->aborted || on_gpu == nullptr; }});
   for (size_t i = 0; i < met.size(); ++i) {
     const auto& meeting = met[i].first;
     cuda_.Submit(stream, {.run = [meeting, comm] { Arrive(*meeting, comm); },
@@ -474,6 +553,9 @@ void FakeNccl::GiveToStream(NcclCommHandle comm, CuStream stream,
                           .round = 1,
                           .touches = RangesOf(calls[i].call, comm->rank, size)});
   }
+  cuda_.Submit(stream, {.run = [&on_gpu, kernel] {
+                 if (on_gpu == kernel) on_gpu = nullptr;
+               }});
 }
 
 FakeGiven FakeNccl::MakeGiven(const NcclCall& call, NcclCommHandle comm) {

@@ -2,10 +2,13 @@
 // stands on FakeCuda: its calls become work in the streams, which waits there for the other members
 // and then really moves and reduces the bytes.
 //
-// It notes broken rules (Complaints): a communicator used before it is ready, while it is at work
-// or after its end, groups that are not balanced, members that call different things, memory that
-// the device has not, operations of another communicator. It lacks symbols, has any version,
-// answers with errors and answers late on request.
+// A GPU has room for the kernel of one communicator of a process, so communicators whose kernels
+// begin in different orders on two members wait for each other for ever.
+//
+// It notes broken rules (Complaints): a communicator used before it is ready, while it is at work,
+// after an error or after its end, groups that are not balanced, members that call different
+// things, memory that the device has not, operations of another communicator. It lacks symbols, has
+// any version, answers with errors and answers late on request.
 //
 // One at a time, like FakeCuda, and one thread for all that touches streams. Abort and questions
 // for errors come from any thread.
@@ -21,6 +24,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/backends/nccl/nccl_loader.h"
@@ -62,7 +66,10 @@ struct NcclCommObject {
   test::FakeNcclWorld* world = nullptr;
   int rank = 0;
   CuContext context = nullptr;  // of its device
+  const void* process = nullptr;
   bool finalized = false, destroyed = false, aborted = false;
+  bool failed = false;  // a call of it answered an error: its abort is all that may follow
+  bool stuck = false;   // is in progress for ever
   // Answers to ncclCommGetAsyncError that are kNcclInProgress before what is waiting is given.
   int polls_left = 0;
   std::vector<std::pair<NcclCall, CuStream>> waiting;
@@ -92,8 +99,11 @@ class FakeNccl {
   // ---- what a loader sees
   void* Find(const std::string& symbol) const;
   NcclLibrary Library() const;
+  Result<NcclLibrary> TryLibrary() const;
   // Of the calls that every version has, but for those that give words.
   static std::vector<std::string> Symbols();
+  static std::vector<std::string> OptionalSymbols();
+  static std::vector<std::string> AllSymbols();  // kAsyncError among them
 
   // ---- what the test decides
   std::set<std::string> lacking;
@@ -109,9 +119,18 @@ class FakeNccl {
   void LetAbortsReturn();
   // From its `after`-th call on (0: the first) the call answers `result` and does nothing.
   void Fail(const std::string& symbol, NcclResult result, int after = 0);
+  // Once: number `call` of the calls that are still to come, from 0 on, answers so, and does
+  // nothing unless it gives something back. kAsyncError: so does the question for errors.
+  void FailOnce(const std::string& symbol, int call, NcclResult result);
+  // Once: the communicator of that call is in progress from then on, for ever.
+  void HangOnce(const std::string& symbol, int call);
+  // The call of FailOnce or HangOnce was made.
+  bool failed_once() const { return !once_.set; }
+  static constexpr char kAsyncError[] = "an error that comes later";
 
   // ---- what happened
-  int Count(const std::string& symbol) const;
+  int Count(const std::string& symbol) const;  // without those that failed
+  int Entered(const std::string& symbol) const;
   const std::vector<std::string>& Complaints() const { return complaints_; }
   // Communicators, operations and groups that are still there.
   std::vector<std::string> Leaks() const;
@@ -119,6 +138,8 @@ class FakeNccl {
   // ---- for NCCL's functions, which hold the mutex
   static FakeNccl& It() { return *it_; }
   NcclResult Enter(const char* symbol);
+  // The same for a call of a communicator.
+  NcclResult Enter(const char* symbol, NcclCommHandle comm);
   void Complain(const std::string& what) { complaints_.push_back(what); }
   // Not null and not ended; otherwise noted.
   bool Alive(const char* symbol, NcclCommHandle comm);
@@ -140,12 +161,20 @@ class FakeNccl {
   std::set<void*> own_memory;  // of ncclMemAlloc
 
  private:
+  struct Once {
+    std::string symbol;
+    int call = 0;
+    NcclResult result = kNcclSuccess;
+    bool hangs = false, set = false;
+  };
   struct Given {
     NcclCall call;
     NcclCommHandle comm;
     CuStream stream;
   };
 
+  NcclResult Ordered(const std::string& symbol);
+  void NoteHang(NcclCommHandle comm) { comm->stuck = comm->stuck || std::exchange(hangs_, false); }
   NcclCommHandle MakeComm(FakeNcclWorld* world, int rank);
   NcclResult Give(const std::vector<Given>& calls);
   void GiveToStream(NcclCommHandle comm);
@@ -160,7 +189,11 @@ class FakeNccl {
   static inline FakeNccl* it_ = nullptr;
   FakeCuda& cuda_;
   std::map<std::string, std::pair<NcclResult, int>> failures_;
-  std::map<std::string, int> counts_;
+  std::map<std::string, int> counts_, entered_;
+  Once once_;
+  bool hangs_ = false;  // the communicator of the call that is being made
+  std::map<std::pair<CuContext, const void*>, const void*>
+      kernel_on_gpu_;  // of a group of calls; null: the GPU is free
   std::vector<std::string> complaints_;
   std::map<std::string, std::unique_ptr<FakeNcclWorld>> worlds_;  // by their id
   std::vector<Given> group_;

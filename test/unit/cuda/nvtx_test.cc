@@ -94,6 +94,12 @@ class ToldBackend final : public DeviceBackend {
     own = state->get();
     return Status::Ok();
   }
+  bool IsExchange(const CollectiveCall& call) const override { return call.count == 5; }
+  void WorkAhead(const CollectiveCall&, OpState* state) override {
+    EXPECT_EQ(state, own);
+    said = "ahead";
+  }
+  Attendance* attendance() override { return &attended; }
   Result<bool> Start(const CollectiveCall&, OpState* state, const MemberInputs&) override {
     EXPECT_EQ(state, own);
     return answer;
@@ -119,6 +125,13 @@ class ToldBackend final : public DeviceBackend {
   void Leave() override { said = "left"; }
   bool UsesNccl() const override { return true; }
 
+  struct Attended final : Attendance {
+    void Attend() override {}
+    bool AttendUntil(TimePoint) override { return false; }
+    void Rest() override {}
+  };
+
+  Attended attended;
   Result<bool> answer = false;
   std::string said;
   const OpState* own = nullptr;
@@ -185,6 +198,10 @@ TEST_F(RangedBackendTest, AllElseIsTheInnerBackends) {
   const std::unique_ptr<OpState> state = Prepared();
   EXPECT_EQ(backend_->name(), "told");
   EXPECT_TRUE(backend_->Viable().ok() && backend_->abilities().abort && backend_->UsesNccl());
+  EXPECT_TRUE(backend_->IsExchange(call_) && !backend_->IsExchange({}));
+  EXPECT_EQ(backend_->attendance(), inner_->attendance());
+  backend_->WorkAhead(call_, state.get());
+  EXPECT_EQ(inner_->said, "ahead");
   EXPECT_TRUE(backend_->Needs(call_, state.get(), 1));
   EXPECT_EQ(backend_->Awaits(call_, state.get()), "it");
   EXPECT_EQ(backend_->AwaitedBy(call_, state.get()).ranks, std::vector<uint32_t>{7});
@@ -196,6 +213,15 @@ TEST_F(RangedBackendTest, AllElseIsTheInnerBackends) {
   EXPECT_EQ(inner_->said, "watched");
   backend_->Leave();
   EXPECT_EQ(inner_->said, "left");
+}
+
+// The engine skips Prepare, so there is no state.
+TEST_F(RangedBackendTest, AnExchangeWithoutAnAnnouncementIsTheInnerBackends) {
+  inner_->answer = true;
+  EXPECT_TRUE(*backend_->Start(call_, nullptr, {}));
+  backend_->WorkAhead(call_, nullptr);
+  EXPECT_EQ(inner_->said, "ahead");
+  EXPECT_EQ(TakeRanges(), "");
 }
 
 TEST(WithRanges, LeavesTheBackendAsItIsWithoutAProfiler) {

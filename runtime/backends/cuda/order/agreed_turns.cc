@@ -1,4 +1,4 @@
-#include "runtime/backends/cuda/agreed_turns.h"
+#include "runtime/backends/cuda/order/agreed_turns.h"
 
 #include "runtime/base/text/format.h"
 

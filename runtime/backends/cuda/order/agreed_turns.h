@@ -2,8 +2,8 @@
 // which this rank gives them to its GPU. A rank learns of them in any order; a batch has its turn
 // when all before it had theirs, so ranks that share several have them in the same order, whatever
 // their process sets are, and no two can wait for each other. A plain state machine.
-#ifndef HVD_RUNTIME_BACKENDS_CUDA_AGREED_TURNS_H_
-#define HVD_RUNTIME_BACKENDS_CUDA_AGREED_TURNS_H_
+#ifndef HVD_RUNTIME_BACKENDS_CUDA_ORDER_AGREED_TURNS_H_
+#define HVD_RUNTIME_BACKENDS_CUDA_ORDER_AGREED_TURNS_H_
 
 #include <cstdint>
 #include <map>
@@ -47,4 +47,4 @@ class AgreedTurns {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_CUDA_AGREED_TURNS_H_
+#endif  // HVD_RUNTIME_BACKENDS_CUDA_ORDER_AGREED_TURNS_H_

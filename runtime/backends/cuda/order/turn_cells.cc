@@ -1,0 +1,35 @@
+#include "runtime/backends/cuda/order/turn_cells.h"
+
+namespace hvd {
+namespace {
+
+// The last turn of a cell that this thread holds from now on, or kHeld.
+uint64_t Hold(TurnCell& cell) {
+  uint64_t taken = cell.taken.load(std::memory_order_relaxed);
+  while ((taken & TurnCell::kHeld) == 0) {
+    if (cell.taken.compare_exchange_weak(taken, taken | TurnCell::kHeld, std::memory_order_acquire,
+                                         std::memory_order_relaxed))
+      return taken;
+  }
+  return TurnCell::kHeld;
+}
+
+}  // namespace
+
+// All cells are held at one moment, in which the turns are taken, so whoever shares two of them
+// with this caller comes before or after it in both. The first of two that want the same cells goes
+// on, since both begin with the lowest rank.
+bool TakeTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns) {
+  size_t held = 0;
+  for (; held < cells.size(); ++held) {
+    const uint64_t taken = Hold(*cells[held]);
+    if (taken == TurnCell::kHeld) break;
+    turns[held] = taken + 1;
+  }
+  const bool all = held == cells.size();
+  for (size_t i = 0; i < held; ++i)
+    cells[i]->taken.store(all ? turns[i] : turns[i] - 1, std::memory_order_release);
+  return all;
+}
+
+}  // namespace hvd
