@@ -810,9 +810,9 @@ TEST(ShmBackendContract, ARingThatIsLeftTouchesNothingLater) {
 }
 
 // The last member of a ring stops in the middle of a step, where `memory` of it begins: the others
-// say so as soon as they have nothing else to do, and all come to their ends when it goes on. False:
-// it had put aside and reduced so much before, as the others had no core, that one of them came to
-// its end without it.
+// say so as soon as they have nothing else to do, and all come to their ends when it goes on.
+// False: it had put aside and reduced so much before, as the others had no core, that one of them
+// came to its end without it.
 bool StopInARing(uint32_t size, bool at_output, size_t first) {
   constexpr size_t kCount = 40 * kFloatsOfChunk;
   SCOPED_TRACE(std::to_string(size) + " members, at " + (at_output ? "output " : "input ") +
