@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "test/fakes/counting_backend.h"
@@ -67,11 +69,14 @@ std::vector<float> SumInRankOrder(const std::vector<std::vector<float>>& inputs)
   return sum;
 }
 
+// A rank that has to sleep, as its neighbours have no core, takes the common way in that round: on a
+// busy machine all may sleep in each of a batch.
 TEST_P(ExpressContract, RepeatedSmallOperationsTakeIt) {
-  constexpr int kRounds = 300;
+  constexpr int kRounds = 300, kMostBatches = 30;
   CountedWorld world(transport(), size());
-  std::vector<int> before(size()), after(size());
-  std::atomic<uint32_t> ready{0};
+  std::barrier together(size());
+  std::vector<int> by_common_way(size());  // of the last batch
+  std::atomic<uint32_t> took{0};           // ranks that ever took it
   world->Run([&](uint32_t rank) {
     Engine& engine = world->engine(rank);
     std::vector<float> values{1, 2};
@@ -82,17 +87,19 @@ TEST_P(ExpressContract, RepeatedSmallOperationsTakeIt) {
       ASSERT_EQ(values[1], 2 * size());
     };
     for (int i = 0; i < 3; ++i) sum();  // agreed, and known to follow itself
-    ++ready;
-    while (ready < size()) std::this_thread::yield();
-    before[rank] = world.common(rank);
-    for (int i = 0; i < kRounds; ++i) sum();
-    after[rank] = world.common(rank);
+    bool took_it = false;
+    for (int batch = 0; batch < kMostBatches && took < size(); ++batch) {
+      together.arrive_and_wait();
+      const int before = world.common(rank);
+      for (int i = 0; i < kRounds; ++i) sum();
+      by_common_way[rank] = world.common(rank) - before;
+      if (by_common_way[rank] < kRounds && !std::exchange(took_it, true)) ++took;
+      together.arrive_and_wait();  // all see the same number of ranks
+    }
   });
-  // Under load a rank may have to sleep in some rounds.
-  for (uint32_t rank = 0; rank < size(); ++rank)
-    EXPECT_LT(after[rank] - before[rank], kRounds) << "rank " << rank;
+  EXPECT_EQ(took, size());
   if (size() == 1) {
-    EXPECT_EQ(after[0], before[0]);
+    EXPECT_EQ(by_common_way[0], 0);
   }
 }
 
