@@ -1,6 +1,6 @@
 // The cost of --autotune: processor time of the training thread of rank 0 for the records of a
-// step, and of the agent for reading them and for choosing the settings of a window. A played rank 0
-// writes into a real trace ring, and the agent's tuner searches.
+// step, and of the agent for reading them and for choosing the settings of a window. A played
+// rank 0 writes into a real trace ring, and the agent's tuner searches.
 //   tuning_cost [COLLECTIVES]     of a step (161, as the gradients of a ResNet-50)
 #include <time.h>
 

@@ -49,7 +49,7 @@ def in_page(name, result):
 
 @needs_torch
 def test_a_step_of_pytorch_is_measured_beside_its_peers(args, monkeypatch):
-    monkeypatch.setattr(torch_step, "SETS", {"small": None})
+    monkeypatch.setattr(torch_step, "SHARE", {"small": 1.0})
     monkeypatch.setitem(torch_step.STEPS, "small", 2)
     result = measured(torch_step.TorchStep, args)
     assert [row["set_to_none"] for row in result["rows"]] == [True, False]

@@ -69,8 +69,8 @@ std::vector<float> SumInRankOrder(const std::vector<std::vector<float>>& inputs)
   return sum;
 }
 
-// A rank that has to sleep, as its neighbours have no core, takes the common way in that round: on a
-// busy machine all may sleep in each of a batch.
+// A rank that has to sleep, as its neighbours have no core, takes the common way in that round: on
+// a busy machine all may sleep in each of a batch.
 TEST_P(ExpressContract, RepeatedSmallOperationsTakeIt) {
   constexpr int kRounds = 300, kMostBatches = 30;
   CountedWorld world(transport(), size());
