@@ -156,7 +156,7 @@ def check_phases(trace, leaders, others, exchange):
         assert "HAND_OUT" in inside and algorithms(trace, rank) <= ALGORITHMS, (rank, inside)
         assert all(us >= 0 for *_, us in seen)
     exchanged = [args for rank in leaders for name, _, args, _ in activities(trace, rank) if name == exchange]
-    assert {args["algorithm"] for args in exchanged} <= {"direct", "sliced"}
+    assert {args["algorithm"] for args in exchanged} <= ALGORITHMS
     together = [args for args in exchanged if args.get("tensors", 1) > 1]
     assert together, "no tensors travelled together"
     assert all(args["bytes"] == args["tensors"] * 4000 for args in together), together
