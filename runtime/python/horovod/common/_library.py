@@ -333,12 +333,12 @@ class Request(object):
     the unnamed collectives of the process. parts: (dtype, shape) of each tensor; more than one make a group.
     """
 
-    __slots__ = ('_tensors', '_first', '_shapes', '_splits', '_request', '_request_ref', '_handle', '_handle_ref')
+    __slots__ = ('_tensors', '_addresses', '_shapes', '_splits', '_request', '_request_ref', '_handle', '_handle_ref')
 
     def __init__(self, collective, name, parts, reduce_op=SUM, root_rank=0, process_set=0, prescale=1.0,
                  postscale=1.0, splits=None):
         self._tensors = tensors = (_Tensor * len(parts))() if parts else None
-        self._first = tensors[0] if parts else None
+        self._addresses = ()  # those in _tensors
         self._shapes = []
         for index, (dtype, shape) in enumerate(parts):
             ndim = len(shape)
@@ -373,26 +373,25 @@ class Request(object):
         """Starts the collective and gives its handle. addresses: those of input and output of each tensor in turn;
         an output of None leaves it to the runtime to make the memory. The memory must live until the handle is done.
         """
-        if len(addresses) == 2:
-            tensor = self._first
-            tensor.input, tensor.output = addresses
-        else:
-            tensors = self._tensors
-            for index in range(0, len(addresses), 2):
-                tensor = tensors[index // 2]
-                tensor.input = addresses[index]
-                tensor.output = addresses[index + 1]
+        if addresses != self._addresses:
+            self._place(addresses)
         status = _lib.hvd_submit(self._request_ref, self._handle_ref)
         if status != OK:
             raise error(status)
         return self._handle.value
 
-    def run(self, input, output):
-        """submit() and wait() of one tensor in one call, which is faster. Gives None when it is done, or the handle
-        of what is still under way after a moment, so that signal handlers can run before the caller waits on."""
-        tensor = self._first
-        tensor.input = input
-        tensor.output = output
+    def _place(self, addresses):
+        """Mostly memory is where it was at the last call, and comparing it is faster than writing it."""
+        for tensor, input, output in zip(self._tensors or (), addresses[::2], addresses[1::2]):
+            tensor.input = input
+            tensor.output = output
+        self._addresses = addresses
+
+    def run(self, *addresses):
+        """submit() and wait() in one call, which is faster. Gives None when it is done, or the handle of what is still
+        under way after a moment, so that signal handlers can run before the caller waits on."""
+        if addresses != self._addresses:
+            self._place(addresses)
         status = _lib.hvd_run_for(self._request_ref, WAIT_SLICE_MS, self._handle_ref)
         if status == OK:
             return None
@@ -426,9 +425,9 @@ class DeviceRequest(Request):
         self._streams[handle] = (self._index, stream)
         return handle
 
-    def run(self, input, output):
+    def run(self, *addresses):
         """As that of a Request, but always the handle: the wait that follows takes care of the streams."""
-        return self.submit(input, output)
+        return self.submit(*addresses)
 
 
 def poll(handle):

@@ -133,8 +133,9 @@ class Operations(object):
              postscale=1.0):
         key, request, tensor, output = self._prepare(collective, operation, tensor, in_place, name, process_set, op,
                                                      root_rank, prescale, postscale)
-        framework = self._framework
-        handle = request.run(framework.address(tensor), framework.address(output))
+        address = self._framework.address
+        begin = address(tensor)
+        handle = request.run(begin, begin if output is tensor else address(output))
         if handle is not None:
             self.pending[handle] = (output, tensor)
         self._keep(key, request)

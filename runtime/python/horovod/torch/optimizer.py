@@ -184,7 +184,9 @@ class _DistributedOptimizer(object):
             gradient.bucket.bring(gradient)
         if len(gradient.group) > 1:
             gradient.stream = framework.place_of_work(p)  # not always that of the last one, in which the group is submitted
-        if gradient.delay == 0 and _all_ready(gradient.group):
+            if not _all_ready(gradient.group):
+                return
+        if gradient.delay == 0:
             self._submit(gradient.group)
 
     # ---- exchange
@@ -198,7 +200,10 @@ class _DistributedOptimizer(object):
         return travel_name(gradient.parameter(), gradient.name, self.process_set)
 
     def _submit(self, group):
-        """Starts the exchange of the gradients of a group of parameters, often of one."""
+        """Starts the exchange of the gradients of a group of parameters."""
+        if len(group) == 1 and group[0].bucket is None:
+            self._submit_alone(group[0])
+            return
         dense, sparse = group, ()
         if not self._sparse_as_dense:
             sparse = [gradient for gradient in group if gradient.parameter().grad.layout != torch.strided]
@@ -213,6 +218,18 @@ class _DistributedOptimizer(object):
         elif dense:
             self._submit_dense(dense)
 
+    def _submit_alone(self, gradient):
+        """As the rest of _submit(), for the most frequent group; its time is paid for each gradient of a step."""
+        grad = gradient.parameter().grad
+        if grad.layout is not torch.strided and not self._sparse_as_dense:
+            self._submit_sparse(gradient)
+            return
+        described = [self._describe(gradient, grad)]
+        address = gradient.tensor.data_ptr()
+        handle = self._request(gradient.group, described).submit(address, address)
+        mpi_ops._handle_map[handle] = (gradient, gradient)  # which keeps its tensor alive
+        self._begin(_Exchange(gradient.group, handle))
+
     def _submit_sparse(self, gradient):
         p = gradient.parameter()
         if p.grad._nnz() or gradient.sparse_dim is None:
@@ -226,21 +243,25 @@ class _DistributedOptimizer(object):
     def _submit_dense(self, group):
         described, addresses = [], []
         for gradient in group:
-            p = gradient.parameter()
-            grad, home = p.grad, gradient.home
-            if home is not None and home.holds(grad):
-                gradient.tensor, description = grad, home.description
-            elif gradient.form is not None and gradient.form.fits(grad):
-                gradient.tensor, description = grad, gradient.form.description
-            else:
-                gradient.tensor, gradient.context, description = self._travelling(p, grad)
-                gradient.form = self._form_of(grad, gradient.tensor, description)
+            described.append(self._describe(gradient, gradient.parameter().grad))
             address = gradient.tensor.data_ptr()
-            described.append(description)
             addresses += (address, address)
         handle = self._request(group, described).submit(*addresses)
         mpi_ops._handle_map[handle] = (group, group)  # which keep their tensors alive
         self._begin(_Exchange(group, handle))
+
+    def _describe(self, gradient, grad):
+        """Sets the tensor that travels for a gradient, and gives its type and shape."""
+        home, form = gradient.home, gradient.form
+        if home is not None and home.holds(grad):
+            gradient.tensor = grad
+            return home.description
+        if form is not None and form.fits(grad):
+            gradient.tensor = grad
+            return form.description
+        gradient.tensor, gradient.context, description = self._travelling(gradient.parameter(), grad)
+        gradient.form = self._form_of(grad, gradient.tensor, description)
+        return description
 
     def _submit_bucket(self, bucket, dense, sparse):
         """All of the bucket travels, whatever gradients this rank has, since others may have more."""
