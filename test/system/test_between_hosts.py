@@ -138,18 +138,20 @@ ALL_BUT_SSH = "tcp dport != 22 tcp sport != 22 drop"
 
 # Small sums travel by the leader of rank 0; the other leaders need no way to each other for them.
 @pytest.mark.parametrize("collective, one, other", [("allreduce", 1, 2), ("small", 0, 2)])
-def test_V15b_P06_data_that_are_dropped_end_the_job_and_the_way_is_named(hosts_start, rig, filtered, collective, one, other):
+def test_V15b_P06_data_that_are_dropped_end_the_job_and_the_way_is_named(
+        hosts_start, rig, filtered, collective, one, other):
     """hvdrun reaches both hosts, so neither is lost; and no rank failed of itself."""
     job = Busy(hosts_start("-np", 3, "-H", "hvd1,hvd2,hvd3", *hosts_worker("break", collective)), 3)
     for here, there in ((one, other), (other, one)):
         number = rig.hosts[there].number
-        filtered(rig.hosts[here], f"ip saddr {rig.address(number)} {ALL_BUT_SSH}", f"ip6 saddr {rig.address6(number)} {ALL_BUT_SSH}")
+        filtered(rig.hosts[here], f"ip saddr {rig.address(number)} {ALL_BUT_SSH}",
+                 f"ip6 saddr {rig.address6(number)} {ALL_BUT_SSH}")
     begin = time.monotonic()
     code = job.end()
     took = time.monotonic() - begin
     assert code == 3, job.out + job.err
-    said = re.match(r"hvdrun: the connection between the hosts (hvd\d) and (hvd\d) is broken: rank \d on hvd\d has heard "
-                    r"nothing from rank \d on hvd\d for \d+ s, though hvdrun reaches both hosts; .*\n  All ranks were ended\.\n$",
+    said = re.match(r"hvdrun: the connection between the hosts (hvd\d) and (hvd\d) is broken: "
+                    r"rank \d on hvd\d has heard nothing from rank \d on hvd\d for \d+ s, though hvdrun reaches both hosts; .*\n  All ranks were ended\.\n$",
                     last_block(job))
     assert said and {said[1], said[2]} == {rig.hosts[one].name, rig.hosts[other].name}, job.err
     assert len(job.told()) == 3 and all("the connection between the hosts" in line for line in job.told()), job.out

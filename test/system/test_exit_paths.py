@@ -253,7 +253,8 @@ def test_P36_codes_and_states_are_those_of_the_table(run, tmp_path, first, other
 
 def test_P36_the_loss_of_a_host(start, tmp_path):
     error = tmp_path / "error.json"
-    job = start("-np", 4, "--hosts-per-machine", 2, "--error-file", error, "sh", "-c", "echo here; exec sleep 600")
+    job = start("-np", 4, "--hosts-per-machine", 2, "--error-file", error,
+                "sh", "-c", "echo here; exec sleep 600")
     read_until(job.process.stdout, "here", 4)  # so hvdrun knows that all of them run
     kill(job.agent)
     assert job.finish() == 1

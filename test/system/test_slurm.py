@@ -131,7 +131,8 @@ rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
 place = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))
 if rank == 0:
     # As PyTorch's store does: MASTER_ADDR may be an address of either family.
-    with socket.create_server(('', place[1]), family=socket.AF_INET6, dualstack_ipv6=True, backlog=size) as server:
+    with socket.create_server(('', place[1]), family=socket.AF_INET6, dualstack_ipv6=True,
+                              backlog=size) as server:
         met = sorted(server.accept()[0].recv(9) for _ in range(size - 1))
         assert met == [b'%d' % other for other in range(1, size)], met
 else:
