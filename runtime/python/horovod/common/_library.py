@@ -333,7 +333,8 @@ class Request(object):
     the unnamed collectives of the process. parts: (dtype, shape) of each tensor; more than one make a group.
     """
 
-    __slots__ = ('_tensors', '_addresses', '_shapes', '_splits', '_request', '_request_ref', '_handle', '_handle_ref')
+    __slots__ = ('_tensors', '_addresses', '_shapes', '_splits', '_request', '_request_ref', '_handle',
+                 '_handle_ref')
 
     def __init__(self, collective, name, parts, reduce_op=SUM, root_rank=0, process_set=0, prescale=1.0,
                  postscale=1.0, splits=None):
@@ -381,15 +382,16 @@ class Request(object):
         return self._handle.value
 
     def _place(self, addresses):
-        """Mostly memory is where it was at the last call, and comparing it is faster than writing it."""
-        for tensor, input, output in zip(self._tensors or (), addresses[::2], addresses[1::2]):
+        """Writes the addresses; mostly they are those of the last call, and comparing them is faster."""
+        for tensor, input, output in zip(self._tensors, addresses[::2], addresses[1::2]):
             tensor.input = input
             tensor.output = output
         self._addresses = addresses
 
     def run(self, *addresses):
-        """submit() and wait() in one call, which is faster. Gives None when it is done, or the handle of what is still
-        under way after a moment, so that signal handlers can run before the caller waits on."""
+        """submit() and wait() of one tensor in one call, which is faster. Gives None when it is done, or the
+        handle of what is still under way after a moment, so that signal handlers can run before the caller
+        waits on."""
         if addresses != self._addresses:
             self._place(addresses)
         status = _lib.hvd_run_for(self._request_ref, WAIT_SLICE_MS, self._handle_ref)

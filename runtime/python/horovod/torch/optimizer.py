@@ -201,34 +201,21 @@ class _DistributedOptimizer(object):
 
     def _submit(self, group):
         """Starts the exchange of the gradients of a group of parameters."""
-        if len(group) == 1 and group[0].bucket is None:
-            self._submit_alone(group[0])
-            return
-        dense, sparse = group, ()
+        dense, sparse = group, []
         if not self._sparse_as_dense:
-            sparse = [gradient for gradient in group if gradient.parameter().grad.layout != torch.strided]
-            for gradient in sparse:
-                self._submit_sparse(gradient)
+            for gradient in group:
+                if gradient.parameter().grad.layout is not torch.strided:
+                    self._submit_sparse(gradient)
+                    sparse.append(gradient)
             if sparse:
                 dense = tuple([gradient for gradient in group if gradient not in sparse])
-        for place in {gradient.stream for gradient in group} - {None}:
-            framework.adapter.follow(*place)
+        if len(group) > 1:
+            for place in {gradient.stream for gradient in group} - {None}:
+                framework.adapter.follow(*place)
         if group[0].bucket is not None:
             self._submit_bucket(group[0].bucket, dense, sparse)
         elif dense:
             self._submit_dense(dense)
-
-    def _submit_alone(self, gradient):
-        """As the rest of _submit(), for the most frequent group; its time is paid for each gradient of a step."""
-        grad = gradient.parameter().grad
-        if grad.layout is not torch.strided and not self._sparse_as_dense:
-            self._submit_sparse(gradient)
-            return
-        described = [self._describe(gradient, grad)]
-        address = gradient.tensor.data_ptr()
-        handle = self._request(gradient.group, described).submit(address, address)
-        mpi_ops._handle_map[handle] = (gradient, gradient)  # which keeps its tensor alive
-        self._begin(_Exchange(gradient.group, handle))
 
     def _submit_sparse(self, gradient):
         p = gradient.parameter()
@@ -259,7 +246,8 @@ class _DistributedOptimizer(object):
         if form is not None and form.fits(grad):
             gradient.tensor = grad
             return form.description
-        gradient.tensor, gradient.context, description = self._travelling(gradient.parameter(), grad)
+        p = gradient.parameter()
+        gradient.tensor, gradient.context, description = self._travelling(p, grad)
         gradient.form = self._form_of(grad, gradient.tensor, description)
         return description
 
