@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include "runtime/backends/plugin_interface.h"
-#include "runtime/base/library_dir.h"
+#include "runtime/base/loading/library_dir.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

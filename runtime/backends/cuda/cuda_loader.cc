@@ -3,7 +3,7 @@
 
 #include "runtime/backends/cuda/cuda_plugin.h"
 #include "runtime/backends/plugin_interface.h"
-#include "runtime/base/library_dir.h"
+#include "runtime/base/loading/library_dir.h"
 
 namespace hvd {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/backends/plugin_interface.h"
-#include "runtime/base/library_dir.h"
+#include "runtime/base/loading/library_dir.h"
 
 namespace hvd {
 namespace {

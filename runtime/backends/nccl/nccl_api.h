@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
+#include "runtime/base/loading/entry_point.h"
 #include "runtime/device/cuda/driver_api.h"
-#include "runtime/device/cuda/entry_point.h"
 
 namespace hvd {
 

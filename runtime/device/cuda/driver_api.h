@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "runtime/device/cuda/entry_point.h"
+#include "runtime/base/loading/entry_point.h"
 
 namespace hvd {
 

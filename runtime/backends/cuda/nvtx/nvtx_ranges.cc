@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "runtime/base/library_dir.h"
+#include "runtime/base/loading/library_dir.h"
 
 namespace hvd {
 namespace {

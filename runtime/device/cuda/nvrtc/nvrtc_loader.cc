@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "runtime/base/library_dir.h"
+#include "runtime/base/loading/library_dir.h"
 
 namespace hvd {
 namespace {

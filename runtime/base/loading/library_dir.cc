@@ -1,4 +1,4 @@
-#include "runtime/base/library_dir.h"
+#include "runtime/base/loading/library_dir.h"
 
 #include <dlfcn.h>
 

@@ -1,10 +1,11 @@
 // Entry points of libraries that are loaded when needed: a table is a struct of EntryPoint, which
 // is filled by name. A test fills it with functions of its own.
-#ifndef HVD_RUNTIME_DEVICE_CUDA_ENTRY_POINT_H_
-#define HVD_RUNTIME_DEVICE_CUDA_ENTRY_POINT_H_
+#ifndef HVD_RUNTIME_BASE_LOADING_ENTRY_POINT_H_
+#define HVD_RUNTIME_BASE_LOADING_ENTRY_POINT_H_
 
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace hvd {
 
@@ -44,4 +45,4 @@ class EntryFiller {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_DEVICE_CUDA_ENTRY_POINT_H_
+#endif  // HVD_RUNTIME_BASE_LOADING_ENTRY_POINT_H_

@@ -1,7 +1,7 @@
 // Libraries that are loaded when needed: where they lie, which is beside the object that this is
 // linked into, and why one did not load.
-#ifndef HVD_RUNTIME_BASE_LIBRARY_DIR_H_
-#define HVD_RUNTIME_BASE_LIBRARY_DIR_H_
+#ifndef HVD_RUNTIME_BASE_LOADING_LIBRARY_DIR_H_
+#define HVD_RUNTIME_BASE_LOADING_LIBRARY_DIR_H_
 
 #include <string>
 
@@ -18,4 +18,4 @@ std::string LoaderWords();
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BASE_LIBRARY_DIR_H_
+#endif  // HVD_RUNTIME_BASE_LOADING_LIBRARY_DIR_H_
