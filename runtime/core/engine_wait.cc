@@ -129,9 +129,10 @@ WaitPolicy Engine::Policy() const {
 // True when the operation was done while this thread spun.
 bool Engine::SpinFor(Operation* op) {
   uint32_t spins = Policy().spins;
-  if (HostAttendance::IsFor(*op)) spins /= kCostOfHosts;
+  const bool attends = hosts_.IsFor(*op);  // a look at all that is pending: once
+  if (attends) spins /= kCostOfHosts;
   for (uint32_t spin = 0;; ++spin) {
-    if (Look(op) || hosts_.Attend(op)) return true;
+    if (Look(op) || (attends && hosts_.Attend(op))) return true;
     if (spin >= spins) return false;
     if (!progress_.idle() && !op->started) return false;  // there is other work to do
     if (spin >= kEagerSpins) Relax();

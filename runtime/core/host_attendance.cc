@@ -12,14 +12,14 @@ constexpr size_t kSmallBytes = 256 * 1024;
 
 }  // namespace
 
-bool HostAttendance::IsFor(const Operation& op) {
+bool HostAttendance::IsFor(const Operation& op) const {
   if (op.set->group.on_one_host()) return false;
   size_t bytes = 0;
   for (const OperationTensor& part : op.parts) {
     if (part.call.device != DeviceKind::kHost) return false;
     bytes += part.call.bytes();
   }
-  return bytes < kSmallBytes;
+  return bytes < kSmallBytes || NothingElsePends();
 }
 
 bool HostAttendance::Attend(Operation* op) {

@@ -1,4 +1,4 @@
-// HostAttendance: a thread of this rank that waits for a small operation works with other hosts
+// HostAttendance: a thread of this rank that waits for an operation works with other hosts
 // meanwhile, see Attendance. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_HOST_ATTENDANCE_H_
 #define HVD_RUNTIME_CORE_HOST_ATTENDANCE_H_
@@ -18,8 +18,9 @@ class HostAttendance {
       : backend_(backend), progress_(progress), state_(state) {}
 
   // Other hosts take part, and it is so small that waking another thread would take longer than its
-  // work. A large one, and one in memory of a device, is left to the threads that do it.
-  static bool IsFor(const Operation& op);
+  // work, or it is all that is pending here. A large one beside others, and one in memory of a
+  // device, is left to the threads that do it: these negotiate the next while they work at one.
+  bool IsFor(const Operation& op) const;
 
   // The thread waits for this operation, which may not have started, and comes back soon. True when
   // it is done.

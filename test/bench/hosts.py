@@ -36,6 +36,7 @@ MOST_ROUNDS = 200  # of a loop: stock Gloo takes milliseconds where there are mo
 OVER_TCP = ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "10.99.0.0/16"]
 WITHIN_HOSTS = ["--mca", "btl", "tcp,vader,self", *OVER_TCP[3:]]
 RAW = "raw sockets"
+BESIDE = "other build"
 
 
 def run(command, env=None, deadline=300):
@@ -106,11 +107,11 @@ def microseconds(text):
     return {row["bytes"]: row["us"] for row in rows if row["read_back"]}
 
 
-def allreduce_commands(rig, build, hosts, each, folder, loops):
-    """Name -> command; ranks of stock Gloo and of raw_perf meet in `folder`."""
-    flags = ["--private", "--json", "--loops", loops, "--most-rounds", MOST_ROUNDS, "--sizes", ",".join(map(str, SIZES))]
+def allreduce_commands(rig, build, hosts, each, folder, loops, sizes, beside):
+    """Name -> command; ranks of stock Gloo and of raw_perf meet in `folder`. beside: the folder of another build, or None."""
+    flags = ["--private", "--json", "--loops", loops, "--most-rounds", MOST_ROUNDS, "--sizes", ",".join(map(str, sizes))]
 
-    def by_hvdrun(count, *program):
+    def by_hvdrun(count, *program, build=build):
         slots = ",".join(f"{host}:{count}" for host in hosts)
         return rig.on_head(build / "bin/hvdrun", "-np", len(hosts) * count, "-H", slots, *program, *flags)
 
@@ -119,6 +120,8 @@ def allreduce_commands(rig, build, hosts, each, folder, loops):
 
     found = {"ours": by_hvdrun(each, build / "bin/hvd_perf"),
              RAW: by_hvdrun(1, *meeting("RAW_PERF"), build / "bench/raw_perf")}
+    if beside:
+        found[BESIDE] = by_hvdrun(each, beside / "bin/hvd_perf", build=beside)
     if shutil.which("mpirun") and (build / "bench/mpi_perf").exists():
         found["Open MPI"] = mpirun(rig, hosts, [build / "bench/mpi_perf", *flags], *(OVER_TCP if each == 1 else WITHIN_HOSTS), each=each)
     if (build / "bench/gloo_perf").exists():
@@ -131,10 +134,11 @@ def empty(folder):
     pathlib.Path(folder).mkdir()
 
 
-def allreduce(rig, build, layout, rounds, progress, folder, loops=3, peer=True, until=float("inf")):
+def allreduce(rig, build, layout, rounds, progress, folder, loops=3, peer=True, until=float("inf"), sizes=None, beside=None):
     """Name -> bytes -> microseconds of each run."""
+    sizes = sizes or SIZES
     count, each = layout
-    commands = allreduce_commands(rig, build, names(count), each, folder, loops)
+    commands = allreduce_commands(rig, build, names(count), each, folder, loops, sizes, beside)
     if not peer:
         commands.pop("Open MPI", None)
     taken = {name: [] for name in commands}
@@ -147,15 +151,15 @@ def allreduce(rig, build, layout, rounds, progress, folder, loops=3, peer=True, 
             command = list(map(str, commands[name]))
             outcome = processes.run(command, 300, env=openmpi.ENVIRONMENT)
             figures = microseconds(outcome.stdout)
-            if not outcome.ok or set(figures) != set(SIZES):
+            if not outcome.ok or set(figures) != set(sizes):
                 raise Failed(f"{' '.join(command)} ended with {outcome.code} and figures of {sorted(figures)} bytes: {outcome.stderr[-800:]}")
             taken[name].append(figures)
     progress.clear()
-    return {name: {size: [figures[size] for figures in runs] for size in SIZES} for name, runs in taken.items()}
+    return {name: {size: [figures[size] for figures in runs] for size in sizes} for name, runs in taken.items()}
 
 
 def rows_of(layout, taken):
-    for size in SIZES:
+    for size in taken["ours"]:
         ours = taken["ours"][size]
         row = {"hosts": layout[0], "ranks_of_a_host": layout[1], "bytes": size, "us": statistics.median(ours), "runs": len(ours), "peers": {}}
         for peer, theirs in taken.items():
@@ -233,6 +237,8 @@ def main(argv):
     parser.add_argument("--ranks", type=int, nargs="+", default=[1], help="ranks on each host of the allreduce (1)")
     parser.add_argument("--only", choices=["start", "allreduce"], help="one of the two")
     parser.add_argument("--build-dir", default=ROOT / "build", type=pathlib.Path, metavar="DIR")
+    parser.add_argument("--beside", type=pathlib.Path, metavar="DIR", help="another build, whose allreduce takes turns with this one's")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="BYTES", help="of the allreduce")
     parser.add_argument("--json", metavar="FILE", help="every figure")
     args = parser.parse_args(argv)
     if WHY_NOT:
@@ -246,7 +252,9 @@ def main(argv):
             if args.only != "allreduce":
                 figures["start"] = start(rig, build / "bin/hvdrun", args.rounds, progress)
             for layout in itertools.product(args.hosts, args.ranks) if args.only != "start" else []:
-                rows = list(rows_of(layout, allreduce(rig, build, layout, args.rounds, progress, meeting)))
+                taken = allreduce(rig, build, layout, args.rounds, progress, meeting, sizes=args.sizes,
+                                  beside=args.beside and args.beside.resolve())
+                rows = list(rows_of(layout, taken))
                 show(layout, rows)
                 figures["allreduce of {} hosts with {} ranks".format(*layout)] = rows
         except Failed as failed:

@@ -12,21 +12,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cmd/hvd_perf/measure.h"
+#include "runtime/base/align.h"
 
 namespace {
 
 constexpr size_t kWhole = size_t{1} << 16;  // bytes, up to which each sends all to all
 constexpr size_t kScratch = size_t{1} << 17;
+// All that is sent begins so, and all memory: some processors copy at a tenth of their speed
+// between places that are almost the same in their pages (runtime/net/mesh/README.md).
+constexpr size_t kAligned = 64;
 
 [[noreturn]] void Die(const std::string& what) {
   std::fprintf(stderr, "raw_perf: %s: %s\n", what.c_str(), std::strerror(errno));
@@ -63,6 +69,13 @@ struct Traffic {
   size_t to_receive = 0;
 };
 
+using Memory = std::unique_ptr<float, decltype(&std::free)>;
+
+Memory Allocate(size_t bytes) {
+  void* memory = std::aligned_alloc(kAligned, hvd::RoundUp(bytes, kAligned));
+  return {static_cast<float*>(memory), &std::free};
+}
+
 // One connection to each other rank.
 class Sockets {
  public:
@@ -70,8 +83,8 @@ class Sockets {
       : rank_(rank),
         size_(size),
         crowded_(size > static_cast<int>(std::thread::hardware_concurrency())),
-        peers_(static_cast<size_t>(size), -1),
-        scratch_(static_cast<size_t>(size), std::vector<float>(kScratch / sizeof(float))) {
+        peers_(static_cast<size_t>(size), -1) {
+    for (int peer = 0; peer < size; ++peer) scratch_.push_back(Allocate(kScratch));
     sockaddr_in own = AddressOf(interface);
     const int listener = Listen(own);
     Publish(folder, own);
@@ -87,11 +100,15 @@ class Sockets {
   Sockets(const Sockets&) = delete;
 
   void Barrier() {
-    char out = 0;
-    std::vector<char> in(peers_.size());
+    using Word = std::array<char, kAligned>;
+    Word out{};
+    std::vector<Word> in(peers_.size());
     std::vector<Traffic> traffic(peers_.size());
     for (size_t peer = 0; peer < peers_.size(); ++peer) {
-      traffic[peer] = {.out = &out, .to_send = 1, .in = &in[peer], .to_receive = 1};
+      traffic[peer] = {.out = out.data(),
+                       .to_send = out.size(),
+                       .in = in[peer].data(),
+                       .to_receive = out.size()};
     }
     Exchange(traffic);
   }
@@ -154,12 +171,12 @@ class Sockets {
     for (size_t peer = 0; peer < peers_.size(); ++peer) {
       traffic[peer] = {.out = reinterpret_cast<const char*>(data),
                        .to_send = bytes,
-                       .in = reinterpret_cast<char*>(scratch_[peer].data()),
+                       .in = reinterpret_cast<char*>(scratch_[peer].get()),
                        .to_receive = bytes};
     }
     Exchange(traffic);
     for (size_t peer = 0; peer < peers_.size(); ++peer) {
-      if (peers_[peer] >= 0) Add(data, scratch_[peer].data(), count);
+      if (peers_[peer] >= 0) Add(data, scratch_[peer].get(), count);
     }
   }
 
@@ -231,7 +248,7 @@ class Sockets {
     size_t most = traffic.to_receive;
     const size_t used = received % kScratch;
     if (traffic.sum != nullptr) {
-      to = reinterpret_cast<char*>(scratch_[peer].data()) + used;
+      to = reinterpret_cast<char*>(scratch_[peer].get()) + used;
       most = std::min(most, kScratch - used);
     }
     const ssize_t got = ::recv(peers_[peer], to, most, MSG_DONTWAIT);
@@ -241,7 +258,7 @@ class Sockets {
     const auto bytes = static_cast<size_t>(got);
     if (traffic.sum != nullptr) {
       const size_t first = received / sizeof(float), last = (received + bytes) / sizeof(float);
-      Add(traffic.sum + first, scratch_[peer].data() + used / sizeof(float), last - first);
+      Add(traffic.sum + first, scratch_[peer].get() + used / sizeof(float), last - first);
     }
     received += bytes;
     traffic.to_receive -= bytes;
@@ -250,8 +267,8 @@ class Sockets {
 
   const int rank_, size_;
   const bool crowded_;
-  std::vector<int> peers_;                   // -1 for this rank
-  std::vector<std::vector<float>> scratch_;  // of each peer
+  std::vector<int> peers_;       // -1 for this rank
+  std::vector<Memory> scratch_;  // of each peer
 };
 
 }  // namespace
@@ -264,7 +281,7 @@ int main(int argc, char** argv) {
   Sockets sockets(library.rank, library.size, Told("RAW_PERF_FOLDER"), Told("RAW_PERF_INTERFACE"));
   library.allreduce = [&](float* data, size_t count) { sockets.Allreduce(data, count); };
   library.barrier = [&] { sockets.Barrier(); };
-  library.allocate = [](size_t bytes, bool) { return static_cast<float*>(std::malloc(bytes)); };
+  library.allocate = [](size_t bytes, bool) { return Allocate(bytes).release(); };
   library.free = [](float* memory, bool) { std::free(memory); };
   const bool correct = hvd_perf::RunAll(library, options);
   library.barrier();

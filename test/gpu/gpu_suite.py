@@ -159,6 +159,10 @@ class Machine(object):
             self.results[-1]['seconds_to_a_usable_world'] = max(seconds) if seconds else None
 
 
+def first_if(short, rows):
+    return rows[:1] if short else rows
+
+
 def run_suite(machine):
     ways = [('staged', {'HOROVOD_GPU_STAGED': '1'})]
     if machine.gpus > 1:
@@ -171,14 +175,14 @@ def run_suite(machine):
     for way, extra in ways:
         carrier = 'staged' if way == 'staged' else 'nccl'
         machine.run(('gpu.py', carrier, '3'), 2, way, moved=False, **extra)
-        for how in ('none', 'fp16', 'bf16', 'buckets'):
+        for how in first_if(machine.options.short, ('none', 'fp16', 'bf16', 'buckets')):
             machine.run(('gpu_training.py', how), 2, way, moved=False, **extra)
-        for script, ranks in SUITE:
+        for script, ranks in first_if(machine.options.short, SUITE):
             machine.run(script, ranks, way, **extra)
         if machine.gpus > 3 and way == 'nccl':
             machine.run(('gpu_devices.py', carrier), 2, way, moved=False, HOROVOD_DYNAMIC_PROCESS_SETS='1', **extra)
         if way != 'nccl on one GPU':
-            for mode in KILLED:
+            for mode in first_if(machine.options.short, KILLED):
                 machine.kill(mode, 2, way, **extra)
             machine.elastic(2, way, **extra)
 
@@ -234,6 +238,7 @@ def main():
     parser.add_argument('--json', required=True)
     parser.add_argument('--part', choices=['suite', 'perf'])
     parser.add_argument('--fakes', action='store_true')
+    parser.add_argument('--short', action='store_true', help='the first of each kind: enough to test this script')
     parser.add_argument('--smi', default='nvidia-smi')
     parser.add_argument('--limit-s', type=float, default=570)
     options = parser.parse_args()

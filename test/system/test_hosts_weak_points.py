@@ -253,7 +253,8 @@ def test_S7_nobody_in_the_middle_gets_into_a_connection(recorded, rig):
     assert any(place[0] != address for place in elsewhere), "the maker of the hello listens, too"
     for place in elsewhere:
         assert talk(rig, place, f"{hello.hex()} {proof.hex()}") == [0], place
-    frame = b"HvMf" + struct.pack("<IQQQ", 3, 4, 0, 0) + b"lies"  # a bye with a reason would end the world
+    # A bye with a reason would end the world.
+    frame = b"HvMf" + struct.pack("<IQQQ32x", 3, 4, 0, 0) + b"lies"
     after = ["echo:32", hello[-32:].hex(), proof.hex(), frame.hex()]
     heard = talk(rig, (address, port), *[f"{hello.hex()} hear:{CHALLENGE} {piece} {frame.hex()}" for piece in after])
     assert heard == [CHALLENGE] * len(after), "a nonce and a proof, and then the end"
@@ -268,7 +269,7 @@ def test_S6_a_length_that_nobody_proved_costs_no_memory(recorded, rig):
     host, address, port, hello, _ = recorded
     ranks = [pid for pid in host.processes() if b"foreign_worker" in read_proc(pid, "cmdline")]
     before = {pid: resident_mib(pid) for pid in ranks}
-    frame = b"HvMf" + struct.pack("<IQQQ", 1, 1 << 31, 1, 0)
+    frame = b"HvMf" + struct.pack("<IQQQ32x", 1, 1 << 31, 1, 0)
     assert ranks
     floods = [f"{frame.hex()} flood:64", f"{hello.hex()} hear:{CHALLENGE} flood:64"] * 4
     talk(rig, (address, port), *floods)

@@ -9,10 +9,7 @@
 namespace hvd {
 namespace {
 
-// The most that a leader receives in one step; measured on loopback with 2, 3 and 4 leaders.
-constexpr size_t kReceivedBytes = 256 * 1024;
-
-// Leaders may make one small sum in two ways, of which one does not know the cut of the others.
+// A small sum is not worth a second stripe, and so needs no cut that all leaders know.
 InterHostCall OverOneStripe(InterHostCall call) {
   call.cut = {};
   return call;
@@ -31,11 +28,15 @@ class DirectSum final : public InterHostSum {
         bytes_(count * SizeOf(spec.dtype)),
         scratch_(pool.Take((LeadersOf(call) - 1) * bytes_)),
         transfers_(mesh, call_) {
-    ForOthers(call_,
-              [&](uint32_t leader) { transfers_.Send(leader, kScatterSlot, input_, bytes_); });
+    call_.TellWay(TraceWay::kDirect);
+    if (call_.copies != nullptr) call_.copies->Fill(0, count_);
+    MeshStart start(mesh);
     ForOthers(call_, [&](uint32_t leader) {
-      transfers_.Receive(leader, kScatterSlot, scratch_.get() + ScratchPlace(call_, leader, bytes_),
-                         bytes_);
+      transfers_.Send(start, leader, kScatterSlot, input_, bytes_);
+    });
+    ForOthers(call_, [&](uint32_t leader) {
+      transfers_.Receive(start, leader, kScatterSlot,
+                         scratch_.get() + ScratchPlace(call_, leader, bytes_), bytes_);
     });
   }
 
@@ -52,6 +53,7 @@ class DirectSum final : public InterHostSum {
  private:
   Status Finish() {
     AddUp(call_, spec_, input_, scratch_.get(), output_, count_);
+    if (call_.copies != nullptr) call_.copies->Take(0, count_);
     return Status::Ok();
   }
 
@@ -65,10 +67,6 @@ class DirectSum final : public InterHostSum {
 };
 
 }  // namespace
-
-size_t MostDirectBytes(size_t leaders) {
-  return leaders > kMostDirectLeaders ? 0 : kReceivedBytes / std::max<size_t>(leaders - 1, 1);
-}
 
 Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                        const ReduceSpec& spec, const void* input, void* output, size_t count) {
@@ -96,13 +94,16 @@ Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& 
   size_t own_bytes = own_count * element;
   ScratchPool::Lease scratch = pool.Take((counts.size() - 1) * own_bytes);
   Transfers transfers(mesh, call);
-  ForOthers(call, [&](uint32_t leader) {
-    transfers.Receive(leader, kScatterSlot, scratch.get() + ScratchPlace(call, leader, own_bytes),
-                      own_bytes);
-  });
-  ForOthers(call, [&](uint32_t leader) {
-    transfers.Send(leader, kScatterSlot, parts[leader], counts[leader] * element);
-  });
+  {
+    MeshStart start(mesh);
+    ForOthers(call, [&](uint32_t leader) {
+      transfers.Receive(start, leader, kScatterSlot,
+                        scratch.get() + ScratchPlace(call, leader, own_bytes), own_bytes);
+    });
+    ForOthers(call, [&](uint32_t leader) {
+      transfers.Send(start, leader, kScatterSlot, parts[leader], counts[leader] * element);
+    });
+  }
   HVD_RETURN_IF_ERROR(transfers.WaitAll());
   AddUp(call, spec, parts[call.group.index], scratch.get(), output, own_count);
   return Status::Ok();

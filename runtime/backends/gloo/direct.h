@@ -13,16 +13,11 @@
 
 namespace hvd {
 
-// Beyond so many leaders everybody's adding everything costs more than a second exchange.
-inline constexpr size_t kMostDirectLeaders = 16;
-// The most that each leader gives to a direct allreduce; 0: there are too many leaders. Pure.
-size_t MostDirectBytes(size_t leaders);
-
 // Everybody gets everything and adds it up. Takes scratch of (leaders - 1) times the data.
 Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                        const ReduceSpec& spec, const void* input, void* output, size_t count);
 
-// The same, begun and then continued by whoever has time.
+// The same, begun; any thread continues it, one at a time.
 std::unique_ptr<InterHostSum> BeginDirectAllreduce(Mesh& mesh, ScratchPool& pool,
                                                    const InterHostCall& call,
                                                    const ReduceSpec& spec, const void* input,

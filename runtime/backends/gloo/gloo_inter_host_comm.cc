@@ -55,11 +55,6 @@ std::shared_ptr<GlooCollectives> GlooInterHostComm::Group(const LeaderGroup& gro
   return collectives;
 }
 
-AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders) {
-  const bool direct = leaders <= kMostDirectLeaders && bytes <= MostDirectBytes(leaders);
-  return direct ? AllreduceAlgorithm::kDirect : AllreduceAlgorithm::kSliced;
-}
-
 Status GlooInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& spec,
                                     const void* input, void* output, size_t count) {
   size_t bytes = count * SizeOf(spec.dtype);
@@ -71,20 +66,14 @@ Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCal
                                       const ReduceSpec& spec, const void* input, void* output,
                                       size_t count) {
   HVD_RETURN_IF_ERROR(CheckCall(call, call.group.leaders.size()));
-  const bool alone = IsAlone(call) || count == 0;
-  if (!alone && way == AllreduceAlgorithm::kSliced) {
-    call.TellWay(TraceWay::kSliced);
-    return SlicedAllreduce(*mesh_, scratch_, call, spec, input, output, count);
-  }
-  if (call.copies != nullptr) call.copies->Fill(0, count);
-  if (alone) {
+  if (IsAlone(call) || count == 0) {
+    if (call.copies != nullptr) call.copies->Fill(0, count);
     ReduceRange(spec, {&input, 1}, {&output, 1}, 0, count);
-  } else {
-    call.TellWay(TraceWay::kDirect);
-    HVD_RETURN_IF_ERROR(DirectAllreduce(*mesh_, scratch_, call, spec, input, output, count));
+    if (call.copies != nullptr) call.copies->Take(0, count);
+    return Status::Ok();
   }
-  if (call.copies != nullptr) call.copies->Take(0, count);
-  return Status::Ok();
+  const auto make = way == AllreduceAlgorithm::kSliced ? SlicedAllreduce : DirectAllreduce;
+  return make(*mesh_, scratch_, call, spec, input, output, count);
 }
 
 Status GlooInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/backends/gloo/allreduce_way.h"
 #include "runtime/backends/gloo/gloo_collectives.h"
 #include "runtime/backends/gloo/gloo_steps.h"
 #include "runtime/backends/gloo/large_sum.h"
@@ -17,10 +18,6 @@
 #include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
-
-enum class AllreduceAlgorithm { kDirect, kSliced };
-// By size and number of leaders; pure.
-AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders);
 
 class GlooInterHostComm final : public InterHostComm {
  public:

@@ -3,7 +3,9 @@
 #include <span>
 #include <utility>
 
+#include "runtime/backends/gloo/allreduce_way.h"
 #include "runtime/backends/gloo/direct.h"
+#include "runtime/backends/gloo/large_sum.h"
 #include "runtime/backends/gloo/small_messages.h"
 
 namespace hvd {
@@ -43,12 +45,13 @@ Status GlooSteps::Flush(TimePoint deadline) {
   }
 }
 
-size_t GlooSteps::MostSumBytes(size_t leaders) const { return MostDirectBytes(leaders); }
-
 std::unique_ptr<InterHostSum> GlooSteps::BeginSum(const InterHostCall& call, const ReduceSpec& spec,
                                                   const void* input, void* output, size_t count) {
-  call.TellWay(TraceWay::kDirect);
-  return BeginDirectAllreduce(mesh_, scratch_, call, spec, input, output, count);
+  const AllreduceAlgorithm way =
+      ChooseAllreduce(count * SizeOf(spec.dtype), call.group.leaders.size());
+  const auto begin =
+      way == AllreduceAlgorithm::kSliced ? BeginSlicedAllreduce : BeginDirectAllreduce;
+  return begin(mesh_, scratch_, call, spec, input, output, count);
 }
 
 }  // namespace hvd

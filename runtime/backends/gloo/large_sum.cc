@@ -1,6 +1,7 @@
 #include "runtime/backends/gloo/large_sum.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "runtime/backends/gloo/transfers.h"
@@ -21,7 +22,7 @@ size_t PieceBytes(const InterHostCall& call) {
 
 // One allreduce. All receives of a piece are posted with its first sends, so that no other leader
 // has to wait for leave.
-class LargeSum {
+class LargeSum final : public InterHostSum {
  public:
   LargeSum(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
            const void* input, void* output, size_t count)
@@ -32,36 +33,56 @@ class LargeSum {
         output_(static_cast<std::byte*>(output)),
         count_(count),
         element_(SizeOf(spec.dtype)),
-        leaders_(LeadersOf(call)),
-        piece_(std::min(count, std::max<size_t>(leaders_, PieceBytes(call) / element_))),
+        leaders_(LeadersOf(call_)),
+        piece_(std::min(count, std::max<size_t>(leaders_, PieceBytes(call_) / element_))),
         part_((piece_ + leaders_ - 1) / leaders_),
         pieces_((count_ + piece_ - 1) / piece_),
         under_way_(
-            std::min<size_t>(pieces_, call.cut.pieces != 0 ? call.cut.pieces : kPiecesUnderWay)),
+            std::min<size_t>(pieces_, call_.cut.pieces != 0 ? call_.cut.pieces : kPiecesUnderWay)),
         scratch_bytes_((leaders_ - 1) * part_ * element_),
         scratch_(pool.Take(under_way_ * scratch_bytes_)),
-        sends_(mesh, call) {
+        sends_(mesh, call_) {
+    call_.TellWay(TraceWay::kSliced);
     for (size_t turn = 0; turn < under_way_; ++turn) arrivals_.emplace_back(mesh_, call_);
     for (size_t piece = 0; piece < pieces_; ++piece) results_.emplace_back(mesh_, call_);
+    {
+      MeshStart start(mesh_);
+      for (size_t piece = 0; piece < under_way_; ++piece) Expect(start, piece);
+    }
+    for (size_t piece = 0; piece < under_way_; ++piece) {
+      MeshStart start(mesh_);
+      SendParts(start, piece);
+    }
   }
 
+  Status Continue(TimePoint deadline) override {
+    return GoOn(
+        [deadline](Transfers& all, MeshAfter after) { return all.WaitUntil(deadline, after); });
+  }
+  // As long as anything moves.
   Status Run() {
-    for (size_t piece = 0; piece < under_way_; ++piece) Begin(piece);
-    for (size_t piece = 0; piece < pieces_; ++piece) {
-      HVD_RETURN_IF_ERROR(arrivals_[piece % under_way_].WaitAll());
-      Add(piece);
-      SendResult(piece);
-      if (piece + under_way_ < pieces_) Begin(piece + under_way_);
-      // Not the newest ones: others are on the link while one is waited for.
-      if (piece >= under_way_) HVD_RETURN_IF_ERROR(End(piece - under_way_));
-    }
-    for (size_t piece = pieces_ - under_way_; piece < pieces_; ++piece) {
-      HVD_RETURN_IF_ERROR(End(piece));
-    }
-    return sends_.WaitAll();
+    return GoOn([](Transfers& all, MeshAfter after) { return all.WaitAll(after); });
   }
 
  private:
+  template <typename Wait>
+  Status GoOn(Wait wait) {
+    while (ended_ < pieces_) {
+      // Results are not waited for while they are the newest: others are on the link meanwhile.
+      if (added_ < pieces_ && added_ <= ended_ + under_way_) {
+        HVD_RETURN_IF_ERROR(wait(arrivals_[added_ % under_way_], MeshAfter::kReturns));
+        Add(added_);
+        SendResult(added_);
+        if (added_ + under_way_ < pieces_) Begin(added_ + under_way_);
+        ++added_;
+      } else {
+        HVD_RETURN_IF_ERROR(wait(results_[ended_], MeshAfter::kReturns));
+        End(ended_++);
+      }
+    }
+    return wait(sends_, MeshAfter::kGoes);
+  }
+
   struct Range {
     size_t first, count;
   };
@@ -80,23 +101,31 @@ class LargeSum {
   }
 
   void Begin(size_t piece) {
+    MeshStart start(mesh_);
+    Expect(start, piece);
+    SendParts(start, piece);
+  }
+  void Expect(MeshStart& start, size_t piece) {
     Transfers& arrivals = arrivals_[piece % under_way_];
     const size_t own_bytes = PartOf(piece, call_.group.index).count * element_;
-    if (call_.copies != nullptr) call_.copies->Fill(All(piece).first, All(piece).count);
     ForOthers(call_, [&](uint32_t leader) {
-      arrivals.Receive(leader, kScatterSlot,
+      arrivals.Receive(start, leader, kScatterSlot,
                        ScratchOf(piece) + ScratchPlace(call_, leader, own_bytes), own_bytes);
     });
     // Another leader's result comes to a place whose content that leader has received before, so
     // the place may be in the input.
     ForOthers(call_, [&](uint32_t leader) {
       const Range part = PartOf(piece, leader);
-      results_[piece].Receive(leader, kGatherSlot, output_ + part.first * element_,
+      results_[piece].Receive(start, leader, kGatherSlot, output_ + part.first * element_,
                               part.count * element_);
     });
+  }
+  void SendParts(MeshStart& start, size_t piece) {
+    if (call_.copies != nullptr) call_.copies->Fill(All(piece).first, All(piece).count);
     ForOthers(call_, [&](uint32_t leader) {
       const Range part = PartOf(piece, leader);
-      sends_.Send(leader, kScatterSlot, input_ + part.first * element_, part.count * element_);
+      sends_.Send(start, leader, kScatterSlot, input_ + part.first * element_,
+                  part.count * element_);
     });
   }
   void Add(size_t piece) {
@@ -106,18 +135,17 @@ class LargeSum {
   }
   void SendResult(size_t piece) {
     const Range own = PartOf(piece, call_.group.index);
+    MeshStart start(mesh_);
     ForOthers(call_, [&](uint32_t leader) {
-      sends_.Send(leader, kGatherSlot, output_ + own.first * element_, own.count * element_);
+      sends_.Send(start, leader, kGatherSlot, output_ + own.first * element_, own.count * element_);
     });
   }
-  Status End(size_t piece) {
-    HVD_RETURN_IF_ERROR(results_[piece].WaitAll());
+  void End(size_t piece) {
     if (call_.copies != nullptr) call_.copies->Take(All(piece).first, All(piece).count);
-    return Status::Ok();
   }
 
   Mesh& mesh_;
-  const InterHostCall& call_;
+  const InterHostCall call_;
   const ReduceSpec spec_;
   const std::byte* const input_;
   std::byte* const output_;
@@ -130,6 +158,7 @@ class LargeSum {
   std::vector<Transfers> arrivals_;  // by turn: what a piece needs before it is added up
   std::vector<Transfers> results_;   // by piece: the parts that others have added up
   Transfers sends_;                  // waited for at the end
+  size_t added_ = 0, ended_ = 0;     // pieces, of which the own part is, of which all is there
 };
 
 }  // namespace
@@ -137,6 +166,13 @@ class LargeSum {
 Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                        const ReduceSpec& spec, const void* input, void* output, size_t count) {
   return LargeSum(mesh, pool, call, spec, input, output, count).Run();
+}
+
+std::unique_ptr<InterHostSum> BeginSlicedAllreduce(Mesh& mesh, ScratchPool& pool,
+                                                   const InterHostCall& call,
+                                                   const ReduceSpec& spec, const void* input,
+                                                   void* output, size_t count) {
+  return std::make_unique<LargeSum>(mesh, pool, call, spec, input, output, count);
 }
 
 }  // namespace hvd

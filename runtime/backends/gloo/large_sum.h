@@ -3,6 +3,8 @@
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_LARGE_SUM_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_LARGE_SUM_H_
 
+#include <memory>
+
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/net/mesh/mesh.h"
@@ -13,6 +15,12 @@ namespace hvd {
 // cut; takes scratch for the pieces under way.
 Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                        const ReduceSpec& spec, const void* input, void* output, size_t count);
+
+// The same, begun; any thread continues it, one at a time.
+std::unique_ptr<InterHostSum> BeginSlicedAllreduce(Mesh& mesh, ScratchPool& pool,
+                                                   const InterHostCall& call,
+                                                   const ReduceSpec& spec, const void* input,
+                                                   void* output, size_t count);
 
 }  // namespace hvd
 

@@ -23,25 +23,27 @@ class Transfers {
   // `call` outlives it.
   Transfers(Mesh& mesh, const InterHostCall& call) : mesh_(mesh), call_(call) {}
 
-  void Send(uint32_t leader, uint64_t slot, const std::byte* data, size_t bytes) {
+  void Send(MeshStart& start, uint32_t leader, uint64_t slot, const std::byte* data, size_t bytes) {
     ForStripes(bytes, [&](uint32_t stripe, size_t first, size_t count) {
       handles_.push_back(
-          mesh_.Send(RankOf(leader), {call_.tag, slot}, {data + first, count}, stripe));
+          start.Send(RankOf(leader), {call_.tag, slot}, {data + first, count}, stripe));
     });
   }
-  void Receive(uint32_t leader, uint64_t slot, std::byte* data, size_t bytes) {
+  void Receive(MeshStart& start, uint32_t leader, uint64_t slot, std::byte* data, size_t bytes) {
     ForStripes(bytes, [&](uint32_t stripe, size_t first, size_t count) {
       handles_.push_back(
-          mesh_.Receive(RankOf(leader), {call_.tag, slot}, {data + first, count}, stripe));
+          start.Receive(RankOf(leader), {call_.tag, slot}, {data + first, count}, stripe));
     });
   }
   // kInProgress at the deadline.
-  Status WaitUntil(TimePoint deadline) {
-    return mesh_.WaitAll(handles_, deadline, call_.group.leaders);
+  Status WaitUntil(TimePoint deadline, MeshAfter after = MeshAfter::kGoes) {
+    Status done = mesh_.WaitAll(handles_, deadline, call_.group.leaders, after);
+    if (done.ok()) handles_.clear();
+    return done;
   }
   // For as long as anything moves.
-  Status WaitAll() {
-    Status done = mesh_.WaitWhileMoving(handles_, call_.idle_limit, call_.group.leaders);
+  Status WaitAll(MeshAfter after = MeshAfter::kGoes) {
+    Status done = mesh_.WaitWhileMoving(handles_, call_.idle_limit, call_.group.leaders, after);
     if (done.ok()) handles_.clear();
     return done;
   }

@@ -16,9 +16,6 @@
 namespace hvd {
 namespace {
 
-// From so many bytes on, tensors that travel together are copied while they travel.
-constexpr size_t kCopiedByPart = 256 << 10;
-
 size_t SumBytes(const CollectiveCall& call) {
   return call.count * SizeOf(InterHostType(call.dtype));
 }
@@ -110,7 +107,7 @@ Status BatchExecutor::Allreduce(Items items) {
   if (sum.count() == 0) return Status::Ok();
   const auto room = [this](size_t bytes) { return Scratch(bytes); };
   if (!msg_.sums.empty()) {
-    sum.Pack(room);
+    sum.Pack(room, /*by_part=*/false);
     NoteActivity(items,
                  ExchangeNote(around_.comm.name(), items, Collective::kAllreduce, sum.bytes()));
     NoteWay(items, TraceWay::kAnnouncement);
@@ -118,14 +115,12 @@ Status BatchExecutor::Allreduce(Items items) {
     sum.HandOut();
     return Status::Ok();
   }
-  const bool by_part = around_.comm.CopiesByPart() && sum.bytes() >= kCopiedByPart;
-  SumCopies* copies = by_part ? sum.PackByPart(room) : nullptr;
-  if (!by_part) sum.Pack(room);
+  SumCopies* copies = sum.Pack(room, around_.comm.CopiesByPart());
   Status combined = Exchange(items, Collective::kAllreduce, sum.bytes(), [&](InterHostCall with) {
     with.copies = copies;
     return around_.comm.Allreduce(with, sum.spec(), sum.input(), sum.output(), sum.count());
   });
-  if (combined.ok() && !by_part) sum.HandOut();
+  if (combined.ok()) sum.HandOut();
   return combined;
 }
 

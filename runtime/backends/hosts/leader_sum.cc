@@ -12,6 +12,8 @@ namespace {
 // The most that the coordinator sends to a leader in one answer of this kind: more is copied too
 // often on its way.
 constexpr size_t kMostOffered = 4 << 10;
+// From so many bytes on, tensors that travel together are copied while they travel.
+constexpr size_t kCopiedByPart = 256 << 10;
 
 }  // namespace
 
@@ -54,19 +56,29 @@ bool LeaderSum::Help() {
   return true;
 }
 
-void LeaderSum::Pack(const Room& room) {
+SumCopies* LeaderSum::Pack(const Room& room, bool by_part) {
   if (items_.size() == 1) {
     input_ = items_[0].part->From();
     output_ = items_[0].part->To();
-    return;
+    return nullptr;
+  }
+  packed_ = room(bytes());
+  input_ = output_ = packed_;
+  by_part_ = by_part && bytes() >= kCopiedByPart;
+  if (by_part_) {
+    for (size_t begin = 0; const LeaderItem& item : items_) {
+      begins_.push_back(begin);
+      begin += item.part->call.count;
+    }
+    return this;
   }
   NoteActivity(items_, {.bytes = bytes(), .activity = TraceActivity::kCopyIn});
-  std::byte* packed = room(bytes());
-  input_ = output_ = packed;
+  std::byte* packed = packed_;
   for (const LeaderItem& item : items_) {
     const size_t size = item.part->call.count * SizeOf(spec_.dtype);
     if (size != 0) std::memcpy(std::exchange(packed, packed + size), item.part->From(), size);
   }
+  return nullptr;
 }
 
 Status LeaderSum::AddOffered(std::span<const std::string> sums, size_t own) {
@@ -78,20 +90,6 @@ Status LeaderSum::AddOffered(std::span<const std::string> sums, size_t own) {
   }
   ReduceRange(spec_, parts, {&output_, 1}, 0, count_);
   return Status::Ok();
-}
-
-SumCopies* LeaderSum::PackByPart(const Room& room) {
-  if (items_.size() == 1) {
-    Pack(room);
-    return nullptr;
-  }
-  packed_ = room(bytes());
-  input_ = output_ = packed_;
-  for (size_t begin = 0; const LeaderItem& item : items_) {
-    begins_.push_back(begin);
-    begin += item.part->call.count;
-  }
-  return this;
 }
 
 // The bytes of each tensor among these elements: its number, where they begin in it and in all of
@@ -123,7 +121,7 @@ void LeaderSum::Take(size_t first, size_t count) {
 }
 
 void LeaderSum::HandOut() {
-  if (items_.size() == 1) return;
+  if (items_.size() == 1 || by_part_) return;
   NoteActivity(items_, {.bytes = bytes(), .activity = TraceActivity::kCopyOut});
   const auto* packed = static_cast<const std::byte*>(output_);
   for (const LeaderItem& item : items_) {

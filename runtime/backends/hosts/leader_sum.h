@@ -39,11 +39,10 @@ class LeaderSum final : private SumCopies {
   // Does what the members of this host have not taken of their sums. False while a member is in the
   // middle of a chunk.
   bool Help();
-  // Every host has its part now; puts that of this one where the exchange finds it.
-  void Pack(const Room& room);
-  // The same, but the exchange has the tensors copied part by part: it gets what this returns, null
-  // where nothing is to be copied. No HandOut afterwards.
-  SumCopies* PackByPart(const Room& room);
+  // Every host has its part now; puts that of this one where the exchange finds it. `by_part`: the
+  // exchange can copy large tensors part by part; it gets what this returns, null where it has
+  // nothing to copy.
+  SumCopies* Pack(const Room& room, bool by_part);
   // In place of an exchange, after Pack: adds what the other leaders have offered. `own`: the place
   // of this one among them.
   Status AddOffered(std::span<const std::string> sums, size_t own);
@@ -64,7 +63,8 @@ class LeaderSum final : private SumCopies {
   ReduceSpec spec_;
   size_t count_ = 0;
   std::byte* packed_ = nullptr;  // of several tensors, one behind the other
-  std::vector<size_t> begins_;   // element of each tensor; by PackByPart
+  bool by_part_ = false;         // the exchange copies them
+  std::vector<size_t> begins_;   // element of each of those
   const void* input_ = nullptr;
   void* output_ = nullptr;
 };

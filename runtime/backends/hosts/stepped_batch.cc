@@ -66,10 +66,11 @@ Status SteppedBatch::Begin() {
   if (self == leaders.end()) {
     return Internal("the coordinator gave out work that is not for this rank");
   }
-  sum_.Pack([this](size_t bytes) {
+  const auto room = [this](size_t bytes) {
     packed_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
     return packed_.get();
-  });
+  };
+  SumCopies* copies = sum_.Pack(room, comm_.CopiesByPart() && batch_.msg.sums.empty());
   NoteActivity(items_, ExchangeNote(comm_.name(), items_, Collective::kAllreduce, sum_.bytes()));
   if (!batch_.msg.sums.empty()) {
     NoteWay(items_, TraceWay::kAnnouncement);
@@ -78,6 +79,8 @@ Status SteppedBatch::Begin() {
   InterHostCall call{{leaders, static_cast<uint32_t>(self - leaders.begin())},
                      TagOf(batch_.msg.number, 0)};
   call.way = &way_;
+  call.cut = batch_.msg.cut;
+  call.copies = copies;
   exchange_ = comm_.steps()->BeginSum(call, sum_.spec(), sum_.input(), sum_.output(), sum_.count());
   return Status::Ok();
 }

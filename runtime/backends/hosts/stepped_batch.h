@@ -1,4 +1,4 @@
-// SteppedBatch: a batch that is one small sum, executed step by step, so that a thread which waits
+// SteppedBatch: a batch that is one sum, executed step by step, so that a thread which waits
 // for its result can do that and still look around between the steps. The inter-host thread goes on
 // with it where that thread stopped. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_STEPPED_BATCH_H_

@@ -9,6 +9,20 @@
 namespace hvd {
 namespace {
 
+MeshTransfer Sending(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
+                     uint32_t stripe) {
+  return {.peer = peer, .stripe = stripe, .tag = tag, .from = bytes.data(), .bytes = bytes.size()};
+}
+
+MeshTransfer Receiving(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe) {
+  return {.kind = MeshTransfer::Kind::kReceive,
+          .peer = peer,
+          .stripe = stripe,
+          .tag = tag,
+          .to = bytes.data(),
+          .bytes = bytes.size()};
+}
+
 std::string NameOfRank(uint32_t rank) { return Format("rank {}", rank); }
 
 }  // namespace
@@ -101,39 +115,44 @@ std::string Mesh::AddressOf(uint32_t rank) {
 
 MeshHandle Mesh::Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
                       uint32_t stripe) {
-  auto transfer = std::make_unique<MeshTransfer>();
-  transfer->peer = peer;
-  transfer->stripe = stripe;
-  transfer->tag = tag;
-  transfer->from = bytes.data();
-  transfer->bytes = bytes.size();
-  return Begin(std::move(transfer));
+  return Begin(Sending(peer, tag, bytes, stripe));
 }
 
 MeshHandle Mesh::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe) {
-  auto transfer = std::make_unique<MeshTransfer>();
-  transfer->kind = MeshTransfer::Kind::kReceive;
-  transfer->peer = peer;
-  transfer->stripe = stripe;
-  transfer->tag = tag;
-  transfer->to = bytes.data();
-  transfer->bytes = bytes.size();
-  return Begin(std::move(transfer));
+  return Begin(Receiving(peer, tag, bytes, stripe));
 }
 
 MeshHandle Mesh::ReceiveSmall(uint32_t peer, MeshTag tag) {
-  auto transfer = std::make_unique<MeshTransfer>();
-  transfer->kind = MeshTransfer::Kind::kReceiveSmall;
-  transfer->peer = peer;
-  transfer->tag = tag;
-  return Begin(std::move(transfer));
+  return Begin({.kind = MeshTransfer::Kind::kReceiveSmall, .peer = peer, .tag = tag});
 }
 
-MeshHandle Mesh::Begin(std::unique_ptr<MeshTransfer> transfer) {
+MeshHandle Mesh::Begin(MeshTransfer transfer) {
+  auto begun = std::make_unique<MeshTransfer>(std::move(transfer));
+  MeshTransfer* const alone = begun.get();
+  Begin({&alone, 1});
+  return MeshHandle(this, std::move(begun));
+}
+
+MeshHandle MeshStart::Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
+                           uint32_t stripe) {
+  return Add(Sending(peer, tag, bytes, stripe));
+}
+
+MeshHandle MeshStart::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes,
+                              uint32_t stripe) {
+  return Add(Receiving(peer, tag, bytes, stripe));
+}
+
+MeshHandle MeshStart::Add(MeshTransfer transfer) {
+  auto added = std::make_unique<MeshTransfer>(std::move(transfer));
+  transfers_.push_back(added.get());
+  return MeshHandle(&mesh_, std::move(added));
+}
+
+void Mesh::Begin(std::span<MeshTransfer* const> transfers) {
   MutexLock lock(driver_.mutex);
-  driver_.reactor().Begin(transfer.get());
+  driver_.reactor().Begin(transfers);
   driver_.NotifyAll();
-  return MeshHandle(this, std::move(transfer));
 }
 
 void Mesh::GiveUp(MeshTransfer* transfer) {
@@ -154,17 +173,20 @@ bool Mesh::IsOver(const MeshHandle& handle) {
 }
 
 Status Mesh::WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
-                     std::span<const uint32_t> group) {
-  MeshWaiter waiter{.handles = handles, .deadline = deadline, .group = group};
+                     std::span<const uint32_t> group, MeshAfter after) {
+  MeshWaiter waiter{.handles = handles,
+                    .deadline = deadline,
+                    .returns = after == MeshAfter::kReturns,
+                    .group = group};
   return driver_.WaitFor(waiter);
 }
 
 Status Mesh::WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
-                             std::span<const uint32_t> group) {
-  if (idle_limit == kNoLimit) return WaitAll(handles, TimePoint::max(), group);
+                             std::span<const uint32_t> group, MeshAfter after) {
+  if (idle_limit == kNoLimit) return WaitAll(handles, TimePoint::max(), group, after);
   IdleLimit idle(idle_limit, MovedWith(group), SteadyNow());
   for (;;) {
-    Status done = WaitAll(handles, idle.next_look(), group);
+    Status done = WaitAll(handles, idle.next_look(), group, after);
     if (done.code() != Code::kInProgress || idle.Over(MovedWith(group), SteadyNow())) return done;
   }
 }

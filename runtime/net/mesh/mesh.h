@@ -48,6 +48,11 @@ struct MeshOptions {
 // MeshOptions::spin says.
 enum class MeshPatience : uint8_t { kSleeps, kSpins };
 
+// Of a thread that waits for data: when it has them, it goes, or it returns within a millisecond
+// and waits for more. Meanwhile no thread that waits for small messages is woken to move the bytes
+// in its place.
+enum class MeshAfter : uint8_t { kGoes, kReturns };
+
 struct MeshMessage {
   uint32_t from = 0;
   std::string bytes;
@@ -80,11 +85,11 @@ class Mesh final : private ForkParticipant {
   bool IsOver(const MeshHandle& handle);
   // The same for all of them, up to the first that fails.
   Status WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
-                 std::span<const uint32_t> group = {});
+                 std::span<const uint32_t> group = {}, MeshAfter after = MeshAfter::kGoes);
   // The same for as long as anything comes from the group or goes to it: kInProgress when nothing
   // did for `idle_limit`.
   Status WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
-                         std::span<const uint32_t> group);
+                         std::span<const uint32_t> group, MeshAfter after = MeshAfter::kGoes);
   // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one
   // that is dropped without having seen its message leaves it to the next receive.
   Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline,
@@ -110,12 +115,14 @@ class Mesh final : private ForkParticipant {
 
  private:
   friend class MeshHandle;
+  friend class MeshStart;
 
   Mesh(MeshOptions options, KvStore& directory, MeshListener listener);
   Status Start(KvStore& directory);
   MeshReactorOptions ReactorOptions();
 
-  MeshHandle Begin(std::unique_ptr<MeshTransfer> transfer);
+  MeshHandle Begin(MeshTransfer transfer);
+  void Begin(std::span<MeshTransfer* const> transfers);
   void GiveUp(MeshTransfer* transfer);
 
   uint64_t MovedWith(std::span<const uint32_t> group);
@@ -132,6 +139,26 @@ class Mesh final : private ForkParticipant {
   MeshDriver driver_;
   MeshResolver resolver_;
   std::thread thread_;
+};
+
+// Sends and receives that begin together, when this object goes: all that can go to a peer at once
+// goes in one system call. The handles live longer.
+class MeshStart {
+ public:
+  explicit MeshStart(Mesh& mesh) : mesh_(mesh) {}
+  ~MeshStart() { mesh_.Begin(transfers_); }
+  MeshStart(const MeshStart&) = delete;
+
+  // As those of the Mesh.
+  MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
+                  uint32_t stripe = 0);
+  MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe = 0);
+
+ private:
+  MeshHandle Add(MeshTransfer transfer);
+
+  Mesh& mesh_;
+  std::vector<MeshTransfer*> transfers_;
 };
 
 }  // namespace hvd

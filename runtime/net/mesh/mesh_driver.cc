@@ -81,15 +81,25 @@ Status MeshDriver::WaitFor(MeshWaiter& waiter) {
   while (!MustReturn(waiter)) {
     if (turns_.Take(waiter)) {
       Drive(waiter);
-      turns_.PassOn();
+      StopDriving(waiter);
     } else {
       if (turns_.AsksForHandOver(waiter)) Kick();
       turns_.Sleep(waiter, lock);
     }
     if (SteadyNow() >= waiter.deadline) break;
   }
-  if (turns_.driver() == &waiter) turns_.PassOn();
+  // No thread may be driving because this one paused: it has returned now, perhaps for nothing.
+  const MeshWaiter* driver = turns_.driver();
+  if (driver == nullptr || driver == &waiter) StopDriving(waiter);
   return Outcome(waiter);
+}
+
+void MeshDriver::StopDriving(MeshWaiter& waiter) {
+  if (waiter.returns && waiter.Awaited() == nullptr) {
+    turns_.Pause();
+  } else {
+    turns_.PassOn();
+  }
 }
 
 Status MeshDriver::Outcome(MeshWaiter& waiter) {
@@ -98,6 +108,8 @@ Status MeshDriver::Outcome(MeshWaiter& waiter) {
   if (awaited->done) return awaited->status;
   HVD_RETURN_IF_ERROR(reactor_.LossIn(waiter.group));
   if (waiter.patient) wake_ = false;
+  // A look that found nothing is no news, and there are many of them.
+  if (waiter.deadline == TimePoint{}) return {Code::kInProgress, ""};
   return {Code::kInProgress,
           Format("rank {} waited in vain for {}", rank_,
                  awaited->peer == kAnyMeshPeer ? "any rank" : reactor_.NameOf(awaited->peer))};

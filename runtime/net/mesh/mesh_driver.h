@@ -54,6 +54,7 @@ class MeshDriver {
   Status Outcome(MeshWaiter& waiter) HVD_REQUIRES(mutex);
   void NotifyWaiters() HVD_REQUIRES(mutex);
   void Drive(MeshWaiter& waiter) HVD_REQUIRES(mutex);
+  void StopDriving(MeshWaiter& waiter) HVD_REQUIRES(mutex);
   void ReadAwaited(MeshWaiter& waiter) HVD_REQUIRES(mutex);
   void LetOthersIn() HVD_REQUIRES(mutex);
   void PollOnce(int timeout_ms) HVD_REQUIRES(mutex);

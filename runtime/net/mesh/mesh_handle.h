@@ -23,6 +23,7 @@ class MeshHandle {
 
  private:
   friend class Mesh;
+  friend class MeshStart;
   friend struct MeshWaiter;
   MeshHandle(Mesh* mesh, std::unique_ptr<MeshTransfer> transfer)
       : mesh_(mesh), transfer_(std::move(transfer)) {}

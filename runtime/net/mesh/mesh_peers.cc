@@ -78,25 +78,31 @@ std::string MeshPeer::Name() const {
 
 // ---- transfers
 
-void MeshPeers::Begin(MeshTransfer* transfer) {
-  if (transfer->kind == MeshTransfer::Kind::kSend) return BeginSend(transfer);
+void MeshPeers::Begin(std::span<MeshTransfer* const> transfers) {
+  for (MeshTransfer* transfer : transfers) {
+    if (!transfer->done) Queue(transfer);
+  }
+  for (const MeshTransfer* transfer : transfers) {
+    MeshPeer* peer = Find({transfer->peer, transfer->stripe});
+    if (peer == nullptr || !std::exchange(peer->queued, false)) continue;
+    if (!peer->outbox.empty()) DialAndWrite(*peer);
+    if (peer->reader.held()) Read(*peer, nullptr);
+  }
+}
+
+void MeshPeers::Queue(MeshTransfer* transfer) {
   if (transfer->peer == kAnyMeshPeer) return BeginReceiveOfAny(transfer);
-  BeginReceive(transfer);
-}
-
-void MeshPeers::BeginSend(MeshTransfer* transfer) {
   MeshPeer& peer = Of({transfer->peer, transfer->stripe});
-  if (!peer.lost.ok()) return transfer->Finish(peer.lost);
-  peer.outbox.Send(transfer);
-  DialAndWrite(peer);
-}
-
-void MeshPeers::BeginReceive(MeshTransfer* transfer) {
-  MeshPeer& peer = Of({transfer->peer, transfer->stripe});
-  peer.inbox.Receive(transfer);
-  if (!peer.lost.ok()) return peer.inbox.Fail(peer.lost);
-  if (!peer.outbox.empty()) DialAndWrite(peer);  // a large message was given leave
-  if (peer.reader.held()) Read(peer, nullptr);
+  peer.queued = peer.lost.ok();
+  if (transfer->kind != MeshTransfer::Kind::kSend) {
+    peer.inbox.Receive(transfer);  // which may give leave for a large message
+    if (!peer.lost.ok()) peer.inbox.Fail(peer.lost);
+  } else if (peer.lost.ok()) {
+    peer.outbox.Send(transfer);
+    Dial(peer);  // also for a message that has no leave yet
+  } else {
+    transfer->Finish(peer.lost);
+  }
 }
 
 void MeshPeers::BeginReceiveOfAny(MeshTransfer* transfer) {
@@ -134,11 +140,14 @@ void MeshPeers::GiveUp(MeshTransfer* transfer) {
 
 // ---- connecting
 
+void MeshPeers::Dial(MeshPeer& peer) {
+  if (peer.dial != MeshPeer::Dial::kNone) return;
+  peer.dial = MeshPeer::Dial::kInFlight;
+  owner_.Dial(peer.route());
+}
+
 void MeshPeers::DialAndWrite(MeshPeer& peer) {
-  if (peer.dial == MeshPeer::Dial::kNone) {
-    peer.dial = MeshPeer::Dial::kInFlight;
-    owner_.Dial(peer.route());
-  }
+  Dial(peer);
   Write(peer);
 }
 

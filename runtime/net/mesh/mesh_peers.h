@@ -42,6 +42,7 @@ struct MeshPeer {
   uint32_t in_events = 0, out_events = 0;  // what the epoll looks for
   Dial dial = Dial::kNone;
   bool ending = false;  // its incoming connection has ended
+  bool queued = false;  // MeshPeers::Begin has something to move
   uint64_t moved = 0;   // bytes, in both directions
   Status lost;          // not ok: nothing comes or goes any more
 };
@@ -68,8 +69,9 @@ class MeshPeers {
   // nullptr: nothing was sent to it or came from it.
   MeshPeer* Find(MeshRoute route);
 
-  // The transfer stays until it is done or given up.
-  void Begin(MeshTransfer* transfer);
+  // The transfers stay until they are done or given up; one that is done already begins nothing.
+  // All that can go to a peer at once goes in one system call.
+  void Begin(std::span<MeshTransfer* const> transfers);
   // A small message that came after the last look of its receiver is for the next receive.
   void GiveUp(MeshTransfer* transfer);
 
@@ -104,10 +106,10 @@ class MeshPeers {
   uint64_t MovedWith(std::span<const uint32_t> group);
 
  private:
-  void BeginSend(MeshTransfer* transfer);
-  void BeginReceive(MeshTransfer* transfer);
+  void Queue(MeshTransfer* transfer);
   void BeginReceiveOfAny(MeshTransfer* transfer);
   void Write(MeshPeer& peer);
+  void Dial(MeshPeer& peer);
   void DialAndWrite(MeshPeer& peer);
   void Arm(MeshPeer& peer);
   void EndOfIncoming(MeshPeer& peer, const std::string& why);

@@ -23,14 +23,15 @@ MeshReactor::MeshReactor(MeshReactorOptions options, MeshListener listener, Mesh
 
 // ---- transfers
 
-void MeshReactor::Begin(MeshTransfer* transfer) {
-  if (!aborted_.ok()) {
-    transfer->Finish(aborted_);
-  } else if (transfer->peer == rank_) {
-    transfer->Finish(InvalidArgument(Format("rank {} does not talk to itself", transfer->peer)));
-  } else {
-    peers_.Begin(transfer);
+void MeshReactor::Begin(std::span<MeshTransfer* const> transfers) {
+  for (MeshTransfer* transfer : transfers) {
+    if (!aborted_.ok()) {
+      transfer->Finish(aborted_);
+    } else if (transfer->peer == rank_) {
+      transfer->Finish(InvalidArgument(Format("rank {} does not talk to itself", rank_)));
+    }
   }
+  peers_.Begin(transfers);
 }
 
 void MeshReactor::ReadFor(const MeshTransfer& transfer) {

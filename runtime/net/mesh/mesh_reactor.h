@@ -37,8 +37,8 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   // `signs` outlives it.
   MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSigns& signs);
 
-  // The transfer stays until it is done or given up.
-  void Begin(MeshTransfer* transfer);
+  // The transfers stay until they are done or given up.
+  void Begin(std::span<MeshTransfer* const> transfers);
   void GiveUp(MeshTransfer* transfer) { peers_.GiveUp(transfer); }
   // Reads from the peer that this receive waits for, without asking the epoll.
   void ReadFor(const MeshTransfer& transfer);

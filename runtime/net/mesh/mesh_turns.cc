@@ -34,11 +34,21 @@ void MeshTurns::Sleep(MeshWaiter& waiter, MutexLock& lock) {
   std::erase(sleepers_, &waiter);
 }
 
+MeshWaiter* MeshTurns::DataWaiter() const {
+  const auto found = std::ranges::find(sleepers_, false, &MeshWaiter::patient);
+  return found == sleepers_.end() ? nullptr : *found;
+}
+
+void MeshTurns::Pause() {
+  if (DataWaiter() != nullptr) return PassOn();
+  hand_over_ = false;
+  driver_ = nullptr;
+}
+
 void MeshTurns::PassOn() {
   hand_over_ = false;
-  auto next = std::ranges::find(sleepers_, false, &MeshWaiter::patient);
-  if (next == sleepers_.end()) next = sleepers_.begin();
-  driver_ = next == sleepers_.end() ? nullptr : *next;
+  driver_ = DataWaiter();
+  if (driver_ == nullptr && !sleepers_.empty()) driver_ = sleepers_.front();
   if (driver_ != nullptr) {
     driver_->turn.notify_one();
   } else {

@@ -24,6 +24,7 @@ struct MeshWaiter {
   TimePoint deadline;
   bool patient = false;  // wakeable, and gladly lets others drive
   bool spins = true;     // as MeshOptions::spin says
+  bool returns = false;  // MeshAfter::kReturns
   std::span<const uint32_t> group = {};
   std::condition_variable turn = {};  // it drives now, or must return
 };
@@ -44,6 +45,8 @@ class MeshTurns {
   void Sleep(MeshWaiter& waiter, MutexLock& lock);
   // The driver is done, or lets another one drive: one that waits for data, if there is any.
   void PassOn();
+  // The driver is done and soon back: only one that waits for data drives meanwhile.
+  void Pause();
   const std::vector<MeshWaiter*>& sleepers() const { return sleepers_; }
 
   // For the thread of the mesh. False when no other thread drives or has done so lately; otherwise
@@ -55,6 +58,8 @@ class MeshTurns {
   void EndRest();
 
  private:
+  MeshWaiter* DataWaiter() const;
+
   MeshWaiter* driver_ = nullptr;
   std::vector<MeshWaiter*> sleepers_;
   bool hand_over_ = false;

@@ -196,6 +196,22 @@ class CountedCopies final : public SumCopies {
   std::vector<int> filled, taken;  // times, of each element
 };
 
+// Makes the sum of one leader by copies, by `make(call, place)`, and looks at what they were asked
+// for.
+template <typename Make>
+void ExpectSumByCopies(InterHostCall call, const SumCut& cut, const Bytes& part,
+                       const Bytes& expected, Make make) {
+  Bytes place(part.size(), std::byte{0x77});
+  CountedCopies copies(part, &place);
+  call.cut = cut;
+  call.copies = &copies;
+  ExpectOk(make(call, place.data()));
+  const size_t count = copies.Count();
+  EXPECT_TRUE(copies.result == expected) << call.group.leaders.size() << " leaders, " << count;
+  EXPECT_EQ(copies.filled, std::vector<int>(count, 1));
+  EXPECT_EQ(copies.taken, std::vector<int>(count, 1));
+}
+
 TEST_P(InterHostCommContract, EachPartIsCopiedInOnceBeforeItIsReadAndOutOnceWhenItIsDone) {
   const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
   for (uint32_t size : {1u, 2u, 3u}) {
@@ -209,15 +225,10 @@ TEST_P(InterHostCommContract, EachPartIsCopiedInOnceBeforeItIsReadAndOutOnceWhen
       for (const SumCut& cut : {SumCut{}, SumCut{.piece_kib = 64, .pieces = 3, .stripes = 2}}) {
         ++tag;
         leaders.Run([&](uint32_t i) {
-          Bytes place(parts[i].size(), std::byte{0x77});
-          CountedCopies copies(parts[i], &place);
-          InterHostCall call = leaders.Call(i, tag);
-          call.cut = cut;
-          call.copies = &copies;
-          ExpectOk(leaders.at(i).Allreduce(call, spec, place.data(), place.data(), count));
-          EXPECT_TRUE(copies.result == expected) << size << " leaders, " << count;
-          EXPECT_EQ(copies.filled, std::vector<int>(count, 1));
-          EXPECT_EQ(copies.taken, std::vector<int>(count, 1));
+          ExpectSumByCopies(leaders.Call(i, tag), cut, parts[i], expected,
+                            [&](const InterHostCall& call, std::byte* place) {
+                              return leaders.at(i).Allreduce(call, spec, place, place, count);
+                            });
         });
       }
     }
@@ -629,7 +640,7 @@ TEST(GlooInterHostComm, HalfTypesAreRoundedOnce) {
 // One leader makes it step by step, and does not know how large sums are cut.
 TEST(GlooInterHostComm, ASmallSumMadeInStepsMeetsAnyCut) {
   Leaders leaders(Kind::kGloo, 2);
-  const size_t count = leaders.at(0).steps()->MostSumBytes(2) / sizeof(float);
+  const size_t count = (256 << 10) / sizeof(float);
   const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
   const std::vector<Bytes> parts = {OrderedFloats(count, 0), OrderedFloats(count, 1)};
   const Bytes expected = Combined(spec, parts);
@@ -644,6 +655,40 @@ TEST(GlooInterHostComm, ASmallSumMadeInStepsMeetsAnyCut) {
   ExpectOk(sum->Continue(Soon()));
   other.join();
   for (const Bytes& result : results) EXPECT_TRUE(result == expected);
+}
+
+// Whatever its size, and also by looks that wait for nothing.
+TEST(GlooInterHostComm, ASumMadeInStepsMeetsOnesMadeAtOnce) {
+  const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
+  for (const uint32_t size : {2U, 3U}) {
+    Leaders leaders(Kind::kGloo, size);
+    uint64_t tag = 0;
+    for (const size_t count : {size_t{1}, size_t{70'000}, size_t{700'003}}) {
+      std::vector<Bytes> parts;
+      for (uint32_t i = 0; i < size; ++i) parts.push_back(OrderedFloats(count, i));
+      const Bytes expected = Combined(spec, parts);
+      for (const SumCut& cut : {SumCut{}, SumCut{.piece_kib = 64, .pieces = 3, .stripes = 2}}) {
+        for (const bool looks : {false, true}) {
+          ++tag;
+          leaders.Run([&](uint32_t i) {
+            ExpectSumByCopies(leaders.Call(i, tag), cut, parts[i], expected,
+                              [&](const InterHostCall& call, std::byte* place) {
+                                InterHostComm& comm = leaders.at(i);
+                                if (i == 0) return comm.Allreduce(call, spec, place, place, count);
+                                const auto sum =
+                                    comm.steps()->BeginSum(call, spec, place, place, count);
+                                Status done(Code::kInProgress, "");
+                                while (done.code() == Code::kInProgress) {
+                                  done = sum->Continue(looks ? TimePoint{} : Soon());
+                                  std::this_thread::yield();
+                                }
+                                return done;
+                              });
+          });
+        }
+      }
+    }
+  }
 }
 
 TEST(GlooInterHostComm, TheWayDependsOnSizeAndLeaders) {

@@ -54,6 +54,9 @@ class MeshPeersTest : public ::testing::Test {
     transfer.tag = {1, 1};
     return transfer;
   }
+  static void Begin(Process& process, MeshTransfer* transfer) {
+    process.peers.Begin({&transfer, 1});
+  }
   Status LossOf(Process& process, uint32_t rank) {
     const uint32_t group[] = {rank};
     return process.peers.LossIn(group);
@@ -65,13 +68,13 @@ class MeshPeersTest : public ::testing::Test {
 
 TEST_F(MeshPeersTest, TheFirstMessageDialsAndGoesOutWhenThereIsAConnection) {
   MeshTransfer sent = Sending(1, text_), again = Sending(1, text_), received = Receiving(0);
-  a_.peers.Begin(&sent);
-  a_.peers.Begin(&again);
+  Begin(a_, &sent);
+  Begin(a_, &again);
   EXPECT_EQ(a_.dialled, std::vector<MeshRoute>{{1}});
   EXPECT_FALSE(sent.done);
   Connect(a_, 0, b_, 1);
   EXPECT_TRUE(sent.done);
-  b_.peers.Begin(&received);
+  Begin(b_, &received);
   b_.peers.HandleIncoming({0}, EPOLLIN);
   EXPECT_TRUE(received.done);
   EXPECT_EQ(received.small, text_);
@@ -82,8 +85,8 @@ TEST_F(MeshPeersTest, TheFirstMessageDialsAndGoesOutWhenThereIsAConnection) {
 
 TEST_F(MeshPeersTest, AReceiveOfAnyTakesTheFirstMessage) {
   MeshTransfer sent = Sending(1, text_), received = Receiving(kAnyMeshPeer);
-  b_.peers.Begin(&received);
-  a_.peers.Begin(&sent);
+  Begin(b_, &received);
+  Begin(a_, &sent);
   Connect(a_, 0, b_, 1);
   b_.peers.HandleIncoming({0}, EPOLLIN);
   EXPECT_TRUE(received.done);
@@ -93,34 +96,34 @@ TEST_F(MeshPeersTest, AReceiveOfAnyTakesTheFirstMessage) {
 
 TEST_F(MeshPeersTest, AReceiveThatIsGivenUpLeavesItsMessageToTheNext) {
   MeshTransfer sent = Sending(1, text_), given_up = Receiving(0), next = Receiving(0);
-  b_.peers.Begin(&given_up);
-  a_.peers.Begin(&sent);
+  Begin(b_, &given_up);
+  Begin(a_, &sent);
   Connect(a_, 0, b_, 1);
   b_.peers.HandleIncoming({0}, EPOLLIN);
   ASSERT_TRUE(given_up.done);
   b_.peers.GiveUp(&given_up);
-  b_.peers.Begin(&next);
+  Begin(b_, &next);
   EXPECT_EQ(next.small, text_);
 }
 
 TEST_F(MeshPeersTest, APeerWhoseConnectionEndsIsNamedAndLost) {
   Connect(a_, 0, b_, 1);
   MeshTransfer received = Receiving(1);
-  a_.peers.Begin(&received);
+  Begin(a_, &received);
   b_.peers.CloseInForkedChild();  // as the kernel does for a process that dies
   a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 is gone: it closed the connection");
   EXPECT_EQ(LossOf(a_, 1).message(), received.status.message());
   EXPECT_TRUE(LossOf(a_, 2).ok());
   MeshTransfer late = Sending(1, text_);
-  a_.peers.Begin(&late);
+  Begin(a_, &late);
   EXPECT_EQ(late.status.message(), received.status.message());
 }
 
 TEST_F(MeshPeersTest, APeerThatLeavesInPeaceIsNoLoss) {
   Connect(a_, 0, b_, 1);
   MeshTransfer received = Receiving(1);
-  a_.peers.Begin(&received);
+  Begin(a_, &received);
   b_.peers.SendGoodbye("");  // over the connection on which it never sent anything
   b_.peers.CloseInForkedChild();
   a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
@@ -152,15 +155,15 @@ TEST_F(MeshPeersTest, APeerIsNotLostWhileItsOwnConnectionIsInItsHandshake) {
 TEST_F(MeshPeersTest, StripesHaveConnectionsAndMessagesOfTheirOwn) {
   MeshTransfer first = Sending(1, text_), second = Sending(1, other_);
   second.stripe = 1;
-  a_.peers.Begin(&first);
-  a_.peers.Begin(&second);
+  Begin(a_, &first);
+  Begin(a_, &second);
   EXPECT_EQ(a_.dialled, (std::vector<MeshRoute>{{1, 0}, {1, 1}}));
   Connect(a_, 0, b_, 1, 1);
   EXPECT_FALSE(first.done);
   EXPECT_TRUE(second.done);
   MeshTransfer received = Receiving(0);
   received.stripe = 1;
-  b_.peers.Begin(&received);
+  Begin(b_, &received);
   b_.peers.HandleIncoming({0, 1}, EPOLLIN);
   EXPECT_EQ(received.small, other_);
   const uint32_t group[] = {0};
@@ -170,14 +173,14 @@ TEST_F(MeshPeersTest, StripesHaveConnectionsAndMessagesOfTheirOwn) {
 TEST_F(MeshPeersTest, APeerThatIsGoneOnOneStripeIsGoneOnAll) {
   for (uint32_t stripe : {0, 1}) Connect(b_, 1, a_, 0, stripe);
   MeshTransfer received = Receiving(1);
-  a_.peers.Begin(&received);
+  Begin(a_, &received);
   b_.peers.CloseInForkedChild();
   a_.peers.HandleIncoming({1, 1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 is gone: it closed the connection");
   EXPECT_FALSE(LossOf(a_, 1).ok());
   MeshTransfer late = Receiving(1);
   late.stripe = 2;
-  a_.peers.Begin(&late);
+  Begin(a_, &late);
   EXPECT_EQ(late.status.message(), received.status.message()) << "a stripe that begins later";
 }
 
@@ -202,7 +205,7 @@ TEST_F(MeshPeersTest, APeerLeavesInPeaceStripeByStripe) {
   }
   MeshTransfer late = Receiving(1);
   late.stripe = 2;
-  a_.peers.Begin(&late);
+  Begin(a_, &late);
   EXPECT_EQ(late.status.message(), "rank 1 at 10.0.0.1:7 has left");
   EXPECT_TRUE(LossOf(a_, 1).ok());
 }
@@ -226,7 +229,7 @@ TEST_F(MeshPeersTest, LeaveToSendOvertakesWhatIsNotOnTheWireYet) {
 
 TEST_F(MeshPeersTest, TheEndOfAllEndsEveryTransfer) {
   MeshTransfer sent = Sending(1, text_), received = Receiving(1), any = Receiving(kAnyMeshPeer);
-  for (MeshTransfer* transfer : {&sent, &received, &any}) a_.peers.Begin(transfer);
+  for (MeshTransfer* transfer : {&sent, &received, &any}) Begin(a_, transfer);
   a_.peers.LoseAll(Aborted("the end"));
   for (const MeshTransfer* transfer : {&sent, &received, &any}) {
     EXPECT_EQ(transfer->status.message(), "the end");

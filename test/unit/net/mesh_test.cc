@@ -266,6 +266,56 @@ TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
   EXPECT_EQ(heard, (std::vector<std::string>{"before", "between", "after"}));
 }
 
+// It waits so long that the thread of the mesh rests, and when it returns it finds that it need not
+// wait any more: the thread that waits for a message must drive again.
+TEST_F(MeshPair, WhoReturnsForNothingLetsAnotherThreadDrive) {
+  std::string heard, data(100'000, '?');
+  std::thread patient([&] {
+    MeshHandle next = b_->ReceiveSmall(kAnyMeshPeer, {7, 7});
+    Result<MeshMessage> message = b_->WaitSmall(next, Soon());
+    heard = message.ok() ? message->bytes : message.status().message();
+  });
+  MeshHandle received = b_->Receive(0, {1, 1}, Room(data));
+  std::thread sender([&] {
+    MeshHandle never = a_->ReceiveSmall(1, {9, 9});
+    EXPECT_FALSE(a_->WaitSmall(never, SteadyNow() + std::chrono::milliseconds(20)).ok());
+    const std::string sent(data.size(), 'd');
+    MeshHandle handle = a_->Send(1, {1, 1}, AsBytes(sent));
+    ExpectOk(a_->Wait(handle, Soon()));
+  });
+  ExpectOk(b_->WaitAll({&received, 1}, Soon(), {}, MeshAfter::kReturns));
+  ExpectOk(b_->WaitAll({}, Soon()));
+  sender.join();
+  SendText(*a_, 1, {7, 7}, "hello");
+  patient.join();
+  EXPECT_EQ(heard, "hello");
+}
+
+TEST_F(MeshPair, WhatStartsTogetherIsDoneTogetherOrFailsAlone) {
+  std::string large(300'000, 'l'), small = "small", came_large(large.size(), '?'),
+                                   came_small(5, '?'), nobody(1, '?');
+  MeshHandle sent[2], received[2], to_itself;
+  std::thread other([&] {
+    {
+      MeshStart start(*b_);
+      received[0] = start.Receive(0, {1, 1}, Room(came_large));
+      received[1] = start.Receive(0, {1, 2}, Room(came_small));
+    }
+    ExpectOk(b_->WaitAll(received, Soon()));
+  });
+  {
+    MeshStart start(*a_);
+    sent[0] = start.Send(1, {1, 1}, AsBytes(large));
+    to_itself = start.Receive(0, {1, 3}, Room(nobody));
+    sent[1] = start.Send(1, {1, 2}, AsBytes(small));
+  }
+  ExpectOk(a_->WaitAll(sent, Soon()));
+  EXPECT_EQ(a_->Wait(to_itself, Soon()).code(), Code::kInvalidArgument);
+  other.join();
+  EXPECT_TRUE(came_large == large);
+  EXPECT_EQ(came_small, small);
+}
+
 // A way to rank 1 that lets the handshake begin and then keeps what comes until it is told to go
 // on: as a relay may.
 class SlowRoute {
@@ -691,6 +741,15 @@ TEST(MeshFrameTest, HeadersSurviveTheWireAndRubbishDoesNot) {
   EXPECT_FALSE(
       DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kData, kMaxMeshMessage + 1, {}}).data())
           .ok());
+}
+
+// Where 1 to 31 bytes stand between the places of a source and its target in their pages, the
+// latter's behind, some processors copy at a tenth of their speed.
+TEST(MeshFrameTest, PayloadsOfAllocationsAreCopiedToSocketsAtFullSpeed) {
+  for (const size_t place : {0U, 16U, 64U}) {  // of memory from mmap, malloc and PyTorch
+    const size_t behind = (kMeshHeaderBytes - place) % 4096;
+    EXPECT_TRUE(behind == 0 || behind >= 32) << place;
+  }
 }
 
 TEST(MeshHandshakeTest, EachSideIsProven) {

@@ -64,6 +64,34 @@ TEST_F(MeshTurnsTest, TheTurnGoesToAThreadThatWaitsForData) {
   EXPECT_EQ(turns_.driver(), nullptr);
 }
 
+// It would only be in the way of the driver that returns.
+TEST_F(MeshTurnsTest, WhileTheDriverPausesNoPatientThreadIsWoken) {
+  MeshWaiter driver;
+  turns_.Take(driver);
+  StartSleepers({true});
+  {
+    MutexLock lock(mutex_);
+    turns_.Pause();
+    EXPECT_EQ(turns_.driver(), nullptr);
+    EXPECT_TRUE(turns_.Take(driver)) << "it has returned";
+    turns_.PassOn();
+    EXPECT_EQ(turns_.driver(), &waiters_[0]);
+  }
+  Join();
+}
+
+TEST_F(MeshTurnsTest, WhileTheDriverPausesOneThatWaitsForDataDrives) {
+  MeshWaiter driver;
+  turns_.Take(driver);
+  StartSleepers({true, false});
+  {
+    MutexLock lock(mutex_);
+    turns_.Pause();
+    EXPECT_EQ(turns_.driver(), &waiters_[1]);
+  }
+  Join();
+}
+
 TEST_F(MeshTurnsTest, OnlyAPatientDriverIsAskedForItsTurnAndOnce) {
   MeshWaiter patient, hasty;
   patient.patient = true;

@@ -81,10 +81,41 @@ TEST_F(LeaderSumTest, AddsInOrderOfHosts) {
   const std::vector<LeaderItem> items = Items();
   LeaderSum sum(items);
   ASSERT_TRUE(sum.Help());
-  sum.Pack({});
+  EXPECT_EQ(sum.Pack({}, /*by_part=*/true), nullptr) << "one tensor stays where it is";
   const std::vector<std::string> sums = {BytesOf({1e30F}), "", BytesOf({1})};
   ASSERT_TRUE(sum.AddOffered(sums, 1).ok());
   EXPECT_EQ(own, std::vector<float>{1});
+}
+
+// Two tensors of which neither is large alone, through one place.
+TEST_F(LeaderSumTest, LargeTensorsTogetherAreCopiedByPartWhereThatIsPossible) {
+  const size_t count = 40'000;
+  for (const bool by_part : {false, true}) {
+    op_.parts.clear();
+    std::vector<float> first(count, 1), second(count, 2);
+    Add(first);
+    Add(second);
+    const std::vector<LeaderItem> items = Items();
+    LeaderSum sum(items);
+    ASSERT_TRUE(sum.Help());
+    std::vector<float> place;
+    const auto room = [&](size_t bytes) {
+      place.resize(bytes / sizeof(float));
+      return reinterpret_cast<std::byte*>(place.data());
+    };
+    SumCopies* copies = sum.Pack(room, by_part);
+    ASSERT_EQ(copies != nullptr, by_part);
+    if (by_part) copies->Fill(count - 1, 2);
+    EXPECT_EQ(place[count - 1], 1);
+    EXPECT_EQ(place[count], 2);
+    place[count - 1] = 3;
+    place[count] = 4;
+    if (by_part) copies->Take(count - 1, 2);
+    sum.HandOut();
+    EXPECT_EQ(first[count - 1], 3);
+    EXPECT_EQ(second[0], 4);
+    EXPECT_EQ(second[1], 2) << "what was not asked for is not touched, or as it was";
+  }
 }
 
 TEST_F(LeaderSumTest, RefusesAPartOfAWrongLength) {
@@ -93,7 +124,7 @@ TEST_F(LeaderSumTest, RefusesAPartOfAWrongLength) {
   const std::vector<LeaderItem> items = Items();
   LeaderSum sum(items);
   ASSERT_TRUE(sum.Help());
-  sum.Pack({});
+  EXPECT_EQ(sum.Pack({}, /*by_part=*/true), nullptr) << "one tensor stays where it is";
   const std::vector<std::string> sums = {BytesOf({1}), "", "abc"};
   EXPECT_EQ(sum.AddOffered(sums, 1).code(), Code::kInternal);
   EXPECT_EQ(own, std::vector<float>{2}) << "nothing is added";
