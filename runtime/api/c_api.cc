@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hvd/hvd.h"
+#include "runtime/api/from_python/runner.h"
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
 #include "runtime/backends/cuda/cuda_plugin.h"
@@ -422,6 +423,17 @@ int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, hvd_handle* 
 }
 
 int32_t hvd_run(const hvd_request* request) { return hvd_run_for(request, -1, nullptr); }
+
+void* hvd_python_runner(void* tensor_type, int32_t collective, const char* operation,
+                        int64_t slice_ms) {
+  PyObject* runner = nullptr;
+  Guarded([&]() -> Status {
+    runner =
+        hvd::MakeRunner(static_cast<PyObject*>(tensor_type), {collective, operation, slice_ms});
+    return Status::Ok();
+  });
+  return runner;
+}
 
 void* hvd_alloc(size_t bytes) {
   void* memory = nullptr;

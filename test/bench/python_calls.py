@@ -1,5 +1,5 @@
 """The cost of an allreduce through Python, for a lone call and for large ones: hvd.allreduce_ beside mpi4py, at the best setting of
-Open MPI for each size, and beside torch.distributed over Gloo. Two ranks with a core each, interleaved A B C C B A."""
+Open MPI for each size, beside torch.distributed over Gloo, and beside itself by ctypes. Two ranks with a core each, interleaved A B C C B A."""
 import json
 import os
 import statistics
@@ -57,6 +57,7 @@ class PythonCalls:
         self.sides["ours"] = by_hvdrun("ours"), None
         if has_torch(self.args.python):
             self.sides["gloo"] = by_hvdrun("gloo"), None
+            self.sides["ctypes"] = by_hvdrun("ctypes"), None
         else:
             self.left_out.append(f"torch.distributed: {self.args.python} has no PyTorch")
         python = with_mpi4py(self.args.python) if self.args.peer else None
@@ -81,7 +82,7 @@ class PythonCalls:
         return {line["bytes"]: line["us"] for line in lines}
 
     def _mpi(self):
-        return [side for side in self.sides if side not in ("ours", "gloo")]
+        return [side for side in self.sides if side not in ("ours", "ctypes", "gloo")]
 
     def measure(self):
         self._prepare()
@@ -89,7 +90,7 @@ class PythonCalls:
         for side in self._mpi():
             self.progress.say(f"calls through Python: looking at Open MPI '{side}'")
             found[side] = self._run(side, SIZES, 1)
-        self.sizes_of = {"ours": SIZES, "gloo": SIZES, **openmpi.worth_all_rounds(found)}
+        self.sizes_of = {"ours": SIZES, "ctypes": SIZES, "gloo": SIZES, **openmpi.worth_all_rounds(found)}
         order = [side for side in self.sides if self.sizes_of[side]]
         for turn in range(self.args.rounds):
             if turn > 0 and time.monotonic() > self.until:
@@ -105,7 +106,7 @@ class PythonCalls:
             row = {"bytes": size, "us": statistics.median(ours), "runs": len(ours), "peers": {}}
             mpi = {side: self.times[side][size] for side in self._mpi() if size in self.times.get(side, {})}
             best = min(mpi, key=lambda side: statistics.median(mpi[side])) if mpi else None
-            for peer, side in (("mpi4py", best), ("torch.distributed", "gloo")):
+            for peer, side in (("mpi4py", best), ("torch.distributed", "gloo"), ("ours by ctypes", "ctypes")):
                 if side in self.times:
                     theirs = self.times[side][size]
                     ratios = [b / a for a, b in zip(ours, theirs) if a > 0]

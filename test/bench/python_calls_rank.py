@@ -1,7 +1,7 @@
 """A rank of python_calls.py: allreduces of one float32 array through Python, written by its owner before each call and read
 completely after it, as the loops of hvd_perf do.
 
-    python_calls_rank.py ours|mpi4py|gloo LOOPS MOST FILE BYTES...
+    python_calls_rank.py ours|ctypes|mpi4py|gloo LOOPS MOST FILE BYTES...
 
 A loop has at most MOST calls. FILE is where the ranks of PyTorch meet. Rank 0 prints a line of JSON for each size: microseconds of a call, the median of so many
 loops, each less the time of the same loop without the call."""
@@ -35,6 +35,16 @@ class Ours:
     def call_on(self, array):
         tensor, name, hvd = self.wrap(array), "x.{}".format(array.size), self.hvd
         return lambda: hvd.allreduce_(tensor, op=hvd.Sum, name=name)
+
+
+class OursByCtypes(Ours):
+    """Without the function of the interpreter that libhvd.so makes, as under a PyTorch that has no DLPack exchange in C."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        from horovod.torch import framework
+        framework.operations._runners = {}
+        self.name = "by ctypes, " + self.name
 
 
 class Mpi4py:
@@ -102,7 +112,7 @@ def measure(library, nbytes, loops, most=2000):
 
 
 def main(argv):
-    library = {"ours": Ours, "mpi4py": Mpi4py, "gloo": Gloo}[argv[0]](argv[3])
+    library = {"ours": Ours, "ctypes": OursByCtypes, "mpi4py": Mpi4py, "gloo": Gloo}[argv[0]](argv[3])
     pin(library.rank)
     for nbytes in map(int, argv[4:]):
         us = measure(library, nbytes, int(argv[1]), int(argv[2]))

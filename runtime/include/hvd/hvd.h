@@ -357,6 +357,26 @@ HVD_EXPORT int32_t hvd_run(const hvd_request* request);
  * may be NULL where timeout_ms is < 0. */
 HVD_EXPORT int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, hvd_handle* handle);
 
+/* ---- for the Python package ----------------------------------------------------------------- */
+
+/* A new reference to a Python function that runs a collective of one tensor (HVD_ALLREDUCE or
+ * HVD_BROADCAST) as hvd_run_for does, in one call and without ctypes. NULL where this process has
+ * no Python that libraries can see, or where tensor_type has no exchange of DLPack 1 in C.
+ *
+ *   function(input, output, name, reduce_op, root_rank, process_set, prescale, postscale)
+ *
+ * gives 0 when the collective is done, its handle when it goes on after slice_ms, an hvd_status as
+ * a negative number when it failed, and None, with nothing submitted, when it does not take such
+ * tensors or arguments: then hvd_submit may, or says why not. Both tensors are of tensor_type
+ * itself, in the processor's memory, of one type and shape, with at least one element and their
+ * elements in a row; a collective in place has the same one twice. name is None or a str;
+ * "OPERATION.name" names the collective.
+ *
+ * tensor_type is a PyObject*. The caller has the interpreter lock; a call of the function gives it
+ * up while it waits. Never throws, and leaves no exception set. */
+HVD_EXPORT void* hvd_python_runner(void* tensor_type, int32_t collective, const char* operation,
+                                   int64_t slice_ms);
+
 /* ---- registered memory --------------------------------------------------------------------- */
 
 /* Allocates memory that all ranks of this host can reach, so that tensors in it are reduced in

@@ -11,9 +11,17 @@ _KEPT_REQUESTS = 4096
 
 _REDUCE_OPS = (_library.AVERAGE, _library.SUM, _library.ADASUM, _library.MIN, _library.MAX, _library.PRODUCT)
 
+_RUN_BY_THE_INTERPRETER = ((_library.ALLREDUCE, 'allreduce'), (_library.BROADCAST, 'broadcast'))
+
 
 class Framework(object):
     """The facts that Operations has to know about the tensors of a framework."""
+
+    tensor_type = None  # of its tensors, where _library.runner is to be tried
+
+    def is_plain(self, tensor):
+        """Whether this is a tensor_type itself, in the processor's memory. Only where there is a tensor_type."""
+        raise NotImplementedError()
 
     def check(self, operation, tensor, writable):
         """(tensor to use, the runtime's code of its type); for a tensor on a device, the latter is a pair of that code and
@@ -103,6 +111,8 @@ class Operations(object):
     def __init__(self, framework):
         _library.lib()  # ImportError now
         self._framework = framework
+        self._runners = {collective: _library.runner(framework.tensor_type, collective, operation)
+                         for collective, operation in _RUN_BY_THE_INTERPRETER} if framework.tensor_type else {}
         # handle -> (output, inputs) when the output was there before, else a _Pending
         self.pending = {}
         self._requests = {}
@@ -131,15 +141,31 @@ class Operations(object):
 
     def _run(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
              postscale=1.0):
+        framework = self._framework
+        runner = self._runners.get(collective)
+        if runner is not None and (in_place or framework.is_plain(tensor)):
+            output = tensor if in_place else framework.empty_like(tensor)
+            handle = runner(tensor, output, name, op, root_rank, process_set.process_set_id, prescale, postscale)
+            if handle == 0:
+                return output
+            if handle is not None:
+                return self._wait_on(handle, tensor, output)
         key, request, tensor, output = self._prepare(collective, operation, tensor, in_place, name, process_set, op,
                                                      root_rank, prescale, postscale)
-        address = self._framework.address
+        address = framework.address
         begin = address(tensor)
         handle = request.run(begin, begin if output is tensor else address(output))
         if handle is not None:
             self.pending[handle] = (output, tensor)
         self._keep(key, request)
         return output if handle is None else self.synchronize(handle)
+
+    def _wait_on(self, handle, tensor, output):
+        """Goes on where a runner that was not done has returned this."""
+        if handle < 0:
+            raise _library.error(-handle)
+        self.pending[handle] = (output, tensor)
+        return self.synchronize(handle)
 
     def _one(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
              postscale=1.0):

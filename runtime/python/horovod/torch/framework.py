@@ -47,6 +47,11 @@ def place_of_work(tensor):
 
 
 class Torch(_common_operations.Framework):
+    tensor_type = torch.Tensor
+
+    def is_plain(self, tensor):
+        return type(tensor) is torch.Tensor and tensor.is_cpu
+
     def check(self, operation, tensor, writable):
         dtype = DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
         if dtype is not None and tensor.layout is torch.strided and tensor.is_cpu and tensor.is_contiguous():

@@ -1,0 +1,176 @@
+#include "runtime/api/from_python/runner.h"
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "hvd/hvd.h"
+#include "runtime/api/from_python/dlpack.h"
+#include "runtime/api/from_python/shown_tensor.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kSelfName[] = "horovod.runner";
+
+// Kept for good: its function may be called until the process ends.
+struct Runner {
+  const Interpreter& python;
+  const PyObject* tensor_type;
+  int (*show)(void* tensor, dlpack::Tensor* shown);
+  RunnerOptions options;
+
+  bool Take(PyObject* object, ShownTensor* tensor) const;
+  bool TakeInteger(PyObject* object, int32_t* value) const;
+  bool TakeNumber(PyObject* object, double* value) const;
+  bool TakeName(PyObject* object, std::string* room, const char** name) const;
+  // A handle, 0 when it is done, or a status as a negative number.
+  int64_t Run(const hvd_request& request) const;
+};
+
+// The arguments of a runner, in this order.
+enum Argument : size_t {
+  kInput,
+  kOutput,
+  kName,
+  kReduceOp,
+  kRootRank,
+  kProcessSet,
+  kPrescale,
+  kPostscale,
+  kArguments,
+};
+
+bool Runner::Take(PyObject* object, ShownTensor* tensor) const {
+  // No subclass: its framework may mean something else by its memory.
+  PyObject* type = python.object_type(object);
+  python.dec_ref(type);  // the object has it
+  if (type != tensor_type) return false;
+  dlpack::Tensor shown{};
+  if (show(object, &shown) == 0) return tensor->Take(shown);
+  python.err_clear();
+  return false;
+}
+
+bool Runner::TakeInteger(PyObject* object, int32_t* value) const {
+  const auto read = python.long_as_long(object);
+  if (read == -1 && python.err_occurred() != nullptr) {
+    python.err_clear();
+    return false;
+  }
+  *value = static_cast<int32_t>(read);
+  return *value == read;
+}
+
+bool Runner::TakeNumber(PyObject* object, double* value) const {
+  *value = python.float_as_double(object);
+  if (*value != -1 || python.err_occurred() == nullptr) return true;
+  python.err_clear();
+  return false;
+}
+
+bool Runner::TakeName(PyObject* object, std::string* room, const char** name) const {
+  *name = nullptr;
+  if (object == python.none) return true;
+  ssize_t bytes = 0;
+  const char* given = python.unicode_as_utf8(object, &bytes);
+  if (given == nullptr) {
+    python.err_clear();
+    return false;
+  }
+  room->assign(options.operation).append(1, '.').append(given, static_cast<size_t>(bytes));
+  *name = room->c_str();
+  return true;
+}
+
+int64_t Runner::Run(const hvd_request& request) const {
+  hvd_handle handle = 0;
+  PythonThread* thread = python.save_thread();
+  const int32_t status = hvd_run_for(&request, options.slice_ms, &handle);
+  python.restore_thread(thread);
+  if (status == HVD_OK) return 0;
+  return status == HVD_IN_PROGRESS ? static_cast<int64_t>(handle) : -status;
+}
+
+std::optional<int64_t> Call(const Runner& runner, PyObject* const* arguments, ssize_t count) {
+  if (count != kArguments) return std::nullopt;
+  ShownTensor input;
+  ShownTensor output;
+  thread_local std::string name;
+  hvd_request request{};
+  const bool taken = runner.Take(arguments[kInput], &input) &&
+                     runner.TakeName(arguments[kName], &name, &request.name) &&
+                     runner.TakeInteger(arguments[kReduceOp], &request.reduce_op) &&
+                     runner.TakeInteger(arguments[kRootRank], &request.root_rank) &&
+                     runner.TakeInteger(arguments[kProcessSet], &request.process_set) &&
+                     runner.TakeNumber(arguments[kPrescale], &request.prescale) &&
+                     runner.TakeNumber(arguments[kPostscale], &request.postscale);
+  if (!taken) return std::nullopt;
+  if (arguments[kOutput] != arguments[kInput]) {
+    if (!runner.Take(arguments[kOutput], &output)) return std::nullopt;
+    input.tensor().output = output.tensor().output;
+  }
+  request.struct_size = sizeof request;
+  request.collective = runner.options.collective;
+  request.tensor = &input.tensor();
+  request.tensor_count = 1;
+  return runner.Run(request);
+}
+
+PyObject* CallFromPython(PyObject* self, PyObject* const* arguments, ssize_t count) {
+  const Interpreter& python = *Interpreter::OfThisProcess();
+  const auto* runner = static_cast<const Runner*>(python.capsule_pointer(self, kSelfName));
+  if (runner == nullptr) return nullptr;  // with the exception of Python
+  std::optional<int64_t> done;
+  try {
+    done = Call(*runner, arguments, count);
+  } catch (const std::bad_alloc&) {  // no memory for the name: the package's own way may say it
+  }
+  if (done) return python.long_from(*done);
+  python.inc_ref(python.none);
+  return python.none;
+}
+
+// The functions of DLPack version 1 in the chain of a framework; null when it has none.
+const dlpack::ExchangeApi* Exchange(const Interpreter& python, PyObject* tensor_type) {
+  PyObject* capsule = python.get_attribute(tensor_type, dlpack::kAttribute);
+  if (capsule == nullptr) return nullptr;
+  auto* header =
+      static_cast<dlpack::ExchangeHeader*>(python.capsule_pointer(capsule, dlpack::kCapsuleName));
+  python.dec_ref(capsule);  // the functions stay for as long as the process
+  while (header != nullptr && header->major > dlpack::kMajorVersion) header = header->earlier;
+  if (header == nullptr || header->major != dlpack::kMajorVersion) return nullptr;
+  return reinterpret_cast<const dlpack::ExchangeApi*>(header);
+}
+
+// A new reference to a function with this runner, which it keeps; null when Python has no memory.
+PyObject* FunctionOf(std::unique_ptr<Runner> runner) {
+  static PythonMethod method{"run", CallFromPython, PythonMethod::kFastCall, nullptr};
+  const Interpreter& python = runner->python;
+  PyObject* self = python.capsule_new(runner.get(), kSelfName, nullptr);
+  if (self == nullptr) return nullptr;
+  PyObject* function = python.function_new(&method, self, nullptr);
+  python.dec_ref(self);                                          // the function has it
+  if (function != nullptr) static_cast<void>(runner.release());  // kept for good
+  return function;
+}
+
+}  // namespace
+
+PyObject* MakeRunner(PyObject* tensor_type, RunnerOptions options) {
+  const Interpreter* python = Interpreter::OfThisProcess();
+  if (python == nullptr) return nullptr;
+  PyObject* function = nullptr;
+  const dlpack::ExchangeApi* exchange = Exchange(*python, tensor_type);
+  if (exchange != nullptr && exchange->show != nullptr) {
+    function = FunctionOf(
+        std::make_unique<Runner>(Runner{*python, tensor_type, exchange->show, std::move(options)}));
+  }
+  if (function != nullptr) python->inc_ref(tensor_type);  // as the runner, for good
+  python->err_clear();
+  return function;
+}
+
+}  // namespace hvd
