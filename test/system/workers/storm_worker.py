@@ -18,9 +18,9 @@ ITEMS = 12  # of a step
 
 folder = sys.argv[1]
 hvd.init()
-state = hvd.elastic.TorchState(model=torch.nn.Linear(64, 256, bias=False), step=0, total=0)
-with torch.no_grad():
-    state.model.weight.zero_()
+model = torch.nn.Linear(64, 256, bias=False)
+torch.nn.init.zeros_(model.weight)  # before the state, which saves the weights that it finds and goes back to them
+state = hvd.elastic.TorchState(model=model, step=0, total=0)
 begun = set()
 
 
