@@ -253,7 +253,8 @@ def test_without_a_profiler_it_is_said_once(gpus):
 
 @pytest.mark.deadline(300)
 def test_the_script_for_machines_with_gpus(hvdrun, gpus, tmp_path):
-    """test/gpu/gpu_suite.py, which scripts/test_gpu.sh runs there, over GPUs that are played."""
+    """test/gpu/gpu_suite.py, which scripts/test_gpu.sh runs there, over GPUs that are played. The workers have tests of their own
+    in this file, so only HVD_SOAK=1 runs all of them here, too."""
     build = os.path.dirname(os.path.dirname(hvdrun))
     if not os.path.exists(os.path.join(build, 'bin', 'hvd_perf')):
         pytest.skip('hvd_perf is not beside hvdrun')
@@ -263,9 +264,10 @@ def test_the_script_for_machines_with_gpus(hvdrun, gpus, tmp_path):
     smi = tmp_path / 'smi'
     smi.write_text('#!/bin/sh\necho 100\necho 20\n')
     smi.chmod(0o755)
+    short = [] if os.environ.get('HVD_SOAK') else ['--short']
     for part in ('suite', 'perf'):
         result = jobs.run([sys.executable, script, '--fakes', '--build', build, '--json', str(summary), '--part', part,
-                           '--smi', str(smi)], 200)
+                           '--smi', str(smi)] + short, 200)
         assert result.returncode == 0, str(result)
     said = json.loads(summary.read_text())
     assert said['device'] == 'of an earlier part' and all(row['ok'] for row in said['suite'])

@@ -483,7 +483,7 @@ def answer_to_a_hello(values):
     (world,) = [value.split() for path, value in values.items() if "/world." in path]
     (record,) = [value.decode() for path, value in values.items() if path.endswith(".mesh.0")]
     host, port = re.search(r" 127\.0\.0\.1:\d+", record)[0].strip().split(":")
-    hello = b"HvMh" + struct.pack("<IQIII", 2, int(world[1]), 1, 0, 0) + bytes(32)
+    hello = b"HvMh" + struct.pack("<IQIII", 3, int(world[1]), 1, 0, 0) + bytes(32)
     hello += hmac.digest(world[2], b"hvd mesh hello\0" + hello, "sha256")
     with socket.create_connection((host, int(port)), DEADLINE) as to:
         to.settimeout(DEADLINE)

@@ -95,6 +95,12 @@ def test_F2_a_shell_finds_the_package_by_hvdrun_env(installed, where):
     assert out[2] == "0 1"
 
 
+def of_the_build(variable, otherwise):
+    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
+        found = re.search(rf"^{variable}:\w+=(.*)$", cache.read(), re.MULTILINE)
+    return found.group(1) if found else otherwise
+
+
 def test_F1_pip_installs_everything(tmp_path):
     venv = tmp_path / "venv"
     run(sys.executable, "-m", "venv", "--system-site-packages", venv)
@@ -103,8 +109,9 @@ def test_F1_pip_installs_everything(tmp_path):
     if download.returncode != 0:
         pytest.skip("pip reaches no package index: " + download.stderr.strip().split("\n")[-1])
     before = sorted(os.listdir(os.path.join(BUILD, "lib")))
-    # With the flags of scripts/build.sh the compiler cache has every object.
+    # With the flags of the build that is tested the compiler cache has every object.
     subprocess.run([venv / "bin/pip", "install", "--quiet", "--config-settings=cmake.define.HVD_WERROR=ON",
+                    "--config-settings=cmake.define.CMAKE_UNITY_BUILD=" + of_the_build("CMAKE_UNITY_BUILD", "OFF"),
                     "--config-settings=cmake.define.HVD_WITH_CUDA=OFF", REPO], check=True,
                    timeout=600, env={**os.environ, "CCACHE_BASEDIR": str(REPO), "CCACHE_NOHASHDIR": "1", "CC": "cc", "CXX": "c++"})
     check(venv, venv / "bin/python")

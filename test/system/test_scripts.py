@@ -60,6 +60,16 @@ def test_the_quickstart_builds_no_kernels_unless_it_is_asked(tree, monkeypatch):
     assert any(line.endswith(" -DHVD_WITH_CUDA=ON") for line in noted(tree, "cmake"))
 
 
+def test_only_the_release_is_built_several_files_at_a_time_and_only_where_that_is_asked_for(tree, monkeypatch):
+    for preset in ("release", "asan"):
+        run(tree, "build.sh", preset)
+    monkeypatch.setenv("HVD_UNITY", "ON")
+    for preset in ("release", "product"):
+        run(tree, "build.sh", preset)
+    configured = [line for line in noted(tree, "cmake") if "--build" not in line]
+    assert [re.findall("UNITY_BUILD=(.*)", line) for line in configured] == [["OFF"], [], ["ON"], []], configured
+
+
 UNSANITIZED = {"sanitizer": {"left_out": "compute-sanitizer is not installed"}}
 GPU_CHECK = """#!/bin/sh
 echo "$@" >>"$NOTES"
@@ -252,6 +262,12 @@ def test_tidy_says_why_it_looked_at_nothing(tidy):
     assert (code, out) == (3, "[tidy.sh] build/compile_commands.json is missing: run scripts/build.sh release first\n")
 
 
+def test_tidy_leaves_out_a_build_of_several_files_at_a_time(tidy, tmp_path):
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "compile_commands.json").write_text('[{"file": "/tree/build/cmd/CMakeFiles/a.dir/Unity/unity_0_cxx.cxx"}]')
+    assert tidy() == (3, "[tidy.sh] build/ compiles several files at a time (HVD_UNITY=ON): run scripts/build.sh release first\n")
+
+
 @pytest.mark.parametrize("body, complaint", [
     ("MutexLock lock(mutex_); return ++count_;", None),
     ("return ++count_;", "requires holding mutex 'mutex_'"),
@@ -334,7 +350,7 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
         assert words in ran, words
     summary = out.split("summary after")[1]
     assert "clang-tidy of changed files: build/compile_commands.json is missing: run" in summary, summary
-    assert summary.count(" ok ") == 12, summary
+    assert summary.count(" ok ") == 13, summary
 
 
 @pytest.mark.parametrize("fails, suite", [
