@@ -2,7 +2,7 @@
 # Installs what building and testing need, from Debian. Does nothing when all of it is there.
 #   --product      only what building hvdrun and running the examples need
 #   --pypi-torch   also makes a virtual environment with the newest PyTorch from PyPI (HVD_TORCH_VENV names its folder)
-#   --fuzz         also what the fuzzers need (clang)
+#   --sanitizers   also what the builds asan and tsan need (clang 19)
 source "$(dirname "$0")/common.sh"
 
 PRODUCT_PACKAGES=(
@@ -21,7 +21,7 @@ TEST_PACKAGES=(
   shellcheck spin clang-format clang-tidy
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
-FUZZ_PACKAGES=(clang libclang-rt-14-dev)
+SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
 VENV_PACKAGES=(torch numpy scikit-learn pytest)
 VENV_GIB=12
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
@@ -86,9 +86,9 @@ case "${1:-}" in
     install_debian
     install_torch
     ;;
-  --fuzz)
-    PACKAGES+=("${FUZZ_PACKAGES[@]}")
+  --sanitizers)
+    PACKAGES+=("${SANITIZER_PACKAGES[@]}")
     install_debian
     ;;
-  *) say "unknown option '$1': --product, --pypi-torch or --fuzz" && exit 2 ;;
+  *) say "unknown option '$1': --product, --pypi-torch or --sanitizers" && exit 2 ;;
 esac

@@ -3,7 +3,7 @@
 #   --all    what CI runs: also under the sanitizers, every fuzzer for 5 s (HVD_FUZZ_SECONDS), and the Python suites with
 #            the newest PyTorch of PyPI
 #   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1), clang-tidy looks at all files, and the sanitizers
-#            run all of their tests, those of the launcher under ThreadSanitizer, too
+#            run all of their tests, those of launcher and GPUs under ThreadSanitizer, too
 source "$(dirname "$0")/common.sh"
 
 all=0
@@ -116,7 +116,7 @@ few_failed() {
 
 show_summary() {
   echo
-  say "summary after $SECONDS s:"
+  say "summary after $SECONDS s on $(nproc) processors ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), load $(cut -d' ' -f1-3 /proc/loadavg):"
   printf '  %s\n' "${summary[@]}"
 }
 
@@ -209,41 +209,43 @@ in_idle_time() {
 }
 
 begin_other_builds() {
-  scripts/install_deps.sh --fuzz
   builds_log=$(mktemp -p "$scratch")
   # shellcheck disable=SC2016  # expanded by the shell that runs it
-  in_idle_time "$builds_log" bash -c 'rc=0; for preset in asan tsan fuzz; do scripts/build.sh "$preset" || rc=1; done; exit $rc'
+  in_idle_time "$builds_log" bash -c 'rc=0; for preset in asan tsan; do scripts/build.sh "$preset" || rc=1; done; exit $rc'
   builds=$!
 }
 
 end_other_builds() {
-  suite "builds of asan, tsan and the fuzzers, beside all tests above" output_of "$builds" "$builds_log"
+  suite "builds of asan, with the fuzzers, and tsan, beside the tests of the system" output_of "$builds" "$builds_log"
 }
 
-# contract_backend plays all ranks in one thread: nothing there can race, and it is as long as all others together. Under asan
-# every fourth of its tests is run, and under tsan contract_cuda is left out, whose ranks play together for minutes; --soak runs both.
+# The tests of the backends take minutes under a sanitizer: a fourth of them is run, another one each day. contract_backend plays
+# all ranks in one thread, so that nothing there can race. --soak runs all.
 sanitizer_suites() {
-  local shards=4 races='^(contract_backend|contract_cuda)$'
-  [[ "${HVD_SOAK:-0}" == 0 ]] || { shards=1 && races='^contract_backend$'; }
-  suite "unit and contract tests under asan" ctest --preset asan -L 'unit|contract' -E '^contract_backend$' -j "$(nproc)"
-  suite "contract_backend under asan, 1 of $shards parts" env GTEST_TOTAL_SHARDS="$shards" GTEST_SHARD_INDEX=0 \
-    ctest --preset asan -R '^contract_backend$'
-  suite "unit and contract tests under tsan" ctest --preset tsan -L 'unit|contract' -E "$races" -j "$(nproc)"
+  local long='^contract_(backend|cross|cuda|engine|hosts)$' parts=4 part
+  [[ "${HVD_SOAK:-0}" == 0 ]] || parts=1
+  part=$((${HVD_TEST_PART:-$(date +%-j)} % parts))
+  suite "unit and contract tests under asan" ctest --preset asan -L 'unit|contract' -E "$long" -j "$(nproc)"
+  suite "backends under asan, part HVD_TEST_PART=$part of $parts" env GTEST_TOTAL_SHARDS="$parts" GTEST_SHARD_INDEX="$part" \
+    ctest --preset asan -R "$long" -j "$(nproc)"
+  suite "unit and contract tests under tsan" ctest --preset tsan -L 'unit|contract' -E "$long" -j "$(nproc)"
+  suite "backends under tsan, part HVD_TEST_PART=$part of $parts" env GTEST_TOTAL_SHARDS="$parts" GTEST_SHARD_INDEX="$part" \
+    ctest --preset tsan -R "$long" -E '^contract_backend$' -j "$(nproc)"
 }
 
 fuzz_suites() {
   local fuzzer names=()
   for fuzzer in test/fuzz/*_fuzz.cc; do
     names+=("$(basename "$fuzzer" _fuzz.cc)")
-    mkdir -p "build-fuzz/corpus/${names[-1]}"
+    mkdir -p "build-asan/corpus/${names[-1]}"
   done
   # As many at a time as there are cores; one that finds something names it, and fails the suite.
   suite "fuzzing for $FUZZ_SECONDS s each: ${names[*]}" xargs -P "$(nproc)" -I{} env \
-    build-fuzz/fuzz/fuzz_{} -verbosity=0 -max_total_time="$FUZZ_SECONDS" -max_len=4096 \
-    -artifact_prefix=build-fuzz/corpus/{}- build-fuzz/corpus/{} < <(printf '%s\n' "${names[@]}")
+    ASAN_SYMBOLIZER_PATH=/usr/lib/llvm-19/bin/llvm-symbolizer build-asan/fuzz/fuzz_{} -verbosity=0 -max_total_time="$FUZZ_SECONDS" -max_len=4096 \
+    -artifact_prefix=build-asan/corpus/{}- build-asan/corpus/{} < <(printf '%s\n' "${names[@]}")
 }
 
-# Gigabytes to load and unpack: beside the tests, too. After install_deps --fuzz, since apt has one lock.
+# Gigabytes to load and unpack: beside the tests, too.
 begin_torch_install() {
   torch_log=$(mktemp -p "$scratch")
   in_idle_time "$torch_log" scripts/install_deps.sh --pypi-torch
@@ -272,19 +274,19 @@ scripts/install_deps.sh
 if [[ $all == 0 ]]; then
   scripts/build.sh release
 else
-  HVD_UNITY=ON scripts/build.sh release
-  begin_other_builds
+  scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
   begin_torch_install
+  scripts/build.sh ci
 fi
 suite "clang-format: every C++ file is formatted" scripts/format.sh --check
 tidy_suite
 crowded_ctest "unit, contract and simulation tests" build ctest --preset release -j "$(nproc)"
 pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 begin_host_tests
+[[ $all == 0 ]] || begin_other_builds
 system_suites
 if [[ $all == 1 ]]; then
   end_other_builds
-  suite "clang: each field with its mutex" scripts/thread_safety.sh
   sanitizer_suites
   fuzz_suites
   newest_torch_suites

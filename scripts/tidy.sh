@@ -17,7 +17,7 @@ command -v clang-tidy >/dev/null || leave_out "clang-tidy is not installed: apt-
 [[ -f build/compile_commands.json ]] ||
   leave_out "build/compile_commands.json is missing: run scripts/build.sh release first"
 ! grep -qF /Unity/unity_ build/compile_commands.json ||
-  leave_out "build/ compiles several files at a time (HVD_UNITY=ON): run scripts/build.sh release first"
+  leave_out "build/ compiles several files at a time, for CI: run scripts/build.sh release first"
 
 # The changed .cc files, and those beside changed headers.
 changed_files() {

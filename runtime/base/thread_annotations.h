@@ -1,4 +1,4 @@
-// Which mutex guards what, for clang's -Wthread-safety (scripts/thread_safety.sh checks it). Other
+// Which mutex guards what, for clang's -Wthread-safety (the build asan checks it). Other
 // compilers see nothing of it.
 #ifndef HVD_RUNTIME_BASE_THREAD_ANNOTATIONS_H_
 #define HVD_RUNTIME_BASE_THREAD_ANNOTATIONS_H_

@@ -52,7 +52,7 @@ def installed(tree):
 
 def test_the_quickstart_builds_no_kernels_unless_it_is_asked(tree, monkeypatch):
     presets = {one["name"]: one["cacheVariables"] for one in json.loads((REPO / "CMakePresets.json").read_text())["configurePresets"]}
-    assert {name for name, variables in presets.items() if variables.get("HVD_WITH_CUDA") == "OFF"} == {"product", "asan", "tsan", "fuzz"}
+    assert {name for name, variables in presets.items() if variables.get("HVD_WITH_CUDA") == "OFF"} == {"product", "asan"}  # and tsan, which inherits asan
     run(tree, "quickstart.sh")
     assert not any("HVD_WITH_CUDA" in line for line in noted(tree, "cmake"))
     monkeypatch.setenv("HVD_WITH_CUDA", "ON")
@@ -60,14 +60,21 @@ def test_the_quickstart_builds_no_kernels_unless_it_is_asked(tree, monkeypatch):
     assert any(line.endswith(" -DHVD_WITH_CUDA=ON") for line in noted(tree, "cmake"))
 
 
-def test_only_the_release_is_built_several_files_at_a_time_and_only_where_that_is_asked_for(tree, monkeypatch):
-    for preset in ("release", "asan"):
-        run(tree, "build.sh", preset)
-    monkeypatch.setenv("HVD_UNITY", "ON")
-    for preset in ("release", "product"):
-        run(tree, "build.sh", preset)
-    configured = [line for line in noted(tree, "cmake") if "--build" not in line]
-    assert [re.findall("UNITY_BUILD=(.*)", line) for line in configured] == [["OFF"], [], ["ON"], []], configured
+def test_what_users_build_compiles_one_file_at_a_time_and_what_ci_builds_several():
+    presets = {one["name"]: one for one in json.loads((REPO / "CMakePresets.json").read_text())["configurePresets"]}
+
+    def several(name):
+        preset = presets[name]
+        return preset["cacheVariables"].get("CMAKE_UNITY_BUILD") or ("inherits" in preset and several(preset["inherits"])) or "OFF"
+
+    assert {name: several(name) for name in presets} == {
+        "release": "OFF", "product": "OFF", "debug": "OFF", "ci": "ON", "asan": "ON", "tsan": "ON"}
+
+
+def test_the_unit_tests_that_ci_does_not_build_for_the_release_are_built_for_asan():
+    presets = {one["name"]: one for one in json.loads((REPO / "CMakePresets.json").read_text())["configurePresets"]}
+    unit_tests = {name: preset["cacheVariables"].get("HVD_UNIT_TESTS") for name, preset in presets.items()}
+    assert (unit_tests["ci"], unit_tests["release"], unit_tests["asan"]) == ("OFF", "ON", None)
 
 
 UNSANITIZED = {"sanitizer": {"left_out": "compute-sanitizer is not installed"}}
@@ -265,7 +272,7 @@ def test_tidy_says_why_it_looked_at_nothing(tidy):
 def test_tidy_leaves_out_a_build_of_several_files_at_a_time(tidy, tmp_path):
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "compile_commands.json").write_text('[{"file": "/tree/build/cmd/CMakeFiles/a.dir/Unity/unity_0_cxx.cxx"}]')
-    assert tidy() == (3, "[tidy.sh] build/ compiles several files at a time (HVD_UNITY=ON): run scripts/build.sh release first\n")
+    assert tidy() == (3, "[tidy.sh] build/ compiles several files at a time, for CI: run scripts/build.sh release first\n")
 
 
 @pytest.mark.parametrize("body, complaint", [
@@ -274,18 +281,16 @@ def test_tidy_leaves_out_a_build_of_several_files_at_a_time(tidy, tmp_path):
     ("MutexLock lock(mutex_); lock.unlock(); return ++count_;", "requires holding mutex 'mutex_'"),
 ])
 def test_a_field_used_without_its_mutex_is_refused(tmp_path, body, complaint):
-    if not shutil.which("clang++"):
-        pytest.skip("clang++ is not installed")
-    shutil.copytree(REPO / "scripts", tmp_path / "scripts")
-    for folder in ("cmd", "configs", "discovery", "launcher", "runtime/base", "timeline"):
-        (tmp_path / folder).mkdir(parents=True)
-    for name in ("mutex.h", "thread_annotations.h"):
-        shutil.copy(REPO / "runtime" / "base" / name, tmp_path / "runtime" / "base")
-    (tmp_path / "cmd" / "a.cc").write_text(
+    """By the flags that the build asan has."""
+    if not shutil.which("clang++-19"):
+        pytest.skip("clang++-19 is not installed")
+    flags = re.search(r"add_compile_options\((-Wthread-safety [^)]*)\)", (REPO / "CMakeLists.txt").read_text()).group(1).split()
+    (tmp_path / "a.cc").write_text(
         '#include "runtime/base/mutex.h"\nnamespace hvd {\nclass Counter {\n public:\n'
         f"  int Next() {{ {body} }}\n private:\n  Mutex mutex_;\n  int count_ HVD_GUARDED_BY(mutex_) = 0;\n}};\n"
         "int Use(Counter& counter) { return counter.Next(); }\n}  // namespace hvd\n")
-    done = subprocess.run([tmp_path / "scripts" / "thread_safety.sh"], capture_output=True, text=True, timeout=DEADLINE)
+    done = subprocess.run(["clang++-19", "-std=gnu++20", "-fsyntax-only", f"-I{REPO}", *flags, tmp_path / "a.cc"],
+                          capture_output=True, text=True, timeout=DEADLINE)
     assert (done.returncode == 0) == (complaint is None), done.stdout + done.stderr
     assert complaint is None or complaint in done.stderr, done.stderr
 
@@ -320,9 +325,8 @@ def all_tests(tree):
     fails = FAILS
     for folder in ("autotune", "cmd", "configs", "discovery", "launcher", "runtime", "timeline"):
         (root / folder).mkdir()
-        (root / folder / "a.cc").write_text('#include "runtime/base/mutex.h"\n')
-    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy", "clang++")]
-    for path in (*programs, root / "build-fuzz/fuzz/fuzz_argv", tree / "venv/bin/python"):
+    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy")]
+    for path in (*programs, root / "build-asan/fuzz/fuzz_argv", tree / "venv/bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + fails)
         path.chmod(0o755)
@@ -344,8 +348,8 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
     assert code == 0, out
     assert out.endswith("[test.sh] all passed\n")
     ran = (tree / "notes").read_text()
-    for words in ("--build --preset release", "--build --preset asan", "--build --preset tsan", "--build --preset fuzz",
-                  "ctest --preset release", "ctest --preset asan", "ctest --preset tsan", "clang-format --dry-run -Werror",
+    for words in ("--build --preset ci", "--build --preset asan", "--build --preset tsan",
+                  "ctest --preset release", "ctest --preset asan -L unit|contract", "ctest --preset tsan", "clang-format --dry-run -Werror",
                   "test/architecture", "test/system/test_run.py", "test/system/test_hosts.py", "test/chaos", "fuzz_argv", "test/python"):
         assert words in ran, words
     summary = out.split("summary after")[1]
@@ -354,9 +358,8 @@ def test_every_suite_of_all_tests_runs_and_is_in_the_summary(tree, all_tests):
 
 
 @pytest.mark.parametrize("fails, suite", [
-    ("--build --preset tsan", "builds of asan, tsan and the fuzzers"),
+    ("--build --preset tsan", "builds of asan, with the fuzzers, and tsan"),
     ("--dry-run", "clang-format"),
-    ("-Wthread-safety", "clang: each field with its mutex"),
     ("test/system/test_hosts.py", "test/system over namespaced hosts"),
 ])
 def test_what_fails_beside_others_fails_all(all_tests, fails, suite):

@@ -12,9 +12,10 @@
 
 namespace hvd {
 
-// Damages the lists of the first segment.
+// Damages the lists of the first segment, while no other thread uses the heap.
 struct HeapDamage {
-  static void SetFree(SharedHeap& heap, std::map<uint64_t, uint64_t> free) {
+  using Ranges = std::map<uint64_t, uint64_t>;
+  static void SetFree(SharedHeap& heap, Ranges free) HVD_NO_THREAD_SAFETY_ANALYSIS {
     heap.segments_.at(0)->free = std::move(free);
   }
 };
