@@ -43,7 +43,7 @@ class OursByCtypes(Ours):
     def __init__(self, file):
         super().__init__(file)
         from horovod.torch import framework
-        framework.operations._runners = {}
+        framework.operations._runners = framework.operations._starters = {}
         self.name = "by ctypes, " + self.name
 
 

@@ -1,4 +1,4 @@
-"""The function by which blocking collectives leave ctypes aside (runtime/api/from_python), with tensors of a framework that is played,
+"""The functions by which collectives leave ctypes aside (runtime/api/from_python), with tensors of a framework that is played,
 and with PyTorch where it has DLPack's exchange in C."""
 
 import ctypes
@@ -75,6 +75,17 @@ def test_it_runs_a_collective(run):
     output = Tensor(0, 0)
     assert run(*argument_list(tensor, output, name=None)) == 0
     assert (tensor.array.tolist(), output.array.tolist()) == ([5, 10], [5, 10])
+
+
+def test_it_starts_a_collective(hvd):
+    assert _library.lib()
+    start = _library.runner(Tensor, _library.ALLREDUCE, 'allreduce', 0)
+    tensor, other = Tensor(1, 2), Tensor(3)
+    handles = [start(*argument_list(tensor, prescale=2)), start(*argument_list(other, name='y'))]
+    assert min(handles) > 0 and len(set(handles)) == 2
+    assert [_library.wait(handle) for handle in handles] == [None, None]
+    assert (tensor.array.tolist(), other.array.tolist()) == ([2, 4], [3])
+    assert start(*argument_list(tensor, process_set=77)) < 0
 
 
 def test_an_error_is_its_status(run, hvd):
@@ -156,6 +167,7 @@ def way(request, hvd, torch, monkeypatch):
     runners = framework.operations._runners
     if request.param == 'request':
         monkeypatch.setattr(framework.operations, '_runners', {})
+        monkeypatch.setattr(framework.operations, '_starters', {})
     elif not runners[_library.ALLREDUCE]:
         pytest.skip('this PyTorch has no DLPack exchange in C')
     return request.param
@@ -170,6 +182,11 @@ def test_both_ways_agree(way, hvd, torch):
     assert hvd.broadcast_(x, 0, name='x') is x
     assert hvd.broadcast(x, root_rank=0).tolist() == x.tolist()
     assert hvd.allreduce(torch.tensor(3), op=hvd.Sum).item() == 3
+    handles = [hvd.allreduce_async(x, op=hvd.Sum, name='x'), hvd.allreduce_async_(y, op=hvd.Sum, postscale_factor=0.5),
+               hvd.broadcast_async(x, 0), hvd.broadcast_async_(x, 0, name='y')]
+    results = [hvd.synchronize(handle) for handle in handles]
+    assert results[0].tolist() == results[2].tolist() == x.tolist() == [0, 2, 4, 6, 8, 10]
+    assert results[1] is y and y.tolist() == [0, 1, 2, 3, 4, 5] and results[3] is x
     assert hvd.allreduce(torch.zeros(0, 3)).shape == (0, 3)
     assert hvd.allreduce(torch.ones(1, 1, 1, 1, 1, 1, 1, 1, 2)).shape == (1, 1, 1, 1, 1, 1, 1, 1, 2)
     for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
@@ -185,7 +202,7 @@ def test_both_ways_agree(way, hvd, torch):
 
 def test_both_ways_refuse_alike(way, hvd, torch):
     columns = torch.ones(3, 4).t()
-    for call in (hvd.allreduce, hvd.allreduce_):
+    for call in (hvd.allreduce, hvd.allreduce_, hvd.allreduce_async, hvd.allreduce_async_):
         with pytest.raises(ValueError, match='contiguous'):
             call(columns)
         with pytest.raises(ValueError, match='torch.Tensor'):
@@ -200,9 +217,12 @@ def test_both_ways_refuse_alike(way, hvd, torch):
             call(torch.ones(1), process_set=hvd.ProcessSet([0]))
     with pytest.raises(ValueError, match='from rank 5'):
         hvd.broadcast_(torch.ones(1), 5)
+    with pytest.raises(ValueError, match='from rank 5'):
+        hvd.broadcast_async_(torch.ones(1), 5)
     hvd.shutdown()
-    with pytest.raises(ValueError, match='init'):
-        hvd.allreduce_(torch.ones(1))
+    for call in (hvd.allreduce_, hvd.allreduce_async_):
+        with pytest.raises(ValueError, match='init'):
+            call(torch.ones(1))
 
 
 def test_a_runner_is_used(hvd, torch, monkeypatch):
@@ -213,4 +233,5 @@ def test_a_runner_is_used(hvd, torch, monkeypatch):
     monkeypatch.setattr(framework.operations, '_prepare', None)
     assert hvd.allreduce(torch.ones(2)).tolist() == [1, 1]
     assert hvd.broadcast_(torch.ones(2), 0).tolist() == [1, 1]
+    assert hvd.synchronize(hvd.allreduce_async_(torch.ones(2))).tolist() == [1, 1]
     assert _native.handle

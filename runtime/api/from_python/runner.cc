@@ -27,7 +27,7 @@ struct Runner {
   bool TakeNumber(PyObject* object, double* value) const;
   bool TakeName(PyObject* object, std::string* room, const char** name) const;
   // A handle, 0 when it is done, or a status as a negative number.
-  int64_t Run(const hvd_request& request) const;
+  int64_t RunOrStart(const hvd_request& request) const;
 };
 
 // The arguments of a runner, in this order.
@@ -85,13 +85,14 @@ bool Runner::TakeName(PyObject* object, std::string* room, const char** name) co
   return true;
 }
 
-int64_t Runner::Run(const hvd_request& request) const {
+int64_t Runner::RunOrStart(const hvd_request& request) const {
   hvd_handle handle = 0;
   PythonThread* thread = python.save_thread();
-  const int32_t status = hvd_run_for(&request, options.slice_ms, &handle);
+  const int32_t status = options.slice_ms == 0 ? hvd_submit(&request, &handle)
+                                               : hvd_run_for(&request, options.slice_ms, &handle);
   python.restore_thread(thread);
-  if (status == HVD_OK) return 0;
-  return status == HVD_IN_PROGRESS ? static_cast<int64_t>(handle) : -status;
+  if (status == HVD_OK || status == HVD_IN_PROGRESS) return static_cast<int64_t>(handle);
+  return -status;
 }
 
 std::optional<int64_t> Call(const Runner& runner, PyObject* const* arguments, ssize_t count) {
@@ -116,7 +117,7 @@ std::optional<int64_t> Call(const Runner& runner, PyObject* const* arguments, ss
   request.collective = runner.options.collective;
   request.tensor = &input.tensor();
   request.tensor_count = 1;
-  return runner.Run(request);
+  return runner.RunOrStart(request);
 }
 
 PyObject* CallFromPython(PyObject* self, PyObject* const* arguments, ssize_t count) {

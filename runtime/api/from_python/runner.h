@@ -1,4 +1,4 @@
-// Blocking collectives on tensors of the processor, in one call of Python.
+// Collectives on tensors of the processor, run or started in one call of Python.
 //
 // By ctypes a call costs a microsecond, and asking a tensor for its type, shape and address another
 // one: several times what a small collective takes. A runner is a function of the interpreter
@@ -17,7 +17,7 @@ namespace hvd {
 struct RunnerOptions {
   int32_t collective = 0;  // hvd_collective
   std::string operation;   // "OPERATION.NAME" is the name of a collective
-  int64_t slice_ms = 0;    // a call returns after this time, done or not
+  int64_t slice_ms = 0;    // a call returns after this time, done or not; 0: it only starts
 };
 
 // A new reference to a Python function (see hvd_python_runner in hvd.h), or null: this process

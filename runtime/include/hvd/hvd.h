@@ -360,8 +360,9 @@ HVD_EXPORT int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, h
 /* ---- for the Python package ----------------------------------------------------------------- */
 
 /* A new reference to a Python function that runs a collective of one tensor (HVD_ALLREDUCE or
- * HVD_BROADCAST) as hvd_run_for does, in one call and without ctypes. NULL where this process has
- * no Python that libraries can see, or where tensor_type has no exchange of DLPack 1 in C.
+ * HVD_BROADCAST) as hvd_run_for does, or starts it as hvd_submit does where slice_ms is 0, in one
+ * call and without ctypes. NULL where this process has no Python that libraries can see, or where
+ * tensor_type has no exchange of DLPack 1 in C.
  *
  *   function(input, output, name, reduce_op, root_rank, process_set, prescale, postscale)
  *

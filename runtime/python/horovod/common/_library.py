@@ -432,18 +432,18 @@ class DeviceRequest(Request):
         return self.submit(*addresses)
 
 
-def runner(tensor_type, collective, operation):
+def runner(tensor_type, collective, operation, slice_ms=WAIT_SLICE_MS):
     """A function (input, output, name, reduce_op, root_rank, process_set, prescale, postscale) that runs a blocking
     collective on two tensors of this type, or on one in place, faster than a Request. It gives 0 when it is done, the
-    handle of what is still under way after WAIT_SLICE_MS, a status as a negative number, for error(), or None, with
-    nothing submitted, when only a Request can tell.
+    handle of what is still under way after slice_ms, a status as a negative number, for error(), or None, with nothing
+    submitted, when only a Request can tell. slice_ms 0: it starts the collective and gives its handle.
 
     None where there is no such function: the interpreter is another one than CPython, or the framework does not show
     where its tensors are (DLPack's exchange in C)."""
     make = ctypes.PyDLL(_native.path, handle=_native.handle).hvd_python_runner
     make.argtypes = [ctypes.py_object, _int32, ctypes.c_char_p, _int64]
     make.restype = _pointer  # as an object it may not be NULL: ctypes of Python 3.11 takes a reference from that
-    function = make(tensor_type, collective, operation.encode('ascii'), WAIT_SLICE_MS)
+    function = make(tensor_type, collective, operation.encode('ascii'), slice_ms)
     return None if function is None else ctypes.cast(function, ctypes.py_object).value
 
 

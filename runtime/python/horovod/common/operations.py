@@ -111,13 +111,19 @@ class Operations(object):
     def __init__(self, framework):
         _library.lib()  # ImportError now
         self._framework = framework
-        self._runners = {collective: _library.runner(framework.tensor_type, collective, operation)
-                         for collective, operation in _RUN_BY_THE_INTERPRETER} if framework.tensor_type else {}
+        self._runners = self._of_the_interpreter(_library.WAIT_SLICE_MS)
+        self._starters = self._of_the_interpreter(0)
         # handle -> (output, inputs) when the output was there before, else a _Pending
         self.pending = {}
         self._requests = {}
         # handle -> (index of the device, stream) of those on a device
         self._streams = {}
+
+    def _of_the_interpreter(self, slice_ms):
+        tensor_type = self._framework.tensor_type
+        return {} if tensor_type is None else {
+            collective: _library.runner(tensor_type, collective, operation, slice_ms)
+            for collective, operation in _RUN_BY_THE_INTERPRETER}
 
     # ---- one tensor
 
@@ -149,7 +155,7 @@ class Operations(object):
             if handle == 0:
                 return output
             if handle is not None:
-                return self._wait_on(handle, tensor, output)
+                return self.synchronize(self._begun(handle, tensor, output))
         key, request, tensor, output = self._prepare(collective, operation, tensor, in_place, name, process_set, op,
                                                      root_rank, prescale, postscale)
         address = framework.address
@@ -160,18 +166,24 @@ class Operations(object):
         self._keep(key, request)
         return output if handle is None else self.synchronize(handle)
 
-    def _wait_on(self, handle, tensor, output):
-        """Goes on where a runner that was not done has returned this."""
+    def _begun(self, handle, tensor, output):
+        """The handle that a function of the interpreter has given, if it is one; its tensors are kept alive."""
         if handle < 0:
             raise _library.error(-handle)
         self.pending[handle] = (output, tensor)
-        return self.synchronize(handle)
+        return handle
 
     def _one(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
              postscale=1.0):
+        framework = self._framework
+        starter = self._starters.get(collective)
+        if starter is not None and (in_place or framework.is_plain(tensor)):
+            output = tensor if in_place else framework.empty_like(tensor)
+            handle = starter(tensor, output, name, op, root_rank, process_set.process_set_id, prescale, postscale)
+            if handle is not None:
+                return self._begun(handle, tensor, output)
         key, request, tensor, output = self._prepare(collective, operation, tensor, in_place, name, process_set, op,
                                                      root_rank, prescale, postscale)
-        framework = self._framework
         handle = request.submit(framework.address(tensor), framework.address(output))
         self.pending[handle] = (output, tensor)
         self._keep(key, request)
