@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# build.sh [release|ci|product|debug|asan|tsan]: configures and builds one preset. Warnings are errors, but in `product`,
-# which is `release` without tests and benchmarks, for those who only run it, and of clang, which makes asan, with the fuzzers, and tsan.
-# HVD_SOAK=1: `tsan` has the tests of launcher and GPUs, too.
-# `ci` is `release` without the unit tests, which `asan` runs, compiled several files at a time.
+# build.sh [PRESET]: configures and builds one preset, and treats warnings of g++ as errors.
+#   release   with all tests and benchmarks; the default
+#   ci        release without the unit tests, which asan runs, compiled several files at a time
+#   product   release without tests and benchmarks, for those who only run it; warnings are no errors
+#   debug     for debuggers
+#   asan      the tests under AddressSanitizer, and the fuzzers; by clang
+#   tsan      those with threads under ThreadSanitizer; HVD_SOAK=1: those of launcher and GPUs, too; by clang
 source "$(dirname "$0")/common.sh"
 # Objects are the same in every checkout and build folder, so a second one costs little where there is a ccache.
 export CCACHE_BASEDIR="$HVD_ROOT" CCACHE_NOHASHDIR=1
@@ -12,7 +15,13 @@ case "$preset" in
   *) say "unknown preset '$preset': release, ci, product, debug, asan or tsan" && exit 2 ;;
 esac
 werror=ON
-case "$preset" in product | asan | tsan) werror=OFF ;; esac  # clang warns of other things than g++
+case "$preset" in
+  product) werror=OFF ;;
+  asan | tsan)
+    werror=OFF  # clang warns of other things than g++
+    command -v clang++-19 >/dev/null || { say "clang++-19 is not installed: run scripts/install_deps.sh --sanitizers" && exit 1; }
+    ;;
+esac
 options=(-DHVD_WERROR="$werror")
 tsan_all=ON
 [[ "${HVD_SOAK:-0}" != 0 ]] || tsan_all=OFF

@@ -325,7 +325,7 @@ def all_tests(tree):
     fails = FAILS
     for folder in ("autotune", "cmd", "configs", "discovery", "launcher", "runtime", "timeline"):
         (root / folder).mkdir()
-    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy")]
+    programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy", "clang++-19")]
     for path in (*programs, root / "build-asan/fuzz/fuzz_argv", tree / "venv/bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + fails)
