@@ -319,13 +319,15 @@ TEST(GatherStreamContract, WhoIsLeftTouchesNothingLater) {
 
 // The last member stops in the middle of a step, at this byte of its input or output: the others
 // say so as soon as they have nothing else to do, and all come to their ends when it goes on.
-void StopInAStream(Collective collective, bool at_output, size_t at) {
+// False: it was so far ahead that it had given all before it stopped, and the others need nothing.
+bool StopInAStream(Collective collective, bool at_output, size_t at) {
   SCOPED_TRACE(std::to_string(static_cast<int>(collective)) + (at_output ? ", output" : ", input"));
   constexpr uint32_t kSize = 3, kLast = kSize - 1;
   StreamingMembers members(kSize);
   members.Plan(collective, std::vector<int64_t>(kSize, 30 * kIntsOfChunk));
   members.Expect();
   members.Begin();
+  bool named = false;
   {
     StreamPart& part = members.part(kLast);
     StoppingMemory memory(
@@ -344,8 +346,8 @@ void StopInAStream(Collective collective, bool at_output, size_t at) {
       for (uint32_t m = 0; m < kLast; ++m) early = members.Advance(m) || early;
     }
     watch.join();
-    EXPECT_FALSE(early);
-    for (uint32_t m = 0; m < kLast; ++m)
+    named = !early;
+    for (uint32_t m = 0; m < kLast && named; ++m)
       EXPECT_EQ(members.Awaits(m),
                 "for rank " + std::to_string(2 * kLast + 1) + " to finish its part");
     EXPECT_FALSE(ended);
@@ -357,15 +359,23 @@ void StopInAStream(Collective collective, bool at_output, size_t at) {
     member.join();
   }
   for (uint32_t m = 0; m < kSize; ++m) members.Check(m);
+  return named;
+}
+
+// The last member is seldom ahead, unless the machine is busy.
+bool StopsInAStream(Collective collective, bool at_output, size_t at) {
+  for (int tries = 0; tries < 20; ++tries) {
+    if (StopInAStream(collective, at_output, at)) return true;
+  }
+  return false;
 }
 
 TEST(GatherStreamContract, NamesWhoStoppedInEachPhase) {
-  constexpr size_t kPart = 10 * StreamCut::kChunkBytes;  // of three, in an alltoall
-  // Early: where the last is ahead, it may have given all that it has before it stops.
-  StopInAStream(Collective::kAllgather, /*at_output=*/true, kPart / 2);  // of another's input
-  StopInAStream(Collective::kAlltoall, /*at_output=*/false, kPart / 2);
-  StopInAStream(Collective::kAlltoall, /*at_output=*/true, kPart / 2);
-  StopInAStream(Collective::kReducescatter, /*at_output=*/true, kPart / 2);
+  constexpr size_t kMiddle = 5 * StreamCut::kChunkBytes;  // of a part, of three in an alltoall
+  EXPECT_TRUE(StopsInAStream(Collective::kAllgather, /*at_output=*/true, kMiddle));  // of another's
+  EXPECT_TRUE(StopsInAStream(Collective::kAlltoall, /*at_output=*/false, kMiddle));
+  EXPECT_TRUE(StopsInAStream(Collective::kAlltoall, /*at_output=*/true, kMiddle));
+  EXPECT_TRUE(StopsInAStream(Collective::kReducescatter, /*at_output=*/true, kMiddle));
 }
 
 }  // namespace
