@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs, builds and runs the tests.
 #   --all    what CI runs: also under the sanitizers, every fuzzer for 5 s (HVD_FUZZ_SECONDS), and the Python suites with
-#            the newest PyTorch of PyPI
+#            the newest PyTorch of PyPI; but of a parametrized test a fourth of the variants, another one each day:
+#            HVD_TEST_PART=0 to 3 chooses it, and HVD_TEST_PARTS=1 runs all of them
 #   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1), clang-tidy looks at all files, and the sanitizers
 #            run all of their tests, those of launcher and GPUs under ThreadSanitizer, too
 source "$(dirname "$0")/common.sh"
@@ -34,6 +35,16 @@ scratch=$(mktemp -d)
 trap clean_up EXIT
 trap stopped TERM INT
 export PYTHONDONTWRITEBYTECODE=1
+
+# choose_part: what test/variants.py and the suites under sanitizers run of the variants of a test.
+choose_part() {
+  [[ $all == 1 && "${HVD_SOAK:-0}" == 0 ]] || HVD_TEST_PARTS=1
+  export HVD_TEST_PARTS="${HVD_TEST_PARTS:-4}"
+  export HVD_TEST_PART="$((${HVD_TEST_PART:-$(date +%-j)} % HVD_TEST_PARTS))"
+  part_words=""
+  [[ $HVD_TEST_PARTS == 1 ]] || part_words=", part HVD_TEST_PART=$HVD_TEST_PART of $HVD_TEST_PARTS"
+}
+choose_part
 
 clean_up() {
   local group
@@ -156,12 +167,16 @@ tidy_suite() {
   esac
 }
 
+# compile_package PYTHON: once, or each of a thousand ranks does it, which is a fifth of its start.
+compile_package() { "$1" -m compileall -q runtime/python/horovod; }
+
 pytest_suites() {
   local python="$1" words="$2" folder
   shift 2
+  compile_package "$python"
   for folder in "$@"; do
     compgen -G "$folder/test_*.py" >/dev/null || continue
-    crowded_pytest "$folder, $words" "$scratch/$folder" "$python" "${PYTEST[@]}" -o cache_dir="$scratch/$folder" "$folder"
+    crowded_pytest "$folder, $words$part_words" "$scratch/$folder" "$python" "${PYTEST[@]}" -o cache_dir="$scratch/$folder" "$folder"
   done
 }
 
@@ -182,10 +197,10 @@ begin_host_tests() {
 system_suites() {
   local others
   mapfile -t others < <(grep -L '^from host_rig import' test/system/test_*.py)
-  crowded_pytest "test/system on one machine, Debian's Python" "$scratch/system" \
+  crowded_pytest "test/system on one machine, Debian's Python$part_words" "$scratch/system" \
     "$PYTHON" "${PYTEST[@]}" -o cache_dir="$scratch/system" "${others[@]}"
   crowded_pytest "test/chaos, its seed above" "$scratch/chaos" "$PYTHON" "${PYTEST[@]}" -o cache_dir="$scratch/chaos" test/chaos
-  local what="test/system over namespaced hosts, beside those of one machine" rc=0 start=$SECONDS
+  local what="test/system over namespaced hosts, beside those of one machine$part_words" rc=0 start=$SECONDS
   run_suite "$what" output_of "$host_tests" "$host_log" || rc=$?
   settle_crowded "$rc" "$start" "$what" "$scratch/hosts/v/cache/lastfailed" "${host_command[@]}" --last-failed
 }
@@ -219,18 +234,14 @@ end_other_builds() {
   suite "builds of asan, with the fuzzers, and tsan, beside the tests of the system" output_of "$builds" "$builds_log"
 }
 
-# The tests of the backends take minutes under a sanitizer: a fourth of them is run, another one each day. contract_backend plays
-# all ranks in one thread, so that nothing there can race. --soak runs all.
+# The tests of the backends take minutes under a sanitizer, so a part of them is run. contract_backend plays all ranks in one thread,
+# so that nothing there can race.
 sanitizer_suites() {
-  local long='^contract_(backend|cross|cuda|engine|hosts)$' parts=4 part
-  [[ "${HVD_SOAK:-0}" == 0 ]] || parts=1
-  part=$((${HVD_TEST_PART:-$(date +%-j)} % parts))
+  local long='^contract_(backend|cross|cuda|engine|hosts)$' shard=(env "GTEST_TOTAL_SHARDS=$HVD_TEST_PARTS" "GTEST_SHARD_INDEX=$HVD_TEST_PART")
   suite "unit and contract tests under asan" ctest --preset asan -L 'unit|contract' -E "$long" -j "$(nproc)"
-  suite "backends under asan, part HVD_TEST_PART=$part of $parts" env GTEST_TOTAL_SHARDS="$parts" GTEST_SHARD_INDEX="$part" \
-    ctest --preset asan -R "$long" -j "$(nproc)"
+  suite "backends under asan$part_words" "${shard[@]}" ctest --preset asan -R "$long" -j "$(nproc)"
   suite "unit and contract tests under tsan" ctest --preset tsan -L 'unit|contract' -E "$long" -j "$(nproc)"
-  suite "backends under tsan, part HVD_TEST_PART=$part of $parts" env GTEST_TOTAL_SHARDS="$parts" GTEST_SHARD_INDEX="$part" \
-    ctest --preset tsan -R "$long" -E '^contract_backend$' -j "$(nproc)"
+  suite "backends under tsan$part_words" "${shard[@]}" ctest --preset tsan -R "$long" -E '^contract_backend$' -j "$(nproc)"
 }
 
 fuzz_suites() {
@@ -258,10 +269,11 @@ newest_torch_suites() {
   wait "$torch_install" || rc=$?
   cat "$torch_log"
   if [[ $rc == 0 ]]; then
+    compile_package "$TORCH_VENV/bin/python"
     # The runtime's work with ranks is the same under every PyTorch; the matrix of up to four ranks has the types of the newest
     # one. As if it were crowded: a release of PyTorch that came out today may have races of its own.
-    crowded_pytest "test/python, as far as it depends on PyTorch, newest PyTorch" "$scratch/newest" \
-      "$TORCH_VENV/bin/python" "${PYTEST[@]}" -o cache_dir="$scratch/newest" "${SAME_UNDER_EVERY_TORCH[@]}" test/python
+    crowded_pytest "test/python, as far as it depends on PyTorch, newest PyTorch, other variants" "$scratch/newest" \
+      env "HVD_TEST_PART=$((HVD_TEST_PART + 1))" "$TORCH_VENV/bin/python" "${PYTEST[@]}" -o cache_dir="$scratch/newest" "${SAME_UNDER_EVERY_TORCH[@]}" test/python
   elif [[ $rc == 3 ]]; then
     left_out "test/python, newest PyTorch: not enough disk, see above"
   else

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.dirname(sys.path[0]))
 import jobs  # noqa: E402
+from variants import pytest_collection_modifyitems  # noqa: E402, F401
 
 if jobs.PACKAGES not in sys.path:
     sys.path.insert(0, jobs.PACKAGES)

@@ -11,6 +11,9 @@ import uuid
 
 import pytest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from variants import pytest_collection_modifyitems  # noqa: E402, F401
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every hvdrun.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a shell ignores it in what it starts beside itself

@@ -336,7 +336,7 @@ def all_tests(tree):
         path.write_text("from host_rig import rig\n" if "hosts" in name else "")
 
     def run_it(fails="nothing of this", few=11, mended="nothing of this"):
-        env = {**environment(tree), "FAILS": fails, "FEW": str(few), "MENDED": mended, "HVD_TORCH_VENV": str(tree / "venv"), "HVD_FUZZ_SECONDS": "0"}
+        env = {**environment(tree), "FAILS": fails, "FEW": str(few), "MENDED": mended, "HVD_TORCH_VENV": str(tree / "venv"), "HVD_FUZZ_SECONDS": "0", "HVD_TEST_PARTS": "1"}
         done = subprocess.run([script, "--all"], env=env, capture_output=True, text=True, timeout=DEADLINE)
         return done.returncode, done.stdout
 
