@@ -171,12 +171,13 @@ tidy_suite() {
 compile_package() { "$1" -m compileall -q runtime/python/horovod; }
 
 pytest_suites() {
-  local python="$1" words="$2" folder
+  local python="$1" words="$2" folder part
   shift 2
   compile_package "$python"
   for folder in "$@"; do
     compgen -G "$folder/test_*.py" >/dev/null || continue
-    crowded_pytest "$folder, $words$part_words" "$scratch/$folder" "$python" "${PYTEST[@]}" -o cache_dir="$scratch/$folder" "$folder"
+    [[ $folder == test/architecture ]] && part="" || part="$part_words"
+    crowded_pytest "$folder, $words$part" "$scratch/$folder" "$python" "${PYTEST[@]}" -o cache_dir="$scratch/$folder" "$folder"
   done
 }
 
