@@ -294,7 +294,7 @@ else
 fi
 suite "clang-format: every C++ file is formatted" scripts/format.sh --check
 tidy_suite
-crowded_ctest "unit, contract and simulation tests" build ctest --preset release -j "$(nproc)"
+crowded_ctest "programs of tests over the release" build ctest --preset release -j "$(nproc)"
 pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 begin_host_tests
 [[ $all == 0 ]] || begin_other_builds

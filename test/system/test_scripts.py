@@ -380,7 +380,7 @@ def test_the_summary_names_the_tests_that_failed(all_tests):
 @pytest.mark.parametrize("fails, suite, again", [
     ("test/system/test_run.py", "test/system on one machine, Debian's Python", "--last-failed"),
     ("test/chaos", "test/chaos, its seed above", "--last-failed"),
-    ("--preset release -j", "unit, contract and simulation tests", "--rerun-failed"),
+    ("--preset release -j", "programs of tests over the release", "--rerun-failed"),
 ])
 def test_a_test_that_fails_beside_others_is_repeated_alone(all_tests, fails, suite, again):
     """The summary names it; the suite has failed if it fails again, or if more than ten tests failed."""
