@@ -495,17 +495,31 @@ def test_named_commands_exist():
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def test_faults_are_for_tests_alone():
+def preset_variables():
+    """{preset: its variables, with those it inherits}."""
     presets = {preset["name"]: preset for preset in json.loads(read("CMakePresets.json"))["configurePresets"]}
 
     def variables(name):
         inherited = variables(presets[name]["inherits"]) if "inherits" in presets[name] else {}
         return {**inherited, **presets[name]["cacheVariables"]}
 
-    for name in presets:
-        assert variables(name)["HVD_TESTING_FAULTS"] == ("OFF" if name == "product" else "ON"), name
+    return {name: variables(name) for name in presets}
+
+
+def test_faults_are_for_tests_alone():
+    for name, variables in preset_variables().items():
+        assert variables["HVD_TESTING_FAULTS"] == ("OFF" if name == "product" else "ON"), name
     assert re.search(r"option\(HVD_TESTING_FAULTS .* OFF\)", read("CMakeLists.txt"))
     assert "HVD_TESTING_FAULTS" not in read("pyproject.toml")
+
+
+@pytest.mark.parametrize("variable, value, presets", [
+    ("HVD_WITH_CUDA", "OFF", {"product", "asan", "tsan"}),
+    ("CMAKE_UNITY_BUILD", "ON", {"ci", "asan", "tsan"}),  # what users build compiles one file at a time
+    ("HVD_UNIT_TESTS", "OFF", {"ci"}),  # asan has them
+])
+def test_a_variable_has_this_value_in_these_presets_alone(variable, value, presets):
+    assert {name for name, variables in preset_variables().items() if variables.get(variable) == value} == presets
 
 
 def test_there_is_something_to_look_at():
