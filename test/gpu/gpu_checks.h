@@ -27,6 +27,7 @@ struct GpuCheckOptions {
   uint32_t seed = 18;
   uint64_t figure_bytes = uint64_t{256} << 20;  // of each of both sides
   int figure_rounds = 10;
+  int moves_in_a_round = 8;  // given one after the other, so that the wait is a small part
   // Called again and again while the device works.
   std::function<void()> idle = [] {};
   // In seconds.

@@ -3,11 +3,12 @@
     gpu_suite.py --build DIR --json FILE [--part suite|perf] [--fakes]
 
 Needs a Python with PyTorch that sees a GPU, and no pytest. A part that takes longer than --limit-s (570) has failed, and says
-what it did not come to. Adds "suite", "perf", "steps", "goals" and what was left out to the JSON of FILE; a goal of speed that
+what it did not come to. Adds "suite", "perf", "steps", "training", "goals" and what was left out to the JSON of FILE; a goal of speed that
 is missed is no failure. --smi PROGRAM is asked for the memory in use (nvidia-smi). --fakes plays the GPUs by test/fakes/gpu_libraries: a test of this script, whose figures say nothing.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import subprocess
@@ -26,6 +27,9 @@ SUITE = [
     (('duplicate.py', 'everywhere'), 2), (('duplicate.py', 'threads'), 2),
 ]
 KILLED = ('small', 'large', 'peer')
+# For correctness only: NCCL takes the ranks for ranks of different hosts, and their kernels take turns of milliseconds.
+ON_ONE_GPU = 'nccl on one GPU'
+AS_DIFFERENT_HOSTS = ['bash', '-c', 'NCCL_HOSTID=rank$HOROVOD_RANK exec "$0" "$@"']
 MOST_LEFT_MIB = 16  # other programs, as a desktop, take and give back a little
 
 
@@ -95,14 +99,15 @@ class Machine(object):
             output = late.stdout or b''
             return -1, (output.decode('utf-8', 'replace') if isinstance(output, bytes) else output) + '\nTIME IS UP'
 
-    def worker(self, script, moved):
+    def worker(self, script, moved, way):
         """The command of a worker; `moved`: one that is written for tensors of the host."""
+        before = AS_DIFFERENT_HOSTS if way == ON_ONE_GPU else []
         runner = []
         if self.options.fakes:
             runner = [os.path.join(WORKERS, 'on_fake_gpus.py')]
         elif moved:
             runner = [os.path.join(WORKERS, 'on_gpus.py')]
-        return [sys.executable] + runner + [os.path.join(WORKERS, script[0])] + list(script[1:])
+        return before + [sys.executable] + runner + [os.path.join(WORKERS, script[0])] + list(script[1:])
 
     def note(self, name, ranks, way, good, seconds, output):
         print('{} {} with {} ranks, {}, {:.1f} s'.format('ok    ' if good else 'FAILED', name, ranks, way, seconds), flush=True)
@@ -112,12 +117,9 @@ class Machine(object):
 
     def run(self, script, ranks, way, moved=True, **extra):
         started = time.monotonic()
-        command = self.worker(script, moved)
         if script[0] == 'gpu.py':
             extra['HOROVOD_DYNAMIC_PROCESS_SETS'] = '1'
-        if way == 'nccl on one GPU':  # for correctness only: NCCL takes the ranks for ranks of different hosts
-            command = ['bash', '-c', 'NCCL_HOSTID=rank$HOROVOD_RANK exec "$0" "$@"'] + command
-        code, output = self.job(ranks, command, 120, **extra)
+        code, output = self.job(ranks, self.worker(script, moved, way), 120, **extra)
         good = code == 0 and output.count('ok') >= ranks
         self.note(' '.join(script), ranks, way, good, time.monotonic() - started, output)
 
@@ -127,7 +129,7 @@ class Machine(object):
         with tempfile.TemporaryDirectory() as folder:
             started = time.monotonic()
             path = os.path.join(folder, 'answer')
-            code, output = self.job(ranks, self.worker(('killed.py', path, mode, 'token'), True), 60, **extra)
+            code, output = self.job(ranks, self.worker(('killed.py', path, mode, 'token'), True, way), 60, **extra)
             good, slowest = code != 0, 0.0
             for rank in range(ranks - 1):
                 try:
@@ -147,7 +149,7 @@ class Machine(object):
         """kill -9 of a rank to the first collective of the world without it."""
         with tempfile.TemporaryDirectory() as folder:
             started = time.monotonic()
-            command = ['--min-np', str(ranks - 1)] + self.worker(('gpu_elastic.py', folder), False)
+            command = ['--min-np', str(ranks - 1)] + self.worker(('gpu_elastic.py', folder), False, way)
             code, output = self.job(ranks, command, 90, **extra)
             seconds = []
             for name in os.listdir(folder):
@@ -169,7 +171,7 @@ def run_suite(machine):
         ways.append(('nccl', {}))
     else:
         machine.leave_out('NCCL between GPUs', 'this machine has one')
-        ways.append(('nccl on one GPU', {}))
+        ways.append((ON_ONE_GPU, {}))
     machine.run(('gpu.py', 'staged', '2'), 1, 'alone', moved=False)
     machine.run(('gpu_training.py', 'none'), 1, 'alone', moved=False)
     for way, extra in ways:
@@ -181,33 +183,78 @@ def run_suite(machine):
             machine.run(script, ranks, way, **extra)
         if machine.gpus > 3 and way == 'nccl':
             machine.run(('gpu_devices.py', carrier), 2, way, moved=False, HOROVOD_DYNAMIC_PROCESS_SETS='1', **extra)
-        if way != 'nccl on one GPU':
-            for mode in first_if(machine.options.short, KILLED):
-                machine.kill(mode, 2, way, **extra)
-            machine.elastic(2, way, **extra)
+        for mode in first_if(machine.options.short, KILLED):
+            machine.kill(mode, 2, way, **extra)
+        machine.elastic(2, way, **extra)
+
+
+def folder_of_nccl():
+    """Of the NCCL that PyTorch's wheel brings, which hvd_perf has no PyTorch to find by; None where there is none."""
+    try:
+        import nvidia.nccl
+    except ImportError:
+        return None
+    return os.path.join(list(nvidia.nccl.__path__)[0], 'lib')
+
+
+def perf_jobs(machine):
+    """(ranks, way, command before the program, options of single allreduces, those of steps)."""
+    if machine.options.fakes:
+        sizes, steps = ['--sizes', '8,65536', '--loops', '1'], ['--steps', 'small', '--loops', '1', '--most-rounds', '1']
+    else:
+        sizes, steps = [], ['--steps', 'ResNet-50,GPT-2,small']
+    jobs = [(1, 'alone', [], sizes, steps)]
+    if machine.gpus == 1:  # only the time of the processor counts
+        few = ['--loops', '3', '--most-rounds', '1000', '--sizes', '8,65536']
+        jobs.append((2, ON_ONE_GPU, AS_DIFFERENT_HOSTS, few, ['--loops', '2', '--steps', 'small']))
+    if machine.gpus > 1:
+        jobs.append((2, 'nccl', [], sizes, steps))
+    if machine.gpus > 2:
+        jobs.append((machine.gpus, 'nccl', [], sizes, steps))
+    return jobs
 
 
 def run_perf(machine):
     """Rows of single allreduces, and of steps."""
-    rows, steps = [], []
-    ranks = [1] + ([2] if machine.gpus > 1 else []) + ([machine.gpus] if machine.gpus > 2 else [])
-    perf = os.path.join(machine.options.build, 'bin', 'hvd_perf')
-    for count in ranks:
-        sizes = ['--sizes', '8,65536', '--loops', '1'] if machine.options.fakes else []
-        code, output = machine.job(count, [perf, '--device', 'cuda', '--json'] + sizes, 300)
-        for line in output.splitlines():
-            if '{"collective"' in line:
-                rows.append(json.loads(line[line.index('{'):]))
-        if code != 0:
-            machine.note('hvd_perf', count, 'perf', False, 0, output)
-        sets = ['small', '--loops', '1', '--most-rounds', '1'] if machine.options.fakes else ['ResNet-50,GPT-2,small']
-        code, output = machine.job(count, [perf, '--device', 'cuda', '--steps'] + sets, 300)
-        steps += [json.loads(line[line.index('{'):]) for line in output.splitlines() if '{"step"' in line]
-        if code != 0:
-            machine.note('hvd_perf --steps', count, 'perf', False, 0, output)
-    for row in rows + steps:
+    found = {'"collective"': [], '"step"': []}
+    extra = {}
+    nccl = folder_of_nccl()
+    if nccl and not machine.options.fakes:
+        extra['LD_LIBRARY_PATH'] = os.pathsep.join([machine.env.get('LD_LIBRARY_PATH', ''), nccl]).strip(os.pathsep)
+    perf = [os.path.join(machine.options.build, 'bin', 'hvd_perf'), '--device', 'cuda']
+    for ranks, way, before, sizes, steps in perf_jobs(machine):
+        for name, key, more in (('hvd_perf', '"collective"', ['--json'] + sizes), ('hvd_perf --steps', '"step"', steps)):
+            code, output = machine.job(ranks, before + perf + more, 300, **extra)
+            rows = [json.loads(line[line.index('{'):]) for line in output.splitlines() if '{' + key in line]
+            found[key] += [dict(row, way=way) for row in rows]
+            if code != 0:
+                machine.note(name, ranks, way, False, 0, output)
+    for row in found['"collective"'] + found['"step"']:
         print(row, flush=True)
-    return rows, steps
+    return found['"collective"'], found['"step"']
+
+
+def run_training(machine):
+    """Rows of steps of ResNet-50: alone, with hvdrun's optimizer, and with DDP."""
+    if machine.options.fakes:
+        return machine.leave_out('steps of ResNet-50', 'GPUs that are played cannot train it') or []
+    if importlib.util.find_spec('torchvision') is None:
+        return machine.leave_out('steps of ResNet-50', '{} has no torchvision'.format(sys.executable)) or []
+    jobs = [('plain', 1, 128), ('hvd', 1, 128), ('ddp-nccl', 1, 128)]
+    if machine.gpus == 1:
+        jobs += [('hvd', 2, 32), ('ddp-gloo', 2, 32)]
+    else:
+        jobs += [('hvd', machine.gpus, 128), ('ddp-nccl', machine.gpus, 128)]
+    rows = []
+    for way, ranks, batch in jobs:
+        command = [sys.executable, os.path.join(HERE, 'training_step.py'), way, str(batch)]
+        code, output = machine.job(ranks, command, 100)
+        rows += [json.loads(line[line.index('{'):]) for line in output.splitlines() if '{"training"' in line]
+        if code != 0:
+            machine.note('training_step.py ' + way, ranks, 'perf', False, 0, output)
+    for row in rows:
+        print(row, flush=True)
+    return rows
 
 
 def goals(summary):
@@ -224,7 +271,7 @@ def goals(summary):
             value = row['host_us'] - row['nccl_host_us']
             add('us of the host over raw NCCL, {ranks} ranks, {bytes} bytes'.format(**row), 2, value, value <= 2)
     for row in summary.get('steps', []):
-        if row['by_nccl'] and 'nccl_us' in row:
+        if row['by_nccl'] and 'nccl_us' in row and row['way'] != ON_ONE_GPU:
             add('step of {step}, {ranks} ranks, over raw NCCL'.format(**row), 1.02, row['us'] / row['nccl_us'],
                 row['us'] <= 1.02 * row['nccl_us'])
             add('{step}, {ranks} ranks: pack + call + unpack over un-packed'.format(**row), 1.2,
@@ -244,7 +291,7 @@ def main():
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
     machine = Machine(options)
-    perf, steps = [], []
+    perf, steps, training = [], [], []
     if machine.gpus == 0:
         machine.leave_out('tensors of PyTorch on GPUs', 'the PyTorch of {} sees none'.format(sys.executable))
     elif not os.path.exists(os.path.join(options.build, 'bin', 'hvdrun')):
@@ -254,6 +301,7 @@ def main():
             run_suite(machine)
         if options.part != 'suite':
             perf, steps = run_perf(machine)
+            training = run_training(machine)
     summary = {}
     if os.path.exists(options.json):
         with open(options.json) as file:
@@ -261,6 +309,7 @@ def main():
     summary['suite'] = summary.get('suite', []) + machine.results
     summary['perf'] = perf or summary.get('perf', [])
     summary['steps'] = steps or summary.get('steps', [])
+    summary['training'] = training or summary.get('training', [])
     summary['goals'] = goals(summary)
     summary['suite_left_out'] = machine.left_out
     with open(options.json, 'w') as file:

@@ -199,6 +199,7 @@ Result<MemberFacts> CudaBackend::MarkAndFacts(const CollectiveCall& call, CudaOp
   const Result<DeviceMark> mark = op.device->Mark(call.stream);
   if (!mark.ok()) return mark.status();
   op.mark = *mark;
+  op.mark_number = ++marks_;
   MemberFacts facts{.compute_capability = op.device->compute_capability(),
                     .place = op.device->place() ^ options_.place_salt};
   const bool nccl = parts_.nccl.ok() && options_.without_nccl.empty();

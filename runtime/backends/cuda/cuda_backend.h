@@ -84,6 +84,7 @@ class CudaBackend final : public DeviceBackend {
   AcrossHosts across_hosts_;
   const bool keeps_graphs_;
   CallNumbers call_numbers_;
+  uint64_t marks_ = 0;
   HostTurns host_turns_;
   RankTurns turns_;
   std::map<int, std::unique_ptr<CudaDevice>> devices_;  // by ordinal: staging, marks, results

@@ -71,6 +71,7 @@ struct CudaOp final : OpState {
   CudaDevice* device = nullptr;  // that of marks and staging
   int ordinal = 0;
   DeviceMark mark;
+  uint64_t mark_number = 0;  // of this rank's marks, in the order in which they were made
   Lease lease;
   uint32_t self = 0, members = 1;
   bool across_hosts = false;  // then `self` and `members` are those of this host

@@ -44,6 +44,9 @@ CapturedBatches::Key KeyOf(const std::vector<CudaOp*>& ops, const NcclPlan& plan
   return key;
 }
 
+// CU_STREAM_PER_THREAD.
+bool DiffersByThread(const void* stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
+
 // A member that is slow to come holds NCCL up while it connects; the limit is that of a start.
 Status GivenTooLate(const NcclMember& member, Duration limit) {
   return Aborted(Format(
@@ -73,6 +76,21 @@ NcclLane::~NcclLane() {
   captured_.Drop(Aborted("the lane has ended"));
   comm_.reset();  // aborted where it is not closed, so that the device comes to an end
   for (DeviceAddress address : scratches_) (void)device_->Free(address);
+}
+
+std::vector<const CudaOp*> NewestOfEachStream(std::span<CudaOp* const> ops) {
+  std::vector<const CudaOp*> newest;
+  for (const CudaOp* op : ops) {
+    const auto same = std::ranges::find_if(newest, [op](const CudaOp* other) {
+      return other->call.stream == op->call.stream && !DiffersByThread(op->call.stream);
+    });
+    if (same == newest.end()) {
+      newest.push_back(op);
+    } else if (op->mark_number > (*same)->mark_number) {
+      *same = op;
+    }
+  }
+  return newest;
 }
 
 bool GoTogether(const CollectiveCall& a, const CollectiveCall& b) {
@@ -122,10 +140,7 @@ Status NcclLane::FailToClose(Status why) {
   return failure_;
 }
 
-Status NcclLane::Watch() {
-  if (!ready_) return Status::Ok();  // Pump finds out
-  return comm_->Settled().status();
-}
+Status NcclLane::Watch() { return comm_->Watch(); }
 
 bool NcclLane::Awaits(const CudaOp& op, uint32_t member) const {
   if (op.stage != CudaOp::Stage::kLane) return false;
@@ -236,9 +251,8 @@ Result<bool> NcclLane::MakeReady(TimePoint now) {
 
 Status NcclLane::BeginBatch(const Batch& batch) {
   HVD_RETURN_IF_ERROR(turns_.Follow(*device_));
-  for (CudaOp* op : batch.ops) {
+  for (const CudaOp* op : NewestOfEachStream(batch.ops))
     HVD_RETURN_IF_ERROR(device_->BeginAfterMark(op->mark));
-  }
   Result<NcclPlan> plan = PlanOf(batch);
   if (!plan.ok()) return plan.status();
   way_ = captured_.Choose(KeyOf(batch.ops, *plan, packing_));
@@ -277,8 +291,9 @@ Status NcclLane::FinishBatch(const Batch& batch) {
     if (!ticket.ok()) return ticket.status();
     given = *ticket;
   }
-  for (CudaOp* op : batch.ops) {
+  for (const CudaOp* op : NewestOfEachStream(batch.ops))
     HVD_RETURN_IF_ERROR(device_->LetFollow(op->call.stream));
+  for (CudaOp* op : batch.ops) {
     op->stage = CudaOp::Stage::kGiven;
     op->given = given;
   }

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ namespace hvd {
 
 // Can be in one batch: reductions of one kind.
 bool GoTogether(const CollectiveCall& a, const CollectiveCall& b);
+// One operation for each stream that `ops` came from: the one that was marked last, for whose mark
+// the others of the stream need no wait of their own.
+std::vector<const CudaOp*> NewestOfEachStream(std::span<CudaOp* const> ops);
 
 struct NcclLaneOptions {
   bool tickets = false;    // operations get CudaOp::given

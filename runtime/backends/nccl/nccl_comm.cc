@@ -107,6 +107,12 @@ Result<bool> NcclComm::Settled() {
   return AskForErrors();
 }
 
+Status NcclComm::Watch() {
+  MutexLock lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  return stage_ == Stage::kReady ? AskForErrors().status() : Status::Ok();
+}
+
 Status NcclComm::Register(void* memory, size_t bytes) {
   HVD_RETURN_IF_ERROR(CheckNcclFeature(library_, NcclFeature::kRegister));
   MutexLock lock(mutex_);

@@ -63,23 +63,26 @@ Result<bool> CudaDevice::BeginCapture() {
 
 Result<std::unique_ptr<CudaGraph>> CudaDevice::EndCapture() {
   const ContextScope scope(calls_, *context_);
+  if (!scope.status().ok()) {
+    DropCapture();
+    return scope.status();
+  }
   CuGraph captured = nullptr;
-  Status ended = scope.status();
-  if (ended.ok()) ended = calls_.Do(calls_.driver().stream_end_capture, stream_, &captured);
+  const Status ended = calls_.Do(calls_.driver().stream_end_capture, stream_, &captured);
   CaptureGate::OfProcess().EndCapture();
   if (!ended.ok()) return ended;
   return CudaGraph::Make(calls_, context_->handle(), captured);
 }
 
+// Whatever the context answers: NCCL waits for the end of the graph.
 void CudaDevice::DropCapture() {
   const CudaDriver& driver = calls_.driver();
-  if (driver.ctx_push_current(context_->handle()) == kCudaSuccess) {
-    CuGraph captured = nullptr;
-    driver.stream_end_capture(stream_, &captured);
-    if (captured != nullptr) driver.graph_destroy(captured);
-    CuContext before = nullptr;
-    driver.ctx_pop_current(&before);
-  }
+  const bool entered = driver.ctx_push_current(context_->handle()) == kCudaSuccess;
+  CuGraph captured = nullptr;
+  driver.stream_end_capture(stream_, &captured);
+  if (captured != nullptr) driver.graph_destroy(captured);
+  CuContext before = nullptr;
+  if (entered) driver.ctx_pop_current(&before);
   CaptureGate::OfProcess().EndCapture();
 }
 

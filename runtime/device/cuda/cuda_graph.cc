@@ -17,11 +17,12 @@ Result<std::unique_ptr<CudaGraph>> CudaGraph::Make(CudaCalls& calls, CuContext c
   return std::unique_ptr<CudaGraph>(new CudaGraph(driver, context, made));
 }
 
+// Destroyed whatever the context answers: NCCL waits for it.
 CudaGraph::~CudaGraph() {
-  if (driver_.ctx_push_current(context_) != kCudaSuccess) return;
+  const bool entered = driver_.ctx_push_current(context_) == kCudaSuccess;
   driver_.graph_exec_destroy(handle_);
   CuContext before = nullptr;
-  driver_.ctx_pop_current(&before);
+  if (entered) driver_.ctx_pop_current(&before);
 }
 
 }  // namespace hvd

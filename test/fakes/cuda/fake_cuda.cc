@@ -399,7 +399,7 @@ CuResult StreamEndCapture(CuStream stream, CuGraph* graph) {
   FakeCuda& fake = FakeCuda::It();
   if (stream->capturing == nullptr) fake.Complain("the end of a capture that nobody has begun");
   *graph = std::exchange(stream->capturing, nullptr);
-  const CuResult ordered = fake.Enter("cuStreamEndCapture");
+  const CuResult ordered = fake.Enter("cuStreamEndCapture", false);
   if (ordered != 0) std::exchange(*graph, nullptr)->destroyed = true;  // it was invalid
   return ordered;
 }
@@ -413,7 +413,8 @@ CuResult GraphInstantiate(CuGraphExec* made, CuGraph graph, unsigned long long f
   return 0;
 }
 CuResult GraphDestroy(CuGraph graph) {
-  HVD_FAKE_ENTER_END("cuGraphDestroy");
+  FakeCuda& fake = FakeCuda::It();
+  const CuResult ordered = fake.Enter("cuGraphDestroy", false);
   if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
   return ordered;
 }
@@ -425,7 +426,8 @@ CuResult GraphLaunch(CuGraphExec graph, CuStream stream) {
   return 0;
 }
 CuResult GraphExecDestroy(CuGraphExec graph) {
-  HVD_FAKE_ENTER_END("cuGraphExecDestroy");
+  FakeCuda& fake = FakeCuda::It();
+  const CuResult ordered = fake.Enter("cuGraphExecDestroy", false);
   if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
   return ordered;
 }

@@ -42,7 +42,15 @@ def synchronize_here(handle):
     return home(synchronize(handle))
 
 
+def run_here(*arguments, **others):
+    return home(run(*arguments, **others))
+
+
 framework.Torch.check = check_there
+# The functions of the interpreter take tensors as they are, and a blocking operation is not waited for by synchronize.
+operations = framework.operations
+operations._runners, operations._starters = {}, {}
+run, operations._run = operations._run, run_here
 for module in [m for name, m in sys.modules.items() if name.startswith('horovod.torch')]:
     if getattr(module, 'synchronize', None) == synchronize:
         module.synchronize = synchronize_here

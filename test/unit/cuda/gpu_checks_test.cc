@@ -97,7 +97,8 @@ TEST_F(GpuChecks, MeasureBytesReadAndWritten) {
   const Result<std::vector<GpuFigure>> figures = MeasureGpu(*device_, options_);
   ASSERT_TRUE(figures.ok()) << figures.status().message();
   ASSERT_EQ(figures->size(), 6U);
-  EXPECT_NEAR(figures->front().gigabytes_per_second, 2 * 65536 / 0.5 / 1e9, 1e-9);
+  EXPECT_NEAR(figures->front().gigabytes_per_second,
+              options_.moves_in_a_round * 2 * 65536 / 0.5 / 1e9, 1e-9);
 }
 
 TEST(GpuSummary, IsJson) {

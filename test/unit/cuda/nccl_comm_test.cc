@@ -43,6 +43,28 @@ TEST(NcclComm, StartsOverTheStoreAndCloses) {
   }
 }
 
+// Whoever looks for errors meanwhile, as the runtime's thread does, does not take the end for one.
+TEST(NcclComm, IsWatchedFromItsBeginningToItsEnd) {
+  NcclWorld world(2);
+  world.Begin(0);
+  EXPECT_TRUE(world.comms[0]->Watch().ok());
+  world.Begin(1);
+  while (!world.AdvanceAll()) EXPECT_TRUE(world.comms[0]->Watch().ok());
+  for (auto& comm : world.comms) EXPECT_TRUE(comm->Close(world.now).ok());
+  EXPECT_TRUE(world.comms[0]->Watch().ok());
+  while (!world.AdvanceAll()) EXPECT_TRUE(world.comms[0]->Watch().ok());
+  EXPECT_TRUE(world.comms[0]->Watch().ok());
+  world.ExpectClean();
+}
+
+TEST(NcclComm, IsToldOfAnErrorThatComesUpLater) {
+  NcclWorld world(1);
+  world.Start();
+  world.nccl.Fail("ncclCommGetAsyncError", kNcclSystemError);
+  EXPECT_THAT(world.comms[0]->Watch().message(),
+              HasSubstr(Answered("ncclCommGetAsyncError", kNcclSystemError)));
+}
+
 TEST(NcclComm, OneMemberNeedsNoStore) {
   NcclWorld world(1);
   world.Start();
