@@ -48,7 +48,10 @@ bool ConnectivityRound::AddAddress(uint32_t host, const std::string& address) {
 
 void ConnectivityRound::Finish(uint32_t master_port) {
   const std::vector<std::string>& first = options_.hosts[0].addresses;
-  options_.master_address = first.empty() ? NameOf(0) : first[0];
+  // Which host answers first is chance, and scripts that listen there may know IPv4 only.
+  const auto ipv4 = std::ranges::find_if(
+      first, [](const std::string& address) { return address.find(':') == std::string::npos; });
+  options_.master_address = first.empty() ? NameOf(0) : ipv4 != first.end() ? *ipv4 : first[0];
   options_.master_port = master_port;
   for (DriverHost& host : options_.hosts) {
     if (host.addresses.empty()) host.addresses = {kLoopbackAddress};

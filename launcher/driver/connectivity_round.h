@@ -29,8 +29,8 @@ class ConnectivityRound {
   };
   Answer Take(uint32_t host, const ConnectivityProbed& probed);
 
-  // The round is over: the master address is that of the first host, and a host that no other one
-  // reached (or that has none to reach) listens at the loopback address.
+  // The round is over: the master address is that of the first host, an IPv4 one if it has any, and
+  // a host that no other one reached (or that has none to reach) listens at the loopback address.
   void Finish(uint32_t master_port);
   // "a at 10.0.0.1, b at 10.0.0.2", of the first hosts.
   std::string AddressesText() const;

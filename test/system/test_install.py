@@ -45,6 +45,13 @@ def test_F1_cmake_installs_everything(installed):
     check(installed, sys.executable)
 
 
+def test_F1_what_cmake_installs_is_compiled_for_python3(installed):
+    package = installed / "lib/hvdrun/python/horovod"
+    tag = run("python3", "-c", "import sys; print(sys.implementation.cache_tag)").strip()
+    for source in package.rglob("*.py"):
+        assert (source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc").exists(), source
+
+
 # Of libc alone; a library that is missing on a machine without a GPU is looked for when somebody
 # asks.
 LIBRARIES_OF_CUDA = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libdl.so.2", "libpthread.so.0"}

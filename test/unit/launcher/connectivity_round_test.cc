@@ -86,6 +86,21 @@ TEST_F(ConnectivityRoundTest, EndsWithAnAddressForEveryHost) {
   EXPECT_THAT(options_.hosts[2].addresses, ElementsAre("127.0.0.1")) << "no host reached it";
 }
 
+TEST_F(ConnectivityRoundTest, TellsAnIpv4AddressWhoeverAnswersFirst) {
+  Begin();
+  round_.Take(1, {"", {"fd00::1", ""}, "", {}});
+  round_.Take(2, {"", {"10.0.0.1", ""}, "", {}});
+  round_.Finish(5678);
+  EXPECT_EQ(options_.master_address, "10.0.0.1");
+}
+
+TEST_F(ConnectivityRoundTest, TellsAnIpv6AddressWhereThereIsNoOther) {
+  Begin();
+  round_.Take(1, {"", {"fd00::1", ""}, "", {}});
+  round_.Finish(5678);
+  EXPECT_EQ(options_.master_address, "fd00::1");
+}
+
 TEST_F(ConnectivityRoundTest, NamesTheFirstHostWhereNoAddressIsKnown) {
   Begin();
   round_.Finish(1);
