@@ -43,7 +43,7 @@ TEST(NcclComm, StartsOverTheStoreAndCloses) {
   }
 }
 
-// Whoever looks for errors meanwhile, as the runtime's thread does, does not take the end for one.
+// The runtime's thread looks for errors all the time, and the end is none.
 TEST(NcclComm, IsWatchedFromItsBeginningToItsEnd) {
   NcclWorld world(2);
   world.Begin(0);
