@@ -188,8 +188,14 @@ def run_suite(machine):
         machine.elastic(2, way, **extra)
 
 
+def rows_of(output, key):
+    """The objects of JSON in a job's output, behind the prefixes of its ranks, whose first key is this."""
+    begin = '{{"{}"'.format(key)
+    return [json.loads(line[line.index(begin):]) for line in output.splitlines() if begin in line]
+
+
 def folder_of_nccl():
-    """Of the NCCL that PyTorch's wheel brings, which hvd_perf has no PyTorch to find by; None where there is none."""
+    """Of the NCCL that PyTorch's wheel brings: hvd_perf has no PyTorch that would load it. None where there is none."""
     try:
         import nvidia.nccl
     except ImportError:
@@ -200,7 +206,8 @@ def folder_of_nccl():
 def perf_jobs(machine):
     """(ranks, way, command before the program, options of single allreduces, those of steps)."""
     if machine.options.fakes:
-        sizes, steps = ['--sizes', '8,65536', '--loops', '1'], ['--steps', 'small', '--loops', '1', '--most-rounds', '1']
+        sizes = ['--sizes', '8,65536', '--loops', '1']
+        steps = ['--steps', 'small', '--loops', '1', '--most-rounds', '1']
     else:
         sizes, steps = [], ['--steps', 'ResNet-50,GPT-2,small']
     jobs = [(1, 'alone', [], sizes, steps)]
@@ -216,30 +223,31 @@ def perf_jobs(machine):
 
 def run_perf(machine):
     """Rows of single allreduces, and of steps."""
-    found = {'"collective"': [], '"step"': []}
+    found = {'collective': [], 'step': []}
     extra = {}
     nccl = folder_of_nccl()
     if nccl and not machine.options.fakes:
         extra['LD_LIBRARY_PATH'] = os.pathsep.join([machine.env.get('LD_LIBRARY_PATH', ''), nccl]).strip(os.pathsep)
     perf = [os.path.join(machine.options.build, 'bin', 'hvd_perf'), '--device', 'cuda']
     for ranks, way, before, sizes, steps in perf_jobs(machine):
-        for name, key, more in (('hvd_perf', '"collective"', ['--json'] + sizes), ('hvd_perf --steps', '"step"', steps)):
+        for key, more in (('collective', ['--json'] + sizes), ('step', steps)):
             code, output = machine.job(ranks, before + perf + more, 300, **extra)
-            rows = [json.loads(line[line.index('{'):]) for line in output.splitlines() if '{' + key in line]
-            found[key] += [dict(row, way=way) for row in rows]
+            found[key] += [dict(row, way=way) for row in rows_of(output, key)]
             if code != 0:
-                machine.note(name, ranks, way, False, 0, output)
-    for row in found['"collective"'] + found['"step"']:
+                machine.note('hvd_perf, ' + key, ranks, way, False, 0, output)
+    for row in found['collective'] + found['step']:
         print(row, flush=True)
-    return found['"collective"'], found['"step"']
+    return found['collective'], found['step']
 
 
 def run_training(machine):
     """Rows of steps of ResNet-50: alone, with hvdrun's optimizer, and with DDP."""
     if machine.options.fakes:
-        return machine.leave_out('steps of ResNet-50', 'GPUs that are played cannot train it') or []
+        machine.leave_out('steps of ResNet-50', 'GPUs that are played cannot train it')
+        return []
     if importlib.util.find_spec('torchvision') is None:
-        return machine.leave_out('steps of ResNet-50', '{} has no torchvision'.format(sys.executable)) or []
+        machine.leave_out('steps of ResNet-50', '{} has no torchvision'.format(sys.executable))
+        return []
     jobs = [('plain', 1, 128), ('hvd', 1, 128), ('ddp-nccl', 1, 128)]
     if machine.gpus == 1:
         jobs += [('hvd', 2, 32), ('ddp-gloo', 2, 32)]
@@ -249,7 +257,7 @@ def run_training(machine):
     for way, ranks, batch in jobs:
         command = [sys.executable, os.path.join(HERE, 'training_step.py'), way, str(batch)]
         code, output = machine.job(ranks, command, 100)
-        rows += [json.loads(line[line.index('{'):]) for line in output.splitlines() if '{"training"' in line]
+        rows += rows_of(output, 'training')
         if code != 0:
             machine.note('training_step.py ' + way, ranks, 'perf', False, 0, output)
     for row in rows:

@@ -59,8 +59,8 @@ class NcclComm {
   // True once everything that was called is in its stream. Also tells errors that came later, such
   // as another member's end: the caller asks again and again while work is under way.
   Result<bool> Settled();
-  // Ok, or the error that has come up since; also before the communicator is ready, and while it is
-  // closed: whoever waits for that learns of its errors from Advance.
+  // Ok, or the error that has come up since. Ok, too, while the communicator starts or is closed:
+  // Advance tells the errors of these stages.
   Status Watch();
   // For what is moved often: NCCL moves it without copies of its own until the communicator is
   // closed. kUnsupported where the version has no such thing.

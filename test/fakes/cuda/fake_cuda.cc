@@ -399,7 +399,7 @@ CuResult StreamEndCapture(CuStream stream, CuGraph* graph) {
   FakeCuda& fake = FakeCuda::It();
   if (stream->capturing == nullptr) fake.Complain("the end of a capture that nobody has begun");
   *graph = std::exchange(stream->capturing, nullptr);
-  const CuResult ordered = fake.Enter("cuStreamEndCapture", false);
+  const CuResult ordered = fake.Enter("cuStreamEndCapture", /*needs_context=*/false);
   if (ordered != 0) std::exchange(*graph, nullptr)->destroyed = true;  // it was invalid
   return ordered;
 }
@@ -414,7 +414,7 @@ CuResult GraphInstantiate(CuGraphExec* made, CuGraph graph, unsigned long long f
 }
 CuResult GraphDestroy(CuGraph graph) {
   FakeCuda& fake = FakeCuda::It();
-  const CuResult ordered = fake.Enter("cuGraphDestroy", false);
+  const CuResult ordered = fake.Enter("cuGraphDestroy", /*needs_context=*/false);
   if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
   return ordered;
 }
@@ -427,7 +427,7 @@ CuResult GraphLaunch(CuGraphExec graph, CuStream stream) {
 }
 CuResult GraphExecDestroy(CuGraphExec graph) {
   FakeCuda& fake = FakeCuda::It();
-  const CuResult ordered = fake.Enter("cuGraphExecDestroy", false);
+  const CuResult ordered = fake.Enter("cuGraphExecDestroy", /*needs_context=*/false);
   if (std::exchange(graph->destroyed, true)) fake.Complain("a graph is destroyed twice");
   return ordered;
 }
