@@ -24,12 +24,20 @@ def at_home(monkeypatch):
     monkeypatch.setattr(gradient_memory, 'HOME_ABOVE', 0)
 
 
-@pytest.fixture(params=['at home', 'where they are'])
-def private(request, monkeypatch):
-    """Gradients each by itself."""
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """No gradient is so small that it travels with its neighbours."""
+    from horovod.torch import parameters
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
-    if request.param == 'at home':
-        request.getfixturevalue('at_home')
+    monkeypatch.setattr(parameters, 'SMALL_BYTES', -1)
+
+
+@pytest.fixture(params=['at home', 'where they are', 'one by one'])
+def private(request, monkeypatch):
+    """Gradients with memory of their own."""
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+    if request.param != 'where they are':
+        request.getfixturevalue(request.param.replace(' ', '_'))
 
 
 in_buckets = False
@@ -42,13 +50,13 @@ def buckets(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], 'in_buckets', True)
 
 
-@pytest.fixture(params=['at home', 'where they are', 'in buckets'])
+@pytest.fixture(params=['at home', 'where they are', 'one by one', 'in buckets'])
 def active(request, monkeypatch):
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
-    if request.param == 'at home':
-        request.getfixturevalue('at_home')
     if request.param == 'in buckets':
         request.getfixturevalue('buckets')
+    elif request.param != 'where they are':
+        request.getfixturevalue(request.param.replace(' ', '_'))
 
 
 @pytest.fixture(params=['exchanging', 'alone'])
@@ -343,8 +351,9 @@ def test_a_parameter_that_left_the_groups_is_exchanged_no_more(hvd, torch, activ
     optimizer = wrap(hvd, torch, model)
     removed = optimizer.param_groups[0]['params'].pop()
     optimizer.step()
-    # Its place in a bucket travels with zeros.
-    assert removed.grad is None or in_buckets and not removed.grad.any()
+    # Its place among those that travel together, or in a bucket, has zeros.
+    together = len(optimizer._gradients[removed].group) > 1
+    assert removed.grad is None or together and not removed.grad.any()
     assert all(p.grad is not None for p in optimizer.param_groups[0]['params'])
 
 
@@ -583,6 +592,55 @@ def test_groups(hvd, torch, active, groups):
             assert len(set(map(id, optimizer._handles.values()))) == 1 and len(optimizer._handles) == 4
         optimizer.step()
     assert equal(torch, values(model), plain_training(torch, 5))
+
+
+def test_small_gradients_travel_with_their_neighbours(torch, monkeypatch):
+    from horovod.torch import parameters
+    monkeypatch.setattr(parameters, 'SMALL_BYTES', 16)
+    monkeypatch.setattr(parameters, 'TOGETHER_BYTES', 32)
+    counts = [4, 4, 1, 5, 4, 4, 1]  # numbers of 4 bytes: one is too large
+    made = [torch.zeros(count, requires_grad=True) for count in counts]
+    made.insert(1, torch.zeros(1, device='meta', requires_grad=True))  # of a device
+    places = {p: place for place, p in enumerate(made)}
+    together = parameters.small_together(made)
+    assert [[places[p] for p in group] for group in together] == [[6, 7], [3, 5], [0, 2]]
+    assert parameters.small_together([]) == parameters.small_together(made[4:5]) == []
+
+
+def test_a_large_gradient_does_not_wait_for_the_small_ones(hvd, torch, monkeypatch):
+    from horovod.torch import parameters
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+    monkeypatch.setattr(parameters, 'SMALL_BYTES', 28)  # the biases
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    travelling = []
+    for p in model.parameters():
+        p.register_hook(lambda grad, p=p: travelling.append((p, set(optimizer._handles))))
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss_of(model, batch(torch)).backward()
+        begun = dict(travelling)
+        assert model[2].weight in begun[model[0].weight] | begun[model[0].bias]
+        assert not begun[model[0].bias] & {model[0].bias, model[2].bias}
+        handles = optimizer._handles
+        assert handles[model[0].bias] is handles[model[2].bias] and len(set(map(id, handles.values()))) == 3
+        optimizer.step()
+    assert equal(torch, values(model), plain_training(torch, 3))
+
+
+@pytest.mark.parametrize('groups', [None, 1])
+def test_gradients_that_wait_for_the_rest_of_their_group(hvd, torch, monkeypatch, groups):
+    """They count as under way."""
+    monkeypatch.setenv('HOROVOD_ELASTIC', '1')
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model, groups=groups)
+    model[0].weight.sum().backward()
+    assert not optimizer._handles
+    with pytest.raises(AssertionError, match='zero_grad'):
+        optimizer.zero_grad()
+    optimizer.step(lambda: loss_of(model, batch(torch)))  # which exchanges what is there before it computes more
+    optimizer.zero_grad()
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
 
 
 # ---- views of buckets

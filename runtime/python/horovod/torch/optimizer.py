@@ -4,6 +4,7 @@ Each large gradient has a home in registered memory, where the ranks of a host r
 copies the incoming gradient there and hands autograd the copy, which becomes p.grad, so that the framework's own
 buffer is free at once (GradientHome). Small ones, and whatever stands in the way of that, such as a p.grad that is set
 already, create_graph, compression, or odd strides, are reduced where they are, at the price of a copy in the runtime.
+The smallest of neighbours travel together (small_together).
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
 from horovod.torch.parameters import (
-    after_gradient, apart_by_device, check_groups, default_name, groups_of, names_of, travel_name)
+    after_gradient, apart_by_device, check_groups, default_name, groups_of, names_of, small_together, travel_name)
 
 
 class _Exchange(object):
@@ -77,6 +78,7 @@ class _DistributedOptimizer(object):
         self._parameter_names = names_of(self.param_groups, named_parameters)
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
         self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
+        self._incomplete = set()  # the first ones of groups that wait for some of their gradients
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
@@ -89,8 +91,10 @@ class _DistributedOptimizer(object):
 
     def _make_groups(self, groups):
         parameters = list(self._gradients)
-        by_size = self._as_bucket_view and groups is None
-        groups = gradient_buckets.plan(parameters) if by_size else groups_of(parameters, groups)
+        if groups is None:
+            groups = gradient_buckets.plan(parameters) if self._as_bucket_view else small_together(parameters)
+        else:
+            groups = groups_of(parameters, groups)
         for number, group in enumerate(apart_by_device(groups)):
             together = tuple([self._gradients[p] for p in group])
             bucket = gradient_buckets.GradientBucket(number, together) if self._as_bucket_view else None
@@ -185,6 +189,8 @@ class _DistributedOptimizer(object):
         if len(gradient.group) > 1:
             gradient.stream = framework.place_of_work(p)  # not always that of the last one, in which the group is submitted
             if not _all_ready(gradient.group):
+                if gradient.delay == 0:
+                    self._incomplete.add(gradient.group[0])
                 return
         if gradient.delay == 0:
             self._submit(gradient.group)
@@ -201,6 +207,7 @@ class _DistributedOptimizer(object):
 
     def _submit(self, group):
         """Starts the exchange of the gradients of a group of parameters."""
+        self._incomplete.discard(group[0])
         dense, sparse = group, []
         if not self._sparse_as_dense:
             for gradient in group:
@@ -398,6 +405,7 @@ class _DistributedOptimizer(object):
         self._under_way.pop(exchange, None)
 
     def _reset_counters(self):
+        self._incomplete.clear()
         for gradient in self._gradients.values():
             gradient.delay = self.backward_passes_per_step
 
@@ -422,7 +430,7 @@ class _DistributedOptimizer(object):
             if closure is None:
                 self.synchronize()
             elif self._takes_part():
-                if self._under_way:
+                if self._under_way or self._incomplete:
                     self.synchronize()
                 closure = self._synchronized_closure(closure)
         self._synchronized = False
@@ -444,7 +452,7 @@ class _DistributedOptimizer(object):
         return evaluate
 
     def zero_grad(self, *args, **kwargs):
-        if self._under_way:
+        if self._under_way or self._incomplete:
             raise AssertionError('optimizer.zero_grad() was called after loss.backward() but before '
                                  'optimizer.step() or optimizer.synchronize(), while gradients are being exchanged.')
         return super(_DistributedOptimizer, self).zero_grad(*args, **kwargs)
@@ -508,7 +516,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         num_groups: Deprecated: a number of groups, as groups.
         groups: A list of lists of parameters, or a number of groups. The gradients of a group are
             exchanged as one operation, once all of them are there; those on several devices as one
-            for each device.
+            for each device. None: gradients on the CPU of up to 16 KiB, neighbours of up to 64 KiB
+            together; all others one by one.
         sparse_as_dense: Exchange sparse gradients as dense ones.
         process_set: The ranks that train together. On other ranks the optimizer is an ordinary one;
             in an elastic job each world decides anew.

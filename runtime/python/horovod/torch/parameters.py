@@ -9,6 +9,10 @@ from horovod.common.util import split_list
 from horovod.torch import framework
 
 _HAS_POST_HOOK = hasattr(torch.Tensor, 'register_post_accumulate_grad_hook')  # PyTorch 2.1
+# Bytes of a gradient whose exchange costs more than its data, and of those that travel together: few enough that the first
+# of them hardly waits for the last.
+SMALL_BYTES = 16 << 10
+TOGETHER_BYTES = 64 << 10
 
 
 def default_name(group, index):
@@ -101,6 +105,23 @@ def groups_of(parameters, groups):
     mine = set(parameters)
     found = [[p for p in _members(group) if p in mine] for group in groups]
     return [group for group in found if group]
+
+
+def small_together(parameters):
+    """The processor's parameters with small gradients, as lists of those that are exchanged together: neighbours, since their
+    gradients come soon after each other. Each exchange costs Python and the ranks the same, whatever its size."""
+    lists, current, nbytes = [], [], 0
+    for p in reversed(parameters):  # the order in which gradients come
+        more = p.numel() * p.element_size()
+        if p.device.type != 'cpu' or more > SMALL_BYTES:
+            continue
+        if nbytes + more > TOGETHER_BYTES:
+            lists.append(current)
+            current, nbytes = [], 0
+        current.append(p)
+        nbytes += more
+    # The first parameter has its gradient last: as long as that one is awaited, one look at its list shows it.
+    return [together[::-1] for together in lists + [current] if together]
 
 
 def apart_by_device(groups):
