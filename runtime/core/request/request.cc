@@ -85,25 +85,26 @@ Status CheckTensor(const RequestSpec& spec, const TensorSpec& tensor) {
 Status CheckSplits(const RequestSpec& spec, const Group& group) {
   if (spec.tensor.shape.empty()) return Status::Ok();  // refused by CheckAgreed
   const int64_t rows = spec.tensor.shape[0];
-  const std::string of = "alltoall of tensor " + Quoted(spec.name) + ": ";
+  const auto refused = [&](const std::string& why) {
+    return InvalidArgument("alltoall of tensor " + Quoted(spec.name) + ": " + why);
+  };
   if (spec.splits.empty()) {
     if (rows % group.size() == 0) return Status::Ok();
-    return InvalidArgument(
-        Format("{}dimension 0 has {} rows, which {} ranks cannot share equally; say with splits "
-               "who gets how many",
-               of, rows, group.size()));
+    return refused(
+        Format("dimension 0 has {} rows, which {} ranks cannot share equally; say with splits who "
+               "gets how many",
+               rows, group.size()));
   }
   if (spec.splits.size() != group.size()) {
-    return InvalidArgument(
-        Format("{}splits has {} entries, the process set {} ranks; give one entry per rank", of,
+    return refused(
+        Format("splits has {} entries, the process set {} ranks; give one entry per rank",
                spec.splits.size(), group.size()));
   }
   int64_t sum = 0;
   for (int64_t split : spec.splits) {
-    if (split < 0) return InvalidArgument(Format("{}splits has the entry {}", of, split));
+    if (split < 0) return refused(Format("splits has the entry {}", split));
     if (split > rows - sum) {
-      return InvalidArgument(
-          Format("{}splits hands out more rows than the {} of dimension 0", of, rows));
+      return refused(Format("splits hands out more rows than the {} of dimension 0", rows));
     }
     sum += split;
   }
