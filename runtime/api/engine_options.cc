@@ -1,7 +1,9 @@
 #include "runtime/api/engine_options.h"
 
 #include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -145,6 +147,14 @@ uint32_t AllowedCores() {
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return static_cast<uint32_t>(CPU_COUNT(&set));
+}
+
+size_t SecondLevelCacheBytes() {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  return static_cast<size_t>(std::max(0L, ::sysconf(_SC_LEVEL2_CACHE_SIZE)));
+#else
+  return 0;
+#endif
 }
 
 }  // namespace hvd

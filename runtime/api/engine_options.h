@@ -47,6 +47,9 @@ Result<bool> MpiThreadsDisabled();
 // The cores that the ranks of this host may use together.
 uint32_t AllowedCores();
 
+// Bytes of the second-level cache of a core; 0 where the system does not say.
+size_t SecondLevelCacheBytes();
+
 }  // namespace hvd
 
 #endif  // HVD_RUNTIME_API_ENGINE_OPTIONS_H_

@@ -87,7 +87,8 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
       commits_(world_.page, world_.local_rank),
       peers_(world_.page, world_.local_rank),
       backend_(heap, peer_memory_, OneHost().chunk_kib, TunedSettingsOf(world_), &peers_,
-               OneHost().ring_from.value_or(StagingRing::kFrom), OneHost().ring_from),
+               OneHost().ring_from.value_or(StagingRing::From(SecondLevelCacheBytes())),
+               OneHost().ring_from),
       hosts_(comm == nullptr
                  ? nullptr
                  : std::make_unique<HostsSession>(world_, std::move(comm), peers_, backend_, heap,

@@ -41,8 +41,14 @@ class StagingRing {
   static constexpr size_t kChunkBytes = 64 << 10;
   // Bytes of all slots of one participant.
   static constexpr size_t kWindowBytes = kSlots * kChunkBytes;
-  // From this size on the ring is faster than data that stay where they were copied.
+  // From this size on the ring is faster than data that stay where they were copied, unless a core
+  // has a smaller second-level cache.
   static constexpr size_t kFrom = 2 << 20;
+  // Bytes of the smallest allreduce for it: a copy of it does not fit into the second-level cache of
+  // a core, which has so many bytes; 0: not known.
+  static constexpr size_t From(size_t cache_bytes) {
+    return cache_bytes == 0 ? kFrom : std::clamp(cache_bytes, kWindowBytes, kFrom);
+  }
   // So many looks for a slot in vain before the next chunk goes aside: longer than a peer at work
   // takes for a chunk, shorter than a thread looks before it gives its core away.
   static constexpr uint32_t kPatience = 200;

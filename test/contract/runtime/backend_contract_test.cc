@@ -742,6 +742,14 @@ class RingOfMembers {
 
 constexpr size_t kFloatsOfChunk = StagingRing::kChunkBytes / sizeof(float);
 
+TEST(ShmBackendContract, ARingIsForWhatACoreDoesNotKeep) {
+  constexpr size_t kKib = 1024;
+  EXPECT_EQ(StagingRing::From(0), 2048 * kKib) << "the cache is not known";
+  EXPECT_EQ(StagingRing::From(512 * kKib), 512 * kKib);
+  EXPECT_EQ(StagingRing::From(16384 * kKib), 2048 * kKib);
+  EXPECT_EQ(StagingRing::From(32 * kKib), StagingRing::kWindowBytes);
+}
+
 // As on a core that two members share: each does all that it can before the other one comes. It
 // does not stop where the slots are full, but goes on for as long as it may.
 TEST(ShmBackendContract, ARingNeedsFewTurnsWithoutACoreForEach) {
