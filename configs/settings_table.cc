@@ -664,8 +664,7 @@ std::span<const Row> SettingRows() {
        .max = 1'073'741'824,
        .example = "1024",
        .what = "the size from which the ring is used, in KiB",
-       .doc = "from how many KiB on private tensors pass through cached slots (what a core caches, "
-              "at most 2048)",
+       .doc = "from how many KiB private tensors pass through cached slots (the L2)",
        .target = &Settings::ring_from_kib},
       {.section = kTuning,
        .name = "wait-spins",

@@ -44,8 +44,8 @@ class StagingRing {
   // From this size on the ring is faster than data that stay where they were copied, unless a core
   // has a smaller second-level cache.
   static constexpr size_t kFrom = 2 << 20;
-  // Bytes of the smallest allreduce for it: a copy of it does not fit into the second-level cache of
-  // a core, which has so many bytes; 0: not known.
+  // Bytes of the smallest allreduce for it: a copy of that does not fit into the second-level cache
+  // of a core, which has so many bytes; 0: not known.
   static constexpr size_t From(size_t cache_bytes) {
     return cache_bytes == 0 ? kFrom : std::clamp(cache_bytes, kWindowBytes, kFrom);
   }
