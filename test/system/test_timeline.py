@@ -284,8 +284,7 @@ def test_the_last_steps_are_kept_on_request(run, tmp_path):
     assert job.code == 0, job.out + job.err
     before, last = trace_of(tmp_path / "out.json.1"), trace_of(path)
     for rank in range(2):
-        kept = before.count("ALLREDUCE", rank) + last.count("ALLREDUCE", rank)
-        assert kept < 3000 and kept + before.lost + last.lost >= 50, (kept, before.lost, last.lost)  # a busy machine loses some
+        assert 50 <= before.count("ALLREDUCE", rank) + last.count("ALLREDUCE", rank) < 3000
     assert last.complete and last.events[-1]["args"]["not_written"] == 0
     assert sorted(os.listdir(tmp_path)) == ["out.json", "out.json.1"]
 
