@@ -9,6 +9,7 @@ import torch
 
 from horovod.common import _library
 from horovod.torch import framework, gradient_memory, mpi_ops
+from horovod.torch.parameters import cut_by_bytes
 
 # Bytes of the parameters of a bucket. The first one is small, so that the exchange begins early.
 FIRST_BYTES = 1 << 20
@@ -18,15 +19,7 @@ _ALIGNMENT = 64  # bytes: of a line of the processor's caches, and more than ker
 
 def plan(parameters):
     """The parameters as lists of those that share a bucket: the last ones first, as their gradients come first."""
-    buckets, current, nbytes = [], [], 0
-    for p in reversed(parameters):
-        more = p.numel() * p.element_size()
-        if current and nbytes + more > (BUCKET_BYTES if buckets else FIRST_BYTES):
-            buckets.append(current)
-            current, nbytes = [], 0
-        current.append(p)
-        nbytes += more
-    return buckets + [current] if current else buckets
+    return cut_by_bytes(parameters, FIRST_BYTES, BUCKET_BYTES)
 
 
 def _form_of(p):

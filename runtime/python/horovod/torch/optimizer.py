@@ -23,7 +23,8 @@ from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
 from horovod.torch.parameters import (
-    after_gradient, apart_by_device, check_groups, default_name, groups_of, names_of, small_together, travel_name)
+    after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, names_of,
+    small_together, travel_name)
 
 
 class _Exchange(object):
@@ -135,7 +136,7 @@ class _DistributedOptimizer(object):
                     self._register_hooks(p, gradient)
                     adopted = True
         if adopted:
-            freed_memory.keep([p.numel() * p.element_size() for p in self._gradients if p.device.type == 'cpu'])
+            freed_memory.keep([bytes_of_gradient(p) for p in self._gradients if p.device.type == 'cpu'])
 
     def _register_hooks(self, p, gradient):
         # Hooks outlive the optimizer, since the parameter owns them; they must not keep it alive.

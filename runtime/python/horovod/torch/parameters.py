@@ -9,8 +9,8 @@ from horovod.common.util import split_list
 from horovod.torch import framework
 
 _HAS_POST_HOOK = hasattr(torch.Tensor, 'register_post_accumulate_grad_hook')  # PyTorch 2.1
-# Bytes of a gradient whose exchange costs more than its data, and of those that travel together: few enough that the first
-# of them hardly waits for the last.
+# Bytes of a gradient whose exchange costs more than its data, and of those that travel together: few
+# enough that the first of them hardly waits for the last.
 SMALL_BYTES = 16 << 10
 TOGETHER_BYTES = 64 << 10
 
@@ -107,21 +107,31 @@ def groups_of(parameters, groups):
     return [group for group in found if group]
 
 
-def small_together(parameters):
-    """The processor's parameters with small gradients, as lists of those that are exchanged together: neighbours, since their
-    gradients come soon after each other. Each exchange costs Python and the ranks the same, whatever its size."""
+def bytes_of_gradient(p):
+    return p.numel() * p.element_size()
+
+
+def cut_by_bytes(parameters, first, most):
+    """The parameters as lists of up to `most` bytes, the first list of up to `first`, or of one that is larger: the last
+    ones first, as their gradients come first."""
     lists, current, nbytes = [], [], 0
-    for p in reversed(parameters):  # the order in which gradients come
-        more = p.numel() * p.element_size()
-        if p.device.type != 'cpu' or more > SMALL_BYTES:
-            continue
-        if nbytes + more > TOGETHER_BYTES:
+    for p in reversed(parameters):
+        more = bytes_of_gradient(p)
+        if current and nbytes + more > (most if lists else first):
             lists.append(current)
             current, nbytes = [], 0
         current.append(p)
         nbytes += more
-    # The first parameter has its gradient last: as long as that one is awaited, one look at its list shows it.
-    return [together[::-1] for together in lists + [current] if together]
+    return lists + [current] if current else lists
+
+
+def small_together(parameters):
+    """The processor's parameters with small gradients, as lists of those that are exchanged together:
+    neighbours, since their gradients come soon after each other. Each exchange costs Python and the
+    ranks the same, whatever its size."""
+    small = [p for p in parameters if p.device.type == 'cpu' and bytes_of_gradient(p) <= SMALL_BYTES]
+    # The first parameter has its gradient last: while that is awaited, one look at its list shows it.
+    return [together[::-1] for together in cut_by_bytes(small, TOGETHER_BYTES, TOGETHER_BYTES)]
 
 
 def apart_by_device(groups):
