@@ -92,6 +92,7 @@ class _DistributedOptimizer(object):
 
     def _make_groups(self, groups):
         parameters = list(self._gradients)
+        self._grouped_by_size = groups is None and not self._as_bucket_view
         if groups is None:
             groups = gradient_buckets.plan(parameters) if self._as_bucket_view else small_together(parameters)
         else:
@@ -323,7 +324,18 @@ class _DistributedOptimizer(object):
             for p in group['params']:
                 gradient = self._gradients.get(p)
                 if gradient is not None and gradient.exchange is None:
+                    self._part_from_removed(gradient.group)
                     self._submit_zeros(gradient.group)
+
+    def _part_from_removed(self, group):
+        """A parameter that left param_groups and has no gradient does not travel with its neighbours any more."""
+        if len(group) == 1 or not self._grouped_by_size:
+            return
+        present = {p for each in self.param_groups for p in each['params']}
+        gone = [g for g in group if g.parameter().grad is None and g.parameter() not in present]
+        rest = tuple([gradient for gradient in group if gradient not in gone])
+        for gradient in group:
+            gradient.group = (gradient,) if gradient in gone else rest
 
     def _submit_zeros(self, group):
         for gradient in group:
