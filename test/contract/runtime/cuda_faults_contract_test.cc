@@ -442,8 +442,6 @@ size_t ThreadsOfThisProcess() {
   return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// Two communicators on each member, whose kernels wait for a dead rank; an abort returns when the
-// device has left the kernels of both.
 // The kernel counts a thread that was joined for a moment longer.
 size_t ThreadsAfterJoins(size_t expected) {
   for (int look = 0; look < 1000 && ThreadsOfThisProcess() != expected; ++look)
@@ -451,6 +449,8 @@ size_t ThreadsAfterJoins(size_t expected) {
   return ThreadsOfThisProcess();
 }
 
+// Two communicators on each member, whose kernels wait for a dead rank; an abort returns when the
+// device has left the kernels of both.
 TEST(CudaFaultsOfAnAbort, P22_AHundredWorldsEndInTimeAndLeaveNoThread) {
   const size_t threads = ThreadsOfThisProcess();
   for (int world = 0; world < 100; ++world) {
