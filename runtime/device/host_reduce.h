@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 
 #include "runtime/device/arithmetic.h"
 #include "runtime/device/dtype.h"
@@ -60,9 +59,6 @@ void AddDotProducts(DType dtype, std::span<const void* const> inputs, size_t fir
 void WeightedSumRange(DType dtype, std::span<const void* const> inputs,
                       std::span<const double> weights, std::span<void* const> outputs, size_t first,
                       size_t count);
-
-// "baseline", "avx2" or "avx512": the variant in use.
-std::string_view ReduceVariant();
 
 }  // namespace hvd
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/device/host_reduce_kernels.h"
-#include "runtime/device/host_reduce_variants.h"
+#include "runtime/device/host_kernel_variants.h"
+#include "runtime/device/host_kernels.h"
 
 namespace {
 
@@ -95,7 +95,7 @@ void Measure(const hvd::Kernels& kernels, size_t inputs, size_t outputs, size_t 
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
-  for (const hvd::ReduceVariantKernels& variant : hvd::RunnableReduceVariants()) {
+  for (const hvd::KernelVariant& variant : hvd::RunnableKernelVariants()) {
     std::printf(
         "%s\n     float32  inputs outputs | float32                | float16, of float32's "
         "time      | bfloat16\n",

@@ -11,6 +11,7 @@
 #include "runtime/backends/hosts/results.h"
 #include "runtime/backends/rank_list.h"
 #include "runtime/base/text/format.h"
+#include "runtime/device/host_copy.h"
 
 namespace hvd {
 namespace {
@@ -214,7 +215,7 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
       if (op.staging == nullptr) return why;
       {
         const NotedActivity copying(call.activities, TraceActivity::kCopyIn, call.bytes());
-        std::memcpy(op.staging, call.input, call.bytes());
+        CopyRange(op.staging, call.input, call.bytes());
       }
       op.input = static_cast<std::byte*>(op.staging);
       place = heap.Locate(op.staging, call.bytes());
@@ -487,8 +488,8 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
     return Status::Ok();
   }
   for (const ResultPiece& piece : plan.pieces) {
-    std::memcpy(static_cast<std::byte*>(output) + piece.target,
-                memory + result_status.table_bytes + piece.source, piece.bytes);
+    CopyRange(static_cast<std::byte*>(output) + piece.target,
+              memory + result_status.table_bytes + piece.source, piece.bytes);
   }
   return Status::Ok();
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/backends/shm/gather_plan.h"
+#include "runtime/device/host_copy.h"
 
 namespace hvd {
 namespace {
@@ -110,13 +111,13 @@ void LeaderSum::ForTensors(size_t first, size_t count, Visitor visit) const {
 
 void LeaderSum::Fill(size_t first, size_t count) {
   ForTensors(first, count, [this](LeaderTensor& part, size_t from, size_t to, size_t bytes) {
-    std::memcpy(packed_ + to, static_cast<const std::byte*>(part.From()) + from, bytes);
+    CopyRange(packed_ + to, static_cast<const std::byte*>(part.From()) + from, bytes);
   });
 }
 
 void LeaderSum::Take(size_t first, size_t count) {
   ForTensors(first, count, [this](LeaderTensor& part, size_t to, size_t from, size_t bytes) {
-    std::memcpy(static_cast<std::byte*>(part.To()) + to, packed_ + from, bytes);
+    CopyRange(static_cast<std::byte*>(part.To()) + to, packed_ + from, bytes);
   });
 }
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/host_copy.h"
+
 namespace hvd {
 namespace {
 
@@ -80,8 +82,7 @@ void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const voi
   const bool as_it_is = inputs.size() == 1 && spec.dtype == call.dtype && spec.postscale == 1.0 &&
                         spec.divisor == 1.0;
   if (as_it_is) {  // quicker than the loops of arithmetic
-    if (count != 0 && output != inputs[0])
-      std::memcpy(output, inputs[0], count * SizeOf(spec.dtype));
+    if (count != 0 && output != inputs[0]) CopyRange(output, inputs[0], count * SizeOf(spec.dtype));
     return;
   }
   if (spec.dtype == call.dtype) {

@@ -13,6 +13,7 @@
 #include "runtime/backends/shm/shm_op.h"
 #include "runtime/backends/shm/staging_ring.h"
 #include "runtime/device/adasum.h"
+#include "runtime/device/host_copy.h"
 
 namespace hvd {
 namespace {
@@ -223,7 +224,7 @@ Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descripto
     own_data_ = static_cast<std::byte*>(lease_.staging);
   } else {
     own_data_ = static_cast<std::byte*>(call.output);
-    if (copied) std::memcpy(call.output, call.input, call.bytes());
+    if (copied) CopyRange(call.output, call.input, call.bytes());
   }
   LeaseDescriptor{*data, lease_.control_at, staged_, room_.chunk_kib}.WriteTo(descriptor);
   return Status::Ok();
@@ -283,7 +284,7 @@ void AllreduceOp::JoinRing(const CollectiveCall& call) {
 
 void AllreduceOp::CopyLate(const CollectiveCall& call) {
   const NotedActivity copying(call.activities, TraceActivity::kCopyIn, call.bytes());
-  std::memcpy(own_data_, call.input, call.bytes());
+  CopyRange(own_data_, call.input, call.bytes());
   const Layout layout(call.group->local_size(), /*adasum=*/false);
   auto* notice = reinterpret_cast<Notice*>(lease_.control + layout.notice);
   notice->copied.store(1, std::memory_order_release);
@@ -509,8 +510,8 @@ void AllreduceOp::FetchResults(const CollectiveCall& call) {
     for (uint32_t chunk = 0; chunk < chunking.chunks_of(lane); ++chunk) {
       if (combined_here_[size_t{lane} * chunking.chunks_of(0) + chunk] != 0) continue;
       const ElementRange range = chunking.chunk(lane, chunk);
-      std::memcpy(static_cast<std::byte*>(call.output) + range.first * element,
-                  HomeOf(lane, /*of=*/me_) + range.first * element, range.count * element);
+      CopyRange(static_cast<std::byte*>(call.output) + range.first * element,
+                HomeOf(lane, /*of=*/me_) + range.first * element, range.count * element);
     }
   }
 }
@@ -537,7 +538,7 @@ Result<bool> AllreduceOp::AdvanceAlone(const CollectiveCall& call) {
     if (CombineAlone(call)) return true;
   }
   if (!lease_.ReleasedByAllBut(self_)) return false;
-  std::memcpy(call.output, result_.data(), call.bytes());
+  CopyRange(call.output, result_.data(), call.bytes());
   TakeBack();
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
+#include "runtime/device/host_copy.h"
 
 namespace hvd {
 namespace {
@@ -87,7 +88,7 @@ Result<Location> BufferLeases::Reserve(Lease* lease, size_t bytes) {
 
 Result<Location> BufferLeases::Stage(Lease* lease, const void* source, size_t bytes) {
   Result<Location> copy = Reserve(lease, bytes);
-  if (copy.ok()) std::memcpy(lease->staging, source, bytes);
+  if (copy.ok()) CopyRange(lease->staging, source, bytes);
   return copy;
 }
 

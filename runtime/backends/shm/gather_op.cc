@@ -8,6 +8,7 @@
 #include "runtime/backends/shm/gather_plan.h"
 #include "runtime/backends/shm/gather_stream.h"
 #include "runtime/backends/shm/shm_op.h"
+#include "runtime/device/host_copy.h"
 
 namespace hvd {
 namespace {
@@ -266,8 +267,8 @@ void GatherOp::BeginCopy(const CollectiveCall& call) {
 void GatherOp::CopyOwn(size_t until) {
   until = std::min(until, own_.bytes);
   if (until <= own_done_) return;
-  std::memmove(output_ + own_.target + own_done_, sources_[self_].data + own_.source + own_done_,
-               until - own_done_);
+  MoveRange(output_ + own_.target + own_done_, sources_[self_].data + own_.source + own_done_,
+            until - own_done_);
   own_done_ = until;
 }
 
@@ -277,7 +278,7 @@ void GatherOp::CopyWhole(bool payloads) {
     Source& source = sources_[piece.from];
     if (piece.from == self_ || source.stream || source.payload != payloads) continue;
     const std::byte* from = source.data + piece.source;
-    if (piece.bytes != 0 && from != source.target) std::memmove(source.target, from, piece.bytes);
+    if (piece.bytes != 0 && from != source.target) CopyRange(source.target, from, piece.bytes);
   }
 }
 
@@ -287,7 +288,7 @@ bool GatherOp::TakeOne() {
   for (Source& source : sources_) {
     if (!source.stream || !source.stream->ready()) continue;
     const std::span<const std::byte> chunk = source.stream->Next();
-    std::memcpy(source.target + source.stream->taken_bytes(), chunk.data(), chunk.size());
+    CopyRange(source.target + source.stream->taken_bytes(), chunk.data(), chunk.size());
     source.stream->Take();
     news_ = moved = true;
   }

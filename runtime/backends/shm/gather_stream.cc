@@ -4,6 +4,7 @@
 
 #include "runtime/backends/shm/chunking.h"
 #include "runtime/base/align.h"
+#include "runtime/device/host_copy.h"
 
 namespace hvd {
 namespace {
@@ -113,7 +114,7 @@ void StreamSource::PostOne(bool aside) {
   for (const StreamCut::Part& part : cut_.parts()) {
     const StreamCut::Part piece = cut_.PieceOf(part, posted_);
     std::byte* to = aside ? place_.copy + piece.first : in_slot + skipped;
-    if (piece.bytes != 0) std::memcpy(to, input_ + piece.first, piece.bytes);
+    if (piece.bytes != 0) CopyRange(to, input_ + piece.first, piece.bytes);
     skipped += cut_.piece_bytes();
   }
   ++posted_;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/host_copy.h"
+
 namespace hvd {
 
 StagingRing::StagingRing(const CollectiveCall& call, Place own)
@@ -76,9 +78,9 @@ void StagingRing::PostOne(const CollectiveCall& call) {
   const bool aside = !HasSlot();
   went_aside_ = went_aside_ || aside;
   if (!aside) in_vain_ = 0;
-  std::memcpy(aside ? AsideOf(own_, posted_) : SlotOf(own_, posted_),
-              static_cast<const std::byte*>(call.input) + range.first * element_,
-              range.count * element_);
+  CopyRange(aside ? AsideOf(own_, posted_) : SlotOf(own_, posted_),
+            static_cast<const std::byte*>(call.input) + range.first * element_,
+            range.count * element_);
   own_.words->aside[posted_ % RingWords::kLead].store(aside ? 1 : 0, std::memory_order_relaxed);
   Publish(&RingWords::posted, ++posted_);
 }
@@ -112,8 +114,8 @@ void StagingRing::TakeSlices(const CollectiveCall& call) {
   for (uint32_t p = 0; p < places_.size(); ++p) {
     const ElementRange slice = SliceOf(p, range);
     if (p == me_ || slice.count == 0) continue;
-    std::memcpy(static_cast<std::byte*>(call.output) + (range.first + slice.first) * element_,
-                ChunkOf(p, taken_) + slice.first * element_, slice.count * element_);
+    CopyRange(static_cast<std::byte*>(call.output) + (range.first + slice.first) * element_,
+              ChunkOf(p, taken_) + slice.first * element_, slice.count * element_);
   }
   Publish(&RingWords::taken, ++taken_);
 }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "runtime/device/adasum.h"
-#include "runtime/device/host_reduce_kernels.h"
-#include "runtime/device/host_reduce_variants.h"
+#include "runtime/device/host_kernel_variants.h"
+#include "runtime/device/host_kernels.h"
 
 namespace hvd {
 namespace {
@@ -228,6 +228,37 @@ TEST(HostReduce, EveryTypeAndOperationEqualsThePlainReference) {
   });
 }
 
+// Long enough for the loops to look ahead, at both ends of what they may touch.
+TEST(HostReduce, LongRangesEqualThePlainReference) {
+  ForEveryType([]<typename E>(DType dtype) {
+    using Raw = typename E::Raw;
+    std::mt19937 random(29);
+    const size_t count = (20 << 10) / sizeof(Raw) + 5;
+    std::vector<std::vector<Raw>> inputs(2, std::vector<Raw>(count));
+    for (auto& input : inputs) {
+      for (Raw& x : input) x = E::Store(static_cast<typename E::Acc>(random() % 4));
+    }
+    const bool scale = std::is_floating_point_v<typename E::Acc>;
+    for (double factor : scale ? std::vector<double>{1.0, 0.5} : std::vector<double>{1.0}) {
+      const ReduceSpec spec{dtype, Arithmetic::kSum, factor, factor};
+      for (size_t outputs : {1u, 2u}) {
+        std::vector<std::vector<Raw>> results(2, std::vector<Raw>(count, E::Store(1)));
+        const void* in[] = {inputs[0].data(), inputs[1].data()};
+        void* out[] = {results[0].data(), results[1].data()};
+        ReduceRange(spec, in, std::span(out, outputs), 1, count - 2);
+        for (size_t k = 0; k < 2; ++k) {
+          for (size_t i = 0; i < count; ++i) {
+            const bool inside = k < outputs && i > 0 && i < count - 1;
+            const Raw want = inside ? Reference<E>(spec, inputs, i) : E::Store(1);
+            ASSERT_TRUE(Same<E>(results[k][i], want))
+                << NameOf(dtype) << " times " << factor << ", output " << k << " at " << i;
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(HostReduce, IntegersWrapAround) {
   ForEveryType([]<typename E>(DType dtype) {
     using Raw = typename E::Raw;
@@ -424,8 +455,8 @@ TEST(AdasumWeights, FollowTheDefinition) {
 
 // Random bit patterns: every kind of number, infinities and NaN among them.
 TEST(HostReduce, EveryVariantGivesTheSameBits) {
-  const std::vector<ReduceVariantKernels> variants = RunnableReduceVariants();
-  EXPECT_EQ(variants.back().name, ReduceVariant()) << "the best one is in use";
+  const std::vector<KernelVariant> variants = RunnableKernelVariants();
+  EXPECT_EQ(variants.back().name, KernelsInUse().name) << "the best one is in use";
   ForEveryType([&]<typename E>(DType dtype) {
     using Raw = typename E::Raw;
     std::mt19937_64 random(11);
@@ -445,7 +476,7 @@ TEST(HostReduce, EveryVariantGivesTheSameBits) {
         const bool scale = std::is_floating_point_v<typename E::Acc>;
         for (double factor : scale ? std::vector<double>{1.0, 1.0 / 3} : std::vector<double>{1.0}) {
           std::vector<std::vector<Raw>> results;
-          for (const ReduceVariantKernels& variant : variants) {
+          for (const KernelVariant& variant : variants) {
             std::vector<Raw> a(kSize), b(kSize);
             void* out[] = {a.data(), b.data()};
             variant.kernels->reduce({dtype, op, factor, factor, 3 * factor, in.data(), in.size(),
@@ -470,7 +501,7 @@ TEST(HostReduce, EveryVariantGivesTheSameBits) {
 // Each half by itself, and each float32 near one: the results of a variant's conversions. More
 // elements than the vectors of any variant hold, and a rest.
 template <const SmallFormat& kFormat>
-void ExpectConvertedLikeTheReference(const ReduceVariantKernels& variant, DType dtype) {
+void ExpectConvertedLikeTheReference(const KernelVariant& variant, DType dtype) {
   constexpr size_t kSize = (1 << 16) + 7;
   std::vector<uint16_t> values(kSize), results(kSize), again(kSize);
   for (size_t i = 0; i < kSize; ++i) values[i] = static_cast<uint16_t>(i);
@@ -491,7 +522,7 @@ void ExpectConvertedLikeTheReference(const ReduceVariantKernels& variant, DType 
 }
 
 TEST(HostReduce, EveryVariantConvertsEveryHalfLikeTheReference) {
-  for (const ReduceVariantKernels& variant : RunnableReduceVariants()) {
+  for (const KernelVariant& variant : RunnableKernelVariants()) {
     ExpectConvertedLikeTheReference<kFloat16>(variant, DType::kFloat16);
     ExpectConvertedLikeTheReference<kBfloat16>(variant, DType::kBfloat16);
   }
@@ -508,7 +539,7 @@ TEST(HostReduce, EveryVariantNarrowsWhatItSummedWide) {
     in.push_back(input.data());
   }
   for (DType dtype : {DType::kFloat16, DType::kBfloat16}) {
-    for (const ReduceVariantKernels& variant : RunnableReduceVariants()) {
+    for (const KernelVariant& variant : RunnableKernelVariants()) {
       std::vector<uint16_t> whole(kSize), parts(kSize);
       std::vector<float> wide(kSize);
       void* out[] = {whole.data()};
@@ -551,7 +582,7 @@ TEST(HostReduce, EveryVariantGivesTheSameAdasum) {
     const double weights[kInputs] = {0.3, -1, 7.7, 1e-3, 0.9};
     std::vector<double> first_products;
     std::vector<std::byte> first_sum;
-    for (const ReduceVariantKernels& variant : RunnableReduceVariants()) {
+    for (const KernelVariant& variant : RunnableKernelVariants()) {
       std::vector<double> products(kInputs * (kInputs + 1) / 2, 0.0);
       std::vector<std::byte> sum(kSize * 8);
       void* out[] = {sum.data()};

@@ -1,4 +1,4 @@
-#include "runtime/device/host_reduce_variants.h"
+#include "runtime/device/host_kernel_variants.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -17,8 +17,8 @@ bool HasF16c() {
 
 }  // namespace
 
-std::vector<ReduceVariantKernels> RunnableReduceVariants() {
-  std::vector<ReduceVariantKernels> variants = {{"baseline", &kKernelsBaseline}};
+std::vector<KernelVariant> RunnableKernelVariants() {
+  std::vector<KernelVariant> variants = {{"baseline", &kKernelsBaseline}};
 #if defined(__x86_64__)
   const bool avx2 = __builtin_cpu_supports("avx2") && HasF16c();
   if (avx2) variants.push_back({"avx2", &kKernelsAvx2});
@@ -27,6 +27,11 @@ std::vector<ReduceVariantKernels> RunnableReduceVariants() {
     variants.push_back({"avx512", &kKernelsAvx512});
 #endif
   return variants;
+}
+
+const KernelVariant& KernelsInUse() {
+  static const KernelVariant variant = RunnableKernelVariants().back();
+  return variant;
 }
 
 }  // namespace hvd

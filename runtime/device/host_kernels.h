@@ -1,6 +1,7 @@
-// The interface between host_reduce.cc and its variants per instruction set.
-#ifndef HVD_RUNTIME_DEVICE_HOST_REDUCE_KERNELS_H_
-#define HVD_RUNTIME_DEVICE_HOST_REDUCE_KERNELS_H_
+// The interface between host_copy.cc and host_reduce.cc and the variants of their loops per
+// instruction set.
+#ifndef HVD_RUNTIME_DEVICE_HOST_KERNELS_H_
+#define HVD_RUNTIME_DEVICE_HOST_KERNELS_H_
 
 #include "runtime/device/arithmetic.h"
 #include "runtime/device/dtype.h"
@@ -24,6 +25,7 @@ struct KernelArgs {
 
 // One variant. `products` and `weights` as in host_reduce.h.
 struct Kernels {
+  void (*copy)(void* to, const void* from, unsigned long bytes);
   void (*reduce)(const KernelArgs& args);
   void (*wide_reduce)(const KernelArgs& args);
   void (*narrow)(const KernelArgs& args);
@@ -37,4 +39,4 @@ extern const Kernels kKernelsAvx512;
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_DEVICE_HOST_REDUCE_KERNELS_H_
+#endif  // HVD_RUNTIME_DEVICE_HOST_KERNELS_H_

@@ -1,2 +1,0 @@
-#define HVD_KERNELS_NAME kKernelsBaseline
-#include "runtime/device/host_reduce_kernels.inc"

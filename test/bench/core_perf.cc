@@ -1,0 +1,158 @@
+// The loops over host memory as two ranks use them, for every variant that this processor has: what
+// is read has just been written by another core, and what is written that core has just read.
+// GB/s of the bytes of one input; memcpy stands beside. All columns take turns, in an order that
+// moves on, and a figure is the median.
+//   core_perf [ROUNDS]     (200, fewer of large sizes; needs two cores)
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "cmd/hvd_perf/measure.h"
+#include "runtime/base/relax.h"
+#include "runtime/device/host_kernel_variants.h"
+#include "runtime/device/host_kernels.h"
+
+namespace {
+
+constexpr size_t kMost = 32 << 20;  // bytes of an input
+constexpr size_t kInputs = 4, kOutputs = 2;
+constexpr size_t kLine = 64;
+
+struct FreeMemory {
+  void operator()(float* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<float, FreeMemory>;
+
+Memory Zeros() {
+  Memory memory(static_cast<float*>(std::aligned_alloc(4096, kMost)));
+  std::memset(memory.get(), 0, kMost);
+  return memory;
+}
+
+// Another core, which writes all inputs but the first and reads all outputs when told.
+class OtherCore {
+ public:
+  OtherCore(const std::vector<Memory>& inputs, const std::vector<Memory>& outputs)
+      : thread_([&] {
+          hvd_perf::PinToAllowedCore(1);
+          for (;;) {
+            while (bytes_.load(std::memory_order_acquire) == 0) hvd::Relax();
+            const size_t bytes = bytes_.load(std::memory_order_relaxed);
+            if (bytes == kEnd) return;
+            for (size_t k = 1; k < inputs.size(); ++k) Touch(inputs[k].get(), bytes, true);
+            for (const Memory& output : outputs) Touch(output.get(), bytes, false);
+            bytes_.store(0, std::memory_order_release);
+          }
+        }) {}
+  ~OtherCore() {
+    bytes_.store(kEnd);
+    thread_.join();
+  }
+  void Use(size_t bytes) {
+    bytes_.store(bytes, std::memory_order_release);
+    while (bytes_.load(std::memory_order_acquire) != 0) hvd::Relax();
+  }
+
+ private:
+  static constexpr size_t kEnd = ~size_t{0};
+  static void Touch(float* memory, size_t bytes, bool write) {
+    volatile float* at = memory;
+    for (size_t i = 0; i < bytes / sizeof(float); i += kLine / sizeof(float)) {
+      const float was = at[i];
+      if (write) at[i] = was;
+    }
+  }
+
+  std::atomic<size_t> bytes_{0};
+  std::thread thread_;
+};
+
+struct Column {
+  std::string name;
+  std::function<void(size_t bytes)> run;
+  std::vector<double> seconds;
+};
+
+std::vector<Column> Columns(const std::vector<Memory>& inputs, const std::vector<Memory>& outputs) {
+  auto in = std::make_shared<std::vector<const void*>>();
+  auto out = std::make_shared<std::vector<void*>>();
+  for (const Memory& input : inputs) in->push_back(input.get());
+  for (const Memory& output : outputs) out->push_back(output.get());
+  std::vector<Column> columns;
+  columns.push_back(
+      {"memcpy", [in, out](size_t bytes) { std::memcpy((*out)[0], (*in)[1], bytes); }, {}});
+  for (const hvd::KernelVariant& variant : hvd::RunnableKernelVariants()) {
+    const std::string name(variant.name);
+    const hvd::Kernels& kernels = *variant.kernels;
+    columns.push_back(
+        {name + " copy",
+         [in, out, &kernels](size_t bytes) { kernels.copy((*out)[0], (*in)[1], bytes); },
+         {}});
+    for (auto [from, to, divisor] :
+         {std::tuple{2, 1, 1.0}, {2, 2, 1.0}, {2, 2, 2.0}, {4, 1, 1.0}}) {
+      columns.push_back({name + " " + std::to_string(from) + " to " + std::to_string(to) +
+                             (divisor == 1 ? "" : " mean"),
+                         [in, out, &kernels, from, to, divisor](size_t bytes) {
+                           kernels.reduce({hvd::DType::kFloat32, hvd::Arithmetic::kSum, 1, 1,
+                                           divisor, in->data(), static_cast<unsigned long>(from),
+                                           out->data(), static_cast<unsigned long>(to), 0,
+                                           bytes / sizeof(float)});
+                         },
+                         {}});
+    }
+  }
+  return columns;
+}
+
+void Measure(std::vector<Column>& columns, OtherCore& other, size_t bytes, size_t rounds) {
+  for (Column& column : columns) column.seconds.clear();
+  for (size_t round = 0; round < rounds; ++round) {
+    for (size_t k = 0; k < columns.size(); ++k) {
+      Column& column = columns[(round + k) % columns.size()];
+      other.Use(bytes);
+      const double start = hvd_perf::Seconds();
+      column.run(bytes);
+      column.seconds.push_back(hvd_perf::Seconds() - start);
+    }
+  }
+  std::printf("%6zu KiB", bytes / 1024);
+  for (Column& column : columns) {
+    std::sort(column.seconds.begin(), column.seconds.end());
+    std::printf(" | %*.2f", static_cast<int>(column.name.size()),
+                static_cast<double>(bytes) / column.seconds[rounds / 2] / 1e9);
+  }
+  std::printf("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const size_t most = argc > 1 ? static_cast<size_t>(std::max(1, std::atoi(argv[1]))) : 200;
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) {
+    std::fprintf(stderr, "core_perf: only one core is allowed here, and it needs two\n");
+    return 1;
+  }
+  std::vector<Memory> inputs, outputs;
+  for (size_t k = 0; k < kInputs; ++k) inputs.push_back(Zeros());
+  for (size_t k = 0; k < kOutputs; ++k) outputs.push_back(Zeros());
+  OtherCore other(inputs, outputs);
+  hvd_perf::PinToAllowedCore(0);
+  std::vector<Column> columns = Columns(inputs, outputs);
+  std::printf("%10s", "GB/s");
+  for (const Column& column : columns) std::printf(" | %s", column.name.c_str());
+  std::printf("\n");
+  for (size_t kib : {4, 8, 32, 128, 512, 4096, 32768}) {
+    Measure(columns, other, kib << 10, std::clamp<size_t>((256 << 10) / kib, 7, most));
+  }
+}
