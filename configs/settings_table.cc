@@ -714,7 +714,7 @@ std::span<const Row> SettingRows() {
        .max = 64,
        .example = "4",
        .what = "the number of pieces under way between hosts",
-       .doc = "between hosts, pieces of a large sum that are under way at once (8)",
+       .doc = "between hosts, pieces of a large sum under way (2 to 8, by distance)",
        .target = &Settings::inter_host_pieces},
       {.section = kTuning,
        .name = "inter-host-stripes",

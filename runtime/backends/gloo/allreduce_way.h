@@ -3,6 +3,7 @@
 #define HVD_RUNTIME_BACKENDS_GLOO_ALLREDUCE_WAY_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace hvd {
 
@@ -11,6 +12,11 @@ enum class AllreduceAlgorithm { kDirect, kSliced };
 
 // By size and number of leaders.
 AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders);
+
+// The pieces of a large sum that are under way at once, where each leader adds up `part_bytes` of
+// one: as many as keep a link of 100 Gbit/s busy over the longest round trip between the leaders (0
+// us: not known), 2 to 8. Leaders may differ.
+size_t PiecesUnderWay(uint64_t round_trip_us, size_t part_bytes);
 
 }  // namespace hvd
 

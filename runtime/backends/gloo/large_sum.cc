@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/backends/gloo/allreduce_way.h"
 #include "runtime/backends/gloo/transfers.h"
 
 namespace hvd {
@@ -13,11 +14,28 @@ namespace {
 // stay in the cache of a core between their arrival and the addition.
 constexpr size_t kPartBytes = 512 << 10;
 constexpr size_t kMostPieceBytes = 4 << 20;
-constexpr size_t kPiecesUnderWay = 8;
 
 size_t PieceBytes(const InterHostCall& call) {
   if (call.cut.piece_kib != 0) return size_t{call.cut.piece_kib} << 10;
   return std::min(kMostPieceBytes, kPartBytes * LeadersOf(call));
+}
+
+// Of the group, as far as all are known; 0: not.
+uint64_t LongestRoundTrip(const Mesh& mesh, const InterHostCall& call) {
+  const std::vector<MeshLink> links = mesh.Links();
+  uint64_t longest = 0;
+  for (uint32_t leader = 0; leader < LeadersOf(call); ++leader) {
+    if (leader == call.group.index) continue;
+    const auto link = std::ranges::find(links, call.group.leaders[leader], &MeshLink::rank);
+    if (link == links.end() || link->round_trip_us == 0) return 0;
+    longest = std::max(longest, link->round_trip_us);
+  }
+  return longest;
+}
+
+size_t PiecesAtOnce(const Mesh& mesh, const InterHostCall& call, size_t part_bytes) {
+  if (call.cut.pieces != 0) return call.cut.pieces;
+  return PiecesUnderWay(LongestRoundTrip(mesh, call), part_bytes);
 }
 
 // One allreduce. All receives of a piece are posted with its first sends, so that no other leader
@@ -37,8 +55,7 @@ class LargeSum final : public InterHostSum {
         piece_(std::min(count, std::max<size_t>(leaders_, PieceBytes(call_) / element_))),
         part_((piece_ + leaders_ - 1) / leaders_),
         pieces_((count_ + piece_ - 1) / piece_),
-        under_way_(
-            std::min<size_t>(pieces_, call_.cut.pieces != 0 ? call_.cut.pieces : kPiecesUnderWay)),
+        under_way_(std::min(pieces_, PiecesAtOnce(mesh, call_, part_ * element_))),
         scratch_bytes_((leaders_ - 1) * part_ * element_),
         scratch_(pool.Take(under_way_ * scratch_bytes_)),
         sends_(mesh, call_) {

@@ -13,10 +13,13 @@ MeshLink LinkOver(int socket, uint32_t rank) {
   socklen_t length = sizeof info;
   constexpr size_t kNeeded = offsetof(tcp_info, tcpi_rwnd_limited) + sizeof info.tcpi_rwnd_limited;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || length < kNeeded)
-    return {rank, 0, 0};
+    return {.rank = rank};
   const uint64_t limited = info.tcpi_rwnd_limited;
-  return {rank, info.tcpi_bytes_acked,
-          info.tcpi_busy_time > limited ? info.tcpi_busy_time - limited : 0};
+  constexpr uint32_t kNoneYet = ~uint32_t{0};
+  return {.rank = rank,
+          .bytes = info.tcpi_bytes_acked,
+          .busy_us = info.tcpi_busy_time > limited ? info.tcpi_busy_time - limited : 0,
+          .round_trip_us = info.tcpi_min_rtt == kNoneYet ? 0 : info.tcpi_min_rtt};
 }
 
 }  // namespace hvd

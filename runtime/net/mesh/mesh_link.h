@@ -1,4 +1,4 @@
-// The kernel's knowledge of how fast bytes went from this process to a peer.
+// The kernel's knowledge of how fast bytes went from this process to a peer, and how far it is.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_LINK_H_
 #define HVD_RUNTIME_NET_MESH_MESH_LINK_H_
 
@@ -6,12 +6,13 @@
 
 namespace hvd {
 
-// Sums over the life of a connection.
+// Bytes and time are sums over the life of a connection.
 struct MeshLink {
   uint32_t rank = 0;   // the peer
   uint64_t bytes = 0;  // that it has acknowledged
   // In which there was something to send and the peer had room for it, in microseconds.
   uint64_t busy_us = 0;
+  uint64_t round_trip_us = 0;  // the least in the last minutes; 0: not known
 };
 
 // Asks the kernel (tcp_info). Nothing is known of a socket that is no TCP connection, or by a

@@ -330,7 +330,7 @@ std::vector<MeshSilence> MeshPeers::LoseSilent() {
 std::vector<MeshLink> MeshPeers::Links() const {
   std::vector<MeshLink> links;
   for (const auto& [rank, stripes] : Ranks()) {
-    MeshLink all{rank, 0, 0};
+    MeshLink all{.rank = rank};
     bool connected = false;
     for (const MeshPeer* peer : stripes) {
       if (!peer->out.valid()) continue;
@@ -338,6 +338,7 @@ std::vector<MeshLink> MeshPeers::Links() const {
       const MeshLink one = LinkOver(peer->out.get(), rank);
       all.bytes += one.bytes;
       all.busy_us = std::max(all.busy_us, one.busy_us);  // they are busy together
+      all.round_trip_us = std::max(all.round_trip_us, one.round_trip_us);
     }
     if (connected) links.push_back(all);
   }

@@ -637,6 +637,23 @@ TEST(GlooInterHostComm, HalfTypesAreRoundedOnce) {
   }
 }
 
+// Each chooses by its own links.
+TEST(GlooInterHostComm, LeadersMayHaveDifferentNumbersOfPiecesUnderWay) {
+  const size_t count = 300'007;
+  const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
+  Leaders leaders(Kind::kGloo, 3);
+  std::vector<Bytes> parts;
+  for (uint32_t i = 0; i < 3; ++i) parts.push_back(OrderedFloats(count, i));
+  const Bytes expected = Combined(spec, parts);
+  leaders.Run([&](uint32_t i) {
+    InterHostCall call = leaders.Call(i);
+    call.cut = {.piece_kib = 64, .pieces = 1 + 6 * i};
+    Bytes result(expected.size());
+    ExpectOk(leaders.at(i).Allreduce(call, spec, parts[i].data(), result.data(), count));
+    EXPECT_TRUE(result == expected) << "leader " << i;
+  });
+}
+
 // One leader makes it step by step, and does not know how large sums are cut.
 TEST(GlooInterHostComm, ASmallSumMadeInStepsMeetsAnyCut) {
   Leaders leaders(Kind::kGloo, 2);
