@@ -12,6 +12,7 @@
 #include "runtime/backends/shm/gather_plan.h"
 #include "runtime/base/align.h"
 #include "runtime/device/adasum.h"
+#include "runtime/device/host_copy.h"
 
 namespace hvd {
 namespace {
@@ -143,7 +144,7 @@ Status BatchExecutor::Adasum(const LeaderItem& item) {
   Note(one, TraceActivity::kCopyIn, bytes[group_.index]);
   std::byte* all = Scratch(total);
   for (size_t m = 0; m < part.inputs.size(); ++m) {
-    std::memcpy(all + before + m * call.bytes(), part.inputs[m], call.bytes());
+    CopyRange(all + before + m * call.bytes(), part.inputs[m], call.bytes());
   }
   Status gathered = Exchange(one, Collective::kAllgather, total, [&](const InterHostCall& with) {
     return around_.comm.Allgatherv(with, all + before, bytes, all);
@@ -191,7 +192,7 @@ Status BatchExecutor::Reducescatter(const LeaderItem& item) {
   for (size_t of_host : bytes) counts.push_back(of_host / element);
   size_t at = 0;
   for (const Run& run : runs) {
-    if (run.bytes != 0) std::memcpy(ordered + at, part.memory + run.first, run.bytes);
+    if (run.bytes != 0) CopyRange(ordered + at, part.memory + run.first, run.bytes);
     at += run.bytes;
   }
   const ReduceSpec plain{InterHostType(call.dtype), ArithmeticOf(call.op)};
@@ -218,8 +219,7 @@ Status BatchExecutor::Broadcast(const LeaderItem& item) {
     if (found == members.end()) continue;
     root = h;
     if (h != group_.index) continue;
-    std::memcpy(part.memory, part.inputs[static_cast<size_t>(found - members.begin())],
-                call.bytes());
+    CopyRange(part.memory, part.inputs[static_cast<size_t>(found - members.begin())], call.bytes());
   }
   return Exchange(Items(&item, 1), Collective::kBroadcast, call.bytes(),
                   [&](const InterHostCall& with) {
@@ -264,7 +264,7 @@ Status BatchExecutor::Allgather(const LeaderItem& item) {
   std::byte* at = data + before;
   for (size_t m = 0; m < part.inputs.size(); ++m) {
     const size_t own = static_cast<size_t>(part.extents[m][0]) * part.call.row_bytes();
-    if (own != 0) std::memcpy(at, part.inputs[m], own);
+    if (own != 0) CopyRange(at, part.inputs[m], own);
     at += own;
   }
   return Exchange(one, Collective::kAllgather, total, [&](const InterHostCall& with) {
@@ -308,7 +308,7 @@ Status BatchExecutor::Alltoall(const LeaderItem& item) {
     for (uint32_t member : hosts[h].members) {
       for (size_t i = 0; i < here; ++i) {
         const size_t bytes = first[i][member + 1] - first[i][member];
-        if (bytes != 0) std::memcpy(at, part.inputs[i] + first[i][member], bytes);
+        if (bytes != 0) CopyRange(at, part.inputs[i] + first[i][member], bytes);
         at += bytes;
       }
     }

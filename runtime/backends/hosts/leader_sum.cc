@@ -1,7 +1,6 @@
 #include "runtime/backends/hosts/leader_sum.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "runtime/backends/shm/gather_plan.h"
@@ -77,7 +76,7 @@ SumCopies* LeaderSum::Pack(const Room& room, bool by_part) {
   std::byte* packed = packed_;
   for (const LeaderItem& item : items_) {
     const size_t size = item.part->call.count * SizeOf(spec_.dtype);
-    if (size != 0) std::memcpy(std::exchange(packed, packed + size), item.part->From(), size);
+    if (size != 0) CopyRange(std::exchange(packed, packed + size), item.part->From(), size);
   }
   return nullptr;
 }
@@ -127,7 +126,7 @@ void LeaderSum::HandOut() {
   const auto* packed = static_cast<const std::byte*>(output_);
   for (const LeaderItem& item : items_) {
     const size_t size = item.part->call.count * SizeOf(spec_.dtype);
-    if (size != 0) std::memcpy(item.part->To(), std::exchange(packed, packed + size), size);
+    if (size != 0) CopyRange(item.part->To(), std::exchange(packed, packed + size), size);
   }
 }
 
