@@ -14,8 +14,8 @@ enum class AllreduceAlgorithm { kDirect, kSliced };
 AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders);
 
 // The pieces of a large sum that are under way at once, where each leader adds up `part_bytes` of
-// one: as many as keep a link of 100 Gbit/s busy over the longest round trip between the leaders (0
-// us: not known), 2 to 8. Leaders may differ.
+// one: as many as keep a link of 100 Gbit/s busy over the longest round trip to another leader (in
+// us; 0: not known), 2 to 8. Leaders may differ.
 size_t PiecesUnderWay(uint64_t round_trip_us, size_t part_bytes);
 
 }  // namespace hvd

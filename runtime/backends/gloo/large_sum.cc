@@ -20,14 +20,15 @@ size_t PieceBytes(const InterHostCall& call) {
   return std::min(kMostPieceBytes, kPartBytes * LeadersOf(call));
 }
 
-// Of the group, as far as all are known; 0: not.
+// In us, between this leader and the others; 0 where not all of them are known.
 uint64_t LongestRoundTrip(const Mesh& mesh, const InterHostCall& call) {
   const std::vector<MeshLink> links = mesh.Links();
   uint64_t longest = 0;
   for (uint32_t leader = 0; leader < LeadersOf(call); ++leader) {
     if (leader == call.group.index) continue;
-    const auto link = std::ranges::find(links, call.group.leaders[leader], &MeshLink::rank);
-    if (link == links.end() || link->round_trip_us == 0) return 0;
+    const uint32_t rank = call.group.leaders[leader];
+    const auto link = std::ranges::lower_bound(links, rank, {}, &MeshLink::rank);
+    if (link == links.end() || link->rank != rank || link->round_trip_us == 0) return 0;
     longest = std::max(longest, link->round_trip_us);
   }
   return longest;

@@ -92,7 +92,7 @@ class MeshPeers {
   // Loses the peers of whose hosts nothing was heard for kSilenceLost; the others that are silent
   // are returned, from kSilenceTold on.
   std::vector<MeshSilence> LoseSilent();
-  // How fast bytes went to the peers.
+  // How fast bytes went to the peers, by rank in ascending order.
   std::vector<MeshLink> Links() const;
   // `why`: "" when this process leaves in peace.
   void SendGoodbye(const std::string& why);
