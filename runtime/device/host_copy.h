@@ -8,13 +8,13 @@
 
 namespace hvd {
 
-// As CopyRange, for much.
+// CopyRange from 8 KiB on.
 void CopyMuch(void* to, const void* from, size_t bytes);
 
-// As memcpy, faster where another core has just written the source, or just read what the target
-// held before.
+// As memcpy: `bytes` bytes, 0 included, between ranges that do not overlap. Faster than memcpy
+// where another core has just written the source, or just read the target. From any thread.
 inline void CopyRange(void* to, const void* from, size_t bytes) {
-  constexpr size_t kMuch = 8 << 10;
+  constexpr size_t kMuch = 8 << 10;  // from here on memcpy is `rep movsb`
   if (bytes < kMuch) {
     std::memcpy(to, from, bytes);
   } else {
@@ -22,7 +22,7 @@ inline void CopyRange(void* to, const void* from, size_t bytes) {
   }
 }
 
-// As memmove: what overlaps is not faster.
+// As memmove. CopyRange where the two ranges do not overlap.
 inline void MoveRange(void* to, const void* from, size_t bytes) {
   const auto* first = static_cast<const std::byte*>(from);
   const auto* target = static_cast<std::byte*>(to);

@@ -1,5 +1,5 @@
-// The loops over host memory as two ranks use them, for every variant that this processor has: what
-// is read has just been written by another core, and what is written that core has just read.
+// The loops over host memory as two ranks use them, for every variant that this processor has: they
+// read inputs that another core has just written, and write outputs that it has just read.
 // GB/s of the bytes of one input; memcpy stands beside. All columns take turns, in an order that
 // moves on, and a figure is the median.
 //   core_perf [ROUNDS]     (200, fewer of large sizes; needs two cores)
@@ -83,30 +83,33 @@ struct Column {
   std::vector<double> seconds;
 };
 
-std::vector<Column> Columns(const std::vector<Memory>& inputs, const std::vector<Memory>& outputs) {
-  auto in = std::make_shared<std::vector<const void*>>();
-  auto out = std::make_shared<std::vector<void*>>();
-  for (const Memory& input : inputs) in->push_back(input.get());
-  for (const Memory& output : outputs) out->push_back(output.get());
+// They use `in` and `out` whenever they run.
+std::vector<Column> Columns(const std::vector<const void*>& in, const std::vector<void*>& out) {
   std::vector<Column> columns;
-  columns.push_back(
-      {"memcpy", [in, out](size_t bytes) { std::memcpy((*out)[0], (*in)[1], bytes); }, {}});
+  columns.push_back({"memcpy", [&](size_t bytes) { std::memcpy(out[0], in[1], bytes); }, {}});
   for (const hvd::KernelVariant& variant : hvd::RunnableKernelVariants()) {
     const std::string name(variant.name);
     const hvd::Kernels& kernels = *variant.kernels;
     columns.push_back(
-        {name + " copy",
-         [in, out, &kernels](size_t bytes) { kernels.copy((*out)[0], (*in)[1], bytes); },
-         {}});
+        {name + " copy", [&](size_t bytes) { kernels.copy(out[0], in[1], bytes); }, {}});
     for (auto [from, to, divisor] :
-         {std::tuple{2, 1, 1.0}, {2, 2, 1.0}, {2, 2, 2.0}, {4, 1, 1.0}}) {
+         {std::tuple{2ul, 1ul, 1.0}, {2ul, 2ul, 1.0}, {2ul, 2ul, 2.0}, {4ul, 1ul, 1.0}}) {
+      hvd::KernelArgs args{hvd::DType::kFloat32,
+                           hvd::Arithmetic::kSum,
+                           1,
+                           1,
+                           divisor,
+                           in.data(),
+                           from,
+                           out.data(),
+                           to,
+                           0,
+                           0};
       columns.push_back({name + " " + std::to_string(from) + " to " + std::to_string(to) +
                              (divisor == 1 ? "" : " mean"),
-                         [in, out, &kernels, from, to, divisor](size_t bytes) {
-                           kernels.reduce({hvd::DType::kFloat32, hvd::Arithmetic::kSum, 1, 1,
-                                           divisor, in->data(), static_cast<unsigned long>(from),
-                                           out->data(), static_cast<unsigned long>(to), 0,
-                                           bytes / sizeof(float)});
+                         [&kernels, args](size_t bytes) mutable {
+                           args.count = bytes / sizeof(float);
+                           kernels.reduce(args);
                          },
                          {}});
     }
@@ -148,7 +151,11 @@ int main(int argc, char** argv) {
   for (size_t k = 0; k < kOutputs; ++k) outputs.push_back(Zeros());
   OtherCore other(inputs, outputs);
   hvd_perf::PinToAllowedCore(0);
-  std::vector<Column> columns = Columns(inputs, outputs);
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (const Memory& input : inputs) in.push_back(input.get());
+  for (const Memory& output : outputs) out.push_back(output.get());
+  std::vector<Column> columns = Columns(in, out);
   std::printf("%10s", "GB/s");
   for (const Column& column : columns) std::printf(" | %s", column.name.c_str());
   std::printf("\n");
