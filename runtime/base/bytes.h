@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace hvd {
 
@@ -16,6 +17,12 @@ static_assert(std::endian::native == std::endian::little, "wire formats are litt
 // Appends fields to a string. Integers are stored as they are in memory (little-endian).
 class ByteWriter {
  public:
+  ByteWriter() = default;
+  // Writes behind these bytes.
+  explicit ByteWriter(std::string begin) : bytes_(std::move(begin)) {}
+
+  // So many bytes more are likely to come.
+  void Reserve(size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   template <typename T>
   requires std::is_integral_v<T> || std::is_enum_v<T> ByteWriter& Put(T value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);

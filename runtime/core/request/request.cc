@@ -288,6 +288,7 @@ std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
 
 std::string EncodeDetail(const Detail& d, std::string_view name) {
   ByteWriter writer;
+  writer.Reserve(name.size() + 64 + 4 * d.members.size() + 64 * d.parts.size());
   writer.PutString(name).Put(d.collective).Put(d.op).Put(d.device);
   writer.Put(d.root).Put(d.process_set);
   writer.Put(std::bit_cast<uint64_t>(d.prescale)).Put(std::bit_cast<uint64_t>(d.postscale));

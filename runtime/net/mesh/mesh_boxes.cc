@@ -16,15 +16,16 @@ Status WrongSize(uint32_t peer, size_t came, size_t expected) {
 }
 
 // The first of a tag's queue, which it leaves; nothing when there is none.
-template <typename T>
-T PopFront(ByMeshTag<T>& queues, typename ByMeshTag<T>::iterator at) {
-  T first = std::move(at->second.front());
-  at->second.pop_front();
+template <typename Queue>
+typename Queue::value_type PopFront(ByMeshTag<Queue>& queues,
+                                    typename ByMeshTag<Queue>::iterator at) {
+  auto first = std::move(at->second.front());
+  at->second.erase(at->second.begin());
   if (at->second.empty()) queues.erase(at);
   return first;
 }
 
-bool EraseFrom(ByMeshTag<MeshTransfer*>& queues, const MeshTransfer* transfer) {
+bool EraseFrom(ByMeshTag<MeshTransfers>& queues, const MeshTransfer* transfer) {
   auto at = queues.find(transfer->tag);
   if (at == queues.end()) return false;
   size_t erased = std::erase(at->second, transfer);
@@ -32,7 +33,7 @@ bool EraseFrom(ByMeshTag<MeshTransfer*>& queues, const MeshTransfer* transfer) {
   return erased > 0;
 }
 
-void FailAll(ByMeshTag<MeshTransfer*>& queues, const Status& why) {
+void FailAll(ByMeshTag<MeshTransfers>& queues, const Status& why) {
   for (auto& [tag, queue] : queues) {
     for (MeshTransfer* transfer : queue) transfer->Finish(why);
   }
@@ -90,10 +91,10 @@ void MeshOutbox::ReceiveReady(MeshTag tag) {
     ++ready_[tag];
     return;
   }
-  std::deque<MeshTransfer*>& queue = parked->second;
+  MeshTransfers& queue = parked->second;
   do {
     Enqueue(queue.front());
-    queue.pop_front();
+    queue.erase(queue.begin());
   } while (!queue.empty() && queue.front()->bytes <= kMeshEagerBytes);
   if (queue.empty()) parked_.erase(parked);
 }
@@ -216,7 +217,7 @@ Result<std::byte*> MeshInbox::Begin(const MeshFrame& frame) {
   return KeepRoom(frame.bytes);
 }
 
-MeshTransfer* MeshInbox::TakePosted(MeshTag tag, ByMeshTag<MeshTransfer*>& from) {
+MeshTransfer* MeshInbox::TakePosted(MeshTag tag, ByMeshTag<MeshTransfers>& from) {
   auto at = from.find(tag);
   return at == from.end() ? nullptr : PopFront(from, at);
 }

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/net/mesh/mesh_frame.h"
 
@@ -44,8 +45,10 @@ struct MeshTransfer {
 
 inline constexpr uint32_t kAnyMeshPeer = UINT32_MAX;
 
-template <typename T>
-using ByMeshTag = std::unordered_map<MeshTag, std::deque<T>, MeshTagHash>;
+// Mostly one for a tag, and gone soon.
+using MeshTransfers = std::vector<MeshTransfer*>;
+template <typename Queue>
+using ByMeshTag = std::unordered_map<MeshTag, Queue, MeshTagHash>;
 
 class MeshOutbox {
  public:
@@ -80,13 +83,13 @@ class MeshOutbox {
 
   std::deque<Item> queue_;
   size_t sent_ = 0;  // bytes of the first item
-  ByMeshTag<MeshTransfer*>
-      parked_;  // large ones without leave, and what follows them with the same tag
-  std::unordered_map<MeshTag, size_t, MeshTagHash> ready_;  // leaves that nobody has used yet
+  ByMeshTag<MeshTransfers>
+      parked_;               // large ones without leave, and what follows them with the same tag
+  ByMeshTag<size_t> ready_;  // leaves that nobody has used yet
 };
 
 // Receives "of the first to send", shared by the inboxes of all peers.
-using MeshAnyReceives = ByMeshTag<MeshTransfer*>;
+using MeshAnyReceives = ByMeshTag<MeshTransfers>;
 
 class MeshInbox final : public MeshSink {
  public:
@@ -117,7 +120,7 @@ class MeshInbox final : public MeshSink {
   std::byte* KeepRoom(size_t bytes);
   void Deliver(MeshTag tag);
   MeshTransfer* TakeTaker(MeshTag tag);
-  MeshTransfer* TakePosted(MeshTag tag, ByMeshTag<MeshTransfer*>& from);
+  MeshTransfer* TakePosted(MeshTag tag, ByMeshTag<MeshTransfers>& from);
   void Give(std::string message, MeshTransfer* transfer);
   bool IsAwaited(MeshTag tag) const { return posted_.contains(tag) || any_.contains(tag); }
 
@@ -125,8 +128,8 @@ class MeshInbox final : public MeshSink {
   const size_t most_kept_;
   MeshOutbox& outbox_;
   MeshAnyReceives& any_;
-  ByMeshTag<MeshTransfer*> posted_;
-  ByMeshTag<std::string> kept_;
+  ByMeshTag<MeshTransfers> posted_;
+  ByMeshTag<std::deque<std::string>> kept_;
   size_t kept_bytes_ = 0;
   std::string arriving_;            // a message on its way to kept_, or to one who asks in time
   MeshTransfer* direct_ = nullptr;  // a message on its way straight to its place
