@@ -74,8 +74,8 @@ struct InterHostLink {
 };
 
 inline constexpr uint32_t kAnyLeader = UINT32_MAX;
-// The longest small message.
-inline constexpr size_t kMaxInterHostMessage = 64 * 1024;
+// The longest small message: 64 KiB of a sum, and what is said about it.
+inline constexpr size_t kMaxInterHostMessage = 68 * 1024;
 
 // A sum between leaders that is made step by step, by any thread, one at a time. Gone before the
 // memory it uses; once begun it is continued to its end, or until Abort has ended it.

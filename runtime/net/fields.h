@@ -62,6 +62,8 @@ CutList<Count, List, Each> CutTo(List& items, size_t most, Each each = {}) {
 
 class FieldWriter {
  public:
+  FieldWriter() = default;
+  explicit FieldWriter(std::string begin) : bytes_(std::move(begin)) {}
   void operator()(const auto&... fields) { (Put(fields), ...); }
   // See FieldReader.
   static bool SkipRest() { return false; }
@@ -166,9 +168,10 @@ std::optional<T> DecodeFields(std::string_view bytes) {
   return reader.AtEnd() ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
+// Behind the bytes of `begin`.
 template <typename Variant>
-std::string EncodeMessage(const Variant& message) {
-  FieldWriter writer;
+std::string EncodeMessage(const Variant& message, std::string begin = {}) {
+  FieldWriter writer(std::move(begin));
   writer(static_cast<uint8_t>(message.index()));
   std::visit([&](const auto& m) { Fields(writer, m); }, message);
   return writer.Take();

@@ -9,7 +9,9 @@ using namespace hvd;
 // A status says its code and text, and an ok one or an unknown code says less than it read.
 bool HasStatus(const Coordination& words) {
   return std::holds_alternative<ReadyMessage>(words) || std::holds_alternative<EndMessage>(words) ||
-         std::holds_alternative<AgreeMessage>(words) || std::holds_alternative<OfferMessage>(words);
+         std::holds_alternative<AgreeMessage>(words) ||
+         std::holds_alternative<OfferMessage>(words) ||
+         std::holds_alternative<EarlyOfferMessage>(words);
 }
 }  // namespace
 
@@ -40,7 +42,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
               EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}}),
               EncodeCoordination(AgreeMessage{agree}),
               EncodeCoordination(TurnMessage{{1, {}, {{1, 4, {}}}, {2, 3}, {"note"}}}),
-              EncodeCoordination(OfferMessage{offer}),
+              EncodeCoordination(OfferMessage{offer}), EncodeCoordination(EarlyOfferMessage{offer}),
+              EncodeCoordination(RecallMessage{1}), EncodeCoordination(RecalledMessage{1}),
               EncodeCoordination(SumsMessage{{1, {}, {{1, 4, {}}}, {}, {}, {}, {"", "sum"}}})});
   return 0;
 }

@@ -89,6 +89,7 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
       } else if (!op->ready.note.empty() || op->ready.participants != 0) {
         outbox_.emplace_back(AgreeMessage{op->ready});
       } else if (std::string sum = std::exchange(op->ready.sum, {}); !sum.empty()) {
+        op->offered_bytes = sum.size();
         OfferMessage offer{op->ready};
         offer.ready.sum = std::move(sum);
         outbox_.emplace_back(std::move(offer));
@@ -368,7 +369,7 @@ void HostLeaderService::Conclude(const LeaderBatch& batch, const Status& status)
     return;
   }
   publisher_.PublishResults(batch.ops);
-  if (batch.msg.leaders[0] != options_.map.rank) return;
+  if (batch.msg.number == 0 || batch.msg.leaders[0] != options_.map.rank) return;
   {
     MutexLock lock(mutex_);
     outbox_.push_back(DoneMessage{batch.msg.number});

@@ -14,7 +14,6 @@
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -107,9 +106,9 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
 
   Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<LeaderOpPointer> posted_ HVD_GUARDED_BY(mutex_);
+  std::vector<LeaderOpPointer> posted_ HVD_GUARDED_BY(mutex_);
   // To the coordinator, in the order of what happened.
-  std::deque<Coordination> outbox_ HVD_GUARDED_BY(mutex_);
+  std::vector<Coordination> outbox_ HVD_GUARDED_BY(mutex_);
   BatchTurns turns_ HVD_GUARDED_BY(mutex_);
   std::condition_variable summoned_;  // for the negotiation thread
   std::condition_variable released_;  // for LetGo

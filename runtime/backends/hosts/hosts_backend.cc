@@ -37,14 +37,8 @@ bool MakesSum(const CollectiveCall& call) {
 }
 
 // One rank on each host: there is nothing to add up before the hosts meet. The same on all ranks.
-bool GoesStraight(const CollectiveCall& call, const HostMap& map) {
-  if (!LeavesSum(call) || call.group->local_size() > 1) return false;
-  std::vector<bool> seen(map.host_of.size());
-  return std::ranges::none_of(call.group->ranks, [&](uint32_t rank) {
-    const bool again = seen[map.host_of[rank]];
-    seen[map.host_of[rank]] = true;
-    return again;
-  });
+bool GoesStraight(const CollectiveCall& call, const HostParts& hosts) {
+  return LeavesSum(call) && hosts.parts.size() == call.group->ranks.size();
 }
 
 bool HasExtents(const CollectiveCall& call) {
@@ -201,7 +195,7 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
   Result<Lease> lease = leases_.Open(op.members, ControlBytes(op.members));
   if (!lease.ok()) return lease.status();
   op.lease = *lease;
-  op.straight = GoesStraight(call, map_);
+  op.straight = GoesStraight(call, *last_parts_.Of(map_, call.group->ranks));
   Location data;
   if (call.agreement != nullptr) {
     data = leases_.heap().Locate(call.input, 1).value_or(Location{});
@@ -308,7 +302,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   if (first) {
     assembling_ = std::make_shared<LeaderOp>();
     assembling_->ready = WordsFor(call, parts);
-    assembling_->hosts = std::make_shared<HostParts>(map_, call.group->ranks);
+    assembling_->hosts = last_parts_.Of(map_, call.group->ranks);
     assembling_->set_size = call.group->size();
     if (call.activities != nullptr) assembling_->activities.emplace(call.activities->clock());
     assembling_->last_here = call.collective == Collective::kJoin && call.root < call.group->size()
@@ -458,7 +452,8 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
     const size_t bytes = memory == nullptr ? 0 : result_status.result_bytes;
     return TakeAgreement({reinterpret_cast<const char*>(memory), bytes}, op.self, call.agreement);
   }
-  const HostParts hosts(map_, call.group->ranks);
+  const std::shared_ptr<const HostParts> of_set = last_parts_.Of(map_, call.group->ranks);
+  const HostParts& hosts = *of_set;
   size_t here = 0;
   while (hosts.parts[here].host != map_.here()) ++here;
   std::span<const int64_t> table;

@@ -79,6 +79,7 @@ class HostsBackend final : public Backend {
   SharedMemoryMap& peer_memory_;
   const HostMap map_;
   const std::function<void()> nudge_host_;
+  LastHostParts last_parts_;
   uint32_t led_ = 0;                      // operations led here and under way
   std::shared_ptr<LeaderOp> assembling_;  // its parts are being started
   HostLeaderService leader_service_;

@@ -40,13 +40,24 @@ struct LeaderTensor {
 };
 
 struct LeaderOp {
-  ReadyMessage ready;
+  ReadyMessage ready;                      // without the sum, once that is on its way
+  size_t offered_bytes = 0;                // of that sum
   std::shared_ptr<const HostParts> hosts;  // of the set
   size_t set_size = 0;
   std::vector<std::shared_ptr<LeaderTensor>> parts;
   uint32_t last_here = 0;  // of a join
   // For the timeline; of the thread that has the operation. Nothing: nobody wants to know.
   std::optional<ActivityNotes> activities;
+
+  // World ranks: the first member on each host, in order of hosts.
+  std::vector<uint32_t> FirstMembers() const {
+    std::vector<uint32_t> ranks;
+    for (const HostParts::Part& part : hosts->parts) {
+      const uint32_t member = part.members[0];
+      ranks.push_back(ready.ranks.empty() ? member : ready.ranks[member]);
+    }
+    return ranks;
+  }
 
   void Begin(const ActivityNote& note) {
     if (activities) activities->Begin(note);

@@ -12,6 +12,8 @@ namespace {
 // The most that the coordinator sends to a leader in one answer of this kind: more is copied too
 // often on its way.
 constexpr size_t kMostOffered = 4 << 10;
+// Between two hosts it goes out as the report of the other comes in (early_offer.h), in one piece.
+constexpr size_t kMostOfferedToOne = 64 << 10;
 // From so many bytes on, tensors that travel together are copied while they travel.
 constexpr size_t kCopiedByPart = 256 << 10;
 
@@ -23,13 +25,14 @@ std::string SumToOffer(const LeaderOp& op) {
   std::string sum;
   if (!ready.failure.ok() || says_more || op.parts.empty()) return sum;
   const size_t others = op.hosts->parts.size() - 1;
+  const size_t most = others <= 1 ? kMostOfferedToOne : kMostOffered / others;
   for (const auto& part : op.parts) {
     const CollectiveCall& call = part->call;
     if (!TravelTogether(op.parts[0]->call, call)) return {};
     if (!part->straight && !part->local_sum.IsSmall()) return {};  // it may not be over
     const DType dtype = part->straight ? call.dtype : InterHostType(call.dtype);
     const size_t bytes = call.count * SizeOf(dtype);
-    if ((sum.size() + bytes) * others > kMostOffered) return {};
+    if (sum.size() + bytes > most) return {};
     if (bytes != 0) sum.append(static_cast<const char*>(part->From()), bytes);
   }
   return sum;

@@ -1,6 +1,7 @@
 #include "runtime/backends/hosts/negotiator.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,7 +47,7 @@ bool Negotiator::Serve() {
 }
 
 Status Negotiator::NegotiateOnce() {
-  for (const EndMessage& end : std::exchange(failures_, {})) OnEnd(end);
+  PublishFailures();
   if (Status lost = std::exchange(lost_, Status::Ok()); !lost.ok()) {
     if (Status ended = LoseCoordinator(lost); !ended.ok() || over_) return ended;
   }
@@ -83,11 +84,8 @@ bool Negotiator::NeedsServing() const {
 Status Negotiator::LookOnce(TimePoint deadline) {
   const bool waits = deadline > TimePoint{};
   NegotiatorOrders orders = owner_.TakeOrders(waits);
-  Keep(&orders);
-  for (Coordination& msg : orders.outbox) {
-    HVD_RETURN_IF_ERROR(SendToCoordinator(std::move(msg)));
-  }
   const bool quiet = orders.outbox.empty() && !link_.has_local();
+  HVD_RETURN_IF_ERROR(Report(std::move(orders)));
   HVD_RETURN_IF_ERROR(ReceiveLocal());
   bool received = false;
   HVD_RETURN_IF_ERROR(ReceiveNext(quiet ? deadline : TimePoint{}, &received));
@@ -95,8 +93,18 @@ Status Negotiator::LookOnce(TimePoint deadline) {
   return LookAround();
 }
 
-void Negotiator::Keep(NegotiatorOrders* orders) {
-  for (LeaderOpPointer& op : orders->posted) tickets_[op->ready.ticket] = std::move(op);
+Status Negotiator::Report(NegotiatorOrders orders) {
+  for (LeaderOpPointer& op : orders.posted) reported_.Add(std::move(op));
+  for (Coordination& msg : orders.outbox) {
+    HVD_RETURN_IF_ERROR(SendToCoordinator(std::move(msg)));
+  }
+  return UseEarlyOffer();
+}
+
+// Only behind the report: the coordinator learns from that that the offer is used.
+Status Negotiator::UseEarlyOffer() {
+  std::optional<RunMessage> run = reported_.SettleByEarly();
+  return run ? OnRun(std::move(*run)) : Status::Ok();
 }
 
 // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
@@ -117,15 +125,13 @@ Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
 // Sends what other threads want sent. False when this thread is to end.
 bool Negotiator::TakeOrders() {
   NegotiatorOrders orders = owner_.TakeOrders(/*sleeps=*/true);
-  Keep(&orders);
-  for (Coordination& msg : orders.outbox) {
-    if (Status said = SendToCoordinator(std::move(msg)); !said.ok()) {
-      (void)owner_.OnFailed(said);
-      over_ = true;
-      return false;
-    }
+  const bool leaving = orders.leaving;
+  if (Status said = Report(std::move(orders)); !said.ok()) {
+    (void)owner_.OnFailed(said);
+    over_ = true;
+    return false;
   }
-  if (orders.leaving) SendGoodbye();
+  if (leaving) SendGoodbye();
   return !over_;
 }
 
@@ -139,18 +145,22 @@ void Negotiator::SendGoodbye() {
     // A neighbour may have gone before, and be the reason why this rank leaves.
     Status said = ReportLeavers();
     if (said.ok()) said = ReceiveLocal();
-    if (coordinates()) {
-      Coordinator::Answers answers;
-      coordinator_->Close("rank 0, which arranges the work of all hosts, left the world", &answers);
-      std::erase_if(answers, [&](const auto& answer) { return answer.to == options_.map.rank; });
-      if (said.ok()) said = SendAnswers(std::move(answers));
-      over_ = true;
-    } else {
-      if (said.ok()) said = SendToCoordinator(LeaveMessage{options_.map.rank});
-      if (!said.ok()) over_ = true;
-    }
+    if (said.ok() && !coordinates()) said = SendToCoordinator(LeaveMessage{options_.map.rank});
+    if (!said.ok()) over_ = true;
   }
+  if (coordinates()) return CloseCoordinator(now);
   if (now >= goodbye_deadline_) over_ = true;
+}
+
+// What another leader may have used already is brought to its end first.
+void Negotiator::CloseCoordinator(TimePoint now) {
+  const std::string why = "rank 0, which arranges the work of all hosts, left the world";
+  Coordinator::Answers answers;
+  const bool waits = !over_ && coordinator_->RecallEarly(why, &answers) && now < goodbye_deadline_;
+  if (!waits) coordinator_->Close(why, &answers);
+  std::erase_if(answers, [&](const auto& answer) { return answer.to == options_.map.rank; });
+  (void)SendAnswers(std::move(answers));
+  over_ = !waits;
 }
 
 Status Negotiator::SendToCoordinator(Coordination msg) {
@@ -205,7 +215,8 @@ Status Negotiator::Receive(uint32_t from, Coordination msg) {
   const bool order =
       std::holds_alternative<RunMessage>(msg) || std::holds_alternative<EndMessage>(msg) ||
       std::holds_alternative<WaitMessage>(msg) || std::holds_alternative<AbortNotice>(msg) ||
-      std::holds_alternative<TurnMessage>(msg) || std::holds_alternative<SumsMessage>(msg);
+      std::holds_alternative<TurnMessage>(msg) || std::holds_alternative<SumsMessage>(msg) ||
+      std::holds_alternative<EarlyOfferMessage>(msg) || std::holds_alternative<RecallMessage>(msg);
   if (!order) {
     if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
     Coordinator::Answers answers;
@@ -219,6 +230,14 @@ Status Negotiator::Receive(uint32_t from, Coordination msg) {
   if (auto* run = std::get_if<RunMessage>(&msg)) return OnRun(std::move(*run));
   if (auto* sums = std::get_if<SumsMessage>(&msg)) return OnRun(std::move(sums->run));
   if (auto* turn = std::get_if<TurnMessage>(&msg)) return OnTurn(std::move(turn->run));
+  if (auto* early = std::get_if<EarlyOfferMessage>(&msg)) {
+    HVD_RETURN_IF_ERROR(reported_.early().Keep(std::move(early->ready)));
+    return UseEarlyOffer();
+  }
+  if (auto* recall = std::get_if<RecallMessage>(&msg)) {
+    reported_.early().Drop(recall->ticket);
+    return SendToCoordinator(RecalledMessage{recall->ticket});
+  }
   if (auto* end = std::get_if<EndMessage>(&msg)) OnEnd(*end);
   if (auto* wait = std::get_if<WaitMessage>(&msg)) OnWait(*wait);
   if (auto* abort_notice = std::get_if<AbortNotice>(&msg)) OnAbortNotice(*abort_notice);
@@ -229,13 +248,12 @@ Status Negotiator::OnRun(RunMessage msg) {
   LeaderBatch batch;
   std::vector<uint32_t> others;
   for (const RunEntry& entry : msg.entries) {
-    auto ticket = tickets_.find(entry.ticket);
-    if (ticket == tickets_.end()) return Internal("the coordinator knows a ticket that never was");
-    if (msg.leaders.empty()) msg.leaders = FirstMembers(options_.map, ticket->second->ready.ranks);
+    LeaderOpPointer op = reported_.Take(entry.ticket);
+    if (op == nullptr) return Internal("the coordinator knows a ticket that never was");
+    if (msg.leaders.empty()) msg.leaders = op->FirstMembers();
     if (others.empty()) others = Without(msg.leaders, options_.map.rank);
-    for (const auto& part : ticket->second->parts) part->result_status->awaited.AtWork(others);
-    batch.ops.push_back(std::move(ticket->second));
-    tickets_.erase(ticket);
+    for (const auto& part : op->parts) part->result_status->awaited.AtWork(others);
+    batch.ops.push_back(std::move(op));
   }
   if (!msg.sums.empty() && msg.sums.size() != msg.leaders.size())
     return Internal("the coordinator sent parts of a sum for other leaders");
@@ -249,12 +267,11 @@ Status Negotiator::OnTurn(RunMessage msg) {
   std::vector<LeaderOpPointer> ops;
   uint32_t parts = 0;
   for (const RunEntry& entry : msg.entries) {
-    auto ticket = tickets_.find(entry.ticket);
-    if (ticket == tickets_.end()) return Internal("the coordinator knows a ticket that never was");
-    if (msg.leaders.empty()) msg.leaders = FirstMembers(options_.map, ticket->second->ready.ranks);
-    parts += static_cast<uint32_t>(ticket->second->parts.size());
-    ops.push_back(std::move(ticket->second));
-    tickets_.erase(ticket);
+    LeaderOpPointer op = reported_.Take(entry.ticket);
+    if (op == nullptr) return Internal("the coordinator knows a ticket that never was");
+    if (msg.leaders.empty()) msg.leaders = op->FirstMembers();
+    parts += static_cast<uint32_t>(op->parts.size());
+    ops.push_back(std::move(op));
   }
   uint32_t place = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -273,22 +290,25 @@ Status Negotiator::OnTurn(RunMessage msg) {
 }
 
 void Negotiator::OnEnd(const EndMessage& msg) {
-  auto ticket = tickets_.find(msg.ticket);
-  if (ticket == tickets_.end()) return;
-  if (looking_ && !msg.status.ok())
-    return failures_.push_back(msg);  // a sum may have to be stopped
-  LeaderOpPointer op = std::move(ticket->second);
-  tickets_.erase(ticket);
-  if (!msg.status.ok()) return publisher_.PublishFailure(*op, msg.status);
+  LeaderOpPointer op = reported_.Take(msg.ticket);
+  if (op == nullptr) return;
+  if (!msg.status.ok()) {
+    failures_.emplace_back(std::move(op), msg.status);
+    if (!looking_) PublishFailures();  // a sum may have to be stopped, which may take time
+    return;
+  }
   for (const auto& part : op->parts) part->result_status->last_joined = msg.last_joined;
   publisher_.PublishResults({&op, 1});
 }
 
+void Negotiator::PublishFailures() {
+  for (const auto& [op, why] : std::exchange(failures_, {})) publisher_.PublishFailure(*op, why);
+}
+
 void Negotiator::OnWait(const WaitMessage& msg) {
-  auto ticket = tickets_.find(msg.ticket);
-  if (ticket == tickets_.end()) return;
-  for (const auto& part : ticket->second->parts)
-    part->result_status->awaited.NotAnnounced(msg.ranks);
+  const LeaderOp* op = reported_.Find(msg.ticket);
+  if (op == nullptr) return;
+  for (const auto& part : op->parts) part->result_status->awaited.NotAnnounced(msg.ranks);
 }
 
 void Negotiator::OnAbortNotice(const AbortNotice& msg) {
@@ -326,13 +346,12 @@ Status Negotiator::ReportLeavers() {
 
 void Negotiator::Finish() {
   (void)link_.Flush(SteadyNow() + options_.goodbye);
-  // A look may have received both these and the end.
-  for (const EndMessage& end : std::exchange(failures_, {})) OnEnd(end);
+  PublishFailures();  // a look may have received both these and the end
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
   for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false).posted)
     publisher_.PublishFailure(*op, why);
-  for (const auto& [ticket, op] : tickets_) publisher_.PublishFailure(*op, why);
-  tickets_.clear();
+  for (const auto& [ticket, op] : reported_.all()) publisher_.PublishFailure(*op, why);
+  reported_.Clear();
 }
 
 }  // namespace hvd

@@ -8,9 +8,8 @@
 #define HVD_RUNTIME_BACKENDS_HOSTS_NEGOTIATOR_H_
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/backends/hosts/coordination/coordination_link.h"
@@ -18,14 +17,13 @@
 #include "runtime/backends/hosts/coordination/coordinator.h"
 #include "runtime/backends/hosts/host_leader_options.h"
 #include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/reported_ops.h"
 #include "runtime/backends/hosts/result_publisher.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
-
-using LeaderOpPointer = std::shared_ptr<LeaderOp>;
 
 // Operations that the leaders execute together.
 struct LeaderBatch {
@@ -35,9 +33,9 @@ struct LeaderBatch {
 
 // What other threads want from the negotiation thread.
 struct NegotiatorOrders {
-  std::deque<LeaderOpPointer> posted;
-  std::deque<Coordination> outbox;  // to the coordinator, in the order of what happened
-  bool leaving = false;             // this rank leaves the world
+  std::vector<LeaderOpPointer> posted;
+  std::vector<Coordination> outbox;  // to the coordinator, in the order of what happened
+  bool leaving = false;              // this rank leaves the world
 };
 
 class NegotiatorOwner {
@@ -78,9 +76,10 @@ class Negotiator {
   bool TakeOrders();
   Status CheckSent();
   Status LookOnce(TimePoint deadline);
-  void Keep(NegotiatorOrders* orders);
+  Status Report(NegotiatorOrders orders);
   bool NeedsServing() const;
   void SendGoodbye();
+  void CloseCoordinator(TimePoint now);
   Status SendToCoordinator(Coordination msg);
   Status LoseCoordinator(const Status& why);
   Status SendAnswers(Coordinator::Answers answers);
@@ -89,7 +88,9 @@ class Negotiator {
   Status ReceiveLocal();
   Status OnRun(RunMessage msg);
   Status OnTurn(RunMessage msg);
+  Status UseEarlyOffer();
   void OnEnd(const EndMessage& msg);
+  void PublishFailures();
   void OnWait(const WaitMessage& msg);
   void OnAbortNotice(const AbortNotice& msg);
   Status LookAround();
@@ -98,7 +99,7 @@ class Negotiator {
   const HostLeaderOptions& options_;
   ResultPublisher& publisher_;
   NegotiatorOwner& owner_;
-  std::map<uint64_t, LeaderOpPointer> tickets_;
+  ReportedOps reported_;
   CoordinationLink link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
@@ -106,7 +107,7 @@ class Negotiator {
   // Found by Look, which must not do it itself: it may take time.
   Status lost_;     // the coordinator
   Status trouble_;  // any other
-  std::vector<EndMessage> failures_;
+  std::vector<std::pair<LeaderOpPointer, Status>> failures_;
   bool looking_ = false;
   bool over_ = false;  // no message is left to send or to receive
   bool said_goodbye_ = false;

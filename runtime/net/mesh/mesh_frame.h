@@ -43,7 +43,7 @@ struct MeshFrame {
 // malloc at a fraction of its speed (README.md).
 inline constexpr size_t kMeshHeaderBytes = 64;
 // Up to this size a message is sent at once and kept by the receiver until somebody asks for it.
-inline constexpr size_t kMeshEagerBytes = 64 * 1024;
+inline constexpr size_t kMeshEagerBytes = 68 * 1024;
 inline constexpr size_t kMaxMeshMessage = size_t{1} << 48;
 inline constexpr size_t kMaxByeBytes = 1024;
 

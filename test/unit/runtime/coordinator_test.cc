@@ -193,8 +193,8 @@ TEST_F(CoordinatorTest, LetsLeadersExchangeWhatNotAllHaveOffered) {
 TEST_F(CoordinatorTest, LetsLeadersExchangeWhatTravelsTogether) {
   Make({0, 1});
   for (uint64_t t = 1; t <= 4; ++t) {
-    Send(0, OfferMessage{With(Ready(t, "t" + std::to_string(t)), "nil")});
     Send(1, OfferMessage{With(Ready(t, "t" + std::to_string(t)), "one")});
+    Send(0, OfferMessage{With(Ready(t, "t" + std::to_string(t)), "nil")});
   }
   Answers answers = Send(0, DoneMessage{1});
   ASSERT_EQ(RunIn(answers).entries.size(), 2u);
@@ -203,9 +203,9 @@ TEST_F(CoordinatorTest, LetsLeadersExchangeWhatTravelsTogether) {
 
 TEST_F(CoordinatorTest, AnOfferThatIsWithdrawnFailsTheOthers) {
   Make({0, 1});
-  Send(0, OfferMessage{With(Ready(1, "x"), "nil")});
-  Send(0, WithdrawMessage{1, "given up"});
-  Answers answers = Send(1, OfferMessage{With(Ready(1, "x"), "one")});
+  Send(1, OfferMessage{With(Ready(1, "x"), "one")});
+  Send(1, WithdrawMessage{1, "given up"});
+  Answers answers = Send(0, OfferMessage{With(Ready(1, "x"), "nil")});
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(EndIn(answers).status.message(), "given up");
 }
@@ -672,6 +672,12 @@ TEST(Coordination, EveryMessageHasItsBytes) {
       {SumsMessage{sums},
        "0c03000000000000000000000001000000070000000000000002000000000000000000000000000000"
        "000000000200000000000000020000006162"},
+      {EarlyOfferMessage{offer},
+       "0d0100000000000000000000000000000000010000007800000000000000000700000000000000"
+       "0100000064000000000000000000000000000000"
+       "00020000006162"},
+      {RecallMessage{6}, "0e0600000000000000"},
+      {RecalledMessage{7}, "0f0700000000000000"},
   };
   EXPECT_EQ(all.size(), std::variant_size_v<Coordination>);
   for (const auto& [message, bytes] : all)

@@ -28,9 +28,10 @@ Status CoordinationLink::Send(uint32_t to, Coordination msg) {
 }
 
 Status CoordinationLink::Transmit(uint32_t to, const Coordination& msg) {
-  const std::string bytes = EncodeCoordination(msg);
+  std::string bytes = EncodeCoordination(msg, std::string(1, kLastPiece));
+  if (bytes.size() <= kMaxInterHostMessage) return TransmitPiece(to, std::move(bytes));
   constexpr size_t kRoom = kMaxInterHostMessage - 1;
-  for (size_t at = 0;; at += kRoom) {
+  for (size_t at = 1;; at += kRoom) {
     const bool last = bytes.size() - at <= kRoom;
     Status sent = TransmitPiece(
         to, std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom));

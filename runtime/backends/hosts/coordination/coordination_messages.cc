@@ -5,6 +5,27 @@
 #include "runtime/net/fields.h"
 
 namespace hvd {
+namespace {
+
+constexpr size_t kUsualBytes = 256;
+
+size_t BytesOf(const ReadyMessage& ready) {
+  return kUsualBytes + ready.name.size() + ready.detail.size() + ready.sum.size();
+}
+
+// So that most messages take memory once, those with a part of a sum above all.
+size_t LikelyBytes(const Coordination& msg) {
+  if (const auto* ready = std::get_if<ReadyMessage>(&msg)) return BytesOf(*ready);
+  if (const auto* offer = std::get_if<OfferMessage>(&msg)) return BytesOf(offer->ready);
+  if (const auto* early = std::get_if<EarlyOfferMessage>(&msg)) return BytesOf(early->ready);
+  size_t bytes = kUsualBytes;
+  if (const auto* sums = std::get_if<SumsMessage>(&msg)) {
+    for (const std::string& sum : sums->run.sums) bytes += sum.size();
+  }
+  return bytes;
+}
+
+}  // namespace
 
 void Fields(auto& f, MaybeConst<Status> auto& status) {
   auto code = static_cast<uint8_t>(status.code());
@@ -39,12 +60,18 @@ void Fields(auto& f, MaybeConst<AgreeMessage> auto& m) {
 void Fields(auto& f, MaybeConst<TurnMessage> auto& m) { f(m.run, m.run.turns, m.run.notes); }
 void Fields(auto& f, MaybeConst<OfferMessage> auto& m) { f(m.ready, m.ready.sum); }
 void Fields(auto& f, MaybeConst<SumsMessage> auto& m) { f(m.run, m.run.sums); }
+void Fields(auto& f, MaybeConst<EarlyOfferMessage> auto& m) { f(m.ready, m.ready.sum); }
+void Fields(auto& f, MaybeConst<RecallMessage> auto& m) { f(m.ticket); }
+void Fields(auto& f, MaybeConst<RecalledMessage> auto& m) { f(m.ticket); }
 void Fields(auto& f, MaybeConst<AgreedPart> auto& p) {
   auto& a = p.agreement;
   f(a.place, a.batch_size, a.participants, a.extents, a.notes, p.turns);
 }
 
-std::string EncodeCoordination(const Coordination& msg) { return EncodeMessage(msg); }
+std::string EncodeCoordination(const Coordination& msg, std::string begin) {
+  begin.reserve(begin.size() + LikelyBytes(msg));
+  return EncodeMessage(msg, std::move(begin));
+}
 
 Result<Coordination> DecodeCoordination(std::string_view bytes) {
   return DecodeMessage<Coordination>(bytes, "coordination message");

@@ -43,7 +43,8 @@ struct ReadyMessage {
   // agree. `participants`: as there.
   std::string note;
   uint32_t participants = 0;
-  // Travels in an OfferMessage: what this host gives to the sum, as the leaders exchange it.
+  // Travels in an OfferMessage and in an EarlyOfferMessage: what this host gives to the sum, as the
+  // leaders exchange it.
   std::string sum;
 };
 
@@ -79,6 +80,12 @@ struct DoneMessage {
   uint64_t number = 0;
 };
 
+// "I do not use the early offer of this ticket": the answer to a RecallMessage. A leader that does
+// has reported before.
+struct RecalledMessage {
+  uint64_t ticket = 0;
+};
+
 // ---- from the coordinator
 
 struct RunEntry {
@@ -92,6 +99,7 @@ struct RunEntry {
 
 // "Do these, together": batches are done in the order of their numbers by everybody.
 struct RunMessage {
+  // 0: settled by an early offer. It needs no order, as nothing is exchanged, and no DoneMessage.
   uint64_t number = 0;
   // World ranks, in order of host. Empty: the first member on each host, as almost always. Its list
   // would make the bytes of a step grow with the square of the number of hosts.
@@ -111,6 +119,17 @@ struct RunMessage {
 // "Do this one; the other hosts' parts of it are here."
 struct SumsMessage {
   RunMessage run;
+};
+
+// "Here is what the other host has offered to a sum": sent to a leader that has not reported that
+// (early_offer.h). There is one at a time.
+struct EarlyOfferMessage {
+  ReadyMessage ready;  // of the other leader
+};
+
+// "Forget the early offer of this ticket, if you have not used it, and say so."
+struct RecallMessage {
+  uint64_t ticket = 0;  // of the other leader
 };
 
 // "You agree about these": there is nothing to move.
@@ -139,11 +158,20 @@ struct WaitMessage {
   bool operator==(const WaitMessage&) const = default;
 };
 
-using Coordination = std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage,
-                                  DoneMessage, RunMessage, EndMessage, AbortNotice, WaitMessage,
-                                  AgreeMessage, TurnMessage, OfferMessage, SumsMessage>;
+using Coordination =
+    std::variant<ReadyMessage, WithdrawMessage, JoinMessage, LeaveMessage, DoneMessage, RunMessage,
+                 EndMessage, AbortNotice, WaitMessage, AgreeMessage, TurnMessage, OfferMessage,
+                 SumsMessage, EarlyOfferMessage, RecallMessage, RecalledMessage>;
 
-std::string EncodeCoordination(const Coordination& msg);
+// What the coordinator says to the leader with this world rank.
+struct CoordinationAnswer {
+  uint32_t to = 0;
+  Coordination msg;
+};
+using CoordinationAnswers = std::vector<CoordinationAnswer>;
+
+// Behind the bytes of `begin`.
+std::string EncodeCoordination(const Coordination& msg, std::string begin = {});
 // kInvalidArgument for anything EncodeCoordination does not write.
 Result<Coordination> DecodeCoordination(std::string_view bytes);
 

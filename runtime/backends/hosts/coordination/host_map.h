@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,6 +37,22 @@ struct HostParts {
       parts[at].members.push_back(i);
     }
   }
+};
+
+// Those of the set that was asked for last: a script has few sets, and uses one again and again.
+class LastHostParts {
+ public:
+  std::shared_ptr<const HostParts> Of(const HostMap& map, const std::vector<uint32_t>& ranks) {
+    if (parts_ == nullptr || ranks_ != ranks) {
+      ranks_ = ranks;
+      parts_ = std::make_shared<HostParts>(map, ranks);
+    }
+    return parts_;
+  }
+
+ private:
+  std::vector<uint32_t> ranks_;
+  std::shared_ptr<const HostParts> parts_;
 };
 
 // The first of `ranks` on each host that has one, in order of hosts. No ranks: those of the world.

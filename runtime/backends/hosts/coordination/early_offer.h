@@ -1,0 +1,58 @@
+// Early offers. Where two hosts make a small sum, the coordinator sends the part of the first host
+// to the leader of the second before that has reported. A leader whose report offers as much to the
+// same sum has all it needs, and gets no answer: this message and the report cross on their way.
+//
+// Leader and coordinator find out alike, each by itself, whether a report settles the operation: by
+// Settles. From the moment that the offer is sent, the first host is bound to it until the other
+// leader has reported, or has said that it does not use it (RecallMessage). Pure; one thread.
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_EARLY_OFFER_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_EARLY_OFFER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "runtime/backends/hosts/coordination/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/host_map.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// The leader that `report` of world rank `leader` is sent to early, if any is. Only between the
+// coordinator's own process and the first rank of another host: that rank reports what becomes of
+// its neighbours.
+std::optional<uint32_t> EarlyReceiver(const HostMap& map, uint32_t leader,
+                                      const ReadyMessage& report);
+
+// Both are about operations of one name in one process set.
+bool HaveSameName(const ReadyMessage& a, const ReadyMessage& b);
+
+// The report of the other host agrees with the early offer. `early_bytes`, `offered_bytes`: the
+// sizes of the parts in them.
+bool Settles(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& report,
+             size_t offered_bytes);
+
+// What the leader of `ticket` is to do then, the first of the two (0) or the second (1), with what
+// `other` offers. `set_size`: of the process set.
+RunMessage EarlyRun(uint32_t leader, uint64_t ticket, ReadyMessage other, size_t set_size);
+
+// At the second leader: the early offer that has come, until it is used, void or taken back.
+class KeptOffer {
+ public:
+  // kInternal behind another one.
+  Status Keep(ReadyMessage offer);
+  // The coordinator takes that of this ticket back.
+  void Drop(uint64_t ticket);
+  // It is for the operation that this report is about.
+  bool IsFor(const ReadyMessage& report) const;
+  // Where it is, and the report is sent: the answer to it. Nothing: it does not fit, as the
+  // coordinator sees too, and is void. The arguments are those of Settles and EarlyRun.
+  std::optional<RunMessage> Use(const ReadyMessage& report, size_t offered_bytes, size_t set_size);
+
+ private:
+  std::optional<ReadyMessage> offer_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_EARLY_OFFER_H_
