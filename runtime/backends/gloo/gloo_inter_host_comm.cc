@@ -140,7 +140,7 @@ Result<InterHostMessage> GlooInterHostComm::ReceiveMessage(uint32_t rank, uint64
                                                            MeshPatience patience) {
   MeshHandle handle = mesh_->ReceiveSmall(rank, {tag, kMessageSlot});
   Result<MeshMessage> message = mesh_->WaitSmall(handle, deadline, patience);
-  if (!message.ok()) return message.status();
+  if (!message.ok()) return std::move(message).status();
   return InterHostMessage{message->from, std::move(message->bytes)};
 }
 

@@ -25,6 +25,18 @@ typename Queue::value_type PopFront(ByMeshTag<Queue>& queues,
   return first;
 }
 
+// Null: there is none with this tag.
+MeshTransfer* FindFirst(const MeshTransfers& transfers, MeshTag tag) {
+  const auto found = std::ranges::find(transfers, tag, &MeshTransfer::tag);
+  return found == transfers.end() ? nullptr : *found;
+}
+
+MeshTransfer* TakeFirst(MeshTransfers& transfers, MeshTag tag) {
+  MeshTransfer* first = FindFirst(transfers, tag);
+  if (first != nullptr) transfers.erase(std::ranges::find(transfers, first));
+  return first;
+}
+
 bool EraseFrom(ByMeshTag<MeshTransfers>& queues, const MeshTransfer* transfer) {
   auto at = queues.find(transfer->tag);
   if (at == queues.end()) return false;
@@ -174,7 +186,7 @@ bool MeshInbox::TakeKept(MeshTransfer* transfer) {
 
 void MeshInbox::Receive(MeshTransfer* transfer) {
   if (TakeKept(transfer)) return;
-  posted_[transfer->tag].push_back(transfer);
+  posted_.push_back(transfer);
   if (transfer->kind == MeshTransfer::Kind::kReceive && transfer->bytes > kMeshEagerBytes) {
     outbox_.PutReady(transfer->tag);
   }
@@ -182,14 +194,15 @@ void MeshInbox::Receive(MeshTransfer* transfer) {
 
 bool MeshInbox::Cancel(const MeshTransfer* transfer) {
   if (transfer == direct_) return false;
-  EraseFrom(posted_, transfer);
+  std::erase(posted_, transfer);
   return true;
 }
 
 void MeshInbox::Fail(const Status& why) {
   if (direct_ != nullptr) direct_->Finish(why);
   direct_ = nullptr;
-  FailAll(posted_, why);
+  for (MeshTransfer* transfer : posted_) transfer->Finish(why);
+  posted_.clear();
 }
 
 std::byte* MeshInbox::KeepRoom(size_t bytes) {
@@ -201,30 +214,24 @@ std::byte* MeshInbox::KeepRoom(size_t bytes) {
 Result<std::byte*> MeshInbox::Begin(const MeshFrame& frame) {
   if (bye_) return InvalidArgument("it said goodbye and then went on talking");
   if (frame.type != MeshFrameType::kData) return KeepRoom(frame.bytes);
-  auto posted = posted_.find(frame.tag);
-  bool direct = posted != posted_.end() &&
-                posted->second.front()->kind == MeshTransfer::Kind::kReceive &&
-                posted->second.front()->bytes == frame.bytes && frame.bytes > 0;
+  const MeshTransfer* posted = FindFirst(posted_, frame.tag);
+  bool direct = posted != nullptr && posted->kind == MeshTransfer::Kind::kReceive &&
+                posted->bytes == frame.bytes && frame.bytes > 0;
   if (direct) {
-    direct_ = PopFront(posted_, posted);
+    direct_ = TakeFirst(posted_, frame.tag);
     return direct_->to;
   }
   if (frame.bytes > kMeshEagerBytes) {
-    size_t expected = posted == posted_.end() ? 0 : posted->second.front()->bytes;
-    return WrongSize(peer_, frame.bytes, expected);
+    return WrongSize(peer_, frame.bytes, posted == nullptr ? 0 : posted->bytes);
   }
-  if (!IsAwaited(frame.tag) && kept_bytes_ + CostOf(frame.bytes) > most_kept_) return nullptr;
+  const bool awaited = posted != nullptr || FindFirst(any_, frame.tag) != nullptr;
+  if (!awaited && kept_bytes_ + CostOf(frame.bytes) > most_kept_) return nullptr;
   return KeepRoom(frame.bytes);
 }
 
-MeshTransfer* MeshInbox::TakePosted(MeshTag tag, ByMeshTag<MeshTransfers>& from) {
-  auto at = from.find(tag);
-  return at == from.end() ? nullptr : PopFront(from, at);
-}
-
 MeshTransfer* MeshInbox::TakeTaker(MeshTag tag) {
-  MeshTransfer* taker = TakePosted(tag, posted_);
-  return taker != nullptr ? taker : TakePosted(tag, any_);
+  MeshTransfer* taker = TakeFirst(posted_, tag);
+  return taker != nullptr ? taker : TakeFirst(any_, tag);
 }
 
 void MeshInbox::TakeBack(MeshTransfer* transfer) {

@@ -45,7 +45,7 @@ struct MeshTransfer {
 
 inline constexpr uint32_t kAnyMeshPeer = UINT32_MAX;
 
-// Mostly one for a tag, and gone soon.
+// In order. Few at a time, so the first with a tag is found by a look at all.
 using MeshTransfers = std::vector<MeshTransfer*>;
 template <typename Queue>
 using ByMeshTag = std::unordered_map<MeshTag, Queue, MeshTagHash>;
@@ -89,7 +89,7 @@ class MeshOutbox {
 };
 
 // Receives "of the first to send", shared by the inboxes of all peers.
-using MeshAnyReceives = ByMeshTag<MeshTransfers>;
+using MeshAnyReceives = MeshTransfers;
 
 class MeshInbox final : public MeshSink {
  public:
@@ -120,15 +120,13 @@ class MeshInbox final : public MeshSink {
   std::byte* KeepRoom(size_t bytes);
   void Deliver(MeshTag tag);
   MeshTransfer* TakeTaker(MeshTag tag);
-  MeshTransfer* TakePosted(MeshTag tag, ByMeshTag<MeshTransfers>& from);
   void Give(std::string message, MeshTransfer* transfer);
-  bool IsAwaited(MeshTag tag) const { return posted_.contains(tag) || any_.contains(tag); }
 
   const uint32_t peer_;
   const size_t most_kept_;
   MeshOutbox& outbox_;
   MeshAnyReceives& any_;
-  ByMeshTag<MeshTransfers> posted_;
+  MeshTransfers posted_;
   ByMeshTag<std::deque<std::string>> kept_;
   size_t kept_bytes_ = 0;
   std::string arriving_;            // a message on its way to kept_, or to one who asks in time

@@ -57,6 +57,13 @@ MeshPeer* MeshPeers::Find(MeshRoute route) {
   return at == peers_.end() ? nullptr : at->second.get();
 }
 
+MeshPeer* MeshPeers::FindOnly() {
+  if (peers_.empty()) return nullptr;
+  const uint32_t rank = peers_.begin()->second->rank;
+  const auto is_other = [rank](const auto& item) { return item.second->rank != rank; };
+  return std::ranges::any_of(peers_, is_other) ? nullptr : Find({rank, 0});
+}
+
 std::vector<MeshPeer*> MeshPeers::StripesOf(uint32_t rank) {
   std::vector<MeshPeer*> found;
   for (uint32_t stripe = 0; stripe < stripes_; ++stripe) {
@@ -109,7 +116,7 @@ void MeshPeers::BeginReceiveOfAny(MeshTransfer* transfer) {
   for (auto& [number, peer] : peers_) {
     if (peer->inbox.TakeKept(transfer)) return;
   }
-  any_[transfer->tag].push_back(transfer);
+  any_.push_back(transfer);
   for (auto& [number, peer] : peers_) {
     if (peer->reader.held()) Read(*peer, nullptr);
   }
@@ -124,9 +131,7 @@ void MeshPeers::GiveUp(MeshTransfer* transfer) {
     return;
   }
   if (transfer->peer == kAnyMeshPeer) {
-    auto at = any_.find(transfer->tag);
-    std::erase(at->second, transfer);
-    if (at->second.empty()) any_.erase(at);
+    std::erase(any_, transfer);
     return;
   }
   MeshPeer& peer = Of({transfer->peer, transfer->stripe});
@@ -369,9 +374,7 @@ void MeshPeers::LoseStripe(MeshPeer& peer, const Status& why) {
 
 void MeshPeers::LoseAll(const Status& why) {
   for (auto& [number, peer] : peers_) LoseStripe(*peer, why);
-  for (auto& [tag, receives] : any_) {
-    for (MeshTransfer* transfer : receives) transfer->Finish(why);
-  }
+  for (MeshTransfer* receive : any_) receive->Finish(why);
   any_.clear();
 }
 

@@ -68,6 +68,8 @@ class MeshPeers {
   MeshPeer& Of(MeshRoute route);
   // nullptr: nothing was sent to it or came from it.
   MeshPeer* Find(MeshRoute route);
+  // The first stripe of the only rank that there are connections with; null where there are others.
+  MeshPeer* FindOnly();
 
   // The transfers stay until they are done or given up; one that is done already begins nothing.
   // All that can go to a peer at once goes in one system call.

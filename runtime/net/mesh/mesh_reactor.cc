@@ -36,7 +36,9 @@ void MeshReactor::Begin(std::span<MeshTransfer* const> transfers) {
 
 void MeshReactor::ReadFor(const MeshTransfer& transfer) {
   if (transfer.kind == MeshTransfer::Kind::kSend) return;
-  if (MeshPeer* peer = peers_.Find({transfer.peer, transfer.stripe})) peers_.Read(*peer, &transfer);
+  MeshPeer* peer = transfer.peer == kAnyMeshPeer ? peers_.FindOnly()
+                                                 : peers_.Find({transfer.peer, transfer.stripe});
+  if (peer != nullptr) peers_.Read(*peer, &transfer);
 }
 
 // ---- events

@@ -12,8 +12,8 @@ std::optional<uint32_t> EarlyReceiver(const HostMap& map, uint32_t leader,
   if (!offers || leader != map.rank) return std::nullopt;
   const std::vector<uint32_t> leaders = FirstMembers(map, report.ranks);
   if (leaders.size() != 2 || leaders[0] != leader) return std::nullopt;
-  const std::vector<uint32_t> first_on_host = FirstMembers(map, {});
-  if (std::ranges::find(first_on_host, leaders[1]) == first_on_host.end()) return std::nullopt;
+  const auto first_there = std::ranges::find(map.host_of, map.host_of[leaders[1]]);
+  if (first_there - map.host_of.begin() != leaders[1]) return std::nullopt;
   return leaders[1];
 }
 
