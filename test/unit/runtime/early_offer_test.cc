@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Answers = Coordinator::Answers;
 
-OfferMessage Offer(uint64_t ticket, std::string name, std::string sum) {
+OfferMessage OfferOf(uint64_t ticket, std::string name, std::string sum) {
   OfferMessage offer;
   offer.ready.ticket = ticket;
   offer.ready.name = std::move(name);
@@ -28,8 +28,8 @@ OfferMessage Offer(uint64_t ticket, std::string name, std::string sum) {
   return offer;
 }
 
-ReadyMessage Ready(uint64_t ticket, std::string name) {
-  return Offer(ticket, std::move(name), "").ready;
+ReadyMessage ReportOf(uint64_t ticket, std::string name) {
+  return OfferOf(ticket, std::move(name), "").ready;
 }
 
 class EarlyOfferTest : public ::testing::Test {
@@ -48,7 +48,7 @@ class EarlyOfferTest : public ::testing::Test {
   }
   // Rank 0 offers its part of x to the leader `to`.
   void OfferTo(uint32_t to, uint64_t ticket = 9) {
-    Answers answers = Send(0, Offer(ticket, "x", "nil"));
+    Answers answers = Send(0, OfferOf(ticket, "x", "nil"));
     ASSERT_EQ(answers.size(), 1u);
     EXPECT_EQ(answers[0].to, to);
     EXPECT_EQ(std::get<EarlyOfferMessage>(answers[0].msg).ready.sum, "nil");
@@ -79,7 +79,7 @@ class EarlyOfferTest : public ::testing::Test {
 TEST_F(EarlyOfferTest, TheOtherHostNeedsNoAnswer) {
   Make({0, 0, 1, 1});
   OfferTo(2);
-  Answers answers = Send(2, Offer(5, "x", "one"));
+  Answers answers = Send(2, OfferOf(5, "x", "one"));
   ExpectSettled(answers, "one");
   EXPECT_EQ(std::get<SumsMessage>(answers[0].msg).run.entries[0].participants, 4u);
   OfferTo(2, 10);
@@ -91,26 +91,26 @@ TEST_F(EarlyOfferTest, NothingIsOfferedThatMayNotBeSettled) {
       EXPECT_FALSE(std::holds_alternative<EarlyOfferMessage>(answer.msg)) << answer.to;
   };
   Make({0, 1, 2});
-  nothing(0, Offer(1, "three hosts", "nil"));
+  nothing(0, OfferOf(1, "three hosts", "nil"));
   Make({0, 0, 1, 1});
-  nothing(2, Offer(1, "not rank 0", "one"));
-  OfferMessage part = Offer(1, "not the first rank there", "nil");
+  nothing(2, OfferOf(1, "not rank 0", "one"));
+  OfferMessage part = OfferOf(1, "not the first rank there", "nil");
   part.ready.domain = 1;
   part.ready.ranks = {0, 3};
   nothing(0, part);
-  part = Offer(2, "a rank here has joined", "nil");
+  part = OfferOf(2, "a rank here has joined", "nil");
   part.ready.joined = {1};
   nothing(0, part);
   Send(2, JoinMessage{7, 2});
-  nothing(0, Offer(3, "the leader there has joined", "nil"));
+  nothing(0, OfferOf(3, "the leader there has joined", "nil"));
 }
 
 TEST_F(EarlyOfferTest, OneAtATime) {
   Make({0, 1});
   OfferTo(1);
-  EXPECT_THAT(Send(0, Offer(10, "y", "nil")), IsEmpty());
-  ExpectSettled(Send(1, Offer(1, "x", "one")), "one");
-  Answers answers = Send(1, Offer(2, "y", "one"));
+  EXPECT_THAT(Send(0, OfferOf(10, "y", "nil")), IsEmpty());
+  ExpectSettled(Send(1, OfferOf(1, "x", "one")), "one");
+  Answers answers = Send(1, OfferOf(2, "y", "one"));
   EXPECT_EQ(answers.size(), 2u) << "in the usual way";
 }
 
@@ -118,7 +118,7 @@ TEST_F(EarlyOfferTest, WhatDoesNotFitIsExchanged) {
   for (const bool offers : {false, true}) {
     Make({0, 1});
     OfferTo(1);
-    Answers answers = offers ? Send(1, Offer(1, "x", "longer")) : Send(1, Ready(1, "x"));
+    Answers answers = offers ? Send(1, OfferOf(1, "x", "longer")) : Send(1, ReportOf(1, "x"));
     ASSERT_EQ(answers.size(), 2u);
     EXPECT_THAT(std::get<RunMessage>(answers[0].msg).sums, IsEmpty());
   }
@@ -127,7 +127,7 @@ TEST_F(EarlyOfferTest, WhatDoesNotFitIsExchanged) {
 TEST_F(EarlyOfferTest, HostsThatDisagreeLearnHow) {
   Make({0, 1});
   OfferTo(1);
-  OfferMessage odd = Offer(1, "x", "one");
+  OfferMessage odd = OfferOf(1, "x", "one");
   odd.ready.detail = "another shape";
   Answers answers = Send(1, odd);
   ASSERT_EQ(answers.size(), 2u);
@@ -139,7 +139,7 @@ TEST_F(EarlyOfferTest, WhatIsWithdrawnRunsIfItWasUsed) {
   OfferTo(1);
   ExpectRecall(Send(0, WithdrawMessage{9, "given up"}), 1);
   EXPECT_THAT(Send(0, WithdrawMessage{9, "again"}), IsEmpty());
-  ExpectSettled(Send(1, Offer(1, "x", "one")), "one");
+  ExpectSettled(Send(1, OfferOf(1, "x", "one")), "one");
   EXPECT_THAT(Send(1, RecalledMessage{9}), IsEmpty());
 }
 
@@ -149,7 +149,7 @@ TEST_F(EarlyOfferTest, WhatIsWithdrawnFailsIfItWasNotUsed) {
   ExpectRecall(Send(0, WithdrawMessage{9, "given up"}), 1);
   EXPECT_THAT(Send(1, RecalledMessage{8}), IsEmpty()) << "another one";
   ExpectFailure(Send(1, RecalledMessage{9}), 0, "given up");
-  ExpectFailure(Send(1, Offer(1, "x", "one")), 1, "given up");
+  ExpectFailure(Send(1, OfferOf(1, "x", "one")), 1, "given up");
   OfferTo(1, 10);
 }
 
@@ -157,7 +157,7 @@ TEST_F(EarlyOfferTest, AReportThatDoesNotFitTakesItBackAsWell) {
   Make({0, 1});
   OfferTo(1);
   Send(0, WithdrawMessage{9, "given up"});
-  Answers answers = Send(1, Ready(1, "x"));
+  Answers answers = Send(1, ReportOf(1, "x"));
   ASSERT_EQ(answers.size(), 2u);
   for (const Coordinator::Answer& answer : answers)
     EXPECT_EQ(std::get<EndMessage>(answer.msg).status.message(), "given up");
@@ -170,8 +170,8 @@ TEST_F(EarlyOfferTest, AMemberThatLeavesMayHaveTheResult) {
   Answers answers = Send(3, LeaveMessage{3});
   ASSERT_EQ(answers.size(), 2u) << "its farewell, and the recall";
   EXPECT_EQ(std::get<RecallMessage>(answers[1].msg).ticket, 9u);
-  ExpectSettled(Send(2, Offer(1, "x", "one")), "one");
-  ExpectFailure(Send(2, Offer(2, "x", "one")), 2, "rank 3 left the world");
+  ExpectSettled(Send(2, OfferOf(1, "x", "one")), "one");
+  ExpectFailure(Send(2, OfferOf(2, "x", "one")), 2, "rank 3 left the world");
 }
 
 TEST_F(EarlyOfferTest, AMemberThatLeavesBeforeFailsIt) {
@@ -179,7 +179,7 @@ TEST_F(EarlyOfferTest, AMemberThatLeavesBeforeFailsIt) {
   OfferTo(2);
   Send(3, LeaveMessage{3});
   ExpectFailure(Send(2, RecalledMessage{9}), 0, "rank 3 left the world");
-  ExpectFailure(Send(0, Offer(10, "x", "nil")), 0, "rank 3 left the world");
+  ExpectFailure(Send(0, OfferOf(10, "x", "nil")), 0, "rank 3 left the world");
 }
 
 TEST_F(EarlyOfferTest, ALeaderThatLeavesHasReportedWhatItUsed) {
@@ -198,7 +198,7 @@ TEST_F(EarlyOfferTest, ALeaderIsHeardOutThoughANeighbourSaysThatItLeaves) {
     Make({0, 0, 1, 1});
     OfferTo(2);
     ExpectRecall(Send(3, LeaveMessage{2}), 2);
-    if (used) ExpectSettled(Send(2, Offer(1, "x", "one")), "one");
+    if (used) ExpectSettled(Send(2, OfferOf(1, "x", "one")), "one");
     Answers answers = Send(2, LeaveMessage{2});
     ASSERT_EQ(answers.size(), used ? 1u : 2u);
     EXPECT_EQ(answers.back().to, 2u) << "the farewell comes last";
@@ -222,7 +222,7 @@ TEST_F(EarlyOfferTest, ItIsNoUseWhereAnotherRankLeads) {
     Make({0, 0, 1, 1});
     OfferTo(2);
     if (withdrawn) ExpectRecall(Send(0, WithdrawMessage{9, "given up"}), 2);
-    OfferMessage other = Offer(1, "x", "one");
+    OfferMessage other = OfferOf(1, "x", "one");
     other.ready.joined = {2};
     Answers answers = Send(3, other);
     if (withdrawn) {
@@ -244,7 +244,7 @@ TEST_F(EarlyOfferTest, TheCoordinatorDoesNotLeaveWithoutIt) {
     EXPECT_TRUE(coordinator_->RecallEarly("rank 0 left", &answers));
     ExpectRecall(answers, 1);
     if (used) {
-      ExpectSettled(Send(1, Offer(1, "x", "one")), "one");
+      ExpectSettled(Send(1, OfferOf(1, "x", "one")), "one");
     } else {
       ExpectFailure(Send(1, RecalledMessage{9}), 0, "rank 0 left");
     }
