@@ -92,7 +92,10 @@ void MeshPeers::Begin(std::span<MeshTransfer* const> transfers) {
   for (const MeshTransfer* transfer : transfers) {
     MeshPeer* peer = Find({transfer->peer, transfer->stripe});
     if (peer == nullptr || !std::exchange(peer->queued, false)) continue;
-    if (!peer->outbox.empty()) DialAndWrite(*peer);
+    if (!peer->outbox.empty()) {
+      Dial(*peer);
+      Write(*peer);
+    }
     if (peer->reader.held()) Read(*peer, nullptr);
   }
 }
@@ -149,11 +152,6 @@ void MeshPeers::Dial(MeshPeer& peer) {
   if (peer.dial != MeshPeer::Dial::kNone) return;
   peer.dial = MeshPeer::Dial::kInFlight;
   owner_.Dial(peer.route());
-}
-
-void MeshPeers::DialAndWrite(MeshPeer& peer) {
-  Dial(peer);
-  Write(peer);
 }
 
 void MeshPeers::Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {

@@ -112,7 +112,6 @@ class MeshPeers {
   void BeginReceiveOfAny(MeshTransfer* transfer);
   void Write(MeshPeer& peer);
   void Dial(MeshPeer& peer);
-  void DialAndWrite(MeshPeer& peer);
   void Arm(MeshPeer& peer);
   void EndOfIncoming(MeshPeer& peer, const std::string& why);
   void EndOfOutgoing(MeshPeer& peer, int error);
