@@ -170,6 +170,15 @@ TEST_F(MeshPeersTest, StripesHaveConnectionsAndMessagesOfTheirOwn) {
   EXPECT_EQ(b_.peers.MovedWith(group), b_.peers.moved()) << "of all stripes";
 }
 
+TEST_F(MeshPeersTest, TheOnlyRankIsFoundWhileThereIsNoOther) {
+  EXPECT_EQ(a_.peers.FindOnly(), nullptr);
+  MeshPeer& first = a_.peers.Of({1, 0});
+  a_.peers.Of({1, 1});
+  EXPECT_EQ(a_.peers.FindOnly(), &first) << "stripes are of one rank";
+  a_.peers.Of({2, 0});
+  EXPECT_EQ(a_.peers.FindOnly(), nullptr);
+}
+
 TEST_F(MeshPeersTest, APeerThatIsGoneOnOneStripeIsGoneOnAll) {
   for (uint32_t stripe : {0, 1}) Connect(b_, 1, a_, 0, stripe);
   MeshTransfer received = Receiving(1);
