@@ -16,9 +16,9 @@ namespace {
 // From this size on, registered input is read where it is, and its owner waits for the readers.
 // Below, a copy is cheaper than waiting. The root of a broadcast has nothing else to do, so it
 // always waits.
-constexpr size_t kReadInPlaceFrom = 256 << 10;
-// The same of a broadcast or an alltoall whose owner could send a stream: memory that a reader has
-// shared is slow to write anew, and larger inputs leave the cache anyway.
+constexpr size_t kReadInPlaceFrom = 32 << 10;
+// The same of a broadcast whose root could send a stream: memory that a reader has shared is slow
+// to write anew, and larger inputs leave the cache anyway.
 constexpr size_t kReadInPlaceInsteadOfStreamFrom = 2 << 20;
 // The own piece is copied in such steps while others are awaited.
 constexpr size_t kOwnStep = 32 << 10;
@@ -111,9 +111,7 @@ Status GatherOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) 
   const bool pays = room_.stream_from ? call.bytes() >= *room_.stream_from
                                       : StreamCut::Pays(call.collective, call.bytes());
   const bool may_stream = call.caller_waits && pays && !StreamCut::TooManyMembers(call);
-  const bool rather_streams = broadcast || call.collective == Collective::kAlltoall;
-  const size_t from =
-      may_stream && rather_streams ? kReadInPlaceInsteadOfStreamFrom : kReadInPlaceFrom;
+  const size_t from = may_stream && broadcast ? kReadInPlaceInsteadOfStreamFrom : kReadInPlaceFrom;
   const bool in_place = broadcast ? !may_stream || call.bytes() >= from
                                   : call.bytes() >= from && !OutputOverlapsInput(call, 1);
   std::optional<Location> data;
