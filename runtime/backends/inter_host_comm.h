@@ -74,7 +74,7 @@ struct InterHostLink {
 };
 
 inline constexpr uint32_t kAnyLeader = UINT32_MAX;
-// The longest small message: 64 KiB of a sum, and what is said about it.
+// The longest small message: 64 KiB of a sum, and the report that they travel in.
 inline constexpr size_t kMaxInterHostMessage = 68 * 1024;
 
 // A sum between leaders that is made step by step, by any thread, one at a time. Gone before the

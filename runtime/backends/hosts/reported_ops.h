@@ -34,8 +34,9 @@ class ReportedOps {
   void Clear() { ops_.clear(); }
 
   KeptOffer& early() { return early_; }
-  // What is to be done, if the early offer settles one of these.
+  // The order to execute the operation that the early offer settles, if there is one here.
   std::optional<RunMessage> SettleByEarly() {
+    if (early_.empty()) return std::nullopt;
     for (const auto& [ticket, op] : ops_) {
       if (early_.IsFor(op->ready)) return early_.Use(op->ready, op->offered_bytes, op->set_size);
     }

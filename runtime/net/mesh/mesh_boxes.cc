@@ -32,8 +32,10 @@ MeshTransfer* FindFirst(const MeshTransfers& transfers, MeshTag tag) {
 }
 
 MeshTransfer* TakeFirst(MeshTransfers& transfers, MeshTag tag) {
-  MeshTransfer* first = FindFirst(transfers, tag);
-  if (first != nullptr) transfers.erase(std::ranges::find(transfers, first));
+  const auto found = std::ranges::find(transfers, tag, &MeshTransfer::tag);
+  if (found == transfers.end()) return nullptr;
+  MeshTransfer* first = *found;
+  transfers.erase(found);
   return first;
 }
 

@@ -29,7 +29,7 @@ class BatchOrder {
   void Add(PendingOperation operation, CoordinationAnswers* answers);
   // The first leader of the batch says so.
   void OnDone(uint64_t number, CoordinationAnswers* answers);
-  // What is not given out yet, and will not be any more: of this leader, or of all.
+  // The operations that are held back, of this leader or of all: they are not given out any more.
   std::vector<PendingOperation> TakeHeld(std::optional<uint32_t> leader);
 
  private:

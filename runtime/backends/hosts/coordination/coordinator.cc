@@ -62,7 +62,7 @@ Status Coordinator::Receive(uint32_t from, Coordination msg, TimePoint now, Answ
   return Status::Ok();
 }
 
-// The process set's.
+// Those of the operation's process set.
 std::span<const uint32_t> Coordinator::RanksOf(const ReadyMessage& msg) const {
   return msg.ranks.empty() ? world_ : msg.ranks;
 }
@@ -81,11 +81,8 @@ void Coordinator::OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answer
   }
   auto at = waiting_.try_emplace(Key{msg.domain, msg.ranks, msg.name}).first;
   // The first round in which this host is still missing.
-  auto operation =
-      std::find_if(at->second.begin(), at->second.end(), [&](const PendingOperation& round) {
-        return std::none_of(round.reports.begin(), round.reports.end(),
-                            [&](const LeaderReport& report) { return report.host == host; });
-      });
+  auto operation = std::ranges::find_if(
+      at->second, [&](const PendingOperation& round) { return !round.HasReported(host); });
   if (operation == at->second.end()) {
     const std::span<const uint32_t> ranks = RanksOf(msg);
     operation = at->second.insert(
@@ -229,11 +226,9 @@ Status Coordinator::JoinedVerdict(const PendingOperation& operation,
   if (MembersMayHaveJoined(collective)) return Status::Ok();
   // The report of a host names the ranks that take part there; ranks of it that have joined since
   // did so later.
-  std::set<uint32_t> reported;
   std::vector<uint32_t> gone;
-  for (const LeaderReport& report : operation.reports) reported.insert(report.host);
   for (uint32_t rank : operation.ranks) {
-    if (HasJoined(rank) && !reported.contains(map_.host_of[rank])) gone.push_back(rank);
+    if (HasJoined(rank) && !operation.HasReported(map_.host_of[rank])) gone.push_back(rank);
   }
   for (const LeaderReport& report : operation.reports) {
     gone.insert(gone.end(), report.msg.joined.begin(), report.msg.joined.end());
@@ -311,7 +306,7 @@ void Coordinator::SettleAll(Answers* answers) {
 }
 
 void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
-  // What it has reported came before.
+  // Its reports came before this message.
   if (early_ && early_->to == rank && from == rank) GiveBackEarly(answers);
   if (from == rank) answers->push_back({from, AbortNotice{}});
   if (rank >= map_.host_of.size() || !left_.insert(rank).second) return;
@@ -331,7 +326,7 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
     });
     at = rounds.empty() ? waiting_.erase(at) : std::next(at);
   }
-  // What a rank leads that has gone nobody may begin. What was given out it still does.
+  // Nobody may begin an operation whose leader has gone. Those that were given out it still does.
   for (const PendingOperation& held : order_.TakeHeld(rank))
     Fail(held, LeftBefore(rank, held.first().name), answers);
   for (auto [joined, ticket] : joined_) {

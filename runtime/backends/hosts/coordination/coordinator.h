@@ -49,8 +49,8 @@ class Coordinator {
   // answers inform the leaders of those hosts.
   std::vector<std::string> Stalls(TimePoint now, Answers* answers);
 
-  // Before Close: wants back what was offered early. True while that may have been used; then the
-  // coordinator goes on receiving until this is false.
+  // To be called before Close: takes the early offer back. True while the other leader may have
+  // used it; then the coordinator goes on receiving until this is false.
   bool RecallEarly(const std::string& why, Answers* answers);
 
   // The coordinator's own process leaves: fails all pending operations, and reports that to every
@@ -63,13 +63,13 @@ class Coordinator {
   // again.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
   using Waiting = std::map<Key, Rounds>;
-  // What was offered to a leader that has not reported. Its operation cannot fail meanwhile: the
-  // leader may have used the offer already.
+  // An offer to a leader that has not reported. Its operation cannot fail meanwhile: the leader may
+  // have used the offer already.
   struct Early {
     Waiting::iterator at;
     Rounds::iterator operation;
     uint32_t to = 0;
-    size_t bytes = 0;  // of the part of the sum in it; the entry has it no more
+    size_t bytes = 0;  // of the part of the sum in it, which the operation has no more
     Status failure;    // not ok: recalled, and how the operation ends if the leader gives it back
   };
 

@@ -32,8 +32,8 @@ bool HaveSameName(const ReadyMessage& a, const ReadyMessage& b);
 bool Settles(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& report,
              size_t offered_bytes);
 
-// What the leader of `ticket` is to do then, the first of the two (0) or the second (1), with what
-// `other` offers. `set_size`: of the process set.
+// The order to the leader of `ticket` then, the first of the two (0) or the second (1): a sum with
+// the part that `other` offers. `set_size`: of the process set.
 RunMessage EarlyRun(uint32_t leader, uint64_t ticket, ReadyMessage other, size_t set_size);
 
 // At the second leader: the early offer that has come, until it is used, void or taken back.
@@ -41,12 +41,14 @@ class KeptOffer {
  public:
   // kInternal behind another one.
   Status Keep(ReadyMessage offer);
-  // The coordinator takes that of this ticket back.
+  // The coordinator takes the offer of this ticket back.
   void Drop(uint64_t ticket);
+  bool empty() const { return !offer_; }
   // It is for the operation that this report is about.
   bool IsFor(const ReadyMessage& report) const;
-  // Where it is, and the report is sent: the answer to it. Nothing: it does not fit, as the
-  // coordinator sees too, and is void. The arguments are those of Settles and EarlyRun.
+  // To be called where IsFor, once the report is sent: the order that answers it. Nothing where the
+  // offer does not fit; then it is void, and the coordinator sees that, too. The arguments are
+  // those of Settles and EarlyRun.
   std::optional<RunMessage> Use(const ReadyMessage& report, size_t offered_bytes, size_t set_size);
 
  private:
