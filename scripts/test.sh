@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs, builds and runs the tests.
 #   --all    what CI runs: also under the sanitizers, every fuzzer for 5 s (HVD_FUZZ_SECONDS), and the Python suites with
-#            the newest PyTorch of PyPI; but of a parametrized test a fourth of the variants, another one each day:
-#            HVD_TEST_PART=0 to 3 chooses it, and HVD_TEST_PARTS=1 runs all of them
+#            the newest PyTorch of PyPI; but of a parametrized test a fifth of the variants, another one each day:
+#            HVD_TEST_PART=0 to 4 chooses it, and HVD_TEST_PARTS=1 runs all of them
 #   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1), clang-tidy looks at all files, and the sanitizers
 #            run all of their tests, those of launcher and GPUs under ThreadSanitizer, too
 source "$(dirname "$0")/common.sh"
@@ -39,7 +39,7 @@ export PYTHONDONTWRITEBYTECODE=1
 # choose_part: what test/variants.py and the suites under sanitizers run of the variants of a test.
 choose_part() {
   [[ $all == 1 && "${HVD_SOAK:-0}" == 0 ]] || HVD_TEST_PARTS=1
-  export HVD_TEST_PARTS="${HVD_TEST_PARTS:-4}"
+  export HVD_TEST_PARTS="${HVD_TEST_PARTS:-5}"
   export HVD_TEST_PART="$((${HVD_TEST_PART:-$(date +%-j)} % HVD_TEST_PARTS))"
   part_words=""
   [[ $HVD_TEST_PARTS == 1 ]] || part_words=", part HVD_TEST_PART=$HVD_TEST_PART of $HVD_TEST_PARTS"
