@@ -45,7 +45,20 @@ struct Posted {
   MeshTransfer transfer;
 };
 
+// Memory of its own for the window, and no byte more than was asked for.
+struct Window final : MeshTaker {
+  std::span<std::byte> window() override { return memory; }
+  void Take(size_t count) override {
+    Must(count > 0 && count <= memory.size());
+    taken += count;
+    Must(taken <= kRoom);
+  }
+  std::vector<std::byte> memory = std::vector<std::byte>(7);
+  size_t taken = 0;
+};
+
 void ReadFrames(std::string_view bytes, size_t piece) {
+  Window window;
   MeshOutbox outbox;
   MeshAnyReceives any;
   MeshInbox inbox(1, 4096, outbox, any);
@@ -55,6 +68,8 @@ void ReadFrames(std::string_view bytes, size_t piece) {
   posted.emplace_back(MeshTransfer::Kind::kReceive, 1, kRoom);
   posted.emplace_back(MeshTransfer::Kind::kReceive, 2, kLargeRoom);
   posted.emplace_back(MeshTransfer::Kind::kReceiveSmall, 3, 0);
+  posted.emplace_back(MeshTransfer::Kind::kReceive, 6, kRoom);
+  posted.back().transfer.taker = &window;
   for (Posted& p : posted) inbox.Receive(&p.transfer);
   std::array<iovec, 2> room;
   while (!bytes.empty()) {
@@ -114,6 +129,7 @@ std::string FrameOf(MeshFrameType type, uint64_t slot, size_t bytes) {
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   std::string talk = FrameOf(MeshFrameType::kData, 1, kRoom) +
+                     FrameOf(MeshFrameType::kData, 6, kRoom) +
                      FrameOf(MeshFrameType::kData, 3, 10) + FrameOf(MeshFrameType::kData, 4, 0) +
                      FrameOf(MeshFrameType::kReady, 9, 0) + FrameOf(MeshFrameType::kBye, 0, 5);
   std::string crowd = "\x01\x20";

@@ -143,6 +143,14 @@ MeshHandle MeshStart::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> b
   return Add(Receiving(peer, tag, bytes, stripe));
 }
 
+MeshHandle MeshStart::Receive(uint32_t peer, MeshTag tag, MeshTaker& taker, size_t bytes,
+                              uint32_t stripe) {
+  MeshTransfer transfer = Receiving(peer, tag, {}, stripe);
+  transfer.taker = &taker;
+  transfer.bytes = bytes;
+  return Add(std::move(transfer));
+}
+
 MeshHandle MeshStart::Add(MeshTransfer transfer) {
   auto added = std::make_unique<MeshTransfer>(std::move(transfer));
   transfers_.push_back(added.get());

@@ -153,6 +153,10 @@ class MeshStart {
   MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
                   uint32_t stripe = 0);
   MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe = 0);
+  // Exactly `bytes` bytes, as they come. The taker and its window stay until the handle is done or
+  // gone.
+  MeshHandle Receive(uint32_t peer, MeshTag tag, MeshTaker& taker, size_t bytes,
+                     uint32_t stripe = 0);
 
  private:
   MeshHandle Add(MeshTransfer transfer);

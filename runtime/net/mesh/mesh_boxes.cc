@@ -39,6 +39,21 @@ MeshTransfer* TakeFirst(MeshTransfers& transfers, MeshTag tag) {
   return first;
 }
 
+// The message is where its receive wants it.
+void Put(std::string_view message, const MeshTransfer& transfer) {
+  if (transfer.taker == nullptr) {
+    if (!message.empty()) std::memcpy(transfer.to, message.data(), message.size());
+    return;
+  }
+  const std::span<std::byte> window = transfer.taker->window();
+  while (!message.empty()) {
+    const size_t count = std::min(message.size(), window.size());
+    std::memcpy(window.data(), message.data(), count);
+    transfer.taker->Take(count);
+    message.remove_prefix(count);
+  }
+}
+
 bool EraseFrom(ByMeshTag<MeshTransfers>& queues, const MeshTransfer* transfer) {
   auto at = queues.find(transfer->tag);
   if (at == queues.end()) return false;
@@ -172,7 +187,7 @@ void MeshInbox::Give(std::string message, MeshTransfer* transfer) {
   } else if (message.size() != transfer->bytes) {
     transfer->Finish(WrongSize(peer_, message.size(), transfer->bytes));
   } else {
-    if (!message.empty()) std::memcpy(transfer->to, message.data(), message.size());
+    Put(message, *transfer);
     transfer->Finish(Status::Ok());
   }
 }
@@ -207,13 +222,13 @@ void MeshInbox::Fail(const Status& why) {
   posted_.clear();
 }
 
-std::byte* MeshInbox::KeepRoom(size_t bytes) {
+MeshPlace MeshInbox::KeepRoom(size_t bytes) {
   arriving_.resize(bytes);
   kept_bytes_ += CostOf(bytes);
-  return reinterpret_cast<std::byte*>(arriving_.data());
+  return {reinterpret_cast<std::byte*>(arriving_.data())};
 }
 
-Result<std::byte*> MeshInbox::Begin(const MeshFrame& frame) {
+Result<MeshPlace> MeshInbox::Begin(const MeshFrame& frame) {
   if (bye_) return InvalidArgument("it said goodbye and then went on talking");
   if (frame.type != MeshFrameType::kData) return KeepRoom(frame.bytes);
   const MeshTransfer* posted = FindFirst(posted_, frame.tag);
@@ -221,13 +236,15 @@ Result<std::byte*> MeshInbox::Begin(const MeshFrame& frame) {
                 posted->bytes == frame.bytes && frame.bytes > 0;
   if (direct) {
     direct_ = TakeFirst(posted_, frame.tag);
-    return direct_->to;
+    if (direct_->taker == nullptr) return MeshPlace{direct_->to};
+    const std::span<std::byte> window = direct_->taker->window();
+    return MeshPlace{window.data(), window.size()};
   }
   if (frame.bytes > kMeshEagerBytes) {
     return WrongSize(peer_, frame.bytes, posted == nullptr ? 0 : posted->bytes);
   }
   const bool awaited = posted != nullptr || FindFirst(any_, frame.tag) != nullptr;
-  if (!awaited && kept_bytes_ + CostOf(frame.bytes) > most_kept_) return nullptr;
+  if (!awaited && kept_bytes_ + CostOf(frame.bytes) > most_kept_) return MeshPlace{};
   return KeepRoom(frame.bytes);
 }
 

@@ -21,6 +21,19 @@
 
 namespace hvd {
 
+// Takes a message as it comes, where memory for all of it is not needed.
+class MeshTaker {
+ public:
+  virtual ~MeshTaker() = default;
+  // Where the bytes go: the same place for a whole message, of any size but 0. Takers of messages
+  // with one peer and stripe may share it.
+  virtual std::span<std::byte> window() = 0;
+  // The next `count` bytes are there: a full window, or the rest of the message. By the thread that
+  // moves the bytes, under the lock of the mesh: calls nothing of the mesh, and takes no longer
+  // than a copy of the window.
+  virtual void Take(size_t count) = 0;
+};
+
 // One Send or Receive under way. Owned by its handle; the boxes point to it until it is done or
 // cancelled.
 struct MeshTransfer {
@@ -33,7 +46,8 @@ struct MeshTransfer {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   size_t bytes = 0;
-  std::string small;  // what kReceiveSmall got
+  MeshTaker* taker = nullptr;  // of a kReceive, instead of `to`
+  std::string small;           // what kReceiveSmall got
   bool done = false;
   Status status;
 
@@ -113,11 +127,12 @@ class MeshInbox final : public MeshSink {
   const std::string& bye_text() const { return bye_text_; }
 
   // MeshSink
-  Result<std::byte*> Begin(const MeshFrame& frame) override;
+  Result<MeshPlace> Begin(const MeshFrame& frame) override;
+  void Take(size_t count) override { direct_->taker->Take(count); }
   Status End(const MeshFrame& frame) override;
 
  private:
-  std::byte* KeepRoom(size_t bytes);
+  MeshPlace KeepRoom(size_t bytes);
   void Deliver(MeshTag tag);
   MeshTransfer* TakeTaker(MeshTag tag);
   void Give(std::string message, MeshTransfer* transfer);

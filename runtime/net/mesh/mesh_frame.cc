@@ -50,17 +50,28 @@ Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes) {
 size_t MeshReader::Room(std::array<iovec, 2>* room) {
   if (held_) return 0;
   size_t used = 0;
-  if (left_ > 0) (*room)[used++] = {target_, left_};
-  (*room)[used++] = {staging_.data() + end_, staging_.size() - end_};
+  if (left_ > 0) (*room)[used++] = {place_.to + in_window_, WindowLeft()};
+  if (WindowLeft() == left_) (*room)[used++] = {staging_.data() + end_, staging_.size() - end_};
   return used;
 }
 
 Status MeshReader::Filled(size_t count) {
-  size_t direct = std::min(count, left_);
-  target_ += direct;
-  left_ -= direct;
+  const size_t direct = std::min(count, WindowLeft());
+  Advance(direct);
   end_ += count - direct;
   return Parse();
+}
+
+// Of the payload, before the window is empty again.
+size_t MeshReader::WindowLeft() const { return std::min(left_, place_.window - in_window_); }
+
+void MeshReader::Advance(size_t count) {
+  if (count == 0) return;
+  in_window_ += count;
+  left_ -= count;
+  if (place_.window == SIZE_MAX || WindowLeft() > 0) return;
+  sink_.Take(in_window_);
+  in_window_ = 0;
 }
 
 Status MeshReader::Resume() {
@@ -71,22 +82,23 @@ Status MeshReader::Resume() {
 }
 
 Status MeshReader::BeginFrame() {
-  Result<std::byte*> target = sink_.Begin(frame_);
-  if (!target.ok()) return target.status();
-  held_ = *target == nullptr;
+  Result<MeshPlace> place = sink_.Begin(frame_);
+  if (!place.ok()) return place.status();
+  held_ = place->to == nullptr;
   if (held_) return Status::Ok();
-  target_ = *target;
+  place_ = *place;
+  in_window_ = 0;
   left_ = frame_.bytes;
   in_payload_ = true;
   return Status::Ok();
 }
 
 void MeshReader::TakeFromStaging() {
-  size_t count = std::min(left_, end_ - begin_);
-  if (count > 0) std::memcpy(target_, staging_.data() + begin_, count);
-  target_ += count;
-  left_ -= count;
-  begin_ += count;
+  while (size_t count = std::min(WindowLeft(), end_ - begin_)) {
+    std::memcpy(place_.to + in_window_, staging_.data() + begin_, count);
+    begin_ += count;
+    Advance(count);
+  }
 }
 
 Status MeshReader::EndIfComplete() {

@@ -52,12 +52,20 @@ MeshHeader EncodeMeshHeader(const MeshFrame& frame);
 // kInvalidArgument for anything that no peer of this protocol sends.
 Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes);
 
+// Where a payload goes: to one place, or through a window that is used again and again.
+struct MeshPlace {
+  std::byte* to = nullptr;
+  size_t window = SIZE_MAX;  // bytes; never 0
+};
+
 // Takes the frames.
 class MeshSink {
  public:
   virtual ~MeshSink() = default;
-  // Where the payload goes, or nullptr: not now. Not ok: the peer broke the rules.
-  virtual Result<std::byte*> Begin(const MeshFrame& frame) = 0;
+  // `to` is null: not now. Not ok: the peer broke the rules.
+  virtual Result<MeshPlace> Begin(const MeshFrame& frame) = 0;
+  // The next `count` bytes of the payload are in its window, which is full or has the last of them.
+  virtual void Take(size_t count) = 0;
   // The payload is there.
   virtual Status End(const MeshFrame& frame) = 0;
 };
@@ -82,13 +90,16 @@ class MeshReader {
   Status BeginFrame();
   Status EndIfComplete();
   void TakeFromStaging();
+  size_t WindowLeft() const;
+  void Advance(size_t count);
 
   MeshSink& sink_;
   std::vector<std::byte> staging_;
   size_t begin_ = 0, end_ = 0;  // unread bytes in staging_
   MeshFrame frame_;
-  std::byte* target_ = nullptr;
-  size_t left_ = 0;  // of frame_'s payload
+  MeshPlace place_;
+  size_t in_window_ = 0;  // bytes of the payload that lie at place_
+  size_t left_ = 0;       // of frame_'s payload
   bool in_payload_ = false;
   bool held_ = false;
 };

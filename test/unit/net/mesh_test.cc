@@ -140,6 +140,55 @@ TEST_F(MeshPair, EverySizeArrivesWhole) {
   }
 }
 
+// Appends what comes through a window of its own.
+class Collector final : public MeshTaker {
+ public:
+  explicit Collector(size_t window) : window_(window, '?') {}
+  std::span<std::byte> window() override { return Room(window_); }
+  void Take(size_t count) override {
+    most = std::max(most, count);
+    taken.append(window_, 0, count);
+    std::ranges::fill(window_, '?');
+  }
+  std::string taken;
+  size_t most = 0;  // at a time
+
+ private:
+  std::string window_;
+};
+
+TEST_F(MeshPair, AMessageOfAnySizeGoesThroughAWindow) {
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, kMeshEagerBytes, kMeshEagerBytes + 1,
+                       size_t{500'001}}) {
+    std::string sent(bytes, '\0');
+    for (size_t i = 0; i < bytes; ++i) sent[i] = static_cast<char>(i * 31 + (i >> 12));
+    for (const size_t window : {size_t{1000}, size_t{1} << 20}) {
+      for (bool receiver_first : {true, false}) {
+        Collector collector(window);
+        MeshHandle to, from;
+        const auto receive = [&] {
+          MeshStart start(*b_);
+          from = start.Receive(0, {3, bytes}, collector, bytes);
+        };
+        if (receiver_first) receive();
+        to = a_->Send(1, {3, bytes}, AsBytes(sent));
+        SendText(*a_, 1, {4, bytes}, "behind");
+        if (!receiver_first) {
+          EXPECT_EQ(ReceiveText(*b_, 0, {4, bytes}, 6), "behind");
+          receive();
+        }
+        ExpectOk(b_->Wait(from, Soon()));
+        ExpectOk(a_->Wait(to, Soon()));
+        if (receiver_first) {
+          EXPECT_EQ(ReceiveText(*b_, 0, {4, bytes}, 6), "behind");
+        }
+        EXPECT_TRUE(collector.taken == sent) << bytes;
+        EXPECT_EQ(collector.most, std::min(window, bytes));
+      }
+    }
+  }
+}
+
 TEST_F(MeshPair, BothAtOnceAndManyAtATime) {
   auto talk = [](Mesh& mesh, uint32_t peer, char mine, char theirs) {
     std::vector<std::string> sent(40), received(40);
@@ -741,6 +790,56 @@ TEST(MeshFrameTest, HeadersSurviveTheWireAndRubbishDoesNot) {
   EXPECT_FALSE(
       DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kData, kMaxMeshMessage + 1, {}}).data())
           .ok());
+}
+
+// Frames of slot 1 through a window of five bytes, all others straight to memory.
+class WindowSink final : public MeshSink {
+ public:
+  Result<MeshPlace> Begin(const MeshFrame& frame) override {
+    straight_.assign(frame.bytes, '?');
+    std::string& to = frame.tag.slot == 1 ? window_ : straight_;
+    return MeshPlace{reinterpret_cast<std::byte*>(to.data()),
+                     frame.tag.slot == 1 ? window_.size() : SIZE_MAX};
+  }
+  void Take(size_t count) override { heard += window_.substr(0, count) + "/"; }
+  Status End(const MeshFrame& frame) override {
+    heard += frame.tag.slot == 1 ? "." : straight_ + ".";
+    return Status::Ok();
+  }
+  std::string heard;
+
+ private:
+  std::string window_ = std::string(5, '?'), straight_;
+};
+
+TEST(MeshFrameTest, AWindowIsTakenWhenItIsFullAndAtTheEndHoweverTheBytesCome) {
+  std::string wire;
+  const auto add = [&wire](uint64_t slot, const std::string& payload) {
+    const MeshHeader header = EncodeMeshHeader({MeshFrameType::kData, payload.size(), {7, slot}});
+    wire.append(reinterpret_cast<const char*>(header.data()), header.size()) += payload;
+  };
+  add(1, "twelve bytes");
+  add(2, "straight");
+  add(1, "tenletters");
+  add(1, "four");
+  for (size_t piece = 1; piece <= wire.size(); ++piece) {
+    WindowSink sink;
+    MeshReader reader(sink);
+    std::array<iovec, 2> room;
+    for (std::string_view left = wire; !left.empty();) {
+      const size_t pieces = reader.Room(&room);
+      size_t filled = 0;
+      for (size_t i = 0; i < pieces; ++i) {
+        const size_t count = std::min({room[i].iov_len, left.size(), piece - filled});
+        std::memcpy(room[i].iov_base, left.data(), count);
+        left.remove_prefix(count);
+        filled += count;
+      }
+      ASSERT_GT(filled, 0U);
+      ExpectOk(reader.Filled(filled));
+    }
+    ASSERT_EQ(sink.heard, "twelv/e byt/es/.straight.tenle/tters/.four/.") << piece;
+  }
 }
 
 // Where 1 to 31 bytes stand between the places of a source and its target in their pages, the
