@@ -1,7 +1,9 @@
 #include "runtime/backends/gloo/large_sum.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/backends/gloo/allreduce_way.h"
@@ -14,6 +16,9 @@ namespace {
 // stay in the cache of a core between their arrival and the addition.
 constexpr size_t kPartBytes = 512 << 10;
 constexpr size_t kMostPieceBytes = 4 << 20;
+// What arrives of the only other leader is added at once; between the two it stays in a cache that
+// is near. Whole elements.
+constexpr size_t kWindowBytes = 64 << 10;
 
 size_t PieceBytes(const InterHostCall& call) {
   if (call.cut.piece_kib != 0) return size_t{call.cut.piece_kib} << 10;
@@ -39,6 +44,29 @@ size_t PiecesAtOnce(const Mesh& mesh, const InterHostCall& call, size_t part_byt
   return PiecesUnderWay(LongestRoundTrip(mesh, call), part_bytes);
 }
 
+// Adds the part of the only other leader to this one's, as it arrives.
+class PartAdder final : public MeshTaker {
+ public:
+  // `call`, `spec` and the memory outlive it.
+  PartAdder(const InterHostCall& call, const ReduceSpec& spec, std::span<std::byte> window,
+            const std::byte* own, std::byte* output)
+      : call_(call), spec_(spec), window_(window), own_(own), output_(output) {}
+
+  std::span<std::byte> window() override { return window_; }
+  void Take(size_t count) override {
+    AddUp(call_, spec_, own_, window_.data(), output_, count / SizeOf(spec_.dtype));
+    own_ += count;
+    output_ += count;
+  }
+
+ private:
+  const InterHostCall& call_;
+  const ReduceSpec& spec_;
+  const std::span<std::byte> window_;
+  const std::byte* own_;
+  std::byte* output_;
+};
+
 // One allreduce. All receives of a piece are posted with its first sends, so that no other leader
 // has to wait for leave.
 class LargeSum final : public InterHostSum {
@@ -58,19 +86,14 @@ class LargeSum final : public InterHostSum {
         pieces_((count_ + piece_ - 1) / piece_),
         under_way_(std::min(pieces_, PiecesAtOnce(mesh, call_, part_ * element_))),
         scratch_bytes_((leaders_ - 1) * part_ * element_),
-        scratch_(pool.Take(under_way_ * scratch_bytes_)),
+        scratch_(pool.Take(adds_at_once() ? MostStripes(call_) * kWindowBytes
+                                          : under_way_ * scratch_bytes_)),
+        adders_(under_way_),
         sends_(mesh, call_) {
     call_.TellWay(TraceWay::kSliced);
     for (size_t turn = 0; turn < under_way_; ++turn) arrivals_.emplace_back(mesh_, call_);
     for (size_t piece = 0; piece < pieces_; ++piece) results_.emplace_back(mesh_, call_);
-    {
-      MeshStart start(mesh_);
-      for (size_t piece = 0; piece < under_way_; ++piece) Expect(start, piece);
-    }
-    for (size_t piece = 0; piece < under_way_; ++piece) {
-      MeshStart start(mesh_);
-      SendParts(start, piece);
-    }
+    for (size_t piece = 0; piece < under_way_; ++piece) Begin(piece);
   }
 
   Status Continue(TimePoint deadline) override {
@@ -118,18 +141,18 @@ class LargeSum final : public InterHostSum {
     return scratch_.get() + (piece % under_way_) * scratch_bytes_;
   }
 
+  // Else the parts of all leaders must be there, to be added in their order.
+  bool adds_at_once() const { return leaders_ == 2; }
+
+  // The own part has to be there before another leader's arrives, which may be added to it at once.
   void Begin(size_t piece) {
+    if (call_.copies != nullptr) call_.copies->Fill(All(piece).first, All(piece).count);
     MeshStart start(mesh_);
     Expect(start, piece);
     SendParts(start, piece);
   }
   void Expect(MeshStart& start, size_t piece) {
-    Transfers& arrivals = arrivals_[piece % under_way_];
-    const size_t own_bytes = PartOf(piece, call_.group.index).count * element_;
-    ForOthers(call_, [&](uint32_t leader) {
-      arrivals.Receive(start, leader, kScatterSlot,
-                       ScratchOf(piece) + ScratchPlace(call_, leader, own_bytes), own_bytes);
-    });
+    ForOthers(call_, [&](uint32_t leader) { ExpectPart(start, piece, leader); });
     // Another leader's result comes to a place whose content that leader has received before, so
     // the place may be in the input.
     ForOthers(call_, [&](uint32_t leader) {
@@ -138,8 +161,24 @@ class LargeSum final : public InterHostSum {
                               part.count * element_);
     });
   }
+  void ExpectPart(MeshStart& start, size_t piece, uint32_t leader) {
+    const size_t turn = piece % under_way_;
+    const Range own = PartOf(piece, call_.group.index);
+    const size_t bytes = own.count * element_;
+    if (!adds_at_once()) {
+      return arrivals_[turn].Receive(start, leader, kScatterSlot,
+                                     ScratchOf(piece) + ScratchPlace(call_, leader, bytes), bytes);
+    }
+    std::deque<PartAdder>& adders = adders_[turn];
+    adders.clear();
+    arrivals_[turn].Take(
+        start, leader, kScatterSlot, bytes, [&](uint32_t stripe, size_t first) -> MeshTaker& {
+          const std::span<std::byte> window{scratch_.get() + stripe * kWindowBytes, kWindowBytes};
+          const size_t place = own.first * element_ + first;
+          return adders.emplace_back(call_, spec_, window, input_ + place, output_ + place);
+        });
+  }
   void SendParts(MeshStart& start, size_t piece) {
-    if (call_.copies != nullptr) call_.copies->Fill(All(piece).first, All(piece).count);
     ForOthers(call_, [&](uint32_t leader) {
       const Range part = PartOf(piece, leader);
       sends_.Send(start, leader, kScatterSlot, input_ + part.first * element_,
@@ -147,6 +186,7 @@ class LargeSum final : public InterHostSum {
     });
   }
   void Add(size_t piece) {
+    if (adds_at_once()) return;
     const Range own = PartOf(piece, call_.group.index);
     AddUp(call_, spec_, input_ + own.first * element_, ScratchOf(piece),
           output_ + own.first * element_, own.count);
@@ -173,10 +213,11 @@ class LargeSum final : public InterHostSum {
   const size_t pieces_, under_way_;
   const size_t scratch_bytes_;  // of a piece
   ScratchPool::Lease scratch_;
-  std::vector<Transfers> arrivals_;  // by turn: what a piece needs before it is added up
-  std::vector<Transfers> results_;   // by piece: the parts that others have added up
-  Transfers sends_;                  // waited for at the end
-  size_t added_ = 0, ended_ = 0;     // pieces, of which the own part is, of which all is there
+  std::vector<std::deque<PartAdder>> adders_;  // by turn, where parts are added at once
+  std::vector<Transfers> arrivals_;            // by turn: what a piece needs before it is added up
+  std::vector<Transfers> results_;             // by piece: the parts that others have added up
+  Transfers sends_;                            // waited for at the end
+  size_t added_ = 0, ended_ = 0;  // pieces, of which the own part is, of which all is there
 };
 
 }  // namespace

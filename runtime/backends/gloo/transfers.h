@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/backends/inter_host_comm.h"
+#include "runtime/base/align.h"
 #include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
@@ -16,6 +17,10 @@ namespace hvd {
 // Apart from the slots of Gloo, which has less than 16 in the highest byte.
 inline constexpr uint64_t kScatterSlot = uint64_t{0x40} << 56;
 inline constexpr uint64_t kGatherSlot = uint64_t{0x41} << 56;
+
+inline size_t MostStripes(const InterHostCall& call) {
+  return std::clamp<size_t>(call.cut.stripes, 1, kMostMeshStripes);
+}
 
 // Transfers that are waited for together. Gone before the memory that they use.
 class Transfers {
@@ -35,6 +40,14 @@ class Transfers {
           start.Receive(RankOf(leader), {call_.tag, slot}, {data + first, count}, stripe));
     });
   }
+  // The same through a taker for each stripe, which is told its first byte and outlives this.
+  template <typename TakerOf>
+  void Take(MeshStart& start, uint32_t leader, uint64_t slot, size_t bytes, TakerOf taker_of) {
+    ForStripes(bytes, [&](uint32_t stripe, size_t first, size_t count) {
+      handles_.push_back(
+          start.Receive(RankOf(leader), {call_.tag, slot}, taker_of(stripe, first), count, stripe));
+    });
+  }
   // kInProgress at the deadline.
   Status WaitUntil(TimePoint deadline, MeshAfter after = MeshAfter::kGoes) {
     Status done = mesh_.WaitAll(handles_, deadline, call_.group.leaders, after);
@@ -51,15 +64,15 @@ class Transfers {
  private:
   // Less is not worth a message of its own.
   static constexpr size_t kLeastStripeBytes = 64 * 1024;
+  static constexpr size_t kStripeAlignment = 64;
 
   uint32_t RankOf(uint32_t leader) const { return call_.group.leaders[leader]; }
 
-  // The part of each stripe: both sides know the size, and so cut alike.
+  // The part of each stripe: both sides know the size, and so cut alike. No element is cut.
   template <typename Visitor>
   void ForStripes(size_t bytes, Visitor visit) const {
-    const size_t most = std::clamp<size_t>(call_.cut.stripes, 1, kMostMeshStripes);
-    const size_t stripes = std::clamp<size_t>(bytes / kLeastStripeBytes, 1, most);
-    const size_t share = (bytes + stripes - 1) / stripes;
+    const size_t stripes = std::clamp<size_t>(bytes / kLeastStripeBytes, 1, MostStripes(call_));
+    const size_t share = RoundUp((bytes + stripes - 1) / stripes, kStripeAlignment);
     uint32_t stripe = 0;
     for (size_t first = 0; first < bytes; first += share) {
       visit(stripe++, first, std::min(share, bytes - first));
