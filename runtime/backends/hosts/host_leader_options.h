@@ -40,8 +40,9 @@ struct HostLeaderOptions {
   // `end_process` with the reason, which does not return.
   Duration let_go_limit = std::chrono::seconds(10);
   std::function<void(const std::string& why)> end_process = EndProcess;
-  // A thread that attends is gone when it has not come for so long. It comes every few
-  // microseconds; between two of its waits the other hosts may have to wait as long.
+  // A thread that attends is gone when it has not come for so long, or for four times as long
+  // where it makes a sum. It comes every few microseconds, from a sum after half of this; between
+  // two of its waits the other hosts may have to wait as long.
   Duration stand_back = std::chrono::microseconds(250);
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;

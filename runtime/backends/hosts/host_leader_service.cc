@@ -17,6 +17,8 @@ namespace {
 constexpr Duration kCauseLook = std::chrono::milliseconds(20);
 // Between looks at a thread that waits for a message in place of the negotiation thread.
 constexpr Duration kHeldStandBack = std::chrono::milliseconds(2);
+// Times the usual: one that makes a sum looks for messages itself meanwhile (AttendUntil).
+constexpr int kBusyStandBack = 4;
 constexpr int kTries = 50;
 
 }  // namespace
@@ -207,8 +209,8 @@ bool HostLeaderService::AttendUntil(TimePoint deadline) {
     MutexLock lock(mutex_);
     begun = turns_.has_begun();
   }
-  if (begun) {
-    StepBatches(deadline);
+  if (begun) {  // and back in time for a look at what else has come
+    StepBatches(std::min(deadline, SteadyNow() + options_.stand_back / 2));
     return true;
   }
   if (!TakeNegotiation(/*patiently=*/true)) return false;
@@ -293,7 +295,8 @@ void HostLeaderService::StandBack() {
   if (!turns_.attended()) return;
   while (turns_.attended()) {
     turns_.Expect();
-    summoned_.wait_for(lock, sleep_.held() ? kHeldStandBack : options_.stand_back,
+    const Duration usual = options_.stand_back * (turns_.working() ? kBusyStandBack : 1);
+    summoned_.wait_for(lock, sleep_.held() ? kHeldStandBack : usual,
                        [this]() HVD_REQUIRES(mutex_) { return !turns_.attended(); });
     if (!sleep_.held() && !turns_.came()) turns_.EndAttending();
   }

@@ -217,10 +217,11 @@ constexpr int kSums = 1000;
 
 class AttendedService : public testing::Test {
  protected:
-  explicit AttendedService(Duration last_exchange = std::chrono::milliseconds(1)) {
+  explicit AttendedService(Duration last_exchange = std::chrono::milliseconds(1),
+                           Duration stand_back = std::chrono::hours(1)) {
     HostLeaderOptions options = OptionsOfRank1();
     options.last_exchange = last_exchange;
-    options.stand_back = std::chrono::hours(1);
+    options.stand_back = stand_back;
     options.end_process = [this](const std::string& sentence) { end_ = sentence; };
     service_.emplace(comm_, heap_, std::move(options));
   }
@@ -281,6 +282,29 @@ TEST_F(AttendedService, WaitsForTheEndOfASumInTheThreadThatAttends) {
     EXPECT_EQ(sum.values, kSummed);
     EXPECT_EQ(comm_.finisher(), std::this_thread::get_id());
     return;
+  }
+  FAIL() << "none of the sums";
+}
+
+class SoonMissedService : public AttendedService {
+ protected:
+  SoonMissedService()
+      : AttendedService(std::chrono::milliseconds(1), std::chrono::milliseconds(20)) {}
+};
+
+// So that it looks for messages before the negotiation thread would do so in its place.
+TEST_F(SoonMissedService, TheThreadThatAttendsComesBackFromASumThatTakesLong) {
+  for (int i = 0; i < kSums; ++i) {
+    LoneSum sum;
+    if (!BeginsHere(sum)) {
+      Finish(sum);
+      continue;
+    }
+    const TimePoint deadline = SteadyNow() + std::chrono::minutes(2);
+    EXPECT_TRUE(service_->AttendUntil(deadline));
+    EXPECT_LT(SteadyNow(), deadline);
+    EXPECT_FALSE(sum.over());
+    return Finish(sum);
   }
   FAIL() << "none of the sums";
 }
