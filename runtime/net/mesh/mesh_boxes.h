@@ -26,7 +26,7 @@ class MeshTaker {
  public:
   virtual ~MeshTaker() = default;
   // Where the bytes go: the same place for a whole message, of any size but 0. Takers of messages
-  // with one peer and stripe may share it.
+  // of one peer, tag and stripe may share it, since those come one after the other.
   virtual std::span<std::byte> window() = 0;
   // The next `count` bytes are there: a full window, or the rest of the message. By the thread that
   // moves the bytes, under the lock of the mesh: calls nothing of the mesh, and takes no longer
