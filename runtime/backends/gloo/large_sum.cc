@@ -16,8 +16,8 @@ namespace {
 // stay in the cache of a core between their arrival and the addition.
 constexpr size_t kPartBytes = 512 << 10;
 constexpr size_t kMostPieceBytes = 4 << 20;
-// What arrives of the only other leader is added at once; between the two it stays in a cache that
-// is near. Whole elements.
+// The part of the only other leader is added as it arrives, through a window that stays in a cache
+// that is near. Whole elements.
 constexpr size_t kWindowBytes = 64 << 10;
 
 size_t PieceBytes(const InterHostCall& call) {

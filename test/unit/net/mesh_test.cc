@@ -121,11 +121,17 @@ TEST_F(MeshPair, MessagesMatchByTagAndKeepTheirOrder) {
   }
 }
 
+// Bytes that differ from place to place, and from block to block.
+std::string Pattern(size_t bytes) {
+  std::string pattern(bytes, '\0');
+  for (size_t i = 0; i < bytes; ++i) pattern[i] = static_cast<char>(i * 31 + (i >> 12));
+  return pattern;
+}
+
 TEST_F(MeshPair, EverySizeArrivesWhole) {
   for (size_t bytes : {size_t{0}, size_t{1}, kMeshEagerBytes - 1, kMeshEagerBytes,
                        kMeshEagerBytes + 1, size_t{5'000'001}}) {
-    std::string sent(bytes, '\0');
-    for (size_t i = 0; i < bytes; ++i) sent[i] = static_cast<char>(i * 31 + (i >> 12));
+    const std::string sent = Pattern(bytes);
     for (bool receiver_first : {true, false}) {
       std::string received(bytes, '?');
       MeshHandle to, from;
@@ -140,7 +146,7 @@ TEST_F(MeshPair, EverySizeArrivesWhole) {
   }
 }
 
-// Appends what comes through a window of its own.
+// Appends the bytes that come through its window.
 class Collector final : public MeshTaker {
  public:
   explicit Collector(size_t window) : window_(window, '?') {}
@@ -160,8 +166,7 @@ class Collector final : public MeshTaker {
 TEST_F(MeshPair, AMessageOfAnySizeGoesThroughAWindow) {
   for (size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, kMeshEagerBytes, kMeshEagerBytes + 1,
                        size_t{500'001}}) {
-    std::string sent(bytes, '\0');
-    for (size_t i = 0; i < bytes; ++i) sent[i] = static_cast<char>(i * 31 + (i >> 12));
+    const std::string sent = Pattern(bytes);
     for (const size_t window : {size_t{1000}, size_t{1} << 20}) {
       for (bool receiver_first : {true, false}) {
         Collector collector(window);
