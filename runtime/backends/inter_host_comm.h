@@ -25,6 +25,7 @@
 #include "runtime/backends/sum_cut.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/idle_limit.h"
+#include "runtime/base/message_bytes.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_reduce.h"
 #include "timeline/activities.h"
@@ -93,7 +94,7 @@ class InterHostSteps {
   virtual ~InterHostSteps() = default;
   // Like InterHostComm::Send, in one order with it, but the bytes are kept until they have gone.
   // Fails where the peer is known to be lost, or where an earlier message could not be sent.
-  virtual Status Post(uint32_t rank, uint64_t tag, std::string bytes) = 0;
+  virtual Status Post(uint32_t rank, uint64_t tag, MessageBytes bytes) = 0;
   // Returns when all that was posted has gone, or at the deadline with kInProgress; fails where
   // some of it could not be sent.
   virtual Status Flush(TimePoint deadline) = 0;

@@ -34,6 +34,7 @@ class ByteWriter {
     bytes_.append(s);
     return *this;
   }
+  size_t size() const { return bytes_.size(); }
   std::string Take() { return std::move(bytes_); }
 
  private:
@@ -65,6 +66,8 @@ class ByteReader {
     return field;
   }
   std::string_view Rest() { return GetBytes(bytes_.size()); }
+  // The bytes that nobody has read yet.
+  size_t left() const { return bytes_.size(); }
 
   bool ok() const { return ok_; }
   bool AtEnd() const { return ok_ && bytes_.empty(); }

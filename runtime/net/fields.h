@@ -4,9 +4,15 @@
 //   void Fields(auto& f, MaybeConst<LinkPut> auto& m) { f(m.generation, m.key, m.value); }
 //
 // A field is an integer, an enum (little-endian, as wide as its type) or a bool (a byte); a string
-// (its bytes behind a length of 32 bits); a vector (its items behind a count of 32 bits); or a
+// or MessageBytes (the bytes behind a length of 32 bits); a vector (its items behind a count of 32 bits); or a
 // struct that has a Fields of its own. A variant of messages begins with a byte, the place of the
-// alternative. Pure; any thread.
+// alternative. The last field of a message may be its tail: bytes that are not copied, neither when
+// they are written nor when they are read:
+//
+//   void Fields(auto& f, MaybeConst<OfferMessage> auto& m) { f(m.ready); f.Tail(m.ready.sum); }
+//
+// A tail lies behind its length and up to 15 zeros, at a multiple of 16 bytes of its message, so
+// that numbers in it can be used where they are. Pure; any thread.
 #ifndef HVD_RUNTIME_NET_FIELDS_H_
 #define HVD_RUNTIME_NET_FIELDS_H_
 
@@ -23,6 +29,7 @@
 #include <vector>
 
 #include "runtime/base/bytes.h"
+#include "runtime/base/message_bytes.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/format.h"
 
@@ -42,6 +49,12 @@ struct CutText {
   Text& text;
   size_t most;
 };
+
+inline constexpr size_t kTailAlignment = 16;
+// The zeros before a tail at this place of its message.
+constexpr size_t TailPadding(size_t place) {
+  return (kTailAlignment - place % kTailAlignment) % kTailAlignment;
+}
 
 struct WholeItem {
   void operator()(auto& f, auto& item) const { f(item); }
@@ -67,6 +80,11 @@ class FieldWriter {
   void operator()(const auto&... fields) { (Put(fields), ...); }
   // See FieldReader.
   static bool SkipRest() { return false; }
+  // All but the bytes themselves: the caller puts what was written in front of them.
+  void Tail(const MessageBytes& tail) {
+    bytes_.Put(static_cast<uint32_t>(tail.size()));
+    for (size_t zeros = TailPadding(bytes_.size()); zeros > 0; --zeros) bytes_.Put('\0');
+  }
   std::string Take() { return bytes_.Take(); }
 
  private:
@@ -79,6 +97,7 @@ class FieldWriter {
     }
   }
   void Put(const std::string& text) { bytes_.PutString(text); }
+  void Put(const MessageBytes& bytes) { bytes_.PutString(bytes.view()); }
   template <typename T>
   void Put(const std::vector<T>& list) {
     bytes_.Put(static_cast<uint32_t>(list.size()));
@@ -103,8 +122,21 @@ class FieldWriter {
 class FieldReader {
  public:
   explicit FieldReader(std::string_view bytes) : bytes_(bytes) {}
+  // Of a message that may have a tail, which takes over its memory.
+  explicit FieldReader(MessageBytes& whole) : bytes_(whole.view()), whole_(&whole) {}
 
   void operator()(auto&&... fields) { (Get(fields), ...); }
+  void Tail(MessageBytes& tail) {
+    const auto length = bytes_.Get<uint32_t>();
+    if (whole_ == nullptr) return Fail();
+    const size_t place = whole_->size() - bytes_.left();
+    const std::string_view padding = bytes_.GetBytes(TailPadding(place));
+    const bool zeros = std::ranges::all_of(padding, [](char zero) { return zero == '\0'; });
+    if (!zeros || bytes_.left() != length || !bytes_.ok()) return Fail();
+    (void)bytes_.Rest();
+    tail = std::move(*whole_);
+    tail.Pull(tail.size() - length);
+  }
   // For a message of another version, whose further fields are unknown: passes over them.
   bool SkipRest() {
     (void)bytes_.Rest();
@@ -123,6 +155,7 @@ class FieldReader {
   }
   void Get(bool& field) { field = bytes_.Get<uint8_t>() != 0; }
   void Get(std::string& text) { text = bytes_.GetString(); }
+  void Get(MessageBytes& bytes) { bytes = std::string(bytes_.GetString()); }
   template <ScalarField T>
   void Get(std::vector<T>& list) {
     const std::string_view items = bytes_.GetBytes(size_t{bytes_.Get<uint32_t>()} * sizeof(T));
@@ -148,7 +181,10 @@ class FieldReader {
     for (Count i = 0; i < count && bytes_.ok(); ++i) each(*this, list.emplace_back());
   }
 
+  void Fail() { (void)bytes_.GetBytes(bytes_.left() + 1); }
+
   ByteReader bytes_;
+  MessageBytes* whole_ = nullptr;
 };
 
 // A struct by itself, without a byte before it.
@@ -178,23 +214,36 @@ std::string EncodeMessage(const Variant& message, std::string begin = {}) {
 }
 
 template <typename Variant, size_t I = 0>
-Result<Variant> DecodeType(size_t type, std::string_view fields, const std::string& kind) {
+Result<Variant> ReadType(size_t type, FieldReader& reader, std::string_view kind) {
   if constexpr (I == std::variant_size_v<Variant>) {
     return InvalidArgument(Format("a {} of the unknown type {}", kind, type));
   } else {
-    if (type != I) return DecodeType<Variant, I + 1>(type, fields, kind);
-    auto message = DecodeFields<std::variant_alternative_t<I, Variant>>(fields);
-    if (!message) return InvalidArgument("a " + kind + " of a wrong length");
-    return Variant(std::move(*message));
+    if (type != I) return ReadType<Variant, I + 1>(type, reader, kind);
+    std::variant_alternative_t<I, Variant> message;
+    Fields(reader, message);
+    if (!reader.AtEnd()) return InvalidArgument(Format("a {} of a wrong length", kind));
+    return Variant(std::move(message));
   }
 }
 
-// kInvalidArgument for anything that is not exactly one message; `kind` is what the sentence calls
-// it: "link message".
 template <typename Variant>
-Result<Variant> DecodeMessage(std::string_view bytes, const std::string& kind) {
-  if (bytes.empty()) return InvalidArgument("an empty " + kind);
-  return DecodeType<Variant>(static_cast<uint8_t>(bytes[0]), bytes.substr(1), kind);
+Result<Variant> ReadMessage(bool empty, FieldReader reader, std::string_view kind) {
+  if (empty) return InvalidArgument(Format("an empty {}", kind));
+  uint8_t type = 0;
+  reader(type);
+  return ReadType<Variant>(type, reader, kind);
+}
+
+// kInvalidArgument for anything that is not exactly one message; `kind` is what the sentence calls
+// it: "link message". Of messages without a tail.
+template <typename Variant>
+Result<Variant> DecodeMessage(std::string_view bytes, std::string_view kind) {
+  return ReadMessage<Variant>(bytes.empty(), FieldReader(bytes), kind);
+}
+// The same of messages of which some have one.
+template <typename Variant>
+Result<Variant> DecodeWithTail(MessageBytes bytes, std::string_view kind) {
+  return ReadMessage<Variant>(bytes.empty(), FieldReader(bytes), kind);
 }
 
 }  // namespace hvd

@@ -13,6 +13,10 @@ bool HasStatus(const Coordination& words) {
          std::holds_alternative<OfferMessage>(words) ||
          std::holds_alternative<EarlyOfferMessage>(words);
 }
+
+std::string BytesOf(const Coordination& message) {
+  return std::string(EncodeCoordination(message).view());
+}
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
@@ -32,27 +36,24 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   agree.participants = 3;
   ReadyMessage offer = ready;
   offer.sum = "sum";
-  WriteSeeds(*argc, *argv,
-             {EncodeCoordination(ready), EncodeCoordination(ReadyMessage{}),
-              EncodeCoordination(WithdrawMessage{1, "why"}), EncodeCoordination(JoinMessage{1, 2}),
-              EncodeCoordination(LeaveMessage{1}), EncodeCoordination(DoneMessage{1}),
-              EncodeCoordination(
-                  RunMessage{1, {0, 2}, {{1, 4, {{1, 2}, {}}}, {2, 4, {}}}, {}, {}, {512, 4, 2}}),
-              EncodeCoordination(EndMessage{1, Aborted("the end"), 2}),
-              EncodeCoordination(AbortNotice{"why"}), EncodeCoordination(WaitMessage{1, {2, 3}}),
-              EncodeCoordination(AgreeMessage{agree}),
-              EncodeCoordination(TurnMessage{{1, {}, {{1, 4, {}}}, {2, 3}, {"note"}}}),
-              EncodeCoordination(OfferMessage{offer}), EncodeCoordination(EarlyOfferMessage{offer}),
-              EncodeCoordination(RecallMessage{1}), EncodeCoordination(RecalledMessage{1}),
-              EncodeCoordination(SumsMessage{{1, {}, {{1, 4, {}}}, {}, {}, {}, {"", "sum"}}})});
+  WriteSeeds(
+      *argc, *argv,
+      {BytesOf(ready), BytesOf(ReadyMessage{}), BytesOf(WithdrawMessage{1, "why"}),
+       BytesOf(JoinMessage{1, 2}), BytesOf(LeaveMessage{1}), BytesOf(DoneMessage{1}),
+       BytesOf(RunMessage{1, {0, 2}, {{1, 4, {{1, 2}, {}}}, {2, 4, {}}}, {}, {}, {512, 4, 2}}),
+       BytesOf(EndMessage{1, Aborted("the end"), 2}), BytesOf(AbortNotice{"why"}),
+       BytesOf(WaitMessage{1, {2, 3}}), BytesOf(AgreeMessage{agree}),
+       BytesOf(TurnMessage{{1, {}, {{1, 4, {}}}, {2, 3}, {"note"}}}), BytesOf(OfferMessage{offer}),
+       BytesOf(EarlyOfferMessage{offer}), BytesOf(RecallMessage{1}), BytesOf(RecalledMessage{1}),
+       BytesOf(SumsMessage{{1, {}, {{1, 4, {}}}, {}, {}, {}, {"", "sum"}}})});
   return 0;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const MessageBytes bytes(std::string(reinterpret_cast<const char*>(data), size));
   Result<Coordination> words = DecodeCoordination(bytes);
   if (!words.ok()) return 0;
-  const std::string again = EncodeCoordination(*words);
+  const MessageBytes again = EncodeCoordination(*words);
   Must(HasStatus(*words) ? DecodeCoordination(again).ok() : again == bytes);
   return 0;
 }

@@ -10,13 +10,14 @@
 
 namespace hvd {
 
-Status GlooSteps::Post(uint32_t rank, uint64_t tag, std::string bytes) {
+Status GlooSteps::Post(uint32_t rank, uint64_t tag, MessageBytes bytes) {
   HVD_RETURN_IF_ERROR(CheckMessage(bytes.size()));
   MutexLock lock(mutex_);
   HVD_RETURN_IF_ERROR(DropGone());
   auto posted = std::make_unique<Posted>();
   posted->bytes = std::move(bytes);
-  posted->handle = mesh_.Send(rank, {tag, kMessageSlot}, std::as_bytes(std::span(posted->bytes)));
+  posted->handle =
+      mesh_.Send(rank, {tag, kMessageSlot}, std::as_bytes(std::span(posted->bytes.view())));
   posted_.push_back(std::move(posted));
   return DropGone();
 }

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
 
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/backends/inter_host_comm.h"
+#include "runtime/base/message_bytes.h"
 #include "runtime/base/mutex.h"
 #include "runtime/net/mesh/mesh.h"
 
@@ -19,7 +19,7 @@ class GlooSteps final : public InterHostSteps {
   // Both outlive it.
   GlooSteps(Mesh& mesh, ScratchPool& scratch) : mesh_(mesh), scratch_(scratch) {}
 
-  Status Post(uint32_t rank, uint64_t tag, std::string bytes) override;
+  Status Post(uint32_t rank, uint64_t tag, MessageBytes bytes) override;
   Status Flush(TimePoint deadline) override;
   size_t MostSumBytes(size_t) const override { return SIZE_MAX; }
   std::unique_ptr<InterHostSum> BeginSum(const InterHostCall& call, const ReduceSpec& spec,
@@ -27,7 +27,7 @@ class GlooSteps final : public InterHostSteps {
 
  private:
   struct Posted {
-    std::string bytes;
+    MessageBytes bytes;
     MeshHandle handle;  // gone before the bytes
   };
   Status DropGone() HVD_REQUIRES(mutex_);

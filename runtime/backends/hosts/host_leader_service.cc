@@ -17,8 +17,9 @@ namespace {
 constexpr Duration kCauseLook = std::chrono::milliseconds(20);
 // Between looks at a thread that waits for a message in place of the negotiation thread.
 constexpr Duration kHeldStandBack = std::chrono::milliseconds(2);
-// Times the usual: one that makes a sum looks for messages itself meanwhile (AttendUntil).
-constexpr int kBusyStandBack = 4;
+// Times HostLeaderOptions::stand_back, for a thread that has come again and again, or that makes a
+// sum: it looks for messages itself meanwhile (AttendUntil).
+constexpr int kMostStandBacks = 4;
 constexpr int kTries = 50;
 
 }  // namespace
@@ -90,7 +91,7 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
         outbox_.emplace_back(JoinMessage{ticket, op->last_here});
       } else if (!op->ready.note.empty() || op->ready.participants != 0) {
         outbox_.emplace_back(AgreeMessage{op->ready});
-      } else if (std::string sum = std::exchange(op->ready.sum, {}); !sum.empty()) {
+      } else if (MessageBytes sum = std::exchange(op->ready.sum, {}); !sum.empty()) {
         op->offered_bytes = sum.size();
         OfferMessage offer{op->ready};
         offer.ready.sum = std::move(sum);
@@ -293,9 +294,9 @@ void HostLeaderService::StandBack() {
   sleep_.End();
   MutexLock lock(mutex_);
   if (!turns_.attended()) return;
-  while (turns_.attended()) {
+  for (int times = 1; turns_.attended(); times = std::min(2 * times, kMostStandBacks)) {
     turns_.Expect();
-    const Duration usual = options_.stand_back * (turns_.working() ? kBusyStandBack : 1);
+    const Duration usual = options_.stand_back * (turns_.working() ? kMostStandBacks : times);
     summoned_.wait_for(lock, sleep_.held() ? kHeldStandBack : usual,
                        [this]() HVD_REQUIRES(mutex_) { return !turns_.attended(); });
     if (!sleep_.held() && !turns_.came()) turns_.EndAttending();
@@ -303,9 +304,8 @@ void HostLeaderService::StandBack() {
   if (turns_.has_work()) changed_.notify_all();
 }
 
-NegotiatorOrders HostLeaderService::TakeOrders(bool sleeps) {
+NegotiatorOrders HostLeaderService::TakeOrders(bool sleeps, NegotiatorOrders orders) {
   if (sleeps) sleep_.Begin();  // before the look at the orders
-  NegotiatorOrders orders;
   MutexLock lock(mutex_);
   orders.posted.swap(posted_);
   orders.outbox.swap(outbox_);

@@ -364,19 +364,20 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const M
     msg.extents = {static_cast<int64_t>(op.taking_part.size())};
   }
   op.op->ready.parts.push_back(std::move(msg));
-  Result<std::vector<const void*>> inputs = InputsOf(call, op, parts);
-  if (!inputs.ok()) return inputs.status();
-  for (const void* input : *inputs) part.inputs.push_back(static_cast<const std::byte*>(input));
-  op.inputs = std::move(*inputs);
-  HVD_RETURN_IF_ERROR(TakeMemory(call, op, part));
+  if (!op.straight) {
+    Result<std::vector<const void*>> inputs = InputsOf(call, op, parts);
+    if (!inputs.ok()) return inputs.status();
+    for (const void* input : *inputs) part.inputs.push_back(static_cast<const std::byte*>(input));
+    op.inputs = std::move(*inputs);
+    HVD_RETURN_IF_ERROR(TakeMemory(call, op, part));
+  }
   op.result_status->Enter(Phase::kStarted);
   return Status::Ok();
 }
 
 // Where the size is known already; otherwise BatchExecutor takes the memory.
 Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
-  if (call.agreement != nullptr || HasExtents(call) || op.straight || call.bytes() == 0)
-    return Status::Ok();
+  if (call.agreement != nullptr || HasExtents(call) || call.bytes() == 0) return Status::Ok();
   op.result_status->result_bytes = ResultBytes(call, op.op->hosts, map_.here());
   const bool sums = MakesSum(call);
   const size_t bytes = sums ? call.count * SizeOf(InterHostType(call.dtype)) : call.bytes();

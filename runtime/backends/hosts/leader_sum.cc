@@ -17,23 +17,30 @@ constexpr size_t kMostOfferedToOne = 64 << 10;
 // From so many bytes on, tensors that travel together are copied while they travel.
 constexpr size_t kCopiedByPart = 256 << 10;
 
+size_t OfferedBytes(const LeaderTensor& part) {
+  const DType dtype = part.straight ? part.call.dtype : InterHostType(part.call.dtype);
+  return part.call.count * SizeOf(dtype);
+}
+
 }  // namespace
 
-std::string SumToOffer(const LeaderOp& op) {
+MessageBytes SumToOffer(const LeaderOp& op) {
   const ReadyMessage& ready = op.ready;
   const bool says_more = !ready.note.empty() || ready.participants != 0;
-  std::string sum;
-  if (!ready.failure.ok() || says_more || op.parts.empty()) return sum;
+  if (!ready.failure.ok() || says_more || op.parts.empty()) return {};
   const size_t others = op.hosts->parts.size() - 1;
   const size_t most = others <= 1 ? kMostOfferedToOne : kMostOffered / others;
+  size_t bytes = 0;
   for (const auto& part : op.parts) {
-    const CollectiveCall& call = part->call;
-    if (!TravelTogether(op.parts[0]->call, call)) return {};
+    if (!TravelTogether(op.parts[0]->call, part->call)) return {};
     if (!part->straight && !part->local_sum.IsSmall()) return {};  // it may not be over
-    const DType dtype = part->straight ? call.dtype : InterHostType(call.dtype);
-    const size_t bytes = call.count * SizeOf(dtype);
-    if (sum.size() + bytes > most) return {};
-    if (bytes != 0) sum.append(static_cast<const char*>(part->From()), bytes);
+    bytes += OfferedBytes(*part);
+    if (bytes > most) return {};
+  }
+  MessageBytes sum(kRoomForReport, bytes + kRoomForReport);
+  for (const auto& part : op.parts) {
+    if (part->call.count == 0) continue;
+    sum.Append({static_cast<const char*>(part->From()), OfferedBytes(*part)});
   }
   return sum;
 }
@@ -84,12 +91,12 @@ SumCopies* LeaderSum::Pack(const Room& room, bool by_part) {
   return nullptr;
 }
 
-Status LeaderSum::AddOffered(std::span<const std::string> sums, size_t own) {
+Status LeaderSum::AddOffered(std::span<const MessageBytes> sums, size_t own) {
   std::vector<const void*> parts(sums.size(), input_);
   for (size_t i = 0; i < sums.size(); ++i) {
     if (i == own) continue;
     if (sums[i].size() != bytes()) return Internal("a part of a sum of a wrong length");
-    parts[i] = sums[i].data();
+    parts[i] = sums[i].view().data();
   }
   ReduceRange(spec_, parts, {&output_, 1}, 0, count_);
   return Status::Ok();

@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/backends/hosts/batch_items.h"
 #include "runtime/backends/hosts/leader_op.h"
 #include "runtime/backends/sum_copies.h"
+#include "runtime/base/message_bytes.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_reduce.h"
 
@@ -22,7 +22,7 @@ uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item);
 
 // What this host gives to a sum, to travel with the report that it is ready: then the leaders have
 // nothing to exchange. Empty where the operation is anything else, or too large for that.
-std::string SumToOffer(const LeaderOp& op);
+MessageBytes SumToOffer(const LeaderOp& op);
 
 class LeaderSum final : private SumCopies {
  public:
@@ -45,7 +45,7 @@ class LeaderSum final : private SumCopies {
   SumCopies* Pack(const Room& room, bool by_part);
   // In place of an exchange, after Pack: adds what the other leaders have offered. `own`: the place
   // of this one among them.
-  Status AddOffered(std::span<const std::string> sums, size_t own);
+  Status AddOffered(std::span<const MessageBytes> sums, size_t own);
   const void* input() const { return input_; }
   void* output() const { return output_; }
   // The exchange is over.

@@ -81,15 +81,17 @@ bool Negotiator::NeedsServing() const {
   return over_ || !lost_.ok() || !trouble_.ok() || !failures_.empty();
 }
 
+// What is decided is done first: another look takes as long as a small sum.
 Status Negotiator::LookOnce(TimePoint deadline) {
   const bool waits = deadline > TimePoint{};
-  NegotiatorOrders orders = owner_.TakeOrders(waits);
+  const uint64_t before = settled_;
+  NegotiatorOrders orders = owner_.TakeOrders(waits, std::move(spent_));
   const bool quiet = orders.outbox.empty() && !link_.has_local();
   HVD_RETURN_IF_ERROR(Report(std::move(orders)));
   HVD_RETURN_IF_ERROR(ReceiveLocal());
-  bool received = false;
-  HVD_RETURN_IF_ERROR(ReceiveNext(quiet ? deadline : TimePoint{}, &received));
-  while (received && !over_) HVD_RETURN_IF_ERROR(ReceiveNext(TimePoint{}, &received));
+  TimePoint until = quiet ? deadline : TimePoint{};
+  for (bool received = true; received && !over_ && settled_ == before;)
+    HVD_RETURN_IF_ERROR(ReceiveNext(std::exchange(until, TimePoint{}), &received));
   return LookAround();
 }
 
@@ -98,6 +100,8 @@ Status Negotiator::Report(NegotiatorOrders orders) {
   for (Coordination& msg : orders.outbox) {
     HVD_RETURN_IF_ERROR(SendToCoordinator(std::move(msg)));
   }
+  orders.Clear();
+  spent_ = std::move(orders);
   return UseEarlyOffer();
 }
 
@@ -115,7 +119,7 @@ Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
       looking_ ? link_.Await(speaker, deadline) : link_.Receive(speaker, deadline);
   *received = message.ok();
   if (message.ok()) {
-    HVD_RETURN_IF_ERROR(ReceiveMessage(*message));
+    HVD_RETURN_IF_ERROR(ReceiveMessage(std::move(*message)));
     return ReceiveLocal();
   }
   if (message.status().code() == Code::kInProgress) return Status::Ok();
@@ -124,7 +128,7 @@ Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
 
 // Sends what other threads want sent. False when this thread is to end.
 bool Negotiator::TakeOrders() {
-  NegotiatorOrders orders = owner_.TakeOrders(/*sleeps=*/true);
+  NegotiatorOrders orders = owner_.TakeOrders(/*sleeps=*/true, std::move(spent_));
   const bool leaving = orders.leaving;
   if (Status said = Report(std::move(orders)); !said.ok()) {
     (void)owner_.OnFailed(said);
@@ -178,7 +182,7 @@ Status Negotiator::LoseCoordinator(const Status& why) {
       continue;  // woken
     }
     if (!message.ok()) break;
-    if (Status heard = ReceiveMessage(*message); !heard.ok()) return heard;
+    if (Status heard = ReceiveMessage(std::move(*message)); !heard.ok()) return heard;
   }
   over_ = over_ || said_goodbye_;
   if (over_) return Status::Ok();
@@ -197,8 +201,8 @@ Status Negotiator::SendAnswers(Coordinator::Answers answers) {
   return Status::Ok();
 }
 
-Status Negotiator::ReceiveMessage(const InterHostMessage& message) {
-  Result<std::optional<CoordinationLink::Received>> received = link_.Assemble(message);
+Status Negotiator::ReceiveMessage(InterHostMessage message) {
+  Result<std::optional<CoordinationLink::Received>> received = link_.Assemble(std::move(message));
   if (!received.ok()) return received.status();
   if (!received->has_value()) return Status::Ok();
   return Receive((*received)->first, std::move((*received)->second));
@@ -245,6 +249,7 @@ Status Negotiator::Receive(uint32_t from, Coordination msg) {
 }
 
 Status Negotiator::OnRun(RunMessage msg) {
+  ++settled_;
   LeaderBatch batch;
   std::vector<uint32_t> others;
   for (const RunEntry& entry : msg.entries) {
@@ -264,6 +269,7 @@ Status Negotiator::OnRun(RunMessage msg) {
 
 // Nothing is to be moved, so the batch is done when the members here know of it.
 Status Negotiator::OnTurn(RunMessage msg) {
+  ++settled_;
   std::vector<LeaderOpPointer> ops;
   uint32_t parts = 0;
   for (const RunEntry& entry : msg.entries) {
@@ -297,6 +303,7 @@ void Negotiator::OnEnd(const EndMessage& msg) {
     if (!looking_) PublishFailures();  // a sum may have to be stopped, which may take time
     return;
   }
+  ++settled_;
   for (const auto& part : op->parts) part->result_status->last_joined = msg.last_joined;
   publisher_.PublishResults({&op, 1});
 }
@@ -348,7 +355,7 @@ void Negotiator::Finish() {
   (void)link_.Flush(SteadyNow() + options_.goodbye);
   PublishFailures();  // a look may have received both these and the end
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
-  for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false).posted)
+  for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false, {}).posted)
     publisher_.PublishFailure(*op, why);
   for (const auto& [ticket, op] : reported_.all()) publisher_.PublishFailure(*op, why);
   reported_.Clear();

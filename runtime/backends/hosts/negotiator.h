@@ -36,13 +36,19 @@ struct NegotiatorOrders {
   std::vector<LeaderOpPointer> posted;
   std::vector<Coordination> outbox;  // to the coordinator, in the order of what happened
   bool leaving = false;              // this rank leaves the world
+
+  void Clear() {
+    posted.clear();
+    outbox.clear();
+  }
 };
 
 class NegotiatorOwner {
  public:
   virtual ~NegotiatorOwner() = default;
-  // `sleeps`: this thread is going to sleep until a message comes, or until it is woken.
-  virtual NegotiatorOrders TakeOrders(bool sleeps) = 0;
+  // `sleeps`: this thread is going to sleep until a message comes, or until it is woken. `spent`:
+  // without orders; its memory takes the next ones.
+  virtual NegotiatorOrders TakeOrders(bool sleeps, NegotiatorOrders spent) = 0;
   // To be executed after all earlier ones.
   virtual void OnBatch(LeaderBatch batch) = 0;
   // No operation goes to other hosts any more. Returns the first reason, which stays.
@@ -83,7 +89,7 @@ class Negotiator {
   Status SendToCoordinator(Coordination msg);
   Status LoseCoordinator(const Status& why);
   Status SendAnswers(Coordinator::Answers answers);
-  Status ReceiveMessage(const InterHostMessage& message);
+  Status ReceiveMessage(InterHostMessage message);
   Status Receive(uint32_t from, Coordination msg);
   Status ReceiveLocal();
   Status OnRun(RunMessage msg);
@@ -100,6 +106,7 @@ class Negotiator {
   ResultPublisher& publisher_;
   NegotiatorOwner& owner_;
   ReportedOps reported_;
+  NegotiatorOrders spent_;  // its lists are empty
   CoordinationLink link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
@@ -108,6 +115,7 @@ class Negotiator {
   Status lost_;     // the coordinator
   Status trouble_;  // any other
   std::vector<std::pair<LeaderOpPointer, Status>> failures_;
+  uint64_t settled_ = 0;  // operations that are to be executed, or have ended well, so far
   bool looking_ = false;
   bool over_ = false;  // no message is left to send or to receive
   bool said_goodbye_ = false;

@@ -168,9 +168,9 @@ std::unique_ptr<InterHostSum> InprocInterHostComm::BeginSum(const InterHostCall&
   return std::make_unique<Sum>(*this, call, spec, input, output, count);
 }
 
-Status InprocInterHostComm::Post(uint32_t rank, uint64_t tag, std::string bytes) {
+Status InprocInterHostComm::Post(uint32_t rank, uint64_t tag, MessageBytes bytes) {
   if (bytes.size() > kMaxInterHostMessage) return InvalidArgument("a message that is too long");
-  return Put(rank, tag, false, std::move(bytes));
+  return Put(rank, tag, false, std::string(bytes.view()));
 }
 
 Status InprocInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,

@@ -70,7 +70,7 @@ class InprocInterHostComm final : public InterHostComm, private InterHostSteps {
   class Sum;
 
   // InterHostSteps
-  Status Post(uint32_t rank, uint64_t tag, std::string bytes) override;
+  Status Post(uint32_t rank, uint64_t tag, MessageBytes bytes) override;
   Status Flush(TimePoint) override { return Status::Ok(); }
   size_t MostSumBytes(size_t) const override { return 4096; }
   std::unique_ptr<InterHostSum> BeginSum(const InterHostCall& call, const ReduceSpec& spec,

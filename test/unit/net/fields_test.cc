@@ -17,16 +17,25 @@ struct FieldsOuter {
   std::vector<std::string> few;
 };
 struct FieldsNone {};
+struct FieldsTail {
+  std::string name;
+  MessageBytes tail;
+};
 
 void Fields(auto& f, MaybeConst<FieldsInner> auto& m) { f(m.number, m.flag); }
 void Fields(auto& f, MaybeConst<FieldsOuter> auto& m) {
   f(m.text, CutText(m.cut, 2), m.numbers, m.inner, CutTo<uint8_t>(m.few, 1));
 }
 void Fields(auto&, MaybeConst<FieldsNone> auto&) {}
+void Fields(auto& f, MaybeConst<FieldsTail> auto& m) {
+  f(m.name);
+  f.Tail(m.tail);
+}
 
 namespace {
 
 using Either = std::variant<FieldsNone, FieldsOuter>;
+using PerhapsTail = std::variant<FieldsNone, FieldsTail>;
 
 const Either kOuter = FieldsOuter{"ab", "cdef", {1, 2}, {{3, true}}, {"g", "h"}};
 
@@ -75,6 +84,53 @@ TEST(Fields, AnyByteButZeroIsTrue) {
   std::string bytes = EncodeMessage(kOuter);
   bytes[bytes.size() - 7] = '\x40';
   EXPECT_TRUE(std::get<FieldsOuter>(*Decode(bytes)).inner.at(0).flag);
+}
+
+// With its bytes, as a sender puts them together.
+MessageBytes Encode(FieldsTail message) {
+  message.tail.Push(EncodeMessage(PerhapsTail(message)));
+  return std::move(message.tail);
+}
+
+Result<PerhapsTail> DecodeTail(MessageBytes bytes) {
+  return DecodeWithTail<PerhapsTail>(std::move(bytes), "thing");
+}
+
+TEST(FieldsTails, LieBehindTheirLengthAtAMultipleOf16) {
+  EXPECT_EQ(HexOf(Encode({"ab", "tail"}).view()),
+            "01"
+            "020000006162"
+            "04000000"
+            "0000000000"
+            "7461696c");
+}
+
+TEST(FieldsTails, AreReadWhereTheyAre) {
+  for (size_t length : {0, 1, 4, 5, 16, 100}) {
+    const std::string name(length, 'n'), tail(3 * length, 't');
+    MessageBytes bytes = Encode({name, tail});
+    const char* const begin = bytes.view().data();
+    const size_t size = bytes.size();
+    Result<PerhapsTail> read = DecodeTail(std::move(bytes));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    const auto& message = std::get<FieldsTail>(*read);
+    EXPECT_EQ(message.name, name);
+    EXPECT_EQ(message.tail, tail);
+    if (size < sizeof(std::string)) continue;  // a short string moves its bytes
+    EXPECT_EQ(message.tail.view().data(), begin + size - tail.size());
+    EXPECT_EQ((size - tail.size()) % 16, 0u);
+  }
+}
+
+TEST(FieldsTails, OfAnotherLengthOrPaddingAreRefused) {
+  const std::string whole(Encode({"ab", "tail"}).view());
+  for (size_t length = 1; length < whole.size(); ++length)
+    EXPECT_FALSE(DecodeTail(whole.substr(0, length)).ok()) << length;
+  EXPECT_FALSE(DecodeTail(whole + "x").ok());
+  std::string padded = whole;
+  padded[12] = 'x';
+  EXPECT_FALSE(DecodeTail(padded).ok());
+  EXPECT_FALSE(DecodeMessage<PerhapsTail>(whole, "thing").ok()) << "read as one without a tail";
 }
 
 }  // namespace

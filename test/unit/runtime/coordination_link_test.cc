@@ -92,7 +92,7 @@ TEST_F(CoordinationLinkTest, AMessageToThisProcessTravelsOverNothing) {
 
 TEST_F(CoordinationLinkTest, ADamagedMessageIsASentenceThatNamesItsSender) {
   EXPECT_FALSE(link_.Assemble({1, ""}).ok());
-  const auto damaged = link_.Assemble({1, std::string(1, '\0') + "rubbish"});
+  const auto damaged = link_.Assemble({1, std::string("rubbish") + '\0'});
   ASSERT_FALSE(damaged.ok());
   EXPECT_NE(damaged.status().message().find("rank 1 sent"), std::string::npos);
 }

@@ -175,9 +175,9 @@ TEST_F(CoordinatorTest, AnswersWithWhatTheOthersHaveOffered) {
   EXPECT_TRUE(Send(0, OfferMessage{With(Ready(9, "x"), "nil")}).empty());
   Answers answers = Send(1, OfferMessage{With(Ready(7, "x"), "one")});
   ASSERT_EQ(answers.size(), 3u);
-  EXPECT_EQ(SumsIn(answers).sums, (std::vector<std::string>{"", "one", "two"}));
-  EXPECT_EQ(SumsIn(answers, 1).sums, (std::vector<std::string>{"nil", "", "two"}));
-  EXPECT_EQ(SumsIn(answers, 2).sums, (std::vector<std::string>{"nil", "one", ""}));
+  EXPECT_EQ(SumsIn(answers).sums, (std::vector<MessageBytes>{"", "one", "two"}));
+  EXPECT_EQ(SumsIn(answers, 1).sums, (std::vector<MessageBytes>{"nil", "", "two"}));
+  EXPECT_EQ(SumsIn(answers, 2).sums, (std::vector<MessageBytes>{"nil", "one", ""}));
   EXPECT_EQ(SumsIn(answers, 2).entries[0].ticket, 5u);
   EXPECT_EQ(SumsIn(answers, 2).entries[0].participants, 3u);
 }
@@ -636,7 +636,7 @@ TEST(Coordination, EveryMessageHasItsBytes) {
   agree.note = "th";
   agree.participants = 3;
   const RunMessage turn{3, {}, {{7, 2, {}}}, {5, 0}, {"n"}};
-  ReadyMessage offer = Ready(1, "x");
+  ReadyMessage offer = Ready(1, "xy");
   offer.sum = "ab";
   const RunMessage sums{3, {}, {{7, 2, {}}}, {}, {}, {}, {"", "ab"}};
   const std::vector<std::pair<Coordination, const char*>> all = {
@@ -666,22 +666,24 @@ TEST(Coordination, EveryMessageHasItsBytes) {
        "00000000000000000100000001000000"
        "6e"},
       {OfferMessage{offer},
-       "0b0100000000000000000000000000000000010000007800000000000000000700000000000000"
+       "0b010000000000000000000000000000000002000000787900000000000000000700000000000000"
        "0100000064000000000000000000000000000000"
-       "00020000006162"},
+       "0002000000000000000000000000000000000000"
+       "6162"},
       {SumsMessage{sums},
        "0c03000000000000000000000001000000070000000000000002000000000000000000000000000000"
        "000000000200000000000000020000006162"},
       {EarlyOfferMessage{offer},
-       "0d0100000000000000000000000000000000010000007800000000000000000700000000000000"
+       "0d010000000000000000000000000000000002000000787900000000000000000700000000000000"
        "0100000064000000000000000000000000000000"
-       "00020000006162"},
+       "0002000000000000000000000000000000000000"
+       "6162"},
       {RecallMessage{6}, "0e0600000000000000"},
       {RecalledMessage{7}, "0f0700000000000000"},
   };
   EXPECT_EQ(all.size(), std::variant_size_v<Coordination>);
   for (const auto& [message, bytes] : all)
-    EXPECT_EQ(HexOf(EncodeCoordination(message)), bytes) << "type " << message.index();
+    EXPECT_EQ(HexOf(EncodeCoordination(message).view()), bytes) << "type " << message.index();
 }
 
 TEST(Coordination, ComeBackAsTheyWereSaid) {
@@ -720,7 +722,7 @@ TEST(Coordination, ComeBackAsTheyWereSaid) {
 
 TEST(Coordination, DamagedOnesAreRefused) {
   RunMessage run{3, {0, 4}, {{7, 5, {{1, 2}, {}}}}};
-  const std::string whole = EncodeCoordination(run);
+  const std::string whole(EncodeCoordination(run).view());
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
     EXPECT_FALSE(DecodeCoordination(whole.substr(0, bytes)).ok()) << bytes;
   }

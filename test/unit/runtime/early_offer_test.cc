@@ -60,7 +60,7 @@ class EarlyOfferTest : public ::testing::Test {
     const RunMessage& run = std::get<SumsMessage>(answers[0].msg).run;
     EXPECT_EQ(run.number, 0u);
     EXPECT_EQ(run.entries.at(0).ticket, 9u);
-    EXPECT_EQ(run.sums, (std::vector<std::string>{"", sum}));
+    EXPECT_EQ(run.sums, (std::vector<MessageBytes>{"", sum}));
   }
   static void ExpectRecall(const Answers& answers, uint32_t to) {
     ASSERT_EQ(answers.size(), 1u);

@@ -54,7 +54,8 @@ class EagerInterHostComm : public test::RefusingInterHostComm {
 
  protected:
   Status Answer(std::string_view text) {
-    Result<Coordination> msg = DecodeCoordination(text.substr(1));  // in one piece
+    text.remove_suffix(1);  // in one piece
+    Result<Coordination> msg = DecodeCoordination(std::string(text));
     if (!msg.ok()) return msg.status();
     const auto* ready = std::get_if<ReadyMessage>(&*msg);
     if (ready == nullptr) return Status::Ok();
@@ -63,7 +64,7 @@ class EagerInterHostComm : public test::RefusingInterHostComm {
     run.number = ++runs_;
     run.leaders = {0, 1};
     run.entries = {{ready->ticket, 2, {{}}}};
-    answers_.push_back(std::string(1, '\0') + EncodeCoordination(run));
+    answers_.push_back(std::string(EncodeCoordination(run).view()) + '\0');
     changed_.notify_all();
     return Status::Ok();
   }
@@ -157,7 +158,7 @@ class SteppedInterHostComm final : public EagerInterHostComm, private InterHostS
     const size_t count_;
   };
 
-  Status Post(uint32_t, uint64_t, std::string bytes) override { return Answer(bytes); }
+  Status Post(uint32_t, uint64_t, MessageBytes bytes) override { return Answer(bytes.view()); }
   Status Flush(TimePoint) override { return Status::Ok(); }
   size_t MostSumBytes(size_t) const override { return 4096; }
   std::unique_ptr<InterHostSum> BeginSum(const InterHostCall&, const ReduceSpec&, const void* input,

@@ -82,7 +82,7 @@ TEST_F(LeaderSumTest, AddsInOrderOfHosts) {
   LeaderSum sum(items);
   ASSERT_TRUE(sum.Help());
   EXPECT_EQ(sum.Pack({}, /*by_part=*/true), nullptr) << "one tensor stays where it is";
-  const std::vector<std::string> sums = {BytesOf({1e30F}), "", BytesOf({1})};
+  const std::vector<MessageBytes> sums = {BytesOf({1e30F}), "", BytesOf({1})};
   ASSERT_TRUE(sum.AddOffered(sums, 1).ok());
   EXPECT_EQ(own, std::vector<float>{1});
 }
@@ -125,7 +125,7 @@ TEST_F(LeaderSumTest, RefusesAPartOfAWrongLength) {
   LeaderSum sum(items);
   ASSERT_TRUE(sum.Help());
   EXPECT_EQ(sum.Pack({}, /*by_part=*/true), nullptr) << "one tensor stays where it is";
-  const std::vector<std::string> sums = {BytesOf({1}), "", "abc"};
+  const std::vector<MessageBytes> sums = {BytesOf({1}), "", "abc"};
   EXPECT_EQ(sum.AddOffered(sums, 1).code(), Code::kInternal);
   EXPECT_EQ(own, std::vector<float>{2}) << "nothing is added";
 }

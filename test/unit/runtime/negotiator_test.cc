@@ -20,14 +20,15 @@ class ScriptedComm final : public test::RefusingInterHostComm {
   std::string_view name() const override { return "scripted"; }
   Status Send(uint32_t, uint64_t, std::span<const std::byte> bytes, TimePoint) override {
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    Result<Coordination> msg = DecodeCoordination(text.substr(1));  // in one piece
+    text.remove_suffix(1);  // in one piece
+    Result<Coordination> msg = DecodeCoordination(std::string(text));
     if (msg.ok()) sent.push_back(std::move(*msg));
     return msg.status();
   }
   Result<InterHostMessage> Receive(uint32_t, uint64_t, TimePoint) override {
     if (coming.empty()) return after;
-    InterHostMessage message{coming.front().first,
-                             std::string(1, '\0') + EncodeCoordination(coming.front().second)};
+    MessageBytes bytes = EncodeCoordination(coming.front().second);
+    InterHostMessage message{coming.front().first, std::string(bytes.view()) + '\0'};
     coming.pop_front();
     return message;
   }
@@ -46,7 +47,9 @@ class NegotiatorTest : public testing::Test, public NegotiatorOwner {
     options_.cause_grace = options_.goodbye = Duration::zero();
   }
 
-  NegotiatorOrders TakeOrders(bool) override { return std::exchange(orders_, {}); }
+  NegotiatorOrders TakeOrders(bool, NegotiatorOrders spent) override {
+    return std::exchange(orders_, std::move(spent));
+  }
   void OnBatch(LeaderBatch batch) override { batches_.push_back(std::move(batch)); }
   Status OnClosed(const Status& why) override {
     if (closed_.ok()) closed_ = why;
@@ -242,7 +245,7 @@ TEST_F(NegotiatorTest, AnEarlyOfferSettlesWhatIsReported) {
   comm_.coming = {{0, Early(20, "abcd")}, {0, AbortNotice{}}};
   Run();
   ASSERT_EQ(batches_.size(), 1U);
-  EXPECT_EQ(batches_[0].msg.sums, (std::vector<std::string>{"abcd", ""}));
+  EXPECT_EQ(batches_[0].msg.sums, (std::vector<MessageBytes>{"abcd", ""}));
   EXPECT_EQ(batches_[0].msg.leaders, (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(batches_[0].msg.number, 0U);
   EXPECT_EQ(batches_[0].msg.entries.at(0).participants, 2U);
@@ -259,6 +262,16 @@ TEST_F(NegotiatorTest, AnEarlyOfferWaitsForTheReportAndGoesBehindIt) {
   EXPECT_TRUE(negotiator.Look(TimePoint{}));
   EXPECT_EQ(batches_.size(), 1U);
   EXPECT_EQ(comm_.sent.size(), 1U);
+}
+
+// Another look would delay it.
+TEST_F(NegotiatorTest, ALookEndsWithWhatSettlesAnOperation) {
+  Negotiator negotiator(comm_, options_, publisher_, *this);
+  PostOffer(7, &status_, "1234");
+  comm_.coming = {{0, WaitMessage{7, {0}}}, {0, Early(20, "abcd")}, {0, Early(21, "abcd")}};
+  EXPECT_TRUE(negotiator.Look(TimePoint{}));
+  EXPECT_EQ(batches_.size(), 1U);
+  EXPECT_EQ(comm_.coming.size(), 1U);
 }
 
 TEST_F(NegotiatorTest, AnEarlyOfferThatDoesNotFitIsDropped) {

@@ -18,8 +18,8 @@ bool AllOffered(std::span<const LeaderReport> reports) {
 }
 
 // For the leader of the report `own`: the parts of the others.
-std::vector<std::string> SumsFor(size_t own, std::span<const LeaderReport> reports) {
-  std::vector<std::string> sums(reports.size());
+std::vector<MessageBytes> SumsFor(size_t own, std::span<const LeaderReport> reports) {
+  std::vector<MessageBytes> sums(reports.size());
   for (size_t h = 0; h < reports.size(); ++h) {
     if (h != own) sums[h] = reports[h].msg.sum;
   }

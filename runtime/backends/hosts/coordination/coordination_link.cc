@@ -10,11 +10,11 @@ namespace hvd {
 namespace {
 
 constexpr uint64_t kNegotiationTag = uint64_t{1} << 63;
-// The first byte of every piece of a message.
+// The last byte of every piece of a message.
 constexpr char kMorePieces = 1, kLastPiece = 0;
 
-Result<std::optional<CoordinationLink::Received>> Decode(uint32_t from, std::string_view bytes) {
-  Result<Coordination> msg = DecodeCoordination(bytes);
+Result<std::optional<CoordinationLink::Received>> Decode(uint32_t from, std::string bytes) {
+  Result<Coordination> msg = DecodeCoordination(std::move(bytes));
   if (!msg.ok()) return Internal(Format("rank {} sent {}", from, msg.status().message()));
   return std::optional<CoordinationLink::Received>({from, std::move(*msg)});
 }
@@ -22,27 +22,29 @@ Result<std::optional<CoordinationLink::Received>> Decode(uint32_t from, std::str
 }  // namespace
 
 Status CoordinationLink::Send(uint32_t to, Coordination msg) {
-  if (to != rank_) return Transmit(to, msg);
+  if (to != rank_) return Transmit(to, std::move(msg));
   local_.emplace_back(to, std::move(msg));
   return Status::Ok();
 }
 
-Status CoordinationLink::Transmit(uint32_t to, const Coordination& msg) {
-  std::string bytes = EncodeCoordination(msg, std::string(1, kLastPiece));
-  if (bytes.size() <= kMaxInterHostMessage) return TransmitPiece(to, std::move(bytes));
+Status CoordinationLink::Transmit(uint32_t to, Coordination msg) {
   constexpr size_t kRoom = kMaxInterHostMessage - 1;
-  for (size_t at = 1;; at += kRoom) {
-    const bool last = bytes.size() - at <= kRoom;
-    Status sent = TransmitPiece(
-        to, std::string(1, last ? kLastPiece : kMorePieces) + bytes.substr(at, kRoom));
-    if (!sent.ok() || last) return sent;
+  MessageBytes bytes = EncodeCoordination(std::move(msg));
+  if (bytes.size() <= kRoom) return TransmitPiece(to, std::move(bytes), kLastPiece);
+  for (std::string_view rest = bytes.view();;) {
+    const std::string_view piece = rest.substr(0, kRoom);
+    rest.remove_prefix(piece.size());
+    const char mark = rest.empty() ? kLastPiece : kMorePieces;
+    Status sent = TransmitPiece(to, std::string(piece), mark);
+    if (!sent.ok() || rest.empty()) return sent;
   }
 }
 
-Status CoordinationLink::TransmitPiece(uint32_t to, std::string piece) {
+Status CoordinationLink::TransmitPiece(uint32_t to, MessageBytes piece, char mark) {
+  piece.Append({&mark, 1});
   if (InterHostSteps* steps = comm_.steps())
     return steps->Post(to, kNegotiationTag, std::move(piece));
-  return comm_.Send(to, kNegotiationTag, std::as_bytes(std::span(piece)),
+  return comm_.Send(to, kNegotiationTag, std::as_bytes(std::span(piece.view())),
                     After(SteadyNow(), idle_limit_));
 }
 
@@ -60,18 +62,19 @@ Result<InterHostMessage> CoordinationLink::Await(uint32_t from, TimePoint deadli
 }
 
 Result<std::optional<CoordinationLink::Received>> CoordinationLink::Assemble(
-    const InterHostMessage& piece) {
+    InterHostMessage piece) {
   if (piece.bytes.empty()) return Internal("an empty message between leaders");
-  const std::string_view bytes = std::string_view(piece.bytes).substr(1);
+  const char mark = piece.bytes.back();
+  piece.bytes.pop_back();
   const auto before = partial_.find(piece.from);
-  if (piece.bytes[0] == kMorePieces) {
-    partial_[piece.from].append(bytes);
+  if (mark == kMorePieces) {
+    partial_[piece.from].append(piece.bytes);
     return std::optional<Received>();
   }
-  if (before == partial_.end()) return Decode(piece.from, bytes);
-  before->second.append(bytes);
+  if (before == partial_.end()) return Decode(piece.from, std::move(piece.bytes));
+  before->second.append(piece.bytes);
   auto whole = partial_.extract(before);
-  return Decode(piece.from, whole.mapped());
+  return Decode(piece.from, std::move(whole.mapped()));
 }
 
 std::optional<CoordinationLink::Received> CoordinationLink::TakeLocal() {

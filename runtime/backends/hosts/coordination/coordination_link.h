@@ -36,14 +36,14 @@ class CoordinationLink {
   // What InterHostComm::Await returns.
   Result<InterHostMessage> Await(uint32_t from, TimePoint deadline);
   // The message that this was the last piece of; nothing when pieces are missing.
-  Result<std::optional<Received>> Assemble(const InterHostMessage& piece);
+  Result<std::optional<Received>> Assemble(InterHostMessage piece);
   bool has_local() const { return !local_.empty(); }
   // The next message of this process to itself.
   std::optional<Received> TakeLocal();
 
  private:
-  Status Transmit(uint32_t to, const Coordination& msg);
-  Status TransmitPiece(uint32_t to, std::string piece);
+  Status Transmit(uint32_t to, Coordination msg);
+  Status TransmitPiece(uint32_t to, MessageBytes piece, char mark);
 
   InterHostComm& comm_;
   const uint32_t rank_;

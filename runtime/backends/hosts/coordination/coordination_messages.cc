@@ -9,20 +9,20 @@ namespace {
 
 constexpr size_t kUsualBytes = 256;
 
-size_t BytesOf(const ReadyMessage& ready) {
-  return kUsualBytes + ready.name.size() + ready.detail.size() + ready.sum.size();
-}
-
-// So that most messages take memory once, those with a part of a sum above all.
+// So that most messages take memory once.
 size_t LikelyBytes(const Coordination& msg) {
-  if (const auto* ready = std::get_if<ReadyMessage>(&msg)) return BytesOf(*ready);
-  if (const auto* offer = std::get_if<OfferMessage>(&msg)) return BytesOf(offer->ready);
-  if (const auto* early = std::get_if<EarlyOfferMessage>(&msg)) return BytesOf(early->ready);
   size_t bytes = kUsualBytes;
   if (const auto* sums = std::get_if<SumsMessage>(&msg)) {
-    for (const std::string& sum : sums->run.sums) bytes += sum.size();
+    for (const MessageBytes& sum : sums->run.sums) bytes += sum.size();
   }
   return bytes;
+}
+
+// Null: it has none.
+MessageBytes* TailOf(Coordination& msg) {
+  if (auto* offer = std::get_if<OfferMessage>(&msg)) return &offer->ready.sum;
+  if (auto* early = std::get_if<EarlyOfferMessage>(&msg)) return &early->ready.sum;
+  return nullptr;
 }
 
 }  // namespace
@@ -49,7 +49,9 @@ void Fields(auto& f, MaybeConst<WithdrawMessage> auto& m) { f(m.ticket, m.why); 
 void Fields(auto& f, MaybeConst<JoinMessage> auto& m) { f(m.ticket, m.last_here); }
 void Fields(auto& f, MaybeConst<LeaveMessage> auto& m) { f(m.rank); }
 void Fields(auto& f, MaybeConst<DoneMessage> auto& m) { f(m.number); }
-void Fields(auto& f, MaybeConst<SumCut> auto& cut) { f(cut.piece_kib, cut.pieces, cut.stripes); }
+void Fields(auto& f, MaybeConst<SumCut> auto& cut) {
+  f(cut.piece_kib, cut.pieces, cut.stripes);
+}
 void Fields(auto& f, MaybeConst<RunMessage> auto& m) { f(m.number, m.leaders, m.entries, m.cut); }
 void Fields(auto& f, MaybeConst<EndMessage> auto& m) { f(m.ticket, m.last_joined, m.status); }
 void Fields(auto& f, MaybeConst<AbortNotice> auto& m) { f(m.why); }
@@ -58,9 +60,15 @@ void Fields(auto& f, MaybeConst<AgreeMessage> auto& m) {
   f(m.ready, m.ready.note, m.ready.participants);
 }
 void Fields(auto& f, MaybeConst<TurnMessage> auto& m) { f(m.run, m.run.turns, m.run.notes); }
-void Fields(auto& f, MaybeConst<OfferMessage> auto& m) { f(m.ready, m.ready.sum); }
+void Fields(auto& f, MaybeConst<OfferMessage> auto& m) {
+  f(m.ready);
+  f.Tail(m.ready.sum);
+}
 void Fields(auto& f, MaybeConst<SumsMessage> auto& m) { f(m.run, m.run.sums); }
-void Fields(auto& f, MaybeConst<EarlyOfferMessage> auto& m) { f(m.ready, m.ready.sum); }
+void Fields(auto& f, MaybeConst<EarlyOfferMessage> auto& m) {
+  f(m.ready);
+  f.Tail(m.ready.sum);
+}
 void Fields(auto& f, MaybeConst<RecallMessage> auto& m) { f(m.ticket); }
 void Fields(auto& f, MaybeConst<RecalledMessage> auto& m) { f(m.ticket); }
 void Fields(auto& f, MaybeConst<AgreedPart> auto& p) {
@@ -68,13 +76,18 @@ void Fields(auto& f, MaybeConst<AgreedPart> auto& p) {
   f(a.place, a.batch_size, a.participants, a.extents, a.notes, p.turns);
 }
 
-std::string EncodeCoordination(const Coordination& msg, std::string begin) {
-  begin.reserve(begin.size() + LikelyBytes(msg));
-  return EncodeMessage(msg, std::move(begin));
+MessageBytes EncodeCoordination(Coordination msg) {
+  std::string begin;
+  begin.reserve(LikelyBytes(msg));
+  std::string head = EncodeMessage(msg, std::move(begin));
+  MessageBytes* tail = TailOf(msg);
+  if (tail == nullptr) return head;
+  tail->Push(head);
+  return std::move(*tail);
 }
 
-Result<Coordination> DecodeCoordination(std::string_view bytes) {
-  return DecodeMessage<Coordination>(bytes, "coordination message");
+Result<Coordination> DecodeCoordination(MessageBytes bytes) {
+  return DecodeWithTail<Coordination>(std::move(bytes), "coordination message");
 }
 
 std::string EncodeAgreed(const AgreedPart& part) { return EncodeFields(part); }

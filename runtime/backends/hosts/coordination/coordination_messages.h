@@ -12,6 +12,7 @@
 #include "runtime/backends/agreement.h"
 #include "runtime/backends/collective.h"
 #include "runtime/backends/sum_cut.h"
+#include "runtime/base/message_bytes.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -45,7 +46,7 @@ struct ReadyMessage {
   uint32_t participants = 0;
   // Travels in an OfferMessage and in an EarlyOfferMessage: what this host gives to the sum, as the
   // leaders exchange it.
-  std::string sum;
+  MessageBytes sum;
 };
 
 // "Ready", with more to say than most.
@@ -112,7 +113,7 @@ struct RunMessage {
   SumCut cut;  // of the sums
   // Travel in a SumsMessage: what the leaders have offered, in their order; that of the receiver is
   // empty. None: the leaders exchange it.
-  std::vector<std::string> sums;
+  std::vector<MessageBytes> sums;
   bool operator==(const RunMessage&) const = default;
 };
 
@@ -170,10 +171,13 @@ struct CoordinationAnswer {
 };
 using CoordinationAnswers = std::vector<CoordinationAnswer>;
 
-// Behind the bytes of `begin`.
-std::string EncodeCoordination(const Coordination& msg, std::string begin = {});
+// So much room in front of a part of a sum makes a message of it without moving it.
+inline constexpr size_t kRoomForReport = 512;
+
+// Neither copies the part of a sum in a message that has one.
+MessageBytes EncodeCoordination(Coordination msg);
 // kInvalidArgument for anything EncodeCoordination does not write.
-Result<Coordination> DecodeCoordination(std::string_view bytes);
+Result<Coordination> DecodeCoordination(MessageBytes bytes);
 
 // What a leader tells the members on its host in memory that they share: an Agreement but for the
 // turn, and the turn of each of them.

@@ -144,7 +144,7 @@ void Coordinator::OfferEarly(Waiting::iterator at, Rounds::iterator operation, A
   LeaderReport& report = operation->reports[0];
   const std::optional<uint32_t> to = EarlyReceiver(map_, report.leader, report.msg);
   if (!to || HasJoined(*to)) return;
-  std::string sum = std::exchange(report.msg.sum, {});
+  MessageBytes sum = std::exchange(report.msg.sum, {});
   early_ = Early{at, operation, *to, sum.size(), {}};
   EarlyOfferMessage offer{report.msg};
   offer.ready.sum = std::move(sum);
