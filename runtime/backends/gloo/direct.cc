@@ -9,9 +9,9 @@
 namespace hvd {
 namespace {
 
-// A small sum is not worth a second stripe, and so needs no cut that all leaders know.
+// A small sum is not worth a second stripe.
 InterHostCall OverOneStripe(InterHostCall call) {
-  call.cut = {};
+  call.cut.stripes = 1;
   return call;
 }
 
@@ -30,7 +30,7 @@ class DirectSum final : public InterHostSum {
         transfers_(mesh, call_) {
     call_.TellWay(TraceWay::kDirect);
     if (call_.copies != nullptr) call_.copies->Fill(0, count_);
-    MeshStart start(mesh);
+    MeshStart start(mesh, /*eager=*/bytes_ <= size_t{call_.cut.eager_kib} << 10);
     ForOthers(call_, [&](uint32_t leader) {
       transfers_.Send(start, leader, kScatterSlot, input_, bytes_);
     });

@@ -153,6 +153,7 @@ MeshHandle MeshStart::Receive(uint32_t peer, MeshTag tag, MeshTaker& taker, size
 
 MeshHandle MeshStart::Add(MeshTransfer transfer) {
   auto added = std::make_unique<MeshTransfer>(std::move(transfer));
+  added->eager = eager_;
   transfers_.push_back(added.get());
   return MeshHandle(&mesh_, std::move(added));
 }

@@ -145,7 +145,9 @@ class Mesh final : private ForkParticipant {
 // goes in one system call. The handles live longer.
 class MeshStart {
  public:
-  explicit MeshStart(Mesh& mesh) : mesh_(mesh) {}
+  // `eager`: large messages need no leave. Both sides say so. A receiver that comes late holds up
+  // all that its peer sends behind them over this stripe.
+  explicit MeshStart(Mesh& mesh, bool eager = false) : mesh_(mesh), eager_(eager) {}
   ~MeshStart() { mesh_.Begin(transfers_); }
   MeshStart(const MeshStart&) = delete;
 
@@ -162,6 +164,7 @@ class MeshStart {
   MeshHandle Add(MeshTransfer transfer);
 
   Mesh& mesh_;
+  const bool eager_;
   std::vector<MeshTransfer*> transfers_;
 };
 

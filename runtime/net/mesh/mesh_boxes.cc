@@ -99,7 +99,7 @@ void MeshOutbox::Enqueue(MeshTransfer* transfer) {
 
 void MeshOutbox::Send(MeshTransfer* transfer) {
   auto parked = parked_.find(transfer->tag);
-  bool large = transfer->bytes > kMeshEagerBytes;
+  bool large = transfer->bytes > kMeshEagerBytes && !transfer->eager;
   if (parked == parked_.end() && large) {
     auto ready = ready_.find(transfer->tag);
     if (ready != ready_.end()) {
@@ -204,9 +204,8 @@ bool MeshInbox::TakeKept(MeshTransfer* transfer) {
 void MeshInbox::Receive(MeshTransfer* transfer) {
   if (TakeKept(transfer)) return;
   posted_.push_back(transfer);
-  if (transfer->kind == MeshTransfer::Kind::kReceive && transfer->bytes > kMeshEagerBytes) {
-    outbox_.PutReady(transfer->tag);
-  }
+  const bool large = transfer->bytes > kMeshEagerBytes && !transfer->eager;
+  if (transfer->kind == MeshTransfer::Kind::kReceive && large) outbox_.PutReady(transfer->tag);
 }
 
 bool MeshInbox::Cancel(const MeshTransfer* transfer) {
@@ -241,7 +240,8 @@ Result<MeshPlace> MeshInbox::Begin(const MeshFrame& frame) {
     return MeshPlace{window.data(), window.size()};
   }
   if (frame.bytes > kMeshEagerBytes) {
-    return WrongSize(peer_, frame.bytes, posted == nullptr ? 0 : posted->bytes);
+    if (posted != nullptr) return WrongSize(peer_, frame.bytes, posted->bytes);
+    return MeshPlace{};  // eager: its receiver is still to come
   }
   const bool awaited = posted != nullptr || FindFirst(any_, frame.tag) != nullptr;
   if (!awaited && kept_bytes_ + CostOf(frame.bytes) > most_kept_) return MeshPlace{};

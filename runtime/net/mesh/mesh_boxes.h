@@ -4,7 +4,8 @@
 //
 // A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has
 // said that there is room for it, so that it is received straight into its place and never stands
-// in the way of others.
+// in the way of others. Where both sides say that it is eager, it is sent at once as well, and its
+// connection is not read on until the receiver asks for it.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_BOXES_H_
 #define HVD_RUNTIME_NET_MESH_MESH_BOXES_H_
 
@@ -47,6 +48,7 @@ struct MeshTransfer {
   std::byte* to = nullptr;
   size_t bytes = 0;
   MeshTaker* taker = nullptr;  // of a kReceive, instead of `to`
+  bool eager = false;          // needs no leave, of any size
   std::string small;           // what kReceiveSmall got
   bool done = false;
   Status status;

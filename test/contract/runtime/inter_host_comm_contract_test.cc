@@ -172,6 +172,29 @@ TEST_P(InterHostCommContract, NoBitDependsOnHowALargeSumIsCut) {
   }
 }
 
+// The last leader comes late to every sum, so what the others send waits for it.
+TEST_P(InterHostCommContract, EagerSumsWaitForALeaderThatComesLate) {
+  const ReduceSpec spec{DType::kFloat32, Arithmetic::kSum};
+  for (uint32_t size : {2u, 3u}) {
+    Leaders leaders(GetParam(), size);
+    uint64_t tag = 0;
+    for (size_t count : {1000, 30'000, 65'536, 65'537, 300'000}) {
+      ++tag;
+      std::vector<Bytes> parts;
+      for (uint32_t i = 0; i < size; ++i) parts.push_back(OrderedFloats(count, i));
+      const Bytes expected = Combined(spec, parts);
+      leaders.Run([&](uint32_t i) {
+        if (i + 1 == size) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        InterHostCall call = leaders.Call(i, tag);
+        call.cut.eager_kib = 256;
+        Bytes output(parts[i].size());
+        ExpectOk(leaders.at(i).Allreduce(call, spec, parts[i].data(), output.data(), count));
+        EXPECT_EQ(output, expected) << size << " leaders, " << count << " elements, leader " << i;
+      });
+    }
+  }
+}
+
 // Copies between memory of its own and the place of the sum, and counts what it is asked for.
 class CountedCopies final : public SumCopies {
  public:

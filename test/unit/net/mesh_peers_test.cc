@@ -106,6 +106,51 @@ TEST_F(MeshPeersTest, AReceiveThatIsGivenUpLeavesItsMessageToTheNext) {
   EXPECT_EQ(next.small, text_);
 }
 
+// No leave goes back for it, and what comes behind it waits as well.
+TEST_F(MeshPeersTest, AnEagerMessageWaitsForItsReceiver) {
+  Connect(a_, 0, b_, 1);
+  const std::string large(kMeshEagerBytes + 1, 'x');
+  std::string place(large.size(), ' ');
+  MeshTransfer eager = Sending(1, large), behind = Sending(1, text_);
+  eager.tag = {2, 2};
+  eager.eager = true;
+  Begin(a_, &eager);
+  Begin(a_, &behind);
+  ASSERT_TRUE(eager.done && behind.done);
+  MeshTransfer received = Receiving(0), late = eager;
+  late.kind = MeshTransfer::Kind::kReceive;
+  late.peer = 0;
+  late.to = reinterpret_cast<std::byte*>(place.data());
+  late.done = false;
+  Begin(b_, &received);
+  b_.peers.HandleIncoming({0}, EPOLLIN);
+  EXPECT_FALSE(received.done);
+  Begin(b_, &late);
+  EXPECT_TRUE(late.done && late.status.ok());
+  EXPECT_EQ(place, large);
+  EXPECT_EQ(received.small, text_);
+  EXPECT_TRUE(b_.dialled.empty()) << "a leave was sent";
+}
+
+TEST_F(MeshPeersTest, AnEagerMessageOfAnotherSizeLosesItsSender) {
+  Connect(a_, 0, b_, 1);
+  std::string large(kMeshEagerBytes + 1, 'x');
+  MeshTransfer eager = Sending(1, large);
+  eager.eager = true;
+  Begin(a_, &eager);
+  b_.peers.HandleIncoming({0}, EPOLLIN);
+  EXPECT_TRUE(LossOf(b_, 0).ok());
+  MeshTransfer late = eager;
+  late.kind = MeshTransfer::Kind::kReceive;
+  late.peer = 0;
+  late.to = reinterpret_cast<std::byte*>(large.data());
+  late.bytes = kMeshEagerBytes;
+  late.done = false;
+  Begin(b_, &late);
+  EXPECT_FALSE(late.status.ok());
+  EXPECT_FALSE(LossOf(b_, 0).ok());
+}
+
 TEST_F(MeshPeersTest, APeerWhoseConnectionEndsIsNamedAndLost) {
   Connect(a_, 0, b_, 1);
   MeshTransfer received = Receiving(1);

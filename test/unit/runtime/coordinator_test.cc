@@ -164,9 +164,20 @@ TEST_F(CoordinatorTest, TellsAllLeadersAlikeHowToCutSumsWhileThatChanges) {
     ASSERT_EQ(answers.size(), 2u);
     for (size_t leader : {0, 1}) EXPECT_EQ(RunIn(answers, leader).cut, cut) << leader;
   };
-  expect(1, {512, 3, 0});
+  expect(1, {512, 3, 0, 256});
   tuned.stripes = 4 + 1;
-  expect(2, {512, 3, 4});
+  expect(2, {512, 3, 4, 256});
+}
+
+// Of three, what is sent to a late one could hold up the reports of the others.
+TEST_F(CoordinatorTest, OnlyBetweenTwoHostsSumsNeedNoLeave) {
+  Make({0, 0, 1});
+  Send(0, Ready(1, "x"));
+  EXPECT_EQ(RunIn(Send(2, Ready(1, "x"))).cut.eager_kib, 256u);
+  Make({0, 1, 2});
+  Send(0, Ready(1, "x"));
+  Send(1, Ready(1, "x"));
+  EXPECT_EQ(RunIn(Send(2, Ready(1, "x"))).cut.eager_kib, 0u);
 }
 
 TEST_F(CoordinatorTest, AnswersWithWhatTheOthersHaveOffered) {
@@ -631,7 +642,7 @@ TEST(Coordination, EveryMessageHasItsBytes) {
   ready.fusion_key = 6;
   ready.parts = {{4, {1, -2}}, {8, {}}};
   ready.failure = Mismatch("no");
-  const RunMessage run{3, {0, 4}, {{7, 5, {{1, 2}, {}}}, {8, 5, {}}}, {}, {}, {512, 4, 2}};
+  const RunMessage run{3, {0, 4}, {{7, 5, {{1, 2}, {}}}, {8, 5, {}}}, {}, {}, {512, 4, 2, 256}};
   ReadyMessage agree = Ready(1, "x");
   agree.note = "th";
   agree.participants = 3;
@@ -651,7 +662,7 @@ TEST(Coordination, EveryMessageHasItsBytes) {
       {run,
        "0503000000000000000200000000000000040000000200000007000000000000000500000002000000020000"
        "00010000000000000002000000000000000000000008000000000000000500000000000000"
-       "000200000400000002000000"},
+       "00020000040000000200000000010000"},
       {EndMessage{9, Aborted("x left"), 12}, "0609000000000000000c000000060600000078206c656674"},
       {AbortNotice{"bye"}, "0703000000627965"},
       {WaitMessage{1, {2, 3}}, "080100000000000000020000000200000003000000"},
@@ -662,7 +673,7 @@ TEST(Coordination, EveryMessageHasItsBytes) {
        "0000"},
       {TurnMessage{turn},
        "0a0300000000000000000000000100000007000000000000000200000000000000"
-       "000000000000000000000000020000000500000000000000"
+       "00000000000000000000000000000000020000000500000000000000"
        "00000000000000000100000001000000"
        "6e"},
       {OfferMessage{offer},
@@ -672,7 +683,7 @@ TEST(Coordination, EveryMessageHasItsBytes) {
        "6162"},
       {SumsMessage{sums},
        "0c03000000000000000000000001000000070000000000000002000000000000000000000000000000"
-       "000000000200000000000000020000006162"},
+       "00000000000000000200000000000000020000006162"},
       {EarlyOfferMessage{offer},
        "0d010000000000000000000000000000000002000000787900000000000000000700000000000000"
        "0100000064000000000000000000000000000000"

@@ -50,7 +50,7 @@ void Fields(auto& f, MaybeConst<JoinMessage> auto& m) { f(m.ticket, m.last_here)
 void Fields(auto& f, MaybeConst<LeaveMessage> auto& m) { f(m.rank); }
 void Fields(auto& f, MaybeConst<DoneMessage> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<SumCut> auto& cut) {
-  f(cut.piece_kib, cut.pieces, cut.stripes);
+  f(cut.piece_kib, cut.pieces, cut.stripes, cut.eager_kib);
 }
 void Fields(auto& f, MaybeConst<RunMessage> auto& m) { f(m.number, m.leaders, m.entries, m.cut); }
 void Fields(auto& f, MaybeConst<EndMessage> auto& m) { f(m.ticket, m.last_joined, m.status); }
