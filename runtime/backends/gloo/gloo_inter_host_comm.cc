@@ -138,8 +138,7 @@ Result<InterHostMessage> GlooInterHostComm::Await(uint32_t rank, uint64_t tag, T
 Result<InterHostMessage> GlooInterHostComm::ReceiveMessage(uint32_t rank, uint64_t tag,
                                                            TimePoint deadline,
                                                            MeshPatience patience) {
-  MeshHandle handle = mesh_->ReceiveSmall(rank, {tag, kMessageSlot});
-  Result<MeshMessage> message = mesh_->WaitSmall(handle, deadline, patience);
+  Result<MeshMessage> message = mesh_->ReceiveSmall(rank, {tag, kMessageSlot}, deadline, patience);
   if (!message.ok()) return std::move(message).status();
   return InterHostMessage{message->from, std::move(message->bytes)};
 }

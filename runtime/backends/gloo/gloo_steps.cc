@@ -16,10 +16,11 @@ Status GlooSteps::Post(uint32_t rank, uint64_t tag, MessageBytes bytes) {
   HVD_RETURN_IF_ERROR(DropGone());
   auto posted = std::make_unique<Posted>();
   posted->bytes = std::move(bytes);
-  posted->handle =
-      mesh_.Send(rank, {tag, kMessageSlot}, std::as_bytes(std::span(posted->bytes.view())));
+  Status sent = mesh_.SendNow(rank, {tag, kMessageSlot},
+                              std::as_bytes(std::span(posted->bytes.view())), &posted->handle);
+  if (sent.code() != Code::kInProgress) return sent;
   posted_.push_back(std::move(posted));
-  return DropGone();
+  return Status::Ok();
 }
 
 // Also where a later one has gone before an earlier one to another peer.

@@ -167,7 +167,7 @@ void Negotiator::CloseCoordinator(TimePoint now) {
   over_ = !waits;
 }
 
-Status Negotiator::SendToCoordinator(Coordination msg) {
+Status Negotiator::SendToCoordinator(Coordination&& msg) {
   Status said = link_.Send(kCoordinator, std::move(msg));
   return said.ok() || coordinates() ? said : LoseCoordinator(said);
 }
@@ -215,7 +215,7 @@ Status Negotiator::ReceiveLocal() {
   return Status::Ok();
 }
 
-Status Negotiator::Receive(uint32_t from, Coordination msg) {
+Status Negotiator::Receive(uint32_t from, Coordination&& msg) {
   const bool order =
       std::holds_alternative<RunMessage>(msg) || std::holds_alternative<EndMessage>(msg) ||
       std::holds_alternative<WaitMessage>(msg) || std::holds_alternative<AbortNotice>(msg) ||

@@ -86,11 +86,11 @@ class Negotiator {
   bool NeedsServing() const;
   void SendGoodbye();
   void CloseCoordinator(TimePoint now);
-  Status SendToCoordinator(Coordination msg);
+  Status SendToCoordinator(Coordination&& msg);
   Status LoseCoordinator(const Status& why);
   Status SendAnswers(Coordinator::Answers answers);
   Status ReceiveMessage(InterHostMessage message);
-  Status Receive(uint32_t from, Coordination msg);
+  Status Receive(uint32_t from, Coordination&& msg);
   Status ReceiveLocal();
   Status OnRun(RunMessage msg);
   Status OnTurn(RunMessage msg);

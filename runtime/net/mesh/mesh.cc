@@ -122,15 +122,27 @@ MeshHandle Mesh::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes,
   return Begin(Receiving(peer, tag, bytes, stripe));
 }
 
-MeshHandle Mesh::ReceiveSmall(uint32_t peer, MeshTag tag) {
-  return Begin({.kind = MeshTransfer::Kind::kReceiveSmall, .peer = peer, .tag = tag});
-}
-
 MeshHandle Mesh::Begin(MeshTransfer transfer) {
   auto begun = std::make_unique<MeshTransfer>(std::move(transfer));
   MeshTransfer* const alone = begun.get();
   Begin({&alone, 1});
   return MeshHandle(this, std::move(begun));
+}
+
+Status Mesh::SendNow(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
+                     MeshHandle* rest) {
+  auto begun = std::make_unique<MeshTransfer>(Sending(peer, tag, bytes, 0));
+  MeshTransfer* const alone = begun.get();
+  bool over = false;
+  {
+    MutexLock lock(driver_.mutex);
+    driver_.reactor().Begin({&alone, 1});
+    driver_.NotifyAll();
+    over = alone->done;
+  }
+  if (over) return begun->status;
+  *rest = MeshHandle(this, std::move(begun));
+  return {Code::kInProgress, ""};
 }
 
 MeshHandle MeshStart::Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
@@ -205,15 +217,21 @@ uint64_t Mesh::MovedWith(std::span<const uint32_t> group) {
   return driver_.reactor().MovedWith(group);
 }
 
-Result<MeshMessage> Mesh::WaitSmall(MeshHandle& handle, TimePoint deadline, MeshPatience patience) {
-  MeshWaiter waiter{.handles = {&handle, 1},
+Result<MeshMessage> Mesh::ReceiveSmall(uint32_t peer, MeshTag tag, TimePoint deadline,
+                                       MeshPatience patience) {
+  MeshTransfer transfer{.kind = MeshTransfer::Kind::kReceiveSmall, .peer = peer, .tag = tag};
+  MeshTransfer* const alone = &transfer;
+  MeshWaiter waiter{.alone = alone,
                     .deadline = deadline,
                     .patient = true,
                     .spins = patience == MeshPatience::kSpins};
-  HVD_RETURN_IF_ERROR(driver_.WaitFor(waiter));
-  MeshMessage message{handle.transfer_->peer, std::move(handle.transfer_->small)};
-  handle.transfer_.reset();
-  return message;
+  MutexLock lock(driver_.mutex);
+  driver_.reactor().Begin({&alone, 1});
+  driver_.NotifyAll();
+  Status received = driver_.WaitFor(waiter, lock);
+  if (received.ok()) return MeshMessage{transfer.peer, std::move(transfer.small)};
+  driver_.reactor().GiveUp(alone);
+  return received;
 }
 
 }  // namespace hvd

@@ -5,7 +5,7 @@
 // at once never meet. Large messages may take further connections, stripes, where one does not fill
 // the link. A thread that waits moves the bytes of all, because a thread of the mesh
 // would cost two switches for each message; one that waits for data does so rather than one that
-// waits for any message (WaitSmall). A thread of the mesh does so while no other one waits.
+// waits for any message (ReceiveSmall). A thread of the mesh does so while no other one waits.
 // Thread-safe; Abort and Wake from any thread.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_H_
 #define HVD_RUNTIME_NET_MESH_MESH_H_
@@ -73,9 +73,6 @@ class Mesh final : private ForkParticipant {
                   uint32_t stripe = 0);
   // Exactly as many bytes as are sent; kMismatch otherwise.
   MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe = 0);
-  // A message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer. The loss of a peer is no end
-  // of the latter.
-  MeshHandle ReceiveSmall(uint32_t peer, MeshTag tag);
 
   // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost,
   // other than by leaving in peace, the wait ends with that: the peer may itself be waiting for the
@@ -90,11 +87,14 @@ class Mesh final : private ForkParticipant {
   // did for `idle_limit`.
   Status WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
                          std::span<const uint32_t> group, MeshAfter after = MeshAfter::kGoes);
-  // The same for ReceiveSmall; kInProgress also after Wake. A message is the end of the handle; one
-  // that is dropped without having seen its message leaves it to the next receive.
-  Result<MeshMessage> WaitSmall(MeshHandle& handle, TimePoint deadline,
-                                MeshPatience patience = MeshPatience::kSleeps);
-  // Ends the WaitSmall that is under way, or the next one.
+  // The next message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer; the loss of a peer is no
+  // end of the latter. kInProgress at the deadline (one in the past: looks once) and after Wake.
+  Result<MeshMessage> ReceiveSmall(uint32_t peer, MeshTag tag, TimePoint deadline,
+                                   MeshPatience patience = MeshPatience::kSleeps);
+  // Send, and its end where all of the message goes at once, as of a small one almost always.
+  // Otherwise kInProgress, and `rest` is what Send returns.
+  Status SendNow(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes, MeshHandle* rest);
+  // Ends the ReceiveSmall that is under way, or the next one.
   void Wake() { driver_.Wake(); }
 
   // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do

@@ -253,14 +253,6 @@ MeshTransfer* MeshInbox::TakeTaker(MeshTag tag) {
   return taker != nullptr ? taker : TakeFirst(any_, tag);
 }
 
-void MeshInbox::TakeBack(MeshTransfer* transfer) {
-  if (MeshTransfer* taker = TakeTaker(transfer->tag); taker != nullptr) {
-    return Give(std::move(transfer->small), taker);
-  }
-  kept_bytes_ += CostOf(transfer->small.size());
-  kept_[transfer->tag].push_front(std::move(transfer->small));
-}
-
 void MeshInbox::Deliver(MeshTag tag) {
   MeshTransfer* taker = TakeTaker(tag);
   if (taker == nullptr) {

@@ -117,8 +117,6 @@ class MeshInbox final : public MeshSink {
   void Receive(MeshTransfer* transfer);
   // For a receive of the first to send. True when one was here.
   bool TakeKept(MeshTransfer* transfer);
-  // The message of a small receive that is done, for the next caller.
-  void TakeBack(MeshTransfer* transfer);
   // False when part of the message is in its memory already.
   bool Cancel(const MeshTransfer* transfer);
   void Fail(const Status& why);

@@ -77,6 +77,10 @@ bool MeshDriver::MustReturn(MeshWaiter& waiter) {
 
 Status MeshDriver::WaitFor(MeshWaiter& waiter) {
   MutexLock lock(mutex);
+  return WaitFor(waiter, lock);
+}
+
+Status MeshDriver::WaitFor(MeshWaiter& waiter, MutexLock& lock) {
   turns_.NoteWait();
   while (!MustReturn(waiter)) {
     if (turns_.Take(waiter)) {

@@ -31,6 +31,8 @@ class MeshDriver {
 
   // Until what the waiter waits for is done, has failed, or its deadline has passed (kInProgress).
   Status WaitFor(MeshWaiter& waiter) HVD_EXCLUDES(mutex);
+  // The same; `lock` holds the mutex, which is free while the thread sleeps.
+  Status WaitFor(MeshWaiter& waiter, MutexLock& lock) HVD_REQUIRES(mutex);
   // Ends the wait of a patient thread that is under way, or the next one.
   void Wake() HVD_EXCLUDES(mutex);
   // After anything but the driver's own work by which a wait may have come to its end.

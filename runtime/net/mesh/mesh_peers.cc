@@ -126,13 +126,7 @@ void MeshPeers::BeginReceiveOfAny(MeshTransfer* transfer) {
 }
 
 void MeshPeers::GiveUp(MeshTransfer* transfer) {
-  if (transfer->done) {
-    // It came after the last look of the thread that gives up: the next caller gets it.
-    const bool unseen = transfer->kind == MeshTransfer::Kind::kReceiveSmall;
-    if (unseen && transfer->status.ok())
-      Of({transfer->peer, transfer->stripe}).inbox.TakeBack(transfer);
-    return;
-  }
+  if (transfer->done) return;
   if (transfer->peer == kAnyMeshPeer) {
     std::erase(any_, transfer);
     return;

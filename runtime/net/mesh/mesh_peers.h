@@ -74,7 +74,6 @@ class MeshPeers {
   // The transfers stay until they are done or given up; one that is done already begins nothing.
   // All that can go to a peer at once goes in one system call.
   void Begin(std::span<MeshTransfer* const> transfers);
-  // A small message that came after the last look of its receiver is for the next receive.
   void GiveUp(MeshTransfer* transfer);
 
   // A connection whose handshake is over; its socket is in the epoll already.

@@ -12,6 +12,7 @@ constexpr Duration kStandBack = std::chrono::milliseconds(2);
 }  // namespace
 
 const MeshTransfer* MeshWaiter::Awaited() {
+  if (alone != nullptr) return alone->done && alone->status.ok() ? nullptr : alone;
   for (; !handles.empty(); handles = handles.subspan(1)) {
     const MeshTransfer* transfer = handles.front().transfer_.get();
     if (!transfer->done || !transfer->status.ok()) return transfer;

@@ -20,8 +20,9 @@ struct MeshWaiter {
   // The transfer that is still to come, or the one that failed; nullptr when all is well.
   const MeshTransfer* Awaited();
 
-  std::span<MeshHandle> handles;  // without those at the front that are done
-  TimePoint deadline;
+  std::span<MeshHandle> handles = {};   // without those at the front that are done
+  const MeshTransfer* alone = nullptr;  // instead of them
+  TimePoint deadline = {};
   bool patient = false;  // wakeable, and gladly lets others drive
   bool spins = true;     // as MeshOptions::spin says
   bool returns = false;  // MeshAfter::kReturns

@@ -259,21 +259,30 @@ TEST_F(MeshPair, AReceiveThatWasGivenUpGetsNothing) {
   EXPECT_EQ(ReceiveText(*b_, 0, {1, 1}, 2), "hi");
 }
 
-// It comes after the last look of whoever waited, and before he has gone.
-TEST_F(MeshPair, ASmallMessageForAReceiveThatWasGivenUpIsForTheNextOne) {
+TEST_F(MeshPair, ASmallMessageIsForTheReceiveThatIsThereWhenItComes) {
   for (uint32_t from : {1u, kAnyMeshPeer}) {
-    MeshHandle late = a_->ReceiveSmall(from, {2, 2});
+    EXPECT_EQ(a_->ReceiveSmall(from, {2, 2}, TimePoint{}).status().code(), Code::kInProgress);
     for (const char* text : {"first", "second"}) SendText(*b_, 0, {2, 2}, text);
-    SendText(*b_, 0, {2, 3}, "behind them");
-    EXPECT_EQ(ReceiveText(*a_, 1, {2, 3}, 11), "behind them");
-    late = MeshHandle();
     for (const char* text : {"first", "second"}) {
-      MeshHandle next = a_->ReceiveSmall(from, {2, 2});
-      Result<MeshMessage> message = a_->WaitSmall(next, Soon());
+      Result<MeshMessage> message = a_->ReceiveSmall(from, {2, 2}, Soon());
       ASSERT_TRUE(message.ok()) << message.status().message();
       EXPECT_EQ(message->bytes, text);
+      EXPECT_EQ(message->from, 1u);
     }
   }
+}
+
+// The first waits for a connection; the next, which goes behind it, has one.
+TEST_F(MeshPair, ASendThatIsOverAtOnceLeavesNothing) {
+  const std::string first = "first", second = "second";
+  MeshHandle rest;
+  EXPECT_EQ(a_->SendNow(1, {3, 3}, AsBytes(first), &rest).code(), Code::kInProgress);
+  ExpectOk(a_->Wait(rest, Soon()));
+  MeshHandle nothing;
+  ExpectOk(a_->SendNow(1, {3, 3}, AsBytes(second), &nothing));
+  EXPECT_TRUE(a_->IsOver(nothing));
+  for (const std::string& text : {first, second})
+    EXPECT_EQ(ReceiveText(*b_, 0, {3, 3}, text.size()), text);
 }
 
 TEST_F(MeshPair, AWaitForManyEndsWithTheFirstThatFails) {
@@ -294,8 +303,7 @@ TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
   std::vector<std::string> heard;
   std::thread patient([&] {
     while (heard.size() < 3) {
-      MeshHandle next = b_->ReceiveSmall(kAnyMeshPeer, {7, 7});
-      Result<MeshMessage> message = b_->WaitSmall(next, Soon());
+      Result<MeshMessage> message = b_->ReceiveSmall(kAnyMeshPeer, {7, 7}, Soon());
       ASSERT_TRUE(message.ok()) << message.status().message();
       heard.push_back(message->bytes);
     }
@@ -325,14 +333,12 @@ TEST_F(MeshPair, WhoWaitsForDataTakesOverFromWhoWaitsForAnything) {
 TEST_F(MeshPair, WhoReturnsForNothingLetsAnotherThreadDrive) {
   std::string heard, data(100'000, '?');
   std::thread patient([&] {
-    MeshHandle next = b_->ReceiveSmall(kAnyMeshPeer, {7, 7});
-    Result<MeshMessage> message = b_->WaitSmall(next, Soon());
+    Result<MeshMessage> message = b_->ReceiveSmall(kAnyMeshPeer, {7, 7}, Soon());
     heard = message.ok() ? message->bytes : message.status().message();
   });
   MeshHandle received = b_->Receive(0, {1, 1}, Room(data));
   std::thread sender([&] {
-    MeshHandle never = a_->ReceiveSmall(1, {9, 9});
-    EXPECT_FALSE(a_->WaitSmall(never, SteadyNow() + std::chrono::milliseconds(20)).ok());
+    EXPECT_FALSE(a_->ReceiveSmall(1, {9, 9}, SteadyNow() + std::chrono::milliseconds(20)).ok());
     const std::string sent(data.size(), 'd');
     MeshHandle handle = a_->Send(1, {1, 1}, AsBytes(sent));
     ExpectOk(a_->Wait(handle, Soon()));
@@ -655,12 +661,11 @@ TEST_F(MeshPair, AbortFromAnotherThreadEndsEveryWait) {
     EXPECT_EQ(a_->Wait(handle, Soon()).message(), "enough");
   });
   waiters.emplace_back([&] {
-    MeshHandle handle = a_->ReceiveSmall(kAnyMeshPeer, {5, 7});
-    EXPECT_EQ(a_->WaitSmall(handle, Soon()).status().message(), "enough");
+    EXPECT_EQ(a_->ReceiveSmall(kAnyMeshPeer, {5, 7}, Soon()).status().message(), "enough");
   });
   waiters.emplace_back([&] {
-    MeshHandle handle = b_->ReceiveSmall(kAnyMeshPeer, {5, 7});
-    EXPECT_EQ(b_->WaitSmall(handle, Soon()).status().message(), "rank 0 gave up: enough");
+    EXPECT_EQ(b_->ReceiveSmall(kAnyMeshPeer, {5, 7}, Soon()).status().message(),
+              "rank 0 gave up: enough");
   });
   a_->Abort(Aborted("enough"));
   for (std::thread& waiter : waiters) waiter.join();

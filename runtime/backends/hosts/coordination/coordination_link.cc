@@ -16,18 +16,18 @@ constexpr char kMorePieces = 1, kLastPiece = 0;
 Result<std::optional<CoordinationLink::Received>> Decode(uint32_t from, std::string bytes) {
   Result<Coordination> msg = DecodeCoordination(std::move(bytes));
   if (!msg.ok()) return Internal(Format("rank {} sent {}", from, msg.status().message()));
-  return std::optional<CoordinationLink::Received>({from, std::move(*msg)});
+  return std::optional<CoordinationLink::Received>(std::in_place, from, std::move(*msg));
 }
 
 }  // namespace
 
-Status CoordinationLink::Send(uint32_t to, Coordination msg) {
+Status CoordinationLink::Send(uint32_t to, Coordination&& msg) {
   if (to != rank_) return Transmit(to, std::move(msg));
   local_.emplace_back(to, std::move(msg));
   return Status::Ok();
 }
 
-Status CoordinationLink::Transmit(uint32_t to, Coordination msg) {
+Status CoordinationLink::Transmit(uint32_t to, Coordination&& msg) {
   constexpr size_t kRoom = kMaxInterHostMessage - 1;
   MessageBytes bytes = EncodeCoordination(std::move(msg));
   if (bytes.size() <= kRoom) return TransmitPiece(to, std::move(bytes), kLastPiece);

@@ -28,7 +28,7 @@ class CoordinationLink {
 
   // A message to this process itself waits for TakeLocal. Waits for nothing where the InterHostComm
   // has steps.
-  Status Send(uint32_t to, Coordination msg);
+  Status Send(uint32_t to, Coordination&& msg);
   // What was sent has gone, or the deadline has passed.
   Status Flush(TimePoint deadline);
   // What InterHostComm::Receive returns for the tag of these messages.
@@ -42,7 +42,7 @@ class CoordinationLink {
   std::optional<Received> TakeLocal();
 
  private:
-  Status Transmit(uint32_t to, Coordination msg);
+  Status Transmit(uint32_t to, Coordination&& msg);
   Status TransmitPiece(uint32_t to, MessageBytes piece, char mark);
 
   InterHostComm& comm_;
