@@ -49,6 +49,15 @@ void AddRow(CLI::App& app, const Row& row) {
   }
 }
 
+// Each row once.
+std::vector<const Row*> RowsIn(const NormalisedArgv& argv) {
+  std::vector<const Row*> rows;
+  for (const GivenOption& option : argv.options) {
+    if (std::ranges::find(rows, option.row) == rows.end()) rows.push_back(option.row);
+  }
+  return rows;
+}
+
 std::string LastSpelling(const NormalisedArgv& argv, const Row& row) {
   auto found = std::find_if(argv.options.rbegin(), argv.options.rend(),
                             [&](const GivenOption& option) { return option.row == &row; });
@@ -78,9 +87,11 @@ Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<
   try {
     CLI::App app;
     app.set_help_flag();
-    for (const Row& row : rows) AddRow(app, row);
+    // The other rows would take CLI11 longer than everything else that hvdrun reads at its start.
+    const std::vector<const Row*> given = RowsIn(*argv);
+    for (const Row* row : given) AddRow(app, *row);
     app.parse(CanonicalArguments(*argv));
-    for (const Row& row : rows) Collect(app, *argv, row, out);
+    for (const Row* row : given) Collect(app, *argv, *row, out);
   } catch (const CLI::Error& error) {
     return InvalidArgument(error.what());
   }
