@@ -18,7 +18,7 @@ class MessageBytes {
   // Without room. Implicit: most messages are made as strings.
   MessageBytes(std::string bytes) : storage_(std::move(bytes)) {}  // NOLINT
   MessageBytes(const char* bytes) : storage_(bytes) {}             // NOLINT
-  // Nothing yet, with this room in front, and memory for `bytes` to be appended.
+  // Nothing yet, with so much room in front, and memory for `bytes` to be appended.
   MessageBytes(size_t room, size_t bytes) : begin_(room) {
     storage_.reserve(room + bytes);
     storage_.resize(room);

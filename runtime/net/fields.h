@@ -4,10 +4,10 @@
 //   void Fields(auto& f, MaybeConst<LinkPut> auto& m) { f(m.generation, m.key, m.value); }
 //
 // A field is an integer, an enum (little-endian, as wide as its type) or a bool (a byte); a string
-// or MessageBytes (the bytes behind a length of 32 bits); a vector (its items behind a count of 32 bits); or a
-// struct that has a Fields of its own. A variant of messages begins with a byte, the place of the
-// alternative. The last field of a message may be its tail: bytes that are not copied, neither when
-// they are written nor when they are read:
+// or MessageBytes (the bytes behind a length of 32 bits); a vector (its items behind a count of 32
+// bits); or a struct that has a Fields of its own. A variant of messages begins with a byte, the
+// place of the alternative. The last field of a message may be its tail: bytes that are not copied,
+// neither when they are written nor when they are read:
 //
 //   void Fields(auto& f, MaybeConst<OfferMessage> auto& m) { f(m.ready); f.Tail(m.ready.sum); }
 //

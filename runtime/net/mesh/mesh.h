@@ -87,8 +87,8 @@ class Mesh final : private ForkParticipant {
   // did for `idle_limit`.
   Status WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
                          std::span<const uint32_t> group, MeshAfter after = MeshAfter::kGoes);
-  // The next message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer; the loss of a peer is no
-  // end of the latter. kInProgress at the deadline (one in the past: looks once) and after Wake.
+  // The next message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer; the loss of a peer does
+  // not end the latter. kInProgress at the deadline (one in the past: looks once) and after Wake.
   Result<MeshMessage> ReceiveSmall(uint32_t peer, MeshTag tag, TimePoint deadline,
                                    MeshPatience patience = MeshPatience::kSleeps);
   // Send, and its end where all of the message goes at once, as of a small one almost always.
