@@ -90,7 +90,7 @@ Status MeshDriver::WaitFor(MeshWaiter& waiter, MutexLock& lock) {
       if (turns_.AsksForHandOver(waiter)) Kick();
       turns_.Sleep(waiter, lock);
     }
-    if (SteadyNow() >= waiter.deadline) break;
+    if (waiter.only_looks() || SteadyNow() >= waiter.deadline) break;
   }
   // No thread may be driving because this one paused: it has returned now, perhaps for nothing.
   const MeshWaiter* driver = turns_.driver();
@@ -113,7 +113,7 @@ Status MeshDriver::Outcome(MeshWaiter& waiter) {
   HVD_RETURN_IF_ERROR(reactor_.LossIn(waiter.group));
   if (waiter.patient) wake_ = false;
   // A look that found nothing is no news, and there are many of them.
-  if (waiter.deadline == TimePoint{}) return {Code::kInProgress, ""};
+  if (waiter.only_looks()) return {Code::kInProgress, ""};
   return {Code::kInProgress,
           Format("rank {} waited in vain for {}", rank_,
                  awaited->peer == kAnyMeshPeer ? "any rank" : reactor_.NameOf(awaited->peer))};
@@ -134,11 +134,14 @@ void MeshDriver::NotifyAll() {
 // ---- driving
 
 void MeshDriver::Drive(MeshWaiter& waiter) {
-  TimePoint now = SteadyNow();
-  const bool only_looks = waiter.deadline <= now;
-  const Duration spin = waiter.spins && !only_looks ? spin_ : Duration::zero();
-  TimePoint spin_until = now + spin;
   ReadAwaited(waiter);
+  if (waiter.only_looks()) {
+    if (!MustReturn(waiter)) PollOnce(0);
+    return NotifyWaiters();
+  }
+  TimePoint now = SteadyNow();
+  const Duration spin = waiter.spins ? spin_ : Duration::zero();
+  TimePoint spin_until = now + spin;
   int unpolled = 0;
   while (!MustReturn(waiter)) {
     const uint64_t moved = reactor_.moved();

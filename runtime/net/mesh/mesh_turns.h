@@ -17,6 +17,8 @@ namespace hvd {
 
 // A thread that waits.
 struct MeshWaiter {
+  // It waits for nothing.
+  bool only_looks() const { return deadline == TimePoint{}; }
   // The transfer that is still to come, or the one that failed; nullptr when all is well.
   const MeshTransfer* Awaited();
 
