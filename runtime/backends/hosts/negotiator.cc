@@ -256,8 +256,7 @@ Status Negotiator::OnRun(RunMessage msg) {
     LeaderOpPointer op = reported_.Take(entry.ticket);
     if (op == nullptr) return Internal("the coordinator knows a ticket that never was");
     if (msg.leaders.empty()) msg.leaders = op->FirstMembers();
-    const bool exchanges = msg.sums.empty();
-    if (exchanges && others.empty()) others = Without(msg.leaders, options_.map.rank);
+    if (others.empty()) others = Without(msg.leaders, options_.map.rank);
     for (const auto& part : op->parts) part->result_status->awaited.AtWork(others);
     batch.ops.push_back(std::move(op));
   }
