@@ -80,7 +80,7 @@ class FieldWriter {
   void operator()(const auto&... fields) { (Put(fields), ...); }
   // See FieldReader.
   static bool SkipRest() { return false; }
-  // All but the bytes themselves: the caller puts what was written in front of them.
+  // Writes all but the bytes themselves. The caller puts these behind the other fields.
   void Tail(const MessageBytes& tail) {
     bytes_.Put(static_cast<uint32_t>(tail.size()));
     for (size_t zeros = TailPadding(bytes_.size()); zeros > 0; --zeros) bytes_.Put('\0');
@@ -227,8 +227,8 @@ Result<Variant> ReadType(size_t type, FieldReader& reader, std::string_view kind
 }
 
 template <typename Variant>
-Result<Variant> ReadMessage(bool empty, FieldReader reader, std::string_view kind) {
-  if (empty) return InvalidArgument(Format("an empty {}", kind));
+Result<Variant> ReadMessage(FieldReader reader, std::string_view kind) {
+  if (reader.AtEnd()) return InvalidArgument(Format("an empty {}", kind));
   uint8_t type = 0;
   reader(type);
   return ReadType<Variant>(type, reader, kind);
@@ -238,12 +238,12 @@ Result<Variant> ReadMessage(bool empty, FieldReader reader, std::string_view kin
 // it: "link message". Of messages without a tail.
 template <typename Variant>
 Result<Variant> DecodeMessage(std::string_view bytes, std::string_view kind) {
-  return ReadMessage<Variant>(bytes.empty(), FieldReader(bytes), kind);
+  return ReadMessage<Variant>(FieldReader(bytes), kind);
 }
 // The same of messages of which some have one.
 template <typename Variant>
 Result<Variant> DecodeWithTail(MessageBytes bytes, std::string_view kind) {
-  return ReadMessage<Variant>(bytes.empty(), FieldReader(bytes), kind);
+  return ReadMessage<Variant>(FieldReader(bytes), kind);
 }
 
 }  // namespace hvd

@@ -304,8 +304,9 @@ void HostLeaderService::StandBack() {
   if (turns_.has_work()) changed_.notify_all();
 }
 
-NegotiatorOrders HostLeaderService::TakeOrders(bool sleeps, NegotiatorOrders orders) {
+NegotiatorOrders HostLeaderService::TakeOrders(bool sleeps) {
   if (sleeps) sleep_.Begin();  // before the look at the orders
+  NegotiatorOrders orders;
   MutexLock lock(mutex_);
   orders.posted.swap(posted_);
   orders.outbox.swap(outbox_);

@@ -72,7 +72,7 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   bool AbortIfBroken();
 
   // NegotiatorOwner; OnFailed also where a batch failed.
-  NegotiatorOrders TakeOrders(bool sleeps, NegotiatorOrders spent) override;
+  NegotiatorOrders TakeOrders(bool sleeps) override;
   void OnBatch(LeaderBatch batch) override;
   Status OnClosed(const Status& why) override;
   Status OnFailed(const Status& status) override;

@@ -81,11 +81,11 @@ bool Negotiator::NeedsServing() const {
   return over_ || !lost_.ok() || !trouble_.ok() || !failures_.empty();
 }
 
-// What is decided is done first: another look takes as long as a small sum.
+// Ends with the message that settles an operation: another look takes as long as a small sum.
 Status Negotiator::LookOnce(TimePoint deadline) {
   const bool waits = deadline > TimePoint{};
   const uint64_t before = settled_;
-  NegotiatorOrders orders = owner_.TakeOrders(waits, std::move(spent_));
+  NegotiatorOrders orders = owner_.TakeOrders(waits);
   const bool quiet = orders.outbox.empty() && !link_.has_local();
   HVD_RETURN_IF_ERROR(Report(std::move(orders)));
   HVD_RETURN_IF_ERROR(ReceiveLocal());
@@ -100,8 +100,6 @@ Status Negotiator::Report(NegotiatorOrders orders) {
   for (Coordination& msg : orders.outbox) {
     HVD_RETURN_IF_ERROR(SendToCoordinator(std::move(msg)));
   }
-  orders.Clear();
-  spent_ = std::move(orders);
   return UseEarlyOffer();
 }
 
@@ -128,7 +126,7 @@ Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
 
 // Sends what other threads want sent. False when this thread is to end.
 bool Negotiator::TakeOrders() {
-  NegotiatorOrders orders = owner_.TakeOrders(/*sleeps=*/true, std::move(spent_));
+  NegotiatorOrders orders = owner_.TakeOrders(/*sleeps=*/true);
   const bool leaving = orders.leaving;
   if (Status said = Report(std::move(orders)); !said.ok()) {
     (void)owner_.OnFailed(said);
@@ -355,7 +353,7 @@ void Negotiator::Finish() {
   (void)link_.Flush(SteadyNow() + options_.goodbye);
   PublishFailures();  // a look may have received both these and the end
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
-  for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false, {}).posted)
+  for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false).posted)
     publisher_.PublishFailure(*op, why);
   for (const auto& [ticket, op] : reported_.all()) publisher_.PublishFailure(*op, why);
   reported_.Clear();

@@ -36,19 +36,13 @@ struct NegotiatorOrders {
   std::vector<LeaderOpPointer> posted;
   std::vector<Coordination> outbox;  // to the coordinator, in the order of what happened
   bool leaving = false;              // this rank leaves the world
-
-  void Clear() {
-    posted.clear();
-    outbox.clear();
-  }
 };
 
 class NegotiatorOwner {
  public:
   virtual ~NegotiatorOwner() = default;
-  // `sleeps`: this thread is going to sleep until a message comes, or until it is woken. `spent`:
-  // without orders; its memory takes the next ones.
-  virtual NegotiatorOrders TakeOrders(bool sleeps, NegotiatorOrders spent) = 0;
+  // `sleeps`: this thread is going to sleep until a message comes, or until it is woken.
+  virtual NegotiatorOrders TakeOrders(bool sleeps) = 0;
   // To be executed after all earlier ones.
   virtual void OnBatch(LeaderBatch batch) = 0;
   // No operation goes to other hosts any more. Returns the first reason, which stays.
@@ -106,7 +100,6 @@ class Negotiator {
   ResultPublisher& publisher_;
   NegotiatorOwner& owner_;
   ReportedOps reported_;
-  NegotiatorOrders spent_;  // its lists are empty
   CoordinationLink link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left

@@ -136,8 +136,7 @@ Status Mesh::SendNow(uint32_t peer, MeshTag tag, std::span<const std::byte> byte
   bool over = false;
   {
     MutexLock lock(driver_.mutex);
-    driver_.reactor().Begin({&alone, 1});
-    driver_.NotifyAll();
+    BeginLocked({&alone, 1});
     over = alone->done;
   }
   if (over) return begun->status;
@@ -172,6 +171,10 @@ MeshHandle MeshStart::Add(MeshTransfer transfer) {
 
 void Mesh::Begin(std::span<MeshTransfer* const> transfers) {
   MutexLock lock(driver_.mutex);
+  BeginLocked(transfers);
+}
+
+void Mesh::BeginLocked(std::span<MeshTransfer* const> transfers) {
   driver_.reactor().Begin(transfers);
   driver_.NotifyAll();
 }
@@ -226,8 +229,7 @@ Result<MeshMessage> Mesh::ReceiveSmall(uint32_t peer, MeshTag tag, TimePoint dea
                     .patient = true,
                     .spins = patience == MeshPatience::kSpins};
   MutexLock lock(driver_.mutex);
-  driver_.reactor().Begin({&alone, 1});
-  driver_.NotifyAll();
+  BeginLocked({&alone, 1});
   Status received = driver_.WaitFor(waiter, lock);
   if (received.ok()) return MeshMessage{transfer.peer, std::move(transfer.small)};
   driver_.reactor().GiveUp(alone);

@@ -123,6 +123,7 @@ class Mesh final : private ForkParticipant {
 
   MeshHandle Begin(MeshTransfer transfer);
   void Begin(std::span<MeshTransfer* const> transfers);
+  void BeginLocked(std::span<MeshTransfer* const> transfers) HVD_REQUIRES(driver_.mutex);
   void GiveUp(MeshTransfer* transfer);
 
   uint64_t MovedWith(std::span<const uint32_t> group);

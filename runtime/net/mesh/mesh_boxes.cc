@@ -99,7 +99,7 @@ void MeshOutbox::Enqueue(MeshTransfer* transfer) {
 
 void MeshOutbox::Send(MeshTransfer* transfer) {
   auto parked = parked_.find(transfer->tag);
-  bool large = transfer->bytes > kMeshEagerBytes && !transfer->eager;
+  bool large = transfer->needs_leave();
   if (parked == parked_.end() && large) {
     auto ready = ready_.find(transfer->tag);
     if (ready != ready_.end()) {
@@ -204,8 +204,8 @@ bool MeshInbox::TakeKept(MeshTransfer* transfer) {
 void MeshInbox::Receive(MeshTransfer* transfer) {
   if (TakeKept(transfer)) return;
   posted_.push_back(transfer);
-  const bool large = transfer->bytes > kMeshEagerBytes && !transfer->eager;
-  if (transfer->kind == MeshTransfer::Kind::kReceive && large) outbox_.PutReady(transfer->tag);
+  if (transfer->kind == MeshTransfer::Kind::kReceive && transfer->needs_leave())
+    outbox_.PutReady(transfer->tag);
 }
 
 bool MeshInbox::Cancel(const MeshTransfer* transfer) {

@@ -53,6 +53,8 @@ struct MeshTransfer {
   bool done = false;
   Status status;
 
+  // It is not sent before its receiver has said that it has room.
+  bool needs_leave() const { return bytes > kMeshEagerBytes && !eager; }
   void Finish(Status how) {
     done = true;
     status = std::move(how);

@@ -54,6 +54,16 @@ class MeshPeersTest : public ::testing::Test {
     transfer.tag = {1, 1};
     return transfer;
   }
+  // At rank 1, of a message of rank 0, as long as the place.
+  static MeshTransfer ReceiveOf(const MeshTransfer& sent, std::string& place) {
+    MeshTransfer transfer;
+    transfer.kind = MeshTransfer::Kind::kReceive;
+    transfer.tag = sent.tag;
+    transfer.eager = sent.eager;
+    transfer.to = reinterpret_cast<std::byte*>(place.data());
+    transfer.bytes = place.size();
+    return transfer;
+  }
   static void Begin(Process& process, MeshTransfer* transfer) {
     process.peers.Begin({&transfer, 1});
   }
@@ -106,7 +116,7 @@ TEST_F(MeshPeersTest, AReceiveThatIsGivenUpLeavesItsMessageToTheNext) {
   EXPECT_EQ(next.small, text_);
 }
 
-// No leave goes back for it, and what comes behind it waits as well.
+// The receiver gives no leave for it, and a message behind it waits as well.
 TEST_F(MeshPeersTest, AnEagerMessageWaitsForItsReceiver) {
   Connect(a_, 0, b_, 1);
   const std::string large(kMeshEagerBytes + 1, 'x');
@@ -117,11 +127,7 @@ TEST_F(MeshPeersTest, AnEagerMessageWaitsForItsReceiver) {
   Begin(a_, &eager);
   Begin(a_, &behind);
   ASSERT_TRUE(eager.done && behind.done);
-  MeshTransfer received = Receiving(0), late = eager;
-  late.kind = MeshTransfer::Kind::kReceive;
-  late.peer = 0;
-  late.to = reinterpret_cast<std::byte*>(place.data());
-  late.done = false;
+  MeshTransfer received = Receiving(0), late = ReceiveOf(eager, place);
   Begin(b_, &received);
   b_.peers.HandleIncoming({0}, EPOLLIN);
   EXPECT_FALSE(received.done);
@@ -134,18 +140,14 @@ TEST_F(MeshPeersTest, AnEagerMessageWaitsForItsReceiver) {
 
 TEST_F(MeshPeersTest, AnEagerMessageOfAnotherSizeLosesItsSender) {
   Connect(a_, 0, b_, 1);
-  std::string large(kMeshEagerBytes + 1, 'x');
+  const std::string large(kMeshEagerBytes + 1, 'x');
   MeshTransfer eager = Sending(1, large);
   eager.eager = true;
   Begin(a_, &eager);
   b_.peers.HandleIncoming({0}, EPOLLIN);
   EXPECT_TRUE(LossOf(b_, 0).ok());
-  MeshTransfer late = eager;
-  late.kind = MeshTransfer::Kind::kReceive;
-  late.peer = 0;
-  late.to = reinterpret_cast<std::byte*>(large.data());
-  late.bytes = kMeshEagerBytes;
-  late.done = false;
+  std::string place(kMeshEagerBytes, ' ');
+  MeshTransfer late = ReceiveOf(eager, place);
   Begin(b_, &late);
   EXPECT_FALSE(late.status.ok());
   EXPECT_FALSE(LossOf(b_, 0).ok());

@@ -169,7 +169,7 @@ TEST_F(CoordinatorTest, TellsAllLeadersAlikeHowToCutSumsWhileThatChanges) {
   expect(2, {512, 3, 4, 256});
 }
 
-// Of three, what is sent to a late one could hold up the reports of the others.
+// With three, a sum that waits for a late host could hold up reports about work with the third.
 TEST_F(CoordinatorTest, OnlyBetweenTwoHostsSumsNeedNoLeave) {
   Make({0, 0, 1});
   Send(0, Ready(1, "x"));

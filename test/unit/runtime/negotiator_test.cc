@@ -47,9 +47,7 @@ class NegotiatorTest : public testing::Test, public NegotiatorOwner {
     options_.cause_grace = options_.goodbye = Duration::zero();
   }
 
-  NegotiatorOrders TakeOrders(bool, NegotiatorOrders spent) override {
-    return std::exchange(orders_, std::move(spent));
-  }
+  NegotiatorOrders TakeOrders(bool) override { return std::exchange(orders_, {}); }
   void OnBatch(LeaderBatch batch) override { batches_.push_back(std::move(batch)); }
   Status OnClosed(const Status& why) override {
     if (closed_.ok()) closed_ = why;

@@ -14,10 +14,6 @@ constexpr uint32_t kMostInFlight = 2;
 // gain nothing.
 constexpr uint32_t kEagerKib = 256;
 
-bool OnTwoHosts(const HostMap& map) {
-  return std::ranges::all_of(map.host_of, [](uint32_t host) { return host < 2; });
-}
-
 // What each host gives to a sum is here, of one length, as hosts that agree have it.
 bool AllOffered(std::span<const LeaderReport> reports) {
   return std::ranges::all_of(reports, [&](const LeaderReport& report) {
@@ -128,7 +124,7 @@ std::vector<std::vector<int64_t>> BatchOrder::ExtentsFor(const PendingOperation&
 // The leaders learn it with the operation, so that all of them cut alike while it changes.
 SumCut BatchOrder::CutNow() const {
   SumCut cut = options_.cut;
-  if (OnTwoHosts(map_)) cut.eager_kib = kEagerKib;
+  cut.eager_kib = two_hosts_ ? kEagerKib : 0;
   if (options_.tuned != nullptr) cut.stripes = ChosenOr(options_.tuned->stripes, cut.stripes);
   return cut;
 }

@@ -23,7 +23,7 @@ class BatchOrder {
  public:
   // Both outlive it.
   BatchOrder(const HostMap& map, const CoordinatorOptions& options)
-      : map_(map), options_(options) {}
+      : map_(map), options_(options), two_hosts_(FirstMembers(map, {}).size() == 2) {}
 
   // All hosts have reported it, and agree.
   void Add(PendingOperation operation, CoordinationAnswers* answers);
@@ -56,6 +56,7 @@ class BatchOrder {
 
   const HostMap& map_;
   const CoordinatorOptions& options_;
+  const bool two_hosts_;
   std::map<std::vector<uint32_t>, Lane> lanes_;  // by leaders
   std::map<uint64_t, Lane*> running_;            // by number of the batch
   uint64_t next_number_ = 1;
