@@ -56,7 +56,7 @@ bool IsStream(int fd) {
 
 // `line`: of an agent that has dialed, without its socket, which is its stdout.
 int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLine> line) {
-  SetLog(LogLevel::kWarning, "hvdrun agent");
+  SetLog({LogLevel::kWarning, "hvdrun agent"});
   AgentOptions options;
   options.job_id = job_id;
   options.executable = OwnPath();
@@ -105,7 +105,7 @@ int RunDialed(const std::string& job_id) {
 // agent keeps nothing of the rank's: neither its session, nor its directory, nor an end of one of
 // its pipes.
 int Adopt(const std::vector<std::string>& args) {
-  SetLog(LogLevel::kWarning, "hvdrun agent");
+  SetLog({LogLevel::kWarning, "hvdrun agent"});
   Result<AdoptOptions> options = ParseAdoptArguments(args);
   if (!options.ok()) {
     WriteAll(STDERR_FILENO,

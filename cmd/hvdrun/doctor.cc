@@ -26,7 +26,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
   Settings& settings = parsed->settings;
-  SetLog(ParseLogLevel(settings.log_level, LogLevel::kWarning), "hvdrun doctor");
+  SetLog({ParseLogLevel(settings.log_level, LogLevel::kWarning), "hvdrun doctor"});
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckNoHostInCommand(settings, parsed->command); !status.ok())
     return UsageError(status);

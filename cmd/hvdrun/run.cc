@@ -209,7 +209,7 @@ int RunVerb(const std::vector<std::string>& args) {
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
-  SetLog(ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning), "hvdrun");
+  SetLog({ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning), "hvdrun"});
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckOneTaskHere(parsed->settings); !status.ok()) return UsageError(status);
   return Run(*parsed);

@@ -38,7 +38,8 @@ void SayWhatIsNotTuned(const World& world) {
 
 Runtime& Runtime::Get() {
   static Runtime* runtime = [] {
-    SetLog(ParseLogLevel(GetEnv("HOROVOD_LOG_LEVEL").value_or(""), LogLevel::kWarning), LogName());
+    SetLog(
+        {ParseLogLevel(GetEnv("HOROVOD_LOG_LEVEL").value_or(""), LogLevel::kWarning), LogName()});
     auto* made = new Runtime;
     ::pthread_atfork([] { Get().PrepareFork(); }, [] { Get().AfterForkInParent(); },
                      [] { Get().AfterForkInChild(); });

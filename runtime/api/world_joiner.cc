@@ -9,6 +9,7 @@
 
 #include "runtime/api/engine_options.h"
 #include "runtime/base/env.h"
+#include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
 #include "runtime/bootstrap/adopted_agent_connector.h"
 #include "runtime/bootstrap/agent_bootstrap.h"
@@ -244,7 +245,9 @@ void WorldJoiner::NoteFailure(std::string why) {
 }
 
 void WorldJoiner::Finish(int code) {
-  if (plugin_ && failure_.empty() && code == 0) plugin_->finish();
+  if (!plugin_ || code != 0) return;
+  if (failure_.empty()) return plugin_->finish();
+  LogInfo("MPI is not finalised in this process, because its world failed: " + failure_);
 }
 
 void WorldJoiner::CloseAfterFork() {

@@ -25,7 +25,7 @@ Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions&
                "because: {}; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)",
                options.rank, kLibrary, LoaderWords()));
   }
-  HVD_RETURN_IF_ERROR(CheckPlugin(library, path));
+  HVD_RETURN_IF_ERROR(AdmitPlugin(library, path));
   auto create = reinterpret_cast<InterHostCreate>(::dlsym(library, kInterHostCreateName));
   if (create == nullptr) {
     return Unsupported(path + " is not of this version of hvdrun, because it has no " +
@@ -41,7 +41,7 @@ bool CanOpenInterHostComm() {
   static const bool can = [] {
     const std::string path = LibraryPath(kLibrary);
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    return library != nullptr && CheckPlugin(library, path).ok();
+    return library != nullptr && AdmitPlugin(library, path).ok();
   }();
   return can;
 }

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -16,8 +17,13 @@ const char* PluginInterface();
 // The name of the function that a plug-in exports: const char* hvd_plugin_interface().
 inline constexpr char kPluginInterfaceName[] = "hvd_plugin_interface";
 
-// kUnsupported: the library that was loaded from `path` is of another build.
-Status CheckPlugin(void* library, const std::string& path);
+// A plug-in that writes log lines exports this function as well.
+inline constexpr char kPluginSetLogName[] = "hvd_plugin_set_log";
+using PluginSetLog = void (*)(const LogSettings* settings);
+
+// Has the plug-in log as this library does. kUnsupported: the library that was loaded from `path`
+// is of another build.
+Status AdmitPlugin(void* library, const std::string& path);
 
 }  // namespace hvd
 

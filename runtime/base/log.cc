@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace hvd {
 namespace {
@@ -23,24 +25,32 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::warn;
 }
 
+class ProgramLog {
+ public:
+  ProgramLog() { Set({}); }
+  void Set(LogSettings settings) {
+    logger_.set_level(ToSpdlog(settings.level));
+    logger_.set_pattern("[" + settings.who + " %l] %v");
+    settings_ = std::move(settings);
+  }
+  const LogSettings& settings() const { return settings_; }
+  spdlog::logger& logger() { return logger_; }
+
+ private:
+  LogSettings settings_;
+  spdlog::logger logger_{"hvd", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>()};
+};
+
 // Leaked on purpose: lines may be written by threads that outlive static destructors.
-spdlog::logger& Logger() {
-  static spdlog::logger* logger = [] {
-    auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>();
-    auto* made = new spdlog::logger("hvd", sink);
-    made->set_pattern("[hvd %l] %v");
-    made->set_level(spdlog::level::warn);
-    return made;
-  }();
-  return *logger;
+ProgramLog& TheLog() {
+  static auto* log = new ProgramLog;
+  return *log;
 }
 
 }  // namespace
 
-void SetLog(LogLevel level, std::string_view who) {
-  Logger().set_level(ToSpdlog(level));
-  Logger().set_pattern("[" + std::string(who) + " %l] %v");
-}
+void SetLog(LogSettings settings) { TheLog().Set(std::move(settings)); }
+const LogSettings& CurrentLog() { return TheLog().settings(); }
 
 LogLevel ParseLogLevel(std::string_view text, LogLevel fallback) {
   constexpr std::array<std::string_view, 6> kNames = {"trace",   "debug", "info",
@@ -53,7 +63,7 @@ LogLevel ParseLogLevel(std::string_view text, LogLevel fallback) {
 }
 
 void Log(LogLevel level, std::string_view text) {
-  Logger().log(ToSpdlog(level), spdlog::string_view_t(text.data(), text.size()));
+  TheLog().logger().log(ToSpdlog(level), spdlog::string_view_t(text.data(), text.size()));
 }
 
 }  // namespace hvd

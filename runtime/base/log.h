@@ -2,14 +2,22 @@
 #ifndef HVD_RUNTIME_BASE_LOG_H_
 #define HVD_RUNTIME_BASE_LOG_H_
 
+#include <string>
 #include <string_view>
 
 namespace hvd {
 
 enum class LogLevel { kTrace, kDebug, kInfo, kWarning, kError, kFatal };
 
-// Lines below `level` are dropped. Default kWarning. `who` names the program or rank in each line.
-void SetLog(LogLevel level, std::string_view who);
+// Lines below `level` are dropped. `who` names the program or rank in each line.
+struct LogSettings {
+  LogLevel level = LogLevel::kWarning;
+  std::string who = "hvd";
+};
+
+// For this program or library: each has a log of its own. Not while other threads write lines.
+void SetLog(LogSettings settings);
+const LogSettings& CurrentLog();
 
 // Reads "trace" ... "fatal" in any case; `fallback` for anything else.
 LogLevel ParseLogLevel(std::string_view text, LogLevel fallback);

@@ -24,7 +24,7 @@ Result<CudaPlugin> LoadCudaPlugin(const std::string& folder) {
     return Unsupported("CUDA cannot be used because " + std::string(kLibrary) +
                        " cannot be loaded: " + LoaderWords());
   }
-  if (Status status = CheckPlugin(library, path); !status.ok()) {
+  if (Status status = AdmitPlugin(library, path); !status.ok()) {
     return Unsupported("CUDA cannot be used because " + status.message());
   }
   CudaPlugin plugin;

@@ -104,7 +104,7 @@ void MpiInterHostComm::Abort(const Status& why) {
   told.erase(rank_);
   std::string words = why.message().substr(0, 1000);
   library_.Run([&] { mailbox_.Notify(told, MpiMailbox::Kind::kAbort, words); });
-  library_.GiveUpOn(nullptr);
+  library_.GiveUpOn(nullptr, "an abort: " + words);
 }
 
 // Messages that it sent before it left may still be on their way.
@@ -141,7 +141,7 @@ Status MpiInterHostComm::Perform(const InterHostCall& call, uint64_t phase, cons
   Status status = Said(library_.DriveWhileMoving(*exchange, call.idle_limit));
   if (!status.ok()) {
     library_.Run([&] { exchange.reset(); });
-    library_.GiveUpOn(nullptr);
+    library_.GiveUpOn(nullptr, what);
   }
   return status;
 }
@@ -376,7 +376,9 @@ Status MpiInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::
   if (!sending.ok()) return sending.status();
   SendActivity activity(*sending, rank, [this] { return Look(); });
   Status status = Said(library_.Drive(activity, deadline));
-  if (!status.ok()) library_.GiveUpOn(std::move(sending->buffer));
+  if (!status.ok()) {
+    library_.GiveUpOn(std::move(sending->buffer), Format("a small message to rank {}", rank));
+  }
   return status;
 }
 

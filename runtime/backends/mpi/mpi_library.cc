@@ -267,8 +267,11 @@ void MpiLibrary::Keep(MpiBuffer buffer) {
   kept_.push_back(std::move(buffer));
 }
 
-void MpiLibrary::GiveUpOn(MpiBuffer buffer) {
-  given_up_.store(true, std::memory_order_relaxed);
+void MpiLibrary::GiveUpOn(MpiBuffer buffer, std::string_view what) {
+  if (!given_up_.exchange(true, std::memory_order_relaxed)) {
+    LogInfo(Format("MPI will not be finalised in this process, because it was left at work on {}",
+                   what));
+  }
   Keep(std::move(buffer));
 }
 

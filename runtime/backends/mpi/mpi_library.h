@@ -63,8 +63,9 @@ class MpiLibrary {
 
   // MPI may still use this memory, so it stays.
   void Keep(MpiBuffer buffer);
-  // Something was left under way, so MPI cannot be finalised any more. The memory may be null.
-  void GiveUpOn(MpiBuffer buffer);
+  // Something was left under way, so MPI cannot be finalised any more. `what`: "a small message to
+  // rank 3", for the log. The memory may be null.
+  void GiveUpOn(MpiBuffer buffer, std::string_view what);
 
   // Finalises MPI if Start initialised it and nothing was given up.
   static void FinishIfStarted();

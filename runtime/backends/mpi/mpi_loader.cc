@@ -27,7 +27,7 @@ Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
                        " cannot be loaded: " + LoaderWords() +
                        "; install the Open MPI that it was built with (Debian: libopenmpi3)");
   }
-  if (Status status = CheckPlugin(library, path); !status.ok())
+  if (Status status = AdmitPlugin(library, path); !status.ok())
     return Unsupported("MPI cannot be used because " + status.message());
   MpiPlugin plugin;
   plugin.join = reinterpret_cast<MpiPlugin::Join>(::dlsym(library, kMpiJoinName));

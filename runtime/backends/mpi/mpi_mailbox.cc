@@ -130,7 +130,7 @@ void MpiMailbox::Close() {
   int complete = 0;
   MPI_Cancel(&request_);
   MPI_Test(&request_, &complete, MPI_STATUS_IGNORE);
-  if (!complete) library_.GiveUpOn(std::move(buffer_));
+  if (!complete) library_.GiveUpOn(std::move(buffer_), "the receive for small messages");
   request_ = MPI_REQUEST_NULL;
 }
 

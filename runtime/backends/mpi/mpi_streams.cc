@@ -92,7 +92,9 @@ Result<Turn> OutStream::Step() {
 }
 
 OutStream::~OutStream() {
-  for (Chunk& chunk : under_way_) kind_.pool->GiveUpOn(std::move(chunk));
+  for (Chunk& chunk : under_way_) {
+    kind_.pool->GiveUpOn(std::move(chunk), Format("data for rank {}", peer_));
+  }
 }
 
 // ---- in
@@ -193,7 +195,8 @@ InStream::~InStream() {
     MPI_Cancel(&chunk.request);
     MPI_Test(&chunk.request, &complete, &status);
     if (complete) MPI_Test_cancelled(&status, &cancelled);
-    cancelled ? kind_.pool->Give(std::move(chunk)) : kind_.pool->GiveUpOn(std::move(chunk));
+    cancelled ? kind_.pool->Give(std::move(chunk))
+              : kind_.pool->GiveUpOn(std::move(chunk), Format("data from rank {}", peer_));
   }
 }
 

@@ -49,7 +49,9 @@ class ChunkPool {
   Chunk Take(size_t payload_bytes);
   void Give(Chunk chunk);
   // MPI may still use the chunk, and no thread waits for its end any more.
-  void GiveUpOn(Chunk chunk) { library_.GiveUpOn(std::move(chunk.buffer)); }
+  void GiveUpOn(Chunk chunk, std::string_view what) {
+    library_.GiveUpOn(std::move(chunk.buffer), what);
+  }
 
   void AddStray(int peer, Chunk chunk);
   // A stray of this operation from this peer whose number `wanted` accepts; an empty chunk when

@@ -209,7 +209,7 @@ Status JoinedWorld::Complete(const char* what, TimePoint deadline,
   RequestActivity activity(request, who + what, remind_);
   Status status = library_.Drive(activity, deadline);
   if (status.ok()) return status;
-  library_.GiveUpOn(std::move(buffer));
+  library_.GiveUpOn(std::move(buffer), what);
   return status;
 }
 
@@ -225,7 +225,7 @@ Status JoinedWorld::GatherBlocks(const void* own, size_t bytes, std::vector<std:
                           data_, request);
   });
   if (!status.ok()) {
-    library_.GiveUpOn(std::move(memory));
+    library_.GiveUpOn(std::move(memory), "an exchange of values");
     return status;
   }
   std::memcpy(all->data(), memory.get() + bytes, all->size());

@@ -8,6 +8,8 @@
 
 HVD_MPI_EXPORT const char* hvd_plugin_interface() { return hvd::PluginInterface(); }
 
+HVD_MPI_EXPORT void hvd_plugin_set_log(const hvd::LogSettings* settings) { hvd::SetLog(*settings); }
+
 HVD_MPI_EXPORT hvd::MpiWorld* hvd_mpi_join(const hvd::MpiJoinOptions* options,
                                            hvd::Status* status) {
   hvd::Result<std::unique_ptr<hvd::JoinedWorld>> world = hvd::JoinedWorld::Join(*options);

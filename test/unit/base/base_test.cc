@@ -83,7 +83,7 @@ TEST(Log, LevelsAreReadInAnyCase) {
 
 TEST(Log, TextIsNeverAFormat) {
   testing::internal::CaptureStderr();
-  SetLog(LogLevel::kWarning, "rank 3");
+  SetLog({LogLevel::kWarning, "rank 3"});
   LogInfo("dropped");
   LogWarning("100 % {} %s");
   std::string written = testing::internal::GetCapturedStderr();
