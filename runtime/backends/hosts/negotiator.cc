@@ -161,7 +161,7 @@ void Negotiator::CloseCoordinator(TimePoint now) {
   const bool waits = !over_ && coordinator_->RecallEarly(why, &answers) && now < goodbye_deadline_;
   if (!waits) coordinator_->Close(why, &answers);
   std::erase_if(answers, [&](const auto& answer) { return answer.to == options_.map.rank; });
-  (void)SendAnswers(std::move(answers));
+  for (Coordinator::Answer& answer : answers) (void)link_.Send(answer.to, std::move(answer.msg));
   over_ = !waits;
 }
 
@@ -170,7 +170,8 @@ Status Negotiator::SendToCoordinator(Coordination&& msg) {
   return said.ok() || coordinates() ? said : LoseCoordinator(said);
 }
 
-// It may have sent an abort notice before it went. A rank that leaves as well misses nothing.
+// It may have sent an abort notice before it went. A rank that leaves as well misses nothing; once
+// its neighbours see it leave, it may get no notice.
 Status Negotiator::LoseCoordinator(const Status& why) {
   if (looking_) return lost_ = why;  // Serve goes on here
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
@@ -182,7 +183,7 @@ Status Negotiator::LoseCoordinator(const Status& why) {
     if (!message.ok()) break;
     if (Status heard = ReceiveMessage(std::move(*message)); !heard.ok()) return heard;
   }
-  over_ = over_ || said_goodbye_;
+  over_ = over_ || said_goodbye_ || (options_.has_left && options_.has_left(options_.map.rank));
   if (over_) return Status::Ok();
   Result<InterHostMessage> anything = link_.Receive(kAnyLeader, TimePoint{});
   const bool aborted = !anything.ok() && anything.status().code() == Code::kAborted;

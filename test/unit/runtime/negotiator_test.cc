@@ -200,6 +200,15 @@ TEST_F(NegotiatorTest, TheLossOfTheCoordinatorEndsAllWork) {
   EXPECT_EQ(status_.now(), Phase::kFailed);
 }
 
+// Seen as one that has left, it gets no notice of the coordinator, which leaves as well.
+TEST_F(NegotiatorTest, TheLossOfTheCoordinatorIsNoFailureForARankThatLeaves) {
+  options_.has_left = [](uint32_t rank) { return rank == 1; };
+  comm_.after = Aborted("rank 0 has left the world");
+  Run();
+  EXPECT_TRUE(failed_.ok()) << failed_.message();
+  EXPECT_EQ(closed_.message(), "the world was shut down");
+}
+
 TEST_F(NegotiatorTest, OnlyTheCoordinatorGivesOrders) {
   comm_.coming = {{1, WaitMessage{7, {0}}}};
   Run();
