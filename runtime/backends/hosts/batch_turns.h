@@ -29,7 +29,7 @@ class BatchTurns {
   // `comm` outlives it.
   BatchTurns(InterHostComm& comm, uint32_t rank) : comm_(comm), rank_(rank) {}
 
-  void Add(LeaderBatch batch) { batches_.push_back(std::move(batch)); }
+  void Add(LeaderBatch&& batch) { batches_.push_back(std::move(batch)); }
   // A batch that no thread executes now.
   bool has_work() const { return begun_ != nullptr || !batches_.empty(); }
   bool working() const { return working_; }

@@ -93,9 +93,8 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
         outbox_.emplace_back(AgreeMessage{op->ready});
       } else if (MessageBytes sum = std::exchange(op->ready.sum, {}); !sum.empty()) {
         op->offered_bytes = sum.size();
-        OfferMessage offer{op->ready};
-        offer.ready.sum = std::move(sum);
-        outbox_.emplace_back(std::move(offer));
+        outbox_.emplace_back(OfferMessage{op->ready});
+        std::get<OfferMessage>(outbox_.back()).ready.sum = std::move(sum);
       } else {
         outbox_.emplace_back(op->ready);
       }
@@ -316,7 +315,7 @@ NegotiatorOrders HostLeaderService::TakeOrders(bool sleeps) {
   return orders;
 }
 
-void HostLeaderService::OnBatch(LeaderBatch batch) {
+void HostLeaderService::OnBatch(LeaderBatch&& batch) {
   for (const LeaderOpPointer& op : batch.ops) op->Begin({.activity = TraceActivity::kQueue});
   bool for_thread = false;
   {

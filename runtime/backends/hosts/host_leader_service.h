@@ -73,7 +73,7 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
 
   // NegotiatorOwner; OnFailed also where a batch failed.
   NegotiatorOrders TakeOrders(bool sleeps) override;
-  void OnBatch(LeaderBatch batch) override;
+  void OnBatch(LeaderBatch&& batch) override;
   Status OnClosed(const Status& why) override;
   Status OnFailed(const Status& status) override;
 

@@ -52,6 +52,7 @@ struct LeaderOp {
   // World ranks: the first member on each host, in order of hosts.
   std::vector<uint32_t> FirstMembers() const {
     std::vector<uint32_t> ranks;
+    ranks.reserve(hosts->parts.size());
     for (const HostParts::Part& part : hosts->parts) {
       const uint32_t member = part.members[0];
       ranks.push_back(ready.ranks.empty() ? member : ready.ranks[member]);

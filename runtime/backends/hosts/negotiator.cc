@@ -247,7 +247,7 @@ Status Negotiator::Receive(uint32_t from, Coordination&& msg) {
   return Status::Ok();
 }
 
-Status Negotiator::OnRun(RunMessage msg) {
+Status Negotiator::OnRun(RunMessage&& msg) {
   ++settled_;
   LeaderBatch batch;
   std::vector<uint32_t> others;

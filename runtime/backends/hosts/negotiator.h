@@ -44,7 +44,7 @@ class NegotiatorOwner {
   // `sleeps`: this thread is going to sleep until a message comes, or until it is woken.
   virtual NegotiatorOrders TakeOrders(bool sleeps) = 0;
   // To be executed after all earlier ones.
-  virtual void OnBatch(LeaderBatch batch) = 0;
+  virtual void OnBatch(LeaderBatch&& batch) = 0;
   // No operation goes to other hosts any more. Returns the first reason, which stays.
   virtual Status OnClosed(const Status& why) = 0;
   // The work with other hosts broke off. Returns the first reason, too.
@@ -86,7 +86,7 @@ class Negotiator {
   Status ReceiveMessage(InterHostMessage message);
   Status Receive(uint32_t from, Coordination&& msg);
   Status ReceiveLocal();
-  Status OnRun(RunMessage msg);
+  Status OnRun(RunMessage&& msg);
   Status OnTurn(RunMessage msg);
   Status UseEarlyOffer();
   void OnEnd(const EndMessage& msg);

@@ -48,7 +48,7 @@ class NegotiatorTest : public testing::Test, public NegotiatorOwner {
   }
 
   NegotiatorOrders TakeOrders(bool) override { return std::exchange(orders_, {}); }
-  void OnBatch(LeaderBatch batch) override { batches_.push_back(std::move(batch)); }
+  void OnBatch(LeaderBatch&& batch) override { batches_.push_back(std::move(batch)); }
   Status OnClosed(const Status& why) override {
     if (closed_.ok()) closed_ = why;
     return closed_;

@@ -79,7 +79,7 @@ Result<std::optional<CoordinationLink::Received>> CoordinationLink::Assemble(
 
 std::optional<CoordinationLink::Received> CoordinationLink::TakeLocal() {
   if (local_.empty()) return std::nullopt;
-  Received received = std::move(local_.front());
+  std::optional<Received> received(std::move(local_.front()));
   local_.pop_front();
   return received;
 }

@@ -36,7 +36,7 @@ Coordinator::Coordinator(const HostMap& map, CompareDetailsOf compare, Coordinat
       options_(options),
       order_(map_, options_) {}
 
-Status Coordinator::Receive(uint32_t from, Coordination msg, TimePoint now, Answers* answers) {
+Status Coordinator::Receive(uint32_t from, Coordination&& msg, TimePoint now, Answers* answers) {
   if (from >= map_.host_of.size()) return InvalidArgument("a message of an unknown rank");
   heard_of_.insert(from);
   if (auto* ready = std::get_if<ReadyMessage>(&msg)) {
@@ -67,7 +67,7 @@ std::span<const uint32_t> Coordinator::RanksOf(const ReadyMessage& msg) const {
   return msg.ranks.empty() ? world_ : msg.ranks;
 }
 
-void Coordinator::OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answers* answers) {
+void Coordinator::OnReady(uint32_t from, ReadyMessage&& msg, TimePoint now, Answers* answers) {
   if (SettleEarly(from, &msg, answers)) return;
   const uint32_t host = map_.host_of[from];
   for (uint32_t rank : RanksOf(msg)) {
@@ -92,7 +92,7 @@ void Coordinator::OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answer
                             [&](const LeaderReport& report) { return report.host > host; });
   if (!operation->failed.ok())
     answers->push_back({from, EndMessage{msg.ticket, operation->failed, 0}});
-  operation->reports.insert(place, LeaderReport{host, from, std::move(msg)});
+  operation->reports.emplace(place, host, from, std::move(msg));
   if (!SettleIfComplete(at, operation, answers)) OfferEarly(at, operation, answers);
 }
 
@@ -146,9 +146,8 @@ void Coordinator::OfferEarly(Waiting::iterator at, Rounds::iterator operation, A
   if (!to || HasJoined(*to)) return;
   MessageBytes sum = std::exchange(report.msg.sum, {});
   early_ = Early{at, operation, *to, sum.size(), {}};
-  EarlyOfferMessage offer{report.msg};
-  offer.ready.sum = std::move(sum);
-  answers->push_back({*to, std::move(offer)});
+  answers->emplace_back(*to, EarlyOfferMessage{report.msg});
+  std::get<EarlyOfferMessage>(answers->back().msg).ready.sum = std::move(sum);
 }
 
 // True if this report of a leader that got an early offer settles the operation: that leader knows
@@ -163,8 +162,8 @@ bool Coordinator::SettleEarly(uint32_t from, ReadyMessage* msg, Answers* answers
     return false;
   }
   const size_t members = early_->operation->ranks.size();
-  RunMessage run = EarlyRun(0, first.msg.ticket, std::move(*msg), members);
-  answers->push_back({first.leader, SumsMessage{std::move(run)}});
+  answers->emplace_back(first.leader,
+                        SumsMessage{EarlyRun(0, first.msg.ticket, std::move(msg->sum), members)});
   Take(early_->at, early_->operation);
   early_.reset();
   return true;

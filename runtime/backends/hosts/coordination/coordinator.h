@@ -43,7 +43,7 @@ class Coordinator {
   Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options);
 
   // A message of world rank `from`. Refuses messages that only a coordinator sends.
-  Status Receive(uint32_t from, Coordination msg, TimePoint now, Answers* answers);
+  Status Receive(uint32_t from, Coordination&& msg, TimePoint now, Answers* answers);
 
   // Reports operations that some hosts have waited for too long, each once per interval. The
   // answers inform the leaders of those hosts.
@@ -73,7 +73,7 @@ class Coordinator {
     Status failure;    // not ok: recalled, and how the operation ends if the leader gives it back
   };
 
-  void OnReady(uint32_t from, ReadyMessage msg, TimePoint now, Answers* answers);
+  void OnReady(uint32_t from, ReadyMessage&& msg, TimePoint now, Answers* answers);
   void OfferEarly(Waiting::iterator at, Rounds::iterator operation, Answers* answers);
   bool SettleEarly(uint32_t from, ReadyMessage* msg, Answers* answers);
   void Recall(Status failure, Answers* answers);

@@ -28,15 +28,15 @@ bool Settles(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& 
          report.joined.empty() && offered_bytes != 0 && offered_bytes == early_bytes;
 }
 
-RunMessage EarlyRun(uint32_t leader, uint64_t ticket, ReadyMessage other, size_t set_size) {
+RunMessage EarlyRun(uint32_t leader, uint64_t ticket, MessageBytes part, size_t set_size) {
   RunMessage run;
   run.entries.push_back({ticket, static_cast<uint32_t>(set_size), {}});
   run.sums.resize(2);
-  run.sums[1 - leader] = std::move(other.sum);
+  run.sums[1 - leader] = std::move(part);
   return run;
 }
 
-Status KeptOffer::Keep(ReadyMessage offer) {
+Status KeptOffer::Keep(ReadyMessage&& offer) {
   if (offer_) return Internal("the coordinator sent an early offer behind another one");
   offer_ = std::move(offer);
   return Status::Ok();
@@ -54,9 +54,11 @@ bool KeptOffer::IsFor(const ReadyMessage& report) const {
 
 std::optional<RunMessage> KeptOffer::Use(const ReadyMessage& report, size_t offered_bytes,
                                          size_t set_size) {
-  ReadyMessage offer = *std::exchange(offer_, std::nullopt);
-  if (!Settles(offer, offer.sum.size(), report, offered_bytes)) return std::nullopt;
-  return EarlyRun(1, report.ticket, std::move(offer), set_size);
+  std::optional<RunMessage> run;
+  if (Settles(*offer_, offer_->sum.size(), report, offered_bytes))
+    run = EarlyRun(1, report.ticket, std::move(offer_->sum), set_size);
+  offer_.reset();
+  return run;
 }
 
 }  // namespace hvd

@@ -33,14 +33,14 @@ bool Settles(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& 
              size_t offered_bytes);
 
 // The order to the leader of `ticket` then, the first of the two (0) or the second (1): a sum with
-// the part that `other` offers. `set_size`: of the process set.
-RunMessage EarlyRun(uint32_t leader, uint64_t ticket, ReadyMessage other, size_t set_size);
+// `part` of the other one. `set_size`: of the process set.
+RunMessage EarlyRun(uint32_t leader, uint64_t ticket, MessageBytes part, size_t set_size);
 
 // At the second leader: the early offer that has come, until it is used, void or taken back.
 class KeptOffer {
  public:
   // kInternal behind another one.
-  Status Keep(ReadyMessage offer);
+  Status Keep(ReadyMessage&& offer);
   // The coordinator takes the offer of this ticket back.
   void Drop(uint64_t ticket);
   bool empty() const { return !offer_; }
