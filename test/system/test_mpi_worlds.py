@@ -259,6 +259,19 @@ def test_a_process_that_just_ends_leaves_in_peace(mpirun, one_thread, mpi_of):
     job.nothing_left()
 
 
+SLOW = 'test "$OMPI_COMM_WORLD_RANK" != 1 || export HVD_TEST_LEAVE_MS=300; exec "$@"'
+
+
+@THREADS
+def test_a_rank_that_leaves_slowly_takes_the_leave_of_rank_0_for_no_failure(mpirun, one_thread):
+    """Rank 1 leads work with the other host (so with this seed), and rank 0 sees it leave before it says goodbye."""
+    env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread), HOROVOD_DYNAMIC_PROCESS_SETS="1")
+    matrix = REPO / "test" / "python" / "workers" / "matrix.py"
+    job = mpirun(4, hosts=2, env=env, program=["sh", "-c", SLOW, "slow", PYTHON, matrix, "2", "3"])
+    assert job.code == 0 and len([line for line in job.said if line == "ok"]) == 4, job.out + job.err
+    job.nothing_left()
+
+
 @needs_mpi4py
 @HOSTS
 def test_finalizing_mpi_leaves_the_world_first(mpirun, hosts):
