@@ -411,8 +411,10 @@ void Agent::OnWardenGone() {
   End(kAgentFailed);
 }
 
+// Without a driver, nobody would remove the cgroup if the warden were killed before its turn.
 void Agent::End(int code) {
   code_ = code;
+  if (orphaned_) RemoveEmptyCgroup(options_.job_id);
   tree_.Close();
   io_.stop();
 }

@@ -123,6 +123,11 @@ std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
   return pids;
 }
 
+void RemoveEmptyCgroup(const std::string& job_id) {
+  const std::string folder = FolderOf(job_id);
+  if (!folder.empty()) ::rmdir(folder.c_str());
+}
+
 void RemoveCgroup(const std::string& job_id) {
   std::string folder = FolderOf(job_id);
   if (folder.empty()) return;

@@ -32,6 +32,8 @@ std::vector<std::string> CgroupsHere();
 std::vector<pid_t> ProcessesInCgroup(const std::string& job_id);
 // Removes the group as soon as no process is in it any more; gives up after 3 s.
 void RemoveCgroup(const std::string& job_id);
+// Removes it if no process is in it now.
+void RemoveEmptyCgroup(const std::string& job_id);
 
 }  // namespace hvd
 

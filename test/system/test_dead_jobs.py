@@ -9,6 +9,7 @@ import time
 
 import pytest
 from conftest import children_of, environ_has, hvdrun_path, is_alive, kill, read_proc, wait_until
+from test_ends import MAY_MAKE_CGROUPS, cgroups_left
 
 # Each rank leaves two behind: one of its own session, one that has left it.
 FAMILY = ["sh", "-c", "sleep 600 & setsid sleep 600 & touch \"$0/$HOROVOD_RANK\"; wait", "{folder}"]
@@ -128,6 +129,20 @@ def test_V7_a_stopped_agent_whose_driver_is_killed_ends_with_its_job(start, tmp_
     os.kill(job.agent, signal.SIGSTOP)
     os.kill(job.pid, signal.SIGKILL)
     job.nothing_left(within=40)  # nobody continues the agent
+
+
+@pytest.mark.skipif(not MAY_MAKE_CGROUPS, reason="no cgroup can be made here")
+def test_an_agent_without_a_driver_leaves_no_cgroup_to_its_warden(start):
+    """The warden may be killed before its turn."""
+    job = start("-np", 2, "sleep", "600")
+    wait_until("the ranks", lambda: len(job.workers) == 2)
+    agent, warden, job_id = job.agent, job.warden, job.job_id()
+    os.kill(warden, signal.SIGSTOP)
+    os.kill(job.pid, signal.SIGKILL)
+    wait_until("the end of the agent", lambda: not is_alive(agent))
+    os.kill(warden, signal.SIGKILL)
+    job.nothing_left()
+    assert not any(job_id in name for name in cgroups_left())
 
 
 def test_V7_a_stopped_agent_of_a_live_driver_goes_on(start, tmp_path):
