@@ -414,7 +414,7 @@ void Agent::OnWardenGone() {
 // Without a driver, nobody would remove the cgroup if the warden were killed before its turn.
 void Agent::End(int code) {
   code_ = code;
-  if (orphaned_) RemoveEmptyCgroup(options_.job_id);
+  if (orphaned_) RemoveCgroup(options_.job_id, Duration::zero());
   tree_.Close();
   io_.stop();
 }

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "launcher/process/proc_file.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/kernel_features.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
@@ -20,7 +19,6 @@ namespace hvd {
 namespace {
 
 constexpr const char* kName = "/hvd-";
-constexpr Duration kEmptyLimit = std::chrono::seconds(3);
 constexpr int kTryAgainMs = 2;
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -123,17 +121,12 @@ std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
   return pids;
 }
 
-void RemoveEmptyCgroup(const std::string& job_id) {
-  const std::string folder = FolderOf(job_id);
-  if (!folder.empty()) ::rmdir(folder.c_str());
-}
-
-void RemoveCgroup(const std::string& job_id) {
+void RemoveCgroup(const std::string& job_id, Duration patience) {
   std::string folder = FolderOf(job_id);
   if (folder.empty()) return;
   // A process that was just killed stays in the group for a moment, on a busy machine or while it
   // writes a core file for a longer one.
-  const TimePoint deadline = SteadyNow() + kEmptyLimit;
+  const TimePoint deadline = SteadyNow() + patience;
   while (::rmdir(folder.c_str()) != 0 && errno == EBUSY && SteadyNow() < deadline)
     ::poll(nullptr, 0, kTryAgainMs);
 }

@@ -6,11 +6,13 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -30,10 +32,8 @@ void KillCgroup(const std::string& job_id);
 std::vector<std::string> CgroupsHere();
 // The processes in the group.
 std::vector<pid_t> ProcessesInCgroup(const std::string& job_id);
-// Removes the group as soon as no process is in it any more; gives up after 3 s.
-void RemoveCgroup(const std::string& job_id);
-// Removes it if no process is in it now.
-void RemoveEmptyCgroup(const std::string& job_id);
+// Removes the group as soon as no process is in it any more; gives up after `patience`.
+void RemoveCgroup(const std::string& job_id, Duration patience = std::chrono::seconds(3));
 
 }  // namespace hvd
 

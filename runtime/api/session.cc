@@ -119,8 +119,7 @@ Session::~Session() {
   if (!agent_gone_.load(std::memory_order_acquire))
     block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
   peers_.WakeAll();
-  if (const int ms = TestNumber("HVD_TEST_LEAVE_MS", 0); ms > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  std::this_thread::sleep_for(std::chrono::milliseconds(TestNumber("HVD_TEST_LEAVE_MS", 0)));
   if (!world_.page.broken()) devices_.Leave();
   if (hosts_ != nullptr) hosts_->Leave();
   stopping_.store(true, std::memory_order_release);

@@ -94,6 +94,7 @@ def world_lines(hosts):
 
 
 MPI = {"HOROVOD_CONTROLLER": "mpi"}
+MATRIX = REPO / "test" / "python" / "workers" / "matrix.py"
 
 
 # ---- as mpirun says
@@ -266,8 +267,7 @@ SLOW = 'test "$OMPI_COMM_WORLD_RANK" != 1 || export HVD_TEST_LEAVE_MS=300; exec 
 def test_a_rank_that_leaves_slowly_takes_the_leave_of_rank_0_for_no_failure(mpirun, one_thread):
     """Rank 1 leads work with the other host (so with this seed), and rank 0 sees it leave before it says goodbye."""
     env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread), HOROVOD_DYNAMIC_PROCESS_SETS="1")
-    matrix = REPO / "test" / "python" / "workers" / "matrix.py"
-    job = mpirun(4, hosts=2, env=env, program=["sh", "-c", SLOW, "slow", PYTHON, matrix, "2", "3"])
+    job = mpirun(4, hosts=2, env=env, program=["sh", "-c", SLOW, "slow", PYTHON, MATRIX, "2", "3"])
     assert job.code == 0 and len([line for line in job.said if line == "ok"]) == 4, job.out + job.err
     job.nothing_left()
 
@@ -370,8 +370,7 @@ def test_hvdrun_and_a_communicator_are_one_sentence(run):
 @THREADS
 def test_P40_the_matrix_of_operations_types_and_sets(mpirun, one_thread):
     """test/python/workers/matrix.py over two hosts: drawn from a seed, checked against NumPy."""
-    matrix = REPO / "test" / "python" / "workers" / "matrix.py"
     env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread), HOROVOD_DYNAMIC_PROCESS_SETS="1")
-    job = mpirun(4, hosts=2, env=env, program=[PYTHON, matrix, "40", "60"])
+    job = mpirun(4, hosts=2, env=env, program=[PYTHON, MATRIX, "40", "60"])
     assert job.code == 0 and len([line for line in job.said if line == "ok"]) == 4, job.out + job.err
     job.nothing_left()

@@ -50,8 +50,8 @@ struct HostLeaderOptions {
   std::function<void()> wake_host;
   // The reason why the world of this host is broken, once it is.
   std::function<std::optional<std::string>()> broken;
-  // This rank of the world, on this host, has left. May be empty.
-  std::function<bool(uint32_t rank)> has_left;
+  // This rank of the world, on this host, has left.
+  std::function<bool(uint32_t rank)> has_left = [](uint32_t) { return false; };
 };
 
 }  // namespace hvd

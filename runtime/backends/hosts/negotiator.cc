@@ -183,7 +183,7 @@ Status Negotiator::LoseCoordinator(const Status& why) {
     if (!message.ok()) break;
     if (Status heard = ReceiveMessage(std::move(*message)); !heard.ok()) return heard;
   }
-  over_ = over_ || said_goodbye_ || (options_.has_left && options_.has_left(options_.map.rank));
+  over_ = over_ || said_goodbye_ || options_.has_left(options_.map.rank);
   if (over_) return Status::Ok();
   Result<InterHostMessage> anything = link_.Receive(kAnyLeader, TimePoint{});
   const bool aborted = !anything.ok() && anything.status().code() == Code::kAborted;
@@ -267,7 +267,7 @@ Status Negotiator::OnRun(RunMessage&& msg) {
 }
 
 // Nothing is to be moved, so the batch is done when the members here know of it.
-Status Negotiator::OnTurn(RunMessage msg) {
+Status Negotiator::OnTurn(RunMessage&& msg) {
   ++settled_;
   std::vector<LeaderOpPointer> ops;
   uint32_t parts = 0;
@@ -338,7 +338,6 @@ Status Negotiator::LookAround() {
 }
 
 Status Negotiator::ReportLeavers() {
-  if (!options_.has_left) return Status::Ok();
   std::vector<uint32_t> gone;
   std::erase_if(neighbours_, [&](uint32_t rank) {
     if (options_.has_left(rank)) gone.push_back(rank);

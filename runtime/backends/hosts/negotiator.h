@@ -87,7 +87,7 @@ class Negotiator {
   Status Receive(uint32_t from, Coordination&& msg);
   Status ReceiveLocal();
   Status OnRun(RunMessage&& msg);
-  Status OnTurn(RunMessage msg);
+  Status OnTurn(RunMessage&& msg);
   Status UseEarlyOffer();
   void OnEnd(const EndMessage& msg);
   void PublishFailures();

@@ -104,7 +104,7 @@ void MpiInterHostComm::Abort(const Status& why) {
   told.erase(rank_);
   std::string words = why.message().substr(0, 1000);
   library_.Run([&] { mailbox_.Notify(told, MpiMailbox::Kind::kAbort, words); });
-  library_.GiveUpOn(nullptr, "an abort: " + words);
+  library_.GiveUpOn(nullptr, words);
 }
 
 // Messages that it sent before it left may still be on their way.

@@ -269,8 +269,8 @@ void MpiLibrary::Keep(MpiBuffer buffer) {
 
 void MpiLibrary::GiveUpOn(MpiBuffer buffer, std::string_view what) {
   if (!given_up_.exchange(true, std::memory_order_relaxed)) {
-    LogInfo(Format("MPI will not be finalised in this process, because it was left at work on {}",
-                   what));
+    LogInfo(
+        Format("MPI will not be finalised in this process, because it was left at work: {}", what));
   }
   Keep(std::move(buffer));
 }
